@@ -1,0 +1,310 @@
+//! Which instruction set runs, decided once; and the trampolines that enter it.
+//!
+//! [`isa`] detects on first use and remembers. The environment variable `SWATH_ISA` (`scalar`,
+//! `avx2`, `avx512`, `neon`) overrides the choice; a level that the machine lacks is an error that
+//! [`try_isa`] returns and [`isa`] panics with: silently running another level would make a
+//! measurement or a test lie.
+//!
+//! ```text
+//! exp(&x, &mut y)
+//!    └─ run(task)                   one branch on the remembered level, for the whole slice
+//!         └─ enter_avx512(token, task)      #[target_feature]: from here on 512-bit code is legal
+//!              └─ task.run::<V4>(token)     inlined: loop, kernel and intrinsics become one function
+//! ```
+
+use std::fmt;
+use std::sync::OnceLock;
+
+#[cfg(target_arch = "aarch64")]
+use pulp::aarch64::Neon;
+#[cfg(target_arch = "x86_64")]
+use pulp::x86::{V3, V4};
+
+use crate::simd::{Float, Lanes, Simd};
+use crate::simd::scalar::Scalar;
+
+/// An instruction set level that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Isa {
+    /// Portable code, one lane a vector: for correctness, Miri and other CPUs.
+    Scalar,
+    /// x86-64 with AVX2 and FMA: 256-bit vectors.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, CD, DQ, VL: 512-bit vectors.
+    Avx512,
+    /// AArch64 Advanced SIMD: 128-bit vectors.
+    Neon,
+}
+
+impl Isa {
+    /// Every level, best last.
+    pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
+
+    /// The name that `SWATH_ISA` takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+            Isa::Neon => "neon",
+        }
+    }
+
+    /// True if this machine can run it.
+    pub fn is_available(self) -> bool {
+        Level::detect(self).is_some()
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// `SWATH_ISA` names a level that does not exist or that this machine lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsaError(String);
+
+impl fmt::Display for IsaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for IsaError {}
+
+/// A detected level together with the token that proves it.
+#[derive(Clone, Copy)]
+enum Level {
+    Scalar(Scalar),
+    /// Scalar code on a machine whose fused multiply-add is one instruction.
+    #[cfg(target_arch = "x86_64")]
+    ScalarFma(Scalar, V3),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(V3),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(V4),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
+}
+
+impl Level {
+    /// The level's token, if the machine has what it needs.
+    fn detect(isa: Isa) -> Option<Level> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Scalar => Some(match V3::try_new() {
+                Some(v3) => Level::ScalarFma(Scalar::new(), v3),
+                None => Level::Scalar(Scalar::new()),
+            }),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Scalar => Some(Level::Scalar(Scalar::new())),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => V3::try_new().map(Level::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => V4::try_new().map(Level::Avx512),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Neon::try_new().map(Level::Neon),
+            #[allow(unreachable_patterns, reason = "each architecture lacks other levels")]
+            _ => None,
+        }
+    }
+
+    fn best() -> Level {
+        let best = Isa::ALL.iter().rev().find_map(|&isa| Level::detect(isa));
+        best.unwrap_or(Level::Scalar(Scalar::new()))
+    }
+
+    fn isa(self) -> Isa {
+        match self {
+            Level::Scalar(_) => Isa::Scalar,
+            #[cfg(target_arch = "x86_64")]
+            Level::ScalarFma(..) => Isa::Scalar,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) => Isa::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512(_) => Isa::Avx512,
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon(_) => Isa::Neon,
+        }
+    }
+}
+
+static LEVEL: OnceLock<Result<Level, IsaError>> = OnceLock::new();
+
+fn choose() -> Result<Level, IsaError> {
+    let Some(wanted) = std::env::var_os("SWATH_ISA").filter(|v| !v.is_empty()) else {
+        return Ok(Level::best());
+    };
+    let wanted = wanted.to_string_lossy().to_ascii_lowercase();
+    let Some(isa) = Isa::ALL.into_iter().find(|isa| isa.name() == wanted) else {
+        return Err(IsaError(format!(
+            "SWATH_ISA={wanted}: no such instruction set; one of scalar, avx2, avx512, neon"
+        )));
+    };
+    Level::detect(isa).ok_or_else(|| {
+        let have = Isa::ALL.into_iter().filter(|isa| isa.is_available());
+        let have = have.map(Isa::name).collect::<Vec<_>>().join(", ");
+        IsaError(format!("SWATH_ISA={wanted}: this machine lacks it; it has {have}"))
+    })
+}
+
+fn level() -> Level {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(level) = forced::get() {
+        return level;
+    }
+    match LEVEL.get_or_init(choose) {
+        Ok(level) => *level,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The instruction set that kernels run on, or why `SWATH_ISA` cannot be followed.
+///
+/// # Errors
+/// `SWATH_ISA` names an unknown level or one that this machine lacks.
+pub fn try_isa() -> Result<Isa, IsaError> {
+    LEVEL.get_or_init(choose).as_ref().map(|level| level.isa()).map_err(Clone::clone)
+}
+
+/// The instruction set that kernels run on.
+///
+/// ```
+/// println!("kernels run on {}", swath_kernels::isa());
+/// ```
+///
+/// # Panics
+/// With the text of [`try_isa`]'s error if `SWATH_ISA` cannot be followed.
+pub fn isa() -> Isa {
+    level().isa()
+}
+
+/// Work over whole slices, generic over the instruction set that will run it.
+///
+/// `run` is `#[inline(always)]` in every implementation, as is all that it calls, so that it is
+/// compiled inside the trampoline with the level's features.
+pub trait Task {
+    /// What comes back.
+    type Output;
+    /// Does the work on `S`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// As [`Task`], for work that is generic over the element type: `E::enter(task)` runs it.
+pub trait ElementTask<E: Float> {
+    /// What comes back.
+    type Output;
+    /// Does the work on `S`.
+    fn run<S: Lanes<E>>(self, simd: S) -> Self::Output;
+}
+
+/// Runs a task on the chosen level.
+#[inline]
+pub(crate) fn run<T: Task>(task: T) -> T::Output {
+    run_on(level(), task)
+}
+
+#[inline]
+fn run_on<T: Task>(level: Level, task: T) -> T::Output {
+    match level {
+        Level::Scalar(token) => enter_scalar(token, task),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the V3 token was made by detection, it covers every feature of the trampoline.
+        Level::ScalarFma(token, _) => unsafe { enter_scalar_fma(token, task) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the V3 token was made by detection, it covers every feature of the trampoline.
+        Level::Avx2(token) => unsafe { enter_avx2(token, task) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the V4 token was made by detection, it covers every feature of the trampoline.
+        Level::Avx512(token) => unsafe { enter_avx512(token, task) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the Neon token was made by detection, it covers every feature of the trampoline.
+        Level::Neon(token) => unsafe { enter_neon(token, task) },
+    }
+}
+
+/// The features each trampoline enables, stated once: the trampoline's attribute and the list that
+/// a test compares with what the token's type detects come from the same literals.
+macro_rules! trampolines {
+    ($($(#[$attribute:meta])* $name:ident($token:ty): $first:literal $($feature:literal)*;)*) => {$(
+        $(#[$attribute])*
+        #[target_feature(enable = $first)]
+        $(#[target_feature(enable = $feature)])*
+        fn $name<T: Task>(token: $token, task: T) -> T::Output {
+            #[cfg(any(test, feature = "testing"))]
+            forced::record(<$token as crate::simd::Token>::ISA);
+            task.run(token)
+        }
+    )*
+
+    /// Trampoline name and the features it enables.
+    #[cfg(test)]
+    const TRAMPOLINES: &[(&str, &[&str])] = &[$(
+        #[cfg(all())] $(#[$attribute])* (stringify!($name), &[$first, $($feature),*]),
+    )*];
+    };
+}
+
+trampolines! {
+    #[cfg(target_arch = "x86_64")]
+    enter_scalar_fma(Scalar): "avx" "fma";
+    #[cfg(target_arch = "x86_64")]
+    enter_avx2(V3): "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2"
+        "bmi1" "bmi2" "fma" "lzcnt";
+    #[cfg(target_arch = "x86_64")]
+    enter_avx512(V4): "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2"
+        "bmi1" "bmi2" "fma" "lzcnt" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl";
+    #[cfg(target_arch = "aarch64")]
+    enter_neon(Neon): "neon";
+}
+
+fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output {
+    #[cfg(any(test, feature = "testing"))]
+    forced::record(Isa::Scalar);
+    task.run(token)
+}
+
+/// Lets a test choose the level for one closure on one thread, and see which level ran.
+#[cfg(any(test, feature = "testing"))]
+mod forced {
+    use super::{Isa, Level};
+    use std::cell::Cell;
+
+    thread_local! {
+        static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
+        static LAST: Cell<Option<Isa>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn get() -> Option<Level> {
+        FORCED.get()
+    }
+
+    pub(super) fn record(isa: Isa) {
+        LAST.set(Some(isa));
+    }
+
+    /// Runs `f` with kernels forced to `isa` on this thread; `None` if the machine lacks it.
+    ///
+    /// # Panics
+    /// If no kernel entered the level while `f` ran: then the test proved nothing.
+    pub fn with_isa<R>(isa: Isa, f: impl FnOnce() -> R) -> Option<R> {
+        struct Restore(Option<Level>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                FORCED.set(self.0);
+            }
+        }
+        let level = Level::detect(isa)?;
+        let _restore = Restore(FORCED.replace(Some(level)));
+        LAST.set(None);
+        let result = f();
+        assert_eq!(LAST.get(), Some(isa), "no kernel ran on {isa}");
+        Some(result)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+pub use forced::with_isa;

@@ -1,0 +1,265 @@
+//! The vector vocabulary that kernels are written in, and its four implementations.
+//!
+//! A kernel is a function generic over an ISA *token* `S: Lanes<E>`. The token can only be made by
+//! detection (see [`crate::dispatch`]), vectors can only be made by a token, so code that holds a
+//! vector may use the instructions behind it: the operators on vectors need no proof of their own.
+//!
+//! Every operation here is exactly specified (IEEE 754 with round-to-nearest-even, or integer
+//! arithmetic that wraps), so that a kernel returns the same bits on every instruction set.
+//! Approximate instructions (`rcp`, `rsqrt`) have no name here on purpose.
+//!
+//! The set is the smallest that the kernels need; it grows only with a caller.
+
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+pub(crate) mod scalar;
+
+use crate::dispatch::Isa;
+
+/// An element type with vector lanes: `f32` or `f64`. Sealed.
+pub trait Float:
+    Copy
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
+    + core::fmt::Debug
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + sealed::Sealed
+{
+    /// Positive zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// A quiet NaN.
+    const NAN: Self;
+    /// Positive infinity.
+    const INFINITY: Self;
+    /// The signed integer of the same width, which holds the bits.
+    type Int: Copy + Send + Sync + 'static + core::fmt::Debug;
+    /// Nearest value of this type (ties to even).
+    fn from_f64(x: f64) -> Self;
+    /// The same value, exactly.
+    fn to_f64(self) -> f64;
+    /// `self * a + b` rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+}
+
+mod sealed {
+    use crate::dispatch::{ElementTask, Task, run};
+
+    /// Closes [`super::Float`], and carries what code generic over the element type cannot say
+    /// otherwise: every token has lanes of it.
+    pub trait Sealed: Sized {
+        /// Runs the task on the chosen level.
+        fn enter<T: ElementTask<Self>>(task: T) -> T::Output
+        where
+            Self: super::Float;
+    }
+
+    macro_rules! impl_sealed {
+        ($($t:ident)*) => {$(
+            impl Sealed for $t {
+                #[inline(always)]
+                fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
+                    struct OnSimd<T>(T);
+                    impl<T: ElementTask<$t>> Task for OnSimd<T> {
+                        type Output = T::Output;
+                        #[inline(always)]
+                        fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                            self.0.run::<S>(simd)
+                        }
+                    }
+                    run(OnSimd(task))
+                }
+            }
+        )*};
+    }
+    impl_sealed!(f32 f64);
+}
+
+macro_rules! impl_float {
+    ($t:ident, $int:ident) => {
+        impl Float for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const NAN: Self = $t::NAN;
+            const INFINITY: Self = $t::INFINITY;
+            type Int = $int;
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                $t::mul_add(self, a, b)
+            }
+        }
+    };
+}
+impl_float!(f32, i32);
+impl_float!(f64, i64);
+
+/// A mask with one truth value a lane.
+pub trait Mask:
+    Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self>
+{
+    /// True if any lane is true.
+    fn any(self) -> bool;
+    /// True if every lane is true.
+    fn all(self) -> bool;
+}
+
+/// Signed integer lanes, as wide as the float lanes they belong to. Arithmetic wraps.
+pub trait IntVector:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+{
+    /// The mask type, shared with the float lanes.
+    type Mask: Mask;
+    /// Lane `<<` constant.
+    fn shl<const N: i32>(self) -> Self;
+    /// Lane `>>` constant, filling with zeros.
+    fn shr<const N: i32>(self) -> Self;
+    /// Lanes equal.
+    fn eq(self, other: Self) -> Self::Mask;
+    /// Lane `self > other`, signed.
+    fn gt(self, other: Self) -> Self::Mask;
+    /// `mask ? self : other`, lane by lane.
+    fn select(self, mask: Self::Mask, other: Self) -> Self;
+}
+
+/// Float lanes.
+///
+/// Comparisons are ordered and quiet: false when a lane is NaN.
+pub trait Vector:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// The lane type.
+    type Elem: Float;
+    /// One truth value a lane.
+    type Mask: Mask;
+    /// The lanes' bits as signed integers.
+    type Int: IntVector<Mask = Self::Mask>;
+
+    /// `self * a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// `b - self * a`, rounded once.
+    fn neg_mul_add(self, a: Self, b: Self) -> Self;
+    /// Correctly rounded square root.
+    fn sqrt(self) -> Self;
+    /// Clears the sign bit.
+    fn abs(self) -> Self;
+    /// Nearest integer, ties to even; keeps the sign of zero.
+    fn round_ties_even(self) -> Self;
+    /// x86 `min`: `self < other ? self : other`, hence `other` if either is NaN or both are zero.
+    fn min_or_other(self, other: Self) -> Self;
+    /// x86 `max`: `self > other ? self : other`, hence `other` if either is NaN or both are zero.
+    fn max_or_other(self, other: Self) -> Self;
+    /// Lanes equal.
+    fn eq(self, other: Self) -> Self::Mask;
+    /// Lane `self < other`.
+    fn lt(self, other: Self) -> Self::Mask;
+    /// Lane `self <= other`.
+    fn le(self, other: Self) -> Self::Mask;
+    /// Lane is NaN.
+    fn is_nan(self) -> Self::Mask;
+    /// `mask ? self : other`, lane by lane.
+    fn select(self, mask: Self::Mask, other: Self) -> Self;
+    /// The bits.
+    fn to_bits(self) -> Self::Int;
+    /// The float whose bits these are.
+    fn from_bits(bits: Self::Int) -> Self;
+    /// `self * 2^k` with one rounding, `k` integer-valued lanes in `-2 * BIAS..=2 * BIAS`
+    /// (`BIAS` = 127 or 1023): subnormal results are rounded once, overflow gives infinity.
+    fn scale_by_power_of_two(self, k: Self::Int) -> Self;
+    /// Low-order bits of `table[index & 7]`.
+    fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self;
+    /// Splits the lanes of `self` and `other` taken alternately into low and high half:
+    /// `([a0 b0 a1 b1 …], […])`.
+    fn interleave(self, other: Self) -> (Self, Self);
+}
+
+/// What a token can make: vectors of `E` from scalars and memory.
+pub trait Lanes<E: Float>: Token {
+    /// The vector type.
+    type V: Vector<Elem = E, Mask = Self::M, Int = Self::I>;
+    /// The integer lanes of `V`.
+    type I: IntVector<Mask = Self::M>;
+    /// The mask of `V`.
+    type M: Mask;
+    /// Lanes in a vector; a power of two, at most 16.
+    const LANES: usize;
+
+    /// All lanes `x`.
+    fn splat(self, x: E) -> Self::V;
+    /// All integer lanes `x`.
+    fn splat_int(self, x: E::Int) -> Self::I;
+    /// Lane i is true where `i < count`.
+    fn first(self, count: usize) -> Self::M;
+    /// Reads `LANES` elements.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `LANES` elements (any alignment of `E`).
+    unsafe fn load(self, src: *const E) -> Self::V;
+    /// Reads `count < LANES` elements; the other lanes are zero and their memory is not touched.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `count` elements.
+    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V;
+    /// Writes `LANES` elements.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `LANES` elements.
+    unsafe fn store(self, dst: *mut E, x: Self::V);
+    /// Writes the first `count < LANES` lanes; other memory is not touched.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `count` elements.
+    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+}
+
+/// An ISA token: a value that proves the instruction set was detected.
+pub trait Token: Copy + Send + Sync + 'static {
+    /// Which instruction set.
+    const ISA: Isa;
+}
+
+/// A token with lanes for every element type, and the conversions between them.
+pub trait Simd: Lanes<f32> + Lanes<f64> {
+    /// `f32` lanes widened exactly: lower half, upper half (with one lane a vector: both are the lane).
+    const F32_PER_F64: usize = <Self as Lanes<f32>>::LANES / <Self as Lanes<f64>>::LANES;
+    /// Widens `<Self as Lanes<f64>>::LANES` elements read from `src` exactly.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
+    unsafe fn load_widened(self, src: *const f32) -> <Self as Lanes<f64>>::V;
+    /// As [`Simd::load_widened`] for `count` less than that many elements; other lanes are zero.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `count` elements.
+    unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
+}
