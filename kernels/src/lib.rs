@@ -4,3 +4,4 @@ pub mod dispatch;
 mod simd;
 
 pub use dispatch::{Isa, IsaError, isa, try_isa};
+pub use simd::Float;
