@@ -5,6 +5,7 @@ mod error;
 mod layout;
 pub mod ops;
 mod shape;
+pub use backend::reference::ReferenceBackend;
 pub use backend::{Arg, Backend, IntoBackend, TensorData};
 pub use dtype::{DType, Element, HostData, Scalar};
 pub use error::{Error, Result};
