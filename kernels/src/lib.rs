@@ -1,11 +1,15 @@
 //! Accurate, bit-reproducible SIMD kernels on slices.
 
 pub mod dispatch;
+mod fold;
 mod map;
 mod output;
+mod reduce;
 mod simd;
 
 pub use dispatch::{Isa, IsaError, isa, try_isa};
+pub use fold::PairwiseSum;
 pub use map::{Arg, Binary, Unary};
 pub use output::Output;
+pub use reduce::{Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
 pub use simd::Float;
