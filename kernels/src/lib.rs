@@ -1,5 +1,6 @@
 //! Accurate, bit-reproducible SIMD kernels on slices.
 
+mod copy;
 pub mod dispatch;
 mod fold;
 mod map;
@@ -7,6 +8,7 @@ mod output;
 mod reduce;
 mod simd;
 
+pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;
 pub use map::{Arg, Binary, Unary};

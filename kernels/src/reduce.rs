@@ -127,7 +127,7 @@ pub fn min<E: Reduce>(x: &[E]) -> Option<E> {
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
-/// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y[..]);
+/// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
 /// assert_eq!(y, [9.0, 12.0]);
 /// ```
 ///
@@ -150,7 +150,7 @@ pub fn sum_columns<E: Reduce>(
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
-/// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y[..]);
+/// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
 /// assert_eq!(y, [3.0, 6.0]);
 /// ```
 ///
@@ -170,7 +170,7 @@ pub fn max_columns<E: Reduce>(
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
-/// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y[..]);
+/// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
 /// assert_eq!(y, [1.0, 4.0]);
 /// ```
 ///

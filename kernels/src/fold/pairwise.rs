@@ -57,7 +57,7 @@ impl PairwiseSum {
     fn push_entry(&mut self, level: usize, mut sum: f64) {
         let mut at = level;
         while self.blocks >> at & 1 == 1 {
-            sum = self.entries[at] + sum;
+            sum += self.entries[at];
             at += 1;
         }
         self.entries[at] = sum;
@@ -88,7 +88,7 @@ impl PairwiseSum {
     #[track_caller]
     pub fn append(&mut self, next: &PairwiseSum) {
         assert!(
-            next.blocks == 0 || self.blocks % next.blocks.next_power_of_two() == 0,
+            next.blocks == 0 || self.blocks.is_multiple_of(next.blocks.next_power_of_two()),
             "append: {} blocks after {} are no subtree of the sum",
             next.blocks,
             self.blocks,
@@ -108,7 +108,7 @@ impl PairwiseSum {
         let mut sum = self.entries[left.trailing_zeros() as usize];
         left &= left - 1;
         while left != 0 {
-            sum = self.entries[left.trailing_zeros() as usize] + sum;
+            sum += self.entries[left.trailing_zeros() as usize];
             left &= left - 1;
         }
         sum
