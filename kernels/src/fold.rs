@@ -233,6 +233,33 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES]) -> f64 {
     out[0]
 }
 
+/// The sum of at most one block, without a counter.
+struct OneBlock<T> {
+    terms: T,
+    len: usize,
+}
+
+impl<T: Terms> Task for OneBlock<T> {
+    type Output = f64;
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f64 {
+        // SAFETY: `terms` has `len` elements, see `sum_block` and `dot_block`.
+        unsafe { block(simd, self.terms, 0, self.len) }
+    }
+}
+
+/// The sum of a slice of at most a block; +0 if it is empty.
+#[inline(always)]
+pub(crate) fn sum_block<E: Widen>(x: &[E]) -> f64 {
+    run(OneBlock { terms: Elements(x.as_ptr()), len: x.len() })
+}
+
+/// The sum of products of two slices of at most a block. The caller has compared the lengths.
+#[inline(always)]
+pub(crate) fn dot_block<E: Widen>(a: &[E], b: &[E]) -> f64 {
+    run(OneBlock { terms: Products(a.as_ptr(), b.as_ptr()), len: a.len().min(b.len()) })
+}
+
 /// Pushes the blocks of a slice.
 #[inline(always)]
 pub(crate) fn push_sum<E: Widen>(sum: &mut PairwiseSum, x: &[E]) {

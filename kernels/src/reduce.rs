@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use crate::fold::columns::{FindColumns, Rows, SumColumns};
 use crate::fold::extreme::{Find, Max, Min, Wanted};
-use crate::fold::{PairwiseSum, push_dot, push_sum};
+use crate::fold::{PairwiseSum, dot_block, push_dot, push_sum, sum_block};
 use crate::output::Output;
 use crate::simd::Float;
 
@@ -15,6 +15,10 @@ pub trait Reduce: Float {
     fn push_sum(sum: &mut PairwiseSum, x: &[Self]);
     #[doc(hidden)]
     fn push_dot(sum: &mut PairwiseSum, a: &[Self], b: &[Self]);
+    #[doc(hidden)]
+    fn sum(x: &[Self]) -> f64;
+    #[doc(hidden)]
+    fn dot(a: &[Self], b: &[Self]) -> f64;
     #[doc(hidden)]
     fn find(x: &[Self], largest: bool) -> Self;
     #[doc(hidden)]
@@ -43,6 +47,22 @@ macro_rules! impl_reduce {
             }
             fn push_dot(sum: &mut PairwiseSum, a: &[Self], b: &[Self]) {
                 push_dot(sum, a, b);
+            }
+            fn sum(x: &[Self]) -> f64 {
+                if x.len() <= PairwiseSum::BLOCK {
+                    return sum_block(x);
+                }
+                let mut sum = PairwiseSum::new();
+                push_sum(&mut sum, x);
+                sum.finish()
+            }
+            fn dot(a: &[Self], b: &[Self]) -> f64 {
+                if a.len() <= PairwiseSum::BLOCK {
+                    return dot_block(a, b);
+                }
+                let mut sum = PairwiseSum::new();
+                push_dot(&mut sum, a, b);
+                sum.finish()
             }
             fn find(x: &[Self], largest: bool) -> Self {
                 if largest { find::<$t, Max>(x) } else { find::<$t, Min>(x) }
@@ -79,9 +99,7 @@ fn find_columns<E: Float, W: Wanted>(fold: ColumnFold<E>) {
 /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
 /// ```
 pub fn sum<E: Reduce>(x: &[E]) -> E {
-    let mut sum = PairwiseSum::new();
-    sum.push_slice(x);
-    E::from_f64(sum.finish())
+    E::from_f64(E::sum(x))
 }
 
 /// The sum of products `a[i] * b[i]`, +0 if there are none.
@@ -96,9 +114,8 @@ pub fn sum<E: Reduce>(x: &[E]) -> E {
 /// If the lengths differ.
 #[track_caller]
 pub fn dot<E: Reduce>(a: &[E], b: &[E]) -> E {
-    let mut sum = PairwiseSum::new();
-    sum.push_products(a, b);
-    E::from_f64(sum.finish())
+    assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
+    E::from_f64(E::dot(a, b))
 }
 
 /// The largest element, `None` if there are none: NaN if any is NaN, and +0 above -0.

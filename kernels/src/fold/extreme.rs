@@ -15,7 +15,7 @@ use crate::dispatch::ElementTask;
 use crate::map::load_up_to;
 use core::marker::PhantomData;
 
-use crate::simd::{Float, IntVector, Lanes, Vector};
+use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// Vectors in flight: enough for the latency of a comparison.
 const UNROLL: usize = 4;
@@ -26,8 +26,10 @@ pub(crate) trait Wanted {
     fn winner<V: Vector>(x: V, best: V) -> V;
     /// Gathers sign bits.
     fn signs<I: IntVector>(x: I, signs: I) -> I;
-    /// The winner of two elements, the signs of zeros and NaN included.
+    /// The winner of two elements, blind to the sign of zero.
     fn winner_of<E: Float>(x: E, best: E) -> E;
+    /// The winner of elements of which zeros win.
+    fn zero<E: Float>(x: &[E]) -> E;
 }
 
 /// The largest element.
@@ -47,7 +49,11 @@ impl Wanted for Max {
     }
     #[inline(always)]
     fn winner_of<E: Float>(x: E, best: E) -> E {
-        if is_nan(x) || (x == best && is_negative(best)) || x > best { x } else { best }
+        if x > best { x } else { best }
+    }
+    #[inline(always)]
+    fn zero<E: Float>(x: &[E]) -> E {
+        if x.iter().any(|&x| x == E::ZERO && !is_negative(x)) { E::ZERO } else { -E::ZERO }
     }
 }
 
@@ -62,13 +68,12 @@ impl Wanted for Min {
     }
     #[inline(always)]
     fn winner_of<E: Float>(x: E, best: E) -> E {
-        if is_nan(x) || (x == best && is_negative(x)) || x < best { x } else { best }
+        if x < best { x } else { best }
     }
-}
-
-#[inline(always)]
-fn is_nan<E: Float>(x: E) -> bool {
-    x.to_f64().is_nan()
+    #[inline(always)]
+    fn zero<E: Float>(x: &[E]) -> E {
+        if x.iter().any(|&x| x == E::ZERO && is_negative(x)) { -E::ZERO } else { E::ZERO }
+    }
 }
 
 #[inline(always)]
@@ -95,6 +100,41 @@ impl<V: Vector> Extreme<V> {
         self.best = W::winner(x, self.best);
         self.signs = W::signs(x.to_bits(), self.signs);
         self.nan = self.nan | x.is_nan();
+    }
+
+    #[inline(always)]
+    fn merge<W: Wanted>(self, other: Self) -> Self {
+        Extreme {
+            best: W::winner(other.best, self.best),
+            signs: W::signs(other.signs, self.signs),
+            nan: self.nan | other.nan,
+        }
+    }
+
+    /// The winner of the lanes.
+    #[inline(always)]
+    fn across<S, W: Wanted>(self, simd: S) -> V::Elem
+    where
+        S: Lanes<V::Elem, V = V, M = V::Mask, I = V::Int>,
+    {
+        if self.nan.any() {
+            return V::Elem::NAN;
+        }
+        let mut lanes = [V::Elem::ZERO; 16];
+        // SAFETY: no vector has more than 16 lanes.
+        unsafe { simd.store(lanes.as_mut_ptr(), self.value(simd)) };
+        let mut best = lanes;
+        let mut half = S::LANES;
+        while half > 1 {
+            half /= 2;
+            for l in 0..half {
+                best[l] = W::winner_of(best[l + half], best[l]);
+            }
+        }
+        if best[0] != V::Elem::ZERO {
+            return best[0];
+        }
+        W::zero(&lanes[..S::LANES])
     }
 
     #[inline(always)]
@@ -132,15 +172,7 @@ impl<E: Float, W: Wanted> ElementTask<E> for Find<'_, E, W> {
             found[0].take::<W>(v.select(simd.first(len - i), stand_in));
             i += S::LANES;
         }
-        let mut best = self.0[0];
-        for found in found {
-            let mut lanes = [E::ZERO; 16];
-            // SAFETY: no vector has more than 16 lanes.
-            unsafe { simd.store(lanes.as_mut_ptr(), found.value(simd)) };
-            for &x in &lanes[..S::LANES] {
-                best = W::winner_of(x, best);
-            }
-        }
-        best
+        let [a, b, c, d] = found;
+        a.merge::<W>(b).merge::<W>(c.merge::<W>(d)).across::<S, W>(simd)
     }
 }
