@@ -1,7 +1,21 @@
 //! Accurate, bit-reproducible SIMD kernels on slices.
 
+mod copy;
 pub mod dispatch;
+mod fold;
+mod map;
+pub mod math;
+mod output;
+mod reduce;
 mod simd;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
+pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
+pub use fold::PairwiseSum;
+pub use map::{Arg, Binary, Unary};
+pub use math::functions::*;
+pub use output::Output;
+pub use reduce::{Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
 pub use simd::Float;
