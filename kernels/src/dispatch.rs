@@ -12,6 +12,7 @@
 //!              └─ task.run::<V4>(token)     inlined: loop, kernel and intrinsics become one function
 //! ```
 
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -20,8 +21,8 @@ use pulp::aarch64::Neon;
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::{V3, V4};
 
-use crate::simd::{Float, Lanes, Simd};
 use crate::simd::scalar::Scalar;
+use crate::simd::{Float, Lanes, Simd};
 
 /// An instruction set level that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,10 +133,9 @@ impl Level {
     }
 }
 
-static LEVEL: OnceLock<Result<Level, IsaError>> = OnceLock::new();
-
-fn choose() -> Result<Level, IsaError> {
-    let Some(wanted) = std::env::var_os("SWATH_ISA").filter(|v| !v.is_empty()) else {
+/// The level that the value of `SWATH_ISA` asks for; unset and empty ask for the best.
+fn choose(wanted: Option<OsString>) -> Result<Level, IsaError> {
+    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
         return Ok(Level::best());
     };
     let wanted = wanted.to_string_lossy().to_ascii_lowercase();
@@ -151,12 +151,17 @@ fn choose() -> Result<Level, IsaError> {
     })
 }
 
+fn chosen() -> &'static Result<Level, IsaError> {
+    static LEVEL: OnceLock<Result<Level, IsaError>> = OnceLock::new();
+    LEVEL.get_or_init(|| choose(std::env::var_os("SWATH_ISA")))
+}
+
 fn level() -> Level {
     #[cfg(any(test, feature = "testing"))]
     if let Some(level) = forced::get() {
         return level;
     }
-    match LEVEL.get_or_init(choose) {
+    match chosen() {
         Ok(level) => *level,
         Err(error) => panic!("{error}"),
     }
@@ -167,7 +172,7 @@ fn level() -> Level {
 /// # Errors
 /// `SWATH_ISA` names an unknown level or one that this machine lacks.
 pub fn try_isa() -> Result<Isa, IsaError> {
-    LEVEL.get_or_init(choose).as_ref().map(|level| level.isa()).map_err(Clone::clone)
+    chosen().as_ref().map(|level| level.isa()).map_err(Clone::clone)
 }
 
 /// The instruction set that kernels run on.
@@ -229,36 +234,55 @@ fn run_on<T: Task>(level: Level, task: T) -> T::Output {
 /// The features each trampoline enables, stated once: the trampoline's attribute and the list that
 /// a test compares with what the token's type detects come from the same literals.
 macro_rules! trampolines {
-    ($($(#[$attribute:meta])* $name:ident($token:ty): $first:literal $($feature:literal)*;)*) => {$(
-        $(#[$attribute])*
-        #[target_feature(enable = $first)]
-        $(#[target_feature(enable = $feature)])*
-        fn $name<T: Task>(token: $token, task: T) -> T::Output {
-            #[cfg(any(test, feature = "testing"))]
-            forced::record(<$token as crate::simd::Token>::ISA);
-            task.run(token)
-        }
-    )*
+    ($($arch:literal: $(
+        $name:ident($token:ty, proved by $proof:ty) = [$($feature:tt)*];
+    )*)*) => {
+        $($(
+            #[cfg(target_arch = $arch)]
+            $(#[target_feature(enable = $feature)])*
+            fn $name<T: Task>(token: $token, task: T) -> T::Output {
+                #[cfg(any(test, feature = "testing"))]
+                forced::record(<$token as crate::simd::Token>::ISA);
+                task.run(token)
+            }
+        )*)*
 
-    /// Trampoline name and the features it enables.
-    #[cfg(test)]
-    const TRAMPOLINES: &[(&str, &[&str])] = &[$(
-        #[cfg(all())] $(#[$attribute])* (stringify!($name), &[$first, $($feature),*]),
-    )*];
+        /// Of each trampoline: the type whose detection allows it, whether this machine has what
+        /// that type detects, and the features enabled with whether this machine has them.
+        #[cfg(test)]
+        fn trampolines() -> Vec<(&'static str, bool, Vec<(&'static str, bool)>)> {
+            let mut list = Vec::new();
+            $(
+                #[cfg(target_arch = $arch)]
+                list.extend([$((
+                    stringify!($proof),
+                    <$proof>::try_new().is_some(),
+                    vec![$(($feature, detected!($feature))),*],
+                )),*]);
+            )*
+            list
+        }
     };
 }
 
+#[cfg(all(test, target_arch = "aarch64"))]
+use std::arch::is_aarch64_feature_detected as detected;
+#[cfg(all(test, target_arch = "x86_64"))]
+use std::arch::is_x86_feature_detected as detected;
+
 trampolines! {
-    #[cfg(target_arch = "x86_64")]
-    enter_scalar_fma(Scalar): "avx" "fma";
-    #[cfg(target_arch = "x86_64")]
-    enter_avx2(V3): "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2"
-        "bmi1" "bmi2" "fma" "lzcnt";
-    #[cfg(target_arch = "x86_64")]
-    enter_avx512(V4): "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2"
-        "bmi1" "bmi2" "fma" "lzcnt" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl";
-    #[cfg(target_arch = "aarch64")]
-    enter_neon(Neon): "neon";
+    "x86_64":
+    enter_scalar_fma(Scalar, proved by V3) = ["avx" "fma"];
+    enter_avx2(V3, proved by V3) = [
+        "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2" "bmi1" "bmi2"
+        "fma" "lzcnt"
+    ];
+    enter_avx512(V4, proved by V4) = [
+        "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2" "bmi1" "bmi2"
+        "fma" "lzcnt" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
+    ];
+    "aarch64":
+    enter_neon(Neon, proved by Neon) = ["neon"];
 }
 
 fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output {
@@ -308,3 +332,75 @@ mod forced {
 
 #[cfg(any(test, feature = "testing"))]
 pub use forced::with_isa;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports the level that it was compiled for.
+    struct WhichIsa;
+    impl Task for WhichIsa {
+        type Output = Isa;
+        #[inline(always)]
+        fn run<S: Simd>(self, _simd: S) -> Isa {
+            S::ISA
+        }
+    }
+
+    #[test]
+    fn every_level_of_this_machine_runs_when_forced() {
+        for isa in Isa::ALL {
+            match with_isa(isa, || (run(WhichIsa), super::isa())) {
+                Some(ran) => assert_eq!(ran, (isa, isa)),
+                None => println!("skipped: this machine lacks {isa}"),
+            }
+        }
+        assert!(with_isa(Isa::Scalar, || run(WhichIsa)).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "no kernel ran on scalar")]
+    fn forcing_a_level_that_nothing_uses_panics() {
+        with_isa(Isa::Scalar, || ());
+    }
+
+    #[test]
+    fn the_environment_variable_chooses_or_explains() {
+        let choose = |text: &str| choose(Some(text.into()));
+        let best = Isa::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap();
+        assert_eq!(super::choose(None).map(Level::isa), Ok(best));
+        assert_eq!(choose("").map(Level::isa), Ok(best));
+        assert_eq!(choose("SCALAR").map(Level::isa), Ok(Isa::Scalar));
+        for isa in Isa::ALL {
+            match choose(isa.name()).map(Level::isa) {
+                Ok(chosen) => assert_eq!(chosen, isa),
+                Err(error) => {
+                    assert!(!isa.is_available());
+                    let text = error.to_string();
+                    assert!(text.contains(isa.name()) && text.contains("it has scalar"), "{text}");
+                }
+            }
+        }
+        let text = choose("avx3").map(Level::isa).unwrap_err().to_string();
+        assert!(text.contains("SWATH_ISA=avx3") && text.contains("avx512, neon"), "{text}");
+    }
+
+    // What pulp's documentation says each type detects.
+    const DETECTED_BY: [(&str, &[&str]); 3] =
+        [("V3", X86_FEATURES.split_at(14).0), ("V4", &X86_FEATURES), ("Neon", &["neon"])];
+    const X86_FEATURES: [&str; 19] = [
+        "sse", "sse2", "fxsr", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2",
+        "bmi1", "bmi2", "fma", "lzcnt", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
+    ];
+
+    #[test]
+    fn trampolines_enable_nothing_that_their_token_does_not_detect() {
+        for (token, has_token, features) in trampolines() {
+            let (_, detected) = DETECTED_BY.iter().find(|(name, _)| *name == token).unwrap();
+            for (feature, has_feature) in features {
+                assert!(detected.contains(&feature), "{token} does not detect {feature}");
+                assert!(has_feature || !has_token, "{token} was made without {feature}");
+            }
+        }
+    }
+}

@@ -12,6 +12,53 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
+/// Declares vector types: opaque, so that only this module's tokens can make one.
+macro_rules! vectors {
+    ($($(#[$doc:meta])* $v:ident($raw:ty);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $v($raw);
+    )*};
+}
+
+/// Methods whose bodies are intrinsics; `unsafe:` in front makes them `unsafe fn`s over memory.
+macro_rules! intrinsics {
+    (unsafe: $(
+        fn $name:ident($self:ident $(, $arg:ident: $t:ty)*) -> $output:ty $body:block
+    )*) => {$(
+        #[inline(always)]
+        unsafe fn $name($self $(, $arg: $t)*) -> $output {
+            // SAFETY: a token is made by detection alone, so the CPU has these instructions; the
+            // memory is valid for what they touch, as the caller promised.
+            unsafe { $body }
+        }
+    )*};
+    ($(
+        fn $name:ident $(<const $n:ident: i32>)?($($self:ident $(: $self_t:ty)?),*)
+            -> $output:ty $body:block
+    )*) => {$(
+        #[inline(always)]
+        #[allow(unused_unsafe, reason = "AArch64 targets have NEON without asking")]
+        fn $name $(<const $n: i32>)?($($self $(: $self_t)?),*) -> $output {
+            // SAFETY: vectors are made by tokens alone, and a token by detection alone, so the CPU
+            // has these instructions; those that read memory read a whole array.
+            unsafe { $body }
+        }
+    )*};
+}
+
+/// `impl Operator for Vector` by one intrinsic a row.
+macro_rules! operators {
+    ($($v:ident: $($operator:ident $name:ident $intrinsic:path),*;)*) => {$($(
+        impl $operator for $v {
+            type Output = Self;
+            intrinsics! {
+                fn $name(self, other: Self) -> Self { Self($intrinsic(self.0, other.0)) }
+            }
+        }
+    )*)*};
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +66,8 @@ pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
+#[cfg(test)]
+mod tests;
 
 use crate::dispatch::Isa;
 
@@ -115,9 +164,7 @@ impl_float!(f32, i32);
 impl_float!(f64, i64);
 
 /// A mask with one truth value a lane.
-pub trait Mask:
-    Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self>
-{
+pub trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {
     /// True if any lane is true.
     fn any(self) -> bool;
     /// True if every lane is true.
@@ -193,10 +240,12 @@ pub trait Vector:
     fn to_bits(self) -> Self::Int;
     /// The float whose bits these are.
     fn from_bits(bits: Self::Int) -> Self;
-    /// `self * 2^k` with one rounding, `k` integer-valued lanes in `-2 * BIAS..=2 * BIAS`
-    /// (`BIAS` = 127 or 1023): subnormal results are rounded once, overflow gives infinity.
+    /// `self * 2^k` rounded once, subnormal results included; overflow gives infinity.
+    ///
+    /// `k` is in `2 * (1 - BIAS)..=2 * BIAS` (`BIAS` = 127 or 1023), the sums of two exponents of
+    /// normal numbers; elsewhere the lane is unspecified.
     fn scale_by_power_of_two(self, k: Self::Int) -> Self;
-    /// Low-order bits of `table[index & 7]`.
+    /// `table[index & 7]`, lane by lane.
     fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self;
     /// Splits the lanes of `self` and `other` taken alternately into low and high half:
     /// `([a0 b0 a1 b1 …], […])`.

@@ -62,7 +62,7 @@ impl Not for Bool {
 }
 
 /// `impl Operator for $v { fn name(self, other) -> $v { $v(expression) } }`
-macro_rules! operators {
+macro_rules! scalar_operators {
     ($v:ident: $($operator:ident $name:ident |$a:ident, $b:ident| $result:expr;)*) => {$(
         impl $operator for $v {
             type Output = Self;
@@ -85,14 +85,14 @@ macro_rules! lanes {
         #[derive(Clone, Copy)]
         pub struct $i($int);
 
-        operators! { $v:
+        scalar_operators! { $v:
             Add add |a, b| a + b;
             Sub sub |a, b| a - b;
             Mul mul |a, b| a * b;
             Div div |a, b| a / b;
         }
 
-        operators! { $i:
+        scalar_operators! { $i:
             Add add |a, b| a.wrapping_add(b);
             Sub sub |a, b| a.wrapping_sub(b);
             BitAnd bitand |a, b| a & b;
@@ -194,10 +194,13 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn scale_by_power_of_two(self, k: $i) -> Self {
-                // The first factor is exact for every result that is then rounded or overflows.
-                let half = k.0 >> 1;
-                let power = |k: $int| $float::from_bits(((k + $bias) << $mantissa) as $uint);
-                $v(self.0 * power(half) * power(k.0 - half))
+                // The factor that may round comes last: where the first product falls below the
+                // normal numbers, the last factor is 2^(1 - BIAS) and the result zero either way.
+                let last = k.0.clamp(1 - $bias, $bias);
+                let first = k.0.wrapping_sub(last);
+                let power =
+                    |k: $int| $float::from_bits((k.wrapping_add($bias) << $mantissa) as $uint);
+                $v(self.0 * power(first) * power(last))
             }
             #[inline(always)]
             fn lookup8(table: &[$float; 8], index: $i, _like: Self) -> Self {

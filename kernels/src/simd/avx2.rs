@@ -1,0 +1,288 @@
+//! AVX2 and FMA: 8 `f32` or 4 `f64` lanes; a mask is a vector whose lanes are all ones or all zeros.
+
+use core::arch::x86_64::*;
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+use pulp::x86::V3;
+
+use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use crate::dispatch::Isa;
+
+impl Token for V3 {
+    const ISA: Isa = Isa::Avx2;
+}
+
+vectors! {
+    /// Eight floats.
+    F32x8(__m256);
+    /// Eight integers.
+    I32x8(__m256i);
+    /// Eight truth values.
+    M32x8(__m256i);
+    /// Four floats.
+    F64x4(__m256d);
+    /// Four integers.
+    I64x4(__m256i);
+    /// Four truth values.
+    M64x4(__m256i);
+}
+
+operators! {
+    F32x8: Add add _mm256_add_ps, Sub sub _mm256_sub_ps, Mul mul _mm256_mul_ps, Div div _mm256_div_ps;
+    F64x4: Add add _mm256_add_pd, Sub sub _mm256_sub_pd, Mul mul _mm256_mul_pd, Div div _mm256_div_pd;
+    I32x8: Add add _mm256_add_epi32, Sub sub _mm256_sub_epi32, BitAnd bitand _mm256_and_si256,
+        BitOr bitor _mm256_or_si256, BitXor bitxor _mm256_xor_si256;
+    I64x4: Add add _mm256_add_epi64, Sub sub _mm256_sub_epi64, BitAnd bitand _mm256_and_si256,
+        BitOr bitor _mm256_or_si256, BitXor bitxor _mm256_xor_si256;
+    M32x8: BitAnd bitand _mm256_and_si256, BitOr bitor _mm256_or_si256;
+    M64x4: BitAnd bitand _mm256_and_si256, BitOr bitor _mm256_or_si256;
+}
+
+impl Neg for F32x8 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(_mm256_xor_ps(self.0, _mm256_set1_ps(-0.0))) }
+    }
+}
+
+impl Neg for F64x4 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(_mm256_xor_pd(self.0, _mm256_set1_pd(-0.0))) }
+    }
+}
+
+impl Not for M32x8 {
+    type Output = Self;
+    intrinsics! {
+        fn not(self) -> Self { Self(_mm256_xor_si256(self.0, _mm256_set1_epi8(-1))) }
+    }
+}
+
+impl Not for M64x4 {
+    type Output = Self;
+    intrinsics! {
+        fn not(self) -> Self { Self(_mm256_xor_si256(self.0, _mm256_set1_epi8(-1))) }
+    }
+}
+
+impl Mask for M32x8 {
+    intrinsics! {
+        fn any(self) -> bool { _mm256_movemask_ps(_mm256_castsi256_ps(self.0)) != 0 }
+        fn all(self) -> bool { _mm256_movemask_ps(_mm256_castsi256_ps(self.0)) == 0xff }
+    }
+}
+
+impl Mask for M64x4 {
+    intrinsics! {
+        fn any(self) -> bool { _mm256_movemask_pd(_mm256_castsi256_pd(self.0)) != 0 }
+        fn all(self) -> bool { _mm256_movemask_pd(_mm256_castsi256_pd(self.0)) == 0xf }
+    }
+}
+
+impl IntVector for I32x8 {
+    type Mask = M32x8;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self { Self(_mm256_slli_epi32::<N>(self.0)) }
+        fn shr<const N: i32>(self) -> Self { Self(_mm256_srli_epi32::<N>(self.0)) }
+        fn eq(self, other: Self) -> M32x8 { M32x8(_mm256_cmpeq_epi32(self.0, other.0)) }
+        fn gt(self, other: Self) -> M32x8 { M32x8(_mm256_cmpgt_epi32(self.0, other.0)) }
+        fn select(self, mask: M32x8, other: Self) -> Self {
+            Self(_mm256_blendv_epi8(other.0, self.0, mask.0))
+        }
+    }
+}
+
+impl IntVector for I64x4 {
+    type Mask = M64x4;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self { Self(_mm256_slli_epi64::<N>(self.0)) }
+        fn shr<const N: i32>(self) -> Self { Self(_mm256_srli_epi64::<N>(self.0)) }
+        fn eq(self, other: Self) -> M64x4 { M64x4(_mm256_cmpeq_epi64(self.0, other.0)) }
+        fn gt(self, other: Self) -> M64x4 { M64x4(_mm256_cmpgt_epi64(self.0, other.0)) }
+        fn select(self, mask: M64x4, other: Self) -> Self {
+            Self(_mm256_blendv_epi8(other.0, self.0, mask.0))
+        }
+    }
+}
+
+impl Vector for F32x8 {
+    type Elem = f32;
+    type Mask = M32x8;
+    type Int = I32x8;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(_mm256_fmadd_ps(self.0, a.0, b.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(_mm256_fnmadd_ps(self.0, a.0, b.0)) }
+        fn sqrt(self) -> Self { Self(_mm256_sqrt_ps(self.0)) }
+        fn abs(self) -> Self { Self(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0)) }
+        fn round_ties_even(self) -> Self { Self(_mm256_round_ps::<ROUND>(self.0)) }
+        fn min_or_other(self, other: Self) -> Self { Self(_mm256_min_ps(self.0, other.0)) }
+        fn max_or_other(self, other: Self) -> Self { Self(_mm256_max_ps(self.0, other.0)) }
+        fn eq(self, other: Self) -> M32x8 {
+            M32x8(_mm256_castps_si256(_mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, other.0)))
+        }
+        fn lt(self, other: Self) -> M32x8 {
+            M32x8(_mm256_castps_si256(_mm256_cmp_ps::<_CMP_LT_OQ>(self.0, other.0)))
+        }
+        fn le(self, other: Self) -> M32x8 {
+            M32x8(_mm256_castps_si256(_mm256_cmp_ps::<_CMP_LE_OQ>(self.0, other.0)))
+        }
+        fn is_nan(self) -> M32x8 {
+            M32x8(_mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(self.0, self.0)))
+        }
+        fn select(self, mask: M32x8, other: Self) -> Self {
+            Self(_mm256_blendv_ps(other.0, self.0, _mm256_castsi256_ps(mask.0)))
+        }
+        fn to_bits(self) -> I32x8 { I32x8(_mm256_castps_si256(self.0)) }
+        fn from_bits(bits: I32x8) -> Self { Self(_mm256_castsi256_ps(bits.0)) }
+        fn scale_by_power_of_two(self, k: I32x8) -> Self {
+            // As in the scalar level: the factor that may round comes last.
+            let last = _mm256_max_epi32(k.0, _mm256_set1_epi32(-126));
+            let last = _mm256_min_epi32(last, _mm256_set1_epi32(127));
+            let one = _mm256_set1_epi32(127 << 23);
+            let first = _mm256_slli_epi32::<23>(_mm256_sub_epi32(k.0, last));
+            let first = _mm256_castsi256_ps(_mm256_add_epi32(first, one));
+            let last = _mm256_add_epi32(_mm256_slli_epi32::<23>(last), one);
+            Self(_mm256_mul_ps(_mm256_mul_ps(self.0, first), _mm256_castsi256_ps(last)))
+        }
+        fn lookup8(table: &[f32; 8], index: I32x8, _like: Self) -> Self {
+            Self(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), index.0))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            // Within halves: a0 b0 a1 b1 | a4 b4 a5 b5 and a2 b2 a3 b3 | a6 b6 a7 b7.
+            let low = _mm256_unpacklo_ps(self.0, other.0);
+            let high = _mm256_unpackhi_ps(self.0, other.0);
+            (
+                Self(_mm256_permute2f128_ps::<0x20>(low, high)),
+                Self(_mm256_permute2f128_ps::<0x31>(low, high)),
+            )
+        }
+    }
+}
+
+const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+impl Vector for F64x4 {
+    type Elem = f64;
+    type Mask = M64x4;
+    type Int = I64x4;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(_mm256_fmadd_pd(self.0, a.0, b.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(_mm256_fnmadd_pd(self.0, a.0, b.0)) }
+        fn sqrt(self) -> Self { Self(_mm256_sqrt_pd(self.0)) }
+        fn abs(self) -> Self { Self(_mm256_andnot_pd(_mm256_set1_pd(-0.0), self.0)) }
+        fn round_ties_even(self) -> Self { Self(_mm256_round_pd::<ROUND>(self.0)) }
+        fn min_or_other(self, other: Self) -> Self { Self(_mm256_min_pd(self.0, other.0)) }
+        fn max_or_other(self, other: Self) -> Self { Self(_mm256_max_pd(self.0, other.0)) }
+        fn eq(self, other: Self) -> M64x4 {
+            M64x4(_mm256_castpd_si256(_mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, other.0)))
+        }
+        fn lt(self, other: Self) -> M64x4 {
+            M64x4(_mm256_castpd_si256(_mm256_cmp_pd::<_CMP_LT_OQ>(self.0, other.0)))
+        }
+        fn le(self, other: Self) -> M64x4 {
+            M64x4(_mm256_castpd_si256(_mm256_cmp_pd::<_CMP_LE_OQ>(self.0, other.0)))
+        }
+        fn is_nan(self) -> M64x4 {
+            M64x4(_mm256_castpd_si256(_mm256_cmp_pd::<_CMP_UNORD_Q>(self.0, self.0)))
+        }
+        fn select(self, mask: M64x4, other: Self) -> Self {
+            Self(_mm256_blendv_pd(other.0, self.0, _mm256_castsi256_pd(mask.0)))
+        }
+        fn to_bits(self) -> I64x4 { I64x4(_mm256_castpd_si256(self.0)) }
+        fn from_bits(bits: I64x4) -> Self { Self(_mm256_castsi256_pd(bits.0)) }
+        fn scale_by_power_of_two(self, k: I64x4) -> Self {
+            // k fits 32 bits, so the high half of its lane is 0 or -1 and clamping both halves
+            // as 32-bit lanes clamps the lane.
+            let last = _mm256_max_epi32(k.0, _mm256_set1_epi32(-1022));
+            let last = _mm256_min_epi32(last, _mm256_set1_epi32(1023));
+            let one = _mm256_set1_epi64x(1023 << 52);
+            let first = _mm256_slli_epi64::<52>(_mm256_sub_epi64(k.0, last));
+            let first = _mm256_castsi256_pd(_mm256_add_epi64(first, one));
+            let last = _mm256_add_epi64(_mm256_slli_epi64::<52>(last), one);
+            Self(_mm256_mul_pd(_mm256_mul_pd(self.0, first), _mm256_castsi256_pd(last)))
+        }
+        fn lookup8(table: &[f64; 8], index: I64x4, _like: Self) -> Self {
+            // Each half of the table is permuted as pairs of 32 bits; bit 2 picks the half.
+            let pair = _mm256_shuffle_epi32::<0b10_10_00_00>(_mm256_slli_epi64::<1>(index.0));
+            let pair = _mm256_add_epi32(pair, _mm256_set1_epi64x(1 << 32));
+            let low = _mm256_castpd_ps(_mm256_loadu_pd(table.as_ptr()));
+            let high = _mm256_castpd_ps(_mm256_loadu_pd(table[4..].as_ptr()));
+            let low = _mm256_castps_pd(_mm256_permutevar8x32_ps(low, pair));
+            let high = _mm256_castps_pd(_mm256_permutevar8x32_ps(high, pair));
+            let is_high = _mm256_castsi256_pd(_mm256_slli_epi64::<61>(index.0));
+            Self(_mm256_blendv_pd(low, high, is_high))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            let low = _mm256_unpacklo_pd(self.0, other.0);
+            let high = _mm256_unpackhi_pd(self.0, other.0);
+            (
+                Self(_mm256_permute2f128_pd::<0x20>(low, high)),
+                Self(_mm256_permute2f128_pd::<0x31>(low, high)),
+            )
+        }
+    }
+}
+
+impl Lanes<f32> for V3 {
+    type V = F32x8;
+    type I = I32x8;
+    type M = M32x8;
+    const LANES: usize = 8;
+    intrinsics! {
+        fn splat(self, x: f32) -> F32x8 { F32x8(_mm256_set1_ps(x)) }
+        fn splat_int(self, x: i32) -> I32x8 { I32x8(_mm256_set1_epi32(x)) }
+        fn first(self, count: usize) -> M32x8 {
+            let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            M32x8(_mm256_cmpgt_epi32(_mm256_set1_epi32(count.min(8) as i32), lane))
+        }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f32) -> F32x8 { F32x8(_mm256_loadu_ps(src)) }
+        fn load_first(self, src: *const f32, count: usize) -> F32x8 {
+            F32x8(_mm256_maskload_ps(src, Lanes::<f32>::first(self, count).0))
+        }
+        fn store(self, dst: *mut f32, x: F32x8) -> () { _mm256_storeu_ps(dst, x.0) }
+        fn store_first(self, dst: *mut f32, count: usize, x: F32x8) -> () {
+            _mm256_maskstore_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
+        }
+    }
+}
+
+impl Lanes<f64> for V3 {
+    type V = F64x4;
+    type I = I64x4;
+    type M = M64x4;
+    const LANES: usize = 4;
+    intrinsics! {
+        fn splat(self, x: f64) -> F64x4 { F64x4(_mm256_set1_pd(x)) }
+        fn splat_int(self, x: i64) -> I64x4 { I64x4(_mm256_set1_epi64x(x)) }
+        fn first(self, count: usize) -> M64x4 {
+            let lane = _mm256_setr_epi64x(0, 1, 2, 3);
+            M64x4(_mm256_cmpgt_epi64(_mm256_set1_epi64x(count.min(4) as i64), lane))
+        }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f64) -> F64x4 { F64x4(_mm256_loadu_pd(src)) }
+        fn load_first(self, src: *const f64, count: usize) -> F64x4 {
+            F64x4(_mm256_maskload_pd(src, Lanes::<f64>::first(self, count).0))
+        }
+        fn store(self, dst: *mut f64, x: F64x4) -> () { _mm256_storeu_pd(dst, x.0) }
+        fn store_first(self, dst: *mut f64, count: usize, x: F64x4) -> () {
+            _mm256_maskstore_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        }
+    }
+}
+
+impl Simd for V3 {
+    intrinsics! { unsafe:
+        fn load_widened(self, src: *const f32) -> F64x4 {
+            F64x4(_mm256_cvtps_pd(_mm_loadu_ps(src)))
+        }
+        fn load_first_widened(self, src: *const f32, count: usize) -> F64x4 {
+            let lane = _mm_setr_epi32(0, 1, 2, 3);
+            let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count.min(4) as i32), lane);
+            F64x4(_mm256_cvtps_pd(_mm_maskload_ps(src, mask)))
+        }
+    }
+}

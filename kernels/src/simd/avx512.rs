@@ -1,0 +1,249 @@
+//! AVX-512 (F, BW, CD, DQ, VL): 16 `f32` or 8 `f64` lanes; a mask is one bit a lane.
+
+use core::arch::x86_64::*;
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+use pulp::x86::V4;
+
+use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use crate::dispatch::Isa;
+
+impl Token for V4 {
+    const ISA: Isa = Isa::Avx512;
+}
+
+vectors! {
+    /// Sixteen floats.
+    F32x16(__m512);
+    /// Sixteen integers.
+    I32x16(__m512i);
+    /// Sixteen truth values.
+    M16(__mmask16);
+    /// Eight floats.
+    F64x8(__m512d);
+    /// Eight integers.
+    I64x8(__m512i);
+    /// Eight truth values.
+    M8(__mmask8);
+}
+
+operators! {
+    F32x16: Add add _mm512_add_ps, Sub sub _mm512_sub_ps, Mul mul _mm512_mul_ps, Div div _mm512_div_ps;
+    F64x8: Add add _mm512_add_pd, Sub sub _mm512_sub_pd, Mul mul _mm512_mul_pd, Div div _mm512_div_pd;
+    I32x16: Add add _mm512_add_epi32, Sub sub _mm512_sub_epi32, BitAnd bitand _mm512_and_si512,
+        BitOr bitor _mm512_or_si512, BitXor bitxor _mm512_xor_si512;
+    I64x8: Add add _mm512_add_epi64, Sub sub _mm512_sub_epi64, BitAnd bitand _mm512_and_si512,
+        BitOr bitor _mm512_or_si512, BitXor bitxor _mm512_xor_si512;
+    M16: BitAnd bitand BitAnd::bitand, BitOr bitor BitOr::bitor;
+    M8: BitAnd bitand BitAnd::bitand, BitOr bitor BitOr::bitor;
+}
+
+impl Neg for F32x16 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(_mm512_xor_ps(self.0, _mm512_set1_ps(-0.0))) }
+    }
+}
+
+impl Neg for F64x8 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(_mm512_xor_pd(self.0, _mm512_set1_pd(-0.0))) }
+    }
+}
+
+macro_rules! bit_masks {
+    ($($m:ident)*) => {$(
+        impl Not for $m {
+            type Output = Self;
+            #[inline(always)]
+            fn not(self) -> Self {
+                Self(!self.0)
+            }
+        }
+
+        impl Mask for $m {
+            #[inline(always)]
+            fn any(self) -> bool {
+                self.0 != 0
+            }
+            #[inline(always)]
+            fn all(self) -> bool {
+                !self.0 == 0
+            }
+        }
+    )*};
+}
+bit_masks!(M16 M8);
+
+// The shifts take their count in a register and become immediate shifts once inlined: the
+// immediate forms want an unsigned constant, which cannot be computed from `N`.
+impl IntVector for I32x16 {
+    type Mask = M16;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self {
+            Self(_mm512_sllv_epi32(self.0, _mm512_set1_epi32(N)))
+        }
+        fn shr<const N: i32>(self) -> Self {
+            Self(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(N)))
+        }
+        fn eq(self, other: Self) -> M16 { M16(_mm512_cmpeq_epi32_mask(self.0, other.0)) }
+        fn gt(self, other: Self) -> M16 { M16(_mm512_cmpgt_epi32_mask(self.0, other.0)) }
+        fn select(self, mask: M16, other: Self) -> Self {
+            Self(_mm512_mask_blend_epi32(mask.0, other.0, self.0))
+        }
+    }
+}
+
+impl IntVector for I64x8 {
+    type Mask = M8;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self {
+            Self(_mm512_sllv_epi64(self.0, _mm512_set1_epi64(N as i64)))
+        }
+        fn shr<const N: i32>(self) -> Self {
+            Self(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(N as i64)))
+        }
+        fn eq(self, other: Self) -> M8 { M8(_mm512_cmpeq_epi64_mask(self.0, other.0)) }
+        fn gt(self, other: Self) -> M8 { M8(_mm512_cmpgt_epi64_mask(self.0, other.0)) }
+        fn select(self, mask: M8, other: Self) -> Self {
+            Self(_mm512_mask_blend_epi64(mask.0, other.0, self.0))
+        }
+    }
+}
+
+const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+impl Vector for F32x16 {
+    type Elem = f32;
+    type Mask = M16;
+    type Int = I32x16;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(_mm512_fmadd_ps(self.0, a.0, b.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(_mm512_fnmadd_ps(self.0, a.0, b.0)) }
+        fn sqrt(self) -> Self { Self(_mm512_sqrt_ps(self.0)) }
+        fn abs(self) -> Self { Self(_mm512_abs_ps(self.0)) }
+        fn round_ties_even(self) -> Self { Self(_mm512_roundscale_ps::<ROUND>(self.0)) }
+        fn min_or_other(self, other: Self) -> Self { Self(_mm512_min_ps(self.0, other.0)) }
+        fn max_or_other(self, other: Self) -> Self { Self(_mm512_max_ps(self.0, other.0)) }
+        fn eq(self, other: Self) -> M16 { M16(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self.0, other.0)) }
+        fn lt(self, other: Self) -> M16 { M16(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, other.0)) }
+        fn le(self, other: Self) -> M16 { M16(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, other.0)) }
+        fn is_nan(self) -> M16 { M16(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0)) }
+        fn select(self, mask: M16, other: Self) -> Self {
+            Self(_mm512_mask_blend_ps(mask.0, other.0, self.0))
+        }
+        fn to_bits(self) -> I32x16 { I32x16(_mm512_castps_si512(self.0)) }
+        fn from_bits(bits: I32x16) -> Self { Self(_mm512_castsi512_ps(bits.0)) }
+        fn scale_by_power_of_two(self, k: I32x16) -> Self {
+            Self(_mm512_scalef_ps(self.0, _mm512_cvtepi32_ps(k.0)))
+        }
+        fn lookup8(table: &[f32; 8], index: I32x16, _like: Self) -> Self {
+            // The permutation reads four bits of the index: the table twice makes the fourth free.
+            let table = _mm512_broadcast_f32x8(_mm256_loadu_ps(table.as_ptr()));
+            Self(_mm512_permutexvar_ps(index.0, table))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+            (
+                Self(_mm512_permutex2var_ps(self.0, low, other.0)),
+                Self(_mm512_permutex2var_ps(self.0, high, other.0)),
+            )
+        }
+    }
+}
+
+impl Vector for F64x8 {
+    type Elem = f64;
+    type Mask = M8;
+    type Int = I64x8;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(_mm512_fmadd_pd(self.0, a.0, b.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(_mm512_fnmadd_pd(self.0, a.0, b.0)) }
+        fn sqrt(self) -> Self { Self(_mm512_sqrt_pd(self.0)) }
+        fn abs(self) -> Self { Self(_mm512_abs_pd(self.0)) }
+        fn round_ties_even(self) -> Self { Self(_mm512_roundscale_pd::<ROUND>(self.0)) }
+        fn min_or_other(self, other: Self) -> Self { Self(_mm512_min_pd(self.0, other.0)) }
+        fn max_or_other(self, other: Self) -> Self { Self(_mm512_max_pd(self.0, other.0)) }
+        fn eq(self, other: Self) -> M8 { M8(_mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.0, other.0)) }
+        fn lt(self, other: Self) -> M8 { M8(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, other.0)) }
+        fn le(self, other: Self) -> M8 { M8(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(self.0, other.0)) }
+        fn is_nan(self) -> M8 { M8(_mm512_cmp_pd_mask::<_CMP_UNORD_Q>(self.0, self.0)) }
+        fn select(self, mask: M8, other: Self) -> Self {
+            Self(_mm512_mask_blend_pd(mask.0, other.0, self.0))
+        }
+        fn to_bits(self) -> I64x8 { I64x8(_mm512_castpd_si512(self.0)) }
+        fn from_bits(bits: I64x8) -> Self { Self(_mm512_castsi512_pd(bits.0)) }
+        fn scale_by_power_of_two(self, k: I64x8) -> Self {
+            Self(_mm512_scalef_pd(self.0, _mm512_cvtepi64_pd(k.0)))
+        }
+        fn lookup8(table: &[f64; 8], index: I64x8, _like: Self) -> Self {
+            Self(_mm512_permutexvar_pd(index.0, _mm512_loadu_pd(table.as_ptr())))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
+            (
+                Self(_mm512_permutex2var_pd(self.0, low, other.0)),
+                Self(_mm512_permutex2var_pd(self.0, high, other.0)),
+            )
+        }
+    }
+}
+
+impl Lanes<f32> for V4 {
+    type V = F32x16;
+    type I = I32x16;
+    type M = M16;
+    const LANES: usize = 16;
+    intrinsics! {
+        fn splat(self, x: f32) -> F32x16 { F32x16(_mm512_set1_ps(x)) }
+        fn splat_int(self, x: i32) -> I32x16 { I32x16(_mm512_set1_epi32(x)) }
+        fn first(self, count: usize) -> M16 { M16(((1u32 << count.min(16)) - 1) as __mmask16) }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f32) -> F32x16 { F32x16(_mm512_loadu_ps(src)) }
+        fn load_first(self, src: *const f32, count: usize) -> F32x16 {
+            F32x16(_mm512_maskz_loadu_ps(Lanes::<f32>::first(self, count).0, src))
+        }
+        fn store(self, dst: *mut f32, x: F32x16) -> () { _mm512_storeu_ps(dst, x.0) }
+        fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
+            _mm512_mask_storeu_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
+        }
+    }
+}
+
+impl Lanes<f64> for V4 {
+    type V = F64x8;
+    type I = I64x8;
+    type M = M8;
+    const LANES: usize = 8;
+    intrinsics! {
+        fn splat(self, x: f64) -> F64x8 { F64x8(_mm512_set1_pd(x)) }
+        fn splat_int(self, x: i64) -> I64x8 { I64x8(_mm512_set1_epi64(x)) }
+        fn first(self, count: usize) -> M8 { M8(((1u32 << count.min(8)) - 1) as __mmask8) }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f64) -> F64x8 { F64x8(_mm512_loadu_pd(src)) }
+        fn load_first(self, src: *const f64, count: usize) -> F64x8 {
+            F64x8(_mm512_maskz_loadu_pd(Lanes::<f64>::first(self, count).0, src))
+        }
+        fn store(self, dst: *mut f64, x: F64x8) -> () { _mm512_storeu_pd(dst, x.0) }
+        fn store_first(self, dst: *mut f64, count: usize, x: F64x8) -> () {
+            _mm512_mask_storeu_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        }
+    }
+}
+
+impl Simd for V4 {
+    intrinsics! { unsafe:
+        fn load_widened(self, src: *const f32) -> F64x8 {
+            F64x8(_mm512_cvtps_pd(_mm256_loadu_ps(src)))
+        }
+        fn load_first_widened(self, src: *const f32, count: usize) -> F64x8 {
+            let mask = Lanes::<f64>::first(self, count).0;
+            F64x8(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, src)))
+        }
+    }
+}

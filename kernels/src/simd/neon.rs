@@ -1,0 +1,279 @@
+//! AArch64 Advanced SIMD: 4 `f32` or 2 `f64` lanes; a mask is a vector whose lanes are all ones or
+//! all zeros. There are no masked loads: tails go through a small array.
+
+use core::arch::aarch64::*;
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+use pulp::aarch64::Neon;
+
+use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use crate::dispatch::Isa;
+
+impl Token for Neon {
+    const ISA: Isa = Isa::Neon;
+}
+
+vectors! {
+    /// Four floats.
+    F32x4(float32x4_t);
+    /// Four integers.
+    I32x4(int32x4_t);
+    /// Four truth values.
+    M32x4(uint32x4_t);
+    /// Two floats.
+    F64x2(float64x2_t);
+    /// Two integers.
+    I64x2(int64x2_t);
+    /// Two truth values.
+    M64x2(uint64x2_t);
+}
+
+operators! {
+    F32x4: Add add vaddq_f32, Sub sub vsubq_f32, Mul mul vmulq_f32, Div div vdivq_f32;
+    F64x2: Add add vaddq_f64, Sub sub vsubq_f64, Mul mul vmulq_f64, Div div vdivq_f64;
+    I32x4: Add add vaddq_s32, Sub sub vsubq_s32, BitAnd bitand vandq_s32, BitOr bitor vorrq_s32,
+        BitXor bitxor veorq_s32;
+    I64x2: Add add vaddq_s64, Sub sub vsubq_s64, BitAnd bitand vandq_s64, BitOr bitor vorrq_s64,
+        BitXor bitxor veorq_s64;
+    M32x4: BitAnd bitand vandq_u32, BitOr bitor vorrq_u32;
+    M64x2: BitAnd bitand vandq_u64, BitOr bitor vorrq_u64;
+}
+
+impl Not for M32x4 {
+    type Output = Self;
+    intrinsics! {
+        fn not(self) -> Self { Self(vmvnq_u32(self.0)) }
+    }
+}
+
+impl Not for M64x2 {
+    type Output = Self;
+    intrinsics! {
+        fn not(self) -> Self { Self(veorq_u64(self.0, vdupq_n_u64(u64::MAX))) }
+    }
+}
+
+impl Mask for M32x4 {
+    intrinsics! {
+        fn any(self) -> bool { vmaxvq_u32(self.0) != 0 }
+        fn all(self) -> bool { vminvq_u32(self.0) != 0 }
+    }
+}
+
+impl Mask for M64x2 {
+    intrinsics! {
+        fn any(self) -> bool { vmaxvq_u32(vreinterpretq_u32_u64(self.0)) != 0 }
+        fn all(self) -> bool { vminvq_u32(vreinterpretq_u32_u64(self.0)) != 0 }
+    }
+}
+
+impl Neg for F32x4 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(vnegq_f32(self.0)) }
+    }
+}
+
+impl IntVector for I32x4 {
+    type Mask = M32x4;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self { Self(vshlq_n_s32::<N>(self.0)) }
+        fn shr<const N: i32>(self) -> Self {
+            Self(vreinterpretq_s32_u32(vshrq_n_u32::<N>(vreinterpretq_u32_s32(self.0))))
+        }
+        fn eq(self, other: Self) -> M32x4 { M32x4(vceqq_s32(self.0, other.0)) }
+        fn gt(self, other: Self) -> M32x4 { M32x4(vcgtq_s32(self.0, other.0)) }
+        fn select(self, mask: M32x4, other: Self) -> Self {
+            Self(vbslq_s32(mask.0, self.0, other.0))
+        }
+    }
+}
+
+impl Vector for F32x4 {
+    type Elem = f32;
+    type Mask = M32x4;
+    type Int = I32x4;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(vfmaq_f32(b.0, self.0, a.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(vfmsq_f32(b.0, self.0, a.0)) }
+        fn sqrt(self) -> Self { Self(vsqrtq_f32(self.0)) }
+        fn abs(self) -> Self { Self(vabsq_f32(self.0)) }
+        fn round_ties_even(self) -> Self { Self(vrndnq_f32(self.0)) }
+        // The instructions `fmin` and `fmax` treat NaN and zeros otherwise.
+        fn min_or_other(self, other: Self) -> Self {
+            Self(vbslq_f32(vcltq_f32(self.0, other.0), self.0, other.0))
+        }
+        fn max_or_other(self, other: Self) -> Self {
+            Self(vbslq_f32(vcgtq_f32(self.0, other.0), self.0, other.0))
+        }
+        fn eq(self, other: Self) -> M32x4 { M32x4(vceqq_f32(self.0, other.0)) }
+        fn lt(self, other: Self) -> M32x4 { M32x4(vcltq_f32(self.0, other.0)) }
+        fn le(self, other: Self) -> M32x4 { M32x4(vcleq_f32(self.0, other.0)) }
+        fn is_nan(self) -> M32x4 { !M32x4(vceqq_f32(self.0, self.0)) }
+        fn select(self, mask: M32x4, other: Self) -> Self {
+            Self(vbslq_f32(mask.0, self.0, other.0))
+        }
+        fn to_bits(self) -> I32x4 { I32x4(vreinterpretq_s32_f32(self.0)) }
+        fn from_bits(bits: I32x4) -> Self { Self(vreinterpretq_f32_s32(bits.0)) }
+        fn scale_by_power_of_two(self, k: I32x4) -> Self {
+            // As in the scalar level: the factor that may round comes last.
+            let last = vminq_s32(vmaxq_s32(k.0, vdupq_n_s32(-126)), vdupq_n_s32(127));
+            let one = vdupq_n_s32(127 << 23);
+            let power = |k| vreinterpretq_f32_s32(vaddq_s32(vshlq_n_s32::<23>(k), one));
+            Self(vmulq_f32(vmulq_f32(self.0, power(vsubq_s32(k.0, last))), power(last)))
+        }
+        fn lookup8(table: &[f32; 8], index: I32x4, _like: Self) -> Self {
+            // The table as 32 bytes; lane i asks for bytes 4 i, 4 i + 1, 4 i + 2, 4 i + 3.
+            let table = uint8x16x2_t(
+                vreinterpretq_u8_f32(vld1q_f32(table.as_ptr())),
+                vreinterpretq_u8_f32(vld1q_f32(table[4..].as_ptr())),
+            );
+            let index = vandq_u32(vreinterpretq_u32_s32(index.0), vdupq_n_u32(7));
+            let bytes = vmlaq_u32(vdupq_n_u32(0x0302_0100), index, vdupq_n_u32(0x0404_0404));
+            Self(vreinterpretq_f32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(bytes))))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            (Self(vzip1q_f32(self.0, other.0)), Self(vzip2q_f32(self.0, other.0)))
+        }
+    }
+}
+
+impl Lanes<f32> for Neon {
+    type V = F32x4;
+    type I = I32x4;
+    type M = M32x4;
+    const LANES: usize = 4;
+    intrinsics! {
+        fn splat(self, x: f32) -> F32x4 { F32x4(vdupq_n_f32(x)) }
+        fn splat_int(self, x: i32) -> I32x4 { I32x4(vdupq_n_s32(x)) }
+        fn first(self, count: usize) -> M32x4 {
+            let lane = vld1q_u32([0, 1, 2, 3].as_ptr());
+            M32x4(vcltq_u32(lane, vdupq_n_u32(count.min(4) as u32)))
+        }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f32) -> F32x4 { F32x4(vld1q_f32(src)) }
+        fn load_first(self, src: *const f32, count: usize) -> F32x4 {
+            let mut lanes = [0.0; 4];
+            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(4));
+            F32x4(vld1q_f32(lanes.as_ptr()))
+        }
+        fn store(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
+        fn store_first(self, dst: *mut f32, count: usize, x: F32x4) -> () {
+            let mut lanes = [0.0; 4];
+            vst1q_f32(lanes.as_mut_ptr(), x.0);
+            core::ptr::copy_nonoverlapping(lanes.as_ptr(), dst, count.min(4));
+        }
+    }
+}
+
+impl Neg for F64x2 {
+    type Output = Self;
+    intrinsics! {
+        fn neg(self) -> Self { Self(vnegq_f64(self.0)) }
+    }
+}
+
+impl IntVector for I64x2 {
+    type Mask = M64x2;
+    intrinsics! {
+        fn shl<const N: i32>(self) -> Self { Self(vshlq_n_s64::<N>(self.0)) }
+        fn shr<const N: i32>(self) -> Self {
+            Self(vreinterpretq_s64_u64(vshrq_n_u64::<N>(vreinterpretq_u64_s64(self.0))))
+        }
+        fn eq(self, other: Self) -> M64x2 { M64x2(vceqq_s64(self.0, other.0)) }
+        fn gt(self, other: Self) -> M64x2 { M64x2(vcgtq_s64(self.0, other.0)) }
+        fn select(self, mask: M64x2, other: Self) -> Self {
+            Self(vbslq_s64(mask.0, self.0, other.0))
+        }
+    }
+}
+
+impl Vector for F64x2 {
+    type Elem = f64;
+    type Mask = M64x2;
+    type Int = I64x2;
+    intrinsics! {
+        fn mul_add(self, a: Self, b: Self) -> Self { Self(vfmaq_f64(b.0, self.0, a.0)) }
+        fn neg_mul_add(self, a: Self, b: Self) -> Self { Self(vfmsq_f64(b.0, self.0, a.0)) }
+        fn sqrt(self) -> Self { Self(vsqrtq_f64(self.0)) }
+        fn abs(self) -> Self { Self(vabsq_f64(self.0)) }
+        fn round_ties_even(self) -> Self { Self(vrndnq_f64(self.0)) }
+        // The instructions `fmin` and `fmax` treat NaN and zeros otherwise.
+        fn min_or_other(self, other: Self) -> Self {
+            Self(vbslq_f64(vcltq_f64(self.0, other.0), self.0, other.0))
+        }
+        fn max_or_other(self, other: Self) -> Self {
+            Self(vbslq_f64(vcgtq_f64(self.0, other.0), self.0, other.0))
+        }
+        fn eq(self, other: Self) -> M64x2 { M64x2(vceqq_f64(self.0, other.0)) }
+        fn lt(self, other: Self) -> M64x2 { M64x2(vcltq_f64(self.0, other.0)) }
+        fn le(self, other: Self) -> M64x2 { M64x2(vcleq_f64(self.0, other.0)) }
+        fn is_nan(self) -> M64x2 { !M64x2(vceqq_f64(self.0, self.0)) }
+        fn select(self, mask: M64x2, other: Self) -> Self {
+            Self(vbslq_f64(mask.0, self.0, other.0))
+        }
+        fn to_bits(self) -> I64x2 { I64x2(vreinterpretq_s64_f64(self.0)) }
+        fn from_bits(bits: I64x2) -> Self { Self(vreinterpretq_f64_s64(bits.0)) }
+        fn scale_by_power_of_two(self, k: I64x2) -> Self {
+            // As in the scalar level: the factor that may round comes last.
+            // k fits 32 bits, so the high half of its lane is 0 or -1 and clamping both halves
+            // as 32-bit lanes clamps the lane.
+            let last = vmaxq_s32(vreinterpretq_s32_s64(k.0), vdupq_n_s32(-1022));
+            let last = vreinterpretq_s64_s32(vminq_s32(last, vdupq_n_s32(1023)));
+            let one = vdupq_n_s64(1023 << 52);
+            let power = |k| vreinterpretq_f64_s64(vaddq_s64(vshlq_n_s64::<52>(k), one));
+            Self(vmulq_f64(vmulq_f64(self.0, power(vsubq_s64(k.0, last))), power(last)))
+        }
+        fn lookup8(table: &[f64; 8], index: I64x2, _like: Self) -> Self {
+            let entry = |i: i64| table[(i & 7) as usize];
+            let low = vdupq_n_f64(entry(vgetq_lane_s64::<0>(index.0)));
+            Self(vsetq_lane_f64::<1>(entry(vgetq_lane_s64::<1>(index.0)), low))
+        }
+        fn interleave(self, other: Self) -> (Self, Self) {
+            (Self(vzip1q_f64(self.0, other.0)), Self(vzip2q_f64(self.0, other.0)))
+        }
+    }
+}
+
+impl Lanes<f64> for Neon {
+    type V = F64x2;
+    type I = I64x2;
+    type M = M64x2;
+    const LANES: usize = 2;
+    intrinsics! {
+        fn splat(self, x: f64) -> F64x2 { F64x2(vdupq_n_f64(x)) }
+        fn splat_int(self, x: i64) -> I64x2 { I64x2(vdupq_n_s64(x)) }
+        fn first(self, count: usize) -> M64x2 {
+            let lane = vld1q_u64([0, 1].as_ptr());
+            M64x2(vcltq_u64(lane, vdupq_n_u64(count.min(2) as u64)))
+        }
+    }
+    intrinsics! { unsafe:
+        fn load(self, src: *const f64) -> F64x2 { F64x2(vld1q_f64(src)) }
+        fn load_first(self, src: *const f64, count: usize) -> F64x2 {
+            let mut lanes = [0.0; 2];
+            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
+            F64x2(vld1q_f64(lanes.as_ptr()))
+        }
+        fn store(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
+        fn store_first(self, dst: *mut f64, count: usize, x: F64x2) -> () {
+            let mut lanes = [0.0; 2];
+            vst1q_f64(lanes.as_mut_ptr(), x.0);
+            core::ptr::copy_nonoverlapping(lanes.as_ptr(), dst, count.min(2));
+        }
+    }
+}
+
+impl Simd for Neon {
+    intrinsics! { unsafe:
+        fn load_widened(self, src: *const f32) -> F64x2 {
+            F64x2(vcvt_f64_f32(vld1_f32(src)))
+        }
+        fn load_first_widened(self, src: *const f32, count: usize) -> F64x2 {
+            let mut lanes = [0.0; 2];
+            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
+            F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Every operation of every instruction set against the scalar level, which states what each means.
+
+use super::*;
+use crate::dispatch::{ElementTask, Isa, Task, run, with_isa};
+
+/// A float as its bits, so that NaNs and signs of zero compare too.
+trait Bits: Float {
+    fn to_u64(self) -> u64;
+    fn from_u64(bits: u64) -> Self;
+}
+
+impl Bits for f32 {
+    fn to_u64(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+    fn from_u64(bits: u64) -> Self {
+        f32::from_bits(bits as u32)
+    }
+}
+
+impl Bits for f64 {
+    fn to_u64(self) -> u64 {
+        self.to_bits()
+    }
+    fn from_u64(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+}
+
+/// Zeros, subnormals, ties, exact and inexact values, the largest, infinities and NaNs.
+fn special_values<E: Bits>() -> Vec<E> {
+    let mantissa = if size_of::<E>() == 4 { 23 } else { 52 };
+    let integer_limit = 2f64.powi(mantissa);
+    let mut values = vec![0.0, 0.5, 1.0, 1.0 / 3.0, 1.5, 2.5, 3.5, 0.7, 2.0, 1e-30, 1e30, 1e-40];
+    values.extend([integer_limit, integer_limit - 0.5, integer_limit / 2.0 + 0.5, 7.0, 8.0, 15.0]);
+    let mut values: Vec<E> = values.into_iter().map(E::from_f64).collect();
+    let infinity = E::INFINITY.to_u64();
+    let min_normal = 1 << mantissa;
+    let bits = [1, 2, 3, min_normal - 1, min_normal, min_normal + 1, infinity - 1, infinity];
+    values.extend(bits.map(E::from_u64));
+    values.extend(values.clone().into_iter().map(|x| -x));
+    values.push(E::NAN);
+    values
+}
+
+/// One column of results an operation: all pairs of special values through vectors of `S`.
+struct AllOperations<E>(Vec<[E; 3]>);
+
+const COLUMNS: [&str; 30] = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "mul_add",
+    "neg_mul_add",
+    "sqrt",
+    "abs",
+    "round_ties_even",
+    "min_or_other",
+    "max_or_other",
+    "eq",
+    "lt",
+    "le",
+    "is_nan",
+    "select",
+    "lookup8",
+    "int add",
+    "int sub",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "int eq",
+    "int gt",
+    "int select",
+    "mask algebra",
+    "any, all",
+];
+
+impl<E: Bits> ElementTask<E> for AllOperations<E> {
+    type Output = Vec<Vec<u64>>;
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) -> Self::Output {
+        let mut columns = vec![Vec::new(); COLUMNS.len()];
+        for triples in self.0.chunks_exact(S::LANES) {
+            let column = |i: usize| triples.iter().map(|t| t[i]).collect::<Vec<E>>();
+            let load = |x: &[E]| {
+                assert_eq!(x.len(), S::LANES);
+                // SAFETY: a whole vector was asserted.
+                unsafe { simd.load(x.as_ptr()) }
+            };
+            let (a, b, c) = (load(&column(0)), load(&column(1)), load(&column(2)));
+            let (i, j) = (a.to_bits(), b.to_bits());
+            let (yes, no) = (simd.splat(E::ONE), simd.splat(E::ZERO));
+            let from = <S::V as Vector>::from_bits;
+            let truth = |m: S::M| yes.select(m, no);
+            let table = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| E::from_f64(f64::from(i) * 1.25 - 3.0));
+            let results = [
+                a + b,
+                a - b,
+                a * b,
+                a / b,
+                -a,
+                a.mul_add(b, c),
+                a.neg_mul_add(b, c),
+                a.sqrt(),
+                a.abs(),
+                a.round_ties_even(),
+                a.min_or_other(b),
+                a.max_or_other(b),
+                truth(a.eq(b)),
+                truth(a.lt(b)),
+                truth(a.le(b)),
+                truth(a.is_nan()),
+                a.select(b.lt(c), c),
+                S::V::lookup8(&table, i.shr::<5>() - j, a),
+                from(i + j),
+                from(i - j),
+                from(i & j),
+                from(i | j),
+                from(i ^ j),
+                from(i.shl::<9>()),
+                from(i.shr::<9>()),
+                truth(i.eq(j)),
+                truth(i.gt(j)),
+                from(i.select(j.gt(i), j)),
+                truth((a.lt(b) & b.lt(c)) | !(a.lt(c) | i.gt(j))),
+            ];
+            for (results, column) in results.into_iter().zip(&mut columns) {
+                let mut lanes = vec![E::ZERO; S::LANES];
+                // SAFETY: the buffer holds a whole vector.
+                unsafe { simd.store(lanes.as_mut_ptr(), results) };
+                column.extend(lanes.into_iter().map(E::to_u64));
+            }
+            let count = |m: S::M| triples.iter().filter(|_| m.any()).count();
+            for mask in [a.lt(b), a.eq(a), a.is_nan()] {
+                let mut lanes = vec![E::ZERO; S::LANES];
+                // SAFETY: the buffer holds a whole vector.
+                unsafe { simd.store(lanes.as_mut_ptr(), truth(mask)) };
+                let lanes: Vec<bool> = lanes.into_iter().map(|x| x == E::ONE).collect();
+                assert_eq!(mask.any(), lanes.contains(&true));
+                assert_eq!(mask.all(), !lanes.contains(&false));
+                assert_eq!(count(mask), if mask.any() { S::LANES } else { 0 });
+            }
+        }
+        columns
+    }
+}
+
+fn is_nan<E: Bits>(bits: u64) -> bool {
+    E::from_u64(bits).partial_cmp(&E::ZERO).is_none()
+}
+
+fn check_all_operations<E: Bits>() {
+    let values = special_values::<E>();
+    let mut triples = Vec::new();
+    for (i, &a) in values.iter().enumerate() {
+        for (j, &b) in values.iter().enumerate() {
+            triples.push([a, b, values[(7 * i + 3 * j) % values.len()]]);
+        }
+    }
+    triples.resize(triples.len().next_multiple_of(16), [E::ONE; 3]);
+    let scalar = with_isa(Isa::Scalar, || E::enter(AllOperations(triples.clone()))).unwrap();
+    for isa in Isa::ALL {
+        let Some(columns) = with_isa(isa, || E::enter(AllOperations(triples.clone()))) else {
+            println!("skipped: this machine lacks {isa}");
+            continue;
+        };
+        for ((name, expected), actual) in COLUMNS.iter().zip(&scalar).zip(&columns) {
+            assert_eq!(expected.len(), actual.len(), "{name} on {isa}");
+            for ((x, &expected), &actual) in triples.iter().zip(expected).zip(actual) {
+                // The sign and payload of a computed NaN are the CPU's own.
+                let same = expected == actual || (is_nan::<E>(expected) && is_nan::<E>(actual));
+                assert!(same, "{name}{x:?} on {isa}: {actual:#x}, scalar {expected:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_gives_the_scalar_bits_f32() {
+    check_all_operations::<f32>();
+}
+
+#[test]
+fn every_operation_gives_the_scalar_bits_f64() {
+    check_all_operations::<f64>();
+}
+
+/// `x * 2^k` for pairs of a value and the integer `k` as bits.
+struct Scale<E>(Vec<(E, i64)>);
+
+impl<E: Bits> ElementTask<E> for Scale<E> {
+    type Output = Vec<E>;
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) -> Vec<E> {
+        let mut results = vec![E::ZERO; self.0.len()];
+        for (pairs, out) in self.0.chunks_exact(S::LANES).zip(results.chunks_exact_mut(S::LANES)) {
+            let x: Vec<E> = pairs.iter().map(|p| p.0).collect();
+            let k: Vec<E> = pairs.iter().map(|p| E::from_u64(p.1 as u64)).collect();
+            // SAFETY: `x`, `k` and `out` hold a whole vector each, as chunks do.
+            unsafe {
+                let (x, k) = (simd.load(x.as_ptr()), simd.load(k.as_ptr()));
+                simd.store(out.as_mut_ptr(), x.scale_by_power_of_two(k.to_bits()));
+            }
+        }
+        results
+    }
+}
+
+fn check_scale<E: Bits>(bias: i64, step: usize, exact: impl Fn(E, i64) -> Option<E>) {
+    let mut pairs = Vec::new();
+    for x in special_values::<E>() {
+        let range = 2 * (1 - bias)..=2 * bias;
+        pairs.extend(range.step_by(step).chain([2 * bias, 0, -bias]).map(|k| (x, k)));
+    }
+    pairs.resize(pairs.len().next_multiple_of(16), (E::ONE, 0));
+    let scalar = with_isa(Isa::Scalar, || E::enter(Scale(pairs.clone()))).unwrap();
+    for isa in Isa::ALL {
+        let Some(results) = with_isa(isa, || E::enter(Scale(pairs.clone()))) else {
+            println!("skipped: this machine lacks {isa}");
+            continue;
+        };
+        for ((&(x, k), &expected), &actual) in pairs.iter().zip(&scalar).zip(&results) {
+            let both_nan = is_nan::<E>(expected.to_u64()) && is_nan::<E>(actual.to_u64());
+            let same = both_nan || expected.to_u64() == actual.to_u64();
+            assert!(same, "{x:?} * 2^{k} on {isa}: {actual:?}, scalar {expected:?}");
+            if let Some(exact) = exact(x, k).filter(|_| !both_nan) {
+                assert_eq!(exact.to_u64(), actual.to_u64(), "{x:?} * 2^{k} on {isa}");
+            }
+        }
+    }
+}
+
+#[test]
+fn scaling_by_powers_of_two_rounds_once() {
+    // Every product is exact in f64; the conversion is the one rounding.
+    check_scale::<f32>(127, 1, |x, k| Some((f64::from(x) * 2f64.powi(k as i32)) as f32));
+    // Normal results are exact: nothing but the exponent may change.
+    check_scale::<f64>(1023, 3, |x, k| {
+        let exponent = |x: f64| (x.to_bits() >> 52 & 0x7ff) as i64;
+        let normal = 1..=2046;
+        let scaled = exponent(x) + k;
+        (normal.contains(&exponent(x)) && normal.contains(&scaled))
+            .then(|| f64::from_bits((x.to_bits() as i64 + (k << 52)) as u64))
+    });
+}
+
+/// Loads, stores and permutations against index arithmetic, for every count.
+struct Memory;
+
+impl Memory {
+    #[inline(always)]
+    fn check<E: Bits, S: Lanes<E>>(simd: S) {
+        // Bits that are no numbers: moves must not touch them.
+        let source: Vec<E> = (0..32).map(|i| E::from_u64(E::INFINITY.to_u64() + 1 + i)).collect();
+        let bits = |x: &[E]| x.iter().map(|x| x.to_u64()).collect::<Vec<_>>();
+        let lanes = |v: S::V| {
+            let mut out = vec![E::ZERO; S::LANES];
+            // SAFETY: the buffer holds a whole vector.
+            unsafe { simd.store(out.as_mut_ptr(), v) };
+            bits(&out)
+        };
+        for offset in 0..16 {
+            let x = &source[offset..];
+            // SAFETY: 16 elements or more lie behind every offset.
+            assert_eq!(lanes(unsafe { simd.load(x.as_ptr()) }), bits(&x[..S::LANES]));
+        }
+        for count in 0..S::LANES {
+            let exact: Box<[E]> = source[..count].into();
+            // SAFETY: the box holds `count` elements.
+            let loaded = unsafe { simd.load_first(exact.as_ptr(), count) };
+            let mut expected = bits(&exact);
+            expected.resize(S::LANES, 0);
+            assert_eq!(lanes(loaded), expected, "load_first({count}) on {}", S::ISA);
+
+            let mut out = source[16..].to_vec();
+            // SAFETY: `source` holds a vector, `out` 16 elements.
+            unsafe {
+                let full = simd.load(source.as_ptr());
+                simd.store_first(out.as_mut_ptr(), count, full);
+            }
+            let expected = [&source[..count], &source[16 + count..]].concat();
+            assert_eq!(bits(&out), bits(&expected), "store_first({count}) on {}", S::ISA);
+        }
+        for count in [0, 1, S::LANES - 1, S::LANES, S::LANES + 1, 1 << 33, usize::MAX] {
+            let mask = lanes(simd.splat(E::ONE).select(simd.first(count), simd.splat(E::ZERO)));
+            let ones = mask.iter().take_while(|&&x| x == E::ONE.to_u64()).count();
+            assert_eq!(ones, count.min(S::LANES));
+            assert!(mask[ones..].iter().all(|&x| x == 0));
+        }
+        // SAFETY: 16 elements lie behind both.
+        let (a, b) = unsafe { (simd.load(source.as_ptr()), simd.load(source[16..].as_ptr())) };
+        let (low, high) = a.interleave(b);
+        if S::LANES > 1 {
+            let joined = [lanes(low), lanes(high)].concat();
+            for (i, x) in joined.into_iter().enumerate() {
+                assert_eq!(x, source[i / 2 + i % 2 * 16].to_u64(), "interleave on {}", S::ISA);
+            }
+        }
+        let int = E::from_u64(0x0123_4567_89ab_cdef_u64 & E::from_u64(u64::MAX).to_u64());
+        assert_eq!(lanes(simd.splat(int)), vec![int.to_u64(); S::LANES]);
+    }
+}
+
+impl Task for Memory {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        Memory::check::<f32, S>(simd);
+        Memory::check::<f64, S>(simd);
+        let source: Vec<f32> = special_values();
+        let lanes = <S as Lanes<f64>>::LANES;
+        assert_eq!(S::F32_PER_F64 * lanes, <S as Lanes<f32>>::LANES);
+        for chunk in source.chunks(lanes) {
+            let chunk: Box<[f32]> = chunk.into();
+            let mut out = vec![1.0f64; lanes];
+            // SAFETY: the box holds as many elements as are read, `out` a whole vector.
+            unsafe {
+                let wide = if chunk.len() == lanes {
+                    simd.load_widened(chunk.as_ptr())
+                } else {
+                    simd.load_first_widened(chunk.as_ptr(), chunk.len())
+                };
+                simd.store(out.as_mut_ptr(), wide);
+            }
+            let mut expected: Vec<f64> = chunk.iter().map(|&x| f64::from(x)).collect();
+            expected.resize(lanes, 0.0);
+            let same =
+                |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+            assert!(out.iter().zip(&expected).all(same), "{out:?}, not {expected:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_operations_touch_what_they_say() {
+    for isa in Isa::ALL {
+        if with_isa(isa, || run(Memory)).is_none() {
+            println!("skipped: this machine lacks {isa}");
+        }
+    }
+}
