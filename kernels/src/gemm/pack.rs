@@ -30,7 +30,7 @@ impl<E: Float> BlockOfB<E> {
     ///
     /// # Safety
     /// Every element of the block is valid for reads, and `dst` is valid for writes of
-    /// `depth * tiles.total() * LANES` elements.
+    /// `depth * columns` elements, `columns` rounded up to whole vectors.
     #[inline(always)]
     pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
         for tile in 0..self.tiles.parts() {

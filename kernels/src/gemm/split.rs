@@ -6,7 +6,6 @@
 /// wide reaches half the speed of a wide one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Split {
-    total: usize,
     parts: usize,
     /// Units in every part; the first `extra` have one more.
     base: usize,
@@ -17,15 +16,10 @@ impl Split {
     #[inline(always)]
     pub(super) fn new(total: usize, most: usize) -> Self {
         if total <= most {
-            return Split { total, parts: (total > 0) as usize, base: total, extra: 0 };
+            return Split { parts: (total > 0) as usize, base: total, extra: 0 };
         }
         let parts = total.div_ceil(most);
-        Split { total, parts, base: total / parts, extra: total % parts }
-    }
-
-    #[inline(always)]
-    pub(super) fn total(&self) -> usize {
-        self.total
+        Split { parts, base: total / parts, extra: total % parts }
     }
 
     #[inline(always)]

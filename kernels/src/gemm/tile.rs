@@ -100,90 +100,133 @@ impl<E: Float> Tile<E> {
 
     #[inline(always)]
     unsafe fn sweep<S: Lanes<E>, const ROWS: usize, const NV: usize>(&self, simd: S) {
-        const UNROLL: usize = 4;
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
-        let (mut a, mut b) = (self.a, self.b);
+        let mut at = Step { a: self.a, b: self.b };
         let mut left = self.depth;
-        // SAFETY: `left` counts the promised steps; `a` and `b` stand at the step that comes next.
+        // SAFETY: `left` counts the promised steps; `at` stands at the one that comes next.
         unsafe {
             if S::LANES == 1 || self.b_last == S::LANES {
-                while left >= UNROLL {
-                    for _ in 0..UNROLL {
-                        self.step::<S, ROWS, NV, false>(simd, a, b, &mut acc);
-                        (a, b) = (a.wrapping_offset(self.a_step), b.wrapping_offset(self.b_step));
-                    }
-                    left -= UNROLL;
+                while left >= 4 {
+                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
+                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
+                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
+                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
+                    left -= 4;
                 }
                 while left > 0 {
-                    self.step::<S, ROWS, NV, false>(simd, a, b, &mut acc);
-                    (a, b) = (a.wrapping_offset(self.a_step), b.wrapping_offset(self.b_step));
+                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
                     left -= 1;
                 }
             } else {
                 while left > 0 {
-                    self.step::<S, ROWS, NV, true>(simd, a, b, &mut acc);
-                    (a, b) = (a.wrapping_offset(self.a_step), b.wrapping_offset(self.b_step));
+                    self.step::<S, ROWS, NV, true>(simd, &mut at, &mut acc);
                     left -= 1;
                 }
             }
-            self.write::<S, ROWS, NV>(simd, &acc);
+            each::<ROWS>(
+                #[inline(always)]
+                |i| self.write::<S, NV>(simd, i, acc[i]),
+            );
         }
     }
 
-    /// One k: `acc += a · b`.
+    /// One k: `acc += a · b`, then on to the next.
+    ///
+    /// # Safety
+    /// `at` stands at one of the promised steps.
     #[inline(always)]
     unsafe fn step<S: Lanes<E>, const ROWS: usize, const NV: usize, const MASKED: bool>(
         &self,
         simd: S,
-        a: *const E,
-        b: *const E,
+        at: &mut Step<E>,
         acc: &mut [[S::V; NV]; ROWS],
     ) {
-        let mut row = [simd.splat(E::ZERO); NV];
-        for (v, lanes) in row.iter_mut().enumerate() {
-            let src = b.wrapping_add(v * S::LANES);
-            // SAFETY: `b` stands at one of the promised steps.
-            *lanes = unsafe {
-                if MASKED && v == NV - 1 {
-                    simd.load_first(src, self.b_last)
-                } else {
-                    simd.load(src)
-                }
-            };
-        }
-        for (i, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: `a` stands at one of the promised steps, and i < rows.
-            let a = simd.splat(unsafe { *a.wrapping_offset(i as isize * self.a_row) });
-            for (acc, &b) in acc.iter_mut().zip(&row) {
-                *acc = a.mul_add(b, *acc);
-            }
-        }
+        let mut b = [simd.splat(E::ZERO); NV];
+        each::<NV>(
+            #[inline(always)]
+            |v| {
+                let src = at.b.wrapping_add(v * S::LANES);
+                // SAFETY: v < vectors, and only the last vector is cut.
+                b[v] = unsafe {
+                    if MASKED && v == NV - 1 {
+                        simd.load_first(src, self.b_last)
+                    } else {
+                        simd.load(src)
+                    }
+                };
+            },
+        );
+        each::<ROWS>(
+            #[inline(always)]
+            |i| {
+                // SAFETY: i < rows.
+                let a = simd.splat(unsafe { *at.a.wrapping_offset(i as isize * self.a_row) });
+                each::<NV>(
+                    #[inline(always)]
+                    |v| acc[i][v] = a.mul_add(b[v], acc[i][v]),
+                );
+            },
+        );
+        at.a = at.a.wrapping_offset(self.a_step);
+        at.b = at.b.wrapping_offset(self.b_step);
     }
 
-    /// `out = acc` or `out += acc`.
+    /// Row i of the output: `out = acc` or `out += acc`.
+    ///
+    /// # Safety
+    /// i < rows, NV = vectors.
     #[inline(always)]
-    unsafe fn write<S: Lanes<E>, const ROWS: usize, const NV: usize>(
-        &self,
-        simd: S,
-        acc: &[[S::V; NV]; ROWS],
-    ) {
-        let whole = S::LANES == 1 || self.out_last == S::LANES;
-        for (i, acc) in acc.iter().enumerate() {
-            let row = self.out.wrapping_offset(i as isize * self.out_row);
-            for (v, &sum) in acc.iter().enumerate() {
+    unsafe fn write<S: Lanes<E>, const NV: usize>(&self, simd: S, i: usize, acc: [S::V; NV]) {
+        let row = self.out.wrapping_offset(i as isize * self.out_row);
+        let last = self.out_last;
+        let whole = S::LANES == 1 || last == S::LANES;
+        each::<NV>(
+            #[inline(always)]
+            |v| {
                 let out = row.wrapping_add(v * S::LANES);
-                // SAFETY: i < rows, v < vectors, and only the last vector is cut.
+                // SAFETY: only the last vector is cut; the caller's promise covers the rest.
                 unsafe {
                     if v < NV - 1 || whole {
-                        let sum = if self.add { simd.load(out) + sum } else { sum };
+                        let sum = if self.add { simd.load(out) + acc[v] } else { acc[v] };
                         simd.store(out, sum);
                     } else {
-                        let last = self.out_last;
-                        let sum = if self.add { simd.load_first(out, last) + sum } else { sum };
+                        let sum =
+                            if self.add { simd.load_first(out, last) + acc[v] } else { acc[v] };
                         simd.store_first(out, last, sum);
                     }
                 }
-            }
-        }
+            },
+        );
+    }
+}
+
+/// Where a sweep over k stands.
+struct Step<E> {
+    a: *const E,
+    b: *const E,
+}
+
+/// `f(0)`, …, `f(N - 1)` for N up to [`MR`], written out: a loop over an array of accumulators is
+/// unrolled too late for the array to become registers.
+#[inline(always)]
+fn each<const N: usize>(mut f: impl FnMut(usize)) {
+    const { assert!(N <= MR && MAX_NV <= MR) };
+    if N > 0 {
+        f(0);
+    }
+    if N > 1 {
+        f(1);
+    }
+    if N > 2 {
+        f(2);
+    }
+    if N > 3 {
+        f(3);
+    }
+    if N > 4 {
+        f(4);
+    }
+    if N > 5 {
+        f(5);
     }
 }
