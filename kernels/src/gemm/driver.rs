@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use super::matrix::{GemmError, MatMut, MatRef, step};
 use super::pack::{BlockOfB, pack_sliver};
 use super::split::Split;
-use super::tile::{MAX_NV, MR, Tile, max_vectors};
+use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors};
 use super::workspace::Workspace;
 use super::{KC, NC_BYTES, SCRATCH_ROWS};
 use crate::dispatch::{ElementTask, Isa, isa};
@@ -161,24 +161,30 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                 let direct = !last || plain && (beta == E::ZERO || beta == E::ONE && first);
                 let (out, out_row) = if last { (c_panel, c.strides[0]) } else { (sums, sums_row) };
                 let add = !first || last && beta != E::ZERO;
-                let sliver = a.strides[1] != 1 && tiles.parts() > 1;
+                let layout = match a.strides {
+                    [stride, 1] => Some(LayoutOfA::Rows(stride)),
+                    [1, stride] if tiles.parts() == 1 => Some(LayoutOfA::Columns(stride)),
+                    _ => None,
+                };
 
                 // LOOP 3: a sliver of A
                 for row in 0..rows.parts() {
                     let (top, height) = (rows.start(row), rows.len(row));
                     let corner = step(a.data.cast_mut(), from, a.strides[1]);
                     let mut a_tile = step(corner, top, a.strides[0]).cast_const();
-                    let [mut a_row, mut a_step] = a.strides;
-                    if sliver {
-                        // SAFETY: rows `top..top + height`, k `from..from + depth` are in A; the
-                        // sliver's memory holds MR x KC elements and a vector.
-                        unsafe {
-                            let extent = [height, depth];
-                            pack_sliver(simd, a_tile, a.strides, extent, self.memory.sliver);
-                        }
-                        a_tile = self.memory.sliver;
-                        (a_row, a_step) = (1, height as isize);
-                    }
+                    let a_layout = layout.unwrap_or_else(
+                        #[inline(always)]
+                        || {
+                            // SAFETY: rows `top..top + height`, k `from..from + depth` are in A;
+                            // the sliver's memory holds MR x KC elements and a vector.
+                            unsafe {
+                                let extent = [height, depth];
+                                pack_sliver(simd, a_tile, a.strides, extent, self.memory.sliver);
+                            }
+                            a_tile = self.memory.sliver;
+                            LayoutOfA::Columns(height as isize)
+                        },
+                    );
 
                     // LOOP 2: a tile of C
                     for tile in 0..tiles.parts() {
@@ -208,8 +214,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                 vectors,
                                 depth,
                                 a: a_tile,
-                                a_row,
-                                a_step,
+                                a_layout,
                                 b,
                                 b_step,
                                 b_last,

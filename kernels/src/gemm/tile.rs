@@ -32,6 +32,16 @@ pub(super) const fn max_vectors(isa: Isa) -> usize {
     }
 }
 
+/// How A lies under a tile. One stride is always 1: then the addresses of a row of the tile, or of
+/// four steps of k, are constants away from each other.
+#[derive(Clone, Copy)]
+pub(super) enum LayoutOfA {
+    /// Element (i, p) at `i * stride + p`.
+    Rows(isize),
+    /// Element (i, p) at `i + p * stride`.
+    Columns(isize),
+}
+
 /// One tile's work: `out [rows, vectors * LANES] (+)= a [rows, depth] · b [depth, same]`.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<E> {
@@ -40,10 +50,7 @@ pub(super) struct Tile<E> {
     /// Steps of k.
     pub(super) depth: usize,
     pub(super) a: *const E,
-    /// From one row of A to the next.
-    pub(super) a_row: isize,
-    /// From one k of A to the next.
-    pub(super) a_step: isize,
+    pub(super) a_layout: LayoutOfA,
     pub(super) b: *const E,
     /// From one k of B to the next.
     pub(super) b_step: isize,
@@ -63,7 +70,7 @@ impl<E: Float> Tile<E> {
     ///
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
-    /// - `a` is valid for reads at `i * a_row + p * a_step` for i < rows, p < depth;
+    /// - `a` is valid for reads as `a_layout` says for i < rows, p < depth;
     /// - `b` is valid for reads of `(vectors - 1) * LANES + b_last` elements at `p * b_step`;
     /// - `out` is valid for writes (with `add` also reads, and is initialised) of
     ///   `(vectors - 1) * LANES + out_last` elements at `i * out_row`;
@@ -103,24 +110,49 @@ impl<E: Float> Tile<E> {
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
         let mut at = Step { a: self.a, b: self.b };
         let mut left = self.depth;
+        let whole = S::LANES == 1 || self.b_last == S::LANES;
         // SAFETY: `left` counts the promised steps; `at` stands at the one that comes next.
         unsafe {
-            if S::LANES == 1 || self.b_last == S::LANES {
-                while left >= 4 {
-                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
-                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
-                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
-                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
-                    left -= 4;
+            match (self.a_layout, whole) {
+                (LayoutOfA::Rows(stride), true) => {
+                    while left >= 4 {
+                        each::<4>(
+                            #[inline(always)]
+                            |p| {
+                                let a = at.a.wrapping_add(p);
+                                self.step::<S, ROWS, NV, false>(simd, a, stride, at.b, &mut acc);
+                                at.b = at.b.wrapping_offset(self.b_step);
+                            },
+                        );
+                        at.a = at.a.wrapping_add(4);
+                        left -= 4;
+                    }
+                    while left > 0 {
+                        self.step::<S, ROWS, NV, false>(simd, at.a, stride, at.b, &mut acc);
+                        at = at.next(1, self.b_step);
+                        left -= 1;
+                    }
                 }
-                while left > 0 {
-                    self.step::<S, ROWS, NV, false>(simd, &mut at, &mut acc);
-                    left -= 1;
+                (LayoutOfA::Rows(stride), false) => {
+                    while left > 0 {
+                        self.step::<S, ROWS, NV, true>(simd, at.a, stride, at.b, &mut acc);
+                        at = at.next(1, self.b_step);
+                        left -= 1;
+                    }
                 }
-            } else {
-                while left > 0 {
-                    self.step::<S, ROWS, NV, true>(simd, &mut at, &mut acc);
-                    left -= 1;
+                (LayoutOfA::Columns(stride), true) => {
+                    while left > 0 {
+                        self.step::<S, ROWS, NV, false>(simd, at.a, 1, at.b, &mut acc);
+                        at = at.next(stride, self.b_step);
+                        left -= 1;
+                    }
+                }
+                (LayoutOfA::Columns(stride), false) => {
+                    while left > 0 {
+                        self.step::<S, ROWS, NV, true>(simd, at.a, 1, at.b, &mut acc);
+                        at = at.next(stride, self.b_step);
+                        left -= 1;
+                    }
                 }
             }
             each::<ROWS>(
@@ -130,24 +162,26 @@ impl<E: Float> Tile<E> {
         }
     }
 
-    /// One k: `acc += a · b`, then on to the next.
+    /// One k: `acc += a · b`.
     ///
     /// # Safety
-    /// `at` stands at one of the promised steps.
+    /// `a` and `b` stand at one of the promised steps.
     #[inline(always)]
     unsafe fn step<S: Lanes<E>, const ROWS: usize, const NV: usize, const MASKED: bool>(
         &self,
         simd: S,
-        at: &mut Step<E>,
+        a: *const E,
+        a_row: isize,
+        b: *const E,
         acc: &mut [[S::V; NV]; ROWS],
     ) {
-        let mut b = [simd.splat(E::ZERO); NV];
+        let mut row = [simd.splat(E::ZERO); NV];
         each::<NV>(
             #[inline(always)]
             |v| {
-                let src = at.b.wrapping_add(v * S::LANES);
+                let src = b.wrapping_add(v * S::LANES);
                 // SAFETY: v < vectors, and only the last vector is cut.
-                b[v] = unsafe {
+                row[v] = unsafe {
                     if MASKED && v == NV - 1 {
                         simd.load_first(src, self.b_last)
                     } else {
@@ -160,15 +194,13 @@ impl<E: Float> Tile<E> {
             #[inline(always)]
             |i| {
                 // SAFETY: i < rows.
-                let a = simd.splat(unsafe { *at.a.wrapping_offset(i as isize * self.a_row) });
+                let a = simd.splat(unsafe { *a.wrapping_offset(i as isize * a_row) });
                 each::<NV>(
                     #[inline(always)]
-                    |v| acc[i][v] = a.mul_add(b[v], acc[i][v]),
+                    |v| acc[i][v] = a.mul_add(row[v], acc[i][v]),
                 );
             },
         );
-        at.a = at.a.wrapping_offset(self.a_step);
-        at.b = at.b.wrapping_offset(self.b_step);
     }
 
     /// Row i of the output: `out = acc` or `out += acc`.
@@ -204,6 +236,13 @@ impl<E: Float> Tile<E> {
 struct Step<E> {
     a: *const E,
     b: *const E,
+}
+
+impl<E> Step<E> {
+    #[inline(always)]
+    fn next(self, a_step: isize, b_step: isize) -> Self {
+        Step { a: self.a.wrapping_offset(a_step), b: self.b.wrapping_offset(b_step) }
+    }
 }
 
 /// `f(0)`, …, `f(N - 1)` for N up to [`MR`], written out: a loop over an array of accumulators is
