@@ -1,1 +1,12 @@
 //! swath
+pub mod backend;
+mod dtype;
+mod error;
+mod layout;
+pub mod ops;
+mod shape;
+pub use backend::{Arg, Backend, IntoBackend, TensorData};
+pub use dtype::{DType, Element, HostData, Scalar};
+pub use error::{Error, Result};
+pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
+pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
