@@ -15,7 +15,7 @@
 //! share of the FMA peak in L1, AVX-512 f32: 6x64 .98, 8x48 .98, 12x32 .92, 14x32 .80, 14x16 .50;
 //! AVX2: 6x16 .95 to .99, 4x24 .6 to .9 (spills).
 
-use crate::dispatch::Isa;
+use crate::dispatch::{ElementTask, Isa};
 use crate::simd::{Float, Lanes, Vector};
 
 /// Most rows in a tile.
@@ -94,17 +94,33 @@ impl<E: Float> Tile<E> {
         // SAFETY: as in `run`.
         unsafe {
             match self.rows {
-                1 => self.sweep::<S, 1, NV>(simd),
-                2 => self.sweep::<S, 2, NV>(simd),
-                3 => self.sweep::<S, 3, NV>(simd),
-                4 => self.sweep::<S, 4, NV>(simd),
-                5 => self.sweep::<S, 5, NV>(simd),
-                6 => self.sweep::<S, 6, NV>(simd),
+                1 => E::call(simd, Sweep::<E, 1, NV>(self)),
+                2 => E::call(simd, Sweep::<E, 2, NV>(self)),
+                3 => E::call(simd, Sweep::<E, 3, NV>(self)),
+                4 => E::call(simd, Sweep::<E, 4, NV>(self)),
+                5 => E::call(simd, Sweep::<E, 5, NV>(self)),
+                6 => E::call(simd, Sweep::<E, 6, NV>(self)),
                 _ => core::hint::unreachable_unchecked(),
             }
         }
     }
+}
 
+/// A tile of ROWS rows and NV vectors, as a function of its own: inlined side by side, the sweeps of
+/// all shapes would share one register allocation, which then spills accumulators.
+struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<E>);
+
+impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, E, ROWS, NV> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) {
+        // SAFETY: made by `Tile::run` alone, whose caller's promise this is.
+        unsafe { self.0.sweep::<S, ROWS, NV>(simd) }
+    }
+}
+
+impl<E: Float> Tile<E> {
     #[inline(always)]
     unsafe fn sweep<S: Lanes<E>, const ROWS: usize, const NV: usize>(&self, simd: S) {
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
