@@ -5,5 +5,7 @@ pub mod gemm;
 mod simd;
 
 pub use dispatch::{Isa, IsaError, isa, try_isa};
-pub use gemm::{Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed};
+pub use gemm::{
+    Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed,
+};
 pub use simd::Float;

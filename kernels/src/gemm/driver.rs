@@ -135,9 +135,10 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                 let (first, last) = (from == 0, from + depth == k);
                 // Rows of B are this far apart, or a tile's width where it is packed.
                 let (b_block, b_step) = match *b {
-                    OperandB::InPlace(b) => {
-                        (step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left), b.strides[0])
-                    }
+                    OperandB::InPlace(b) => (
+                        step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left),
+                        b.strides[0],
+                    ),
                     OperandB::Strided(b) => {
                         let corner = step(b.data.cast_mut(), from, b.strides[0]);
                         let data = step(corner, left, b.strides[1]);

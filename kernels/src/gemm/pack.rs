@@ -34,7 +34,8 @@ impl<E: Float> BlockOfB<E> {
     #[inline(always)]
     pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
         for tile in 0..self.tiles.parts() {
-            let (start, width) = (self.tiles.start(tile) * S::LANES, self.tiles.len(tile) * S::LANES);
+            let (start, width) =
+                (self.tiles.start(tile) * S::LANES, self.tiles.len(tile) * S::LANES);
             let panel = Panel {
                 data: step(self.data.cast_mut(), start, self.strides[1]),
                 strides: self.strides,
@@ -160,8 +161,7 @@ impl<E: Float> Panel<E> {
             for j in 0..self.width {
                 // SAFETY: row p and column j are in the panel, and read only where j < columns.
                 unsafe {
-                    let x =
-                        if j < self.columns { *step(src, j, self.strides[1]) } else { E::ZERO };
+                    let x = if j < self.columns { *step(src, j, self.strides[1]) } else { E::ZERO };
                     self.dst.wrapping_add(p * self.width + j).write(x);
                 }
             }
