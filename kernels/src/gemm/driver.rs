@@ -3,16 +3,13 @@
 use core::marker::PhantomData;
 
 use super::matrix::{GemmError, MatMut, MatRef, step};
-use super::pack::{BlockOfB, pack_sliver};
+use super::pack::{BlockOfA, BlockOfB, MAX_LANES, SLIVER_LEN, SLIVERS};
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors};
 use super::workspace::Workspace;
 use super::{KC, NC_BYTES, SCRATCH_ROWS};
 use crate::dispatch::{ElementTask, Isa, isa};
 use crate::simd::{Float, Lanes, Vector};
-
-/// The most lanes that any vector has.
-const MAX_LANES: usize = 16;
 
 /// Columns of B and C in LOOP 5.
 const fn nc<E>() -> usize {
@@ -74,14 +71,14 @@ impl<E: Float> Product<'_, E> {
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
-        let sliver = MR * KC + MAX_LANES;
+        let slivers = if self.a.strides[1] == 1 { 0 } else { SLIVERS * SLIVER_LEN };
         let partial = if scratch { m * width } else { 0 };
-        let spill_memory = workspace.elements(spill + sliver + packed + partial).cast::<E>();
-        let sliver_memory = spill_memory.wrapping_add(spill);
-        let packed_memory = sliver_memory.wrapping_add(sliver);
+        let spill_memory = workspace.elements(spill + slivers + packed + partial).cast::<E>();
+        let slivers_memory = spill_memory.wrapping_add(spill);
+        let packed_memory = slivers_memory.wrapping_add(slivers);
         let memory = Memory {
             spill: spill_memory,
-            sliver: sliver_memory,
+            slivers: slivers_memory,
             packed: packed_memory,
             partial: packed_memory.wrapping_add(packed),
             has_partial: scratch,
@@ -94,8 +91,8 @@ impl<E: Float> Product<'_, E> {
 struct Memory<E> {
     /// One tile of sums, where C cannot be written directly.
     spill: *mut E,
-    /// [MR, KC] of A and a vector of slack.
-    sliver: *mut E,
+    /// SLIVERS times [KC, MR] of A, each with a vector of slack.
+    slivers: *mut E,
     /// [KC, NC] of B.
     packed: *mut E,
     /// [m, NC] sums over the blocks of k so far.
@@ -168,24 +165,30 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     _ => None,
                 };
 
-                // LOOP 3: a sliver of A
+                // LOOP 3: rows of a tile
+                let corner = step(a.data.cast_mut(), from, a.strides[1]);
                 for row in 0..rows.parts() {
                     let (top, height) = (rows.start(row), rows.len(row));
-                    let corner = step(a.data.cast_mut(), from, a.strides[1]);
-                    let mut a_tile = step(corner, top, a.strides[0]).cast_const();
-                    let a_layout = layout.unwrap_or_else(
-                        #[inline(always)]
-                        || {
-                            // SAFETY: rows `top..top + height`, k `from..from + depth` are in A;
-                            // the sliver's memory holds MR x KC elements and a vector.
-                            unsafe {
-                                let extent = [height, depth];
-                                pack_sliver(simd, a_tile, a.strides, extent, self.memory.sliver);
-                            }
-                            a_tile = self.memory.sliver;
-                            LayoutOfA::Columns(height as isize)
-                        },
-                    );
+                    let (a_tile, a_layout) = if let Some(layout) = layout {
+                        (step(corner, top, a.strides[0]), layout)
+                    } else {
+                        let nth = row % SLIVERS;
+                        if nth == 0 {
+                            let block = BlockOfA {
+                                data: step(corner, top, a.strides[0]),
+                                strides: a.strides,
+                                depth,
+                                tiles: rows,
+                                from: row,
+                                to: rows.parts().min(row + SLIVERS),
+                            };
+                            // SAFETY: the tiles' rows and k `from..from + depth` are in A; the
+                            // memory holds SLIVERS slivers.
+                            unsafe { block.pack(simd, self.memory.slivers) };
+                        }
+                        let layout = LayoutOfA::Columns(height as isize);
+                        (self.memory.slivers.wrapping_add(nth * SLIVER_LEN), layout)
+                    };
 
                     // LOOP 2: a tile of C
                     for tile in 0..tiles.parts() {
@@ -214,7 +217,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                 rows: height,
                                 vectors,
                                 depth,
-                                a: a_tile,
+                                a: a_tile.cast_const(),
                                 a_layout,
                                 b,
                                 b_step,

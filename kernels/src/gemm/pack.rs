@@ -7,9 +7,14 @@
 //! Each panel is read from front to back by the micro-kernel. The last one is padded with zeros to
 //! whole vectors; the padding's products land in lanes that are never written out.
 
+use super::KC;
 use super::matrix::step;
 use super::split::Split;
+use super::tile::MR;
 use crate::simd::{Float, Lanes, Vector};
+
+/// The most lanes that any vector has.
+pub(super) const MAX_LANES: usize = 16;
 
 /// A block of B to pack.
 #[derive(Clone, Copy)]
@@ -117,8 +122,7 @@ impl<E: Float> Panel<E> {
             let mut p = 0;
             while p < self.depth {
                 let depth = S::LANES.min(self.depth - p);
-                // 16 is the most lanes there are.
-                let mut block = [zero; 16];
+                let mut block = [zero; MAX_LANES];
                 for (j, lanes) in block.iter_mut().enumerate().take(S::LANES) {
                     let src = step(src, j, self.strides[1]).wrapping_add(p);
                     // SAFETY: column `start + j`, steps `p..p + depth` are in the panel; columns
@@ -171,7 +175,7 @@ impl<E: Float> Panel<E> {
 
 /// One round of the transposition.
 #[inline(always)]
-fn interleave_halves<E: Float, S: Lanes<E>>(block: [S::V; 16]) -> [S::V; 16] {
+fn interleave_halves<E: Float, S: Lanes<E>>(block: [S::V; MAX_LANES]) -> [S::V; MAX_LANES] {
     let mut next = block;
     for i in 0..S::LANES / 2 {
         let (low, high) = block[i].interleave(block[i + S::LANES / 2]);
@@ -181,39 +185,61 @@ fn interleave_halves<E: Float, S: Lanes<E>>(block: [S::V; 16]) -> [S::V; 16] {
     next
 }
 
-/// Copies `rows` rows of A over `depth` steps of k to `dst[p * rows + i]`.
-///
-/// # Safety
-/// `a` is valid for reads at `i * strides[0] + p * strides[1]`, `dst` for writes of
-/// `rows * depth + LANES` elements.
-#[inline(always)]
-pub(super) unsafe fn pack_sliver<E: Float, S: Lanes<E>>(
-    simd: S,
-    a: *const E,
-    strides: [isize; 2],
-    [rows, depth]: [usize; 2],
-    dst: *mut E,
-) {
-    for p in 0..depth {
-        let src = step(a.cast_mut(), p, strides[1]);
-        let dst = dst.wrapping_add(p * rows);
-        if strides[0] == 1 {
-            let mut i = 0;
-            // SAFETY: `rows` elements are readable; what a whole store writes beyond them is the
-            // next step's place or the slack behind the last.
-            unsafe {
-                while i + S::LANES <= rows {
-                    simd.store(dst.wrapping_add(i), simd.load(src.wrapping_add(i)));
-                    i += S::LANES;
+/// Tiles' rows of A that are packed at a time. Packed one by one, each step of k would fetch a line
+/// for six elements; 48 rows are 3 lines, and 48 KiB stay near.
+pub(super) const SLIVERS: usize = 8;
+
+/// Elements from one sliver to the next: [KC, MR] and what a whole vector writes beyond.
+pub(super) const SLIVER_LEN: usize = MR * KC + MAX_LANES;
+
+/// Up to [`SLIVERS`] tiles' rows of A over a block of k.
+pub(super) struct BlockOfA<E> {
+    /// First row of the first tile, first k.
+    pub(super) data: *const E,
+    /// From one row, and from one k, to the next.
+    pub(super) strides: [isize; 2],
+    /// Steps of k.
+    pub(super) depth: usize,
+    /// The rows' split into tiles, of which `from..to` are packed.
+    pub(super) tiles: Split,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+impl<E: Float> BlockOfA<E> {
+    /// Writes element (i, p) of the n-th tile to `dst[n * SLIVER_LEN + p * rows + i]`.
+    ///
+    /// # Safety
+    /// Every element of the block is valid for reads, and `dst` for writes of
+    /// `(to - from) * SLIVER_LEN` elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
+        let top = self.tiles.start(self.from);
+        for p in 0..self.depth {
+            let src = step(self.data.cast_mut(), p, self.strides[1]);
+            for tile in self.from..self.to {
+                let rows = self.tiles.len(tile);
+                let src = step(src, self.tiles.start(tile) - top, self.strides[0]);
+                let dst = dst.wrapping_add((tile - self.from) * SLIVER_LEN + p * rows);
+                // SAFETY: the tile's rows are readable, and what a whole store writes beyond them
+                // is the next step's place or the slack behind the last.
+                unsafe {
+                    if self.strides[0] == 1 {
+                        let mut i = 0;
+                        while i + S::LANES <= rows {
+                            simd.store(dst.wrapping_add(i), simd.load(src.wrapping_add(i)));
+                            i += S::LANES;
+                        }
+                        if i < rows {
+                            let rest = simd.load_first(src.wrapping_add(i), rows - i);
+                            simd.store(dst.wrapping_add(i), rest);
+                        }
+                    } else {
+                        for i in 0..rows {
+                            dst.wrapping_add(i).write(*step(src, i, self.strides[0]));
+                        }
+                    }
                 }
-                if i < rows {
-                    simd.store(dst.wrapping_add(i), simd.load_first(src.wrapping_add(i), rows - i));
-                }
-            }
-        } else {
-            for i in 0..rows {
-                // SAFETY: i < rows and p < depth.
-                unsafe { dst.wrapping_add(i).write(*step(src, i, strides[0])) };
             }
         }
     }
