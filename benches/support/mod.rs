@@ -127,12 +127,7 @@ impl Bench {
     }
 
     /// Times `case` between the yardsticks; `None` if the command line leaves it out.
-    pub fn measure(
-        &self,
-        name: &str,
-        mut case: Work,
-        yardsticks: &mut [Work],
-    ) -> Option<Measured> {
+    pub fn measure(&self, name: &str, mut case: Work, yardsticks: &mut [Work]) -> Option<Measured> {
         if !self.words.is_empty() && !self.words.iter().any(|word| name.contains(word.as_str())) {
             return None;
         }
