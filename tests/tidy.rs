@@ -132,12 +132,13 @@ const CFG_PLACES: Files = &[
 ];
 
 /// What `cfg` may ask anywhere: about tests, never about machines.
-const CFG_ANYWHERE: [&str; 6] = [
+const CFG_ANYWHERE: [&str; 7] = [
     "test",
     "doctest",
     "miri",
     "debug_assertions",
     "feature = \"testing\"",
+    "feature = \"peak\"",
     "any(test, feature = \"testing\")",
 ];
 

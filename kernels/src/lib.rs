@@ -7,7 +7,7 @@ pub mod gemm;
 mod map;
 pub mod math;
 mod output;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "peak")]
 #[doc(hidden)]
 pub mod peak;
 mod reduce;
