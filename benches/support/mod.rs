@@ -166,7 +166,8 @@ impl Bench {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle value.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
