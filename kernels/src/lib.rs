@@ -3,6 +3,7 @@
 mod copy;
 pub mod dispatch;
 mod fold;
+pub mod gemm;
 mod map;
 pub mod math;
 mod output;
@@ -14,6 +15,9 @@ pub mod testing;
 pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;
+pub use gemm::{
+    Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed,
+};
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;
 pub use output::Output;
