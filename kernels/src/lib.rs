@@ -7,6 +7,9 @@ pub mod gemm;
 mod map;
 pub mod math;
 mod output;
+#[cfg(feature = "peak")]
+#[doc(hidden)]
+pub mod peak;
 mod reduce;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
