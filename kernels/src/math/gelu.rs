@@ -60,6 +60,8 @@ impl GeluConstants for f64 {
 }
 
 impl<E: GeluConstants> Map1<E> for GeluTanh {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let [c1, c1_low] = E::C1.map(|c| simd.splat(c));

@@ -89,7 +89,7 @@ pub(super) fn gate<E: ExpConstants, S: Lanes<E>>(
     let high = t.mul_add(p, t);
     let low = t.mul_add(p_low, t.mul_add(p, t - high));
     Gate {
-        k: k.select(negative, k ^ k),
+        k: k.select(negative, zero.to_bits()),
         numerator: [high.select(negative, one), low.select(negative, zero)],
         denominator: [under_high, under_low],
     }
@@ -130,6 +130,8 @@ pub(super) fn gate_and_rest<E: ExpConstants, S: Lanes<E>>(simd: S, v: S::V) -> (
 }
 
 impl<E: GateConstants> Map1<E> for Sigmoid {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let Gate { k, numerator, denominator } = gate(simd, clamp(simd, x, E::GATE_MAX), None);
@@ -138,6 +140,8 @@ impl<E: GateConstants> Map1<E> for Sigmoid {
 }
 
 impl<E: GateConstants> Map1<E> for Silu {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let clamped = clamp(simd, x, E::GATE_MAX);

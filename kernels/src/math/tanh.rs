@@ -48,6 +48,8 @@ impl TanhConstants for f64 {
 }
 
 impl<E: TanhConstants> Map1<E> for Tanh {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);

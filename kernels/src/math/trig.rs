@@ -237,6 +237,8 @@ fn wave<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V, quarter: bool) -> S::V 
 }
 
 impl<E: TrigConstants> Map1<E> for Sin {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         x.select(x.eq(simd.splat(E::ZERO)), wave(simd, x, false))
@@ -244,6 +246,8 @@ impl<E: TrigConstants> Map1<E> for Sin {
 }
 
 impl<E: TrigConstants> Map1<E> for Cos {
+    const UNROLL: usize = 2;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         wave(simd, x, true)

@@ -74,7 +74,7 @@ pub fn tanh_slope(y: f64) -> f64 {
 /// The derivative of the logistic function where its value is `y`.
 pub fn sigmoid_slope(y: f64) -> f64 {
     let (one, y) = (DoubleDouble::from(1.0), DoubleDouble::from(y));
-    (y - y * y + (one - one)).high
+    (y * (one - y)).high
 }
 
 pub fn silu_slope(x: f64) -> f64 {
