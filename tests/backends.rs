@@ -15,6 +15,8 @@ mod matmul;
 mod movement;
 #[path = "backends/owned.rs"]
 mod owned;
+#[path = "backends/provided.rs"]
+mod provided;
 #[path = "backends/reduce.rs"]
 mod reduce;
 #[path = "backends/ulp.rs"]
