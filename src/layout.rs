@@ -81,11 +81,11 @@ impl Layout {
 
     /// True if the elements lie in row-major order without gaps, wherever the first one is.
     pub fn is_contiguous(&self) -> bool {
+        if self.dims().contains(&0) {
+            return true;
+        }
         let mut step = 1;
         for (&dim, &stride) in self.dims().iter().zip(self.strides()).rev() {
-            if dim == 0 {
-                return true;
-            }
             if dim != 1 {
                 if stride != step {
                     return false;
@@ -150,6 +150,7 @@ impl Layout {
         start: usize,
         len: usize,
     ) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
         let dim = self.shape.dim(axis);
         match start.checked_add(len) {
             Some(end) if end <= dim => Ok(self.stepped(axis, start, len, 1)),
@@ -172,7 +173,19 @@ impl Layout {
         out
     }
 
+    /// Checks an axis where `count` axes may be named.
+    fn check_axis(&self, op: &'static str, axis: usize, count: usize) -> Result<()> {
+        if axis < count {
+            return Ok(());
+        }
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        Err(Error::AxisOutOfRange { op, axis, shape: self.shape })
+    }
+
     /// The elements of an axis in reverse order.
+    ///
+    /// # Panics
+    /// If the shape does not have the axis.
     pub fn flip(&self, axis: usize) -> Layout {
         match self.shape.dim(axis) {
             0 => *self,
@@ -182,6 +195,7 @@ impl Layout {
 
     /// A new axis of extent 1 before `axis`.
     pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim() + 1)?;
         let shape = self.shape.insert(op, axis, 1)?;
         let mut strides = self.strides().to_vec();
         strides.insert(axis, 0);
@@ -190,6 +204,7 @@ impl Layout {
 
     /// Without `axis`, whose extent is 1.
     pub fn squeeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
         if self.shape.dim(axis) != 1 {
             let reason = "only an axis of extent 1 can be squeezed";
             return Err(Error::InvalidShape { op, shape: self.shape, reason });
