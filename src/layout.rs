@@ -282,24 +282,10 @@ impl Layout {
         let mut out = *self;
         let mut dropped = AxisSet::new();
         for (axis, item) in items.iter().enumerate() {
-            let dim = self.dims()[axis];
-            match *item {
-                SliceItem::Index(index) => {
-                    let from_front = if index < 0 { index + dim as isize } else { index };
-                    let Some(start) = usize::try_from(from_front).ok().filter(|&i| i < dim) else {
-                        let index = index as i64;
-                        return Err(Error::IndexOutOfRange { op, index, axis, shape: self.shape });
-                    };
-                    out = out.stepped(axis, start, 1, 1);
-                    dropped.push(axis);
-                }
-                SliceItem::Range { start, end, step } => {
-                    let Some((start, len)) = range_of(dim, start, end, step) else {
-                        let reason = "the step of a slice must not be 0".to_owned();
-                        return Err(Error::InvalidArgument { op, reason });
-                    };
-                    out = out.stepped(axis, start, len, step);
-                }
+            let (start, len, step) = item.resolve(op, axis, &self.shape)?;
+            out = out.stepped(axis, start, len, step);
+            if matches!(item, SliceItem::Index(_)) {
+                dropped.push(axis);
             }
         }
         for &axis in dropped.iter().rev() {
@@ -354,6 +340,35 @@ pub enum SliceItem {
 }
 
 impl SliceItem {
+    /// First index, number of elements and step along `axis` of `shape`.
+    pub(crate) fn resolve(
+        self,
+        op: &'static str,
+        axis: usize,
+        shape: &Shape,
+    ) -> Result<(usize, usize, isize)> {
+        let dim = shape.dim(axis);
+        match self {
+            SliceItem::Index(index) => {
+                let from_front = if index < 0 { index + dim as isize } else { index };
+                match usize::try_from(from_front) {
+                    Ok(start) if start < dim => Ok((start, 1, 1)),
+                    _ => {
+                        let index = index as i64;
+                        Err(Error::IndexOutOfRange { op, index, axis, shape: *shape })
+                    }
+                }
+            }
+            SliceItem::Range { start, end, step } => {
+                let (start, len) = range_of(dim, start, end, step).ok_or_else(|| {
+                    let reason = "the step of a slice must not be 0".to_owned();
+                    Error::InvalidArgument { op, reason }
+                })?;
+                Ok((start, len, step))
+            }
+        }
+    }
+
     /// The same range with a step. An index stays what it is.
     pub fn step_by(self, step: isize) -> Self {
         match self {

@@ -69,7 +69,7 @@ pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
 
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task};
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
 pub trait Float:
@@ -114,24 +114,34 @@ mod sealed {
         fn enter<T: ElementTask<Self>>(task: T) -> T::Output
         where
             Self: super::Float;
+        /// [`super::Token::call`] for a task that is generic over the element type.
+        fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
+        where
+            Self: super::Float;
     }
 
     macro_rules! impl_sealed {
         ($($t:ident)*) => {$(
-            impl Sealed for $t {
-                #[inline(always)]
-                fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
-                    struct OnSimd<T>(T);
-                    impl<T: ElementTask<$t>> Task for OnSimd<T> {
-                        type Output = T::Output;
-                        #[inline(always)]
-                        fn run<S: super::Simd>(self, simd: S) -> T::Output {
-                            self.0.run::<S>(simd)
-                        }
+            const _: () = {
+                struct OnSimd<T>(T);
+                impl<T: ElementTask<$t>> Task for OnSimd<T> {
+                    type Output = T::Output;
+                    #[inline(always)]
+                    fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                        self.0.run::<S>(simd)
                     }
-                    run(OnSimd(task))
                 }
-            }
+                impl Sealed for $t {
+                    #[inline(always)]
+                    fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
+                        run(OnSimd(task))
+                    }
+                    #[inline(always)]
+                    fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
+                        simd.call(OnSimd(task))
+                    }
+                }
+            };
         )*};
     }
     impl_sealed!(f32 f64);
@@ -289,12 +299,57 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
     unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+    /// `f` of each lane of `x` where `mask`, zeros elsewhere. Lane by lane in memory: for rare lanes.
+    #[inline(always)]
+    fn map_lanes<const N: usize>(
+        self,
+        mask: Self::M,
+        x: Self::V,
+        f: fn(E) -> [E; N],
+    ) -> [Self::V; N] {
+        const { assert!(Self::LANES <= MAX_LANES) };
+        let mut wanted = [E::ZERO; MAX_LANES];
+        let mut lanes = [E::ZERO; MAX_LANES];
+        // SAFETY: the assertion above: both arrays hold a whole vector.
+        unsafe {
+            self.store(wanted.as_mut_ptr(), self.splat(E::ONE).select(mask, self.splat(E::ZERO)));
+            self.store(lanes.as_mut_ptr(), x);
+        }
+        let results = map_wanted(&wanted, &lanes, f);
+        // SAFETY: the assertion above: every array holds a whole vector.
+        results.map(|lanes| unsafe { self.load(lanes.as_ptr()) })
+    }
+}
+
+/// The most lanes that any token makes.
+const MAX_LANES: usize = 16;
+
+/// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
+#[cold]
+#[inline(never)]
+fn map_wanted<E: Float, const N: usize>(
+    wanted: &[E; MAX_LANES],
+    lanes: &[E; MAX_LANES],
+    f: fn(E) -> [E; N],
+) -> [[E; MAX_LANES]; N] {
+    let mut results = [[E::ZERO; MAX_LANES]; N];
+    for (i, (wanted, x)) in wanted.iter().zip(lanes).enumerate() {
+        if *wanted > E::ZERO {
+            for (result, y) in results.iter_mut().zip(f(*x)) {
+                result[i] = y;
+            }
+        }
+    }
+    results
 }
 
 /// An ISA token: a value that proves the instruction set was detected.
 pub trait Token: Copy + Send + Sync + 'static {
     /// Which instruction set.
     const ISA: Isa;
+    /// Runs `task` with this level's features as a function of its own (except on the scalar level,
+    /// which has none to enable): a hot loop's registers are then allocated apart from its caller's.
+    fn call<T: Task>(self, task: T) -> T::Output;
 }
 
 /// A token with lanes for every element type, and the conversions between them.

@@ -1,1 +1,3 @@
 //! The CPU backend.
+
+pub use super::reference::ReferenceBackend as CpuBackend;

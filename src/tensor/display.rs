@@ -7,8 +7,20 @@
 
 use std::fmt::{self, Write};
 
+use crate::backend::Backend;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::shape::{AxisSet, Shape};
+
+use super::Tensor;
+
+impl<B: Backend> fmt::Display for Tensor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match B::to_host(self.data()) {
+            Ok(data) => format(&data, self.shape(), f),
+            Err(error) => write!(f, "<{error}>"),
+        }
+    }
+}
 
 /// Most elements written in full.
 const FULL: usize = 1000;
