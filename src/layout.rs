@@ -81,11 +81,11 @@ impl Layout {
 
     /// True if the elements lie in row-major order without gaps, wherever the first one is.
     pub fn is_contiguous(&self) -> bool {
+        if self.dims().contains(&0) {
+            return true;
+        }
         let mut step = 1;
         for (&dim, &stride) in self.dims().iter().zip(self.strides()).rev() {
-            if dim == 0 {
-                return true;
-            }
             if dim != 1 {
                 if stride != step {
                     return false;
@@ -150,6 +150,7 @@ impl Layout {
         start: usize,
         len: usize,
     ) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
         let dim = self.shape.dim(axis);
         match start.checked_add(len) {
             Some(end) if end <= dim => Ok(self.stepped(axis, start, len, 1)),
@@ -172,7 +173,19 @@ impl Layout {
         out
     }
 
+    /// Checks an axis where `count` axes may be named.
+    fn check_axis(&self, op: &'static str, axis: usize, count: usize) -> Result<()> {
+        if axis < count {
+            return Ok(());
+        }
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        Err(Error::AxisOutOfRange { op, axis, shape: self.shape })
+    }
+
     /// The elements of an axis in reverse order.
+    ///
+    /// # Panics
+    /// If the shape does not have the axis.
     pub fn flip(&self, axis: usize) -> Layout {
         match self.shape.dim(axis) {
             0 => *self,
@@ -182,6 +195,7 @@ impl Layout {
 
     /// A new axis of extent 1 before `axis`.
     pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim() + 1)?;
         let shape = self.shape.insert(op, axis, 1)?;
         let mut strides = self.strides().to_vec();
         strides.insert(axis, 0);
@@ -190,6 +204,7 @@ impl Layout {
 
     /// Without `axis`, whose extent is 1.
     pub fn squeeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
         if self.shape.dim(axis) != 1 {
             let reason = "only an axis of extent 1 can be squeezed";
             return Err(Error::InvalidShape { op, shape: self.shape, reason });
@@ -267,24 +282,10 @@ impl Layout {
         let mut out = *self;
         let mut dropped = AxisSet::new();
         for (axis, item) in items.iter().enumerate() {
-            let dim = self.dims()[axis];
-            match *item {
-                SliceItem::Index(index) => {
-                    let from_front = if index < 0 { index + dim as isize } else { index };
-                    let Some(start) = usize::try_from(from_front).ok().filter(|&i| i < dim) else {
-                        let index = index as i64;
-                        return Err(Error::IndexOutOfRange { op, index, axis, shape: self.shape });
-                    };
-                    out = out.stepped(axis, start, 1, 1);
-                    dropped.push(axis);
-                }
-                SliceItem::Range { start, end, step } => {
-                    let Some((start, len)) = range_of(dim, start, end, step) else {
-                        let reason = "the step of a slice must not be 0".to_owned();
-                        return Err(Error::InvalidArgument { op, reason });
-                    };
-                    out = out.stepped(axis, start, len, step);
-                }
+            let (start, len, step) = item.resolve(op, axis, &self.shape)?;
+            out = out.stepped(axis, start, len, step);
+            if matches!(item, SliceItem::Index(_)) {
+                dropped.push(axis);
             }
         }
         for &axis in dropped.iter().rev() {
@@ -339,6 +340,35 @@ pub enum SliceItem {
 }
 
 impl SliceItem {
+    /// First index, number of elements and step along `axis` of `shape`.
+    pub(crate) fn resolve(
+        self,
+        op: &'static str,
+        axis: usize,
+        shape: &Shape,
+    ) -> Result<(usize, usize, isize)> {
+        let dim = shape.dim(axis);
+        match self {
+            SliceItem::Index(index) => {
+                let from_front = if index < 0 { index + dim as isize } else { index };
+                match usize::try_from(from_front) {
+                    Ok(start) if start < dim => Ok((start, 1, 1)),
+                    _ => {
+                        let index = index as i64;
+                        Err(Error::IndexOutOfRange { op, index, axis, shape: *shape })
+                    }
+                }
+            }
+            SliceItem::Range { start, end, step } => {
+                let (start, len) = range_of(dim, start, end, step).ok_or_else(|| {
+                    let reason = "the step of a slice must not be 0".to_owned();
+                    Error::InvalidArgument { op, reason }
+                })?;
+                Ok((start, len, step))
+            }
+        }
+    }
+
     /// The same range with a step. An index stays what it is.
     pub fn step_by(self, step: isize) -> Self {
         match self {

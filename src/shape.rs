@@ -387,6 +387,8 @@ pub fn broadcast_shape(a: &Shape, b: &Shape) -> Result<Shape> {
 }
 
 pub(crate) fn broadcast_shape_for(op: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
+    a.validate(op)?;
+    b.validate(op)?;
     if a == b {
         return Ok(*a);
     }

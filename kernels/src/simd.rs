@@ -299,6 +299,48 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
     unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+    /// `f` of each lane of `x` where `mask`, zeros elsewhere. Lane by lane in memory: for rare lanes.
+    #[inline(always)]
+    fn map_lanes<const N: usize>(
+        self,
+        mask: Self::M,
+        x: Self::V,
+        f: fn(E) -> [E; N],
+    ) -> [Self::V; N] {
+        const { assert!(Self::LANES <= MAX_LANES) };
+        let mut wanted = [E::ZERO; MAX_LANES];
+        let mut lanes = [E::ZERO; MAX_LANES];
+        // SAFETY: the assertion above: both arrays hold a whole vector.
+        unsafe {
+            self.store(wanted.as_mut_ptr(), self.splat(E::ONE).select(mask, self.splat(E::ZERO)));
+            self.store(lanes.as_mut_ptr(), x);
+        }
+        let results = map_wanted(&wanted, &lanes, f);
+        // SAFETY: the assertion above: every array holds a whole vector.
+        results.map(|lanes| unsafe { self.load(lanes.as_ptr()) })
+    }
+}
+
+/// The most lanes that any token makes.
+const MAX_LANES: usize = 16;
+
+/// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
+#[cold]
+#[inline(never)]
+fn map_wanted<E: Float, const N: usize>(
+    wanted: &[E; MAX_LANES],
+    lanes: &[E; MAX_LANES],
+    f: fn(E) -> [E; N],
+) -> [[E; MAX_LANES]; N] {
+    let mut results = [[E::ZERO; MAX_LANES]; N];
+    for (i, (wanted, x)) in wanted.iter().zip(lanes).enumerate() {
+        if *wanted > E::ZERO {
+            for (result, y) in results.iter_mut().zip(f(*x)) {
+                result[i] = y;
+            }
+        }
+    }
+    results
 }
 
 /// An ISA token: a value that proves the instruction set was detected.

@@ -204,7 +204,7 @@ macro_rules! binary_ops {
                 gradient_b: (g, a, b) => g.mul(b.lt(a)?)?.add(g.mul(a.eq(b)?)?.mul_scalar(0.5)?);
             }
             {
-                /// Derivative of [`tanh`](Self::tanh) from its output `b`: `a · (1 - b²)`.
+                /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
                 tanh_grad, TanhGrad;
                 value: |a, b| a * (1.0 - b * b);
                 integer: ();
@@ -213,7 +213,7 @@ macro_rules! binary_ops {
                 gradient_b: (g, a, b) => g.mul(a)?.mul(b)?.mul_scalar(-2.0);
             }
             {
-                /// Derivative of [`sigmoid`](Self::sigmoid) from its output `b`: `a · b · (1 - b)`.
+                /// Derivative of `sigmoid` from its output `b`: `a · b · (1 - b)`.
                 sigmoid_grad, SigmoidGrad;
                 value: |a, b| a * b * (1.0 - b);
                 integer: ();
@@ -222,7 +222,7 @@ macro_rules! binary_ops {
                 gradient_b: (g, a, b) => g.mul(a)?.mul(b.affine(-2.0, 1.0)?);
             }
             {
-                /// Derivative of [`relu`](Self::relu) from its input or output `b`: `a` where
+                /// Derivative of `relu` from its input or output `b`: `a` where
                 /// `b > 0`, else 0.
                 relu_grad, ReluGrad;
                 value: |a, b| if b > 0.0 { a } else { 0.0 };
@@ -232,7 +232,7 @@ macro_rules! binary_ops {
                 gradient_b: (g) => g.zeros_like();
             }
             {
-                /// Derivative of [`silu`](Self::silu) at `b`: `a · s · (1 + b · (1 - s))` with
+                /// Derivative of `silu` at `b`: `a · s · (1 + b · (1 - s))` with
                 /// `s = sigmoid(b)`.
                 silu_grad, SiluGrad;
                 value: |a, b| {
@@ -250,7 +250,7 @@ macro_rules! binary_ops {
                 };
             }
             {
-                /// Derivative of [`gelu_tanh`](Self::gelu_tanh) at `b`, times `a`.
+                /// Derivative of `gelu_tanh` at `b`, times `a`.
                 gelu_tanh_grad, GeluTanhGrad;
                 value: |a, b| {
                     let (u, slope) = crate::ops::gelu_tanh_argument(b);

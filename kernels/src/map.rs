@@ -1,0 +1,334 @@
+//! Drivers of element-wise kernels: the loop over a slice, and the table that gives each kernel its
+//! public face.
+//!
+//! ```text
+//! for each run of UNROLL whole vectors: load them all, apply the kernel to each, store them all
+//! for what is left, a vector at a time: the same, the last vector under a mask
+//! ```
+//!
+//! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
+//!    its value.
+//! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
+//! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
+
+mod binary;
+
+use core::marker::PhantomData;
+
+use crate::dispatch::ElementTask;
+use crate::output::Output;
+use crate::simd::{Float, Lanes};
+pub(crate) use binary::Operands2;
+
+/// A one-argument element-wise kernel on lanes.
+pub trait Map1<E: Float> {
+    /// Vectors in flight: 1, 2 or 4. Four hide the latency of short kernels; long ones have enough
+    /// independent work in two, or in one, and would spill with more.
+    const UNROLL: usize = 4;
+    /// The kernel. `#[inline(always)]` in every implementation.
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V;
+}
+
+/// A two-argument element-wise kernel on lanes.
+pub trait Map2<E: Float> {
+    /// As [`Map1::UNROLL`].
+    const UNROLL: usize = 4;
+    /// The kernel. `#[inline(always)]` in every implementation.
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V;
+}
+
+/// A one-argument element-wise function of slices of `E`.
+///
+/// ```
+/// use swath_kernels::{Unary, math::Exp};
+///
+/// fn apply<F: Unary<f32>>(x: &[f32]) -> Vec<f32> {
+///     let mut y = vec![0.0; x.len()];
+///     F::run(x, &mut y);
+///     y
+/// }
+/// assert_eq!(apply::<Exp>(&[0.0]), [1.0]);
+/// ```
+pub trait Unary<E> {
+    /// The function's name.
+    const NAME: &'static str;
+    /// `y[i] = f(x[i])`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[track_caller]
+    fn run<O: Output<E> + ?Sized>(x: &[E], y: &mut O);
+    /// `x[i] = f(x[i])`.
+    fn run_in_place(x: &mut [E]);
+}
+
+/// An argument of a [`Binary`] function: a slice, or one value for all elements.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a, E> {
+    /// One value an element.
+    Slice(&'a [E]),
+    /// The same value for every element.
+    Scalar(E),
+}
+
+/// A two-argument element-wise function of slices of `E`.
+///
+/// ```
+/// use swath_kernels::{Arg, Binary, math::Sub};
+///
+/// let mut x = [1.0f32, 2.0, 3.0];
+/// Sub::run_in_place_right(Arg::Scalar(1.0), &mut x);
+/// assert_eq!(x, [0.0, -1.0, -2.0]);
+/// ```
+pub trait Binary<E> {
+    /// The function's name.
+    const NAME: &'static str;
+    /// `y[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If a slice's length is not that of `y`.
+    #[track_caller]
+    fn run<O: Output<E> + ?Sized>(a: Arg<E>, b: Arg<E>, y: &mut O);
+    /// `a[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[track_caller]
+    fn run_in_place_left(a: &mut [E], b: Arg<E>);
+    /// `b[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[track_caller]
+    fn run_in_place_right(a: Arg<E>, b: &mut [E]);
+}
+
+/// Implements [`Unary`] and [`Binary`] for kernels and writes their slice functions into a module
+/// `functions`: one row a kernel, its documentation, its function's name and its type.
+///
+/// The bodies behind `run` are generic over nothing, so the kernels are compiled with this crate.
+macro_rules! kernels {
+    (
+        unary { $($(#[$doc:meta])* $function:ident $Kernel:ident;)* }
+        binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident;)* }
+    ) => {
+        $(
+            kernels!(@unary $function $Kernel f32);
+            kernels!(@unary $function $Kernel f64);
+        )*
+        $(
+            kernels!(@binary $function2 $Kernel2 f32);
+            kernels!(@binary $function2 $Kernel2 f64);
+        )*
+
+        /// The kernels as functions of slices.
+        pub mod functions {
+            use super::*;
+            use $crate::{Arg, Binary, Float, Output, Unary};
+            $(
+                $(#[$doc])*
+                ///
+                /// Writes `y[i]` from `x[i]`; panics if the lengths differ.
+                #[doc = concat!(
+                    "```\nlet x = [0.25f32, 0.5, 1.0];\nlet mut y = [0.0; 3];\nswath_kernels::",
+                    stringify!($function), "(&x, &mut y);\n```"
+                )]
+                #[inline]
+                #[track_caller]
+                pub fn $function<E: Float>(x: &[E], y: &mut (impl Output<E> + ?Sized))
+                where
+                    $Kernel: Unary<E>,
+                {
+                    $Kernel::run(x, y);
+                }
+            )*
+            $(
+                $(#[$doc2])*
+                ///
+                /// Writes `y[i]` from `a[i]` and `b[i]`; panics if the lengths differ.
+                #[doc = concat!(
+                    "```\nlet (a, b) = ([0.25f32, 0.5], [1.0, 2.0]);\nlet mut y = [0.0; 2];\n",
+                    "swath_kernels::", stringify!($function2), "(&a, &b, &mut y);\n```"
+                )]
+                #[inline]
+                #[track_caller]
+                pub fn $function2<E: Float>(
+                    a: &[E],
+                    b: &[E],
+                    y: &mut (impl Output<E> + ?Sized),
+                ) where
+                    $Kernel2: Binary<E>,
+                {
+                    $Kernel2::run(Arg::Slice(a), Arg::Slice(b), y);
+                }
+            )*
+        }
+    };
+    (@unary $function:ident $Kernel:ident $t:ident) => {
+        impl $crate::Unary<$t> for $Kernel {
+            const NAME: &'static str = stringify!($function);
+            #[inline]
+            #[track_caller]
+            fn run<O: $crate::Output<$t> + ?Sized>(x: &[$t], y: &mut O) {
+                fn compiled(operands: $crate::map::Operands1<$t>) {
+                    operands.map::<$Kernel>();
+                }
+                compiled($crate::map::Operands1::new(stringify!($function), x, y));
+            }
+            fn run_in_place(x: &mut [$t]) {
+                $crate::map::Operands1::in_place(x).map::<$Kernel>();
+            }
+        }
+    };
+    (@binary $function:ident $Kernel:ident $t:ident) => {
+        impl $crate::Binary<$t> for $Kernel {
+            const NAME: &'static str = stringify!($function);
+            #[inline]
+            #[track_caller]
+            fn run<O: $crate::Output<$t> + ?Sized>(
+                a: $crate::Arg<$t>,
+                b: $crate::Arg<$t>,
+                y: &mut O,
+            ) {
+                fn compiled(operands: $crate::map::Operands2<$t>) {
+                    operands.map::<$Kernel>();
+                }
+                compiled($crate::map::Operands2::new(stringify!($function), a, b, y));
+            }
+            #[track_caller]
+            fn run_in_place_left(a: &mut [$t], b: $crate::Arg<$t>) {
+                $crate::map::Operands2::in_place_left(stringify!($function), a, b).map::<$Kernel>();
+            }
+            #[track_caller]
+            fn run_in_place_right(a: $crate::Arg<$t>, b: &mut [$t]) {
+                $crate::map::Operands2::in_place_right(stringify!($function), a, b)
+                    .map::<$Kernel>();
+            }
+        }
+    };
+}
+pub(crate) use kernels;
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn lengths_differ(name: &str, input: usize, output: usize) -> ! {
+    panic!("{name}: an input has {input} elements, the output {output}");
+}
+
+/// Input and output of a one-argument kernel: `len` elements each, the same memory or apart.
+pub(crate) struct Operands1<'a, E> {
+    x: *const E,
+    y: *mut E,
+    len: usize,
+    borrow: PhantomData<&'a mut E>,
+}
+
+impl<'a, E: Float> Operands1<'a, E> {
+    #[inline]
+    #[track_caller]
+    pub fn new<O: Output<E> + ?Sized>(name: &str, x: &'a [E], y: &'a mut O) -> Self {
+        let (y, len) = y.as_raw();
+        if x.len() != len {
+            lengths_differ(name, x.len(), len);
+        }
+        Operands1 { x: x.as_ptr(), y, len, borrow: PhantomData }
+    }
+
+    pub fn in_place(x: &'a mut [E]) -> Self {
+        let y = x.as_mut_ptr();
+        Operands1 { x: y, y, len: x.len(), borrow: PhantomData }
+    }
+
+    #[inline(always)]
+    pub fn map<K: Map1<E>>(self) {
+        E::enter(Run1::<E, K>(self, PhantomData));
+    }
+}
+
+struct Run1<'a, E, K>(Operands1<'a, E>, PhantomData<K>);
+
+impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) {
+        let Operands1 { x, y, len, .. } = self.0;
+        // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made sure.
+        unsafe {
+            let done = match K::UNROLL {
+                4 => run1::<E, S, K, 4>(simd, x, y, len),
+                2 => run1::<E, S, K, 2>(simd, x, y, len),
+                _ => 0,
+            };
+            let mut i = done;
+            while i < len {
+                let count = len - i;
+                let v = load_up_to(simd, x.add(i), count);
+                store_up_to(simd, y.add(i), count, K::apply(simd, v));
+                i += S::LANES;
+            }
+        }
+    }
+}
+
+/// Applies `K` to all runs of `N` whole vectors; returns the number of elements done.
+///
+/// # Safety
+/// `x` is valid for reads and `y` for writes of `len` elements; they are equal or don't overlap.
+#[inline(always)]
+unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>, const N: usize>(
+    simd: S,
+    x: *const E,
+    y: *mut E,
+    len: usize,
+) -> usize {
+    let mut i = 0;
+    while len - i >= N * S::LANES {
+        let mut v = [simd.splat(E::ZERO); N];
+        for (k, v) in v.iter_mut().enumerate() {
+            // SAFETY: the run's N vectors end within `len`.
+            *v = unsafe { simd.load(x.add(i + k * S::LANES)) };
+        }
+        for v in &mut v {
+            *v = K::apply(simd, *v);
+        }
+        for (k, v) in v.iter().enumerate() {
+            // SAFETY: as for the loads.
+            unsafe { simd.store(y.add(i + k * S::LANES), *v) };
+        }
+        i += N * S::LANES;
+    }
+    i
+}
+
+/// Loads a vector or, if that is less, `count` elements.
+///
+/// # Safety
+/// `src` is valid for reads of `count` elements.
+#[inline(always)]
+pub(crate) unsafe fn load_up_to<E: Float, S: Lanes<E>>(
+    simd: S,
+    src: *const E,
+    count: usize,
+) -> S::V {
+    // SAFETY: neither branch reads more than `count` elements.
+    unsafe { if count >= S::LANES { simd.load(src) } else { simd.load_first(src, count) } }
+}
+
+/// Stores a vector or, if that is less, its first `count` elements.
+///
+/// # Safety
+/// `dst` is valid for writes of `count` elements.
+#[inline(always)]
+pub(crate) unsafe fn store_up_to<E: Float, S: Lanes<E>>(
+    simd: S,
+    dst: *mut E,
+    count: usize,
+    v: S::V,
+) {
+    // SAFETY: neither branch writes more than `count` elements.
+    unsafe { if count >= S::LANES { simd.store(dst, v) } else { simd.store_first(dst, count, v) } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! The loop of two-argument kernels, and what their arguments may be.
+
+use core::marker::PhantomData;
+
+use super::{Map2, lengths_differ, load_up_to, store_up_to};
+use crate::Arg;
+use crate::dispatch::ElementTask;
+use crate::output::Output;
+use crate::simd::{Float, Lanes};
+
+/// Where an argument's elements come from.
+#[derive(Clone, Copy)]
+enum Source<E> {
+    Memory(*const E),
+    Value(E),
+}
+
+/// Inputs and output of a two-argument kernel: `len` elements each, apart or the same memory.
+pub(crate) struct Operands2<'a, E> {
+    a: Source<E>,
+    b: Source<E>,
+    y: *mut E,
+    len: usize,
+    borrow: PhantomData<&'a mut E>,
+}
+
+impl<'a, E: Float> Operands2<'a, E> {
+    #[inline]
+    #[track_caller]
+    pub fn new<O: Output<E> + ?Sized>(
+        name: &str,
+        a: Arg<'a, E>,
+        b: Arg<'a, E>,
+        y: &'a mut O,
+    ) -> Self {
+        let (y, len) = y.as_raw();
+        let (a, b) = (Source::new(name, a, len), Source::new(name, b, len));
+        Operands2 { a, b, y, len, borrow: PhantomData }
+    }
+
+    #[track_caller]
+    pub fn in_place_left(name: &str, a: &'a mut [E], b: Arg<'a, E>) -> Self {
+        let (y, len) = (a.as_mut_ptr(), a.len());
+        let b = Source::new(name, b, len);
+        Operands2 { a: Source::Memory(y), b, y, len, borrow: PhantomData }
+    }
+
+    #[track_caller]
+    pub fn in_place_right(name: &str, a: Arg<'a, E>, b: &'a mut [E]) -> Self {
+        let (y, len) = (b.as_mut_ptr(), b.len());
+        let a = Source::new(name, a, len);
+        Operands2 { a, b: Source::Memory(y), y, len, borrow: PhantomData }
+    }
+
+    #[inline(always)]
+    pub fn map<K: Map2<E>>(self) {
+        E::enter(Run2::<E, K>(&self, PhantomData));
+    }
+}
+
+impl<E: Float> Source<E> {
+    #[inline]
+    #[track_caller]
+    fn new(name: &str, arg: Arg<E>, len: usize) -> Self {
+        match arg {
+            Arg::Slice(x) if x.len() != len => lengths_differ(name, x.len(), len),
+            Arg::Slice(x) => Source::Memory(x.as_ptr()),
+            Arg::Scalar(x) => Source::Value(x),
+        }
+    }
+}
+
+/// By reference: moving the operands through the trampoline would load them in pieces other than
+/// they were stored in, which takes longer than adding 64 elements.
+struct Run2<'a, E, K>(&'a Operands2<'a, E>, PhantomData<K>);
+
+impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) {
+        let Operands2 { a, b, y, len, .. } = *self.0;
+        // SAFETY: inputs in memory and `y` are valid for `len` elements, as the operands'
+        // constructors made sure; `y` holds the first argument once it has been written.
+        unsafe {
+            match (a, b) {
+                (Source::Memory(a), Source::Memory(b)) => {
+                    run2::<E, S, K>(simd, Elements(a), Elements(b), y, len);
+                }
+                (Source::Memory(a), Source::Value(b)) => {
+                    run2::<E, S, K>(simd, Elements(a), Splat::<E, S>(simd.splat(b)), y, len);
+                }
+                (Source::Value(a), Source::Memory(b)) => {
+                    run2::<E, S, K>(simd, Splat::<E, S>(simd.splat(a)), Elements(b), y, len);
+                }
+                (Source::Value(a), Source::Value(b)) => {
+                    for i in 0..len {
+                        y.add(i).write(a);
+                    }
+                    run2::<E, S, K>(simd, Elements(y), Splat::<E, S>(simd.splat(b)), y, len);
+                }
+            }
+        }
+    }
+}
+
+/// An argument's vectors.
+trait Operand<E: Float, S: Lanes<E>>: Copy {
+    /// The whole vector from element `i` on.
+    ///
+    /// # Safety
+    /// The elements are there.
+    unsafe fn vector(self, simd: S, i: usize) -> S::V;
+    /// A vector or, if that is less, `count` elements from element `i` on.
+    ///
+    /// # Safety
+    /// The elements are there.
+    unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V;
+}
+
+#[derive(Clone, Copy)]
+struct Elements<E>(*const E);
+
+impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
+    #[inline(always)]
+    unsafe fn vector(self, simd: S, i: usize) -> S::V {
+        // SAFETY: the elements are there, as the caller promised.
+        unsafe { simd.load(self.0.add(i)) }
+    }
+    #[inline(always)]
+    unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V {
+        // SAFETY: the elements are there, as the caller promised.
+        unsafe { load_up_to(simd, self.0.add(i), count) }
+    }
+}
+
+struct Splat<E: Float, S: Lanes<E>>(S::V);
+
+impl<E: Float, S: Lanes<E>> Clone for Splat<E, S> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Float, S: Lanes<E>> Copy for Splat<E, S> {}
+
+impl<E: Float, S: Lanes<E>> Operand<E, S> for Splat<E, S> {
+    #[inline(always)]
+    unsafe fn vector(self, _simd: S, _i: usize) -> S::V {
+        self.0
+    }
+    #[inline(always)]
+    unsafe fn up_to(self, _simd: S, _i: usize, _count: usize) -> S::V {
+        self.0
+    }
+}
+
+/// The loop of a two-argument kernel.
+///
+/// # Safety
+/// `a` and `b` have `len` elements, `y` is valid for writes of as many; an input in memory is `y`
+/// itself or does not overlap it.
+#[inline(always)]
+unsafe fn run2<E: Float, S: Lanes<E>, K: Map2<E>>(
+    simd: S,
+    a: impl Operand<E, S>,
+    b: impl Operand<E, S>,
+    y: *mut E,
+    len: usize,
+) {
+    // SAFETY: as the caller promised.
+    let mut i = unsafe {
+        match K::UNROLL {
+            4 => run2_whole::<E, S, K, 4>(simd, a, b, y, len),
+            2 => run2_whole::<E, S, K, 2>(simd, a, b, y, len),
+            _ => 0,
+        }
+    };
+    while i < len {
+        let count = len - i;
+        // SAFETY: `count` elements are left from `i` on.
+        unsafe {
+            let result = K::apply(simd, a.up_to(simd, i, count), b.up_to(simd, i, count));
+            store_up_to(simd, y.add(i), count, result);
+        }
+        i += S::LANES;
+    }
+}
+
+/// Applies `K` to all runs of `N` whole vectors; returns the number of elements done.
+///
+/// # Safety
+/// As for [`run2`].
+#[inline(always)]
+unsafe fn run2_whole<E: Float, S: Lanes<E>, K: Map2<E>, const N: usize>(
+    simd: S,
+    a: impl Operand<E, S>,
+    b: impl Operand<E, S>,
+    y: *mut E,
+    len: usize,
+) -> usize {
+    let mut i = 0;
+    while len - i >= N * S::LANES {
+        let mut v = [(simd.splat(E::ZERO), simd.splat(E::ZERO)); N];
+        for (k, v) in v.iter_mut().enumerate() {
+            let at = i + k * S::LANES;
+            // SAFETY: the run's N vectors end within `len`.
+            *v = unsafe { (a.vector(simd, at), b.vector(simd, at)) };
+        }
+        for v in &mut v {
+            v.0 = K::apply(simd, v.0, v.1);
+        }
+        for (k, v) in v.iter().enumerate() {
+            // SAFETY: as for the loads.
+            unsafe { simd.store(y.add(i + k * S::LANES), v.0) };
+        }
+        i += N * S::LANES;
+    }
+    i
+}

@@ -1,0 +1,172 @@
+//! The loop, not the kernels: kernels of these tests are short and stated again element by element.
+
+use super::*;
+use crate::dispatch::{Isa, with_isa};
+use crate::simd::{IntVector, Mask, Vector};
+use crate::{Binary, Unary};
+use core::mem::MaybeUninit;
+
+/// `x * x - 1/x`, four vectors in flight.
+pub struct Short;
+impl<E: Float> Map1<E> for Short {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        x * x - simd.splat(E::ONE) / x
+    }
+}
+
+/// `max(x, 2 x + 1)`, two in flight.
+pub struct Long;
+impl<E: Float> Map1<E> for Long {
+    const UNROLL: usize = 2;
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        x.max_or_other(x.mul_add(simd.splat(E::from_f64(2.0)), simd.splat(E::ONE)))
+    }
+}
+
+/// `a - b / 3`.
+pub struct Uneven;
+impl<E: Float> Map2<E> for Uneven {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+        a - b / simd.splat(E::from_f64(3.0))
+    }
+}
+
+/// `a < b ? b : a` by masks, one in flight.
+pub struct Larger;
+impl<E: Float> Map2<E> for Larger {
+    const UNROLL: usize = 1;
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(_simd: S, a: S::V, b: S::V) -> S::V {
+        let less = a.lt(b);
+        if less.all() { b } else { S::V::from_bits(b.to_bits().select(less, a.to_bits())) }
+    }
+}
+
+kernels! {
+    unary {
+        /// `x * x - 1/x`.
+        short Short;
+        /// `max(x, 2 x + 1)`.
+        long Long;
+    }
+    binary {
+        /// `a - b / 3`.
+        uneven Uneven;
+        /// `max(a, b)`.
+        larger Larger;
+    }
+}
+
+fn values<E: Float>(len: usize, seed: usize) -> Vec<E> {
+    (0..len).map(|i| E::from_f64(((i * 37 + seed * 11) % 101) as f64 / 7.0 - 6.5)).collect()
+}
+
+fn bits<E: Float>(x: &[E]) -> Vec<u64> {
+    x.iter().map(|x| x.to_f64().to_bits()).collect()
+}
+
+fn check_unary<E: Float, F: Unary<E>>(isa: Isa, f: impl Fn(E) -> E) {
+    for len in 0..=130 {
+        for offset in [0, 1, 3, 8, 15] {
+            let input: Box<[E]> = values(offset + len, len).into();
+            let expected: Vec<E> = input[offset..].iter().map(|&x| f(x)).collect();
+            let mut out: Box<[E]> = vec![E::NAN; offset + len].into();
+            F::run(&input[offset..], &mut out[offset..]);
+            assert_eq!(bits(&out[offset..]), bits(&expected), "{} {len} on {isa}", F::NAME);
+            assert_eq!(bits(&out[..offset]), bits(&vec![E::NAN; offset]));
+            let mut in_place = input.clone();
+            F::run_in_place(&mut in_place[offset..]);
+            assert_eq!(bits(&in_place[offset..]), bits(&expected), "{} in place", F::NAME);
+            assert_eq!(bits(&in_place[..offset]), bits(&input[..offset]));
+        }
+    }
+}
+
+fn check_binary<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
+    for len in 0..=130 {
+        let (a, b): (Box<[E]>, Box<[E]>) = (values(len, 1).into(), values(len, 2).into());
+        let (s, t) = (E::from_f64(0.7), E::from_f64(-1.3));
+        let arguments = [
+            (Arg::Slice(&a[..]), Arg::Slice(&b[..])),
+            (Arg::Slice(&a), Arg::Scalar(t)),
+            (Arg::Scalar(s), Arg::Slice(&b)),
+            (Arg::Scalar(s), Arg::Scalar(t)),
+        ];
+        for (x, y) in arguments {
+            let at = |arg: Arg<E>, i: usize| match arg {
+                Arg::Slice(x) => x[i],
+                Arg::Scalar(x) => x,
+            };
+            let expected: Vec<E> = (0..len).map(|i| f(at(x, i), at(y, i))).collect();
+            let mut out: Box<[E]> = vec![E::NAN; len].into();
+            F::run(x, y, &mut out[..]);
+            assert_eq!(bits(&out), bits(&expected), "{} {len} on {isa}", F::NAME);
+            if let Arg::Slice(x) = x {
+                let mut left: Box<[E]> = x.into();
+                F::run_in_place_left(&mut left, y);
+                assert_eq!(bits(&left), bits(&expected), "{} {len} on {isa}", F::NAME);
+            }
+            if let Arg::Slice(y) = y {
+                let mut right: Box<[E]> = y.into();
+                F::run_in_place_right(x, &mut right);
+                assert_eq!(bits(&right), bits(&expected), "{} {len} on {isa}", F::NAME);
+            }
+        }
+    }
+}
+
+fn check_all<E: Float>(isa: Isa)
+where
+    Short: Unary<E>,
+    Long: Unary<E>,
+    Uneven: Binary<E>,
+    Larger: Binary<E>,
+{
+    check_unary::<E, Short>(isa, |x| x * x - E::ONE / x);
+    check_unary::<E, Long>(isa, |x| {
+        let y = E::mul_add(x, E::from_f64(2.0), E::ONE);
+        if x > y { x } else { y }
+    });
+    check_binary::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
+    check_binary::<E, Larger>(isa, |a, b| if a < b { b } else { a });
+}
+
+#[test]
+fn bits_depend_on_nothing_but_the_value() {
+    for isa in Isa::ALL {
+        let ran = with_isa(isa, || {
+            check_all::<f32>(isa);
+            check_all::<f64>(isa);
+        });
+        if ran.is_none() {
+            println!("skipped: this machine lacks {isa}");
+        }
+    }
+}
+
+#[test]
+fn outputs_may_be_uninitialised() {
+    let x = values::<f32>(77, 3);
+    let mut y = Box::new_uninit_slice(77);
+    functions::long(&x, &mut y[..]);
+    functions::larger(&[0.0; 77], &x, &mut y[..]);
+    functions::short(&x, &mut y[..]);
+    // SAFETY: the kernel wrote every element.
+    let y = unsafe { Box::<[MaybeUninit<f32>]>::assume_init(y) };
+    assert!(x.iter().zip(&y).all(|(x, y)| x * x - 1.0 / x == *y));
+}
+
+#[test]
+#[should_panic(expected = "short: an input has 3 elements, the output 4")]
+fn unary_lengths_must_agree() {
+    functions::short(&[1.0f32; 3], &mut [0.0; 4][..]);
+}
+
+#[test]
+#[should_panic(expected = "uneven: an input has 5 elements, the output 4")]
+fn binary_lengths_must_agree() {
+    functions::uneven(&[1.0f64; 4], &[1.0; 5], &mut [0.0; 4][..]);
+}

@@ -1,0 +1,124 @@
+//! Arithmetic that the hardware rounds correctly, and the choices around signs, zeros and NaN.
+//!
+//! ```text
+//! maximum(a, b):  a > b ? a : b, then
+//!                 where a = b:   the bits a AND b   (differ only for zeros: +0 if either is +0)
+//!                 where a is NaN: a                 (a NaN in b is what the comparison leaves)
+//! minimum(a, b):  the mirror image, with OR: −0 if either is −0
+//! ```
+
+use crate::map::{Map1, Map2};
+use crate::simd::{Float, Lanes, Vector};
+
+/// `−x`.
+///
+/// Exact. Flips the sign of zeros and infinities; NaN gives NaN.
+pub struct Neg;
+
+/// `|x|`.
+///
+/// Exact. −0 gives +0, −∞ gives +∞; NaN gives NaN.
+pub struct Abs;
+
+/// −1, +1, or the zero itself.
+///
+/// Exact. ±0 gives ±0; NaN gives NaN; subnormal numbers are not zero.
+pub struct Sign;
+
+/// `x²`.
+///
+/// Correctly rounded, subnormal results included; overflow gives +∞; NaN gives NaN.
+pub struct Square;
+
+/// `√x`.
+///
+/// Correctly rounded, also for subnormal `x`. −0 gives −0, +∞ gives +∞; below zero and NaN give NaN.
+pub struct Sqrt;
+
+/// `1 / x`.
+///
+/// Correctly rounded (a division, not an estimate), subnormal results included. ±0 gives ±∞, ±∞
+/// gives ±0; NaN gives NaN.
+pub struct Recip;
+
+/// `x` where positive, zero elsewhere.
+///
+/// Exact. NaN gives NaN; −0 stays −0 (it is not below zero).
+pub struct Relu;
+
+/// The gradient of [`Relu`]: `g` where `x > 0`, +0 elsewhere, also at zero and NaN.
+///
+/// Exact.
+pub struct ReluGrad;
+
+/// `a + b`.
+///
+/// Correctly rounded, subnormal results included. ∞ − ∞ gives NaN; NaN in either gives NaN.
+pub struct Add;
+
+/// `a − b`.
+///
+/// Correctly rounded, subnormal results included. ∞ − ∞ gives NaN; NaN in either gives NaN.
+pub struct Sub;
+
+/// `a × b`.
+///
+/// Correctly rounded, subnormal results included. 0 × ∞ gives NaN; NaN in either gives NaN.
+pub struct Mul;
+
+/// `a / b`.
+///
+/// Correctly rounded, subnormal results included. 0 / 0 and ∞ / ∞ give NaN, x / ±0 an infinity; NaN
+/// in either gives NaN.
+pub struct Div;
+
+/// The larger of the two.
+///
+/// Exact. NaN in either gives NaN; −0 is below +0.
+pub struct Maximum;
+
+/// The smaller of the two.
+///
+/// Exact. NaN in either gives NaN; −0 is below +0.
+pub struct Minimum;
+
+/// `impl Map1` or `impl Map2` for all element types by one expression a row.
+macro_rules! arithmetic {
+    ($($map:ident $name:ident($simd:ident, $($x:ident),+) $result:expr;)*) => {$(
+        impl<E: Float> $map<E> for $name {
+            #[inline(always)]
+            fn apply<S: Lanes<E>>($simd: S, $($x: S::V),+) -> S::V {
+                $result
+            }
+        }
+    )*};
+}
+
+arithmetic! {
+    Map1 Neg(_simd, x) -x;
+    Map1 Abs(_simd, x) x.abs();
+    Map1 Sign(simd, x) sign(simd, x);
+    Map1 Square(_simd, x) x * x;
+    Map1 Sqrt(_simd, x) x.sqrt();
+    Map1 Recip(simd, x) simd.splat(E::ONE) / x;
+    Map1 Relu(simd, x) simd.splat(E::ZERO).max_or_other(x);
+    Map2 ReluGrad(simd, g, x) g.select(simd.splat(E::ZERO).lt(x), simd.splat(E::ZERO));
+    Map2 Add(_simd, a, b) a + b;
+    Map2 Sub(_simd, a, b) a - b;
+    Map2 Mul(_simd, a, b) a * b;
+    Map2 Div(_simd, a, b) a / b;
+    Map2 Maximum(_simd, a, b) {
+        let tied = S::V::from_bits(a.to_bits() & b.to_bits());
+        a.select(a.is_nan(), tied.select(a.eq(b), a.max_or_other(b)))
+    };
+    Map2 Minimum(_simd, a, b) {
+        let tied = S::V::from_bits(a.to_bits() | b.to_bits());
+        a.select(a.is_nan(), tied.select(a.eq(b), a.min_or_other(b)))
+    };
+}
+
+#[inline(always)]
+fn sign<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
+    one.select(zero.lt(x), (-one).select(x.lt(zero), x))
+}

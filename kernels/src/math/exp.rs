@@ -1,0 +1,172 @@
+//! The exponential, and the reduction that tanh, sigmoid, silu and gelu share with it.
+//!
+//! ```text
+//! n = round(8 x / ln 2)               n = 8 k + j, 0 <= j < 8
+//! r = x − n ln 2 / 8                  |r| <= ln 2 / 16 = 0.0434
+//! e^x = 2^k · 2^(j/8) · e^r
+//!     = 2^k · (t + t p)               t = 2^(j/8) from a table, p = e^r − 1 = r + r² q(r)
+//! ```
+//!
+//! 1. *Rounding by addition.* Adding 1.5 · 2^23 (f64: 2^52) leaves n in the low bits of the sum: the
+//!    sum's bits serve as table index (`& 7`) and, shifted by 3, as k. Subtracting it again gives n
+//!    as a float.
+//! 2. *The first subtraction is exact.* With c the nearest float to ln 2 / 8, x − n c is a multiple
+//!    of c's last place (for n = ±1 and small x: Sterbenz) and below 2^-4, so one fused multiply-add
+//!    gives it without error. All that is lost in n ln 2 / 8 comes back from n times the low part.
+//! 3. *The table's rounding is folded into r.* t is 2^(j/8) rounded; ln(2^(j/8) / t), some 1e-8
+//!    (f64: 1e-17), is added to the low part of n ln 2 / 8, so that r itself is rounded once.
+//! 4. *The error is that of one addition.* |t p| <= 0.044 t: an error of p in its last place
+//!    moves the result by 0.04 places, so t + t p is within 0.54 ULP before scaling.
+//! 5. *The scaling rounds once*, hence subnormal results are rounded twice in all: 0.75 ULP there.
+//! 6. Clamping the argument keeps k in range. The operand order of the clamps keeps NaN.
+
+use super::horner;
+use crate::map::Map1;
+use crate::simd::{Float, IntVector, Lanes, Vector};
+
+/// `e^x`.
+///
+/// * Domain: all numbers. Below the smallest subnormal's half the result is +0, above the largest
+///   number +∞; subnormal results are computed, not flushed.
+/// * −∞ gives +0, +∞ gives +∞, ±0 gives 1, NaN gives NaN.
+/// * EXP_ULP_TEXT
+/// * Coefficients: `tools/coefficients.py exp`; q minimises the error relative to r for
+///   |r| <= 0.0434: 2^-27.6 (f32), 2^-61.3 (f64).
+pub struct Exp;
+
+/// Constants of the reduction and of q, from `tools/coefficients.py exp`.
+pub(super) trait ExpConstants: Float {
+    /// 8 / ln 2.
+    const INVERSE: Self;
+    /// Adding it rounds to an integer.
+    const SHIFTER: Self;
+    /// Bits of `SHIFTER`, shifted right by 3.
+    const SHIFTER_EIGHTH: Self::Int;
+    /// ln 2 / 8, high and low part.
+    const STEP: [Self; 2];
+    /// 2^(j/8), rounded.
+    const TABLE: [Self; 8];
+    /// ln(2^(j/8) / TABLE\[j\]).
+    const TABLE_LOG: [Self; 8];
+    /// q(r) = (e^r − 1 − r) / r², lowest power first.
+    const POLY: &'static [Self];
+    /// Where the result rounds to +0 and to +∞.
+    const EXP_RANGE: [Self; 2];
+}
+
+impl ExpConstants for f32 {
+    const INVERSE: f32 = 11.54156;
+    const SHIFTER: f32 = 12_582_912.0;
+    const SHIFTER_EIGHTH: i32 = (Self::SHIFTER.to_bits() >> 3) as i32;
+    const STEP: [f32; 2] = [0.0866434, -2.3808178e-10];
+    const TABLE: [f32; 8] = [
+        1.0,
+        1.0905077,
+        1.1892071,
+        1.2968396,
+        std::f32::consts::SQRT_2,
+        1.5422108,
+        1.6817929,
+        1.8340081,
+    ];
+    const TABLE_LOG: [f32; 8] = [
+        0.0,
+        -1.19921575e-8,
+        3.193418e-8,
+        -3.0990723e-8,
+        1.7114271e-8,
+        5.233334e-9,
+        -1.4719606e-8,
+        -6.1282597e-9,
+    ];
+    const POLY: &'static [f32] = &[0.5, 0.1666797, 0.041667882];
+    const EXP_RANGE: [f32; 2] = [-104.0, 89.0];
+}
+
+impl ExpConstants for f64 {
+    const INVERSE: f64 = 11.541560327111707;
+    const SHIFTER: f64 = 6_755_399_441_055_744.0;
+    const SHIFTER_EIGHTH: i64 = (Self::SHIFTER.to_bits() >> 3) as i64;
+    const STEP: [f64; 2] = [0.08664339756999316, 2.8988085173078744e-18];
+    const TABLE: [f64; 8] = [
+        1.0,
+        1.0905077326652577,
+        1.189207115002721,
+        1.2968395546510096,
+        std::f64::consts::SQRT_2,
+        1.5422108254079407,
+        1.681792830507429,
+        1.8340080864093424,
+    ];
+    const TABLE_LOG: [f64; 8] = [
+        0.0,
+        -2.7939114859515733e-17,
+        3.3484623336251524e-17,
+        1.9572585293112036e-17,
+        -6.835808657661923e-17,
+        5.1548301170786783e-17,
+        4.875160526227062e-17,
+        1.790126907604513e-17,
+    ];
+    const POLY: &'static [f64] = &[
+        0.5,
+        0.16666666666667004,
+        0.041666666666666755,
+        0.008333333322450627,
+        0.0013888888883519309,
+        0.00019842267068483245,
+        2.480240785783342e-5,
+    ];
+    const EXP_RANGE: [f64; 2] = [-746.0, 710.0];
+}
+
+/// `e^x = 2^k t (1 + r + s)`, r rounded once and s = r² q(r), within 0.022 r.
+pub(super) struct Parts<V: Vector> {
+    pub k: V::Int,
+    pub t: V,
+    pub r: V,
+    pub s: V,
+}
+
+impl<V: Vector> Parts<V> {
+    /// `e^r − 1` as a sum of two floats, high part first.
+    #[inline(always)]
+    pub fn expm1(&self) -> [V; 2] {
+        let high = self.r + self.s;
+        [high, (self.r - high) + self.s]
+    }
+}
+
+/// The parts of `e^(x + x_low)`; `x` within 1.1 times the exponent range, `x_low` far below its
+/// last place.
+#[inline(always)]
+pub(super) fn exp_parts<E: ExpConstants, S: Lanes<E>>(
+    simd: S,
+    x: S::V,
+    x_low: Option<S::V>,
+) -> Parts<S::V> {
+    let shifter = simd.splat(E::SHIFTER);
+    let shifted = x.mul_add(simd.splat(E::INVERSE), shifter);
+    let n = shifted - shifter;
+    let bits = shifted.to_bits();
+    let k = bits.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
+    let t = S::V::lookup8(&E::TABLE, bits, x);
+    let [step_high, step_low] = E::STEP.map(|c| simd.splat(c));
+    let mut low = n.neg_mul_add(step_low, S::V::lookup8(&E::TABLE_LOG, bits, x));
+    if let Some(x_low) = x_low {
+        low = low + x_low;
+    }
+    let r = n.neg_mul_add(step_high, x) + low;
+    let s = r * r * horner(simd, r, E::POLY);
+    Parts { k, t, r, s }
+}
+
+impl<E: ExpConstants> Map1<E> for Exp {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        let [low, high] = E::EXP_RANGE.map(|c| simd.splat(c));
+        let x = high.min_or_other(low.max_or_other(x));
+        let Parts { k, t, r, s } = exp_parts(simd, x, None);
+        (r + s).mul_add(t, t).scale_by_power_of_two(k)
+    }
+}

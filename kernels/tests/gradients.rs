@@ -1,0 +1,129 @@
+//! The derivative kernels against slopes computed in twice the precision by other formulas.
+
+mod reference;
+
+use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64};
+use swath_kernels::{Arg, Binary, math};
+
+/// How far a kernel may be from `g · slope`: in units of the last place of the result, or of `g`
+/// where the slope is small because two terms cancel.
+struct Tolerance {
+    relative: f64,
+    of_upstream: f64,
+}
+
+const fn tolerance(relative: f64, of_upstream: f64) -> Tolerance {
+    Tolerance { relative, of_upstream }
+}
+
+/// Checks `kernel(g, saved) = g · slope(saved)`, for results that are normal or zero.
+macro_rules! check {
+    ($t:ident, $Kernel:ident, $slope:expr, $saved:expr, $tolerance:expr) => {{
+        let saved: Vec<$t> = $saved.collect();
+        // Powers of two: the reference's product with them is exact.
+        let g: Vec<$t> = (0..saved.len()).map(|i| [1.0, -2.0, 0.25][i % 3]).collect();
+        let mut results = vec![0.0; g.len()];
+        math::$Kernel::run(Arg::Slice(&g), Arg::Slice(&saved), &mut results[..]);
+        for ((&g, &x), y) in g.iter().zip(&saved).zip(results) {
+            let slope: fn(f64) -> f64 = $slope;
+            let exact = f64::from(g) * slope(f64::from(x));
+            if exact.abs() < f64::from($t::MIN_POSITIVE) {
+                assert!(y.abs() <= $t::MIN_POSITIVE, "{y:e}, not {exact:e}, at {x:e}");
+                continue;
+            }
+            let Tolerance { relative, of_upstream } = $tolerance;
+            let allowed = f64::from($t::EPSILON)
+                * (relative * exact.abs()).max(of_upstream * f64::from(g.abs()));
+            let error = (f64::from(y) - exact).abs();
+            let name = stringify!($Kernel);
+            assert!(error <= allowed, "{name}({g:e}, {x:e}) = {y:e}, not {exact:e}");
+        }
+    }};
+}
+
+fn points_f32(low: f32, high: f32) -> impl Iterator<Item = f32> {
+    let inside = interval_sample_f64(f64::from(low), f64::from(high), 1 << 16).map(|x| x as f32);
+    inside.chain(even_sample_f32(1 << 12).filter(move |x| x.is_finite() && x.abs() <= high))
+}
+
+fn points_f64(low: f64, high: f64) -> impl Iterator<Item = f64> {
+    let inside = interval_sample_f64(low, high, 1 << 16);
+    inside.chain(even_sample_f64(1 << 12).filter(move |x| x.is_finite() && x.abs() <= high))
+}
+
+#[test]
+fn tanh_slope_from_output() {
+    let allowed = || tolerance(1.5, 0.0);
+    check!(f32, TanhGrad, reference::tanh_slope, points_f32(-1.0, 1.0), allowed());
+    check!(f64, TanhGrad, reference::tanh_slope, points_f64(-1.0, 1.0), allowed());
+}
+
+#[test]
+fn sigmoid_slope_from_output() {
+    let allowed = || tolerance(2.0, 0.0);
+    check!(f32, SigmoidGrad, reference::sigmoid_slope, points_f32(0.0, 1.0), allowed());
+    check!(f64, SigmoidGrad, reference::sigmoid_slope, points_f64(0.0, 1.0), allowed());
+}
+
+#[test]
+fn relu_slope_is_a_step_that_excludes_zero() {
+    let step = |x: f64| if x > 0.0 { 1.0 } else { 0.0 };
+    check!(f32, ReluGrad, step, points_f32(-2.0, 2.0), tolerance(0.0, 0.0));
+    check!(f64, ReluGrad, step, points_f64(-2.0, 2.0), tolerance(0.0, 0.0));
+    let mut y = [1.0f32; 4];
+    let x = [0.0, -0.0, f32::NAN, f32::INFINITY];
+    math::ReluGrad::run(Arg::Scalar(5.0), Arg::Slice(&x), &mut y[..]);
+    assert_eq!(y, [0.0, 0.0, 0.0, 5.0]);
+}
+
+#[test]
+fn silu_slope_from_input() {
+    let allowed = || tolerance(6.0, 3.0);
+    check!(f32, SiluGrad, reference::silu_slope, points_f32(-1.5, 60.0), allowed());
+    check!(f64, SiluGrad, reference::silu_slope, points_f64(-1.5, 500.0), allowed());
+    let tail = || tolerance(6.0, 0.0);
+    check!(
+        f32,
+        SiluGrad,
+        reference::silu_slope,
+        points_f32(-80.0, -2.0).filter(|&x| x < -2.0),
+        tail()
+    );
+    check!(
+        f64,
+        SiluGrad,
+        reference::silu_slope,
+        points_f64(-700.0, -2.0).filter(|&x| x < -2.0),
+        tail()
+    );
+}
+
+#[test]
+fn gelu_slope_from_input() {
+    let allowed = || tolerance(8.0, 3.0);
+    check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points_f32(-5.0, 10.0), allowed());
+    check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points_f64(-5.0, 20.0), allowed());
+    // The rounding of v, at most a place of 128 (1024), times the exponential's slope.
+    let f32_tail = points_f32(-9.5, -2.0).filter(|&x| x < -2.0);
+    check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, f32_tail, tolerance(128.0, 0.0));
+    let f64_tail = points_f64(-20.0, -2.0).filter(|&x| x < -2.0);
+    check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, f64_tail, tolerance(1024.0, 0.0));
+}
+
+#[test]
+fn limits_are_numbers_and_nan_propagates() {
+    fn limits<F: Binary<f32> + Binary<f64>>(at_minus_infinity: f64, at_infinity: f64) {
+        let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
+        let mut y = [0f32; 3];
+        <F as Binary<f32>>::run(Arg::Scalar(1.0), Arg::Slice(&x), &mut y[..]);
+        assert_eq!([y[0], y[1]], [at_minus_infinity as f32, at_infinity as f32]);
+        assert!(y[2].is_nan());
+        let x = x.map(f64::from);
+        let mut y = [0f64; 3];
+        <F as Binary<f64>>::run(Arg::Scalar(1.0), Arg::Slice(&x), &mut y[..]);
+        assert_eq!([y[0], y[1]], [at_minus_infinity, at_infinity]);
+        assert!(y[2].is_nan());
+    }
+    limits::<math::SiluGrad>(0.0, 1.0);
+    limits::<math::GeluTanhGrad>(0.0, 1.0);
+}

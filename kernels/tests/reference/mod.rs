@@ -1,0 +1,114 @@
+//! What the functions are compared with: CORE-MATH's correctly rounded functions, and for the
+//! composed ones formulas other than the kernels', in a precision that leaves no doubt.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+mod double_double;
+
+use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
+
+/// Of an f32 argument, with an error far below an f32's last place.
+pub fn sigmoid_wide(x: f64) -> f64 {
+    1.0 / (1.0 + core_math::exp(-x))
+}
+
+/// As [`sigmoid_wide`].
+pub fn silu_wide(x: f64) -> f64 {
+    if x < -200.0 { -0.0 } else { x / (1.0 + core_math::exp(-x)) }
+}
+
+/// As [`sigmoid_wide`].
+pub fn gelu_tanh_wide(x: f64) -> f64 {
+    if x < -30.0 {
+        return -0.0;
+    }
+    let u = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    if x > -0.5 {
+        0.5 * x * (1.0 + core_math::tanh(u))
+    } else {
+        x / (1.0 + core_math::exp(-2.0 * u))
+    }
+}
+
+/// The limits of a function whose formula would leave the range of numbers.
+fn gated(x: f64, limit: f64, formula: impl FnOnce() -> f64) -> f64 {
+    if x.is_nan() || x > limit {
+        x
+    } else if x < -limit {
+        -0.0
+    } else if x == 0.0 {
+        x
+    } else {
+        formula()
+    }
+}
+
+fn times(x: f64, gate: Scaled) -> f64 {
+    // The errors of products must not be subnormal.
+    let (x, scale) = if x.abs() < 1e-200 { (x * 2f64.powi(300), -300) } else { (x, 0) };
+    let mantissa = gate.mantissa * DoubleDouble::from(x);
+    Scaled { mantissa, exponent: gate.exponent + scale }.round()
+}
+
+pub fn sigmoid(x: f64) -> f64 {
+    match x {
+        x if x.is_nan() => x,
+        x => logistic(x.clamp(-1000.0, 1000.0).into()).0.round(),
+    }
+}
+
+pub fn silu(x: f64) -> f64 {
+    gated(x, 1000.0, || times(x, logistic(x.into()).0))
+}
+
+pub fn gelu_tanh(x: f64) -> f64 {
+    gated(x, 30.0, || times(x, logistic(gelu_argument(x).0).0))
+}
+
+/// The derivative of tanh where its value is `y`.
+pub fn tanh_slope(y: f64) -> f64 {
+    let (one, y) = (DoubleDouble::from(1.0), DoubleDouble::from(y));
+    ((one - y) * (one + y)).high
+}
+
+/// The derivative of the logistic function where its value is `y`.
+pub fn sigmoid_slope(y: f64) -> f64 {
+    let (one, y) = (DoubleDouble::from(1.0), DoubleDouble::from(y));
+    (y * (one - y)).high
+}
+
+pub fn silu_slope(x: f64) -> f64 {
+    gated_slope(x, x.into(), 1.0.into())
+}
+
+pub fn gelu_tanh_slope(x: f64) -> f64 {
+    let (v, slope) = gelu_argument(x);
+    gated_slope(x, v, slope)
+}
+
+/// −1, the zero itself, or 1.
+pub fn sign(x: f64) -> f64 {
+    if x == 0.0 || x.is_nan() { x } else { 1f64.copysign(x) }
+}
+
+/// By the order of IEEE 754's totalOrder, which puts −0 below +0.
+pub fn maximum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a.total_cmp(&b).is_lt() {
+        b
+    } else {
+        a
+    }
+}
+
+/// As [`maximum`].
+pub fn minimum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a.total_cmp(&b).is_gt() {
+        b
+    } else {
+        a
+    }
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Prints every constant of src/math/: python3 coefficients.py [family] (needs mpmath).
+
+A polynomial is fitted by Remez exchange to the smallest weighted error, then its coefficients are
+rounded one after the other, lowest power first, and the rest is fitted again around each rounded
+one. The error printed is that of the rounded coefficients in exact arithmetic, times the weight.
+"""
+
+import struct
+import sys
+
+from mpmath import mp, mpf, cos, exp, log, log1p, lu_solve, matrix, pi, sqrt
+
+mp.prec = 200
+
+
+def f32(x):
+    """The nearest f32, exactly. Normal range only."""
+    if x == 0:
+        return mpf(0)
+    e = mp.floor(mp.log(abs(x), 2))
+    ulp = mpf(2) ** (e - 23)
+    return mp.nint(x / ulp) * ulp
+
+
+def f64(x):
+    """The nearest f64, exactly. Normal range only."""
+    if x == 0:
+        return mpf(0)
+    e = mp.floor(mp.log(abs(x), 2))
+    ulp = mpf(2) ** (e - 52)
+    return mp.nint(x / ulp) * ulp
+
+
+def truncated(x, bits):
+    """x cut to `bits` significant bits."""
+    e = mp.floor(mp.log(abs(x), 2))
+    ulp = mpf(2) ** (e - bits + 1)
+    return mp.floor(x / ulp) * ulp
+
+
+def remez(f, weight, powers, a, b):
+    """Coefficients of the given powers that minimise max |weight(x) (f(x) - p(x))| on [a, b]."""
+    n = len(powers)
+    steps = 60 * n
+    nodes = [(a + b) / 2 - (b - a) / 2 * cos(pi * (2 * i + 1) / (2 * n + 2)) for i in range(n + 1)]
+    coefficients = [mpf(0)] * n
+    for _ in range(30):
+        system = matrix(n + 1, n + 1)
+        right = matrix(n + 1, 1)
+        for i, x in enumerate(nodes):
+            w = weight(x)
+            for j, power in enumerate(powers):
+                system[i, j] = w * x**power
+            system[i, n] = (-1) ** i
+            right[i] = w * f(x)
+        solution = lu_solve(system, right)
+        coefficients = [solution[j] for j in range(n)]
+
+        def error(x):
+            return weight(x) * (f(x) - sum(c * x**p for c, p in zip(coefficients, powers)))
+
+        grid = [a + (b - a) * (1 - cos(pi * i / steps)) / 2 for i in range(steps + 1)]
+        values = [error(x) for x in grid]
+        extrema = []
+        for i, (x, v) in enumerate(zip(grid, values)):
+            if extrema and (v > 0) == (extrema[-1][1] > 0):
+                if abs(v) > abs(extrema[-1][1]):
+                    extrema[-1] = (x, v)
+            else:
+                extrema.append((x, v))
+        while len(extrema) > n + 1:
+            extrema.pop(0 if abs(extrema[0][1]) < abs(extrema[-1][1]) else -1)
+        if len(extrema) < n + 1:
+            break
+        nodes = [x for x, _ in extrema]
+        sizes = [abs(v) for _, v in extrema]
+        if max(sizes) < min(sizes) * mpf("1.001"):
+            break
+    return coefficients
+
+
+def fit(f, weight, degree, a, b, rounding, fixed=()):
+    """Rounded coefficients of 1, x, … x^degree, and their largest weighted error."""
+    known = [rounding(mpf(c)) for c in fixed]
+    while len(known) <= degree:
+        powers = list(range(len(known), degree + 1))
+        rest = lambda x: f(x) - sum(c * x**i for i, c in enumerate(known))
+        known.append(rounding(remez(rest, weight, powers, a, b)[0]))
+    points = [a + (b - a) * mpf(i) / 4001 for i in range(1, 4001)]
+    worst = max(abs(weight(x) * (f(x) - sum(c * x**i for i, c in enumerate(known)))) for x in points)
+    return known, worst
+
+
+def text(x, name):
+    """Shortest decimal that reads back as the same float, in Rust's notation."""
+    x = float(x)
+    if name == "f64":
+        digits = repr(x)
+    else:
+        bits = struct.pack("f", x)
+        digits = next(
+            d for d in ("%.*g" % (p, x) for p in range(6, 12)) if struct.pack("f", float(d)) == bits
+        )
+    if "e" in digits:
+        mantissa, exponent = digits.split("e")
+        return f"{mantissa}e{int(exponent)}"
+    return digits if "." in digits else digits + ".0"
+
+
+def show(label, values, name, note=""):
+    print(f"// {name} {label} {note}")
+    print("    [" + ", ".join(text(v, name) for v in values) + "]")
+
+
+ROUND = {"f32": f32, "f64": f64}
+LN2 = log(mpf(2))
+
+
+def exp_rest(r):
+    """(e^r - 1 - r) / r^2, by its series where the closed form would cancel."""
+    if abs(r) > 1e-3:
+        return (exp(r) - 1 - r) / r**2
+    return sum(r**i / mp.factorial(i + 2) for i in range(14))
+
+
+def log_rest(r):
+    """(ln(1 + r) - r + r^2 / 2) / r^3, likewise."""
+    if abs(r) > 1e-3:
+        return (log1p(r) - r + r**2 / 2) / r**3
+    return sum((-1) ** i * r**i / (i + 3) for i in range(14))
+
+
+def exp_family():
+    bound = LN2 / 16 * mpf("1.001")
+    for name, degree in (("f32", 2), ("f64", 6)):
+        rounding = ROUND[name]
+        c, worst = fit(exp_rest, lambda r: abs(r), degree, -bound, bound, rounding, fixed=[0.5])
+        show("EXP_POLY", c, name, f"relative to r: 2^{float(mp.log(worst, 2)):.2f}")
+        step = LN2 / 8
+        hi = rounding(step)
+        show("INVERSE, STEP_HI, STEP_LO", [rounding(1 / step), hi, rounding(step - hi)], name)
+        t = [rounding(mpf(2) ** (mpf(j) / 8)) for j in range(8)]
+        show("TABLE", t, name)
+        show("TABLE_LOG", [rounding(LN2 * j / 8 - log(t[j])) for j in range(8)], name)
+
+
+def log_family():
+    a, b = mpf("0.6965") - 1, mpf("1.3931") - 1
+    c, worst = fit(log_rest, lambda r: abs(r**3 / log1p(r)), 9, a, b, f32)
+    show("LOG_POLY", c, "f32", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
+    hi = truncated(LN2, 16)
+    show("LN2_HI, LN2_LO", [hi, f32(LN2 - hi)], "f32")
+    # 2 atanh(s) = s (2 + z R(z)), z = s^2
+    r = lambda z: sum(2 * z**i / (2 * i + 3) for i in range(30))
+    s = max(abs(a / (2 + a)), abs(b / (2 + b)))
+    c, worst = fit(r, lambda z: z / 2, 6, mpf(0), s * s, f64)
+    show("LOG_POLY", c, "f64", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
+    hi = truncated(LN2, 42)
+    show("LN2_HI, LN2_LO", [hi, f64(LN2 - hi)], "f64")
+
+
+def trig_family():
+    bound = mpf("0.7915") ** 2
+    for name, degree in (("f32", 3), ("f64", 6)):
+        rounding = ROUND[name]
+        s = lambda z: sum((-1) ** (i + 1) * z**i / mp.factorial(2 * i + 3) for i in range(18))
+        c, worst = fit(s, lambda z: z, degree, mpf(0), bound, rounding)
+        show("SIN_POLY", c, name, f"relative to r: 2^{float(mp.log(worst, 2)):.2f}")
+        k = lambda z: sum((-1) ** i * z**i / mp.factorial(2 * i + 4) for i in range(30))
+        degree = {"f32": 2, "f64": 5}[name]
+        c, worst = fit(k, lambda z: z * z, degree, mpf(0), bound, rounding)
+        show("COS_POLY", c, name, f"absolute: 2^{float(mp.log(worst, 2)):.2f}")
+        p1 = rounding(pi / 2)
+        p2 = rounding(pi / 2 - p1)
+        show("2/PI, PI_2 in three parts", [rounding(2 / pi), p1, p2, rounding(pi / 2 - p1 - p2)], name)
+    mp.prec = 2000
+    bits = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * 20)))
+    mp.prec = 200
+    print("// 2/PI, 64 bits a word, first word = first 64 bits behind the point")
+    for i in range(20):
+        print(f"    0x{(bits >> (64 * (19 - i))) & (2**64 - 1):016x},")
+    hi = f64(pi / 2)
+    show("PI_2 in two parts", [hi, f64(pi / 2 - hi)], "f64")
+
+
+def gelu_family():
+    for name, short in (("f32", 12), ("f64", 26)):
+        rounding = ROUND[name]
+        c1 = 2 * sqrt(2 / pi)
+        c2 = c1 * mpf("0.044715")
+        hi = truncated(c1, short)
+        show("C1_HI, C1_LO", [hi, rounding(c1 - hi)], name)
+        hi = rounding(c2)
+        show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
+
+
+FAMILIES = {"exp": exp_family, "log": log_family, "trig": trig_family, "gelu": gelu_family}
+for family in sys.argv[1:] or FAMILIES:
+    FAMILIES[family]()
