@@ -1,1 +1,70 @@
-//! swath
+//! A CPU-first numeric engine: tensors with broadcasting and views, element-wise kernels written by
+//! hand for AVX-512, AVX2, NEON and portable code, matrix products on a BLAS or on an embedded
+//! product, and reverse-mode automatic differentiation over any backend.
+//!
+//! ```text
+//! user code
+//!    |  tensor      shapes, broadcasting, views; records ops
+//!    v
+//!   autodiff        recording, rules, backward
+//!    v
+//!   backend         trait Backend: about 20 required methods, ops passed as enums
+//!    v
+//!   backend/cpu     layouts -> contiguous runs, threads, BLAS
+//!    v
+//!   swath-kernels   slices in, slices out
+//! ```
+//!
+//! ```
+//! use swath::prelude::*;
+//!
+//! let w = tensor![[0.5, -1.0], [2.0, 0.25]].requires_grad();
+//! let x = tensor![1.0, 2.0];
+//! let loss = w.matmul(&x)?.tanh()?.sum(None, false)?;
+//! let grads = loss.backward()?;
+//! println!("{}", grads.wrt(&w)?);
+//! # Ok::<(), Error>(())
+//! ```
+
+pub mod autodiff;
+pub mod backend;
+pub mod blas;
+mod dtype;
+mod error;
+mod layout;
+#[doc(hidden)]
+pub mod macros;
+pub mod ops;
+mod rng;
+pub mod runtime;
+mod shape;
+pub mod tensor;
+
+pub use autodiff::{
+    Backward, GradCheck, Gradients, Keep, check_gradients, grad, is_grad_enabled, no_grad,
+    numerical_gradient,
+};
+pub use backend::cpu::CpuBackend;
+pub use backend::reference::ReferenceBackend;
+pub use backend::{Arg, Backend, IntoBackend, TensorData};
+pub use dtype::{DType, Element, HostData, Scalar};
+pub use error::{Error, Result};
+pub use half::{bf16, f16};
+pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
+pub use rng::{RandomFloat, Rng, RngState};
+pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
+pub use tensor::{Operand, Tensor};
+
+/// What most programs use.
+pub mod prelude {
+    pub use crate::{
+        Backend, Backward, CpuBackend, DType, Element, Error, GradCheck, Gradients, IntoBackend,
+        Keep, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData, check_gradients, grad,
+        no_grad, numerical_gradient, s, tensor,
+    };
+}
+
+/// The README's examples, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

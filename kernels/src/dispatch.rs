@@ -240,7 +240,8 @@ macro_rules! trampolines {
         $($(
             #[cfg(target_arch = $arch)]
             $(#[target_feature(enable = $feature)])*
-            fn $name<T: Task>(token: $token, task: T) -> T::Output {
+            #[inline(never)]
+            pub(crate) fn $name<T: Task>(token: $token, task: T) -> T::Output {
                 #[cfg(any(test, feature = "testing"))]
                 forced::record(<$token as crate::simd::Token>::ISA);
                 task.run(token)

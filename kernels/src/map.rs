@@ -44,7 +44,7 @@ pub trait Map2<E: Float> {
 ///
 /// fn apply<F: Unary<f32>>(x: &[f32]) -> Vec<f32> {
 ///     let mut y = vec![0.0; x.len()];
-///     F::run(x, &mut y[..]);
+///     F::run(x, &mut y);
 ///     y
 /// }
 /// assert_eq!(apply::<Exp>(&[0.0]), [1.0]);
@@ -131,7 +131,7 @@ macro_rules! kernels {
                 /// Writes `y[i]` from `x[i]`; panics if the lengths differ.
                 #[doc = concat!(
                     "```\nlet x = [0.25f32, 0.5, 1.0];\nlet mut y = [0.0; 3];\nswath_kernels::",
-                    stringify!($function), "(&x, &mut y[..]);\n```"
+                    stringify!($function), "(&x, &mut y);\n```"
                 )]
                 #[inline]
                 #[track_caller]
@@ -148,7 +148,7 @@ macro_rules! kernels {
                 /// Writes `y[i]` from `a[i]` and `b[i]`; panics if the lengths differ.
                 #[doc = concat!(
                     "```\nlet (a, b) = ([0.25f32, 0.5], [1.0, 2.0]);\nlet mut y = [0.0; 2];\n",
-                    "swath_kernels::", stringify!($function2), "(&a, &b, &mut y[..]);\n```"
+                    "swath_kernels::", stringify!($function2), "(&a, &b, &mut y);\n```"
                 )]
                 #[inline]
                 #[track_caller]

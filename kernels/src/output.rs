@@ -2,7 +2,8 @@
 
 use core::mem::MaybeUninit;
 
-/// A place for results: `[E]` or `[MaybeUninit<E>]`. Sealed.
+/// A place for results: `[E]`, `[MaybeUninit<E>]`, or an array or vector whose elements it
+/// overwrites. Sealed.
 ///
 /// A kernel that takes an output writes every element of it and reads none, so nothing needs to be
 /// filled with zeros first:
@@ -34,7 +35,23 @@ impl<E: Copy> Output<E> for [MaybeUninit<E>] {
     }
 }
 
+impl<E: Copy, const N: usize> Output<E> for [E; N] {
+    #[inline(always)]
+    fn as_raw(&mut self) -> (*mut E, usize) {
+        self.as_mut_slice().as_raw()
+    }
+}
+
+impl<E: Copy> Output<E> for Vec<E> {
+    #[inline(always)]
+    fn as_raw(&mut self) -> (*mut E, usize) {
+        self.as_mut_slice().as_raw()
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl<E> Sealed for [E] {}
+    impl<E, const N: usize> Sealed for [E; N] {}
+    impl<E> Sealed for Vec<E> {}
 }

@@ -69,7 +69,7 @@ pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
 
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task};
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
 pub trait Float:
@@ -114,24 +114,34 @@ mod sealed {
         fn enter<T: ElementTask<Self>>(task: T) -> T::Output
         where
             Self: super::Float;
+        /// [`super::Token::call`] for a task that is generic over the element type.
+        fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
+        where
+            Self: super::Float;
     }
 
     macro_rules! impl_sealed {
         ($($t:ident)*) => {$(
-            impl Sealed for $t {
-                #[inline(always)]
-                fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
-                    struct OnSimd<T>(T);
-                    impl<T: ElementTask<$t>> Task for OnSimd<T> {
-                        type Output = T::Output;
-                        #[inline(always)]
-                        fn run<S: super::Simd>(self, simd: S) -> T::Output {
-                            self.0.run::<S>(simd)
-                        }
+            const _: () = {
+                struct OnSimd<T>(T);
+                impl<T: ElementTask<$t>> Task for OnSimd<T> {
+                    type Output = T::Output;
+                    #[inline(always)]
+                    fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                        self.0.run::<S>(simd)
                     }
-                    run(OnSimd(task))
                 }
-            }
+                impl Sealed for $t {
+                    #[inline(always)]
+                    fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
+                        run(OnSimd(task))
+                    }
+                    #[inline(always)]
+                    fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
+                        simd.call(OnSimd(task))
+                    }
+                }
+            };
         )*};
     }
     impl_sealed!(f32 f64);
@@ -337,6 +347,9 @@ fn map_wanted<E: Float, const N: usize>(
 pub trait Token: Copy + Send + Sync + 'static {
     /// Which instruction set.
     const ISA: Isa;
+    /// Runs `task` with this level's features as a function of its own (except on the scalar level,
+    /// which has none to enable): a hot loop's registers are then allocated apart from its caller's.
+    fn call<T: Task>(self, task: T) -> T::Output;
 }
 
 /// A token with lanes for every element type, and the conversions between them.

@@ -6,10 +6,16 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use pulp::x86::V3;
 
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task, enter_avx2};
 
 impl Token for V3 {
     const ISA: Isa = Isa::Avx2;
+
+    #[inline(always)]
+    fn call<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        unsafe { enter_avx2(self, task) }
+    }
 }
 
 vectors! {

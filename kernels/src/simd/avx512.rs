@@ -6,10 +6,16 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use pulp::x86::V4;
 
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task, enter_avx512};
 
 impl Token for V4 {
     const ISA: Isa = Isa::Avx512;
+
+    #[inline(always)]
+    fn call<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        unsafe { enter_avx512(self, task) }
+    }
 }
 
 vectors! {

@@ -7,10 +7,16 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use pulp::aarch64::Neon;
 
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task, enter_neon};
 
 impl Token for Neon {
     const ISA: Isa = Isa::Neon;
+
+    #[inline(always)]
+    fn call<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        unsafe { enter_neon(self, task) }
+    }
 }
 
 vectors! {

@@ -5,7 +5,7 @@
 //! function elsewhere: the same bits, at very different speeds.
 
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 /// The token of the portable level, which every machine has.
@@ -20,6 +20,11 @@ impl Scalar {
 
 impl Token for Scalar {
     const ISA: Isa = Isa::Scalar;
+
+    #[inline(always)]
+    fn call<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
+    }
 }
 
 /// One truth value.

@@ -1,0 +1,357 @@
+//! Strided views of the operands. Bounds are proved here, once; everything below trusts them.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use crate::dispatch::Isa;
+
+/// Why a view cannot be made or a product cannot be computed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum GemmError {
+    /// Some element of the view lies outside of the slice, or its index overflows.
+    OutOfBounds {
+        /// Index of element (0, 0).
+        offset: usize,
+        /// Rows and columns.
+        shape: [usize; 2],
+        /// Elements from one row, and from one column, to the next.
+        strides: [isize; 2],
+        /// Elements in the slice.
+        len: usize,
+    },
+    /// Two elements of an output share memory, or the check cannot rule it out.
+    Overlap {
+        /// Rows and columns.
+        shape: [usize; 2],
+        /// Elements from one row, and from one column, to the next.
+        strides: [isize; 2],
+    },
+    /// The operands do not have the shapes `[m, k]`, `[k, n]`, `[m, n]`.
+    ShapeMismatch {
+        /// Shape of A.
+        a: [usize; 2],
+        /// Shape of B.
+        b: [usize; 2],
+        /// Shape of C.
+        c: [usize; 2],
+    },
+    /// `beta` is not zero, but C is uninitialised memory.
+    UninitializedOutput {
+        /// Shape of C.
+        c: [usize; 2],
+    },
+    /// B was packed for another instruction set than the one that runs the product.
+    PackedForOtherIsa {
+        /// The instruction set it was packed for.
+        packed: Isa,
+        /// The instruction set that runs.
+        running: Isa,
+    },
+}
+
+impl fmt::Display for GemmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfBounds { offset, shape, strides, len } => write!(
+                f,
+                "gemm: a matrix of shape {shape:?} with strides {strides:?} at offset {offset} \
+                 does not fit in {len} elements"
+            ),
+            Self::Overlap { shape, strides } => write!(
+                f,
+                "gemm: elements of an output of shape {shape:?} with strides {strides:?} overlap"
+            ),
+            Self::ShapeMismatch { a, b, c } => {
+                write!(f, "gemm: the product of {a:?} and {b:?} does not have the shape {c:?}")
+            }
+            Self::UninitializedOutput { c } => write!(
+                f,
+                "gemm: beta is not zero but the output of shape {c:?} is uninitialised memory"
+            ),
+            Self::PackedForOtherIsa { packed, running } => {
+                write!(f, "gemm: B was packed for {packed} but the product runs on {running}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for GemmError {}
+
+/// Checks that every element of the view lies inside `len` elements.
+///
+/// An index is linear in row and column, so its extremes are at the corners.
+fn check_bounds(
+    len: usize,
+    offset: usize,
+    shape: [usize; 2],
+    strides: [isize; 2],
+) -> Result<(), GemmError> {
+    let extremes = || -> Option<(isize, isize)> {
+        let (mut low, mut high) = (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
+        for (extent, stride) in shape.into_iter().zip(strides) {
+            let reach = isize::try_from(extent - 1).ok()?.checked_mul(stride)?;
+            if reach < 0 {
+                low = low.checked_add(reach)?;
+            } else {
+                high = high.checked_add(reach)?;
+            }
+        }
+        Some((low, high))
+    };
+    if shape[0] == 0 || shape[1] == 0 {
+        return Ok(());
+    }
+    match extremes() {
+        Some((low, high)) if low >= 0 && high.unsigned_abs() < len => Ok(()),
+        _ => Err(GemmError::OutOfBounds { offset, shape, strides, len }),
+    }
+}
+
+/// Checks that no two elements share an index: the axis with the smaller stride must end before
+/// one step of the other.
+fn check_distinct(shape: [usize; 2], strides: [isize; 2]) -> Result<(), GemmError> {
+    let axis = |i: usize| (strides[i].unsigned_abs(), shape[i]);
+    let (inner, outer) =
+        if axis(0).0 < axis(1).0 { (axis(0), axis(1)) } else { (axis(1), axis(0)) };
+    let distinct = match (inner.1 > 1, outer.1 > 1) {
+        (false, false) => true,
+        (true, false) => inner.0 > 0,
+        (false, true) => outer.0 > 0,
+        (true, true) => {
+            inner.0 > 0 && inner.0.checked_mul(inner.1 - 1).is_some_and(|reach| reach < outer.0)
+        }
+    };
+    let empty = shape.contains(&0);
+    if distinct || empty { Ok(()) } else { Err(GemmError::Overlap { shape, strides }) }
+}
+
+/// A matrix to read: element (i, j) is `data[offset + i * strides[0] + j * strides[1]]`.
+///
+/// ```
+/// use swath_kernels::MatRef;
+/// let data = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let rows = MatRef::row_major(&data, [2, 3])?;
+/// assert_eq!(rows.t().shape(), [3, 2]);
+/// assert!(MatRef::new(&data, 0, [2, 3], [4, 1]).is_err()); // (1, 2) would be data[6]
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+#[derive(Debug)]
+pub struct MatRef<'a, E> {
+    /// Element (0, 0); with `shape` and `strides` it stays inside the borrowed slice.
+    pub(super) data: *const E,
+    pub(super) shape: [usize; 2],
+    pub(super) strides: [isize; 2],
+    borrow: PhantomData<&'a [E]>,
+}
+
+// SAFETY: a MatRef is a shared borrow of elements, as `&[E]` is.
+unsafe impl<E: Sync> Send for MatRef<'_, E> {}
+// SAFETY: as above.
+unsafe impl<E: Sync> Sync for MatRef<'_, E> {}
+
+impl<E> Clone for MatRef<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for MatRef<'_, E> {}
+
+impl<'a, E> MatRef<'a, E> {
+    /// A view of `data` with `shape` = `[rows, columns]` and any strides, zero and negative too.
+    ///
+    /// # Errors
+    /// [`GemmError::OutOfBounds`] if an element lies outside of `data`.
+    pub fn new(
+        data: &'a [E],
+        offset: usize,
+        shape: [usize; 2],
+        strides: [isize; 2],
+    ) -> Result<Self, GemmError> {
+        check_bounds(data.len(), offset, shape, strides)?;
+        let data = data.as_ptr().wrapping_add(offset);
+        Ok(MatRef { data, shape, strides, borrow: PhantomData })
+    }
+
+    /// A view of `data` row after row without gaps.
+    ///
+    /// # Errors
+    /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
+    pub fn row_major(data: &'a [E], shape: [usize; 2]) -> Result<Self, GemmError> {
+        Self::new(data, 0, shape, [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1])
+    }
+
+    /// `[rows, columns]`.
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    /// Elements from one row, and from one column, to the next.
+    pub fn strides(&self) -> [isize; 2] {
+        self.strides
+    }
+
+    /// The transpose, of the same memory.
+    #[must_use]
+    #[inline(always)]
+    pub fn t(self) -> Self {
+        let ([rows, cols], [down, right]) = (self.shape, self.strides);
+        MatRef { shape: [cols, rows], strides: [right, down], ..self }
+    }
+
+    /// Rows `..at` and rows `at..`.
+    ///
+    /// # Panics
+    /// If `at` is beyond the number of rows.
+    #[must_use]
+    pub fn split_rows(self, at: usize) -> (Self, Self) {
+        let [rows, cols] = self.shape;
+        assert!(at <= rows, "split_rows: {at} is beyond the shape {:?}", self.shape);
+        let below = step(self.data.cast_mut(), at, self.strides[0]);
+        (
+            MatRef { shape: [at, cols], ..self },
+            MatRef { data: below, shape: [rows - at, cols], ..self },
+        )
+    }
+
+    /// Columns `..at` and columns `at..`.
+    ///
+    /// # Panics
+    /// If `at` is beyond the number of columns.
+    #[must_use]
+    pub fn split_cols(self, at: usize) -> (Self, Self) {
+        let (left, right) = self.t().split_rows(at);
+        (left.t(), right.t())
+    }
+}
+
+/// `count` strides further on; the product cannot overflow for elements of a checked view, and one
+/// past its end is never read.
+#[inline(always)]
+pub(super) fn step<E>(data: *mut E, count: usize, stride: isize) -> *mut E {
+    data.wrapping_offset((count as isize).wrapping_mul(stride))
+}
+
+/// A matrix to write, initialised or not, of elements that share no memory.
+///
+/// [`MatMut::split_rows`] and [`MatMut::split_cols`] cut it into parts that threads may own.
+///
+/// ```
+/// use swath_kernels::MatMut;
+/// let mut data = [0.0f32; 6];
+/// assert!(MatMut::new(&mut data, 0, [2, 3], [3, 1]).is_ok());
+/// assert!(MatMut::new(&mut data, 0, [2, 3], [1, 1]).is_err()); // (0, 1) and (1, 0) are the same
+/// ```
+#[derive(Debug)]
+pub struct MatMut<'a, E> {
+    /// Element (0, 0); with `shape` and `strides` it names elements nobody else can reach.
+    pub(super) data: *mut E,
+    pub(super) shape: [usize; 2],
+    pub(super) strides: [isize; 2],
+    pub(super) initialized: bool,
+    borrow: PhantomData<&'a mut [E]>,
+}
+
+// SAFETY: a MatMut is an exclusive borrow of its elements, as `&mut [E]` is.
+unsafe impl<E: Send> Send for MatMut<'_, E> {}
+// SAFETY: a shared MatMut gives no access to its elements.
+unsafe impl<E: Sync> Sync for MatMut<'_, E> {}
+
+impl<'a, E> MatMut<'a, E> {
+    fn checked(
+        (data, len): (*mut E, usize),
+        offset: usize,
+        shape: [usize; 2],
+        strides: [isize; 2],
+        initialized: bool,
+    ) -> Result<Self, GemmError> {
+        check_bounds(len, offset, shape, strides)?;
+        check_distinct(shape, strides)?;
+        let data = data.wrapping_add(offset);
+        Ok(MatMut { data, shape, strides, initialized, borrow: PhantomData })
+    }
+
+    /// An initialised output: element (i, j) is `data[offset + i * strides[0] + j * strides[1]]`.
+    ///
+    /// # Errors
+    /// [`GemmError::OutOfBounds`] if an element lies outside of `data`, [`GemmError::Overlap`] if
+    /// the strides do not keep the elements apart.
+    pub fn new(
+        data: &'a mut [E],
+        offset: usize,
+        shape: [usize; 2],
+        strides: [isize; 2],
+    ) -> Result<Self, GemmError> {
+        Self::checked((data.as_mut_ptr(), data.len()), offset, shape, strides, true)
+    }
+
+    /// As [`MatMut::new`] over memory that need not be initialised; a product with `beta` = 0
+    /// initialises every element of the view.
+    ///
+    /// # Errors
+    /// As [`MatMut::new`].
+    pub fn uninit(
+        data: &'a mut [MaybeUninit<E>],
+        offset: usize,
+        shape: [usize; 2],
+        strides: [isize; 2],
+    ) -> Result<Self, GemmError> {
+        Self::checked((data.as_mut_ptr().cast(), data.len()), offset, shape, strides, false)
+    }
+
+    /// An initialised output, row after row without gaps.
+    ///
+    /// # Errors
+    /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
+    pub fn row_major(data: &'a mut [E], shape: [usize; 2]) -> Result<Self, GemmError> {
+        Self::new(data, 0, shape, [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1])
+    }
+
+    /// `[rows, columns]`.
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    /// Elements from one row, and from one column, to the next.
+    pub fn strides(&self) -> [isize; 2] {
+        self.strides
+    }
+
+    /// A view of the same elements for a shorter time.
+    pub fn reborrow(&mut self) -> MatMut<'_, E> {
+        MatMut { borrow: PhantomData, ..*self }
+    }
+
+    /// The transpose, of the same memory.
+    #[must_use]
+    #[inline(always)]
+    pub fn t(self) -> Self {
+        let ([rows, cols], [down, right]) = (self.shape, self.strides);
+        MatMut { shape: [cols, rows], strides: [right, down], ..self }
+    }
+
+    /// Rows `..at` and rows `at..`.
+    ///
+    /// # Panics
+    /// If `at` is beyond the number of rows.
+    #[must_use]
+    pub fn split_rows(self, at: usize) -> (Self, Self) {
+        let [rows, cols] = self.shape;
+        assert!(at <= rows, "split_rows: {at} is beyond the shape {:?}", self.shape);
+        let below = step(self.data, at, self.strides[0]);
+        let above = MatMut { shape: [at, cols], ..self };
+        (above, MatMut { data: below, shape: [rows - at, cols], ..self })
+    }
+
+    /// Columns `..at` and columns `at..`.
+    ///
+    /// # Panics
+    /// If `at` is beyond the number of columns.
+    #[must_use]
+    pub fn split_cols(self, at: usize) -> (Self, Self) {
+        let (left, right) = self.t().split_rows(at);
+        (left.t(), right.t())
+    }
+}

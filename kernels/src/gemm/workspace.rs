@@ -1,0 +1,53 @@
+//! The memory a product works in, owned by the caller.
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+/// Memory for packed operands and partial sums, reused from call to call.
+///
+/// It grows to what the largest product so far needed (about 1 MiB for B, at most 2 MiB more where
+/// partial sums cannot live in C) and is the only memory that a product allocates. One a thread.
+///
+/// ```
+/// let mut workspace = swath_kernels::Workspace::<f32>::new();
+/// assert_eq!(workspace.capacity(), 0);
+/// ```
+#[derive(Debug, Default)]
+pub struct Workspace<E> {
+    lines: Vec<Line>,
+    element: PhantomData<E>,
+}
+
+/// A cache line; never initialised as such, its alignment is what counts.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "gives the line its size")] [u8; 64]);
+
+impl<E> Workspace<E> {
+    /// An empty workspace; allocates nothing yet.
+    pub const fn new() -> Self {
+        Workspace { lines: Vec::new(), element: PhantomData }
+    }
+
+    /// Elements it holds without growing.
+    pub fn capacity(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>() / size_of::<E>()
+    }
+
+    /// At least `count` elements, aligned to a cache line, with any or no content.
+    #[inline]
+    pub(super) fn elements(&mut self, count: usize) -> *mut MaybeUninit<E> {
+        const { assert!(align_of::<E>() <= align_of::<Line>()) };
+        if self.capacity() < count {
+            self.grow(count);
+        }
+        self.lines.spare_capacity_mut().as_mut_ptr().cast()
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
+        // The old content is never needed: give it back before asking for more.
+        self.lines = Vec::new();
+        self.lines.reserve_exact((count * size_of::<E>()).div_ceil(size_of::<Line>()));
+    }
+}

@@ -1,0 +1,151 @@
+//! The machine's own speed on the instruction set that kernels run on: yardsticks that benchmarks
+//! time beside what they measure. Not for programs.
+//!
+//! The loops use the same vocabulary and the same trampolines as kernels, so `SWATH_ISA` moves the
+//! yardstick with the measured.
+
+use core::hint::black_box;
+
+use crate::dispatch::{ElementTask, Isa, Task, run};
+use crate::simd::{Float, Lanes, Simd, Vector};
+
+/// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
+/// done (two each).
+///
+/// The values tend to 1/2: no subnormal number, infinity or NaN slows a round down.
+pub fn fma<E: Float>(steps: usize) -> usize {
+    E::enter(Fma { steps })
+}
+
+/// Enough chains to fill the pipes (latency times throughput is 8 on current x86, 16 on wide ARM
+/// cores), few enough to stay in registers with the two constants.
+const CHAINS: usize = 24;
+const CHAINS_IN_16_REGISTERS: usize = 12;
+
+struct Fma {
+    steps: usize,
+}
+
+impl<E: Float> ElementTask<E> for Fma {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) -> usize {
+        match S::ISA {
+            Isa::Neon | Isa::Avx512 => chains::<E, S, CHAINS>(simd, self.steps),
+            Isa::Scalar | Isa::Avx2 => chains::<E, S, CHAINS_IN_16_REGISTERS>(simd, self.steps),
+        }
+    }
+}
+
+#[inline(always)]
+fn chains<E: Float, S: Lanes<E>, const N: usize>(simd: S, steps: usize) -> usize {
+    let half = simd.splat(black_box(E::from_f64(0.5)));
+    let quarter = simd.splat(black_box(E::from_f64(0.25)));
+    let mut chains = [simd.splat(black_box(E::ONE)); N];
+    for _ in 0..steps {
+        for chain in &mut chains {
+            *chain = chain.mul_add(half, quarter);
+        }
+    }
+    black_box(chains);
+    2 * steps * N * S::LANES
+}
+
+/// Reads `x` once; the result depends on every element.
+pub fn read(x: &[f32]) -> u32 {
+    run(Read { x })
+}
+
+struct Read<'a> {
+    x: &'a [f32],
+}
+
+impl Task for Read<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) -> u32 {
+        self.x.iter().fold(0, |sum, x| x.to_bits().wrapping_add(sum))
+    }
+}
+
+/// Reads `x` and writes `y`, with ordinary stores. The sign is flipped, or the compiler would call
+/// `memcpy`, whose stores are its own choice.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn copy(x: &[f32], y: &mut [f32]) {
+    assert_eq!(x.len(), y.len(), "copy: input and output");
+    run(Copy { x, y });
+}
+
+struct Copy<'a> {
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Task for Copy<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (y, x) in self.y.iter_mut().zip(self.x) {
+            *y = -*x;
+        }
+    }
+}
+
+/// Reads `a` and `b` and writes `y = a + 3b`, with ordinary stores.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn triad(a: &[f32], b: &[f32], y: &mut [f32]) {
+    assert_eq!([a.len(), b.len()], [y.len(); 2], "triad: inputs and output");
+    run(Triad { a, b, y });
+}
+
+struct Triad<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Task for Triad<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for ((y, a), b) in self.y.iter_mut().zip(self.a).zip(self.b) {
+            *y = a + 3.0 * b;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::with_isa;
+
+    #[test]
+    fn every_loop_runs_on_every_level_and_counts_its_work() {
+        let a: Vec<f32> = (0..1000u16).map(f32::from).collect();
+        let b = vec![2.0; a.len()];
+        for isa in Isa::ALL {
+            let mut y = vec![0.0; a.len()];
+            let ran = with_isa(isa, || {
+                assert_eq!(fma::<f32>(10) % 20, 0);
+                assert!(fma::<f64>(1) <= fma::<f32>(1));
+                let bits = a.iter().map(|x| u64::from(x.to_bits())).sum::<u64>();
+                assert_eq!(u64::from(read(&a)), bits & u64::from(u32::MAX));
+                copy(&a, &mut y);
+                assert_eq!((y[1], y[999]), (-1.0, -999.0));
+                triad(&a, &b, &mut y);
+                assert_eq!((y[0], y[999]), (6.0, 1005.0));
+            });
+            if ran.is_none() {
+                println!("skipped: this machine lacks {isa}");
+            }
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The product against a scalar statement of its order of additions, on every instruction set.
+
+use std::mem::MaybeUninit;
+
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{
+    Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed,
+};
+
+/// A small generator of its own (xorshift64*), so that inputs are the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    fn fill<E: Float>(&mut self, len: usize) -> Box<[E]> {
+        (0..len).map(|_| E::from_f64(self.next())).collect()
+    }
+}
+
+/// A matrix in exactly as much memory as its strides need.
+struct Matrix<E> {
+    data: Box<[E]>,
+    offset: usize,
+    shape: [usize; 2],
+    strides: [isize; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Layout {
+    Rows,
+    Columns,
+    /// Rows further apart than they are long.
+    Padded,
+    PaddedColumns,
+    /// Neither stride is 1.
+    Spread,
+    NegativeRows,
+    NegativeBoth,
+    /// One row, again and again.
+    ZeroRows,
+    ZeroColumns,
+}
+
+use Layout::*;
+
+impl<E: Float> Matrix<E> {
+    fn new(shape: [usize; 2], layout: Layout, random: &mut Random) -> Self {
+        let [rows, cols] = shape.map(|extent| extent as isize);
+        let strides = match layout {
+            Rows => [cols, 1],
+            Columns => [1, rows],
+            Padded => [cols + 5, 1],
+            PaddedColumns => [1, rows + 3],
+            Spread => [3 * cols + 1, 3],
+            NegativeRows => [-cols, 1],
+            NegativeBoth => [-1, -rows],
+            ZeroRows => [0, 1],
+            ZeroColumns => [1, 0],
+        };
+        let reach = |extent: isize, stride: isize| (extent - 1).max(0) * stride;
+        let reaches = [reach(rows, strides[0]), reach(cols, strides[1])];
+        let low: isize = reaches.iter().map(|r| r.min(&0)).sum();
+        let high: isize = reaches.iter().map(|r| r.max(&0)).sum();
+        let len = if rows * cols == 0 { 0 } else { (high - low + 1) as usize };
+        Matrix { data: random.fill(len), offset: -low as usize, shape, strides }
+    }
+
+    fn at(&self, i: usize, j: usize) -> E {
+        let [down, right] = self.strides;
+        self.data[(self.offset as isize + i as isize * down + j as isize * right) as usize]
+    }
+
+    fn view(&self) -> MatRef<'_, E> {
+        MatRef::new(&self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+
+    fn view_mut(&mut self) -> MatMut<'_, E> {
+        MatMut::new(&mut self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+
+    fn copy(&self) -> Self {
+        Matrix { data: self.data.clone(), ..*self }
+    }
+}
+
+/// One element of A·B in the stated order, by the standard library's fused multiply-add.
+fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
+    let k = a.shape[1];
+    let mut ab = E::ZERO;
+    for from in (0..k).step_by(256) {
+        let mut chain = E::ZERO;
+        for p in from..k.min(from + 256) {
+            chain = a.at(i, p).mul_add(b.at(p, j), chain);
+        }
+        ab = if from == 0 { chain } else { ab + chain };
+    }
+    ab
+}
+
+fn scaled<E: Float>(ab: E, c: E, alpha: E, beta: E) -> E {
+    if beta != E::ZERO {
+        if alpha == E::ONE && beta == E::ONE { c + ab } else { alpha.mul_add(ab, beta * c) }
+    } else if alpha == E::ONE {
+        ab
+    } else {
+        alpha * ab
+    }
+}
+
+/// Instruction sets of this machine; the others are printed.
+fn levels() -> Vec<Isa> {
+    let (have, lack): (Vec<_>, Vec<_>) = Isa::ALL.into_iter().partition(|isa| isa.is_available());
+    lack.iter().for_each(|isa| println!("skipped on this machine: {isa}"));
+    have
+}
+
+fn same<E: Float>(x: E, y: E) -> bool {
+    // Equal numbers differ in bits only as zeros do, and then in the sign of their reciprocal.
+    x == y && E::ONE / x == E::ONE / y
+}
+
+/// Checks `gemm` on every level against the oracle, bit for bit.
+fn check<E: Float>(a: &Matrix<E>, b: &Matrix<E>, c: &Matrix<E>, alpha: E, beta: E) {
+    let mut workspace = Workspace::new();
+    let [m, n] = c.shape;
+    let expected = |i, j| scaled(oracle(a, b, [i, j]), c.at(i, j), alpha, beta);
+    let expected: Vec<E> = (0..m * n).map(|at| expected(at / n, at % n)).collect();
+    for isa in levels() {
+        let mut result = c.copy();
+        let product = Gemm { a: a.view(), b: b.view(), alpha, beta };
+        let mut run = || gemm(product, result.view_mut(), &mut workspace).unwrap();
+        if m * n == 0 {
+            run();
+        } else {
+            with_isa(isa, run).unwrap();
+        }
+        for (at, &expected) in expected.iter().enumerate() {
+            let got = result.at(at / n, at % n);
+            assert!(
+                same(got, expected),
+                "{isa}: {:?}{:?} x {:?}{:?} -> {:?}, alpha {alpha:?}, beta {beta:?}: ({}, {}) is \
+                 {got:?}, not {expected:?}",
+                a.shape,
+                a.strides,
+                b.shape,
+                b.strides,
+                c.strides,
+                at / n,
+                at % n,
+            );
+        }
+    }
+}
+
+fn check_layouts<E: Float>([m, k, n]: [usize; 3], layouts: [Layout; 3], (alpha, beta): (f64, f64)) {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (m * 31 + k * 7 + n) as u64);
+    let a = Matrix::<E>::new([m, k], layouts[0], &mut random);
+    let b = Matrix::<E>::new([k, n], layouts[1], &mut random);
+    let c = Matrix::<E>::new([m, n], layouts[2], &mut random);
+    check(&a, &b, &c, E::from_f64(alpha), E::from_f64(beta));
+}
+
+const PLAIN: (f64, f64) = (1.0, 0.0);
+const SCALES: [(f64, f64); 6] =
+    [PLAIN, (1.0, 1.0), (1.0, -0.5), (-0.7, 0.0), (1.3, 1.0), (0.3, 2.7)];
+const ALL_LAYOUTS: [Layout; 9] = [
+    Rows,
+    Columns,
+    Padded,
+    PaddedColumns,
+    Spread,
+    NegativeRows,
+    NegativeBoth,
+    ZeroRows,
+    ZeroColumns,
+];
+
+#[test]
+fn large_odd_shapes_have_the_stated_bits_in_all_four_orientations() {
+    for shape in [[37, 333, 513], [7, 65, 1025], [130, 257, 70], [13, 600, 1100]] {
+        for a in [Rows, Columns] {
+            for b in [Rows, Columns] {
+                check_layouts::<f32>(shape, [a, b, Rows], PLAIN);
+            }
+        }
+    }
+    check_layouts::<f64>([37, 333, 513], [Rows, Rows, Rows], PLAIN);
+    check_layouts::<f64>([37, 333, 513], [Columns, Columns, Rows], PLAIN);
+}
+
+#[test]
+fn every_extent_of_k_around_the_blocks() {
+    for k in [0, 1, 2, 3, 4, 5, 15, 16, 17, 255, 256, 257, 511, 512, 513, 600] {
+        for scales in SCALES {
+            check_layouts::<f32>([14, k, 35], [Rows, Columns, Rows], scales);
+            check_layouts::<f64>([14, k, 35], [Columns, Rows, Rows], scales);
+        }
+    }
+}
+
+#[test]
+fn every_tile_shape() {
+    for m in 0..=14 {
+        for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 64, 65, 80, 129] {
+            for b in [Rows, Columns] {
+                check_layouts::<f32>([m, 9, n], [Rows, b, Rows], PLAIN);
+                check_layouts::<f64>([m, 9, n], [Rows, b, Padded], (1.0, 1.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_times_matrices() {
+    for (a, b) in [(Rows, Rows), (Rows, Columns), (Columns, Rows), (Columns, Columns)] {
+        for shape in [[1, 300, 131], [131, 300, 1], [1, 700, 1], [2, 300, 40], [40, 300, 2]] {
+            check_layouts::<f32>(shape, [a, b, Rows], PLAIN);
+            check_layouts::<f32>(shape, [a, b, Spread], (2.0, 1.0));
+            check_layouts::<f64>(shape, [a, b, Columns], (1.0, 1.0));
+        }
+    }
+}
+
+#[test]
+fn any_strides() {
+    for a in ALL_LAYOUTS {
+        for b in ALL_LAYOUTS {
+            check_layouts::<f32>([15, 37, 70], [a, b, Rows], PLAIN);
+            check_layouts::<f32>([5, 270, 19], [a, b, Columns], (1.0, 1.0));
+        }
+    }
+    for c in [Rows, Columns, Padded, PaddedColumns, Spread, NegativeRows, NegativeBoth] {
+        for scales in SCALES {
+            check_layouts::<f32>([20, 300, 70], [Rows, Rows, c], scales);
+            check_layouts::<f64>([20, 30, 70], [Rows, Columns, c], scales);
+        }
+    }
+}
+
+#[test]
+fn partial_sums_of_more_rows_than_the_scratch_holds() {
+    check_layouts::<f32>([1030, 300, 5], [Rows, Rows, Padded], (1.0, 1.0));
+    check_layouts::<f32>([530, 270, 40], [Rows, Columns, Spread], PLAIN);
+}
+
+#[test]
+fn memory_between_the_elements_of_the_output_stays() {
+    let mut random = Random(7);
+    let a = Matrix::<f32>::new([9, 40], Rows, &mut random);
+    let b = Matrix::<f32>::new([40, 21], Columns, &mut random);
+    for strides in [[50isize, 1], [1, 50], [60, 2]] {
+        for isa in levels() {
+            let len = (8 * strides[0] + 20 * strides[1] + 40) as usize;
+            let mut data = vec![f32::MAX; len];
+            let c = MatMut::new(&mut data, 7, [9, 21], strides).unwrap();
+            let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+            with_isa(isa, || gemm(product, c, &mut Workspace::new()).unwrap()).unwrap();
+            let mut inside = vec![false; len];
+            for (i, j) in (0..9).flat_map(|i| (0..21).map(move |j| (i, j))) {
+                inside[7 + i * strides[0] as usize + j * strides[1] as usize] = true;
+            }
+            for (at, x) in data.iter().enumerate() {
+                assert_eq!(*x == f32::MAX, !inside[at], "{isa}, strides {strides:?}, index {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn uninitialised_output_is_written_and_never_read() {
+    let mut random = Random(3);
+    for k in [5, 300] {
+        let a = Matrix::<f64>::new([7, k], Rows, &mut random);
+        let b = Matrix::<f64>::new([k, 30], Rows, &mut random);
+        let mut memory = vec![MaybeUninit::new(f64::NAN); 7 * 30];
+        let product = |beta| Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta };
+        let c = MatMut::uninit(&mut memory, 0, [7, 30], [30, 1]).unwrap();
+        gemm(product(0.0), c, &mut Workspace::new()).unwrap();
+        for (at, x) in memory.iter().enumerate() {
+            // SAFETY: all were initialised with NaN.
+            let got = unsafe { x.assume_init() };
+            assert!(same(got, oracle(&a, &b, [at / 30, at % 30])), "element {at}");
+        }
+        let c = MatMut::uninit(&mut memory, 0, [7, 30], [30, 1]).unwrap();
+        let error = gemm(product(1.0), c, &mut Workspace::new()).unwrap_err();
+        assert_eq!(error, GemmError::UninitializedOutput { c: [7, 30] });
+    }
+}
+
+#[test]
+fn nan_and_infinity_reach_the_elements_they_belong_to_and_no_other() {
+    let mut random = Random(11);
+    let mut a = Matrix::<f32>::new([20, 70], Rows, &mut random);
+    let b = Matrix::<f32>::new([70, 45], Rows, &mut random);
+    a.data[3 * 70 + 5] = f32::NAN;
+    a.data[19 * 70 + 69] = f32::INFINITY;
+    for isa in levels() {
+        let mut c = vec![0.0f32; 20 * 45];
+        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+        let out = MatMut::row_major(&mut c, [20, 45]).unwrap();
+        with_isa(isa, || gemm(product, out, &mut Workspace::new()).unwrap()).unwrap();
+        for (at, x) in c.iter().enumerate() {
+            let (nan, infinite) = (at / 45 == 3, at / 45 == 19);
+            assert_eq!((x.is_nan(), x.is_infinite()), (nan, infinite), "{isa}, element {at}");
+        }
+    }
+}
+
+#[test]
+fn error_stays_within_k_units_of_the_product_of_magnitudes() {
+    let mut random = Random(5);
+    for k in [17, 256, 1000] {
+        let a = Matrix::<f64>::new([11, k], Rows, &mut random);
+        let b = Matrix::<f64>::new([k, 23], Columns, &mut random);
+        let mut c = vec![0.0f64; 11 * 23];
+        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+        let out = MatMut::row_major(&mut c, [11, 23]).unwrap();
+        gemm(product, out, &mut Workspace::new()).unwrap();
+        for (at, &got) in c.iter().enumerate() {
+            // Neumaier's compensated sum of products split exactly by fma: about twice f64.
+            let (mut sum, mut low, mut magnitude) = (0.0f64, 0.0f64, 0.0f64);
+            for p in 0..k {
+                let (x, y) = (a.at(at / 23, p), b.at(p, at % 23));
+                let product = x * y;
+                low += x.mul_add(y, -product);
+                let next = sum + product;
+                low += if sum.abs() >= product.abs() {
+                    (sum - next) + product
+                } else {
+                    (product - next) + sum
+                };
+                sum = next;
+                magnitude += product.abs();
+            }
+            let bound = k as f64 * (f64::EPSILON / 2.0) * magnitude;
+            assert!((got - (sum + low)).abs() <= bound, "k = {k}, element {at}");
+        }
+    }
+}
+
+#[test]
+fn a_row_alone_a_split_and_a_packed_b_give_the_bits_of_the_whole() {
+    let mut random = Random(23);
+    let (m, k, n) = (29, 300, 1100);
+    let a = Matrix::<f32>::new([m, k], Rows, &mut random);
+    for layout in [Rows, Columns, Spread] {
+        let b = Matrix::<f32>::new([k, n], layout, &mut random);
+        let mut whole = vec![0.0f32; m * n];
+        let mut workspace = Workspace::new();
+        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+        gemm(product, MatMut::row_major(&mut whole, [m, n]).unwrap(), &mut workspace).unwrap();
+
+        let mut row = vec![0.0f32; n];
+        for i in 0..m {
+            let alone = Gemm { a: a.view().split_rows(i).1.split_rows(1).0, ..product };
+            gemm(alone, MatMut::row_major(&mut row, [1, n]).unwrap(), &mut workspace).unwrap();
+            assert_eq!(row, whole[i * n..(i + 1) * n], "row {i}");
+        }
+
+        let mut parts = vec![0.0f32; m * n];
+        let (left, right) = MatMut::row_major(&mut parts, [m, n]).unwrap().split_cols(701);
+        let ((b_left, b_right), (a_top, a_bottom)) =
+            (b.view().split_cols(701), a.view().split_rows(10));
+        std::thread::scope(|scope| {
+            for (b, c) in [(b_left, left), (b_right, right)] {
+                let (top, bottom) = c.split_rows(10);
+                for (a, c) in [(a_top, top), (a_bottom, bottom)] {
+                    scope.spawn(move || {
+                        let product = Gemm { a, b, alpha: 1.0, beta: 0.0 };
+                        gemm(product, c, &mut Workspace::new()).unwrap();
+                    });
+                }
+            }
+        });
+        assert_eq!(parts, whole);
+
+        let mut buffer = Workspace::new();
+        let packed = &PackedB::pack(b.view(), &mut buffer);
+        let mut rows = vec![0.0f32; m * n];
+        let (top, bottom) = MatMut::row_major(&mut rows, [m, n]).unwrap().split_rows(10);
+        std::thread::scope(|scope| {
+            for (a, c) in [(a_top, top), (a_bottom, bottom)] {
+                scope.spawn(move || {
+                    let product = PackedGemm { a, b: packed, alpha: 1.0, beta: 0.0 };
+                    gemm_packed(product, c, &mut Workspace::new()).unwrap();
+                });
+            }
+        });
+        assert_eq!(rows, whole);
+    }
+}
+
+#[test]
+fn bad_views_and_shapes_are_errors_that_name_them() {
+    let data = [0.0f32; 12];
+    for (offset, shape, strides) in [
+        (0, [3, 5], [5, 1]),
+        (1, [3, 4], [4, 1]),
+        (0, [2, 2], [-1, 1]),
+        (usize::MAX, [1, 1], [1, 1]),
+        (0, [usize::MAX, 2], [1, 1]),
+        (0, [3, 3], [isize::MAX, isize::MAX]),
+        (0, [2, 2], [isize::MIN, 1]),
+    ] {
+        let error = MatRef::new(&data, offset, shape, strides).unwrap_err();
+        assert_eq!(error, GemmError::OutOfBounds { offset, shape, strides, len: 12 });
+        assert!(error.to_string().contains(&format!("{shape:?}")), "{error}");
+    }
+    assert!(MatRef::new(&data, 99, [0, usize::MAX], [isize::MAX, isize::MIN]).is_ok());
+    assert!(MatRef::new(&data, 11, [3, 4], [-4, -1]).is_ok());
+
+    let mut data = [0.0f32; 12];
+    for strides in [[0, 1], [1, 0], [1, 1], [2, 1], [-1, 1], [1, 2]] {
+        let error = MatMut::new(&mut data, 4, [3, 3], strides).unwrap_err();
+        assert_eq!(error, GemmError::Overlap { shape: [3, 3], strides });
+    }
+    assert!(MatMut::new(&mut data, 0, [1, 3], [0, 1]).is_ok());
+    assert!(MatMut::new(&mut data, 0, [3, 2], [2, 1]).is_ok());
+
+    let (a, b) = ([0.0f32; 6], [0.0f32; 8]);
+    let product = Gemm {
+        a: MatRef::row_major(&a, [2, 3]).unwrap(),
+        b: MatRef::row_major(&b, [4, 2]).unwrap(),
+        alpha: 1.0,
+        beta: 0.0,
+    };
+    let c = MatMut::row_major(&mut data, [2, 2]).unwrap();
+    let error = gemm(product, c, &mut Workspace::new()).unwrap_err();
+    assert_eq!(error, GemmError::ShapeMismatch { a: [2, 3], b: [4, 2], c: [2, 2] });
+    assert_eq!(
+        error.to_string(),
+        "gemm: the product of [2, 3] and [4, 2] does not have the shape [2, 2]"
+    );
+}
+
+#[test]
+fn empty_products() {
+    let mut c = [5.0f32; 6];
+    let nothing: [f32; 0] = [];
+    let product = Gemm {
+        a: MatRef::row_major(&nothing, [2, 0]).unwrap(),
+        b: MatRef::row_major(&nothing, [0, 3]).unwrap(),
+        alpha: 1.0,
+        beta: 2.0,
+    };
+    let out = MatMut::row_major(&mut c, [2, 3]).unwrap();
+    gemm(product, out, &mut Workspace::new()).unwrap();
+    assert_eq!(c, [10.0; 6]);
+    let zero = Gemm { beta: 0.0, ..product };
+    gemm(zero, MatMut::row_major(&mut c, [2, 3]).unwrap(), &mut Workspace::new()).unwrap();
+    assert!(c.iter().all(|x| x.to_bits() == 0));
+}
+
+#[test]
+fn a_packed_b_of_another_instruction_set_is_refused() {
+    let levels = levels();
+    let (data, mut c) = ([1.0f32; 9], [0.0f32; 9]);
+    let view = MatRef::row_major(&data, [3, 3]).unwrap();
+    let mut buffer = Workspace::new();
+    let packed = with_isa(levels[0], || PackedB::pack(view, &mut buffer)).unwrap();
+    for &isa in &levels[1..] {
+        let product = PackedGemm { a: view, b: &packed, alpha: 1.0, beta: 0.0 };
+        let result = with_isa(isa, || {
+            // Something must run on the level for the level to count as tested.
+            PackedB::pack(view, &mut Workspace::new());
+            let c = MatMut::row_major(&mut c, [3, 3]).unwrap();
+            gemm_packed(product, c, &mut Workspace::new())
+        });
+        let error = GemmError::PackedForOtherIsa { packed: levels[0], running: isa };
+        assert_eq!(result, Some(Err(error)));
+    }
+}

@@ -1,0 +1,39 @@
+//! Reverse-mode automatic differentiation over any backend.
+//!
+//! ```text
+//! forward    tensor method ─ computes on the backend, then record(): GraphNode { inputs, rule }
+//! backward   run(): nodes by falling id ─ rule.backward(g) ─ sum_to the input's shape ─ add up
+//! ```
+//!
+//! - A [`Tensor`] holds its values and, if tracked, an `Arc` of a [`GraphNode`](graph::GraphNode).
+//!   A node holds the nodes of its inputs and a *rule*: the derivative with just those values that
+//!   it needs. Values that no rule needs are freed as soon as the program drops them.
+//! - Node ids grow in the order of creation, so an input's id is smaller than its consumers': going
+//!   through the reachable nodes by falling id is a topological order, found without recursion.
+//! - A backward pass takes each node's rule and inputs out as it passes, so that memory shrinks
+//!   while it runs; a second pass finds the node released and says so.
+//! - Rules are written with tensor methods. They run unrecorded, or recorded when the caller wants
+//!   to differentiate the gradient (`create_graph`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `graph.rs` | nodes, recording, dropping a deep graph without recursion |
+//! | `rules.rs` | the op table's derivatives, expanded |
+//! | `ops/*.rs` | ops with parameters: forward and derivative in one file |
+//! | `backward.rs` | the pass, its options |
+//! | `gradients.rs` | what it returns |
+//! | `mode.rs` | `no_grad` |
+//! | `check.rs` | finite differences |
+
+pub(crate) mod backward;
+pub(crate) mod check;
+pub(crate) mod gradients;
+pub(crate) mod graph;
+pub(crate) mod mode;
+pub(crate) mod ops;
+pub(crate) mod rules;
+
+pub use backward::{Backward, Keep, grad};
+pub use check::{GradCheck, check_gradients, numerical_gradient};
+pub use gradients::Gradients;
+pub use mode::{is_grad_enabled, no_grad};

@@ -1,0 +1,228 @@
+//! Finite differences: the judge of every derivative.
+
+use crate::backend::Backend;
+use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
+use crate::error::{Error, Result};
+use crate::rng::Rng;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+use super::backward::{Backward, Keep, run};
+use super::gradients::Gradients;
+use super::mode::no_grad;
+
+/// How [`check_gradients`] checks.
+#[derive(Clone, Copy, Debug)]
+pub struct GradCheck {
+    /// 1: the gradient. 2: also the gradient of the gradient.
+    pub order: u32,
+    /// Half the distance of the two points of a difference; by default 1e-5 for `F64`, 1e-2 for
+    /// others.
+    pub eps: Option<f64>,
+    /// Allowed error relative to the larger of the two values; by default 1e-5 for `F64`, 2e-2 for
+    /// others.
+    pub rtol: Option<f64>,
+    /// Allowed error beside that; by default 1e-7 for `F64`, 1e-2 for others.
+    pub atol: Option<f64>,
+    /// Random directions tried for an input of more than 32 elements; smaller ones are checked
+    /// element by element.
+    pub directions: usize,
+    /// Seed of the random projections.
+    pub seed: u64,
+}
+
+impl Default for GradCheck {
+    fn default() -> Self {
+        GradCheck { order: 1, eps: None, rtol: None, atol: None, directions: 8, seed: 0 }
+    }
+}
+
+/// Gradient of `f`, which returns one element, at `x` by central differences with half-width
+/// `eps`: `(f(x + eps·e) - f(x - eps·e)) / 2·eps` for every element.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![f64; 1.0, 2.0];
+/// let g = numerical_gradient(|x| x.square()?.sum(None, false), &x, 1e-6)?;
+/// assert!((g.to_vec::<f64>()?[1] - 4.0).abs() < 1e-6);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::NotScalar`] if `f` returns more than one element; `f`'s own.
+pub fn numerical_gradient<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+    eps: f64,
+) -> Result<Tensor<B>> {
+    let value = |x: &Tensor<B>| -> Result<f64> {
+        let y = no_grad(|| f(x))?;
+        if y.numel() != 1 {
+            return Err(Error::NotScalar { shape: *y.shape() });
+        }
+        y.to_dtype(DType::F64)?.item::<f64>()
+    };
+    let point = values_of(x)?;
+    let mut slopes = Vec::with_capacity(point.len());
+    for i in 0..point.len() {
+        let moved = |by: f64| -> Result<f64> {
+            let mut values = point.clone();
+            values[i] += by;
+            value(&tensor_like(x, &values)?)
+        };
+        slopes.push((moved(eps)? - moved(-eps)?) / (2.0 * eps));
+    }
+    tensor_like(x, &slopes)
+}
+
+/// Compares the gradients of `f` at `inputs` with central differences.
+///
+/// The output is projected on random weights, so that one pass checks all its elements. Inputs of
+/// up to 32 elements are checked element by element, larger ones along random directions.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![f64; 0.5, -1.0];
+/// check_gradients(|xs: &[Tensor<CpuBackend>]| xs[0].tanh(), &[&x], GradCheck::default())?;
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::GradientCheck`] names the input, the place and both values; `f`'s own errors.
+pub fn check_gradients<B: Backend>(
+    f: impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
+    inputs: &[&Tensor<B>],
+    options: GradCheck,
+) -> Result<()> {
+    if !(1..=2).contains(&options.order) {
+        let reason = format!("order {} is not 1 or 2", options.order);
+        return Err(Error::InvalidArgument { op: "check_gradients", reason });
+    }
+    check_first_order(&f, inputs, options)?;
+    if options.order == 2 {
+        let mut rng = Rng::seed(options.seed ^ 0x5eed_0f02);
+        let weights =
+            inputs.iter().map(|x| random_like(x, &mut rng)).collect::<Result<Vec<_>>>()?;
+        let slope = |xs: &[Tensor<B>]| projected_gradient(&f, xs, &weights, options);
+        check_first_order(&slope, inputs, options).map_err(|error| match error {
+            Error::GradientCheck { report } => {
+                Error::GradientCheck { report: format!("second order: {report}") }
+            }
+            error => error,
+        })?;
+    }
+    Ok(())
+}
+
+/// `Σ weights_i · df/dx_i` with `f` projected on weights, recorded for another derivative.
+fn projected_gradient<B: Backend>(
+    f: &impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
+    xs: &[Tensor<B>],
+    weights: &[Tensor<B>],
+    options: GradCheck,
+) -> Result<Tensor<B>> {
+    // The points of a difference are untracked; their gradients are needed all the same.
+    let xs: &[Tensor<B>] = &xs.iter().map(Tensor::requires_grad).collect::<Vec<_>>();
+    let gradients = super::mode::with_recording(true, || {
+        let y = f(xs)?;
+        let upstream = random_like(&y, &mut Rng::seed(options.seed))?;
+        let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
+        run(&y, upstream, opts, &[])
+    })?;
+    let mut total = Tensor::zeros(Shape::scalar(), DType::F64)?;
+    for (x, weight) in xs.iter().zip(weights) {
+        if let Some(gradient) = gradients.get(x) {
+            let part = gradient.mul(weight)?.sum(None, false)?;
+            total = total.add(&part.to_dtype(DType::F64)?)?;
+        }
+    }
+    Ok(total)
+}
+
+fn check_first_order<B: Backend>(
+    f: &impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
+    inputs: &[&Tensor<B>],
+    options: GradCheck,
+) -> Result<()> {
+    let points: Vec<Tensor<B>> = inputs.iter().map(|x| x.detach()).collect();
+    let leaves: Vec<Tensor<B>> = points.iter().map(Tensor::requires_grad).collect();
+    let y = f(&leaves)?;
+    let mut rng = Rng::seed(options.seed);
+    let weights = random_like(&y, &mut rng)?;
+    let gradients = match y.is_tracked() {
+        true => run(&y, weights.clone(), Backward::default(), &[])?,
+        false => Gradients::new(),
+    };
+    let loss = |xs: &[Tensor<B>]| -> Result<f64> {
+        let y = no_grad(|| f(xs))?;
+        let dot = y.to_dtype(DType::F64)?.mul(&weights.to_dtype(DType::F64)?)?;
+        dot.sum(None, false)?.item::<f64>()
+    };
+    for (i, leaf) in leaves.iter().enumerate() {
+        // No recorded path claims that the derivative is 0, which the differences then check.
+        let analytic = match gradients.get(leaf) {
+            Some(gradient) => values_of(gradient)?,
+            None => vec![0.0; leaf.numel()],
+        };
+        let point = values_of(leaf)?;
+        for (place, direction) in directions(point.len(), options, &mut rng)? {
+            let double = leaf.dtype() == DType::F64;
+            let eps = options.eps.unwrap_or(if double { 1e-5 } else { 1e-2 });
+            let at = |by: f64| -> Result<(f64, Vec<f64>)> {
+                let moved: Vec<f64> =
+                    point.iter().zip(&direction).map(|(x, d)| d.mul_add(by, *x)).collect();
+                let mut xs = points.clone();
+                xs[i] = tensor_like(leaf, &moved)?;
+                // What the dtype made of the step counts, not what was asked for.
+                Ok((loss(&xs)?, values_of(&xs[i])?))
+            };
+            let ((high, high_x), (low, low_x)) = (at(eps)?, at(-eps)?);
+            let numeric = high - low;
+            let steps = high_x.iter().zip(&low_x).map(|(h, l)| h - l);
+            let expected: f64 = analytic.iter().zip(steps).map(|(g, step)| g * step).sum();
+            let (numeric, expected) = (numeric / (2.0 * eps), expected / (2.0 * eps));
+            let rtol = options.rtol.unwrap_or(if double { 1e-5 } else { 2e-2 });
+            let atol = options.atol.unwrap_or(if double { 1e-7 } else { 1e-2 });
+            let allowed = rtol.mul_add(numeric.abs().max(expected.abs()), atol);
+            // Written so that a NaN on either side fails.
+            if !((numeric - expected).abs() <= allowed) {
+                let report = format!(
+                    "input {i} of shape {}, {place}: gradient {expected:e}, finite difference \
+                     {numeric:e}, allowed difference {allowed:e}",
+                    leaf.shape()
+                );
+                return Err(Error::GradientCheck { report });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each element by itself for small inputs, random directions for large ones.
+fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(String, Vec<f64>)>> {
+    if len <= 32 {
+        let unit = |i| (0..len).map(|j| f64::from(u8::from(i == j))).collect();
+        return Ok((0..len).map(|i| (format!("element {i}"), unit(i))).collect());
+    }
+    let random = |i| Ok((format!("direction {i}"), rng.uniform_vec(len, -1.0..1.0)?));
+    (0..options.directions).map(random).collect()
+}
+
+fn values_of<B: Backend>(x: &Tensor<B>) -> Result<Vec<f64>> {
+    x.detach().to_dtype(DType::F64)?.to_vec::<f64>()
+}
+
+/// Values in the shape and dtype of `x`.
+fn tensor_like<B: Backend>(x: &Tensor<B>, values: &[f64]) -> Result<Tensor<B>> {
+    let host: HostData = for_dtype!(x.dtype(), T => {
+        T::into_host(values.iter().map(|&v| T::from_scalar(Scalar::Float(v))).collect())
+    });
+    Ok(Tensor::from_data(B::from_host(host, *x.shape())?))
+}
+
+/// Weights whose magnitude stays away from 0, so that no element goes unchecked.
+fn random_like<B: Backend>(x: &Tensor<B>, rng: &mut Rng) -> Result<Tensor<B>> {
+    let signed = rng.uniform_vec::<f64>(x.numel(), -1.0..1.0)?;
+    let values: Vec<f64> = signed.iter().map(|v| v + 0.5f64.copysign(*v)).collect();
+    tensor_like(x, &values)
+}

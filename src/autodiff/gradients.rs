@@ -1,0 +1,161 @@
+//! [`Gradients`]: what a backward pass returns.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::backend::{Arg, Backend, TensorData};
+use crate::error::{Error, Result};
+use crate::ops::BinaryOp;
+use crate::tensor::Tensor;
+
+use super::graph::GraphNode;
+
+/// Maps keyed by node id.
+pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+
+/// Spreads consecutive ids over all bits (Fibonacci hashing: 2^64 / φ).
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    fn write_u64(&mut self, id: u64) {
+        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Gradients by the tensor they belong to.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![1.0, 2.0, 3.0].requires_grad();
+/// let loss = x.square()?.sum(None, false)?;
+/// let grads = loss.backward()?;
+/// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Gradients<B: Backend> {
+    by_id: IdMap<Tensor<B>>,
+}
+
+impl<B: Backend> Default for Gradients<B> {
+    fn default() -> Self {
+        Gradients { by_id: IdMap::default() }
+    }
+}
+
+impl<B: Backend> Gradients<B> {
+    /// None yet: to [`accumulate`](Gradients::accumulate) into.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of gradients held.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// The gradient of `x`, if there is one; [`Gradients::wrt`] says why there is none.
+    pub fn get(&self, x: &Tensor<B>) -> Option<&Tensor<B>> {
+        self.by_id.get(&x.node()?.id())
+    }
+
+    /// The gradient of `x`.
+    ///
+    /// # Errors
+    /// [`Error::NoGradient`] if `x` is not tracked or the result did not depend on it,
+    /// [`Error::GradientNotKept`] if it is an intermediate value that was not asked to be kept.
+    pub fn wrt(&self, x: &Tensor<B>) -> Result<&Tensor<B>> {
+        self.get(x).ok_or_else(|| missing(x))
+    }
+
+    /// Takes the gradient of `x` out.
+    pub fn remove(&mut self, x: &Tensor<B>) -> Option<Tensor<B>> {
+        self.by_id.remove(&x.node()?.id())
+    }
+
+    /// Adds `gradient` to the gradient of `x`; shape and dtype are `x`'s.
+    ///
+    /// # Errors
+    /// [`Error::NoGradient`] if `x` is not tracked; [`Error::ShapeMismatch`],
+    /// [`Error::DTypeMismatch`].
+    pub fn accumulate(&mut self, x: &Tensor<B>, gradient: Tensor<B>) -> Result<()> {
+        let op = "accumulate";
+        let Some(node) = x.node() else { return Err(missing(x)) };
+        if x.shape() != gradient.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *gradient.shape() });
+        }
+        if x.dtype() != gradient.dtype() {
+            return Err(Error::DTypeMismatch { op, lhs: x.dtype(), rhs: gradient.dtype() });
+        }
+        self.add(node, gradient, false)
+    }
+
+    /// As [`accumulate`](Gradients::accumulate), checked by the caller; the addition is recorded
+    /// with `create_graph`.
+    pub(crate) fn add(
+        &mut self,
+        node: &GraphNode<B>,
+        gradient: Tensor<B>,
+        create_graph: bool,
+    ) -> Result<()> {
+        match self.by_id.entry(node.id()) {
+            Entry::Vacant(slot) => {
+                slot.insert(gradient);
+            }
+            Entry::Occupied(mut slot) if create_graph => {
+                let sum = slot.get().add(&gradient)?;
+                slot.insert(sum);
+            }
+            Entry::Occupied(slot) => {
+                let (key, total) = slot.remove_entry();
+                let sum = match total.into_unshared_data() {
+                    Ok(data) => B::binary(BinaryOp::Add, Arg::Owned(data), gradient.data())?,
+                    Err(shared) => B::binary(BinaryOp::Add, shared.data(), gradient.data())?,
+                };
+                self.by_id.insert(key, Tensor::from_data(sum));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_id(&mut self, id: u64) -> Option<Tensor<B>> {
+        self.by_id.remove(&id)
+    }
+
+    pub(crate) fn insert_id(&mut self, id: u64, gradient: Tensor<B>) {
+        self.by_id.insert(id, gradient);
+    }
+}
+
+fn missing<B: Backend>(x: &Tensor<B>) -> Error {
+    let op = "gradients";
+    let Some(node) = x.node() else {
+        let reason = format!(
+            "the {} tensor of shape {} is not tracked; call requires_grad() before using it",
+            x.dtype(),
+            x.data().shape()
+        );
+        return Error::NoGradient { op, reason };
+    };
+    if !node.is_leaf() && !node.is_retained() {
+        return Error::GradientNotKept { op: node.op(), name: node.label() };
+    }
+    let reason =
+        format!("the result does not depend on {} of shape {}", node.label(), node.shape());
+    Error::NoGradient { op, reason }
+}

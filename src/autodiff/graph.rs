@@ -1,0 +1,246 @@
+//! Nodes of the recorded graph: making them, and dropping a deep chain of them without recursion.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::backend::{Backend, TensorData};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Gradients of a rule's inputs in their order; `None` where none is wanted.
+pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 2]>;
+
+/// Nodes of the inputs in order; `None` for an untracked one.
+pub(crate) type Inputs<B> = SmallVec<[Option<Arc<GraphNode<B>>>; 2]>;
+
+/// The derivative of one recorded operation, with the values that it needs.
+pub(crate) trait Rule<B: Backend>: Send + Sync {
+    /// Gradients of the inputs from the gradient of the output. `wanted[i]` says whether input `i`
+    /// is tracked. A gradient may have the broadcast shape: the engine sums it to the input's.
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>>;
+}
+
+/// What a rule is given.
+pub(crate) struct Upstream<'a, B: Backend> {
+    /// Gradient of the output.
+    pub g: &'a Tensor<B>,
+    /// The node whose rule runs.
+    node: &'a Arc<GraphNode<B>>,
+    /// True if the gradient will itself be differentiated.
+    create_graph: bool,
+}
+
+impl<'a, B: Backend> Upstream<'a, B> {
+    pub fn new(g: &'a Tensor<B>, node: &'a Arc<GraphNode<B>>, create_graph: bool) -> Self {
+        Upstream { g, node, create_graph }
+    }
+
+    /// The op's output, from its saved values. A rule saves values, not the output tensor, which
+    /// would own its own node.
+    pub fn output(&self, values: &B::Tensor) -> Tensor<B> {
+        let node = self.create_graph.then(|| Arc::clone(self.node));
+        Tensor::from_parts(values.clone(), node)
+    }
+}
+
+/// A tracked value: a leaf, or the result of a recorded operation.
+pub(crate) struct GraphNode<B: Backend> {
+    id: u64,
+    shape: Shape,
+    dtype: DType,
+    op: &'static str,
+    name: Option<Box<str>>,
+    retained: AtomicBool,
+    state: Mutex<State<B>>,
+}
+
+enum State<B: Backend> {
+    Leaf,
+    Recorded(Recorded<B>),
+    Released,
+}
+
+/// How a value was computed.
+pub(crate) struct Recorded<B: Backend> {
+    pub inputs: Inputs<B>,
+    pub rule: Arc<dyn Rule<B>>,
+}
+
+/// What a backward pass finds at a node.
+pub(crate) enum Visit<T> {
+    Leaf,
+    Recorded(T),
+    Released,
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl<B: Backend> GraphNode<B> {
+    pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Arc<Self> {
+        Self::new("leaf", name, shape, dtype, State::Leaf)
+    }
+
+    fn new(
+        op: &'static str,
+        name: Option<&str>,
+        shape: Shape,
+        dtype: DType,
+        state: State<B>,
+    ) -> Arc<Self> {
+        Arc::new(GraphNode {
+            id: next_id(),
+            shape,
+            dtype,
+            op,
+            name: name.map(Into::into),
+            retained: AtomicBool::new(false),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Unique, and larger than the ids of all nodes it was computed from.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub fn op(&self) -> &'static str {
+        self.op
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The name, or the id where it has none: for messages.
+    pub fn label(&self) -> String {
+        self.name().map_or_else(|| format!("tensor #{}", self.id), |name| format!("\"{name}\""))
+    }
+
+    pub fn retain(&self) {
+        self.retained.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_retained(&self) -> bool {
+        self.retained.load(Ordering::Relaxed)
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        matches!(*self.lock(), State::Leaf)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<B>> {
+        // A panic while the lock was held cannot leave the state half changed: it is one enum.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes of the tracked inputs.
+    pub fn tracked_inputs(&self) -> Visit<Inputs<B>> {
+        match &*self.lock() {
+            State::Leaf => Visit::Leaf,
+            State::Recorded(r) => {
+                Visit::Recorded(r.inputs.iter().flatten().cloned().map(Some).collect())
+            }
+            State::Released => Visit::Released,
+        }
+    }
+
+    /// The recorded operation: taken out, or copied where the graph is retained.
+    pub fn take(&self, retain_graph: bool) -> Visit<Recorded<B>> {
+        let mut state = self.lock();
+        match &*state {
+            State::Leaf => Visit::Leaf,
+            State::Released => Visit::Released,
+            State::Recorded(r) if retain_graph => {
+                Visit::Recorded(Recorded { inputs: r.inputs.clone(), rule: Arc::clone(&r.rule) })
+            }
+            State::Recorded(_) => match std::mem::replace(&mut *state, State::Released) {
+                State::Recorded(recorded) => Visit::Recorded(recorded),
+                State::Leaf | State::Released => Visit::Released,
+            },
+        }
+    }
+}
+
+/// Wraps computed values, recorded if any input is tracked and recording is on.
+///
+/// `rule` is called only then, so that what it saves costs nothing otherwise. Results of integer
+/// type have no derivative and are never tracked.
+pub(crate) fn record<B: Backend>(
+    op: &'static str,
+    values: B::Tensor,
+    inputs: &[&Tensor<B>],
+    rule: impl FnOnce(&B::Tensor) -> Arc<dyn Rule<B>>,
+) -> Tensor<B> {
+    if !should_record(values.dtype(), inputs) {
+        return Tensor::from_parts(values, None);
+    }
+    let inputs = inputs.iter().map(|input| input.node().cloned()).collect();
+    record_nodes(op, values, inputs, rule)
+}
+
+/// True if an operation on these inputs with a result of this type is recorded.
+pub(crate) fn should_record<B: Backend>(dtype: DType, inputs: &[&Tensor<B>]) -> bool {
+    inputs.iter().any(|input| input.is_tracked()) && super::is_grad_enabled() && dtype.is_float()
+}
+
+/// As [`record`], the decision having been made.
+pub(crate) fn record_nodes<B: Backend>(
+    op: &'static str,
+    values: B::Tensor,
+    inputs: Inputs<B>,
+    rule: impl FnOnce(&B::Tensor) -> Arc<dyn Rule<B>>,
+) -> Tensor<B> {
+    let recorded = State::Recorded(Recorded { inputs, rule: rule(&values) });
+    let node = GraphNode::new(op, None, *values.shape(), values.dtype(), recorded);
+    Tensor::from_parts(values, Some(node))
+}
+
+/// Nested drops below this depth wait in a queue. A level takes a few hundred bytes of stack.
+const MAX_DROP_DEPTH: usize = 32;
+
+thread_local! {
+    static DROP_DEPTH: Cell<usize> = const { Cell::new(0) };
+    static DROP_QUEUE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Dropping a node drops its inputs, which may be the last owners of theirs, and so on for a
+/// million steps. So drops nest at most [`MAX_DROP_DEPTH`] deep: what lies deeper is put in a
+/// queue, which the outermost drop empties.
+impl<B: Backend> Drop for GraphNode<B> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let State::Recorded(recorded) = std::mem::replace(state, State::Released) else { return };
+        let depth = DROP_DEPTH.try_with(Cell::get).unwrap_or(0);
+        if depth >= MAX_DROP_DEPTH {
+            let queued = DROP_QUEUE.try_with(|queue| queue.borrow_mut().push(Box::new(recorded)));
+            // The queue is gone only while the thread ends; then `recorded` was dropped right here.
+            let _ = queued;
+            return;
+        }
+        let _ = DROP_DEPTH.try_with(|d| d.set(depth + 1));
+        drop(recorded);
+        if depth == 0 {
+            while let Ok(Some(deeper)) = DROP_QUEUE.try_with(|queue| queue.borrow_mut().pop()) {
+                drop(deeper);
+            }
+        }
+        let _ = DROP_DEPTH.try_with(|d| d.set(depth));
+    }
+}

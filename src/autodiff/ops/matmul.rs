@@ -1,0 +1,33 @@
+//! Derivative of the matrix product.
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+struct MatmulRule<B: Backend> {
+    a: Option<Tensor<B>>,
+    b: Option<Tensor<B>>,
+}
+
+/// `C = A·B`: `dA = G·Bᵀ`, `dB = Aᵀ·G`; each factor is kept only if the other one is tracked.
+/// Broadcast leading axes are summed by the engine.
+pub(crate) fn matmul_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> Arc<dyn Rule<B>> {
+    Arc::new(MatmulRule {
+        a: b.is_tracked().then(|| a.clone()),
+        b: a.is_tracked().then(|| b.clone()),
+    })
+}
+
+impl<B: Backend> Rule<B> for MatmulRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
+        let g = upstream.g;
+        let da = self.b.as_ref().map(|b| g.matmul(&b.t()?)).transpose()?;
+        let db = self.a.as_ref().map(|a| a.t()?.matmul(g)).transpose()?;
+        Ok(smallvec![da, db])
+    }
+}

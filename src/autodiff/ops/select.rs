@@ -1,0 +1,38 @@
+//! Derivatives of selection and conversion.
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::backend::Backend;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+use super::one_input;
+
+/// `to_dtype` from a float type: the gradient converted back. From an integer there is none.
+pub(crate) fn cast_rule<B: Backend>(from: DType) -> Arc<dyn Rule<B>> {
+    one_input(move |g: &Tensor<B>| g.to_dtype(from))
+}
+
+struct WhereRule<B: Backend> {
+    mask: Tensor<B>,
+}
+
+/// `where_cond`: each side's gradient where it was chosen, zero elsewhere.
+pub(crate) fn where_rule<B: Backend>(mask: Tensor<B>) -> Arc<dyn Rule<B>> {
+    Arc::new(WhereRule { mask })
+}
+
+impl<B: Backend> Rule<B> for WhereRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
+        let g = upstream.g;
+        let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
+        let a = wanted[0].then(|| Tensor::where_cond(&self.mask, g, &zero)).transpose()?;
+        let b = wanted[1].then(|| Tensor::where_cond(&self.mask, &zero, g)).transpose()?;
+        Ok(smallvec![a, b])
+    }
+}

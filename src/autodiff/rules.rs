@@ -1,0 +1,204 @@
+//! The op table's derivatives, expanded: `UnaryOp::Exp` to the rule that its row states.
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+use super::graph::{InputGradients, Rule, Upstream};
+
+/// True if a rule's parameter list names `name`. Names are one character.
+const fn names(parameters: &[&str], name: u8) -> bool {
+    let mut i = 0;
+    while i < parameters.len() {
+        if parameters[i].as_bytes()[0] == name {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+/// The values a rule's parameters stand for.
+struct Values<'a, B: Backend> {
+    g: &'a Tensor<B>,
+    x: Option<&'a Tensor<B>>,
+    a: Option<&'a Tensor<B>>,
+    b: Option<&'a Tensor<B>>,
+    y: Option<&'a Tensor<B>>,
+}
+
+impl<'a, B: Backend> Values<'a, B> {
+    fn get(&self, name: &str) -> &'a Tensor<B> {
+        let value = match name {
+            "x" => self.x,
+            "a" => self.a,
+            "b" => self.b,
+            "y" => self.y,
+            _ => Some(self.g),
+        };
+        value.expect("kept when the op was recorded, because its rule names it")
+    }
+}
+
+macro_rules! unary_rules {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        integer: $integer:tt;
+        domain: $low:expr, $high:expr;
+        gradient: ($($parameter:ident),*) => $gradient:expr;
+    })*) => {
+        /// Which of (input, output) the rule of an op needs.
+        const fn unary_needs(op: UnaryOp) -> (bool, bool) {
+            let parameters: &[&str] = match op {
+                $(UnaryOp::$Variant => &[$(stringify!($parameter)),*],)*
+            };
+            (names(parameters, b'x'), names(parameters, b'y'))
+        }
+
+        fn unary_gradient<B: Backend>(op: UnaryOp, values: &Values<'_, B>) -> Result<Tensor<B>> {
+            match op {
+                $(UnaryOp::$Variant => {
+                    $(let $parameter = values.get(stringify!($parameter));)*
+                    $gradient
+                })*
+            }
+        }
+    };
+}
+unary_ops!(unary_rules);
+
+macro_rules! binary_rules {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        integer: $integer:tt;
+        domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
+        gradient_a: ($($a_parameter:ident),*) => $a_gradient:expr;
+        gradient_b: ($($b_parameter:ident),*) => $b_gradient:expr;
+    })*) => {
+        /// Which of (left input, right input, output) the rule of input `side` needs.
+        const fn binary_needs(op: BinaryOp, side: Side) -> (bool, bool, bool) {
+            let parameters: &[&str] = match (op, side) {
+                $((BinaryOp::$Variant, Side::A) => &[$(stringify!($a_parameter)),*],)*
+                $((BinaryOp::$Variant, Side::B) => &[$(stringify!($b_parameter)),*],)*
+            };
+            (names(parameters, b'a'), names(parameters, b'b'), names(parameters, b'y'))
+        }
+
+        fn binary_gradient<B: Backend>(
+            op: BinaryOp,
+            side: Side,
+            values: &Values<'_, B>,
+        ) -> Result<Tensor<B>> {
+            match (op, side) {
+                $((BinaryOp::$Variant, Side::A) => {
+                    $(let $a_parameter = values.get(stringify!($a_parameter));)*
+                    $a_gradient
+                })*
+                $((BinaryOp::$Variant, Side::B) => {
+                    $(let $b_parameter = values.get(stringify!($b_parameter));)*
+                    $b_gradient
+                })*
+            }
+        }
+    };
+}
+binary_ops!(binary_rules);
+
+/// An input of a binary op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+struct UnaryRule<B: Backend> {
+    op: UnaryOp,
+    x: Option<Tensor<B>>,
+    y: Option<B::Tensor>,
+}
+
+/// The rule of a unary op, with those of its input and output that the rule names.
+pub(crate) fn unary_rule<B: Backend>(
+    op: UnaryOp,
+    x: &Tensor<B>,
+    y: &B::Tensor,
+) -> Arc<dyn Rule<B>> {
+    let (needs_x, needs_y) = unary_needs(op);
+    Arc::new(UnaryRule { op, x: needs_x.then(|| x.clone()), y: needs_y.then(|| y.clone()) })
+}
+
+impl<B: Backend> Rule<B> for UnaryRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
+        let y = self.y.as_ref().map(|y| upstream.output(y));
+        let (g, x) = (upstream.g, self.x.as_ref());
+        let values = Values { g, x, a: None, b: None, y: y.as_ref() };
+        Ok(smallvec![Some(unary_gradient(self.op, &values)?)])
+    }
+}
+
+/// An input kept for a rule.
+pub(crate) enum Saved<B: Backend> {
+    Tensor(Tensor<B>),
+    Scalar(Scalar, DType),
+}
+
+impl<B: Backend> Saved<B> {
+    fn tensor(&self) -> Result<Tensor<B>> {
+        match self {
+            Saved::Tensor(tensor) => Ok(tensor.clone()),
+            Saved::Scalar(value, dtype) => {
+                Ok(Tensor::from_data(B::full(Shape::scalar(), *value, *dtype)?))
+            }
+        }
+    }
+}
+
+struct BinaryRule<B: Backend> {
+    op: BinaryOp,
+    a: Option<Saved<B>>,
+    b: Option<Saved<B>>,
+    y: Option<B::Tensor>,
+}
+
+/// Which of (a, b, y) the rules of the tracked inputs need.
+pub(crate) fn binary_keeps(op: BinaryOp, a_tracked: bool, b_tracked: bool) -> (bool, bool, bool) {
+    let for_a = binary_needs(op, Side::A);
+    let for_b = binary_needs(op, Side::B);
+    let either = |a, b| (a_tracked && a) || (b_tracked && b);
+    (either(for_a.0, for_b.0), either(for_a.1, for_b.1), either(for_a.2, for_b.2))
+}
+
+/// The rule of a binary op, with what [`binary_keeps`] says.
+pub(crate) fn binary_rule<B: Backend>(
+    op: BinaryOp,
+    a: Option<Saved<B>>,
+    b: Option<Saved<B>>,
+    y: Option<B::Tensor>,
+) -> Arc<dyn Rule<B>> {
+    Arc::new(BinaryRule { op, a, b, y })
+}
+
+impl<B: Backend> Rule<B> for BinaryRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
+        let a = self.a.as_ref().map(Saved::tensor).transpose()?;
+        let b = self.b.as_ref().map(Saved::tensor).transpose()?;
+        let y = self.y.as_ref().map(|y| upstream.output(y));
+        let g = upstream.g;
+        let values = Values { g, x: None, a: a.as_ref(), b: b.as_ref(), y: y.as_ref() };
+        let side = |side, wanted: bool| {
+            wanted.then(|| binary_gradient(self.op, side, &values)).transpose()
+        };
+        Ok(smallvec![side(Side::A, wanted[0])?, side(Side::B, wanted[1])?])
+    }
+}

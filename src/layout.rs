@@ -1,0 +1,470 @@
+//! [`Layout`]: how the elements of a tensor lie in its storage. Views are new layouts of the same
+//! storage; every function here is pure.
+
+use crate::error::{Error, Result};
+use crate::shape::{AxisSet, MAX_RANK, Shape, Strides};
+
+/// Shape, strides and the position of the first element. Element `[i, j]` lies at
+/// `offset + i * strides[0] + j * strides[1]` of the storage, counted in elements.
+///
+/// Strides may be 0 (broadcasting) and negative (flipping).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    shape: Shape,
+    strides: Strides,
+    offset: usize,
+}
+
+impl Layout {
+    /// Row-major order from the storage's first element.
+    pub fn contiguous(shape: Shape) -> Self {
+        Layout { shape, strides: shape.contiguous_strides(), offset: 0 }
+    }
+
+    /// A layout from its parts, if every element's position fits a `usize` and the ranks agree.
+    pub fn new(shape: Shape, strides: Strides, offset: usize) -> Option<Self> {
+        if strides.as_slice().len() != shape.ndim() {
+            return None;
+        }
+        let layout = Layout { shape, strides, offset };
+        layout.checked_extent()?;
+        Some(layout)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The extents of the axes.
+    pub fn dims(&self) -> &[usize] {
+        self.shape.dims()
+    }
+
+    /// The strides, in elements.
+    pub fn strides(&self) -> &[isize] {
+        self.strides.as_slice()
+    }
+
+    /// Position of the first element in the storage.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.shape.numel()
+    }
+
+    /// Lowest and highest position of any element; `None` if there are no elements.
+    pub fn extent(&self) -> Option<(usize, usize)> {
+        self.checked_extent().flatten()
+    }
+
+    /// `None` if a position does not fit, `Some(None)` if there are no elements.
+    fn checked_extent(&self) -> Option<Option<(usize, usize)>> {
+        if self.dims().contains(&0) {
+            return Some(None);
+        }
+        let (mut low, mut high) = (self.offset, self.offset);
+        for (&dim, &stride) in self.dims().iter().zip(self.strides()) {
+            let reach = (dim - 1).checked_mul(stride.unsigned_abs())?;
+            if stride < 0 {
+                low = low.checked_sub(reach)?;
+            } else {
+                high = high.checked_add(reach)?;
+            }
+        }
+        isize::try_from(high).ok()?;
+        Some(Some((low, high)))
+    }
+
+    /// True if the elements lie in row-major order without gaps, wherever the first one is.
+    pub fn is_contiguous(&self) -> bool {
+        if self.dims().contains(&0) {
+            return true;
+        }
+        let mut step = 1;
+        for (&dim, &stride) in self.dims().iter().zip(self.strides()).rev() {
+            if dim != 1 {
+                if stride != step {
+                    return false;
+                }
+                step *= dim as isize;
+            }
+        }
+        true
+    }
+
+    /// True if two indices name the same element (a stride of 0 over more than one index).
+    pub fn is_broadcast(&self) -> bool {
+        self.dims().iter().zip(self.strides()).any(|(&dim, &stride)| dim > 1 && stride == 0)
+    }
+
+    /// Position in the storage of the element with this index.
+    pub fn position(&self, index: &[usize]) -> usize {
+        let steps = index.iter().zip(self.strides());
+        let shift: isize = steps.map(|(&i, &stride)| i as isize * stride).sum();
+        self.offset.wrapping_add_signed(shift)
+    }
+
+    /// Positions of all elements in row-major order of the index.
+    pub fn positions(&self) -> impl Iterator<Item = usize> + use<> {
+        let layout = *self;
+        let mut index = [0usize; MAX_RANK];
+        let mut position = layout.offset;
+        (0..layout.numel()).map(move |_| {
+            let current = position;
+            for axis in (0..layout.dims().len()).rev() {
+                let stride = layout.strides()[axis];
+                index[axis] += 1;
+                position = position.wrapping_add_signed(stride);
+                if index[axis] < layout.dims()[axis] {
+                    break;
+                }
+                let back = stride.wrapping_mul(index[axis] as isize);
+                position = position.wrapping_add_signed(back.wrapping_neg());
+                index[axis] = 0;
+            }
+            current
+        })
+    }
+
+    /// Axis `i` of the result is axis `axes[i]` of this layout.
+    pub fn permute(&self, op: &'static str, axes: &[usize]) -> Result<Layout> {
+        if axes.len() != self.shape.ndim() {
+            let rhs = axes.into();
+            return Err(Error::ShapeMismatch { op, lhs: self.shape, rhs });
+        }
+        self.shape.resolve_axes(op, Some(axes))?;
+        let shape = axes.iter().map(|&axis| self.dims()[axis]).collect();
+        let strides = axes.iter().map(|&axis| self.strides()[axis]).collect();
+        Ok(Layout { shape, strides, offset: self.offset })
+    }
+
+    /// Elements `start..start + len` along an axis.
+    pub fn narrow(
+        &self,
+        op: &'static str,
+        axis: usize,
+        start: usize,
+        len: usize,
+    ) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
+        let dim = self.shape.dim(axis);
+        match start.checked_add(len) {
+            Some(end) if end <= dim => Ok(self.stepped(axis, start, len, 1)),
+            end => {
+                let index = i64::try_from(end.unwrap_or(usize::MAX)).unwrap_or(i64::MAX);
+                Err(Error::IndexOutOfRange { op, index, axis, shape: self.shape })
+            }
+        }
+    }
+
+    /// `len` elements from `start` in steps of `step`; the caller has checked the range.
+    pub(crate) fn stepped(&self, axis: usize, start: usize, len: usize, step: isize) -> Layout {
+        let mut out = *self;
+        out.shape.dims_mut()[axis] = len;
+        if out.shape.numel() > 0 {
+            let shift = self.strides()[axis] * start as isize;
+            out.offset = self.offset.wrapping_add_signed(shift);
+        }
+        out.strides.as_mut_slice()[axis] = self.strides()[axis].wrapping_mul(step);
+        out
+    }
+
+    /// Checks an axis where `count` axes may be named.
+    fn check_axis(&self, op: &'static str, axis: usize, count: usize) -> Result<()> {
+        if axis < count {
+            return Ok(());
+        }
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        Err(Error::AxisOutOfRange { op, axis, shape: self.shape })
+    }
+
+    /// The elements of an axis in reverse order.
+    ///
+    /// # Panics
+    /// If the shape does not have the axis.
+    pub fn flip(&self, axis: usize) -> Layout {
+        match self.shape.dim(axis) {
+            0 => *self,
+            dim => self.stepped(axis, dim - 1, dim, -1),
+        }
+    }
+
+    /// A new axis of extent 1 before `axis`.
+    pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim() + 1)?;
+        let shape = self.shape.insert(op, axis, 1)?;
+        let mut strides = self.strides().to_vec();
+        strides.insert(axis, 0);
+        Ok(Layout { shape, strides: Strides::new(strides), offset: self.offset })
+    }
+
+    /// Without `axis`, whose extent is 1.
+    pub fn squeeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
+        self.check_axis(op, axis, self.shape.ndim())?;
+        if self.shape.dim(axis) != 1 {
+            let reason = "only an axis of extent 1 can be squeezed";
+            return Err(Error::InvalidShape { op, shape: self.shape, reason });
+        }
+        Ok(self.without_axis(axis))
+    }
+
+    /// The first element along `axis`, without the axis.
+    pub(crate) fn without_axis(&self, axis: usize) -> Layout {
+        let kept = self.strides().iter().enumerate().filter(|&(i, _)| i != axis);
+        let strides = kept.map(|(_, &stride)| stride).collect();
+        Layout { shape: self.shape.with_axis(axis, None), strides, offset: self.offset }
+    }
+
+    /// Repeats axes of extent 1, and adds axes in front, by strides of 0.
+    pub fn broadcast_to(&self, op: &'static str, shape: &Shape) -> Result<Layout> {
+        if self.shape == *shape {
+            return Ok(*self);
+        }
+        shape.validate(op)?;
+        let mismatch = Error::ShapeMismatch { op, lhs: self.shape, rhs: *shape };
+        let Some(lead) = shape.ndim().checked_sub(self.shape.ndim()) else { return Err(mismatch) };
+        let mut strides = Strides::zeros(shape.ndim());
+        for axis in 0..self.shape.ndim() {
+            let (dim, wanted) = (self.dims()[axis], shape.dims()[lead + axis]);
+            if dim == wanted {
+                strides.as_mut_slice()[lead + axis] = self.strides()[axis];
+            } else if dim != 1 {
+                return Err(mismatch);
+            }
+        }
+        Ok(Layout { shape: *shape, strides, offset: self.offset })
+    }
+
+    /// The same elements in the same row-major order under another shape, if no copy is needed.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the numbers of elements differ.
+    pub fn reshape(&self, op: &'static str, shape: &Shape) -> Result<Option<Layout>> {
+        shape.validate(op)?;
+        if shape.numel() != self.numel() {
+            return Err(Error::ShapeMismatch { op, lhs: self.shape, rhs: *shape });
+        }
+        if shape.numel() == 0 || self.is_contiguous() {
+            let strides = shape.contiguous_strides();
+            return Ok(Some(Layout { shape: *shape, strides, offset: self.offset }));
+        }
+        // Split each run of old axes that lie as one into the new axes that fill the same count.
+        let runs = merge_axes(&[self]);
+        let (run_dims, run_strides) = (runs.dims(), runs.strides(0));
+        let mut strides = Strides::zeros(shape.ndim());
+        let mut axis = shape.ndim();
+        for (&run, &run_stride) in run_dims.iter().zip(run_strides).rev() {
+            let (mut filled, mut step) = (1usize, run_stride);
+            while axis > 0 && filled < run {
+                axis -= 1;
+                let dim = shape.dims()[axis];
+                strides.as_mut_slice()[axis] = step;
+                filled *= dim;
+                step = step.wrapping_mul(dim as isize);
+            }
+            if filled != run {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Layout { shape: *shape, strides, offset: self.offset }))
+    }
+
+    /// One index or range an axis, in order; axes without an item are kept whole.
+    pub fn slice(&self, op: &'static str, items: &[SliceItem]) -> Result<Layout> {
+        if items.len() > self.shape.ndim() {
+            let axis = items.len() as isize - 1;
+            return Err(Error::AxisOutOfRange { op, axis, shape: self.shape });
+        }
+        let mut out = *self;
+        let mut dropped = AxisSet::new();
+        for (axis, item) in items.iter().enumerate() {
+            let (start, len, step) = item.resolve(op, axis, &self.shape)?;
+            out = out.stepped(axis, start, len, step);
+            if matches!(item, SliceItem::Index(_)) {
+                dropped.push(axis);
+            }
+        }
+        for &axis in dropped.iter().rev() {
+            out = out.without_axis(axis);
+        }
+        Ok(out)
+    }
+}
+
+/// First index and number of the elements that NumPy's `start:end:step` takes from `dim`.
+fn range_of(
+    dim: usize,
+    start: Option<isize>,
+    end: Option<isize>,
+    step: isize,
+) -> Option<(usize, usize)> {
+    let dim = dim as isize;
+    let clamp = |bound: isize, low: isize, high: isize| {
+        let from_front = if bound < 0 { bound.saturating_add(dim) } else { bound };
+        from_front.clamp(low, high)
+    };
+    let (start, span) = match step {
+        0 => return None,
+        1.. => {
+            let start = start.map_or(0, |s| clamp(s, 0, dim));
+            (start, end.map_or(dim, |e| clamp(e, 0, dim)) - start)
+        }
+        _ => {
+            let start = start.map_or(dim - 1, |s| clamp(s, -1, dim - 1));
+            (start, start - end.map_or(-1, |e| clamp(e, -1, dim - 1)))
+        }
+    };
+    let len = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
+    Some((start.max(0).unsigned_abs(), len))
+}
+
+/// What a slice takes from one axis: made by [`s!`](crate::s).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceItem {
+    /// One element; the axis goes away. Negative counts from the end.
+    Index(isize),
+    /// `start..end` in steps of `step`; negative bounds count from the end, bounds beyond the axis
+    /// are cut to it, a negative step walks backwards from `start` (default: the last element).
+    Range {
+        /// First index, or where the walk begins by itself.
+        start: Option<isize>,
+        /// One past the last index, or where the walk ends by itself.
+        end: Option<isize>,
+        /// Distance between neighbours; not 0.
+        step: isize,
+    },
+}
+
+impl SliceItem {
+    /// First index, number of elements and step along `axis` of `shape`.
+    pub(crate) fn resolve(
+        self,
+        op: &'static str,
+        axis: usize,
+        shape: &Shape,
+    ) -> Result<(usize, usize, isize)> {
+        let dim = shape.dim(axis);
+        match self {
+            SliceItem::Index(index) => {
+                let from_front = if index < 0 { index + dim as isize } else { index };
+                match usize::try_from(from_front) {
+                    Ok(start) if start < dim => Ok((start, 1, 1)),
+                    _ => {
+                        let index = index as i64;
+                        Err(Error::IndexOutOfRange { op, index, axis, shape: *shape })
+                    }
+                }
+            }
+            SliceItem::Range { start, end, step } => {
+                let (start, len) = range_of(dim, start, end, step).ok_or_else(|| {
+                    let reason = "the step of a slice must not be 0".to_owned();
+                    Error::InvalidArgument { op, reason }
+                })?;
+                Ok((start, len, step))
+            }
+        }
+    }
+
+    /// The same range with a step. An index stays what it is.
+    pub fn step_by(self, step: isize) -> Self {
+        match self {
+            SliceItem::Range { start, end, .. } => SliceItem::Range { start, end, step },
+            index @ SliceItem::Index(_) => index,
+        }
+    }
+}
+
+impl From<std::ops::RangeFull> for SliceItem {
+    fn from(_: std::ops::RangeFull) -> Self {
+        SliceItem::Range { start: None, end: None, step: 1 }
+    }
+}
+
+macro_rules! slice_item_from {
+    ($($t:ty)*) => {$(
+        impl From<$t> for SliceItem {
+            fn from(index: $t) -> Self {
+                SliceItem::Index(bound(index))
+            }
+        }
+        impl From<std::ops::Range<$t>> for SliceItem {
+            fn from(range: std::ops::Range<$t>) -> Self {
+                let (start, end) = (Some(bound(range.start)), Some(bound(range.end)));
+                SliceItem::Range { start, end, step: 1 }
+            }
+        }
+        impl From<std::ops::RangeFrom<$t>> for SliceItem {
+            fn from(range: std::ops::RangeFrom<$t>) -> Self {
+                SliceItem::Range { start: Some(bound(range.start)), end: None, step: 1 }
+            }
+        }
+        impl From<std::ops::RangeTo<$t>> for SliceItem {
+            fn from(range: std::ops::RangeTo<$t>) -> Self {
+                SliceItem::Range { start: None, end: Some(bound(range.end)), step: 1 }
+            }
+        }
+    )*};
+}
+slice_item_from!(usize i32 isize);
+
+fn bound<I: TryInto<isize>>(index: I) -> isize {
+    index.try_into().unwrap_or(isize::MAX)
+}
+
+/// Loop nest over several operands of one shape: axes that lie as one in every operand are merged,
+/// axes of extent 1 dropped. Made by [`merge_axes`].
+#[derive(Clone, Debug)]
+pub struct LoopNest {
+    dims: AxisSet,
+    strides: smallvec::SmallVec<[smallvec::SmallVec<[isize; MAX_RANK]>; 3]>,
+}
+
+impl LoopNest {
+    /// Extents of the merged axes, outermost first.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Strides of operand `i` along the merged axes.
+    pub fn strides(&self, i: usize) -> &[isize] {
+        &self.strides[i]
+    }
+}
+
+/// Merges the axes of operands of one shape for a walk in row-major order.
+///
+/// Neighbouring axes `i`, `i + 1` are one where `stride[i] = dim[i + 1] * stride[i + 1]` for every
+/// operand; a contiguous tensor becomes one axis, a scalar none.
+pub fn merge_axes(layouts: &[&Layout]) -> LoopNest {
+    let mut nest = LoopNest {
+        dims: AxisSet::new(),
+        strides: layouts.iter().map(|_| Default::default()).collect(),
+    };
+    let Some(first) = layouts.first() else { return nest };
+    for (axis, &dim) in first.dims().iter().enumerate() {
+        if dim == 1 {
+            continue;
+        }
+        let mergeable = !nest.dims.is_empty()
+            && nest.strides.iter().zip(layouts).all(|(merged, layout)| {
+                merged.last().copied() == layout.strides()[axis].checked_mul(dim as isize)
+            });
+        if mergeable {
+            *nest.dims.last_mut().expect("not empty: just tested") *= dim;
+        } else {
+            nest.dims.push(dim);
+        }
+        for (merged, layout) in nest.strides.iter_mut().zip(layouts) {
+            if mergeable {
+                *merged.last_mut().expect("as long as dims") = layout.strides()[axis];
+            } else {
+                merged.push(layout.strides()[axis]);
+            }
+        }
+    }
+    nest
+}

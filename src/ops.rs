@@ -1,0 +1,233 @@
+//! What can be computed: the op enums, and one table row for each unary and binary op.
+//!
+//! This module names nothing else of the crate. A row holds all that the rest of the crate says
+//! about an op; the macros [`unary_ops!`] and [`binary_ops!`] hand the rows to whoever expands them:
+//!
+//! | who expands | what it makes of a row |
+//! |---|---|
+//! | this file | the enum variant, `NAME`, `ALL`, the reference formulas, the test domain |
+//! | `tensor/elementwise.rs` | the documented `Tensor` method |
+//! | `autodiff/rules.rs` | the derivative, and which of its values are kept for it |
+//! | `backend/cpu/elementwise.rs` | the kernel: `UnaryOp::Exp` is `swath_kernels::math::Exp` |
+//!
+//! A row reads
+//!
+//! ```text
+//! {
+//!     /// One line of documentation.
+//!     exp, Exp;                          method and enum variant (= kernel name)
+//!     value: |x| x.exp();                the definition in f64
+//!     integer: ();                       the definition on i64, or () where there is none
+//!     domain: -5.0, 5.0;                 where tests draw inputs from
+//!     gradient: (g, y) => g.mul(y);      gradient of the input; its parameters say what is kept
+//! }
+//! ```
+//!
+//! In a gradient, `g` is the upstream gradient, `x` (or `a`, `b`) an input and `y` the output; the
+//! expression is a `Result<Tensor>`. Broadcasting is undone by the engine, never in a rule.
+
+mod table;
+
+pub(crate) use table::{binary_ops, unary_ops};
+
+/// √(2/π), the inner factor of [`UnaryOp::GeluTanh`].
+pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;
+/// The cubic coefficient of [`UnaryOp::GeluTanh`] (Hendrycks & Gimpel, 2016).
+pub(crate) const GELU_TANH_CUBIC: f64 = 0.044_715;
+
+fn sigmoid(x: f64) -> f64 {
+    if x >= 0.0 {
+        1.0 / (1.0 + (-x).exp())
+    } else {
+        let e = x.exp();
+        e / (1.0 + e)
+    }
+}
+
+/// Argument of the tanh in [`UnaryOp::GeluTanh`], and its derivative.
+fn gelu_tanh_argument(x: f64) -> (f64, f64) {
+    let square = x * x;
+    (
+        GELU_TANH_FACTOR * x * (1.0 + GELU_TANH_CUBIC * square),
+        GELU_TANH_FACTOR * (1.0 + 3.0 * GELU_TANH_CUBIC * square),
+    )
+}
+
+macro_rules! unary_enum {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        integer: ($($integer:expr)?);
+        domain: $low:expr, $high:expr;
+        gradient: $parameters:tt => $gradient:expr;
+    })*) => {
+        /// An element-wise function of one tensor.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum UnaryOp {
+            $($(#[$doc])* $Variant,)*
+        }
+
+        impl UnaryOp {
+            /// Every op.
+            pub const ALL: &[UnaryOp] = &[$(UnaryOp::$Variant),*];
+
+            /// The method's name, which errors give.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(UnaryOp::$Variant => stringify!($method),)*
+                }
+            }
+
+            /// The definition, in `f64`.
+            pub fn reference(self) -> fn(f64) -> f64 {
+                match self {
+                    $(UnaryOp::$Variant => $value,)*
+                }
+            }
+
+            /// The definition on integers, if there is one.
+            pub fn reference_integer(self) -> Option<fn(i64) -> i64> {
+                match self {
+                    $(UnaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
+                }
+            }
+
+            /// The interval that tests draw inputs from.
+            pub const fn domain(self) -> (f64, f64) {
+                match self {
+                    $(UnaryOp::$Variant => ($low, $high),)*
+                }
+            }
+        }
+    };
+    (@optional $formula:expr) => { Some($formula) };
+    (@optional) => { None };
+}
+unary_ops!(unary_enum);
+
+macro_rules! binary_enum {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        integer: ($($integer:expr)?);
+        domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
+        gradient_a: $a_parameters:tt => $a_gradient:expr;
+        gradient_b: $b_parameters:tt => $b_gradient:expr;
+    })*) => {
+        /// An element-wise function of two tensors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum BinaryOp {
+            $($(#[$doc])* $Variant,)*
+        }
+
+        impl BinaryOp {
+            /// Every op.
+            pub const ALL: &[BinaryOp] = &[$(BinaryOp::$Variant),*];
+
+            /// The method's name, which errors give.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(BinaryOp::$Variant => stringify!($method),)*
+                }
+            }
+
+            /// The definition, in `f64`.
+            pub fn reference(self) -> fn(f64, f64) -> f64 {
+                match self {
+                    $(BinaryOp::$Variant => $value,)*
+                }
+            }
+
+            /// The definition on integers, if there is one; it gives `None` where division fails.
+            pub fn reference_integer(self) -> Option<fn(i64, i64) -> Option<i64>> {
+                match self {
+                    $(BinaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
+                }
+            }
+
+            /// The intervals that tests draw the two inputs from.
+            pub const fn domain(self) -> [(f64, f64); 2] {
+                match self {
+                    $(BinaryOp::$Variant => [($a_low, $a_high), ($b_low, $b_high)],)*
+                }
+            }
+        }
+    };
+}
+binary_ops!(binary_enum);
+
+/// A comparison of two tensors, element by element; the result is `Bool` and has no gradient.
+/// Comparisons with NaN are false, but `ne` is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the six usual ones")]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl CompareOp {
+    /// Every op.
+    pub const ALL: [CompareOp; 6] =
+        [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CompareOp::Eq => "eq",
+            CompareOp::Ne => "ne",
+            CompareOp::Lt => "lt",
+            CompareOp::Le => "le",
+            CompareOp::Gt => "gt",
+            CompareOp::Ge => "ge",
+        }
+    }
+
+    /// The definition.
+    pub fn apply<T: PartialOrd>(self, a: T, b: T) -> bool {
+        match self {
+            CompareOp::Eq => a == b,
+            CompareOp::Ne => a != b,
+            CompareOp::Lt => a < b,
+            CompareOp::Le => a <= b,
+            CompareOp::Gt => a > b,
+            CompareOp::Ge => a >= b,
+        }
+    }
+}
+
+/// A reduction over axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReduceOp {
+    /// Sum; 0 of no elements. Integers and truth values add up in `I64`, wrapping.
+    Sum,
+    /// Arithmetic mean, floats only; NaN of no elements.
+    Mean,
+    /// Largest element; NaN if there is one; an error of no elements.
+    Max,
+    /// Smallest element; NaN if there is one; an error of no elements.
+    Min,
+}
+
+impl ReduceOp {
+    /// Every op.
+    pub const ALL: [ReduceOp; 4] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Mean => "mean",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+        }
+    }
+}

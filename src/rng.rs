@@ -1,0 +1,275 @@
+//! [`Rng`]: random numbers that depend on the seed, the stream and the place alone.
+//!
+//! ```text
+//! word(seed, stream, i) = lane i mod 4 of philox4x32_10(key: seed, counter: (i / 4, stream))
+//! uniform f32  = upper 24 bits of one word · 2⁻²⁴            normal f32 = Φ⁻¹(one word)
+//! uniform f64  = upper 53 bits of two words · 2⁻⁵³           normal f64 = Φ⁻¹(two words)
+//! ```
+//!
+//! 1. The generator is a keyed bijection of a counter, not a recurrence: any value can be computed
+//!    without those before it, so no thread count and no chunking changes a result.
+//! 2. A normal number is the inverse of the distribution function at one uniform number. Box–Muller
+//!    makes two from two and would leave half a pair behind at an odd boundary.
+//! 3. Only integer operations and IEEE +, −, ·, ÷, √ and the kernels' logarithm are used, all of
+//!    which give the same bits on every machine.
+
+mod normal;
+mod philox;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use philox::philox4x32_10;
+
+/// A counter-based random number generator (Philox4x32-10 of Salmon, Moraes, Dror and Shaw, 2011):
+/// the same values for a seed on every machine, with any number of threads, drawn in any portions.
+///
+/// It is no source of secrets.
+///
+/// ```
+/// use swath::Rng;
+/// let mut rng = Rng::seed(42);
+/// let first = rng.uniform_vec::<f32>(10, 0.0..1.0)?;
+/// let mut again = Rng::seed(42);
+/// let mut portions = again.uniform_vec::<f32>(7, 0.0..1.0)?;
+/// portions.extend(again.uniform_vec::<f32>(3, 0.0..1.0)?);
+/// assert_eq!(first, portions);
+/// # Ok::<(), swath::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rng {
+    state: RngState,
+    /// The four words around the position, where they have been computed.
+    block: Option<(u64, [u32; 4])>,
+}
+
+/// Where an [`Rng`] stands, to be saved and restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RngState {
+    /// What the generator was seeded with.
+    pub seed: u64,
+    /// Which of the seed's 2⁶⁴ independent sequences it draws from.
+    pub stream: u64,
+    /// Number of 32-bit words drawn from the sequence so far.
+    pub position: u64,
+}
+
+impl Rng {
+    /// The generator at the beginning of stream 0 of this seed.
+    pub fn seed(seed: u64) -> Self {
+        Rng::from_state(RngState { seed, stream: 0, position: 0 })
+    }
+
+    /// The generator that goes on from a saved state.
+    pub fn from_state(state: RngState) -> Self {
+        Rng { state, block: None }
+    }
+
+    /// Where the generator stands.
+    pub fn state(&self) -> RngState {
+        self.state
+    }
+
+    /// The beginning of another stream of the same seed: independent numbers, whatever was drawn
+    /// here.
+    ///
+    /// Streams are numbered from the seed, not from each other: `rng.stream(1).stream(2)` is
+    /// `rng.stream(2)`. For a tree of generators use [`Rng::split`].
+    ///
+    /// ```
+    /// use swath::Rng;
+    /// let rng = Rng::seed(7);
+    /// assert_ne!(rng.stream(1).next_u64(), rng.stream(2).next_u64());
+    /// ```
+    pub fn stream(&self, stream: u64) -> Rng {
+        Rng::from_state(RngState { stream, position: 0, ..self.state })
+    }
+
+    /// A generator with a seed drawn from this one.
+    pub fn split(&mut self) -> Rng {
+        Rng::seed(self.next_u64())
+    }
+
+    /// 32 random bits.
+    pub fn next_u32(&mut self) -> u32 {
+        let (number, lane) = (self.state.position / 4, (self.state.position % 4) as usize);
+        self.state.position = self.state.position.wrapping_add(1);
+        match self.block {
+            Some((held, words)) if held == number => words[lane],
+            _ => {
+                let words = self.block(number);
+                self.block = Some((number, words));
+                words[lane]
+            }
+        }
+    }
+
+    /// 64 random bits: two words, the first one in the lower half.
+    pub fn next_u64(&mut self) -> u64 {
+        let low = u64::from(self.next_u32());
+        low | u64::from(self.next_u32()) << 32
+    }
+
+    fn block(&self, number: u64) -> [u32; 4] {
+        let (seed, stream) = (self.state.seed, self.state.stream);
+        let halves = |x: u64| [x as u32, (x >> 32) as u32];
+        let ([n0, n1], [s0, s1]) = (halves(number), halves(stream));
+        philox4x32_10([n0, n1, s0, s1], halves(seed))
+    }
+
+    /// A number in `[0, 1)`: a multiple of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`), each as likely.
+    ///
+    /// ```
+    /// let x: f32 = swath::Rng::seed(1).uniform();
+    /// assert!((0.0..1.0).contains(&x));
+    /// ```
+    pub fn uniform<T: RandomFloat>(&mut self) -> T {
+        T::unit(self)
+    }
+
+    /// A number of the normal distribution of mean 0 and variance 1.
+    pub fn normal<T: RandomFloat>(&mut self) -> T {
+        T::from_f64(normal::inverse_cdf(T::lower_tail(self)))
+    }
+
+    /// `len` numbers spread evenly over `range`, whose upper bound is excluded also after rounding.
+    /// The bounds are rounded to `T` first.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless both bounds are finite and, as `T`, lower < upper.
+    pub fn uniform_vec<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
+        let op = "rand";
+        let (low, high) = (T::from_f64(range.start), T::from_f64(range.end));
+        // Also false where a bound is NaN.
+        let finite = low.to_f64().is_finite() && high.to_f64().is_finite();
+        if !(finite && low < high) {
+            let reason = format!("the range {range:?} holds no {}", T::DTYPE);
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let mut out = reserve(op, len)?;
+        let largest = high.before();
+        let (from, to) = (low.to_f64(), high.to_f64());
+        // Halved, the width of no range overflows.
+        let half_width = to * 0.5 - from * 0.5;
+        out.extend((0..len).map(|_| {
+            let unit = T::unit(self).to_f64();
+            let value = T::from_f64(half_width * unit + from + half_width * unit);
+            if value > largest { largest } else { value }
+        }));
+        Ok(out)
+    }
+
+    /// `len` numbers of the normal distribution of mean 0 and variance 1. Number `i` depends on the
+    /// words at its own place alone, one for `f32` and two for `f64`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn normal_vec<T: RandomFloat>(&mut self, len: usize) -> Result<Vec<T>> {
+        let mut out = reserve("randn", len)?;
+        normal::for_each(len, || T::lower_tail(self), |x| out.push(T::from_f64(x)));
+        Ok(out)
+    }
+
+    /// True with probability `p`: never for 0 (or NaN), always for 1.
+    pub fn bernoulli(&mut self, p: f64) -> bool {
+        self.uniform::<f64>() < p
+    }
+
+    /// A number in `0..n`, each as likely (Lemire's multiplication, 2019); 0 where `n` is 0.
+    ///
+    /// ```
+    /// let die = 1 + swath::Rng::seed(3).below(6);
+    /// assert!((1..=6).contains(&die));
+    /// ```
+    pub fn below(&mut self, n: u64) -> u64 {
+        let product = |word: u64| u128::from(word) * u128::from(n);
+        let mut wide = product(self.next_u64());
+        // 2^64 mod n words would make some results likelier than others: they are drawn again.
+        if (wide as u64) < n {
+            let excess = n.wrapping_neg() % n;
+            while (wide as u64) < excess {
+                wide = product(self.next_u64());
+            }
+        }
+        (wide >> 64) as u64
+    }
+
+    /// The numbers `0..n` in random order, each order as likely (Fisher–Yates).
+    ///
+    /// ```
+    /// let mut order = swath::Rng::seed(3).permutation(5);
+    /// order.sort();
+    /// assert_eq!(order, [0, 1, 2, 3, 4]);
+    /// ```
+    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        for last in (1..n).rev() {
+            order.swap(last, self.below(last as u64 + 1) as usize);
+        }
+        order
+    }
+}
+
+fn reserve<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
+    let mut out = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+    Ok(out)
+}
+
+/// The types that [`Rng`] draws directly: `f32` and `f64`. Sealed, as [`Element`] is.
+pub trait RandomFloat: Element {
+    /// The next number of `[0, 1)`.
+    #[doc(hidden)]
+    fn unit(rng: &mut Rng) -> Self;
+    /// The next point of the normal distribution.
+    #[doc(hidden)]
+    fn lower_tail(rng: &mut Rng) -> Tail;
+    /// The next smaller number.
+    #[doc(hidden)]
+    fn before(self) -> Self;
+}
+
+/// A point of a symmetric distribution: the probability beyond it, in (0, ½], and its side. Two
+/// numbers because `1 - p` would lose the upper tail.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Tail {
+    p: f64,
+    negative: bool,
+}
+
+impl RandomFloat for f32 {
+    fn unit(rng: &mut Rng) -> Self {
+        (rng.next_u32() >> 8) as f32 / (1u32 << 24) as f32
+    }
+
+    fn lower_tail(rng: &mut Rng) -> Tail {
+        let word = rng.next_u32();
+        let magnitude = f64::from(word & (u32::MAX >> 1));
+        Tail { p: (magnitude + 0.5) / (1u64 << 32) as f64, negative: word >> 31 == 1 }
+    }
+
+    fn before(self) -> Self {
+        self.next_down()
+    }
+}
+
+impl RandomFloat for f64 {
+    fn unit(rng: &mut Rng) -> Self {
+        (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn lower_tail(rng: &mut Rng) -> Tail {
+        let word = rng.next_u64();
+        let magnitude = (word & (u64::MAX >> 1)) as f64;
+        Tail { p: (magnitude + 0.5) / (1u128 << 64) as f64, negative: word >> 63 == 1 }
+    }
+
+    fn before(self) -> Self {
+        self.next_down()
+    }
+}

@@ -1,0 +1,479 @@
+//! [`Shape`], [`Strides`], [`Axis`] and broadcasting: small, pure, at most [`MAX_RANK`] axes.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The most axes a shape has.
+pub const MAX_RANK: usize = 8;
+
+/// Extents of a tensor's axes, outermost first; no axes is a scalar.
+///
+/// Anything that says a shape converts into one: `3`, `[2, 3]`, `(2, 3)`, `vec![2, 3]`,
+/// `&[usize]`, `()`.
+///
+/// ```
+/// use swath::Shape;
+/// let shape = Shape::new(vec![2, 3]);
+/// assert_eq!(shape, (2, 3).into());
+/// assert_eq!(shape.numel(), 6);
+/// assert_eq!(shape.contiguous_strides().as_slice(), &[3, 1]);
+/// assert_eq!(shape.to_string(), "[2, 3]");
+/// ```
+///
+/// A shape of more than [`MAX_RANK`] axes can be written down, but every operation that is given
+/// one returns [`Error::TooManyAxes`].
+#[derive(Clone, Copy)]
+pub struct Shape {
+    dims: [usize; MAX_RANK],
+    /// Number of axes; beyond `MAX_RANK` the shape is invalid and `dims` holds the first ones.
+    rank: usize,
+}
+
+impl Shape {
+    /// The shape with these extents.
+    pub fn new(dims: impl AsRef<[usize]>) -> Self {
+        Shape::from_slice(dims.as_ref())
+    }
+
+    /// The shape of a scalar: no axes, one element.
+    pub const fn scalar() -> Self {
+        Shape { dims: [0; MAX_RANK], rank: 0 }
+    }
+
+    fn from_slice(slice: &[usize]) -> Self {
+        let mut shape = Shape { dims: [0; MAX_RANK], rank: slice.len() };
+        for (dim, &value) in shape.dims.iter_mut().zip(slice) {
+            *dim = value;
+        }
+        shape
+    }
+
+    /// Checks the number of axes and that the elements can be counted and addressed.
+    ///
+    /// # Errors
+    /// [`Error::TooManyAxes`]; [`Error::Overflow`] if the product of the extents (zeros aside)
+    /// exceeds `isize::MAX / 8`.
+    pub fn validate(&self, op: &'static str) -> Result<()> {
+        if self.rank > MAX_RANK {
+            return Err(Error::TooManyAxes { op, rank: self.rank });
+        }
+        let mut product = 1usize;
+        for &dim in self.dims() {
+            product = match product.checked_mul(dim.max(1)) {
+                Some(product) if product <= isize::MAX as usize / 8 => product,
+                _ => return Err(Error::Overflow { op, shape: *self }),
+            };
+        }
+        Ok(())
+    }
+
+    /// The extents.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims[..self.ndim()]
+    }
+
+    pub(crate) fn dims_mut(&mut self) -> &mut [usize] {
+        let rank = self.ndim();
+        &mut self.dims[..rank]
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.rank.min(MAX_RANK)
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.ndim()
+    }
+
+    /// Number of elements: the product of the extents, `usize::MAX` if that overflows.
+    pub fn numel(&self) -> usize {
+        self.dims().iter().fold(1, |product: usize, &dim| product.saturating_mul(dim))
+    }
+
+    /// Extent of an axis; axes that the shape lacks have extent 1, as in broadcasting.
+    pub fn dim(&self, axis: usize) -> usize {
+        self.dims().get(axis).copied().unwrap_or(1)
+    }
+
+    /// Element steps between neighbours along each axis when stored row by row.
+    pub fn contiguous_strides(&self) -> Strides {
+        let mut strides = Strides::zeros(self.ndim());
+        let mut step = 1isize;
+        for (stride, &dim) in strides.as_mut_slice().iter_mut().zip(self.dims()).rev() {
+            *stride = step;
+            step = step.wrapping_mul(dim.max(1) as isize);
+        }
+        strides
+    }
+
+    /// The same extents with the one of `axis` replaced; without it where `dim` is `None`.
+    pub(crate) fn with_axis(&self, axis: usize, dim: Option<usize>) -> Shape {
+        let mut out = *self;
+        match dim {
+            Some(dim) => out.dims[axis] = dim,
+            None => {
+                out.dims.copy_within(axis + 1.., axis);
+                out.rank -= 1;
+            }
+        }
+        out
+    }
+
+    /// The shape with an axis of extent `dim` put in before `axis`.
+    pub(crate) fn insert(&self, op: &'static str, axis: usize, dim: usize) -> Result<Shape> {
+        if self.rank >= MAX_RANK {
+            return Err(Error::TooManyAxes { op, rank: self.rank + 1 });
+        }
+        let mut out = *self;
+        out.dims.copy_within(axis..MAX_RANK - 1, axis + 1);
+        out.dims[axis] = dim;
+        out.rank += 1;
+        Ok(out)
+    }
+
+    /// The shape of a reduction over `axes`: they become 1, or go away.
+    pub(crate) fn reduced(&self, axes: &[usize], keepdims: bool) -> Shape {
+        let kept = self.dims().iter().enumerate().filter_map(|(axis, &dim)| {
+            match (axes.contains(&axis), keepdims) {
+                (false, _) => Some(dim),
+                (true, true) => Some(1),
+                (true, false) => None,
+            }
+        });
+        kept.collect()
+    }
+
+    /// Axes of a reduction: all for `None`, otherwise checked and sorted.
+    pub(crate) fn resolve_axes(&self, op: &'static str, axes: Option<&[usize]>) -> Result<AxisSet> {
+        let Some(axes) = axes else { return Ok((0..self.ndim()).collect()) };
+        let mut set = AxisSet::new();
+        for &axis in axes {
+            if axis >= self.ndim() {
+                let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+                return Err(Error::AxisOutOfRange { op, axis, shape: *self });
+            }
+            if set.contains(&axis) {
+                return Err(Error::RepeatedAxis { op, axis, shape: *self });
+            }
+            set.push(axis);
+        }
+        set.sort_unstable();
+        Ok(set)
+    }
+}
+
+/// A few axes, held inline.
+pub(crate) type AxisSet = smallvec::SmallVec<[usize; MAX_RANK]>;
+
+impl FromIterator<usize> for Shape {
+    fn from_iter<I: IntoIterator<Item = usize>>(iter: I) -> Self {
+        let mut shape = Shape::scalar();
+        for dim in iter {
+            if shape.rank < MAX_RANK {
+                shape.dims[shape.rank] = dim;
+            }
+            shape.rank += 1;
+        }
+        shape
+    }
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank && self.dims() == other.dims()
+    }
+}
+
+impl Eq for Shape {}
+
+impl std::hash::Hash for Shape {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.dims().hash(state);
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.dims()).finish()
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl PartialEq<[usize]> for Shape {
+    fn eq(&self, other: &[usize]) -> bool {
+        self.rank <= MAX_RANK && self.dims() == other
+    }
+}
+
+impl<const N: usize> PartialEq<[usize; N]> for Shape {
+    fn eq(&self, other: &[usize; N]) -> bool {
+        self == other.as_slice()
+    }
+}
+
+impl From<()> for Shape {
+    fn from((): ()) -> Self {
+        Shape::scalar()
+    }
+}
+
+impl From<usize> for Shape {
+    fn from(dim: usize) -> Self {
+        Shape::from_slice(&[dim])
+    }
+}
+
+impl From<&Shape> for Shape {
+    fn from(shape: &Shape) -> Self {
+        *shape
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(dims: &[usize]) -> Self {
+        Shape::from_slice(dims)
+    }
+}
+
+impl From<Vec<usize>> for Shape {
+    fn from(dims: Vec<usize>) -> Self {
+        Shape::from_slice(&dims)
+    }
+}
+
+impl From<&Vec<usize>> for Shape {
+    fn from(dims: &Vec<usize>) -> Self {
+        Shape::from_slice(dims)
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(dims: [usize; N]) -> Self {
+        Shape::from_slice(&dims)
+    }
+}
+
+impl<const N: usize> From<&[usize; N]> for Shape {
+    fn from(dims: &[usize; N]) -> Self {
+        Shape::from_slice(dims)
+    }
+}
+
+macro_rules! shape_from_tuples {
+    ($(($($name:ident),+);)*) => {$(
+        impl From<($(shape_from_tuples!(@usize $name),)+)> for Shape {
+            #[allow(non_snake_case, reason = "tuple fields named by position")]
+            fn from(($($name,)+): ($(shape_from_tuples!(@usize $name),)+)) -> Self {
+                Shape::from_slice(&[$($name),+])
+            }
+        }
+    )*};
+    (@usize $name:ident) => { usize };
+}
+shape_from_tuples! {
+    (A); (A, B); (A, B, C); (A, B, C, D); (A, B, C, D, E); (A, B, C, D, E, F);
+    (A, B, C, D, E, F, G); (A, B, C, D, E, F, G, H);
+}
+
+/// Element steps between neighbours along each axis; 0 repeats an element, negative walks
+/// backwards.
+#[derive(Clone, Copy)]
+pub struct Strides {
+    steps: [isize; MAX_RANK],
+    rank: usize,
+}
+
+impl Strides {
+    /// The strides with these steps; axes beyond [`MAX_RANK`] are dropped.
+    pub fn new(steps: impl AsRef<[isize]>) -> Self {
+        steps.as_ref().iter().copied().collect()
+    }
+
+    pub(crate) fn zeros(rank: usize) -> Self {
+        Strides { steps: [0; MAX_RANK], rank: rank.min(MAX_RANK) }
+    }
+
+    /// The steps, outermost axis first.
+    pub fn as_slice(&self) -> &[isize] {
+        &self.steps[..self.rank]
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [isize] {
+        &mut self.steps[..self.rank]
+    }
+}
+
+impl FromIterator<isize> for Strides {
+    fn from_iter<I: IntoIterator<Item = isize>>(iter: I) -> Self {
+        let mut strides = Strides::zeros(0);
+        for (slot, step) in strides.steps.iter_mut().zip(iter) {
+            *slot = step;
+            strides.rank += 1;
+        }
+        strides
+    }
+}
+
+impl PartialEq for Strides {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Strides {}
+
+impl fmt::Debug for Strides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+/// One axis, counted from the front (0, 1, …) or from the end (−1, −2, …).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis(isize);
+
+impl Axis {
+    /// The axis counted from the front.
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`] if `shape` does not have it.
+    pub fn resolve(self, op: &'static str, shape: &Shape) -> Result<usize> {
+        self.resolve_in(op, shape, shape.ndim())
+    }
+
+    /// As [`Axis::resolve`] where `count` axes may be named.
+    pub(crate) fn resolve_in(self, op: &'static str, shape: &Shape, count: usize) -> Result<usize> {
+        let from_front = if self.0 < 0 { self.0 + count as isize } else { self.0 };
+        match usize::try_from(from_front) {
+            Ok(axis) if axis < count => Ok(axis),
+            _ => Err(Error::AxisOutOfRange { op, axis: self.0, shape: *shape }),
+        }
+    }
+}
+
+macro_rules! axis_from {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Axis {
+            fn from(axis: $t) -> Self {
+                Axis(isize::try_from(axis).unwrap_or(isize::MAX))
+            }
+        }
+    )*};
+}
+axis_from!(usize i32 i64 isize);
+
+/// The shape that two operands broadcast to: axes are matched from the end, extents are equal or
+/// one of them is 1, missing axes count as 1.
+///
+/// ```
+/// use swath::{Shape, broadcast_shape};
+/// let out = broadcast_shape(&Shape::new([4, 1, 3]), &Shape::new([2, 1]))?;
+/// assert_eq!(out, [4, 2, 3]);
+/// # Ok::<(), swath::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::ShapeMismatch`]; [`Error::Overflow`] if the result cannot be addressed.
+pub fn broadcast_shape(a: &Shape, b: &Shape) -> Result<Shape> {
+    broadcast_shape_for("broadcast", a, b)
+}
+
+pub(crate) fn broadcast_shape_for(op: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
+    a.validate(op)?;
+    b.validate(op)?;
+    if a == b {
+        return Ok(*a);
+    }
+    let (mut out, short) = if a.ndim() >= b.ndim() { (*a, b) } else { (*b, a) };
+    let lead = out.ndim() - short.ndim();
+    for (dim, &other) in out.dims_mut()[lead..].iter_mut().zip(short.dims()) {
+        *dim = match (*dim, other) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return Err(Error::ShapeMismatch { op, lhs: *a, rhs: *b }),
+        };
+    }
+    out.validate(op)?;
+    Ok(out)
+}
+
+/// The index of an operand of shape `shape` that broadcasting reads for `index` of the result.
+///
+/// ```
+/// use swath::{Shape, broadcast_index};
+/// assert_eq!(broadcast_index(&[3, 1, 2], &Shape::new([1, 4])), [0, 2]);
+/// ```
+pub fn broadcast_index(index: &[usize], shape: &Shape) -> Vec<usize> {
+    let lead = index.len().saturating_sub(shape.ndim());
+    let pairs = index[lead..].iter().zip(shape.dims());
+    pairs.map(|(&i, &dim)| if dim == 1 { 0 } else { i }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_says_a_shape_is_one() {
+        let dims = vec![2usize, 3];
+        let shapes: [Shape; 6] = [
+            Shape::new(vec![2, 3]),
+            [2, 3].into(),
+            (2, 3).into(),
+            dims.clone().into(),
+            dims.as_slice().into(),
+            (&dims).into(),
+        ];
+        assert!(shapes.iter().all(|shape| *shape == [2, 3]));
+        assert_eq!(Shape::from(()).numel(), 1);
+        assert_eq!(Shape::from(3), [3]);
+    }
+
+    #[test]
+    fn nine_axes_and_huge_products_are_errors() {
+        assert!(matches!(
+            Shape::new([1; 9]).validate("zeros"),
+            Err(Error::TooManyAxes { rank: 9, .. })
+        ));
+        let huge = Shape::new([usize::MAX, 2]);
+        assert!(matches!(huge.validate("zeros"), Err(Error::Overflow { .. })));
+        assert!(Shape::new([usize::MAX, 0]).validate("zeros").is_err());
+        assert!(Shape::new([0, 5]).validate("zeros").is_ok());
+    }
+
+    #[test]
+    fn axes_count_from_both_ends() {
+        let shape = Shape::new([2, 3, 4]);
+        assert_eq!(Axis::from(-1).resolve("sum", &shape).unwrap(), 2);
+        assert_eq!(Axis::from(0usize).resolve("sum", &shape).unwrap(), 0);
+        for axis in [3, -4] {
+            assert!(Axis::from(axis).resolve("sum", &shape).is_err());
+        }
+    }
+
+    #[test]
+    fn broadcasting_follows_numpy() {
+        let cases: [(&[usize], &[usize], Option<&[usize]>); 6] = [
+            (&[4, 1, 3], &[2, 1], Some(&[4, 2, 3])),
+            (&[], &[2], Some(&[2])),
+            (&[0], &[1], Some(&[0])),
+            (&[0], &[2], None),
+            (&[3], &[4], None),
+            (&[5, 1], &[1, 6], Some(&[5, 6])),
+        ];
+        for (a, b, expected) in cases {
+            let got = broadcast_shape(&a.into(), &b.into()).ok();
+            assert_eq!(got, expected.map(Shape::from), "{a:?} {b:?}");
+            assert_eq!(broadcast_shape(&b.into(), &a.into()).ok(), got);
+        }
+    }
+}

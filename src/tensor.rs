@@ -1,0 +1,273 @@
+//! [`Tensor`]: values on a backend, and, if tracked, how they were computed.
+//!
+//! | file | what |
+//! |---|---|
+//! | `create.rs` | tensors from values, ranges, random numbers |
+//! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
+//! | `operators.rs` | `+ - * /`, `Operand` |
+//! | `view.rs` | views and reshaping |
+//! | `reduce.rs` | reductions, softmax |
+//! | `linalg.rs` | `matmul`, transposition |
+//! | `index.rs` | `gather`, `index_select`, `cat` |
+//! | `display.rs` | text |
+//!
+//! Shapes and dtypes are checked here, once; backends may rely on it.
+
+mod create;
+mod display;
+mod elementwise;
+mod index;
+mod linalg;
+mod operators;
+mod reduce;
+mod view;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use operators::Operand;
+
+use crate::autodiff::graph::GraphNode;
+use crate::autodiff::{Backward, Gradients, backward};
+use crate::backend::cpu::CpuBackend;
+use crate::backend::{Backend, IntoBackend, TensorData};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::shape::Shape;
+
+/// A tensor on backend `B`. Cloning is cheap and shares values and history.
+///
+/// Operations return new tensors; none changes its operands. An operation on a *tracked* tensor is
+/// recorded, so that [`backward`](Tensor::backward) can compute gradients.
+///
+/// ```
+/// use swath::prelude::*;
+/// type T = Tensor<CpuBackend>;
+/// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
+/// let b = T::from_vec(vec![1.0f32, -1.0], 2)?;
+/// let c = (&a * 2.0 + &b).exp()?.sum(Some(&[1]), false)?;
+/// assert_eq!(c.shape(), &Shape::new([2]));
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Tensor<B: Backend = CpuBackend>(Arc<TensorNode<B>>);
+
+struct TensorNode<B: Backend> {
+    data: B::Tensor,
+    node: Option<Arc<GraphNode<B>>>,
+}
+
+impl<B: Backend> Clone for Tensor<B> {
+    fn clone(&self) -> Self {
+        Tensor(Arc::clone(&self.0))
+    }
+}
+
+impl<B: Backend> Tensor<B> {
+    /// An untracked tensor of a backend's values.
+    pub fn from_data(data: B::Tensor) -> Self {
+        Tensor::from_parts(data, None)
+    }
+
+    pub(crate) fn from_parts(data: B::Tensor, node: Option<Arc<GraphNode<B>>>) -> Self {
+        Tensor(Arc::new(TensorNode { data, node }))
+    }
+
+    /// A tracked leaf with a name that messages give.
+    ///
+    /// Only floating-point values can have gradients: a leaf of another dtype stays untracked.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// type T = Tensor<CpuBackend>;
+    /// let x = T::var("x", CpuBackend::from_vec(vec![1.0, 2.0, 3.0], Shape::new(vec![3]))?);
+    /// assert_eq!(x.name(), Some("x"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn var(name: &str, data: B::Tensor) -> Self {
+        Tensor::leaf(Some(name), data)
+    }
+
+    fn leaf(name: Option<&str>, data: B::Tensor) -> Self {
+        let float = data.dtype().is_float();
+        let node = float.then(|| GraphNode::leaf(name, *data.shape(), data.dtype()));
+        Tensor::from_parts(data, node)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        self.0.data.shape()
+    }
+
+    /// The extents of the axes.
+    pub fn dims(&self) -> &[usize] {
+        self.shape().dims()
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape().ndim()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.shape().numel()
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.0.data.dtype()
+    }
+
+    /// How the elements lie in storage.
+    pub fn layout(&self) -> &Layout {
+        self.0.data.layout()
+    }
+
+    /// The backend's tensor.
+    pub fn data(&self) -> &B::Tensor {
+        &self.0.data
+    }
+
+    /// The data, if no other handle holds this tensor and it is not tracked; otherwise itself.
+    pub(crate) fn into_unshared_data(self) -> Result<B::Tensor, Self> {
+        if self.is_tracked() {
+            return Err(self);
+        }
+        Arc::try_unwrap(self.0).map(|node| node.data).map_err(Tensor)
+    }
+
+    pub(crate) fn node(&self) -> Option<&Arc<GraphNode<B>>> {
+        self.0.node.as_ref()
+    }
+
+    /// The values in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`] if `T` is not the tensor's type: convert with
+    /// [`to_dtype`](Tensor::to_dtype) first.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.check_dtype("to_vec", T::DTYPE)?;
+        let host = B::to_host(self.data())?;
+        let rhs = host.dtype();
+        T::from_host(host).ok_or(Error::DTypeMismatch { op: "to_vec", lhs: T::DTYPE, rhs })
+    }
+
+    /// The value of a tensor of one element.
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] unless there is exactly one element; [`Error::DTypeMismatch`].
+    pub fn item<T: Element>(&self) -> Result<T> {
+        if self.numel() != 1 {
+            let reason = "item needs exactly one element";
+            return Err(Error::InvalidShape { op: "item", shape: *self.shape(), reason });
+        }
+        let values = self.to_vec::<T>()?;
+        Ok(values[0])
+    }
+
+    fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {
+        if self.dtype() != wanted {
+            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: wanted });
+        }
+        Ok(())
+    }
+
+    /// The same values on another backend.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the tensor is tracked: [`detach`](Tensor::detach) it first,
+    /// because gradients do not cross backends.
+    pub fn to_backend<Target: Backend>(&self) -> Result<Tensor<Target>>
+    where
+        B: IntoBackend<Target>,
+    {
+        if self.is_tracked() {
+            let reason = "the tensor is tracked, and gradients do not cross backends: detach it";
+            return Err(Error::InvalidArgument { op: "to_backend", reason: reason.to_owned() });
+        }
+        Ok(Tensor::from_data(B::convert(self.data())?))
+    }
+
+    /// True if operations on this tensor are recorded.
+    pub fn is_tracked(&self) -> bool {
+        self.0.node.is_some()
+    }
+
+    /// The name given to [`var`](Tensor::var).
+    pub fn name(&self) -> Option<&str> {
+        self.node()?.name()
+    }
+
+    /// A tracked leaf of the same values: gradients are gathered for it. A leaf returns itself.
+    ///
+    /// Only floating-point values can have gradients: a tensor of another dtype stays untracked,
+    /// and asking for its gradient is an error that says so.
+    pub fn requires_grad(&self) -> Self {
+        match self.node() {
+            Some(node) if node.is_leaf() => self.clone(),
+            _ => Tensor::leaf(None, self.data().clone()),
+        }
+    }
+
+    /// The same values, untracked. Storage is shared.
+    pub fn detach(&self) -> Self {
+        Tensor::from_data(self.data().clone())
+    }
+
+    /// Asks backward passes to keep the gradient of this tensor though it is no leaf.
+    pub fn retain_grad(&self) {
+        if let Some(node) = self.node() {
+            node.retain();
+        }
+    }
+
+    /// Gradients of this tensor, which has one element, with respect to every leaf it depends on.
+    ///
+    /// The recorded graph is released on the way; a second pass through any of it is
+    /// [`Error::GraphReleased`].
+    ///
+    /// # Errors
+    /// [`Error::NotScalar`]; [`Error::NoGradient`] if the tensor is not tracked.
+    pub fn backward(&self) -> Result<Gradients<B>> {
+        self.backward_opts(Backward::default())
+    }
+
+    /// As [`backward`](Tensor::backward), from the gradient of something computed from this tensor.
+    /// `upstream` has this tensor's shape and dtype.
+    pub fn backward_with(&self, upstream: &Tensor<B>) -> Result<Gradients<B>> {
+        let op = "backward_with";
+        if self.shape() != upstream.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *upstream.shape() });
+        }
+        if self.dtype() != upstream.dtype() {
+            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: upstream.dtype() });
+        }
+        backward::run(self, upstream.clone(), Backward::default(), &[])
+    }
+
+    /// As [`backward`](Tensor::backward) with options.
+    pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
+        backward::run(self, self.unit_upstream()?, options, &[])
+    }
+
+    /// The gradient of a single element with respect to itself.
+    pub(crate) fn unit_upstream(&self) -> Result<Tensor<B>> {
+        if self.numel() != 1 {
+            return Err(Error::NotScalar { shape: *self.shape() });
+        }
+        Tensor::full_scalar("backward", *self.shape(), 1.0.into(), self.dtype())
+    }
+}
+
+impl<B: Backend> fmt::Debug for Tensor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = self.node().map(|node| node.op());
+        f.debug_struct("Tensor")
+            .field("backend", &B::NAME)
+            .field("shape", self.shape())
+            .field("dtype", &self.dtype())
+            .field("op", &op)
+            .finish()
+    }
+}

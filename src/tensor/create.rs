@@ -1,0 +1,148 @@
+//! Tensors from values, ranges and random numbers.
+
+use std::ops::Range;
+
+use crate::backend::{Backend, check_len};
+use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
+use crate::error::{Error, Result};
+use crate::rng::Rng;
+use crate::shape::Shape;
+
+use super::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// A tensor of these values in row-major order; the dtype is the Rust type's.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::from_vec(vec![1i64, 2, 3, 4, 5, 6], (2, 3))?;
+    /// assert_eq!(x.dtype(), DType::I64);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if the shape has another number of elements.
+    pub fn from_vec<T: Element>(values: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        check_len("from_vec", values.len(), &shape)?;
+        Ok(Tensor::from_data(B::from_host(T::into_host(values), shape)?))
+    }
+
+    /// As [`from_vec`](Tensor::from_vec), copied from a slice.
+    pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        check_len("from_slice", values.len(), &shape)?;
+        Ok(Tensor::from_data(B::from_host(T::into_host(values.to_vec()), shape)?))
+    }
+
+    /// Every element `value`; the dtype is the Rust type's.
+    pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Result<Self> {
+        Tensor::full_scalar("full", shape.into(), value.to_scalar(), T::DTYPE)
+    }
+
+    pub(crate) fn full_scalar(
+        op: &'static str,
+        shape: Shape,
+        value: Scalar,
+        dtype: DType,
+    ) -> Result<Self> {
+        shape.validate(op)?;
+        Ok(Tensor::from_data(B::full(shape, value, dtype)?))
+    }
+
+    /// Zeros.
+    pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Tensor::full_scalar("zeros", shape.into(), Scalar::Int(0), dtype)
+    }
+
+    /// Ones.
+    pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Tensor::full_scalar("ones", shape.into(), Scalar::Int(1), dtype)
+    }
+
+    /// Zeros of this tensor's shape and dtype.
+    pub fn zeros_like(&self) -> Result<Self> {
+        Tensor::full_scalar("zeros_like", *self.shape(), Scalar::Int(0), self.dtype())
+    }
+
+    /// Ones of this tensor's shape and dtype.
+    pub fn ones_like(&self) -> Result<Self> {
+        Tensor::full_scalar("ones_like", *self.shape(), Scalar::Int(1), self.dtype())
+    }
+
+    /// The identity matrix `[n, n]`.
+    pub fn eye(n: usize, dtype: DType) -> Result<Self> {
+        let shape = Shape::new([n, n]);
+        shape.validate("eye")?;
+        Tensor::from_scalars(shape, dtype, |i| Scalar::Int(i64::from(i / n == i % n)))
+    }
+
+    /// `start, start + step, …` up to but without `end`, as `F32`.
+    ///
+    /// Element i is `start + i * step` in `f64`, rounded once.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if `step` is 0 or a bound is not finite.
+    pub fn arange(start: f64, end: f64, step: f64) -> Result<Self> {
+        Tensor::arange_as(start, end, step, DType::F32)
+    }
+
+    /// As [`arange`](Tensor::arange) with a dtype.
+    pub fn arange_as(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
+        let op = "arange";
+        let count = ((end - start) / step).ceil();
+        if !(start.is_finite() && end.is_finite() && step.is_finite()) || step == 0.0 {
+            let reason = format!("no range from {start} to {end} in steps of {step}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let shape = Shape::from(count.max(0.0) as usize);
+        shape.validate(op)?;
+        Tensor::from_scalars(shape, dtype, |i| Scalar::Float((i as f64).mul_add(step, start)))
+    }
+
+    /// `count` values evenly from `start` to `end`, both included, as `F32`.
+    pub fn linspace(start: f64, end: f64, count: usize) -> Result<Self> {
+        Tensor::linspace_as(start, end, count, DType::F32)
+    }
+
+    /// As [`linspace`](Tensor::linspace) with a dtype.
+    pub fn linspace_as(start: f64, end: f64, count: usize, dtype: DType) -> Result<Self> {
+        let shape = Shape::from(count);
+        shape.validate("linspace")?;
+        let last = count.saturating_sub(1);
+        let step = (end - start) / last.max(1) as f64;
+        Tensor::from_scalars(shape, dtype, |i| {
+            Scalar::Float(if i == last && i > 0 { end } else { (i as f64).mul_add(step, start) })
+        })
+    }
+
+    fn from_scalars(shape: Shape, dtype: DType, value: impl Fn(usize) -> Scalar) -> Result<Self> {
+        let host: HostData = for_dtype!(dtype, T => {
+            T::into_host((0..shape.numel()).map(|i| T::from_scalar(value(i))).collect())
+        });
+        Ok(Tensor::from_data(B::from_host(host, shape)?))
+    }
+
+    /// Uniform random numbers in `range` (the end excluded), as `F32`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let mut rng = Rng::seed(42);
+    /// let x = Tensor::<CpuBackend>::rand((2, 3), 0.0..1.0, &mut rng)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn rand(shape: impl Into<Shape>, range: Range<f64>, rng: &mut Rng) -> Result<Self> {
+        let shape = shape.into();
+        shape.validate("rand")?;
+        let values = rng.uniform_vec::<f32>(shape.numel(), range)?;
+        Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
+    }
+
+    /// Random numbers of the standard normal distribution, as `F32`.
+    pub fn randn(shape: impl Into<Shape>, rng: &mut Rng) -> Result<Self> {
+        let shape = shape.into();
+        shape.validate("randn")?;
+        let values = rng.normal_vec::<f32>(shape.numel())?;
+        Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
+    }
+}

@@ -1,0 +1,322 @@
+//! Element-wise methods: the rows of the op table, scalars, comparisons, selection, conversion.
+
+use crate::autodiff::graph::{record, record_nodes, should_record};
+use crate::autodiff::is_grad_enabled;
+use crate::autodiff::ops::select::{cast_rule, where_rule};
+use crate::autodiff::rules::{Saved, binary_keeps, binary_rule, unary_rule};
+use crate::backend::{Arg, Backend, TensorData, broadcast_pair, check_arithmetic, unify_bool};
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
+use crate::shape::broadcast_shape_for;
+
+use super::Tensor;
+use super::operators::{Input, Operand};
+
+macro_rules! unary_methods {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        /// Element-wise functions of one tensor. The result has its shape and dtype; float
+        /// functions of integers are [`Error::UnsupportedDType`].
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self) -> Result<Tensor<B>> {
+                    self.unary(UnaryOp::$Variant)
+                }
+            )*
+        }
+    };
+}
+unary_ops!(unary_methods);
+
+macro_rules! binary_methods {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        /// Element-wise functions of two tensors, or of a tensor and a number. Shapes broadcast;
+        /// dtypes are the same, else [`Error::DTypeMismatch`].
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+                    self.binary(BinaryOp::$Variant, rhs)
+                }
+            )*
+        }
+    };
+}
+binary_ops!(binary_methods);
+
+macro_rules! compare_methods {
+    ($($(#[$doc:meta])* $method:ident $Variant:ident;)*) => {
+        /// Comparisons, element by element. Shapes broadcast, dtypes are the same; the result is
+        /// `Bool` and has no gradient. Comparisons with NaN are false, but `ne` is true.
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+                    self.compare(CompareOp::$Variant, rhs)
+                }
+            )*
+        }
+    };
+}
+compare_methods! {
+    /// Equal.
+    eq Eq;
+    /// Not equal.
+    ne Ne;
+    /// Less than.
+    lt Lt;
+    /// Less than or equal.
+    le Le;
+    /// Greater than.
+    gt Gt;
+    /// Greater than or equal.
+    ge Ge;
+}
+
+/// Truth values have no unary arithmetic, integers no float functions.
+fn check_unary(op: UnaryOp, dtype: DType) -> Result<()> {
+    let op_name = op.name();
+    check_arithmetic(op_name, dtype)?;
+    if !dtype.is_float() && op.reference_integer().is_none() {
+        return Err(Error::UnsupportedDType { op: op_name, dtype });
+    }
+    Ok(())
+}
+
+fn check_binary(op: BinaryOp, dtype: DType) -> Result<()> {
+    let op_name = op.name();
+    check_arithmetic(op_name, dtype)?;
+    if !dtype.is_float() && op.reference_integer().is_none() {
+        return Err(Error::UnsupportedDType { op: op_name, dtype });
+    }
+    Ok(())
+}
+
+/// A number that meets an integer tensor must be that integer.
+fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
+    let Scalar::Float(x) = value else { return Ok(()) };
+    if !dtype.is_float() && (x.fract() != 0.0 || !x.is_finite()) {
+        let reason = format!("the number {x} is not a value of the tensor's type {dtype}");
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    Ok(())
+}
+
+impl<B: Backend> Tensor<B> {
+    /// The unary op as a value: `x.unary(UnaryOp::Exp)` is `x.exp()`.
+    pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
+        Tensor::unary_input(op, Input::Ref(self))
+    }
+
+    /// The binary op as a value: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
+    pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        rhs.with(|rhs| Tensor::binary_inputs(op, Input::Ref(self), rhs))
+    }
+
+    pub(super) fn unary_input(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
+        let Some(tensor) = x.tensor() else {
+            let reason = "the operand is a number".to_owned();
+            return Err(Error::InvalidArgument { op: op.name(), reason });
+        };
+        check_unary(op, tensor.dtype())?;
+        if should_record(tensor.dtype(), &[tensor]) {
+            let y = B::unary(op, tensor.data())?;
+            return Ok(record(op.name(), y, &[tensor], |y| unary_rule(op, tensor, y)));
+        }
+        Ok(Tensor::from_data(B::unary(op, GivenAway::new(x).arg())?))
+    }
+
+    pub(super) fn binary_inputs(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
+        let recorded = is_grad_enabled() && (a.is_tracked() || b.is_tracked());
+        if recorded {
+            return Tensor::binary_recorded(op, a, b);
+        }
+        let name = op.name();
+        if let (Some(x), Some(y)) = (a.tensor(), b.tensor()) {
+            if x.shape() != y.shape() || x.dtype() != y.dtype() {
+                let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
+                let (x, y) = unify_bool::<B>(op, x, y)?;
+                check_binary(op, x.dtype())?;
+                return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
+            }
+        }
+        check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
+        let (mut a, mut b) = (GivenAway::new(a), GivenAway::new(b));
+        Ok(Tensor::from_data(B::binary(op, a.arg(), b.arg())?))
+    }
+
+    fn binary_recorded(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
+        let name = op.name();
+        let (a_tracked, b_tracked) = (a.is_tracked(), b.is_tracked());
+        let (keep_a, keep_b, keep_y) = binary_keeps(op, a_tracked, b_tracked);
+        let (y, saved_a, saved_b) = match (a.tensor(), b.tensor()) {
+            (Some(x), Some(y)) => {
+                let (x_data, y_data) = broadcast_pair::<B>(name, x.data(), y.data())?;
+                let (x_data, y_data) = unify_bool::<B>(op, x_data, y_data)?;
+                check_binary(op, x_data.dtype())?;
+                let saved = |keep: bool, t: &Tensor<B>| keep.then(|| Saved::Tensor(t.clone()));
+                (B::binary(op, &x_data, &y_data)?, saved(keep_a, x), saved(keep_b, y))
+            }
+            _ => {
+                let dtype = check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
+                let saved = |keep: bool, input: &Input<'_, B>| {
+                    keep.then(|| match input {
+                        Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
+                        Input::Owned(tensor) => Saved::Tensor(tensor.clone()),
+                        Input::Scalar(value) => Saved::Scalar(*value, dtype),
+                    })
+                };
+                (B::binary(op, a.as_arg(), b.as_arg())?, saved(keep_a, &a), saved(keep_b, &b))
+            }
+        };
+        let node = |input: &Input<'_, B>| input.tensor().and_then(|t| t.node().cloned());
+        let inputs = smallvec::smallvec![node(&a), node(&b)];
+        Ok(record_nodes(name, y, inputs, |y| {
+            binary_rule(op, saved_a, saved_b, keep_y.then(|| y.clone()))
+        }))
+    }
+
+    /// The comparison as a value: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
+    pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        rhs.with(|rhs| self.compare_input(op, rhs))
+    }
+
+    fn compare_input(&self, op: CompareOp, rhs: Input<'_, B>) -> Result<Tensor<B>> {
+        let name = op.name();
+        let lhs = Input::Ref(self);
+        if let Some(other) = rhs.tensor() {
+            let (a, b) = broadcast_pair::<B>(name, self.data(), other.data())?;
+            if a.dtype() != b.dtype() {
+                return Err(Error::DTypeMismatch { op: name, lhs: a.dtype(), rhs: b.dtype() });
+            }
+            check_operands(name, &lhs, &lhs, |dtype| check_comparable(name, dtype))?;
+            return Ok(Tensor::from_data(B::compare(op, &a, &b)?));
+        }
+        check_operands(name, &lhs, &rhs, |dtype| check_comparable(name, dtype))?;
+        Ok(Tensor::from_data(B::compare(op, lhs.as_arg(), rhs.as_arg())?))
+    }
+
+    /// `self + value`.
+    pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
+        Tensor::binary_inputs(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
+    }
+
+    /// `self · value`.
+    pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
+        Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
+    }
+
+    /// `self · mul + add`; each of the two operations rounds.
+    pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
+        let product = self.mul_scalar(mul)?;
+        Tensor::binary_inputs(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
+    }
+
+    /// `a` where `mask` is not zero, else `b`. All three broadcast; `a` and `b` have one dtype,
+    /// `mask` any.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![-1.0, 2.0, -3.0];
+    /// let y = Tensor::where_cond(&x.gt(0.0)?, &x, &tensor![0.0])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn where_cond(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
+        let op = "where_cond";
+        if a.dtype() != b.dtype() {
+            return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype() });
+        }
+        let shape = broadcast_shape_for(op, a.shape(), b.shape())?;
+        let shape = broadcast_shape_for(op, &shape, mask.shape())?;
+        let view = |x: &Tensor<B>| B::view(x.data(), x.layout().broadcast_to(op, &shape)?);
+        let mask_view = view(mask)?;
+        let y = B::where_cond(&mask_view, &view(a)?, &view(b)?)?;
+        Ok(record(op, y, &[a, b], |_| where_rule(Tensor::from_data(mask_view))))
+    }
+
+    /// As a mask: `a` where this tensor is not zero, else `b`. See
+    /// [`where_cond`](Tensor::where_cond).
+    pub fn select(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::where_cond(self, a, b)
+    }
+
+    /// Converted to another dtype as Rust's `as` does: floats to integers cut the fraction off and
+    /// saturate, NaN becomes 0; `Bool` is true where the value is not zero. Returns itself if it
+    /// has the dtype.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor<B>> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        let y = B::cast(self.data(), dtype)?;
+        Ok(record("to_dtype", y, &[self], |_| cast_rule(self.dtype())))
+    }
+
+    /// This tensor itself: the derivative of an identity.
+    pub(crate) fn same(&self) -> Result<Tensor<B>> {
+        Ok(self.clone())
+    }
+}
+
+fn check_comparable(op: &'static str, dtype: DType) -> Result<()> {
+    match dtype {
+        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype }),
+        _ => Ok(()),
+    }
+}
+
+/// The dtype of two operands of one shape, of which one may be a number.
+fn check_operands<B: Backend>(
+    op: &'static str,
+    a: &Input<'_, B>,
+    b: &Input<'_, B>,
+    check_dtype: impl Fn(DType) -> Result<()>,
+) -> Result<DType> {
+    let Some(tensor) = a.tensor().or(b.tensor()) else {
+        let reason = "both operands are numbers".to_owned();
+        return Err(Error::InvalidArgument { op, reason });
+    };
+    let dtype = tensor.dtype();
+    check_dtype(dtype)?;
+    for input in [a, b] {
+        if let Input::Scalar(value) = input {
+            check_scalar(op, *value, dtype)?;
+        }
+    }
+    Ok(dtype)
+}
+
+/// An operand on its way to the backend: its storage goes along where nobody else holds it.
+enum GivenAway<'a, B: Backend> {
+    Unshared(Option<B::Tensor>),
+    Kept(Input<'a, B>),
+}
+
+impl<'a, B: Backend> GivenAway<'a, B> {
+    fn new(input: Input<'a, B>) -> Self {
+        match input {
+            Input::Owned(tensor) => match tensor.into_unshared_data() {
+                Ok(data) => GivenAway::Unshared(Some(data)),
+                Err(shared) => GivenAway::Kept(Input::Owned(shared)),
+            },
+            input => GivenAway::Kept(input),
+        }
+    }
+
+    /// Called once.
+    fn arg(&mut self) -> Arg<'_, B::Tensor> {
+        match self {
+            GivenAway::Unshared(data) => Arg::Owned(data.take().expect("called once")),
+            GivenAway::Kept(input) => input.as_arg(),
+        }
+    }
+}

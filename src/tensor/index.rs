@@ -1,0 +1,151 @@
+//! Indexing by tensors, and joining.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::index::{cat_rule, gather_rule, scatter_add_rule};
+use crate::backend::{Backend, check_arithmetic};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::{Axis, Shape};
+
+use super::Tensor;
+
+/// Indices are `I64` tensors; an index outside its axis is [`Error::IndexOutOfRange`].
+impl<B: Backend> Tensor<B> {
+    /// `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, likewise for others. `index` has this
+    /// tensor's rank and, along every other axis, at most its extent.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// let picked = x.gather(1, &tensor![i64; [1], [0]])?;
+    /// assert_eq!(picked.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn gather(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
+        let op = "gather";
+        let axis = axis.into().resolve(op, self.shape())?;
+        check_index(op, self.shape(), axis, index)?;
+        let data = B::gather(self.data(), axis, index.data())?;
+        Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index.clone())))
+    }
+
+    /// A copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, likewise for others:
+    /// the adjoint of [`gather`](Tensor::gather). Elements are added in row-major order of
+    /// `source`, whose shape is the index's.
+    pub fn scatter_add(
+        &self,
+        axis: impl Into<Axis>,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let op = "scatter_add";
+        let axis = axis.into().resolve(op, self.shape())?;
+        check_index(op, self.shape(), axis, index)?;
+        if index.shape() != source.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
+        }
+        if self.dtype() != source.dtype() {
+            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: source.dtype() });
+        }
+        check_arithmetic(op, self.dtype())?;
+        let data = B::scatter_add(self.data(), axis, index.data(), source.data())?;
+        Ok(record(op, data, &[self, source], |_| scatter_add_rule(axis, index.clone())))
+    }
+
+    /// The parts of `axis` that the one-dimensional `index` names, in its order.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let table = tensor![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+    /// let rows = table.index_select(0, &tensor![i64; 2, 0])?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
+        let op = "index_select";
+        let axis = axis.into().resolve(op, self.shape())?;
+        let index = spread_index(op, self.shape(), axis, index)?;
+        let data = B::gather(self.data(), axis, index.data())?;
+        Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
+    }
+
+    /// A copy with the parts of `source` added to the parts of `axis` that the one-dimensional
+    /// `index` names: the adjoint of [`index_select`](Tensor::index_select).
+    pub fn index_add(
+        &self,
+        axis: impl Into<Axis>,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let op = "index_add";
+        let axis = axis.into().resolve(op, self.shape())?;
+        let index = spread_index(op, self.shape(), axis, index)?;
+        self.scatter_add(axis, &index, source)
+    }
+
+    /// The tensors one after the other along an axis. Other extents and dtypes are equal.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] without a tensor; [`Error::ShapeMismatch`];
+    /// [`Error::DTypeMismatch`].
+    pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
+        let op = "cat";
+        let Some(first) = tensors.first() else {
+            return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
+        };
+        let axis = axis.into().resolve(op, first.shape())?;
+        let mut total = 0usize;
+        for tensor in tensors {
+            let (lhs, rhs) = (*first.shape(), *tensor.shape());
+            if lhs.ndim() != rhs.ndim() || lhs.with_axis(axis, Some(rhs.dim(axis))) != rhs {
+                return Err(Error::ShapeMismatch { op, lhs, rhs });
+            }
+            if first.dtype() != tensor.dtype() {
+                return Err(Error::DTypeMismatch { op, lhs: first.dtype(), rhs: tensor.dtype() });
+            }
+            total = total.saturating_add(rhs.dim(axis));
+        }
+        first.shape().with_axis(axis, Some(total)).validate(op)?;
+        let data: Vec<&B::Tensor> = tensors.iter().map(|tensor| tensor.data()).collect();
+        let data = B::cat(&data, axis)?;
+        Ok(record(op, data, tensors, |_| {
+            cat_rule(axis, tensors.iter().map(|tensor| tensor.dims()[axis]).collect())
+        }))
+    }
+}
+
+fn check_index<B: Backend>(
+    op: &'static str,
+    shape: &Shape,
+    axis: usize,
+    index: &Tensor<B>,
+) -> Result<()> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+    }
+    let fits = index.rank() == shape.ndim()
+        && (0..shape.ndim()).all(|i| i == axis || index.dims()[i] <= shape.dims()[i]);
+    if !fits {
+        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *index.shape() });
+    }
+    Ok(())
+}
+
+/// A one-dimensional index repeated, by strides of 0, along the other axes of `shape`.
+fn spread_index<B: Backend>(
+    op: &'static str,
+    shape: &Shape,
+    axis: usize,
+    index: &Tensor<B>,
+) -> Result<Tensor<B>> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+    }
+    if index.rank() != 1 {
+        let reason = "the index has one axis";
+        return Err(Error::InvalidShape { op, shape: *index.shape(), reason });
+    }
+    let len = index.numel();
+    let column: Shape = (0..shape.ndim()).map(|i| if i == axis { len } else { 1 }).collect();
+    index.detach().reshape(column)?.broadcast_to(shape.with_axis(axis, Some(len)))
+}

@@ -1,0 +1,113 @@
+//! Reductions and what is composed of them.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::reduce::reduce_rule;
+use crate::backend::{Backend, reduce_axes};
+use crate::error::{Error, Result};
+use crate::ops::ReduceOp;
+use crate::shape::Axis;
+
+use super::Tensor;
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {
+        /// Reductions over `axes` (`None`: all), which stay as extent 1 with `keepdims`.
+        ///
+        /// # Errors
+        /// [`Error::AxisOutOfRange`], [`Error::RepeatedAxis`], [`Error::UnsupportedDType`].
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
+                    self.reduce(ReduceOp::$Variant, axes, keepdims)
+                }
+
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one axis.")]
+                pub fn $method_axis(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
+                    let axis = axis.into().resolve(ReduceOp::$Variant.name(), self.shape())?;
+                    self.reduce(ReduceOp::$Variant, Some(&[axis]), keepdims)
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    /// Sum; 0 of no elements. Sums of integers and truth values are `I64` and wrap.
+    ///
+    /// Floats up to 32 bits are added in `f64` and rounded once; the order of addition depends on
+    /// the number of elements alone.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.sum(Some(&[0]), false)?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// assert_eq!(x.sum_axis(-1, true)?.shape(), &Shape::new([2, 1]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    sum sum_axis Sum;
+    /// Arithmetic mean of floats; NaN of no elements.
+    mean mean_axis Mean;
+    /// Largest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`].
+    /// Ties split the gradient evenly.
+    max max_axis Max;
+    /// Smallest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`].
+    /// Ties split the gradient evenly.
+    min min_axis Min;
+}
+
+impl<B: Backend> Tensor<B> {
+    fn reduce(&self, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
+        let data = reduce_axes::<B>(op, self.data(), axes, keepdims)?;
+        let axes = self.shape().resolve_axes(op.name(), axes)?;
+        Ok(record(op.name(), data, &[self], |y| reduce_rule(op, self, axes, y)))
+    }
+
+    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let p = tensor![[0.0, 0.0], [1000.0, 0.0]].softmax(-1)?;
+    /// assert_eq!(p.to_vec::<f32>()?, [0.5, 0.5, 1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::UnsupportedDType`] for integers.
+    pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let Some(shifted) = self.shifted_by_max("softmax", axis.into())? else {
+            return Ok(self.clone());
+        };
+        let (shifted, axis) = shifted;
+        let e = shifted.exp()?;
+        let total = e.sum(Some(&[axis]), true)?;
+        e.div(&total)
+    }
+
+    /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
+    ///
+    /// # Errors
+    /// As [`softmax`](Tensor::softmax).
+    pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let Some(shifted) = self.shifted_by_max("log_softmax", axis.into())? else {
+            return Ok(self.clone());
+        };
+        let (shifted, axis) = shifted;
+        let total = shifted.exp()?.sum(Some(&[axis]), true)?.log()?;
+        shifted.sub(&total)
+    }
+
+    /// `x - max(x)` along the axis, which leaves every softmax as it is, and the axis; `None`
+    /// without elements. The maximum is a constant to the derivative.
+    fn shifted_by_max(&self, op: &'static str, axis: Axis) -> Result<Option<(Self, usize)>> {
+        let axis = axis.resolve(op, self.shape())?;
+        if !self.dtype().is_float() {
+            return Err(Error::UnsupportedDType { op, dtype: self.dtype() });
+        }
+        if self.numel() == 0 {
+            return Ok(None);
+        }
+        let max = self.detach().max(Some(&[axis]), true)?;
+        Ok(Some((self.sub(&max)?, axis)))
+    }
+}

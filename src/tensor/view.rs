@@ -1,0 +1,211 @@
+//! Views: other layouts of the same storage, and reshaping.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::view::{
+    contiguous_rule, permute_rule, reshape_rule, step_rule, sum_to_rule, unexpand_rule,
+};
+use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, SliceItem};
+use crate::ops::ReduceOp;
+use crate::shape::{Axis, Shape};
+
+use super::Tensor;
+
+/// Views share storage; nothing is copied but where [`reshape`](Tensor::reshape) says so.
+impl<B: Backend> Tensor<B> {
+    /// The same elements in row-major order under another shape of as many elements. A view where
+    /// the layout allows it, else a copy.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the numbers of elements differ.
+    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        let data = match self.layout().reshape("reshape", &shape)? {
+            Some(layout) => B::view(self.data(), layout)?,
+            None => B::view(&B::contiguous(self.data())?, Layout::contiguous(shape))?,
+        };
+        Ok(record("reshape", data, &[self], |_| reshape_rule(*self.shape())))
+    }
+
+    /// Axes `first..=last` made one.
+    pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Self> {
+        let op = "flatten";
+        let first = first.into().resolve(op, self.shape())?;
+        let last = last.into().resolve(op, self.shape())?;
+        if first > last {
+            let reason = format!("axis {first} comes after axis {last}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let dims = self.dims();
+        let merged = dims[first..=last].iter().product();
+        let dims =
+            dims[..first].iter().copied().chain([merged]).chain(dims[last + 1..].iter().copied());
+        self.reshape(dims.collect::<Shape>())
+    }
+
+    /// Axes reordered; `None` swaps the last two.
+    pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
+        let layout = transposed("transpose", self.layout(), axes)?;
+        let axes = match axes {
+            Some(axes) => axes.to_vec(),
+            None => {
+                let mut axes: Vec<usize> = (0..self.rank()).collect();
+                axes.swap(self.rank() - 2, self.rank() - 1);
+                axes
+            }
+        };
+        let data = B::view(self.data(), layout)?;
+        Ok(record("transpose", data, &[self], |_| permute_rule(axes)))
+    }
+
+    /// The last two axes swapped: the transpose of a matrix.
+    pub fn t(&self) -> Result<Self> {
+        self.transpose(None)
+    }
+
+    /// Axis i of the result is axis `axes[i]` of this tensor.
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let data = B::view(self.data(), self.layout().permute("permute", axes)?)?;
+        Ok(record("permute", data, &[self], |_| permute_rule(axes.to_vec())))
+    }
+
+    /// Two axes swapped.
+    pub fn swap_axes(&self, a: impl Into<Axis>, b: impl Into<Axis>) -> Result<Self> {
+        let op = "swap_axes";
+        let a = a.into().resolve(op, self.shape())?;
+        let b = b.into().resolve(op, self.shape())?;
+        let mut axes: Vec<usize> = (0..self.rank()).collect();
+        axes.swap(a, b);
+        self.permute(&axes)
+    }
+
+    /// Elements `start..start + len` along an axis.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
+    pub fn narrow(&self, axis: impl Into<Axis>, start: usize, len: usize) -> Result<Self> {
+        let axis = axis.into().resolve("narrow", self.shape())?;
+        self.layout().narrow("narrow", axis, start, len)?;
+        self.stepped("narrow", axis, start, len, 1)
+    }
+
+    /// `len` elements along an axis from `start` in steps of `step`; the range has been checked.
+    fn stepped(
+        &self,
+        op: &'static str,
+        axis: usize,
+        start: usize,
+        len: usize,
+        step: isize,
+    ) -> Result<Self> {
+        let dim = self.dims()[axis];
+        if (start, len, step) == (0, dim, 1) {
+            return Ok(self.clone());
+        }
+        let data = B::view(self.data(), self.layout().stepped(axis, start, len, step))?;
+        Ok(record(op, data, &[self], |_| step_rule(axis, dim, start, step)))
+    }
+
+    /// NumPy's basic slicing: one index or range an axis, written with [`s!`](crate::s).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::arange(0., 24., 1.)?.reshape((2, 3, 4))?;
+    /// assert_eq!(x.slice(s![1, 1.., ..;2])?.to_vec::<f32>()?, [16.0, 18.0, 20.0, 22.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] for an index; ranges are cut to the axis.
+    pub fn slice(&self, items: impl AsRef<[SliceItem]>) -> Result<Self> {
+        let op = "slice";
+        let items = items.as_ref();
+        let whole = self.layout().slice(op, items)?;
+        if !self.is_tracked() {
+            return Ok(Tensor::from_data(B::view(self.data(), whole)?));
+        }
+        let mut out = self.clone();
+        for (axis, item) in items.iter().enumerate() {
+            let (start, len, step) = item.resolve(op, axis, self.shape())?;
+            out = out.stepped(op, axis, start, len, step)?;
+        }
+        for (axis, item) in items.iter().enumerate().rev() {
+            if matches!(item, SliceItem::Index(_)) {
+                out = out.squeeze(axis)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The elements of an axis in reverse order.
+    pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let axis = axis.into().resolve("flip", self.shape())?;
+        match self.dims()[axis] {
+            0 | 1 => Ok(self.clone()),
+            dim => self.stepped("flip", axis, dim - 1, dim, -1),
+        }
+    }
+
+    /// A new axis of extent 1 before `axis`; −1 appends one.
+    pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let op = "unsqueeze";
+        let axis = axis.into().resolve_in(op, self.shape(), self.rank() + 1)?;
+        let data = B::view(self.data(), self.layout().unsqueeze(op, axis)?)?;
+        Ok(record(op, data, &[self], |_| reshape_rule(*self.shape())))
+    }
+
+    /// Without `axis`, whose extent is 1.
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] if the extent is another.
+    pub fn squeeze(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let op = "squeeze";
+        let axis = axis.into().resolve(op, self.shape())?;
+        let data = B::view(self.data(), self.layout().squeeze(op, axis)?)?;
+        Ok(record(op, data, &[self], |_| reshape_rule(*self.shape())))
+    }
+
+    /// Axes of extent 1 repeated to `shape`, axes added in front; nothing is copied.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if an axis of another extent would have to change.
+    pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
+        self.expanded("broadcast_to", shape.into())
+    }
+
+    /// The same as [`broadcast_to`](Tensor::broadcast_to), by its other name.
+    pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
+        self.expanded("expand", shape.into())
+    }
+
+    fn expanded(&self, op: &'static str, shape: Shape) -> Result<Self> {
+        let data = B::view(self.data(), self.layout().broadcast_to(op, &shape)?)?;
+        Ok(record(op, data, &[self], |_| unexpand_rule()))
+    }
+
+    /// Summed over the axes that broadcasting `shape` up to this tensor's shape repeats: the
+    /// adjoint of [`broadcast_to`](Tensor::broadcast_to).
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if `shape` does not broadcast to this tensor's shape.
+    pub fn sum_to(&self, shape: impl Into<Shape>) -> Result<Self> {
+        let (op, shape) = ("sum_to", shape.into());
+        let axes = sum_to_axes(op, self.shape(), &shape)?;
+        if axes.is_empty() && shape == *self.shape() {
+            return Ok(self.clone());
+        }
+        let summed = reduce_axes::<B>(ReduceOp::Sum, self.data(), Some(&axes), true)?;
+        let data = B::reshape(&summed, shape)?;
+        Ok(record(op, data, &[self], |_| sum_to_rule(*self.shape())))
+    }
+
+    /// The same elements in row-major order without gaps; a copy only if they are not.
+    pub fn contiguous(&self) -> Result<Self> {
+        if self.layout().is_contiguous() {
+            return Ok(self.clone());
+        }
+        let data = B::contiguous(self.data())?;
+        Ok(record("contiguous", data, &[self], |_| contiguous_rule()))
+    }
+}

@@ -1,0 +1,362 @@
+//! The tree keeps its own rules: which layer may name which, where `unsafe`, `cfg`, `std::arch` and
+//! threads may stand, how long a file may be, what may not be left behind. The rules are data, each
+//! with the reason that a violation prints; the checker is tested on snippets that break them.
+
+#[path = "tidy/source.rs"]
+mod source;
+
+use source::{Source, Token};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MAX_LINES: usize = 500;
+
+/// Files by the start of their path; `*` at the end is implied.
+type Files = &'static [&'static str];
+
+/// What files may name of their own crate, by the first name after `crate::`.
+struct Layer {
+    files: Files,
+    may_name: fn(&str) -> bool,
+    reason: &'static str,
+}
+
+const ABOVE_BACKENDS: [&str; 7] = ["tensor", "autodiff", "Tensor", "nn", "optim", "prelude", "*"];
+
+const LAYERS: [Layer; 3] = [
+    Layer {
+        files: &["src/backend"],
+        may_name: |name| !ABOVE_BACKENDS.contains(&name),
+        reason: "backends stand below tensors and autodiff",
+    },
+    Layer {
+        files: &["src/autodiff"],
+        may_name: |name| !matches!(name, "nn" | "optim" | "prelude" | "*"),
+        reason: "autodiff stands below nn and optim",
+    },
+    Layer {
+        files: &["src/ops"],
+        may_name: |name| name == "ops",
+        reason: "the op table is pure data and names nothing of the crate but crate::ops",
+    },
+];
+
+/// A word that code may hold only in some files.
+struct Place {
+    word: &'static str,
+    /// Where the rule holds.
+    within: Files,
+    except: Files,
+    reason: &'static str,
+}
+
+const UNSAFE_PLACES: Files = &[
+    "kernels/src/simd",
+    "kernels/src/map",
+    "kernels/src/fold",
+    "kernels/src/dispatch",
+    "kernels/src/copy",
+    "kernels/src/gemm",
+    "src/backend/cpu/blas.rs",
+    "src/backend/cpu/memory.rs",
+    "src/backend/cpu/parallel.rs",
+    "src/backend/metal/",
+    "src/io/mmap.rs",
+    "src/interop/dlpack.rs",
+    // Guard pages, and memory that is not initialised yet.
+    "kernels/tests/",
+    // The interfaces of other crates are what they are.
+    "benches/peers/",
+];
+
+const PLACES: [Place; 8] = [
+    Place {
+        word: "unsafe",
+        within: &[""],
+        except: UNSAFE_PLACES,
+        reason: "unsafe stands only in the files that UNSAFE_PLACES in tests/tidy.rs lists",
+    },
+    Place {
+        word: "rayon",
+        within: &["src/", "kernels/"],
+        except: &["src/backend/cpu/parallel.rs", "src/runtime.rs"],
+        reason: "src/backend/cpu/parallel.rs is the one door to rayon",
+    },
+    Place {
+        word: "swath",
+        within: &["kernels/"],
+        except: &[],
+        reason: "the kernels crate does not know swath",
+    },
+    Place {
+        word: "cpu",
+        within: &["src/backend/reference"],
+        except: &[],
+        reason: "the reference backend shares no code with the CPU backend",
+    },
+    Place {
+        word: "CpuBackend",
+        within: &["src/backend/reference"],
+        except: &[],
+        reason: "the reference backend shares no code with the CPU backend",
+    },
+    Place {
+        word: "swath_kernels",
+        within: &["src/backend/reference"],
+        except: &[],
+        reason: "the reference backend shares no code with the kernels",
+    },
+    Place {
+        word: "std::arch",
+        within: &[""],
+        except: &["kernels/src/simd", "kernels/src/dispatch"],
+        reason: "intrinsics stand only in kernels/src/simd/",
+    },
+    Place {
+        word: "core::arch",
+        within: &[""],
+        except: &["kernels/src/simd", "kernels/src/dispatch"],
+        reason: "intrinsics stand only in kernels/src/simd/",
+    },
+];
+
+const FORBIDDEN_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
+
+/// Where any `cfg` may stand. Elsewhere code is the same on every machine and in every build.
+const CFG_PLACES: Files = &[
+    "build.rs",
+    "kernels/src/dispatch",
+    "kernels/src/simd",
+    "src/backend.rs",
+    "src/backend/cpu/blas.rs",
+    "src/lib.rs",
+    "tests/",
+    "kernels/tests/",
+];
+
+/// What `cfg` may ask anywhere: about tests, never about machines.
+const CFG_ANYWHERE: [&str; 7] = [
+    "test",
+    "doctest",
+    "miri",
+    "debug_assertions",
+    "feature = \"testing\"",
+    "feature = \"peak\"",
+    "any(test, feature = \"testing\")",
+];
+
+/// First folders of absolute paths that exist on one machine only.
+const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "tmp", "Users"];
+
+struct Violation {
+    path: String,
+    line: usize,
+    message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+fn starts_with_any(path: &str, files: Files) -> bool {
+    files.iter().any(|start| path.starts_with(start))
+}
+
+fn check(source: &Source) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut report = |at: usize, message: String| {
+        found.push(Violation { path: source.path.clone(), line: source.line(at), message });
+    };
+    check_machine_paths(source, &mut report);
+    if source.is_rust() {
+        let lines = source.text.lines().count();
+        if lines > MAX_LINES {
+            report(source.text.len(), format!("{lines} lines; at most {MAX_LINES} a file"));
+        }
+        let tokens = source.tokens();
+        check_layers(source, &mut report);
+        check_places(source, &tokens, &mut report);
+        check_macros(&tokens, &mut report);
+        check_cfg(source, &tokens, &mut report);
+        check_safety_comments(source, &tokens, &mut report);
+    }
+    found
+}
+
+fn check_layers(source: &Source, report: &mut impl FnMut(usize, String)) {
+    for layer in LAYERS.iter().filter(|layer| starts_with_any(&source.path, layer.files)) {
+        for (at, path) in source.paths() {
+            if path.first().is_some_and(|name| !(layer.may_name)(name)) {
+                report(at, format!("names crate::{}; {}", path.join("::"), layer.reason));
+            }
+        }
+    }
+}
+
+fn check_places(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, String)) {
+    for place in &PLACES {
+        let applies = starts_with_any(&source.path, place.within);
+        if !applies || starts_with_any(&source.path, place.except) {
+            continue;
+        }
+        let words =
+            place.word.split_inclusive("::").flat_map(|part| match part.strip_suffix("::") {
+                Some(word) => vec![word, "::"],
+                None => vec![part],
+            });
+        let words: Vec<&str> = words.collect();
+        for window in tokens.windows(words.len()) {
+            if window.iter().map(|token| token.text).eq(words.iter().copied()) {
+                report(window[0].start, format!("`{}` here: {}", place.word, place.reason));
+            }
+        }
+    }
+}
+
+fn check_macros(tokens: &[Token], report: &mut impl FnMut(usize, String)) {
+    for pair in tokens.windows(2) {
+        if FORBIDDEN_MACROS.contains(&pair[0].text) && pair[1].text == "!" {
+            report(pair[0].start, format!("{}! is not to be left in the tree", pair[0].text));
+        }
+    }
+}
+
+fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, String)) {
+    if starts_with_any(&source.path, CFG_PLACES) {
+        return;
+    }
+    for (i, token) in tokens.iter().enumerate() {
+        let text = |i: usize| tokens.get(i).map_or("", |token| token.text);
+        let open = match token.text {
+            "cfg" if text(i + 1) == "(" => i + 1,
+            "cfg" if text(i + 1) == "!" && text(i + 2) == "(" => i + 2,
+            "cfg_attr" if text(i + 1) == "(" => i + 1,
+            _ => continue,
+        };
+        let mut depth = 0usize;
+        let close = tokens[open..].iter().find(|token| {
+            depth = match token.text {
+                "(" => depth + 1,
+                ")" => depth - 1,
+                _ => depth,
+            };
+            depth == 0
+        });
+        let end = close.map_or(source.text.len(), |token| token.start);
+        let predicate = source.text[tokens[open].start + 1..end].trim();
+        let positive = predicate.strip_prefix("not(").and_then(|rest| rest.strip_suffix(')'));
+        if !CFG_ANYWHERE.contains(&positive.unwrap_or(predicate)) {
+            let places = CFG_PLACES.join(", ");
+            report(token.start, format!("cfg({predicate}) stands only in {places}"));
+        }
+    }
+}
+
+/// Every `unsafe` block and `unsafe impl` has a comment with `SAFETY:` on its line or above the
+/// statement it stands in.
+fn check_safety_comments(
+    source: &Source,
+    tokens: &[Token],
+    report: &mut impl FnMut(usize, String),
+) {
+    let lines: Vec<&str> = source.text.lines().collect();
+    for pair in tokens.windows(2) {
+        if pair[0].text != "unsafe" || !matches!(pair[1].text, "{" | "impl") {
+            continue;
+        }
+        let line = source.line(pair[0].start) - 1;
+        let is_comment = |line: usize| lines[line].trim_start().starts_with("//");
+        let mut above = line;
+        while above > 0 && !is_comment(above - 1) {
+            let end = lines[above - 1].trim_end().chars().next_back();
+            let attribute = lines[above - 1].trim_start().starts_with("#[");
+            if !attribute && end.is_none_or(|end| matches!(end, ';' | '{' | '}' | ',')) {
+                break;
+            }
+            above -= 1;
+        }
+        let mut explained = lines[line].contains("SAFETY:");
+        while above > 0 && is_comment(above - 1) {
+            above -= 1;
+            explained |= lines[above].contains("SAFETY:");
+        }
+        if !explained {
+            report(pair[0].start, "unsafe without a `// SAFETY:` comment above it".into());
+        }
+    }
+}
+
+fn check_machine_paths(source: &Source, report: &mut impl FnMut(usize, String)) {
+    let text = source.text.as_bytes();
+    let part_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~/*)}]$@".contains(&byte);
+    for folder in MACHINE_FOLDERS {
+        let pattern = format!("/{folder}");
+        for (at, _) in source.text.match_indices(&pattern) {
+            let before = at.checked_sub(1).map(|i| text[i]);
+            let after = text.get(at + pattern.len());
+            // `Users` and `tmp` also start ordinary words; a folder ends here.
+            let ends = after.is_none_or(|&byte| !byte.is_ascii_alphanumeric() && byte != b'_');
+            if ends && !before.is_some_and(part_of_name) {
+                report(at, format!("{pattern} is a path of one machine"));
+            }
+        }
+    }
+}
+
+/// Files of the tree as git knows them, or all files where there is no git.
+fn tree() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    let listed = root.join(".git").exists().then(|| {
+        let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+        Command::new("git").args(list).current_dir(root).output()
+    });
+    match listed {
+        Some(Ok(output)) if output.status.success() => {
+            let names = output.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+            paths.extend(names.map(|name| PathBuf::from(&*String::from_utf8_lossy(name))));
+        }
+        _ => walk(root, Path::new(""), &mut paths),
+    }
+    let mut sources = Vec::new();
+    for path in paths {
+        // Deleted but still listed, or not text: neither can break a rule.
+        if let Ok(text) = std::fs::read_to_string(root.join(&path)) {
+            let path = path.to_string_lossy().replace('\\', "/");
+            sources.push(Source::new(&path, &text));
+        }
+    }
+    sources
+}
+
+fn walk(root: &Path, folder: &Path, paths: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(root.join(folder)).expect("a folder of the tree");
+    for entry in entries {
+        let entry = entry.expect("an entry of the tree");
+        let name = entry.file_name();
+        if name == "target" || name == ".git" {
+            continue;
+        }
+        let path = folder.join(name);
+        if entry.file_type().expect("the entry's type").is_dir() {
+            walk(root, &path, paths);
+        } else {
+            paths.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_tree_keeps_the_rules() {
+    let sources = tree();
+    assert!(sources.iter().any(|source| source.path == "src/lib.rs"), "the tree was not read");
+    let violations: Vec<String> =
+        sources.iter().flat_map(check).map(|violation| violation.to_string()).collect();
+    assert!(violations.is_empty(), "{} violations\n{}", violations.len(), violations.join("\n"));
+}
+
+#[path = "tidy/rules.rs"]
+mod rules;

@@ -1,0 +1,135 @@
+//! The checker itself: each rule notices what breaks it, where it is, and leaves alone what is only
+//! similar.
+
+use super::{MAX_LINES, Source, check};
+
+/// Path, text, and what the violation says (empty: there is none).
+type Row = (&'static str, &'static str, &'static str);
+
+const LAYERS: &[Row] = &[
+    ("src/backend/cpu/matmul.rs", "use crate::tensor::Tensor;", "crate::tensor::Tensor"),
+    ("src/backend.rs", "use crate::{dtype::DType, autodiff::{self, Op}};", "crate::autodiff::Op"),
+    ("src/backend/cpu.rs", "fn f(x: crate::Tensor) {}", "crate::Tensor"),
+    ("src/backend/cpu.rs", "fn f(x: swath::Tensor) {}", "crate::Tensor"),
+    ("src/backend/cpu.rs", "use crate::prelude::*;", "crate::prelude"),
+    ("src/backend/cpu.rs", "use crate::*;", "crate::*"),
+    ("src/backend/cpu.rs", "use super::super::tensor;", "crate::tensor"),
+    ("src/backend/cpu.rs", "mod tests { use super::super::super::tensor; }", "crate::tensor"),
+    ("src/backend/cpu.rs", "macro_rules! m { () => { $crate::tensor::f() } }", "crate::tensor"),
+    ("src/backend/cpu.rs", "type Tensor = CpuTensor; fn f() -> Self::Tensor {}", ""),
+    ("src/backend/cpu.rs", "// crate::tensor\nconst S: &str = \"crate::tensor\";", ""),
+    ("src/backend/cpu.rs", "use crate::shape::Shape; mod t { use super::super::tensor; }", ""),
+    ("src/autodiff/record.rs", "use crate::nn::Linear;", "crate::nn::Linear"),
+    ("src/ops/table.rs", "value: |x| crate::dtype::f(x);", "crate::dtype::f"),
+    ("src/ops.rs", "use super::error::Error;", "crate::error::Error"),
+    ("src/ops.rs", "mod tests { use super::*; use crate::ops::sigmoid; }", ""),
+    ("kernels/src/map.rs", "use swath::Shape;", "does not know swath"),
+    ("kernels/src/map.rs", "use swath_kernels::exp;", ""),
+    ("src/backend/reference.rs", "use super::cpu;", "shares no code with the CPU"),
+    ("src/backend/reference/reduce.rs", "use crate::CpuBackend;", "shares no code with the CPU"),
+    ("src/backend/reference.rs", "let y = swath_kernels::exp(x);", "no code with the kernels"),
+];
+
+const PLACES: &[Row] = &[
+    ("src/layout.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
+    ("tests/backends.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
+    ("src/backend/cpu/memory.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
+    ("kernels/src/fold/tree.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
+    ("kernels/src/math/exp.rs", "#![deny(unsafe_op_in_unsafe_fn)]", ""),
+    ("kernels/src/gemm/tile.rs", "use std::arch::x86_64::*;", "intrinsics stand only"),
+    ("kernels/src/copy.rs", "let x = core::arch::x86_64::_mm_pause();", "intrinsics stand only"),
+    ("kernels/src/simd/avx2.rs", "use core::arch::x86_64::*;", ""),
+    ("src/backend/cpu/reduce.rs", "rayon::join(a, b);", "one door to rayon"),
+    ("src/backend/cpu/parallel.rs", "rayon::join(a, b);", ""),
+];
+
+const SAFETY: &[Row] = &[
+    ("kernels/src/map.rs", "fn f() {\n    let x = unsafe { g() };\n}", ":2: unsafe without"),
+    ("kernels/src/map.rs", "// Fast.\nunsafe { g() };", "unsafe without"),
+    ("kernels/src/map.rs", "// SAFETY: in range.\n\nunsafe { g() };", "unsafe without"),
+    ("kernels/src/map.rs", "// SAFETY: in range.\nh();\nunsafe { g() };", "unsafe without"),
+    ("kernels/src/map.rs", "unsafe impl Send for X {}", "unsafe without"),
+    (
+        "kernels/src/map.rs",
+        "// SAFETY: x is in range,\n// as asserted.\nlet y =\n  unsafe { g() };",
+        "",
+    ),
+    ("kernels/src/map.rs", "// SAFETY: detected.\n#[inline]\nunsafe impl Send for X {}", ""),
+    ("kernels/src/map.rs", "/// # Safety\nunsafe fn f();", ""),
+];
+
+const LEFTOVERS: &[Row] = &[
+    ("src/shape.rs", "fn f() { todo!() }", "todo!"),
+    ("src/shape.rs", "fn f() { unimplemented!(\"later\") }", "unimplemented!"),
+    ("examples/a.rs", "fn f() {\n\n    dbg!(x);\n}", "examples/a.rs:3: dbg!"),
+    ("src/shape.rs", "// todo!\nfn f(todo: bool) { let c = '\"'; !todo }", ""),
+    ("README.md", "Run @/home/me/swath/run.sh", "@/home is a path"),
+    (".ci/run", "cd @/tmp", "@/tmp is a path"),
+    ("src/io.rs", "/// Reads `@/root/data`.", "@/root is a path"),
+    ("src/io.rs", "let path = \"@/work/main\";", "@/work is a path"),
+    ("README.md", "https://example.com/home/x, $HOME/work/x, ./tmp/x, target/tmp", ""),
+    ("README.md", "one-line frame@/workspace", ""),
+];
+
+const CFG: &[Row] = &[
+    ("src/shape.rs", "#[cfg(target_arch = \"x86_64\")]\nfn f() {}", "cfg(target_arch"),
+    ("src/shape.rs", "fn f() { if cfg!(windows) {} }", "cfg(windows)"),
+    ("src/shape.rs", "#[cfg_attr(windows, inline)]\nfn f() {}", "cfg(windows, inline)"),
+    ("src/shape.rs", "#[cfg(any(test, unix))]\nfn f() {}", "cfg(any(test, unix))"),
+    ("src/tensor.rs", "#[cfg(feature = \"openblas\")]\nfn f() {}", "cfg(feature"),
+    ("src/shape.rs", "#[cfg(test)]\nmod tests {}", ""),
+    ("src/shape.rs", "#[cfg(any(test, feature = \"testing\"))]\nmod t {}", ""),
+    ("src/shape.rs", "if cfg!(debug_assertions) {}", ""),
+    ("src/shape.rs", "#[cfg(not(test))]\nfn f() {}", ""),
+    ("src/backend/cpu/blas.rs", "#[cfg(feature = \"openblas\")]\nfn f() {}", ""),
+    ("kernels/src/simd.rs", "#[cfg(target_arch = \"x86_64\")]\nmod avx2;", ""),
+];
+
+#[test]
+fn each_rule_notices_what_breaks_it_and_nothing_else() {
+    for &(path, text, expected) in [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG].concat().iter() {
+        // `@` in front keeps the rows themselves from being paths of one machine.
+        let (text, expected) = (text.replace("@/", "/"), expected.replace("@/", "/"));
+        let found: Vec<String> = check(&Source::new(path, &text))
+            .iter()
+            .map(|violation| violation.to_string())
+            .collect();
+        if expected.is_empty() {
+            assert!(found.is_empty(), "{path}: {text}\n{found:?}");
+        } else {
+            assert!(found.iter().any(|line| line.contains(&expected)), "{path}: {text}\n{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_may_have_as_many_lines_as_allowed_and_no_more() {
+    let text = "fn f() {}\n".repeat(MAX_LINES);
+    assert!(check(&Source::new("src/shape.rs", &text)).is_empty());
+    let found = check(&Source::new("benches/products.rs", &(text + "\n")));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].message.contains("501 lines"), "{}", found[0]);
+}
+
+#[test]
+fn nothing_inside_comments_and_literals_reads_as_code() {
+    let rows = [
+        ("a // b\nc", "a c"),
+        ("a /* b /* c */ d */ e", "a e"),
+        (r#"f("x\"y", 'z', '\'', b'"', "w")"#, "f b"),
+        (r##"f(r"a\", r#"b"c"#, br"d", bar)"##, "f bar"),
+        ("fn f<'a>(x: &'a str, c: '\\u{1F600}')", "fn f a x a str c"),
+        ("f(\"é\", é)", "f é"),
+    ];
+    for (text, expected) in rows {
+        let source = Source::new("src/a.rs", text);
+        assert_eq!(source.code.len(), text.len(), "{text}");
+        let words = source.tokens().into_iter().map(|token| token.text);
+        let words: Vec<&str> = words
+            .filter(|word| word.starts_with(char::is_alphabetic))
+            // Prefixes and first letters of raw literals may stay.
+            .filter(|word| !["r", "br"].contains(word))
+            .collect();
+        assert_eq!(words.join(" "), expected, "{text}");
+    }
+}
