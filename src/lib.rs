@@ -28,6 +28,7 @@
 
 pub mod autodiff;
 pub mod backend;
+pub mod blas;
 mod dtype;
 mod error;
 mod layout;
@@ -35,6 +36,7 @@ mod layout;
 pub mod macros;
 pub mod ops;
 mod rng;
+pub mod runtime;
 mod shape;
 pub mod tensor;
 

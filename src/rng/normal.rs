@@ -3,6 +3,8 @@
 //! error about 1e-16. Three rational functions: of q² within 0.425 of the middle, of √(−log p)
 //! in the tails. The coefficients are the paper's, lowest power first.
 
+#![allow(clippy::excessive_precision, reason = "coefficients as published")]
+
 use swath_kernels::log as natural_log;
 
 use super::Tail;
