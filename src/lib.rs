@@ -63,3 +63,8 @@ pub mod prelude {
         no_grad, numerical_gradient, s, tensor,
     };
 }
+
+/// The README's examples, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

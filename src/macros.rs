@@ -8,7 +8,12 @@ pub mod detail {
     use crate::dtype::Element;
     use crate::shape::{MAX_RANK, Shape};
 
-    /// What `tensor!` accepts where a `T` is written.
+    /// What `tensor!` accepts as an element of a tensor of `T`.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a number that a tensor of `{T}` holds",
+        label = "not a `{T}`",
+        note = "choose the element type with `tensor![i64; 1, 2]`; rows must be equally long"
+    )]
     pub trait Literal<T> {
         fn value(self) -> T;
     }
@@ -90,6 +95,43 @@ pub mod detail {
         nested.push_items(&mut items);
         (items, Shape::new(dims))
     }
+}
+
+/// A tensor on the CPU with these values, nested in brackets up to 8 deep.
+///
+/// The elements are `f32` and may be written as integers; `tensor![i64; …]` chooses another type.
+/// Any expression may stand for an element. Rows of unequal length do not compile.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![[1.0, 2.0], [3, -4]];
+/// assert_eq!((x.dtype(), x.shape()), (DType::F32, &Shape::new([2, 2])));
+/// let n = tensor![i64; 1, 2];
+/// assert_eq!(n.to_vec::<i64>()?, [1, 2]);
+/// let mask = tensor![bool; [true], [1 > 2]];
+/// assert_eq!(mask.to_vec::<bool>()?, [true, false]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// ```compile_fail
+/// let ragged = swath::tensor![[1.0, 2.0], [3.0]];
+/// ```
+#[macro_export]
+macro_rules! tensor {
+    (f16; $($nested:tt)*) => { $crate::__tensor!($crate::f16; $($nested)*) };
+    (bf16; $($nested:tt)*) => { $crate::__tensor!($crate::bf16; $($nested)*) };
+    ($t:ident; $($nested:tt)*) => { $crate::__tensor!($t; $($nested)*) };
+    ($($nested:tt)*) => { $crate::__tensor!(f32; $($nested)*) };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tensor {
+    ($t:ty; $($nested:tt)*) => {{
+        let (items, shape) = $crate::macros::detail::flatten($crate::__nested!($t; $($nested)*));
+        $crate::Tensor::<$crate::CpuBackend>::from_vec(items, shape)
+            .expect("the shape is that of the nested arrays")
+    }};
 }
 
 /// The nested arrays of `tensor!` with every element converted to the dtype.
