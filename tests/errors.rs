@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use swath::Rng;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;

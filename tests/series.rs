@@ -136,8 +136,10 @@ fn gradients_accumulate_on_the_backend() -> Result<()> {
 }
 
 /// The backend chosen at compile time.
-#[cfg(not(feature = "metal"))]
+#[cfg(debug_assertions)]
 type DefaultBackend = CpuBackend;
+#[cfg(not(debug_assertions))]
+type DefaultBackend = swath::ReferenceBackend;
 
 /// Trains `y = x·w + b` by gradient descent on any backend; returns the first and the last loss.
 fn train_model<B: Backend>(steps: usize) -> Result<(f32, f32)> {

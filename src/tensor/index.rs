@@ -65,7 +65,7 @@ impl<B: Backend> Tensor<B> {
         let op = "index_select";
         let axis = axis.into().resolve(op, self.shape())?;
         let index = spread_index(op, self.shape(), axis, index)?;
-        let data = B::gather(self.data(), axis, index.data())?;
+        let data = B::gather(self.data(), axis, index.data()).map_err(|e| named(op, e))?;
         Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
     }
 
@@ -80,7 +80,7 @@ impl<B: Backend> Tensor<B> {
         let op = "index_add";
         let axis = axis.into().resolve(op, self.shape())?;
         let index = spread_index(op, self.shape(), axis, index)?;
-        self.scatter_add(axis, &index, source)
+        self.scatter_add(axis, &index, source).map_err(|e| named(op, e))
     }
 
     /// The tensors one after the other along an axis. Other extents and dtypes are equal.
@@ -111,6 +111,19 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, tensors, |_| {
             cat_rule(axis, tensors.iter().map(|tensor| tensor.dims()[axis]).collect())
         }))
+    }
+}
+
+/// The error under the name of the method that was called.
+fn named(op: &'static str, error: Error) -> Error {
+    match error {
+        Error::IndexOutOfRange { index, axis, shape, .. } => {
+            Error::IndexOutOfRange { op, index, axis, shape }
+        }
+        Error::ShapeMismatch { lhs, rhs, .. } => Error::ShapeMismatch { op, lhs, rhs },
+        Error::DTypeMismatch { lhs, rhs, .. } => Error::DTypeMismatch { op, lhs, rhs },
+        Error::UnsupportedDType { dtype, .. } => Error::UnsupportedDType { op, dtype },
+        error => error,
     }
 }
 
