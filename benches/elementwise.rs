@@ -5,6 +5,7 @@
 //! The last column is the time an element would take if the FMA peak measured beside it were
 //! 247 GFLOP/s: it compares functions that compute across machines and clocks.
 
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 
 use std::hint::black_box;

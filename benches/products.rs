@@ -3,6 +3,7 @@
 //!
 //! NN: both operands row-major. NT: B stored transposed, as the weights of a linear layer are.
 
+#[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 
 use std::hint::black_box;
@@ -23,7 +24,7 @@ fn main() {
 
 /// Times C = A·B for square matrices.
 fn report<E: Float>(bench: &Bench, name: &str, size: usize, transposed: bool) {
-    let matrix = || values(size * size).into_iter().map(|x| E::from_f64(x.into())).collect();
+    let matrix = || values(size * size).iter().map(|&x| E::from_f64(x.into())).collect();
     let (a, b, mut c): (Vec<E>, Vec<E>, Vec<E>) = (matrix(), matrix(), matrix());
     let mut workspace = Workspace::new();
     let shape = [size, size];

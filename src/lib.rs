@@ -28,6 +28,7 @@
 
 pub mod autodiff;
 pub mod backend;
+pub mod blas;
 mod dtype;
 mod error;
 mod layout;
@@ -35,6 +36,7 @@ mod layout;
 pub mod macros;
 pub mod ops;
 mod rng;
+pub mod runtime;
 mod shape;
 pub mod tensor;
 
@@ -61,3 +63,8 @@ pub mod prelude {
         no_grad, numerical_gradient, s, tensor,
     };
 }
+
+/// The README's examples, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -462,7 +462,8 @@ mod tests {
 
     #[test]
     fn broadcasting_follows_numpy() {
-        let cases: [(&[usize], &[usize], Option<&[usize]>); 6] = [
+        type Dims = &'static [usize];
+        let cases: [(Dims, Dims, Option<Dims>); 6] = [
             (&[4, 1, 3], &[2, 1], Some(&[4, 2, 3])),
             (&[], &[2], Some(&[2])),
             (&[0], &[1], Some(&[0])),

@@ -25,41 +25,11 @@ fn layouts(domain: (f64, f64), seed: u64) -> Vec<(&'static str, T)> {
     ]
 }
 
-fn apply_unary(op: UnaryOp, x: &T) -> Result<T> {
-    macro_rules! call {
-        ($($Variant:ident $method:ident)*) => {
-            match op {
-                $(UnaryOp::$Variant => x.$method(),)*
-                _ => panic!("{op:?} is not in this test's list"),
-            }
-        };
-    }
-    call! {
-        Neg neg Abs abs Sign sign Square square Sqrt sqrt Recip recip Exp exp Log log Tanh tanh
-        Sigmoid sigmoid Relu relu GeluTanh gelu_tanh Silu silu Sin sin Cos cos
-    }
-}
-
-fn apply_binary(op: BinaryOp, a: &T, b: &T) -> Result<T> {
-    macro_rules! call {
-        ($($Variant:ident $method:ident)*) => {
-            match op {
-                $(BinaryOp::$Variant => a.$method(b),)*
-                _ => panic!("{op:?} is not in this test's list"),
-            }
-        };
-    }
-    call! {
-        Add add Sub sub Mul mul Div div Maximum maximum Minimum minimum TanhGrad tanh_grad
-        SigmoidGrad sigmoid_grad ReluGrad relu_grad SiluGrad silu_grad GeluTanhGrad gelu_tanh_grad
-    }
-}
-
 #[test]
 fn every_unary_row() {
     for &op in UnaryOp::ALL {
         for (name, x) in layouts(op.domain(), 10) {
-            check_gradients(|xs: &[T]| apply_unary(op, &xs[0]), &[&x], SECOND_ORDER)
+            check_gradients(|xs: &[T]| xs[0].unary(op), &[&x], SECOND_ORDER)
                 .unwrap_or_else(|error| panic!("{op:?}, {name}: {error}"));
         }
     }
@@ -74,7 +44,7 @@ fn every_binary_row() {
                 [Shape::new([2, 3]), Shape::new([3]), Shape::new([2, 1]), Shape::scalar()]
             {
                 let b = uniform(b_shape, b_domain, 30);
-                let f = |xs: &[T]| apply_binary(op, &xs[0], &xs[1]);
+                let f = |xs: &[T]| xs[0].binary(op, &xs[1]);
                 check_gradients(f, &[&a, &b], SECOND_ORDER)
                     .unwrap_or_else(|error| panic!("{op:?}, {name} and {b_shape}: {error}"));
             }

@@ -89,7 +89,7 @@ pub fn copy_strided<T: Plain>(
 ///
 /// ```
 /// let mut y = Box::new_uninit_slice(2);
-/// swath_kernels::fill(&mut y, true);
+/// swath_kernels::fill(&mut y[..], true);
 /// // SAFETY: both elements have been written.
 /// assert_eq!(*unsafe { y.assume_init() }, [true, true]);
 /// ```

@@ -95,7 +95,6 @@ fn find_columns<E: Float, W: Wanted>(fold: ColumnFold<E>) {
 /// the same bits on every machine.
 ///
 /// ```
-/// assert_eq!(swath_kernels::sum(&[1e30f32, 1.0, -1e30]), 0.0);
 /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
 /// ```
 pub fn sum<E: Reduce>(x: &[E]) -> E {

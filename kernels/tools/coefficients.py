@@ -9,9 +9,9 @@ one. The error printed is that of the rounded coefficients in exact arithmetic, 
 import struct
 import sys
 
-from mpmath import mp, mpf, cos, exp, findroot, log, log1p, lu_solve, matrix, pi, sin, sqrt
+from mpmath import mp, mpf, cos, exp, log, log1p, lu_solve, matrix, pi, sqrt
 
-mp.prec = 160
+mp.prec = 200
 
 
 def f32(x):
@@ -42,6 +42,7 @@ def truncated(x, bits):
 def remez(f, weight, powers, a, b):
     """Coefficients of the given powers that minimise max |weight(x) (f(x) - p(x))| on [a, b]."""
     n = len(powers)
+    steps = 60 * n
     nodes = [(a + b) / 2 - (b - a) / 2 * cos(pi * (2 * i + 1) / (2 * n + 2)) for i in range(n + 1)]
     coefficients = [mpf(0)] * n
     for _ in range(30):
@@ -59,7 +60,7 @@ def remez(f, weight, powers, a, b):
         def error(x):
             return weight(x) * (f(x) - sum(c * x**p for c, p in zip(coefficients, powers)))
 
-        grid = [a + (b - a) * (1 - cos(pi * i / (60 * n))) / 2 for i in range(60 * n + 1)]
+        grid = [a + (b - a) * (1 - cos(pi * i / steps)) / 2 for i in range(steps + 1)]
         values = [error(x) for x in grid]
         extrema = []
         for i, (x, v) in enumerate(zip(grid, values)):
@@ -116,14 +117,25 @@ ROUND = {"f32": f32, "f64": f64}
 LN2 = log(mpf(2))
 
 
+def exp_rest(r):
+    """(e^r - 1 - r) / r^2, by its series where the closed form would cancel."""
+    if abs(r) > 1e-3:
+        return (exp(r) - 1 - r) / r**2
+    return sum(r**i / mp.factorial(i + 2) for i in range(14))
+
+
+def log_rest(r):
+    """(ln(1 + r) - r + r^2 / 2) / r^3, likewise."""
+    if abs(r) > 1e-3:
+        return (log1p(r) - r + r**2 / 2) / r**3
+    return sum((-1) ** i * r**i / (i + 3) for i in range(14))
+
+
 def exp_family():
     bound = LN2 / 16 * mpf("1.001")
     for name, degree in (("f32", 2), ("f64", 6)):
         rounding = ROUND[name]
-        # (e^r - 1 - r) / r^2, by its series where the closed form would cancel
-        g = lambda r: mp.nsum(lambda i: r**i / mp.factorial(i + 2), [0, 24])
-        g = lambda r: sum(r**i / mp.factorial(i + 2) for i in range(28))
-        c, worst = fit(g, lambda r: abs(r), degree, -bound, bound, rounding, fixed=[0.5])
+        c, worst = fit(exp_rest, lambda r: abs(r), degree, -bound, bound, rounding, fixed=[0.5])
         show("EXP_POLY", c, name, f"relative to r: 2^{float(mp.log(worst, 2)):.2f}")
         step = LN2 / 8
         hi = rounding(step)
@@ -134,14 +146,13 @@ def exp_family():
 
 
 def log_family():
-    q = lambda r: sum((-1) ** i * r**i / (i + 3) for i in range(400))
     a, b = mpf("0.6965") - 1, mpf("1.3931") - 1
-    c, worst = fit(q, lambda r: abs(r**3 / log1p(r)), 9, a, b, f32)
+    c, worst = fit(log_rest, lambda r: abs(r**3 / log1p(r)), 9, a, b, f32)
     show("LOG_POLY", c, "f32", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
     hi = truncated(LN2, 16)
     show("LN2_HI, LN2_LO", [hi, f32(LN2 - hi)], "f32")
     # 2 atanh(s) = s (2 + z R(z)), z = s^2
-    r = lambda z: sum(2 * z**i / (2 * i + 3) for i in range(80))
+    r = lambda z: sum(2 * z**i / (2 * i + 3) for i in range(30))
     s = max(abs(a / (2 + a)), abs(b / (2 + b)))
     c, worst = fit(r, lambda z: z / 2, 6, mpf(0), s * s, f64)
     show("LOG_POLY", c, "f64", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
@@ -153,7 +164,7 @@ def trig_family():
     bound = mpf("0.7915") ** 2
     for name, degree in (("f32", 3), ("f64", 6)):
         rounding = ROUND[name]
-        s = lambda z: sum((-1) ** (i + 1) * z**i / mp.factorial(2 * i + 3) for i in range(30))
+        s = lambda z: sum((-1) ** (i + 1) * z**i / mp.factorial(2 * i + 3) for i in range(18))
         c, worst = fit(s, lambda z: z, degree, mpf(0), bound, rounding)
         show("SIN_POLY", c, name, f"relative to r: 2^{float(mp.log(worst, 2)):.2f}")
         k = lambda z: sum((-1) ** i * z**i / mp.factorial(2 * i + 4) for i in range(30))
@@ -163,10 +174,9 @@ def trig_family():
         p1 = rounding(pi / 2)
         p2 = rounding(pi / 2 - p1)
         show("2/PI, PI_2 in three parts", [rounding(2 / pi), p1, p2, rounding(pi / 2 - p1 - p2)], name)
-    bits = int(mp.floor(0))
-    mp.prec = 1600
+    mp.prec = 2000
     bits = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * 20)))
-    mp.prec = 160
+    mp.prec = 200
     print("// 2/PI, 64 bits a word, first word = first 64 bits behind the point")
     for i in range(20):
         print(f"    0x{(bits >> (64 * (19 - i))) & (2**64 - 1):016x},")

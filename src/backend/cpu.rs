@@ -1,3 +1,250 @@
-//! The CPU backend.
+//! [`CpuBackend`]: layouts become contiguous runs for the kernels of `swath-kernels`, shared by
+//! rayon's threads, in memory that is recycled.
+//!
+//! | file | what |
+//! |---|---|
+//! | `memory` | aligned buffers, recycled by size class |
+//! | `parallel` | the one door to rayon |
+//! | `walk` | operands of any layout as runs beside a contiguous result |
+//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `matmul` | the operations |
+//! | `blas` | calls into a system BLAS |
 
-pub use super::reference::ReferenceBackend as CpuBackend;
+pub(crate) mod blas;
+mod cast;
+mod choose;
+mod copy;
+mod elementwise;
+mod fold;
+mod index;
+mod matmul;
+pub(crate) mod memory;
+pub(crate) mod parallel;
+mod reduce;
+mod table;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::{Arg, Backend, TensorData};
+use crate::dtype::{DType, Element, HostData, Scalar};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use crate::shape::Shape;
+use memory::Buffer;
+
+/// The CPU, with the kernels of `swath-kernels`.
+#[derive(Clone, Debug)]
+pub struct CpuBackend;
+
+/// A tensor in the CPU's memory. Cloning shares the storage.
+#[derive(Clone, Debug)]
+pub struct CpuTensor {
+    storage: Arc<Buffer>,
+    dtype: DType,
+    layout: Layout,
+}
+
+impl TensorData for CpuTensor {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
+impl CpuTensor {
+    /// The elements in row-major order, as they are stored (`bool` as bytes 0 and 1).
+    ///
+    /// ```
+    /// use swath::{Backend, backend::cpu::CpuBackend};
+    /// let x = CpuBackend::from_vec(vec![1.0, 2.0], 2)?;
+    /// assert_eq!(x.as_slice::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), swath::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`]; [`Error::InvalidArgument`] if the elements do not lie in order.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T::Stored]> {
+        self.check_slice::<T>("as_slice")?;
+        Ok(self.run())
+    }
+
+    /// As [`CpuTensor::as_slice`], to write.
+    ///
+    /// # Errors
+    /// As [`CpuTensor::as_slice`], and [`Error::InvalidArgument`] if the storage is shared.
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
+        let op = "as_mut_slice";
+        self.check_slice::<T>(op)?;
+        let (start, len) = (self.run_start(), self.numel());
+        let Some(buffer) = Arc::get_mut(&mut self.storage) else {
+            let reason = "the storage is shared with another tensor".to_owned();
+            return Err(Error::InvalidArgument { op, reason });
+        };
+        Ok(&mut buffer.as_mut_slice()[start..start + len])
+    }
+
+    fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
+        if self.dtype != T::DTYPE {
+            return Err(Error::DTypeMismatch { op, lhs: self.dtype, rhs: T::DTYPE });
+        }
+        if !self.layout.is_contiguous() {
+            let reason = "the elements do not lie in order; call contiguous() first".to_owned();
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        Ok(())
+    }
+
+    /// All of the storage.
+    fn elements<T: Pod>(&self) -> &[T] {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size());
+        self.storage.as_slice()
+    }
+
+    /// The elements of a contiguous layout.
+    fn run<T: Pod>(&self) -> &[T] {
+        debug_assert!(self.layout.is_contiguous());
+        let start = self.run_start();
+        &self.elements()[start..start + self.numel()]
+    }
+
+    /// Where the run begins; a layout without elements may begin anywhere.
+    fn run_start(&self) -> usize {
+        if self.numel() == 0 { 0 } else { self.layout.offset() }
+    }
+}
+
+/// A result in the making: contiguous, its storage not yet shared.
+struct Output {
+    storage: Arc<Buffer>,
+    dtype: DType,
+    shape: Shape,
+}
+
+impl Output {
+    fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
+        let storage = Arc::new(Buffer::new(op, shape, dtype)?);
+        Ok(Output { storage, dtype, shape: *shape })
+    }
+
+    /// The operand's own memory, if it was given away and no one else refers to it; it holds the
+    /// operand's elements in order. Otherwise the operand comes back.
+    fn reuse<'a>(x: Arg<'a, CpuTensor>) -> std::result::Result<Self, Arg<'a, CpuTensor>> {
+        match x {
+            Arg::Owned(x)
+                if x.layout.is_contiguous()
+                    && x.storage.bytes() == x.numel() * x.dtype.size()
+                    && Arc::strong_count(&x.storage) == 1 =>
+            {
+                Ok(Output { storage: x.storage, dtype: x.dtype, shape: *x.layout.shape() })
+            }
+            other => Err(other),
+        }
+    }
+
+    fn numel(&self) -> usize {
+        self.shape.numel()
+    }
+
+    fn elements<T: Pod>(&mut self) -> &mut [T] {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size());
+        let buffer = Arc::get_mut(&mut self.storage).expect("shared by no one until finished");
+        buffer.as_mut_slice()
+    }
+
+    fn finish(self) -> CpuTensor {
+        let layout = Layout::contiguous(self.shape);
+        CpuTensor { storage: self.storage, dtype: self.dtype, layout }
+    }
+}
+
+impl Backend for CpuBackend {
+    type Tensor = CpuTensor;
+
+    const NAME: &'static str = "cpu";
+
+    fn from_host(data: HostData, shape: Shape) -> Result<CpuTensor> {
+        cast::from_host(&data, &shape)
+    }
+
+    fn to_host(x: &CpuTensor) -> Result<HostData> {
+        cast::to_host(x)
+    }
+
+    fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<CpuTensor> {
+        cast::full(&shape, value, dtype)
+    }
+
+    fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
+        cast::cast(x, dtype)
+    }
+
+    fn view(x: &CpuTensor, layout: Layout) -> Result<CpuTensor> {
+        let len = x.storage.bytes() / x.dtype.size();
+        if layout.extent().is_some_and(|(_, high)| high >= len) {
+            let reason = format!("a layout of shape {} reaches beyond the storage", layout.shape());
+            return Err(Error::InvalidArgument { op: "view", reason });
+        }
+        Ok(CpuTensor { storage: Arc::clone(&x.storage), dtype: x.dtype, layout })
+    }
+
+    fn contiguous(x: &CpuTensor) -> Result<CpuTensor> {
+        copy::contiguous("contiguous", x)
+    }
+
+    fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, CpuTensor>>) -> Result<CpuTensor> {
+        elementwise::unary(op, x.into())
+    }
+
+    fn binary<'a>(
+        op: BinaryOp,
+        a: impl Into<Arg<'a, CpuTensor>>,
+        b: impl Into<Arg<'a, CpuTensor>>,
+    ) -> Result<CpuTensor> {
+        elementwise::binary(op, a.into(), b.into())
+    }
+
+    fn compare<'a>(
+        op: CompareOp,
+        a: impl Into<Arg<'a, CpuTensor>>,
+        b: impl Into<Arg<'a, CpuTensor>>,
+    ) -> Result<CpuTensor> {
+        choose::compare(op, a.into(), b.into())
+    }
+
+    fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
+        choose::where_cond(mask, a, b)
+    }
+
+    fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
+        reduce::reduce(op, x, axes)
+    }
+
+    fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
+        matmul::matmul(a, b)
+    }
+
+    fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<CpuTensor> {
+        index::gather(x, axis, index)
+    }
+
+    fn scatter_add(
+        x: &CpuTensor,
+        axis: usize,
+        index: &CpuTensor,
+        source: &CpuTensor,
+    ) -> Result<CpuTensor> {
+        index::scatter_add(x, axis, index, source)
+    }
+
+    fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
+        copy::cat(tensors, axis)
+    }
+}

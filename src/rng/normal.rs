@@ -3,6 +3,10 @@
 //! error about 1e-16. Three rational functions: of q² within 0.425 of the middle, of √(−log p)
 //! in the tails. The coefficients are the paper's, lowest power first.
 
+#![allow(clippy::excessive_precision, reason = "coefficients as published")]
+
+use swath_kernels::log as natural_log;
+
 use super::Tail;
 
 type Rational = ([f64; 8], [f64; 8]);
@@ -129,16 +133,4 @@ fn point(tail: Tail, log: f64) -> f64 {
         q * quotient(&MIDDLE, 0.180625 - q * q)
     };
     if tail.negative { -magnitude } else { magnitude }
-}
-
-/// log 2^e·m = e·log 2 + 2·atanh((m − 1) / (m + 1)) for normal numbers, within 2 ULP here.
-fn natural_log(x: &[f64], y: &mut [f64]) {
-    for (x, y) in x.iter().zip(y) {
-        let bits = x.to_bits();
-        let exponent = (bits >> 52) as f64 - 1023.0;
-        let mantissa = f64::from_bits(bits & (u64::MAX >> 12) | 1023 << 52);
-        let s = (mantissa - 1.0) / (mantissa + 1.0);
-        let series = (0..18).rev().fold(0.0, |sum, k| sum * (s * s) + 1.0 / f64::from(2 * k + 1));
-        *y = exponent * std::f64::consts::LN_2 + 2.0 * s * series;
-    }
 }

@@ -25,7 +25,7 @@ macro_rules! unary_methods {
             $(
                 $(#[$doc])*
                 pub fn $method(&self) -> Result<Tensor<B>> {
-                    Tensor::unary(UnaryOp::$Variant, Input::Ref(self))
+                    self.unary(UnaryOp::$Variant)
                 }
             )*
         }
@@ -45,7 +45,7 @@ macro_rules! binary_methods {
             $(
                 $(#[$doc])*
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-                    rhs.with(|rhs| Tensor::binary(BinaryOp::$Variant, Input::Ref(self), rhs))
+                    self.binary(BinaryOp::$Variant, rhs)
                 }
             )*
         }
@@ -61,7 +61,7 @@ macro_rules! compare_methods {
             $(
                 $(#[$doc])*
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-                    rhs.with(|rhs| self.compare(CompareOp::$Variant, rhs))
+                    self.compare(CompareOp::$Variant, rhs)
                 }
             )*
         }
@@ -112,7 +112,17 @@ fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
 }
 
 impl<B: Backend> Tensor<B> {
-    pub(super) fn unary(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
+    /// The unary op as a value: `x.unary(UnaryOp::Exp)` is `x.exp()`.
+    pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
+        Tensor::unary_input(op, Input::Ref(self))
+    }
+
+    /// The binary op as a value: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
+    pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        rhs.with(|rhs| Tensor::binary_inputs(op, Input::Ref(self), rhs))
+    }
+
+    pub(super) fn unary_input(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
         let Some(tensor) = x.tensor() else {
             let reason = "the operand is a number".to_owned();
             return Err(Error::InvalidArgument { op: op.name(), reason });
@@ -125,7 +135,7 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::unary(op, GivenAway::new(x).arg())?))
     }
 
-    pub(super) fn binary(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
+    pub(super) fn binary_inputs(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
         let recorded = is_grad_enabled() && (a.is_tracked() || b.is_tracked());
         if recorded {
             return Tensor::binary_recorded(op, a, b);
@@ -175,7 +185,12 @@ impl<B: Backend> Tensor<B> {
         }))
     }
 
-    fn compare(&self, op: CompareOp, rhs: Input<'_, B>) -> Result<Tensor<B>> {
+    /// The comparison as a value: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
+    pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        rhs.with(|rhs| self.compare_input(op, rhs))
+    }
+
+    fn compare_input(&self, op: CompareOp, rhs: Input<'_, B>) -> Result<Tensor<B>> {
         let name = op.name();
         let lhs = Input::Ref(self);
         if let Some(other) = rhs.tensor() {
@@ -192,18 +207,18 @@ impl<B: Backend> Tensor<B> {
 
     /// `self + value`.
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
-        Tensor::binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
+        Tensor::binary_inputs(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
     }
 
     /// `self · value`.
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
-        Tensor::binary(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
+        Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
     }
 
     /// `self · mul + add`; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul)?;
-        Tensor::binary(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
+        Tensor::binary_inputs(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
     }
 
     /// `a` where `mask` is not zero, else `b`. All three broadcast; `a` and `b` have one dtype,

@@ -71,11 +71,7 @@ impl Source {
                     blocks.push(true);
                 }
                 "{" => blocks.push(false),
-                "}" => {
-                    if blocks.pop() == Some(true) {
-                        module.pop();
-                    }
-                }
+                "}" if blocks.pop() == Some(true) => _ = module.pop(),
                 first @ ("crate" | "self" | "super" | "swath")
                     if text(i + 1) == "::" && (i == 0 || text(i - 1) != "::") =>
                 {

@@ -3,7 +3,7 @@
 //! Each column is summed in the tree of its rows (see [the contiguous fold](super)):
 //!
 //! ```text
-//! for each tile of up to 256 columns:
+//! for each tile of up to 1024 columns:
 //!     for each block of 1024 rows:
 //!         for each band of 128 rows, for each lane l in 0..16, for each vector of columns:
 //!             lane[l] = ((lane[l] + row[l]) + row[l + 16]) + … + row[l + 112]
@@ -11,9 +11,10 @@
 //!     fold the counter; round into the output
 //! ```
 //!
-//! 1. The lanes of a tile are 32 KiB: they stay in the nearest caches while the rows stream by.
+//! 1. A tile is wide, so that rows are read in long pieces; its lanes live in the second-level cache.
 //! 2. A band's eight rows of one lane are added in a register, so lanes are loaded and stored once
 //!    for eight elements of input.
+//! 3. Up to 1024 rows are one block, which needs no counter.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -24,10 +25,14 @@ use crate::dispatch::{ElementTask, Task};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Simd};
 
-/// Columns of a tile where the counter is not deep.
-const TILE: usize = 256;
-/// Room for a tile's lanes and counter: 16 + 16 rows of 256 columns.
-const SCRATCH: usize = 32 * TILE;
+/// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
+/// 1.4 times as long, their short pieces of rows being fetched late.
+const TILE: usize = 1024;
+/// Room for a tile's lanes and counter, 160 KiB of stack: 20 rows of a full tile, for up to 15
+/// blocks; more make the tiles narrower.
+const SCRATCH: usize = 20 * TILE;
+/// Rows that compete at a time for the largest or smallest of a column.
+const ROUND: usize = 32;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
 
@@ -87,9 +92,13 @@ impl<E: Widen> Task for SumColumns<E> {
                     let count = BLOCK.min(rows - row);
                     tile.add_rows(simd, first.add(row * stride + column), stride, count);
                     tile.combine(simd, count);
-                    tile.push(simd, block);
+                    if blocks > 1 {
+                        tile.push(simd, block);
+                    }
                 }
-                tile.finish(simd, blocks);
+                if blocks != 1 {
+                    tile.finish(simd, blocks);
+                }
                 for c in 0..tile.width {
                     self.y.add(column + c).write(E::from_f64(lanes.add(c).read()));
                 }
@@ -177,20 +186,27 @@ impl Tile {
         }
     }
 
-    /// The tree over the lanes of `count` rows, into the first. Lanes that no row reached are +0,
-    /// and a sum that began with +0 is never -0, so adding them would change nothing.
+    /// The tree over the lanes of `count` rows, into the first; lanes that no row reached are +0.
     ///
     /// # Safety
     /// The scratch holds the lanes, and those of `count` rows were written.
     #[inline(always)]
     unsafe fn combine<S: Simd>(self, simd: S, count: usize) {
-        let mut lanes = count.min(LANES);
-        for half in [8, 4, 2, 1] {
-            for lane in half..lanes {
-                // SAFETY: as the caller promised.
-                unsafe { self.add_row(simd, lane - half, lane) };
+        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
+            let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
+            for (l, lane) in lanes.iter_mut().enumerate() {
+                if l < count {
+                    // SAFETY: rows of the scratch are padded to whole vectors.
+                    *lane = unsafe { simd.load(self.lanes.add(l * self.pitch + c)) };
+                }
             }
-            lanes = lanes.min(half);
+            for half in [8, 4, 2, 1] {
+                for l in 0..half {
+                    lanes[l] = lanes[l] + lanes[l + half];
+                }
+            }
+            // SAFETY: as for the loads.
+            unsafe { simd.store(self.lanes.add(c), lanes[0]) };
         }
     }
 
@@ -244,14 +260,14 @@ impl<E: Float, W: Wanted> ElementTask<E> for FindColumns<E, W> {
     fn run<S: Lanes<E>>(self, simd: S) {
         let Rows { first, rows, cols, stride } = self.x;
         // The winners so far are in `y`; each band of rows competes with them.
-        for band in (0..rows).step_by(BAND) {
+        for band in (0..rows).step_by(ROUND) {
             for c in (0..cols).step_by(S::LANES) {
                 // SAFETY: the matrix was checked by `Rows::new`; `y` holds `cols` elements, all
                 // written by the first band; elements beyond `cols` are not touched.
                 unsafe {
                     let x = first.add(band * stride + c);
                     let mut found = Extreme::new(load_up_to(simd, x, cols - c));
-                    for row in 1..BAND.min(rows - band) {
+                    for row in 1..ROUND.min(rows - band) {
                         found.take::<W>(load_up_to(simd, x.add(row * stride), cols - c));
                     }
                     if band > 0 {

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::matrix::{GemmError, MatMut, MatRef, step};
-use super::pack::{BlockOfA, BlockOfB, MAX_LANES, SLIVER_LEN, SLIVERS};
+use super::pack::{A_TILES, A_WIDTH, BlockOfA, BlockOfB, MAX_LANES};
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors};
 use super::workspace::Workspace;
@@ -71,14 +71,14 @@ impl<E: Float> Product<'_, E> {
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
-        let slivers = if self.a.strides[1] == 1 { 0 } else { SLIVERS * SLIVER_LEN };
+        let copy = if self.a.strides[1] == 1 { 0 } else { A_WIDTH * KC.min(self.a.shape[1]) };
         let partial = if scratch { m * width } else { 0 };
-        let spill_memory = workspace.elements(spill + slivers + packed + partial).cast::<E>();
-        let slivers_memory = spill_memory.wrapping_add(spill);
-        let packed_memory = slivers_memory.wrapping_add(slivers);
+        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<E>();
+        let copy_memory = spill_memory.wrapping_add(spill);
+        let packed_memory = copy_memory.wrapping_add(copy);
         let memory = Memory {
             spill: spill_memory,
-            slivers: slivers_memory,
+            copy_of_a: copy_memory,
             packed: packed_memory,
             partial: packed_memory.wrapping_add(packed),
             has_partial: scratch,
@@ -91,8 +91,8 @@ impl<E: Float> Product<'_, E> {
 struct Memory<E> {
     /// One tile of sums, where C cannot be written directly.
     spill: *mut E,
-    /// SLIVERS times [KC, MR] of A, each with a vector of slack.
-    slivers: *mut E,
+    /// [KC, A_WIDTH] of A.
+    copy_of_a: *mut E,
     /// [KC, NC] of B.
     packed: *mut E,
     /// [m, NC] sums over the blocks of k so far.
@@ -165,29 +165,29 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     _ => None,
                 };
 
-                // LOOP 3: rows of a tile
+                // LOOP 3: a tile's rows of A
                 let corner = step(a.data.cast_mut(), from, a.strides[1]);
                 for row in 0..rows.parts() {
                     let (top, height) = (rows.start(row), rows.len(row));
                     let (a_tile, a_layout) = if let Some(layout) = layout {
                         (step(corner, top, a.strides[0]), layout)
                     } else {
-                        let nth = row % SLIVERS;
-                        if nth == 0 {
+                        let group = row - row % A_TILES;
+                        let group_top = rows.start(group);
+                        if row == group {
+                            let next = rows.parts().min(group + A_TILES);
                             let block = BlockOfA {
                                 data: step(corner, top, a.strides[0]),
                                 strides: a.strides,
+                                rows: rows.start(next) - top,
                                 depth,
-                                tiles: rows,
-                                from: row,
-                                to: rows.parts().min(row + SLIVERS),
                             };
-                            // SAFETY: the tiles' rows and k `from..from + depth` are in A; the
-                            // memory holds SLIVERS slivers.
-                            unsafe { block.pack(simd, self.memory.slivers) };
+                            // SAFETY: the rows and k `from..from + depth` are in A; the memory
+                            // holds KC x A_WIDTH elements.
+                            unsafe { block.pack(simd, self.memory.copy_of_a) };
                         }
-                        let layout = LayoutOfA::Columns(height as isize);
-                        (self.memory.slivers.wrapping_add(nth * SLIVER_LEN), layout)
+                        let layout = LayoutOfA::Columns(A_WIDTH as isize);
+                        (self.memory.copy_of_a.wrapping_add(top - group_top), layout)
                     };
 
                     // LOOP 2: a tile of C
@@ -208,7 +208,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                             (self.memory.spill, spill_row, S::LANES, false)
                         };
                         // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
-                        // `top..top + height` over the block's k are in A (or in the sliver), the
+                        // `top..top + height` over the block's k are in A (or in its copy), the
                         // tile's columns in B (or its panel), and `direct` says that C or the
                         // partial sums have contiguous columns; `add` reads what the block before
                         // wrote, or a C that beta requires to be initialised.

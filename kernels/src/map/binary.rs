@@ -54,7 +54,7 @@ impl<'a, E: Float> Operands2<'a, E> {
 
     #[inline(always)]
     pub fn map<K: Map2<E>>(self) {
-        E::enter(Run2::<E, K>(self, PhantomData));
+        E::enter(Run2::<E, K>(&self, PhantomData));
     }
 }
 
@@ -70,13 +70,15 @@ impl<E: Float> Source<E> {
     }
 }
 
-struct Run2<'a, E, K>(Operands2<'a, E>, PhantomData<K>);
+/// By reference: moving the operands through the trampoline would load them in pieces other than
+/// they were stored in, which takes longer than adding 64 elements.
+struct Run2<'a, E, K>(&'a Operands2<'a, E>, PhantomData<K>);
 
 impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Operands2 { a, b, y, len, .. } = self.0;
+        let Operands2 { a, b, y, len, .. } = *self.0;
         // SAFETY: inputs in memory and `y` are valid for `len` elements, as the operands'
         // constructors made sure; `y` holds the first argument once it has been written.
         unsafe {

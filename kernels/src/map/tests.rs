@@ -151,6 +151,8 @@ fn bits_depend_on_nothing_but_the_value() {
 fn outputs_may_be_uninitialised() {
     let x = values::<f32>(77, 3);
     let mut y = Box::new_uninit_slice(77);
+    functions::long(&x, &mut y[..]);
+    functions::larger(&[0.0; 77], &x, &mut y[..]);
     functions::short(&x, &mut y[..]);
     // SAFETY: the kernel wrote every element.
     let y = unsafe { Box::<[MaybeUninit<f32>]>::assume_init(y) };

@@ -1,0 +1,52 @@
+//! The progress bar; plain lines where there is no terminal.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    steps: usize,
+    done: usize,
+    tokens_per_step: usize,
+    start: Instant,
+    /// Running mean of the loss over about 20 steps.
+    smooth: Option<f32>,
+}
+
+impl Progress {
+    pub fn new(steps: usize, tokens_per_step: usize) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(steps as u64);
+            let template = "{bar:30} {pos}/{len} {msg} {eta} left";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Progress { bar, steps, done: 0, tokens_per_step, start: Instant::now(), smooth: None }
+    }
+
+    pub fn step(&mut self, loss: f32, held_out: Option<f32>) {
+        self.done += 1;
+        let smooth = self.smooth.map_or(loss, |smooth| smooth + (loss - smooth) * 0.05);
+        self.smooth = Some(smooth);
+        let tokens = (self.done * self.tokens_per_step) as f64;
+        let rate = tokens / self.start.elapsed().as_secs_f64();
+        let held_out = held_out.map_or(String::new(), |loss| format!(", held out {loss:.3}"));
+        let text = format!("loss {smooth:.3}{held_out}, {rate:.0} tokens/s");
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done as u64);
+            bar.set_message(text);
+        } else if self.done.is_multiple_of(self.steps.div_ceil(10)) || self.done == self.steps {
+            println!("step {}/{}: {text}", self.done, self.steps);
+        }
+    }
+
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.abandon();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Selection and addition by index.
+
+use bytemuck::Pod;
+use swath_kernels::{Arg as Run, Binary, math};
+
+use super::copy::{self, for_size};
+use super::parallel;
+use super::{CpuTensor, Output};
+use crate::backend::TensorData;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::shape::Strides;
+
+/// A checked index: how the other axes of the tensor and the result relate.
+struct Selection {
+    /// The index's values along the axis, where it selects whole rows; else all, row-major.
+    values: Vec<i64>,
+    /// Rows are blocks of `below` contiguous elements; there are `above` times as many as values.
+    rows: Option<Rows>,
+}
+
+struct Rows {
+    above: usize,
+    below: usize,
+}
+
+/// Checks rank, extents and every index.
+fn select(op: &'static str, x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Selection> {
+    let (shape, wanted) = (x.shape(), index.shape());
+    if index.dtype() != DType::I64 {
+        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+    }
+    if axis >= shape.ndim() {
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        return Err(Error::AxisOutOfRange { op, axis, shape: *shape });
+    }
+    let dims = || shape.dims().iter().zip(wanted.dims()).enumerate();
+    if shape.ndim() != wanted.ndim() || dims().any(|(i, (have, want))| i != axis && want > have) {
+        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *wanted });
+    }
+    let repeats = dims().all(|(i, (have, want))| {
+        i == axis || (have == want && (*want == 1 || index.strides()[i] == 0))
+    });
+    let rows = repeats.then(|| Rows {
+        above: shape.dims()[..axis].iter().product(),
+        below: shape.dims()[axis + 1..].iter().product(),
+    });
+    let storage = index.elements::<i64>();
+    let values: Vec<i64> = match (&rows, wanted.numel()) {
+        (_, 0) => Vec::new(),
+        (Some(_), _) => {
+            let mut along = vec![0; wanted.dim(axis)];
+            copy::strided(storage, index.layout.offset(), index.strides()[axis], &mut along);
+            along
+        }
+        (None, _) => index.layout.positions().map(|position| storage[position]).collect(),
+    };
+    let extent = shape.dim(axis) as i64;
+    if let Some(&index) = values.iter().find(|index| !(0..extent).contains(index)) {
+        return Err(Error::IndexOutOfRange { op, index, axis, shape: *shape });
+    }
+    Ok(Selection { values, rows })
+}
+
+/// Where each element of a shape like the index's lies in a tensor of this layout, the index's own
+/// step along `axis` left out.
+fn bases(layout: &Layout, axis: usize, index: &CpuTensor) -> impl Iterator<Item = usize> {
+    let mut strides: Vec<isize> = layout.strides().to_vec();
+    strides[axis] = 0;
+    Layout::new(*index.shape(), Strides::new(strides), layout.offset())
+        .map(|layout| layout.positions())
+        .into_iter()
+        .flatten()
+}
+
+pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<CpuTensor> {
+    let selection = select("gather", x, axis, index)?;
+    let mut out = Output::new("gather", index.shape(), x.dtype())?;
+    if index.numel() == 0 {
+        return Ok(out.finish());
+    }
+    match &selection.rows {
+        Some(Rows { below, .. }) => {
+            let x = copy::contiguous("gather", x)?;
+            let (extent, values) = (x.shape().dim(axis), &selection.values);
+            for_size!(x.dtype(), T => {
+                let (source, row) = (x.run::<T>(), *below);
+                parallel::for_each_chunk_mut(out.elements::<T>(), row, copy::cost::<T>(), &|first, out| {
+                    for (i, out) in out.chunks_exact_mut(row).enumerate() {
+                        let (above, along) = ((first + i) / values.len(), (first + i) % values.len());
+                        let from = above * extent + values[along] as usize;
+                        out.copy_from_slice(&source[from * row..][..row]);
+                    }
+                });
+            });
+        }
+        None => for_size!(x.dtype(), T => {
+            let (source, stride) = (x.elements::<T>(), x.strides()[axis]);
+            let positions = bases(&x.layout, axis, index).zip(&selection.values);
+            for (y, (base, &i)) in out.elements::<T>().iter_mut().zip(positions) {
+                *y = source[base.wrapping_add_signed(i as isize * stride)];
+            }
+        }),
+    }
+    Ok(out.finish())
+}
+
+pub(super) fn scatter_add(
+    x: &CpuTensor,
+    axis: usize,
+    index: &CpuTensor,
+    source: &CpuTensor,
+) -> Result<CpuTensor> {
+    let op = "scatter_add";
+    let dtype = x.dtype();
+    if dtype != source.dtype() {
+        return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: source.dtype() });
+    }
+    if index.shape() != source.shape() {
+        return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
+    }
+    let selection = select(op, x, axis, index)?;
+    let mut out = Output::new(op, x.shape(), dtype)?;
+    for_size!(dtype, T => copy::into(x.elements::<T>(), &x.layout, out.elements::<T>()));
+    if source.numel() == 0 {
+        return Ok(out.finish());
+    }
+    let source = copy::contiguous(op, source)?;
+    let layout = Layout::contiguous(*x.shape());
+    let job = Scatter { selection, axis, layout, index, source: &source };
+    match dtype {
+        DType::F32 => job.run::<f32>(out.elements(), add_row::<f32>),
+        DType::F64 => job.run::<f64>(out.elements(), add_row::<f64>),
+        DType::F16 => job.run(out.elements(), |y: &mut [half::f16], x| {
+            y.iter_mut()
+                .zip(x)
+                .for_each(|(y, x)| *y = half::f16::from_f32(y.to_f32() + x.to_f32()));
+        }),
+        DType::BF16 => job.run(out.elements(), |y: &mut [half::bf16], x| {
+            y.iter_mut()
+                .zip(x)
+                .for_each(|(y, x)| *y = half::bf16::from_f32(y.to_f32() + x.to_f32()));
+        }),
+        DType::I64 => job.run(out.elements(), add_integers::<i64>),
+        DType::U8 => job.run(out.elements(), add_integers::<u8>),
+        _ => return Err(Error::UnsupportedDType { op, dtype }),
+    }
+    Ok(out.finish())
+}
+
+fn add_row<T>(y: &mut [T], x: &[T])
+where
+    math::Add: Binary<T>,
+{
+    math::Add::run_in_place_left(y, Run::Slice(x));
+}
+
+fn add_integers<T: Element>(y: &mut [T], x: &[T]) {
+    y.iter_mut().zip(x).for_each(|(y, x)| *y = T::from_i64(y.to_i64().wrapping_add(x.to_i64())));
+}
+
+struct Scatter<'a> {
+    selection: Selection,
+    axis: usize,
+    /// Of the result.
+    layout: Layout,
+    index: &'a CpuTensor,
+    source: &'a CpuTensor,
+}
+
+impl Scatter<'_> {
+    /// Adds the source's rows, or single elements, in its row-major order; every addition is rounded
+    /// to the dtype.
+    fn run<T: Pod>(&self, out: &mut [T], add: impl Fn(&mut [T], &[T])) {
+        let source = self.source.run::<T>();
+        match &self.selection.rows {
+            Some(Rows { above, below }) => {
+                let extent = self.layout.dims()[self.axis];
+                let mut rows = source.chunks_exact(*below);
+                for above in 0..*above {
+                    for (&i, row) in self.selection.values.iter().zip(&mut rows) {
+                        let to = above * extent + i as usize;
+                        add(&mut out[to * below..][..*below], row);
+                    }
+                }
+            }
+            None => {
+                let stride = self.layout.strides()[self.axis];
+                let positions = bases(&self.layout, self.axis, self.index);
+                let positions = positions.zip(&self.selection.values);
+                for (x, (base, &i)) in source.chunks_exact(1).zip(positions) {
+                    let position = base.wrapping_add_signed(i as isize * stride);
+                    add(&mut out[position..position + 1], x);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Bad input gives an error that names the operation and the shapes, or the documented value; no
+//! method panics.
+
+use proptest::prelude::*;
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use swath::prelude::*;
+
+type T = Tensor<CpuBackend>;
+
+fn message(result: Result<T>) -> String {
+    result.expect_err("should be an error").to_string()
+}
+
+fn zeros(shape: impl Into<Shape>) -> T {
+    T::zeros(shape, DType::F32).unwrap()
+}
+
+#[test]
+fn errors_name_the_operation_and_the_shapes() {
+    let (a, b) = (zeros((2, 3)), zeros((4, 5)));
+    let integers = tensor![i64; [1, 2, 3], [4, 5, 6]];
+    let bits = tensor![bool; true, false];
+    let cases: Vec<(Result<T>, &[&str])> = vec![
+        (a.add(&b), &["add", "[2, 3]", "[4, 5]"]),
+        (a.matmul(&b), &["matmul", "[2, 3]", "[4, 5]"]),
+        (a.matmul(&zeros(())), &["matmul", "[2, 3]", "[]"]),
+        (zeros(3).matmul(&a), &["matmul", "[3]", "[2, 3]"]),
+        (a.add(&integers), &["add", "f32", "i64"]),
+        (a.eq(&integers), &["eq", "f32", "i64"]),
+        (a.sum(Some(&[2]), false), &["sum", "axis 2", "[2, 3]"]),
+        (a.sum(Some(&[1, 1]), false), &["sum", "axis 1", "twice"]),
+        (a.softmax(2), &["softmax", "axis 2", "[2, 3]"]),
+        (a.sum_axis(-3, false), &["sum", "axis -3", "[2, 3]"]),
+        (a.reshape((4, 2)), &["reshape", "[2, 3]", "[4, 2]"]),
+        (a.reshape([usize::MAX, 2]), &["reshape", "more elements"]),
+        (a.permute(&[0, 0]), &["permute", "axis 0", "twice"]),
+        (a.permute(&[0]), &["permute", "[2, 3]", "[0]"]),
+        (zeros(3).t(), &["transpose", "[3]"]),
+        (a.narrow(1, 2, 2), &["narrow", "axis 1", "[2, 3]"]),
+        (a.narrow(1, usize::MAX, 2), &["narrow", "axis 1", "[2, 3]"]),
+        (a.slice(s![2]), &["slice", "index 2", "axis 0", "[2, 3]"]),
+        (a.slice(s![0, 0, 0]), &["slice", "axis 2", "[2, 3]"]),
+        (a.slice(s![..;0]), &["slice", "step"]),
+        (a.squeeze(0), &["squeeze", "[2, 3]"]),
+        (a.unsqueeze(4), &["unsqueeze", "axis 4", "[2, 3]"]),
+        (zeros([1; 8]).unsqueeze(0), &["unsqueeze", "9 axes"]),
+        (a.broadcast_to((2, 4)), &["broadcast_to", "[2, 3]", "[2, 4]"]),
+        (a.expand(3), &["expand", "[2, 3]", "[3]"]),
+        (a.sum_to((2, 2)), &["sum_to", "[2, 3]", "[2, 2]"]),
+        (T::cat(&[&a, &b], 0), &["cat", "[2, 3]", "[4, 5]"]),
+        (T::cat(&[], 0), &["cat"]),
+        (a.gather(0, &integers), &["gather", "axis 0", "[2, 3]"]),
+        (a.gather(0, &a), &["gather", "f32", "i64"]),
+        (a.index_select(1, &tensor![i64; 3]), &["index_select", "3", "[2, 3]"]),
+        (a.index_select(1, &tensor![i64; -1]), &["index_select", "-1", "[2, 3]"]),
+        (a.index_select(1, &integers), &["index_select", "[2, 3]"]),
+        (a.scatter_add(0, &integers, &b), &["scatter_add", "[2, 3]", "[4, 5]"]),
+        (T::where_cond(&a, &a, &b), &["where_cond", "[2, 3]", "[4, 5]"]),
+        (T::where_cond(&a, &a, &integers), &["where_cond", "f32", "i64"]),
+        (integers.exp(), &["exp", "i64"]),
+        (integers.mean(None, false), &["mean", "i64"]),
+        (integers.softmax(0), &["softmax", "i64"]),
+        (integers.matmul(&integers), &["matmul", "i64"]),
+        (bits.neg(), &["neg", "bool"]),
+        (bits.add(&bits), &["add", "bool"]),
+        (integers.div(&zeros(3).to_dtype(DType::I64).unwrap()), &["div", "[2, 3]"]),
+        (tensor![i64; i64::MIN].div(&tensor![i64; -1]), &["div", "[1]"]),
+        (tensor![u8; 7].div(&tensor![u8; 0]), &["div", "[1]"]),
+        (integers.add(2.5), &["add", "2.5", "i64"]),
+        (zeros((0, 3)).max(None, false), &["max", "[0, 3]"]),
+        (zeros((0, 3)).min(Some(&[0]), false), &["min", "[0, 3]"]),
+        (T::zeros([usize::MAX, 2], DType::F32), &["zeros", "more elements"]),
+        (T::zeros([1 << 60], DType::F64), &["zeros"]),
+        (T::zeros([1; 9], DType::F32), &["zeros", "9 axes"]),
+        (T::from_vec(vec![1f32; 5], (2, 3)), &["from_vec", "5", "[2, 3]"]),
+        (T::arange(0., 1., 0.), &["arange"]),
+        (T::arange(0., f64::NAN, 1.), &["arange"]),
+        (T::arange(0., 1e300, 1.), &["arange"]),
+        (T::eye(usize::MAX, DType::F32), &["eye"]),
+        (a.to_dtype(DType::I32).unwrap().add(1.0), &["add", "i32"]),
+    ];
+    for (result, parts) in cases {
+        let text = message(result);
+        for part in parts {
+            assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+        }
+    }
+    let text = a.item::<f32>().unwrap_err().to_string();
+    assert!(text.contains("item") && text.contains("[2, 3]"), "{text}");
+    let text = a.to_vec::<f64>().unwrap_err().to_string();
+    assert!(text.contains("to_vec") && text.contains("f64"), "{text}");
+}
+
+#[test]
+fn edges_have_their_documented_values() {
+    let empty = zeros((0, 3));
+    assert_eq!(empty.sum(None, false).unwrap().item::<f32>().unwrap(), 0.0);
+    assert!(empty.mean(None, false).unwrap().item::<f32>().unwrap().is_nan());
+    assert_eq!(empty.max(Some(&[1]), false).unwrap().shape(), &Shape::new([0]));
+    assert_eq!(empty.matmul(&zeros((3, 2))).unwrap().shape(), &Shape::new([0, 2]));
+    assert_eq!(zeros((2, 0)).matmul(&zeros((0, 2))).unwrap().to_vec::<f32>().unwrap(), [0.0; 4]);
+    assert_eq!(empty.exp().unwrap().numel(), 0);
+    assert_eq!(empty.softmax(0).unwrap().shape(), &Shape::new([0, 3]));
+    let nan = tensor![1.0, f32::NAN, 3.0];
+    assert!(nan.max(None, false).unwrap().item::<f32>().unwrap().is_nan());
+    assert!(nan.min(None, false).unwrap().item::<f32>().unwrap().is_nan());
+    assert!(nan.maximum(2.0).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
+    assert!(nan.relu().unwrap().to_vec::<f32>().unwrap()[1].is_nan());
+    let zero = tensor![0.0, -0.0].max(None, false).unwrap().item::<f32>().unwrap();
+    assert!(zero == 0.0 && zero.is_sign_positive());
+    let wrapped = tensor![i64; i64::MAX].add(1.0).unwrap();
+    assert_eq!(wrapped.item::<i64>().unwrap(), i64::MIN);
+    let product = tensor![2.0, 3.0].mul(&tensor![bool; true, false]).unwrap();
+    assert_eq!(product.to_vec::<f32>().unwrap(), [2.0, 0.0]);
+    assert_eq!(tensor![bool; true, true].sum(None, false).unwrap().item::<i64>().unwrap(), 2);
+    assert_eq!(tensor![u8; 255, 1].sum(None, false).unwrap().item::<i64>().unwrap(), 256);
+}
+
+#[test]
+#[should_panic(expected = "add: shapes [2] and [3] do not fit")]
+fn operators_panic_with_the_text_of_the_error() {
+    let _ = zeros(2) + zeros(3);
+}
+
+fn any_shape() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(prop_oneof![4 => 0usize..4, 1 => Just(usize::MAX), 1 => Just(1 << 33)], 0..10)
+}
+
+fn small_shape() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0usize..4, 0..5)
+}
+
+fn any_dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(DType::ALL.to_vec())
+}
+
+fn tensor_of(shape: &[usize], dtype: DType, seed: u64) -> T {
+    let count: usize = shape.iter().product();
+    let values: Vec<f64> = Rng::seed(seed).uniform_vec(count, -3.0..3.0).unwrap();
+    T::from_vec(values, shape).unwrap().to_dtype(dtype).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_shape_makes_a_creation_panic(shape in any_shape(), dtype in any_dtype()) {
+        // Sizes that are valid but larger than this test should hold are left out.
+        let numel = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        prop_assume!(numel.is_none_or(|n| n < 1 << 20 || n > 1 << 50));
+        if let Ok(x) = T::zeros(shape.as_slice(), dtype) {
+            prop_assert_eq!(x.dims(), shape.as_slice());
+        }
+        let _ = T::from_vec(vec![1f32; 3], shape.as_slice());
+        let _ = zeros(1).reshape(shape.as_slice());
+        let _ = zeros(()).broadcast_to(shape.as_slice());
+        let _ = zeros((2, 3)).sum_to(shape.as_slice());
+    }
+
+    #[test]
+    fn no_method_panics(
+        a_shape in small_shape(),
+        b_shape in small_shape(),
+        a_dtype in any_dtype(),
+        b_dtype in any_dtype(),
+        axis in -6isize..6,
+        axes in prop::collection::vec(0usize..6, 0..4),
+        (start, len, step) in (-5isize..5, 0usize..5, -3isize..4),
+        track in any::<bool>(),
+    ) {
+        let mut a = tensor_of(&a_shape, a_dtype, 1);
+        let b = tensor_of(&b_shape, b_dtype, 2);
+        if track {
+            a = a.requires_grad();
+        }
+        let mut results: Vec<Result<T>> = Vec::new();
+        results.extend(UnaryOp::ALL.iter().map(|&op| a.unary(op)));
+        results.extend(BinaryOp::ALL.iter().map(|&op| a.binary(op, &b)));
+        results.extend(BinaryOp::ALL.iter().map(|&op| a.binary(op, 1.5)));
+        results.extend(CompareOp::ALL.iter().map(|&op| a.compare(op, &b)));
+        for op in ReduceOp::ALL {
+            results.push(match op {
+                ReduceOp::Sum => a.sum(Some(&axes), track),
+                ReduceOp::Mean => a.mean(Some(&axes), track),
+                ReduceOp::Max => a.max(Some(&axes), track),
+                _ => a.min(Some(&axes), track),
+            });
+        }
+        results.push(a.matmul(&b));
+        results.push(T::where_cond(&b, &a, &a));
+        results.push(T::where_cond(&a, &b, &b));
+        results.push(T::cat(&[&a, &b], axis));
+        results.push(a.gather(axis, &b));
+        results.push(a.scatter_add(axis, &b, &a));
+        results.push(a.index_select(axis, &b));
+        results.push(a.index_add(axis, &b, &a));
+        results.push(a.permute(&axes));
+        results.push(a.transpose(Some(&axes)));
+        results.push(a.t());
+        results.push(a.swap_axes(axis, 0));
+        results.push(a.narrow(axis, start.unsigned_abs(), len));
+        results.push(a.slice(s![start..;step]));
+        results.push(a.slice(s![start, ..start]));
+        results.push(a.flip(axis));
+        results.push(a.unsqueeze(axis));
+        results.push(a.squeeze(axis));
+        results.push(a.flatten(axis, axis + 1));
+        results.push(a.reshape(b.shape()));
+        results.push(a.broadcast_to(b.shape()));
+        results.push(a.sum_to(b.shape()));
+        results.push(a.softmax(axis));
+        results.push(a.log_softmax(axis));
+        results.push(a.contiguous());
+        results.extend(DType::ALL.map(|dtype| a.to_dtype(dtype)));
+        for y in results.into_iter().flatten() {
+            prop_assert!(y.dims().iter().product::<usize>() == y.numel());
+            let _ = format!("{y}");
+            let upstream = y.ones_like();
+            if let (true, Ok(upstream)) = (y.is_tracked(), upstream) {
+                let gradients = y.backward_with(&upstream);
+                prop_assert!(gradients.is_ok(), "{:?}: {:?}", y, gradients.err());
+                if let Ok(g) = gradients.expect("just checked").wrt(&a) {
+                    prop_assert_eq!(g.shape(), a.shape());
+                    prop_assert_eq!(g.dtype(), a.dtype());
+                }
+            }
+        }
+    }
+}
