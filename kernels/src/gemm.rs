@@ -74,6 +74,17 @@ const IN_PLACE_ROWS: usize = 12;
 /// Bytes of B up to which it is read in place, L1 and a part of L2 (96 x 96 `f32`).
 const IN_PLACE_BYTES: usize = 96 * 96 * 4;
 
+/// Bytes of a B read in place from which on it is streamed: STREAM_ROWS rows at a time along the
+/// panel. Walking down its columns would leave the hardware's prefetcher idle.
+const STREAM_BYTES: usize = 512 * 1024;
+
+/// Rows of B streamed side by side.
+const STREAM_ROWS: usize = 8;
+
+/// Vectors in a panel of a B stored transposed where A has few rows: its columns are then streamed
+/// along all of k, no more of them at once than the prefetcher follows.
+const SKINNY_VECTORS: usize = 2;
+
 /// Rows of C done at a time where partial sums need memory of their own: bounds it to 2 MiB, and B
 /// is packed anew only every 512 rows.
 const SCRATCH_ROWS: usize = 512;

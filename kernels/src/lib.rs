@@ -1,4 +1,4 @@
-//! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, sums and other folds,
+//! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, matrix products,
 //! copies and transposes, for `f32` and `f64`. No tensors, no threads, no allocation.
 //!
 //! ```

@@ -197,3 +197,40 @@ binary! {
     maximum Maximum narrow2(reference::maximum), reference::maximum;
     minimum Minimum narrow2(reference::minimum), reference::minimum;
 }
+
+/// The maxima over all f32 that the contracts state, for normal and for subnormal results. A wrong
+/// coefficient shows here long before results are a whole float off.
+macro_rules! maxima {
+    ($($name:ident $Kernel:ident $wide:expr, $normal:literal, $subnormal:literal;)*) => {
+        mod maxima {
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    let x: Vec<f32> = even_sample_f32((1 << 20) - 3).collect();
+                    let mut y = vec![0f32; x.len()];
+                    math::$Kernel::run(&x, &mut y[..]);
+                    for (&x, y) in x.iter().zip(y).filter(|(_, y)| y.is_finite()) {
+                        let wide: fn(f64) -> f64 = $wide;
+                        let exact = wide(f64::from(x));
+                        let tiny = exact.abs() < f64::from(f32::MIN_POSITIVE);
+                        let error = reference::error_in_ulp(y, exact);
+                        let name = stringify!($name);
+                        assert!(error < if tiny { $subnormal } else { $normal }, "{name}({x:e}) {error}");
+                    }
+                }
+            )*
+        }
+    };
+}
+
+maxima! {
+    exp Exp core_math::exp, 0.57, 0.78;
+    log Log core_math::log, 0.70, 0.51;
+    tanh Tanh core_math::tanh, 0.73, 0.51;
+    sigmoid Sigmoid reference::sigmoid_wide, 0.54, 0.78;
+    silu Silu reference::silu_wide, 0.54, 0.78;
+    gelu_tanh GeluTanh reference::gelu_tanh_wide, 0.54, 0.78;
+    sin Sin core_math::sin, 0.79, 0.51;
+    cos Cos core_math::cos, 0.79, 0.51;
+}

@@ -7,13 +7,6 @@ use swath_kernels::Unary;
 use swath_kernels::math::{self, ULP_BOUNDS};
 use swath_kernels::testing::*;
 
-/// Half a unit in the last place is correct rounding; the unit at `exact`, in f32's spacing.
-fn error_in_ulp(y: f32, exact: f64) -> f64 {
-    let exponent = (exact.to_bits() >> 52 & 0x7ff) as i32 - 1023;
-    let unit = 2f64.powi(exponent.max(-126) - 23);
-    (f64::from(y) - exact).abs() / unit
-}
-
 fn sweep<F: Unary<f32>>(wide: fn(f64) -> f64) {
     let stride: usize = std::env::var("SWATH_STRIDE").map_or(1, |s| s.parse().expect("a number"));
     let bound = ULP_BOUNDS.iter().find(|row| row.name == F::NAME).expect("a row").f32;
@@ -43,7 +36,7 @@ fn sweep<F: Unary<f32>>(wide: fn(f64) -> f64) {
                 x.to_bits()
             );
             if y.is_finite() {
-                let error = error_in_ulp(y, exact);
+                let error = reference::error_in_ulp(y, exact);
                 let (worst, worst_x) = if exact.abs() < f64::from(f32::MIN_POSITIVE) {
                     (&mut worst_sub, &mut worst_sub_x)
                 } else {

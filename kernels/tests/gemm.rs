@@ -228,6 +228,18 @@ fn vectors_times_matrices() {
 }
 
 #[test]
+fn few_rows_and_a_large_b_are_streamed() {
+    for m in [1, 5, 12] {
+        for scales in [PLAIN, (1.0, 1.0), (0.3, 2.7)] {
+            check_layouts::<f32>([m, 600, 301], [Rows, Rows, Rows], scales);
+            check_layouts::<f32>([m, 257, 1100], [Columns, Padded, Spread], scales);
+            check_layouts::<f64>([m, 600, 301], [Rows, Columns, Rows], scales);
+            check_layouts::<f64>([m, 30, 2500], [Spread, NegativeRows, Columns], scales);
+        }
+    }
+}
+
+#[test]
 fn any_strides() {
     for a in ALL_LAYOUTS {
         for b in ALL_LAYOUTS {

@@ -7,7 +7,7 @@ use super::pack::{A_TILES, A_WIDTH, BlockOfA, BlockOfB, MAX_LANES};
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors};
 use super::workspace::Workspace;
-use super::{KC, NC_BYTES, SCRATCH_ROWS};
+use super::{IN_PLACE_ROWS, KC, NC_BYTES, SCRATCH_ROWS, SKINNY_VECTORS, STREAM_BYTES, STREAM_ROWS};
 use crate::dispatch::{ElementTask, Isa, isa};
 use crate::simd::{Float, Lanes, Vector};
 
@@ -73,14 +73,23 @@ impl<E: Float> Product<'_, E> {
         let spill = MR * MAX_NV * MAX_LANES;
         let copy = if self.a.strides[1] == 1 { 0 } else { A_WIDTH * KC.min(self.a.shape[1]) };
         let partial = if scratch { m * width } else { 0 };
-        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<E>();
+        let chains = match self.b {
+            OperandB::InPlace(b)
+                if b.shape[0].saturating_mul(n) > STREAM_BYTES / size_of::<E>() =>
+            {
+                m * width
+            }
+            _ => 0,
+        };
+        let spill_memory = workspace.elements(spill + copy + packed + chains + partial).cast::<E>();
         let copy_memory = spill_memory.wrapping_add(spill);
         let packed_memory = copy_memory.wrapping_add(copy);
         let memory = Memory {
             spill: spill_memory,
             copy_of_a: copy_memory,
             packed: packed_memory,
-            partial: packed_memory.wrapping_add(packed),
+            chains: (chains > 0).then_some(packed_memory.wrapping_add(packed)),
+            partial: packed_memory.wrapping_add(packed + chains),
             has_partial: scratch,
         };
         E::enter(Piece { product: self, memory });
@@ -95,6 +104,8 @@ struct Memory<E> {
     copy_of_a: *mut E,
     /// [KC, NC] of B.
     packed: *mut E,
+    /// [m, NC] sums over a part of a block of k, if B is streamed.
+    chains: Option<*mut E>,
     /// [m, NC] sums over the blocks of k so far.
     partial: *mut E,
     has_partial: bool,
@@ -113,7 +124,14 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
     fn run<S: Lanes<E>>(self, simd: S) {
         let Product { a, ref b, alpha, beta, ref c } = self.product;
         let ([m, n], k) = (c.shape, a.shape[1]);
-        let panels = Split::new(n.div_ceil(S::LANES), nc::<E>() / S::LANES);
+        let panel_vectors = match b {
+            OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
+            _ => nc::<E>() / S::LANES,
+        };
+        let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
+        let in_place = matches!(b, OperandB::InPlace(_));
+        // Streaming takes STREAM_ROWS of k at a time and keeps the chains in memory meanwhile.
+        let stream = self.memory.chains.is_some();
         let rows = Split::new(m, MR);
         let plain = alpha == E::ONE && c.strides[1] == 1;
 
@@ -149,7 +167,6 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         (b.data.cast_mut().wrapping_add(left * k + from * width), 0)
                     }
                 };
-                let in_place = matches!(b, OperandB::InPlace(_));
                 // Where sums over the blocks so far are kept, and where this block's go.
                 let (sums, sums_row) = if self.memory.has_partial {
                     (self.memory.partial, width as isize)
@@ -165,88 +182,125 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     _ => None,
                 };
 
-                // LOOP 3: a tile's rows of A
-                let corner = step(a.data.cast_mut(), from, a.strides[1]);
-                for row in 0..rows.parts() {
-                    let (top, height) = (rows.start(row), rows.len(row));
-                    let (a_tile, a_layout) = if let Some(layout) = layout {
-                        (step(corner, top, a.strides[0]), layout)
-                    } else {
-                        let group = row - row % A_TILES;
-                        let group_top = rows.start(group);
-                        if row == group {
-                            let next = rows.parts().min(group + A_TILES);
-                            let block = BlockOfA {
-                                data: step(corner, top, a.strides[0]),
-                                strides: a.strides,
-                                rows: rows.start(next) - top,
-                                depth,
-                            };
-                            // SAFETY: the rows and k `from..from + depth` are in A; the memory
-                            // holds KC x A_WIDTH elements.
-                            unsafe { block.pack(simd, self.memory.copy_of_a) };
-                        }
-                        let layout = LayoutOfA::Columns(A_WIDTH as isize);
-                        (self.memory.copy_of_a.wrapping_add(top - group_top), layout)
-                    };
-
-                    // LOOP 2: a tile of C
-                    for tile in 0..tiles.parts() {
-                        let start = tiles.start(tile) * S::LANES;
-                        let vectors = tiles.len(tile);
-                        let end = columns - start - (vectors - 1) * S::LANES;
-                        let end = if end < S::LANES { end } else { S::LANES };
-                        let spill_row = (vectors * S::LANES) as isize;
-                        let (b, b_step, b_last) = if in_place {
-                            (b_block.wrapping_add(start), b_step, end)
+                // Chains grow where they end up, unless they are to be added there.
+                let chains = if add || !direct { self.memory.chains } else { None };
+                let mut at = 0;
+                loop {
+                    let steps = if stream { STREAM_ROWS.min(depth - at) } else { depth };
+                    // LOOP 3: a tile's rows of A
+                    let corner = step(a.data.cast_mut(), from + at, a.strides[1]);
+                    for row in 0..rows.parts() {
+                        let (top, height) = (rows.start(row), rows.len(row));
+                        let (a_tile, a_layout) = if let Some(layout) = layout {
+                            (step(corner, top, a.strides[0]), layout)
                         } else {
-                            (b_block.wrapping_add(start * depth), spill_row, S::LANES)
-                        };
-                        let (out, out_row, out_last, add) = if direct {
-                            (step(out, top, out_row).wrapping_add(start), out_row, end, add)
-                        } else {
-                            (self.memory.spill, spill_row, S::LANES, false)
-                        };
-                        // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
-                        // `top..top + height` over the block's k are in A (or in its copy), the
-                        // tile's columns in B (or its panel), and `direct` says that C or the
-                        // partial sums have contiguous columns; `add` reads what the block before
-                        // wrote, or a C that beta requires to be initialised.
-                        unsafe {
-                            Tile {
-                                rows: height,
-                                vectors,
-                                depth,
-                                a: a_tile.cast_const(),
-                                a_layout,
-                                b,
-                                b_step,
-                                b_last,
-                                out,
-                                out_row,
-                                out_last,
-                                add,
+                            let group = row - row % A_TILES;
+                            let group_top = rows.start(group);
+                            if row == group {
+                                let next = rows.parts().min(group + A_TILES);
+                                let block = BlockOfA {
+                                    data: step(corner, top, a.strides[0]),
+                                    strides: a.strides,
+                                    rows: rows.start(next) - top,
+                                    depth: steps,
+                                };
+                                // SAFETY: the rows and `steps` of k from `from + at` are in A; the
+                                // memory holds KC x A_WIDTH elements.
+                                unsafe { block.pack(simd, self.memory.copy_of_a) };
                             }
-                            .run(simd);
-                        }
-                        if !direct {
-                            let finish = Finish {
-                                shape: [height, columns.min(start + vectors * S::LANES) - start],
-                                acc: out.cast_const(),
-                                acc_row: out_row,
-                                sums: step(sums, top, sums_row).wrapping_add(start),
-                                sums_row,
-                                first,
-                                c: step(step(c_panel, top, c.strides[0]), start, c.strides[1]),
-                                c_strides: c.strides,
-                                alpha,
-                                beta,
+                            let layout = LayoutOfA::Columns(A_WIDTH as isize);
+                            (self.memory.copy_of_a.wrapping_add(top - group_top), layout)
+                        };
+
+                        // LOOP 2: a tile of C
+                        for tile in 0..tiles.parts() {
+                            let start = tiles.start(tile) * S::LANES;
+                            let vectors = tiles.len(tile);
+                            let end = columns - start - (vectors - 1) * S::LANES;
+                            let end = if end < S::LANES { end } else { S::LANES };
+                            let spill_row = (vectors * S::LANES) as isize;
+                            let (b, b_step, b_last) = if in_place {
+                                (step(b_block, at, b_step).wrapping_add(start), b_step, end)
+                            } else {
+                                (b_block.wrapping_add(start * depth), spill_row, S::LANES)
                             };
-                            // SAFETY: the tile's rows and columns are in C and, unless this is the
-                            // first block, in the partial sums that the block before wrote.
-                            unsafe { finish.run(simd) };
+                            let (out, out_row, out_last, add) = if let Some(chains) = chains {
+                                let chain = chains.wrapping_add(top * width + start);
+                                (chain, width as isize, S::LANES, false)
+                            } else if direct {
+                                (step(out, top, out_row).wrapping_add(start), out_row, end, add)
+                            } else {
+                                (self.memory.spill, spill_row, S::LANES, false)
+                            };
+                            // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
+                            // `top..top + height` over the block's k are in A (or in its copy), the
+                            // tile's columns in B (or its panel), and `direct` says that C or the
+                            // partial sums have contiguous columns, as chains have; `add` reads what the
+                            // block before wrote, or a C that beta requires to be initialised,
+                            // `resume` what the steps before wrote.
+                            unsafe {
+                                Tile {
+                                    rows: height,
+                                    vectors,
+                                    depth: steps,
+                                    resume: at > 0,
+                                    a: a_tile.cast_const(),
+                                    a_layout,
+                                    b,
+                                    b_step,
+                                    b_last,
+                                    out,
+                                    out_row,
+                                    out_last,
+                                    add,
+                                }
+                                .run(simd);
+                            }
+                            if !direct && !stream {
+                                let finish = Finish {
+                                    shape: [
+                                        height,
+                                        columns.min(start + vectors * S::LANES) - start,
+                                    ],
+                                    acc: out.cast_const(),
+                                    acc_row: out_row,
+                                    sums: step(sums, top, sums_row).wrapping_add(start),
+                                    sums_row,
+                                    first,
+                                    last,
+                                    c: step(step(c_panel, top, c.strides[0]), start, c.strides[1]),
+                                    c_strides: c.strides,
+                                    alpha,
+                                    beta,
+                                };
+                                // SAFETY: the tile's rows and columns are in C and, unless this is the
+                                // first block, in the partial sums that the block before wrote.
+                                unsafe { finish.run(simd) };
+                            }
                         }
                     }
+
+                    at += steps;
+                    if at == depth {
+                        break;
+                    }
+                }
+                if let Some(chains) = chains {
+                    let finish = Finish {
+                        shape: [m, columns],
+                        acc: chains.cast_const(),
+                        acc_row: width as isize,
+                        sums,
+                        sums_row,
+                        first,
+                        last,
+                        c: c_panel,
+                        c_strides: c.strides,
+                        alpha,
+                        beta,
+                    };
+                    // SAFETY: as for a tile, for all rows of the panel.
+                    unsafe { finish.run(simd) };
                 }
 
                 from += depth;
@@ -258,16 +312,18 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
     }
 }
 
-/// The last block of a tile where C is not simply written or added to.
+/// What becomes of a block's sums where they are not simply written or added to their place.
 struct Finish<E> {
     shape: [usize; 2],
     /// This block's sums.
     acc: *const E,
     acc_row: isize,
     /// Sums of the blocks before, unless this is the first.
-    sums: *const E,
+    sums: *mut E,
     sums_row: isize,
     first: bool,
+    /// There is no block after this one.
+    last: bool,
     c: *mut E,
     c_strides: [isize; 2],
     alpha: E,
@@ -275,11 +331,12 @@ struct Finish<E> {
 }
 
 impl<E: Float> Finish<E> {
-    /// C = alpha · AB, or fma(alpha, AB, beta · C).
+    /// AB += acc; after the last block C = alpha · AB, or fma(alpha, AB, beta · C).
     ///
     /// # Safety
     /// For `shape` rows and columns `acc` and, unless `first`, `sums` are valid for reads with
-    /// contiguous columns, and `c` for writes and, unless beta = 0, reads.
+    /// contiguous columns; if `last`, `c` for writes and, unless beta = 0, reads; else `sums` for
+    /// writes.
     #[inline(always)]
     unsafe fn run<S: Lanes<E>>(&self, simd: S) {
         let [rows, columns] = self.shape;
@@ -287,7 +344,7 @@ impl<E: Float> Finish<E> {
         let whole = if self.c_strides[1] == 1 { columns - columns % S::LANES } else { 0 };
         for i in 0..rows {
             let acc = step(self.acc.cast_mut(), i, self.acc_row);
-            let sums = step(self.sums.cast_mut(), i, self.sums_row);
+            let sums = step(self.sums, i, self.sums_row);
             let c = step(self.c, i, self.c_strides[0]);
             // SAFETY: i < rows and all indices are below `columns`.
             unsafe {
@@ -295,6 +352,10 @@ impl<E: Float> Finish<E> {
                     let mut ab = simd.load(acc.wrapping_add(j));
                     if !self.first {
                         ab = simd.load(sums.wrapping_add(j)) + ab;
+                    }
+                    if !self.last {
+                        simd.store(sums.wrapping_add(j), ab);
+                        continue;
                     }
                     let c = c.wrapping_add(j);
                     let result = if self.beta == E::ZERO {
@@ -308,6 +369,10 @@ impl<E: Float> Finish<E> {
                     let mut ab = *acc.wrapping_add(j);
                     if !self.first {
                         ab = *sums.wrapping_add(j) + ab;
+                    }
+                    if !self.last {
+                        sums.wrapping_add(j).write(ab);
+                        continue;
                     }
                     let c = step(c, j, self.c_strides[1]);
                     c.write(if self.beta == E::ZERO {

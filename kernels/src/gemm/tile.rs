@@ -61,6 +61,8 @@ pub(super) struct Tile<E> {
     pub(super) out_row: isize,
     /// Valid lanes of the last vector of the output.
     pub(super) out_last: usize,
+    /// Goes on with the chain that the output holds instead of starting one at zero.
+    pub(super) resume: bool,
     /// Adds to the output instead of writing it.
     pub(super) add: bool,
 }
@@ -72,7 +74,7 @@ impl<E: Float> Tile<E> {
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
     /// - `a` is valid for reads as `a_layout` says for i < rows, p < depth;
     /// - `b` is valid for reads of `(vectors - 1) * LANES + b_last` elements at `p * b_step`;
-    /// - `out` is valid for writes (with `add` also reads, and is initialised) of
+    /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of
     ///   `(vectors - 1) * LANES + out_last` elements at `i * out_row`;
     /// - `1 <= b_last, out_last <= LANES`.
     #[inline(always)]
@@ -124,6 +126,13 @@ impl<E: Float> Tile<E> {
     #[inline(always)]
     unsafe fn sweep<S: Lanes<E>, const ROWS: usize, const NV: usize>(&self, simd: S) {
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
+        if self.resume {
+            each::<ROWS>(
+                #[inline(always)]
+                // SAFETY: i < rows, NV = vectors.
+                |i| acc[i] = unsafe { self.read::<S, NV>(simd, i) },
+            );
+        }
         let mut at = Step { a: self.a, b: self.b };
         let mut left = self.depth;
         let whole = S::LANES == 1 || self.b_last == S::LANES;
@@ -217,6 +226,32 @@ impl<E: Float> Tile<E> {
                 );
             },
         );
+    }
+
+    /// Row i of the output.
+    ///
+    /// # Safety
+    /// i < rows, NV = vectors, `resume`.
+    #[inline(always)]
+    unsafe fn read<S: Lanes<E>, const NV: usize>(&self, simd: S, i: usize) -> [S::V; NV] {
+        let row = self.out.wrapping_offset(i as isize * self.out_row);
+        let whole = S::LANES == 1 || self.out_last == S::LANES;
+        let mut lanes = [simd.splat(E::ZERO); NV];
+        each::<NV>(
+            #[inline(always)]
+            |v| {
+                let out = row.wrapping_add(v * S::LANES);
+                // SAFETY: only the last vector is cut; the caller's promise covers the rest.
+                lanes[v] = unsafe {
+                    if v < NV - 1 || whole {
+                        simd.load(out)
+                    } else {
+                        simd.load_first(out, self.out_last)
+                    }
+                };
+            },
+        );
+        lanes
     }
 
     /// Row i of the output: `out = acc` or `out += acc`.

@@ -32,7 +32,8 @@ pub struct Square;
 
 /// `√x`.
 ///
-/// Correctly rounded, also for subnormal `x`. −0 gives −0, +∞ gives +∞; below zero and NaN give NaN.
+/// Correctly rounded, also for subnormal `x`. −0 gives −0, +∞ gives +∞; below zero and NaN give
+/// NaN.
 pub struct Sqrt;
 
 /// `1 / x`.

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! 1. *The gate form has no cancellation*: x/2 (1 + tanh u) loses everything for x < −3.
-//! 2. *v is a sum of two floats.* In the tail the result is x e^v with v near −100 (f64: −700): half
-//!    a place of v would be 64 (f64: 512) half places of the result. x² and the product with w = c1 +
-//!    c2 x² keep their errors; c1 is cut to 12 (f64: 26) bits, so that c1 − w is exact and one fused
-//!    multiply-add gives the error of w.
+//! 2. *v is a sum of two floats.* In the tail the result is x e^v with v near −100 (f64: −700):
+//!    half a place of v would be 64 (f64: 512) half places of the result. x² and the product with w
+//!    = c1 + c2 x² keep their errors; c1 is cut to 12 (f64: 26) bits, so that c1 − w is exact and
+//!    one fused multiply-add gives the error of w.
 //! 3. The rest is `gate` of sigmoid.rs.
 
 use super::copy_sign;
@@ -22,14 +22,17 @@ use crate::simd::{Lanes, Vector};
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
-/// * GELU_ULP_TEXT
+/// * Largest error: 0.534 ULP at −7.5634294 (f32, every 7th input), 0.756 where the result is
+///   subnormal, at −10.129057; f64 within 1 float on 12 million spread inputs, correctly rounded on
+///   99.8 %.
 /// * Coefficients: `tools/coefficients.py gelu` for c1 and c2, the others are those of `exp.rs`.
 pub struct GeluTanh;
 
 /// The gradient of [`GeluTanh`] from its input: `g σ(v) (1 + x (1 − σ(v)) v′)`, v′ = c1 + 3 c2 x².
 ///
 /// * The factor of g has a zero near x = −0.753, around which its error is absolute: 3 units of 1's
-///   last place; in the tail, where it is e^v to first order, it is within 2^-16 (f64: 2^-42) of it.
+///   last place; in the tail, where it is e^v to first order, it is within 2^-16 (f64: 2^-42) of
+///   it.
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct GeluTanhGrad;
 

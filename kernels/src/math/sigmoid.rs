@@ -23,7 +23,9 @@ use crate::simd::{IntVector, Lanes, Vector};
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * −∞ gives +0, +∞ gives 1, ±0 gives 1/2, NaN gives NaN.
-/// * SIGMOID_ULP_TEXT
+/// * Largest error: 0.533 ULP at −79.75543 (f32, every 7th input), 0.760 where the result is
+///   subnormal, at −87.5429; f64 within 1 float on 12 million spread inputs, correctly rounded on
+///   99.7 %.
 /// * Coefficients: those of `exp.rs`.
 pub struct Sigmoid;
 
@@ -31,7 +33,9 @@ pub struct Sigmoid;
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
-/// * SILU_ULP_TEXT
+/// * Largest error: 0.532 ULP at −13.723418 (f32, every 7th input), 0.755 where the result is
+///   subnormal, at −92.04191; f64 within 1 float on 12 million spread inputs, correctly rounded on
+///   99.7 %.
 /// * Coefficients: those of `exp.rs`.
 pub struct Silu;
 

@@ -24,7 +24,8 @@ use crate::simd::{Float, Lanes, Vector};
 ///
 /// * Domain: all numbers.
 /// * ±0 gives ±0, ±∞ gives ±1, NaN gives NaN; subnormal numbers give themselves.
-/// * TANH_ULP_TEXT
+/// * Largest error: 0.729 ULP at 0.02170172 (f32, all inputs); f64 within 1 float on 67 million
+///   spread inputs, correctly rounded on 98.5 %.
 /// * Coefficients: those of `exp.rs`.
 pub struct Tanh;
 

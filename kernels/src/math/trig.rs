@@ -7,13 +7,14 @@
 //! sin x = sine, cosine, −sine, −cosine   as n mod 4 is 0, 1, 2, 3;   cos x: one quadrant further
 //! ```
 //!
-//! 1. *The reduction is a subtraction in three parts.* With P1, P2, P3 the parts of π/2: x − n P1 is
-//!    exact by one fused multiply-add (a multiple of P1's last place, below 1); n P2 is kept with
-//!    its error; n P3 joins the low part. Near a multiple of π/2 all of x − n P1 may cancel against
-//!    n P2: the difference is still exact, because x − n P1 is a multiple of n P2's last place.
+//! 1. *The reduction is a subtraction in three parts.* With P1, P2, P3 the parts of π/2: x − n P1
+//!    is exact by one fused multiply-add (a multiple of P1's last place, below 1); n P2 is kept
+//!    with its error; n P3 joins the low part. Near a multiple of π/2 all of x − n P1 may cancel
+//!    against n P2: the difference is still exact, because x − n P1 is a multiple of n P2's last
+//!    place.
 //! 2. *Large arguments* (1e5 for f32, 1e9 for f64: where n times the error of 2/π would leave the
-//!    polynomials' interval) go lane by lane through `huge`, behind one branch: x = m 2^e times
-//!    2/π in integers. Bits of 2/π that make multiples of 4 are skipped, the next 192 leave at least
+//!    polynomials' interval) go lane by lane through `huge`, behind one branch: x = m 2^e times 2/π
+//!    in integers. Bits of 2/π that make multiples of 4 are skipped, the next 192 leave at least
 //!    137 correct fractional bits; the nearest that any f64 comes to a multiple of π/2 costs 62.
 //! 3. Both polynomials are evaluated for all lanes and one is chosen: lanes differ in n.
 
@@ -25,7 +26,8 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 ///
 /// * Domain: all finite numbers, reduced exactly.
 /// * ±0 gives ±0, subnormal numbers give themselves; ±∞ and NaN give NaN.
-/// * SIN_ULP_TEXT
+/// * Largest error: 0.786 ULP at −32835712 (f32, every 7th input); f64 within 1 float on 67 million
+///   spread inputs, correctly rounded on 97.4 %.
 /// * Coefficients: `tools/coefficients.py trig`; on \[0, 0.7915\] S minimises the error relative to
 ///   its argument, 2^-32.5 (f32), 2^-63.2 (f64), C the absolute error, 2^-33.1, 2^-64.0.
 pub struct Sin;
@@ -34,7 +36,8 @@ pub struct Sin;
 ///
 /// * Domain: all finite numbers, reduced exactly.
 /// * ±0 gives 1; ±∞ and NaN give NaN.
-/// * COS_ULP_TEXT
+/// * Largest error: 0.784 ULP at −1.7780404e17 (f32, every 7th input); f64 within 1 float on 67
+///   million spread inputs, correctly rounded on 97.4 %.
 /// * Coefficients: as [`Sin`].
 pub struct Cos;
 

@@ -7,6 +7,13 @@ mod double_double;
 
 use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
 
+/// `|y − exact|` in units of f32's spacing at `exact`: up to 0.5 where correctly rounded.
+pub fn error_in_ulp(y: f32, exact: f64) -> f64 {
+    let exponent = (exact.to_bits() >> 52 & 0x7ff) as i32 - 1023;
+    let unit = 2f64.powi(exponent.max(-126) - 23);
+    (f64::from(y) - exact).abs() / unit
+}
+
 /// Of an f32 argument, with an error far below an f32's last place.
 pub fn sigmoid_wide(x: f64) -> f64 {
     1.0 / (1.0 + core_math::exp(-x))
