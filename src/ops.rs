@@ -44,6 +44,24 @@ fn sigmoid(x: f64) -> f64 {
     }
 }
 
+/// `x σ(v)` for `x` and `v` of one sign; −0, its limit, where σ(v) is 0.
+fn gate(x: f64, v: f64) -> f64 {
+    match sigmoid(v) {
+        0.0 => -0.0,
+        s => x * s,
+    }
+}
+
+/// Derivative of [`gate`] where `v` is a function of `x`: `σ(v) (1 + x (1 - σ(v)) v′)`, or its limit
+/// where σ(v) is 0 or 1. `1 - σ(v)` is `σ(-v)`, without the cancellation.
+fn gate_slope(x: f64, v: f64, v_slope: f64) -> f64 {
+    let s = sigmoid(v);
+    match v.abs() > 800.0 {
+        true => s.copysign(v),
+        false => s * (1.0 + x * sigmoid(-v) * v_slope),
+    }
+}
+
 /// Argument of the tanh in [`UnaryOp::GeluTanh`], and its derivative.
 fn gelu_tanh_argument(x: f64) -> (f64, f64) {
     let square = x * x;

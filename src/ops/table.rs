@@ -85,26 +85,26 @@ macro_rules! unary_ops {
                 gradient: (g, y) => g.sigmoid_grad(y);
             }
             {
-                /// Rectified linear unit, `max(x, 0)`; NaN of NaN. The derivative at 0 is 0.
+                /// Rectified linear unit, `max(x, 0)`; −0 of −0, NaN of NaN. The derivative at 0 is 0.
                 relu, Relu;
-                value: |x| if x > 0.0 || x.is_nan() { x } else { 0.0 };
+                value: |x| if x < 0.0 { 0.0 } else { x };
                 integer: (|x| x.max(0));
                 domain: -4.0, 4.0;
                 gradient: (g, y) => g.relu_grad(y);
             }
             {
                 /// Gaussian error linear unit in its tanh form,
-                /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
+                /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`; −0 of −∞.
                 gelu_tanh, GeluTanh;
-                value: |x| x * crate::ops::sigmoid(2.0 * crate::ops::gelu_tanh_argument(x).0);
+                value: |x| crate::ops::gate(x, 2.0 * crate::ops::gelu_tanh_argument(x).0);
                 integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
             {
-                /// Sigmoid linear unit (swish), `x / (1 + e^-x)`.
+                /// Sigmoid linear unit (swish), `x / (1 + e^-x)`; −0 of −∞.
                 silu, Silu;
-                value: |x| x * crate::ops::sigmoid(x);
+                value: |x| crate::ops::gate(x, x);
                 integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.silu_grad(x);
@@ -235,10 +235,7 @@ macro_rules! binary_ops {
                 /// Derivative of `silu` at `b`: `a · s · (1 + b · (1 - s))` with
                 /// `s = sigmoid(b)`.
                 silu_grad, SiluGrad;
-                value: |a, b| {
-                    let s = crate::ops::sigmoid(b);
-                    a * s * (1.0 + b * (1.0 - s))
-                };
+                value: |a, b| a * crate::ops::gate_slope(b, b, 1.0);
                 integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.silu_grad(b);
@@ -254,8 +251,7 @@ macro_rules! binary_ops {
                 gelu_tanh_grad, GeluTanhGrad;
                 value: |a, b| {
                     let (u, slope) = crate::ops::gelu_tanh_argument(b);
-                    let s = crate::ops::sigmoid(2.0 * u);
-                    a * s * (1.0 + 2.0 * b * (1.0 - s) * slope)
+                    a * crate::ops::gate_slope(b, 2.0 * u, 2.0 * slope)
                 };
                 integer: ();
                 domain: -2.0, 2.0; -4.0, 4.0;

@@ -1,5 +1,7 @@
 //! Comparison of a backend's result with the reference's.
 
+use std::collections::HashMap;
+
 use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
 
 use crate::inputs::host;
@@ -98,12 +100,19 @@ impl Disagreements {
         self.found.extend(difference.map(|difference| format!("{}: {difference}", context())));
     }
 
-    /// Panics with what was found; also if nothing was compared.
+    /// Panics with what was found, a few of each kind; also if nothing was compared.
     pub fn finish(self) {
         assert!(self.compared > 0 && self.values > 0, "nothing was compared");
-        let shown = self.found.iter().take(25).cloned().collect::<Vec<_>>().join("\n");
+        let mut kinds = HashMap::new();
+        let few = self.found.iter().filter(|line| {
+            let kind = line.splitn(3, ' ').take(2).collect::<Vec<_>>();
+            let seen: &mut usize = kinds.entry(kind).or_default();
+            *seen += 1;
+            *seen <= 3
+        });
+        let shown = few.take(60).cloned().collect::<Vec<_>>().join("\n");
         let (found, compared) = (self.found.len(), self.compared);
-        assert!(self.found.is_empty(), "{found} of {compared} cases disagree:\n{shown}");
+        assert!(found == 0, "{found} of {compared} cases disagree:\n{shown}");
     }
 }
 

@@ -47,16 +47,18 @@ pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
         (DType::F32, DType::F16) => convert::<f32, f16>(x, |x, y| y.convert_from_f32_slice(x)),
         (DType::F32, DType::BF16) => convert::<f32, bf16>(x, |x, y| y.convert_from_f32_slice(x)),
         (from, to) => for_dtype!(from, From => for_dtype!(to, To => {
-            convert::<From, To>(x, |x, y| {
-                y.iter_mut().zip(x).for_each(|(y, &x)| {
-                    let x = From::from_stored(x);
-                    let value =
-                        if from.is_float() { To::from_f64(x.to_f64()) } else { To::from_i64(x.to_i64()) };
-                    *y = value.to_stored();
-                });
-            })
+            convert::<From, To>(x, each::<From, To>)
         })),
     }
+}
+
+/// Generic, so that the conversions are [`Element`]'s: `half`'s own of the same names round twice.
+fn each<A: Element, B: Element>(x: &[A::Stored], y: &mut [B::Stored]) {
+    let convert = |x: A| match A::DTYPE.is_float() {
+        true => B::from_f64(x.to_f64()),
+        false => B::from_i64(x.to_i64()),
+    };
+    y.iter_mut().zip(x).for_each(|(y, &x)| *y = convert(A::from_stored(x)).to_stored());
 }
 
 fn convert<A: Element, B: Element>(

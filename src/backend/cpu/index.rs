@@ -114,6 +114,9 @@ pub(super) fn scatter_add(
 ) -> Result<CpuTensor> {
     let op = "scatter_add";
     let dtype = x.dtype();
+    if matches!(dtype, DType::Bool | DType::I32 | DType::U32) {
+        return Err(Error::UnsupportedDType { op, dtype });
+    }
     if dtype != source.dtype() {
         return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: source.dtype() });
     }
