@@ -2,8 +2,8 @@
 //! method panics.
 
 use proptest::prelude::*;
-use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use swath::Rng;
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -124,7 +124,10 @@ fn operators_panic_with_the_text_of_the_error() {
 }
 
 fn any_shape() -> impl Strategy<Value = Vec<usize>> {
-    prop::collection::vec(prop_oneof![4 => 0usize..4, 1 => Just(usize::MAX), 1 => Just(1 << 33)], 0..10)
+    prop::collection::vec(
+        prop_oneof![4 => 0usize..4, 1 => Just(usize::MAX), 1 => Just(1 << 33)],
+        0..10,
+    )
 }
 
 fn small_shape() -> impl Strategy<Value = Vec<usize>> {

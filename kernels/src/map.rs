@@ -104,14 +104,28 @@ pub trait Binary<E> {
 }
 
 /// Implements [`Unary`] and [`Binary`] for kernels and writes their slice functions into a module
-/// `functions`: one row a kernel, its documentation, its function's name and its type.
+/// `functions`: one row a kernel, its documentation, its function's name, its type, and the bounds
+/// for `f32` and `f64` that it promises, if it does.
 ///
 /// The bodies behind `run` are generic over nothing, so the kernels are compiled with this crate.
 macro_rules! kernels {
     (
-        unary { $($(#[$doc:meta])* $function:ident $Kernel:ident;)* }
-        binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident;)* }
+        unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $($ulp:literal)*;)* }
+        binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $($ulp2:literal)*;)* }
     ) => {
+        #[allow(dead_code, reason = "the tests of this macro promise nothing")]
+        /// What functions promise, for all inputs and instruction sets: the largest distance, in
+        /// floats, from the correctly rounded result.
+        ///
+        /// ```
+        /// let exp = swath_kernels::math::ULP_BOUNDS.iter().find(|row| row.name == "exp").unwrap();
+        /// assert_eq!((exp.f32, exp.f64), (1, 1));
+        /// ```
+        pub const ULP_BOUNDS: &[$crate::math::UlpBound] = $crate::math::UlpBounds::new()
+            $(.with(stringify!($function), &[$($ulp),*]))*
+            $(.with(stringify!($function2), &[$($ulp2),*]))*
+            .rows();
+
         $(
             kernels!(@unary $function $Kernel f32);
             kernels!(@unary $function $Kernel f64);

@@ -18,15 +18,13 @@ mod sigmoid;
 mod tanh;
 mod trig;
 
-pub use arith::{
-    Abs, Add, Div, Maximum, Minimum, Mul, Neg, Recip, Relu, ReluGrad, Sign, Sqrt, Square, Sub,
-};
-pub use exp::Exp;
-pub use gelu::{GeluTanh, GeluTanhGrad};
-pub use log::Log;
-pub use sigmoid::{Sigmoid, SigmoidGrad, Silu, SiluGrad};
-pub use tanh::{Tanh, TanhGrad};
-pub use trig::{Cos, Sin};
+pub use arith::*;
+pub use exp::*;
+pub use gelu::*;
+pub use log::*;
+pub use sigmoid::*;
+pub use tanh::*;
+pub use trig::*;
 
 use crate::map::kernels;
 use crate::simd::{Float, Lanes, Vector};
@@ -34,49 +32,49 @@ use crate::simd::{Float, Lanes, Vector};
 kernels! {
     unary {
         /// `−x`.
-        neg Neg;
+        neg Neg 0 0;
         /// `|x|`.
-        abs Abs;
+        abs Abs 0 0;
         /// −1, +1, or the zero itself.
-        sign Sign;
+        sign Sign 0 0;
         /// `x²`.
-        square Square;
+        square Square 0 0;
         /// `√x`.
-        sqrt Sqrt;
+        sqrt Sqrt 0 0;
         /// `1 / x`.
-        recip Recip;
+        recip Recip 0 0;
         /// `x` where positive, zero elsewhere.
-        relu Relu;
+        relu Relu 0 0;
         /// `e^x`.
-        exp Exp;
+        exp Exp 1 1;
         /// `ln x`.
-        log Log;
+        log Log 1 1;
         /// `tanh x`.
-        tanh Tanh;
+        tanh Tanh 1 1;
         /// `1 / (1 + e^−x)`.
-        sigmoid Sigmoid;
+        sigmoid Sigmoid 1 1;
         /// `x / (1 + e^−x)`.
-        silu Silu;
+        silu Silu 1 1;
         /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
-        gelu_tanh GeluTanh;
+        gelu_tanh GeluTanh 1 1;
         /// `sin x`.
-        sin Sin;
+        sin Sin 1 1;
         /// `cos x`.
-        cos Cos;
+        cos Cos 1 1;
     }
     binary {
         /// `a + b`.
-        add Add;
+        add Add 0 0;
         /// `a − b`.
-        sub Sub;
+        sub Sub 0 0;
         /// `a × b`.
-        mul Mul;
+        mul Mul 0 0;
         /// `a / b`.
-        div Div;
+        div Div 0 0;
         /// The larger of the two; NaN if either is.
-        maximum Maximum;
+        maximum Maximum 0 0;
         /// The smaller of the two; NaN if either is.
-        minimum Minimum;
+        minimum Minimum 0 0;
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;
         /// The gradient of [`sigmoid`] from upstream `a` and output `b`.
@@ -98,41 +96,33 @@ pub struct UlpBound {
     /// Its bound for `f32`.
     pub f32: u32,
     /// Its bound for `f64`.
-    pub f64: u64,
+    pub f64: u32,
 }
 
-/// The promise of every function that is not a derivative, for all inputs and instruction sets.
-///
-/// ```
-/// let exp = swath_kernels::math::ULP_BOUNDS.iter().find(|row| row.name == "exp").unwrap();
-/// assert_eq!((exp.f32, exp.f64), (1, 1));
-/// ```
-pub const ULP_BOUNDS: &[UlpBound] = &[
-    bound("neg", 0, 0),
-    bound("abs", 0, 0),
-    bound("sign", 0, 0),
-    bound("square", 0, 0),
-    bound("sqrt", 0, 0),
-    bound("recip", 0, 0),
-    bound("relu", 0, 0),
-    bound("exp", 1, 1),
-    bound("log", 1, 1),
-    bound("tanh", 1, 1),
-    bound("sigmoid", 1, 1),
-    bound("silu", 1, 1),
-    bound("gelu_tanh", 1, 1),
-    bound("sin", 1, 1),
-    bound("cos", 1, 1),
-    bound("add", 0, 0),
-    bound("sub", 0, 0),
-    bound("mul", 0, 0),
-    bound("div", 0, 0),
-    bound("maximum", 0, 0),
-    bound("minimum", 0, 0),
-];
+/// Collects the rows that state bounds.
+pub(crate) struct UlpBounds {
+    rows: [UlpBound; Self::MOST],
+    count: usize,
+}
 
-const fn bound(name: &'static str, f32: u32, f64: u64) -> UlpBound {
-    UlpBound { name, f32, f64 }
+impl UlpBounds {
+    const MOST: usize = 128;
+
+    pub(crate) const fn new() -> Self {
+        UlpBounds { rows: [UlpBound { name: "", f32: 0, f64: 0 }; Self::MOST], count: 0 }
+    }
+
+    pub(crate) const fn with(mut self, name: &'static str, bounds: &[u32]) -> Self {
+        if let [f32, f64] = *bounds {
+            self.rows[self.count] = UlpBound { name, f32, f64 };
+            self.count += 1;
+        }
+        self
+    }
+
+    pub(crate) const fn rows(&'static self) -> &'static [UlpBound] {
+        self.rows.split_at(self.count).0
+    }
 }
 
 /// The polynomial with these coefficients, lowest power first, by Horner's rule.

@@ -32,7 +32,7 @@ impl Real for f64 {
         if same_class_f64(a, b) { ulp_distance_f64(a, b) } else { u64::MAX }
     }
     fn bound(row: &UlpBound) -> u64 {
-        row.f64
+        row.f64.into()
     }
     fn canonical(self) -> u64 {
         if self.is_nan() { u64::MAX } else { self.to_bits() }

@@ -64,7 +64,7 @@ fn sweep<F: Unary<f32>>(wide: fn(f64) -> f64) {
 /// from each interval.
 fn spread<F: Unary<f64>>(reference: fn(f64) -> f64, intervals: &[(f64, f64)]) {
     let count: u32 = std::env::var("SWATH_COUNT").map_or(1 << 24, |s| s.parse().expect("a number"));
-    let bound = ULP_BOUNDS.iter().find(|row| row.name == F::NAME).expect("a row").f64;
+    let bound = ULP_BOUNDS.iter().find(|row| row.name == F::NAME).expect("a row").f64.into();
     let inside = intervals.iter().flat_map(|&(a, b)| interval_sample_f64(a, b, count));
     let mut inputs = even_sample_f64(u64::from(count)).chain(inside).peekable();
     let (mut total, mut differ, mut farthest, mut farthest_x) = (0u64, 0u64, 0, 0.0);

@@ -135,7 +135,11 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::unary(op, GivenAway::new(x).arg())?))
     }
 
-    pub(super) fn binary_inputs(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
+    pub(super) fn binary_inputs(
+        op: BinaryOp,
+        a: Input<'_, B>,
+        b: Input<'_, B>,
+    ) -> Result<Tensor<B>> {
         let recorded = is_grad_enabled() && (a.is_tracked() || b.is_tracked());
         if recorded {
             return Tensor::binary_recorded(op, a, b);
