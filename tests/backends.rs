@@ -23,4 +23,4 @@ mod reduce;
 mod ulp;
 
 /// The backend under test.
-type Subject = swath::ReferenceBackend;
+type Subject = swath::CpuBackend;
