@@ -9,6 +9,8 @@ mod elementwise;
 mod errors;
 #[path = "backends/inputs.rs"]
 mod inputs;
+#[path = "backends/large.rs"]
+mod large;
 #[path = "backends/matmul.rs"]
 mod matmul;
 #[path = "backends/movement.rs"]
