@@ -84,6 +84,9 @@ pub(super) fn transpose<T: Pod>(
 /// Copies the elements of a layout of `data` into `out` in row-major order.
 pub(super) fn into<T: Pod + Send + Sync>(data: &[T], layout: &Layout, out: &mut [T]) {
     let walk = Walk::new(&[layout]);
+    if walk.transpose_into(data, out) {
+        return;
+    }
     let operand = walk.operand(0, data);
     walk.run(out, cost::<T>(), &|fetch, out| match fetch.one(&operand) {
         Arg::Slice(x) => out.copy_from_slice(x),

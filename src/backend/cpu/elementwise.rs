@@ -14,7 +14,7 @@ use half::{bf16, f16};
 use swath_kernels::Arg as Run;
 
 use super::cast::Half;
-use super::parallel::Cost;
+use super::parallel::{self, Cost};
 use super::table::{Kernel1, Kernel2, binary_integer, binary_kernel, unary_integer, unary_kernel};
 use super::walk::{Operand, Walk};
 use super::{CpuTensor, Output};
@@ -75,13 +75,20 @@ fn apply1<T: Pod + Send + Sync>(
 ) -> Result<CpuTensor> {
     let x = match Output::reuse(x) {
         Ok(mut out) => {
-            super::parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| f(None, y));
+            parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| f(None, y));
             return Ok(out.finish());
         }
         Err(x) => x,
     };
     let x = x.tensor().expect("only tensors are given to apply1");
     let mut out = Output::new(op, x.shape(), x.dtype())?;
+    if x.layout.is_contiguous() {
+        let x = x.run::<T>();
+        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+            f(Some(Run::Slice(&x[first * CHUNK..][..y.len()])), y);
+        });
+        return Ok(out.finish());
+    }
     let walk = Walk::new(&[&x.layout]);
     let operand = walk.operand(0, x.elements::<T>());
     walk.run(out.elements(), cost, &|fetch, y| f(Some(fetch.one(&operand)), y));
@@ -242,6 +249,16 @@ pub(super) fn binary(
     }
 }
 
+/// The operand, if it is one run or one number: then there is nothing to walk.
+fn flat<'a, T: Element<Stored = T> + Pod>(x: &'a Arg<'_, CpuTensor>) -> Option<Run<'a, T>> {
+    match x {
+        Arg::Scalar(value) => Some(Run::Scalar(T::from_scalar(*value))),
+        Arg::Ref(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
+        Arg::Owned(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
+        _ => None,
+    }
+}
+
 fn apply2<T: Element<Stored = T> + Pod>(
     op: &'static str,
     a: Arg<'_, CpuTensor>,
@@ -252,6 +269,13 @@ fn apply2<T: Element<Stored = T> + Pod>(
 ) -> Result<CpuTensor> {
     let a = match Output::reuse(a) {
         Ok(mut out) => {
+            if let Some(b) = flat::<T>(&b) {
+                let y = out.elements();
+                parallel::for_each_chunk_mut(y, CHUNK, cost, &|first, y| {
+                    f(Pair::Right(part(b, first * CHUNK, y.len())), y);
+                });
+                return Ok(out.finish());
+            }
             let b = Input::new::<T>(op, &b, &shape)?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
@@ -271,6 +295,13 @@ fn apply2<T: Element<Stored = T> + Pod>(
         Err(b) => b,
     };
     let mut out = Output::new(op, &shape, T::DTYPE)?;
+    if let (Some(a), Some(b)) = (flat::<T>(&a), flat::<T>(&b)) {
+        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+            let (start, len) = (first * CHUNK, y.len());
+            f(Pair::Both(part(a, start, len), part(b, start, len)), y);
+        });
+        return Ok(out.finish());
+    }
     let a = Input::new::<T>(op, &a, &shape)?;
     let b = Input::new::<T>(op, &b, &shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout]);

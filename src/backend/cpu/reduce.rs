@@ -34,8 +34,9 @@ const BLOCK: usize = swath_kernels::PairwiseSum::BLOCK;
 /// Elements gathered before they are folded: whole blocks, several at a time.
 const GATHERED: usize = 4 * BLOCK;
 
-/// Columns of a transposed tile, of one block of rows.
-const TILE_COLS: usize = 16;
+/// Columns of a transposed tile, of one block of rows: four lines of `f32` of each row, and 256 KiB,
+/// a part of the second-level cache.
+const TILE_COLS: usize = 64;
 
 /// Of folding one byte.
 const COST_PER_BYTE: usize = 40;
