@@ -15,7 +15,7 @@ pub const MAX_RANK: usize = 8;
 /// ```
 /// use swath::Shape;
 /// let shape = Shape::new(vec![2, 3]);
-/// assert_eq!(shape, (2, 3).into());
+/// assert_eq!(shape, Shape::from((2, 3)));
 /// assert_eq!(shape.numel(), 6);
 /// assert_eq!(shape.contiguous_strides().as_slice(), &[3, 1]);
 /// assert_eq!(shape.to_string(), "[2, 3]");

@@ -112,17 +112,22 @@ fn check_binary<E: Real, F: Binary<E>>(pairs: &[(E, E)], reference: impl Fn(E, E
 const F32_SAMPLE: u32 = 1 << 22;
 const F64_SAMPLE: u32 = 1 << 17;
 
+/// A sample's size: a 64th of it with `SWATH_QUICK`, for emulators.
+fn sample(count: u32) -> u32 {
+    if std::env::var_os("SWATH_QUICK").is_some() { count >> 6 } else { count }
+}
+
 /// One test a function: its kernel, its f32 and f64 reference, and the intervals where its f64
 /// values are neither trivial nor out of range.
 macro_rules! unary {
     ($($name:ident $Kernel:ident $f32:expr, $f64:expr, $intervals:expr;)*) => {$(
         #[test]
         fn $name() {
-            let inputs = special_values_f32().into_iter().chain(even_sample_f32(F32_SAMPLE));
+            let inputs = special_values_f32().into_iter().chain(even_sample_f32(sample(F32_SAMPLE)));
             check_unary::<f32, math::$Kernel>(inputs, $f32);
             let intervals: &[(f64, f64)] = &$intervals;
-            let inside = intervals.iter().flat_map(|&(a, b)| interval_sample_f64(a, b, F64_SAMPLE));
-            let everywhere = even_sample_f64(u64::from(F64_SAMPLE));
+            let inside = intervals.iter().flat_map(|&(a, b)| interval_sample_f64(a, b, sample(F64_SAMPLE)));
+            let everywhere = even_sample_f64(u64::from(sample(F64_SAMPLE)));
             let inputs = special_values_f64().into_iter().chain(everywhere).chain(inside);
             check_unary::<f64, math::$Kernel>(inputs, $f64);
         }
@@ -176,9 +181,9 @@ macro_rules! binary {
     ($($name:ident $Kernel:ident $f32:expr, $f64:expr;)*) => {$(
         #[test]
         fn $name() {
-            let inputs = pairs(special_values_f32(), even_sample_f32(1 << 17));
+            let inputs = pairs(special_values_f32(), even_sample_f32(sample(1 << 17)));
             check_binary::<f32, math::$Kernel>(&inputs, $f32);
-            let inputs = pairs(special_values_f64(), even_sample_f64(1 << 17));
+            let inputs = pairs(special_values_f64(), even_sample_f64(u64::from(sample(1 << 17))));
             check_binary::<f64, math::$Kernel>(&inputs, $f64);
         }
     )*};
