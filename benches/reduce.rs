@@ -32,7 +32,8 @@ fn main() -> Result<()> {
     }
 
     let x = T::from_slice(&values(ROWS * COLUMNS), (ROWS, COLUMNS))?;
-    let cases: [(&str, fn(&T) -> Result<T>); 6] = [
+    type Case = (&'static str, fn(&T) -> Result<T>);
+    let cases: [Case; 6] = [
         ("sum", |x| x.sum(None, false)),
         ("sum axis 0", |x| x.sum(Some(&[0]), false)),
         ("sum axis 1", |x| x.sum(Some(&[1]), false)),

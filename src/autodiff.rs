@@ -5,7 +5,7 @@
 //! backward   run(): nodes by falling id ─ rule.backward(g) ─ sum_to the input's shape ─ add up
 //! ```
 //!
-//! - A [`Tensor`] holds its values and, if tracked, an `Arc` of a [`GraphNode`](graph::GraphNode).
+//! - A [`Tensor`](crate::Tensor) holds its values and, if tracked, an `Arc` of a `GraphNode`.
 //!   A node holds the nodes of its inputs and a *rule*: the derivative with just those values that
 //!   it needs. Values that no rule needs are freed as soon as the program drops them.
 //! - Node ids grow in the order of creation, so an input's id is smaller than its consumers': going

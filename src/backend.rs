@@ -289,16 +289,12 @@ pub(crate) fn check_len(op: &'static str, len: usize, shape: &Shape) -> Result<(
     Ok(())
 }
 
-fn filled<B: Backend + ?Sized>(op: &'static str, shape: Shape, value: f64) -> Result<B::Tensor> {
+fn filled<B: Backend>(op: &'static str, shape: Shape, value: f64) -> Result<B::Tensor> {
     shape.validate(op)?;
     B::full(shape, Scalar::Float(value), DType::F32)
 }
 
-fn broadcast_binary<B: Backend + ?Sized>(
-    op: BinaryOp,
-    a: &B::Tensor,
-    b: &B::Tensor,
-) -> Result<B::Tensor> {
+fn broadcast_binary<B: Backend>(op: BinaryOp, a: &B::Tensor, b: &B::Tensor) -> Result<B::Tensor> {
     let (a, b) = broadcast_pair::<B>(op.name(), a, b)?;
     let (a, b) = unify_bool::<B>(op, a, b)?;
     check_arithmetic(op.name(), a.dtype())?;
@@ -306,7 +302,7 @@ fn broadcast_binary<B: Backend + ?Sized>(
 }
 
 /// Both operands as views of the shape they broadcast to.
-pub(crate) fn broadcast_pair<B: Backend + ?Sized>(
+pub(crate) fn broadcast_pair<B: Backend>(
     op: &'static str,
     a: &B::Tensor,
     b: &B::Tensor,
@@ -321,7 +317,7 @@ pub(crate) fn broadcast_pair<B: Backend + ?Sized>(
 
 /// A truth value times a number multiplies as 0 or 1 of the number's dtype; every other pair must
 /// agree.
-pub(crate) fn unify_bool<B: Backend + ?Sized>(
+pub(crate) fn unify_bool<B: Backend>(
     op: BinaryOp,
     a: B::Tensor,
     b: B::Tensor,
@@ -347,7 +343,7 @@ pub(crate) fn check_arithmetic(op: &'static str, dtype: DType) -> Result<()> {
 }
 
 /// Axes and dtypes checked, then reduced, then without the reduced axes unless `keepdims`.
-pub(crate) fn reduce_axes<B: Backend + ?Sized>(
+pub(crate) fn reduce_axes<B: Backend>(
     op: ReduceOp,
     x: &B::Tensor,
     axes: Option<&[usize]>,

@@ -1,7 +1,7 @@
 //! What can be computed: the op enums, and one table row for each unary and binary op.
 //!
 //! This module names nothing else of the crate. A row holds all that the rest of the crate says
-//! about an op; the macros [`unary_ops!`] and [`binary_ops!`] hand the rows to whoever expands them:
+//! about an op; the macros `unary_ops!` and `binary_ops!` hand the rows to whoever expands them:
 //!
 //! | who expands | what it makes of a row |
 //! |---|---|

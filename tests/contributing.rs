@@ -96,7 +96,7 @@ fn an_op_added_in_three_places_is_tested_by_its_row() {
     // A use of the method, which only the row can have made.
     fs::write(
         copy.join("tests/softsign.rs"),
-        "use swath::prelude::*;\n\n#[test]\nfn softsign_is_there() {\n    \
+        "//! A use of the new op.\n\nuse swath::prelude::*;\n\n#[test]\nfn softsign_is_there() {\n    \
          let y = tensor![3.0].softsign().unwrap();\n    \
          assert_eq!(y.to_vec::<f32>().unwrap(), [0.75]);\n}\n",
     )

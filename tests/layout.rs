@@ -63,8 +63,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
             .map(|axis| SliceItem::Range { start: start(axis), end: None, step: axis.3 })
             .collect();
         layout = layout.slice("slice", &items).unwrap();
-        for axis in 0..dims.len() {
-            if axes[axis].1 {
+        for (axis, cut) in axes.iter().enumerate().take(dims.len()) {
+            if cut.1 {
                 layout = layout.flip(axis);
             }
         }
@@ -85,7 +85,7 @@ fn shapes_of(numel: usize, max_rank: usize) -> Vec<Vec<usize>> {
         return if numel == 1 { vec![vec![]] } else { vec![] };
     }
     let mut shapes = if numel == 1 { vec![vec![]] } else { vec![] };
-    for dim in (1..=numel).filter(|dim| numel % dim == 0) {
+    for dim in (1..=numel).filter(|dim| numel.is_multiple_of(*dim)) {
         for rest in shapes_of(numel / dim, max_rank - 1) {
             shapes.push([&[dim], rest.as_slice()].concat());
         }

@@ -201,10 +201,10 @@ unsafe fn tiles<T: Copy>(src: *const T, dst: *mut T, shape: Transpose) {
 /// # Safety
 /// The shape's source rows and result rows are there.
 unsafe fn tiles_in_lanes<E: Float>(src: *const E, dst: *mut E, shape: Transpose) {
-    E::enter(Tiles { src, dst, shape, borrow: PhantomData });
+    E::transpose(Tiles { src, dst, shape, borrow: PhantomData });
 }
 
-struct Tiles<'a, E> {
+pub struct Tiles<'a, E> {
     src: *const E,
     dst: *mut E,
     shape: Transpose,

@@ -58,6 +58,7 @@ pub use workspace::Workspace;
 
 use crate::simd::Float;
 use driver::{OperandB, Product};
+pub(crate) use driver::{Pack, Piece};
 
 /// Values of k in one chain of fused multiply-adds. Part of the result's definition: never tuned.
 /// 256, 384 and 512 are equally fast; 256 is the most accurate of them.

@@ -105,7 +105,9 @@ pub trait Float:
 }
 
 mod sealed {
-    use crate::dispatch::{ElementTask, Task, run};
+    use crate::copy::Tiles;
+    use crate::dispatch::{ElementTask, Isa, Task, run};
+    use crate::gemm::{Pack, Piece};
 
     /// Closes [`super::Float`], and carries what code generic over the element type cannot say
     /// otherwise: every token has lanes of it.
@@ -118,6 +120,13 @@ mod sealed {
         fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
         where
             Self: super::Float;
+        /// [`Sealed::enter`] for the parts of a product: not generic, so that they are compiled
+        /// with this crate and not again in each that uses it.
+        fn multiply(task: Piece<'_, Self>);
+        /// As [`Sealed::multiply`], for packing.
+        fn pack(task: Pack<'_, Self>) -> Isa;
+        /// As [`Sealed::multiply`], for transposing.
+        fn transpose(task: Tiles<'_, Self>);
     }
 
     macro_rules! impl_sealed {
@@ -139,6 +148,15 @@ mod sealed {
                     #[inline(always)]
                     fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
                         simd.call(OnSimd(task))
+                    }
+                    fn multiply(task: Piece<'_, Self>) {
+                        Self::enter(task);
+                    }
+                    fn pack(task: Pack<'_, Self>) -> Isa {
+                        Self::enter(task)
+                    }
+                    fn transpose(task: Tiles<'_, Self>) {
+                        Self::enter(task);
                     }
                 }
             };

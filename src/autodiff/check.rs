@@ -184,8 +184,8 @@ fn check_first_order<B: Backend>(
             let rtol = options.rtol.unwrap_or(if double { 1e-5 } else { 2e-2 });
             let atol = options.atol.unwrap_or(if double { 1e-7 } else { 1e-2 });
             let allowed = rtol.mul_add(numeric.abs().max(expected.abs()), atol);
-            // Written so that a NaN on either side fails.
-            if !((numeric - expected).abs() <= allowed) {
+            let difference = (numeric - expected).abs();
+            if difference.is_nan() || difference > allowed {
                 let report = format!(
                     "input {i} of shape {}, {place}: gradient {expected:e}, finite difference \
                      {numeric:e}, allowed difference {allowed:e}",

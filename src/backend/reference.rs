@@ -8,7 +8,7 @@
 //!     result[index] = round(dtype, definition(operands at the indices that the op reads))
 //! ```
 //!
-//! [`build`] is that loop; an operation is the definition given to it. Element-wise definitions are
+//! `build` is that loop; an operation is the definition given to it. Element-wise definitions are
 //! those of the op table, the rest stand here. Nothing is shared with the other backends, so that
 //! agreeing with this one means something.
 

@@ -145,13 +145,13 @@ impl<B: Backend> Tensor<B> {
             return Tensor::binary_recorded(op, a, b);
         }
         let name = op.name();
-        if let (Some(x), Some(y)) = (a.tensor(), b.tensor()) {
-            if x.shape() != y.shape() || x.dtype() != y.dtype() {
-                let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
-                let (x, y) = unify_bool::<B>(op, x, y)?;
-                check_binary(op, x.dtype())?;
-                return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
-            }
+        if let (Some(x), Some(y)) = (a.tensor(), b.tensor())
+            && (x.shape() != y.shape() || x.dtype() != y.dtype())
+        {
+            let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
+            let (x, y) = unify_bool::<B>(op, x, y)?;
+            check_binary(op, x.dtype())?;
+            return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
         }
         check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
         let (mut a, mut b) = (GivenAway::new(a), GivenAway::new(b));

@@ -13,9 +13,9 @@ pub type ReferenceTensor = <ReferenceBackend as Backend>::Tensor;
 /// How far an element may be from the reference's. It suffices to be within one of the two bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Tolerance {
-    /// Units in the last place; 0 also asks for the sign of a zero.
+    /// Units in the last place; zeros must agree in sign.
     pub ulp: u64,
-    /// Absolute bound, one an element; empty where there is none.
+    /// Absolute bound, one an element; empty where there is none. The sign of a zero is free.
     pub absolute: Vec<f64>,
 }
 
@@ -56,10 +56,13 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
             (Scalar::Float(got), Scalar::Float(want)) => tolerance.admits(dtype, i, got, want),
             _ => got == want,
         };
-        let distance = ulp_distance(dtype, got.to_f64(), want.to_f64());
-        let bound = (tolerance.ulp, tolerance.absolute.get(i));
         (!admitted).then(|| {
-            format!("element {i}: {got:?}, not {want:?}; {distance:?} ULP apart, bound {bound:?}")
+            let places = ulp_distance(dtype, got.to_f64(), want.to_f64());
+            let places = places.filter(|_| dtype.is_float());
+            let (ulp, absolute) = (tolerance.ulp, tolerance.absolute.get(i));
+            format!(
+                "element {i}: {got:?}, not {want:?}; {places:?} ULP apart, bound {ulp} or {absolute:?}"
+            )
         })
     })
 }

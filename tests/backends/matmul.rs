@@ -212,7 +212,7 @@ fn batches_agree<B: Backend>() {
     let mut seen = Disagreements::default();
     let storages = [Plain, Transposed, Window, Flipped, SharedBatch];
     for dtype in FLOATS {
-        for lead in [&[3][..], &[2, 3], &[1, 4], &[0], &[2, 0]] {
+        for lead in [&[3][..], &[2, 3], &[1, 4], &[3, 1], &[2, 1, 2], &[0], &[2, 0]] {
             for a_storage in storages {
                 for b_storage in storages {
                     let mut value = || uniform(&mut rng);

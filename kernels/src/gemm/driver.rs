@@ -92,7 +92,7 @@ impl<E: Float> Product<'_, E> {
             partial: packed_memory.wrapping_add(packed + chains),
             has_partial: scratch,
         };
-        E::enter(Piece { product: self, memory });
+        E::multiply(Piece { product: self, memory });
     }
 }
 
@@ -112,7 +112,7 @@ struct Memory<E> {
 }
 
 /// A product with its memory.
-struct Piece<'a, E> {
+pub struct Piece<'a, E> {
     product: Product<'a, E>,
     memory: Memory<E>,
 }
@@ -406,7 +406,7 @@ impl<'w, E: Float> PackedB<'w, E> {
     pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
         let [k, n] = b.shape;
         let data = buffer.elements(k.saturating_mul(n.next_multiple_of(MAX_LANES))).cast::<E>();
-        let isa = if k > 0 && n > 0 { E::enter(Pack { b, data }) } else { isa() };
+        let isa = if k > 0 && n > 0 { E::pack(Pack { b, data }) } else { isa() };
         PackedB { data, shape: b.shape, isa, borrow: PhantomData }
     }
 
@@ -426,7 +426,7 @@ impl<E> PackedB<'_, E> {
     }
 }
 
-struct Pack<'a, E> {
+pub struct Pack<'a, E> {
     b: MatRef<'a, E>,
     data: *mut E,
 }
