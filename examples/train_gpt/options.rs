@@ -11,7 +11,7 @@ usage: train_gpt [--data FILE…] [--steps N] [--seed N] [--threads N] [--hash]
 
   --data FILE…   text to learn from; by default this crate's own .rs and .md files.
                  Every tenth file by sorted path (of one file, its last tenth) is held out.
-  --steps N      training steps (default 400)
+  --steps N      training steps (default 1000)
   --seed N       seed of all random numbers (default 42)
   --threads N    threads (default: all cores); the result does not depend on it
   --hash         print a SHA-256 of all losses and parameters
@@ -32,7 +32,7 @@ impl Options {
     /// `None` if help was asked for, and printed.
     pub fn from_command_line() -> Result<Option<Self>, Box<dyn std::error::Error>> {
         let mut options =
-            Options { data: Vec::new(), steps: 400, seed: 42, threads: None, hash: false };
+            Options { data: Vec::new(), steps: 1000, seed: 42, threads: None, hash: false };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
             match argument {

@@ -69,5 +69,5 @@ pub use gemm::{
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;
 pub use output::Output;
-pub use reduce::{Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
+pub use reduce::{Reduce, dot, max, max_columns, mean_columns, min, min_columns, sum, sum_columns};
 pub use simd::Float;

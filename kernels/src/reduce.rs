@@ -35,6 +35,7 @@ pub struct ColumnFold<E> {
 
 enum Kind {
     Sum,
+    Mean,
     Max,
     Min,
 }
@@ -69,7 +70,11 @@ macro_rules! impl_reduce {
             }
             fn columns(fold: ColumnFold<Self>) {
                 match fold.kind {
-                    Kind::Sum => run(SumColumns { x: fold.rows, y: fold.y }),
+                    Kind::Sum => run(SumColumns { x: fold.rows, y: fold.y, divisor: 1.0 }),
+                    Kind::Mean => {
+                        let divisor = fold.rows.count() as f64;
+                        run(SumColumns { x: fold.rows, y: fold.y, divisor });
+                    }
                     Kind::Max => find_columns::<$t, Max>(fold),
                     Kind::Min => find_columns::<$t, Min>(fold),
                 }
@@ -159,6 +164,29 @@ pub fn sum_columns<E: Reduce>(
     let (y, cols) = y.as_raw();
     let rows = Rows::new("sum_columns", x, rows, cols, row_stride);
     E::columns(ColumnFold { rows, y, kind: Kind::Sum });
+}
+
+/// The arithmetic mean of each column, as [`sum_columns`]: the sum is divided in `f64` and rounded
+/// once; NaN if there are no rows.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+/// assert_eq!(y, [3.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn mean_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    let (y, cols) = y.as_raw();
+    let rows = Rows::new("mean_columns", x, rows, cols, row_stride);
+    E::columns(ColumnFold { rows, y, kind: Kind::Mean });
 }
 
 /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin

@@ -64,12 +64,18 @@ impl<E> Rows<E> {
         );
         Rows { first: x.as_ptr(), rows, cols, stride }
     }
+
+    /// Number of rows.
+    pub fn count(&self) -> usize {
+        self.rows
+    }
 }
 
-/// Sums the rows into `y`, which has room for a row.
+/// Sums the rows into `y`, which has room for a row, dividing each sum before it is rounded.
 pub(crate) struct SumColumns<E> {
     pub x: Rows<E>,
     pub y: *mut E,
+    pub divisor: f64,
 }
 
 impl<E: Widen> Task for SumColumns<E> {
@@ -100,7 +106,8 @@ impl<E: Widen> Task for SumColumns<E> {
                     tile.finish(simd, blocks);
                 }
                 for c in 0..tile.width {
-                    self.y.add(column + c).write(E::from_f64(lanes.add(c).read()));
+                    let sum = lanes.add(c).read();
+                    self.y.add(column + c).write(E::from_f64(sum / self.divisor));
                 }
             }
         }

@@ -65,13 +65,11 @@ impl<E: Element<Stored = E> + Pod + kernels::Reduce> Fold<E> for SumFloat<E> {
     }
 
     fn columns(&self, x: &[E], rows: usize, stride: usize, y: &mut [E]) -> bool {
-        // The kernel rounds each sum to `E`: of an `f32` mean, that would be once too often.
-        if self.count.is_some() && size_of::<E>() < size_of::<f64>() {
-            return false;
-        }
-        kernels::sum_columns(x, rows, stride, y);
-        if let Some(count) = self.count {
-            y.iter_mut().for_each(|y| *y = <E as Element>::from_f64(Element::to_f64(*y) / count));
+        match self.count {
+            None => kernels::sum_columns(x, rows, stride, y),
+            Some(count) if count == rows as f64 => kernels::mean_columns(x, rows, stride, y),
+            // The rows are a part of what is averaged: rounding here would be once too often.
+            Some(_) => return false,
         }
         true
     }
