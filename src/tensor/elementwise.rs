@@ -82,23 +82,21 @@ compare_methods! {
     ge Ge;
 }
 
-/// Truth values have no unary arithmetic, integers no float functions.
-fn check_unary(op: UnaryOp, dtype: DType) -> Result<()> {
-    let op_name = op.name();
-    check_arithmetic(op_name, dtype)?;
-    if !dtype.is_float() && op.reference_integer().is_none() {
-        return Err(Error::UnsupportedDType { op: op_name, dtype });
+/// Truth values have no arithmetic, integers only where the op's row defines it.
+fn check_op(op: &'static str, on_integers: bool, dtype: DType) -> Result<()> {
+    check_arithmetic(op, dtype)?;
+    if !dtype.is_float() && !on_integers {
+        return Err(Error::UnsupportedDType { op, dtype });
     }
     Ok(())
 }
 
+fn check_unary(op: UnaryOp, dtype: DType) -> Result<()> {
+    check_op(op.name(), op.reference_integer().is_some(), dtype)
+}
+
 fn check_binary(op: BinaryOp, dtype: DType) -> Result<()> {
-    let op_name = op.name();
-    check_arithmetic(op_name, dtype)?;
-    if !dtype.is_float() && op.reference_integer().is_none() {
-        return Err(Error::UnsupportedDType { op: op_name, dtype });
-    }
-    Ok(())
+    check_op(op.name(), op.reference_integer().is_some(), dtype)
 }
 
 /// A number that meets an integer tensor must be that integer.
