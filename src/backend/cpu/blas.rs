@@ -10,7 +10,7 @@
 use super::matmul::Matrix;
 use crate::blas::BlasInfo;
 
-#[cfg(not(feature = "openblas"))]
+#[cfg(not(blas = "openblas"))]
 mod provider {
     use super::{BlasInfo, Matrix};
 
@@ -29,7 +29,7 @@ mod provider {
     }
 }
 
-#[cfg(feature = "openblas")]
+#[cfg(blas = "openblas")]
 mod provider {
     use std::ffi::{CStr, c_char, c_int};
     use std::sync::Once;
