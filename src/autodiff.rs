@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `graph.rs` | nodes, recording, dropping a deep graph without recursion |
 //! | `rules.rs` | the op table's derivatives, expanded |
-//! | `ops/*.rs` | ops with parameters: forward and derivative in one file |
+//! | `ops/*.rs` | derivatives of ops with parameters, whose forward side is in `tensor/` |
 //! | `backward.rs` | the pass, its options |
 //! | `gradients.rs` | what it returns |
 //! | `mode.rs` | `no_grad` |

@@ -64,6 +64,17 @@ impl DType {
         !matches!(self, DType::I32 | DType::U32)
     }
 
+    /// Least and largest value of an integer type or `Bool`; of a float type, what `i64` holds.
+    pub(crate) const fn integer_range(self) -> (i64, i64) {
+        match self {
+            DType::U8 => (0, u8::MAX as i64),
+            DType::Bool => (0, 1),
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            DType::U32 => (0, u32::MAX as i64),
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
+
     /// The type of a sum or product: integers and truth values accumulate in `I64`.
     pub const fn accumulated(self) -> DType {
         if self.is_float() { self } else { DType::I64 }
@@ -114,6 +125,15 @@ impl Scalar {
         match self {
             Scalar::Float(x) => x as i64,
             Scalar::Int(x) => x,
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Float(x) => write!(f, "{x}"),
+            Scalar::Int(x) => write!(f, "{x}"),
         }
     }
 }

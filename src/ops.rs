@@ -5,7 +5,7 @@
 //!
 //! | who expands | what it makes of a row |
 //! |---|---|
-//! | this file | the enum variant, `NAME`, `ALL`, the reference formulas, the test domain |
+//! | this file | the enum variant, `name()`, `ALL`, the reference formulas, the test domain |
 //! | `tensor/elementwise.rs` | the documented `Tensor` method |
 //! | `autodiff/rules.rs` | the derivative, and which of its values are kept for it |
 //! | `backend/cpu/elementwise.rs` | the kernel: `UnaryOp::Exp` is `swath_kernels::math::Exp` |

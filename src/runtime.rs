@@ -77,8 +77,12 @@ pub fn set_threads(threads: usize) -> Result<()> {
 }
 
 /// Whether every environment variable can be followed. The CPU backend asks before it takes the
-/// first memory for a result, so that a wrong setting is an error and not a panic in a kernel.
-pub(crate) fn check_settings() -> Result<()> {
+/// first memory for a result, so that a wrong setting is an error and not a panic in a kernel;
+/// programs may ask when they start.
+///
+/// # Errors
+/// [`Error::Runtime`] names the variable.
+pub fn check() -> Result<()> {
     static CHECKED: OnceLock<Result<()>> = OnceLock::new();
     let check = || {
         swath_kernels::try_isa().map_err(|error| Error::Runtime(error.to_string()))?;

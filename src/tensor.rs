@@ -5,9 +5,9 @@
 //! | `create.rs` | tensors from values, ranges, random numbers |
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
-//! | `view.rs` | views and reshaping |
+//! | `view.rs` | views, transposition, reshaping |
 //! | `reduce.rs` | reductions, softmax |
-//! | `linalg.rs` | `matmul`, transposition |
+//! | `linalg.rs` | `matmul` |
 //! | `index.rs` | `gather`, `index_select`, `cat` |
 //! | `display.rs` | text |
 //!

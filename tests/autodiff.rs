@@ -179,6 +179,50 @@ fn a_graph_made_on_one_thread_can_be_walked_on_another() {
     assert_eq!(values(grads.wrt(&x).unwrap()), [2.0, 4.0]);
 }
 
+#[test]
+fn the_gradient_of_an_intermediate_can_be_asked_for() {
+    let x = leaf(&[2.0]);
+    let middle = x.square().unwrap();
+    let y = sum(&middle.square().unwrap());
+    let gradients = grad(&y, &[&middle, &x], false).unwrap();
+    assert_eq!(values(&gradients[0]), [8.0]);
+    assert_eq!(values(&gradients[1]), [32.0]);
+}
+
+#[test]
+fn accumulated_gradients_keep_their_history() {
+    let x = leaf(&[3.0]);
+    let mut total = Gradients::new();
+    for _ in 0..2 {
+        let first = grad(&sum(&x.square().unwrap()), &[&x], true).unwrap().remove(0);
+        total.accumulate(&x, first).unwrap();
+    }
+    let second = grad(&sum(total.wrt(&x).unwrap()), &[&x], false).unwrap().remove(0);
+    assert_eq!(values(&second), [4.0]);
+    // Without create_graph nothing in the result holds a graph.
+    let y = x.add(1.0).unwrap();
+    let upstream = leaf(&[1.0]).exp().unwrap();
+    assert!(!y.backward_with(&upstream).unwrap().wrt(&x).unwrap().is_tracked());
+}
+
+/// Graphs held by thread-local values are dropped when the thread ends, after others are gone.
+#[test]
+fn deep_graphs_can_be_dropped_while_a_thread_ends() {
+    thread_local! {
+        static HELD: std::cell::RefCell<Vec<T>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    let work = || {
+        HELD.with(|held| held.borrow_mut().push(leaf(&[1.0])));
+        drop(leaf(&[1.0]).exp());
+        let mut y = leaf(&[1.0]);
+        for _ in 0..200_000 {
+            y = y.add_scalar(0.0).unwrap();
+        }
+        HELD.with(|held| held.borrow_mut().push(y));
+    };
+    std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap().join().unwrap();
+}
+
 /// A million steps forward, backward and dropped, in a thread whose stack holds none of them.
 #[test]
 fn long_chains_need_no_stack() {

@@ -153,4 +153,41 @@ fn ties_and_kinks_have_the_documented_gradients() {
     assert_eq!(at(|x| x.min(None, false), &[1.0, 1.0, 3.0]), [0.5, 0.5, 0.0]);
     assert_eq!(at(|x| x.maximum(2.0), &[1.0, 2.0, 3.0]), [0.0, 0.5, 1.0]);
     assert_eq!(at(|x| x.minimum(2.0), &[1.0, 2.0, 3.0]), [1.0, 0.5, 0.0]);
+    assert_eq!(at(|x| tensor![2.0].maximum(x), &[1.0, 2.0, 3.0]), [0.0, 0.5, 1.0]);
+    assert_eq!(at(|x| tensor![2.0].minimum(x), &[1.0, 2.0, 3.0]), [1.0, 0.5, 0.0]);
+    // An infinite gradient stays where the value came from.
+    assert_eq!(at(|x| x.maximum(0.0)?.sqrt(), &[-1.0, 4.0]), [0.0, 0.25]);
+    assert_eq!(at(|x| x.add(1.0)?.max(None, false)?.sqrt(), &[-1.0, -2.0]), [f32::INFINITY, 0.0]);
+    // -1e30 / x² without x² being formed, which is not a number of f32.
+    let slope = at(|x| x.recip()?.mul(1e30), &[1e25])[0];
+    assert!((slope / -1e-20 - 1.0).abs() < 1e-6, "{slope:e}");
+}
+
+#[test]
+fn conversions_pass_the_gradient_in_the_inputs_dtype() {
+    let x = tensor![f64; 0.5, 2.0].requires_grad();
+    let y = x.to_dtype(DType::F32).unwrap().mul_scalar(3.0).unwrap();
+    let grads = y.sum(None, false).unwrap().backward().unwrap();
+    let gradient = grads.wrt(&x).unwrap();
+    assert_eq!(gradient.to_vec::<f64>().unwrap(), [3.0, 3.0]);
+}
+
+#[test]
+fn many_ties_in_16_bits_share_the_gradient() {
+    let count = 70_000;
+    let x = T::ones(count, DType::F16).unwrap().requires_grad();
+    for y in [x.max(None, false).unwrap(), x.mean(None, false).unwrap()] {
+        let grads = y.backward().unwrap();
+        let g = grads.wrt(&x).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+        assert!((g[0] * count as f32 - 1.0).abs() < 0.01 && g[0] == g[count - 1], "{}", g[0]);
+    }
+}
+
+#[test]
+fn one_right_side_of_a_batch_gets_one_gradient() {
+    let a = uniform((2, 3, 4), (-1.0, 1.0), 70);
+    let b = uniform((4, 5), (-1.0, 1.0), 71);
+    check_gradients(|xs: &[T]| xs[0].matmul(&xs[1]), &[&a, &b], SECOND_ORDER).unwrap();
+    let transposed = uniform((2, 4, 3), (-1.0, 1.0), 72).t().unwrap();
+    check_gradients(|xs: &[T]| xs[0].matmul(&xs[1]), &[&transposed, &b], SECOND_ORDER).unwrap();
 }

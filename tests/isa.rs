@@ -112,6 +112,13 @@ fn every_instruction_set_gives_the_same_bits() {
     for isa in &levels[1..] {
         assert_eq!(digest_on(isa, 1, false), expected, "{} and {isa} differ", levels[0]);
     }
+    // At sizes that scalar code is too slow for, with threads.
+    if let [_, first, others @ ..] = levels.as_slice() {
+        let expected = digest_on(first, 2, true);
+        for isa in others {
+            assert_eq!(digest_on(isa, 2, true), expected, "{first} and {isa} differ");
+        }
+    }
 }
 
 #[test]

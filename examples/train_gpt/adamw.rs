@@ -42,7 +42,7 @@ impl AdamW {
     /// Replaces every parameter by its updated value.
     pub fn step(&mut self, parameters: &mut [T], gradients: &Gradients<CpuBackend>) -> Result<()> {
         if self.moments.is_empty() {
-            let zeros = |p: &T| Ok((p.zeros_like()?.detach(), p.zeros_like()?.detach()));
+            let zeros = |p: &T| Ok((p.zeros_like()?, p.zeros_like()?));
             self.moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
         }
         let rate = self.rate();

@@ -25,8 +25,8 @@ pub struct Batch {
 impl Corpus {
     /// Reads the files, or the crate's own source if there are none.
     ///
-    /// Held out is every tenth file by sorted path; of a single file, its last tenth. Both parts
-    /// must hold more than `context` characters.
+    /// Held out is every tenth file by sorted path; of fewer than ten files, the last tenth of their
+    /// text. Both parts must hold more than `context` characters.
     pub fn load(files: &[PathBuf], context: usize) -> std::result::Result<Self, String> {
         let mut paths = files.to_vec();
         if paths.is_empty() {
@@ -43,12 +43,12 @@ impl Corpus {
         }
         let (training, held_out) = split(&texts);
         for (part, name) in [(&training, "training"), (&held_out, "held-out")] {
-            if part.len() <= context + 1 {
+            if part.len() <= context {
                 return Err(format!(
                     "the {name} text has {} characters, at least {} are needed; \
                      give more text with --data",
                     part.len(),
-                    context + 2
+                    context + 1
                 ));
             }
         }
@@ -101,7 +101,8 @@ impl fmt::Display for Corpus {
 }
 
 fn split(texts: &[Vec<char>]) -> (Vec<char>, Vec<char>) {
-    if let [text] = texts {
+    if texts.len() < 10 {
+        let text = texts.concat();
         let (training, held_out) = text.split_at(text.len() - text.len() / 10);
         return (training.to_vec(), held_out.to_vec());
     }

@@ -15,6 +15,7 @@ mod model;
 mod options;
 mod progress;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -38,6 +39,14 @@ const BATCH_STREAM: u64 = 1;
 const HELD_OUT_STREAM: u64 = 2;
 const SAMPLE_STREAM: u64 = 3;
 
+/// Prints a line. A reader that has gone away is no reason to stop training.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+pub(crate) use say;
+
 fn main() -> ExitCode {
     match Options::from_command_line().and_then(|options| options.map_or(Ok(()), |o| run(&o))) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,23 +66,24 @@ struct History {
 fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let config = Config::small();
     let corpus = Corpus::load(&options.data, config.context)?;
+    swath::runtime::check()?;
     if let Some(threads) = options.threads {
         swath::runtime::set_threads(threads)?;
     }
     let mut model =
         Gpt::new(config.with_vocabulary(corpus.vocabulary()), &Rng::seed(options.seed))?;
-    println!("{}", swath::runtime::info());
-    println!("{corpus}; {} parameters", model.parameter_count());
+    say!("{}", swath::runtime::info());
+    say!("{corpus}; {} parameters", model.parameter_count());
 
     let history = train(&mut model, &corpus, options)?;
 
     let sample = sample(&model, &corpus, options.seed)?;
-    println!("\n{sample}\n");
+    say!("\n{sample}\n");
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/train_gpt/loss.svg");
     chart::write(&chart, &history.losses, &history.held_out)?;
-    println!("loss curve: {}", chart.display());
+    say!("loss curve: {}", chart.display());
     if options.hash {
-        println!("sha256 {}", digest(&model, &history)?);
+        say!("sha256 {}", digest(&model, &history)?);
     }
     Ok(())
 }

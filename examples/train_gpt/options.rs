@@ -10,7 +10,8 @@ Trains a character-level transformer on text and prints a sample of what it lear
 usage: train_gpt [--data FILE…] [--steps N] [--seed N] [--threads N] [--hash]
 
   --data FILE…   text to learn from; by default this crate's own .rs and .md files.
-                 Every tenth file by sorted path (of one file, its last tenth) is held out.
+                 Every tenth file by sorted path is held out (of fewer than ten files, the
+                 last tenth of their text).
   --steps N      training steps (default 1000)
   --seed N       seed of all random numbers (default 42)
   --threads N    threads (default: all cores); the result does not depend on it

@@ -1,6 +1,6 @@
 //! The progress bar; plain lines where there is no terminal.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,7 +40,7 @@ impl Progress {
             bar.set_position(self.done as u64);
             bar.set_message(text);
         } else if self.done.is_multiple_of(self.steps.div_ceil(10)) || self.done == self.steps {
-            println!("step {}/{}: {text}", self.done, self.steps);
+            crate::say!("step {}/{}: {text}", self.done, self.steps);
         }
     }
 

@@ -159,7 +159,8 @@ pub fn gemm<E: Float>(
         (b.strides[1], c.strides[1]) = (1, 1);
     }
     let [k, n] = b.shape;
-    let small = c.shape[0] <= IN_PLACE_ROWS || k * n <= IN_PLACE_BYTES / size_of::<E>();
+    let small =
+        c.shape[0] <= IN_PLACE_ROWS || k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>();
     let b = if b.strides[1] == 1 && small { OperandB::InPlace(b) } else { OperandB::Strided(b) };
     Product { a, b, alpha, beta, c }.run(workspace);
     Ok(())

@@ -10,15 +10,13 @@
 //!         pending[input] += sum_to(gradient, input.shape)
 //! ```
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-use super::gradients::{Gradients, IdHasher};
+use super::gradients::{Gradients, IdSet};
 use super::graph::{GraphNode, Upstream, Visit};
 use super::mode::with_recording;
 
@@ -60,6 +58,8 @@ pub(crate) fn run<B: Backend>(
         return Err(Error::NoGradient { op: "backward", reason });
     };
     let retain_graph = options.retain_graph || options.create_graph;
+    let upstream = if options.create_graph { upstream } else { upstream.detach() };
+    let asked_for: IdSet = keep_also.iter().filter_map(|x| Some(x.node()?.id())).collect();
     let mut order = reachable(root_node)?;
     let mut pending = Gradients::new();
     let mut kept = Gradients::new();
@@ -85,9 +85,8 @@ pub(crate) fn run<B: Backend>(
                         let gradient = fitted(gradient, input)?;
                         pending.add(input, gradient, options.create_graph)?;
                     }
-                    let asked_for =
-                        || keep_also.iter().any(|x| x.node().is_some_and(|n| n.id() == node.id()));
-                    if options.keep == Keep::All || node.is_retained() || asked_for() {
+                    let asked_for = asked_for.contains(&node.id());
+                    if options.keep == Keep::All || node.is_retained() || asked_for {
                         kept.insert_id(node.id(), g);
                     }
                 }
@@ -111,7 +110,7 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
 
 /// Every node that `root` was computed from, and itself, by rising id.
 fn reachable<B: Backend>(root: &Arc<GraphNode<B>>) -> Result<Vec<Arc<GraphNode<B>>>> {
-    let mut seen: HashSet<u64, BuildHasherDefault<IdHasher>> = HashSet::default();
+    let mut seen = IdSet::default();
     let mut order = Vec::new();
     let mut open = vec![Arc::clone(root)];
     seen.insert(root.id());

@@ -24,7 +24,7 @@ pub struct GradCheck {
     pub rtol: Option<f64>,
     /// Allowed error beside that; by default 1e-7 for `F64`, 1e-2 for others.
     pub atol: Option<f64>,
-    /// Random directions tried for an input of more than 32 elements; smaller ones are checked
+    /// Random directions tried, at least one, for an input of more than 32 elements; smaller ones are checked
     /// element by element.
     pub directions: usize,
     /// Seed of the random projections.
@@ -62,15 +62,19 @@ pub fn numerical_gradient<B: Backend>(
         }
         y.to_dtype(DType::F64)?.item::<f64>()
     };
+    check_float("numerical_gradient", x)?;
     let point = values_of(x)?;
     let mut slopes = Vec::with_capacity(point.len());
     for i in 0..point.len() {
-        let moved = |by: f64| -> Result<f64> {
+        // What the dtype made of the step counts, not what was asked for.
+        let moved = |by: f64| -> Result<(f64, f64)> {
             let mut values = point.clone();
             values[i] += by;
-            value(&tensor_like(x, &values)?)
+            let moved = tensor_like(x, &values)?;
+            Ok((value(&moved)?, values_of(&moved)?[i]))
         };
-        slopes.push((moved(eps)? - moved(-eps)?) / (2.0 * eps));
+        let ((high, high_x), (low, low_x)) = (moved(eps)?, moved(-eps)?);
+        slopes.push((high - low) / (high_x - low_x));
     }
     tensor_like(x, &slopes)
 }
@@ -97,6 +101,9 @@ pub fn check_gradients<B: Backend>(
     if !(1..=2).contains(&options.order) {
         let reason = format!("order {} is not 1 or 2", options.order);
         return Err(Error::InvalidArgument { op: "check_gradients", reason });
+    }
+    for x in inputs {
+        check_float("check_gradients", x)?;
     }
     check_first_order(&f, inputs, options)?;
     if options.order == 2 {
@@ -185,7 +192,7 @@ fn check_first_order<B: Backend>(
             let atol = options.atol.unwrap_or(if double { 1e-7 } else { 1e-2 });
             let allowed = rtol.mul_add(numeric.abs().max(expected.abs()), atol);
             let difference = (numeric - expected).abs();
-            if difference.is_nan() || difference > allowed {
+            if difference.is_nan() || allowed.is_nan() || difference > allowed {
                 let report = format!(
                     "input {i} of shape {}, {place}: gradient {expected:e}, finite difference \
                      {numeric:e}, allowed difference {allowed:e}",
@@ -205,7 +212,15 @@ fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(Stri
         return Ok((0..len).map(|i| (format!("element {i}"), unit(i))).collect());
     }
     let random = |i| Ok((format!("direction {i}"), rng.uniform_vec(len, -1.0..1.0)?));
-    (0..options.directions).map(random).collect()
+    (0..options.directions.max(1)).map(random).collect()
+}
+
+/// Only functions of floats have derivatives.
+fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
+    match x.dtype() {
+        dtype if dtype.is_float() => Ok(()),
+        dtype => Err(Error::UnsupportedDType { op, dtype }),
+    }
 }
 
 fn values_of<B: Backend>(x: &Tensor<B>) -> Result<Vec<f64>> {

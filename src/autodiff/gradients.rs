@@ -1,7 +1,7 @@
 //! [`Gradients`]: what a backward pass returns.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::backend::{Arg, Backend, TensorData};
@@ -13,6 +13,9 @@ use super::graph::GraphNode;
 
 /// Maps keyed by node id.
 pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+
+/// Sets of node ids.
+pub(crate) type IdSet = HashSet<u64, BuildHasherDefault<IdHasher>>;
 
 /// Spreads consecutive ids over all bits (Fibonacci hashing: 2^64 / φ).
 #[derive(Default)]
@@ -102,7 +105,8 @@ impl<B: Backend> Gradients<B> {
         if x.dtype() != gradient.dtype() {
             return Err(Error::DTypeMismatch { op, lhs: x.dtype(), rhs: gradient.dtype() });
         }
-        self.add(node, gradient, false)
+        let recorded = gradient.is_tracked() || self.get(x).is_some_and(Tensor::is_tracked);
+        self.add(node, gradient, recorded)
     }
 
     /// As [`accumulate`](Gradients::accumulate), checked by the caller; the addition is recorded

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -217,7 +218,10 @@ const MAX_DROP_DEPTH: usize = 32;
 
 thread_local! {
     static DROP_DEPTH: Cell<usize> = const { Cell::new(0) };
-    static DROP_QUEUE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+    /// `ManuallyDrop`, so that the queue is there as long as the thread: graphs are dropped by the
+    /// destructors of other thread-local values too. It holds no memory between drops.
+    static DROP_QUEUE: ManuallyDrop<RefCell<Vec<Box<dyn Any>>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Dropping a node drops its inputs, which may be the last owners of theirs, and so on for a
@@ -227,20 +231,19 @@ impl<B: Backend> Drop for GraphNode<B> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let State::Recorded(recorded) = std::mem::replace(state, State::Released) else { return };
-        let depth = DROP_DEPTH.try_with(Cell::get).unwrap_or(0);
+        let depth = DROP_DEPTH.get();
         if depth >= MAX_DROP_DEPTH {
-            let queued = DROP_QUEUE.try_with(|queue| queue.borrow_mut().push(Box::new(recorded)));
-            // The queue is gone only while the thread ends; then `recorded` was dropped right here.
-            let _ = queued;
+            DROP_QUEUE.with(|queue| queue.borrow_mut().push(Box::new(recorded)));
             return;
         }
-        let _ = DROP_DEPTH.try_with(|d| d.set(depth + 1));
+        DROP_DEPTH.set(depth + 1);
         drop(recorded);
         if depth == 0 {
-            while let Ok(Some(deeper)) = DROP_QUEUE.try_with(|queue| queue.borrow_mut().pop()) {
+            while let Some(deeper) = DROP_QUEUE.with(|queue| queue.borrow_mut().pop()) {
                 drop(deeper);
             }
+            DROP_QUEUE.with(|queue| queue.take());
         }
-        let _ = DROP_DEPTH.try_with(|d| d.set(depth));
+        DROP_DEPTH.set(depth);
     }
 }

@@ -41,9 +41,11 @@ impl<'a, B: Backend> Values<'a, B> {
             "a" => self.a,
             "b" => self.b,
             "y" => self.y,
-            _ => Some(self.g),
+            "g" => Some(self.g),
+            _ => None,
         };
-        value.expect("kept when the op was recorded, because its rule names it")
+        value
+            .expect("one of g, x, a, b, y, kept when the op was recorded because its rule names it")
     }
 }
 

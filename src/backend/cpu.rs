@@ -79,16 +79,20 @@ impl CpuTensor {
     /// As [`CpuTensor::as_slice`], to write.
     ///
     /// # Errors
-    /// As [`CpuTensor::as_slice`], and [`Error::InvalidArgument`] if the storage is shared.
-    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
-        let op = "as_mut_slice";
+    /// As [`CpuTensor::as_slice`]; [`Error::InvalidArgument`] if the storage is shared;
+    /// [`Error::UnsupportedDType`] for `bool`, whose bytes must stay 0 or 1.
+    pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
+        let op = "as_slice_mut";
         self.check_slice::<T>(op)?;
+        if T::DTYPE == DType::Bool {
+            return Err(Error::UnsupportedDType { op, dtype: T::DTYPE });
+        }
         let (start, len) = (self.run_start(), self.numel());
         let Some(buffer) = Arc::get_mut(&mut self.storage) else {
             let reason = "the storage is shared with another tensor".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         };
-        Ok(&mut buffer.as_mut_slice()[start..start + len])
+        Ok(&mut buffer.as_slice_mut()[start..start + len])
     }
 
     fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
@@ -156,7 +160,7 @@ impl Output {
     fn elements<T: Pod>(&mut self) -> &mut [T] {
         debug_assert_eq!(size_of::<T>(), self.dtype.size());
         let buffer = Arc::get_mut(&mut self.storage).expect("shared by no one until finished");
-        buffer.as_mut_slice()
+        buffer.as_slice_mut()
     }
 
     fn finish(self) -> CpuTensor {

@@ -50,7 +50,7 @@ macro_rules! unary_ops {
                 value: |x| 1.0 / x;
                 integer: ();
                 domain: 0.3, 4.0;
-                gradient: (g, y) => g.mul(y.square()?)?.neg();
+                gradient: (g, y) => g.mul(y)?.mul(y)?.neg();
             }
             {
                 /// Natural exponential, `e^x`.
@@ -183,8 +183,8 @@ macro_rules! binary_ops {
                 };
                 integer: (|a, b| Some(a.max(b)));
                 domain: -4.0, 4.0; -4.0, 4.0;
-                gradient_a: (g, a, b) => g.mul(a.gt(b)?)?.add(g.mul(a.eq(b)?)?.mul_scalar(0.5)?);
-                gradient_b: (g, a, b) => g.mul(b.gt(a)?)?.add(g.mul(a.eq(b)?)?.mul_scalar(0.5)?);
+                gradient_a: (g, a, b) => g.chosen(&a.gt(b)?, &a.eq(b)?);
+                gradient_b: (g, a, b) => g.chosen(&b.gt(a)?, &a.eq(b)?);
             }
             {
                 /// The smaller of two; NaN if either is, −0 < +0. Ties split the gradient evenly.
@@ -200,8 +200,8 @@ macro_rules! binary_ops {
                 };
                 integer: (|a, b| Some(a.min(b)));
                 domain: -4.0, 4.0; -4.0, 4.0;
-                gradient_a: (g, a, b) => g.mul(a.lt(b)?)?.add(g.mul(a.eq(b)?)?.mul_scalar(0.5)?);
-                gradient_b: (g, a, b) => g.mul(b.lt(a)?)?.add(g.mul(a.eq(b)?)?.mul_scalar(0.5)?);
+                gradient_a: (g, a, b) => g.chosen(&a.lt(b)?, &a.eq(b)?);
+                gradient_b: (g, a, b) => g.chosen(&b.lt(a)?, &a.eq(b)?);
             }
             {
                 /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.

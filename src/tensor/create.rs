@@ -9,6 +9,7 @@ use crate::rng::Rng;
 use crate::shape::Shape;
 
 use super::Tensor;
+use super::elementwise::check_scalar;
 
 impl<B: Backend> Tensor<B> {
     /// A tensor of these values in row-major order; the dtype is the Rust type's.
@@ -74,7 +75,7 @@ impl<B: Backend> Tensor<B> {
     pub fn eye(n: usize, dtype: DType) -> Result<Self> {
         let shape = Shape::new([n, n]);
         shape.validate("eye")?;
-        Tensor::from_scalars(shape, dtype, |i| Scalar::Int(i64::from(i / n == i % n)))
+        Tensor::from_scalars("eye", shape, dtype, |i| Scalar::Int(i64::from(i / n == i % n)))
     }
 
     /// `start, start + step, …` up to but without `end`, as `F32`.
@@ -82,7 +83,8 @@ impl<B: Backend> Tensor<B> {
     /// Element i is `start + i * step` in `f64`, rounded once.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `step` is 0 or a bound is not finite.
+    /// [`Error::InvalidArgument`] if `step` is 0 or a bound is not finite, or a value is not one of an
+    /// integer dtype.
     pub fn arange(start: f64, end: f64, step: f64) -> Result<Self> {
         Tensor::arange_as(start, end, step, DType::F32)
     }
@@ -97,7 +99,13 @@ impl<B: Backend> Tensor<B> {
         }
         let shape = Shape::from(count.max(0.0) as usize);
         shape.validate(op)?;
-        Tensor::from_scalars(shape, dtype, |i| Scalar::Float((i as f64).mul_add(step, start)))
+        let value = |i: usize| (i as f64).mul_add(step, start);
+        if shape.numel() > 0 && !dtype.is_float() {
+            for x in [start, value(1), value(shape.numel() - 1)] {
+                check_scalar(op, Scalar::Float(x), dtype)?;
+            }
+        }
+        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Float(value(i)))
     }
 
     /// `count` values evenly from `start` to `end`, both included, as `F32`.
@@ -107,18 +115,36 @@ impl<B: Backend> Tensor<B> {
 
     /// As [`linspace`](Tensor::linspace) with a dtype.
     pub fn linspace_as(start: f64, end: f64, count: usize, dtype: DType) -> Result<Self> {
+        let op = "linspace";
         let shape = Shape::from(count);
-        shape.validate("linspace")?;
+        shape.validate(op)?;
+        if !(start.is_finite() && end.is_finite()) {
+            let reason = format!("no range from {start} to {end}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
         let last = count.saturating_sub(1);
-        let step = (end - start) / last.max(1) as f64;
-        Tensor::from_scalars(shape, dtype, |i| {
+        // Divided before subtracting: the distance of two finite numbers may overflow.
+        let divisor = last.max(1) as f64;
+        let step = end / divisor - start / divisor;
+        Tensor::from_scalars(op, shape, dtype, |i| {
             Scalar::Float(if i == last && i > 0 { end } else { (i as f64).mul_add(step, start) })
         })
     }
 
-    fn from_scalars(shape: Shape, dtype: DType, value: impl Fn(usize) -> Scalar) -> Result<Self> {
+    /// Element i is `value(i)`; the shape has been checked.
+    pub(crate) fn from_scalars(
+        op: &'static str,
+        shape: Shape,
+        dtype: DType,
+        value: impl Fn(usize) -> Scalar,
+    ) -> Result<Self> {
+        let count = shape.numel();
         let host: HostData = for_dtype!(dtype, T => {
-            T::into_host((0..shape.numel()).map(|i| T::from_scalar(value(i))).collect())
+            let mut values = Vec::new();
+            let bytes = count.saturating_mul(dtype.size());
+            values.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { op, bytes })?;
+            values.extend((0..count).map(|i| T::from_scalar(value(i))));
+            T::into_host(values)
         });
         Ok(Tensor::from_data(B::from_host(host, shape)?))
     }

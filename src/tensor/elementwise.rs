@@ -2,13 +2,14 @@
 
 use crate::autodiff::graph::{record, record_nodes, should_record};
 use crate::autodiff::is_grad_enabled;
-use crate::autodiff::ops::select::{cast_rule, where_rule};
+use crate::autodiff::ops::select::where_rule;
+use crate::autodiff::ops::view::identity_rule;
 use crate::autodiff::rules::{Saved, binary_keeps, binary_rule, unary_rule};
 use crate::backend::{Arg, Backend, TensorData, broadcast_pair, check_arithmetic, unify_bool};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
-use crate::shape::broadcast_shape_for;
+use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
 use super::operators::{Input, Operand};
@@ -100,10 +101,18 @@ fn check_binary(op: BinaryOp, dtype: DType) -> Result<()> {
 }
 
 /// A number that meets an integer tensor must be that integer.
-fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
-    let Scalar::Float(x) = value else { return Ok(()) };
-    if !dtype.is_float() && (x.fract() != 0.0 || !x.is_finite()) {
-        let reason = format!("the number {x} is not a value of the tensor's type {dtype}");
+pub(super) fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    let (low, high) = dtype.integer_range();
+    let fits = match value {
+        // 2^63 is a float, i64::MAX is not: the upper bound is exclusive.
+        Scalar::Float(x) => x.fract() == 0.0 && x >= low as f64 && x < high as f64 + 1.0,
+        Scalar::Int(x) => (low..=high).contains(&x),
+    };
+    if !fits {
+        let reason = format!("the number {value} is not a value of the tensor's type {dtype}");
         return Err(Error::InvalidArgument { op, reason });
     }
     Ok(())
@@ -130,7 +139,7 @@ impl<B: Backend> Tensor<B> {
             let y = B::unary(op, tensor.data())?;
             return Ok(record(op.name(), y, &[tensor], |y| unary_rule(op, tensor, y)));
         }
-        Ok(Tensor::from_data(B::unary(op, GivenAway::new(x).arg())?))
+        Ok(Tensor::from_data(B::unary(op, GivenAway::new(x, None)?.arg())?))
     }
 
     pub(super) fn binary_inputs(
@@ -144,7 +153,7 @@ impl<B: Backend> Tensor<B> {
         }
         let name = op.name();
         if let (Some(x), Some(y)) = (a.tensor(), b.tensor())
-            && (x.shape() != y.shape() || x.dtype() != y.dtype())
+            && x.dtype() != y.dtype()
         {
             let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
             let (x, y) = unify_bool::<B>(op, x, y)?;
@@ -152,7 +161,13 @@ impl<B: Backend> Tensor<B> {
             return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
         }
         check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
-        let (mut a, mut b) = (GivenAway::new(a), GivenAway::new(b));
+        let shape = match (a.tensor(), b.tensor()) {
+            (Some(x), Some(y)) if x.shape() != y.shape() => {
+                Some(broadcast_shape_for(name, x.shape(), y.shape())?)
+            }
+            _ => None,
+        };
+        let (mut a, mut b) = (GivenAway::new(a, shape)?, GivenAway::new(b, shape)?);
         Ok(Tensor::from_data(B::binary(op, a.arg(), b.arg())?))
     }
 
@@ -260,7 +275,15 @@ impl<B: Backend> Tensor<B> {
             return Ok(self.clone());
         }
         let y = B::cast(self.data(), dtype)?;
-        Ok(record("to_dtype", y, &[self], |_| cast_rule(self.dtype())))
+        Ok(record("to_dtype", y, &[self], |_| identity_rule()))
+    }
+
+    /// This gradient where `chosen`, half of it where `tied`, else 0: selected, not multiplied, so
+    /// that an infinite gradient stays out of the places that are not chosen.
+    pub(crate) fn chosen(&self, chosen: &Tensor<B>, tied: &Tensor<B>) -> Result<Tensor<B>> {
+        let zero = Tensor::zeros(Shape::scalar(), self.dtype())?;
+        let halves = Tensor::where_cond(tied, &self.mul_scalar(0.5)?, &zero)?;
+        Tensor::where_cond(chosen, self, &halves)
     }
 
     /// This tensor itself: the derivative of an identity.
@@ -301,17 +324,25 @@ fn check_operands<B: Backend>(
 enum GivenAway<'a, B: Backend> {
     Unshared(Option<B::Tensor>),
     Kept(Input<'a, B>),
+    Broadcast(B::Tensor),
 }
 
 impl<'a, B: Backend> GivenAway<'a, B> {
-    fn new(input: Input<'a, B>) -> Self {
-        match input {
+    /// An operand, broadcast to `shape` if one is given.
+    fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
+        if let (Some(shape), Some(tensor)) = (shape, input.tensor())
+            && *tensor.shape() != shape
+        {
+            let layout = tensor.layout().broadcast_to("broadcast_to", &shape)?;
+            return Ok(GivenAway::Broadcast(B::view(tensor.data(), layout)?));
+        }
+        Ok(match input {
             Input::Owned(tensor) => match tensor.into_unshared_data() {
                 Ok(data) => GivenAway::Unshared(Some(data)),
                 Err(shared) => GivenAway::Kept(Input::Owned(shared)),
             },
             input => GivenAway::Kept(input),
-        }
+        })
     }
 
     /// Called once.
@@ -319,6 +350,7 @@ impl<'a, B: Backend> GivenAway<'a, B> {
         match self {
             GivenAway::Unshared(data) => Arg::Owned(data.take().expect("called once")),
             GivenAway::Kept(input) => input.as_arg(),
+            GivenAway::Broadcast(view) => Arg::Ref(view),
         }
     }
 }

@@ -28,6 +28,11 @@ impl<B: Backend> Tensor<B> {
     pub fn matmul(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "matmul";
         let mismatch = || Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() };
+        // Inner steps know other shapes than those that were given.
+        let rename = |error| match error {
+            Error::ShapeMismatch { .. } => mismatch(),
+            error => error,
+        };
         if self.dtype() != rhs.dtype() {
             return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: rhs.dtype() });
         }
@@ -37,14 +42,10 @@ impl<B: Backend> Tensor<B> {
         match (self.rank(), rhs.rank()) {
             (0, _) | (_, 0) => return Err(mismatch()),
             (1, 1) => {
-                return self
-                    .unsqueeze(0)?
-                    .matmul(&rhs.unsqueeze(1)?)
-                    .map_err(|_| mismatch())?
-                    .reshape(());
+                return self.unsqueeze(0)?.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.reshape(());
             }
-            (1, _) => return self.unsqueeze(0)?.matmul(rhs).map_err(|_| mismatch())?.squeeze(-2),
-            (_, 1) => return self.matmul(&rhs.unsqueeze(1)?).map_err(|_| mismatch())?.squeeze(-1),
+            (1, _) => return self.unsqueeze(0)?.matmul(rhs).map_err(rename)?.squeeze(-2),
+            (_, 1) => return self.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.squeeze(-1),
             _ => {}
         }
         let (a_batch, [m, k]) = split(self.shape());
@@ -52,7 +53,7 @@ impl<B: Backend> Tensor<B> {
         if k != inner {
             return Err(mismatch());
         }
-        let batch = broadcast_shape_for(op, &a_batch, &b_batch).map_err(|_| mismatch())?;
+        let batch = broadcast_shape_for(op, &a_batch, &b_batch).map_err(rename)?;
         shape_of(&batch, m, n).validate(op)?;
         let operand = |x: &Tensor<B>, rows, cols| -> Result<B::Tensor> {
             let shape = shape_of(&batch, rows, cols);

@@ -2,7 +2,7 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::view::{
-    contiguous_rule, permute_rule, reshape_rule, step_rule, sum_to_rule, unexpand_rule,
+    identity_rule, permute_rule, reshape_rule, step_rule, sum_to_rule,
 };
 use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
@@ -181,7 +181,7 @@ impl<B: Backend> Tensor<B> {
 
     fn expanded(&self, op: &'static str, shape: Shape) -> Result<Self> {
         let data = B::view(self.data(), self.layout().broadcast_to(op, &shape)?)?;
-        Ok(record(op, data, &[self], |_| unexpand_rule()))
+        Ok(record(op, data, &[self], |_| identity_rule()))
     }
 
     /// Summed over the axes that broadcasting `shape` up to this tensor's shape repeats: the
@@ -192,7 +192,7 @@ impl<B: Backend> Tensor<B> {
     pub fn sum_to(&self, shape: impl Into<Shape>) -> Result<Self> {
         let (op, shape) = ("sum_to", shape.into());
         let axes = sum_to_axes(op, self.shape(), &shape)?;
-        if axes.is_empty() && shape == *self.shape() {
+        if shape == *self.shape() && self.dtype().is_float() {
             return Ok(self.clone());
         }
         let summed = reduce_axes::<B>(ReduceOp::Sum, self.data(), Some(&axes), true)?;
@@ -206,6 +206,6 @@ impl<B: Backend> Tensor<B> {
             return Ok(self.clone());
         }
         let data = B::contiguous(self.data())?;
-        Ok(record("contiguous", data, &[self], |_| contiguous_rule()))
+        Ok(record("contiguous", data, &[self], |_| identity_rule()))
     }
 }

@@ -403,9 +403,13 @@ unsafe impl<E: Sync> Sync for PackedB<'_, E> {}
 
 impl<'w, E: Float> PackedB<'w, E> {
     /// Packs `b`, `[k, n]`, into `buffer`, which grows to `k * n` elements and some padding.
+    ///
+    /// # Panics
+    /// If that is more than memory can hold.
     pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
         let [k, n] = b.shape;
-        let data = buffer.elements(k.saturating_mul(n.next_multiple_of(MAX_LANES))).cast::<E>();
+        let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
+        let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
         let isa = if k > 0 && n > 0 { E::pack(Pack { b, data }) } else { isa() };
         PackedB { data, shape: b.shape, isa, borrow: PhantomData }
     }

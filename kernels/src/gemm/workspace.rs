@@ -48,6 +48,8 @@ impl<E> Workspace<E> {
     fn grow(&mut self, count: usize) {
         // The old content is never needed: give it back before asking for more.
         self.lines = Vec::new();
-        self.lines.reserve_exact((count * size_of::<E>()).div_ceil(size_of::<Line>()));
+        // A size beyond memory saturates, and reserving it panics as an allocation does.
+        let bytes = count.saturating_mul(size_of::<E>());
+        self.lines.reserve_exact(bytes.div_ceil(size_of::<Line>()));
     }
 }

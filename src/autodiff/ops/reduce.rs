@@ -6,6 +6,7 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{InputGradients, Rule, Upstream};
 use crate::backend::Backend;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::ReduceOp;
 use crate::shape::{AxisSet, Shape};
@@ -44,16 +45,25 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             (ReduceOp::Sum, _) => g.broadcast_to(self.shape)?,
             (ReduceOp::Mean, _) => {
                 let count: usize = self.axes.iter().map(|&axis| self.shape.dims()[axis]).product();
-                g.mul_scalar(1.0 / count as f64)?.broadcast_to(self.shape)?
+                let share = g.to_dtype(counting(g.dtype()))?.div(count as f64)?;
+                share.to_dtype(g.dtype())?.broadcast_to(self.shape)?
             }
             (_, Some((x, y))) => {
                 let y = upstream.output(y).reshape(kept)?;
-                let chosen = x.eq(&y)?.to_dtype(x.dtype())?;
-                let ties = chosen.sum(Some(&self.axes), true)?;
-                chosen.mul(&g.div(&ties)?)?
+                let chosen = x.eq(&y)?;
+                let wide = counting(g.dtype());
+                let ties = chosen.sum(Some(&self.axes), true)?.to_dtype(wide)?;
+                let share = g.to_dtype(wide)?.div(&ties)?.to_dtype(g.dtype())?;
+                let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
+                Tensor::where_cond(&chosen, &share, &zero)?
             }
             (_, None) => g,
         };
         Ok(smallvec![Some(gradient)])
     }
+}
+
+/// A float type that holds the number of elements: 16 bits do not.
+fn counting(dtype: DType) -> DType {
+    if dtype.size() < 4 { DType::F32 } else { dtype }
 }

@@ -1,4 +1,4 @@
-//! Derivatives of selection and conversion.
+//! Derivative of selection.
 
 use std::sync::Arc;
 
@@ -6,17 +6,9 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{InputGradients, Rule, Upstream};
 use crate::backend::Backend;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-
-use super::one_input;
-
-/// `to_dtype` from a float type: the gradient converted back. From an integer there is none.
-pub(crate) fn cast_rule<B: Backend>(from: DType) -> Arc<dyn Rule<B>> {
-    one_input(move |g: &Tensor<B>| g.to_dtype(from))
-}
 
 struct WhereRule<B: Backend> {
     mask: Tensor<B>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::autodiff::graph::Rule;
 use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -24,19 +25,15 @@ pub(crate) fn permute_rule<B: Backend>(axes: Vec<usize>) -> Arc<dyn Rule<B>> {
     one_input(move |g: &Tensor<B>| g.permute(&inverse))
 }
 
-/// `broadcast_to`: the engine sums the gradient to the input's shape.
-pub(crate) fn unexpand_rule<B: Backend>() -> Arc<dyn Rule<B>> {
+/// `contiguous`, and with the engine's help `broadcast_to` and `to_dtype`: it sums the gradient to
+/// the input's shape and converts it to the input's dtype.
+pub(crate) fn identity_rule<B: Backend>() -> Arc<dyn Rule<B>> {
     one_input(Tensor::same)
 }
 
 /// `sum_to` from `shape`: every element that was added gets the sum's gradient.
 pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> Arc<dyn Rule<B>> {
     one_input(move |g: &Tensor<B>| g.broadcast_to(shape))
-}
-
-/// `contiguous`: an identity.
-pub(crate) fn contiguous_rule<B: Backend>() -> Arc<dyn Rule<B>> {
-    one_input(Tensor::same)
 }
 
 /// Elements `start, start + step, …` of an axis of extent `dim`: their gradients at those places,
@@ -67,8 +64,8 @@ fn spread<B: Backend>(
         }
         -1 if len > 0 => spread(&g.flip(axis)?, axis, dim, start + 1 - len, 1),
         _ => {
-            let places = (0..len as i64).map(|i| start as i64 + i * step as i64).collect();
-            let index = Tensor::from_vec::<i64>(places, len)?;
+            let place = |i| Scalar::Int(start as i64 + i as i64 * step as i64);
+            let index = Tensor::from_scalars("index", len.into(), DType::I64, place)?;
             let zeros = Tensor::zeros(with_extent(dim), g.dtype())?;
             zeros.index_add(axis, &index, g)
         }

@@ -22,6 +22,12 @@ pub(super) trait Fold<T>: Sync {
     fn append(&self, state: &mut Self::State, next: &Self::State);
     /// The result.
     fn finish(&self, state: Self::State) -> Self::Out;
+    /// The fold of these elements, at most one block, by themselves.
+    fn block(&self, x: &[T]) -> Self::Out {
+        let mut state = self.start();
+        self.push(&mut state, x);
+        self.finish(state)
+    }
     /// Folds each column of a matrix of `rows` > 0 rows at once; false if there is no such kernel.
     fn columns(&self, _x: &[T], _rows: usize, _stride: usize, _y: &mut [Self::Out]) -> bool {
         false
@@ -54,6 +60,10 @@ impl<E: Element<Stored = E> + Pod + kernels::Reduce> Fold<E> for SumFloat<E> {
 
     fn push(&self, state: &mut PairwiseSum, x: &[E]) {
         state.push_slice(x);
+    }
+
+    fn block(&self, x: &[E]) -> E {
+        <E as Element>::from_f64(kernels::Reduce::sum(x) / self.count.unwrap_or(1.0))
     }
 
     fn append(&self, state: &mut PairwiseSum, next: &PairwiseSum) {

@@ -93,7 +93,7 @@ pub struct PoolStats {
     pub system_bytes: usize,
     /// The most that `system_bytes` has been.
     pub high_water_bytes: usize,
-    /// Bytes kept at most.
+    /// Bytes kept at most for all threads; each thread keeps a few small blocks beside them.
     pub limit_bytes: usize,
 }
 
@@ -180,18 +180,18 @@ impl Shelf {
         let mut surplus = Vec::new();
         for block in blocks {
             let bytes = class_bytes(class);
+            if bytes > limit_bytes() {
+                surplus.push((class, block));
+                continue;
+            }
             if self.held_bytes + bytes > limit_bytes() {
                 for (class, list) in self.lists.iter_mut().enumerate() {
                     surplus.extend(list.drain(..).map(|block| (class, block)));
                 }
                 self.held_bytes = 0;
             }
-            if bytes > limit_bytes() {
-                surplus.push((class, block));
-            } else {
-                self.held_bytes += bytes;
-                self.lists[class].push(block);
-            }
+            self.held_bytes += bytes;
+            self.lists[class].push(block);
         }
         surplus
     }
@@ -388,14 +388,14 @@ impl Buffer {
         let block = match take(class) {
             Some(block) => Some(block),
             None => {
-                crate::runtime::check_settings()?;
+                crate::runtime::check()?;
                 allocate(class)
             }
         };
         let buffer = block.map(|block| Buffer { block, bytes, class });
         #[cfg(debug_assertions)]
         let buffer = buffer.map(|mut buffer| {
-            buffer.as_mut_slice::<u8>().fill(0xFF);
+            buffer.as_slice_mut::<u8>().fill(0xFF);
             buffer
         });
         Ok(buffer)
@@ -418,7 +418,7 @@ impl Buffer {
     }
 
     /// As [`Buffer::as_slice`], to write.
-    pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
+    pub fn as_slice_mut<T: Pod>(&mut self) -> &mut [T] {
         const { assert!(align_of::<T>() <= ALIGNMENT && size_of::<T>() > 0) };
         // SAFETY: as in `as_slice`; `self` is borrowed alone.
         unsafe {

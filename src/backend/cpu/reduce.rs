@@ -153,9 +153,17 @@ impl<'a> Plan<'a> {
             }
             return;
         }
+        let short = self.is_one_run() && self.count <= BLOCK;
         parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
             let mut scratch = None;
             let mut kept = Odometer::new(&self.kept, first, self.permuted.offset());
+            if short {
+                for y in out {
+                    *y = fold.block(&data[kept.position..kept.position + self.count]);
+                    kept.step();
+                }
+                return;
+            }
             for y in out {
                 let mut state = fold.start();
                 self.feed(data, kept.position, &mut scratch, |x| fold.push(&mut state, x));
@@ -197,7 +205,7 @@ impl<'a> Plan<'a> {
             return;
         }
         let scratch = scratch.get_or_insert_with(|| Buffer::scratch(GATHERED * size_of::<T>()));
-        let scratch = scratch.as_mut_slice::<T>();
+        let scratch = scratch.as_slice_mut::<T>();
         let mut filled = 0;
         for _ in 0..self.count / run {
             let mut done = 0;
@@ -250,7 +258,7 @@ fn fold_tiles<T: Pod, F: Fold<T>>(
     out: &mut [F::Out],
 ) {
     let mut scratch = Buffer::scratch(BLOCK * TILE_COLS * size_of::<T>());
-    let scratch = scratch.as_mut_slice::<T>();
+    let scratch = scratch.as_slice_mut::<T>();
     for (tile, out) in out.chunks_mut(TILE_COLS).enumerate() {
         let cols = out.len();
         let mut states: [F::State; TILE_COLS] = std::array::from_fn(|_| fold.start());

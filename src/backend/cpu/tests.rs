@@ -183,8 +183,8 @@ fn slices_are_of_the_dtype_contiguous_and_alone() {
     assert!(matches!(x.as_slice::<f64>(), Err(Error::DTypeMismatch { .. })));
     assert!(t(&x).as_slice::<f32>().is_err());
     let other = x.clone();
-    assert!(x.as_mut_slice::<f32>().is_err());
+    assert!(x.as_slice_mut::<f32>().is_err());
     drop(other);
-    x.as_mut_slice::<f32>().unwrap()[5] = 7.0;
+    x.as_slice_mut::<f32>().unwrap()[5] = 7.0;
     assert_eq!(x.as_slice::<f32>().unwrap()[5], 7.0);
 }

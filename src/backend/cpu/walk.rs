@@ -366,7 +366,7 @@ impl Fetch<'_> {
             let len = if operand.tiled { TILE_ROWS * TILE_COLS } else { SCRATCH_LEN };
             Buffer::scratch(len * size_of::<T>())
         });
-        let scratch = buffer.as_mut_slice::<T>();
+        let scratch = buffer.as_slice_mut::<T>();
         match tile {
             Some(tile) if operand.tiled => {
                 if !std::mem::replace(&mut tile.filled[operand.slot], true) {
