@@ -297,7 +297,7 @@ fn filled<B: Backend>(op: &'static str, shape: Shape, value: f64) -> Result<B::T
 fn broadcast_binary<B: Backend>(op: BinaryOp, a: &B::Tensor, b: &B::Tensor) -> Result<B::Tensor> {
     let (a, b) = broadcast_pair::<B>(op.name(), a, b)?;
     let (a, b) = unify_bool::<B>(op, a, b)?;
-    check_arithmetic(op.name(), a.dtype())?;
+    check_arithmetic(op.name(), a.dtype(), *a.shape())?;
     B::binary(op, Arg::Owned(a), Arg::Owned(b))
 }
 
@@ -322,7 +322,7 @@ pub(crate) fn unify_bool<B: Backend>(
     a: B::Tensor,
     b: B::Tensor,
 ) -> Result<(B::Tensor, B::Tensor)> {
-    let (lhs, rhs) = (a.dtype(), b.dtype());
+    let (lhs, rhs, shape) = (a.dtype(), b.dtype(), *a.shape());
     match (lhs, rhs) {
         _ if lhs == rhs => Ok((a, b)),
         (DType::Bool, _) if op == BinaryOp::Mul => Ok((B::cast(&a, rhs)?, b)),
@@ -330,14 +330,14 @@ pub(crate) fn unify_bool<B: Backend>(
             let b = B::cast(&b, lhs)?;
             Ok((a, b))
         }
-        _ => Err(Error::DTypeMismatch { op: op.name(), lhs, rhs }),
+        _ => Err(Error::DTypeMismatch { op: op.name(), lhs, rhs, shape }),
     }
 }
 
 /// Arithmetic is defined on floats, `I64` and `U8`.
-pub(crate) fn check_arithmetic(op: &'static str, dtype: DType) -> Result<()> {
+pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: Shape) -> Result<()> {
     match dtype {
-        DType::Bool | DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype }),
+        DType::Bool | DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape }),
         _ => Ok(()),
     }
 }
@@ -351,7 +351,7 @@ pub(crate) fn reduce_axes<B: Backend>(
 ) -> Result<B::Tensor> {
     let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
     if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-        return Err(Error::UnsupportedDType { op: name, dtype });
+        return Err(Error::UnsupportedDType { op: name, dtype, shape });
     }
     let axes = shape.resolve_axes(name, axes)?;
     let reduces_nothing = axes.iter().any(|&axis| shape.dims()[axis] == 0);

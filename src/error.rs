@@ -81,7 +81,7 @@ pub enum Error {
         shape: Shape,
     },
     /// Operands of different element types: there is no promotion, convert with `to_dtype`.
-    #[error("{op}: dtypes {lhs} and {rhs} differ; convert one with to_dtype")]
+    #[error("{op}: dtypes {lhs} (of shape {shape}) and {rhs} differ; convert one with to_dtype")]
     DTypeMismatch {
         /// The operation.
         op: &'static str,
@@ -89,14 +89,18 @@ pub enum Error {
         lhs: DType,
         /// dtype of the right operand, or the dtype asked for.
         rhs: DType,
+        /// Shape of the left (or only) operand.
+        shape: Shape,
     },
     /// The operation is not defined for this element type.
-    #[error("{op}: not defined for {dtype}")]
+    #[error("{op}: not defined for {dtype} (of shape {shape})")]
     UnsupportedDType {
         /// The operation.
         op: &'static str,
         /// The element type.
         dtype: DType,
+        /// Shape of the (left) operand.
+        shape: Shape,
     },
     /// An argument outside its range.
     #[error("{op}: {reason}")]

@@ -150,7 +150,12 @@ impl<B: Backend> Tensor<B> {
         self.check_dtype("to_vec", T::DTYPE)?;
         let host = B::to_host(self.data())?;
         let rhs = host.dtype();
-        T::from_host(host).ok_or(Error::DTypeMismatch { op: "to_vec", lhs: T::DTYPE, rhs })
+        T::from_host(host).ok_or(Error::DTypeMismatch {
+            op: "to_vec",
+            lhs: T::DTYPE,
+            rhs,
+            shape: *self.shape(),
+        })
     }
 
     /// The value of a tensor of one element.
@@ -168,7 +173,12 @@ impl<B: Backend> Tensor<B> {
 
     fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {
         if self.dtype() != wanted {
-            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: wanted });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype(),
+                rhs: wanted,
+                shape: *self.shape(),
+            });
         }
         Ok(())
     }
@@ -241,7 +251,12 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *upstream.shape() });
         }
         if self.dtype() != upstream.dtype() {
-            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: upstream.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype(),
+                rhs: upstream.dtype(),
+                shape: *self.shape(),
+            });
         }
         backward::run(self, upstream.clone(), Backward::default(), &[])
     }

@@ -133,3 +133,15 @@ fn numbers_beside_integers_must_be_values_of_their_type() -> Result<()> {
     assert_eq!(tensor![i64; 5].lt(-(2f64.powi(63)))?.to_vec::<bool>()?, [false]);
     Ok(())
 }
+
+#[test]
+fn a_large_tensor_is_shown_by_its_ends() -> Result<()> {
+    // Broadcast to more elements than memory holds.
+    let x = T::arange(0., 8., 1.)?.unsqueeze(1)?.broadcast_to([8, 1 << 40])?;
+    let text = x.to_string();
+    assert!(text.starts_with("[[0.0, 0.0, 0.0, ..., 0.0, 0.0, 0.0],"), "{text}");
+    assert!(text.ends_with("[7.0, 7.0, 7.0, ..., 7.0, 7.0, 7.0]]"), "{text}");
+    let y = T::arange(0., 2000., 1.)?.reshape((2, 1000))?;
+    assert!(y.to_string().contains("1997.0, 1998.0, 1999.0]]"), "{y}");
+    Ok(())
+}

@@ -219,7 +219,7 @@ fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(Stri
 fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
     match x.dtype() {
         dtype if dtype.is_float() => Ok(()),
-        dtype => Err(Error::UnsupportedDType { op, dtype }),
+        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
     }
 }
 

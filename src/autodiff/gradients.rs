@@ -103,7 +103,12 @@ impl<B: Backend> Gradients<B> {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *gradient.shape() });
         }
         if x.dtype() != gradient.dtype() {
-            return Err(Error::DTypeMismatch { op, lhs: x.dtype(), rhs: gradient.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: x.dtype(),
+                rhs: gradient.dtype(),
+                shape: *x.shape(),
+            });
         }
         let recorded = gradient.is_tracked() || self.get(x).is_some_and(Tensor::is_tracked);
         self.add(node, gradient, recorded)

@@ -85,7 +85,7 @@ impl CpuTensor {
         let op = "as_slice_mut";
         self.check_slice::<T>(op)?;
         if T::DTYPE == DType::Bool {
-            return Err(Error::UnsupportedDType { op, dtype: T::DTYPE });
+            return Err(Error::UnsupportedDType { op, dtype: T::DTYPE, shape: *self.shape() });
         }
         let (start, len) = (self.run_start(), self.numel());
         let Some(buffer) = Arc::get_mut(&mut self.storage) else {
@@ -97,7 +97,12 @@ impl CpuTensor {
 
     fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
         if self.dtype != T::DTYPE {
-            return Err(Error::DTypeMismatch { op, lhs: self.dtype, rhs: T::DTYPE });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype,
+                rhs: T::DTYPE,
+                shape: *self.shape(),
+            });
         }
         if !self.layout.is_contiguous() {
             let reason = "the elements do not lie in order; call contiguous() first".to_owned();

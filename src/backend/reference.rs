@@ -140,7 +140,7 @@ fn check_same(op: &'static str, a: &ReferenceTensor, b: &ReferenceTensor) -> Res
 fn check_dtype(op: &'static str, x: &ReferenceTensor, dtype: DType) -> Result<()> {
     match x.dtype == dtype {
         true => Ok(()),
-        false => Err(Error::DTypeMismatch { op, lhs: x.dtype, rhs: dtype }),
+        false => Err(Error::DTypeMismatch { op, lhs: x.dtype, rhs: dtype, shape: *x.shape() }),
     }
 }
 
@@ -264,14 +264,14 @@ impl Backend for ReferenceBackend {
         let x = x.into();
         let name = op.name();
         let x = x.tensor().ok_or_else(|| no_tensor(name))?;
-        check_arithmetic(name, x.dtype)?;
+        check_arithmetic(name, x.dtype, *x.shape())?;
         if x.dtype.is_float() {
             let f = op.reference();
             return build(name, *x.shape(), x.dtype, |index| {
                 Ok(Scalar::Float(f(x.at(index).to_f64())))
             });
         }
-        let undefined = Error::UnsupportedDType { op: name, dtype: x.dtype };
+        let undefined = Error::UnsupportedDType { op: name, dtype: x.dtype, shape: *x.shape() };
         let f = op.reference_integer().ok_or(undefined)?;
         build(name, *x.shape(), x.dtype, |index| Ok(Scalar::Int(f(x.at(index).to_i64()))))
     }
@@ -283,7 +283,7 @@ impl Backend for ReferenceBackend {
     ) -> Result<ReferenceTensor> {
         let (name, a, b) = (op.name(), a.into(), b.into());
         let (shape, dtype) = common(name, &a, &b)?;
-        check_arithmetic(name, dtype)?;
+        check_arithmetic(name, dtype, shape)?;
         let pair = |index: &[usize]| (operand(&a, index, dtype), operand(&b, index, dtype));
         if dtype.is_float() {
             let f = op.reference();
@@ -292,7 +292,7 @@ impl Backend for ReferenceBackend {
                 Ok(Scalar::Float(f(a.to_f64(), b.to_f64())))
             });
         }
-        let undefined = Error::UnsupportedDType { op: name, dtype };
+        let undefined = Error::UnsupportedDType { op: name, dtype, shape };
         let f = op.reference_integer().ok_or(undefined)?;
         build(name, shape, dtype, |index| {
             let (a, b) = pair(index);
@@ -337,7 +337,7 @@ impl Backend for ReferenceBackend {
     fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {
         let (name, dtype, shape) = (op.name(), x.dtype, *x.shape());
         if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-            return Err(Error::UnsupportedDType { op: name, dtype });
+            return Err(Error::UnsupportedDType { op: name, dtype, shape });
         }
         axes.iter().try_for_each(|&axis| check_axis(name, &shape, axis))?;
         let out_shape: Shape =
@@ -359,7 +359,7 @@ impl Backend for ReferenceBackend {
         let (lhs, rhs) = (*a.shape(), *b.shape());
         check_dtype(op, a, b.dtype)?;
         if !a.dtype.is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: a.dtype });
+            return Err(Error::UnsupportedDType { op, dtype: a.dtype, shape: lhs });
         }
         let rank = lhs.ndim();
         if rank < 2 || rhs.ndim() != rank {
@@ -400,7 +400,7 @@ impl Backend for ReferenceBackend {
     ) -> Result<ReferenceTensor> {
         let (op, dtype) = ("scatter_add", x.dtype);
         check_dtype(op, source, dtype)?;
-        check_arithmetic(op, dtype)?;
+        check_arithmetic(op, dtype, *x.shape())?;
         check_indices(op, x, axis, index)?;
         if source.shape() != index.shape() {
             let (lhs, rhs) = (*index.shape(), *source.shape());

@@ -9,16 +9,41 @@ use std::fmt::{self, Write};
 
 use crate::backend::Backend;
 use crate::dtype::{DType, HostData, Scalar};
+use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
 
 use super::Tensor;
 
 impl<B: Backend> fmt::Display for Tensor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match B::to_host(self.data()) {
-            Ok(data) => format(&data, self.shape(), f),
+        let kept = self.detach().ends();
+        let host = kept.and_then(|kept| Ok((B::to_host(kept.data())?, *kept.shape())));
+        match host {
+            Ok((data, kept)) => format(&data, &kept, self.shape(), f),
             Err(error) => write!(f, "<{error}>"),
         }
+    }
+}
+
+impl<B: Backend> Tensor<B> {
+    /// Both ends of every axis, if only they are shown: a large tensor is not copied for its text.
+    fn ends(self) -> Result<Self> {
+        if self.numel() <= FULL {
+            return Ok(self);
+        }
+        let mut kept = self;
+        // The longest first: what is joined along the others is small by then.
+        let mut axes: Vec<usize> = (0..kept.rank()).collect();
+        axes.sort_by_key(|&axis| std::cmp::Reverse(kept.dims()[axis]));
+        for axis in axes {
+            let dim = kept.dims()[axis];
+            if dim > 2 * EDGE {
+                let (first, last) =
+                    (kept.narrow(axis, 0, EDGE)?, kept.narrow(axis, dim - EDGE, EDGE)?);
+                kept = Tensor::cat(&[&first, &last], axis)?;
+            }
+        }
+        Ok(kept)
     }
 }
 
@@ -31,11 +56,21 @@ const LINE: usize = 75;
 /// Decimals where the format asks for none.
 const PRECISION: usize = 4;
 
-/// Writes values that lie in row-major order of `shape`.
-pub(crate) fn format(data: &HostData, shape: &Shape, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let strides = shape.contiguous_strides();
+/// Writes a tensor of `shape` whose values lie in row-major order of `kept`: its own shape, or that
+/// with the middle of some axes left out.
+pub(crate) fn format(
+    data: &HostData,
+    kept: &Shape,
+    shape: &Shape,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let strides = kept.contiguous_strides();
     format_with(data.dtype(), shape, f, |index| {
-        let at = index.iter().zip(strides.as_slice()).map(|(&i, &stride)| i * stride as usize);
+        let at = index.iter().enumerate().map(|(axis, &i)| {
+            let from_start = i < EDGE;
+            let i = if from_start { i } else { i + kept.dim(axis) - shape.dim(axis) };
+            i * strides.as_slice()[axis] as usize
+        });
         data.get(at.sum()).unwrap_or(Scalar::Float(f64::NAN))
     })
 }

@@ -5,7 +5,7 @@ struct Text(HostData, Shape);
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        format(&self.0, &self.1, f)
+        format(&self.0, &self.1, &self.1, f)
     }
 }
 

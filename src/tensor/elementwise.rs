@@ -84,20 +84,20 @@ compare_methods! {
 }
 
 /// Truth values have no arithmetic, integers only where the op's row defines it.
-fn check_op(op: &'static str, on_integers: bool, dtype: DType) -> Result<()> {
-    check_arithmetic(op, dtype)?;
+fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: Shape) -> Result<()> {
+    check_arithmetic(op, dtype, shape)?;
     if !dtype.is_float() && !on_integers {
-        return Err(Error::UnsupportedDType { op, dtype });
+        return Err(Error::UnsupportedDType { op, dtype, shape });
     }
     Ok(())
 }
 
-fn check_unary(op: UnaryOp, dtype: DType) -> Result<()> {
-    check_op(op.name(), op.reference_integer().is_some(), dtype)
+fn check_unary(op: UnaryOp, dtype: DType, shape: Shape) -> Result<()> {
+    check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
-fn check_binary(op: BinaryOp, dtype: DType) -> Result<()> {
-    check_op(op.name(), op.reference_integer().is_some(), dtype)
+fn check_binary(op: BinaryOp, dtype: DType, shape: Shape) -> Result<()> {
+    check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
 /// A number that meets an integer tensor must be that integer.
@@ -134,7 +134,7 @@ impl<B: Backend> Tensor<B> {
             let reason = "the operand is a number".to_owned();
             return Err(Error::InvalidArgument { op: op.name(), reason });
         };
-        check_unary(op, tensor.dtype())?;
+        check_unary(op, tensor.dtype(), *tensor.shape())?;
         if should_record(tensor.dtype(), &[tensor]) {
             let y = B::unary(op, tensor.data())?;
             return Ok(record(op.name(), y, &[tensor], |y| unary_rule(op, tensor, y)));
@@ -157,10 +157,10 @@ impl<B: Backend> Tensor<B> {
         {
             let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
             let (x, y) = unify_bool::<B>(op, x, y)?;
-            check_binary(op, x.dtype())?;
+            check_binary(op, x.dtype(), *x.shape())?;
             return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
         }
-        check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
+        check_operands(name, &a, &b, |dtype, shape| check_binary(op, dtype, shape))?;
         let shape = match (a.tensor(), b.tensor()) {
             (Some(x), Some(y)) if x.shape() != y.shape() => {
                 Some(broadcast_shape_for(name, x.shape(), y.shape())?)
@@ -179,12 +179,13 @@ impl<B: Backend> Tensor<B> {
             (Some(x), Some(y)) => {
                 let (x_data, y_data) = broadcast_pair::<B>(name, x.data(), y.data())?;
                 let (x_data, y_data) = unify_bool::<B>(op, x_data, y_data)?;
-                check_binary(op, x_data.dtype())?;
+                check_binary(op, x_data.dtype(), *x_data.shape())?;
                 let saved = |keep: bool, t: &Tensor<B>| keep.then(|| Saved::Tensor(t.clone()));
                 (B::binary(op, &x_data, &y_data)?, saved(keep_a, x), saved(keep_b, y))
             }
             _ => {
-                let dtype = check_operands(name, &a, &b, |dtype| check_binary(op, dtype))?;
+                let dtype =
+                    check_operands(name, &a, &b, |dtype, shape| check_binary(op, dtype, shape))?;
                 let saved = |keep: bool, input: &Input<'_, B>| {
                     keep.then(|| match input {
                         Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
@@ -213,12 +214,17 @@ impl<B: Backend> Tensor<B> {
         if let Some(other) = rhs.tensor() {
             let (a, b) = broadcast_pair::<B>(name, self.data(), other.data())?;
             if a.dtype() != b.dtype() {
-                return Err(Error::DTypeMismatch { op: name, lhs: a.dtype(), rhs: b.dtype() });
+                return Err(Error::DTypeMismatch {
+                    op: name,
+                    lhs: a.dtype(),
+                    rhs: b.dtype(),
+                    shape: *self.shape(),
+                });
             }
-            check_operands(name, &lhs, &lhs, |dtype| check_comparable(name, dtype))?;
+            check_operands(name, &lhs, &lhs, |dtype, shape| check_comparable(name, dtype, shape))?;
             return Ok(Tensor::from_data(B::compare(op, &a, &b)?));
         }
-        check_operands(name, &lhs, &rhs, |dtype| check_comparable(name, dtype))?;
+        check_operands(name, &lhs, &rhs, |dtype, shape| check_comparable(name, dtype, shape))?;
         Ok(Tensor::from_data(B::compare(op, lhs.as_arg(), rhs.as_arg())?))
     }
 
@@ -251,7 +257,12 @@ impl<B: Backend> Tensor<B> {
     pub fn where_cond(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "where_cond";
         if a.dtype() != b.dtype() {
-            return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: a.dtype(),
+                rhs: b.dtype(),
+                shape: *a.shape(),
+            });
         }
         let shape = broadcast_shape_for(op, a.shape(), b.shape())?;
         let shape = broadcast_shape_for(op, &shape, mask.shape())?;
@@ -292,9 +303,9 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn check_comparable(op: &'static str, dtype: DType) -> Result<()> {
+fn check_comparable(op: &'static str, dtype: DType, shape: Shape) -> Result<()> {
     match dtype {
-        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype }),
+        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape }),
         _ => Ok(()),
     }
 }
@@ -304,14 +315,14 @@ fn check_operands<B: Backend>(
     op: &'static str,
     a: &Input<'_, B>,
     b: &Input<'_, B>,
-    check_dtype: impl Fn(DType) -> Result<()>,
+    check_dtype: impl Fn(DType, Shape) -> Result<()>,
 ) -> Result<DType> {
     let Some(tensor) = a.tensor().or(b.tensor()) else {
         let reason = "both operands are numbers".to_owned();
         return Err(Error::InvalidArgument { op, reason });
     };
     let dtype = tensor.dtype();
-    check_dtype(dtype)?;
+    check_dtype(dtype, *tensor.shape())?;
     for input in [a, b] {
         if let Input::Scalar(value) = input {
             check_scalar(op, *value, dtype)?;

@@ -45,9 +45,14 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
         if self.dtype() != source.dtype() {
-            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: source.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype(),
+                rhs: source.dtype(),
+                shape: *self.shape(),
+            });
         }
-        check_arithmetic(op, self.dtype())?;
+        check_arithmetic(op, self.dtype(), *self.shape())?;
         let data = B::scatter_add(self.data(), axis, index.data(), source.data())?;
         Ok(record(op, data, &[self, source], |_| scatter_add_rule(axis, index.clone())))
     }
@@ -101,7 +106,12 @@ impl<B: Backend> Tensor<B> {
                 return Err(Error::ShapeMismatch { op, lhs, rhs });
             }
             if first.dtype() != tensor.dtype() {
-                return Err(Error::DTypeMismatch { op, lhs: first.dtype(), rhs: tensor.dtype() });
+                return Err(Error::DTypeMismatch {
+                    op,
+                    lhs: first.dtype(),
+                    rhs: tensor.dtype(),
+                    shape: *first.shape(),
+                });
             }
             total = total.saturating_add(rhs.dim(axis));
         }
@@ -121,8 +131,12 @@ fn named(op: &'static str, error: Error) -> Error {
             Error::IndexOutOfRange { op, index, axis, shape }
         }
         Error::ShapeMismatch { lhs, rhs, .. } => Error::ShapeMismatch { op, lhs, rhs },
-        Error::DTypeMismatch { lhs, rhs, .. } => Error::DTypeMismatch { op, lhs, rhs },
-        Error::UnsupportedDType { dtype, .. } => Error::UnsupportedDType { op, dtype },
+        Error::DTypeMismatch { lhs, rhs, shape, .. } => {
+            Error::DTypeMismatch { op, lhs, rhs, shape }
+        }
+        Error::UnsupportedDType { dtype, shape, .. } => {
+            Error::UnsupportedDType { op, dtype, shape }
+        }
         error => error,
     }
 }
@@ -134,7 +148,12 @@ fn check_index<B: Backend>(
     index: &Tensor<B>,
 ) -> Result<()> {
     if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+        return Err(Error::DTypeMismatch {
+            op,
+            lhs: index.dtype(),
+            rhs: DType::I64,
+            shape: *index.shape(),
+        });
     }
     let fits = index.rank() == shape.ndim()
         && (0..shape.ndim()).all(|i| i == axis || index.dims()[i] <= shape.dims()[i]);
@@ -152,7 +171,12 @@ fn spread_index<B: Backend>(
     index: &Tensor<B>,
 ) -> Result<Tensor<B>> {
     if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+        return Err(Error::DTypeMismatch {
+            op,
+            lhs: index.dtype(),
+            rhs: DType::I64,
+            shape: *index.shape(),
+        });
     }
     if index.rank() != 1 {
         let reason = "the index has one axis";

@@ -34,10 +34,15 @@ impl<B: Backend> Tensor<B> {
             error => error,
         };
         if self.dtype() != rhs.dtype() {
-            return Err(Error::DTypeMismatch { op, lhs: self.dtype(), rhs: rhs.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype(),
+                rhs: rhs.dtype(),
+                shape: *self.shape(),
+            });
         }
         if !self.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: self.dtype() });
+            return Err(Error::UnsupportedDType { op, dtype: self.dtype(), shape: *self.shape() });
         }
         match (self.rank(), rhs.rank()) {
             (0, _) | (_, 0) => return Err(mismatch()),

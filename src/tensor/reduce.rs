@@ -102,7 +102,7 @@ impl<B: Backend> Tensor<B> {
     fn shifted_by_max(&self, op: &'static str, axis: Axis) -> Result<Option<(Self, usize)>> {
         let axis = axis.resolve(op, self.shape())?;
         if !self.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: self.dtype() });
+            return Err(Error::UnsupportedDType { op, dtype: self.dtype(), shape: *self.shape() });
         }
         if self.numel() == 0 {
             return Ok(None);

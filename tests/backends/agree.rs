@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
+use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, Shape, TensorData};
 
 use crate::inputs::host;
 use crate::ulp::{moved, ulp_distance};
@@ -153,7 +153,8 @@ fn one_wrong_value_is_noticed() {
 fn wrong_kinds_of_results_are_noticed() {
     let floats =
         |values: &[f64]| Reference::from_host(HostData::F64(values.to_vec()), values.len().into());
-    let failed = |op| Err(Error::UnsupportedDType { op, dtype: DType::Bool });
+    let failed =
+        |op| Err(Error::UnsupportedDType { op, dtype: DType::Bool, shape: Shape::scalar() });
     let integers = Reference::from_host(HostData::I64(vec![1]), 1.into());
     let cases = [
         (floats(&[0.0]), floats(&[-0.0])),

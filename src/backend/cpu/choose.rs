@@ -66,7 +66,7 @@ fn test<T: Copy>(a: Run<T>, b: Run<T>, y: &mut [u8], holds: impl Fn(T, T) -> boo
 pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "where_cond";
     if a.dtype() != b.dtype() {
-        return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype() });
+        return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype(), shape: *a.shape() });
     }
     for (lhs, rhs) in [(mask.shape(), a.shape()), (a.shape(), b.shape())] {
         if lhs != rhs {

@@ -53,7 +53,7 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
         let reason = "a scalar is not a tensor".to_owned();
         return Err(Error::InvalidArgument { op: name, reason });
     };
-    let dtype = tensor.dtype();
+    let (dtype, shape) = (tensor.dtype(), *tensor.shape());
     let cheap = is_cheap1(op);
     match dtype {
         DType::F32 => unary_float::<f32>(name, unary_kernel(op), cheap, x),
@@ -62,7 +62,7 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
         DType::BF16 => unary_half::<bf16>(name, unary_kernel(op), cheap, x),
         DType::I64 if op.reference_integer().is_some() => unary_int::<i64>(op, x),
         DType::U8 if op.reference_integer().is_some() => unary_int::<u8>(op, x),
-        _ => Err(Error::UnsupportedDType { op: name, dtype }),
+        _ => Err(Error::UnsupportedDType { op: name, dtype, shape }),
     }
 }
 
@@ -168,7 +168,12 @@ pub(super) fn common<'t>(
 ) -> Result<(Shape, DType)> {
     let (shape, dtype) = match (a.tensor(), b.tensor()) {
         (Some(a), Some(b)) if a.dtype() != b.dtype() => {
-            return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype() });
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: a.dtype(),
+                rhs: b.dtype(),
+                shape: *a.shape(),
+            });
         }
         (Some(a), Some(b)) if a.shape() != b.shape() => {
             return Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() });
@@ -245,7 +250,7 @@ pub(super) fn binary(
         DType::BF16 => binary_half::<bf16>(name, binary_kernel(op), cheap, a, b, shape),
         DType::I64 if op.reference_integer().is_some() => binary_int::<i64>(op, a, b, shape),
         DType::U8 if op.reference_integer().is_some() => binary_int::<u8>(op, a, b, shape),
-        _ => Err(Error::UnsupportedDType { op: name, dtype }),
+        _ => Err(Error::UnsupportedDType { op: name, dtype, shape }),
     }
 }
 

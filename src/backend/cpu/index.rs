@@ -29,7 +29,12 @@ struct Rows {
 fn select(op: &'static str, x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Selection> {
     let (shape, wanted) = (x.shape(), index.shape());
     if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch { op, lhs: index.dtype(), rhs: DType::I64 });
+        return Err(Error::DTypeMismatch {
+            op,
+            lhs: index.dtype(),
+            rhs: DType::I64,
+            shape: *wanted,
+        });
     }
     if axis >= shape.ndim() {
         let axis = isize::try_from(axis).unwrap_or(isize::MAX);
@@ -115,10 +120,15 @@ pub(super) fn scatter_add(
     let op = "scatter_add";
     let dtype = x.dtype();
     if matches!(dtype, DType::Bool | DType::I32 | DType::U32) {
-        return Err(Error::UnsupportedDType { op, dtype });
+        return Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() });
     }
     if dtype != source.dtype() {
-        return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: source.dtype() });
+        return Err(Error::DTypeMismatch {
+            op,
+            lhs: dtype,
+            rhs: source.dtype(),
+            shape: *x.shape(),
+        });
     }
     if index.shape() != source.shape() {
         return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
@@ -147,7 +157,7 @@ pub(super) fn scatter_add(
         }),
         DType::I64 => job.run(out.elements(), add_integers::<i64>),
         DType::U8 => job.run(out.elements(), add_integers::<u8>),
-        _ => return Err(Error::UnsupportedDType { op, dtype }),
+        _ => return Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
     }
     Ok(out.finish())
 }

@@ -54,7 +54,7 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "matmul";
     let (lhs, rhs) = (a.dtype(), b.dtype());
     if lhs != rhs {
-        return Err(Error::DTypeMismatch { op, lhs, rhs });
+        return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() });
     }
     match lhs {
         DType::F32 => typed::<f32>(a, b),
@@ -63,7 +63,7 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
             let widen = |x| super::cast::cast(x, DType::F32);
             super::cast::cast(&typed::<f32>(&widen(a)?, &widen(b)?)?, lhs)
         }
-        dtype => Err(Error::UnsupportedDType { op, dtype }),
+        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
     }
 }
 

@@ -44,7 +44,7 @@ const COST_PER_BYTE: usize = 40;
 pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
     let (name, dtype) = (op.name(), x.dtype());
     if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-        return Err(Error::UnsupportedDType { op: name, dtype });
+        return Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() });
     }
     let plan = Plan::new(name, x, axes)?;
     let count = plan.count as f64;
@@ -70,7 +70,7 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
         (Max | Min, DType::BF16) => plan.run(&ExtremeHalf::<half::bf16>::new(largest), dtype),
         (Max | Min, DType::I64) => plan.run(&ExtremeInt::<i64>::new(largest), dtype),
         (Max | Min, DType::U8 | DType::Bool) => plan.run(&ExtremeInt::<u8>::new(largest), dtype),
-        _ => Err(Error::UnsupportedDType { op: name, dtype }),
+        _ => Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() }),
     }
 }
 
