@@ -12,6 +12,8 @@
 //! 3. An operand that is contiguous along another axis than the result (a transpose) is walked in
 //!    tiles: TILE_ROWS x TILE_COLS of it are transposed into scratch memory, then its rows are
 //!    runs like any other. Every line of memory is then fetched once instead of once an element.
+//! 4. Where runs would be short, a kernel call each would cost more than its work: operands that do
+//!    not lie in order are gathered into scratch memory, many runs at a time.
 
 use bytemuck::Pod;
 use swath_kernels::Arg;
@@ -37,6 +39,9 @@ const BAND_ROWS: usize = 64;
 /// Below this extent a tile is not worth its set-up.
 const TILE_MIN: usize = 4;
 
+/// Shortest runs that are worth a kernel call each. `[n, 4] + [1, 4]` takes 6 ns an element by runs.
+const SHORTEST_RUN: usize = 64;
+
 /// Most operands of an op.
 const MAX_OPERANDS: usize = 3;
 
@@ -53,12 +58,13 @@ pub(super) struct Operand<'a, T> {
     slot: usize,
     stride: isize,
     tiled: bool,
+    gathered: bool,
 }
 
 impl<'a, T> Operand<'a, T> {
     /// True if its runs can be used where they lie.
     pub fn is_direct(&self) -> bool {
-        !self.tiled && matches!(self.stride, 0 | 1)
+        !self.tiled && !self.gathered && matches!(self.stride, 0 | 1)
     }
 }
 
@@ -69,6 +75,8 @@ pub(super) struct Walk {
     operands: usize,
     /// The axis along which tiled operands are contiguous, and which they are.
     tile: Option<(usize, [bool; MAX_OPERANDS])>,
+    /// Whether the result is cut without regard to runs, which are too short.
+    short: bool,
     len: usize,
 }
 
@@ -81,8 +89,11 @@ impl Walk {
             *offset = layout.offset();
         }
         let len = layouts.first().map_or(0, |layout| layout.numel());
-        let mut walk = Walk { nest, offsets, operands: layouts.len(), tile: None, len };
+        let operands = layouts.len();
+        let mut walk = Walk { nest, offsets, operands, tile: None, short: false, len };
         walk.tile = walk.find_tile();
+        walk.short =
+            walk.tile.is_none() && walk.nest.dims().len() > 1 && walk.inner_len() < SHORTEST_RUN;
         walk
     }
 
@@ -106,9 +117,28 @@ impl Walk {
 
     /// Operand `slot`, whose storage is `data`.
     pub fn operand<'a, T>(&self, slot: usize, data: &'a [T]) -> Operand<'a, T> {
-        let stride = self.nest.strides(slot).last().copied().unwrap_or(0);
+        let strides = self.nest.strides(slot);
+        let stride = strides.last().copied().unwrap_or(0);
+        if self.short {
+            let (stride, gathered) = match () {
+                () if self.lies_in_order(slot) => (1, false),
+                () if strides.iter().all(|&stride| stride == 0) => (0, false),
+                () => (stride, true),
+            };
+            return Operand { data, slot, stride, tiled: false, gathered };
+        }
         let tiled = self.tile.is_some_and(|(_, tiled)| tiled[slot]);
-        Operand { data, slot, stride, tiled }
+        Operand { data, slot, stride, tiled, gathered: false }
+    }
+
+    /// True if the operand's elements lie in the order of the result.
+    fn lies_in_order(&self, slot: usize) -> bool {
+        let mut step = 1;
+        self.nest.dims().iter().zip(self.nest.strides(slot)).rev().all(|(&dim, &stride)| {
+            let fits = stride == step;
+            step *= dim as isize;
+            fits
+        })
     }
 
     /// Calls `f` on every piece of the result, with what fetches the operands of that piece. `cost`
@@ -206,7 +236,15 @@ impl Walk {
     fn run_range<T>(&self, start: usize, out: &mut [T], f: &Piece<'_, T>) {
         let (inner, longest) = (self.inner_len(), self.longest_run());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
-        let mut scratch = Scratch::default();
+        let scratch = &mut Scratch::default();
+        if self.short {
+            let positions = self.offsets;
+            for (i, piece) in out.chunks_mut(SCRATCH_LEN).enumerate() {
+                let (column, len) = (start + i * SCRATCH_LEN, piece.len());
+                f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
+            }
+            return;
+        }
         let mut index = self.index_of(start);
         // `positions` follow the outer axes; `column` is where in the run the part begins.
         let mut column = std::mem::take(&mut index[outer_axes]);
@@ -216,13 +254,32 @@ impl Walk {
             let len = (inner - column).min(longest).min(rest.len());
             let (piece, after) = rest.split_at_mut(len);
             rest = after;
-            let fetch = &mut Fetch { positions, column, len, tile_row: 0, scratch: &mut scratch };
-            f(fetch, piece);
+            f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
             column += len;
             if column == inner {
                 column = 0;
                 self.advance(&mut index, &mut positions, outer_axes);
             }
+        }
+    }
+
+    /// Copies the operand's elements from `start` of the result on, run by run.
+    fn gather<T: Pod>(&self, operand: &Operand<'_, T>, start: usize, out: &mut [T]) {
+        let inner = self.inner_len();
+        let outer_axes = self.nest.dims().len().saturating_sub(1);
+        let mut index = self.index_of(start);
+        let mut column = std::mem::take(&mut index[outer_axes]);
+        let mut positions = self.positions_of(&index);
+        let mut rest = out;
+        while !rest.is_empty() {
+            let (run, after) = rest.split_at_mut((inner - column).min(rest.len()));
+            rest = after;
+            let first = positions[operand.slot];
+            for (i, y) in (column..).zip(run) {
+                *y = operand.data[first.wrapping_add_signed(i as isize * operand.stride)];
+            }
+            column = 0;
+            self.advance(&mut index, &mut positions, outer_axes);
         }
     }
 
@@ -284,7 +341,8 @@ impl Walk {
                 for tile_row in 0..rows {
                     let begin = tile_row * below + m * inner + column;
                     let piece = &mut out[begin..begin + len];
-                    f(&mut Fetch { positions, column, len, tile_row, scratch }, piece);
+                    let walk = self;
+                    f(&mut Fetch { walk, positions, column, len, tile_row, scratch }, piece);
                     for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
                         *position = position.wrapping_add_signed(self.nest.strides(i)[axis]);
                     }
@@ -312,6 +370,7 @@ struct Scratch {
 
 /// Fetches the operands of one piece of the result.
 pub(super) struct Fetch<'a> {
+    walk: &'a Walk,
     positions: Positions,
     column: usize,
     len: usize,
@@ -377,6 +436,9 @@ impl Fetch<'_> {
                     super::copy::transpose(operand.data, corner, operand.stride, [rows, cols], out);
                 }
             }
+            _ if operand.gathered => {
+                self.walk.gather(operand, self.column, &mut scratch[..self.len]);
+            }
             _ => {
                 let out = &mut scratch[..self.len];
                 super::copy::strided(operand.data, position, operand.stride, out);
@@ -387,8 +449,10 @@ impl Fetch<'_> {
     fn get<'s, T: Pod>(&'s self, operand: &Operand<'s, T>) -> Arg<'s, T> {
         let position = self.position(operand);
         match (&self.scratch.buffers[operand.slot], operand.stride) {
-            (_, 1) if !operand.tiled => Arg::Slice(&operand.data[position..position + self.len]),
-            (_, 0) if !operand.tiled => Arg::Scalar(operand.data[position]),
+            (_, 1) if operand.is_direct() => {
+                Arg::Slice(&operand.data[position..position + self.len])
+            }
+            (_, 0) if operand.is_direct() => Arg::Scalar(operand.data[position]),
             (Some(buffer), _) => {
                 let begin = if operand.tiled { self.tile_row * self.len } else { 0 };
                 Arg::Slice(&buffer.as_slice::<T>()[begin..begin + self.len])
