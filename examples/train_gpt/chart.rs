@@ -29,6 +29,7 @@ pub fn write(path: &Path, losses: &[f32], held_out: &[(usize, f32)]) -> Result<(
         .draw_series(LineSeries::new(held_out.iter().copied(), RED.stroke_width(2)))?
         .label("held out")
         .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], RED));
+    chart.draw_series(held_out.iter().map(|&point| Circle::new(point, 3, RED.filled())))?;
     chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
     root.present()?;
     Ok(())
