@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_long, c_void};
 
 use swath_kernels::dispatch::with_isa;
-use swath_kernels::{Float, Gemm, Isa, MatMut, MatRef, Workspace, gemm};
+use swath_kernels::{Float, Gemm, Isa, MatMut, MatRef, PackedB, Workspace, gemm};
 
 unsafe extern "C" {
     fn mmap(
@@ -114,4 +114,13 @@ fn nothing_outside_of_the_operands_is_touched() {
     for b in flags {
         check::<f32>([20, 300, 1100], [true, b, false], 1.0);
     }
+}
+
+/// A view whose stride is 0 may have more elements than memory: packing it must not wrap.
+#[test]
+#[should_panic(expected = "capacity overflow")]
+fn packing_more_than_memory_is_refused() {
+    let x = [1.0f32];
+    let b = MatRef::new(&x, 0, [1 << 31, 1 << 31], [0, 0]).unwrap();
+    PackedB::pack(b, &mut Workspace::new());
 }
