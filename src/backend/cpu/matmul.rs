@@ -194,10 +194,11 @@ fn one<E: Product>(
     if parts == 1 {
         return run(a, b, c).map_err(refused);
     }
-    let parts = parallel::threads().next_power_of_two().min(parts);
+    let parts = parallel::threads().min(parts);
     parallel::enter(|| split(a, b, c, parts)).map_err(refused)
 }
 
+/// Cuts C in two, again and again, into `parts` of about the same size.
 fn split<E: Product>(
     a: MatRef<'_, E>,
     b: MatRef<'_, E>,
@@ -205,22 +206,23 @@ fn split<E: Product>(
     parts: usize,
 ) -> Result<(), GemmError> {
     let [m, n] = c.shape();
-    let half = |extent: usize, unit: usize| (extent / 2).next_multiple_of(unit);
-    let (row, col) = (half(m, ROW_UNIT), half(n, COL_UNIT));
+    let (before, after) = (parts / 2, parts - parts / 2);
+    let cut = |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
+    let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
     if parts > 1 && m >= n && row < m {
         let (a_above, a_below) = a.split_rows(row);
         let (c_above, c_below) = c.split_rows(row);
         let (above, below) = parallel::join(
-            || split(a_above, b, c_above, parts / 2),
-            || split(a_below, b, c_below, parts / 2),
+            || split(a_above, b, c_above, before),
+            || split(a_below, b, c_below, after),
         );
         above.and(below)
     } else if parts > 1 && col < n {
         let (b_left, b_right) = b.split_cols(col);
         let (c_left, c_right) = c.split_cols(col);
         let (left, right) = parallel::join(
-            || split(a, b_left, c_left, parts / 2),
-            || split(a, b_right, c_right, parts / 2),
+            || split(a, b_left, c_left, before),
+            || split(a, b_right, c_right, after),
         );
         left.and(right)
     } else {
