@@ -205,6 +205,33 @@ fn accumulated_gradients_keep_their_history() {
     assert!(!y.backward_with(&upstream).unwrap().wrt(&x).unwrap().is_tracked());
 }
 
+/// A rule keeps what it names and nothing else: storage is unshared once the program drops it.
+#[test]
+fn only_values_that_a_rule_names_are_kept() {
+    // Whether recording `f` of a tracked tensor keeps its input, and its output.
+    let kept = |f: fn(&T) -> Result<T>| {
+        let x = leaf(&[1.0, 2.0]);
+        let mut input = x.data().clone();
+        let y = f(&x).unwrap();
+        drop(x);
+        let mut output = y.data().clone();
+        let keeps_input = input.as_slice_mut::<f32>().is_err();
+        let later = y.add_scalar(1.0).unwrap();
+        drop(y);
+        let keeps_output = output.as_slice_mut::<f32>().is_err();
+        drop(later);
+        assert!(input.as_slice_mut::<f32>().is_ok() && output.as_slice_mut::<f32>().is_ok());
+        (keeps_input, keeps_output)
+    };
+    assert_eq!(kept(|x| x.exp()), (false, true));
+    assert_eq!(kept(|x| x.log()), (true, false));
+    assert_eq!(kept(|x| x.neg()), (false, false));
+    assert_eq!(kept(|x| x.mul(3.0)), (false, false));
+    assert_eq!(kept(|x| x.mul(&tensor![3.0, 4.0])), (false, false));
+    let constant = |x: &T| x.reshape((1, 2))?.matmul(&T::ones((2, 3), DType::F32)?);
+    assert_eq!(kept(constant), (false, false));
+}
+
 /// Graphs held by thread-local values are dropped when the thread ends, after others are gone.
 #[test]
 fn deep_graphs_can_be_dropped_while_a_thread_ends() {
