@@ -16,10 +16,12 @@ pub mod reference;
 
 use std::fmt::Debug;
 
+use smallvec::SmallVec;
+
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
 /// What every backend's tensor can say of itself.
@@ -41,6 +43,9 @@ pub trait TensorData: Clone + Debug + Send + Sync + 'static {
         self.layout().numel()
     }
 }
+
+/// Results of a fused op.
+pub type Results<T> = SmallVec<[T; 3]>;
 
 /// An operand of an element-wise op.
 #[derive(Debug)]
@@ -144,6 +149,33 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// The tensors one after the other along `axis`; one dtype, other extents equal, at least one.
     fn cat(tensors: &[&Self::Tensor], axis: usize) -> Result<Self::Tensor>;
+
+    /// A fused op; its row in [`FusedOp`] says what the operands and the results are. Operands are
+    /// of any layout.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] for a target that is no class.
+    fn fused(op: &FusedOp, operands: &[Option<&Self::Tensor>]) -> Result<Results<Self::Tensor>>;
+
+    /// A step of an optimizer: `parameter` and `state` are written in place where nothing else
+    /// shares their storage, else replaced. All are contiguous floats of one shape and dtype.
+    fn update(
+        op: &UpdateOp,
+        parameter: &mut Self::Tensor,
+        gradient: &Self::Tensor,
+        state: &mut [Self::Tensor],
+    ) -> Result<()>;
+
+    /// A tensor of the elements that `fill` writes, in row-major order and in their little-endian
+    /// form (`Bool` as bytes 0 and 1); `fill` is called with consecutive parts.
+    ///
+    /// # Errors
+    /// Those of `fill`; [`Error::InvalidArgument`] for a byte that is no truth value.
+    fn read(
+        shape: Shape,
+        dtype: DType,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Self::Tensor>;
 
     /// A one-dimensional or shaped `F32` tensor of these values.
     fn from_vec(values: Vec<f32>, shape: impl Into<Shape>) -> Result<Self::Tensor> {

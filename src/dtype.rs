@@ -374,6 +374,29 @@ fn f64_rounded_to_odd(x: i64) -> f64 {
     if x < 0 { -(odd as f64) } else { odd as f64 }
 }
 
+/// Elements of `dtype` between their little-endian form and that of this machine, either way.
+pub(crate) fn swap_little_endian(dtype: DType, bytes: &mut [u8]) {
+    let little = u16::from_ne_bytes([1, 0]) == 1;
+    if !little {
+        bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+}
+
+/// Bytes of truth values are 0 or 1.
+pub(crate) fn check_truth_values(
+    op: &'static str,
+    dtype: DType,
+    bytes: &[u8],
+) -> crate::Result<()> {
+    match bytes.iter().find(|&&byte| dtype == DType::Bool && byte > 1) {
+        Some(byte) => {
+            let reason = format!("the byte {byte} is no truth value");
+            Err(crate::Error::InvalidArgument { op, reason })
+        }
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

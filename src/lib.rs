@@ -34,7 +34,9 @@ mod error;
 mod layout;
 #[doc(hidden)]
 pub mod macros;
+pub mod nn;
 pub mod ops;
+pub mod optim;
 mod rng;
 pub mod runtime;
 mod shape;
@@ -53,14 +55,16 @@ pub use half::{bf16, f16};
 pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
 pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
+pub use tensor::fused::attention::Attention;
+pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::{Operand, Tensor};
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Backend, Backward, CpuBackend, DType, Element, Error, GradCheck, Gradients, IntoBackend,
-        Keep, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData, check_gradients, grad,
-        no_grad, numerical_gradient, s, tensor,
+        Attention, Backend, Backward, CpuBackend, CrossEntropy, DType, Element, Error, GradCheck,
+        Gradients, IntoBackend, Keep, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
+        check_gradients, grad, nn, no_grad, numerical_gradient, optim, s, tensor,
     };
 }
 

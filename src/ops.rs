@@ -26,8 +26,10 @@
 //! In a gradient, `g` is the upstream gradient, `x` (or `a`, `b`) an input and `y` the output; the
 //! expression is a `Result<Tensor>`. Broadcasting is undone by the engine, never in a rule.
 
+mod fused;
 mod table;
 
+pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};
 
 /// √(2/π), the inner factor of [`UnaryOp::GeluTanh`].

@@ -6,7 +6,8 @@
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
 //! | `view.rs` | views, transposition, reshaping |
-//! | `reduce.rs` | reductions, softmax |
+//! | `reduce.rs` | reductions |
+//! | `fused.rs` | softmax, cross-entropy, layer norm, linear, dropout, attention |
 //! | `linalg.rs` | `matmul` |
 //! | `index.rs` | `gather`, `index_select`, `cat` |
 //! | `display.rs` | text |
@@ -16,6 +17,7 @@
 mod create;
 mod display;
 mod elementwise;
+pub(crate) mod fused;
 mod index;
 mod linalg;
 mod operators;

@@ -57,16 +57,44 @@ pub(crate) fn run<B: Backend>(
         );
         return Err(Error::NoGradient { op: "backward", reason });
     };
+    walk(root_node, upstream, options, keep_also, &IdSet::default())
+}
+
+/// Gradients of `y` with respect to `inputs`, which it was computed from, given that of `y`; what the
+/// inputs were computed from is left alone. They are recorded.
+pub(crate) fn vjp<B: Backend>(
+    y: &Tensor<B>,
+    upstream: &Tensor<B>,
+    inputs: &[&Tensor<B>],
+) -> Result<Gradients<B>> {
+    let Some(node) = y.node() else { return Ok(Gradients::new()) };
+    let ends = inputs.iter().filter_map(|x| Some(x.node()?.id())).collect();
+    let options = Backward { create_graph: true, ..Backward::default() };
+    walk(node, upstream.clone(), options, &[], &ends)
+}
+
+/// The pass; nodes of `ends` count as leaves.
+fn walk<B: Backend>(
+    root_node: &Arc<GraphNode<B>>,
+    upstream: Tensor<B>,
+    options: Backward,
+    keep_also: &[&Tensor<B>],
+    ends: &IdSet,
+) -> Result<Gradients<B>> {
     let retain_graph = options.retain_graph || options.create_graph;
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
     let asked_for: IdSet = keep_also.iter().filter_map(|x| Some(x.node()?.id())).collect();
-    let mut order = reachable(root_node)?;
+    let mut order = reachable(root_node, ends)?;
     let mut pending = Gradients::new();
     let mut kept = Gradients::new();
     pending.insert_id(root_node.id(), upstream);
     with_recording(options.create_graph, || {
         while let Some(node) = order.pop() {
             let Some(g) = pending.take_id(node.id()) else { continue };
+            if ends.contains(&node.id()) {
+                kept.insert_id(node.id(), g);
+                continue;
+            }
             match node.take(retain_graph) {
                 Visit::Leaf => kept.insert_id(node.id(), g),
                 Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
@@ -108,13 +136,17 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
     }
 }
 
-/// Every node that `root` was computed from, and itself, by rising id.
-fn reachable<B: Backend>(root: &Arc<GraphNode<B>>) -> Result<Vec<Arc<GraphNode<B>>>> {
+/// Every node that `root` was computed from, and itself, by rising id; not beyond `ends`.
+fn reachable<B: Backend>(root: &Arc<GraphNode<B>>, ends: &IdSet) -> Result<Vec<Arc<GraphNode<B>>>> {
     let mut seen = IdSet::default();
     let mut order = Vec::new();
     let mut open = vec![Arc::clone(root)];
     seen.insert(root.id());
     while let Some(node) = open.pop() {
+        if ends.contains(&node.id()) {
+            order.push(node);
+            continue;
+        }
         match node.tracked_inputs() {
             Visit::Leaf => {}
             Visit::Released => return Err(Error::GraphReleased { op: node.op() }),

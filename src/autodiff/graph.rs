@@ -27,6 +27,14 @@ pub(crate) trait Rule<B: Backend>: Send + Sync {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>>;
 }
 
+/// A rule as nodes hold it.
+pub(crate) type SharedRule<B> = Arc<dyn Rule<B>>;
+
+/// A rule for a node to hold.
+pub(crate) fn shared_rule<B: Backend>(rule: impl Rule<B> + 'static) -> SharedRule<B> {
+    Arc::new(rule)
+}
+
 /// What a rule is given.
 pub(crate) struct Upstream<'a, B: Backend> {
     /// Gradient of the output.
@@ -40,6 +48,12 @@ pub(crate) struct Upstream<'a, B: Backend> {
 impl<'a, B: Backend> Upstream<'a, B> {
     pub fn new(g: &'a Tensor<B>, node: &'a Arc<GraphNode<B>>, create_graph: bool) -> Self {
         Upstream { g, node, create_graph }
+    }
+
+    /// True if the gradient will itself be differentiated: it must be made of recorded ops.
+    #[allow(dead_code, reason = "the rules of fused ops come with the kernels")]
+    pub fn create_graph(&self) -> bool {
+        self.create_graph
     }
 
     /// The op's output, from its saved values. A rule saves values, not the output tensor, which
@@ -70,7 +84,7 @@ enum State<B: Backend> {
 /// How a value was computed.
 pub(crate) struct Recorded<B: Backend> {
     pub inputs: Inputs<B>,
-    pub rule: Arc<dyn Rule<B>>,
+    pub rule: SharedRule<B>,
 }
 
 /// What a backward pass finds at a node.
@@ -187,7 +201,7 @@ pub(crate) fn record<B: Backend>(
     op: &'static str,
     values: B::Tensor,
     inputs: &[&Tensor<B>],
-    rule: impl FnOnce(&B::Tensor) -> Arc<dyn Rule<B>>,
+    rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
     if !should_record(values.dtype(), inputs) {
         return Tensor::from_parts(values, None);
@@ -206,7 +220,7 @@ pub(crate) fn record_nodes<B: Backend>(
     op: &'static str,
     values: B::Tensor,
     inputs: Inputs<B>,
-    rule: impl FnOnce(&B::Tensor) -> Arc<dyn Rule<B>>,
+    rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
     let recorded = State::Recorded(Recorded { inputs, rule: rule(&values) });
     let node = GraphNode::new(op, None, *values.shape(), values.dtype(), recorded);

@@ -1,12 +1,12 @@
 //! Ops with parameters: their derivatives. The forward side is in `tensor/`, under the same names.
 
+#[allow(dead_code, reason = "the rules come with the kernels")]
+pub(crate) mod fused;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod view;
-
-use std::sync::Arc;
 
 use smallvec::smallvec;
 
@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-use super::graph::{InputGradients, Rule, Upstream};
+use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 
 /// The rule of an op of one tensor whose derivative is one function of the upstream gradient.
 struct OneInput<F>(F);
@@ -30,10 +30,10 @@ where
 }
 
 /// A rule from a function of the upstream gradient.
-fn one_input<B, F>(gradient: F) -> Arc<dyn Rule<B>>
+fn one_input<B, F>(gradient: F) -> SharedRule<B>
 where
     B: Backend,
     F: Fn(&Tensor<B>) -> Result<Tensor<B>> + Send + Sync + 'static,
 {
-    Arc::new(OneInput(gradient))
+    shared_rule(OneInput(gradient))
 }

@@ -1,7 +1,5 @@
 //! The op table's derivatives, expanded: `UnaryOp::Exp` to the rule that its row states.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
 use crate::backend::Backend;
@@ -11,7 +9,7 @@ use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::graph::{InputGradients, Rule, Upstream};
+use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 
 /// True if a rule's parameter list names `name`. Names are one character.
 const fn names(parameters: &[&str], name: u8) -> bool {
@@ -131,13 +129,9 @@ struct UnaryRule<B: Backend> {
 }
 
 /// The rule of a unary op, with those of its input and output that the rule names.
-pub(crate) fn unary_rule<B: Backend>(
-    op: UnaryOp,
-    x: &Tensor<B>,
-    y: &B::Tensor,
-) -> Arc<dyn Rule<B>> {
+pub(crate) fn unary_rule<B: Backend>(op: UnaryOp, x: &Tensor<B>, y: &B::Tensor) -> SharedRule<B> {
     let (needs_x, needs_y) = unary_needs(op);
-    Arc::new(UnaryRule { op, x: needs_x.then(|| x.clone()), y: needs_y.then(|| y.clone()) })
+    shared_rule(UnaryRule { op, x: needs_x.then(|| x.clone()), y: needs_y.then(|| y.clone()) })
 }
 
 impl<B: Backend> Rule<B> for UnaryRule<B> {
@@ -187,8 +181,8 @@ pub(crate) fn binary_rule<B: Backend>(
     a: Option<Saved<B>>,
     b: Option<Saved<B>>,
     y: Option<B::Tensor>,
-) -> Arc<dyn Rule<B>> {
-    Arc::new(BinaryRule { op, a, b, y })
+) -> SharedRule<B> {
+    shared_rule(BinaryRule { op, a, b, y })
 }
 
 impl<B: Backend> Rule<B> for BinaryRule<B> {

@@ -7,6 +7,8 @@
 //! | `parallel` | the one door to rayon |
 //! | `walk` | operands of any layout as runs beside a contiguous result |
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `matmul` | the operations |
+//! | `fused` | several passes in one |
+//! | `update` | the optimizers' steps |
 //! | `blas` | calls into a system BLAS |
 
 pub(crate) mod blas;
@@ -15,6 +17,7 @@ mod choose;
 mod copy;
 mod elementwise;
 mod fold;
+mod fused;
 mod index;
 mod matmul;
 pub(crate) mod memory;
@@ -23,17 +26,18 @@ mod reduce;
 mod table;
 #[cfg(test)]
 mod tests;
+mod update;
 mod walk;
 
 use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::{Arg, Backend, TensorData};
+use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::Shape;
 use memory::Buffer;
 
@@ -168,6 +172,10 @@ impl Output {
         buffer.as_slice_mut()
     }
 
+    fn elements_as_bytes(&mut self) -> &mut [u8] {
+        Arc::get_mut(&mut self.storage).expect("shared by no one until finished").as_slice_mut()
+    }
+
     fn finish(self) -> CpuTensor {
         let layout = Layout::contiguous(self.shape);
         CpuTensor { storage: self.storage, dtype: self.dtype, layout }
@@ -255,5 +263,26 @@ impl Backend for CpuBackend {
 
     fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
         copy::cat(tensors, axis)
+    }
+
+    fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
+        fused::fused(op, operands)
+    }
+
+    fn update(
+        op: &UpdateOp,
+        parameter: &mut CpuTensor,
+        gradient: &CpuTensor,
+        state: &mut [CpuTensor],
+    ) -> Result<()> {
+        update::update(op, parameter, gradient, state)
+    }
+
+    fn read(
+        shape: Shape,
+        dtype: DType,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<CpuTensor> {
+        cast::read(&shape, dtype, fill)
     }
 }

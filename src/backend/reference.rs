@@ -13,16 +13,20 @@
 //! agreeing with this one means something.
 
 mod exact;
+mod fused;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::sync::Arc;
 
-use crate::backend::{Arg, Backend, TensorData, check_arithmetic, check_len};
-use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
+use crate::backend::{Arg, Backend, Results, TensorData, check_arithmetic, check_len};
+use crate::dtype::{
+    DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
+};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -451,5 +455,40 @@ impl Backend for ReferenceBackend {
             });
             Ok(source.map_or(Scalar::Int(0), |x| x.at(&local)))
         })
+    }
+
+    fn fused(
+        op: &FusedOp,
+        operands: &[Option<&ReferenceTensor>],
+    ) -> Result<Results<ReferenceTensor>> {
+        fused::fused(op, operands)
+    }
+
+    fn update(
+        op: &UpdateOp,
+        parameter: &mut ReferenceTensor,
+        gradient: &ReferenceTensor,
+        state: &mut [ReferenceTensor],
+    ) -> Result<()> {
+        update::update(op, parameter, gradient, state)
+    }
+
+    fn read(
+        shape: Shape,
+        dtype: DType,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<ReferenceTensor> {
+        let mut values = room("read", &shape)?;
+        let mut bytes = [0u8; 8];
+        let bytes = &mut bytes[..dtype.size()];
+        for _ in 0..shape.numel() {
+            fill(bytes)?;
+            check_truth_values("read", dtype, bytes)?;
+            swap_little_endian(dtype, bytes);
+            values.push(for_dtype!(dtype, T => {
+                T::from_stored(bytemuck::pod_read_unaligned(bytes)).to_scalar()
+            }));
+        }
+        Ok(ReferenceTensor { layout: Layout::contiguous(shape), dtype, values: Arc::new(values) })
     }
 }

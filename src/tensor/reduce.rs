@@ -1,9 +1,9 @@
-//! Reductions and what is composed of them.
+//! Reductions.
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::reduce::reduce_rule;
 use crate::backend::{Backend, reduce_axes};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::ReduceOp;
 use crate::shape::Axis;
 
@@ -61,53 +61,5 @@ impl<B: Backend> Tensor<B> {
         let data = reduce_axes::<B>(op, self.data(), axes, keepdims)?;
         let axes = self.shape().resolve_axes(op.name(), axes)?;
         Ok(record(op.name(), data, &[self], |y| reduce_rule(op, self, axes, y)))
-    }
-
-    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow.
-    ///
-    /// ```
-    /// use swath::prelude::*;
-    /// let p = tensor![[0.0, 0.0], [1000.0, 0.0]].softmax(-1)?;
-    /// assert_eq!(p.to_vec::<f32>()?, [0.5, 0.5, 1.0, 0.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::AxisOutOfRange`]; [`Error::UnsupportedDType`] for integers.
-    pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let Some(shifted) = self.shifted_by_max("softmax", axis.into())? else {
-            return Ok(self.clone());
-        };
-        let (shifted, axis) = shifted;
-        let e = shifted.exp()?;
-        let total = e.sum(Some(&[axis]), true)?;
-        e.div(&total)
-    }
-
-    /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
-    ///
-    /// # Errors
-    /// As [`softmax`](Tensor::softmax).
-    pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let Some(shifted) = self.shifted_by_max("log_softmax", axis.into())? else {
-            return Ok(self.clone());
-        };
-        let (shifted, axis) = shifted;
-        let total = shifted.exp()?.sum(Some(&[axis]), true)?.log()?;
-        shifted.sub(&total)
-    }
-
-    /// `x - max(x)` along the axis, which leaves every softmax as it is, and the axis; `None`
-    /// without elements. The maximum is a constant to the derivative.
-    fn shifted_by_max(&self, op: &'static str, axis: Axis) -> Result<Option<(Self, usize)>> {
-        let axis = axis.resolve(op, self.shape())?;
-        if !self.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: self.dtype(), shape: *self.shape() });
-        }
-        if self.numel() == 0 {
-            return Ok(None);
-        }
-        let max = self.detach().max(Some(&[axis]), true)?;
-        Ok(Some((self.sub(&max)?, axis)))
     }
 }

@@ -1,10 +1,8 @@
 //! Derivatives of indexing and joining.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -17,7 +15,7 @@ pub(crate) fn gather_rule<B: Backend>(
     shape: Shape,
     axis: usize,
     index: Tensor<B>,
-) -> Arc<dyn Rule<B>> {
+) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| Tensor::zeros(shape, g.dtype())?.scatter_add(axis, &index, g))
 }
 
@@ -28,8 +26,8 @@ struct ScatterAddRule<B: Backend> {
 
 /// `scatter_add(x, axis, index, source)`: `x` keeps the gradient, `source` reads it where it was
 /// added.
-pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> Arc<dyn Rule<B>> {
-    Arc::new(ScatterAddRule { axis, index })
+pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
+    shared_rule(ScatterAddRule { axis, index })
 }
 
 impl<B: Backend> Rule<B> for ScatterAddRule<B> {
@@ -46,8 +44,8 @@ struct CatRule {
 }
 
 /// `cat` of tensors with these extents along `axis`: each gets its part.
-pub(crate) fn cat_rule<B: Backend>(axis: usize, extents: Vec<usize>) -> Arc<dyn Rule<B>> {
-    Arc::new(CatRule { axis, extents })
+pub(crate) fn cat_rule<B: Backend>(axis: usize, extents: Vec<usize>) -> SharedRule<B> {
+    shared_rule(CatRule { axis, extents })
 }
 
 impl<B: Backend> Rule<B> for CatRule {

@@ -1,10 +1,8 @@
 //! Derivative of the matrix product.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -19,8 +17,8 @@ struct MatmulRule<B: Backend> {
 /// `C = A·B`: `dA = G·Bᵀ`, `dB = Aᵀ·G`; each factor is kept only if the other one is tracked.
 /// Broadcast leading axes are summed by the engine; for a single B of a whole batch the batch is
 /// folded into the rows, one product for all.
-pub(crate) fn matmul_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> Arc<dyn Rule<B>> {
-    Arc::new(MatmulRule {
+pub(crate) fn matmul_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
+    shared_rule(MatmulRule {
         a: b.is_tracked().then(|| a.clone()),
         b: a.is_tracked().then(|| b.clone()),
         b_is_shared: b.rank() == 2 && a.rank() > 2,

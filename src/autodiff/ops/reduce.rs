@@ -1,10 +1,8 @@
 //! Derivatives of reductions.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -29,12 +27,12 @@ pub(crate) fn reduce_rule<B: Backend>(
     x: &Tensor<B>,
     axes: AxisSet,
     y: &B::Tensor,
-) -> Arc<dyn Rule<B>> {
+) -> SharedRule<B> {
     let extremes = match op {
         ReduceOp::Sum | ReduceOp::Mean => None,
         ReduceOp::Max | ReduceOp::Min => Some((x.clone(), y.clone())),
     };
-    Arc::new(ReduceRule { op, shape: *x.shape(), axes, extremes })
+    shared_rule(ReduceRule { op, shape: *x.shape(), axes, extremes })
 }
 
 impl<B: Backend> Rule<B> for ReduceRule<B> {

@@ -1,10 +1,8 @@
 //! Derivative of selection.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, Upstream};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -15,8 +13,8 @@ struct WhereRule<B: Backend> {
 }
 
 /// `where_cond`: each side's gradient where it was chosen, zero elsewhere.
-pub(crate) fn where_rule<B: Backend>(mask: Tensor<B>) -> Arc<dyn Rule<B>> {
-    Arc::new(WhereRule { mask })
+pub(crate) fn where_rule<B: Backend>(mask: Tensor<B>) -> SharedRule<B> {
+    shared_rule(WhereRule { mask })
 }
 
 impl<B: Backend> Rule<B> for WhereRule<B> {

@@ -1,8 +1,6 @@
 //! Derivatives of views: each the adjoint of moving elements.
 
-use std::sync::Arc;
-
-use crate::autodiff::graph::Rule;
+use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -12,12 +10,12 @@ use crate::tensor::Tensor;
 use super::one_input;
 
 /// `reshape`, `squeeze`, `unsqueeze` from `shape`: the gradient in that shape again.
-pub(crate) fn reshape_rule<B: Backend>(shape: Shape) -> Arc<dyn Rule<B>> {
+pub(crate) fn reshape_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.reshape(shape))
 }
 
 /// `permute(axes)`: the inverse permutation.
-pub(crate) fn permute_rule<B: Backend>(axes: Vec<usize>) -> Arc<dyn Rule<B>> {
+pub(crate) fn permute_rule<B: Backend>(axes: Vec<usize>) -> SharedRule<B> {
     let mut inverse = vec![0; axes.len()];
     for (to, &from) in axes.iter().enumerate() {
         inverse[from] = to;
@@ -27,12 +25,12 @@ pub(crate) fn permute_rule<B: Backend>(axes: Vec<usize>) -> Arc<dyn Rule<B>> {
 
 /// `contiguous`, and with the engine's help `broadcast_to` and `to_dtype`: it sums the gradient to
 /// the input's shape and converts it to the input's dtype.
-pub(crate) fn identity_rule<B: Backend>() -> Arc<dyn Rule<B>> {
+pub(crate) fn identity_rule<B: Backend>() -> SharedRule<B> {
     one_input(Tensor::same)
 }
 
 /// `sum_to` from `shape`: every element that was added gets the sum's gradient.
-pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> Arc<dyn Rule<B>> {
+pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.broadcast_to(shape))
 }
 
@@ -43,7 +41,7 @@ pub(crate) fn step_rule<B: Backend>(
     dim: usize,
     start: usize,
     step: isize,
-) -> Arc<dyn Rule<B>> {
+) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| spread(g, axis, dim, start, step))
 }
 

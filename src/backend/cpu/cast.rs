@@ -10,7 +10,9 @@ use super::parallel::{self, Cost};
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
-use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
+use crate::dtype::{
+    DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
+};
 use crate::error::Result;
 use crate::shape::Shape;
 
@@ -110,4 +112,17 @@ pub(super) fn to_host(x: &CpuTensor) -> Result<HostData> {
         let values = x.run::<<T as Element>::Stored>().iter().map(|&x| T::from_stored(x));
         T::into_host(values.collect())
     }))
+}
+
+pub(super) fn read(
+    shape: &Shape,
+    dtype: DType,
+    fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<CpuTensor> {
+    let mut out = Output::new("read", shape, dtype)?;
+    let bytes = &mut out.elements_as_bytes();
+    fill(bytes)?;
+    check_truth_values("read", dtype, bytes)?;
+    swap_little_endian(dtype, bytes);
+    Ok(out.finish())
 }

@@ -1,0 +1,53 @@
+//! Fused ops: several passes over memory in one.
+//!
+//! Each file holds the public methods of a family and their *definition* in simpler ops. The
+//! definition is what the methods mean; it is also recorded in place of the fused op where its
+//! gradient will itself be differentiated.
+//!
+//! | file | what |
+//! |---|---|
+//! | `softmax.rs` | `softmax`, `log_softmax` |
+//! | `cross_entropy.rs` | `cross_entropy` |
+//! | `layer_norm.rs` | `layer_norm` |
+//! | `linear.rs` | `linear`, `bias_activation` |
+//! | `dropout.rs` | `dropout` |
+//! | `attention.rs` | `scaled_dot_product_attention` |
+
+pub(crate) mod attention;
+pub(crate) mod cross_entropy;
+pub(crate) mod dropout;
+pub(crate) mod layer_norm;
+pub(crate) mod linear;
+pub(crate) mod softmax;
+
+use crate::backend::Backend;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+use super::Tensor;
+
+/// Fused ops are functions of floats.
+fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
+    match x.dtype() {
+        dtype if dtype.is_float() => Ok(()),
+        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
+    }
+}
+
+/// A second operand of the dtype of the first.
+fn check_same_dtype<B: Backend>(op: &'static str, x: &Tensor<B>, other: &Tensor<B>) -> Result<()> {
+    check_dtype(op, other, x.dtype(), x)
+}
+
+fn check_dtype<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    wanted: DType,
+    beside: &Tensor<B>,
+) -> Result<()> {
+    if x.dtype() != wanted {
+        let shape = *beside.shape();
+        return Err(Error::DTypeMismatch { op, lhs: wanted, rhs: x.dtype(), shape });
+    }
+    Ok(())
+}

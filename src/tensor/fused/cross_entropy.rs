@@ -1,0 +1,110 @@
+//! `cross_entropy`: the loss of classification, from logits.
+
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+use super::check_float;
+use crate::tensor::Tensor;
+
+/// What becomes of the losses of the single rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their sum over the number of rows that count; NaN if none does.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+    /// They are the result.
+    None,
+}
+
+/// Options of [`Tensor::cross_entropy`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossEntropy {
+    /// Rows with this target count for nothing: loss 0, gradient 0. PyTorch's default is −100.
+    pub ignore_index: Option<i64>,
+    /// ε in `[0, 1]`: the target has probability `1 - ε + ε/n`, every other class `ε/n`.
+    pub label_smoothing: f64,
+    /// Mean, sum or every row's loss.
+    pub reduction: Reduction,
+}
+
+impl<B: Backend> Tensor<B> {
+    /// Cross-entropy in nats between logits `[…, n]` and class numbers `targets` `[…]` (`I64`):
+    /// `log Σ e^x - x[target]`, reduced as the options say. The result is a scalar, or `[…]`
+    /// unreduced.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let logits = tensor![[2.0, 0.0], [0.0, 0.0]];
+    /// let loss = logits.cross_entropy(&tensor![i64; 0, 1], CrossEntropy::default())?;
+    /// let expected = ((1.0 + (-2.0f32).exp()).ln() + 2.0f32.ln()) / 2.0;
+    /// assert!((loss.item::<f32>()? - expected).abs() < 1e-6);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`] if the targets are not `I64`;
+    /// [`Error::IndexOutOfRange`] for a target that is neither a class nor ignored;
+    /// [`Error::InvalidArgument`] for a label smoothing outside `[0, 1]`.
+    pub fn cross_entropy(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
+        let op = "cross_entropy";
+        check_float(op, self)?;
+        if targets.dtype() != DType::I64 {
+            let (lhs, rhs, shape) = (targets.dtype(), DType::I64, *targets.shape());
+            return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
+        }
+        let fits =
+            self.rank() == targets.rank() + 1 && self.dims()[..targets.rank()] == *targets.dims();
+        if !fits {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *targets.shape() });
+        }
+        if !(0.0..=1.0).contains(&options.label_smoothing) {
+            let reason = format!("label_smoothing is {}, not in 0..=1", options.label_smoothing);
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let (rows, classes) = (targets.numel(), self.dims()[targets.rank()]);
+        let logits = self.reshape((rows, classes))?;
+        let flat = targets.detach().reshape(rows)?;
+        let losses = logits.cross_entropy_definition(&flat, &options)?;
+        match options.reduction {
+            Reduction::None => losses.reshape(*targets.shape()),
+            Reduction::Sum => losses.sum(None, false),
+            Reduction::Mean => match options.ignore_index {
+                None => losses.mean(None, false),
+                Some(ignored) => {
+                    let counted = flat.ne(&Tensor::full(Shape::scalar(), ignored)?)?;
+                    let count = counted.sum(None, false)?.to_dtype(self.dtype())?;
+                    losses.sum(None, false)?.div(&count)
+                }
+            },
+        }
+    }
+
+    /// Losses `[r]` of logits `[r, n]`.
+    pub(crate) fn cross_entropy_definition(
+        &self,
+        targets: &Tensor<B>,
+        options: &CrossEntropy,
+    ) -> Result<Self> {
+        let rows = targets.numel();
+        let log_p = self.log_softmax_definition(1)?;
+        let zero =
+            Tensor::full_scalar("cross_entropy", Shape::scalar(), Scalar::Int(0), DType::I64)?;
+        let ignored = match options.ignore_index {
+            Some(ignored) => targets.eq(&Tensor::full(Shape::scalar(), ignored)?)?,
+            None => targets.ne(targets)?,
+        };
+        let class = Tensor::where_cond(&ignored, &zero, targets)?;
+        let picked = log_p.gather(1, &class.reshape((rows, 1))?)?.reshape(rows)?;
+        let smooth = options.label_smoothing;
+        let mut losses = picked.mul_scalar(smooth - 1.0)?;
+        if smooth > 0.0 {
+            losses = losses.sub(&log_p.mean(Some(&[1]), false)?.mul_scalar(smooth)?)?;
+        }
+        let none = Tensor::zeros(Shape::scalar(), losses.dtype())?;
+        Tensor::where_cond(&ignored, &none, &losses)
+    }
+}

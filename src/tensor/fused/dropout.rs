@@ -1,0 +1,57 @@
+//! `dropout`.
+
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::ops::DropoutMask;
+use crate::rng::{Rng, RngState};
+
+use super::check_float;
+use crate::tensor::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// Each element zeroed with probability `mask.p`, the others divided by `1 - p`. Which ones
+    /// depends on the mask's seed and stream and on the element's place in row-major order alone:
+    /// nothing is stored for the backward pass, and the same mask gives the same zeros again.
+    ///
+    /// ```
+    /// use swath::{ops::DropoutMask, prelude::*};
+    /// let x = Tensor::<CpuBackend>::ones(1000, DType::F32)?;
+    /// let y = x.dropout(DropoutMask { p: 0.25, seed: 7, stream: 0 })?;
+    /// let kept = y.to_vec::<f32>()?.iter().filter(|&&y| y == 1.0 / 0.75).count();
+    /// assert!((700..800).contains(&kept));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless `0 <= p < 1`; [`Error::UnsupportedDType`] for integers.
+    pub fn dropout(&self, mask: DropoutMask) -> Result<Self> {
+        check_float("dropout", self)?;
+        check_mask("dropout", &mask)?;
+        self.dropout_definition(mask)
+    }
+
+    pub(crate) fn dropout_definition(&self, mask: DropoutMask) -> Result<Self> {
+        self.mul(&dropout_factors(&mask, self)?)
+    }
+}
+
+pub(super) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
+    if !(0.0..1.0).contains(&mask.p) {
+        let reason = format!("the probability {} is not in 0..1", mask.p);
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    Ok(())
+}
+
+/// 0 or `1 / (1 - p)` for each element of a tensor like `x`.
+pub(super) fn dropout_factors<B: Backend>(mask: &DropoutMask, x: &Tensor<B>) -> Result<Tensor<B>> {
+    let (seed, stream) = (mask.seed, mask.stream);
+    let mut rng = Rng::from_state(RngState { seed, stream, position: 0 });
+    let threshold = mask.p * (1u64 << 32) as f64;
+    let words: Vec<bool> = (0..x.numel()).map(|_| f64::from(rng.next_u32()) >= threshold).collect();
+    let scale = 1.0 / (1.0 - mask.p);
+    let factor = |i: usize| Scalar::Float(if words[i] { scale } else { 0.0 });
+    let dtype = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    Tensor::from_scalars("dropout", *x.shape(), dtype, factor)?.to_dtype(x.dtype())
+}

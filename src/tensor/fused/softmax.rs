@@ -1,0 +1,60 @@
+//! `softmax` and `log_softmax`.
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::shape::Axis;
+
+use super::check_float;
+use crate::tensor::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let p = tensor![[0.0, 0.0], [1000.0, 0.0]].softmax(-1)?;
+    /// assert_eq!(p.to_vec::<f32>()?, [0.5, 0.5, 1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange);
+    /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
+    pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let axis = axis.into().resolve("softmax", self.shape())?;
+        check_float("softmax", self)?;
+        self.softmax_definition(axis)
+    }
+
+    /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
+    ///
+    /// # Errors
+    /// As [`softmax`](Tensor::softmax).
+    pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let axis = axis.into().resolve("log_softmax", self.shape())?;
+        check_float("log_softmax", self)?;
+        self.log_softmax_definition(axis)
+    }
+
+    pub(crate) fn softmax_definition(&self, axis: usize) -> Result<Self> {
+        if self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let e = self.shifted_by_max(axis)?.exp()?;
+        e.div(&e.sum(Some(&[axis]), true)?)
+    }
+
+    pub(crate) fn log_softmax_definition(&self, axis: usize) -> Result<Self> {
+        if self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let shifted = self.shifted_by_max(axis)?;
+        shifted.sub(&shifted.exp()?.sum(Some(&[axis]), true)?.log()?)
+    }
+
+    /// `x - max(x)` along the axis, which leaves every softmax as it is. The maximum is a constant
+    /// to the derivative.
+    fn shifted_by_max(&self, axis: usize) -> Result<Self> {
+        self.sub(&self.detach().max(Some(&[axis]), true)?)
+    }
+}
