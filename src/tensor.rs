@@ -139,6 +139,22 @@ impl<B: Backend> Tensor<B> {
         Arc::try_unwrap(self.0).map(|node| node.data).map_err(Tensor)
     }
 
+    /// Lets `change` write the values: in place where no other handle holds them, else on a handle of
+    /// its own. The tensor stays the leaf it is; recorded ops keep the old values.
+    #[allow(dead_code, reason = "the optimizers come with the kernels")]
+    pub(crate) fn change_values(
+        &mut self,
+        change: impl FnOnce(&mut B::Tensor) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(unshared) = Arc::get_mut(&mut self.0) {
+            return change(&mut unshared.data);
+        }
+        let mut data = self.data().clone();
+        change(&mut data)?;
+        *self = Tensor::from_parts(data, self.node().cloned());
+        Ok(())
+    }
+
     pub(crate) fn node(&self) -> Option<&Arc<GraphNode<B>>> {
         self.0.node.as_ref()
     }

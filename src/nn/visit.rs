@@ -1,0 +1,271 @@
+//! The tree of a model: tensors by path.
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// What a tensor is to its model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Trained: a tracked leaf.
+    Parameter,
+    /// Saved with the model and not trained: running statistics, counters, frozen weights.
+    Buffer,
+}
+
+/// Goes through a model's tensors. [`for_each_tensor`] is the short way.
+pub trait Visitor<B: Backend> {
+    /// A part of this name begins: the next step of the path.
+    fn enter(&mut self, name: &str);
+    /// The part is over.
+    fn leave(&mut self);
+    /// A tensor, whose name is the last step entered.
+    fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
+}
+
+/// As [`Visitor`], to change the tensors.
+pub trait VisitorMut<B: Backend> {
+    /// A part of this name begins: the next step of the path.
+    fn enter(&mut self, name: &str);
+    /// The part is over.
+    fn leave(&mut self);
+    /// A tensor, whose name is the last step entered.
+    fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind);
+    /// The flag of a layer that behaves differently in training.
+    fn training(&mut self, _flag: &mut bool) {}
+    /// A part that cannot be changed because an [`Arc`] shares it.
+    fn shared(&mut self) {}
+}
+
+/// What has tensors: a layer, a model, a part of one. [`module!`](crate::module) writes it for a
+/// struct.
+pub trait Visit<B: Backend> {
+    /// Shows every tensor, always in the same order.
+    fn visit(&self, visitor: &mut dyn Visitor<B>);
+    /// As [`Visit::visit`], to change them.
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>);
+}
+
+/// A layer or model of one input.
+pub trait Module<B: Backend>: Visit<B> + Send + Sync {
+    /// The output.
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>>;
+
+    /// Switches every part between training and evaluation.
+    fn set_training(&mut self, training: bool) {
+        struct Set(bool);
+        impl<B: Backend> VisitorMut<B> for Set {
+            fn enter(&mut self, _name: &str) {}
+            fn leave(&mut self) {}
+            fn tensor(&mut self, _tensor: &mut Tensor<B>, _kind: Kind) {}
+            fn training(&mut self, flag: &mut bool) {
+                *flag = self.0;
+            }
+        }
+        self.visit_mut(&mut Set(training));
+    }
+}
+
+/// A tracked tensor is a parameter, another one a buffer.
+impl<B: Backend> Visit<B> for Tensor<B> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        let kind = if self.is_tracked() { Kind::Parameter } else { Kind::Buffer };
+        visitor.tensor(self, kind);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        let kind = if self.is_tracked() { Kind::Parameter } else { Kind::Buffer };
+        visitor.tensor(self, kind);
+    }
+}
+
+impl<B: Backend, T: Visit<B>> Visit<B> for Option<T> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        if let Some(part) = self {
+            part.visit(visitor);
+        }
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        if let Some(part) = self {
+            part.visit_mut(visitor);
+        }
+    }
+}
+
+/// The parts' names are their numbers from 0.
+impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        for (i, part) in self.iter().enumerate() {
+            with_number(i, |name| visitor.enter(name));
+            part.visit(visitor);
+            visitor.leave();
+        }
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        for (i, part) in self.iter_mut().enumerate() {
+            with_number(i, |name| visitor.enter(name));
+            part.visit_mut(visitor);
+            visitor.leave();
+        }
+    }
+}
+
+/// The number as text, without memory from the system.
+fn with_number(number: usize, f: impl FnOnce(&str)) {
+    let mut digits = [0u8; 20];
+    let (mut at, mut rest) = (digits.len(), number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    f(std::str::from_utf8(&digits[at..]).expect("digits are text"));
+}
+
+impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        (**self).visit(visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        (**self).visit_mut(visitor);
+    }
+}
+
+/// A part held by more than one `Arc` can be visited but not changed: the visitor is told.
+impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        (**self).visit(visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        match Arc::get_mut(self) {
+            Some(part) => part.visit_mut(visitor),
+            None => visitor.shared(),
+        }
+    }
+}
+
+/// The steps of a path, joined by dots.
+#[derive(Default)]
+struct Path {
+    text: String,
+}
+
+impl Path {
+    fn enter(&mut self, name: &str) {
+        if !self.text.is_empty() {
+            self.text.push('.');
+        }
+        self.text.push_str(name);
+    }
+
+    fn leave(&mut self) {
+        self.text.truncate(self.text.rfind('.').unwrap_or(0));
+    }
+}
+
+/// Calls `f(path, tensor, kind)` for every tensor of a model; a path is like `blocks.0.norm.weight`.
+pub fn for_each_tensor<B: Backend>(
+    model: &(impl Visit<B> + ?Sized),
+    f: impl FnMut(&str, &Tensor<B>, Kind),
+) {
+    struct Each<F>(Path, F);
+    impl<B: Backend, F: FnMut(&str, &Tensor<B>, Kind)> Visitor<B> for Each<F> {
+        fn enter(&mut self, name: &str) {
+            self.0.enter(name);
+        }
+        fn leave(&mut self) {
+            self.0.leave();
+        }
+        fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind) {
+            (self.1)(&self.0.text, tensor, kind);
+        }
+    }
+    model.visit(&mut Each(Path::default(), f));
+}
+
+/// As [`for_each_tensor`], to change the tensors. Returns false if a part could not be reached
+/// because an [`Arc`] shares it.
+#[must_use = "false: a part was left out"]
+pub fn for_each_tensor_mut<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    f: impl FnMut(&str, &mut Tensor<B>, Kind),
+) -> bool {
+    struct Each<F>(Path, F, bool);
+    impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind)> VisitorMut<B> for Each<F> {
+        fn enter(&mut self, name: &str) {
+            self.0.enter(name);
+        }
+        fn leave(&mut self) {
+            self.0.leave();
+        }
+        fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind) {
+            (self.1)(&self.0.text, tensor, kind);
+        }
+        fn shared(&mut self) {
+            self.2 = false;
+        }
+    }
+    let mut each = Each(Path::default(), f, true);
+    model.visit_mut(&mut each);
+    each.2
+}
+
+/// Writes [`Visit`](crate::nn::Visit) for a struct: its parts in order, then, after `skip`, the fields
+/// without tensors. Every field is named, so that none is forgotten.
+///
+/// ```
+/// use swath::prelude::*;
+/// struct Mlp<B: Backend> {
+///     weights: Vec<Tensor<B>>,
+///     bias: Option<Tensor<B>>,
+///     width: usize,
+/// }
+/// swath::module!(Mlp<B> { weights, bias; skip width });
+///
+/// struct OnCpu {
+///     weight: Tensor<CpuBackend>,
+/// }
+/// swath::module!(OnCpu: CpuBackend { weight });
+/// ```
+#[macro_export]
+macro_rules! module {
+    ($Name:ident<$B:ident> { $($part:ident),* $(,)? $(; skip $($other:ident),+ $(,)?)? }) => {
+        impl<$B: $crate::Backend> $crate::nn::Visit<$B> for $Name<$B> {
+            $crate::module!(@methods $B { $($part),*; $($($other),+)? });
+        }
+    };
+    ($Name:ident: $B:ty { $($part:ident),* $(,)? $(; skip $($other:ident),+ $(,)?)? }) => {
+        impl $crate::nn::Visit<$B> for $Name {
+            $crate::module!(@methods $B { $($part),*; $($($other),+)? });
+        }
+    };
+    (@methods $B:ty { $($part:ident),*; $($other:ident),* }) => {
+        fn visit(&self, visitor: &mut dyn $crate::nn::Visitor<$B>) {
+            let Self { $($part,)* $($other: _,)* } = self;
+            $(
+                visitor.enter(stringify!($part));
+                $crate::nn::Visit::<$B>::visit($part, visitor);
+                visitor.leave();
+            )*
+            let _ = visitor;
+        }
+        fn visit_mut(&mut self, visitor: &mut dyn $crate::nn::VisitorMut<$B>) {
+            let Self { $($part,)* $($other: _,)* } = self;
+            $(
+                visitor.enter(stringify!($part));
+                $crate::nn::Visit::<$B>::visit_mut($part, visitor);
+                visitor.leave();
+            )*
+            let _ = visitor;
+        }
+    };
+}
