@@ -1,7 +1,8 @@
 //! What runs: instruction set, threads, matrix product, memory; and the one knob for threads.
 //!
 //! Environment variables, read once: `SWATH_ISA` (`scalar`, `avx2`, `avx512`, `neon`),
-//! `SWATH_THREADS`, `SWATH_POOL_BYTES` (bytes kept for reuse, 0 for none).
+//! `SWATH_THREADS`, `SWATH_SPIN_US` (how long threads wait awake for more work; 0: not at all),
+//! `SWATH_POOL_BYTES` (bytes kept for reuse, 0 for none).
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -87,6 +88,7 @@ pub fn check() -> Result<()> {
     let check = || {
         swath_kernels::try_isa().map_err(|error| Error::Runtime(error.to_string()))?;
         parallel::default_threads().clone()?;
+        parallel::spin_us().clone()?;
         memory::limit().clone()?;
         Ok(())
     };

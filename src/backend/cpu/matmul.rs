@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
+use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Workspace};
 
 use super::parallel::{self, Cost};
@@ -194,17 +195,34 @@ fn one<E: Product>(
     if parts == 1 {
         return run(a, b, c).map_err(refused);
     }
-    let parts = parallel::threads().min(parts);
-    parallel::enter(|| split(a, b, c, parts)).map_err(refused)
+    let mut pieces = SmallVec::new();
+    split(a, b, c, parallel::threads().min(parts), &mut pieces);
+    let failure = Mutex::new(None);
+    parallel::for_each_index(pieces.len(), |i| {
+        let piece = pieces[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((a, b, c)) = piece
+            && let Err(error) = run(a, b, c)
+        {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    });
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(refused(error)),
+        None => Ok(()),
+    }
 }
 
+/// Pieces of a product, each taken by the thread that computes it.
+type Pieces<'a, E> = SmallVec<[Mutex<Option<(MatRef<'a, E>, MatRef<'a, E>, MatMut<'a, E>)>>; 8]>;
+
 /// Cuts C in two, again and again, into `parts` of about the same size.
-fn split<E: Product>(
-    a: MatRef<'_, E>,
-    b: MatRef<'_, E>,
-    c: MatMut<'_, E>,
+fn split<'a, E: Product>(
+    a: MatRef<'a, E>,
+    b: MatRef<'a, E>,
+    c: MatMut<'a, E>,
     parts: usize,
-) -> Result<(), GemmError> {
+    pieces: &mut Pieces<'a, E>,
+) {
     let [m, n] = c.shape();
     let (before, after) = (parts / 2, parts - parts / 2);
     let cut = |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
@@ -212,21 +230,15 @@ fn split<E: Product>(
     if parts > 1 && m >= n && row < m {
         let (a_above, a_below) = a.split_rows(row);
         let (c_above, c_below) = c.split_rows(row);
-        let (above, below) = parallel::join(
-            || split(a_above, b, c_above, before),
-            || split(a_below, b, c_below, after),
-        );
-        above.and(below)
+        split(a_above, b, c_above, before, pieces);
+        split(a_below, b, c_below, after, pieces);
     } else if parts > 1 && col < n {
         let (b_left, b_right) = b.split_cols(col);
         let (c_left, c_right) = c.split_cols(col);
-        let (left, right) = parallel::join(
-            || split(a, b_left, c_left, before),
-            || split(a, b_right, c_right, after),
-        );
-        left.and(right)
+        split(a, b_left, c_left, before, pieces);
+        split(a, b_right, c_right, after, pieces);
     } else {
-        run(a, b, c)
+        pieces.push(Mutex::new(Some((a, b, c))));
     }
 }
 
@@ -245,8 +257,7 @@ fn many<E: Product>(
     let area = m * n;
     let batch = c.len() / area;
     let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(area);
-    let parts = parallel::parts(batch, cost);
-    if parts < parallel::threads() && cost.of(1) >= parallel::MIN_REGION_NS {
+    if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
             one(a.matrix(i), b.matrix(i), c, [m, n])?;
         }

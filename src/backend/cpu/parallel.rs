@@ -1,34 +1,37 @@
-//! The one door to rayon: how many threads, which pool, how work is cut.
+//! How work is shared by threads: how many, which, how it is cut.
 //!
-//! A caller inside some rayon pool gets that pool; any other gets swath's own, built when first
-//! needed and replaced by [`set_threads`]. On one thread, or for one part, work runs where it is.
+//! A caller inside some rayon pool gets that pool's threads, by `rayon::join`. Any other gets swath's
+//! own crew (`crew.rs`), made when first needed and replaced by [`set_threads`]. On one thread, for
+//! one part, or inside a part of another region, work runs where it is.
 //!
 //! How work is cut never changes a bit of a result: every function here hands each part to the
 //! closure exactly once, and what a part computes depends on its index alone.
 
+mod crew;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
+use crew::Crew;
 
-/// Work below this many nanoseconds stays on the caller. A join from outside the pool costs 5 µs
-/// while the workers are awake and 20 to 95 µs once they sleep (idle for 20 µs to 1 ms; 2 cores).
-pub(crate) const MIN_REGION_NS: usize = 150_000;
+/// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is
+/// handed to spinning threads and back costs about 1 µs.
+const MIN_HOT_REGION_NS: usize = 12_000;
 
-/// Parts of a region carry at least this much work, so that handing them over stays cheap.
-const MIN_PART_NS: usize = 25_000;
+/// The same while the crew sleeps, and in a rayon pool: waking a thread costs the caller 5 µs, and it
+/// comes 20 to 95 µs later.
+const MIN_COLD_REGION_NS: usize = 100_000;
+
+/// Parts of a region carry at least this much work, so that handing them out stays cheap.
+const MIN_PART_NS: usize = 4_000;
 
 /// Parts a thread gets on average: more than one evens out threads that start late.
 const PARTS_PER_THREAD: usize = 4;
 
-#[derive(Clone)]
-struct Crew {
-    threads: usize,
-    /// Built when first needed; `None` inside if the system gave no threads.
-    pool: Arc<OnceLock<Option<rayon::ThreadPool>>>,
-}
-
-static CREW: RwLock<Option<Crew>> = RwLock::new(None);
+static CREW: RwLock<Option<Arc<Crew>>> = RwLock::new(None);
 
 /// `SWATH_THREADS`, else what the machine offers; or why the variable cannot be followed.
 pub(crate) fn default_threads() -> &'static Result<usize> {
@@ -44,25 +47,40 @@ pub(crate) fn default_threads() -> &'static Result<usize> {
     })
 }
 
+/// `SWATH_SPIN_US`, else [`crew::DEFAULT_SPIN_US`]; or why the variable cannot be followed.
+pub(crate) fn spin_us() -> &'static Result<u64> {
+    static SPIN: OnceLock<Result<u64>> = OnceLock::new();
+    SPIN.get_or_init(|| match std::env::var("SWATH_SPIN_US") {
+        Ok(text) if !text.is_empty() => match text.parse() {
+            Ok(us) if us <= crew::MAX_SPIN_US => Ok(us),
+            _ => Err(Error::Runtime(format!(
+                "SWATH_SPIN_US={text}: not a number of microseconds from 0 to {}",
+                crew::MAX_SPIN_US
+            ))),
+        },
+        _ => Ok(crew::DEFAULT_SPIN_US),
+    })
+}
+
 /// More threads than this are a mistake.
 pub(crate) const MAX_THREADS: usize = 1024;
 
-fn crew() -> Crew {
+fn crew() -> Arc<Crew> {
     if let Some(crew) = CREW.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        return crew.clone();
+        return Arc::clone(crew);
     }
     let mut slot = CREW.write().unwrap_or_else(PoisonError::into_inner);
     let threads = *default_threads().as_ref().unwrap_or(&1);
-    slot.get_or_insert_with(|| Crew { threads, pool: Arc::default() }).clone()
+    Arc::clone(slot.get_or_insert_with(|| Arc::new(Crew::new(threads))))
 }
 
-/// Replaces the pool; regions that run finish on the old one.
+/// Replaces the crew; a region that runs finishes on the old one.
 pub(crate) fn set_threads(threads: usize) -> Result<()> {
     if !(1..=MAX_THREADS).contains(&threads) {
         let reason = format!("{threads} threads; at least 1 and at most {MAX_THREADS} can be used");
         return Err(Error::InvalidArgument { op: "set_threads", reason });
     }
-    let new = Crew { threads, pool: Arc::default() };
+    let new = Arc::new(Crew::new(threads));
     let old = CREW.write().unwrap_or_else(PoisonError::into_inner).replace(new);
     drop(old);
     Ok(())
@@ -70,47 +88,29 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
 
 /// Threads that a region started here may use.
 pub(crate) fn threads() -> usize {
+    if crew::is_inside() {
+        return 1;
+    }
     match rayon::current_thread_index() {
         Some(_) => rayon::current_num_threads(),
-        None => crew().threads,
+        None => crew().threads(),
     }
 }
 
-/// Runs `f` inside a pool; on the caller itself if it is in one or there is none to be had.
-pub(crate) fn enter<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    if rayon::current_thread_index().is_some() {
-        return f();
-    }
-    let crew = crew();
-    let pool = crew.pool.get_or_init(|| {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(crew.threads)
-            .thread_name(|index| format!("swath-{index}"))
-            .build()
-            .ok()
-    });
-    match pool {
-        Some(pool) => pool.install(f),
-        None => f(),
-    }
-}
-
-/// Both closures, on two threads if one is idle. Inside [`enter`].
-pub(crate) fn join<A: Send, B: Send>(
-    a: impl FnOnce() -> A + Send,
-    b: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    rayon::join(a, b)
+/// The least work worth sharing now.
+fn min_region_ns() -> usize {
+    let hot = rayon::current_thread_index().is_none() && crew().is_awake();
+    if hot { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS }
 }
 
 /// How many parts to cut `units` of this cost into; 1 if the region is too small to share.
 pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     let total_ns = cost.of(units);
-    if units < 2 || total_ns < MIN_REGION_NS {
+    if units < 2 || total_ns < MIN_HOT_REGION_NS {
         return 1;
     }
     let threads = threads();
-    if threads == 1 {
+    if threads == 1 || total_ns < min_region_ns() {
         return 1;
     }
     (threads * PARTS_PER_THREAD).min(total_ns / MIN_PART_NS).min(units)
@@ -132,20 +132,41 @@ impl Cost {
     }
 }
 
-/// `f(part)` for every part in `0..parts`, in any order and on any thread.
-#[allow(dead_code, reason = "called for the tiles of a system BLAS alone")]
+/// `f(part)` for every part in `0..parts`, in any order and on any thread. Neighbouring parts go to
+/// the same thread, and the same parts to the same threads every time, where their data may still be.
 pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
-    if parts <= 1 || threads() == 1 {
+    if parts <= 1 || crew::is_inside() {
         return (0..parts).for_each(f);
     }
-    fn split(range: Range<usize>, f: &(impl Fn(usize) + Sync)) {
-        if range.len() <= 1 {
-            return range.for_each(f);
-        }
-        let middle = range.start + range.len() / 2;
-        rayon::join(|| split(range.start..middle, f), || split(middle..range.end, f));
+    if rayon::current_thread_index().is_some() {
+        return in_rayon(0..parts, &f);
     }
-    enter(|| split(0..parts, &f));
+    crew().run(parts, &f);
+}
+
+fn in_rayon(range: Range<usize>, f: &(impl Fn(usize) + Sync)) {
+    if range.len() <= 1 {
+        return range.for_each(f);
+    }
+    let middle = range.start + range.len() / 2;
+    rayon::join(|| in_rayon(range.start..middle, f), || in_rayon(middle..range.end, f));
+}
+
+/// Memory that parts write at places apart.
+struct Base<T>(*mut T);
+
+// SAFETY: the parts of `for_each_part_mut` borrow disjoint pieces of a `&mut [T]`, whose elements may
+// be sent.
+unsafe impl<T: Send> Sync for Base<T> {}
+
+impl<T> Base<T> {
+    /// # Safety
+    /// The range lies within the slice this was made of, and nothing else refers to it.
+    #[allow(clippy::mut_from_ref, reason = "each piece is handed out once")]
+    unsafe fn piece(&self, range: Range<usize>) -> &mut [T] {
+        // SAFETY: as the caller promised.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
 }
 
 /// `f(part, its slice)` for every part in `0..parts`; part `i` is `start(i)..start(i + 1)` of
@@ -156,32 +177,17 @@ pub(crate) fn for_each_part_mut<T: Send>(
     start: &(dyn Fn(usize) -> usize + Sync),
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    fn split<T: Send>(
-        out: &mut [T],
-        range: Range<usize>,
-        start: &(dyn Fn(usize) -> usize + Sync),
-        f: &(dyn Fn(usize, &mut [T]) + Sync),
-    ) {
-        if range.len() <= 1 {
-            return range.for_each(|part| f(part, out));
-        }
-        let middle = range.start + range.len() / 2;
-        let (low, high) = out.split_at_mut(start(middle) - start(range.start));
-        rayon::join(
-            || split(low, range.start..middle, start, f),
-            || split(high, middle..range.end, start, f),
-        );
+    if parts == 1 {
+        return f(0, out);
     }
-    if parts <= 1 || threads() == 1 {
-        let mut rest = out;
-        for part in 0..parts {
-            let (here, after) = rest.split_at_mut(start(part + 1) - start(part));
-            f(part, here);
-            rest = after;
-        }
-        return;
-    }
-    enter(|| split(out, 0..parts, start, f));
+    let bounds: SmallVec<[usize; 65]> = (0..=parts).map(start).collect();
+    assert!(bounds.is_sorted() && bounds[parts] <= out.len(), "parts follow one another");
+    let base = Base(out.as_mut_ptr());
+    for_each_index(parts, |part| {
+        // SAFETY: checked above: the pieces lie within `out` and don't overlap; each part comes once.
+        let piece = unsafe { base.piece(bounds[part]..bounds[part + 1]) };
+        f(part, piece);
+    });
 }
 
 /// The first of `units` that part `part` of `parts` holds, when they are cut evenly.
@@ -210,34 +216,4 @@ pub(crate) fn for_each_chunk_mut<T: Send>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_element_is_handed_out_once() {
-        for (len, unit) in [(0, 1), (1, 1), (1000, 7), (1_000_003, 1024), (64, 64)] {
-            let mut out = vec![0usize; len];
-            for_each_chunk_mut(&mut out, unit, Cost(1_000_000), &|first, slice| {
-                for (i, x) in slice.iter_mut().enumerate() {
-                    *x += first * unit + i + 1;
-                }
-            });
-            assert!(out.iter().enumerate().all(|(i, &x)| x == i + 1), "{len} {unit}");
-        }
-    }
-
-    #[test]
-    fn a_region_inside_a_pool_stays_in_it() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        pool.install(|| {
-            assert_eq!(threads(), 3);
-            for_each_index(50, |_| assert_eq!(rayon::current_num_threads(), 3));
-        });
-    }
-
-    #[test]
-    fn no_threads_and_too_many_are_errors() {
-        assert!(set_threads(0).is_err());
-        assert!(set_threads(MAX_THREADS + 1).is_err());
-    }
-}
+mod tests;

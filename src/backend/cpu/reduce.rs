@@ -16,6 +16,7 @@
 //! which are subtrees.
 
 use bytemuck::Pod;
+use smallvec::SmallVec;
 
 use super::fold::{ExtremeFloat, ExtremeHalf, ExtremeInt, Fold, SumFloat, SumHalf, SumInt};
 use super::memory::Buffer;
@@ -287,8 +288,8 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
         return fold.finish(state);
     }
     let part_len = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
-    let pieces: Vec<&[T]> = x.chunks(part_len).collect();
-    let mut states: Vec<F::State> = pieces.iter().map(|_| fold.start()).collect();
+    let pieces: SmallVec<[&[T]; 16]> = x.chunks(part_len).collect();
+    let mut states: SmallVec<[F::State; 16]> = pieces.iter().map(|_| fold.start()).collect();
     parallel::for_each_part_mut(&mut states, pieces.len(), &|part| part, &|part, state| {
         fold.push(&mut state[0], pieces[part])
     });

@@ -1,0 +1,117 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+const DEAR: Cost = Cost(1_000_000_000);
+
+#[test]
+fn every_element_is_handed_out_once() {
+    for (len, unit) in [(0, 1), (1, 1), (1000, 7), (1_000_003, 1024), (64, 64)] {
+        let mut out = vec![0usize; len];
+        for_each_chunk_mut(&mut out, unit, DEAR, &|first, slice| {
+            for (i, x) in slice.iter_mut().enumerate() {
+                *x += first * unit + i + 1;
+            }
+        });
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i + 1), "{len} {unit}");
+    }
+}
+
+#[test]
+fn regions_in_quick_succession_lose_no_part() {
+    for threads in [1, 2, 3, 7] {
+        let crew = Crew::new(threads);
+        let count = AtomicUsize::new(0);
+        for round in 0..2000 {
+            crew.run(round % 11, &|part| {
+                count.fetch_add(part + 1, Ordering::Relaxed);
+            });
+        }
+        let expected: usize =
+            (0..2000).map(|round| (0..round % 11).map(|p| p + 1).sum::<usize>()).sum();
+        assert_eq!(count.into_inner(), expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn helpers_that_fell_asleep_come_again() {
+    let crew = Crew::new(3);
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let (count, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        // Each part waits until another thread is in the region too, or long enough.
+        crew.run(3, &|_| {
+            met.fetch_add(1, Ordering::SeqCst);
+            let start = std::time::Instant::now();
+            while met.load(Ordering::SeqCst) < 2 && start.elapsed().as_millis() < 2000 {
+                std::thread::yield_now();
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        assert_eq!(count.into_inner(), 3);
+    }
+}
+
+#[test]
+fn callers_at_once_all_get_their_results() {
+    let crew = Arc::new(Crew::new(3));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let sum = AtomicUsize::new(0);
+                    crew.run(9, &|part| {
+                        sum.fetch_add(part, Ordering::Relaxed);
+                    });
+                    assert_eq!(sum.into_inner(), 36);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_region_inside_a_part_runs_where_it_is() {
+    let inner = AtomicUsize::new(0);
+    let crew = Crew::new(2);
+    crew.run(4, &|_| {
+        assert_eq!(threads(), 1);
+        let thread = std::thread::current().id();
+        for_each_index(3, |_| {
+            assert_eq!(std::thread::current().id(), thread);
+            inner.fetch_add(1, Ordering::Relaxed);
+        });
+    });
+    assert_eq!(inner.into_inner(), 12);
+}
+
+#[test]
+fn a_panic_in_a_part_reaches_the_caller_and_the_crew_goes_on() {
+    for bad in 0..4 {
+        let crew = Crew::new(2);
+        let run = std::panic::AssertUnwindSafe(|| {
+            crew.run(4, &|part| assert_ne!(part, bad, "this part fails"));
+        });
+        assert!(std::panic::catch_unwind(run).is_err());
+        let count = AtomicUsize::new(0);
+        crew.run(4, &|_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(count.into_inner(), 4);
+    }
+}
+
+#[test]
+fn a_region_inside_a_pool_stays_in_it() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    pool.install(|| {
+        assert_eq!(threads(), 3);
+        for_each_index(50, |_| assert_eq!(rayon::current_num_threads(), 3));
+    });
+}
+
+#[test]
+fn no_threads_and_too_many_are_errors() {
+    assert!(set_threads(0).is_err());
+    assert!(set_threads(MAX_THREADS + 1).is_err());
+}
