@@ -147,6 +147,12 @@ impl Output {
         Ok(Output { storage, dtype, shape: *shape })
     }
 
+    /// As [`Output::new`], for a tensor that is loaded once and stays.
+    fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
+        let storage = Arc::new(Buffer::exact(op, shape, dtype)?);
+        Ok(Output { storage, dtype, shape: *shape })
+    }
+
     /// The operand's own memory, if it was given away and no one else refers to it; it holds the
     /// operand's elements in order. Otherwise the operand comes back.
     fn reuse<'a>(x: Arg<'a, CpuTensor>) -> std::result::Result<Self, Arg<'a, CpuTensor>> {

@@ -287,9 +287,8 @@ fn give(class: usize, block: Block) {
     }
 }
 
-/// How a block of the class is asked for.
-fn system_layout(class: usize) -> Option<Layout> {
-    let bytes = class_bytes(class);
+/// How a block of so many bytes is asked for.
+fn system_layout(bytes: usize) -> Option<Layout> {
     let layout = if bytes < LAZY_BYTES {
         Layout::from_size_align(bytes, ALIGNMENT)
     } else {
@@ -298,20 +297,20 @@ fn system_layout(class: usize) -> Option<Layout> {
     layout.ok()
 }
 
-/// A zeroed block from the system.
-fn allocate(class: usize) -> Option<Block> {
-    let layout = system_layout(class)?;
-    // SAFETY: the layout's size is not zero: the smallest class has `ALIGNMENT` bytes.
+/// A zeroed block of `bytes` > 0 from the system.
+fn allocate(bytes: usize) -> Option<Block> {
+    let layout = system_layout(bytes)?;
+    // SAFETY: the layout's size is not zero: every caller asks for at least `ALIGNMENT` bytes.
     let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
     ALLOCATED.fetch_add(1, Relaxed);
     let total = SYSTEM_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
     HIGH_WATER_BYTES.fetch_max(total, Relaxed);
-    if class_bytes(class) < LAZY_BYTES {
+    if bytes < LAZY_BYTES {
         return Some(Block(base));
     }
     let shift = ALIGNMENT - base.addr().get() % ALIGNMENT;
     // SAFETY: `shift` is 16 to 64, as `base` is aligned to 16, and `ALIGNMENT` bytes more than the
-    // class has were asked for: `shift` bytes lie before the block and all of the block follows.
+    // block has were asked for: `shift` bytes lie before the block and all of the block follows.
     let data = unsafe {
         let data = base.add(shift);
         data.sub(1).write(shift as u8);
@@ -320,13 +319,13 @@ fn allocate(class: usize) -> Option<Block> {
     Some(Block(data))
 }
 
-fn free(class: usize, block: Block) {
-    let layout = system_layout(class).expect("the block was allocated with this layout");
+fn free(bytes: usize, block: Block) {
+    let layout = system_layout(bytes).expect("the block was allocated with this layout");
     SYSTEM_BYTES.fetch_sub(layout.size(), Relaxed);
-    // SAFETY: `allocate` made the block for this class: it began at the system's address, or
+    // SAFETY: `allocate` made the block of as many bytes: it began at the system's address, or
     // as many bytes after it as the byte before the block says. Nobody refers to it: it was free.
     unsafe {
-        let base = if class_bytes(class) < LAZY_BYTES {
+        let base = if bytes < LAZY_BYTES {
             block.0
         } else {
             block.0.sub(usize::from(block.0.sub(1).read()))
@@ -336,7 +335,18 @@ fn free(class: usize, block: Block) {
 }
 
 fn free_all(blocks: Vec<(usize, Block)>) {
-    blocks.into_iter().for_each(|(class, block)| free(class, block));
+    blocks.into_iter().for_each(|(class, block)| free(class_bytes(class), block));
+}
+
+fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
+    let bytes = shape.numel().checked_mul(dtype.size());
+    let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize / 2);
+    bytes.ok_or(Error::Overflow { op, shape: *shape })
+}
+
+/// Size of a block that belongs to no class.
+fn exact_bytes(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(ALIGNMENT)
 }
 
 /// What the pool has done and holds.
@@ -358,7 +368,8 @@ pub(crate) fn stats() -> PoolStats {
 pub(crate) struct Buffer {
     block: Block,
     bytes: usize,
-    class: usize,
+    /// `None` for a block of no class, which goes back to the system.
+    class: Option<usize>,
 }
 
 // SAFETY: a buffer owns its memory; shared it is only read.
@@ -368,11 +379,8 @@ impl Buffer {
     /// Memory for the elements of a shape, with any content.
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         shape.validate(op)?;
-        let bytes = shape.numel().checked_mul(dtype.size());
-        match bytes.filter(|&bytes| bytes <= isize::MAX as usize / 2) {
-            Some(bytes) => Buffer::take(bytes)?.ok_or(Error::OutOfMemory { op, bytes }),
-            None => Err(Error::Overflow { op, shape: *shape }),
-        }
+        let bytes = bytes_of(op, shape, dtype)?;
+        Buffer::take(bytes)?.ok_or(Error::OutOfMemory { op, bytes })
     }
 
     /// Memory to work in for a moment.
@@ -383,22 +391,34 @@ impl Buffer {
         }
     }
 
+    /// As [`Buffer::new`], of just as many bytes as needed and not recycled: for what is loaded once
+    /// and stays.
+    pub fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
+        shape.validate(op)?;
+        crate::runtime::check()?;
+        let bytes = bytes_of(op, shape, dtype)?;
+        let block = allocate(exact_bytes(bytes)).ok_or(Error::OutOfMemory { op, bytes })?;
+        Ok(Buffer { block, bytes, class: None }.marked())
+    }
+
     fn take(bytes: usize) -> Result<Option<Self>> {
         let class = class_of(bytes);
         let block = match take(class) {
             Some(block) => Some(block),
             None => {
                 crate::runtime::check()?;
-                allocate(class)
+                allocate(class_bytes(class))
             }
         };
-        let buffer = block.map(|block| Buffer { block, bytes, class });
-        #[cfg(debug_assertions)]
-        let buffer = buffer.map(|mut buffer| {
-            buffer.as_slice_mut::<u8>().fill(0xFF);
-            buffer
-        });
-        Ok(buffer)
+        Ok(block.map(|block| Buffer { block, bytes, class: Some(class) }.marked()))
+    }
+
+    /// Filled with ones in debug builds.
+    fn marked(mut self) -> Self {
+        if cfg!(debug_assertions) {
+            self.as_slice_mut::<u8>().fill(0xFF);
+        }
+        self
     }
 
     /// Number of bytes.
@@ -432,7 +452,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        give(self.class, self.block);
+        match self.class {
+            Some(class) => give(class, self.block),
+            None => free(exact_bytes(self.bytes), self.block),
+        }
     }
 }
 
@@ -443,58 +466,4 @@ impl fmt::Debug for Buffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bytes(n: usize) -> Buffer {
-        Buffer::new("test", &Shape::from(n), DType::U8).unwrap()
-    }
-
-    #[test]
-    fn classes_hold_what_they_are_chosen_for_and_waste_little() {
-        for class in 0..LOCAL_CLASSES + 80 {
-            assert_eq!(class_of(class_bytes(class)), class);
-            assert_eq!(class_of(class_bytes(class) + 1), class + 1);
-        }
-        for bytes in (256..1 << 20).step_by(37) {
-            let held = class_bytes(class_of(bytes));
-            assert!(held >= bytes && (held - bytes) * 4 <= bytes + 4 * ALIGNMENT, "{bytes} {held}");
-        }
-        assert_eq!(class_bytes(class_of(0)), ALIGNMENT);
-        assert!(class_of(isize::MAX as usize / 2) < CLASSES);
-    }
-
-    #[test]
-    fn a_freed_buffer_is_the_next_of_its_size() {
-        for n in [1, 100, LOCAL_MAX_BYTES, LAZY_BYTES + 1, 3 << 20] {
-            let first = bytes(n);
-            let address = first.as_slice::<u8>().as_ptr();
-            assert_eq!(address.addr() % ALIGNMENT, 0);
-            let before = stats();
-            drop(first);
-            let second = bytes(n);
-            // Other tests may have taken a large block from the shelf; a small one is this thread's.
-            if n <= LOCAL_MAX_BYTES {
-                assert_eq!(second.as_slice::<u8>().as_ptr(), address);
-                assert!(stats().reused > before.reused);
-            }
-        }
-    }
-
-    #[test]
-    fn buffers_may_be_freed_on_another_thread() {
-        let buffers: Vec<_> = (0..3000).map(|i| bytes(1 + i % 4000)).collect();
-        std::thread::spawn(move || drop(buffers)).join().unwrap();
-        let held = stats().held_bytes;
-        assert!(held > 0 && held <= stats().system_bytes);
-    }
-
-    #[test]
-    fn sizes_beyond_the_machine_are_errors() {
-        let shape = Shape::new([1 << 40, 1 << 18]);
-        let error = Buffer::new("zeros", &shape, DType::F32).unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { op: "zeros", .. }), "{error}");
-        let shape = Shape::new([1 << 40, 1 << 40]);
-        assert!(matches!(Buffer::new("zeros", &shape, DType::F32), Err(Error::Overflow { .. })));
-    }
-}
+mod tests;
