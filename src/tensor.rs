@@ -185,8 +185,9 @@ impl<B: Backend> Tensor<B> {
             let reason = "item needs exactly one element";
             return Err(Error::InvalidShape { op: "item", shape: *self.shape(), reason });
         }
-        let values = self.to_vec::<T>()?;
-        Ok(values[0])
+        self.check_dtype("item", T::DTYPE)?;
+        // The dtype is T's: the conversion is exact.
+        Ok(T::from_scalar(B::item(self.data())?))
     }
 
     fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {

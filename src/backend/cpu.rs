@@ -200,6 +200,10 @@ impl Backend for CpuBackend {
         cast::to_host(x)
     }
 
+    fn item(x: &CpuTensor) -> Result<Scalar> {
+        cast::item(x)
+    }
+
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<CpuTensor> {
         cast::full(&shape, value, dtype)
     }
