@@ -59,9 +59,10 @@ const UNSAFE_PLACES: Files = &[
     "kernels/src/copy",
     "kernels/src/gemm",
     "src/backend/cpu/blas.rs",
-    "src/backend/cpu/memory.rs",
+    "src/backend/cpu/memory",
     "src/backend/cpu/parallel",
     "src/backend/metal/",
+    "src/shared.rs",
     "src/io/mmap.rs",
     "src/interop/dlpack.rs",
     // Guard pages, and memory that is not initialised yet.

@@ -10,10 +10,9 @@
 //!         pending[input] += sum_to(gradient, input.shape)
 //! ```
 
-use std::sync::Arc;
-
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::gradients::{Gradients, IdSet};
@@ -75,7 +74,7 @@ pub(crate) fn vjp<B: Backend>(
 
 /// The pass; nodes of `ends` count as leaves.
 fn walk<B: Backend>(
-    root_node: &Arc<GraphNode<B>>,
+    root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
     options: Backward,
     keep_also: &[&Tensor<B>],
@@ -137,10 +136,13 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
 }
 
 /// Every node that `root` was computed from, and itself, by rising id; not beyond `ends`.
-fn reachable<B: Backend>(root: &Arc<GraphNode<B>>, ends: &IdSet) -> Result<Vec<Arc<GraphNode<B>>>> {
+fn reachable<B: Backend>(
+    root: &Shared<GraphNode<B>>,
+    ends: &IdSet,
+) -> Result<Vec<Shared<GraphNode<B>>>> {
     let mut seen = IdSet::default();
     let mut order = Vec::new();
-    let mut open = vec![Arc::clone(root)];
+    let mut open = vec![root.clone()];
     seen.insert(root.id());
     while let Some(node) = open.pop() {
         if ends.contains(&node.id()) {

@@ -119,8 +119,8 @@ pub(super) fn read(
     dtype: DType,
     fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<CpuTensor> {
-    let mut out = Output::new("read", shape, dtype)?;
-    let bytes = &mut out.elements_as_bytes();
+    let mut out = Output::exact("read", shape, dtype)?;
+    let bytes = out.elements_as_bytes();
     fill(bytes)?;
     check_truth_values("read", dtype, bytes)?;
     swap_little_endian(dtype, bytes);

@@ -1,0 +1,69 @@
+use super::pool::{CLASSES, LOCAL_CLASSES, LOCAL_MAX_BYTES, class_bytes};
+use super::*;
+
+fn bytes(n: usize) -> Buffer {
+    Buffer::new("test", &Shape::from(n), DType::U8).unwrap()
+}
+
+#[test]
+fn classes_hold_what_they_are_chosen_for_and_waste_little() {
+    for class in 0..LOCAL_CLASSES + 80 {
+        assert_eq!(class_of(class_bytes(class)), class);
+        assert_eq!(class_of(class_bytes(class) + 1), class + 1);
+    }
+    for bytes in (256..1 << 20).step_by(37) {
+        let held = class_bytes(class_of(bytes));
+        assert!(held >= bytes && (held - bytes) * 4 <= bytes + 4 * ALIGNMENT, "{bytes} {held}");
+    }
+    assert_eq!(class_bytes(class_of(0)), ALIGNMENT);
+    assert!(class_of(isize::MAX as usize / 2) < CLASSES);
+}
+
+#[test]
+fn a_freed_buffer_is_the_next_of_its_size() {
+    for n in [1, 100, LOCAL_MAX_BYTES, LAZY_BYTES + 1, 3 << 20] {
+        let first = bytes(n);
+        let address = first.as_slice::<u8>().as_ptr();
+        assert_eq!(address.addr() % ALIGNMENT, 0);
+        let before = stats();
+        drop(first);
+        let second = bytes(n);
+        // Other tests may have taken a large block from the shelf; a small one is this thread's.
+        if n <= LOCAL_MAX_BYTES {
+            assert_eq!(second.as_slice::<u8>().as_ptr(), address);
+            assert!(stats().reused > before.reused);
+        }
+    }
+}
+
+#[test]
+fn buffers_may_be_freed_on_another_thread() {
+    let buffers: Vec<_> = (0..3000).map(|i| bytes(1 + i % 4000)).collect();
+    std::thread::spawn(move || drop(buffers)).join().unwrap();
+    let held = stats().held_bytes;
+    assert!(held > 0 && held <= stats().system_bytes);
+}
+
+#[test]
+fn sizes_beyond_the_machine_are_errors() {
+    let shape = Shape::new([1 << 40, 1 << 18]);
+    let error = Buffer::new("zeros", &shape, DType::F32).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { op: "zeros", .. }), "{error}");
+    let shape = Shape::new([1 << 40, 1 << 40]);
+    assert!(matches!(Buffer::new("zeros", &shape, DType::F32), Err(Error::Overflow { .. })));
+}
+
+#[test]
+fn an_exact_buffer_has_no_waste_and_goes_back_to_the_system() {
+    for n in [0, 1, 100, (1 << 20) + 1] {
+        let shape = Shape::from(n);
+        let mut buffer = Buffer::exact("test", &shape, DType::U8).unwrap();
+        assert_eq!(buffer.bytes(), n);
+        buffer.as_slice_mut::<u8>().fill(7);
+        assert!(buffer.as_slice::<u8>().iter().all(|&byte| byte == 7));
+        assert_eq!(buffer.as_slice::<u8>().as_ptr().addr() % ALIGNMENT, 0);
+        assert!(exact_bytes(n) < n + ALIGNMENT + 1);
+    }
+    let huge = Shape::from(isize::MAX as usize / 2 + 1);
+    assert!(Buffer::exact("test", &huge, DType::U8).is_err());
+}
