@@ -24,7 +24,7 @@ mod provider {
     }
 
     /// Always declines.
-    pub(crate) fn gemm<E>(
+    pub(in crate::backend::cpu) fn gemm<E>(
         _a: &Matrix<'_, E>,
         _b: &Matrix<'_, E>,
         _bias: Option<&[E]>,
@@ -140,7 +140,7 @@ mod provider {
 
     /// C ← A·B (+ bias, added to every row) for a row-major C without gaps; false if declined, then C
     /// is untouched.
-    pub(crate) fn gemm<E: Product>(
+    pub(in crate::backend::cpu) fn gemm<E: Product>(
         a: &Matrix<'_, E>,
         b: &Matrix<'_, E>,
         bias: Option<&[E]>,
@@ -295,4 +295,5 @@ mod provider {
     }
 }
 
-pub(crate) use provider::{gemm, info};
+pub(super) use provider::gemm;
+pub(crate) use provider::info;
