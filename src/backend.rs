@@ -89,6 +89,16 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The values in row-major order of the index, whatever the layout.
     fn to_host(x: &Self::Tensor) -> Result<HostData>;
 
+    /// The value of a tensor of one element.
+    fn item(x: &Self::Tensor) -> Result<Scalar> {
+        let host = Self::to_host(x)?;
+        host.get(0).ok_or(Error::InvalidShape {
+            op: "item",
+            shape: *x.shape(),
+            reason: "item needs exactly one element",
+        })
+    }
+
     /// Every element `value`.
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<Self::Tensor>;
 

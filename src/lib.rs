@@ -40,6 +40,7 @@ pub mod optim;
 mod rng;
 pub mod runtime;
 mod shape;
+mod shared;
 pub mod tensor;
 
 pub use autodiff::{

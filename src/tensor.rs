@@ -25,7 +25,6 @@ mod reduce;
 mod view;
 
 use std::fmt;
-use std::sync::Arc;
 
 pub use operators::Operand;
 
@@ -37,6 +36,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
+use crate::shared::Shared;
 
 /// A tensor on backend `B`. Cloning is cheap and shares values and history.
 ///
@@ -52,16 +52,16 @@ use crate::shape::Shape;
 /// assert_eq!(c.shape(), &Shape::new([2]));
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Tensor<B: Backend = CpuBackend>(Arc<TensorNode<B>>);
+pub struct Tensor<B: Backend = CpuBackend>(Shared<TensorNode<B>>);
 
 struct TensorNode<B: Backend> {
     data: B::Tensor,
-    node: Option<Arc<GraphNode<B>>>,
+    node: Option<Shared<GraphNode<B>>>,
 }
 
 impl<B: Backend> Clone for Tensor<B> {
     fn clone(&self) -> Self {
-        Tensor(Arc::clone(&self.0))
+        Tensor(self.0.clone())
     }
 }
 
@@ -71,8 +71,8 @@ impl<B: Backend> Tensor<B> {
         Tensor::from_parts(data, None)
     }
 
-    pub(crate) fn from_parts(data: B::Tensor, node: Option<Arc<GraphNode<B>>>) -> Self {
-        Tensor(Arc::new(TensorNode { data, node }))
+    pub(crate) fn from_parts(data: B::Tensor, node: Option<Shared<GraphNode<B>>>) -> Self {
+        Tensor(Shared::new(TensorNode { data, node }))
     }
 
     /// A tracked leaf with a name that messages give.
@@ -136,7 +136,7 @@ impl<B: Backend> Tensor<B> {
         if self.is_tracked() {
             return Err(self);
         }
-        Arc::try_unwrap(self.0).map(|node| node.data).map_err(Tensor)
+        self.0.try_unwrap().map(|node| node.data).map_err(Tensor)
     }
 
     /// Lets `change` write the values: in place where no other handle holds them, else on a handle of
@@ -146,7 +146,7 @@ impl<B: Backend> Tensor<B> {
         &mut self,
         change: impl FnOnce(&mut B::Tensor) -> Result<()>,
     ) -> Result<()> {
-        if let Some(unshared) = Arc::get_mut(&mut self.0) {
+        if let Some(unshared) = self.0.get_mut() {
             return change(&mut unshared.data);
         }
         let mut data = self.data().clone();
@@ -155,7 +155,7 @@ impl<B: Backend> Tensor<B> {
         Ok(())
     }
 
-    pub(crate) fn node(&self) -> Option<&Arc<GraphNode<B>>> {
+    pub(crate) fn node(&self) -> Option<&Shared<GraphNode<B>>> {
         self.0.node.as_ref()
     }
 
@@ -185,8 +185,9 @@ impl<B: Backend> Tensor<B> {
             let reason = "item needs exactly one element";
             return Err(Error::InvalidShape { op: "item", shape: *self.shape(), reason });
         }
-        let values = self.to_vec::<T>()?;
-        Ok(values[0])
+        self.check_dtype("item", T::DTYPE)?;
+        // The dtype is T's: the conversion is exact.
+        Ok(T::from_scalar(B::item(self.data())?))
     }
 
     fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {

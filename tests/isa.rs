@@ -53,6 +53,7 @@ fn digest(large: bool) -> Result<String> {
         }
         update(&mut hasher, &x.matmul(&y.t()?)?)?;
         update(&mut hasher, &x.t()?.matmul(&y)?)?;
+        update(&mut hasher, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
         update(&mut hasher, &x.softmax(1)?)?;
     }
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();

@@ -9,6 +9,7 @@
 //! AB    = ((acc_0 + acc_1) + acc_2) + …                             +0 if there is no k
 //! C     = alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
+//!         AB + bias                     with a bias, which is added to every row
 //! ```
 //!
 //! So the bits of an element depend on its row of A, its column of B, alpha, beta and its old value
@@ -158,12 +159,54 @@ pub fn gemm<E: Float>(
     if c.shape[1] == 1 {
         (b.strides[1], c.strides[1]) = (1, 1);
     }
-    let [k, n] = b.shape;
-    let small =
-        c.shape[0] <= IN_PLACE_ROWS || k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>();
-    let b = if b.strides[1] == 1 && small { OperandB::InPlace(b) } else { OperandB::Strided(b) };
-    Product { a, b, alpha, beta, c }.run(workspace);
+    let b = placed(b, c.shape[0]);
+    Product { a, b, alpha, beta, bias: None, c }.run(workspace);
     Ok(())
+}
+
+/// B in place, if that pays with so many rows of A.
+fn placed<E: Float>(b: MatRef<'_, E>, rows: usize) -> OperandB<'_, E> {
+    let [k, n] = b.shape;
+    let small = rows <= IN_PLACE_ROWS || k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>();
+    if b.strides[1] == 1 && small { OperandB::InPlace(b) } else { OperandB::Strided(b) }
+}
+
+/// C ← `a`·`b` + `bias`, the bias (n elements) added to every row while it is in registers. The bits
+/// are those of [`gemm`] and an addition.
+///
+/// ```
+/// use swath_kernels::{MatMut, MatRef, Workspace, gemm_bias};
+/// let a = [1.0f32, 2.0, 3.0, 4.0]; // [2, 2]
+/// let mut c = [0.0f32; 4];
+/// let (a, out) = (MatRef::row_major(&a, [2, 2])?, MatMut::row_major(&mut c, [2, 2])?);
+/// gemm_bias(a, a.t(), &[10.0, 20.0], out, &mut Workspace::new())?;
+/// assert_eq!(c, [15.0, 31.0, 21.0, 45.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// [`GemmError::ShapeMismatch`], also for a bias of another length.
+pub fn gemm_bias<E: Float>(
+    a: MatRef<'_, E>,
+    b: MatRef<'_, E>,
+    bias: &[E],
+    mut c: MatMut<'_, E>,
+    workspace: &mut Workspace<E>,
+) -> Result<(), GemmError> {
+    check(a.shape, b.shape, &c, E::ZERO)?;
+    let [m, n] = c.shape;
+    if bias.len() != n {
+        let (a, b, c) = (a.shape, b.shape, [1, bias.len()]);
+        return Err(GemmError::ShapeMismatch { a, b, c });
+    }
+    if n > 1 && c.strides[1] == 1 {
+        let (alpha, beta, b) = (E::ONE, E::ZERO, placed(b, m));
+        Product { a, b, alpha, beta, bias: Some(bias), c }.run(workspace);
+        return Ok(());
+    }
+    // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
+    c.fill_rows(bias);
+    gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace)
 }
 
 /// As [`gemm`], with a B that was packed once for many products or many threads.
@@ -193,7 +236,7 @@ pub fn gemm_packed<E: Float>(
     let PackedGemm { a, b, alpha, beta } = product;
     check(a.shape, b.shape(), &c, beta)?;
     b.check_isa()?;
-    Product { a, b: OperandB::Packed(b), alpha, beta, c }.run(workspace);
+    Product { a, b: OperandB::Packed(b), alpha, beta, bias: None, c }.run(workspace);
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;
 pub use gemm::{
-    Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed,
+    Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;

@@ -11,12 +11,11 @@
 //!         pending[input] += sum_to(gradient, input.shape)
 //! ```
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::gradients::{Gradients, IdMap, IdSet, missing};
@@ -88,7 +87,7 @@ pub(crate) fn run<B: Backend>(
     walk(tracked_node(root)?, upstream, options, &Ask::Leaves)
 }
 
-fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Arc<GraphNode<B>>> {
+fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Shared<GraphNode<B>>> {
     root.node().ok_or_else(|| {
         let (dtype, shape) = (root.dtype(), root.shape());
         let reason = match dtype.is_float() {
@@ -132,7 +131,7 @@ pub(crate) fn partial<B: Backend>(
 /// True if `y` was computed from a tracked value that is older than the node `id`.
 pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
     let mut seen = IdSet::default();
-    let mut open: Vec<Arc<GraphNode<B>>> = y.node().cloned().into_iter().collect();
+    let mut open: Vec<Shared<GraphNode<B>>> = y.node().cloned().into_iter().collect();
     while let Some(node) = open.pop() {
         if node.id() < id {
             return true;
@@ -145,7 +144,7 @@ pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
 }
 
 fn walk<B: Backend>(
-    root_node: &Arc<GraphNode<B>>,
+    root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
     options: Backward,
     ask: &Ask,
@@ -172,7 +171,7 @@ fn walk<B: Backend>(
                 Visit::Leaf => kept.insert_id(node.id(), g),
                 Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
                 Visit::Recorded(recorded) => {
-                    let is_wanted = |input: &Option<Arc<GraphNode<B>>>| {
+                    let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
                         input.as_ref().is_some_and(|input| is_wanted(input.id()))
                     };
                     let wanted: SmallVec<[bool; 4]> =
@@ -215,11 +214,14 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
 
 /// Every node that `root` was computed from, and itself, by rising id; not what cannot lead to a node
 /// that is asked for.
-fn reachable<B: Backend>(root: &Arc<GraphNode<B>>, ask: &Ask) -> Result<Vec<Arc<GraphNode<B>>>> {
+fn reachable<B: Backend>(
+    root: &Shared<GraphNode<B>>,
+    ask: &Ask,
+) -> Result<Vec<Shared<GraphNode<B>>>> {
     let oldest = ask.oldest();
     let mut seen = IdSet::default();
     let mut order = Vec::new();
-    let mut open = vec![Arc::clone(root)];
+    let mut open = vec![root.clone()];
     seen.insert(root.id());
     while let Some(node) = open.pop() {
         if ask.ends_at(node.id()) {
@@ -242,7 +244,7 @@ fn reachable<B: Backend>(root: &Arc<GraphNode<B>>, ask: &Ask) -> Result<Vec<Arc<
 
 /// The nodes of `order`, sorted by rising id, that lead to one that is asked for or are one, and
 /// whether an input does so too; `None`: all.
-fn leading<B: Backend>(order: &[Arc<GraphNode<B>>], ask: &Ask) -> Option<IdMap<bool>> {
+fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], ask: &Ask) -> Option<IdMap<bool>> {
     let Ask::Only { ids, .. } = ask else { return None };
     let mut leading = IdMap::default();
     for node in order {

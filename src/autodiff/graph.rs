@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -12,13 +12,14 @@ use crate::backend::{Backend, TensorData};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
+use crate::shared::{Shared, shared_as};
 use crate::tensor::Tensor;
 
 /// Gradients of a rule's inputs in their order; `None` where none is wanted.
-pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 2]>;
+pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 4]>;
 
 /// Nodes of the inputs in order; `None` for an untracked one.
-pub(crate) type Inputs<B> = SmallVec<[Option<Arc<GraphNode<B>>>; 2]>;
+pub(crate) type Inputs<B> = SmallVec<[Option<Shared<GraphNode<B>>>; 4]>;
 
 /// The derivative of one recorded operation, with the values that it needs.
 pub(crate) trait Rule<B: Backend>: Send + Sync {
@@ -28,11 +29,11 @@ pub(crate) trait Rule<B: Backend>: Send + Sync {
 }
 
 /// A rule as nodes hold it.
-pub(crate) type SharedRule<B> = Arc<dyn Rule<B>>;
+pub(crate) type SharedRule<B> = Shared<dyn Rule<B>>;
 
 /// A rule for a node to hold.
 pub(crate) fn shared_rule<B: Backend>(rule: impl Rule<B> + 'static) -> SharedRule<B> {
-    Arc::new(rule)
+    shared_as!(rule => dyn Rule<B>)
 }
 
 /// What a rule is given.
@@ -40,13 +41,13 @@ pub(crate) struct Upstream<'a, B: Backend> {
     /// Gradient of the output.
     pub g: &'a Tensor<B>,
     /// The node whose rule runs.
-    node: &'a Arc<GraphNode<B>>,
+    node: &'a Shared<GraphNode<B>>,
     /// True if the gradient will itself be differentiated.
     create_graph: bool,
 }
 
 impl<'a, B: Backend> Upstream<'a, B> {
-    pub fn new(g: &'a Tensor<B>, node: &'a Arc<GraphNode<B>>, create_graph: bool) -> Self {
+    pub fn new(g: &'a Tensor<B>, node: &'a Shared<GraphNode<B>>, create_graph: bool) -> Self {
         Upstream { g, node, create_graph }
     }
 
@@ -59,7 +60,7 @@ impl<'a, B: Backend> Upstream<'a, B> {
     /// The op's output, from its saved values. A rule saves values, not the output tensor, which
     /// would own its own node.
     pub fn output(&self, values: &B::Tensor) -> Tensor<B> {
-        let node = self.create_graph.then(|| Arc::clone(self.node));
+        let node = self.create_graph.then(|| self.node.clone());
         Tensor::from_parts(values.clone(), node)
     }
 }
@@ -69,11 +70,16 @@ pub(crate) struct GraphNode<B: Backend> {
     id: u64,
     shape: Shape,
     dtype: DType,
-    op: &'static str,
-    name: Option<Box<str>>,
+    label: Label,
     /// When `retain_grad` was called, on the clock of [`next_id`]; 0: never.
     retained: AtomicU64,
     state: Mutex<State<B>>,
+}
+
+/// What a node is called.
+enum Label {
+    Op(&'static str),
+    Leaf(Option<Box<str>>),
 }
 
 enum State<B: Backend> {
@@ -102,23 +108,16 @@ pub(crate) fn next_id() -> u64 {
 }
 
 impl<B: Backend> GraphNode<B> {
-    pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Arc<Self> {
-        Self::new("leaf", name, shape, dtype, State::Leaf)
+    pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Shared<Self> {
+        Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf)
     }
 
-    fn new(
-        op: &'static str,
-        name: Option<&str>,
-        shape: Shape,
-        dtype: DType,
-        state: State<B>,
-    ) -> Arc<Self> {
-        Arc::new(GraphNode {
+    fn new(label: Label, shape: Shape, dtype: DType, state: State<B>) -> Shared<Self> {
+        Shared::new(GraphNode {
             id: next_id(),
             shape,
             dtype,
-            op,
-            name: name.map(Into::into),
+            label,
             retained: AtomicU64::new(0),
             state: Mutex::new(state),
         })
@@ -138,11 +137,17 @@ impl<B: Backend> GraphNode<B> {
     }
 
     pub fn op(&self) -> &'static str {
-        self.op
+        match self.label {
+            Label::Op(op) => op,
+            Label::Leaf(_) => "leaf",
+        }
     }
 
     pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        match &self.label {
+            Label::Op(_) => None,
+            Label::Leaf(name) => name.as_deref(),
+        }
     }
 
     /// The name, or the id where it has none: for messages.
@@ -191,7 +196,7 @@ impl<B: Backend> GraphNode<B> {
             State::Leaf => Visit::Leaf,
             State::Released => Visit::Released,
             State::Recorded(r) if retain_graph => {
-                Visit::Recorded(Recorded { inputs: r.inputs.clone(), rule: Arc::clone(&r.rule) })
+                Visit::Recorded(Recorded { inputs: r.inputs.clone(), rule: r.rule.clone() })
             }
             State::Recorded(_) => match std::mem::replace(&mut *state, State::Released) {
                 State::Recorded(recorded) => Visit::Recorded(recorded),
@@ -231,7 +236,7 @@ pub(crate) fn record_nodes<B: Backend>(
     rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
     let recorded = State::Recorded(Recorded { inputs, rule: rule(&values) });
-    let node = GraphNode::new(op, None, *values.shape(), values.dtype(), recorded);
+    let node = GraphNode::new(Label::Op(op), *values.shape(), values.dtype(), recorded);
     Tensor::from_parts(values, Some(node))
 }
 

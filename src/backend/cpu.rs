@@ -29,8 +29,6 @@ mod tests;
 mod update;
 mod walk;
 
-use std::sync::Arc;
-
 use bytemuck::Pod;
 
 use super::{Arg, Backend, Results, TensorData};
@@ -39,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::Shape;
+use crate::shared::Shared;
 use memory::Buffer;
 
 /// The CPU, with the kernels of `swath-kernels`.
@@ -48,7 +47,7 @@ pub struct CpuBackend;
 /// A tensor in the CPU's memory. Cloning shares the storage.
 #[derive(Clone, Debug)]
 pub struct CpuTensor {
-    storage: Arc<Buffer>,
+    storage: Shared<Buffer>,
     dtype: DType,
     layout: Layout,
 }
@@ -92,7 +91,7 @@ impl CpuTensor {
             return Err(Error::UnsupportedDType { op, dtype: T::DTYPE, shape: *self.shape() });
         }
         let (start, len) = (self.run_start(), self.numel());
-        let Some(buffer) = Arc::get_mut(&mut self.storage) else {
+        let Some(buffer) = self.storage.get_mut() else {
             let reason = "the storage is shared with another tensor".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         };
@@ -136,20 +135,20 @@ impl CpuTensor {
 
 /// A result in the making: contiguous, its storage not yet shared.
 struct Output {
-    storage: Arc<Buffer>,
+    storage: Shared<Buffer>,
     dtype: DType,
     shape: Shape,
 }
 
 impl Output {
     fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let storage = Arc::new(Buffer::new(op, shape, dtype)?);
+        let storage = Shared::new(Buffer::new(op, shape, dtype)?);
         Ok(Output { storage, dtype, shape: *shape })
     }
 
     /// As [`Output::new`], for a tensor that is loaded once and stays.
     fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let storage = Arc::new(Buffer::exact(op, shape, dtype)?);
+        let storage = Shared::new(Buffer::exact(op, shape, dtype)?);
         Ok(Output { storage, dtype, shape: *shape })
     }
 
@@ -160,7 +159,7 @@ impl Output {
             Arg::Owned(x)
                 if x.layout.is_contiguous()
                     && x.storage.bytes() == x.numel() * x.dtype.size()
-                    && Arc::strong_count(&x.storage) == 1 =>
+                    && x.storage.is_unique() =>
             {
                 Ok(Output { storage: x.storage, dtype: x.dtype, shape: *x.layout.shape() })
             }
@@ -174,12 +173,12 @@ impl Output {
 
     fn elements<T: Pod>(&mut self) -> &mut [T] {
         debug_assert_eq!(size_of::<T>(), self.dtype.size());
-        let buffer = Arc::get_mut(&mut self.storage).expect("shared by no one until finished");
+        let buffer = self.storage.get_mut().expect("shared by no one until finished");
         buffer.as_slice_mut()
     }
 
     fn elements_as_bytes(&mut self) -> &mut [u8] {
-        Arc::get_mut(&mut self.storage).expect("shared by no one until finished").as_slice_mut()
+        self.storage.get_mut().expect("shared by no one until finished").as_slice_mut()
     }
 
     fn finish(self) -> CpuTensor {
@@ -201,6 +200,10 @@ impl Backend for CpuBackend {
         cast::to_host(x)
     }
 
+    fn item(x: &CpuTensor) -> Result<Scalar> {
+        cast::item(x)
+    }
+
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<CpuTensor> {
         cast::full(&shape, value, dtype)
     }
@@ -215,7 +218,7 @@ impl Backend for CpuBackend {
             let reason = format!("a layout of shape {} reaches beyond the storage", layout.shape());
             return Err(Error::InvalidArgument { op: "view", reason });
         }
-        Ok(CpuTensor { storage: Arc::clone(&x.storage), dtype: x.dtype, layout })
+        Ok(CpuTensor { storage: x.storage.clone(), dtype: x.dtype, layout })
     }
 
     fn contiguous(x: &CpuTensor) -> Result<CpuTensor> {

@@ -20,11 +20,19 @@ pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod softmax;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Results};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 use super::Tensor;
+
+/// The one result of a fused op.
+fn sole<T>(op: &'static str, results: Results<T>) -> Result<T> {
+    let count = results.len();
+    let reason = || format!("the backend gave {count} results, not one");
+    let only = results.into_iter().next().filter(|_| count == 1);
+    only.ok_or_else(|| Error::InvalidArgument { op, reason: reason() })
+}
 
 /// Fused ops are functions of floats.
 fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
-use crate::shape::{Axis, Shape};
+use crate::shape::{Axis, AxisSet, Shape};
 
 use super::Tensor;
 
@@ -48,9 +48,9 @@ impl<B: Backend> Tensor<B> {
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
         let layout = transposed("transpose", self.layout(), axes)?;
         let axes = match axes {
-            Some(axes) => axes.to_vec(),
+            Some(axes) => axes.into(),
             None => {
-                let mut axes: Vec<usize> = (0..self.rank()).collect();
+                let mut axes: AxisSet = (0..self.rank()).collect();
                 axes.swap(self.rank() - 2, self.rank() - 1);
                 axes
             }
@@ -67,7 +67,7 @@ impl<B: Backend> Tensor<B> {
     /// Axis i of the result is axis `axes[i]` of this tensor.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         let data = B::view(self.data(), self.layout().permute("permute", axes)?)?;
-        Ok(record("permute", data, &[self], |_| permute_rule(axes.to_vec())))
+        Ok(record("permute", data, &[self], |_| permute_rule(axes.into())))
     }
 
     /// Two axes swapped.
@@ -75,7 +75,7 @@ impl<B: Backend> Tensor<B> {
         let op = "swap_axes";
         let a = a.into().resolve(op, self.shape())?;
         let b = b.into().resolve(op, self.shape())?;
-        let mut axes: Vec<usize> = (0..self.rank()).collect();
+        let mut axes: AxisSet = (0..self.rank()).collect();
         axes.swap(a, b);
         self.permute(&axes)
     }

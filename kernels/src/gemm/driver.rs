@@ -42,22 +42,24 @@ pub(super) struct Product<'a, E> {
     pub(super) b: OperandB<'a, E>,
     pub(super) alpha: E,
     pub(super) beta: E,
+    /// Added to every row of C, which is then row-major and not read: n elements, alpha 1, beta 0.
+    pub(super) bias: Option<&'a [E]>,
     pub(super) c: MatMut<'a, E>,
 }
 
 impl<E: Float> Product<'_, E> {
     /// Computes it, in pieces of [`SCRATCH_ROWS`] rows if partial sums need memory.
     pub(super) fn run(self, workspace: &mut Workspace<E>) {
-        let Product { mut a, b, alpha, beta, mut c } = self;
+        let Product { mut a, b, alpha, beta, bias, mut c } = self;
         let k = a.shape[1];
         let scratch = k > KC && (beta != E::ZERO || c.strides[1] != 1);
         while scratch && c.shape[0] > SCRATCH_ROWS {
             let (a_above, a_below) = a.split_rows(SCRATCH_ROWS);
             let (c_above, c_below) = c.split_rows(SCRATCH_ROWS);
-            Product { a: a_above, b, alpha, beta, c: c_above }.run_piece(scratch, workspace);
+            Product { a: a_above, b, alpha, beta, bias, c: c_above }.run_piece(scratch, workspace);
             (a, c) = (a_below, c_below);
         }
-        Product { a, b, alpha, beta, c }.run_piece(scratch, workspace);
+        Product { a, b, alpha, beta, bias, c }.run_piece(scratch, workspace);
     }
 
     fn run_piece(self, scratch: bool, workspace: &mut Workspace<E>) {
@@ -122,7 +124,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
 
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Product { a, ref b, alpha, beta, ref c } = self.product;
+        let Product { a, ref b, alpha, beta, bias, ref c } = self.product;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let panel_vectors = match b {
             OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
@@ -176,6 +178,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                 let direct = !last || plain && (beta == E::ZERO || beta == E::ONE && first);
                 let (out, out_row) = if last { (c_panel, c.strides[0]) } else { (sums, sums_row) };
                 let add = !first || last && beta != E::ZERO;
+                let bias = bias.filter(|_| last).map(|bias| bias.as_ptr().wrapping_add(left));
                 let layout = match a.strides {
                     [stride, 1] => Some(LayoutOfA::Rows(stride)),
                     [1, stride] if tiles.parts() == 1 => Some(LayoutOfA::Columns(stride)),
@@ -224,10 +227,15 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                             } else {
                                 (b_block.wrapping_add(start * depth), spill_row, S::LANES)
                             };
+                            let mut tile_bias = None;
                             let (out, out_row, out_last, add) = if let Some(chains) = chains {
                                 let chain = chains.wrapping_add(top * width + start);
                                 (chain, width as isize, S::LANES, false)
                             } else if direct {
+                                // A streamed tile is finished by its last steps.
+                                tile_bias = bias
+                                    .filter(|_| at + steps == depth)
+                                    .map(|bias| bias.wrapping_add(start));
                                 (step(out, top, out_row).wrapping_add(start), out_row, end, add)
                             } else {
                                 (self.memory.spill, spill_row, S::LANES, false)
@@ -237,7 +245,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                             // tile's columns in B (or its panel), and `direct` says that C or the
                             // partial sums have contiguous columns, as chains have; `add` reads what the
                             // block before wrote, or a C that beta requires to be initialised,
-                            // `resume` what the steps before wrote.
+                            // `resume` what the steps before wrote. A bias has an element a column.
                             unsafe {
                                 Tile {
                                     rows: height,
@@ -253,6 +261,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                     out_row,
                                     out_last,
                                     add,
+                                    bias: tile_bias,
                                 }
                                 .run(simd);
                             }
@@ -272,6 +281,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                     c_strides: c.strides,
                                     alpha,
                                     beta,
+                                    bias: None,
                                 };
                                 // SAFETY: the tile's rows and columns are in C and, unless this is the
                                 // first block, in the partial sums that the block before wrote.
@@ -298,8 +308,9 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         c_strides: c.strides,
                         alpha,
                         beta,
+                        bias,
                     };
-                    // SAFETY: as for a tile, for all rows of the panel.
+                    // SAFETY: as for a tile, for all rows of the panel; a bias has all its columns.
                     unsafe { finish.run(simd) };
                 }
 
@@ -328,15 +339,17 @@ struct Finish<E> {
     c_strides: [isize; 2],
     alpha: E,
     beta: E,
+    /// Added to each row of a C whose columns are contiguous.
+    bias: Option<*const E>,
 }
 
 impl<E: Float> Finish<E> {
-    /// AB += acc; after the last block C = alpha · AB, or fma(alpha, AB, beta · C).
+    /// AB += acc; after the last block C = alpha · AB (+ bias), or fma(alpha, AB, beta · C).
     ///
     /// # Safety
     /// For `shape` rows and columns `acc` and, unless `first`, `sums` are valid for reads with
     /// contiguous columns; if `last`, `c` for writes and, unless beta = 0, reads; else `sums` for
-    /// writes.
+    /// writes; `bias` for reads of a row.
     #[inline(always)]
     unsafe fn run<S: Lanes<E>>(&self, simd: S) {
         let [rows, columns] = self.shape;
@@ -358,7 +371,9 @@ impl<E: Float> Finish<E> {
                         continue;
                     }
                     let c = c.wrapping_add(j);
-                    let result = if self.beta == E::ZERO {
+                    let result = if let Some(bias) = self.bias {
+                        ab + simd.load(bias.wrapping_add(j))
+                    } else if self.beta == E::ZERO {
                         alpha * ab
                     } else {
                         alpha.mul_add(ab, beta * simd.load(c))
@@ -375,7 +390,9 @@ impl<E: Float> Finish<E> {
                         continue;
                     }
                     let c = step(c, j, self.c_strides[1]);
-                    c.write(if self.beta == E::ZERO {
+                    c.write(if let Some(bias) = self.bias {
+                        ab + *bias.wrapping_add(j)
+                    } else if self.beta == E::ZERO {
                         self.alpha * ab
                     } else {
                         self.alpha.mul_add(ab, self.beta * *c)

@@ -319,6 +319,23 @@ impl<'a, E> MatMut<'a, E> {
         self.strides
     }
 
+    /// Makes every row a copy of `row`, which has as many elements.
+    pub(super) fn fill_rows(&mut self, row: &[E])
+    where
+        E: Copy,
+    {
+        assert!(row.len() == self.shape[1], "fill_rows: {} elements", row.len());
+        for i in 0..self.shape[0] {
+            let first = step(self.data, i, self.strides[0]);
+            for (j, &x) in row.iter().enumerate() {
+                // SAFETY: row i < shape[0] and column j < shape[1] by the assertion: the element
+                // lies in the borrowed slice.
+                unsafe { step(first, j, self.strides[1]).write(x) };
+            }
+        }
+        self.initialized = true;
+    }
+
     /// A view of the same elements for a shorter time.
     pub fn reborrow(&mut self) -> MatMut<'_, E> {
         MatMut { borrow: PhantomData, ..*self }

@@ -65,6 +65,8 @@ pub(super) struct Tile<E> {
     pub(super) resume: bool,
     /// Adds to the output instead of writing it.
     pub(super) add: bool,
+    /// Then adds this to each row of it.
+    pub(super) bias: Option<*const E>,
 }
 
 impl<E: Float> Tile<E> {
@@ -76,6 +78,7 @@ impl<E: Float> Tile<E> {
     /// - `b` is valid for reads of `(vectors - 1) * LANES + b_last` elements at `p * b_step`;
     /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of
     ///   `(vectors - 1) * LANES + out_last` elements at `i * out_row`;
+    /// - `bias` is valid for reads of as many elements as a row of `out`;
     /// - `1 <= b_last, out_last <= LANES`.
     #[inline(always)]
     pub(super) unsafe fn run<S: Lanes<E>>(&self, simd: S) {
@@ -254,7 +257,7 @@ impl<E: Float> Tile<E> {
         lanes
     }
 
-    /// Row i of the output: `out = acc` or `out += acc`.
+    /// Row i of the output: `out = acc` or `out += acc`, then `out += bias`.
     ///
     /// # Safety
     /// i < rows, NV = vectors.
@@ -270,11 +273,17 @@ impl<E: Float> Tile<E> {
                 // SAFETY: only the last vector is cut; the caller's promise covers the rest.
                 unsafe {
                     if v < NV - 1 || whole {
-                        let sum = if self.add { simd.load(out) + acc[v] } else { acc[v] };
+                        let mut sum = if self.add { simd.load(out) + acc[v] } else { acc[v] };
+                        if let Some(bias) = self.bias {
+                            sum = sum + simd.load(bias.wrapping_add(v * S::LANES));
+                        }
                         simd.store(out, sum);
                     } else {
-                        let sum =
+                        let mut sum =
                             if self.add { simd.load_first(out, last) + acc[v] } else { acc[v] };
+                        if let Some(bias) = self.bias {
+                            sum = sum + simd.load_first(bias.wrapping_add(v * S::LANES), last);
+                        }
                         simd.store_first(out, last, sum);
                     }
                 }

@@ -4,7 +4,7 @@ use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::shape::Shape;
+use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
 use super::one_input;
@@ -15,8 +15,8 @@ pub(crate) fn reshape_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
 }
 
 /// `permute(axes)`: the inverse permutation.
-pub(crate) fn permute_rule<B: Backend>(axes: Vec<usize>) -> SharedRule<B> {
-    let mut inverse = vec![0; axes.len()];
+pub(crate) fn permute_rule<B: Backend>(axes: AxisSet) -> SharedRule<B> {
+    let mut inverse = axes.clone();
     for (to, &from) in axes.iter().enumerate() {
         inverse[from] = to;
     }

@@ -24,7 +24,12 @@ mod provider {
     }
 
     /// Always declines.
-    pub(crate) fn gemm<E>(_a: &Matrix<'_, E>, _b: &Matrix<'_, E>, _c: &mut [E]) -> bool {
+    pub(in crate::backend::cpu) fn gemm<E>(
+        _a: &Matrix<'_, E>,
+        _b: &Matrix<'_, E>,
+        _bias: Option<&[E]>,
+        _c: &mut [E],
+    ) -> bool {
         false
     }
 }
@@ -37,6 +42,7 @@ mod provider {
     use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasNoTrans, CblasRowMajor, CblasTrans};
 
     use super::{BlasInfo, Matrix};
+    use crate::backend::cpu::matmul::Product;
     use crate::backend::cpu::parallel::{self, Cost};
     use crate::dtype::DType;
     use crate::dtype::Element;
@@ -132,8 +138,14 @@ mod provider {
         }
     }
 
-    /// C ← A·B for a row-major C without gaps; false if declined, then C is untouched.
-    pub(crate) fn gemm<E: Element>(a: &Matrix<'_, E>, b: &Matrix<'_, E>, c: &mut [E]) -> bool {
+    /// C ← A·B (+ bias, added to every row) for a row-major C without gaps; false if declined, then C
+    /// is untouched.
+    pub(in crate::backend::cpu) fn gemm<E: Product>(
+        a: &Matrix<'_, E>,
+        b: &Matrix<'_, E>,
+        bias: Option<&[E]>,
+        c: &mut [E],
+    ) -> bool {
         let ([m, k], [k_b, n]) = (a.shape, b.shape);
         if m == 0 || k == 0 || n == 0 || k != k_b || m.checked_mul(n) != Some(c.len()) {
             return false;
@@ -164,14 +176,13 @@ mod provider {
             // dimensions that address them; C has m·n elements by the check above, rows of `ldc`;
             // tiles of the grid do not overlap. None of the extents is zero, all fit a `c_int`.
             unsafe {
-                call_tile(
-                    &call,
-                    at(a, row, 0),
-                    at(b, 0, col),
-                    out.at(row * ldc as usize + col),
-                    m,
-                    n,
-                )
+                let corner = out.at(row * ldc as usize + col);
+                call_tile(&call, at(a, row, 0), at(b, 0, col), corner, m, n);
+                let Some(bias) = bias else { return };
+                for i in 0..m {
+                    let row = std::slice::from_raw_parts_mut(corner.add(i * ldc as usize), n);
+                    row.iter_mut().zip(&bias[col..]).for_each(|(y, &bias)| *y = *y + bias);
+                }
             };
         };
         match shared {
@@ -284,4 +295,5 @@ mod provider {
     }
 }
 
-pub(crate) use provider::{gemm, info};
+pub(super) use provider::gemm;
+pub(crate) use provider::info;

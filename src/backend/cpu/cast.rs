@@ -13,7 +13,7 @@ use crate::backend::{TensorData, check_len};
 use crate::dtype::{
     DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// Of converting one element.
@@ -125,4 +125,18 @@ pub(super) fn read(
     check_truth_values("read", dtype, bytes)?;
     swap_little_endian(dtype, bytes);
     Ok(out.finish())
+}
+
+pub(super) fn item(x: &CpuTensor) -> Result<Scalar> {
+    let at = x.layout().offset();
+    let value = for_dtype!(x.dtype(), T => {
+        x.elements::<<T as Element>::Stored>().get(at).map(|&stored| T::from_stored(stored).to_scalar())
+    });
+    match value {
+        Some(value) if x.numel() == 1 => Ok(value),
+        _ => {
+            let reason = "item needs exactly one element";
+            Err(Error::InvalidShape { op: "item", shape: *x.shape(), reason })
+        }
+    }
 }

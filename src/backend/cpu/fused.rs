@@ -1,9 +1,24 @@
 //! Fused ops: several passes over memory in one.
 
+mod linear;
+
 use super::{Backend, CpuBackend, CpuTensor, Results};
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-pub(super) fn fused(op: &FusedOp, _operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
-    Err(Error::Unsupported { op: op.name(), backend: CpuBackend::NAME })
+pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
+    match op {
+        FusedOp::Linear => linear::linear(operands),
+        _ => Err(Error::Unsupported { op: op.name(), backend: CpuBackend::NAME }),
+    }
+}
+
+/// Operand `i`, which the op cannot do without.
+fn operand<'a>(
+    op: &'static str,
+    operands: &[Option<&'a CpuTensor>],
+    i: usize,
+) -> Result<&'a CpuTensor> {
+    let missing = || Error::InvalidArgument { op, reason: format!("operand {i} is missing") };
+    operands.get(i).copied().flatten().ok_or_else(missing)
 }

@@ -1,9 +1,12 @@
 //! Selection and addition by index.
 
+use std::ops::Deref;
+
 use bytemuck::Pod;
 use swath_kernels::{Arg as Run, Binary, math};
 
 use super::copy::{self, for_size};
+use super::memory::Buffer;
 use super::parallel;
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
@@ -13,9 +16,9 @@ use crate::layout::Layout;
 use crate::shape::Strides;
 
 /// A checked index: how the other axes of the tensor and the result relate.
-struct Selection {
+struct Selection<'a> {
     /// The index's values along the axis, where it selects whole rows; else all, row-major.
-    values: Vec<i64>,
+    values: Values<'a>,
     /// Rows are blocks of `below` contiguous elements; there are `above` times as many as values.
     rows: Option<Rows>,
 }
@@ -25,8 +28,30 @@ struct Rows {
     below: usize,
 }
 
+/// Values where they lie, or copied to follow one another.
+enum Values<'a> {
+    InPlace(&'a [i64]),
+    Copied(Buffer),
+}
+
+impl Deref for Values<'_> {
+    type Target = [i64];
+
+    fn deref(&self) -> &[i64] {
+        match self {
+            Values::InPlace(values) => values,
+            Values::Copied(buffer) => buffer.as_slice(),
+        }
+    }
+}
+
 /// Checks rank, extents and every index.
-fn select(op: &'static str, x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Selection> {
+fn select<'a>(
+    op: &'static str,
+    x: &CpuTensor,
+    axis: usize,
+    index: &'a CpuTensor,
+) -> Result<Selection<'a>> {
     let (shape, wanted) = (x.shape(), index.shape());
     if index.dtype() != DType::I64 {
         return Err(Error::DTypeMismatch {
@@ -52,14 +77,23 @@ fn select(op: &'static str, x: &CpuTensor, axis: usize, index: &CpuTensor) -> Re
         below: shape.dims()[axis + 1..].iter().product(),
     });
     let storage = index.elements::<i64>();
-    let values: Vec<i64> = match (&rows, wanted.numel()) {
-        (_, 0) => Vec::new(),
-        (Some(_), _) => {
-            let mut along = vec![0; wanted.dim(axis)];
-            copy::strided(storage, index.layout.offset(), index.strides()[axis], &mut along);
-            along
+    let copied = |len: usize, copy: &dyn Fn(&mut [i64])| {
+        let mut buffer = Buffer::scratch(len * size_of::<i64>());
+        copy(buffer.as_slice_mut());
+        Values::Copied(buffer)
+    };
+    let (start, along) = (index.layout.offset(), wanted.dim(axis));
+    let values = match (&rows, wanted.numel()) {
+        (_, 0) => Values::InPlace(&[]),
+        (Some(_), _) if index.strides()[axis] == 1 => {
+            Values::InPlace(&storage[start..start + along])
         }
-        (None, _) => index.layout.positions().map(|position| storage[position]).collect(),
+        (Some(_), _) => copied(along, &|values| {
+            copy::strided(storage, start, index.strides()[axis], values);
+        }),
+        (None, numel) => copied(numel, &|values| {
+            values.iter_mut().zip(index.layout.positions()).for_each(|(v, at)| *v = storage[at]);
+        }),
     };
     let extent = shape.dim(axis) as i64;
     if let Some(&index) = values.iter().find(|index| !(0..extent).contains(index)) {
@@ -71,9 +105,9 @@ fn select(op: &'static str, x: &CpuTensor, axis: usize, index: &CpuTensor) -> Re
 /// Where each element of a shape like the index's lies in a tensor of this layout, the index's own
 /// step along `axis` left out.
 fn bases(layout: &Layout, axis: usize, index: &CpuTensor) -> impl Iterator<Item = usize> {
-    let mut strides: Vec<isize> = layout.strides().to_vec();
-    strides[axis] = 0;
-    Layout::new(*index.shape(), Strides::new(strides), layout.offset())
+    let mut strides = Strides::new(layout.strides());
+    strides.as_mut_slice()[axis] = 0;
+    Layout::new(*index.shape(), strides, layout.offset())
         .map(|layout| layout.positions())
         .into_iter()
         .flatten()
@@ -102,7 +136,7 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
         }
         None => for_size!(x.dtype(), T => {
             let (source, stride) = (x.elements::<T>(), x.strides()[axis]);
-            let positions = bases(&x.layout, axis, index).zip(&selection.values);
+            let positions = bases(&x.layout, axis, index).zip(selection.values.iter());
             for (y, (base, &i)) in out.elements::<T>().iter_mut().zip(positions) {
                 *y = source[base.wrapping_add_signed(i as isize * stride)];
             }
@@ -174,7 +208,7 @@ fn add_integers<T: Element>(y: &mut [T], x: &[T]) {
 }
 
 struct Scatter<'a> {
-    selection: Selection,
+    selection: Selection<'a>,
     axis: usize,
     /// Of the result.
     layout: Layout,
@@ -201,7 +235,7 @@ impl Scatter<'_> {
             None => {
                 let stride = self.layout.strides()[self.axis];
                 let positions = bases(&self.layout, self.axis, self.index);
-                let positions = positions.zip(&self.selection.values);
+                let positions = positions.zip(self.selection.values.iter());
                 for (x, (base, &i)) in source.chunks_exact(1).zip(positions) {
                     let position = base.wrapping_add_signed(i as isize * stride);
                     add(&mut out[position..position + 1], x);

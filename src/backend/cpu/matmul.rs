@@ -8,6 +8,7 @@
 //! 3. Small products are shared whole, a large one is cut along its rows or columns; neither changes
 //!    a bit, since an element depends on its row and its column alone.
 //! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once.
+//! 5. A bias is added to the tiles of C as they are written.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
@@ -18,10 +19,11 @@ use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Workspace}
 
 use super::parallel::{self, Cost};
 use super::{CpuTensor, Output, blas};
-use crate::backend::TensorData;
+use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
 /// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
@@ -58,13 +60,34 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
         return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() });
     }
     match lhs {
-        DType::F32 => typed::<f32>(a, b),
-        DType::F64 => typed::<f64>(a, b),
+        DType::F32 => typed::<f32>(op, a, b, None),
+        DType::F64 => typed::<f64>(op, a, b, None),
         DType::F16 | DType::BF16 => {
             let widen = |x| super::cast::cast(x, DType::F32);
-            super::cast::cast(&typed::<f32>(&widen(a)?, &widen(b)?)?, lhs)
+            super::cast::cast(&typed::<f32>(op, &widen(a)?, &widen(b)?, None)?, lhs)
         }
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
+    }
+}
+
+/// `[…, m, k] × […, k, n]` and `bias` `[n]` added to every row: the bits of [`matmul`] and an addition.
+pub(super) fn matmul_bias(
+    op: &'static str,
+    a: &CpuTensor,
+    b: &CpuTensor,
+    bias: Option<&CpuTensor>,
+) -> Result<CpuTensor> {
+    let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
+    match a.dtype() {
+        DType::F32 => typed::<f32>(op, a, b, bias.as_ref().map(|bias| bias.run())),
+        DType::F64 => typed::<f64>(op, a, b, bias.as_ref().map(|bias| bias.run())),
+        _ => {
+            let y = matmul(a, b)?;
+            let Some(bias) = bias else { return Ok(y) };
+            let layout = bias.layout().broadcast_to(op, y.shape())?;
+            let bias = CpuTensor { layout, ..bias };
+            super::elementwise::binary(BinaryOp::Add, Arg::Owned(y), Arg::Ref(&bias))
+        }
     }
 }
 
@@ -126,8 +149,12 @@ fn refused(error: GemmError) -> Error {
     Error::InvalidArgument { op: "matmul", reason: error.to_string() }
 }
 
-fn typed<E: Product>(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
-    let op = "matmul";
+fn typed<E: Product>(
+    op: &'static str,
+    a: &CpuTensor,
+    b: &CpuTensor,
+    bias: Option<&[E]>,
+) -> Result<CpuTensor> {
     let mismatch = || Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() };
     let (rank, rank_b) = (a.shape().ndim(), b.shape().ndim());
     if rank < 2 || rank != rank_b {
@@ -146,18 +173,24 @@ fn typed<E: Product>(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
         return Ok(out.finish());
     }
     if k == 0 {
-        out.elements::<E>().fill(E::default());
+        let c = out.elements::<E>();
+        c.fill(E::default());
+        if let Some(bias) = bias {
+            c.chunks_exact_mut(n).for_each(|row| {
+                row.iter_mut().zip(bias).for_each(|(y, &bias)| *y = *y + bias);
+            });
+        }
         return Ok(out.finish());
     }
     let c = out.elements::<E>();
     match folded(a.layout(), b.layout(), batch)? {
         Some((a_rows, b_matrix)) => {
             let (a, b) = (Stack::<E>::new(a, &a_rows), Stack::<E>::new(b, &b_matrix));
-            one(a.matrix(0), b.matrix(0), c, [batch * m, n])?;
+            one(a.matrix(0), b.matrix(0), bias, c, [batch * m, n])?;
         }
         None => {
             let (a, b) = (Stack::<E>::new(a, a.layout()), Stack::<E>::new(b, b.layout()));
-            many(&a, &b, c, [m, k, n])?;
+            many(&a, &b, bias, c, [m, k, n])?;
         }
     }
     Ok(out.finish())
@@ -182,10 +215,11 @@ fn folded(a: &Layout, b: &Layout, batch: usize) -> Result<Option<(Layout, Layout
 fn one<E: Product>(
     a: Matrix<'_, E>,
     b: Matrix<'_, E>,
+    bias: Option<&[E]>,
     c: &mut [E],
     [m, n]: [usize; 2],
 ) -> Result<()> {
-    if blas::gemm(&a, &b, c) {
+    if blas::gemm(&a, &b, bias, c) {
         return Ok(());
     }
     let k = a.shape[1];
@@ -193,15 +227,15 @@ fn one<E: Product>(
     let c = MatMut::row_major(c, [m, n]).map_err(refused)?;
     let parts = parallel::parts(m.saturating_mul(n), Cost(COST_PER_TERM.saturating_mul(k)));
     if parts == 1 {
-        return run(a, b, c).map_err(refused);
+        return run(Part { a, b, bias, c }).map_err(refused);
     }
     let mut pieces = SmallVec::new();
-    split(a, b, c, parallel::threads().min(parts), &mut pieces);
+    split(Part { a, b, bias, c }, parallel::threads().min(parts), &mut pieces);
     let failure = Mutex::new(None);
     parallel::for_each_index(pieces.len(), |i| {
         let piece = pieces[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((a, b, c)) = piece
-            && let Err(error) = run(a, b, c)
+        if let Some(part) = piece
+            && let Err(error) = run(part)
         {
             *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
@@ -212,45 +246,53 @@ fn one<E: Product>(
     }
 }
 
-/// Pieces of a product, each taken by the thread that computes it.
-type Pieces<'a, E> = SmallVec<[Mutex<Option<(MatRef<'a, E>, MatRef<'a, E>, MatMut<'a, E>)>>; 8]>;
-
-/// Cuts C in two, again and again, into `parts` of about the same size.
-fn split<'a, E: Product>(
+/// A part of a product.
+struct Part<'a, E> {
     a: MatRef<'a, E>,
     b: MatRef<'a, E>,
+    bias: Option<&'a [E]>,
     c: MatMut<'a, E>,
-    parts: usize,
-    pieces: &mut Pieces<'a, E>,
-) {
-    let [m, n] = c.shape();
+}
+
+/// Pieces of a product, each taken by the thread that computes it.
+type Pieces<'a, E> = SmallVec<[Mutex<Option<Part<'a, E>>>; 8]>;
+
+/// Cuts C in two, again and again, into `parts` of about the same size.
+fn split<'a, E: Product>(part: Part<'a, E>, parts: usize, pieces: &mut Pieces<'a, E>) {
+    let [m, n] = part.c.shape();
     let (before, after) = (parts / 2, parts - parts / 2);
     let cut = |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
     let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
+    let Part { a, b, bias, c } = part;
     if parts > 1 && m >= n && row < m {
         let (a_above, a_below) = a.split_rows(row);
         let (c_above, c_below) = c.split_rows(row);
-        split(a_above, b, c_above, before, pieces);
-        split(a_below, b, c_below, after, pieces);
+        split(Part { a: a_above, b, bias, c: c_above }, before, pieces);
+        split(Part { a: a_below, b, bias, c: c_below }, after, pieces);
     } else if parts > 1 && col < n {
         let (b_left, b_right) = b.split_cols(col);
         let (c_left, c_right) = c.split_cols(col);
-        split(a, b_left, c_left, before, pieces);
-        split(a, b_right, c_right, after, pieces);
+        let (bias_left, bias_right) = bias.map(|bias| bias.split_at(col)).unzip();
+        split(Part { a, b: b_left, bias: bias_left, c: c_left }, before, pieces);
+        split(Part { a, b: b_right, bias: bias_right, c: c_right }, after, pieces);
     } else {
-        pieces.push(Mutex::new(Some((a, b, c))));
+        pieces.push(Mutex::new(Some(Part { a, b, bias, c })));
     }
 }
 
-fn run<E: Product>(a: MatRef<'_, E>, b: MatRef<'_, E>, c: MatMut<'_, E>) -> Result<(), GemmError> {
-    let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
-    E::workspace().with_borrow_mut(|workspace| kernels::gemm(product, c, workspace))
+fn run<E: Product>(part: Part<'_, E>) -> Result<(), GemmError> {
+    let Part { a, b, bias, c } = part;
+    E::workspace().with_borrow_mut(|workspace| match bias {
+        Some(bias) => kernels::gemm_bias(a, b, bias, c, workspace),
+        None => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ZERO }, c, workspace),
+    })
 }
 
 /// A batch of products, shared whole if there are enough of them.
 fn many<E: Product>(
     a: &Stack<'_, E>,
     b: &Stack<'_, E>,
+    bias: Option<&[E]>,
     c: &mut [E],
     [m, k, n]: [usize; 3],
 ) -> Result<()> {
@@ -259,7 +301,7 @@ fn many<E: Product>(
     let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(area);
     if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            one(a.matrix(i), b.matrix(i), c, [m, n])?;
+            one(a.matrix(i), b.matrix(i), bias, c, [m, n])?;
         }
         return Ok(());
     }
@@ -267,7 +309,7 @@ fn many<E: Product>(
     parallel::for_each_chunk_mut(c, area, Cost(COST_PER_TERM.saturating_mul(k)), &|first, c| {
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
             // One product a thread: `one` finds no further thread idle, or too little to share.
-            if let Err(error) = one(a.matrix(first + i), b.matrix(first + i), c, [m, n]) {
+            if let Err(error) = one(a.matrix(first + i), b.matrix(first + i), bias, c, [m, n]) {
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         }

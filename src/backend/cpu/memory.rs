@@ -16,68 +16,24 @@
 //! 5. A shelf that would grow beyond its bound is emptied, which also gets rid of sizes that are no
 //!    longer asked for.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::RefCell;
+mod pool;
+
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytemuck::Pod;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
-
-/// Bytes that the shelf keeps for reuse unless `SWATH_POOL_BYTES` says otherwise; 0 turns recycling
-/// off.
-pub const DEFAULT_POOL_BYTES: usize = 1 << 30;
+use pool::{
+    Block, LAZY_BYTES, allocate, class_layout, class_of, exact_bytes, free, give, system_layout,
+    take,
+};
+pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object};
 
 /// Alignment of every buffer: a cache line and the widest vector.
 pub const ALIGNMENT: usize = 64;
-
-/// Largest block kept in a thread's own lists.
-const LOCAL_MAX_BYTES: usize = 16 << 10;
-
-/// Bytes of one size class kept in a thread's own list.
-const LOCAL_BYTES_PER_CLASS: usize = 64 << 10;
-
-/// Blocks from this size on are asked for with the allocator's own alignment and aligned here: a
-/// stricter alignment makes Rust's system allocator write the zeros itself, touching every page.
-const LAZY_BYTES: usize = 64 << 10;
-
-/// Alignment that allocators give without being asked.
-const SYSTEM_ALIGNMENT: usize = 16;
-
-const CLASSES: usize = 256;
-const LOCAL_CLASSES: usize = class_of(LOCAL_MAX_BYTES) + 1;
-
-/// The class whose blocks hold `bytes`, which is at most `isize::MAX`.
-const fn class_of(bytes: usize) -> usize {
-    let units = bytes.div_ceil(ALIGNMENT);
-    if units <= 4 {
-        return units.saturating_sub(1);
-    }
-    let octave = (units - 1).ilog2() as usize;
-    let quarter = (units - (1 << octave)).div_ceil(1 << (octave - 2));
-    4 * (octave - 1) + quarter - 1
-}
-
-/// Bytes of a block of this class.
-const fn class_bytes(class: usize) -> usize {
-    if class < 4 {
-        return (class + 1) * ALIGNMENT;
-    }
-    let (octave, quarter) = (class / 4 + 1, class % 4 + 1);
-    ((1 << octave) + quarter * (1 << (octave - 2))) * ALIGNMENT
-}
-
-/// A free block: the address of its first byte. Its size is its class's.
-#[derive(Clone, Copy)]
-struct Block(NonNull<u8>);
-
-// SAFETY: a free block is memory that nobody else refers to.
-unsafe impl Send for Block {}
 
 /// What the pool has done and holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,256 +68,10 @@ impl fmt::Display for PoolStats {
     }
 }
 
-/// Counters of one thread; written by it alone, read by [`stats`].
-#[derive(Default)]
-struct Counters {
-    reused: AtomicU64,
-    held_bytes: AtomicUsize,
-}
-
-impl Counters {
-    fn reuse(&self) {
-        self.reused.store(self.reused.load(Relaxed) + 1, Relaxed);
-    }
-
-    fn set_held(&self, change: impl FnOnce(usize) -> usize) {
-        self.held_bytes.store(change(self.held_bytes.load(Relaxed)), Relaxed);
-    }
-}
-
-/// Free blocks that any thread may take.
-struct Shelf {
-    lists: Vec<Vec<Block>>,
-    held_bytes: usize,
-    reused: u64,
-    /// Counters of the threads that are alive.
-    threads: Vec<Arc<Counters>>,
-}
-
-static SHELF: Mutex<Shelf> =
-    Mutex::new(Shelf { lists: Vec::new(), held_bytes: 0, reused: 0, threads: Vec::new() });
-static ALLOCATED: AtomicU64 = AtomicU64::new(0);
-static SYSTEM_BYTES: AtomicUsize = AtomicUsize::new(0);
-static HIGH_WATER_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-fn shelf() -> MutexGuard<'static, Shelf> {
-    let mut shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
-    if shelf.lists.is_empty() {
-        shelf.lists.resize_with(CLASSES, Vec::new);
-    }
-    shelf
-}
-
-/// `SWATH_POOL_BYTES`, or why it cannot be followed.
-pub(crate) fn limit() -> &'static Result<usize> {
-    static LIMIT: OnceLock<Result<usize>> = OnceLock::new();
-    LIMIT.get_or_init(|| match std::env::var("SWATH_POOL_BYTES") {
-        Ok(text) if !text.is_empty() => text
-            .parse()
-            .map_err(|_| Error::Runtime(format!("SWATH_POOL_BYTES={text}: not a number of bytes"))),
-        _ => Ok(DEFAULT_POOL_BYTES),
-    })
-}
-
-fn limit_bytes() -> usize {
-    *limit().as_ref().unwrap_or(&DEFAULT_POOL_BYTES)
-}
-
-impl Shelf {
-    fn take(&mut self, class: usize) -> Option<Block> {
-        let block = self.lists[class].pop()?;
-        self.held_bytes -= class_bytes(class);
-        self.reused += 1;
-        Some(block)
-    }
-
-    /// Keeps the blocks; what no longer fits comes back with its class, to be freed unlocked.
-    fn give(&mut self, class: usize, blocks: impl Iterator<Item = Block>) -> Vec<(usize, Block)> {
-        let mut surplus = Vec::new();
-        for block in blocks {
-            let bytes = class_bytes(class);
-            if bytes > limit_bytes() {
-                surplus.push((class, block));
-                continue;
-            }
-            if self.held_bytes + bytes > limit_bytes() {
-                for (class, list) in self.lists.iter_mut().enumerate() {
-                    surplus.extend(list.drain(..).map(|block| (class, block)));
-                }
-                self.held_bytes = 0;
-            }
-            self.held_bytes += bytes;
-            self.lists[class].push(block);
-        }
-        surplus
-    }
-}
-
-/// One thread's lists of small free blocks.
-struct Local {
-    lists: [Vec<Block>; LOCAL_CLASSES],
-    counters: Arc<Counters>,
-}
-
-thread_local! {
-    static LOCAL: RefCell<Local> = RefCell::new(Local::new());
-}
-
-impl Local {
-    fn new() -> Self {
-        let counters = Arc::<Counters>::default();
-        shelf().threads.push(Arc::clone(&counters));
-        Local { lists: std::array::from_fn(|_| Vec::new()), counters }
-    }
-
-    fn take(&mut self, class: usize) -> Option<Block> {
-        let list = &mut self.lists[class];
-        if list.is_empty() {
-            // Half a list at once, so that a thread that only takes seldom locks.
-            let mut shelf = shelf();
-            let from = &mut shelf.lists[class];
-            let wanted = (local_capacity(class) / 2).max(1).min(from.len());
-            list.extend(from.drain(from.len() - wanted..));
-            shelf.held_bytes -= wanted * class_bytes(class);
-            self.counters.set_held(|held| held + wanted * class_bytes(class));
-        }
-        let block = list.pop()?;
-        self.counters.set_held(|held| held - class_bytes(class));
-        self.counters.reuse();
-        Some(block)
-    }
-
-    fn give(&mut self, class: usize, block: Block) {
-        let list = &mut self.lists[class];
-        let capacity = local_capacity(class);
-        if list.len() >= capacity {
-            let moved = list.len() - capacity / 2;
-            let surplus = shelf().give(class, list.drain(..moved));
-            free_all(surplus);
-            self.counters.set_held(|held| held - moved * class_bytes(class));
-        }
-        list.push(block);
-        self.counters.set_held(|held| held + class_bytes(class));
-    }
-}
-
-impl Drop for Local {
-    fn drop(&mut self) {
-        let mut surplus = Vec::new();
-        {
-            let mut shelf = shelf();
-            for (class, list) in self.lists.iter_mut().enumerate() {
-                surplus.extend(shelf.give(class, list.drain(..)));
-            }
-            shelf.reused += self.counters.reused.load(Relaxed);
-            shelf.threads.retain(|thread| !Arc::ptr_eq(thread, &self.counters));
-        }
-        free_all(surplus);
-    }
-}
-
-const fn local_capacity(class: usize) -> usize {
-    LOCAL_BYTES_PER_CLASS / class_bytes(class)
-}
-
-/// A block of the class from this thread's lists or the shelf.
-fn take(class: usize) -> Option<Block> {
-    if class < LOCAL_CLASSES {
-        // A thread whose lists are gone already goes to the shelf.
-        match LOCAL.try_with(|local| local.borrow_mut().take(class)) {
-            Ok(block) => block,
-            Err(_) => shelf().take(class),
-        }
-    } else {
-        shelf().take(class)
-    }
-}
-
-fn give(class: usize, block: Block) {
-    let kept_local = class < LOCAL_CLASSES
-        && limit_bytes() > 0
-        && LOCAL.try_with(|local| local.borrow_mut().give(class, block)).is_ok();
-    if !kept_local {
-        let surplus = shelf().give(class, std::iter::once(block));
-        free_all(surplus);
-    }
-}
-
-/// How a block of so many bytes is asked for.
-fn system_layout(bytes: usize) -> Option<Layout> {
-    let layout = if bytes < LAZY_BYTES {
-        Layout::from_size_align(bytes, ALIGNMENT)
-    } else {
-        Layout::from_size_align(bytes.checked_add(ALIGNMENT)?, SYSTEM_ALIGNMENT)
-    };
-    layout.ok()
-}
-
-/// A zeroed block of `bytes` > 0 from the system.
-fn allocate(bytes: usize) -> Option<Block> {
-    let layout = system_layout(bytes)?;
-    // SAFETY: the layout's size is not zero: every caller asks for at least `ALIGNMENT` bytes.
-    let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-    ALLOCATED.fetch_add(1, Relaxed);
-    let total = SYSTEM_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
-    HIGH_WATER_BYTES.fetch_max(total, Relaxed);
-    if bytes < LAZY_BYTES {
-        return Some(Block(base));
-    }
-    let shift = ALIGNMENT - base.addr().get() % ALIGNMENT;
-    // SAFETY: `shift` is 16 to 64, as `base` is aligned to 16, and `ALIGNMENT` bytes more than the
-    // block has were asked for: `shift` bytes lie before the block and all of the block follows.
-    let data = unsafe {
-        let data = base.add(shift);
-        data.sub(1).write(shift as u8);
-        data
-    };
-    Some(Block(data))
-}
-
-fn free(bytes: usize, block: Block) {
-    let layout = system_layout(bytes).expect("the block was allocated with this layout");
-    SYSTEM_BYTES.fetch_sub(layout.size(), Relaxed);
-    // SAFETY: `allocate` made the block of as many bytes: it began at the system's address, or
-    // as many bytes after it as the byte before the block says. Nobody refers to it: it was free.
-    unsafe {
-        let base = if bytes < LAZY_BYTES {
-            block.0
-        } else {
-            block.0.sub(usize::from(block.0.sub(1).read()))
-        };
-        dealloc(base.as_ptr(), layout);
-    }
-}
-
-fn free_all(blocks: Vec<(usize, Block)>) {
-    blocks.into_iter().for_each(|(class, block)| free(class_bytes(class), block));
-}
-
 fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
     let bytes = shape.numel().checked_mul(dtype.size());
     let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize / 2);
     bytes.ok_or(Error::Overflow { op, shape: *shape })
-}
-
-/// Size of a block that belongs to no class.
-fn exact_bytes(bytes: usize) -> usize {
-    bytes.max(1).next_multiple_of(ALIGNMENT)
-}
-
-/// What the pool has done and holds.
-pub(crate) fn stats() -> PoolStats {
-    let shelf = shelf();
-    let held = shelf.threads.iter().map(|thread| thread.held_bytes.load(Relaxed));
-    let reused = shelf.threads.iter().map(|thread| thread.reused.load(Relaxed));
-    PoolStats {
-        allocated: ALLOCATED.load(Relaxed),
-        reused: shelf.reused + reused.sum::<u64>(),
-        held_bytes: shelf.held_bytes + held.sum::<usize>(),
-        system_bytes: SYSTEM_BYTES.load(Relaxed),
-        high_water_bytes: HIGH_WATER_BYTES.load(Relaxed),
-        limit_bytes: limit_bytes(),
-    }
 }
 
 /// Bytes of a tensor: initialised, aligned to [`ALIGNMENT`], given back to the pool when dropped.
@@ -397,7 +107,8 @@ impl Buffer {
         shape.validate(op)?;
         crate::runtime::check()?;
         let bytes = bytes_of(op, shape, dtype)?;
-        let block = allocate(exact_bytes(bytes)).ok_or(Error::OutOfMemory { op, bytes })?;
+        let block =
+            allocate(system_layout(exact_bytes(bytes))).ok_or(Error::OutOfMemory { op, bytes })?;
         Ok(Buffer { block, bytes, class: None }.marked())
     }
 
@@ -407,7 +118,7 @@ impl Buffer {
             Some(block) => Some(block),
             None => {
                 crate::runtime::check()?;
-                allocate(class_bytes(class))
+                allocate(class_layout(class))
             }
         };
         Ok(block.map(|block| Buffer { block, bytes, class: Some(class) }.marked()))
@@ -454,7 +165,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         match self.class {
             Some(class) => give(class, self.block),
-            None => free(exact_bytes(self.bytes), self.block),
+            None => free(system_layout(exact_bytes(self.bytes)), self.block),
         }
     }
 }

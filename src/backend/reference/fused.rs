@@ -1,5 +1,7 @@
 //! Definitions of the fused ops.
 
+mod linear;
+
 use super::{Backend, ReferenceBackend, ReferenceTensor};
 use crate::backend::Results;
 use crate::error::{Error, Result};
@@ -7,7 +9,20 @@ use crate::ops::FusedOp;
 
 pub(super) fn fused(
     op: &FusedOp,
-    _operands: &[Option<&ReferenceTensor>],
+    operands: &[Option<&ReferenceTensor>],
 ) -> Result<Results<ReferenceTensor>> {
-    Err(Error::Unsupported { op: op.name(), backend: ReferenceBackend::NAME })
+    match op {
+        FusedOp::Linear => linear::linear(operands),
+        _ => Err(Error::Unsupported { op: op.name(), backend: ReferenceBackend::NAME }),
+    }
+}
+
+/// Operand `i`, which the op cannot do without.
+fn operand<'a>(
+    op: &'static str,
+    operands: &[Option<&'a ReferenceTensor>],
+    i: usize,
+) -> Result<&'a ReferenceTensor> {
+    let missing = || Error::InvalidArgument { op, reason: format!("operand {i} is missing") };
+    operands.get(i).copied().flatten().ok_or_else(missing)
 }

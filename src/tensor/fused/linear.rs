@@ -1,14 +1,17 @@
 //! Products with a weight, biases and the functions after them.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::linear::linear_rule;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::ops::Activation;
+use crate::ops::{Activation, FusedOp};
 
-use super::{check_float, check_same_dtype};
+use super::{check_float, check_same_dtype, sole};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// `x · weightᵀ + bias`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
+    /// The bits are those of `x.matmul(&weight.t()?)?.add(bias)`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -33,19 +36,12 @@ impl<B: Backend> Tensor<B> {
             }
             check_same_dtype(op, self, bias)?;
         }
-        self.linear_definition(weight, bias)
-    }
-
-    pub(crate) fn linear_definition(
-        &self,
-        weight: &Tensor<B>,
-        bias: Option<&Tensor<B>>,
-    ) -> Result<Self> {
-        let y = self.matmul(&weight.t()?)?;
-        match bias {
-            Some(bias) => y.add(bias),
-            None => Ok(y),
-        }
+        let operands = [Some(self.data()), Some(weight.data()), bias.map(|bias| bias.data())];
+        let y = sole(op, B::fused(&FusedOp::Linear, &operands)?)?;
+        Ok(match bias {
+            Some(bias) => record(op, y, &[self, weight, bias], |_| linear_rule(self, weight)),
+            None => record(op, y, &[self, weight], |_| linear_rule(self, weight)),
+        })
     }
 
     /// `f(x + bias)`: x is `[…, n]`, `bias` `[n]`.

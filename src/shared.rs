@@ -1,0 +1,207 @@
+//! [`Shared`]: a counted pointer whose memory is recycled.
+//!
+//! Every tensor, recorded op and rule is held by one. Their number in a training step is the same each
+//! time, so that steps ask the system for nothing once the pool has seen a few.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use crate::backend::cpu::memory;
+
+/// A value with the number of its handles.
+#[repr(C)]
+pub(crate) struct Counted<T: ?Sized> {
+    count: AtomicUsize,
+    value: T,
+}
+
+/// As [`std::sync::Arc`], without weak handles, in memory of the pool.
+pub(crate) struct Shared<T: ?Sized>(NonNull<Counted<T>>);
+
+// SAFETY: as for `Arc`: handles give `&T` to any thread, and the last one drops `T` on its own.
+unsafe impl<T: ?Sized + Send + Sync> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send + Sync> Sync for Shared<T> {}
+
+/// More handles than this could only come from leaking them.
+const MAX_HANDLES: usize = isize::MAX as usize;
+
+impl<T> Shared<T> {
+    pub fn new(value: T) -> Self {
+        const { assert!(align_of::<Counted<T>>() <= memory::OBJECT_ALIGNMENT) };
+        let block = memory::take_object(size_of::<Counted<T>>()).cast::<Counted<T>>();
+        // SAFETY: the block has room for it and its alignment (asserted above), and is ours alone.
+        unsafe { block.write(Counted { count: AtomicUsize::new(1), value }) };
+        Shared(block)
+    }
+
+    /// The value, if this is the only handle.
+    pub fn try_unwrap(self) -> Result<T, Self> {
+        if !self.is_unique() {
+            return Err(self);
+        }
+        let this = ManuallyDrop::new(self);
+        // SAFETY: this was the only handle, and it is not dropped: the value is moved out once, and the
+        // block, taken for as many bytes, goes back.
+        unsafe {
+            let value = std::ptr::read(&raw const (*this.0.as_ptr()).value);
+            memory::give_object(this.0.cast(), size_of::<Counted<T>>());
+            Ok(value)
+        }
+    }
+}
+
+impl<T: ?Sized> Shared<T> {
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: a handle keeps the value alive.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// True if this is the only handle. No other can appear then but through this one.
+    pub fn is_unique(&self) -> bool {
+        // Acquire: what other handles did before they were dropped has happened.
+        self.counted().count.load(Ordering::Acquire) == 1
+    }
+
+    /// The value, to change, if this is the only handle.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if !self.is_unique() {
+            return None;
+        }
+        // SAFETY: the only handle is borrowed alone.
+        Some(unsafe { &mut self.0.as_mut().value })
+    }
+
+    /// The pointer, whose handle stays counted: for [`shared_as`].
+    pub fn into_raw(self) -> *mut Counted<T> {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// # Safety
+    /// The pointer came from `into_raw`, unchanged but for unsizing, and is used once.
+    pub unsafe fn from_raw(raw: *mut Counted<T>) -> Self {
+        // SAFETY: as the caller promised: it is not null.
+        Shared(unsafe { NonNull::new_unchecked(raw) })
+    }
+}
+
+/// A value behind a trait object: `shared_as!(value => dyn Trait)`.
+macro_rules! shared_as {
+    ($value:expr => $object:ty) => {{
+        let raw = $crate::shared::Shared::into_raw($crate::shared::Shared::new($value));
+        // An unsizing coercion, no cast: the compiler checks that the value implements the trait.
+        let raw: *mut $crate::shared::Counted<$object> = raw;
+        // SAFETY: just made by `into_raw`, and used once.
+        unsafe { $crate::shared::Shared::<$object>::from_raw(raw) }
+    }};
+}
+pub(crate) use shared_as;
+
+impl<T: ?Sized> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        // Relaxed: a new handle is made from one that exists.
+        let old = self.counted().count.fetch_add(1, Ordering::Relaxed);
+        if old > MAX_HANDLES {
+            std::process::abort();
+        }
+        Shared(self.0)
+    }
+}
+
+impl<T: ?Sized> Drop for Shared<T> {
+    fn drop(&mut self) {
+        if self.counted().count.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        let bytes = size_of_val(self.counted());
+        // SAFETY: this was the last handle; the block was taken for as many bytes.
+        unsafe {
+            std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value);
+            memory::give_object(self.0.cast(), bytes);
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.counted().value
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts drops.
+    struct Probe<'a>(&'a AtomicUsize, [u64; 5]);
+
+    impl Drop for Probe<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    trait Name {
+        fn name(&self) -> u64;
+    }
+
+    impl Name for Probe<'_> {
+        fn name(&self) -> u64 {
+            self.1[4]
+        }
+    }
+
+    #[test]
+    fn the_last_handle_drops_the_value_once() {
+        let drops = AtomicUsize::new(0);
+        let mut a = Shared::new(Probe(&drops, [1, 2, 3, 4, 5]));
+        assert!(a.get_mut().is_some());
+        let b = a.clone();
+        assert!(!a.is_unique() && a.get_mut().is_none());
+        let a = a.try_unwrap().err().unwrap();
+        drop(b);
+        assert_eq!((a.is_unique(), drops.load(Ordering::Relaxed)), (true, 0));
+        let value = a.try_unwrap().ok().unwrap();
+        assert_eq!((value.1[4], drops.load(Ordering::Relaxed)), (5, 0));
+        drop(value);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_trait_object_is_dropped_as_what_it_is() {
+        let drops = AtomicUsize::new(0);
+        let object = shared_as!(Probe(&drops, [0, 0, 0, 0, 9]) => dyn Name + '_);
+        let other = object.clone();
+        assert_eq!((object.name(), other.name()), (9, 9));
+        drop((object, other));
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn handles_may_be_dropped_on_many_threads() {
+        let drops = AtomicUsize::new(0);
+        for _ in 0..200 {
+            let first = Shared::new(Probe(&drops, [7; 5]));
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    let handle = first.clone();
+                    scope.spawn(move || assert_eq!(handle.1[0], 7));
+                }
+                drop(first);
+            });
+        }
+        assert_eq!(drops.load(Ordering::Relaxed), 200);
+    }
+}
