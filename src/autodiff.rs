@@ -23,10 +23,12 @@
 //! | `backward.rs` | the pass, its options |
 //! | `gradients.rs` | what it returns |
 //! | `mode.rs` | `no_grad` |
+//! | `functional.rs` | derivatives of functions: `jacobian`, `hessian_vector_product` |
 //! | `check.rs` | finite differences |
 
 pub(crate) mod backward;
 pub(crate) mod check;
+pub(crate) mod functional;
 pub(crate) mod gradients;
 pub(crate) mod graph;
 pub(crate) mod mode;
@@ -35,5 +37,6 @@ pub(crate) mod rules;
 
 pub use backward::{Backward, Keep, grad};
 pub use check::{GradCheck, check_gradients, numerical_gradient};
+pub use functional::{hessian, hessian_vector_product, jacobian, vjp};
 pub use gradients::Gradients;
 pub use mode::{is_grad_enabled, no_grad};

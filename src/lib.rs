@@ -44,8 +44,8 @@ mod shared;
 pub mod tensor;
 
 pub use autodiff::{
-    Backward, GradCheck, Gradients, Keep, check_gradients, grad, is_grad_enabled, no_grad,
-    numerical_gradient,
+    Backward, GradCheck, Gradients, Keep, check_gradients, grad, hessian, hessian_vector_product,
+    is_grad_enabled, jacobian, no_grad, numerical_gradient, vjp,
 };
 pub use backend::cpu::CpuBackend;
 pub use backend::reference::ReferenceBackend;
@@ -65,7 +65,8 @@ pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, CpuBackend, CrossEntropy, DType, Element, Error, GradCheck,
         Gradients, IntoBackend, Keep, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
-        check_gradients, grad, nn, no_grad, numerical_gradient, optim, s, tensor,
+        check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
+        numerical_gradient, optim, s, tensor, vjp,
     };
 }
 

@@ -244,7 +244,9 @@ impl<B: Backend> Tensor<B> {
         Tensor::from_data(self.data().clone())
     }
 
-    /// Asks backward passes to keep the gradient of this tensor though it is no leaf.
+    /// Asks backward passes to keep the gradient of this tensor though it is no leaf: later passes,
+    /// and only if it is tracked. Where a gradient is missing for one of these reasons, asking for it
+    /// is an error that names it.
     pub fn retain_grad(&self) {
         if let Some(node) = self.node() {
             node.retain();
@@ -277,12 +279,12 @@ impl<B: Backend> Tensor<B> {
                 shape: *self.shape(),
             });
         }
-        backward::run(self, upstream.clone(), Backward::default(), &[])
+        backward::run(self, upstream.clone(), Backward::default())
     }
 
     /// As [`backward`](Tensor::backward) with options.
     pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
-        backward::run(self, self.unit_upstream()?, options, &[])
+        backward::run(self, self.unit_upstream()?, options)
     }
 
     /// The gradient of a single element with respect to itself.

@@ -2,20 +2,23 @@
 //!
 //! ```text
 //! order := nodes reachable from the root, by falling id      (a node released before: error, nothing done)
+//! asked for some nodes only: wanted := nodes that lead to one of them; else every node
 //! pending[root] := upstream
 //! for node in order:                                         dropped from `order` as we pass
 //!     g := take pending[node]                                complete: every consumer has a larger id
 //!     keep g if node is a leaf, retained, or Keep::All
-//!     for (input, gradient) in node.rule(g):                 rule and saved values taken out of the node
+//!     for (wanted input, gradient) in node.rule(g):          rule and saved values taken out of the node
 //!         pending[input] += sum_to(gradient, input.shape)
 //! ```
+
+use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::shared::Shared;
 use crate::tensor::Tensor;
 
-use super::gradients::{Gradients, IdSet};
+use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
 use super::mode::with_recording;
 
@@ -40,23 +43,65 @@ pub struct Backward {
     pub create_graph: bool,
 }
 
-/// Runs the pass from `root` with the gradient `upstream` of its shape and dtype. The gradients of
-/// `keep_also` are kept whatever the options say.
+/// Whose gradients a pass computes.
+enum Ask {
+    /// Every leaf's that the root depends on.
+    Leaves,
+    /// Those of some nodes: what leads to none of them is not passed.
+    Only {
+        ids: IdSet,
+        /// They count as leaves: what they were computed from is not passed either.
+        as_leaves: bool,
+    },
+}
+
+impl Ask {
+    fn only<B: Backend>(tensors: &[&Tensor<B>], as_leaves: bool) -> Self {
+        let ids = tensors.iter().filter_map(|x| Some(x.node()?.id())).collect();
+        Ask::Only { ids, as_leaves }
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        matches!(self, Ask::Only { ids, .. } if ids.contains(&id))
+    }
+
+    fn ends_at(&self, id: u64) -> bool {
+        matches!(self, Ask::Only { ids, as_leaves: true } if ids.contains(&id))
+    }
+
+    /// Nodes made before this one lead to none that is asked for.
+    fn oldest(&self) -> u64 {
+        match self {
+            Ask::Leaves => 0,
+            Ask::Only { ids, .. } => ids.iter().copied().min().unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Runs the pass from `root` with the gradient `upstream` of its shape and dtype.
 pub(crate) fn run<B: Backend>(
     root: &Tensor<B>,
     upstream: Tensor<B>,
     options: Backward,
-    keep_also: &[&Tensor<B>],
 ) -> Result<Gradients<B>> {
-    let Some(root_node) = root.node() else {
-        let reason = format!(
-            "the tensor of shape {} depends on no tracked tensor; call requires_grad() on the \
-             leaves, outside no_grad",
-            root.shape()
-        );
-        return Err(Error::NoGradient { op: "backward", reason });
-    };
-    walk(root_node, upstream, options, keep_also, &IdSet::default())
+    walk(tracked_node(root)?, upstream, options, &Ask::Leaves)
+}
+
+fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Shared<GraphNode<B>>> {
+    root.node().ok_or_else(|| {
+        let (dtype, shape) = (root.dtype(), root.shape());
+        let reason = match dtype.is_float() {
+            true => format!(
+                "the tensor of shape {shape} depends on no tracked tensor; call requires_grad() on \
+                 the leaves, outside no_grad"
+            ),
+            false => format!(
+                "the tensor of shape {shape} is {dtype}, and only floats have gradients; convert \
+                 its inputs with to_dtype"
+            ),
+        };
+        Error::NoGradient { op: "backward", reason }
+    })
 }
 
 /// Gradients of `y` with respect to `inputs`, which it was computed from, given that of `y`; what the
@@ -66,31 +111,59 @@ pub(crate) fn vjp<B: Backend>(
     upstream: &Tensor<B>,
     inputs: &[&Tensor<B>],
 ) -> Result<Gradients<B>> {
-    let Some(node) = y.node() else { return Ok(Gradients::new()) };
-    let ends = inputs.iter().filter_map(|x| Some(x.node()?.id())).collect();
     let options = Backward { create_graph: true, ..Backward::default() };
-    walk(node, upstream.clone(), options, &[], &ends)
+    partial(y, upstream, inputs, options)
 }
 
-/// The pass; nodes of `ends` count as leaves.
+/// As [`vjp`] with options. There is no gradient of an input that `y` does not depend on.
+pub(crate) fn partial<B: Backend>(
+    y: &Tensor<B>,
+    upstream: &Tensor<B>,
+    inputs: &[&Tensor<B>],
+    options: Backward,
+) -> Result<Gradients<B>> {
+    match y.node() {
+        Some(node) => walk(node, upstream.clone(), options, &Ask::only(inputs, true)),
+        None => Ok(Gradients::new()),
+    }
+}
+
+/// True if `y` was computed from a tracked value that is older than the node `id`.
+pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
+    let mut seen = IdSet::default();
+    let mut open: Vec<Shared<GraphNode<B>>> = y.node().cloned().into_iter().collect();
+    while let Some(node) = open.pop() {
+        if node.id() < id {
+            return true;
+        }
+        if let Visit::Recorded(inputs) = node.tracked_inputs() {
+            open.extend(inputs.into_iter().flatten().filter(|input| seen.insert(input.id())));
+        }
+    }
+    false
+}
+
 fn walk<B: Backend>(
     root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
     options: Backward,
-    keep_also: &[&Tensor<B>],
-    ends: &IdSet,
+    ask: &Ask,
 ) -> Result<Gradients<B>> {
     let retain_graph = options.retain_graph || options.create_graph;
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
-    let asked_for: IdSet = keep_also.iter().filter_map(|x| Some(x.node()?.id())).collect();
-    let mut order = reachable(root_node, ends)?;
+    let mut order = reachable(root_node, ask)?;
+    let leading = leading(&order, ask);
+    let is_wanted = |id: u64| leading.as_ref().is_none_or(|leading| leading.contains_key(&id));
+    let goes_on = |id: u64| leading.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true));
     let mut pending = Gradients::new();
-    let mut kept = Gradients::new();
-    pending.insert_id(root_node.id(), upstream);
+    let mut kept = Gradients::of_a_pass();
+    if is_wanted(root_node.id()) {
+        pending.insert_id(root_node.id(), upstream);
+    }
     with_recording(options.create_graph, || {
         while let Some(node) = order.pop() {
             let Some(g) = pending.take_id(node.id()) else { continue };
-            if ends.contains(&node.id()) {
+            if !goes_on(node.id()) {
                 kept.insert_id(node.id(), g);
                 continue;
             }
@@ -98,12 +171,16 @@ fn walk<B: Backend>(
                 Visit::Leaf => kept.insert_id(node.id(), g),
                 Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
                 Visit::Recorded(recorded) => {
-                    let wanted: smallvec::SmallVec<[bool; 4]> =
-                        recorded.inputs.iter().map(Option::is_some).collect();
+                    let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
+                        input.as_ref().is_some_and(|input| is_wanted(input.id()))
+                    };
+                    let wanted: SmallVec<[bool; 4]> =
+                        recorded.inputs.iter().map(is_wanted).collect();
                     let upstream = Upstream::new(&g, &node, options.create_graph);
                     let gradients = recorded.rule.backward(&upstream, &wanted)?;
                     drop(recorded.rule);
-                    for (input, gradient) in recorded.inputs.iter().zip(gradients) {
+                    let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted);
+                    for ((input, gradient), _) in inputs.filter(|(_, wanted)| **wanted) {
                         let Some(input) = input else { continue };
                         let Some(gradient) = gradient else {
                             let reason = "its rule gave no gradient for a tracked input".to_owned();
@@ -112,7 +189,7 @@ fn walk<B: Backend>(
                         let gradient = fitted(gradient, input)?;
                         pending.add(input, gradient, options.create_graph)?;
                     }
-                    let asked_for = asked_for.contains(&node.id());
+                    let asked_for = ask.contains(node.id());
                     if options.keep == Keep::All || node.is_retained() || asked_for {
                         kept.insert_id(node.id(), g);
                     }
@@ -135,17 +212,19 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
     }
 }
 
-/// Every node that `root` was computed from, and itself, by rising id; not beyond `ends`.
+/// Every node that `root` was computed from, and itself, by rising id; not what cannot lead to a node
+/// that is asked for.
 fn reachable<B: Backend>(
     root: &Shared<GraphNode<B>>,
-    ends: &IdSet,
+    ask: &Ask,
 ) -> Result<Vec<Shared<GraphNode<B>>>> {
+    let oldest = ask.oldest();
     let mut seen = IdSet::default();
     let mut order = Vec::new();
     let mut open = vec![root.clone()];
     seen.insert(root.id());
     while let Some(node) = open.pop() {
-        if ends.contains(&node.id()) {
+        if ask.ends_at(node.id()) {
             order.push(node);
             continue;
         }
@@ -153,7 +232,8 @@ fn reachable<B: Backend>(
             Visit::Leaf => {}
             Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
             Visit::Recorded(inputs) => {
-                open.extend(inputs.into_iter().flatten().filter(|input| seen.insert(input.id())));
+                let inputs = inputs.into_iter().flatten();
+                open.extend(inputs.filter(|input| input.id() >= oldest && seen.insert(input.id())));
             }
         }
         order.push(node);
@@ -162,9 +242,30 @@ fn reachable<B: Backend>(
     Ok(order)
 }
 
+/// The nodes of `order`, sorted by rising id, that lead to one that is asked for or are one, and
+/// whether an input does so too; `None`: all.
+fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], ask: &Ask) -> Option<IdMap<bool>> {
+    let Ask::Only { ids, .. } = ask else { return None };
+    let mut leading = IdMap::default();
+    for node in order {
+        let goes_on = !ask.ends_at(node.id())
+            && match node.tracked_inputs() {
+                Visit::Recorded(inputs) => {
+                    inputs.iter().flatten().any(|input| leading.contains_key(&input.id()))
+                }
+                Visit::Leaf | Visit::Released => false,
+            };
+        if goes_on || ids.contains(&node.id()) {
+            leading.insert(node.id(), goes_on);
+        }
+    }
+    Some(leading)
+}
+
 /// Gradients of `y`, a single element, with respect to `xs`, in their order.
 ///
-/// With `create_graph` they are tracked and can be differentiated again.
+/// With `create_graph` they are tracked and can be differentiated again, where they depend on
+/// something at all. Only what leads from `y` to `xs` is passed, and released without `create_graph`.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -178,13 +279,18 @@ fn reachable<B: Backend>(
 /// ```
 ///
 /// # Errors
-/// [`Error::NotScalar`]; [`Error::NoGradient`] if `y` does not depend on one of `xs`.
+/// [`Error::NotScalar`]; [`Error::NoGradient`] if `y` does not depend on one of `xs`;
+/// [`Error::GraphReleased`].
 pub fn grad<B: Backend>(
     y: &Tensor<B>,
     xs: &[&Tensor<B>],
     create_graph: bool,
 ) -> Result<Vec<Tensor<B>>> {
+    if let Some(untracked) = xs.iter().find(|x| !x.is_tracked()) {
+        return Err(missing(untracked, None));
+    }
     let options = Backward { create_graph, ..Backward::default() };
-    let gradients = run(y, y.unit_upstream()?, options, xs)?;
+    let ask = Ask::only(xs, false);
+    let gradients = walk(tracked_node(y)?, y.unit_upstream()?, options, &ask)?;
     xs.iter().map(|x| gradients.wrt(x).cloned()).collect()
 }

@@ -134,7 +134,7 @@ fn projected_gradient<B: Backend>(
         let y = f(xs)?;
         let upstream = random_like(&y, &mut Rng::seed(options.seed))?;
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
-        run(&y, upstream, opts, &[])
+        run(&y, upstream, opts)
     })?;
     let mut total = Tensor::zeros(Shape::scalar(), DType::F64)?;
     for (x, weight) in xs.iter().zip(weights) {
@@ -157,7 +157,7 @@ fn check_first_order<B: Backend>(
     let mut rng = Rng::seed(options.seed);
     let weights = random_like(&y, &mut rng)?;
     let gradients = match y.is_tracked() {
-        true => run(&y, weights.clone(), Backward::default(), &[])?,
+        true => run(&y, weights.clone(), Backward::default())?,
         false => Gradients::new(),
     };
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {

@@ -4,12 +4,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::backend::{Arg, Backend, TensorData};
+use crate::backend::{Arg, Backend};
 use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::tensor::Tensor;
 
-use super::graph::GraphNode;
+use super::graph::{GraphNode, next_id};
 
 /// Maps keyed by node id.
 pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
@@ -48,11 +48,13 @@ impl Hasher for IdHasher {
 #[derive(Debug)]
 pub struct Gradients<B: Backend> {
     by_id: IdMap<Tensor<B>>,
+    /// When the backward pass began, on the clock of node ids; `None` if they are of no single pass.
+    pass: Option<u64>,
 }
 
 impl<B: Backend> Default for Gradients<B> {
     fn default() -> Self {
-        Gradients { by_id: IdMap::default() }
+        Gradients { by_id: IdMap::default(), pass: None }
     }
 }
 
@@ -60,6 +62,11 @@ impl<B: Backend> Gradients<B> {
     /// None yet: to [`accumulate`](Gradients::accumulate) into.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// None yet, of a backward pass that begins now.
+    pub(crate) fn of_a_pass() -> Self {
+        Gradients { by_id: IdMap::default(), pass: Some(next_id()) }
     }
 
     /// Number of gradients held.
@@ -83,7 +90,7 @@ impl<B: Backend> Gradients<B> {
     /// [`Error::NoGradient`] if `x` is not tracked or the result did not depend on it,
     /// [`Error::GradientNotKept`] if it is an intermediate value that was not asked to be kept.
     pub fn wrt(&self, x: &Tensor<B>) -> Result<&Tensor<B>> {
-        self.get(x).ok_or_else(|| missing(x))
+        self.get(x).ok_or_else(|| missing(x, self.pass))
     }
 
     /// Takes the gradient of `x` out.
@@ -98,7 +105,7 @@ impl<B: Backend> Gradients<B> {
     /// [`Error::DTypeMismatch`].
     pub fn accumulate(&mut self, x: &Tensor<B>, gradient: Tensor<B>) -> Result<()> {
         let op = "accumulate";
-        let Some(node) = x.node() else { return Err(missing(x)) };
+        let Some(node) = x.node() else { return Err(missing(x, self.pass)) };
         if x.shape() != gradient.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *gradient.shape() });
         }
@@ -151,20 +158,34 @@ impl<B: Backend> Gradients<B> {
     }
 }
 
-fn missing<B: Backend>(x: &Tensor<B>) -> Error {
+/// Why there is no gradient of `x`, after a pass that began at `pass`.
+pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u64>) -> Error {
     let op = "gradients";
+    let (dtype, shape) = (x.dtype(), x.shape());
     let Some(node) = x.node() else {
-        let reason = format!(
-            "the {} tensor of shape {} is not tracked; call requires_grad() before using it",
-            x.dtype(),
-            x.data().shape()
-        );
+        let reason = match dtype.is_float() {
+            true => format!(
+                "the {dtype} tensor of shape {shape} is not tracked; call requires_grad() before \
+                 using it, and compute from it outside no_grad"
+            ),
+            false => format!(
+                "the tensor of shape {shape} is {dtype}, and only floats have gradients: \
+                 requires_grad() leaves it untracked"
+            ),
+        };
         return Error::NoGradient { op, reason };
     };
+    let label = node.label();
     if !node.is_leaf() && !node.is_retained() {
-        return Error::GradientNotKept { op: node.op(), name: node.label() };
+        return Error::GradientNotKept { op: node.op(), name: label };
     }
-    let reason =
-        format!("the result does not depend on {} of shape {}", node.label(), node.shape());
+    let reason = match pass {
+        Some(pass) if !node.is_leaf() && node.is_retained_after(pass) => format!(
+            "retain_grad() was called on {label} of shape {shape} after the backward pass; call it \
+             before"
+        ),
+        Some(_) => format!("the result does not depend on {label} of shape {shape}"),
+        None => format!("none was added for {label} of shape {shape}"),
+    };
     Error::NoGradient { op, reason }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -23,8 +23,8 @@ pub(crate) type Inputs<B> = SmallVec<[Option<Shared<GraphNode<B>>>; 4]>;
 
 /// The derivative of one recorded operation, with the values that it needs.
 pub(crate) trait Rule<B: Backend>: Send + Sync {
-    /// Gradients of the inputs from the gradient of the output. `wanted[i]` says whether input `i`
-    /// is tracked. A gradient may have the broadcast shape: the engine sums it to the input's.
+    /// Gradients of the inputs from the gradient of the output. `wanted[i]` says whether that of
+    /// input `i` is wanted; if so, it is tracked. A gradient may have the broadcast shape: the engine sums it to the input's.
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>>;
 }
 
@@ -71,7 +71,8 @@ pub(crate) struct GraphNode<B: Backend> {
     shape: Shape,
     dtype: DType,
     label: Label,
-    retained: AtomicBool,
+    /// When `retain_grad` was called, on the clock of [`next_id`]; 0: never.
+    retained: AtomicU64,
     state: Mutex<State<B>>,
 }
 
@@ -100,7 +101,8 @@ pub(crate) enum Visit<T> {
     Released,
 }
 
-fn next_id() -> u64 {
+/// The ids of nodes, which serve as a clock too: what is older has a smaller one.
+pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -116,7 +118,7 @@ impl<B: Backend> GraphNode<B> {
             shape,
             dtype,
             label,
-            retained: AtomicBool::new(false),
+            retained: AtomicU64::new(0),
             state: Mutex::new(state),
         })
     }
@@ -154,11 +156,17 @@ impl<B: Backend> GraphNode<B> {
     }
 
     pub fn retain(&self) {
-        self.retained.store(true, Ordering::Relaxed);
+        // The first call counts.
+        let _ = self.retained.compare_exchange(0, next_id(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub fn is_retained(&self) -> bool {
-        self.retained.load(Ordering::Relaxed)
+        self.retained.load(Ordering::Relaxed) != 0
+    }
+
+    /// True if `retain_grad` was first called after `time`, an earlier [`next_id`].
+    pub fn is_retained_after(&self, time: u64) -> bool {
+        self.retained.load(Ordering::Relaxed) > time
     }
 
     pub fn is_leaf(&self) -> bool {

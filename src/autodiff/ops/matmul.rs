@@ -26,14 +26,15 @@ pub(crate) fn matmul_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRul
 }
 
 impl<B: Backend> Rule<B> for MatmulRule<B> {
-    fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
         let g = upstream.g;
-        let da = self.b.as_ref().map(|b| g.matmul(&b.t()?)).transpose()?;
+        let (a, b) = (self.a.as_ref(), self.b.as_ref());
+        let da = b.filter(|_| wanted[0]).map(|b| g.matmul(&b.t()?)).transpose()?;
         let fold = |x: &Tensor<B>| match self.b_is_shared {
             true => x.flatten(0, -2),
             false => Ok(x.clone()),
         };
-        let db = self.a.as_ref().map(|a| fold(a)?.t()?.matmul(&fold(g)?)).transpose()?;
+        let db = a.filter(|_| wanted[1]).map(|a| fold(a)?.t()?.matmul(&fold(g)?)).transpose()?;
         Ok(smallvec![da, db])
     }
 }

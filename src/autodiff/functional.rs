@@ -1,0 +1,232 @@
+//! Derivatives of functions: [`vjp`], [`jacobian`], [`hessian_vector_product`], [`hessian`].
+//!
+//! ```text
+//! argument := a new node over x                     y = f(argument) is recorded, whatever the thread's mode
+//! vjp       = gradient of y from v                  one pass
+//! jacobian  = gradients of y from each unit vector  one pass an element of y, graph retained
+//! H v       = gradient, from v, of the gradient     two passes, the first recorded
+//! ```
+//!
+//! 1. Passes end at `argument` and take in nothing that is older: what `f` captures is a constant,
+//!    also where it was computed from `x`, and its graph is left alone.
+//! 2. The result is itself recorded, as that of any operation, if the thread records and `x`, `v`
+//!    or something that `f` captures is tracked. Inside [`no_grad`](super::no_grad), or of detached
+//!    tensors, it costs no memory beyond the pass.
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::shape::{MAX_RANK, Shape};
+use crate::tensor::Tensor;
+
+use super::backward::{Backward, depends_on_older, partial};
+use super::graph::GraphNode;
+use super::mode::{is_grad_enabled, with_recording};
+
+/// A function's value, and the argument that it was computed from.
+struct Evaluated<B: Backend> {
+    argument: Tensor<B>,
+    y: Tensor<B>,
+    /// Whether what is computed from them can be differentiated again.
+    recorded: bool,
+}
+
+impl<B: Backend> Evaluated<B> {
+    fn new(
+        op: &'static str,
+        f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+        x: &Tensor<B>,
+        direction: Option<&Tensor<B>>,
+    ) -> Result<Self> {
+        check_float(op, x)?;
+        let recording = is_grad_enabled();
+        with_recording(true, || {
+            let argument = match recording && x.is_tracked() {
+                // A node of its own, so that what is older cannot depend on it.
+                true => x.reshape(*x.shape())?,
+                false => x.detach().requires_grad(),
+            };
+            let y = f(&argument)?;
+            check_float(op, &y)?;
+            let id = argument.node().map_or(0, |node| GraphNode::id(node));
+            let recorded = recording
+                && (x.is_tracked()
+                    || direction.is_some_and(Tensor::is_tracked)
+                    || depends_on_older(&y, id));
+            Ok(Evaluated { argument, y, recorded })
+        })
+    }
+
+    /// The gradient of `y`, which was computed from the argument, given that of `y`; zeros if it does
+    /// not depend on it.
+    fn gradient(
+        &self,
+        y: &Tensor<B>,
+        upstream: &Tensor<B>,
+        create_graph: bool,
+    ) -> Result<Tensor<B>> {
+        let options = Backward { create_graph, retain_graph: true, ..Backward::default() };
+        match partial(y, upstream, &[&self.argument], options)?.remove(&self.argument) {
+            Some(gradient) => Ok(gradient),
+            None => Tensor::zeros(*self.argument.shape(), self.argument.dtype()),
+        }
+    }
+
+    /// The gradient of `y`, which has one element, recorded.
+    fn slope(&self, op: &'static str) -> Result<Tensor<B>> {
+        if self.y.numel() != 1 {
+            let reason = "the function must return one element";
+            return Err(Error::InvalidShape { op, shape: *self.y.shape(), reason });
+        }
+        with_recording(true, || self.gradient(&self.y, &self.y.unit_upstream()?, true))
+    }
+
+    /// The gradients of all elements of `y`, which was computed from the argument, in one tensor.
+    fn rows(&self, op: &'static str, y: &Tensor<B>) -> Result<Tensor<B>> {
+        let x = &self.argument;
+        let rank = y.rank() + x.rank();
+        if rank > MAX_RANK {
+            return Err(Error::TooManyAxes { op, rank });
+        }
+        let shape: Shape = y.dims().iter().chain(x.dims()).copied().collect();
+        shape.validate(op)?;
+        if shape.numel() == 0 || !y.is_tracked() {
+            return Tensor::zeros(shape, x.dtype());
+        }
+        with_recording(self.recorded, || {
+            let row = |i| {
+                let unit = |j| f64::from(u8::from(i == j)).into();
+                let upstream = Tensor::from_scalars(op, *y.shape(), y.dtype(), unit)?;
+                self.gradient(y, &upstream, self.recorded)?.reshape((1, x.numel()))
+            };
+            let rows = (0..y.numel()).map(row).collect::<Result<Vec<_>>>()?;
+            Tensor::cat(&rows.iter().collect::<Vec<_>>(), 0)?.reshape(shape)
+        })
+    }
+}
+
+/// `vᵀ·J`: the gradient at `x` of the function `f` from the gradient `v` of its value, whose shape
+/// and dtype `v` has. The result has those of `x`; it is zero if `f` ignores its argument.
+///
+/// What `f` captures is a constant. The result can be differentiated again if `x`, `v` or something
+/// that `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+///
+/// ```
+/// use swath::prelude::*;
+/// let (x, v) = (tensor![1.0, 2.0, 3.0], tensor![1.0, 0.0, -1.0]);
+/// assert_eq!(vjp(|x| x.square(), &x, &v)?.to_vec::<f32>()?, [2.0, 0.0, -6.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like the value of `f`;
+/// [`Error::UnsupportedDType`] for integers; those of `f`.
+pub fn vjp<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+    v: &Tensor<B>,
+) -> Result<Tensor<B>> {
+    let point = Evaluated::new("vjp", f, x, Some(v))?;
+    check_like("vjp", &point.y, v)?;
+    point.gradient(&point.y, v, point.recorded)
+}
+
+/// The Jacobian of `f` at `x` by reverse mode: for `x` `[…]` and `f(x)` `[…]` a tensor whose shape
+/// is that of `f(x)` followed by that of `x`, of the dtype of `x`. Element `[i…, j…]` is the
+/// derivative of element `i…` of `f(x)` by element `j…` of `x`.
+///
+/// One backward pass for each element of `f(x)`. A function that ignores its argument has the
+/// Jacobian 0. What `f` captures is a constant. The result can be differentiated again if `x` or
+/// something that `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![2.0, 3.0];
+/// let f = |x: &Tensor| Tensor::cat(&[&x.square()?, &x.sum(None, true)?], 0);
+/// assert_eq!(jacobian(f, &x)?.to_vec::<f32>()?, [4.0, 0.0, 0.0, 6.0, 1.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::TooManyAxes`] for more than 8 axes in all; [`Error::UnsupportedDType`] for integers;
+/// those of `f`.
+pub fn jacobian<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+) -> Result<Tensor<B>> {
+    let point = Evaluated::new("jacobian", f, x, None)?;
+    point.rows("jacobian", &point.y)
+}
+
+/// `H·v`: the Hessian at `x` of the function `f`, which returns one element, times `v`, which has the
+/// shape and dtype of `x`; so has the result. The Hessian itself is never formed.
+///
+/// Two backward passes. A function that is linear or ignores its argument has the Hessian 0. What
+/// `f` captures is a constant. The result can be differentiated again if `x`, `v` or something that
+/// `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+///
+/// ```
+/// use swath::prelude::*;
+/// let f = |x: &Tensor| x.square()?.mul(x)?.sum(None, false);
+/// let product = hessian_vector_product(f, &tensor![1.0, 2.0], &tensor![1.0, -1.0])?;
+/// assert_eq!(product.to_vec::<f32>()?, [6.0, -12.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like `x`;
+/// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::UnsupportedDType`] for
+/// integers; those of `f`.
+pub fn hessian_vector_product<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+    v: &Tensor<B>,
+) -> Result<Tensor<B>> {
+    let op = "hessian_vector_product";
+    check_like(op, x, v)?;
+    let point = Evaluated::new(op, f, x, Some(v))?;
+    let slope = point.slope(op)?;
+    point.gradient(&slope, v, point.recorded)
+}
+
+/// The Hessian at `x` of the function `f`, which returns one element: for `x` `[…]` a tensor whose
+/// shape is that of `x` twice, of its dtype.
+///
+/// One backward pass for each element of `x`, and one more;
+/// [`hessian_vector_product`] needs two. Otherwise as there.
+///
+/// ```
+/// use swath::prelude::*;
+/// let product = |x: &Tensor| x.narrow(0, 0, 1)?.mul(x.narrow(0, 1, 1)?)?.sum(None, false);
+/// assert_eq!(hessian(product, &tensor![3.0, 5.0])?.to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::TooManyAxes`] for more
+/// than 8 axes in all; [`Error::UnsupportedDType`] for integers; those of `f`.
+pub fn hessian<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+) -> Result<Tensor<B>> {
+    let point = Evaluated::new("hessian", f, x, None)?;
+    point.rows("hessian", &point.slope("hessian")?)
+}
+
+fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
+    match x.dtype() {
+        dtype if dtype.is_float() => Ok(()),
+        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
+    }
+}
+
+/// `v` has the shape and dtype of `x`.
+fn check_like<B: Backend>(op: &'static str, x: &Tensor<B>, v: &Tensor<B>) -> Result<()> {
+    let (lhs, rhs) = (*x.shape(), *v.shape());
+    if lhs != rhs {
+        return Err(Error::ShapeMismatch { op, lhs, rhs });
+    }
+    if x.dtype() != v.dtype() {
+        return Err(Error::DTypeMismatch { op, lhs: x.dtype(), rhs: v.dtype(), shape: lhs });
+    }
+    Ok(())
+}
