@@ -10,7 +10,8 @@ use swath::testing::{Kind, recorded_ops};
 
 fn check_all(kinds: &[Kind]) {
     for op in recorded_ops().iter().filter(|op| kinds.contains(&op.kind)) {
-        check(op.name).unwrap_or_else(|(case, error)| panic!("{}: {case}: {error}", op.name));
+        check(op.name)
+            .unwrap_or_else(|failed| panic!("{}: {}: {}", op.name, failed.case, failed.error));
     }
 }
 

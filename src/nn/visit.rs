@@ -1,9 +1,12 @@
 //! The tree of a model: tensors by path.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use smallvec::SmallVec;
 
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// What a tensor is to its model.
@@ -23,6 +26,9 @@ pub trait Visitor<B: Backend> {
     fn leave(&mut self);
     /// A tensor, whose name is the last step entered.
     fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
+    /// The flag of a layer that behaves differently in training. It can be set through a shared
+    /// reference, so that parts held by an [`Arc`] can be switched too.
+    fn training(&mut self, _flag: &AtomicBool) {}
 }
 
 /// As [`Visitor`], to change the tensors.
@@ -33,9 +39,8 @@ pub trait VisitorMut<B: Backend> {
     fn leave(&mut self);
     /// A tensor, whose name is the last step entered.
     fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind);
-    /// The flag of a layer that behaves differently in training.
-    fn training(&mut self, _flag: &mut bool) {}
-    /// A part that cannot be changed because an [`Arc`] shares it.
+    /// A part, by the name last entered, that cannot be changed because more than one [`Arc`] holds
+    /// it.
     fn shared(&mut self) {}
 }
 
@@ -56,15 +61,15 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// Switches every part between training and evaluation.
     fn set_training(&mut self, training: bool) {
         struct Set(bool);
-        impl<B: Backend> VisitorMut<B> for Set {
+        impl<B: Backend> Visitor<B> for Set {
             fn enter(&mut self, _name: &str) {}
             fn leave(&mut self) {}
-            fn tensor(&mut self, _tensor: &mut Tensor<B>, _kind: Kind) {}
-            fn training(&mut self, flag: &mut bool) {
-                *flag = self.0;
+            fn tensor(&mut self, _tensor: &Tensor<B>, _kind: Kind) {}
+            fn training(&mut self, flag: &AtomicBool) {
+                flag.store(self.0, Ordering::Relaxed);
             }
         }
-        self.visit_mut(&mut Set(training));
+        self.visit(&mut Set(training));
     }
 }
 
@@ -153,22 +158,41 @@ impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
     }
 }
 
-/// The steps of a path, joined by dots.
+impl<B: Backend, T: Module<B> + ?Sized> Module<B> for Box<T> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        (**self).forward(x)
+    }
+}
+
+impl<B: Backend, T: Module<B> + ?Sized> Module<B> for Arc<T> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        (**self).forward(x)
+    }
+}
+
+/// The steps of a path, joined by dots. Paths of usual length take no memory from the system.
 #[derive(Default)]
 struct Path {
-    text: String,
+    text: SmallVec<[u8; 128]>,
+    /// How long the text was before each step.
+    lengths: SmallVec<[usize; 16]>,
 }
 
 impl Path {
     fn enter(&mut self, name: &str) {
+        self.lengths.push(self.text.len());
         if !self.text.is_empty() {
-            self.text.push('.');
+            self.text.push(b'.');
         }
-        self.text.push_str(name);
+        self.text.extend_from_slice(name.as_bytes());
     }
 
     fn leave(&mut self) {
-        self.text.truncate(self.text.rfind('.').unwrap_or(0));
+        self.text.truncate(self.lengths.pop().unwrap_or(0));
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text).expect("made of whole names")
     }
 }
 
@@ -186,41 +210,68 @@ pub fn for_each_tensor<B: Backend>(
             self.0.leave();
         }
         fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind) {
-            (self.1)(&self.0.text, tensor, kind);
+            (self.1)(self.0.as_str(), tensor, kind);
         }
     }
     model.visit(&mut Each(Path::default(), f));
 }
 
-/// As [`for_each_tensor`], to change the tensors. Returns false if a part could not be reached
-/// because an [`Arc`] shares it.
-#[must_use = "false: a part was left out"]
+/// As [`for_each_tensor`], to change the tensors; ends at the first error of `f`.
+///
+/// A parameter that is found at several paths is shown at each of them: handles of one leaf that
+/// are to stay one must get the same value.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] names a part that cannot be changed because more than one [`Arc`] holds
+/// it; `f` has not been called then. Errors of `f`.
 pub fn for_each_tensor_mut<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
-    f: impl FnMut(&str, &mut Tensor<B>, Kind),
-) -> bool {
-    struct Each<F>(Path, F, bool);
-    impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind)> VisitorMut<B> for Each<F> {
-        fn enter(&mut self, name: &str) {
-            self.0.enter(name);
-        }
-        fn leave(&mut self) {
-            self.0.leave();
-        }
-        fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind) {
-            (self.1)(&self.0.text, tensor, kind);
-        }
-        fn shared(&mut self) {
-            self.2 = false;
+    mut f: impl FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>,
+) -> Result<()> {
+    let mut each =
+        Each { path: Path::default(), f: |_: &str, _: &mut Tensor<B>, _| Ok(()), result: Ok(()) };
+    model.visit_mut(&mut each);
+    each.result?;
+    let mut each = Each { path: Path::default(), f: &mut f, result: Ok(()) };
+    model.visit_mut(&mut each);
+    each.result
+}
+
+struct Each<F> {
+    path: Path,
+    f: F,
+    result: Result<()>,
+}
+
+impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<B> for Each<F> {
+    fn enter(&mut self, name: &str) {
+        self.path.enter(name);
+    }
+
+    fn leave(&mut self) {
+        self.path.leave();
+    }
+
+    fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind) {
+        if self.result.is_ok() {
+            self.result = (self.f)(self.path.as_str(), tensor, kind);
         }
     }
-    let mut each = Each(Path::default(), f, true);
-    model.visit_mut(&mut each);
-    each.2
+
+    fn shared(&mut self) {
+        if self.result.is_ok() {
+            let reason = format!(
+                "`{}` is held by more than one Arc and cannot be changed; tie tensors instead, \
+                 or drop the other handle",
+                self.path.as_str()
+            );
+            self.result = Err(Error::InvalidArgument { op: "visit_mut", reason });
+        }
+    }
 }
 
 /// Writes [`Visit`](crate::nn::Visit) for a struct: its parts in order, then, after `skip`, the fields
-/// without tensors. Every field is named, so that none is forgotten.
+/// without tensors. Every field is named: a forgotten one does not compile.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -235,6 +286,15 @@ pub fn for_each_tensor_mut<B: Backend>(
 ///     weight: Tensor<CpuBackend>,
 /// }
 /// swath::module!(OnCpu: CpuBackend { weight });
+/// ```
+///
+/// ```compile_fail,E0027
+/// use swath::prelude::*;
+/// struct Mlp<B: Backend> {
+///     weight: Tensor<B>,
+///     bias: Tensor<B>,
+/// }
+/// swath::module!(Mlp<B> { weight });
 /// ```
 #[macro_export]
 macro_rules! module {

@@ -11,11 +11,13 @@ pub type T = Tensor<CpuBackend>;
 const SECOND_ORDER: GradCheck =
     GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 4, seed: 1 };
 
+type Function = dyn Fn(&[T]) -> Result<T>;
+
 /// A function at a point.
 pub struct Case {
     pub name: String,
     pub inputs: Vec<T>,
-    pub f: Box<dyn Fn(&[T]) -> Result<T>>,
+    pub f: Box<Function>,
 }
 
 impl Case {
@@ -28,9 +30,18 @@ impl Case {
     }
 }
 
-/// Checks all cases of an op; the error that names the case is of the first that fails.
-pub fn check(op: &str) -> Result<(), (String, Error)> {
-    suite(op).into_iter().try_for_each(|case| case.check().map_err(|error| (case.name, error)))
+/// A case that failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub case: String,
+    pub error: Error,
+}
+
+/// Checks all cases of an op, up to the first that fails.
+pub fn check(op: &str) -> Result<(), Box<Failure>> {
+    suite(op).into_iter().try_for_each(|case| {
+        case.check().map_err(|error| Box::new(Failure { case: case.name, error }))
+    })
 }
 
 pub fn uniform(shape: impl Into<Shape>, (low, high): (f64, f64), seed: u64) -> T {
