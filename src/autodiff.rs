@@ -25,6 +25,7 @@
 //! | `mode.rs` | `no_grad` |
 //! | `functional.rs` | derivatives of functions: `jacobian`, `hessian_vector_product` |
 //! | `check.rs` | finite differences |
+//! | `mutation.rs` | rules made wrong, for tests of tests |
 
 pub(crate) mod backward;
 pub(crate) mod check;
@@ -32,6 +33,8 @@ pub(crate) mod functional;
 pub(crate) mod gradients;
 pub(crate) mod graph;
 pub(crate) mod mode;
+#[cfg(feature = "testing")]
+pub(crate) mod mutation;
 pub(crate) mod ops;
 pub(crate) mod rules;
 

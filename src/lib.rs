@@ -42,6 +42,8 @@ pub mod runtime;
 mod shape;
 mod shared;
 pub mod tensor;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use autodiff::{
     Backward, GradCheck, Gradients, Keep, check_gradients, grad, hessian, hessian_vector_product,

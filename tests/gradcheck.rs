@@ -1,55 +1,85 @@
-//! Every derivative against central differences in f64, orders 1 and 2, with broadcast, expanded
-//! and permuted inputs.
+//! Every derivative against central differences in f64, orders 1 and 2, with broadcast, expanded,
+//! permuted, reversed and strided inputs; in narrower types against f64.
 
-use swath::ops::{BinaryOp, UnaryOp};
+#[path = "gradcheck/cases.rs"]
+mod cases;
+
+use cases::{T, check, suite, uniform};
 use swath::prelude::*;
+use swath::testing::{Kind, recorded_ops};
 
-type T = Tensor<CpuBackend>;
-
-const SECOND_ORDER: GradCheck =
-    GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 8, seed: 1 };
-
-fn uniform(shape: impl Into<Shape>, (low, high): (f64, f64), seed: u64) -> T {
-    let shape = shape.into();
-    let values = Rng::seed(seed).uniform_vec::<f64>(shape.numel(), low..high).unwrap();
-    T::from_vec(values, shape).unwrap()
-}
-
-/// Inputs of one shape in three layouts: as they are, permuted, expanded.
-fn layouts(domain: (f64, f64), seed: u64) -> Vec<(&'static str, T)> {
-    vec![
-        ("contiguous", uniform((2, 3), domain, seed)),
-        ("permuted", uniform((3, 2), domain, seed + 1).t().unwrap()),
-        ("expanded", uniform((2, 1), domain, seed + 2).broadcast_to((2, 3)).unwrap()),
-        ("reversed", uniform((2, 3), domain, seed + 3).flip(1).unwrap()),
-    ]
+fn check_all(kinds: &[Kind]) {
+    for op in recorded_ops().iter().filter(|op| kinds.contains(&op.kind)) {
+        check(op.name)
+            .unwrap_or_else(|failed| panic!("{}: {}: {}", op.name, failed.case, failed.error));
+    }
 }
 
 #[test]
 fn every_unary_row() {
-    for &op in UnaryOp::ALL {
-        for (name, x) in layouts(op.domain(), 10) {
-            check_gradients(|xs: &[T]| xs[0].unary(op), &[&x], SECOND_ORDER)
-                .unwrap_or_else(|error| panic!("{op:?}, {name}: {error}"));
-        }
-    }
+    check_all(&[Kind::Unary]);
 }
 
 #[test]
 fn every_binary_row() {
-    for &op in BinaryOp::ALL {
-        let [a_domain, b_domain] = op.domain();
-        for (name, a) in layouts(a_domain, 20) {
-            for b_shape in
-                [Shape::new([2, 3]), Shape::new([3]), Shape::new([2, 1]), Shape::scalar()]
-            {
-                let b = uniform(b_shape, b_domain, 30);
-                let f = |xs: &[T]| xs[0].binary(op, &xs[1]);
-                check_gradients(f, &[&a, &b], SECOND_ORDER)
-                    .unwrap_or_else(|error| panic!("{op:?}, {name} and {b_shape}: {error}"));
+    check_all(&[Kind::Binary]);
+}
+
+#[test]
+fn every_op_with_parameters() {
+    check_all(&[Kind::Reduction, Kind::Parametric]);
+}
+
+#[test]
+fn every_fused_op() {
+    check_all(&[Kind::Fused]);
+}
+
+/// Gradients and second-order gradients in f32, f16 and bf16 are those in f64 at the same point,
+/// within what the type's precision allows.
+#[test]
+fn narrower_types_have_the_gradients_of_f64() {
+    let tolerances = [(DType::F32, 2e-5), (DType::F16, 2e-2), (DType::BF16, 0.15)];
+    for op in recorded_ops().iter().filter(|op| op.name != "to_dtype") {
+        for (dtype, tolerance) in tolerances {
+            let cases = suite(op.name);
+            // One of each end of the list: in order, and in another layout.
+            for case in [&cases[0], &cases[cases.len() - 2]] {
+                let round = |x: &T| x.to_dtype(dtype).unwrap();
+                let points: Vec<T> = case.inputs.iter().map(round).collect();
+                let wide: Vec<T> = points.iter().map(|x| x.to_dtype(DType::F64).unwrap()).collect();
+                let (found, expected) = (both_orders(case, &points), both_orders(case, &wide));
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert_eq!(found.len(), expected.len());
+                    let scale = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+                    for (found, expected) in found.iter().zip(expected) {
+                        let allowed = tolerance * scale;
+                        let at = format!("{}, {dtype}: {found} and {expected}", case.name);
+                        assert!((found - expected).abs() <= allowed, "{at}");
+                    }
+                }
             }
         }
     }
+}
+
+/// Gradients of `Σ w f(x)` by all inputs with fixed weights, and those of the squares of those.
+fn both_orders(case: &cases::Case, points: &[T]) -> Vec<Vec<f64>> {
+    let leaves: Vec<T> = points.iter().map(T::requires_grad).collect();
+    let y = (case.f)(&leaves).unwrap();
+    let weights = T::linspace(0.5, 1.5, y.numel()).unwrap().reshape(*y.shape()).unwrap();
+    let y = y.mul(weights.to_dtype(y.dtype()).unwrap()).unwrap().sum(None, false).unwrap();
+    let xs: Vec<&T> = leaves.iter().collect();
+    let first = grad(&y, &xs, true).unwrap();
+    let total = first.iter().map(|g| g.square().unwrap().sum(None, false).unwrap());
+    let total = total.reduce(|a, b| a.add(&b).unwrap()).unwrap();
+    let second = match total.is_tracked() {
+        true => total.backward().unwrap(),
+        false => Gradients::new(),
+    };
+    let wide = |g: &T| g.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+    let second = xs.iter().filter_map(|x| second.get(x).map(wide));
+    first.iter().map(wide).chain(second).collect()
 }
 
 #[test]
@@ -59,75 +89,42 @@ fn scalars_on_either_side() {
         let x = &xs[0];
         Ok((2.0 - x) / 3.0 + 1.5 / x * (x - 0.5) - (-x) + x.affine(2.0, 1.0)?)
     };
-    check_gradients(f, &[&x], SECOND_ORDER).unwrap();
+    check_gradients(f, &[&x], GradCheck { order: 2, ..GradCheck::default() }).unwrap();
 }
 
-/// Ops with parameters, by name.
+/// A truth value times a number, masks of any dtype, and a path through a wider type.
 #[test]
-fn every_op_with_parameters() {
-    type Case = (&'static str, fn(&[T]) -> Result<T>);
-    let cases: &[Case] = &[
-        ("sum", |xs| xs[0].sum(Some(&[0, 2]), false)),
-        ("sum keepdims", |xs| xs[0].sum(Some(&[1]), true)),
-        ("sum all", |xs| xs[0].sum(None, false)),
-        ("mean", |xs| xs[0].mean(Some(&[1]), false)?.square()),
-        ("max", |xs| xs[0].max(Some(&[1]), false)),
-        ("max all", |xs| xs[0].max(None, true)),
-        ("min", |xs| xs[0].min(Some(&[0, 1]), true)),
-        ("softmax", |xs| xs[0].softmax(1)),
-        ("log_softmax", |xs| xs[0].log_softmax(-1)),
-        ("sum_to", |xs| xs[0].sum_to((3, 1))),
-        ("broadcast_to", |xs| xs[0].broadcast_to((2, 2, 3, 4))?.square()),
-        ("reshape", |xs| xs[0].reshape((4, 6))?.square()),
-        ("flatten", |xs| xs[0].flatten(0, 1)?.square()),
-        ("permute", |xs| xs[0].permute(&[2, 0, 1])?.square()),
-        ("transpose", |xs| xs[0].transpose(None)?.square()),
-        ("narrow", |xs| xs[0].narrow(2, 1, 2)?.square()),
-        ("slice", |xs| xs[0].slice(s![1, ..;2, 3..;-2])?.square()),
-        ("slice forwards", |xs| xs[0].slice(s![.., 1.., ..;3])?.square()),
-        ("flip", |xs| xs[0].flip(2)?.mul(&xs[0])),
-        ("unsqueeze", |xs| xs[0].unsqueeze(1)?.square()),
-        ("squeeze", |xs| xs[0].narrow(0, 1, 1)?.squeeze(0)?.square()),
-        ("contiguous", |xs| xs[0].permute(&[1, 0, 2])?.contiguous()?.square()),
-        ("cat", |xs| T::cat(&[&xs[0], &xs[0].square()?], 1)),
-        ("where_cond", |xs| {
-            T::where_cond(&xs[0].gt(0.0)?, &xs[0].square()?, &xs[0].sum(None, false)?)
-        }),
-        ("gather", |xs| xs[0].gather(1, &tensor![i64; [[0, 2, 2, 1]], [[1, 1, 0, 0]]])?.square()),
-        ("index_select", |xs| xs[0].index_select(2, &tensor![i64; 3, 0, 3, 1])?.square()),
-        ("index_add", |xs| {
-            xs[0]
-                .index_add(
-                    0,
-                    &tensor![i64; 1, 1, 0],
-                    &xs[0]
-                        .square()?
-                        .narrow(1, 0, 1)?
-                        .broadcast_to((2, 3, 4))?
-                        .narrow(0, 0, 1)?
-                        .broadcast_to((3, 3, 4))?,
-                )?
-                .square()
-        }),
-        ("matmul", |xs| xs[0].matmul(&xs[0].t()?)),
-        ("matmul broadcast", |xs| xs[0].matmul(&xs[0].narrow(0, 0, 1)?.squeeze(0)?.t()?)),
-        ("matmul vector", |xs| {
-            let v = xs[0].slice(s![0, 0])?;
-            xs[0].matmul(&v)?.matmul(&xs[0].slice(s![1, 1, 1..])?)?.square()
-        }),
-        ("dot", |xs| xs[0].slice(s![0, 0])?.matmul(&xs[0].slice(s![1, 2])?)),
-        ("to_dtype", |xs| xs[0].to_dtype(DType::F64)?.square()),
-    ];
-    let inputs = [
-        ("contiguous", uniform((2, 3, 4), (-2.0, 2.0), 50)),
-        ("permuted", uniform((4, 3, 2), (-2.0, 2.0), 51).permute(&[2, 1, 0]).unwrap()),
-    ];
-    for (name, f) in cases {
-        for (layout, x) in &inputs {
-            check_gradients(f, &[x], SECOND_ORDER)
-                .unwrap_or_else(|error| panic!("{name}, {layout}: {error}"));
-        }
+fn mixed_dtypes_where_they_are_allowed() {
+    let order = GradCheck { order: 2, ..GradCheck::default() };
+    let x = uniform((2, 3), (-2.0, 2.0), 41);
+    let mask = tensor![bool; [true], [false]];
+    check_gradients(|xs: &[T]| xs[0].square()?.mul(&mask), &[&x], order).unwrap();
+    check_gradients(|xs: &[T]| mask.mul(&xs[0].square()?), &[&x], order).unwrap();
+    for dtype in [DType::U8, DType::I64, DType::F32] {
+        let mask = mask.to_dtype(dtype).unwrap();
+        let f = |xs: &[T]| T::where_cond(&mask, &xs[0].square()?, &xs[0].sin()?);
+        check_gradients(f, &[&x], order).unwrap();
     }
+    // A gradient arrives in the dtype of its input; its differences are noise at order 2.
+    let narrow = x.to_dtype(DType::F32).unwrap();
+    let f = |xs: &[T]| xs[0].to_dtype(DType::F64)?.mul(&xs[1])?.square();
+    check_gradients(f, &[&narrow, &x], GradCheck::default()).unwrap();
+}
+
+/// A fused op may have two rules for one gradient: order 2 compares both with the differences.
+#[test]
+fn a_wrong_recorded_gradient_is_noticed() {
+    use swath::testing::{Mutant, Mutation, with_mutant};
+    let x = uniform(4, (0.5, 2.0), 61);
+    let mutant =
+        Mutant { op: "exp", input: 0, mutation: Mutation::Sign, way: 0, recorded_only: true };
+    let check = |order| {
+        let options = GradCheck { order, ..GradCheck::default() };
+        with_mutant(&mutant, || check_gradients(|xs: &[T]| xs[0].exp(), &[&x], options))
+    };
+    check(1).unwrap();
+    let error = check(2).unwrap_err().to_string();
+    assert!(error.contains("recorded gradient"), "{error}");
 }
 
 #[test]
@@ -181,13 +178,4 @@ fn many_ties_in_16_bits_share_the_gradient() {
         let g = grads.wrt(&x).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
         assert!((g[0] * count as f32 - 1.0).abs() < 0.01 && g[0] == g[count - 1], "{}", g[0]);
     }
-}
-
-#[test]
-fn one_right_side_of_a_batch_gets_one_gradient() {
-    let a = uniform((2, 3, 4), (-1.0, 1.0), 70);
-    let b = uniform((4, 5), (-1.0, 1.0), 71);
-    check_gradients(|xs: &[T]| xs[0].matmul(&xs[1]), &[&a, &b], SECOND_ORDER).unwrap();
-    let transposed = uniform((2, 4, 3), (-1.0, 1.0), 72).t().unwrap();
-    check_gradients(|xs: &[T]| xs[0].matmul(&xs[1]), &[&transposed, &b], SECOND_ORDER).unwrap();
 }

@@ -178,6 +178,8 @@ fn walk<B: Backend>(
                         recorded.inputs.iter().map(is_wanted).collect();
                     let upstream = Upstream::new(&g, &node, options.create_graph);
                     let gradients = recorded.rule.backward(&upstream, &wanted)?;
+                    #[cfg(feature = "testing")]
+                    let gradients = super::mutation::mutated(node.op(), &upstream, gradients)?;
                     drop(recorded.rule);
                     let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted);
                     for ((input, gradient), _) in inputs.filter(|(_, wanted)| **wanted) {

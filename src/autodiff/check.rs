@@ -14,7 +14,7 @@ use super::mode::no_grad;
 /// How [`check_gradients`] checks.
 #[derive(Clone, Copy, Debug)]
 pub struct GradCheck {
-    /// 1: the gradient. 2: also the gradient of the gradient.
+    /// 1: the gradient. 2: also the gradient as it is recorded (`create_graph`), and its gradient.
     pub order: u32,
     /// Half the distance of the two points of a difference; by default 1e-5 for `F64`, 1e-2 for
     /// others.
@@ -111,7 +111,8 @@ pub fn check_gradients<B: Backend>(
         let weights =
             inputs.iter().map(|x| random_like(x, &mut rng)).collect::<Result<Vec<_>>>()?;
         let slope = |xs: &[Tensor<B>]| projected_gradient(&f, xs, &weights, options);
-        check_first_order(&slope, inputs, options).map_err(|error| match error {
+        let first = GradCheck { order: 1, ..options };
+        check_first_order(&slope, inputs, first).map_err(|error| match error {
             Error::GradientCheck { report } => {
                 Error::GradientCheck { report: format!("second order: {report}") }
             }
@@ -156,21 +157,25 @@ fn check_first_order<B: Backend>(
     let y = f(&leaves)?;
     let mut rng = Rng::seed(options.seed);
     let weights = random_like(&y, &mut rng)?;
-    let gradients = match y.is_tracked() {
-        true => run(&y, weights.clone(), Backward::default())?,
-        false => Gradients::new(),
-    };
+    // Fused ops compute a gradient that will be differentiated in another way.
+    let recorded = Backward { create_graph: true, ..Backward::default() };
+    let passes = [("recorded gradient", recorded), ("gradient", Backward::default())];
+    let gradients = passes.into_iter().skip(usize::from(options.order == 1)).map(|(name, pass)| {
+        Ok((name, if y.is_tracked() { run(&y, weights.clone(), pass)? } else { Gradients::new() }))
+    });
+    let gradients = gradients.collect::<Result<Vec<_>>>()?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {
         let y = no_grad(|| f(xs))?;
         let dot = y.to_dtype(DType::F64)?.mul(&weights.to_dtype(DType::F64)?)?;
         dot.sum(None, false)?.item::<f64>()
     };
     for (i, leaf) in leaves.iter().enumerate() {
-        // No recorded path claims that the derivative is 0, which the differences then check.
-        let analytic = match gradients.get(leaf) {
-            Some(gradient) => values_of(gradient)?,
-            None => vec![0.0; leaf.numel()],
+        let analytic = |(name, gradients): &(&'static str, Gradients<B>)| {
+            // No recorded path claims that the derivative is 0, which the differences then check.
+            let zeros = || Ok(vec![0.0; leaf.numel()]);
+            Ok((*name, gradients.get(leaf).map_or_else(zeros, values_of)?))
         };
+        let analytic = gradients.iter().map(analytic).collect::<Result<Vec<_>>>()?;
         let point = values_of(leaf)?;
         for (place, direction) in directions(point.len(), options, &mut rng)? {
             let double = leaf.dtype() == DType::F64;
@@ -184,21 +189,23 @@ fn check_first_order<B: Backend>(
                 Ok((loss(&xs)?, values_of(&xs[i])?))
             };
             let ((high, high_x), (low, low_x)) = (at(eps)?, at(-eps)?);
-            let numeric = high - low;
-            let steps = high_x.iter().zip(&low_x).map(|(h, l)| h - l);
-            let expected: f64 = analytic.iter().zip(steps).map(|(g, step)| g * step).sum();
-            let (numeric, expected) = (numeric / (2.0 * eps), expected / (2.0 * eps));
-            let rtol = options.rtol.unwrap_or(if double { 1e-5 } else { 2e-2 });
-            let atol = options.atol.unwrap_or(if double { 1e-7 } else { 1e-2 });
-            let allowed = rtol.mul_add(numeric.abs().max(expected.abs()), atol);
-            let difference = (numeric - expected).abs();
-            if difference.is_nan() || allowed.is_nan() || difference > allowed {
-                let report = format!(
-                    "input {i} of shape {}, {place}: gradient {expected:e}, finite difference \
-                     {numeric:e}, allowed difference {allowed:e}",
-                    leaf.shape()
-                );
-                return Err(Error::GradientCheck { report });
+            let numeric = (high - low) / (2.0 * eps);
+            for (name, analytic) in &analytic {
+                let steps = high_x.iter().zip(&low_x).map(|(h, l)| h - l);
+                let expected: f64 = analytic.iter().zip(steps).map(|(g, step)| g * step).sum();
+                let expected = expected / (2.0 * eps);
+                let rtol = options.rtol.unwrap_or(if double { 1e-5 } else { 2e-2 });
+                let atol = options.atol.unwrap_or(if double { 1e-7 } else { 1e-2 });
+                let allowed = rtol.mul_add(numeric.abs().max(expected.abs()), atol);
+                let difference = (numeric - expected).abs();
+                if difference.is_nan() || allowed.is_nan() || difference > allowed {
+                    let report = format!(
+                        "input {i} of shape {}, {place}: {name} {expected:e}, finite difference \
+                         {numeric:e}, allowed difference {allowed:e}",
+                        leaf.shape()
+                    );
+                    return Err(Error::GradientCheck { report });
+                }
             }
         }
     }

@@ -10,6 +10,8 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+#[cfg(feature = "testing")]
+use super::mutation::{self, Mutation, Reading};
 
 /// True if a rule's parameter list names `name`. Names are one character.
 const fn names(parameters: &[&str], name: u8) -> bool {
@@ -33,17 +35,32 @@ struct Values<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Values<'a, B> {
-    fn get(&self, name: &str) -> &'a Tensor<B> {
-        let value = match name {
+    fn find(&self, name: &str) -> Option<&'a Tensor<B>> {
+        match name {
             "x" => self.x,
             "a" => self.a,
             "b" => self.b,
             "y" => self.y,
             "g" => Some(self.g),
             _ => None,
-        };
-        value
+        }
+    }
+
+    fn get(&self, name: &str) -> &'a Tensor<B> {
+        self.find(name)
             .expect("one of g, x, a, b, y, kept when the op was recorded because its rule names it")
+    }
+
+    /// With another tensor under one of the names.
+    #[cfg(feature = "testing")]
+    fn with(&self, name: &str, tensor: &'a Tensor<B>) -> Self {
+        match name {
+            "x" => Values { x: Some(tensor), ..*self },
+            "a" => Values { a: Some(tensor), ..*self },
+            "b" => Values { b: Some(tensor), ..*self },
+            "y" => Values { y: Some(tensor), ..*self },
+            _ => Values { g: tensor, ..*self },
+        }
     }
 }
 
@@ -56,12 +73,11 @@ macro_rules! unary_rules {
         domain: $low:expr, $high:expr;
         gradient: ($($parameter:ident),*) => $gradient:expr;
     })*) => {
-        /// Which of (input, output) the rule of an op needs.
-        const fn unary_needs(op: UnaryOp) -> (bool, bool) {
-            let parameters: &[&str] = match op {
+        /// The values that the rule of an op names.
+        const fn unary_parameters(op: UnaryOp) -> &'static [&'static str] {
+            match op {
                 $(UnaryOp::$Variant => &[$(stringify!($parameter)),*],)*
-            };
-            (names(parameters, b'x'), names(parameters, b'y'))
+            }
         }
 
         fn unary_gradient<B: Backend>(op: UnaryOp, values: &Values<'_, B>) -> Result<Tensor<B>> {
@@ -70,6 +86,14 @@ macro_rules! unary_rules {
                     $(let $parameter = values.get(stringify!($parameter));)*
                     $gradient
                 })*
+            }
+        }
+
+        /// The rule as its row has it.
+        #[cfg(feature = "testing")]
+        pub(crate) const fn unary_text(op: UnaryOp) -> &'static str {
+            match op {
+                $(UnaryOp::$Variant => stringify!($gradient),)*
             }
         }
     };
@@ -86,13 +110,12 @@ macro_rules! binary_rules {
         gradient_a: ($($a_parameter:ident),*) => $a_gradient:expr;
         gradient_b: ($($b_parameter:ident),*) => $b_gradient:expr;
     })*) => {
-        /// Which of (left input, right input, output) the rule of input `side` needs.
-        const fn binary_needs(op: BinaryOp, side: Side) -> (bool, bool, bool) {
-            let parameters: &[&str] = match (op, side) {
+        /// The values that the rule of input `side` names.
+        const fn binary_parameters(op: BinaryOp, side: Side) -> &'static [&'static str] {
+            match (op, side) {
                 $((BinaryOp::$Variant, Side::A) => &[$(stringify!($a_parameter)),*],)*
                 $((BinaryOp::$Variant, Side::B) => &[$(stringify!($b_parameter)),*],)*
-            };
-            (names(parameters, b'a'), names(parameters, b'b'), names(parameters, b'y'))
+            }
         }
 
         fn binary_gradient<B: Backend>(
@@ -111,6 +134,14 @@ macro_rules! binary_rules {
                 })*
             }
         }
+
+        /// The rules of both inputs as their row has them.
+        #[cfg(feature = "testing")]
+        pub(crate) const fn binary_text(op: BinaryOp) -> [&'static str; 2] {
+            match op {
+                $(BinaryOp::$Variant => [stringify!($a_gradient), stringify!($b_gradient)],)*
+            }
+        }
     };
 }
 binary_ops!(binary_rules);
@@ -122,6 +153,16 @@ enum Side {
     B,
 }
 
+/// Which of (input, output) are kept for the rule.
+fn unary_keeps(op: UnaryOp) -> (bool, bool) {
+    #[cfg(feature = "testing")]
+    if mutation::keeps_all(op.name()) {
+        return (true, true);
+    }
+    let parameters = unary_parameters(op);
+    (names(parameters, b'x'), names(parameters, b'y'))
+}
+
 struct UnaryRule<B: Backend> {
     op: UnaryOp,
     x: Option<Tensor<B>>,
@@ -130,8 +171,8 @@ struct UnaryRule<B: Backend> {
 
 /// The rule of a unary op, with those of its input and output that the rule names.
 pub(crate) fn unary_rule<B: Backend>(op: UnaryOp, x: &Tensor<B>, y: &B::Tensor) -> SharedRule<B> {
-    let (needs_x, needs_y) = unary_needs(op);
-    shared_rule(UnaryRule { op, x: needs_x.then(|| x.clone()), y: needs_y.then(|| y.clone()) })
+    let (keeps_x, keeps_y) = unary_keeps(op);
+    shared_rule(UnaryRule { op, x: keeps_x.then(|| x.clone()), y: keeps_y.then(|| y.clone()) })
 }
 
 impl<B: Backend> Rule<B> for UnaryRule<B> {
@@ -139,6 +180,10 @@ impl<B: Backend> Rule<B> for UnaryRule<B> {
         let y = self.y.as_ref().map(|y| upstream.output(y));
         let (g, x) = (upstream.g, self.x.as_ref());
         let values = Values { g, x, a: None, b: None, y: y.as_ref() };
+        #[cfg(feature = "testing")]
+        if let Some((name, wrong)) = misread(self.op.name(), 0, &values, upstream)? {
+            return Ok(smallvec![Some(unary_gradient(self.op, &values.with(name, &wrong))?)]);
+        }
         Ok(smallvec![Some(unary_gradient(self.op, &values)?)])
     }
 }
@@ -169,10 +214,14 @@ struct BinaryRule<B: Backend> {
 
 /// Which of (a, b, y) the rules of the tracked inputs need.
 pub(crate) fn binary_keeps(op: BinaryOp, a_tracked: bool, b_tracked: bool) -> (bool, bool, bool) {
-    let for_a = binary_needs(op, Side::A);
-    let for_b = binary_needs(op, Side::B);
-    let either = |a, b| (a_tracked && a) || (b_tracked && b);
-    (either(for_a.0, for_b.0), either(for_a.1, for_b.1), either(for_a.2, for_b.2))
+    #[cfg(feature = "testing")]
+    if mutation::keeps_all(op.name()) {
+        return (true, true, true);
+    }
+    let for_a = binary_parameters(op, Side::A);
+    let for_b = binary_parameters(op, Side::B);
+    let keeps = |name| (a_tracked && names(for_a, name)) || (b_tracked && names(for_b, name));
+    (keeps(b'a'), keeps(b'b'), keeps(b'y'))
 }
 
 /// The rule of a binary op, with what [`binary_keeps`] says.
@@ -193,8 +242,68 @@ impl<B: Backend> Rule<B> for BinaryRule<B> {
         let g = upstream.g;
         let values = Values { g, x: None, a: a.as_ref(), b: b.as_ref(), y: y.as_ref() };
         let side = |side, wanted: bool| {
+            #[cfg(feature = "testing")]
+            if let Some((name, wrong)) = misread(self.op.name(), side as usize, &values, upstream)?
+            {
+                let values = values.with(name, &wrong);
+                return wanted.then(|| binary_gradient(self.op, side, &values)).transpose();
+            }
             wanted.then(|| binary_gradient(self.op, side, &values)).transpose()
         };
         Ok(smallvec![side(Side::A, wanted[0])?, side(Side::B, wanted[1])?])
     }
+}
+
+/// The ways in which the rule of an input can misread its values: none for the rules of other ops, and
+/// for those that are zero, which read nothing.
+#[cfg(feature = "testing")]
+pub(crate) fn readings(op: &str, input: usize, mutation: Mutation) -> Vec<Reading> {
+    let unary = UnaryOp::ALL.iter().find(|row| row.name() == op);
+    let binary = BinaryOp::ALL.iter().find(|row| row.name() == op);
+    let side = if input == 0 { Side::A } else { Side::B };
+    if is_zero(op, input) {
+        return Vec::new();
+    }
+    match (unary, binary) {
+        (Some(&op), _) => Reading::all(mutation, unary_parameters(op), &["g", "x", "y"]),
+        (_, Some(&op)) => {
+            Reading::all(mutation, binary_parameters(op, side), &["g", "a", "b", "y"])
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// True for a row's rule that gives zeros whatever it is given.
+#[cfg(feature = "testing")]
+pub(crate) fn is_zero(op: &str, input: usize) -> bool {
+    let unary = UnaryOp::ALL.iter().find(|row| row.name() == op);
+    let binary = BinaryOp::ALL.iter().find(|row| row.name() == op);
+    let text = match (unary, binary) {
+        (Some(&op), _) => Some(unary_text(op)),
+        (_, Some(&op)) => binary_text(op).get(input).copied(),
+        (None, None) => None,
+    };
+    text == Some("g.zeros_like()")
+}
+
+/// The name of a value and what the rule reads in its place, where a mutation says so.
+#[cfg(feature = "testing")]
+fn misread<B: Backend>(
+    op: &str,
+    input: usize,
+    values: &Values<'_, B>,
+    upstream: &Upstream<'_, B>,
+) -> Result<Option<(&'static str, Tensor<B>)>> {
+    let Some(Reading { value, instead }) = mutation::reading(op, input, upstream.create_graph())
+    else {
+        return Ok(None);
+    };
+    let (Some(right), Some(wrong)) = (values.find(value), values.find(instead.unwrap_or(value)))
+    else {
+        return Ok(None);
+    };
+    Ok(Some(match instead {
+        Some(_) => (value, wrong.broadcast_to(*values.g.shape())?),
+        None => (value, Tensor::ones(*right.shape(), right.dtype())?),
+    }))
 }

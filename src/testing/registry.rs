@@ -1,0 +1,168 @@
+//! What the engine records, by name: the rows of the op table, and the ops that have parameters.
+//!
+//! `tests/mutation.rs` holds the list against what runs, `docs/OPS.md` is made from it.
+
+use crate::autodiff::rules::{binary_text, unary_text};
+use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
+
+/// The family of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A row of the op table.
+    Unary,
+    /// A row of the op table.
+    Binary,
+    /// A reduction over axes.
+    Reduction,
+    /// Several passes over memory in one, with a definition in simpler ops.
+    Fused,
+    /// Products, selection, indexing, views, conversion.
+    Parametric,
+}
+
+/// An op as graphs hold it.
+#[derive(Clone, Debug)]
+pub struct RecordedOp {
+    /// The name under which it is recorded, that of its method.
+    pub name: &'static str,
+    /// Its family.
+    pub kind: Kind,
+    /// What it computes.
+    pub formula: String,
+    /// Names of the inputs that can have gradients; of `cat`, of two.
+    pub inputs: Vec<&'static str>,
+    /// The gradient of each of them, from that of the result, `g`.
+    pub gradients: Vec<&'static str>,
+    /// Gradients that will themselves be differentiated have a rule of their own.
+    pub two_rules: bool,
+}
+
+macro_rules! unary_docs {
+    ($({
+        $(#[doc = $doc:literal])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        const fn unary_doc(op: UnaryOp) -> &'static str {
+            match op {
+                $(UnaryOp::$Variant => concat!($($doc),*),)*
+            }
+        }
+    };
+}
+unary_ops!(unary_docs);
+
+macro_rules! binary_docs {
+    ($({
+        $(#[doc = $doc:literal])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        const fn binary_doc(op: BinaryOp) -> &'static str {
+            match op {
+                $(BinaryOp::$Variant => concat!($($doc),*),)*
+            }
+        }
+    };
+}
+binary_ops!(binary_docs);
+
+/// Name, formula, inputs with their gradients.
+type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// Reductions; `k` is the number of elements that become one.
+const REDUCTIONS: &[Entry] = &[
+    ("sum", "Sum over axes; 0 of no elements.", &[("x", "g, repeated")]),
+    ("mean", "Mean over axes; NaN of no elements.", &[("x", "g / k, repeated")]),
+    (
+        "max",
+        "Largest element over axes.",
+        &[("x", "g where x equals the result, split among ties")],
+    ),
+    (
+        "min",
+        "Smallest element over axes.",
+        &[("x", "g where x equals the result, split among ties")],
+    ),
+];
+
+/// Ops whose recorded gradients are those of their definition.
+const FUSED: &[Entry] = &[];
+
+/// Ops with one rule.
+const PARAMETRIC: &[Entry] = &[
+    ("matmul", "`A·B`, leading axes broadcast.", &[("a", "g·Bᵀ"), ("b", "Aᵀ·g")]),
+    (
+        "linear",
+        "`x·weightᵀ + bias`.",
+        &[("x", "g·weight"), ("weight", "gᵀ·x"), ("bias", "g, summed over rows")],
+    ),
+    (
+        "where_cond",
+        "a where the mask is not 0, else b.",
+        &[("a", "g where chosen, else 0"), ("b", "g where chosen, else 0")],
+    ),
+    ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
+    ("index_select", "Parts of an axis, by their numbers.", &[("x", "g added up at the numbers")]),
+    (
+        "scatter_add",
+        "x with `source` added at indices along an axis; also `index_add`.",
+        &[("x", "g"), ("source", "g at the indices")],
+    ),
+    (
+        "cat",
+        "Tensors one after the other along an axis.",
+        &[("first", "its part of g"), ("second", "its part of g")],
+    ),
+    (
+        "reshape",
+        "The same elements in another shape; also `flatten`.",
+        &[("x", "g in the shape of x")],
+    ),
+    ("squeeze", "Without an axis of extent 1.", &[("x", "g in the shape of x")]),
+    ("unsqueeze", "With an axis of extent 1.", &[("x", "g in the shape of x")]),
+    ("transpose", "Axes reordered; also `t`.", &[("x", "g with its axes put back")]),
+    ("permute", "Axes reordered; also `swap_axes`.", &[("x", "g with its axes put back")]),
+    ("narrow", "A range of an axis.", &[("x", "g at those places, else 0")]),
+    ("slice", "Ranges with steps, and indices.", &[("x", "g at those places, else 0")]),
+    ("flip", "An axis in reverse order.", &[("x", "g in reverse order")]),
+    ("broadcast_to", "Axes of extent 1 repeated.", &[("x", "g, summed over what was repeated")]),
+    ("expand", "As `broadcast_to`.", &[("x", "g, summed over what was repeated")]),
+    ("sum_to", "Summed over what `broadcast_to` would repeat.", &[("x", "g, repeated")]),
+    ("contiguous", "The same elements without gaps.", &[("x", "g")]),
+    ("to_dtype", "Converted to another dtype.", &[("x", "g, converted back")]),
+];
+
+/// Every op that the engine records.
+pub fn recorded_ops() -> Vec<RecordedOp> {
+    let text = |doc: &str| doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    let unary = UnaryOp::ALL.iter().map(|&op| RecordedOp {
+        name: op.name(),
+        kind: Kind::Unary,
+        formula: text(unary_doc(op)),
+        inputs: vec!["x"],
+        gradients: vec![unary_text(op)],
+        two_rules: false,
+    });
+    let binary = BinaryOp::ALL.iter().map(|&op| RecordedOp {
+        name: op.name(),
+        kind: Kind::Binary,
+        formula: text(binary_doc(op)),
+        inputs: vec!["a", "b"],
+        gradients: binary_text(op).to_vec(),
+        two_rules: false,
+    });
+    let listed =
+        [(Kind::Reduction, REDUCTIONS), (Kind::Fused, FUSED), (Kind::Parametric, PARAMETRIC)];
+    let listed = listed.into_iter().flat_map(|(kind, entries)| {
+        entries.iter().map(move |&(name, formula, inputs)| RecordedOp {
+            name,
+            kind,
+            formula: formula.to_owned(),
+            inputs: inputs.iter().map(|(input, _)| *input).collect(),
+            gradients: inputs.iter().map(|(_, gradient)| *gradient).collect(),
+            two_rules: kind == Kind::Fused,
+        })
+    });
+    unary.chain(binary).chain(listed).collect()
+}
