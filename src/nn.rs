@@ -20,8 +20,35 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `visit.rs` | `Visit`, visitors, `Module` |
+//! | `visit.rs` | `Visit`, visitors, `Module`, `module!` |
+//! | `init.rs` | how parameters begin |
+//! | `linear.rs` `embedding.rs` `layer_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
+//! | `sequential.rs` | layers one after the other, functions as layers |
+//! | `loss.rs` | losses |
+//! | `summary.rs` | a model's tensors as a table |
+//! | `convert.rs` | a model in another dtype |
 
+mod attention;
+mod convert;
+mod dropout;
+mod embedding;
+pub mod init;
+mod layer_norm;
+mod linear;
+pub mod loss;
+mod sequential;
+mod summary;
+mod transformer;
 mod visit;
 
+pub use crate::ops::Activation;
+pub use attention::{MultiHeadAttention, MultiHeadAttentionOptions};
+pub use convert::to_dtype;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use layer_norm::{LayerNorm, LayerNormOptions};
+pub use linear::{Linear, LinearOptions};
+pub use sequential::{Func, Sequential};
+pub use summary::{Summary, SummaryRow, summary};
+pub use transformer::{TransformerBlock, TransformerBlockOptions};
 pub use visit::{Kind, Module, Visit, Visitor, VisitorMut, for_each_tensor, for_each_tensor_mut};

@@ -1,0 +1,114 @@
+//! [`Dropout`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::{Kind, Module, Visit, Visitor, VisitorMut};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::ops::DropoutMask;
+use crate::rng::Rng;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// In training, zeroes each element with probability `p` and divides the others by `1 - p`; in
+/// evaluation, or with `p` 0, gives `x` itself. A new layer is in training.
+///
+/// The zeros of the n-th call depend on the layer's seed, on n and on the element's place alone. Seed and
+/// n are buffers, `seed` and `step`: a model loaded from a file goes on with the same zeros.
+///
+/// ```
+/// use swath::nn::{Dropout, Module};
+/// use swath::prelude::*;
+///
+/// let mut dropout = Dropout::new(0.5, &mut Rng::seed(1))?;
+/// let x = Tensor::<CpuBackend>::ones(100, DType::F32)?;
+/// let (a, b) = (dropout.forward(&x)?, dropout.forward(&x)?);
+/// assert_ne!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+/// Module::<CpuBackend>::set_training(&mut dropout, false);
+/// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0; 100]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Dropout {
+    p: f64,
+    training: AtomicBool,
+    seed: AtomicU64,
+    step: AtomicU64,
+}
+
+impl Dropout {
+    /// With a seed drawn from `rng`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless `0 <= p < 1`.
+    pub fn new(p: f64, rng: &mut Rng) -> Result<Self> {
+        if !(0.0..1.0).contains(&p) {
+            let reason = format!("the probability {p} is not in 0..1");
+            return Err(Error::InvalidArgument { op: "dropout", reason });
+        }
+        let seed = AtomicU64::new(rng.next_u64());
+        Ok(Dropout { p, training: AtomicBool::new(true), seed, step: AtomicU64::new(0) })
+    }
+
+    /// Probability of a zero.
+    pub fn p(&self) -> f64 {
+        self.p
+    }
+
+    /// True in training.
+    pub fn is_training(&self) -> bool {
+        self.training.load(Ordering::Relaxed)
+    }
+
+    /// The mask of the next call, which this is; none if nothing is to be zeroed.
+    pub fn next_mask(&self) -> Option<DropoutMask> {
+        (self.is_training() && self.p > 0.0).then(|| DropoutMask {
+            p: self.p,
+            seed: self.seed.load(Ordering::Relaxed),
+            stream: self.step.fetch_add(1, Ordering::Relaxed),
+        })
+    }
+
+    fn buffers(&self) -> [(&'static str, &AtomicU64); 2] {
+        [("seed", &self.seed), ("step", &self.step)]
+    }
+}
+
+/// The counter's bits as a tensor without axes.
+fn as_tensor<B: Backend>(counter: &AtomicU64) -> Tensor<B> {
+    let value = counter.load(Ordering::Relaxed).cast_signed();
+    Tensor::full(Shape::scalar(), value).expect("room for eight bytes")
+}
+
+impl<B: Backend> Visit<B> for Dropout {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.training(&self.training);
+        for (name, counter) in self.buffers() {
+            visitor.enter(name);
+            visitor.tensor(&as_tensor(counter), Kind::Buffer);
+            visitor.leave();
+        }
+    }
+
+    /// A buffer that is given a value of another shape or dtype stays as it is.
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        for (name, counter) in self.buffers() {
+            let mut tensor = as_tensor(counter);
+            visitor.enter(name);
+            visitor.tensor(&mut tensor, Kind::Buffer);
+            visitor.leave();
+            if let Ok(value) = tensor.item::<i64>() {
+                counter.store(value.cast_unsigned(), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl<B: Backend> Module<B> for Dropout {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        match self.next_mask() {
+            Some(mask) => x.dropout(mask),
+            None => Ok(x.clone()),
+        }
+    }
+}

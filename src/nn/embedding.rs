@@ -1,0 +1,54 @@
+//! [`Embedding`].
+
+use super::{Module, init};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::rng::Rng;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A table of `count` vectors of `width` numbers: indices `[…]` (`I64`) to `[…, width]`.
+///
+/// The vectors begin normal with mean 0 and deviation 1, as PyTorch's. The gradient of a vector adds up
+/// in the order of the indices.
+///
+/// ```
+/// use swath::nn::{Embedding, Module};
+/// use swath::prelude::*;
+///
+/// let table = Embedding::new(10, 4, &mut Rng::seed(1))?;
+/// let vectors = table.forward(&tensor![i64; [1, 2, 3], [3, 2, 1]])?;
+/// assert_eq!(vectors.dims(), [2, 3, 4]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Embedding<B: Backend = CpuBackend> {
+    /// `[count, width]`.
+    pub weight: Tensor<B>,
+}
+crate::module!(Embedding<B> { weight });
+
+impl<B: Backend> Embedding<B> {
+    /// A table of `F32`; [`nn::to_dtype`](super::to_dtype) converts it.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn new(count: usize, width: usize, rng: &mut Rng) -> Result<Self> {
+        Ok(Embedding { weight: init::normal((count, width), 0.0, 1.0, DType::F32, rng)? })
+    }
+}
+
+impl<B: Backend> Module<B> for Embedding<B> {
+    /// `x` holds indices.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange);
+    /// [`Error::DTypeMismatch`](crate::Error::DTypeMismatch) unless the indices are `I64`.
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let vectors = self.weight.index_select(0, &x.reshape(x.numel())?)?;
+        let shape: Shape = x.dims().iter().copied().chain([self.weight.dims()[1]]).collect();
+        vectors.reshape(shape)
+    }
+}

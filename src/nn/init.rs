@@ -1,0 +1,165 @@
+//! How parameters begin. The rules and their names are PyTorch's (`torch.nn.init`).
+//!
+//! Every function makes a tracked leaf. A weight's axes are `[outputs, inputs, …]`: its *fan-in* is the
+//! product of all extents but the first, its *fan-out* of all but the second.
+//!
+//! ```
+//! use swath::nn::{Linear, init};
+//! use swath::prelude::*;
+//!
+//! let mut rng = Rng::seed(1);
+//! let mut layer: Linear = Linear::new(64, 64, &mut rng)?;
+//! layer.weight = init::normal((64, 64), 0.0, 0.02, DType::F32, &mut rng)?;
+//! # Ok::<(), Error>(())
+//! ```
+
+use crate::backend::Backend;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::rng::Rng;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Zeros.
+///
+/// # Errors
+/// Those of making a tensor.
+pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
+    Ok(Tensor::zeros(shape, dtype)?.requires_grad())
+}
+
+/// Ones.
+///
+/// # Errors
+/// Those of making a tensor.
+pub fn ones<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
+    Ok(Tensor::ones(shape, dtype)?.requires_grad())
+}
+
+/// Uniform in `[-bound, bound)`.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a bound that is negative or not finite;
+/// [`Error::UnsupportedDType`] for integers.
+pub fn uniform<B: Backend>(
+    shape: impl Into<Shape>,
+    bound: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let (op, shape) = ("init::uniform", shape.into());
+    check_float(op, &shape, dtype)?;
+    if bound.is_nan() || bound < 0.0 {
+        let reason = format!("the bound {bound} is not a number from 0 on");
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    if bound == 0.0 || shape.numel() == 0 {
+        return zeros(shape, dtype);
+    }
+    let (count, range) = (shape.numel(), -bound..bound);
+    let values = match dtype {
+        DType::F64 => Tensor::from_vec(rng.uniform_vec::<f64>(count, range)?, shape)?,
+        _ => Tensor::from_vec(rng.uniform_vec::<f32>(count, range)?, shape)?.to_dtype(dtype)?,
+    };
+    Ok(values.requires_grad())
+}
+
+/// Normal with this mean and standard deviation.
+///
+/// # Errors
+/// [`Error::UnsupportedDType`] for integers; those of making a tensor.
+pub fn normal<B: Backend>(
+    shape: impl Into<Shape>,
+    mean: f64,
+    deviation: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let shape = shape.into();
+    check_float("init::normal", &shape, dtype)?;
+    let values = match dtype {
+        DType::F64 => Tensor::from_vec(rng.normal_vec::<f64>(shape.numel())?, shape)?,
+        _ => Tensor::from_vec(rng.normal_vec::<f32>(shape.numel())?, shape)?,
+    };
+    Ok(values.affine(deviation, mean)?.to_dtype(dtype)?.requires_grad())
+}
+
+/// Glorot and Bengio (2010): uniform with bound `gain √(6 / (fan-in + fan-out))`.
+///
+/// # Errors
+/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+pub fn xavier_uniform<B: Backend>(
+    shape: impl Into<Shape>,
+    gain: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let shape = shape.into();
+    let (fan_in, fan_out) = fans("init::xavier_uniform", &shape)?;
+    uniform(shape, gain * (6.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
+}
+
+/// Glorot and Bengio (2010): normal with deviation `gain √(2 / (fan-in + fan-out))`.
+///
+/// # Errors
+/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+pub fn xavier_normal<B: Backend>(
+    shape: impl Into<Shape>,
+    gain: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let shape = shape.into();
+    let (fan_in, fan_out) = fans("init::xavier_normal", &shape)?;
+    normal(shape, 0.0, gain * (2.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
+}
+
+/// He et al. (2015): uniform with bound `√(6 / ((1 + a²) fan-in))`, for layers followed by a leaky ReLU
+/// of slope `a` (0: ReLU).
+///
+/// # Errors
+/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+pub fn kaiming_uniform<B: Backend>(
+    shape: impl Into<Shape>,
+    a: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let shape = shape.into();
+    let (fan_in, _) = fans("init::kaiming_uniform", &shape)?;
+    uniform(shape, (6.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
+}
+
+/// He et al. (2015): normal with deviation `√(2 / ((1 + a²) fan-in))`.
+///
+/// # Errors
+/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+pub fn kaiming_normal<B: Backend>(
+    shape: impl Into<Shape>,
+    a: f64,
+    dtype: DType,
+    rng: &mut Rng,
+) -> Result<Tensor<B>> {
+    let shape = shape.into();
+    let (fan_in, _) = fans("init::kaiming_normal", &shape)?;
+    normal(shape, 0.0, (2.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
+}
+
+/// Fan-in and fan-out.
+fn fans(op: &'static str, shape: &Shape) -> Result<(f64, f64)> {
+    shape.validate(op)?;
+    let &[outputs, inputs, ref window @ ..] = shape.dims() else {
+        let reason = "a fan-in needs two axes, [outputs, inputs, …]";
+        return Err(Error::InvalidShape { op, shape: *shape, reason });
+    };
+    let window: usize = window.iter().product();
+    Ok(((inputs * window) as f64, (outputs * window) as f64))
+}
+
+fn check_float(op: &'static str, shape: &Shape, dtype: DType) -> Result<()> {
+    shape.validate(op)?;
+    if !dtype.is_float() {
+        return Err(Error::UnsupportedDType { op, dtype, shape: *shape });
+    }
+    Ok(())
+}

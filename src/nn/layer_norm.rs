@@ -1,0 +1,78 @@
+//! [`LayerNorm`].
+
+use super::{Module, init};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// `(x - mean) / √(variance + eps) · weight + bias` over the last axis, of extent `width`.
+///
+/// ```
+/// use swath::nn::{LayerNorm, Module};
+/// use swath::prelude::*;
+///
+/// let norm = LayerNorm::new(2)?;
+/// let y = norm.forward(&tensor![[1.0, 3.0]])?.to_vec::<f32>()?;
+/// assert!((y[0] + 1.0).abs() < 1e-4 && (y[1] - 1.0).abs() < 1e-4);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LayerNorm<B: Backend = CpuBackend> {
+    /// `[width]`; ones at first.
+    pub weight: Option<Tensor<B>>,
+    /// `[width]`; zeros at first.
+    pub bias: Option<Tensor<B>>,
+    /// Added to the variance.
+    pub eps: f64,
+}
+crate::module!(LayerNorm<B> { weight, bias; skip eps });
+
+/// Options of [`LayerNorm::with_options`].
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormOptions {
+    /// Whether there is a weight; by default there is.
+    pub weight: bool,
+    /// Whether there is a bias; by default there is.
+    pub bias: bool,
+    /// Added to the variance; 1e-5 by default.
+    pub eps: f64,
+    /// Type of the parameters; `F32` by default.
+    pub dtype: DType,
+}
+
+impl Default for LayerNormOptions {
+    fn default() -> Self {
+        LayerNormOptions { weight: true, bias: true, eps: 1e-5, dtype: DType::F32 }
+    }
+}
+
+impl<B: Backend> LayerNorm<B> {
+    /// With weight and bias, of `F32`.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn new(width: usize) -> Result<Self> {
+        LayerNorm::with_options(width, LayerNormOptions::default())
+    }
+
+    /// As [`LayerNorm::new`], with options.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn with_options(width: usize, options: LayerNormOptions) -> Result<Self> {
+        let LayerNormOptions { weight, bias, eps, dtype } = options;
+        Ok(LayerNorm {
+            weight: weight.then(|| init::ones(width, dtype)).transpose()?,
+            bias: bias.then(|| init::zeros(width, dtype)).transpose()?,
+            eps,
+        })
+    }
+}
+
+impl<B: Backend> Module<B> for LayerNorm<B> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        x.layer_norm(self.weight.as_ref(), self.bias.as_ref(), self.eps)
+    }
+}

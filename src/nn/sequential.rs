@@ -1,0 +1,118 @@
+//! [`Sequential`], and functions as modules.
+
+use super::{Module, Visit, Visitor, VisitorMut};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::error::Result;
+use crate::ops::Activation;
+use crate::tensor::Tensor;
+
+/// Modules one after the other. A module's name in a path is its number, from 0.
+///
+/// ```
+/// use swath::nn::{Activation, Func, Linear, Module, Sequential};
+/// use swath::prelude::*;
+///
+/// let mut rng = Rng::seed(1);
+/// let model: Sequential = Sequential::new()
+///     .push(Linear::new(2, 16, &mut rng)?)
+///     .push(Activation::Relu)
+///     .push(Linear::new(16, 1, &mut rng)?)
+///     .push(Func::new(|x: &Tensor| x.tanh()));
+/// assert_eq!(model.forward(&tensor![[0.0, 1.0]])?.dims(), [1, 1]);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Sequential<B: Backend = CpuBackend> {
+    /// The modules.
+    pub layers: Vec<Box<dyn Module<B>>>,
+}
+
+impl<B: Backend> Default for Sequential<B> {
+    fn default() -> Self {
+        Sequential { layers: Vec::new() }
+    }
+}
+
+impl<B: Backend> Sequential<B> {
+    /// No modules yet: the output is the input.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one module more.
+    #[must_use]
+    pub fn push(mut self, layer: impl Module<B> + 'static) -> Self {
+        self.layers.push(Box::new(layer));
+        self
+    }
+}
+
+impl<B: Backend> Visit<B> for Sequential<B> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        self.layers.visit(visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        self.layers.visit_mut(visitor);
+    }
+}
+
+impl<B: Backend> Module<B> for Sequential<B> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x))
+    }
+}
+
+/// A function of one tensor as a module without tensors of its own.
+///
+/// ```
+/// use swath::nn::{Func, Module};
+/// use swath::prelude::*;
+/// let flatten = Func::new(|x: &Tensor| x.flatten(1, -1));
+/// let x = Tensor::zeros((2, 3, 4), DType::F32)?;
+/// assert_eq!(flatten.forward(&x)?.dims(), [2, 12]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Func<F>(F);
+
+impl<F> Func<F> {
+    /// The function as a module.
+    pub fn new<B: Backend>(f: F) -> Self
+    where
+        F: Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    {
+        Func(f)
+    }
+}
+
+impl<B: Backend, F> Visit<B> for Func<F> {
+    fn visit(&self, _visitor: &mut dyn Visitor<B>) {}
+    fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
+}
+
+impl<B: Backend, F> Module<B> for Func<F>
+where
+    F: Fn(&Tensor<B>) -> Result<Tensor<B>> + Send + Sync,
+{
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        (self.0)(x)
+    }
+}
+
+impl<B: Backend> Visit<B> for Activation {
+    fn visit(&self, _visitor: &mut dyn Visitor<B>) {}
+    fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
+}
+
+impl<B: Backend> Module<B> for Activation {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        match self {
+            Activation::Relu => x.relu(),
+            Activation::GeluTanh => x.gelu_tanh(),
+            Activation::Silu => x.silu(),
+            Activation::Sigmoid => x.sigmoid(),
+            Activation::Tanh => x.tanh(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! [`summary`]: a model's tensors as a table.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Kind, Visit, for_each_tensor};
+use crate::backend::Backend;
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// One tensor of a [`Summary`].
+#[derive(Clone, Debug)]
+pub struct SummaryRow {
+    /// Where in the model.
+    pub path: String,
+    /// The shape.
+    pub shape: Shape,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// What it is to the model.
+    pub kind: Kind,
+    /// The path of the same parameter further up, with which it is counted.
+    pub tied: Option<String>,
+}
+
+/// A model's tensors, which [`summary`] lists. `Display` prints them as a table.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// In the model's order.
+    pub rows: Vec<SummaryRow>,
+}
+
+impl Summary {
+    fn counted(&self, kind: Kind) -> impl Iterator<Item = &SummaryRow> {
+        self.rows.iter().filter(move |row| row.kind == kind && row.tied.is_none())
+    }
+
+    /// Number of trained values. A parameter found at several paths counts once.
+    pub fn parameters(&self) -> usize {
+        self.counted(Kind::Parameter).map(|row| row.shape.numel()).sum()
+    }
+
+    /// Bytes of the parameters.
+    pub fn parameter_bytes(&self) -> usize {
+        self.counted(Kind::Parameter).map(SummaryRow::bytes).sum()
+    }
+
+    /// Number of values in buffers.
+    pub fn buffers(&self) -> usize {
+        self.counted(Kind::Buffer).map(|row| row.shape.numel()).sum()
+    }
+
+    /// Bytes of the buffers.
+    pub fn buffer_bytes(&self) -> usize {
+        self.counted(Kind::Buffer).map(SummaryRow::bytes).sum()
+    }
+}
+
+impl SummaryRow {
+    fn bytes(&self) -> usize {
+        self.shape.numel() * self.dtype.size()
+    }
+}
+
+/// Lists a model's tensors.
+///
+/// ```
+/// use swath::nn::{self, Linear};
+/// use swath::prelude::*;
+///
+/// let layer: Linear = Linear::new(3, 2, &mut Rng::seed(1))?;
+/// assert_eq!(nn::summary(&layer).parameters(), 8);
+/// assert_eq!(nn::summary(&layer).to_string(), "\
+/// path        shape   dtype  parameters  bytes
+/// weight      [2, 3]  f32             6     24
+/// bias        [2]     f32             2      8
+/// parameters                          8     32
+/// ");
+/// # Ok::<(), Error>(())
+/// ```
+pub fn summary<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Summary {
+    let (mut rows, mut first_path) = (Vec::new(), HashMap::new());
+    for_each_tensor(model, |path, tensor, kind| {
+        let tied = tensor.node().and_then(|node| match first_path.get(&node.id()) {
+            Some(first) => Some(String::clone(first)),
+            None => first_path.insert(node.id(), path.to_owned()).and(None),
+        });
+        let (path, shape, dtype) = (path.to_owned(), *tensor.shape(), tensor.dtype());
+        rows.push(SummaryRow { path, shape, dtype, kind, tied });
+    });
+    Summary { rows }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads = ["path", "shape", "dtype", "parameters", "bytes"].map(str::to_owned);
+        let mut lines = vec![heads];
+        for row in &self.rows {
+            let (count, bytes) = match (&row.tied, row.kind) {
+                (Some(first), _) => (format!("= {first}"), String::new()),
+                (None, Kind::Parameter) => (row.shape.numel().to_string(), row.bytes().to_string()),
+                (None, Kind::Buffer) => ("buffer".to_owned(), row.bytes().to_string()),
+            };
+            let (shape, dtype) = (row.shape.to_string(), row.dtype.to_string());
+            lines.push([row.path.clone(), shape, dtype, count, bytes]);
+        }
+        let total = |name: &str, count: usize, bytes: usize| {
+            [name.into(), String::new(), String::new(), count.to_string(), bytes.to_string()]
+        };
+        lines.push(total("parameters", self.parameters(), self.parameter_bytes()));
+        if self.rows.iter().any(|row| row.kind == Kind::Buffer) {
+            lines.push(total("buffers", self.buffers(), self.buffer_bytes()));
+        }
+        let width = |column: usize| {
+            let cells = lines.iter().map(|line| line[column].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let [path, shape, dtype, count, bytes] = [0, 1, 2, 3, 4].map(width);
+        for line in &lines {
+            let [a, b, c, d, e] = line;
+            writeln!(f, "{a:path$}  {b:shape$}  {c:dtype$}  {d:>count$}  {e:>bytes$}")?;
+        }
+        Ok(())
+    }
+}

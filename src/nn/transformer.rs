@@ -1,0 +1,153 @@
+//! [`TransformerBlock`].
+
+use super::{
+    Dropout, LayerNorm, LayerNormOptions, Linear, LinearOptions, Module, MultiHeadAttention,
+    MultiHeadAttentionOptions,
+};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::Activation;
+use crate::rng::Rng;
+use crate::tensor::Tensor;
+
+/// A block of a transformer that normalises before each part (pre-norm), `[…, t, width]` to the same
+/// shape:
+///
+/// ```text
+/// x = x + dropout1(self_attn(norm1(x)))
+/// x = x + dropout2(linear2(activation(linear1(norm2(x)))))
+/// ```
+///
+/// Parts are named as those of PyTorch's `TransformerEncoderLayer(norm_first=True)`, which has one more
+/// dropout, after the activation.
+///
+/// ```
+/// use swath::nn::{Module, TransformerBlock, TransformerBlockOptions};
+/// use swath::prelude::*;
+///
+/// let mut rng = Rng::seed(1);
+/// let options = TransformerBlockOptions { causal: true, dropout: 0.1, ..Default::default() };
+/// let block = TransformerBlock::with_options(8, 2, options, &mut rng)?;
+/// let x = Tensor::<CpuBackend>::randn((1, 5, 8), &mut rng)?;
+/// assert_eq!(block.forward(&x)?.dims(), [1, 5, 8]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TransformerBlock<B: Backend = CpuBackend> {
+    /// Before the attention.
+    pub norm1: LayerNorm<B>,
+    /// The attention.
+    pub self_attn: MultiHeadAttention<B>,
+    /// Of what the attention adds.
+    pub dropout1: Dropout,
+    /// Before the perceptron.
+    pub norm2: LayerNorm<B>,
+    /// `[width]` to `[hidden]`.
+    pub linear1: Linear<B>,
+    /// Between the two.
+    pub activation: Activation,
+    /// `[hidden]` to `[width]`.
+    pub linear2: Linear<B>,
+    /// Of what the perceptron adds.
+    pub dropout2: Dropout,
+}
+crate::module!(TransformerBlock<B> {
+    norm1, self_attn, dropout1, norm2, linear1, linear2, dropout2;
+    skip activation
+});
+
+/// Options of [`TransformerBlock::with_options`].
+#[derive(Clone, Copy, Debug)]
+pub struct TransformerBlockOptions {
+    /// Width of the perceptron's hidden layer; `None`, the default: four times the block's.
+    pub hidden: Option<usize>,
+    /// The perceptron's function; [`Activation::GeluTanh`] by default.
+    pub activation: Activation,
+    /// Whether a position sees none after it; by default it sees all.
+    pub causal: bool,
+    /// Probability with which attention weights and what is added to `x` are zeroed in training; 0 by
+    /// default.
+    pub dropout: f64,
+    /// Added to the variance by the normalisations; 1e-5 by default.
+    pub eps: f64,
+    /// Whether there are biases; by default there are.
+    pub bias: bool,
+    /// Type of the parameters; `F32` by default.
+    pub dtype: DType,
+}
+
+impl Default for TransformerBlockOptions {
+    fn default() -> Self {
+        TransformerBlockOptions {
+            hidden: None,
+            activation: Activation::GeluTanh,
+            causal: false,
+            dropout: 0.0,
+            eps: 1e-5,
+            bias: true,
+            dtype: DType::F32,
+        }
+    }
+}
+
+impl<B: Backend> TransformerBlock<B> {
+    /// With the default options.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `heads` divides `width`.
+    pub fn new(width: usize, heads: usize, rng: &mut Rng) -> Result<Self> {
+        TransformerBlock::with_options(width, heads, TransformerBlockOptions::default(), rng)
+    }
+
+    /// As [`TransformerBlock::new`], with options.
+    ///
+    /// # Errors
+    /// As [`TransformerBlock::new`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument)
+    /// unless `0 <= dropout < 1`.
+    pub fn with_options(
+        width: usize,
+        heads: usize,
+        options: TransformerBlockOptions,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        let TransformerBlockOptions { hidden, activation, causal, dropout, eps, bias, dtype } =
+            options;
+        let hidden = hidden.unwrap_or(4 * width);
+        let attention = MultiHeadAttentionOptions { causal, dropout, bias, dtype };
+        let norm = LayerNormOptions { weight: true, bias, eps, dtype };
+        let linear = LinearOptions { bias, dtype };
+        Ok(TransformerBlock {
+            norm1: LayerNorm::with_options(width, norm)?,
+            self_attn: MultiHeadAttention::with_options(width, heads, attention, rng)?,
+            dropout1: Dropout::new(dropout, rng)?,
+            norm2: LayerNorm::with_options(width, norm)?,
+            linear1: Linear::with_options(width, hidden, linear, rng)?,
+            activation,
+            linear2: Linear::with_options(hidden, width, linear, rng)?,
+            dropout2: Dropout::new(dropout, rng)?,
+        })
+    }
+
+    /// The output under an attention mask, as of [`MultiHeadAttention::forward_masked`].
+    ///
+    /// # Errors
+    /// Those of the parts.
+    pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
+        let mixed = self.self_attn.forward_masked(&self.norm1.forward(x)?, mask)?;
+        let x = x.add(&self.dropout1.forward(&mixed)?)?;
+        let hidden = self.norm2.forward(&x)?.linear(&self.linear1.weight, None)?;
+        let hidden = match &self.linear1.bias {
+            Some(bias) => hidden.bias_activation(bias, self.activation)?,
+            None => self.activation.forward(&hidden)?,
+        };
+        x.add(&self.dropout2.forward(&self.linear2.forward(&hidden)?)?)
+    }
+}
+
+impl<B: Backend> Module<B> for TransformerBlock<B> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        self.forward_masked(x, None)
+    }
+}
