@@ -25,6 +25,7 @@
 //! | `mode.rs` | `no_grad` |
 //! | `functional.rs` | derivatives of functions: `jacobian`, `hessian_vector_product` |
 //! | `check.rs` | finite differences |
+//! | `scratch.rs` | collections kept from pass to pass |
 //! | `mutation.rs` | rules made wrong, for tests of tests |
 
 pub(crate) mod backward;
@@ -37,6 +38,7 @@ pub(crate) mod mode;
 pub(crate) mod mutation;
 pub(crate) mod ops;
 pub(crate) mod rules;
+mod scratch;
 
 pub use backward::{Backward, Keep, grad};
 pub use check::{GradCheck, check_gradients, numerical_gradient};

@@ -21,6 +21,7 @@ use crate::tensor::Tensor;
 use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
 use super::mode::with_recording;
+use super::scratch;
 
 /// Which gradients a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,6 +199,7 @@ fn walk<B: Backend>(
                 }
             }
         }
+        scratch::give(order);
         Ok(kept)
     })
 }
@@ -221,9 +223,10 @@ fn reachable<B: Backend>(
     ask: &Ask,
 ) -> Result<Vec<Shared<GraphNode<B>>>> {
     let oldest = ask.oldest();
-    let mut seen = IdSet::default();
-    let mut order = Vec::new();
-    let mut open = vec![root.clone()];
+    let mut seen: IdSet = scratch::take();
+    let mut order: Vec<Shared<GraphNode<B>>> = scratch::take();
+    let mut open: Vec<Shared<GraphNode<B>>> = scratch::take();
+    open.push(root.clone());
     seen.insert(root.id());
     while let Some(node) = open.pop() {
         if ask.ends_at(node.id()) {
@@ -240,6 +243,9 @@ fn reachable<B: Backend>(
         }
         order.push(node);
     }
+    seen.clear();
+    scratch::give(seen);
+    scratch::give(open);
     order.sort_unstable_by_key(|node| node.id());
     Ok(order)
 }

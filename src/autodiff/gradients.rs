@@ -10,6 +10,7 @@ use crate::ops::BinaryOp;
 use crate::tensor::Tensor;
 
 use super::graph::{GraphNode, next_id};
+use super::scratch;
 
 /// Maps keyed by node id.
 pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
@@ -54,7 +55,15 @@ pub struct Gradients<B: Backend> {
 
 impl<B: Backend> Default for Gradients<B> {
     fn default() -> Self {
-        Gradients { by_id: IdMap::default(), pass: None }
+        Gradients { by_id: scratch::take(), pass: None }
+    }
+}
+
+impl<B: Backend> Drop for Gradients<B> {
+    fn drop(&mut self) {
+        let mut map = std::mem::take(&mut self.by_id);
+        map.clear();
+        scratch::give(map);
     }
 }
 
@@ -66,7 +75,7 @@ impl<B: Backend> Gradients<B> {
 
     /// None yet, of a backward pass that begins now.
     pub(crate) fn of_a_pass() -> Self {
-        Gradients { by_id: IdMap::default(), pass: Some(next_id()) }
+        Gradients { by_id: scratch::take(), pass: Some(next_id()) }
     }
 
     /// Number of gradients held.

@@ -1,0 +1,33 @@
+//! Collections kept from pass to pass, so that a pass like the last one needs no memory.
+
+use std::any::Any;
+use std::cell::RefCell;
+
+/// Collections of one type kept: a pass, one nested in it, and the gradients of a few more.
+const KEPT: usize = 8;
+
+thread_local! {
+    /// A `Vec<T>` for each type of collection.
+    static SHELF: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A collection that was given back, or a new one.
+pub(super) fn take<T: Default + 'static>() -> T {
+    let found = SHELF.try_with(|shelf| {
+        shelf.borrow_mut().iter_mut().find_map(|kept| kept.downcast_mut::<Vec<T>>()?.pop())
+    });
+    found.ok().flatten().unwrap_or_default()
+}
+
+/// Keeps an emptied collection; where the thread ends, or enough are kept, it is dropped.
+pub(super) fn give<T: 'static>(collection: T) {
+    let mut collection = Some(collection);
+    let _ = SHELF.try_with(|shelf| {
+        let mut shelf = shelf.borrow_mut();
+        match shelf.iter_mut().find_map(|kept| kept.downcast_mut::<Vec<T>>()) {
+            Some(kept) if kept.len() < KEPT => kept.extend(collection.take()),
+            Some(_) => {}
+            None => shelf.push(Box::new(Vec::from_iter(collection.take()))),
+        }
+    });
+}
