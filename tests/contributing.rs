@@ -104,14 +104,17 @@ fn an_op_added_in_three_places_is_tested_by_its_row() {
     let output = Command::new(env!("CARGO"))
         .current_dir(&copy)
         .env("CARGO_TARGET_DIR", copy.with_extension("target"))
+        .env("SWATH_BLESS", "1")
         .args(["test", "--offline", "--no-fail-fast"])
         .args(["--test", "softsign", "--test", "gradcheck", "--test", "isa"])
-        .args(["--test", "backends"])
+        .args(["--test", "backends", "--test", "mutation", "--test", "ops_page"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
-    for test in ["softsign_is_there", "every_unary_row"] {
+    for test in ["softsign_is_there", "every_unary_row", "every_mutant_is_killed"] {
         assert!(text.contains(&format!("{test} ... ok")), "{test} did not run:\n{text}");
     }
+    let page = fs::read_to_string(copy.join("docs/OPS.md")).unwrap();
+    assert!(page.contains("| `softsign` | Softsign, `x / (1 + \\|x\\|)`. |"), "{page}");
 }

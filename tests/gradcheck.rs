@@ -3,8 +3,11 @@
 
 #[path = "gradcheck/cases.rs"]
 mod cases;
+#[path = "gradcheck/check.rs"]
+mod check;
 
-use cases::{T, check, suite, uniform};
+use cases::{T, suite, uniform};
+use check::check;
 use swath::prelude::*;
 use swath::testing::{Kind, recorded_ops};
 

@@ -3,11 +3,14 @@
 
 #[path = "gradcheck/cases.rs"]
 mod cases;
+#[path = "gradcheck/check.rs"]
+mod check;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Instant;
 
+use check::check;
 use swath::Error;
 use swath::testing::{
     Mutant, Mutation, Reading, mutants, recorded_ops, with_mutant, with_mutation, with_rules_noted,
@@ -33,7 +36,7 @@ fn unchanged_rules_pass_and_the_list_of_ops_is_that_of_the_rules_that_run() {
     let listed: BTreeSet<&str> = recorded_ops().iter().map(|op| op.name).collect();
     let mut run = BTreeSet::new();
     for op in &listed {
-        let (result, names) = with_rules_noted(|| cases::check(op));
+        let (result, names) = with_rules_noted(|| check(op));
         result.unwrap_or_else(|failed| panic!("{op}: {}: {}", failed.case, failed.error));
         assert!(names.contains(op), "the cases of {op} do not run its rule");
         run.extend(names);
@@ -47,7 +50,7 @@ fn every_mutant_is_killed() {
     let (equivalent, mutants): (Vec<_>, Vec<_>) = mutants().into_iter().partition(is_equivalent);
     let mut survivors = Vec::new();
     for mutant in &mutants {
-        match with_mutant(mutant, || cases::check(mutant.op)) {
+        match with_mutant(mutant, || check(mutant.op)) {
             Err(failed) => {
                 let noticed = matches!(failed.error, Error::GradientCheck { .. });
                 assert!(noticed, "{mutant}: {}: {}", failed.case, failed.error);
@@ -62,7 +65,7 @@ fn every_mutant_is_killed() {
     assert!(survivors.is_empty(), "survivors:\n{}", survivors.join("\n"));
     assert_eq!(equivalent.len(), EQUIVALENT.len());
     for mutant in equivalent {
-        assert!(with_mutant(&mutant, || cases::check(mutant.op)).is_ok(), "{mutant} is killed");
+        assert!(with_mutant(&mutant, || check(mutant.op)).is_ok(), "{mutant} is killed");
     }
 }
 
@@ -83,17 +86,17 @@ fn every_input_of_every_op_has_every_mutation() {
 
 #[test]
 fn a_mutation_ends_with_its_closure_and_stays_on_its_thread() {
-    let check = || cases::check("exp");
-    assert!(with_mutation("exp", 0, Mutation::Sign, check).is_err());
-    assert!(check().is_ok());
+    let exp = || check("exp");
+    assert!(with_mutation("exp", 0, Mutation::Sign, exp).is_err());
+    assert!(exp().is_ok());
     let panicked = std::panic::catch_unwind(|| {
         with_mutation("exp", 0, Mutation::Sign, || panic!("on purpose"))
     });
-    assert!(panicked.is_err() && check().is_ok());
-    let elsewhere = || std::thread::spawn(|| cases::check("exp").is_ok()).join().unwrap();
+    assert!(panicked.is_err() && exp().is_ok());
+    let elsewhere = || std::thread::spawn(|| check("exp").is_ok()).join().unwrap();
     assert!(with_mutation("exp", 0, Mutation::Sign, elsewhere));
     // Other ops, other inputs and names that are no op's are left alone.
-    assert!(with_mutation("log", 0, Mutation::Sign, check).is_ok());
-    assert!(with_mutation("exp", 1, Mutation::Factor, check).is_ok());
-    assert!(with_mutation("nothing", 7, Mutation::WrongInput, check).is_ok());
+    assert!(with_mutation("log", 0, Mutation::Sign, exp).is_ok());
+    assert!(with_mutation("exp", 1, Mutation::Factor, exp).is_ok());
+    assert!(with_mutation("nothing", 7, Mutation::WrongInput, exp).is_ok());
 }

@@ -11,7 +11,7 @@ use crate::ops::BinaryOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::graph::{GraphNode, next_id};
+use super::graph::{GraphNode, tick};
 use super::scratch;
 
 /// Maps keyed by node id.
@@ -51,8 +51,8 @@ impl Hasher for IdHasher {
 #[derive(Debug)]
 pub struct Gradients<B: Backend> {
     by_id: IdMap<Tensor<B>>,
-    /// When the backward pass began, on the clock of node ids; `None` if they are of no single pass.
-    pass: Option<u64>,
+    /// When the backward pass began, on the clock of [`tick`]; `None` if they are of no single pass.
+    pass: Option<u32>,
 }
 
 impl<B: Backend> Default for Gradients<B> {
@@ -77,7 +77,7 @@ impl<B: Backend> Gradients<B> {
 
     /// None yet, of a backward pass that begins now.
     pub(crate) fn of_a_pass() -> Self {
-        Gradients { by_id: scratch::take(), pass: Some(next_id()) }
+        Gradients { by_id: scratch::take(), pass: Some(tick()) }
     }
 
     /// Number of gradients held.
@@ -232,7 +232,7 @@ fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
 }
 
 /// Why there is no gradient of `x`, after a pass that began at `pass`.
-pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u64>) -> Error {
+pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
     let op = "gradients";
     let (dtype, shape) = (x.dtype(), x.shape());
     let Some(node) = x.node() else {

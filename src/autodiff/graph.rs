@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -71,8 +71,9 @@ pub(crate) struct GraphNode<B: Backend> {
     shape: Shape,
     dtype: DType,
     label: Label,
-    /// When `retain_grad` was called, on the clock of [`next_id`]; 0: never.
-    retained: AtomicU64,
+    /// When `retain_grad` was called, on the clock of [`tick`]; 0: never. 32 bits take no room of their
+    /// own, and nodes are many.
+    retained: AtomicU32,
     state: Mutex<State<B>>,
 }
 
@@ -101,10 +102,15 @@ pub(crate) enum Visit<T> {
     Released,
 }
 
-/// The ids of nodes, which serve as a clock too: what is older has a smaller one.
-pub(crate) fn next_id() -> u64 {
+fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A clock, never 0, for what messages say about passes and calls of `retain_grad`.
+pub(crate) fn tick() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed).max(1)
 }
 
 impl<B: Backend> GraphNode<B> {
@@ -118,7 +124,7 @@ impl<B: Backend> GraphNode<B> {
             shape,
             dtype,
             label,
-            retained: AtomicU64::new(0),
+            retained: AtomicU32::new(0),
             state: Mutex::new(state),
         })
     }
@@ -157,15 +163,15 @@ impl<B: Backend> GraphNode<B> {
 
     pub fn retain(&self) {
         // The first call counts.
-        let _ = self.retained.compare_exchange(0, next_id(), Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.retained.compare_exchange(0, tick(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub fn is_retained(&self) -> bool {
         self.retained.load(Ordering::Relaxed) != 0
     }
 
-    /// True if `retain_grad` was first called after `time`, an earlier [`next_id`].
-    pub fn is_retained_after(&self, time: u64) -> bool {
+    /// True if `retain_grad` was first called after `time`, an earlier [`tick`].
+    pub fn is_retained_after(&self, time: u32) -> bool {
         self.retained.load(Ordering::Relaxed) > time
     }
 

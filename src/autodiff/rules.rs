@@ -283,7 +283,7 @@ pub(crate) fn is_zero(op: &str, input: usize) -> bool {
         (_, Some(&op)) => binary_text(op).get(input).copied(),
         (None, None) => None,
     };
-    text == Some("g.zeros_like()")
+    text.is_some_and(|text| text.split_whitespace().collect::<String>() == "g.zeros_like()")
 }
 
 /// The name of a value and what the rule reads in its place, where a mutation says so.

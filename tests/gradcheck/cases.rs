@@ -8,9 +8,6 @@ use swath::{CrossEntropy, Reduction};
 
 pub type T = Tensor<CpuBackend>;
 
-const SECOND_ORDER: GradCheck =
-    GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 4, seed: 1 };
-
 type Function = dyn Fn(&[T]) -> Result<T>;
 
 /// A function at a point.
@@ -18,30 +15,6 @@ pub struct Case {
     pub name: String,
     pub inputs: Vec<T>,
     pub f: Box<Function>,
-}
-
-impl Case {
-    /// Both orders, of the function and of its square: there the upstream gradient depends on the
-    /// inputs, and linear functions have second derivatives too.
-    pub fn check(&self) -> Result<()> {
-        let inputs: Vec<&T> = self.inputs.iter().collect();
-        check_gradients(&self.f, &inputs, SECOND_ORDER)?;
-        check_gradients(|xs: &[T]| (self.f)(xs)?.square(), &inputs, SECOND_ORDER)
-    }
-}
-
-/// A case that failed.
-#[derive(Debug)]
-pub struct Failure {
-    pub case: String,
-    pub error: Error,
-}
-
-/// Checks all cases of an op, up to the first that fails.
-pub fn check(op: &str) -> Result<(), Box<Failure>> {
-    suite(op).into_iter().try_for_each(|case| {
-        case.check().map_err(|error| Box::new(Failure { case: case.name, error }))
-    })
 }
 
 pub fn uniform(shape: impl Into<Shape>, (low, high): (f64, f64), seed: u64) -> T {
