@@ -7,6 +7,8 @@ use swath::prelude::*;
 const SECOND_ORDER: GradCheck =
     GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 4, seed: 1 };
 
+type Loss = fn(&T, &T) -> Result<T>;
+
 fn wide(shape: impl Into<Shape>, seed: u64) -> T {
     randn(shape, seed).to_dtype(DType::F64).unwrap()
 }
@@ -15,7 +17,7 @@ fn wide(shape: impl Into<Shape>, seed: u64) -> T {
 fn gradients_of_both_arguments() {
     let (x, y) = (wide((3, 4), 1), wide((3, 4), 2));
     let (p, log_p) = (y.softmax(1).unwrap(), x.log_softmax(1).unwrap());
-    let pairs: [(&str, fn(&T, &T) -> Result<T>, &T, &T); 5] = [
+    let pairs: [(&str, Loss, &T, &T); 5] = [
         ("mse", loss::mse, &x, &y),
         ("mae", loss::mae, &x, &y),
         ("huber", |a, b| loss::huber(a, b, 0.7), &x, &y),
