@@ -38,7 +38,7 @@ pub(crate) mod mode;
 pub(crate) mod mutation;
 pub(crate) mod ops;
 pub(crate) mod rules;
-mod scratch;
+pub(crate) mod scratch;
 
 pub use backward::{Backward, Keep, grad};
 pub use check::{GradCheck, check_gradients, numerical_gradient};

@@ -141,7 +141,6 @@ impl<B: Backend> Tensor<B> {
 
     /// Lets `change` write the values: in place where no other handle holds them, else on a handle of
     /// its own. The tensor stays the leaf it is; recorded ops keep the old values.
-    #[allow(dead_code, reason = "the optimizers come with the kernels")]
     pub(crate) fn change_values(
         &mut self,
         change: impl FnOnce(&mut B::Tensor) -> Result<()>,

@@ -20,6 +20,26 @@ fn update(hasher: &mut Sha256, x: &T) -> Result<()> {
     Ok(())
 }
 
+/// One head and several, whose work is cut in other ways; forwards and backwards.
+fn attention(hasher: &mut Sha256, dtype: DType, t: usize) -> Result<()> {
+    for shape in [(1, t, 1, 20), (2, t / 2 + 1, 3, 20)] {
+        let mut rng = Rng::seed(11);
+        let mut x = || -> Result<T> {
+            let x = T::randn(shape, &mut rng)?.to_dtype(dtype)?;
+            Ok(x.permute(&[0, 2, 1, 3])?.requires_grad())
+        };
+        let (q, k, v) = (x()?, x()?, x()?);
+        let options = Attention { causal: true, ..Default::default() };
+        let y = q.scaled_dot_product_attention(&k, &v, options)?;
+        let loss = y.square()?.sum(None, false)?;
+        update(hasher, &y.detach())?;
+        for gradient in grad(&loss, &[&q, &k, &v], false)? {
+            update(hasher, &gradient)?;
+        }
+    }
+    Ok(())
+}
+
 /// A bit of everything, at sizes on both sides of the thresholds for threads.
 fn digest(large: bool) -> Result<String> {
     let mut hasher = Sha256::new();
@@ -55,6 +75,7 @@ fn digest(large: bool) -> Result<String> {
         update(&mut hasher, &x.t()?.matmul(&y)?)?;
         update(&mut hasher, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
         update(&mut hasher, &x.softmax(1)?)?;
+        attention(&mut hasher, dtype, if large { 600 } else { 70 })?;
     }
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();
     let loss = x.matmul(&w)?.gelu_tanh()?.log_softmax(-1)?.mean(None, false)?;

@@ -4,8 +4,14 @@
 mod init;
 #[path = "nn/layers.rs"]
 mod layers;
+#[path = "nn/losses.rs"]
+mod losses;
+#[path = "nn/torch.rs"]
+mod torch;
 #[path = "nn/tree.rs"]
 mod tree;
+#[path = "nn/vectors.rs"]
+mod vectors;
 
 use swath::nn::{self, Kind, Visit};
 use swath::prelude::*;

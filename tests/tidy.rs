@@ -53,6 +53,7 @@ struct Place {
 
 const UNSAFE_PLACES: Files = &[
     "kernels/src/simd",
+    "kernels/src/attention",
     "kernels/src/map",
     "kernels/src/fold",
     "kernels/src/dispatch",

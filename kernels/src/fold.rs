@@ -248,6 +248,42 @@ impl<T: Terms> Task for OneBlock<T> {
     }
 }
 
+/// The sum of `len` elements, on an instruction set that was entered before.
+///
+/// # Safety
+/// `x` is valid for reads of `len` elements.
+#[inline(always)]
+pub(crate) unsafe fn sum_within<E: Widen, S: Simd>(simd: S, x: *const E, len: usize) -> f64 {
+    // SAFETY: as the caller promised.
+    unsafe { terms_within(simd, Elements(x), len) }
+}
+
+/// The sum of `len` products, as [`sum_within`].
+///
+/// # Safety
+/// `a` and `b` are valid for reads of `len` elements.
+#[inline(always)]
+pub(crate) unsafe fn dot_within<E: Widen, S: Simd>(
+    simd: S,
+    a: *const E,
+    b: *const E,
+    len: usize,
+) -> f64 {
+    // SAFETY: as the caller promised.
+    unsafe { terms_within(simd, Products(a, b), len) }
+}
+
+#[inline(always)]
+unsafe fn terms_within<S: Simd, T: Terms>(simd: S, terms: T, len: usize) -> f64 {
+    if len <= BLOCK {
+        // SAFETY: as the caller promised.
+        return unsafe { block(simd, terms, 0, len) };
+    }
+    let mut sum = PairwiseSum::new();
+    PushBlocks { terms, len, sum: &mut sum }.run(simd);
+    sum.finish()
+}
+
 /// The sum of a slice of at most a block; +0 if it is empty.
 #[inline(always)]
 pub(crate) fn sum_block<E: Widen>(x: &[E]) -> f64 {

@@ -45,6 +45,7 @@
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row too: domain and an independent
 //!    reference. The sample runs on every instruction set of the machine.
 
+mod attention;
 mod copy;
 pub mod dispatch;
 mod fold;
@@ -60,6 +61,7 @@ mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
 pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;

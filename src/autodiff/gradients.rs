@@ -4,9 +4,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::backend::{Arg, Backend};
+use crate::backend::{Arg, Backend, TensorData};
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::graph::{GraphNode, tick};
@@ -130,6 +132,51 @@ impl<B: Backend> Gradients<B> {
         self.add(node, gradient, recorded)
     }
 
+    /// Adds the gradients of another pass to these: two batches of b give the gradients of one of 2b,
+    /// up to rounding, if the losses are sums. With means, [`scale`](Gradients::scale) the total by
+    /// ½.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let w = tensor![1.0, 2.0].requires_grad();
+    /// let mut total = Gradients::new();
+    /// for batch in [tensor![1.0, 0.0], tensor![3.0, 1.0]] {
+    ///     total.merge(w.mul(&batch)?.sum(None, false)?.backward()?)?;
+    /// }
+    /// total.scale(0.5)?;
+    /// assert_eq!(total.wrt(&w)?.to_vec::<f32>()?, [2.0, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of adding.
+    pub fn merge(&mut self, mut other: Gradients<B>) -> Result<()> {
+        if self.is_empty() {
+            std::mem::swap(self, &mut other);
+            return Ok(());
+        }
+        for (id, gradient) in other.by_id.drain() {
+            let held = self.by_id.get(&id);
+            let recorded = gradient.is_tracked() || held.is_some_and(Tensor::is_tracked);
+            self.add_to(id, gradient, recorded)?;
+        }
+        Ok(())
+    }
+
+    /// Multiplies every gradient by `factor`, in place where nothing shares its storage.
+    ///
+    /// # Errors
+    /// Those of multiplying; a gradient may be lost then.
+    pub fn scale(&mut self, factor: f64) -> Result<()> {
+        self.by_id.values_mut().try_for_each(|gradient| scale(gradient, factor))
+    }
+
+    /// As [`scale`](Gradients::scale), of one tensor's gradient.
+    pub(crate) fn scale_wrt(&mut self, x: &Tensor<B>, factor: f64) -> Result<()> {
+        let held = x.node().and_then(|node| self.by_id.get_mut(&node.id()));
+        held.map_or(Ok(()), |gradient| scale(gradient, factor))
+    }
+
     /// As [`accumulate`](Gradients::accumulate), checked by the caller; the addition is recorded
     /// with `create_graph`.
     pub(crate) fn add(
@@ -138,7 +185,11 @@ impl<B: Backend> Gradients<B> {
         gradient: Tensor<B>,
         create_graph: bool,
     ) -> Result<()> {
-        match self.by_id.entry(node.id()) {
+        self.add_to(node.id(), gradient, create_graph)
+    }
+
+    fn add_to(&mut self, id: u64, gradient: Tensor<B>, create_graph: bool) -> Result<()> {
+        match self.by_id.entry(id) {
             Entry::Vacant(slot) => {
                 slot.insert(gradient);
             }
@@ -165,6 +216,19 @@ impl<B: Backend> Gradients<B> {
     pub(crate) fn insert_id(&mut self, id: u64, gradient: Tensor<B>) {
         self.by_id.insert(id, gradient);
     }
+}
+
+fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
+    if gradient.is_tracked() {
+        *gradient = gradient.mul_scalar(factor)?;
+        return Ok(());
+    }
+    gradient.change_values(|data| {
+        let empty = B::full(Shape::scalar(), Scalar::Int(0), data.dtype())?;
+        let owned = std::mem::replace(data, empty);
+        *data = B::binary(BinaryOp::Mul, Arg::Owned(owned), Arg::Scalar(factor.into()))?;
+        Ok(())
+    })
 }
 
 /// Why there is no gradient of `x`, after a pass that began at `pass`.

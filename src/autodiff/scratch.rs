@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// A collection that was given back, or a new one.
-pub(super) fn take<T: Default + 'static>() -> T {
+pub(crate) fn take<T: Default + 'static>() -> T {
     let found = SHELF.try_with(|shelf| {
         shelf.borrow_mut().iter_mut().find_map(|kept| kept.downcast_mut::<Vec<T>>()?.pop())
     });
@@ -20,7 +20,7 @@ pub(super) fn take<T: Default + 'static>() -> T {
 }
 
 /// Keeps an emptied collection; where the thread ends, or enough are kept, it is dropped.
-pub(super) fn give<T: 'static>(collection: T) {
+pub(crate) fn give<T: 'static>(collection: T) {
     let mut collection = Some(collection);
     let _ = SHELF.try_with(|shelf| {
         let mut shelf = shelf.borrow_mut();

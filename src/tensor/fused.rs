@@ -20,18 +20,20 @@ pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod softmax;
 
+use smallvec::SmallVec;
+
 use crate::backend::{Backend, Results};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 use super::Tensor;
 
-/// The one result of a fused op.
-fn sole<T>(op: &'static str, results: Results<T>) -> Result<T> {
+/// The results of a fused op that has N.
+fn exactly<T, const N: usize>(op: &'static str, results: Results<T>) -> Result<[T; N]> {
     let count = results.len();
-    let reason = || format!("the backend gave {count} results, not one");
-    let only = results.into_iter().next().filter(|_| count == 1);
-    only.ok_or_else(|| Error::InvalidArgument { op, reason: reason() })
+    let each: SmallVec<[T; N]> = results.into_iter().collect();
+    let reason = || format!("the backend gave {count} results, not {N}");
+    each.into_inner().map_err(|_| Error::InvalidArgument { op, reason: reason() })
 }
 
 /// Fused ops are functions of floats.

@@ -14,7 +14,9 @@ macro_rules! reductions {
         /// Reductions over `axes` (`None`: all), which stay as extent 1 with `keepdims`.
         ///
         /// # Errors
-        /// [`Error::AxisOutOfRange`], [`Error::RepeatedAxis`], [`Error::UnsupportedDType`].
+        /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange),
+        /// [`Error::RepeatedAxis`](crate::Error::RepeatedAxis),
+        /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType).
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -48,11 +50,11 @@ reductions! {
     sum sum_axis Sum;
     /// Arithmetic mean of floats; NaN of no elements.
     mean mean_axis Mean;
-    /// Largest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`].
-    /// Ties split the gradient evenly.
+    /// Largest element; NaN if there is one, −0 < +0. No elements are
+    /// [`Error::EmptyReduction`](crate::Error::EmptyReduction). Ties split the gradient evenly.
     max max_axis Max;
-    /// Smallest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`].
-    /// Ties split the gradient evenly.
+    /// Smallest element; NaN if there is one, −0 < +0. No elements are
+    /// [`Error::EmptyReduction`](crate::Error::EmptyReduction). Ties split the gradient evenly.
     min min_axis Min;
 }
 

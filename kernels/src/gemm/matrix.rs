@@ -336,6 +336,19 @@ impl<'a, E> MatMut<'a, E> {
         self.initialized = true;
     }
 
+    /// Row `i`, of an initialised output whose columns are contiguous.
+    ///
+    /// # Panics
+    /// If the row does not exist, or the output is not such a one.
+    pub fn row_mut(&mut self, i: usize) -> &mut [E] {
+        let [rows, cols] = self.shape;
+        let plain = self.initialized && (self.strides[1] == 1 || cols <= 1);
+        assert!(i < rows && plain, "row_mut: row {i} of the shape {:?}", self.shape);
+        // SAFETY: i < rows: the row's elements, initialised and next to each other, lie in the
+        // slice that `self` borrows alone.
+        unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
+    }
+
     /// A view of the same elements for a shorter time.
     pub fn reborrow(&mut self) -> MatMut<'_, E> {
         MatMut { borrow: PhantomData, ..*self }

@@ -3,6 +3,7 @@
 //! A rule calls the fused gradient, or, where the gradient will itself be differentiated, records the
 //! op's definition and differentiates that.
 
+pub(crate) mod attention;
 pub(crate) mod linear;
 
 use smallvec::SmallVec;

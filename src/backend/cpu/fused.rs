@@ -1,5 +1,6 @@
 //! Fused ops: several passes over memory in one.
 
+mod attention;
 mod linear;
 
 use super::{Backend, CpuBackend, CpuTensor, Results};
@@ -8,6 +9,8 @@ use crate::ops::FusedOp;
 
 pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
     match op {
+        FusedOp::Attention(parameters) => attention::attention(parameters, operands),
+        FusedOp::AttentionGrad(parameters) => attention::attention_grad(parameters, operands),
         FusedOp::Linear => linear::linear(operands),
         _ => Err(Error::Unsupported { op: op.name(), backend: CpuBackend::NAME }),
     }

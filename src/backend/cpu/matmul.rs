@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
+use bytemuck::Pod;
 use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Workspace};
 
@@ -34,7 +35,7 @@ const ROW_UNIT: usize = 24;
 const COL_UNIT: usize = 64;
 
 /// An element type with a product.
-pub(super) trait Product: Element<Stored = Self> + kernels::Float + bytemuck::Pod {
+pub(super) trait Product: Element<Stored = Self> + kernels::Float + Pod {
     /// This thread's memory for packing, kept from product to product.
     fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
@@ -92,7 +93,7 @@ pub(super) fn matmul_bias(
 }
 
 /// One operand: a matrix at each position of its batch.
-struct Stack<'a, E> {
+pub(super) struct Stack<'a, E> {
     data: &'a [E],
     /// The layout of the leading axes.
     batch: Layout,
@@ -100,8 +101,8 @@ struct Stack<'a, E> {
     strides: [isize; 2],
 }
 
-impl<'a, E: Product> Stack<'a, E> {
-    fn new(x: &'a CpuTensor, layout: &Layout) -> Self {
+impl<'a, E: Pod> Stack<'a, E> {
+    pub fn new(x: &'a CpuTensor, layout: &Layout) -> Self {
         let rank = layout.dims().len();
         let (dims, strides) = (layout.dims(), layout.strides());
         Stack {
@@ -122,7 +123,7 @@ impl<'a, E: Product> Stack<'a, E> {
         offset
     }
 
-    fn matrix(&self, i: usize) -> Matrix<'a, E> {
+    pub fn matrix(&self, i: usize) -> Matrix<'a, E> {
         let offset = self.offset(i);
         Matrix { data: self.data, offset, shape: self.shape, strides: self.strides }
     }
@@ -145,7 +146,7 @@ impl<'a, E> Matrix<'a, E> {
 }
 
 /// The kernel refuses what the checks above it have let through: a defect, told instead of hidden.
-fn refused(error: GemmError) -> Error {
+pub(super) fn refused(error: GemmError) -> Error {
     Error::InvalidArgument { op: "matmul", reason: error.to_string() }
 }
 

@@ -1,5 +1,6 @@
 //! Definitions of the fused ops.
 
+mod attention;
 mod linear;
 
 use super::{Backend, ReferenceBackend, ReferenceTensor};
@@ -12,6 +13,8 @@ pub(super) fn fused(
     operands: &[Option<&ReferenceTensor>],
 ) -> Result<Results<ReferenceTensor>> {
     match op {
+        FusedOp::Attention(parameters) => attention::attention(parameters, operands),
+        FusedOp::AttentionGrad(parameters) => attention::attention_grad(parameters, operands),
         FusedOp::Linear => linear::linear(operands),
         _ => Err(Error::Unsupported { op: op.name(), backend: ReferenceBackend::NAME }),
     }

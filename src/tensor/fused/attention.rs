@@ -1,13 +1,15 @@
 //! `scaled_dot_product_attention`.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::attention::attention_rule;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{AttentionParameters, DropoutMask};
+use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::dropout::check_mask;
-use super::{check_float, check_same_dtype};
+use super::{check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 /// Options of [`Tensor::scaled_dot_product_attention`].
@@ -86,7 +88,15 @@ impl<B: Backend> Tensor<B> {
             causal: options.causal,
             dropout: options.dropout,
         };
-        self.attention_definition(keys, values, mask.transpose()?.as_ref(), &parameters)
+        let mask = mask.transpose()?;
+        let mask_data = mask.as_ref().map(|mask| mask.data());
+        let operands = [Some(self.data()), Some(keys.data()), Some(values.data()), mask_data];
+        let results = B::fused(&FusedOp::Attention(parameters), &operands)?;
+        let [y, log_sum] = exactly(op, results)?;
+        let inputs = [self, keys, values];
+        Ok(record(op, y, &inputs, |y| {
+            attention_rule(inputs, mask.as_ref(), y, log_sum, parameters)
+        }))
     }
 
     /// `mask` has the shape of the scores; it is `Bool` or of this tensor's dtype.

@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, FusedOp};
 
-use super::{check_float, check_same_dtype, sole};
+use super::{check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -37,7 +37,7 @@ impl<B: Backend> Tensor<B> {
             check_same_dtype(op, self, bias)?;
         }
         let operands = [Some(self.data()), Some(weight.data()), bias.map(|bias| bias.data())];
-        let y = sole(op, B::fused(&FusedOp::Linear, &operands)?)?;
+        let [y] = exactly(op, B::fused(&FusedOp::Linear, &operands)?)?;
         Ok(match bias {
             Some(bias) => record(op, y, &[self, weight, bias], |_| linear_rule(self, weight)),
             None => record(op, y, &[self, weight], |_| linear_rule(self, weight)),

@@ -24,8 +24,10 @@ pub(crate) fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> Shar
 impl<B: Backend> Rule<B> for LinearRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
         let g = upstream.g;
-        let dx = self.weight.as_ref().map(|weight| g.matmul(weight)).transpose()?;
-        let dw = self.x.as_ref().map(|x| rows(g)?.t()?.matmul(&rows(x)?)).transpose()?;
+        let (x, weight) =
+            (self.x.as_ref().filter(|_| wanted[1]), self.weight.as_ref().filter(|_| wanted[0]));
+        let dx = weight.map(|weight| g.matmul(weight)).transpose()?;
+        let dw = x.map(|x| rows(g)?.t()?.matmul(&rows(x)?)).transpose()?;
         let mut gradients: InputGradients<B> = smallvec![dx, dw];
         if let Some(&bias) = wanted.get(2) {
             gradients.push(bias.then(|| g.clone()));

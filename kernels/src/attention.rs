@@ -1,0 +1,389 @@
+//! What attention does to a block of rows of scores: softmax, and its derivative, in place.
+//!
+//! ```text
+//! weights        m = max(scale x)    p = e^(scale x − m)    inverse = 1 / Σ p    log_sum = m + ln Σ p
+//! derivative     p = e^(scale x − log_sum)                  d = grad_scale · p (d − mean)
+//! ```
+//!
+//! 1. A row sees its first columns alone; the others become zeros, so that products may run over the
+//!    whole block.
+//! 2. Weights are left as they are and the caller divides the result, which has fewer columns.
+//! 3. A row that sees nothing, or −∞ alone, has weights of zero and a `log_sum` of −∞.
+//! 4. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
+
+use crate::dispatch::{Task, run};
+use crate::fold::{Widen, dot_within, sum_within};
+use crate::map::{Map1, load_up_to, store_up_to};
+use crate::math::{Exp, Log};
+use crate::simd::{Float, Lanes, Mask, Simd, Vector};
+
+/// Vectors in flight.
+const UNROLL: usize = 4;
+/// Lanes of the widest vector.
+const MAX_LANES: usize = 16;
+
+/// A block of rows of scores.
+#[derive(Clone, Copy, Debug)]
+pub struct ScoreBlock<E> {
+    /// Rows of the block.
+    pub rows: usize,
+    /// Columns of the block.
+    pub columns: usize,
+    /// Elements from the start of a row to the next; at least `columns`.
+    pub stride: usize,
+    /// Row i sees the first `seen + i` columns; `None`: all.
+    pub seen: Option<isize>,
+    /// Factor of the scores.
+    pub scale: E,
+}
+
+impl<E> ScoreBlock<E> {
+    #[inline(always)]
+    fn seen(&self, row: usize) -> usize {
+        match self.seen {
+            None => self.columns,
+            Some(seen) => {
+                self.columns.min(usize::try_from(seen.saturating_add(row as isize)).unwrap_or(0))
+            }
+        }
+    }
+
+    fn check(&self, name: &str, block: usize, of_rows: [usize; 2]) {
+        let reach = self.rows.saturating_sub(1).checked_mul(self.stride);
+        let len = reach.and_then(|reach| reach.checked_add(self.columns));
+        let fits = self.rows == 0 || len.is_some_and(|len| len <= block);
+        let Self { rows, columns, stride, .. } = self;
+        assert!(
+            fits && (*rows < 2 || columns <= stride) && of_rows == [*rows; 2],
+            "{name}: {rows} rows of {columns} in steps of {stride} need more than {block} elements, \
+             or {of_rows:?} rows"
+        );
+    }
+}
+
+/// Element types that attention is computed in: `f32` and `f64`. Sealed.
+pub trait Attend: Float {
+    #[doc(hidden)]
+    fn weights(scores: &mut [Self], block: ScoreBlock<Self>, of_rows: [&mut [Self]; 2]);
+    #[doc(hidden)]
+    fn weights_grad(
+        rows: [&mut [Self]; 2],
+        block: ScoreBlock<Self>,
+        of_rows: [&[Self]; 2],
+        grad_scale: Self,
+    );
+    #[doc(hidden)]
+    fn dots(columns: usize, a: (&[Self], usize), b: (&[Self], usize), y: &mut [Self]);
+}
+
+macro_rules! impl_attend {
+    ($($t:ident)*) => {$(
+        impl Attend for $t {
+            fn weights(scores: &mut [$t], block: ScoreBlock<$t>, of_rows: [&mut [$t]; 2]) {
+                let [inverse, log_sum] = of_rows;
+                block.check("attention_weights", scores.len(), [inverse.len(), log_sum.len()]);
+                run(Weights { scores, block, inverse, log_sum });
+            }
+            fn weights_grad(
+                rows: [&mut [$t]; 2],
+                block: ScoreBlock<$t>,
+                of_rows: [&[$t]; 2],
+                grad_scale: $t,
+            ) {
+                let ([scores, grad], [log_sum, mean]) = (rows, of_rows);
+                let name = "attention_weights_grad";
+                block.check(name, scores.len().min(grad.len()), [log_sum.len(), mean.len()]);
+                run(WeightsGrad { scores, grad, block, log_sum, mean, grad_scale });
+            }
+            fn dots(columns: usize, a: (&[$t], usize), b: (&[$t], usize), y: &mut [$t]) {
+                run(Dots { columns, a, b, y });
+            }
+        }
+        impl Task for Weights<'_, $t> {
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Simd>(self, simd: S) {
+                self.on::<S>(simd);
+            }
+        }
+        impl Task for WeightsGrad<'_, $t> {
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Simd>(self, simd: S) {
+                self.on::<S>(simd);
+            }
+        }
+        impl Task for Dots<'_, $t> {
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Simd>(self, simd: S) {
+                self.on::<S>(simd);
+            }
+        }
+    )*};
+}
+impl_attend!(f32 f64);
+
+/// Replaces each row of scores by `e^(scale x − max)`, and gives the factor that makes its sum 1 and
+/// `ln Σ e^(scale x)`.
+///
+/// A row that sees no score but −∞ becomes zeros, with a `log_sum` of −∞; NaN makes a row NaN.
+///
+/// ```
+/// use swath_kernels::{ScoreBlock, attention_weights};
+/// let mut scores = [0.0f32, 9.0, 1.0, 1.0];
+/// let block = ScoreBlock { rows: 2, columns: 2, stride: 2, seen: Some(1), scale: 1.0 };
+/// let (mut inverse, mut log_sum) = ([0.0; 2], [0.0; 2]);
+/// attention_weights(&mut scores, block, &mut inverse, &mut log_sum);
+/// assert_eq!((scores, inverse), ([1.0, 0.0, 1.0, 1.0], [1.0, 0.5]));
+/// assert_eq!(log_sum, [0.0, 1.0 + std::f32::consts::LN_2]);
+/// ```
+///
+/// # Panics
+/// If the block does not fit `scores`, or `inverse` or `log_sum` has not `rows` elements.
+pub fn attention_weights<E: Attend>(
+    scores: &mut [E],
+    block: ScoreBlock<E>,
+    inverse: &mut [E],
+    log_sum: &mut [E],
+) {
+    E::weights(scores, block, [inverse, log_sum]);
+}
+
+/// Replaces scores by weights `p = e^(scale x − log_sum)`, and what `grad` holds, the gradient of the
+/// weights, by that of the scores: `grad_scale · p (grad − mean)`.
+///
+/// A row whose `log_sum` is −∞ becomes zeros in both.
+///
+/// ```
+/// use swath_kernels::{ScoreBlock, attention_weights_grad};
+/// let (mut scores, mut grad) = ([3.0f32, 3.0], [1.0, 0.0]);
+/// let block = ScoreBlock { rows: 1, columns: 2, stride: 2, seen: None, scale: 1.0 };
+/// let log_sum = [3.0 + std::f32::consts::LN_2];
+/// attention_weights_grad(&mut scores, &mut grad, block, &log_sum, &[0.5], 2.0);
+/// assert!(scores.iter().all(|p| (p - 0.5).abs() < 1e-6));
+/// assert!((grad[0] - 0.5).abs() < 1e-6 && (grad[1] + 0.5).abs() < 1e-6);
+/// ```
+///
+/// # Panics
+/// If the block does not fit `scores` and `grad`, or `log_sum` or `mean` has not `rows` elements.
+pub fn attention_weights_grad<E: Attend>(
+    scores: &mut [E],
+    grad: &mut [E],
+    block: ScoreBlock<E>,
+    log_sum: &[E],
+    mean: &[E],
+    grad_scale: E,
+) {
+    E::weights_grad([scores, grad], block, [log_sum, mean], grad_scale);
+}
+
+/// `y[i] = Σ a[i a_stride + j] b[i b_stride + j]` over `j < columns`, with the bits of
+/// [`dot`](crate::dot).
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::row_dots(2, (&[1.0, 2.0, 3.0, 4.0], 2), (&[1.0, 1.0], 0), &mut y);
+/// assert_eq!(y, [3.0, 7.0]);
+/// ```
+///
+/// # Panics
+/// If a row lies outside its slice.
+pub fn row_dots<E: Attend>(columns: usize, a: (&[E], usize), b: (&[E], usize), y: &mut [E]) {
+    E::dots(columns, a, b, y);
+}
+
+struct Weights<'a, E> {
+    scores: &'a mut [E],
+    block: ScoreBlock<E>,
+    inverse: &'a mut [E],
+    log_sum: &'a mut [E],
+}
+
+struct WeightsGrad<'a, E> {
+    scores: &'a mut [E],
+    grad: &'a mut [E],
+    block: ScoreBlock<E>,
+    log_sum: &'a [E],
+    mean: &'a [E],
+    grad_scale: E,
+}
+
+struct Dots<'a, E> {
+    columns: usize,
+    a: (&'a [E], usize),
+    b: (&'a [E], usize),
+    y: &'a mut [E],
+}
+
+impl<E: Widen> Weights<'_, E> {
+    #[inline(always)]
+    fn on<S: Simd + Lanes<E>>(self, simd: S)
+    where
+        Exp: Map1<E>,
+        Log: Map1<E>,
+    {
+        let Weights { scores, block, inverse, log_sum } = self;
+        let scale = Lanes::<E>::splat(simd, block.scale);
+        for i in 0..block.rows {
+            let seen = block.seen(i);
+            let row = scores[i * block.stride..][..block.columns].as_mut_ptr();
+            // SAFETY: the row has `columns` elements by the slicing, and `seen <= columns`.
+            unsafe {
+                let largest = largest(simd, row, seen, scale);
+                let mut sum = E::ONE;
+                if largest == -E::INFINITY {
+                    core::slice::from_raw_parts_mut(row, seen).fill(E::ZERO);
+                } else {
+                    let minus = Lanes::<E>::splat(simd, -largest);
+                    exponentials(simd, row, seen, scale, minus);
+                    sum = E::from_f64(sum_within(simd, row, seen));
+                }
+                let rest = row.add(seen);
+                core::slice::from_raw_parts_mut(rest, block.columns - seen).fill(E::ZERO);
+                (inverse[i], log_sum[i]) = (sum, largest);
+            }
+        }
+        let one = Lanes::<E>::splat(simd, E::ONE);
+        let mut i = 0;
+        while i < block.rows {
+            let count = block.rows - i;
+            let (inverse, log_sum) = (inverse[i..].as_mut_ptr(), log_sum[i..].as_mut_ptr());
+            // SAFETY: both slices have `rows` elements, `count` of them from i on.
+            unsafe {
+                let sum = load_up_to::<E, S>(simd, inverse, count);
+                let largest = load_up_to::<E, S>(simd, log_sum, count);
+                store_up_to::<E, S>(simd, inverse, count, one / sum);
+                store_up_to::<E, S>(simd, log_sum, count, largest + Log::apply(simd, sum));
+            }
+            i += <S as Lanes<E>>::LANES;
+        }
+    }
+}
+
+impl<E: Widen> WeightsGrad<'_, E> {
+    #[inline(always)]
+    fn on<S: Simd + Lanes<E>>(self, simd: S)
+    where
+        Exp: Map1<E>,
+    {
+        let WeightsGrad { scores, grad, block, log_sum, mean, grad_scale } = self;
+        let scale = Lanes::<E>::splat(simd, block.scale);
+        let grad_scale = Lanes::<E>::splat(simd, grad_scale);
+        for i in 0..block.rows {
+            let blind = log_sum[i] == -E::INFINITY;
+            let seen = if blind { 0 } else { block.seen(i) };
+            let scores = &mut scores[i * block.stride..][..block.columns];
+            let grad = &mut grad[i * block.stride..][..block.columns];
+            let minus = Lanes::<E>::splat(simd, -log_sum[i]);
+            let mean = Lanes::<E>::splat(simd, mean[i]);
+            let (x, d) = (scores.as_mut_ptr(), grad.as_mut_ptr());
+            let mut j = 0;
+            while j < seen {
+                let count = seen - j;
+                // SAFETY: both rows have `columns >= seen` elements by the slicing.
+                unsafe {
+                    let score = load_up_to::<E, S>(simd, x.add(j), count);
+                    let slope = load_up_to::<E, S>(simd, d.add(j), count);
+                    let p = Exp::apply(simd, score.mul_add(scale, minus));
+                    store_up_to::<E, S>(simd, x.add(j), count, p);
+                    store_up_to::<E, S>(simd, d.add(j), count, p * (slope - mean) * grad_scale);
+                }
+                j += <S as Lanes<E>>::LANES;
+            }
+            scores[seen..].fill(E::ZERO);
+            grad[seen..].fill(E::ZERO);
+        }
+    }
+}
+
+impl<E: Widen> Dots<'_, E> {
+    #[inline(always)]
+    fn on<S: Simd>(self, simd: S) {
+        let Dots { columns, a, b, y } = self;
+        for (i, y) in y.iter_mut().enumerate() {
+            let (a, b) = (&a.0[i * a.1..][..columns], &b.0[i * b.1..][..columns]);
+            // SAFETY: both slices have `columns` elements.
+            *y = E::from_f64(unsafe { dot_within(simd, a.as_ptr(), b.as_ptr(), columns) });
+        }
+    }
+}
+
+/// The largest of `scale x`: NaN if there is one, −∞ of nothing.
+///
+/// # Safety
+/// `x` is valid for reads of `len` elements.
+#[inline(always)]
+unsafe fn largest<E: Float, S: Lanes<E>>(simd: S, x: *const E, len: usize, scale: S::V) -> E {
+    let lowest = simd.splat(-E::INFINITY);
+    let mut best = [lowest; UNROLL];
+    let mut nan = simd.first(0);
+    let mut j = 0;
+    while len - j >= UNROLL * S::LANES {
+        for (v, best) in best.iter_mut().enumerate() {
+            // SAFETY: UNROLL whole vectors are left.
+            let x = unsafe { simd.load(x.add(j + v * S::LANES)) } * scale;
+            nan = nan | x.is_nan();
+            *best = x.max_or_other(*best);
+        }
+        j += UNROLL * S::LANES;
+    }
+    while j < len {
+        let count = len - j;
+        // SAFETY: `count` elements are left.
+        let x = unsafe { load_up_to(simd, x.add(j), count) } * scale;
+        let x = if count < S::LANES { x.select(simd.first(count), lowest) } else { x };
+        nan = nan | x.is_nan();
+        best[0] = x.max_or_other(best[0]);
+        j += S::LANES;
+    }
+    if nan.any() {
+        return E::NAN;
+    }
+    let best = best[0].max_or_other(best[1]).max_or_other(best[2].max_or_other(best[3]));
+    let mut lanes = [-E::INFINITY; MAX_LANES];
+    const { assert!(S::LANES <= MAX_LANES) };
+    // SAFETY: the assertion above.
+    unsafe { simd.store(lanes.as_mut_ptr(), best) };
+    lanes.into_iter().fold(-E::INFINITY, |best, x| if x > best { x } else { best })
+}
+
+/// `x[i] = e^(scale x[i] + shift)`.
+///
+/// # Safety
+/// `x` is valid for reads and writes of `len` elements.
+#[inline(always)]
+unsafe fn exponentials<E: Float, S: Lanes<E>>(
+    simd: S,
+    x: *mut E,
+    len: usize,
+    scale: S::V,
+    shift: S::V,
+) where
+    Exp: Map1<E>,
+{
+    let mut j = 0;
+    while len - j >= UNROLL * S::LANES {
+        let mut v = [shift; UNROLL];
+        for (k, v) in v.iter_mut().enumerate() {
+            // SAFETY: UNROLL whole vectors are left.
+            *v = unsafe { simd.load(x.add(j + k * S::LANES)) }.mul_add(scale, shift);
+        }
+        for v in &mut v {
+            *v = Exp::apply(simd, *v);
+        }
+        for (k, v) in v.iter().enumerate() {
+            // SAFETY: as for the loads.
+            unsafe { simd.store(x.add(j + k * S::LANES), *v) };
+        }
+        j += UNROLL * S::LANES;
+    }
+    while j < len {
+        // SAFETY: `len - j` elements are left.
+        unsafe {
+            let v = load_up_to(simd, x.add(j), len - j).mul_add(scale, shift);
+            store_up_to(simd, x.add(j), len - j, Exp::apply(simd, v));
+        }
+        j += S::LANES;
+    }
+}

@@ -1,0 +1,132 @@
+//! The rows of attention against their formulas in `f64`, and with one result on every instruction
+//! set.
+
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{Attend, Isa, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
+use swath_kernels::{dot, testing};
+
+fn values<E: Attend>(len: usize, seed: u32, scale: f64) -> Vec<E> {
+    let sample = testing::interval_sample_f64(-scale, scale, len as u32 + seed);
+    sample.skip(seed as usize).map(E::from_f64).collect()
+}
+
+fn wide<E: Attend>(x: &[E]) -> Vec<f64> {
+    x.iter().map(|x| x.to_f64()).collect()
+}
+
+/// Rows, columns, and what the first row sees.
+const BLOCKS: [(usize, usize, Option<isize>); 9] = [
+    (1, 1, None),
+    (3, 17, None),
+    (5, 64, Some(60)),
+    (7, 100, Some(-3)),
+    (4, 129, Some(500)),
+    (2, 2500, None),
+    (66, 33, Some(1)),
+    (3, 0, None),
+    (0, 5, None),
+];
+
+type Results = [Vec<f64>; 5];
+
+fn run<E: Attend>(rows: usize, columns: usize, seen: Option<isize>) -> Results {
+    let stride = columns + 3;
+    let block = ScoreBlock { rows, columns, stride, seen, scale: E::from_f64(0.7) };
+    let x = values::<E>(rows * stride, 1, 8.0);
+    let mut weights = x.clone();
+    let (mut inverse, mut log_sum) = (vec![E::NAN; rows], vec![E::NAN; rows]);
+    attention_weights(&mut weights, block, &mut inverse, &mut log_sum);
+    let (mut again, mut grad) = (x, values::<E>(rows * stride, 2, 1.0));
+    let mean = values::<E>(rows, 3, 0.2);
+    attention_weights_grad(&mut again, &mut grad, block, &log_sum, &mean, E::from_f64(1.5));
+    [&weights, &inverse, &log_sum, &again, &grad].map(|x| wide(x))
+}
+
+fn check<E: Attend>(epsilon: f64) {
+    for (rows, columns, seen) in BLOCKS {
+        let mut results = Isa::ALL.iter().filter_map(|&isa| {
+            with_isa(isa, || {
+                run::<E>(rows, columns, seen)
+                    .map(|x| x.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+            })
+        });
+        let first = results.next().expect("every machine has the scalar level");
+        results.for_each(|other| assert!(other == first, "{rows} {columns} {seen:?}: bits differ"));
+
+        let [weights, inverse, log_sum, again, grad] = run::<E>(rows, columns, seen);
+        let stride = columns + 3;
+        let (x, d) = (values::<E>(rows * stride, 1, 8.0), values::<E>(rows * stride, 2, 1.0));
+        let (x, d, mean) = (wide(&x), wide(&d), wide(&values::<E>(rows, 3, 0.2)));
+        let scale = E::from_f64(0.7).to_f64();
+        for i in 0..rows {
+            let sees = seen.map_or(columns as isize, |seen| seen + i as isize);
+            let sees = sees.clamp(0, columns as isize) as usize;
+            let e: Vec<f64> = (0..sees).map(|j| (x[i * stride + j] * scale).exp()).collect();
+            let total: f64 = e.iter().sum();
+            if sees == 0 {
+                assert_eq!(log_sum[i], f64::NEG_INFINITY);
+            } else {
+                assert!((log_sum[i] - total.ln()).abs() <= 16.0 * epsilon, "{}", log_sum[i]);
+            }
+            for j in 0..columns {
+                let (p, q) = (weights[i * stride + j] * inverse[i], again[i * stride + j]);
+                let slope = grad[i * stride + j];
+                if j >= sees {
+                    assert_eq!([p, q, slope], [0.0; 3]);
+                    continue;
+                }
+                let exact = e[j] / total;
+                assert!((p / exact - 1.0).abs() <= 16.0 * epsilon, "{p} {exact}");
+                assert!((q / exact - 1.0).abs() <= 32.0 * epsilon, "{q} {exact}");
+                let exact = 1.5 * exact * (d[i * stride + j] - mean[i]);
+                assert!((slope - exact).abs() <= 64.0 * epsilon * (e[j] / total), "{slope}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_softmax_and_its_derivative_with_the_same_bits_everywhere() {
+    check::<f32>(f32::EPSILON.into());
+    check::<f64>(f64::EPSILON);
+}
+
+#[test]
+fn rows_of_minus_infinity_are_zeros_and_nan_spreads_over_its_row() {
+    let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+    let x = [low, low, low, nan, 1.0, 2.0, low, nan, low, low, 0.0, low];
+    let block = ScoreBlock { rows: 4, columns: 3, stride: 3, seen: None, scale: 1.0 };
+    let (mut p, mut inverse, mut log_sum) = (x, [0f32; 4], [0f32; 4]);
+    attention_weights(&mut p, block, &mut inverse, &mut log_sum);
+    assert_eq!((p[..3].to_vec(), log_sum[0], inverse[0]), (vec![0.0; 3], low, 1.0));
+    assert!(p[3..9].iter().all(|p| p.is_nan()) && log_sum[1].is_nan() && log_sum[2].is_nan());
+    assert_eq!((p[9..].to_vec(), log_sum[3]), (vec![0.0, 1.0, 0.0], 0.0));
+    let (mut again, mut grad) = (x, [1f32; 12]);
+    attention_weights_grad(&mut again, &mut grad, block, &log_sum, &[0.5; 4], 1.0);
+    assert_eq!((again[..3].to_vec(), grad[..3].to_vec()), (vec![0.0; 3], vec![0.0; 3]));
+    assert!(again[3..9].iter().chain(&grad[3..9]).all(|x| x.is_nan()));
+    assert_eq!(
+        (again[9..].to_vec(), grad[9..].to_vec()),
+        (vec![0.0, 1.0, 0.0], vec![0.0, 0.5, 0.0])
+    );
+}
+
+#[test]
+fn dots_of_rows_are_dots_of_slices() {
+    for columns in [0, 1, 17, 100, 1500] {
+        let (a, b) = (values::<f32>(5 * columns + 8, 4, 1.0), values::<f32>(columns + 8, 5, 1.0));
+        let mut y = [f32::NAN; 5];
+        row_dots(columns, (&a, columns + 2), (&b, 1), &mut y);
+        for (i, y) in y.iter().enumerate() {
+            let expected = dot(&a[i * (columns + 2)..][..columns], &b[i..][..columns]);
+            assert_eq!(y.to_bits(), expected.to_bits());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "attention_weights: 2 rows of 4")]
+fn a_block_that_does_not_fit_is_refused() {
+    let block = ScoreBlock { rows: 2, columns: 4, stride: 4, seen: None, scale: 1.0 };
+    attention_weights(&mut [0f32; 7], block, &mut [0.0; 2], &mut [0.0; 2]);
+}

@@ -1,0 +1,51 @@
+//! Derivative of `scaled_dot_product_attention`.
+
+use smallvec::smallvec;
+
+use super::definition_gradients;
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::ops::{AttentionParameters, FusedOp};
+use crate::tensor::Tensor;
+
+struct AttentionRule<B: Backend> {
+    q: Tensor<B>,
+    k: Tensor<B>,
+    v: Tensor<B>,
+    mask: Option<Tensor<B>>,
+    y: B::Tensor,
+    log_sum: B::Tensor,
+    parameters: AttentionParameters,
+}
+
+/// The fused gradient, which computes the weights anew from log Σ e^scores.
+pub(crate) fn attention_rule<B: Backend>(
+    [q, k, v]: [&Tensor<B>; 3],
+    mask: Option<&Tensor<B>>,
+    y: &B::Tensor,
+    log_sum: B::Tensor,
+    parameters: AttentionParameters,
+) -> SharedRule<B> {
+    let (q, k, v, mask, y) = (q.clone(), k.clone(), v.clone(), mask.cloned(), y.clone());
+    shared_rule(AttentionRule { q, k, v, mask, y, log_sum, parameters })
+}
+
+impl<B: Backend> Rule<B> for AttentionRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
+        let AttentionRule { q, k, v, mask, y, log_sum, parameters } = self;
+        if upstream.create_graph() {
+            let y = q.attention_definition(k, v, mask.as_ref(), parameters)?;
+            return definition_gradients(&[Some(q), Some(k), Some(v)], upstream.g, &y);
+        }
+        let mask = mask.as_ref().map(|mask| mask.data());
+        let (g, q, k, v) = (upstream.g.data(), q.data(), k.data(), v.data());
+        let operands = [Some(g), Some(q), Some(k), Some(v), mask, Some(y), Some(log_sum)];
+        let gradients = B::fused(&FusedOp::AttentionGrad(*parameters), &operands)?;
+        let mut each: InputGradients<B> = smallvec![];
+        for (gradient, &wanted) in gradients.into_iter().zip(wanted) {
+            each.push(wanted.then(|| Tensor::from_data(gradient)));
+        }
+        Ok(each)
+    }
+}

@@ -1,0 +1,156 @@
+//! The backward pass.
+
+use swath_kernels as kernels;
+
+use super::super::super::memory::Buffer;
+use super::super::super::parallel;
+use super::head::{
+    Arena, contiguous_rows, copy_rows, multiply, pieces_len, product, product_with_pieces,
+    transposed_pieces,
+};
+use super::parts::{self, Heads};
+use super::*;
+use crate::dtype::Element;
+
+/// What the backward pass knows beside the operands: the gradient of y, y, and log Σ e^scores.
+struct Saved<'a, E> {
+    g: Stack<'a, E>,
+    y: Stack<'a, E>,
+    log_sum: &'a [E],
+}
+
+/// dq, dk and dv.
+type Gradients<'a, E> = (Heads<'a, E>, (Heads<'a, E>, Heads<'a, E>));
+
+pub(super) fn run<E: Real>(
+    op: &'static str,
+    parameters: &AttentionParameters,
+    operands: &Operands<'_>,
+    [g, y, log_sum]: [&CpuTensor; 3],
+) -> Result<Results<CpuTensor>> {
+    let problem = operands.problem::<E>(parameters);
+    let shape = problem.shape;
+    let Extents { batches, heads, t, s, d, e } = shape;
+    let log_sum = super::super::super::copy::contiguous(op, log_sum)?;
+    let saved = Saved {
+        g: Stack::new(g, g.layout()),
+        y: Stack::new(y, y.layout()),
+        log_sum: log_sum.run(),
+    };
+    let output = |size| HeadsOutput::new::<E>(op, operands.q, size);
+    let (mut dq, mut dk, mut dv) = (output([t, d])?, output([s, d])?, output([s, e])?);
+    if batches * heads > 0 {
+        let (dk, dv) = (dk.heads::<E>(&shape, [s, d])?, dv.heads(&shape, [s, e])?);
+        let results = (dq.heads(&shape, [t, d])?, (dk, dv));
+        let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
+        let parts = parts::cut(results, &shape, parts);
+        let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
+        parts::run(&parts, |part: parts::Part<Gradients<'_, E>>| {
+            let mut memory = Buffer::scratch(bytes);
+            let memory = memory.as_slice_mut::<E>();
+            E::workspace().with_borrow_mut(|workspace| {
+                part.each(heads, |head, (dq, (dk, dv))| {
+                    let results = [dq.matrix, dk.matrix, dv.matrix];
+                    problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
+                })
+            })
+        })?;
+    }
+    Ok(smallvec![dq.finish(), dk.finish(), dv.finish()])
+}
+
+/// Elements of scratch memory for a head.
+fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
+    let &Extents { s, d, e, .. } = shape;
+    let scores = ROWS * shape.scores_stride();
+    let factors = if parameters.dropout.is_some() { scores } else { 0 };
+    let copies = [pieces_len(s, d), s * d, pieces_len(s, e)];
+    let blocks = [scores, scores, factors, ROWS, ROWS * d, ROWS * e, ROWS * e];
+    copies.into_iter().chain(blocks).map(Arena::<u8>::size).sum()
+}
+
+impl<E: Real> Problem<'_, E> {
+    /// One head's dq `[t, d]`, dk `[s, d]` and dv `[s, e]`.
+    fn backward(
+        &self,
+        saved: &Saved<'_, E>,
+        head: usize,
+        [mut dq, mut dk, mut dv]: [MatMut<'_, E>; 3],
+        mut arena: Arena<'_, E>,
+        workspace: &mut Workspace<E>,
+    ) -> std::result::Result<(), GemmError> {
+        let Extents { t, s, d, e, .. } = self.shape;
+        let stride = self.shape.scores_stride();
+        let (q, k, v) = (self.q.matrix(head), self.k.matrix(head), self.v.matrix(head));
+        let (g, y) = (saved.g.matrix(head), saved.y.matrix(head));
+        let keys_t = arena.take(pieces_len(s, d));
+        let keys = arena.take(s * d);
+        let values_t = arena.take(pieces_len(s, e));
+        let weights = arena.take(ROWS * stride);
+        let slopes = arena.take(ROWS * stride);
+        let dropout = self.parameters.dropout;
+        let factors = arena.take(if dropout.is_some() { ROWS * stride } else { 0 });
+        let means = arena.take(ROWS);
+        let (q_copy, g_copy) = (arena.take(ROWS * d), arena.take(ROWS * e));
+        let y_copy = arena.take(ROWS * e);
+
+        transposed_pieces(&k, s, keys_t);
+        copy_rows(&k, 0, keys);
+        transposed_pieces(&v, s, values_t);
+        for i in 0..s {
+            dk.row_mut(i).fill(E::ZERO);
+            dv.row_mut(i).fill(E::ZERO);
+        }
+        for first in (0..t).step_by(ROWS) {
+            let rows = ROWS.min(t - first);
+            let columns = self.seen(first + rows - 1);
+            if columns == 0 {
+                (first..first + rows).for_each(|i| dq.row_mut(i).fill(E::ZERO));
+                continue;
+            }
+            let (weights, slopes) = (&mut weights[..rows * stride], &mut slopes[..rows * stride]);
+            let (means, log_sum) = (&mut means[..rows], &saved.log_sum[head * t + first..][..rows]);
+            let q_rows = contiguous_rows(&q, first, rows, q_copy);
+            let g_rows = contiguous_rows(&g, first, rows, g_copy);
+            let y_rows = contiguous_rows(&y, first, rows, y_copy);
+            let q_block = MatRef::new(q_rows.0, 0, [rows, d], [q_rows.1 as isize, 1])?;
+            let g_block = MatRef::new(g_rows.0, 0, [rows, e], [g_rows.1 as isize, 1])?;
+
+            product_with_pieces(q_block, keys_t, columns, weights, stride, workspace)?;
+            product_with_pieces(g_block, values_t, columns, slopes, stride, workspace)?;
+            kernels::row_dots(e, g_rows, y_rows, means);
+            let masked = self.mask_scores(head, first, columns, stride, weights);
+            if let Some(dropout) = &dropout {
+                let rows = factors.chunks_mut(stride).zip(slopes.chunks_mut(stride));
+                for (i, (factors, slopes)) in rows.enumerate() {
+                    self.dropout_factors(dropout, head, first + i, &mut factors[..columns]);
+                    multiply(&mut slopes[..columns], factors);
+                }
+            }
+            let scale = self.parameters.scale;
+            let block = self.block(first, rows, columns, if masked { 1.0 } else { scale });
+            let scale = <E as Element>::from_f64(scale);
+            kernels::attention_weights_grad(weights, slopes, block, log_sum, means, scale);
+            if dropout.is_some() {
+                for (weights, factors) in weights.chunks_mut(stride).zip(factors.chunks(stride)) {
+                    multiply(&mut weights[..columns], factors);
+                }
+            }
+
+            let block = |x| MatRef::new(x, 0, [rows, columns], [stride as isize, 1]);
+            let (weights, slopes) = (block(&*weights)?, block(&*slopes)?);
+            for from in (0..columns).step_by(VALUES) {
+                let count = VALUES.min(columns - from);
+                let (a, _) = slopes.split_cols(from).1.split_cols(count);
+                let b = MatRef::new(keys, from * d, [count, d], [d as isize, 1])?;
+                let (_, c) = dq.reborrow().split_rows(first);
+                product(a, b, c.split_rows(rows).0, from > 0, workspace)?;
+            }
+            let (dk, dv) =
+                (dk.reborrow().split_rows(columns).0, dv.reborrow().split_rows(columns).0);
+            product(slopes.t(), q_block, dk, true, workspace)?;
+            product(weights.t(), g_block, dv, true, workspace)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The forward pass.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use swath_kernels::{self as kernels, ScoreBlock};
+
+use super::super::super::memory::Buffer;
+use super::super::super::parallel;
+use super::head::{
+    Arena, copy_rows, multiply, pieces_len, product, product_with_pieces, rows_of,
+    transposed_pieces,
+};
+use super::parts::{self, Heads, Part};
+use super::*;
+use crate::dtype::Element;
+use crate::ops::AttentionParameters;
+
+/// Blocks of a head that are worth preparing its keys and values for.
+const LEAST_BLOCKS: usize = 4;
+
+/// Results of a range of queries of heads: y, and log Σ e^scores as `[batches, heads · t]`.
+struct Work<'a, E> {
+    part: Part<(Heads<'a, E>, Heads<'a, E>)>,
+    queries: Range<usize>,
+}
+
+pub(super) fn run<E: Real>(
+    op: &'static str,
+    parameters: &AttentionParameters,
+    operands: &Operands<'_>,
+) -> Result<Results<CpuTensor>> {
+    let problem = operands.problem::<E>(parameters);
+    let shape = problem.shape;
+    let Extents { batches, heads, t, d, e, .. } = shape;
+    let mut y = HeadsOutput::new::<E>(op, operands.q, [t, e])?;
+    let sums = operands.q.shape().with_axis(operands.q.shape().ndim() - 1, None);
+    let mut log_sum = Output::new(op, &sums, E::DTYPE)?;
+    if batches * heads * t > 0 {
+        let sums = MatMut::row_major(log_sum.elements::<E>(), [batches, heads * t]);
+        let sums = Heads { matrix: sums.map_err(refused)?, rows: 1, columns: t };
+        let results = (y.heads(&shape, [t, e])?, sums);
+        let units = batches * heads * t.div_ceil(LEAST_BLOCKS * ROWS);
+        let cost = problem.cost(d + e, 1);
+        let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(LEAST_BLOCKS * ROWS)));
+        let works: smallvec::SmallVec<[_; 16]> = cut(results, &shape, parts);
+        let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
+        parts::run(&works, |work: Work<'_, E>| {
+            let mut memory = Buffer::scratch(bytes);
+            let memory = memory.as_slice_mut::<E>();
+            E::workspace().with_borrow_mut(|workspace| {
+                let queries = work.queries;
+                work.part.each(heads, |head, (y, log_sum)| {
+                    let (mut y, mut log_sum) = (y.matrix, log_sum.matrix);
+                    let arena = Arena(&mut *memory);
+                    let results = (&mut y, log_sum.row_mut(0));
+                    problem.forward(head, queries.clone(), results, arena, workspace)
+                })
+            })
+        })?;
+    }
+    Ok(smallvec![y.finish(), log_sum.finish()])
+}
+
+/// Parts of heads and, if those are fewer than wanted, of their queries.
+fn cut<'a, E>(
+    results: (Heads<'a, E>, Heads<'a, E>),
+    shape: &Extents,
+    wanted: usize,
+) -> smallvec::SmallVec<[Mutex<Option<Work<'a, E>>>; 16]> {
+    let t = shape.t;
+    let parts = parts::cut(results, shape, wanted);
+    let blocks = t.div_ceil(ROWS);
+    let ranges = wanted.div_ceil(parts.len().max(1)).min(blocks.div_ceil(LEAST_BLOCKS)).max(1);
+    let mut works = smallvec::SmallVec::new();
+    for part in parts {
+        let part = part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(part) = part else { continue };
+        let Part { first, count, results: (y, log_sum) } = part;
+        // Several heads lie between each other: only a single one is cut.
+        if ranges == 1 || count != [1, 1] {
+            let part = Part { first, count, results: (y, log_sum) };
+            works.push(Mutex::new(Some(Work { part, queries: 0..t })));
+            continue;
+        }
+        let (mut y, mut log_sum) = (y, log_sum);
+        for i in 0..ranges {
+            let start = |i| (parallel::even_start(blocks, ranges, i) * ROWS).min(t);
+            let queries = start(i)..start(i + 1);
+            let (y_above, y_below) = y.matrix.split_rows(queries.len());
+            let (sum_left, sum_right) = log_sum.matrix.split_cols(queries.len());
+            let head = |matrix, rows, columns| Heads { matrix, rows, columns };
+            let results = (head(y_above, queries.len(), shape.e), head(sum_left, 1, queries.len()));
+            (y, log_sum) = (head(y_below, t, shape.e), head(sum_right, 1, t));
+            works.push(Mutex::new(Some(Work { part: Part { first, count, results }, queries })));
+        }
+    }
+    works
+}
+
+/// Elements of scratch memory for a head.
+fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
+    let &Extents { s, d, e, .. } = shape;
+    let stride = shape.scores_stride();
+    let factors = if parameters.dropout.is_some() { stride } else { 0 };
+    let sizes = [pieces_len(s, d), s * e, ROWS * stride, ROWS * e, ROWS, factors];
+    sizes.into_iter().map(Arena::<u8>::size).sum()
+}
+
+impl<E: Real> Problem<'_, E> {
+    /// One head's y `[queries, e]` and log Σ e^scores `[queries]` for a range of its queries.
+    fn forward(
+        &self,
+        head: usize,
+        queries: Range<usize>,
+        (y, log_sum): (&mut MatMut<'_, E>, &mut [E]),
+        mut arena: Arena<'_, E>,
+        workspace: &mut Workspace<E>,
+    ) -> std::result::Result<(), GemmError> {
+        let Extents { s, d, e, .. } = self.shape;
+        let stride = self.shape.scores_stride();
+        let (q, k, v) = (self.q.matrix(head), self.k.matrix(head), self.v.matrix(head));
+        let keys = arena.take(pieces_len(s, d));
+        let values = arena.take(s * e);
+        let scores = arena.take(ROWS * stride);
+        let sums = arena.take(ROWS * e);
+        let inverse = arena.take(ROWS);
+        let dropout = self.parameters.dropout;
+        let factors = arena.take(if dropout.is_some() { stride } else { 0 });
+
+        let seen = queries.clone().next_back().map_or(0, |last| self.seen(last));
+        transposed_pieces(&k, seen, keys);
+        copy_rows(&v, 0, &mut values[..seen * e]);
+        for first in queries.clone().step_by(ROWS) {
+            let rows = ROWS.min(queries.end - first);
+            let columns = self.seen(first + rows - 1);
+            let log_sum = &mut log_sum[first - queries.start..][..rows];
+            let inverse = &mut inverse[..rows];
+            let scores = &mut scores[..rows * stride];
+
+            product_with_pieces(
+                rows_of(&q, first, rows)?,
+                keys,
+                columns,
+                scores,
+                stride,
+                workspace,
+            )?;
+            let masked = self.mask_scores(head, first, columns, stride, scores);
+            let scale = if masked { 1.0 } else { self.parameters.scale };
+            let block = self.block(first, rows, columns, scale);
+            kernels::attention_weights(scores, block, inverse, log_sum);
+            if let Some(dropout) = &dropout {
+                for (i, row) in scores.chunks_mut(stride).enumerate() {
+                    let factors = &mut factors[..columns];
+                    self.dropout_factors(dropout, head, first + i, factors);
+                    multiply(&mut row[..columns], factors);
+                }
+            }
+
+            let sums = &mut sums[..rows * e];
+            if columns == 0 {
+                sums.fill(E::ZERO);
+            }
+            for from in (0..columns).step_by(VALUES) {
+                let count = VALUES.min(columns - from);
+                let a = MatRef::new(scores, from, [rows, count], [stride as isize, 1])?;
+                let b = MatRef::new(values, from * e, [count, e], [e as isize, 1])?;
+                let c = MatMut::row_major(sums, [rows, e])?;
+                product(a, b, c, from > 0, workspace)?;
+            }
+            for (i, &inverse) in inverse.iter().enumerate() {
+                let y = y.row_mut(first - queries.start + i);
+                y.iter_mut().zip(&sums[i * e..]).for_each(|(y, &sum)| *y = sum * inverse);
+            }
+        }
+        Ok(())
+    }
+
+    /// The scores of queries `first..first + rows`.
+    pub(super) fn block(
+        &self,
+        first: usize,
+        rows: usize,
+        columns: usize,
+        scale: f64,
+    ) -> ScoreBlock<E> {
+        let Extents { t, s, .. } = self.shape;
+        let seen = self.parameters.causal.then(|| (first + 1 + s) as isize - t as isize);
+        let (stride, scale) = (self.shape.scores_stride(), <E as Element>::from_f64(scale));
+        ScoreBlock { rows, columns, stride, seen, scale }
+    }
+}

@@ -1,0 +1,207 @@
+//! What both directions do with one head: its operands as the products want them, masks, dropout.
+
+use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Transpose, Workspace};
+
+use super::super::super::matmul::Matrix;
+use super::{KEYS, Mask, Problem, Real};
+use crate::dtype::Element;
+use crate::ops::DropoutMask;
+use crate::rng::{Rng, RngState};
+
+/// Scratch memory, handed out from its start.
+pub(super) struct Arena<'m, E>(pub &'m mut [E]);
+
+impl<'m, E> Arena<'m, E> {
+    /// Elements that [`Arena::take`] uses up, so that every piece begins a cache line.
+    pub const fn size(len: usize) -> usize {
+        len.next_multiple_of(16)
+    }
+
+    pub fn take(&mut self, len: usize) -> &'m mut [E] {
+        let (piece, rest) = std::mem::take(&mut self.0).split_at_mut(Self::size(len));
+        self.0 = rest;
+        &mut piece[..len]
+    }
+}
+
+/// C ← A·B, or C += A·B.
+pub(super) fn product<E: Real>(
+    a: MatRef<'_, E>,
+    b: MatRef<'_, E>,
+    c: MatMut<'_, E>,
+    add: bool,
+    workspace: &mut Workspace<E>,
+) -> Result<(), GemmError> {
+    let beta = if add { E::ONE } else { E::ZERO };
+    kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace)
+}
+
+/// Where an element of the matrix is.
+fn position<E>(x: &Matrix<'_, E>, row: usize, column: usize) -> usize {
+    let shift = row as isize * x.strides[0] + column as isize * x.strides[1];
+    x.offset.wrapping_add_signed(shift)
+}
+
+/// Rows `first..first + rows` as a matrix for products, where they lie.
+pub(super) fn rows_of<'a, E>(
+    x: &Matrix<'a, E>,
+    first: usize,
+    rows: usize,
+) -> Result<MatRef<'a, E>, GemmError> {
+    MatRef::new(x.data, position(x, first, 0), [rows, x.shape[1]], x.strides)
+}
+
+/// Copies rows `first..` into `out`, which holds a number of them.
+pub(super) fn copy_rows<E: Real>(x: &Matrix<'_, E>, first: usize, out: &mut [E]) {
+    let width = x.shape[1];
+    if width == 0 {
+        return;
+    }
+    for (i, row) in out.chunks_exact_mut(width).enumerate() {
+        let start = position(x, first + i, 0);
+        match x.strides[1] {
+            1 => row.copy_from_slice(&x.data[start..][..width]),
+            stride => kernels::copy_strided(x.data, start, stride, row),
+        }
+    }
+}
+
+/// Contiguous rows `first..first + rows` and the distance between them: where they lie, or copied.
+pub(super) fn contiguous_rows<'a, E: Real>(
+    x: &Matrix<'a, E>,
+    first: usize,
+    rows: usize,
+    copy: &'a mut [E],
+) -> (&'a [E], usize) {
+    match (x.strides, usize::try_from(x.strides[0])) {
+        ([_, 1], Ok(stride)) if x.shape[1] > 0 => (&x.data[position(x, first, 0)..], stride),
+        _ => {
+            let copy = &mut copy[..rows * x.shape[1]];
+            copy_rows(x, first, copy);
+            (copy, x.shape[1])
+        }
+    }
+}
+
+/// The first `count` rows in pieces of [`KEYS`], each transposed: `[width, KEYS]`, one after the
+/// other. Of the last one only as many columns are written as there are rows.
+pub(super) fn transposed_pieces<E: Real>(x: &Matrix<'_, E>, count: usize, out: &mut [E]) {
+    let width = x.shape[1];
+    if width == 0 {
+        return;
+    }
+    for (i, piece) in out.chunks_exact_mut(width * KEYS).enumerate() {
+        let first = i * KEYS;
+        if first >= count {
+            break;
+        }
+        let rows = KEYS.min(count - first);
+        match (x.strides, usize::try_from(x.strides[0])) {
+            ([_, 1], Ok(src_row_stride)) => {
+                let src_offset = position(x, first, 0);
+                let (cols, dst_row_stride) = (width, KEYS);
+                let shape = Transpose { rows, cols, src_offset, src_row_stride, dst_row_stride };
+                kernels::transpose(x.data, piece, shape);
+            }
+            ([down, _], _) => {
+                for (column, out) in piece.chunks_exact_mut(KEYS).enumerate() {
+                    let start = position(x, first, column);
+                    kernels::copy_strided(x.data, start, down, &mut out[..rows]);
+                }
+            }
+        }
+    }
+}
+
+/// Elements of all pieces of `count` rows.
+pub(super) fn pieces_len(count: usize, width: usize) -> usize {
+    count.next_multiple_of(KEYS) * width
+}
+
+/// `C[.., ..columns] = A·Xᵀ` from the pieces of X, in rows `stride` apart.
+pub(super) fn product_with_pieces<E: Real>(
+    a: MatRef<'_, E>,
+    pieces: &[E],
+    columns: usize,
+    c: &mut [E],
+    stride: usize,
+    workspace: &mut Workspace<E>,
+) -> Result<(), GemmError> {
+    let [rows, width] = a.shape();
+    for first in (0..columns).step_by(KEYS) {
+        let count = KEYS.min(columns - first);
+        let b = MatRef::new(pieces, first * width, [width, count], [KEYS as isize, 1])?;
+        let c = MatMut::new(c, first, [rows, count], [stride as isize, 1])?;
+        product(a, b, c, false, workspace)?;
+    }
+    Ok(())
+}
+
+impl<E: Real> Problem<'_, E> {
+    /// Scales and masks the scores of queries `first..`; true if there is a mask, else nothing is
+    /// done.
+    pub(super) fn mask_scores(
+        &self,
+        head: usize,
+        first: usize,
+        columns: usize,
+        stride: usize,
+        scores: &mut [E],
+    ) -> bool {
+        let Some(mask) = &self.mask else { return false };
+        let (scale, lowest) = (<E as Element>::from_f64(self.parameters.scale), -E::INFINITY);
+        for (i, row) in scores.chunks_mut(stride).enumerate() {
+            let row = &mut row[..columns];
+            match mask {
+                Mask::Bool(mask) => {
+                    let choose = |x: E, mask: u8| if mask != 0 { x * scale } else { lowest };
+                    zip_row(row, &mask.matrix(head), first + i, choose);
+                }
+                Mask::Float(mask) => {
+                    zip_row(row, &mask.matrix(head), first + i, |x, mask| x * scale + mask);
+                }
+            }
+        }
+        true
+    }
+
+    /// 0 or `1 / (1 - p)` for the weights of a query.
+    pub(super) fn dropout_factors(
+        &self,
+        dropout: &DropoutMask,
+        head: usize,
+        row: usize,
+        factors: &mut [E],
+    ) {
+        let &DropoutMask { p, seed, stream } = dropout;
+        let place = (head * self.shape.t + row) as u64;
+        let position = place.wrapping_mul(self.shape.s as u64);
+        let mut rng = Rng::from_state(RngState { seed, stream, position });
+        let (threshold, kept) = (p * (1u64 << 32) as f64, 1.0 / (1.0 - p));
+        let (kept, dropped) = (<E as Element>::from_f64(kept), E::ZERO);
+        for factor in factors {
+            *factor = if f64::from(rng.next_u32()) < threshold { dropped } else { kept };
+        }
+    }
+}
+
+/// `x[j] = f(x[j], matrix[i, j])`.
+fn zip_row<E: Copy, M: Copy>(x: &mut [E], matrix: &Matrix<'_, M>, i: usize, f: impl Fn(E, M) -> E) {
+    let start = position(matrix, i, 0);
+    match matrix.strides[1] {
+        1 => {
+            let row = &matrix.data[start..][..x.len()];
+            x.iter_mut().zip(row).for_each(|(x, &mask)| *x = f(*x, mask));
+        }
+        stride => {
+            for (j, x) in x.iter_mut().enumerate() {
+                *x = f(*x, matrix.data[start.wrapping_add_signed(j as isize * stride)]);
+            }
+        }
+    }
+}
+
+/// `x[j] *= factors[j]`.
+pub(super) fn multiply<E: Real>(x: &mut [E], factors: &[E]) {
+    x.iter_mut().zip(factors).for_each(|(x, &factor)| *x = *x * factor);
+}

@@ -1,0 +1,87 @@
+//! [`clip_grad_norm`].
+
+use crate::autodiff::Gradients;
+use crate::autodiff::gradients::IdSet;
+use crate::autodiff::scratch;
+use crate::backend::{Arg, Backend};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::nn::{Kind, Visit, Visitor};
+use crate::ops::UnaryOp;
+use crate::tensor::Tensor;
+
+/// Scales the gradients of a model's parameters down so that their norm, taken as one vector, is at
+/// most `max_norm`, and returns the norm before.
+///
+/// As PyTorch's: the factor is `max_norm / (norm + 1e-6)` where that is below 1. Squares are added in
+/// `f64`, in the order of the model's parameters; each parameter counts once, one without a gradient not
+/// at all. If the norm is not finite, the gradients stay as they are: look at it before a step.
+///
+/// ```
+/// use swath::nn::{Linear, Module};
+/// use swath::prelude::*;
+///
+/// let layer = Linear::new(2, 1, &mut Rng::seed(1))?;
+/// let mut grads = layer.forward(&tensor![[3.0, 0.0], [1.0, 0.0]])?.sum(None, false)?.backward()?;
+/// let norm = optim::clip_grad_norm(&layer, &mut grads, 1.0)?;
+/// assert_eq!(norm, 20f64.sqrt());                       // weight [4, 0], bias [2]
+/// assert!(grads.wrt(&layer.weight)?.to_vec::<f32>()?[0] < 0.9);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Those of computing the norm.
+pub fn clip_grad_norm<B: Backend>(
+    model: &(impl Visit<B> + ?Sized),
+    grads: &mut Gradients<B>,
+    max_norm: f64,
+) -> Result<f64> {
+    let mut squares = 0.0;
+    for_each_leaf(model, |x| {
+        if let Some(gradient) = grads.get(x) {
+            squares += sum_of_squares(gradient)?;
+        }
+        Ok(())
+    })?;
+    let norm = squares.sqrt();
+    let factor = max_norm / (norm + 1e-6);
+    if norm.is_finite() && factor < 1.0 {
+        for_each_leaf(model, |x| grads.scale_wrt(x, factor))?;
+    }
+    Ok(norm)
+}
+
+fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
+    let wide = match x.dtype() {
+        DType::F64 => B::unary(UnaryOp::Square, x.data())?,
+        _ => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), DType::F64)?))?,
+    };
+    Tensor::<B>::from_data(B::sum(&wide, None, false)?).item::<f64>()
+}
+
+/// Every parameter once, in the order of first visits, up to the first error.
+fn for_each_leaf<B: Backend>(
+    model: &(impl Visit<B> + ?Sized),
+    f: impl FnMut(&Tensor<B>) -> Result<()>,
+) -> Result<()> {
+    struct Each<F> {
+        f: F,
+        seen: IdSet,
+        result: Result<()>,
+    }
+    impl<B: Backend, F: FnMut(&Tensor<B>) -> Result<()>> Visitor<B> for Each<F> {
+        fn enter(&mut self, _name: &str) {}
+        fn leave(&mut self) {}
+        fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind) {
+            let leaf = tensor.node().is_some_and(|node| self.seen.insert(node.id()));
+            if kind == Kind::Parameter && leaf && self.result.is_ok() {
+                self.result = (self.f)(tensor);
+            }
+        }
+    }
+    let mut each = Each { f, seen: scratch::take(), result: Ok(()) };
+    model.visit(&mut each);
+    each.seen.clear();
+    scratch::give(each.seen);
+    each.result
+}

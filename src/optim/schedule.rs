@@ -1,0 +1,110 @@
+//! Learning rates as pure functions of the step: nothing to save, the same bits on every machine.
+
+/// A learning rate for each step.
+///
+/// A number is the schedule that is always this number.
+pub trait Schedule {
+    /// The rate of step `step`, counted from 0.
+    fn rate(&self, step: u64) -> f64;
+}
+
+impl Schedule for f64 {
+    fn rate(&self, _step: u64) -> f64 {
+        *self
+    }
+}
+
+/// Half a cosine wave down from `peak` at step 0 to `floor` at step `steps`, and `floor` after it.
+///
+/// ```
+/// use swath::optim::{CosineSchedule, Schedule};
+/// let schedule = CosineSchedule { peak: 1.0, floor: 0.2, steps: 100 };
+/// assert_eq!(schedule.rate(0), 1.0);
+/// assert!((schedule.rate(50) - 0.6).abs() < 1e-15);
+/// assert_eq!(schedule.rate(100), 0.2);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CosineSchedule {
+    /// The first rate.
+    pub peak: f64,
+    /// The last rate.
+    pub floor: f64,
+    /// Steps from the one to the other.
+    pub steps: u64,
+}
+
+impl Schedule for CosineSchedule {
+    fn rate(&self, step: u64) -> f64 {
+        if step >= self.steps {
+            return self.floor;
+        }
+        let angle = std::f64::consts::PI * (step as f64 / self.steps as f64);
+        // Not the system's cosine, whose bits differ between machines.
+        let mut cosine = [0.0];
+        swath_kernels::cos(&[angle], &mut cosine[..]);
+        let share = 0.5 + 0.5 * cosine[0];
+        self.peak * share + self.floor * (1.0 - share)
+    }
+}
+
+/// A straight rise to the first rate of another schedule, then that schedule: step i of the first
+/// `warmup` has the share `(i + 1) / (warmup + 1)` of `then.rate(0)`.
+///
+/// ```
+/// use swath::optim::{Schedule, WarmupSchedule};
+/// let schedule = WarmupSchedule { warmup: 3, then: 1.0 };
+/// let rates: Vec<f64> = (0..5).map(|step| schedule.rate(step)).collect();
+/// assert_eq!(rates, [0.25, 0.5, 0.75, 1.0, 1.0]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmupSchedule<S> {
+    /// Steps before the other schedule's first.
+    pub warmup: u64,
+    /// The other schedule.
+    pub then: S,
+}
+
+impl<S: Schedule> Schedule for WarmupSchedule<S> {
+    fn rate(&self, step: u64) -> f64 {
+        match step.checked_sub(self.warmup) {
+            Some(later) => self.then.rate(later),
+            None => self.then.rate(0) * ((step + 1) as f64 / (self.warmup + 1) as f64),
+        }
+    }
+}
+
+/// `initial`, times `factor` after every `every` steps.
+///
+/// ```
+/// use swath::optim::{Schedule, StepSchedule};
+/// let schedule = StepSchedule { initial: 1.0, factor: 0.5, every: 10 };
+/// assert_eq!([0, 9, 10, 35].map(|step| schedule.rate(step)), [1.0, 1.0, 0.5, 0.125]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepSchedule {
+    /// The first rate.
+    pub initial: f64,
+    /// What a stage's rate is multiplied by for the next.
+    pub factor: f64,
+    /// Steps a stage has; 0: there is one stage.
+    pub every: u64,
+}
+
+impl Schedule for StepSchedule {
+    fn rate(&self, step: u64) -> f64 {
+        self.initial * power(self.factor, step.checked_div(self.every).unwrap_or(0))
+    }
+}
+
+/// `base^exponent` by squaring: multiplications alone, where `powi` may differ between machines.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
