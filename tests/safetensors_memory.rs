@@ -65,4 +65,3 @@ fn loading_takes_as_much_memory_as_the_file_and_a_mebibyte_at_most() {
     assert!(result.is_err());
     assert!(peak <= size + (1 << 20), "{peak} for {size}");
 }
-

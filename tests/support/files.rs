@@ -36,4 +36,3 @@ impl Drop for Scratch {
 pub fn file_of(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
 }
-
