@@ -87,7 +87,15 @@ const REDUCTIONS: &[Entry] = &[
 ];
 
 /// Ops whose recorded gradients are those of their definition.
-const FUSED: &[Entry] = &[];
+const FUSED: &[Entry] = &[(
+    "scaled_dot_product_attention",
+    "`softmax(scale q·kᵀ + mask)·v`; P are the weights.",
+    &[
+        ("q", "scale S·k with S = P (g·vᵀ - the row sums of g y)"),
+        ("k", "scale Sᵀ·q"),
+        ("v", "Pᵀ·g"),
+    ],
+)];
 
 /// Ops with one rule.
 const PARAMETRIC: &[Entry] = &[
