@@ -30,7 +30,6 @@ mod sample;
 mod state;
 mod train;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +50,7 @@ pub type Failure = Box<dyn std::error::Error>;
 /// Prints a line. A reader that has gone away is no reason to stop training.
 macro_rules! say {
     ($($text:tt)*) => {{
+        use std::io::Write as _;
         let _ = writeln!(std::io::stdout(), $($text)*);
     }};
 }

@@ -39,12 +39,13 @@ impl Gpt {
         let Sizes { vocabulary, width, layers, heads, context, dropout } = sizes;
         let block = TransformerBlockOptions { causal: true, dropout, ..Default::default() };
         let head = LinearOptions { bias: false, ..Default::default() };
-        let blocks = (0..layers).map(|_| TransformerBlock::with_options(width, heads, block, rng));
         let mut model = Gpt {
             tokens: Embedding::new(vocabulary, width, rng)?,
             positions: init::zeros((context, width), DType::F32)?,
             dropout: Dropout::new(dropout, rng)?,
-            blocks: blocks.collect::<Result<_>>()?,
+            blocks: (0..layers)
+                .map(|_| TransformerBlock::with_options(width, heads, block, rng))
+                .collect::<Result<_>>()?,
             norm: LayerNorm::new(width)?,
             head: Linear::with_options(width, vocabulary, head, rng)?,
         };

@@ -1,6 +1,6 @@
 //! The progress bar; plain lines where there is no terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};

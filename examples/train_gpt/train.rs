@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest, Sha256};
 use swath::nn::{self, Module};
 use swath::optim::{
-    AdamW, AdamWOptions, CosineSchedule, Optimizer, WarmupSchedule, clip_grad_norm,
+    self, AdamW, AdamWOptions, CosineSchedule, Optimizer, Schedule, WarmupSchedule, clip_grad_norm,
 };
 use swath::prelude::*;
 
@@ -49,18 +49,17 @@ impl Run {
         let Plan { width, layers, heads, context, dropout, .. } = plan;
         let rng = Rng::seed(plan.seed);
         let sizes = Sizes { vocabulary, width, layers, heads, context, dropout };
-        // Scales, shifts and biases do not decay.
         let options = AdamWOptions {
             learning_rate: plan.rate,
             betas: [0.9, 0.95],
             weight_decay: 0.1,
-            decay: |_, parameter| parameter.rank() > 1,
+            decays: optim::matrices,
             ..AdamWOptions::default()
         };
         Ok(Run {
             plan,
             model: Gpt::new(sizes, &mut rng.stream(MODEL_STREAM))?,
-            optimizer: AdamW::new(options),
+            optimizer: AdamW::new(options)?,
             rng: rng.stream(BATCH_STREAM),
             history: History::default(),
         })
@@ -73,9 +72,10 @@ impl Run {
 
     /// Learning rate of a step, from 0.
     fn rate(&self, step: usize) -> f64 {
-        let (rate, warmup) = (self.plan.rate, self.plan.warmup() as u64);
-        let cosine = CosineSchedule::new(rate, rate * 0.1, self.plan.steps as u64 - warmup);
-        WarmupSchedule::new(warmup, cosine).rate(step as u64)
+        let (peak, warmup) = (self.plan.rate, self.plan.warmup() as u64);
+        let steps = (self.plan.steps as u64).saturating_sub(warmup);
+        let then = CosineSchedule { peak, floor: peak * 0.1, steps };
+        WarmupSchedule { warmup, then }.rate(step as u64)
     }
 
     /// One step on a batch; its loss.

@@ -108,8 +108,8 @@ impl<B: Backend> MultiHeadAttention<B> {
     /// Those of [`Tensor::linear`] and [`Tensor::scaled_dot_product_attention`].
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         let width = self.width()?;
-        let projected = x.linear(&self.in_proj_weight, self.in_proj_bias.as_ref())?;
-        let part = |i: usize| self.split_heads(&projected.narrow(-1, i * width, width)?);
+        // Three products, not one cut in three: the gradient of a cut would be put together again.
+        let part = |i: usize| self.split_heads(&self.project(x, width, i)?);
         self.mix(&part(0)?, &part(1)?, &part(2)?, mask)
     }
 
@@ -125,14 +125,15 @@ impl<B: Backend> MultiHeadAttention<B> {
         mask: Option<&Tensor<B>>,
     ) -> Result<Tensor<B>> {
         let width = self.width()?;
-        let project = |x: &Tensor<B>, first: usize, count: usize| {
-            let rows = |p: &Tensor<B>| p.narrow(0, first * width, count * width);
-            let bias = self.in_proj_bias.as_ref().map(rows).transpose()?;
-            x.linear(&rows(&self.in_proj_weight)?, bias.as_ref())
-        };
-        let (queries, both) = (project(x, 0, 1)?, project(memory, 1, 2)?);
-        let part = |i: usize| self.split_heads(&both.narrow(-1, i * width, width)?);
-        self.mix(&self.split_heads(&queries)?, &part(0)?, &part(1)?, mask)
+        let part = |x, i| self.split_heads(&self.project(x, width, i)?);
+        self.mix(&part(x, 0)?, &part(memory, 1)?, &part(memory, 2)?, mask)
+    }
+
+    /// `x` projected by a third of the weights: 0 for queries, 1 for keys, 2 for values.
+    fn project(&self, x: &Tensor<B>, width: usize, third: usize) -> Result<Tensor<B>> {
+        let rows = |p: &Tensor<B>| p.narrow(0, third * width, width);
+        let bias = self.in_proj_bias.as_ref().map(rows).transpose()?;
+        x.linear(&rows(&self.in_proj_weight)?, bias.as_ref())
     }
 
     /// The width, by which the weights' first axis is divided; fields may have been changed.
