@@ -206,6 +206,14 @@ pub trait ElementTask<E: Float> {
     fn run<S: Lanes<E>>(self, simd: S) -> Self::Output;
 }
 
+/// As [`ElementTask`], for work that also sums in `f64`: `E::enter_fold(task)` runs it.
+pub trait FoldTask<E: Float> {
+    /// What comes back.
+    type Output;
+    /// Does the work on `S`.
+    fn run<S: Simd + Lanes<E>>(self, simd: S) -> Self::Output;
+}
+
 /// Runs a task on the chosen level.
 #[inline]
 pub(crate) fn run<T: Task>(task: T) -> T::Output {

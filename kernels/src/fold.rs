@@ -23,6 +23,7 @@
 pub(crate) mod columns;
 pub(crate) mod extreme;
 mod pairwise;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +46,8 @@ pub(crate) trait Widen: Float {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn widen_up_to<S: Simd>(simd: S, src: *const Self, count: usize) -> F64<S>;
+    /// A vector's lanes, in as many vectors as they fill.
+    fn widen<S: Simd + Lanes<Self>>(simd: S, x: <S as Lanes<Self>>::V) -> [F64<S>; 2];
 }
 
 impl Widen for f32 {
@@ -59,6 +62,10 @@ impl Widen for f32 {
             }
         }
     }
+    #[inline(always)]
+    fn widen<S: Simd + Lanes<f32>>(simd: S, x: <S as Lanes<f32>>::V) -> [F64<S>; 2] {
+        simd.widen(x)
+    }
 }
 
 impl Widen for f64 {
@@ -66,6 +73,10 @@ impl Widen for f64 {
     unsafe fn widen_up_to<S: Simd>(simd: S, src: *const f64, count: usize) -> F64<S> {
         // SAFETY: as the caller promised.
         unsafe { load_up_to(simd, src, count) }
+    }
+    #[inline(always)]
+    fn widen<S: Simd + Lanes<f64>>(_simd: S, x: F64<S>) -> [F64<S>; 2] {
+        [x; 2]
     }
 }
 

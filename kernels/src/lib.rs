@@ -52,11 +52,14 @@ mod fold;
 pub mod gemm;
 mod map;
 pub mod math;
+mod optim;
 mod output;
 #[cfg(feature = "peak")]
 #[doc(hidden)]
 pub mod peak;
+mod random;
 mod reduce;
+mod rows;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -70,6 +73,13 @@ pub use gemm::{
 };
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;
+pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::Output;
+pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{Reduce, dot, max, max_columns, mean_columns, min, min_columns, sum, sum_columns};
+pub use rows::{
+    CrossEntropyRows, LayerNormGradRows, LayerNormRows, Rows, cross_entropy_grad_rows,
+    cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows,
+    log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
+};
 pub use simd::Float;

@@ -12,6 +12,7 @@
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
 
 mod binary;
+pub(crate) mod rows;
 
 use core::marker::PhantomData;
 

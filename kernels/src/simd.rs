@@ -106,7 +106,7 @@ pub trait Float:
 
 mod sealed {
     use crate::copy::Tiles;
-    use crate::dispatch::{ElementTask, Isa, Task, run};
+    use crate::dispatch::{ElementTask, FoldTask, Isa, Task, run};
     use crate::gemm::{Pack, Piece};
 
     /// Closes [`super::Float`], and carries what code generic over the element type cannot say
@@ -114,6 +114,10 @@ mod sealed {
     pub trait Sealed: Sized {
         /// Runs the task on the chosen level.
         fn enter<T: ElementTask<Self>>(task: T) -> T::Output
+        where
+            Self: super::Float;
+        /// As [`Sealed::enter`].
+        fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output
         where
             Self: super::Float;
         /// [`super::Token::call`] for a task that is generic over the element type.
@@ -140,7 +144,19 @@ mod sealed {
                         self.0.run::<S>(simd)
                     }
                 }
+                struct FoldOnSimd<T>(T);
+                impl<T: FoldTask<$t>> Task for FoldOnSimd<T> {
+                    type Output = T::Output;
+                    #[inline(always)]
+                    fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                        self.0.run::<S>(simd)
+                    }
+                }
                 impl Sealed for $t {
+                    #[inline(always)]
+                    fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
+                        run(FoldOnSimd(task))
+                    }
                     #[inline(always)]
                     fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
                         run(OnSimd(task))
@@ -384,4 +400,6 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
+    /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
+    fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
 }

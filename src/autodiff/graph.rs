@@ -52,7 +52,6 @@ impl<'a, B: Backend> Upstream<'a, B> {
     }
 
     /// True if the gradient will itself be differentiated: it must be made of recorded ops.
-    #[allow(dead_code, reason = "the rules of fused ops come with the kernels")]
     pub fn create_graph(&self) -> bool {
         self.create_graph
     }

@@ -1,6 +1,5 @@
 //! Ops with parameters: their derivatives. The forward side is in `tensor/`, under the same names.
 
-#[allow(dead_code, reason = "the rules come with the kernels")]
 pub(crate) mod fused;
 pub(crate) mod index;
 pub(crate) mod matmul;

@@ -76,6 +76,38 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
     }
 
+    /// The rows of this table `[v, c]` that `ids` (`I64`, any shape `[…]`) name: `[…, c]`. The
+    /// gradient adds up the rows in the order of the ids.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let table = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// let rows = table.embedding(&tensor![i64; [1, 0], [1, 1]])?;
+    /// assert_eq!(rows.dims(), [2, 2, 2]);
+    /// assert_eq!(rows.slice(s![0])?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] if the table has not two axes; [`Error::DTypeMismatch`] if the ids are
+    /// not `I64`; [`Error::IndexOutOfRange`] for an id outside `0..v`.
+    pub fn embedding(&self, ids: &Tensor<B>) -> Result<Self> {
+        let op = "embedding";
+        let &[_, width] = self.dims() else {
+            let reason = "the table has two axes";
+            return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
+        };
+        if ids.dtype() != DType::I64 {
+            let (lhs, rhs, shape) = (ids.dtype(), DType::I64, *ids.shape());
+            return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
+        }
+        let shape: Shape = ids.dims().iter().copied().chain([width]).collect();
+        shape.validate(op)?;
+        let flat = ids.detach().reshape(ids.numel())?;
+        let rows = self.index_select(0, &flat).map_err(|error| named(op, error))?;
+        rows.reshape(shape)
+    }
+
     /// A copy with the parts of `source` added to the parts of `axis` that the one-dimensional
     /// `index` names: the adjoint of [`index_select`](Tensor::index_select).
     pub fn index_add(

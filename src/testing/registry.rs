@@ -87,15 +87,38 @@ const REDUCTIONS: &[Entry] = &[
 ];
 
 /// Ops whose recorded gradients are those of their definition.
-const FUSED: &[Entry] = &[(
-    "scaled_dot_product_attention",
-    "`softmax(scale q·kᵀ + mask)·v`; P are the weights.",
-    &[
-        ("q", "scale S·k with S = P (g·vᵀ - the row sums of g y)"),
-        ("k", "scale Sᵀ·q"),
-        ("v", "Pᵀ·g"),
-    ],
-)];
+const FUSED: &[Entry] = &[
+    ("softmax", "`e^x / Σ e^x` along an axis.", &[("x", "y (g - Σ g y)")]),
+    ("log_softmax", "`x - log Σ e^x` along an axis.", &[("x", "g - e^y Σ g")]),
+    (
+        "cross_entropy",
+        "`log Σ e^x - (1 - ε) x[target] - ε mean(x)` a row.",
+        &[("logits", "g (softmax(x) - (1 - ε) onehot(target) - ε/n)")],
+    ),
+    (
+        "layer_norm",
+        "`x̂ weight + bias` with x̂ = (x - mean) r, r = 1/√(variance + ε) a row.",
+        &[
+            ("x", "r (h - mean(h) - x̂ mean(h x̂)) with h = g weight"),
+            ("weight", "g x̂, summed over rows"),
+            ("bias", "g, summed over rows"),
+        ],
+    ),
+    (
+        "bias_activation",
+        "`f(x + bias)`.",
+        &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
+    ),
+    (
+        "scaled_dot_product_attention",
+        "`softmax(scale q·kᵀ + mask)·v`; P are the weights.",
+        &[
+            ("q", "scale S·k with S = P (g·vᵀ - the row sums of g y)"),
+            ("k", "scale Sᵀ·q"),
+            ("v", "Pᵀ·g"),
+        ],
+    ),
+];
 
 /// Ops with one rule.
 const PARAMETRIC: &[Entry] = &[
@@ -104,6 +127,11 @@ const PARAMETRIC: &[Entry] = &[
         "linear",
         "`x·weightᵀ + bias`.",
         &[("x", "g·weight"), ("weight", "gᵀ·x"), ("bias", "g, summed over rows")],
+    ),
+    (
+        "dropout",
+        "Elements zeroed at random, the others divided by 1 - p.",
+        &[("x", "the same dropout of g")],
     ),
     (
         "where_cond",

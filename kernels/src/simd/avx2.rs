@@ -281,6 +281,12 @@ impl Lanes<f64> for V3 {
 }
 
 impl Simd for V3 {
+    intrinsics! {
+        fn widen(self, x: F32x8) -> [F64x4; 2] {
+            let halves = [_mm256_castps256_ps128(x.0), _mm256_extractf128_ps::<1>(x.0)];
+            [F64x4(_mm256_cvtps_pd(halves[0])), F64x4(_mm256_cvtps_pd(halves[1]))]
+        }
+    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x4 {
             F64x4(_mm256_cvtps_pd(_mm_loadu_ps(src)))

@@ -272,6 +272,11 @@ impl Lanes<f64> for Neon {
 }
 
 impl Simd for Neon {
+    intrinsics! {
+        fn widen(self, x: F32x4) -> [F64x2; 2] {
+            [F64x2(vcvt_f64_f32(vget_low_f32(x.0))), F64x2(vcvt_high_f64_f32(x.0))]
+        }
+    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x2 {
             F64x2(vcvt_f64_f32(vld1_f32(src)))

@@ -4,18 +4,37 @@
 //! op's definition and differentiates that.
 
 pub(crate) mod attention;
+pub(crate) mod bias_activation;
+pub(crate) mod cross_entropy;
+pub(crate) mod dropout;
+pub(crate) mod layer_norm;
 pub(crate) mod linear;
+pub(crate) mod softmax;
 
 use smallvec::SmallVec;
 
 use crate::autodiff::backward::vjp;
 use crate::autodiff::graph::InputGradients;
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ops::FusedOp;
 use crate::tensor::Tensor;
 
+/// The results of a gradient op, as untracked tensors.
+fn fused_gradient<B: Backend, const N: usize>(
+    op: &FusedOp,
+    operands: &[Option<&B::Tensor>],
+) -> Result<[Tensor<B>; N]> {
+    let results = B::fused(op, operands)?;
+    let count = results.len();
+    let tensors: SmallVec<[Tensor<B>; N]> = results.into_iter().map(Tensor::from_data).collect();
+    tensors.into_inner().map_err(|_| {
+        let reason = format!("the backend gave {count} results, not {N}");
+        Error::InvalidArgument { op: op.name(), reason }
+    })
+}
+
 /// Recorded gradients of an op's inputs by its definition: `y` is the definition at `inputs`.
-#[allow(dead_code, reason = "the rules come with the kernels")]
 pub(crate) fn definition_gradients<B: Backend>(
     inputs: &[Option<&Tensor<B>>],
     upstream: &Tensor<B>,

@@ -7,6 +7,7 @@
 //! How work is cut never changes a bit of a result: every function here hands each part to the
 //! closure exactly once, and what a part computes depends on its index alone.
 
+mod bands;
 mod crew;
 
 use std::ops::Range;
@@ -15,6 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+pub(crate) use bands::{Band, for_each_band};
 use crew::Crew;
 
 /// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is

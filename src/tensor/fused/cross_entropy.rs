@@ -1,11 +1,14 @@
 //! `cross_entropy`: the loss of classification, from logits.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::cross_entropy::cross_entropy_rule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::ops::FusedOp;
 use crate::shape::Shape;
 
-use super::check_float;
+use super::{check_float, exactly};
 use crate::tensor::Tensor;
 
 /// What becomes of the losses of the single rows.
@@ -68,7 +71,7 @@ impl<B: Backend> Tensor<B> {
         let (rows, classes) = (targets.numel(), self.dims()[targets.rank()]);
         let logits = self.reshape((rows, classes))?;
         let flat = targets.detach().reshape(rows)?;
-        let losses = logits.cross_entropy_definition(&flat, &options)?;
+        let losses = logits.cross_entropy_rows(&flat, options)?;
         match options.reduction {
             Reduction::None => losses.reshape(*targets.shape()),
             Reduction::Sum => losses.sum(None, false),
@@ -84,6 +87,17 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Losses `[r]` of logits `[r, n]`.
+    fn cross_entropy_rows(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
+        let op = "cross_entropy";
+        let CrossEntropy { ignore_index, label_smoothing, .. } = options;
+        let fused = FusedOp::CrossEntropy { ignore_index, label_smoothing };
+        let operands = [Some(self.data()), Some(targets.data())];
+        let [losses, lse] = exactly(op, B::fused(&fused, &operands)?)?;
+        let rule = |_: &B::Tensor| cross_entropy_rule(self, targets, lse, options);
+        Ok(record(op, losses, &[self], rule))
+    }
+
+    /// What [`Tensor::cross_entropy`] means, for logits `[r, n]`.
     pub(crate) fn cross_entropy_definition(
         &self,
         targets: &Tensor<B>,

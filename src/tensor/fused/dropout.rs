@@ -1,18 +1,21 @@
 //! `dropout`.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::dropout::dropout_rule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::DropoutMask;
+use crate::ops::{DropoutMask, FusedOp};
 use crate::rng::{Rng, RngState};
 
-use super::check_float;
+use super::{check_float, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// Each element zeroed with probability `mask.p`, the others divided by `1 - p`. Which ones
     /// depends on the mask's seed and stream and on the element's place in row-major order alone:
-    /// nothing is stored for the backward pass, and the same mask gives the same zeros again.
+    /// nothing is stored for the backward pass, and the same mask gives the same zeros again. A NaN
+    /// stays one.
     ///
     /// ```
     /// use swath::{ops::DropoutMask, prelude::*};
@@ -28,7 +31,8 @@ impl<B: Backend> Tensor<B> {
     pub fn dropout(&self, mask: DropoutMask) -> Result<Self> {
         check_float("dropout", self)?;
         check_mask("dropout", &mask)?;
-        self.dropout_definition(mask)
+        let [y] = exactly("dropout", B::fused(&FusedOp::Dropout(mask), &[Some(self.data())])?)?;
+        Ok(record("dropout", y, &[self], |_| dropout_rule(mask)))
     }
 
     pub(crate) fn dropout_definition(&self, mask: DropoutMask) -> Result<Self> {

@@ -1,9 +1,12 @@
 //! `layer_norm`.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::layer_norm::layer_norm_rule;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::ops::FusedOp;
 
-use super::{check_float, check_same_dtype};
+use super::{check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -42,9 +45,17 @@ impl<B: Backend> Tensor<B> {
             }
             check_same_dtype(op, self, parameter)?;
         }
-        self.layer_norm_definition(weight, bias, eps)
+        let operands = [Some(self.data()), weight.map(Tensor::data), bias.map(Tensor::data)];
+        let [y, mean, deviation] = exactly(op, B::fused(&FusedOp::LayerNorm { eps }, &operands)?)?;
+        let rule = |_: &B::Tensor| layer_norm_rule(self, weight, bias, eps, [mean, deviation]);
+        Ok(match (weight, bias) {
+            (Some(weight), Some(bias)) => record(op, y, &[self, weight, bias], rule),
+            (Some(one), None) | (None, Some(one)) => record(op, y, &[self, one], rule),
+            (None, None) => record(op, y, &[self], rule),
+        })
     }
 
+    /// What [`Tensor::layer_norm`] means.
     pub(crate) fn layer_norm_definition(
         &self,
         weight: Option<&Tensor<B>>,

@@ -1,6 +1,7 @@
 //! Products with a weight, biases and the functions after them.
 
 use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::bias_activation::bias_activation_rule;
 use crate::autodiff::ops::fused::linear::linear_rule;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -62,7 +63,9 @@ impl<B: Backend> Tensor<B> {
         if bias.rank() != 1 || self.dims().last() != Some(&bias.dims()[0]) {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *bias.shape() });
         }
-        self.bias_activation_definition(bias, activation)
+        let fused = FusedOp::BiasActivation(activation);
+        let [y] = exactly(op, B::fused(&fused, &[Some(self.data()), Some(bias.data())])?)?;
+        Ok(record(op, y, &[self, bias], |_| bias_activation_rule(self, bias, activation)))
     }
 
     pub(crate) fn bias_activation_definition(

@@ -1,14 +1,18 @@
 //! `softmax` and `log_softmax`.
 
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::softmax::{log_softmax_rule, softmax_rule};
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::shape::Axis;
+use crate::ops::FusedOp;
+use crate::shape::{Axis, AxisSet};
 
-use super::check_float;
+use super::{check_float, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow.
+    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow. NaN, +∞, or nothing but −∞ along
+    /// the axis give NaN.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -23,7 +27,10 @@ impl<B: Backend> Tensor<B> {
     pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
         let axis = axis.into().resolve("softmax", self.shape())?;
         check_float("softmax", self)?;
-        self.softmax_definition(axis)
+        self.with_axis_last(axis, |x| {
+            let [y] = exactly("softmax", B::fused(&FusedOp::Softmax, &[Some(x.data())])?)?;
+            Ok(record("softmax", y, &[x], softmax_rule))
+        })
     }
 
     /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
@@ -33,7 +40,25 @@ impl<B: Backend> Tensor<B> {
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
         let axis = axis.into().resolve("log_softmax", self.shape())?;
         check_float("log_softmax", self)?;
-        self.log_softmax_definition(axis)
+        self.with_axis_last(axis, |x| {
+            let [y] = exactly("log_softmax", B::fused(&FusedOp::LogSoftmax, &[Some(x.data())])?)?;
+            Ok(record("log_softmax", y, &[x], log_softmax_rule))
+        })
+    }
+
+    /// `f` of a view whose last axis is `axis`, viewed as this tensor's shape again.
+    fn with_axis_last(
+        &self,
+        axis: usize,
+        f: impl FnOnce(&Tensor<B>) -> Result<Tensor<B>>,
+    ) -> Result<Self> {
+        let last = self.rank() - 1;
+        if axis == last {
+            return f(self);
+        }
+        let mut axes: AxisSet = (0..=last).collect();
+        axes.swap(axis, last);
+        f(&self.permute(&axes)?)?.permute(&axes)
     }
 
     pub(crate) fn softmax_definition(&self, axis: usize) -> Result<Self> {

@@ -1,0 +1,294 @@
+//! Folds of a row inside a kernel that has entered its instruction set already: sums of terms that
+//! are computed on the way, added on the tree of [the parent module](super). The functions given
+//! must be `#[inline(always)]` closures.
+
+use core::mem::MaybeUninit;
+
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across};
+use crate::map::{load_up_to, store_up_to};
+use crate::simd::{Float, Lanes, Simd, Vector};
+
+/// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
+/// are arrays that `f` may change at the same places.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(always)]
+pub(crate) fn sums<E, S, const N: usize, const A: usize, const M: usize>(
+    simd: S,
+    x: [&[E]; N],
+    mut totals: [&mut [f64]; A],
+    mut f: impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
+) -> [f64; M]
+where
+    E: Widen,
+    S: Simd,
+{
+    let len = x.first().map_or(0, |x| x.len());
+    for len_here in x.iter().map(|x| x.len()).chain(totals.iter().map(|t| t.len())) {
+        assert!(len_here == len, "rows of {len_here} and of {len} elements");
+    }
+    let x = x.map(<[E]>::as_ptr);
+    let mut first = [core::ptr::null_mut(); A];
+    for (first, totals) in first.iter_mut().zip(&mut totals) {
+        *first = totals.as_mut_ptr();
+    }
+    // SAFETY (all calls): the lengths were compared and the arrays are borrowed here: `len` elements
+    // lie behind every pointer.
+    if len <= BLOCK {
+        // SAFETY: as above.
+        return unsafe { block_sums(simd, x, first, [0, len], &mut f) };
+    }
+    let mut sums = [const { PairwiseSum::new() }; M];
+    for at in (0..len).step_by(BLOCK) {
+        // SAFETY: as above.
+        let block = unsafe { block_sums(simd, x, first, [at, BLOCK.min(len - at)], &mut f) };
+        for (sum, block) in sums.iter_mut().zip(block) {
+            sum.push(block);
+        }
+    }
+    let mut out = [0.0; M];
+    for (out, sum) in out.iter_mut().zip(&sums) {
+        *out = sum.finish();
+    }
+    out
+}
+
+/// The sums of one block of `count` elements from `at` on.
+///
+/// # Safety
+/// `at + count` elements lie behind every pointer, and may be written behind those of `totals`.
+#[inline(always)]
+unsafe fn block_sums<E, S, const N: usize, const A: usize, const M: usize>(
+    simd: S,
+    x: [*const E; N],
+    totals: [*mut f64; A],
+    [at, count]: [usize; 2],
+    f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
+) -> [f64; M]
+where
+    E: Widen,
+    S: Simd,
+{
+    let width = <S as Lanes<f64>>::LANES;
+    let zero = Lanes::<f64>::splat(simd, 0.0);
+    let mut lanes = [[zero; LANES]; M];
+    let whole = count - count % LANES;
+    for group in (at..at + whole).step_by(LANES) {
+        for v in 0..LANES / width {
+            let here = group + v * width;
+            let (mut values, mut old) = ([zero; N], [zero; A]);
+            // SAFETY: the group is whole.
+            unsafe {
+                for (value, x) in values.iter_mut().zip(x) {
+                    *value = E::widen_up_to(simd, x.add(here), width);
+                }
+                for (old, totals) in old.iter_mut().zip(totals) {
+                    *old = simd.load(totals.add(here));
+                }
+                let terms = f(values, &mut old);
+                for (old, totals) in old.into_iter().zip(totals) {
+                    simd.store(totals.add(here), old);
+                }
+                for (lanes, term) in lanes.iter_mut().zip(terms) {
+                    lanes[v] = lanes[v] + term;
+                }
+            }
+        }
+    }
+    if whole < count {
+        for v in 0..LANES / width {
+            let left = (count - whole).saturating_sub(v * width);
+            let here = at + whole + (v * width).min(count - whole);
+            let (mut values, mut old) = ([zero; N], [zero; A]);
+            // SAFETY: `left` elements lie from `here` on. Lanes beyond them add +0, on every
+            // instruction set alike.
+            unsafe {
+                for (value, x) in values.iter_mut().zip(x) {
+                    *value = E::widen_up_to(simd, x.add(here), left);
+                }
+                for (old, totals) in old.iter_mut().zip(totals) {
+                    *old = load_up_to(simd, totals.add(here), left);
+                }
+                let terms = f(values, &mut old);
+                for (old, totals) in old.into_iter().zip(totals) {
+                    store_up_to(simd, totals.add(here), left, old);
+                }
+                for (lanes, term) in lanes.iter_mut().zip(terms) {
+                    let term = term.select(Lanes::<f64>::first(simd, left), zero);
+                    lanes[v] = lanes[v] + term;
+                }
+            }
+        }
+    }
+    let mut out = [0.0; M];
+    for (out, lanes) in out.iter_mut().zip(lanes) {
+        *out = across(simd, lanes);
+    }
+    out
+}
+
+/// `y[i] = f(x[i])` and the sum of what was written, which comes back with it.
+#[inline(always)]
+pub(crate) fn map_sum<'y, E, S>(
+    simd: S,
+    x: &[E],
+    y: &'y mut [MaybeUninit<E>],
+    mut f: impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
+) -> (&'y mut [E], f64)
+where
+    E: Widen,
+    S: Simd + Lanes<E>,
+{
+    assert!(x.len() == y.len(), "a row has {} elements, the result {}", x.len(), y.len());
+    let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
+    // SAFETY: both slices have `len` elements.
+    let sum = unsafe { mapped_sum::<E, S, true>(simd, x.as_ptr(), first, len, &mut f) };
+    // SAFETY: every element has been written; the slice was borrowed for as long.
+    (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
+}
+
+/// The sum of `f(x[i])`, each rounded to `E`.
+#[inline(always)]
+pub(crate) fn sum_of<E, S>(
+    simd: S,
+    x: &[E],
+    mut f: impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
+) -> f64
+where
+    E: Widen,
+    S: Simd + Lanes<E>,
+{
+    let nowhere = core::ptr::null_mut();
+    // SAFETY: the slice has `len` elements; nothing is stored.
+    unsafe { mapped_sum::<E, S, false>(simd, x.as_ptr(), nowhere, x.len(), &mut f) }
+}
+
+/// # Safety
+/// `x` has `len` elements; with `STORE`, `y` has room for as many.
+#[inline(always)]
+unsafe fn mapped_sum<E, S, const STORE: bool>(
+    simd: S,
+    x: *const E,
+    y: *mut E,
+    len: usize,
+    f: &mut impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
+) -> f64
+where
+    E: Widen,
+    S: Simd + Lanes<E>,
+{
+    if len <= BLOCK {
+        // SAFETY: as the caller promised.
+        return unsafe { mapped_block::<E, S, STORE>(simd, x, y, len, f) };
+    }
+    let mut sum = PairwiseSum::new();
+    for at in (0..len).step_by(BLOCK) {
+        // SAFETY: the block lies within `len`.
+        sum.push(unsafe {
+            let y = if STORE { y.add(at) } else { y };
+            mapped_block::<E, S, STORE>(simd, x.add(at), y, BLOCK.min(len - at), f)
+        });
+    }
+    sum.finish()
+}
+
+/// # Safety
+/// As for [`mapped_sum`], with `count` for `len`.
+#[inline(always)]
+unsafe fn mapped_block<E, S, const STORE: bool>(
+    simd: S,
+    x: *const E,
+    y: *mut E,
+    count: usize,
+    f: &mut impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
+) -> f64
+where
+    E: Widen,
+    S: Simd + Lanes<E>,
+{
+    let (step, width) = (<S as Lanes<E>>::LANES, <S as Lanes<f64>>::LANES);
+    let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
+    let whole = count - count % LANES;
+    for group in (0..whole).step_by(LANES) {
+        for v in (0..LANES).step_by(step) {
+            // SAFETY: the group is whole.
+            let value = f(unsafe { Lanes::<E>::load(simd, x.add(group + v)) });
+            if STORE {
+                // SAFETY: as above.
+                unsafe { Lanes::<E>::store(simd, y.add(group + v), value) };
+            }
+            for (half, wide) in E::widen(simd, value).into_iter().take(step / width).enumerate() {
+                let lane = &mut lanes[v / width + half];
+                *lane = *lane + wide;
+            }
+        }
+    }
+    if whole < count {
+        let rest = count - whole;
+        for v in (0..LANES).step_by(step) {
+            let (here, left) = (whole + v.min(rest), rest.saturating_sub(v));
+            // SAFETY: `left` elements are left from `here` on.
+            let value = f(unsafe { load_up_to(simd, x.add(here), left) });
+            if STORE {
+                // SAFETY: as above.
+                unsafe { store_up_to(simd, y.add(here), left, value) };
+            }
+            // Lanes beyond the end add +0, on every instruction set alike.
+            let zero = Lanes::<E>::splat(simd, E::ZERO);
+            let value = value.select(Lanes::<E>::first(simd, left), zero);
+            for (half, wide) in E::widen(simd, value).into_iter().take(step / width).enumerate() {
+                let lane = &mut lanes[v / width + half];
+                *lane = *lane + wide;
+            }
+        }
+    }
+    across(simd, lanes)
+}
+
+/// Vectors in flight of [`max_number`].
+const UNROLL: usize = 4;
+
+/// The largest element that is a number, with either sign if it is zero; −∞ if there is none.
+#[inline(always)]
+pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
+    let lowest = simd.splat(-E::INFINITY);
+    let (first, len) = (x.as_ptr(), x.len());
+    let mut best = [lowest; UNROLL];
+    let mut at = 0;
+    while len - at >= UNROLL * S::LANES {
+        for (k, best) in best.iter_mut().enumerate() {
+            // SAFETY: UNROLL whole vectors are left from `at` on.
+            *best = unsafe { simd.load(first.add(at + k * S::LANES)) }.max_or_other(*best);
+        }
+        at += UNROLL * S::LANES;
+    }
+    while at < len {
+        // SAFETY: `len - at` elements are left from `at` on.
+        let v = unsafe { load_up_to(simd, first.add(at), len - at) };
+        best[0] = v.select(simd.first(len - at), lowest).max_or_other(best[0]);
+        at += S::LANES;
+    }
+    let [a, b, c, d] = best;
+    let best = a.max_or_other(b).max_or_other(c.max_or_other(d));
+    let mut lanes = [-E::INFINITY; LANES];
+    // SAFETY: no vector has more lanes than the array.
+    unsafe { simd.store(lanes.as_mut_ptr(), best) };
+    let mut half = S::LANES;
+    while half > 1 {
+        half /= 2;
+        for l in 0..half {
+            lanes[l] = if lanes[l + half] > lanes[l] { lanes[l + half] } else { lanes[l] };
+        }
+    }
+    lanes[0]
+}
+
+/// A one-argument kernel at one number.
+#[inline(always)]
+pub(crate) fn at_number<E: Float, S: Lanes<E>>(simd: S, x: E, f: impl FnOnce(S::V) -> S::V) -> E {
+    let mut lanes = [x; LANES];
+    // SAFETY: no vector has more lanes than the array.
+    unsafe { simd.store(lanes.as_mut_ptr(), f(simd.splat(x))) };
+    lanes[0]
+}

@@ -1,0 +1,159 @@
+//! Words of Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror, Shaw, SC '11), and
+//! dropout, which makes them as it goes.
+//!
+//! ```text
+//! word(seed, stream, i) = lane i mod 4 of philox4x32_10(key: seed, counter: (i / 4, stream))
+//! ```
+//!
+//! 1. Any word is computed without those before it: no cut of the work changes one.
+//! 2. [`GROUP`] counters go through the rounds together, as arrays, which the compiler turns into
+//!    vectors of whatever instruction set was entered; integer operations are exact.
+
+use core::mem::MaybeUninit;
+
+use crate::dispatch::{ElementTask, Task, run};
+use crate::map::rows::places;
+use crate::output::Output;
+use crate::rows::{Kernel, RowKernel, Rows};
+use crate::simd::{Float, Lanes, Simd};
+
+const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+
+/// Counters that go through the rounds together.
+const GROUP: usize = 16;
+/// Words that they make.
+const WORDS: usize = 4 * GROUP;
+
+/// Words `first..` of a stream.
+///
+/// ```
+/// let mut words = [0; 4];
+/// swath_kernels::philox_words(0, 0, 0, &mut words);
+/// assert_eq!(words, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+/// ```
+pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
+    run(Fill { words: Words { seed, stream }, first, out });
+}
+
+#[derive(Clone, Copy)]
+struct Words {
+    seed: u64,
+    stream: u64,
+}
+
+impl Words {
+    /// The words of counters `number..number + GROUP`.
+    #[inline(always)]
+    fn group(self, number: u64) -> [u32; WORDS] {
+        let halves = |x: u64| [x as u32, (x >> 32) as u32];
+        let (stream, mut key) = (halves(self.stream), halves(self.seed));
+        let (mut a, mut b) = ([0; GROUP], [0; GROUP]);
+        let (mut c, mut d) = ([stream[0]; GROUP], [stream[1]; GROUP]);
+        for i in 0..GROUP {
+            [a[i], b[i]] = halves(number.wrapping_add(i as u64));
+        }
+        for _ in 0..10 {
+            for i in 0..GROUP {
+                let left = u64::from(MULTIPLIERS[0]) * u64::from(a[i]);
+                let right = u64::from(MULTIPLIERS[1]) * u64::from(c[i]);
+                a[i] = (right >> 32) as u32 ^ b[i] ^ key[0];
+                c[i] = (left >> 32) as u32 ^ d[i] ^ key[1];
+                b[i] = right as u32;
+                d[i] = left as u32;
+            }
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        let mut words = [0; WORDS];
+        for i in 0..GROUP {
+            words[4 * i] = a[i];
+            words[4 * i + 1] = b[i];
+            words[4 * i + 2] = c[i];
+            words[4 * i + 3] = d[i];
+        }
+        words
+    }
+}
+
+struct Fill<'a> {
+    words: Words,
+    first: u64,
+    out: &'a mut [u32],
+}
+
+impl Task for Fill<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        let Fill { words, first, mut out } = self;
+        let (mut number, mut skip) = (first / 4, (first % 4) as usize);
+        while !out.is_empty() {
+            let group = words.group(number);
+            let count = (WORDS - skip).min(out.len());
+            let (here, rest) = out.split_at_mut(count);
+            here.copy_from_slice(&group[skip..skip + count]);
+            (out, skip) = (rest, 0);
+            number = number.wrapping_add(GROUP as u64);
+        }
+    }
+}
+
+/// Which elements [`dropout`] zeroes: element i where word `first + i` is below `p · 2³²`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropout {
+    /// Probability of a zero, in `[0, 1)`.
+    pub p: f64,
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Stream of the generator.
+    pub stream: u64,
+    /// The word of the first element; a multiple of 4.
+    pub first: u64,
+}
+
+/// `y = x · 1/(1 - p)` where kept, `x · 0` elsewhere: a NaN or an infinity is not hidden.
+///
+/// ```
+/// use swath_kernels::{Dropout, dropout};
+/// let mut y = [0.0f32; 100];
+/// dropout(Dropout { p: 0.5, seed: 1, stream: 0, first: 0 }, &[1.0; 100], &mut y);
+/// assert!(y.iter().all(|&y| y == 0.0 || y == 2.0));
+/// ```
+///
+/// # Panics
+/// If the lengths differ or `first` is no multiple of 4.
+#[track_caller]
+pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    let y = places(y);
+    assert!(x.len() == y.len(), "dropout: slices of {} and of {} elements", x.len(), y.len());
+    assert!(mask.first.is_multiple_of(4), "dropout: begins within a block of words");
+    E::run(RowKernel(Kernel::Dropout(DropoutTask { mask, x, y })));
+}
+
+pub(crate) struct DropoutTask<'a, E> {
+    mask: Dropout,
+    x: &'a [E],
+    y: &'a mut [MaybeUninit<E>],
+}
+
+impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, _simd: S) {
+        let DropoutTask { mask, x, y } = self;
+        let words = Words { seed: mask.seed, stream: mask.stream };
+        let scale = E::from_f64(1.0 / (1.0 - mask.p));
+        // Words are integers: below p · 2³² is below its ceiling, and 2³² itself keeps none.
+        let threshold = (mask.p * (1u64 << 32) as f64).ceil() as u64;
+        let kept = if threshold > u64::from(u32::MAX) { E::ZERO } else { scale };
+        let threshold = threshold.min(u64::from(u32::MAX)) as u32;
+        let mut number = mask.first / 4;
+        for (x, y) in x.chunks(WORDS).zip(y.chunks_mut(WORDS)) {
+            let group = words.group(number);
+            for ((y, &x), &word) in y.iter_mut().zip(x).zip(&group) {
+                y.write(x * if word >= threshold { kept } else { E::ZERO });
+            }
+            number = number.wrapping_add(GROUP as u64);
+        }
+    }
+}

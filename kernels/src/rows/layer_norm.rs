@@ -1,0 +1,257 @@
+//! Layer norm of rows and its three gradients.
+//!
+//! ```text
+//! μ = Σ x / n       σ² = Σ (x − μ)² / n       r = 1 / √(σ² + ε)       x̂ = (x − μ) r
+//! y = x̂ w + b
+//! h = g w           dx = r (h − mean h − x̂ mean(h x̂))         dw = Σ_rows g x̂       db = Σ_rows g
+//! ```
+//!
+//! 1. Statistics are summed in `f64`, the squares from the differences. For `f32`, μ is subtracted as
+//!    a sum of two floats, so that a row far from 0 keeps its places.
+//! 2. The backward pass widens g and x once for everything that is summed: two sums along the row and
+//!    two across the rows, which the caller keeps in `f64` and adds to row by row.
+
+use core::mem::MaybeUninit;
+
+use super::{Kernel, RowKernel, Rows, columns, same_len};
+use crate::dispatch::FoldTask;
+use crate::fold::Widen;
+use crate::fold::rows::sums;
+use crate::map::rows::{map, places};
+use crate::output::Output;
+use crate::simd::{Lanes, Simd, Vector};
+
+/// Rows to normalise.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormRows<'a, E> {
+    /// `[r, n]`, row-major.
+    pub x: &'a [E],
+    /// `[n]`; ones if absent.
+    pub weight: Option<&'a [E]>,
+    /// `[n]`; zeros if absent.
+    pub bias: Option<&'a [E]>,
+    /// ε, added to the variance.
+    pub eps: f64,
+}
+
+/// What the gradients of [`layer_norm_rows`] are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormGradRows<'a, E> {
+    /// Gradient of y, `[r, n]`.
+    pub g: &'a [E],
+    /// The rows, `[r, n]`.
+    pub x: &'a [E],
+    /// `[n]`; ones if absent.
+    pub weight: Option<&'a [E]>,
+    /// μ, `[r]`.
+    pub mean: &'a [E],
+    /// `1/√(σ² + ε)`, `[r]`.
+    pub reciprocal_deviation: &'a [E],
+}
+
+/// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
+///
+/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused).
+/// A NaN or an infinity makes its row NaN.
+///
+/// ```
+/// use swath_kernels::{LayerNormRows, layer_norm_rows};
+/// let (mut y, mut mean, mut r) = ([0.0f32; 2], [0.0f32; 1], [0.0f32; 1]);
+/// let rows = LayerNormRows { x: &[1.0, 5.0], weight: None, bias: None, eps: 0.0 };
+/// layer_norm_rows(rows, &mut y, &mut mean, &mut r);
+/// assert_eq!((y, mean, r), ([-1.0, 1.0], [3.0], [0.5]));
+/// ```
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn layer_norm_rows<E: Rows>(
+    rows: LayerNormRows<'_, E>,
+    y: &mut (impl Output<E> + ?Sized),
+    mean: &mut (impl Output<E> + ?Sized),
+    reciprocal_deviation: &mut (impl Output<E> + ?Sized),
+) {
+    let name = "layer_norm";
+    let (y, mean, deviation) = (places(y), places(mean), places(reciprocal_deviation));
+    let cols = columns(name, rows.x.len(), mean.len());
+    same_len(name, y.len(), rows.x.len());
+    same_len(name, deviation.len(), mean.len());
+    for parameter in [rows.weight, rows.bias].into_iter().flatten() {
+        same_len(name, parameter.len(), cols);
+    }
+    let task = LayerNormTask { rows, cols, y, mean, deviation };
+    E::run(RowKernel(Kernel::LayerNorm(task)));
+}
+
+/// Writes the gradient of x, `[r, n]`, and adds those of weight and bias, `[n]`, to `dweight` and
+/// `dbias`, row after row.
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn layer_norm_grad_rows<E: Rows>(
+    rows: LayerNormGradRows<'_, E>,
+    dx: &mut (impl Output<E> + ?Sized),
+    dweight: &mut [f64],
+    dbias: &mut [f64],
+) {
+    let name = "layer_norm_grad";
+    let dx = places(dx);
+    let cols = columns(name, rows.x.len(), rows.mean.len());
+    same_len(name, rows.reciprocal_deviation.len(), rows.mean.len());
+    for len in [rows.g.len(), dx.len()] {
+        same_len(name, len, rows.x.len());
+    }
+    let parameters = rows.weight.map(<[E]>::len).into_iter();
+    for len in parameters.chain([dweight.len(), dbias.len()]) {
+        same_len(name, len, cols);
+    }
+    let task = LayerNormGradTask { rows, cols, dx, dweight, dbias };
+    E::run(RowKernel(Kernel::LayerNormGrad(task)));
+}
+
+pub(crate) struct LayerNormTask<'a, E> {
+    rows: LayerNormRows<'a, E>,
+    cols: usize,
+    y: &'a mut [MaybeUninit<E>],
+    mean: &'a mut [MaybeUninit<E>],
+    deviation: &'a mut [MaybeUninit<E>],
+}
+
+impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let LayerNormTask { rows, cols, y, mean, deviation } = self;
+        let count = cols as f64;
+        for (i, (mean, deviation)) in mean.iter_mut().zip(deviation).enumerate() {
+            let x = &rows.x[i * cols..][..cols];
+            let [sum] = sums(
+                simd,
+                [x],
+                [],
+                #[inline(always)]
+                |[x], []| [x],
+            );
+            let mu = sum / count;
+            let centre = Lanes::<f64>::splat(simd, mu);
+            let [squares] = sums(
+                simd,
+                [x],
+                [],
+                #[inline(always)]
+                |[x], []| {
+                    let d = x - centre;
+                    [d * d]
+                },
+            );
+            let high = E::from_f64(mu);
+            // NaN where the mean is infinite, which the rest of the row is then too.
+            let low = E::from_f64(mu - high.to_f64());
+            let r = E::from_f64(1.0 / (squares / count + rows.eps).sqrt());
+            mean.write(high);
+            deviation.write(r);
+            let [high, low, r] = [high, low, r].map(|value| Lanes::<E>::splat(simd, value));
+            let y = &mut y[i * cols..][..cols];
+            match (rows.weight, rows.bias) {
+                (Some(w), Some(b)) => map(
+                    simd,
+                    [x, w, b],
+                    y,
+                    #[inline(always)]
+                    |[x, w, b]| (((x - high) - low) * r).mul_add(w, b),
+                ),
+                (Some(w), None) => map(
+                    simd,
+                    [x, w],
+                    y,
+                    #[inline(always)]
+                    |[x, w]| ((x - high) - low) * r * w,
+                ),
+                (None, Some(b)) => map(
+                    simd,
+                    [x, b],
+                    y,
+                    #[inline(always)]
+                    |[x, b]| ((x - high) - low).mul_add(r, b),
+                ),
+                (None, None) => map(
+                    simd,
+                    [x],
+                    y,
+                    #[inline(always)]
+                    |[x]| ((x - high) - low) * r,
+                ),
+            };
+        }
+    }
+}
+
+pub(crate) struct LayerNormGradTask<'a, E> {
+    rows: LayerNormGradRows<'a, E>,
+    cols: usize,
+    dx: &'a mut [MaybeUninit<E>],
+    dweight: &'a mut [f64],
+    dbias: &'a mut [f64],
+}
+
+impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let LayerNormGradTask { rows, cols, dx, dweight, dbias } = self;
+        let statistics = rows.mean.iter().zip(rows.reciprocal_deviation);
+        for (i, (&mean, &r)) in statistics.enumerate() {
+            let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
+            let dx = &mut dx[i * cols..][..cols];
+            let [centre, wide_r] = [mean, r].map(|value| Lanes::<f64>::splat(simd, value.to_f64()));
+            let totals = [&mut *dweight, &mut *dbias];
+            let [h, hx] = match rows.weight {
+                Some(w) => sums(
+                    simd,
+                    [g, x, w],
+                    totals,
+                    #[inline(always)]
+                    |[g, x, w], [dw, db]| {
+                        let normal = (x - centre) * wide_r;
+                        *dw = g.mul_add(normal, *dw);
+                        *db = *db + g;
+                        let h = g * w;
+                        [h, h * normal]
+                    },
+                ),
+                None => sums(
+                    simd,
+                    [g, x],
+                    totals,
+                    #[inline(always)]
+                    |[g, x], [dw, db]| {
+                        let normal = (x - centre) * wide_r;
+                        let product = g * normal;
+                        *dw = *dw + product;
+                        *db = *db + g;
+                        [g, product]
+                    },
+                ),
+            };
+            let [a, b] = [h, hx].map(|sum| Lanes::<E>::splat(simd, E::from_f64(sum / cols as f64)));
+            let [mean, r] = [mean, r].map(|value| Lanes::<E>::splat(simd, value));
+            match rows.weight {
+                Some(w) => map(
+                    simd,
+                    [g, x, w],
+                    dx,
+                    #[inline(always)]
+                    |[g, x, w]| ((x - mean) * r).neg_mul_add(b, g * w - a) * r,
+                ),
+                None => map(
+                    simd,
+                    [g, x],
+                    dx,
+                    #[inline(always)]
+                    |[g, x]| ((x - mean) * r).neg_mul_add(b, g - a) * r,
+                ),
+            };
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Softmax, log-softmax and their gradients.
+//!
+//! ```text
+//! m = max x           e_i = exp(x_i − m)      s = Σ e_i          L = ln s
+//! softmax:            y_i = e_i · (1/s)       dx_i = y_i (g_i − Σ g y)
+//! log-softmax:        y_i = (x_i − m) − L     dx_i = g_i − exp(y_i) Σ g
+//! ```
+//!
+//! 1. The largest term of s is 1, so that nothing overflows and 1/s is at most 1.
+//! 2. The maximum passes over NaN: a NaN makes its own e, hence s, hence the whole row NaN. So do an
+//!    infinite element and a row of −∞ alone, as ∞ − ∞.
+
+use core::mem::MaybeUninit;
+
+use super::{Kernel, RowKernel, Rows, same_len};
+use crate::dispatch::FoldTask;
+use crate::fold::Widen;
+use crate::fold::rows::{at_number, map_sum, max_number, sum_of, sums};
+use crate::map::Map1;
+use crate::map::rows::{change, map, places};
+use crate::math::{Exp, Log};
+use crate::output::Output;
+use crate::simd::{Lanes, Simd, Vector};
+
+/// `y[i] = e^x[i] / Σ e^x` over the slice.
+///
+/// * Safe against overflow: the largest element is subtracted first. That difference is rounded; else
+///   the result is within 2 ULP of the exact one: with u half a place of 1, the relative error is at
+///   most (3.2 + |x\[i\] − max|) u, where the result is normal.
+/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::softmax(&[1000.0, 1000.0], &mut y);
+/// assert_eq!(y, [0.5, 0.5]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    softmax_rows(x, x.len(), y);
+}
+
+/// [`softmax`] of each row of `cols` elements.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    forward("softmax", x, cols, places(y), false);
+}
+
+/// `y[i] = x[i] − ln Σ e^x` over the slice.
+///
+/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm: ln Σ is
+///   rounded once from `f64`. The error is at most that of two roundings: half a place of
+///   |x\[i\] − max|, one of ln n, half a place of the result.
+/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::log_softmax(&[0.0, 1000.0], &mut y);
+/// assert_eq!(y, [-1000.0, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn log_softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    log_softmax_rows(x, x.len(), y);
+}
+
+/// [`log_softmax`] of each row of `cols` elements.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn log_softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    forward("log_softmax", x, cols, places(y), true);
+}
+
+/// The gradient of [`softmax_rows`] from upstream `g` and output `y`: `dx = y (g − Σ g y)` a row.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn softmax_grad_rows<E: Rows>(
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut (impl Output<E> + ?Sized),
+) {
+    backward("softmax_grad", g, y, cols, places(dx), false);
+}
+
+/// The gradient of [`log_softmax_rows`] from upstream `g` and output `y`: `dx = g − e^y Σ g` a row.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn log_softmax_grad_rows<E: Rows>(
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut (impl Output<E> + ?Sized),
+) {
+    backward("log_softmax_grad", g, y, cols, places(dx), true);
+}
+
+#[track_caller]
+fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
+    lens.iter().for_each(|&input| same_len(name, input, len));
+    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+}
+
+#[track_caller]
+fn forward<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], log: bool) {
+    check(name, &[x.len()], cols, y.len());
+    E::run(RowKernel(Kernel::Softmax(SoftmaxTask { x, y, cols: cols.max(1), log })));
+}
+
+#[track_caller]
+fn backward<E: Rows>(
+    name: &str,
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut [MaybeUninit<E>],
+    log: bool,
+) {
+    check(name, &[g.len(), y.len()], cols, dx.len());
+    E::run(RowKernel(Kernel::SoftmaxGrad(SoftmaxGradTask { g, y, dx, cols: cols.max(1), log })));
+}
+
+/// Softmax, or log-softmax.
+pub(crate) struct SoftmaxTask<'a, E> {
+    x: &'a [E],
+    y: &'a mut [MaybeUninit<E>],
+    cols: usize,
+    log: bool,
+}
+
+impl<E: Widen> FoldTask<E> for SoftmaxTask<'_, E>
+where
+    Exp: Map1<E>,
+{
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let SoftmaxTask { x, y, cols, log: logarithm } = self;
+        for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
+            if logarithm {
+                let (m, sum) = shifted_sum(simd, x);
+                let log = E::from_f64(log(simd, sum));
+                let [m, log] = [m, log].map(|x| Lanes::<E>::splat(simd, x));
+                map(
+                    simd,
+                    [x],
+                    y,
+                    #[inline(always)]
+                    |[x]| (x - m) - log,
+                );
+                continue;
+            }
+            let m = Lanes::<E>::splat(simd, max_number(simd, x));
+            let (y, sum) = map_sum(
+                simd,
+                x,
+                y,
+                #[inline(always)]
+                |x| Exp::apply(simd, x - m),
+            );
+            let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
+            change(
+                simd,
+                [],
+                [y],
+                #[inline(always)]
+                |[], [e]| [e * factor],
+            );
+        }
+    }
+}
+
+/// The largest number and `Σ exp(x − it)`.
+#[inline(always)]
+pub(super) fn shifted_sum<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> (E, f64)
+where
+    Exp: Map1<E>,
+{
+    let largest = max_number(simd, x);
+    let m = Lanes::<E>::splat(simd, largest);
+    let sum = sum_of(
+        simd,
+        x,
+        #[inline(always)]
+        |x| Exp::apply(simd, x - m),
+    );
+    (largest, sum)
+}
+
+/// The natural logarithm of one number, by the kernel.
+#[inline(always)]
+pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
+    at_number(
+        simd,
+        x,
+        #[inline(always)]
+        |x| <Log as Map1<f64>>::apply(simd, x),
+    )
+}
+
+/// The gradient of either.
+pub(crate) struct SoftmaxGradTask<'a, E> {
+    g: &'a [E],
+    y: &'a [E],
+    dx: &'a mut [MaybeUninit<E>],
+    cols: usize,
+    log: bool,
+}
+
+impl<E: Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
+where
+    Exp: Map1<E>,
+{
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let SoftmaxGradTask { g, y, dx, cols, log } = self;
+        let rows = g.chunks_exact(cols).zip(y.chunks_exact(cols)).zip(dx.chunks_exact_mut(cols));
+        for ((g, y), dx) in rows {
+            if log {
+                let [sum] = sums(
+                    simd,
+                    [g],
+                    [],
+                    #[inline(always)]
+                    |[g], []| [g],
+                );
+                let sum = Lanes::<E>::splat(simd, E::from_f64(sum));
+                map(
+                    simd,
+                    [g, y],
+                    dx,
+                    #[inline(always)]
+                    |[g, y]| Exp::apply(simd, y).neg_mul_add(sum, g),
+                );
+            } else {
+                let zero = Lanes::<f64>::splat(simd, 0.0);
+                let [sum] = sums(
+                    simd,
+                    [g, y],
+                    [],
+                    #[inline(always)]
+                    |[g, y], []| [g.mul_add(y, zero)],
+                );
+                let sum = Lanes::<E>::splat(simd, E::from_f64(sum));
+                map(
+                    simd,
+                    [g, y],
+                    dx,
+                    #[inline(always)]
+                    |[g, y]| y * (g - sum),
+                );
+            }
+        }
+    }
+}

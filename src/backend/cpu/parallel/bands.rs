@@ -1,0 +1,84 @@
+//! Several outputs cut at the same places.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::{Cost, even_start, for_each_index, parts};
+
+/// An output of so many units, each `width` elements wide; the last may be short.
+pub(crate) struct Band<'a, T> {
+    first: *mut T,
+    len: usize,
+    width: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: parts borrow disjoint pieces of a `&mut [T]`, whose elements may be sent.
+unsafe impl<T: Send> Sync for Band<'_, T> {}
+
+impl<'a, T> Band<'a, T> {
+    /// The slice in units of `width` elements.
+    pub fn new(out: &'a mut [T], width: usize) -> Self {
+        let (first, len) = (out.as_mut_ptr(), out.len());
+        Band { first, len, width, borrow: PhantomData }
+    }
+}
+
+/// One output, or a tuple or an array of them.
+pub(crate) trait Bands: Sync {
+    /// What a part gets: slices in the same arrangement.
+    type Piece;
+
+    /// The pieces of a range of units.
+    ///
+    /// # Safety
+    /// No other piece has had one of these units.
+    unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece;
+}
+
+impl<'a, T: Send> Bands for Band<'a, T> {
+    type Piece = &'a mut [T];
+
+    unsafe fn piece(&self, units: &Range<usize>) -> &'a mut [T] {
+        let at = |unit: usize| unit.saturating_mul(self.width).min(self.len);
+        let (start, end) = (at(units.start), at(units.end));
+        // SAFETY: `start <= end <= len` as units do not fall; the memory is the band's for `'a`, and this
+        // range of it was given to nobody else, as the caller promised.
+        unsafe { std::slice::from_raw_parts_mut(self.first.add(start), end.max(start) - start) }
+    }
+}
+
+impl<A: Bands, B: Bands> Bands for (A, B) {
+    type Piece = (A::Piece, B::Piece);
+
+    unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
+        // SAFETY: as the caller promised.
+        unsafe { (self.0.piece(units), self.1.piece(units)) }
+    }
+}
+
+impl<A: Bands, const N: usize> Bands for [A; N] {
+    type Piece = [A::Piece; N];
+
+    unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
+        // SAFETY: as the caller promised.
+        std::array::from_fn(|i| unsafe { self[i].piece(units) })
+    }
+}
+
+/// Cuts outputs of `units` units into as many parts as the work is worth and runs `f(units, pieces)`
+/// on each. `cost` is that of a unit.
+pub(crate) fn for_each_band<B: Bands>(
+    units: usize,
+    cost: Cost,
+    out: B,
+    f: impl Fn(Range<usize>, B::Piece) + Sync,
+) {
+    let parts = parts(units, cost);
+    for_each_index(parts, |part| {
+        let range = even_start(units, parts, part)..even_start(units, parts, part + 1);
+        // SAFETY: ranges of different parts are disjoint, and each part comes once.
+        let pieces = unsafe { out.piece(&range) };
+        f(range, pieces);
+    });
+}

@@ -1,0 +1,81 @@
+//! `cross_entropy` and its gradient.
+
+use smallvec::smallvec;
+
+use super::super::{ReferenceTensor, check_dtype, exact};
+use super::softmax::shifted_sum;
+use super::{check_float, check_shape, flat, operand, rows, statistics_dtype, tensor};
+use crate::backend::{Results, TensorData};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+/// The class of each row; `None` where it is ignored.
+fn classes(
+    op: &'static str,
+    logits: &ReferenceTensor,
+    targets: &ReferenceTensor,
+    ignore_index: Option<i64>,
+) -> Result<Vec<Option<usize>>> {
+    check_float(op, logits)?;
+    check_dtype(op, targets, DType::I64)?;
+    let (lhs, rhs) = (*logits.shape(), *targets.shape());
+    if lhs.ndim() != 2 || rhs.dims() != [lhs.dim(0)] {
+        return Err(Error::ShapeMismatch { op, lhs, rhs });
+    }
+    let class = |target: i64| match usize::try_from(target) {
+        _ if ignore_index == Some(target) => Ok(None),
+        Ok(class) if class < lhs.dim(1) => Ok(Some(class)),
+        _ => Err(Error::IndexOutOfRange { op, index: target, axis: 1, shape: lhs }),
+    };
+    targets.values.iter().map(|target| class(target.to_i64())).collect()
+}
+
+pub(super) fn losses(
+    operands: &[Option<&ReferenceTensor>],
+    ignore_index: Option<i64>,
+    smoothing: f64,
+) -> Result<Results<ReferenceTensor>> {
+    let op = "cross_entropy";
+    let (logits, targets) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
+    let classes = classes(op, logits, targets, ignore_index)?;
+    let (mut losses, mut log_sums) = (Vec::new(), Vec::new());
+    for (row, class) in rows(op, logits)?.iter().zip(classes) {
+        let (largest, sum) = shifted_sum(row);
+        log_sums.push(largest + sum.ln());
+        losses.push(class.map_or(0.0, |class| {
+            let mean = exact::sum(row.iter().copied()) / row.len() as f64;
+            let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (row[class] - mean) };
+            (largest - row[class]) + sum.ln() + smoothed
+        }));
+    }
+    let (shape, dtype) = (*targets.shape(), logits.dtype);
+    Ok(smallvec![
+        tensor(op, shape, dtype, losses)?,
+        tensor(op, shape, statistics_dtype(dtype), log_sums)?
+    ])
+}
+
+pub(super) fn gradient(
+    operands: &[Option<&ReferenceTensor>],
+    ignore_index: Option<i64>,
+    smoothing: f64,
+) -> Result<Results<ReferenceTensor>> {
+    let op = "cross_entropy_grad";
+    let (g, logits) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
+    let (targets, log_sums) = (operand(op, operands, 2)?, operand(op, operands, 3)?);
+    let classes = classes(op, logits, targets, ignore_index)?;
+    check_dtype(op, g, logits.dtype)?;
+    check_shape(op, g, targets.shape())?;
+    check_dtype(op, log_sums, statistics_dtype(logits.dtype))?;
+    check_shape(op, log_sums, targets.shape())?;
+    let mut dx = Vec::new();
+    let rows = rows(op, logits)?;
+    for (((row, class), g), log_sum) in rows.iter().zip(classes).zip(flat(g)).zip(flat(log_sums)) {
+        for (k, x) in row.iter().enumerate() {
+            let wanted = f64::from(u8::from(class == Some(k)));
+            let wanted = (1.0 - smoothing) * wanted + smoothing / row.len() as f64;
+            dx.push(class.map_or(0.0, |_| g * ((x - log_sum).exp() - wanted)));
+        }
+    }
+    Ok(smallvec![tensor(op, *logits.shape(), logits.dtype, dx)?])
+}
