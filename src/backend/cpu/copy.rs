@@ -116,8 +116,8 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let mut out = Output::new("cat", &shape, first.dtype)?;
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
-    let sources =
-        tensors.iter().map(|x| contiguous("cat", x)).collect::<Result<SmallVec<[_; 4]>>>()?;
+    let sources = tensors.iter().map(|x| contiguous("cat", x));
+    let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
     for_size!(first.dtype, T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
