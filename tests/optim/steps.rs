@@ -410,7 +410,8 @@ fn another_backend_takes_the_same_steps() -> Result<()> {
     type R = Tensor<ReferenceBackend>;
     let options = AdamWOptions { learning_rate: 0.1, ..Default::default() };
     let momentum = SgdOptions { momentum: 0.9, nesterov: true, ..Default::default() };
-    let pairs: [(Box<dyn Optimizer<_>>, Box<dyn Optimizer<_>>); 2] = [
+    type Boxed<B> = Box<dyn Optimizer<B>>;
+    let pairs: [(Boxed<CpuBackend>, Boxed<ReferenceBackend>); 2] = [
         (Box::new(AdamW::new(options)?), Box::new(AdamW::new(options)?)),
         (Box::new(Sgd::new(momentum)?), Box::new(Sgd::new(momentum)?)),
     ];
