@@ -70,9 +70,15 @@ pub mod prelude {
         check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
         numerical_gradient, optim, s, tensor, vjp,
     };
+    pub use crate::{nn::Module, optim::Optimizer};
 }
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The page that leads from nothing to a trained model, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/FIRST_MODEL.md")]
+struct FirstModel;

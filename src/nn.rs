@@ -24,6 +24,7 @@
 //! | `init.rs` | how parameters begin |
 //! | `linear.rs` `embedding.rs` `layer_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
 //! | `sequential.rs` | layers one after the other, functions as layers |
+//! | `shared.rs` | one part at several places |
 //! | `loss.rs` | losses |
 //! | `summary.rs` | a model's tensors as a table |
 //! | `convert.rs` | a model in another dtype |
@@ -37,6 +38,7 @@ mod layer_norm;
 mod linear;
 pub mod loss;
 mod sequential;
+mod shared;
 mod summary;
 mod transformer;
 mod visit;
@@ -49,6 +51,7 @@ pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
 pub use sequential::{Func, Sequential};
+pub use shared::Shared;
 pub use summary::{Summary, SummaryRow, summary};
 pub use transformer::{TransformerBlock, TransformerBlockOptions};
 pub use visit::{Kind, Module, Visit, Visitor, VisitorMut, for_each_tensor, for_each_tensor_mut};

@@ -1,6 +1,6 @@
 //! Optimizers, learning rate schedules, gradient clipping.
 //!
-//! ```no_run
+//! ```
 //! use swath::nn::{Linear, Module, loss};
 //! use swath::optim::{AdamW, AdamWOptions, CosineSchedule, Optimizer, Schedule, WarmupSchedule};
 //! use swath::prelude::*;

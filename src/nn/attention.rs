@@ -107,10 +107,7 @@ impl<B: Backend> MultiHeadAttention<B> {
     /// # Errors
     /// Those of [`Tensor::linear`] and [`Tensor::scaled_dot_product_attention`].
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
-        let width = self.width()?;
-        let projected = x.linear(&self.in_proj_weight, self.in_proj_bias.as_ref())?;
-        let part = |i: usize| self.split_heads(&projected.narrow(-1, i * width, width)?);
-        self.mix(&part(0)?, &part(1)?, &part(2)?, mask)
+        self.forward_cross(x, x, mask)
     }
 
     /// Attention of `x` `[…, t, width]` to `memory` `[…, s, width]`; the mask broadcasts to
@@ -125,14 +122,28 @@ impl<B: Backend> MultiHeadAttention<B> {
         mask: Option<&Tensor<B>>,
     ) -> Result<Tensor<B>> {
         let width = self.width()?;
-        let project = |x: &Tensor<B>, first: usize, count: usize| {
-            let rows = |p: &Tensor<B>| p.narrow(0, first * width, count * width);
-            let bias = self.in_proj_bias.as_ref().map(rows).transpose()?;
-            x.linear(&rows(&self.in_proj_weight)?, bias.as_ref())
-        };
-        let (queries, both) = (project(x, 0, 1)?, project(memory, 1, 2)?);
-        let part = |i: usize| self.split_heads(&both.narrow(-1, i * width, width)?);
-        self.mix(&self.split_heads(&queries)?, &part(0)?, &part(1)?, mask)
+        let (q, k, v) = (
+            self.project(x, 0, width)?,
+            self.project(memory, 1, width)?,
+            self.project(memory, 2, width)?,
+        );
+        let dropout = self.dropout.next_mask();
+        let options = Attention { mask, causal: self.causal, scale: None, dropout };
+        let y = q.scaled_dot_product_attention(&k, &v, options)?.swap_axes(-3, -2)?;
+        self.out_proj.forward(&y.flatten(-2, -1)?)
+    }
+
+    /// Queries (0), keys (1) or values (2) of `x`, `[…, heads, t, width / heads]`.
+    ///
+    /// The weight is read as a view. Views of one product with all three would be as good forward, but
+    /// their gradients are each as large as that product and have to be added up.
+    fn project(&self, x: &Tensor<B>, part: usize, width: usize) -> Result<Tensor<B>> {
+        let rows = |p: &Tensor<B>| p.narrow(0, part * width, width);
+        let bias = self.in_proj_bias.as_ref().map(rows).transpose()?;
+        let y = x.linear(&rows(&self.in_proj_weight)?, bias.as_ref())?;
+        let lead = y.dims()[..y.rank() - 1].iter().copied();
+        let shape: Shape = lead.chain([self.heads, width / self.heads]).collect();
+        y.reshape(shape)?.swap_axes(-3, -2)
     }
 
     /// The width, by which the weights' first axis is divided; fields may have been changed.
@@ -145,27 +156,6 @@ impl<B: Backend> MultiHeadAttention<B> {
             return Err(Error::InvalidShape { op, shape, reason });
         }
         Ok(width)
-    }
-
-    /// `[…, t, width]` as `[…, heads, t, width / heads]`.
-    fn split_heads(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        let (lead, width) = (&x.dims()[..x.rank() - 1], x.dims()[x.rank() - 1]);
-        let shape: Shape = lead.iter().copied().chain([self.heads, width / self.heads]).collect();
-        x.reshape(shape)?.swap_axes(-3, -2)
-    }
-
-    /// Attention of `[…, heads, t, d]`, the heads side by side again and projected.
-    fn mix(
-        &self,
-        q: &Tensor<B>,
-        k: &Tensor<B>,
-        v: &Tensor<B>,
-        mask: Option<&Tensor<B>>,
-    ) -> Result<Tensor<B>> {
-        let dropout = self.dropout.next_mask();
-        let options = Attention { mask, causal: self.causal, scale: None, dropout };
-        let y = q.scaled_dot_product_attention(k, v, options)?.swap_axes(-3, -2)?;
-        self.out_proj.forward(&y.flatten(-2, -1)?)
     }
 }
 

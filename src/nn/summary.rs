@@ -118,7 +118,8 @@ impl fmt::Display for Summary {
         let [path, shape, dtype, count, bytes] = [0, 1, 2, 3, 4].map(width);
         for line in &lines {
             let [a, b, c, d, e] = line;
-            writeln!(f, "{a:path$}  {b:shape$}  {c:dtype$}  {d:>count$}  {e:>bytes$}")?;
+            let line = format!("{a:path$}  {b:shape$}  {c:dtype$}  {d:>count$}  {e:>bytes$}");
+            writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
     }

@@ -144,7 +144,8 @@ impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {
     }
 }
 
-/// A part held by more than one `Arc` can be visited but not changed: the visitor is told.
+/// A part held by more than one `Arc` can be visited but not changed: the visitor is told. To have one
+/// part at several places of a model, use [`Shared`](super::Shared).
 impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         (**self).visit(visitor);
@@ -261,8 +262,8 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
     fn shared(&mut self) {
         if self.result.is_ok() {
             let reason = format!(
-                "`{}` is held by more than one Arc and cannot be changed; tie tensors instead, \
-                 or drop the other handle",
+                "`{}` is held by more than one Arc and cannot be changed; nn::Shared can, \
+                 and so can clones of its tensors",
                 self.path.as_str()
             );
             self.result = Err(Error::InvalidArgument { op: "visit_mut", reason });

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 
 use crate::autodiff::Gradients;
-use crate::autodiff::gradients::IdSet;
+use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::autodiff::scratch;
 use crate::backend::{Backend, TensorData};
 use crate::dtype::{DType, Scalar};
@@ -57,35 +57,38 @@ impl<B: Backend> Memory<B> {
         grads: &Gradients<B>,
         update: impl Fn(&str, &Shape, u64) -> UpdateOp,
     ) -> Result<()> {
-        let mut seen: IdSet = scratch::take();
-        let mut twice: SmallVec<[u64; 4]> = SmallVec::new();
-        let checked = for_each_tensor_mut(model, |path, tensor, kind| {
+        let (mut seen, mut twice): (IdSet, IdSet) = scratch::take();
+        let mut stepped: IdMap<Tensor<B>> = scratch::take();
+        let mut result = for_each_tensor_mut(model, |path, tensor, kind| {
             if kind == Kind::Parameter {
                 let node = self.check(path, tensor, grads)?;
                 if !seen.insert(node) {
-                    twice.push(node);
+                    twice.insert(node);
                 }
             }
             Ok(())
         });
+        if result.is_ok() {
+            result = for_each_tensor_mut(model, |path, tensor, kind| {
+                let node = tensor.node().map(|node| node.id());
+                let Some(node) = node.filter(|_| kind == Kind::Parameter) else { return Ok(()) };
+                if let Some(updated) = stepped.get(&node) {
+                    *tensor = updated.clone();
+                    return Ok(());
+                }
+                self.update(path, tensor, grads.wrt(tensor)?, &update)?;
+                if twice.contains(&node) {
+                    stepped.insert(node, tensor.clone());
+                }
+                Ok(())
+            });
+        }
         seen.clear();
-        scratch::give(seen);
-        checked?;
-
-        let mut stepped: SmallVec<[(u64, Tensor<B>); 4]> = SmallVec::new();
-        for_each_tensor_mut(model, |path, tensor, kind| {
-            let node = tensor.node().map(|node| node.id());
-            let Some(node) = node.filter(|_| kind == Kind::Parameter) else { return Ok(()) };
-            if let Some((_, updated)) = stepped.iter().find(|(id, _)| *id == node) {
-                *tensor = updated.clone();
-                return Ok(());
-            }
-            self.update(path, tensor, grads.wrt(tensor)?, &update)?;
-            if twice.contains(&node) {
-                stepped.push((node, tensor.clone()));
-            }
-            Ok(())
-        })
+        twice.clear();
+        stepped.clear();
+        scratch::give((seen, twice));
+        scratch::give(stepped);
+        result
     }
 
     /// The parameter's node, if it can be stepped.

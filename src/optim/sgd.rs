@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// Stochastic gradient descent, with momentum if asked for, as PyTorch's:
 /// [`UpdateOp::Sgd`] is the formula.
 ///
-/// ```no_run
+/// ```
 /// use swath::nn::{Linear, Module};
 /// use swath::optim::{Optimizer, Sgd, SgdOptions};
 /// use swath::prelude::*;

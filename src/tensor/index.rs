@@ -1,5 +1,7 @@
 //! Indexing by tensors, and joining.
 
+use smallvec::SmallVec;
+
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::{cat_rule, gather_rule, scatter_add_rule};
 use crate::backend::{Backend, check_arithmetic};
@@ -148,7 +150,7 @@ impl<B: Backend> Tensor<B> {
             total = total.saturating_add(rhs.dim(axis));
         }
         first.shape().with_axis(axis, Some(total)).validate(op)?;
-        let data: Vec<&B::Tensor> = tensors.iter().map(|tensor| tensor.data()).collect();
+        let data: SmallVec<[&B::Tensor; 4]> = tensors.iter().map(|tensor| tensor.data()).collect();
         let data = B::cat(&data, axis)?;
         Ok(record(op, data, tensors, |_| {
             cat_rule(axis, tensors.iter().map(|tensor| tensor.dims()[axis]).collect())

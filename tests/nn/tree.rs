@@ -181,7 +181,7 @@ fn the_summary_counts_a_tied_parameter_once() {
 path          shape    dtype      parameters  bytes
 table.weight  [10, 4]  f32                40    160
 frozen        [2, 3]   f32            buffer     24
-head.weight   [10, 4]  f32    = table.weight       
+head.weight   [10, 4]  f32    = table.weight
 head.bias     [10]     f32                10     40
 parameters                                50    200
 buffers                                    6     24

@@ -1,6 +1,7 @@
 //! Moves elements without looking at them: copies of any layout, by element size.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Arg, Transpose};
 
 use super::parallel::{self, Cost};
@@ -115,10 +116,11 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let mut out = Output::new("cat", &shape, first.dtype)?;
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
-    let sources = tensors.iter().map(|x| contiguous("cat", x)).collect::<Result<Vec<_>>>()?;
+    let sources = tensors.iter().map(|x| contiguous("cat", x));
+    let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
     for_size!(first.dtype, T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
-        let runs: Vec<(&[T], usize)> = runs.collect();
+        let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
         parallel::for_each_chunk_mut(out.elements::<T>(), block.max(1), cost::<T>(), &|first, out| {
             for (i, mut out) in out.chunks_exact_mut(block.max(1)).enumerate() {
                 for &(run, len) in &runs {
