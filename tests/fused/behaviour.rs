@@ -111,7 +111,8 @@ fn an_axis_in_the_middle_is_the_same_axis_moved_last() -> Result<()> {
 fn a_row_alone_has_the_bits_that_it_has_in_a_batch() -> Result<()> {
     let x = T::randn((600, 333), &mut Rng::seed(4))?;
     let w = T::randn(333, &mut Rng::seed(5))?;
-    let functions: [&dyn Fn(&T) -> Result<T>; 3] =
+    type Function<'a> = &'a dyn Fn(&T) -> Result<T>;
+    let functions: [Function; 3] =
         [&|x| x.softmax(-1), &|x| x.log_softmax(-1), &|x| x.layer_norm(Some(&w), Some(&w), 1e-5)];
     for f in functions {
         let all = f(&x)?;

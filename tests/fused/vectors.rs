@@ -122,7 +122,8 @@ fn adam(betas: [f64; 2], eps: f64, weight_decay: f64, decoupled: bool) -> impl F
 #[test]
 fn pytorch_optimizer_steps() {
     let vectors = vectors();
-    let cases: [(&str, Box<dyn Fn(u64) -> UpdateOp>); 7] = [
+    type Step = Box<dyn Fn(u64) -> UpdateOp>;
+    let cases: [(&str, Step); 7] = [
         ("sgd", Box::new(sgd(0.1, [0.0; 3], false))),
         ("sgd decay", Box::new(sgd(0.1, [0.0, 0.0, 0.3], false))),
         ("momentum", Box::new(sgd(0.1, [0.9, 0.25, 0.1], false))),
