@@ -193,6 +193,18 @@ pub enum Error {
         /// Which input, which direction, both values.
         report: String,
     },
+    /// A file that cannot be read or written, or does not hold what it should.
+    #[error("{op}: {path}{}: {reason}", .tensor.as_ref().map_or(String::new(), |name| format!(", tensor \"{name}\"")))]
+    File {
+        /// The operation.
+        op: &'static str,
+        /// The file.
+        path: String,
+        /// The tensor at fault, if there is one.
+        tensor: Option<String>,
+        /// What is wrong.
+        reason: String,
+    },
     /// `SWATH_ISA` or another setting of the run time that cannot be followed.
     #[error("{0}")]
     Runtime(String),

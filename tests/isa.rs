@@ -46,7 +46,7 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
     let classes = x.dims()[1] as i64;
     let targets: Vec<i64> = (0..x.dims()[0] as i64).map(|i| i * 7 % classes).collect();
     let targets = T::from_vec(targets, x.dims()[0])?;
-    let [w, b] = [0, 1].map(|row| y.slice(s![row]).and_then(|row| Ok(row.requires_grad())));
+    let [w, b] = [0, 1].map(|row| y.slice(s![row]).map(|row| row.requires_grad()));
     let (x, w, b) = (x.requires_grad(), w?, b?);
     let options = CrossEntropy { label_smoothing: 0.1, ..Default::default() };
     let mask = DropoutMask { p: 0.2, seed: 1, stream: 2 };
