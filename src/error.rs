@@ -1,5 +1,7 @@
 //! [`Error`]: what went wrong, in which operation, on which shapes.
 
+use std::path::PathBuf;
+
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -193,7 +195,21 @@ pub enum Error {
         /// Which input, which direction, both values.
         report: String,
     },
+    /// A file that cannot be read or written, or that holds something else than it should.
+    #[error("{}{}: {reason}", .path.display(), tensor_of(.tensor))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The tensor in it, if it is about one.
+        tensor: Option<String>,
+        /// What is wrong.
+        reason: String,
+    },
     /// `SWATH_ISA` or another setting of the run time that cannot be followed.
     #[error("{0}")]
     Runtime(String),
+}
+
+fn tensor_of(name: &Option<String>) -> String {
+    name.as_ref().map_or(String::new(), |name| format!(": tensor `{name}`"))
 }

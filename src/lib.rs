@@ -31,6 +31,8 @@ pub mod backend;
 pub mod blas;
 mod dtype;
 mod error;
+#[cfg(feature = "safetensors")]
+pub mod io;
 mod layout;
 #[doc(hidden)]
 pub mod macros;

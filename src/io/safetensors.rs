@@ -1,0 +1,385 @@
+//! Tensors by name in [safetensors](https://huggingface.co/docs/safetensors) files, which other tools
+//! read and write too.
+//!
+//! ```
+//! use swath::io::safetensors;
+//! use swath::nn::{Linear, Module};
+//! use swath::prelude::*;
+//!
+//! # let folder = std::env::temp_dir();
+//! let path = folder.join("swath-linear.safetensors");
+//! let model: Linear = Linear::new(3, 2, &mut Rng::seed(1))?;
+//! safetensors::save_module(&path, &model)?;
+//!
+//! let mut other: Linear = Linear::new(3, 2, &mut Rng::seed(2))?;
+//! safetensors::load_module(&path, &mut other)?;
+//! let x = tensor![[1.0, 2.0, 3.0]];
+//! assert_eq!(model.forward(&x)?.to_vec::<f32>()?, other.forward(&x)?.to_vec::<f32>()?);
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! **Saving** replaces a file as a whole ([`replace_file`](super::replace_file)): an interrupted save never
+//! damages the last good one. The same content gives the same bytes.
+//!
+//! **Loading** trusts nothing. A file that does not keep the format, or holds a tensor of another shape or
+//! dtype than the model, is an [`Error::File`] that names the file and the tensor, and nothing has changed
+//! then. Tensors are read straight into their memory: loading takes at most the file's size and 1 MiB,
+//! and for more than about 1500 tensors half a KiB each beside (with [`CpuBackend`](crate::CpuBackend);
+//! the reference backend stores numbers at length). A file with more names and texts than half the size
+//! of its data and 900 KiB is refused.
+//!
+//! [`TrainingState`] puts all that training goes on from into one file.
+
+mod header;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+use super::atomic::{cannot_write, replace};
+use super::file_error;
+use crate::backend::Backend;
+use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
+use crate::error::{Error, Result};
+use crate::nn::{Visit, for_each_tensor, for_each_tensor_mut};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use header::{Header, METADATA, Problem, dtype_name};
+
+pub use header::Metadata;
+pub use state::TrainingState;
+
+/// Writes tensors and texts to a file, which is replaced as a whole.
+///
+/// ```
+/// use swath::io::safetensors::{self, Metadata};
+/// use swath::prelude::*;
+///
+/// # let folder = std::env::temp_dir();
+/// let path = folder.join("swath-pair.safetensors");
+/// let metadata = Metadata::from([("unit".to_owned(), "metre".to_owned())]);
+/// safetensors::save(&path, [("x", tensor![1.0, 2.0]), ("y", tensor![[3.0]])], &metadata)?;
+///
+/// let tensors = safetensors::load::<CpuBackend>(&path)?;
+/// assert_eq!(tensors["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// assert_eq!(safetensors::load_metadata(&path)?["unit"], "metre");
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`] if the file cannot be written; [`Error::InvalidArgument`] for a name that stands
+/// twice, or is `__metadata__`. The file that was there is as it was then.
+pub fn save<B: Backend>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (impl Into<String>, Tensor<B>)>,
+    metadata: &Metadata,
+) -> Result<()> {
+    let tensors = tensors.into_iter().map(|(name, tensor)| (name.into(), tensor)).collect();
+    write(path.as_ref(), tensors, metadata)
+}
+
+/// Reads every tensor of a file.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn load<B: Backend>(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor<B>>> {
+    Source::open(path.as_ref())?.read()
+}
+
+/// Reads the texts of a file.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn load_metadata(path: impl AsRef<Path>) -> Result<Metadata> {
+    Ok(Source::open(path.as_ref())?.header.metadata)
+}
+
+/// Writes a model's parameters and buffers by their paths.
+///
+/// # Errors
+/// Those of [`save`].
+pub fn save_module<B: Backend>(path: impl AsRef<Path>, model: &dyn Visit<B>) -> Result<()> {
+    write(path.as_ref(), tensors_of(model), &Metadata::new())
+}
+
+/// Gives a model the values that [`save_module`] wrote. Parameters stay the leaves that they are.
+///
+/// # Errors
+/// [`Error::File`] unless the file has just the model's tensors, each of the same shape and dtype;
+/// [`Error::InvalidArgument`] for a part of the model that more than one
+/// [`Arc`](std::sync::Arc) holds. The model is as it was then.
+pub fn load_module<B: Backend>(path: impl AsRef<Path>, model: &mut dyn Visit<B>) -> Result<()> {
+    let path = path.as_ref();
+    let source = Source::open(path)?;
+    let entries = source.header.entries.iter();
+    let found = entries.map(|entry| (entry.name.as_str(), (entry.shape, entry.dtype)));
+    check_module(path, model, &found.collect(), "")?;
+    let values = source.read()?;
+    check_tied(path, model, &values, "")?;
+    set_values(model, |name| values[name].data().clone())
+}
+
+/// Handles of a model's tensors by path.
+fn tensors_of<B: Backend>(model: &dyn Visit<B>) -> Vec<(String, Tensor<B>)> {
+    let mut tensors = Vec::new();
+    for_each_tensor(model, |path, tensor, _| tensors.push((path.to_owned(), tensor.clone())));
+    tensors
+}
+
+/// What a file has of each name.
+type Found<'a> = BTreeMap<&'a str, (Shape, DType)>;
+
+/// Fails unless what begins with `prefix` in the file is just what the model has.
+fn check_module<B: Backend>(
+    path: &Path,
+    model: &mut dyn Visit<B>,
+    found: &Found<'_>,
+    prefix: &str,
+) -> Result<()> {
+    // Parts that cannot be changed are an error here, before anything is.
+    for_each_tensor_mut(model, |_, _, _| Ok(()))?;
+    let mut known = BTreeSet::new();
+    let mut result = Ok(());
+    for_each_tensor(&*model, |name, tensor, _| {
+        let name = format!("{prefix}{name}");
+        if result.is_ok() {
+            result = check_tensor(path, &name, tensor, found.get(name.as_str()));
+        }
+        known.insert(name);
+    });
+    result?;
+    let names = found.keys().filter(|name| name.starts_with(prefix));
+    match names.into_iter().find(|&&name| !known.contains(name)) {
+        Some(name) => Err(file_error(path, Some(name), "the model has no such tensor")),
+        None => Ok(()),
+    }
+}
+
+fn check_tensor<B: Backend>(
+    path: &Path,
+    name: &str,
+    tensor: &Tensor<B>,
+    found: Option<&(Shape, DType)>,
+) -> Result<()> {
+    let (shape, dtype) = (tensor.shape(), tensor.dtype());
+    let reason = match found {
+        None => format!("the model has it ({dtype} of shape {shape}), the file has not"),
+        Some((found, _)) if found != shape => {
+            format!("it has shape {found} in the file and {shape} in the model")
+        }
+        Some((_, found)) if *found != dtype => {
+            format!("it is {found} in the file and {dtype} in the model")
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(file_error(path, Some(name), reason))
+}
+
+/// Fails if a parameter that the model has at two paths has two values in the file.
+fn check_tied<B: Backend>(
+    path: &Path,
+    model: &dyn Visit<B>,
+    values: &BTreeMap<String, Tensor<B>>,
+    prefix: &str,
+) -> Result<()> {
+    let mut first: BTreeMap<u64, String> = BTreeMap::new();
+    let mut result = Ok(());
+    for_each_tensor(model, |name, tensor, _| {
+        let (Some(node), Ok(())) = (tensor.node(), &result) else { return };
+        let name = format!("{prefix}{name}");
+        match first.get(&node.id()) {
+            Some(other) => result = check_equal(path, &name, other, values),
+            None => drop(first.insert(node.id(), name)),
+        }
+    });
+    result
+}
+
+fn check_equal<B: Backend>(
+    path: &Path,
+    name: &str,
+    other: &str,
+    values: &BTreeMap<String, Tensor<B>>,
+) -> Result<()> {
+    let bytes = |name: &str| -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for_each_chunk(&values[name], &mut |chunk| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(bytes)
+    };
+    if bytes(name)? != bytes(other)? {
+        let reason =
+            format!("the model ties it to `{other}`, but the file has other values for it");
+        return Err(file_error(path, Some(name), reason));
+    }
+    Ok(())
+}
+
+/// Gives each tensor of a model the value of its path; checked before, so that it does not fail midway.
+fn set_values<B: Backend>(
+    model: &mut dyn Visit<B>,
+    mut value: impl FnMut(&str) -> B::Tensor,
+) -> Result<()> {
+    let mut first: BTreeMap<u64, Tensor<B>> = BTreeMap::new();
+    for_each_tensor_mut(model, |name, tensor, _| {
+        let node = tensor.node().map(|node| node.id());
+        if let Some(tied) = node.and_then(|node| first.get(&node)) {
+            *tensor = tied.clone();
+            return Ok(());
+        }
+        tensor.change_values(|data| {
+            *data = value(name);
+            Ok(())
+        })?;
+        first.extend(node.map(|node| (node, tensor.clone())));
+        Ok(())
+    })
+}
+
+/// An open file whose header has been checked.
+struct Source<'a> {
+    path: &'a Path,
+    /// Stands at the beginning of the data.
+    file: BufReader<File>,
+    header: Header,
+}
+
+impl<'a> Source<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        let failed = |reason: String| file_error(path, None, reason);
+        let io_failed = |error| failed(format!("cannot read: {error}"));
+        // Asked before opening, which would wait at a pipe.
+        if !fs::metadata(path).map_err(io_failed)?.is_file() {
+            return Err(failed("this is no file".to_owned()));
+        }
+        let file = File::open(path).map_err(io_failed)?;
+        let size = file.metadata().map_err(io_failed)?.len();
+        let mut file = BufReader::with_capacity(64 << 10, file);
+        let Some(rest) = size.checked_sub(8) else {
+            return Err(failed(format!("{size} bytes are no safetensors file")));
+        };
+        let mut length = [0; 8];
+        file.read_exact(&mut length).map_err(io_failed)?;
+        let length = u64::from_le_bytes(length);
+        if length > rest {
+            let reason = format!("a header of {length} bytes does not fit in {size}: truncated?");
+            return Err(failed(reason));
+        }
+        if length > header::MAX_BYTES {
+            return Err(failed(format!("a header of {length} bytes is too long")));
+        }
+        let too_large = || failed(format!("no memory for a header of {length} bytes"));
+        let bytes = usize::try_from(length).map_err(|_| too_large())?;
+        let mut text = Vec::new();
+        text.try_reserve_exact(bytes).map_err(|_| too_large())?;
+        text.resize(bytes, 0);
+        file.read_exact(&mut text).map_err(io_failed)?;
+        let header = Header::parse(&text, rest - length).map_err(|problem| {
+            let Problem { tensor, reason } = problem;
+            file_error(path, tensor.as_deref(), reason)
+        })?;
+        Ok(Source { path, file, header })
+    }
+
+    /// Every tensor. The entries cover the data without gaps: nothing is skipped.
+    fn read<B: Backend>(mut self) -> Result<BTreeMap<String, Tensor<B>>> {
+        let mut tensors = BTreeMap::new();
+        for entry in self.header.entries {
+            let mut fill = |bytes: &mut [u8]| {
+                let read = self.file.read_exact(bytes);
+                read.map_err(|error| {
+                    file_error(self.path, Some(&entry.name), format_args!("cannot read: {error}"))
+                })
+            };
+            let data =
+                B::read(entry.shape, entry.dtype, &mut fill).map_err(|error| match error {
+                    error @ Error::File { .. } => error,
+                    error => file_error(self.path, Some(&entry.name), error),
+                })?;
+            tensors.insert(entry.name, Tensor::from_data(data));
+        }
+        Ok(tensors)
+    }
+}
+
+/// Largest elements first, so that each tensor is aligned for its type, then by name.
+fn write<B: Backend>(
+    path: &Path,
+    mut tensors: Vec<(String, Tensor<B>)>,
+    metadata: &Metadata,
+) -> Result<()> {
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let invalid = |reason: String| Error::InvalidArgument { op: "save", reason };
+    if let Some(pair) = tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(invalid(format!("there are two tensors of the name `{}`", pair[0].0)));
+    }
+    if tensors.iter().any(|(name, _)| name == METADATA) {
+        return Err(invalid(format!("`{METADATA}` cannot be the name of a tensor")));
+    }
+    tensors.sort_by_key(|(_, tensor)| std::cmp::Reverse(tensor.dtype().size()));
+    let header = describe(&tensors, metadata);
+    if header.len() as u64 > header::MAX_BYTES {
+        return Err(invalid(format!("names and texts take {} bytes: too many", header.len())));
+    }
+    replace(path, |file| {
+        let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| cannot_write(path, e));
+        put(&(header.len() as u64).to_le_bytes())?;
+        put(header.as_bytes())?;
+        tensors.iter().try_for_each(|(_, tensor)| for_each_chunk(tensor, &mut put))
+    })
+}
+
+/// The header, padded with spaces to a multiple of 8 bytes.
+fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) -> String {
+    use std::fmt::Write as _;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut header = String::from("{");
+    if !metadata.is_empty() {
+        let texts = metadata.iter().map(|(key, text)| format!("{}:{}", quoted(key), quoted(text)));
+        let texts = texts.collect::<Vec<_>>().join(",");
+        let _ = write!(header, "\"{METADATA}\":{{{texts}}},");
+    }
+    let mut end = 0;
+    for (name, tensor) in tensors {
+        let begin = end;
+        end += tensor.numel() * tensor.dtype().size();
+        let dims: Vec<String> = tensor.dims().iter().map(usize::to_string).collect();
+        let _ = write!(
+            header,
+            r#"{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{begin},{end}]}},"#,
+            quoted(name),
+            dtype_name(tensor.dtype()),
+            dims.join(","),
+        );
+    }
+    if header.ends_with(',') {
+        header.pop();
+    }
+    header.push('}');
+    let padding = header.len().next_multiple_of(8) - header.len();
+    header.extend(std::iter::repeat_n(' ', padding));
+    header
+}
+
+/// The elements in row-major order as the file has them, a part at a time.
+fn for_each_chunk<B: Backend>(
+    tensor: &Tensor<B>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let host = B::to_host(tensor.data())?;
+    for_dtype!(host.dtype(), T => {
+        for values in T::host_slice(&host).unwrap_or(&[]).chunks(8192) {
+            let mut stored: Vec<_> = values.iter().map(|value| value.to_stored()).collect();
+            let bytes = bytemuck::cast_slice_mut(&mut stored);
+            swap_little_endian(host.dtype(), bytes);
+            put(bytes)?;
+        }
+    });
+    Ok(())
+}

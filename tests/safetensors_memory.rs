@@ -1,0 +1,128 @@
+//! Loading takes at most the file's size and 1 MiB, whatever the file is. In a program of its own: it
+//! measures the memory of all threads.
+
+use std::fs;
+use std::path::Path;
+
+use swath::io::safetensors::{Metadata, load, load_metadata, load_module, save, save_module};
+use swath::nn::{TransformerBlock, TransformerBlockOptions};
+use swath::prelude::*;
+
+#[path = "support/counting.rs"]
+mod counting;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+type T = Tensor<CpuBackend>;
+
+const MIB: usize = 1 << 20;
+
+fn with_header(header: &str, data: usize) -> Vec<u8> {
+    let mut file = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+    file.resize(file.len() + data, 0);
+    file
+}
+
+/// `count` tensors of `size` bytes, with names of `name` bytes and 8.
+fn many(count: usize, size: usize, name: usize) -> Vec<u8> {
+    let tensor = |i: usize| {
+        let (begin, end) = (i * size, (i + 1) * size);
+        let name = format!("{i:08}") + &"n".repeat(name);
+        format!(r#""{name}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{begin},{end}]}}"#)
+    };
+    let tensors: Vec<String> = (0..count).map(tensor).collect();
+    with_header(&format!("{{{}}}", tensors.join(",")), count * size)
+}
+
+fn texts(count: usize, size: usize, data: usize) -> Vec<u8> {
+    let text = |i: usize| format!(r#""{i}":"{}""#, "t".repeat(size));
+    let texts: Vec<String> = (0..count).map(text).collect();
+    let tensor = format!(r#""x":{{"dtype":"U8","shape":[{data}],"data_offsets":[0,{data}]}}"#);
+    with_header(&format!(r#"{{"__metadata__":{{{}}},{tensor}}}"#, texts.join(",")), data)
+}
+
+/// What it is, the file, whether it is good.
+fn files() -> Vec<(&'static str, Vec<u8>, bool)> {
+    let wrong = r#"{"w":{"dtype":"U8","shape":[4611686018427387904],"data_offsets":[0,4611686018427387904]}}"#;
+    let long = |text: &str, times: usize| text.repeat(times);
+    vec![
+        ("one large tensor", many(1, 9 * MIB + 1, 1), true),
+        ("sizes just beyond a class", many(20, MIB / 2 + 64, 1), true),
+        ("a thousand tensors", many(1000, 4096, 40), true),
+        ("many tiny tensors, still allowed", many(1300, 8, 40), true),
+        ("long texts beside much data", texts(30, 9000, MIB), true),
+        ("too many tiny tensors", many(100_000, 1, 1), false),
+        ("too many empty tensors", many(100_000, 0, 1), false),
+        ("too many texts", texts(100_000, 1, 0), false),
+        ("texts that are too long", texts(4, MIB, 0), false),
+        ("a name that is too long", many(1, 4, 3 * MIB), false),
+        (
+            "escapes that are too long",
+            with_header(&format!("{{\"{}\":1}}", long("\\n", MIB)), 0),
+            false,
+        ),
+        (
+            "a value of escapes",
+            with_header(&format!("{{\"w\":\"{}\"}}", long("\\n", MIB)), 0),
+            false,
+        ),
+        ("more than there is", with_header(wrong, 0), false),
+        (
+            "digits",
+            with_header(&format!("{{\"w\":{{\"shape\":[{}]}}}}", long("1", 3 * MIB)), 0),
+            false,
+        ),
+        (
+            "extents",
+            with_header(&format!("{{\"w\":{{\"shape\":[{}1]}}}}", long("1,", MIB)), 0),
+            false,
+        ),
+        ("opening brackets", with_header(&format!("{{\"w\":{}", long("[", 3 * MIB)), 0), false),
+        ("blanks", with_header(&format!("{{{}", long(" ", 3 * MIB)), 0), false),
+        ("nothing but a length", u64::MAX.to_le_bytes().to_vec(), false),
+        (
+            "a length and little more",
+            [&(1u64 << 33).to_le_bytes()[..], &[b'{'; 100]].concat(),
+            false,
+        ),
+    ]
+}
+
+fn check(what: &str, path: &Path, good: bool, f: impl FnOnce() -> Result<()>) {
+    let size = fs::metadata(path).unwrap().len() as usize;
+    let (result, peak) = counting::peak_of(f);
+    println!("{what}: {peak} bytes for a file of {size}");
+    assert_eq!(result.is_ok(), good, "{what}: {result:?}");
+    assert!(peak <= size + MIB, "{what}: {peak} bytes for a file of {size}");
+}
+
+// One test: what another one allocates at the same time would count.
+#[test]
+fn loading_takes_the_files_size_and_a_mib_at_most() {
+    let path = &Path::new(env!("CARGO_TARGET_TMPDIR")).join("safetensors-memory");
+    save(path, [("x", tensor![1.0])], &Metadata::new()).unwrap();
+    load::<CpuBackend>(path).unwrap();
+    for (what, bytes, good) in files() {
+        fs::write(path, bytes).unwrap();
+        check(what, path, good, || load::<CpuBackend>(path).map(drop));
+        check(what, path, good, || load_metadata(path).map(drop));
+    }
+
+    let block = |width: usize, seed: u64| {
+        let options = TransformerBlockOptions::default();
+        TransformerBlock::<CpuBackend>::with_options(width, 4, options, &mut Rng::seed(seed))
+            .unwrap()
+    };
+    let (mut model, mut other) = (block(256, 1), block(128, 2));
+    save_module(path, &block(256, 3)).unwrap();
+    check("a model", path, true, || load_module(path, &mut model));
+    check("a model of other shapes", path, false, || load_module(path, &mut other));
+    check("all of it", path, true, || load::<CpuBackend>(path).map(drop));
+
+    let large = T::zeros((1 << 20, 3), DType::F32).unwrap();
+    let (saved, peak) = counting::peak_of(|| save(path, [("x", large)], &Metadata::new()));
+    saved.unwrap();
+    assert!(peak <= 13 * MIB, "saving took {peak} bytes");
+    fs::remove_file(path).unwrap();
+}
