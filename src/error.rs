@@ -1,7 +1,5 @@
 //! [`Error`]: what went wrong, in which operation, on which shapes.
 
-use std::path::PathBuf;
-
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -195,12 +193,14 @@ pub enum Error {
         /// Which input, which direction, both values.
         report: String,
     },
-    /// A file that cannot be read or written, or that holds something else than it should.
-    #[error("{}{}: {reason}", .path.display(), tensor_of(.tensor))]
+    /// A file that cannot be read or written, or does not hold what it should.
+    #[error("{op}: {path}{}: {reason}", tensor_of(.tensor))]
     File {
+        /// The operation.
+        op: &'static str,
         /// The file.
-        path: PathBuf,
-        /// The tensor in it, if it is about one.
+        path: String,
+        /// The tensor at fault, if there is one.
         tensor: Option<String>,
         /// What is wrong.
         reason: String,
@@ -211,5 +211,5 @@ pub enum Error {
 }
 
 fn tensor_of(name: &Option<String>) -> String {
-    name.as_ref().map_or(String::new(), |name| format!(": tensor `{name}`"))
+    name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }

@@ -17,7 +17,24 @@ use crate::error::Error;
 
 pub use atomic::replace_file;
 
-fn file_error(path: &Path, tensor: Option<&str>, reason: impl Display) -> Error {
-    let (path, tensor) = (path.to_owned(), tensor.map(str::to_owned));
-    Error::File { path, tensor, reason: reason.to_string() }
+/// What is being done with which file, for messages.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    op: &'static str,
+    path: &'a Path,
+}
+
+impl Place<'_> {
+    fn error(self, tensor: Option<&str>, reason: impl Display) -> Error {
+        let (op, path) = (self.op, self.path.display().to_string());
+        Error::File { op, path, tensor: tensor.map(str::to_owned), reason: reason.to_string() }
+    }
+
+    fn cannot_read(self, error: std::io::Error) -> Error {
+        self.error(None, format_args!("cannot read: {error}"))
+    }
+
+    fn cannot_write(self, error: std::io::Error) -> Error {
+        self.error(None, format_args!("cannot write: {error}"))
+    }
 }

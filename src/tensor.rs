@@ -295,6 +295,39 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
+impl Tensor<CpuBackend> {
+    /// The elements in row-major order as they are stored, to write: for values that change from step
+    /// to step in the same memory.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let mut batch = Tensor::<CpuBackend>::zeros(3, DType::F32)?;
+    /// batch.as_slice_mut::<f32>()?.copy_from_slice(&[1.0, 2.0, 3.0]);
+    /// assert_eq!(batch.sum(None, false)?.item::<f32>()?, 6.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the tensor is tracked, if a handle or a recorded operation shares
+    /// its values, or if they do not lie in order; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for `bool`.
+    pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
+        let op = "as_slice_mut";
+        let shape = *self.shape();
+        if self.is_tracked() {
+            let reason = format!("the tensor of shape {shape} is tracked");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        match self.0.get_mut() {
+            Some(node) => node.data.as_slice_mut::<T>(),
+            None => {
+                let reason = format!("another handle shares the tensor of shape {shape}");
+                Err(Error::InvalidArgument { op, reason })
+            }
+        }
+    }
+}
+
 impl<B: Backend> fmt::Debug for Tensor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let op = self.node().map(|node| node.op());

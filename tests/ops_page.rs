@@ -143,11 +143,16 @@ fn page() -> String {
         }
         let ulp = matches!(kind, Kind::Unary | Kind::Binary);
         write!(page, "\n## {title}\n\n").unwrap();
-        if kind == Kind::Fused {
-            page.push_str(
-                "A gradient that will itself be differentiated is that of the definition in simpler \
-                 ops\n(`src/tensor/fused/`): both are checked.\n\n",
-            );
+        let twice = ops.iter().filter(|op| op.two_rules).map(|op| format!("`{}`", op.name));
+        let twice: Vec<String> = twice.collect();
+        if !twice.is_empty() {
+            write!(
+                page,
+                "Of {}\na gradient that will itself be differentiated is recorded in simpler ops: both \
+                 ways are checked.\n\n",
+                twice.join(", ")
+            )
+            .unwrap();
         }
         page.push_str("| op | formula | gradient | order 1 | order 2 | mutants | dtypes |");
         page.push_str(if ulp { " ULP |\n" } else { "\n" });

@@ -11,6 +11,11 @@ use swath::prelude::*;
 #[path = "support/counting.rs"]
 mod counting;
 
+#[path = "support/files.rs"]
+mod files;
+
+use files::{Scratch, file_of};
+
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
@@ -18,10 +23,9 @@ type T = Tensor<CpuBackend>;
 
 const MIB: usize = 1 << 20;
 
-fn with_header(header: &str, data: usize) -> Vec<u8> {
-    let mut file = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
-    file.resize(file.len() + data, 0);
-    file
+/// A file of this header, and so many bytes of data.
+fn file(header: &str, data: usize) -> Vec<u8> {
+    file_of(header, &vec![0; data])
 }
 
 /// `count` tensors of `size` bytes, with names of `name` bytes and 8.
@@ -32,14 +36,25 @@ fn many(count: usize, size: usize, name: usize) -> Vec<u8> {
         format!(r#""{name}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{begin},{end}]}}"#)
     };
     let tensors: Vec<String> = (0..count).map(tensor).collect();
-    with_header(&format!("{{{}}}", tensors.join(",")), count * size)
+    file(&format!("{{{}}}", tensors.join(",")), count * size)
+}
+
+/// Many tensors of 16 bytes beside one large enough for them.
+fn mixed() -> Vec<u8> {
+    let small = (0..2000).map(|i| (i, 16 * i, 16 * i + 16));
+    let tensors = small.chain([(2000, 32_000, 32_000 + 4 * MIB)]).map(|(i, begin, end)| {
+        let size = end - begin;
+        format!(r#""a.rather.long.name.{i}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{begin},{end}]}}"#)
+    });
+    let tensors: Vec<String> = tensors.collect();
+    file(&format!("{{{}}}", tensors.join(",")), 32_000 + 4 * MIB)
 }
 
 fn texts(count: usize, size: usize, data: usize) -> Vec<u8> {
     let text = |i: usize| format!(r#""{i}":"{}""#, "t".repeat(size));
     let texts: Vec<String> = (0..count).map(text).collect();
     let tensor = format!(r#""x":{{"dtype":"U8","shape":[{data}],"data_offsets":[0,{data}]}}"#);
-    with_header(&format!(r#"{{"__metadata__":{{{}}},{tensor}}}"#, texts.join(",")), data)
+    file(&format!(r#"{{"__metadata__":{{{}}},{tensor}}}"#, texts.join(",")), data)
 }
 
 /// What it is, the file, whether it is good.
@@ -50,6 +65,7 @@ fn files() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("one large tensor", many(1, 9 * MIB + 1, 1), true),
         ("sizes just beyond a class", many(20, MIB / 2 + 64, 1), true),
         ("a thousand tensors", many(1000, 4096, 40), true),
+        ("two thousand of a few numbers and a large one", mixed(), true),
         ("many tiny tensors, still allowed", many(1300, 8, 40), true),
         ("long texts beside much data", texts(30, 9000, MIB), true),
         ("too many tiny tensors", many(100_000, 1, 1), false),
@@ -57,29 +73,13 @@ fn files() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("too many texts", texts(100_000, 1, 0), false),
         ("texts that are too long", texts(4, MIB, 0), false),
         ("a name that is too long", many(1, 4, 3 * MIB), false),
-        (
-            "escapes that are too long",
-            with_header(&format!("{{\"{}\":1}}", long("\\n", MIB)), 0),
-            false,
-        ),
-        (
-            "a value of escapes",
-            with_header(&format!("{{\"w\":\"{}\"}}", long("\\n", MIB)), 0),
-            false,
-        ),
-        ("more than there is", with_header(wrong, 0), false),
-        (
-            "digits",
-            with_header(&format!("{{\"w\":{{\"shape\":[{}]}}}}", long("1", 3 * MIB)), 0),
-            false,
-        ),
-        (
-            "extents",
-            with_header(&format!("{{\"w\":{{\"shape\":[{}1]}}}}", long("1,", MIB)), 0),
-            false,
-        ),
-        ("opening brackets", with_header(&format!("{{\"w\":{}", long("[", 3 * MIB)), 0), false),
-        ("blanks", with_header(&format!("{{{}", long(" ", 3 * MIB)), 0), false),
+        ("escapes that are too long", file(&format!("{{\"{}\":1}}", long("\\n", MIB)), 0), false),
+        ("a value of escapes", file(&format!("{{\"w\":\"{}\"}}", long("\\n", MIB)), 0), false),
+        ("more than there is", file(wrong, 0), false),
+        ("digits", file(&format!("{{\"w\":{{\"shape\":[{}]}}}}", long("1", 3 * MIB)), 0), false),
+        ("extents", file(&format!("{{\"w\":{{\"shape\":[{}1]}}}}", long("1,", MIB)), 0), false),
+        ("opening brackets", file(&format!("{{\"w\":{}", long("[", 3 * MIB)), 0), false),
+        ("blanks", file(&format!("{{{}", long(" ", 3 * MIB)), 0), false),
         ("nothing but a length", u64::MAX.to_le_bytes().to_vec(), false),
         (
             "a length and little more",
@@ -100,7 +100,8 @@ fn check(what: &str, path: &Path, good: bool, f: impl FnOnce() -> Result<()>) {
 // One test: what another one allocates at the same time would count.
 #[test]
 fn loading_takes_the_files_size_and_a_mib_at_most() {
-    let path = &Path::new(env!("CARGO_TARGET_TMPDIR")).join("safetensors-memory");
+    let scratch = Scratch::new("tensors-memory");
+    let path = &scratch.file();
     save(path, [("x", tensor![1.0])], &Metadata::new()).unwrap();
     load::<CpuBackend>(path).unwrap();
     for (what, bytes, good) in files() {
@@ -124,5 +125,4 @@ fn loading_takes_the_files_size_and_a_mib_at_most() {
     let (saved, peak) = counting::peak_of(|| save(path, [("x", large)], &Metadata::new()));
     saved.unwrap();
     assert!(peak <= 13 * MIB, "saving took {peak} bytes");
-    fs::remove_file(path).unwrap();
 }

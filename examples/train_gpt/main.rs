@@ -2,46 +2,54 @@
 //!
 //! ```text
 //! cargo run --release --example train_gpt                     on this crate's own source
-//! cargo run --release --example train_gpt -- --data FILE…     on any text
+//! cargo run --release --example train_gpt -- --data PATH…     on any text
 //! ```
 //!
 //! The same seed gives the same losses and parameters, bit for bit, on every machine and for any
-//! number of threads; `--hash` prints a digest of them.
+//! number of threads, interrupted and resumed or not; `--hash` prints a digest of them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options.rs`, `plan.rs` | what was asked for; what a run is |
+//! | `data.rs` | text, split, batches |
+//! | `model.rs` | the transformer |
+//! | `train.rs` | the loop |
+//! | `state.rs` | saving and going on |
+//! | `ngram.rs` | what counting achieves on the same text |
+//! | `history.rs`, `progress.rs`, `sample.rs` | what a user sees |
 
-mod adamw;
-mod chart;
 mod data;
+mod history;
 mod model;
+mod ngram;
 mod options;
+mod plan;
 mod progress;
+mod sample;
+mod state;
+mod train;
 
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use sha2::{Digest, Sha256};
+use swath::nn;
 use swath::prelude::*;
 
-use adamw::AdamW;
 use data::Corpus;
-use model::{Config, Gpt, T};
+use ngram::FourGram;
 use options::Options;
-use progress::Progress;
+use plan::Plan;
+use train::{End, Run, SAMPLE_STREAM};
 
-/// Held-out batches averaged into one figure.
-const HELD_OUT_BATCHES: usize = 8;
-/// The held-out loss is measured every so many steps, and at the end.
-const HELD_OUT_EVERY: usize = 50;
-/// Characters sampled at the end.
-const SAMPLE_LENGTH: usize = 400;
-/// The stream of random numbers that each use draws from.
-const BATCH_STREAM: u64 = 1;
-const HELD_OUT_STREAM: u64 = 2;
-const SAMPLE_STREAM: u64 = 3;
+/// Why a run ended early.
+pub type Failure = Box<dyn std::error::Error>;
 
 /// Prints a line. A reader that has gone away is no reason to stop training.
 macro_rules! say {
     ($($text:tt)*) => {{
+        use std::io::Write as _;
         let _ = writeln!(std::io::stdout(), $($text)*);
     }};
 }
@@ -57,113 +65,134 @@ fn main() -> ExitCode {
     }
 }
 
-/// What training leaves behind besides the model.
-struct History {
-    losses: Vec<f32>,
-    held_out: Vec<(usize, f32)>,
-}
-
-fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let config = Config::small();
-    let corpus = Corpus::load(&options.data, config.context)?;
+fn run(options: &Options) -> Result<(), Failure> {
     swath::runtime::check()?;
     if let Some(threads) = options.threads {
         swath::runtime::set_threads(threads)?;
     }
-    let mut model =
-        Gpt::new(config.with_vocabulary(corpus.vocabulary()), &Rng::seed(options.seed))?;
+    let folder = options.folder();
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let saved = options.resume.then(|| state::Saved::load(&folder, options)).transpose()?;
+    let plan = match &saved {
+        Some(saved) => saved.plan,
+        None => Plan::new(options)?,
+    };
+    let corpus = Corpus::load(&options.data, plan.context)?;
+    let prompt = match &options.prompt {
+        None => corpus.default_prompt(),
+        Some(text) if text.is_empty() => corpus.default_prompt(),
+        Some(text) => corpus
+            .encode(text)
+            .map_err(|c| format!("--prompt: the text to learn from has no {c:?}"))?,
+    };
+    let mut run = Run::new(plan, corpus.vocabulary().len())?;
+    if let Some(saved) = saved {
+        saved.restore(&mut run, &corpus)?;
+        say!("going on after step {} of {}", run.steps(), plan.steps);
+        if plan.steps > plan.schedule {
+            let (laid_out, rate) = (plan.schedule, plan.final_rate());
+            say!(
+                "the learning rate was laid out for {laid_out} steps: it stays {rate:.1e} after them"
+            );
+        }
+    } else if state::exists(&folder) {
+        say!("the run saved in {} will be replaced (--resume goes on with it)", folder.display());
+    }
     say!("{}", swath::runtime::info());
-    say!("{corpus}; {} parameters", model.parameter_count());
+    say!("data     {corpus}");
+    let summary = nn::summary(&run.model);
+    say!("model    {} parameters, {} bytes", summary.parameters(), summary.parameter_bytes());
 
-    let history = train(&mut model, &corpus, options)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // Asked a second time, or when all is saved: at once.
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    let start = Instant::now();
+    let first = run.steps();
+    let save = |run: &Run| {
+        state::save(&folder, run, &corpus)?;
+        run.write_curve(&folder)
+    };
+    if run.train(&corpus, &stop, save)? == End::Interrupted {
+        say!("stopped after step {} of {}; to go on:", run.steps(), plan.steps);
+        say!("  {}", resume_command(options));
+        return Ok(());
+    }
+    stop.store(true, Ordering::Relaxed);
+    if run.steps() > first {
+        let seconds = start.elapsed().as_secs_f64();
+        let tokens = ((run.steps() - first) * plan.batch * plan.context) as f64;
+        say!("{} steps in {seconds:.0} s, {:.0} tokens/s", run.steps() - first, tokens / seconds);
+    }
 
-    let sample = sample(&model, &corpus, options.seed)?;
-    say!("\n{sample}\n");
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/train_gpt/loss.svg");
-    chart::write(&chart, &history.losses, &history.held_out)?;
-    say!("loss curve: {}", chart.display());
+    let length = options.sample.unwrap_or(400);
+    if length > 0 {
+        let mut rng = Rng::seed(plan.seed).stream(SAMPLE_STREAM);
+        let temperature = options.temperature.unwrap_or(0.8);
+        let tokens =
+            run.evaluating(|model| sample::sample(model, prompt, length, temperature, &mut rng))?;
+        say!("\n{}\n", corpus.decode(&tokens));
+    }
+    let counted = FourGram::new(&corpus.training, corpus.vocabulary().len()).loss(&corpus.held_out);
+    let learned = run.loss_of(&corpus.held_out)?;
+    say!("held-out loss over all of the held-out text, nats per character:");
+    say!("  {learned:.3}  this model, in windows of {} characters", plan.context);
+    say!("  {counted:.3}  4-gram counts (Witten-Bell), {:+.3}", counted - learned);
+    say!("written to {}: model.safetensors, history.csv, loss.svg", folder.display());
     if options.hash {
-        say!("sha256 {}", digest(&model, &history)?);
+        say!("sha256 {}", run.digest()?);
     }
     Ok(())
 }
 
-fn train(model: &mut Gpt, corpus: &Corpus, options: &Options) -> Result<History> {
-    let config = model.config();
-    let mut rng = Rng::seed(options.seed).stream(BATCH_STREAM);
-    let mut optimizer = AdamW::new(options.steps);
-    let mut history = History { losses: Vec::new(), held_out: Vec::new() };
-    let mut progress = Progress::new(options.steps, config.batch * config.context);
-    for step in 0..options.steps {
-        let batch = corpus.training_batch(config.batch, config.context, &mut rng)?;
-        let loss = model.loss(&batch.inputs, &batch.targets)?;
-        history.losses.push(loss.item::<f32>()?);
-        let gradients = loss.backward()?;
-        optimizer.step(model.parameters_mut(), &gradients)?;
-        if (step + 1) % HELD_OUT_EVERY == 0 || step + 1 == options.steps {
-            history.held_out.push((step + 1, held_out_loss(model, corpus, options.seed)?));
-        }
-        let held_out = history.held_out.last().map(|&(_, loss)| loss);
-        progress.step(history.losses[step], held_out);
+/// The command that goes on with an interrupted run.
+fn resume_command(options: &Options) -> String {
+    let mut words = vec!["--resume".to_owned()];
+    let mut add = |flag: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), quoted(&value)]));
+    };
+    add("--out", options.out.as_ref().map(|path| path.display().to_string()));
+    for path in &options.data {
+        add("--data", Some(path.display().to_string()));
     }
-    progress.finish();
-    Ok(history)
+    add("--steps", options.resume.then_some(options.steps).flatten().map(|n| n.to_string()));
+    add("--threads", options.threads.map(|n| n.to_string()));
+    add("--sample", options.sample.map(|n| n.to_string()));
+    add("--prompt", options.prompt.clone());
+    add("--temperature", options.temperature.map(|x| x.to_string()));
+    words.extend(options.hash.then(|| "--hash".to_owned()));
+    format!("cargo run --release --example train_gpt -- {}", words.join(" "))
 }
 
-/// Mean loss of a fixed set of held-out batches, in nats per character.
-fn held_out_loss(model: &Gpt, corpus: &Corpus, seed: u64) -> Result<f32> {
-    let config = model.config();
-    let mut rng = Rng::seed(seed).stream(HELD_OUT_STREAM);
-    no_grad(|| {
-        let mut total = 0.0;
-        for _ in 0..HELD_OUT_BATCHES {
-            let batch = corpus.held_out_batch(config.batch, config.context, &mut rng)?;
-            total += model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
-        }
-        Ok(total / HELD_OUT_BATCHES as f32)
-    })
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
-/// Text drawn one character at a time from the model's distribution, sharpened a little.
-fn sample(model: &Gpt, corpus: &Corpus, seed: u64) -> Result<String> {
-    let mut rng = Rng::seed(seed).stream(SAMPLE_STREAM);
-    let mut tokens = corpus.prompt();
-    let context = model.config().context;
-    no_grad(|| {
-        for _ in 0..SAMPLE_LENGTH {
-            let window = &tokens[tokens.len().saturating_sub(context)..];
-            let input = T::from_slice(window, (1, window.len()))?;
-            let last = model.logits(&input)?.slice(s![-1])?;
-            let weights = last.mul_scalar(1.0 / 0.8)?.softmax(0)?.to_vec::<f32>()?;
-            tokens.push(draw(&weights, rng.uniform::<f32>()));
-        }
-        Ok(corpus.decode(&tokens))
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The index at which the running sum of `weights` passes `point` of their total.
-fn draw(weights: &[f32], point: f32) -> i64 {
-    let total: f32 = weights.iter().sum();
-    let mut left = point * total;
-    for (i, &weight) in weights.iter().enumerate() {
-        left -= weight;
-        if left < 0.0 {
-            return i as i64;
-        }
+    #[test]
+    fn the_command_to_go_on_keeps_what_was_asked_for() {
+        let options = Options {
+            data: vec!["a b.txt".into(), "c.txt".into()],
+            prompt: Some("it's".to_owned()),
+            steps: Some(9),
+            hash: true,
+            ..Options::default()
+        };
+        let command = resume_command(&options);
+        let arguments = command.split_once(" -- ").unwrap().1;
+        assert_eq!(arguments, r"--resume --data 'a b.txt' --data c.txt --prompt 'it'\''s' --hash");
     }
-    weights.len() as i64 - 1
-}
-
-fn digest(model: &Gpt, history: &History) -> Result<String> {
-    let mut hasher = Sha256::new();
-    let held_out = history.held_out.iter().map(|(_, loss)| loss);
-    for loss in history.losses.iter().chain(held_out) {
-        hasher.update(loss.to_le_bytes());
-    }
-    for parameter in model.parameters() {
-        for value in parameter.to_vec::<f32>()? {
-            hasher.update(value.to_le_bytes());
-        }
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

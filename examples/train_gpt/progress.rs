@@ -1,6 +1,6 @@
 //! The progress bar; plain lines where there is no terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub struct Progress {
     bar: Option<ProgressBar>,
     steps: usize,
+    /// Steps done before this program began.
+    first: usize,
     done: usize,
     tokens_per_step: usize,
     start: Instant,
@@ -16,31 +18,39 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(steps: usize, tokens_per_step: usize) -> Self {
+    pub fn new(steps: usize, first: usize, tokens_per_step: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(steps as u64);
+            let bar = ProgressBar::new(steps as u64).with_position(first as u64);
+            bar.reset_eta();
             let template = "{bar:30} {pos}/{len} {msg} {eta} left";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
             bar
         });
-        Progress { bar, steps, done: 0, tokens_per_step, start: Instant::now(), smooth: None }
+        let (done, start) = (first, Instant::now());
+        Progress { bar, steps, first, done, tokens_per_step, start, smooth: None }
     }
 
     pub fn step(&mut self, loss: f32, held_out: Option<f32>) {
         self.done += 1;
         let smooth = self.smooth.map_or(loss, |smooth| smooth + (loss - smooth) * 0.05);
         self.smooth = Some(smooth);
-        let tokens = (self.done * self.tokens_per_step) as f64;
-        let rate = tokens / self.start.elapsed().as_secs_f64();
+        let show = self.done.is_multiple_of(self.steps.div_ceil(10)) || self.done == self.steps;
+        if self.bar.is_none() && !show {
+            return;
+        }
+        let tokens = ((self.done - self.first) * self.tokens_per_step) as f64;
+        let seconds = self.start.elapsed().as_secs_f64();
+        let rate = tokens / seconds;
         let held_out = held_out.map_or(String::new(), |loss| format!(", held out {loss:.3}"));
         let text = format!("loss {smooth:.3}{held_out}, {rate:.0} tokens/s");
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(text);
-        } else if self.done.is_multiple_of(self.steps.div_ceil(10)) || self.done == self.steps {
-            crate::say!("step {}/{}: {text}", self.done, self.steps);
+        } else {
+            let left = (self.steps - self.done) as f64 * seconds / (self.done - self.first) as f64;
+            crate::say!("step {}/{}: {text}, {left:.0} s left", self.done, self.steps);
         }
     }
 

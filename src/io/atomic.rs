@@ -12,7 +12,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::file_error;
+use super::Place;
 use crate::error::Result;
 
 /// Names of temporary files that are tried: those of a process that was killed may be there still.
@@ -38,25 +38,21 @@ pub fn replace_file(
     path: impl AsRef<Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    let path = path.as_ref();
-    replace(path, |file| write(file).map_err(|error| cannot_write(path, error)))
-}
-
-pub(super) fn cannot_write(path: &Path, error: io::Error) -> crate::Error {
-    file_error(path, None, format_args!("cannot write: {error}"))
+    let place = Place { op: "replace_file", path: path.as_ref() };
+    replace(place, |file| write(file).map_err(|error| place.cannot_write(error)))
 }
 
 /// As [`replace_file`], for a `write` with errors of its own.
 pub(super) fn replace(
-    path: &Path,
+    place: Place<'_>,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
-    let failed = |error: io::Error| cannot_write(path, error);
+    let failed = |error: io::Error| place.cannot_write(error);
     // A link is followed: the file that it names is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = fs::canonicalize(place.path).unwrap_or_else(|_| place.path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(file_error(path, None, "cannot write: there is something that is no file"));
+        return Err(place.error(None, "cannot write: there is something that is no file"));
     }
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

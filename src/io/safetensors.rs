@@ -39,8 +39,8 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use super::atomic::{cannot_write, replace};
-use super::file_error;
+use super::Place;
+use super::atomic::replace;
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ pub fn save<B: Backend>(
     metadata: &Metadata,
 ) -> Result<()> {
     let tensors = tensors.into_iter().map(|(name, tensor)| (name.into(), tensor)).collect();
-    write(path.as_ref(), tensors, metadata)
+    write(Place { op: "safetensors::save", path: path.as_ref() }, tensors, metadata)
 }
 
 /// Reads every tensor of a file.
@@ -87,7 +87,7 @@ pub fn save<B: Backend>(
 /// # Errors
 /// [`Error::File`].
 pub fn load<B: Backend>(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor<B>>> {
-    Source::open(path.as_ref())?.read()
+    Source::open(Place { op: "safetensors::load", path: path.as_ref() })?.read()
 }
 
 /// Reads the texts of a file.
@@ -95,15 +95,20 @@ pub fn load<B: Backend>(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tenso
 /// # Errors
 /// [`Error::File`].
 pub fn load_metadata(path: impl AsRef<Path>) -> Result<Metadata> {
-    Ok(Source::open(path.as_ref())?.header.metadata)
+    let place = Place { op: "safetensors::load_metadata", path: path.as_ref() };
+    Ok(Source::open(place)?.header.metadata)
 }
 
 /// Writes a model's parameters and buffers by their paths.
 ///
 /// # Errors
 /// Those of [`save`].
-pub fn save_module<B: Backend>(path: impl AsRef<Path>, model: &dyn Visit<B>) -> Result<()> {
-    write(path.as_ref(), tensors_of(model), &Metadata::new())
+pub fn save_module<B: Backend>(
+    path: impl AsRef<Path>,
+    model: &(impl Visit<B> + ?Sized),
+) -> Result<()> {
+    let place = Place { op: "safetensors::save_module", path: path.as_ref() };
+    write(place, module_tensors(model), &Metadata::new())
 }
 
 /// Gives a model the values that [`save_module`] wrote. Parameters stay the leaves that they are.
@@ -112,22 +117,44 @@ pub fn save_module<B: Backend>(path: impl AsRef<Path>, model: &dyn Visit<B>) -> 
 /// [`Error::File`] unless the file has just the model's tensors, each of the same shape and dtype;
 /// [`Error::InvalidArgument`] for a part of the model that more than one
 /// [`Arc`](std::sync::Arc) holds. The model is as it was then.
-pub fn load_module<B: Backend>(path: impl AsRef<Path>, model: &mut dyn Visit<B>) -> Result<()> {
-    let path = path.as_ref();
-    let source = Source::open(path)?;
+pub fn load_module<B: Backend>(
+    path: impl AsRef<Path>,
+    model: &mut (impl Visit<B> + ?Sized),
+) -> Result<()> {
+    let place = Place { op: "safetensors::load_module", path: path.as_ref() };
+    let source = Source::open(place)?;
     let entries = source.header.entries.iter();
     let found = entries.map(|entry| (entry.name.as_str(), (entry.shape, entry.dtype)));
-    check_module(path, model, &found.collect(), "")?;
+    check_module(place, model, &found.collect(), "")?;
     let values = source.read()?;
-    check_tied(path, model, &values, "")?;
+    check_tied(place, model, &values, "")?;
     set_values(model, |name| values[name].data().clone())
 }
 
-/// Handles of a model's tensors by path.
-fn tensors_of<B: Backend>(model: &dyn Visit<B>) -> Vec<(String, Tensor<B>)> {
+/// As [`load_module`], from tensors by path.
+///
+/// # Errors
+/// As [`load_module`]; the name of the file is "tensors" then.
+pub fn restore_module<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    tensors: BTreeMap<String, Tensor<B>>,
+) -> Result<()> {
+    let place = Place { op: "safetensors::restore_module", path: Path::new("tensors") };
+    check_module(place, model, &found_in(&tensors), "")?;
+    check_tied(place, model, &tensors, "")?;
+    set_values(model, |name| tensors[name].data().clone())
+}
+
+/// Handles of a model's parameters and buffers by path.
+pub fn module_tensors<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<(String, Tensor<B>)> {
     let mut tensors = Vec::new();
     for_each_tensor(model, |path, tensor, _| tensors.push((path.to_owned(), tensor.clone())));
     tensors
+}
+
+fn found_in<B: Backend>(tensors: &BTreeMap<String, Tensor<B>>) -> Found<'_> {
+    let tensors = tensors.iter();
+    tensors.map(|(name, tensor)| (name.as_str(), (*tensor.shape(), tensor.dtype()))).collect()
 }
 
 /// What a file has of each name.
@@ -135,8 +162,8 @@ type Found<'a> = BTreeMap<&'a str, (Shape, DType)>;
 
 /// Fails unless what begins with `prefix` in the file is just what the model has.
 fn check_module<B: Backend>(
-    path: &Path,
-    model: &mut dyn Visit<B>,
+    place: Place<'_>,
+    model: &mut (impl Visit<B> + ?Sized),
     found: &Found<'_>,
     prefix: &str,
 ) -> Result<()> {
@@ -144,23 +171,23 @@ fn check_module<B: Backend>(
     for_each_tensor_mut(model, |_, _, _| Ok(()))?;
     let mut known = BTreeSet::new();
     let mut result = Ok(());
-    for_each_tensor(&*model, |name, tensor, _| {
+    for_each_tensor(model, |name, tensor, _| {
         let name = format!("{prefix}{name}");
         if result.is_ok() {
-            result = check_tensor(path, &name, tensor, found.get(name.as_str()));
+            result = check_tensor(place, &name, tensor, found.get(name.as_str()));
         }
         known.insert(name);
     });
     result?;
     let names = found.keys().filter(|name| name.starts_with(prefix));
     match names.into_iter().find(|&&name| !known.contains(name)) {
-        Some(name) => Err(file_error(path, Some(name), "the model has no such tensor")),
+        Some(name) => Err(place.error(Some(name), "the model has no such tensor")),
         None => Ok(()),
     }
 }
 
 fn check_tensor<B: Backend>(
-    path: &Path,
+    place: Place<'_>,
     name: &str,
     tensor: &Tensor<B>,
     found: Option<&(Shape, DType)>,
@@ -176,13 +203,13 @@ fn check_tensor<B: Backend>(
         }
         Some(_) => return Ok(()),
     };
-    Err(file_error(path, Some(name), reason))
+    Err(place.error(Some(name), reason))
 }
 
 /// Fails if a parameter that the model has at two paths has two values in the file.
 fn check_tied<B: Backend>(
-    path: &Path,
-    model: &dyn Visit<B>,
+    place: Place<'_>,
+    model: &(impl Visit<B> + ?Sized),
     values: &BTreeMap<String, Tensor<B>>,
     prefix: &str,
 ) -> Result<()> {
@@ -192,7 +219,7 @@ fn check_tied<B: Backend>(
         let (Some(node), Ok(())) = (tensor.node(), &result) else { return };
         let name = format!("{prefix}{name}");
         match first.get(&node.id()) {
-            Some(other) => result = check_equal(path, &name, other, values),
+            Some(other) => result = check_equal(place, &name, other, values),
             None => drop(first.insert(node.id(), name)),
         }
     });
@@ -200,7 +227,7 @@ fn check_tied<B: Backend>(
 }
 
 fn check_equal<B: Backend>(
-    path: &Path,
+    place: Place<'_>,
     name: &str,
     other: &str,
     values: &BTreeMap<String, Tensor<B>>,
@@ -216,14 +243,14 @@ fn check_equal<B: Backend>(
     if bytes(name)? != bytes(other)? {
         let reason =
             format!("the model ties it to `{other}`, but the file has other values for it");
-        return Err(file_error(path, Some(name), reason));
+        return Err(place.error(Some(name), reason));
     }
     Ok(())
 }
 
 /// Gives each tensor of a model the value of its path; checked before, so that it does not fail midway.
 fn set_values<B: Backend>(
-    model: &mut dyn Visit<B>,
+    model: &mut (impl Visit<B> + ?Sized),
     mut value: impl FnMut(&str) -> B::Tensor,
 ) -> Result<()> {
     let mut first: BTreeMap<u64, Tensor<B>> = BTreeMap::new();
@@ -244,16 +271,17 @@ fn set_values<B: Backend>(
 
 /// An open file whose header has been checked.
 struct Source<'a> {
-    path: &'a Path,
+    place: Place<'a>,
     /// Stands at the beginning of the data.
     file: BufReader<File>,
     header: Header,
 }
 
 impl<'a> Source<'a> {
-    fn open(path: &'a Path) -> Result<Self> {
-        let failed = |reason: String| file_error(path, None, reason);
-        let io_failed = |error| failed(format!("cannot read: {error}"));
+    fn open(place: Place<'a>) -> Result<Self> {
+        let path = place.path;
+        let failed = |reason: String| place.error(None, reason);
+        let io_failed = |error| place.cannot_read(error);
         // Asked before opening, which would wait at a pipe.
         if !fs::metadata(path).map_err(io_failed)?.is_file() {
             return Err(failed("this is no file".to_owned()));
@@ -282,9 +310,9 @@ impl<'a> Source<'a> {
         file.read_exact(&mut text).map_err(io_failed)?;
         let header = Header::parse(&text, rest - length).map_err(|problem| {
             let Problem { tensor, reason } = problem;
-            file_error(path, tensor.as_deref(), reason)
+            place.error(tensor.as_deref(), reason)
         })?;
-        Ok(Source { path, file, header })
+        Ok(Source { place, file, header })
     }
 
     /// Every tensor. The entries cover the data without gaps: nothing is skipped.
@@ -294,13 +322,13 @@ impl<'a> Source<'a> {
             let mut fill = |bytes: &mut [u8]| {
                 let read = self.file.read_exact(bytes);
                 read.map_err(|error| {
-                    file_error(self.path, Some(&entry.name), format_args!("cannot read: {error}"))
+                    self.place.error(Some(&entry.name), format_args!("cannot read: {error}"))
                 })
             };
             let data =
                 B::read(entry.shape, entry.dtype, &mut fill).map_err(|error| match error {
                     error @ Error::File { .. } => error,
-                    error => file_error(self.path, Some(&entry.name), error),
+                    error => self.place.error(Some(&entry.name), error),
                 })?;
             tensors.insert(entry.name, Tensor::from_data(data));
         }
@@ -310,7 +338,7 @@ impl<'a> Source<'a> {
 
 /// Largest elements first, so that each tensor is aligned for its type, then by name.
 fn write<B: Backend>(
-    path: &Path,
+    place: Place<'_>,
     mut tensors: Vec<(String, Tensor<B>)>,
     metadata: &Metadata,
 ) -> Result<()> {
@@ -327,8 +355,9 @@ fn write<B: Backend>(
     if header.len() as u64 > header::MAX_BYTES {
         return Err(invalid(format!("names and texts take {} bytes: too many", header.len())));
     }
-    replace(path, |file| {
-        let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| cannot_write(path, e));
+    replace(place, |file| {
+        let mut put =
+            |bytes: &[u8]| file.write_all(bytes).map_err(|error| place.cannot_write(error));
         put(&(header.len() as u64).to_le_bytes())?;
         put(header.as_bytes())?;
         tensors.iter().try_for_each(|(_, tensor)| for_each_chunk(tensor, &mut put))

@@ -86,27 +86,28 @@ const REDUCTIONS: &[Entry] = &[
     ),
 ];
 
-/// Ops whose recorded gradients are those of their definition.
-const FUSED: &[Entry] = &[
-    ("softmax", "`e^x / Σ e^x` along an axis.", &[("x", "y (g - Σ g y)")]),
-    ("log_softmax", "`x - log Σ e^x` along an axis.", &[("x", "g - e^y Σ g")]),
+/// Fused ops with a rule of their own for gradients that will themselves be differentiated.
+const FUSED_TWICE: &[Entry] = &[
+    ("softmax", "`e^(x - max) / Σ e^(x - max)` along an axis.", &[("x", "y (g - Σ g y)")]),
+    ("log_softmax", "`x - max - log Σ e^(x - max)` along an axis.", &[("x", "g - e^y Σ g")]),
     (
         "cross_entropy",
-        "`log Σ e^x - (1 - ε) x[target] - ε mean(x)` a row.",
-        &[("logits", "g (softmax(x) - (1 - ε) onehot(target) - ε/n)")],
+        "`log Σ e^x - (1 - ε) x[target] - ε mean(x)` of each row, with label smoothing ε; 0 where \
+         ignored.",
+        &[("x", "g (softmax(x) - (1 - ε) onehot(target) - ε/n); 0 where ignored")],
     ),
     (
         "layer_norm",
-        "`x̂ weight + bias` with x̂ = (x - mean) r, r = 1/√(variance + ε) a row.",
+        "`z weight + bias` with z = (x - mean) / √(variance + ε) over the last axis.",
         &[
-            ("x", "r (h - mean(h) - x̂ mean(h x̂)) with h = g weight"),
-            ("weight", "g x̂, summed over rows"),
+            ("x", "(h - mean(h) - z mean(h z)) / √(variance + ε) with h = g weight"),
+            ("weight", "g z, summed over rows"),
             ("bias", "g, summed over rows"),
         ],
     ),
     (
         "bias_activation",
-        "`f(x + bias)`.",
+        "`f(x + bias)` with f one of relu, gelu_tanh, silu, sigmoid, tanh.",
         &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
     ),
     (
@@ -120,9 +121,8 @@ const FUSED: &[Entry] = &[
     ),
 ];
 
-/// Ops with one rule.
-const PARAMETRIC: &[Entry] = &[
-    ("matmul", "`A·B`, leading axes broadcast.", &[("a", "g·Bᵀ"), ("b", "Aᵀ·g")]),
+/// Fused ops with one rule.
+const FUSED_ONCE: &[Entry] = &[
     (
         "linear",
         "`x·weightᵀ + bias`.",
@@ -130,9 +130,14 @@ const PARAMETRIC: &[Entry] = &[
     ),
     (
         "dropout",
-        "Elements zeroed at random, the others divided by 1 - p.",
-        &[("x", "the same dropout of g")],
+        "x / (1 - p) where a counter-based generator says so, else 0.",
+        &[("x", "g / (1 - p) at the same places, else 0")],
     ),
+];
+
+/// Products, selection, indexing, views.
+const PARAMETRIC: &[Entry] = &[
+    ("matmul", "`A·B`, leading axes broadcast.", &[("a", "g·Bᵀ"), ("b", "Aᵀ·g")]),
     (
         "where_cond",
         "a where the mask is not 0, else b.",
@@ -188,16 +193,20 @@ pub fn recorded_ops() -> Vec<RecordedOp> {
         gradients: binary_text(op).to_vec(),
         two_rules: false,
     });
-    let listed =
-        [(Kind::Reduction, REDUCTIONS), (Kind::Fused, FUSED), (Kind::Parametric, PARAMETRIC)];
-    let listed = listed.into_iter().flat_map(|(kind, entries)| {
+    let listed = [
+        (Kind::Reduction, false, REDUCTIONS),
+        (Kind::Fused, true, FUSED_TWICE),
+        (Kind::Fused, false, FUSED_ONCE),
+        (Kind::Parametric, false, PARAMETRIC),
+    ];
+    let listed = listed.into_iter().flat_map(|(kind, two_rules, entries)| {
         entries.iter().map(move |&(name, formula, inputs)| RecordedOp {
             name,
             kind,
             formula: formula.to_owned(),
             inputs: inputs.iter().map(|(input, _)| *input).collect(),
             gradients: inputs.iter().map(|(_, gradient)| *gradient).collect(),
-            two_rules: kind == Kind::Fused,
+            two_rules,
         })
     });
     unary.chain(binary).chain(listed).collect()

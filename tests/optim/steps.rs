@@ -404,6 +404,60 @@ fn scaled_gradients_can_be_differentiated() -> Result<()> {
     Ok(())
 }
 
+/// The reference backend's definitions, in f64, against the kernels.
+#[test]
+fn another_backend_takes_the_same_steps() -> Result<()> {
+    type R = Tensor<ReferenceBackend>;
+    let options = AdamWOptions { learning_rate: 0.1, ..Default::default() };
+    let momentum = SgdOptions { momentum: 0.9, nesterov: true, ..Default::default() };
+    type Boxed<B> = Box<dyn Optimizer<B>>;
+    let pairs: [(Boxed<CpuBackend>, Boxed<ReferenceBackend>); 2] = [
+        (Box::new(AdamW::new(options)?), Box::new(AdamW::new(options)?)),
+        (Box::new(Sgd::new(momentum)?), Box::new(Sgd::new(momentum)?)),
+    ];
+    for (mut a, mut b) in pairs {
+        let mut x = randn((3, 4), 1).requires_grad();
+        let mut y: R = x.detach().to_backend()?.requires_grad();
+        for step in 0..5 {
+            let gradient = randn((3, 4), 10 + step);
+            let (mut of_x, mut of_y) = (Gradients::new(), Gradients::new());
+            of_y.accumulate(&y, gradient.to_backend()?)?;
+            of_x.accumulate(&x, gradient)?;
+            clip_grad_norm(&x, &mut of_x, 2.0)?;
+            clip_grad_norm(&y, &mut of_y, 2.0)?;
+            a.step(&mut x, &of_x)?;
+            b.step(&mut y, &of_y)?;
+        }
+        for (a, b) in values(&x).into_iter().zip(y.to_vec::<f32>()?) {
+            assert!((a - b).abs() <= 1e-6, "{a} {b}");
+        }
+    }
+    Ok(())
+}
+
+/// A 16-bit parameter is that of f32, rounded.
+#[test]
+fn parameters_of_16_bits_are_stepped() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16] {
+        for (name, mut optimizer) in optimizers() {
+            let (start, gradient) = (randn(40, 1).to_dtype(dtype)?, randn(40, 2).to_dtype(dtype)?);
+            let mut pair = vec![start.requires_grad(), start.to_dtype(DType::F32)?.requires_grad()];
+            let mut grads = Gradients::new();
+            grads.accumulate(&pair[0], gradient.clone())?;
+            grads.accumulate(&pair[1], gradient.to_dtype(DType::F32)?)?;
+            optimizer.set_learning_rate(0.25);
+            optimizer.step(&mut pair, &grads)?;
+            let (narrow, wide) = (&pair[0], &pair[1]);
+            assert_eq!(narrow.dtype(), dtype);
+            let ulp = if dtype == DType::F16 { 2f32.powi(-10) } else { 2f32.powi(-7) };
+            for (a, b) in values(&narrow.to_dtype(DType::F32)?).into_iter().zip(values(wide)) {
+                assert!((a - b).abs() <= ulp * b.abs().max(0.25), "{name} {dtype}: {a} {b}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn weight_decay_follows_the_choice() -> Result<()> {
     let options = AdamWOptions {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use swath::io::safetensors::{Metadata, load, save};
 use swath::prelude::*;
 
-use super::{Folder, T};
+use super::T;
+use super::files::Scratch;
 
 /// Which file the child process is to write, and how.
 const PATH: &str = "SWATH_TEST_SAVE_PATH";
@@ -58,8 +59,8 @@ fn this_program() -> String {
 
 #[test]
 fn a_save_without_room_harms_nothing_and_leaves_nothing_behind() {
-    let folder = Folder::new("no-room");
-    let path = folder.file("model");
+    let folder = Scratch::new("tensors-no-room");
+    let path = folder.0.join("model");
     save_filled(&path, 1.0).unwrap();
     // Files of at most some 100 KiB; the signal that would end the process is ignored.
     let script = r#"trap '' XFSZ; ulimit -f 200; exec "$0" --exact atomic::child"#;
@@ -74,8 +75,8 @@ fn a_save_without_room_harms_nothing_and_leaves_nothing_behind() {
 
 #[test]
 fn a_killed_save_leaves_a_whole_file() {
-    let folder = Folder::new("killed");
-    let path = folder.file("model");
+    let folder = Scratch::new("tensors-killed");
+    let path = folder.0.join("model");
     save_filled(&path, 0.0).unwrap();
     let mut last = 0.0;
     for round in 0..12 {
@@ -101,19 +102,19 @@ fn a_killed_save_leaves_a_whole_file() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
-    let folder = Folder::new("no-place");
-    let error = save_filled(&folder.file("no/such/model"), 1.0).unwrap_err().to_string();
+    let folder = Scratch::new("tensors-no-place");
+    let error = save_filled(&folder.0.join("no/such/model"), 1.0).unwrap_err().to_string();
     assert!(error.contains("no/such/model"), "{error}");
-    fs::create_dir(folder.file("taken")).unwrap();
-    let error = save_filled(&folder.file("taken"), 1.0).unwrap_err().to_string();
+    fs::create_dir(folder.0.join("taken")).unwrap();
+    let error = save_filled(&folder.0.join("taken"), 1.0).unwrap_err().to_string();
     assert!(error.contains("taken"), "{error}");
     assert_eq!(folder.names(), ["taken"]);
 }
 
 #[test]
 fn an_error_of_the_writer_keeps_the_old_content() {
-    let folder = Folder::new("writer");
-    let path = folder.file("text");
+    let folder = Scratch::new("tensors-writer");
+    let path = folder.0.join("text");
     swath::io::replace_file(&path, |file| write!(file, "old")).unwrap();
     let error = swath::io::replace_file(&path, |file| {
         write!(file, "new")?;

@@ -9,7 +9,8 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use swath::io::safetensors::{Metadata, load, load_metadata, save};
 use swath::prelude::*;
 
-use super::{Folder, T, with_header};
+use super::T;
+use super::files::{Scratch, file_of};
 
 /// A tensor of each dtype, with its bytes written out.
 fn every_dtype() -> Vec<(&'static str, T, Dtype, Vec<u8>)> {
@@ -80,8 +81,8 @@ fn bytes(tensor: &T) -> Vec<u8> {
 
 #[test]
 fn every_dtype_comes_back_bit_for_bit_with_its_shape() {
-    let folder = Folder::new("round-trip");
-    let path = folder.file("all.safetensors");
+    let folder = Scratch::new("tensors-round-trip");
+    let path = folder.0.join("all.safetensors");
     save(&path, named(), &Metadata::new()).unwrap();
     let loaded = load::<CpuBackend>(&path).unwrap();
     let reference = load::<ReferenceBackend>(&path).unwrap();
@@ -101,8 +102,8 @@ fn every_dtype_comes_back_bit_for_bit_with_its_shape() {
 
 #[test]
 fn what_we_write_the_formats_own_implementation_reads() {
-    let folder = Folder::new("theirs");
-    let path = folder.file("all.safetensors");
+    let folder = Scratch::new("tensors-theirs");
+    let path = folder.0.join("all.safetensors");
     let awkward = "quote\" back\\slash \u{1}\n é 😀";
     let metadata = Metadata::from([(awkward.to_owned(), awkward.to_owned())]);
     let tensors = named().into_iter().chain([(awkward.to_owned(), tensor![1.0])]);
@@ -129,8 +130,8 @@ fn what_we_write_the_formats_own_implementation_reads() {
 
 #[test]
 fn what_the_formats_own_implementation_writes_we_read() {
-    let folder = Folder::new("ours");
-    let path = folder.file("all.safetensors");
+    let folder = Scratch::new("tensors-ours");
+    let path = folder.0.join("all.safetensors");
     let rows = every_dtype();
     let views = rows.iter().map(|(name, tensor, dtype, bytes)| {
         (*name, TensorView::new(*dtype, tensor.dims().to_vec(), bytes).unwrap())
@@ -147,12 +148,12 @@ fn what_the_formats_own_implementation_writes_we_read() {
 
 #[test]
 fn a_file_written_out_by_hand_is_read_whatever_the_order_of_keys_and_blanks() {
-    let folder = Folder::new("by-hand");
-    let path = folder.file("a.safetensors");
+    let folder = Scratch::new("tensors-by-hand");
+    let path = folder.0.join("a.safetensors");
     let header = r#" { "b" : {"shape":[2], "data_offsets":[4,6], "dtype":"U8"},
         "\u0061\ud83d\ude00": {"dtype":"F32","shape":[],"data_offsets":[0,4]},
         "__metadata__": {"k": "\u00e9"} }    "#;
-    fs::write(&path, with_header(header, &[0, 0, 0x80, 0x3F, 5, 6])).unwrap();
+    fs::write(&path, file_of(header, &[0, 0, 0x80, 0x3F, 5, 6])).unwrap();
     let loaded = load::<CpuBackend>(&path).unwrap();
     assert_eq!(loaded["a😀"].item::<f32>().unwrap(), 1.0);
     assert_eq!(loaded["b"].to_vec::<u8>().unwrap(), [5, 6]);
@@ -161,8 +162,8 @@ fn a_file_written_out_by_hand_is_read_whatever_the_order_of_keys_and_blanks() {
 
 #[test]
 fn the_same_content_gives_the_same_bytes_in_any_order() {
-    let folder = Folder::new("order");
-    let (one, other) = (folder.file("one"), folder.file("other"));
+    let folder = Scratch::new("tensors-order");
+    let (one, other) = (folder.0.join("one"), folder.0.join("other"));
     let metadata: Metadata = (0..20).map(|i| (format!("key {i}"), "text".to_owned())).collect();
     save(&one, named(), &metadata).unwrap();
     save(&other, named().into_iter().rev(), &metadata).unwrap();
@@ -171,8 +172,8 @@ fn the_same_content_gives_the_same_bytes_in_any_order() {
 
 #[test]
 fn views_are_saved_in_their_own_order() {
-    let folder = Folder::new("views");
-    let path = folder.file("view");
+    let folder = Scratch::new("tensors-views");
+    let path = folder.0.join("view");
     let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
     let view = x.t().unwrap().narrow(0, 1, 2).unwrap();
     save(&path, [("x", view)], &Metadata::new()).unwrap();
@@ -183,8 +184,8 @@ fn views_are_saved_in_their_own_order() {
 
 #[test]
 fn names_that_a_file_cannot_have_are_errors() {
-    let folder = Folder::new("names");
-    let path = folder.file("a");
+    let folder = Scratch::new("tensors-names");
+    let path = folder.0.join("a");
     let twice = [("x", tensor![1.0]), ("x", tensor![2.0])];
     let error = save(&path, twice, &Metadata::new()).unwrap_err().to_string();
     assert!(error.contains("`x`"), "{error}");

@@ -8,7 +8,8 @@ use swath::nn::{self, Linear, Module, TransformerBlock, TransformerBlockOptions,
 use swath::optim::{AdamW, AdamWOptions, Optimizer};
 use swath::prelude::*;
 
-use super::{Folder, T};
+use super::T;
+use super::files::Scratch;
 
 fn block(seed: u64) -> TransformerBlock {
     let options = TransformerBlockOptions { causal: true, dropout: 0.2, ..Default::default() };
@@ -41,8 +42,8 @@ fn state(model: &TransformerBlock, optimizer: &AdamW, rng: &Rng, step: u64) -> T
 
 #[test]
 fn training_goes_on_from_a_file_on_the_same_curve_bit_for_bit() {
-    let folder = Folder::new("state");
-    let path = folder.file("state");
+    let folder = Scratch::new("tensors-state");
+    let path = folder.0.join("state");
     let (mut model, mut adam, mut rng) = (block(1), optimizer(), Rng::seed(9).stream(3));
     for _ in 0..3 {
         step(&mut model, &mut adam, &mut rng);
@@ -76,8 +77,8 @@ fn everything(model: &dyn Visit<CpuBackend>, adam: &AdamW) -> Vec<(String, Vec<f
 
 #[test]
 fn a_state_that_does_not_fit_changes_neither_model_nor_optimizer() {
-    let folder = Folder::new("misfit-state");
-    let path = folder.file("state");
+    let folder = Scratch::new("tensors-misfit-state");
+    let path = folder.0.join("state");
     let (mut model, mut adam, mut rng) = (block(1), optimizer(), Rng::seed(9));
     step(&mut model, &mut adam, &mut rng);
     state(&model, &adam, &rng, 1).save(&path).unwrap();
@@ -101,7 +102,7 @@ fn a_state_that_does_not_fit_changes_neither_model_nor_optimizer() {
         let before = everything(&model, &adam);
         let mut state = TrainingState::load(&path).unwrap();
         let error = state.restore(&mut model, &mut adam).expect_err(name).to_string();
-        assert!(error.contains(part) && error.contains("state: "), "{name}: {error}");
+        assert!(error.contains(part) && error.contains("misfit-state"), "{name}: {error}");
         assert_eq!(everything(&model, &adam), before, "{name}");
     }
 }
@@ -122,8 +123,8 @@ fn what_a_state_lacks_is_an_error_that_names_it() {
 
 #[test]
 fn loaded_parameters_stay_the_leaves_they_were() {
-    let folder = Folder::new("leaves");
-    let path = folder.file("model");
+    let folder = Scratch::new("tensors-leaves");
+    let path = folder.0.join("model");
     let mut model: Linear = Linear::new(3, 2, &mut Rng::seed(1)).unwrap();
     save_module(&path, &Linear::<CpuBackend>::new(3, 2, &mut Rng::seed(2)).unwrap()).unwrap();
     let leaf = model.weight.clone();
@@ -152,8 +153,8 @@ fn tied(value: f32) -> Tied {
 
 #[test]
 fn tied_parameters_stay_tied() {
-    let folder = Folder::new("tied");
-    let path = folder.file("model");
+    let folder = Scratch::new("tensors-tied");
+    let path = folder.0.join("model");
     save_module(&path, &tied(1.0)).unwrap();
     let mut model = tied(2.0);
     load_module(&path, &mut model).unwrap();
@@ -180,8 +181,8 @@ swath::module!(Shared: CpuBackend { own, part });
 
 #[test]
 fn a_part_that_others_hold_is_an_error_and_nothing_is_loaded() {
-    let folder = Folder::new("shared");
-    let path = folder.file("model");
+    let folder = Scratch::new("tensors-shared");
+    let path = folder.0.join("model");
     let part = Arc::new(Linear::new(1, 1, &mut Rng::seed(1)).unwrap());
     let mut model = Shared { own: tensor![1.0].requires_grad(), part: Arc::clone(&part) };
     save_module(&path, &model).unwrap();
@@ -196,8 +197,8 @@ fn a_part_that_others_hold_is_an_error_and_nothing_is_loaded() {
 
 #[test]
 fn a_link_stays_a_link_to_the_new_content() {
-    let folder = Folder::new("links");
-    let (real, link) = (folder.file("real"), folder.file("link"));
+    let folder = Scratch::new("tensors-links");
+    let (real, link) = (folder.0.join("real"), folder.0.join("link"));
     save(&real, [("x", tensor![1.0])], &Metadata::new()).unwrap();
     if std::process::Command::new("ln").arg("-s").arg(&real).arg(&link).status().is_err() {
         return eprintln!("SKIPPED: a_link_stays_a_link: no ln");

@@ -3,6 +3,9 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+use super::pack::{A_WIDTH, MAX_LANES};
+use super::tile::{MAX_NV, MR};
+
 /// Memory for packed operands and partial sums, reused from call to call.
 ///
 /// It grows to what the largest product so far needed (about 1 MiB for B, at most 2 MiB more where
@@ -32,6 +35,17 @@ impl<E> Workspace<E> {
     /// Elements it holds without growing.
     pub fn capacity(&self) -> usize {
         self.lines.capacity() * size_of::<Line>() / size_of::<E>()
+    }
+
+    /// Grows to what every product whose partial sums live in C needs: 1.3 MiB, which the system lends
+    /// as they are written.
+    pub fn reserve_panel(&mut self) {
+        let panel = super::KC * (super::NC_BYTES / size_of::<E>()).next_multiple_of(MAX_LANES);
+        let copy = A_WIDTH * super::KC;
+        let spill = MR * MAX_NV * MAX_LANES;
+        if self.capacity() < panel + copy + spill {
+            self.grow(panel + copy + spill);
+        }
     }
 
     /// At least `count` elements, aligned to a cache line, with any or no content.

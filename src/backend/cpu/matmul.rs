@@ -54,6 +54,12 @@ macro_rules! product {
 }
 product! { f32, WORKSPACE_F32; f64, WORKSPACE_F64; }
 
+/// Memory for this thread's products, before the first one.
+pub(super) fn warm_up() {
+    WORKSPACE_F32.with_borrow_mut(Workspace::reserve_panel);
+    WORKSPACE_F64.with_borrow_mut(Workspace::reserve_panel);
+}
+
 pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "matmul";
     let (lhs, rhs) = (a.dtype(), b.dtype());

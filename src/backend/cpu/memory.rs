@@ -18,19 +18,19 @@
 
 mod pool;
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 
 use bytemuck::Pod;
 
+use super::parallel;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use pool::{
-    Block, LAZY_BYTES, allocate, class_layout, class_of, exact_bytes, free, give, system_layout,
-    take,
+    Block, allocate, class_layout, class_of, exact_bytes, free, give, system_layout, take,
+    take_scratch,
 };
-pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object};
+pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object, warm_up};
 
 /// Alignment of every buffer: a cache line and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -95,10 +95,8 @@ impl Buffer {
 
     /// Memory to work in for a moment.
     pub fn scratch(bytes: usize) -> Self {
-        match Buffer::take(bytes) {
-            Ok(Some(buffer)) => buffer,
-            _ => handle_alloc_error(Layout::new::<[u8; LAZY_BYTES]>()),
-        }
+        let (block, class) = take_scratch(bytes, parallel::crew_size());
+        Buffer { block, bytes, class: Some(class) }.marked()
     }
 
     /// As [`Buffer::new`], of just as many bytes as needed and not recycled: for what is loaded once

@@ -73,7 +73,7 @@ fn crew() -> Arc<Crew> {
     }
     let mut slot = CREW.write().unwrap_or_else(PoisonError::into_inner);
     let threads = *default_threads().as_ref().unwrap_or(&1);
-    Arc::clone(slot.get_or_insert_with(|| Arc::new(Crew::new(threads))))
+    Arc::clone(slot.get_or_insert_with(|| Arc::new(Crew::new(threads, warm_up))))
 }
 
 /// Replaces the crew; a region that runs finishes on the old one.
@@ -82,7 +82,7 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
         let reason = format!("{threads} threads; at least 1 and at most {MAX_THREADS} can be used");
         return Err(Error::InvalidArgument { op: "set_threads", reason });
     }
-    let new = Arc::new(Crew::new(threads));
+    let new = Arc::new(Crew::new(threads, warm_up));
     let old = CREW.write().unwrap_or_else(PoisonError::into_inner).replace(new);
     drop(old);
     Ok(())
@@ -97,6 +97,21 @@ pub(crate) fn threads() -> usize {
         Some(_) => rayon::current_num_threads(),
         None => crew().threads(),
     }
+}
+
+/// Threads that may work on one region, also where this is asked inside of one.
+pub(crate) fn crew_size() -> usize {
+    match rayon::current_thread_index() {
+        Some(_) => rayon::current_num_threads(),
+        None => crew().threads(),
+    }
+}
+
+/// What each of the crew's threads does before its first region: all that it will keep is asked for
+/// when the crew is made, not when the thread happens to get its first part.
+fn warm_up() {
+    super::memory::warm_up();
+    super::matmul::warm_up();
 }
 
 /// The least work worth sharing now.

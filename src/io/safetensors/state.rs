@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Metadata, Source, check_module, check_tied, set_values, tensors_of, write};
+use super::{
+    Metadata, Source, check_module, check_tied, found_in, module_tensors, set_values, write,
+};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::{Error, Result};
-use crate::io::file_error;
+use crate::io::Place;
 use crate::nn::Visit;
 use crate::optim::Optimizer;
 use crate::rng::{Rng, RngState};
@@ -79,7 +81,7 @@ impl<B: Backend> TrainingState<B> {
     /// With a model's parameters and buffers.
     #[must_use]
     pub fn with_model(mut self, model: &dyn Visit<B>) -> Self {
-        self.extend(MODEL, tensors_of(model));
+        self.extend(MODEL, module_tensors(model));
         self
     }
 
@@ -141,7 +143,8 @@ impl<B: Backend> TrainingState<B> {
     /// Those of [`save`](super::save).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let tensors = self.tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone()));
-        write(path.as_ref(), tensors.collect(), &self.texts)
+        let place = Place { op: "TrainingState::save", path: path.as_ref() };
+        write(place, tensors.collect(), &self.texts)
     }
 
     /// Reads a file that [`TrainingState::save`] wrote.
@@ -150,7 +153,7 @@ impl<B: Backend> TrainingState<B> {
     /// [`Error::File`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let mut source = Source::open(path)?;
+        let mut source = Source::open(Place { op: "TrainingState::load", path })?;
         let texts = std::mem::take(&mut source.header.metadata);
         Ok(TrainingState { tensors: source.read()?, texts, path: path.to_owned() })
     }
@@ -166,17 +169,16 @@ impl<B: Backend> TrainingState<B> {
         model: &mut dyn Visit<B>,
         optimizer: &mut dyn Optimizer<B>,
     ) -> Result<()> {
-        let tensors = self.tensors.iter();
-        let found = tensors.map(|(name, x)| (name.as_str(), (*x.shape(), x.dtype()))).collect();
-        check_module(&self.path, model, &found, MODEL)?;
-        check_tied(&self.path, model, &self.tensors, MODEL)?;
+        let place = self.place("TrainingState::restore");
+        check_module(place, model, &found_in(&self.tensors), MODEL)?;
+        check_tied(place, model, &self.tensors, MODEL)?;
         let remembered = self.tensors.iter().filter_map(|(name, tensor)| {
             Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
         });
         let loaded = optimizer.load_state(remembered.collect());
         loaded.map_err(|error| match error {
             Error::InvalidArgument { reason, .. } => {
-                file_error(&self.path, None, format_args!("optimizer: {reason}"))
+                place.error(None, format_args!("optimizer: {reason}"))
             }
             error => error,
         })?;
@@ -219,9 +221,13 @@ impl<B: Backend> TrainingState<B> {
         self.texts.get(name).map(String::as_str)
     }
 
+    fn place(&self, op: &'static str) -> Place<'_> {
+        Place { op, path: &self.path }
+    }
+
     fn get(&self, prefix: &str, name: &str) -> Result<&Tensor<B>> {
         let name = format!("{prefix}{name}");
-        let missing = || file_error(&self.path, Some(&name), "there is no such tensor");
+        let missing = || self.place("TrainingState").error(Some(&name), "there is no such tensor");
         self.tensors.get(&name).ok_or_else(missing)
     }
 
@@ -231,7 +237,8 @@ impl<B: Backend> TrainingState<B> {
         let Some(numbers) = numbers else {
             let (dtype, shape) = (tensor.dtype(), tensor.shape());
             let reason = format!("{dtype} of shape {shape} instead of {N} i64");
-            return Err(file_error(&self.path, Some(&format!("{prefix}{name}")), reason));
+            let name = format!("{prefix}{name}");
+            return Err(self.place("TrainingState").error(Some(&name), reason));
         };
         Ok(numbers.map(i64::cast_unsigned))
     }

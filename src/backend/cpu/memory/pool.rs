@@ -34,6 +34,9 @@ pub(super) const LOCAL_CLASSES: usize = class_of(LOCAL_MAX_BYTES) + 1;
 const OBJECT_STEP: usize = 32;
 const OBJECT_CLASSES: usize = 16;
 
+/// Classes of scratch memory, which stays apart so that nothing else takes what a late thread will need.
+const SCRATCH: usize = CLASSES + OBJECT_CLASSES;
+
 /// Bytes of one class of objects that the shelf keeps: a graph of 40,000 nodes comes back for nothing.
 const MAX_OBJECT_BYTES: usize = 8 << 20;
 
@@ -50,6 +53,9 @@ pub(super) const fn class_of(bytes: usize) -> usize {
 
 /// Bytes of a block of this class.
 pub(super) const fn class_bytes(class: usize) -> usize {
+    if class >= SCRATCH {
+        return class_bytes(class - SCRATCH);
+    }
     if class >= CLASSES {
         return (class - CLASSES + 1) * OBJECT_STEP;
     }
@@ -87,14 +93,21 @@ impl Counters {
 /// Free blocks that any thread may take.
 struct Shelf {
     lists: Vec<Vec<Block>>,
+    /// By class of scratch memory: how many blocks there are, in use or not.
+    scratch: Vec<usize>,
     held_bytes: usize,
     reused: u64,
     /// Counters of the threads that are alive.
     threads: Vec<Arc<Counters>>,
 }
 
-static SHELF: Mutex<Shelf> =
-    Mutex::new(Shelf { lists: Vec::new(), held_bytes: 0, reused: 0, threads: Vec::new() });
+static SHELF: Mutex<Shelf> = Mutex::new(Shelf {
+    lists: Vec::new(),
+    scratch: Vec::new(),
+    held_bytes: 0,
+    reused: 0,
+    threads: Vec::new(),
+});
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static SYSTEM_BYTES: AtomicUsize = AtomicUsize::new(0);
 static HIGH_WATER_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -102,7 +115,8 @@ static HIGH_WATER_BYTES: AtomicUsize = AtomicUsize::new(0);
 fn shelf() -> MutexGuard<'static, Shelf> {
     let mut shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     if shelf.lists.is_empty() {
-        shelf.lists.resize_with(CLASSES + OBJECT_CLASSES, Vec::new);
+        shelf.lists.resize_with(SCRATCH + CLASSES, Vec::new);
+        shelf.scratch.resize(CLASSES, 0);
     }
     shelf
 }
@@ -135,7 +149,8 @@ impl Shelf {
         let mut surplus = Vec::new();
         for block in blocks {
             let bytes = class_bytes(class);
-            let enough = class >= CLASSES && self.lists[class].len() * bytes >= MAX_OBJECT_BYTES;
+            let object = (CLASSES..SCRATCH).contains(&class);
+            let enough = object && self.lists[class].len() * bytes >= MAX_OBJECT_BYTES;
             if bytes > limit_bytes() || enough {
                 surplus.push((class, block));
                 continue;
@@ -148,6 +163,11 @@ impl Shelf {
             }
             self.held_bytes += bytes;
             self.lists[class].push(block);
+        }
+        for (class, _) in &surplus {
+            if let Some(made) = class.checked_sub(SCRATCH) {
+                self.scratch[made] -= 1;
+            }
         }
         surplus
     }
@@ -226,7 +246,7 @@ const fn local_capacity(class: usize) -> usize {
 const fn place(class: usize) -> Option<usize> {
     match class {
         0..LOCAL_CLASSES => Some(class),
-        CLASSES.. => Some(class - CLASSES + LOCAL_CLASSES),
+        CLASSES..SCRATCH => Some(class - CLASSES + LOCAL_CLASSES),
         _ => None,
     }
 }
@@ -256,7 +276,7 @@ pub(super) fn give(class: usize, block: Block) {
 
 /// How a block of the class is asked for.
 pub(super) fn class_layout(class: usize) -> Option<Layout> {
-    match class >= CLASSES {
+    match (CLASSES..SCRATCH).contains(&class) {
         true => Layout::from_size_align(class_bytes(class), SYSTEM_ALIGNMENT).ok(),
         false => system_layout(class_bytes(class)),
     }
@@ -311,6 +331,42 @@ pub(super) fn free(layout: Option<Layout>, block: Block) {
 
 fn free_all(blocks: Vec<(usize, Block)>) {
     blocks.into_iter().for_each(|(class, block)| free(class_layout(class), block));
+}
+
+/// Memory to work in for a moment, and its class. As many blocks are made as there are threads when the
+/// first asks: the others may ask later, and this is when memory is asked for.
+pub(super) fn take_scratch(bytes: usize, threads: usize) -> (Block, usize) {
+    let class = SCRATCH + class_of(bytes);
+    let (found, missing) = {
+        let mut shelf = shelf();
+        let found = shelf.take(class);
+        let made = &mut shelf.scratch[class - SCRATCH];
+        let missing = threads.saturating_sub(*made).max(usize::from(found.is_none()));
+        *made += missing;
+        (found, missing)
+    };
+    let new = || match allocate(class_layout(class)) {
+        Some(block) => block,
+        None => handle_alloc_error(Layout::new::<[u8; LAZY_BYTES]>()),
+    };
+    let (block, more) = match found {
+        Some(block) => (block, missing),
+        None => (new(), missing - 1),
+    };
+    if more > 0 {
+        let surplus = shelf().give(class, (0..more).map(|_| new()));
+        free_all(surplus);
+    }
+    (block, class)
+}
+
+/// Makes what this thread needs to keep blocks.
+pub(crate) fn warm_up() {
+    let _ = LOCAL.try_with(|local| {
+        for list in &mut local.borrow_mut().lists {
+            list.reserve(8);
+        }
+    });
 }
 
 /// Alignment of an object.

@@ -1,4 +1,4 @@
-use super::pool::{CLASSES, LOCAL_CLASSES, LOCAL_MAX_BYTES, class_bytes};
+use super::pool::{CLASSES, LAZY_BYTES, LOCAL_CLASSES, LOCAL_MAX_BYTES, class_bytes};
 use super::*;
 
 fn bytes(n: usize) -> Buffer {

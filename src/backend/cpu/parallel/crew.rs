@@ -57,6 +57,8 @@ struct Station {
     epoch: AtomicU64,
     /// Helpers that may be using `work`.
     inside: AtomicUsize,
+    /// Helpers that have begun.
+    ready: AtomicUsize,
     /// Helpers that wait awake.
     awake: AtomicUsize,
     work: UnsafeCell<Option<Work>>,
@@ -75,6 +77,8 @@ unsafe impl Send for Station {}
 /// The threads, and the lock that gives them to one caller at a time.
 pub(super) struct Crew {
     threads: usize,
+    /// Called by every helper when it begins.
+    warm_up: fn(),
     busy: AtomicBool,
     /// Made when first needed; fewer helpers than wanted where the system gave no more threads.
     team: OnceLock<Team>,
@@ -86,8 +90,8 @@ struct Team {
 }
 
 impl Crew {
-    pub fn new(threads: usize) -> Self {
-        Crew { threads, busy: AtomicBool::new(false), team: OnceLock::new() }
+    pub fn new(threads: usize, warm_up: fn()) -> Self {
+        Crew { threads, warm_up, busy: AtomicBool::new(false), team: OnceLock::new() }
     }
 
     pub fn threads(&self) -> usize {
@@ -114,7 +118,7 @@ impl Crew {
             }
         }
         let _free = Free(&self.busy);
-        let team = self.team.get_or_init(|| Team::new(self.threads - 1));
+        let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up));
         let station = &*team.station;
         let shares = station.shares.len();
         for (i, share) in station.shares.iter().enumerate() {
@@ -155,10 +159,12 @@ impl Drop for Crew {
 }
 
 impl Team {
-    fn new(wanted: usize) -> Self {
+    /// Returns when every helper is ready.
+    fn new(wanted: usize, warm_up: fn()) -> Self {
         let station = Arc::new(Station {
             epoch: AtomicU64::new(0),
             inside: AtomicUsize::new(0),
+            ready: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
             work: UnsafeCell::new(None),
             shares: (0..=wanted).map(|_| Share::default()).collect(),
@@ -168,9 +174,17 @@ impl Team {
         let helpers = (1..=wanted).map_while(|i| {
             let station = Arc::clone(&station);
             let builder = std::thread::Builder::new().name(format!("swath-{i}"));
-            builder.spawn(move || station.help(i)).ok().map(|handle| handle.thread().clone())
+            let life = move || {
+                warm_up();
+                station.ready.fetch_add(1, Ordering::SeqCst);
+                station.help(i);
+            };
+            builder.spawn(life).ok().map(|handle| handle.thread().clone())
         });
-        let helpers = helpers.collect();
+        let helpers: Box<[Thread]> = helpers.collect();
+        while station.ready.load(Ordering::SeqCst) < helpers.len() {
+            std::thread::yield_now();
+        }
         Team { station, helpers }
     }
 }

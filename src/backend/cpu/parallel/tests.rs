@@ -20,7 +20,7 @@ fn every_element_is_handed_out_once() {
 #[test]
 fn regions_in_quick_succession_lose_no_part() {
     for threads in [1, 2, 3, 7] {
-        let crew = Crew::new(threads);
+        let crew = Crew::new(threads, || ());
         let count = AtomicUsize::new(0);
         for round in 0..2000 {
             crew.run(round % 11, &|part| {
@@ -35,7 +35,7 @@ fn regions_in_quick_succession_lose_no_part() {
 
 #[test]
 fn helpers_that_fell_asleep_come_again() {
-    let crew = Crew::new(3);
+    let crew = Crew::new(3, || ());
     for _ in 0..5 {
         std::thread::sleep(std::time::Duration::from_millis(2));
         let (count, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -54,7 +54,7 @@ fn helpers_that_fell_asleep_come_again() {
 
 #[test]
 fn callers_at_once_all_get_their_results() {
-    let crew = Arc::new(Crew::new(3));
+    let crew = Arc::new(Crew::new(3, || ()));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -73,7 +73,7 @@ fn callers_at_once_all_get_their_results() {
 #[test]
 fn a_region_inside_a_part_runs_where_it_is() {
     let inner = AtomicUsize::new(0);
-    let crew = Crew::new(2);
+    let crew = Crew::new(2, || ());
     crew.run(4, &|_| {
         assert_eq!(threads(), 1);
         let thread = std::thread::current().id();
@@ -88,7 +88,7 @@ fn a_region_inside_a_part_runs_where_it_is() {
 #[test]
 fn a_panic_in_a_part_reaches_the_caller_and_the_crew_goes_on() {
     for bad in 0..4 {
-        let crew = Crew::new(2);
+        let crew = Crew::new(2, || ());
         let run = std::panic::AssertUnwindSafe(|| {
             crew.run(4, &|part| assert_ne!(part, bad, "this part fails"));
         });

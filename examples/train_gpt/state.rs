@@ -1,0 +1,90 @@
+//! A run in a file: model, optimizer, random numbers, plan and curve together, so that they cannot be of
+//! different steps.
+
+use std::path::{Path, PathBuf};
+
+use swath::io::safetensors::{self, Metadata, TrainingState, module_tensors};
+use swath::prelude::*;
+
+use crate::Failure;
+use crate::data::Corpus;
+use crate::model::T;
+use crate::options::Options;
+use crate::plan::Plan;
+use crate::train::Run;
+
+fn state_file(folder: &Path) -> PathBuf {
+    folder.join("state.safetensors")
+}
+
+/// True if a run is saved there.
+pub fn exists(folder: &Path) -> bool {
+    state_file(folder).exists()
+}
+
+/// Saves the run, and the model by itself.
+pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
+    let plan = &run.plan;
+    let numbers = plan.numbers();
+    let (steps, held_out): (Vec<i64>, Vec<f32>) =
+        run.history.held_out.iter().map(|&(step, loss)| (step as i64, loss)).unzip();
+    let losses = &run.history.losses;
+    TrainingState::new()
+        .with_model(&run.model)
+        .with_optimizer(&run.optimizer)?
+        .with_rng("batches", &run.rng)?
+        .with_counter("seed", plan.seed)?
+        .with_counter("corpus", corpus.fingerprint())?
+        .with_tensor("plan", T::from_slice(&numbers, numbers.len())?)
+        .with_tensor("losses", T::from_slice(losses, losses.len())?)
+        .with_tensor("held_out.step", T::from_slice(&steps, steps.len())?)
+        .with_tensor("held_out.loss", T::from_slice(&held_out, held_out.len())?)
+        .save(state_file(folder))?;
+    let text = |key: &str, value: String| (key.to_owned(), value);
+    let about = Metadata::from([
+        text("vocabulary", corpus.vocabulary().iter().collect()),
+        text("heads", plan.heads.to_string()),
+        text("steps", run.steps().to_string()),
+    ]);
+    safetensors::save(folder.join("model.safetensors"), module_tensors(&run.model), &about)?;
+    Ok(())
+}
+
+/// A saved run, before there is a model to put it in.
+pub struct Saved {
+    pub plan: Plan,
+    state: TrainingState,
+}
+
+impl Saved {
+    /// The run saved in the folder, with which the options must agree.
+    pub fn load(folder: &Path, options: &Options) -> Result<Self, Failure> {
+        if !exists(folder) {
+            return Err(format!("--resume: no run is saved in {}", folder.display()).into());
+        }
+        let state = TrainingState::load(state_file(folder))?;
+        let numbers = state.tensor("plan")?.to_vec::<f64>()?;
+        let plan = Plan::from_numbers(&numbers, state.counter("seed")?)
+            .ok_or_else(|| format!("{}: no plan of a run", state_file(folder).display()))?;
+        let done = state.tensor("losses")?.numel();
+        Ok(Saved { plan: plan.resumed(options, done)?, state })
+    }
+
+    /// Puts the run where one of the same plan begins.
+    pub fn restore(mut self, run: &mut Run, corpus: &Corpus) -> Result<(), Failure> {
+        if self.state.counter("corpus")? != corpus.fingerprint() {
+            return Err("--resume: the text differs from what the saved run learns from; \
+                        give it the same --data"
+                .into());
+        }
+        let values = |name: &str| -> Result<Vec<f32>> { self.state.tensor(name)?.to_vec() };
+        let (losses, held_out) = (values("losses")?, values("held_out.loss")?);
+        let steps = self.state.tensor("held_out.step")?.to_vec::<i64>()?;
+        let steps = steps.into_iter().map(|step| usize::try_from(step).unwrap_or(0));
+        run.rng = self.state.rng("batches")?;
+        run.history.held_out = steps.zip(held_out).collect();
+        run.history.losses = losses;
+        self.state.restore(&mut run.model, &mut run.optimizer)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! The loop: batches, steps, measurements, saves.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha2::{Digest, Sha256};
+use swath::io::replace_file;
+use swath::nn::{self, Module};
+use swath::optim::{
+    self, AdamW, AdamWOptions, CosineSchedule, Optimizer, Schedule, WarmupSchedule, clip_grad_norm,
+};
+use swath::prelude::*;
+
+use crate::Failure;
+use crate::data::{Batch, Corpus};
+use crate::history::History;
+use crate::model::{Gpt, Sizes};
+use crate::plan::Plan;
+use crate::progress::Progress;
+
+/// Held-out batches averaged into one figure while training goes on.
+const HELD_OUT_BATCHES: usize = 8;
+
+/// The stream of random numbers that each use draws from.
+const MODEL_STREAM: u64 = 1;
+const BATCH_STREAM: u64 = 2;
+const HELD_OUT_STREAM: u64 = 3;
+pub const SAMPLE_STREAM: u64 = 4;
+
+/// A run: all that its next step depends on.
+pub struct Run {
+    pub plan: Plan,
+    pub model: Gpt,
+    pub optimizer: AdamW<CpuBackend>,
+    /// Draws the batches.
+    pub rng: Rng,
+    pub history: History,
+}
+
+/// How a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Done,
+    Interrupted,
+}
+
+impl Run {
+    /// A run of no steps yet.
+    pub fn new(plan: Plan, vocabulary: usize) -> Result<Self> {
+        let Plan { width, layers, heads, context, dropout, .. } = plan;
+        let rng = Rng::seed(plan.seed);
+        let sizes = Sizes { vocabulary, width, layers, heads, context, dropout };
+        let options = AdamWOptions {
+            learning_rate: plan.rate,
+            betas: [0.9, 0.95],
+            weight_decay: 0.1,
+            decays: optim::matrices,
+            ..AdamWOptions::default()
+        };
+        Ok(Run {
+            plan,
+            model: Gpt::new(sizes, &mut rng.stream(MODEL_STREAM))?,
+            optimizer: AdamW::new(options)?,
+            rng: rng.stream(BATCH_STREAM),
+            history: History::default(),
+        })
+    }
+
+    /// Steps done.
+    pub fn steps(&self) -> usize {
+        self.history.losses.len()
+    }
+
+    /// Learning rate of a step, from 0.
+    fn rate(&self, step: usize) -> f64 {
+        let (peak, warmup) = (self.plan.rate, self.plan.warmup() as u64);
+        let steps = (self.plan.schedule as u64).saturating_sub(warmup);
+        let then = CosineSchedule { peak, floor: self.plan.final_rate(), steps };
+        WarmupSchedule { warmup, then }.rate(step as u64)
+    }
+
+    /// One step on a batch; its loss.
+    pub fn step(&mut self, batch: &Batch) -> Result<f32> {
+        let loss = self.model.loss(&batch.inputs, &batch.targets)?;
+        let value = loss.item::<f32>()?;
+        if !value.is_finite() {
+            let reason = format!("the loss of step {} is {value}; lower --lr", self.steps() + 1);
+            return Err(Error::InvalidArgument { op: "training", reason });
+        }
+        let mut gradients = loss.backward()?;
+        clip_grad_norm(&self.model, &mut gradients, 1.0)?;
+        self.optimizer.set_learning_rate(self.rate(self.steps()));
+        self.optimizer.step(&mut self.model, &gradients)?;
+        self.history.losses.push(value);
+        Ok(value)
+    }
+
+    /// Steps until the plan is done or `stop` is set; `save` is called now and then, and at the end.
+    pub fn train(
+        &mut self,
+        corpus: &Corpus,
+        stop: &AtomicBool,
+        mut save: impl FnMut(&Run) -> Result<(), Failure>,
+    ) -> Result<End, Failure> {
+        let Plan { steps, schedule, batch: rows, context, .. } = self.plan;
+        let mut batch = Batch::new(rows, context)?;
+        let (held_out_every, save_every) = (schedule.div_ceil(30), schedule.div_ceil(20));
+        let mut progress = Progress::new(steps, self.steps(), rows * context);
+        self.history.losses.reserve(steps - self.steps());
+        let mut end = End::Done;
+        while self.steps() < steps {
+            batch.draw(&corpus.training, &mut self.rng)?;
+            let loss = self.step(&batch)?;
+            let done = self.steps();
+            if done.is_multiple_of(held_out_every) || done == steps {
+                let loss = self.held_out_sample(corpus, &mut batch)?;
+                self.history.held_out.push((done, loss));
+            }
+            progress.step(loss, self.history.held_out.last().map(|&(_, loss)| loss));
+            if stop.load(Ordering::Relaxed) && done < steps {
+                end = End::Interrupted;
+                break;
+            }
+            if done.is_multiple_of(save_every) && done < steps {
+                save(self)?;
+            }
+        }
+        progress.finish();
+        save(self)?;
+        Ok(end)
+    }
+
+    /// Mean loss of a fixed set of held-out windows, in nats per character.
+    fn held_out_sample(&mut self, corpus: &Corpus, batch: &mut Batch) -> Result<f32> {
+        let mut rng = Rng::seed(self.plan.seed).stream(HELD_OUT_STREAM);
+        self.evaluating(|model| {
+            let mut total = 0.0;
+            for _ in 0..HELD_OUT_BATCHES {
+                batch.draw(&corpus.held_out, &mut rng)?;
+                total += model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
+            }
+            Ok(total / HELD_OUT_BATCHES as f32)
+        })
+    }
+
+    /// Mean loss over all of a text, cut into windows one after the other: a character is predicted
+    /// from those before it in its window. What fills no window at the end is left out.
+    pub fn loss_of(&mut self, text: &[i64]) -> Result<f64> {
+        let Plan { batch: rows, context, .. } = self.plan;
+        let windows = (text.len() - 1) / context;
+        self.evaluating(|model| {
+            let mut total = 0.0;
+            for first in (0..windows).step_by(rows) {
+                let rows = rows.min(windows - first);
+                let mut batch = Batch::new(rows, context)?;
+                batch.follow(text, first * context)?;
+                let loss = model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
+                total += f64::from(loss) * rows as f64;
+            }
+            Ok(total / windows as f64)
+        })
+    }
+
+    /// Without recording and without dropout.
+    pub fn evaluating<R>(&mut self, f: impl FnOnce(&Gpt) -> Result<R>) -> Result<R> {
+        self.model.set_training(false);
+        let result = no_grad(|| f(&self.model));
+        self.model.set_training(true);
+        result
+    }
+
+    /// SHA-256 over all losses and parameters.
+    pub fn digest(&self) -> Result<String> {
+        let mut hasher = Sha256::new();
+        let held_out = self.history.held_out.iter().map(|(_, loss)| loss);
+        for loss in self.history.losses.iter().chain(held_out) {
+            hasher.update(loss.to_le_bytes());
+        }
+        let mut failure = None;
+        nn::for_each_tensor(&self.model, |_, tensor, kind| {
+            if kind == nn::Kind::Parameter {
+                match tensor.to_vec::<f32>() {
+                    Ok(values) => values.iter().for_each(|x| hasher.update(x.to_le_bytes())),
+                    Err(error) => failure = Some(error),
+                }
+            }
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+        }
+    }
+
+    /// Writes the curve beside the saved state.
+    pub fn write_curve(&self, folder: &Path) -> Result<(), Failure> {
+        let (csv, svg) = (self.history.to_csv(), self.history.to_svg()?);
+        replace_file(folder.join("history.csv"), |file| file.write_all(csv.as_bytes()))?;
+        replace_file(folder.join("loss.svg"), |file| file.write_all(svg.as_bytes()))?;
+        Ok(())
+    }
+}

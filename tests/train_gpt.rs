@@ -1,0 +1,298 @@
+//! The example `train_gpt` as a user runs it: the same numbers whatever the threads, the instruction set
+//! and the interruptions; files that are whole; errors that say what is wrong.
+#![cfg(unix)]
+
+#[path = "support/files.rs"]
+mod files;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use files::Scratch;
+use swath::io::safetensors::{Metadata, load, save};
+use swath::prelude::*;
+use swath::runtime::Isa;
+
+/// The example, built as this test was.
+fn example() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let this = std::env::current_exe().unwrap();
+        let profile = this.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--example", "train_gpt", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the example does not build");
+        profile.join("examples/train_gpt")
+    })
+}
+
+/// A run on a small text, with files in `folder`.
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let text = folder.join("text.txt");
+    if !text.exists() {
+        let line =
+            |i: usize| format!("fn f{}(x: u{}) -> [u8; {}] {{ x }}\n", i % 7, i % 5, i * i % 11);
+        std::fs::write(&text, (0..150).map(line).collect::<String>()).unwrap();
+    }
+    let mut command = Command::new(example());
+    command.arg("--data").arg(&text).arg("--out").arg(folder.join("out")).args(arguments);
+    command.env_remove("SWATH_ISA").env_remove("SWATH_THREADS");
+    command
+}
+
+const SMALL: &[&str] = &[
+    "--width",
+    "16",
+    "--layers",
+    "1",
+    "--heads",
+    "2",
+    "--context",
+    "16",
+    "--batch",
+    "4",
+    "--dropout",
+    "0.1",
+    "--sample",
+    "20",
+    "--hash",
+];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [SMALL, more].concat()
+}
+
+fn output(mut command: Command) -> Output {
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned()
+}
+
+/// The digest that a run printed.
+fn hash(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(output));
+    let text = text(output);
+    let hash = text.lines().find_map(|line| line.strip_prefix("sha256 "));
+    hash.unwrap_or_else(|| panic!("no digest in {text}")).to_owned()
+}
+
+#[test]
+fn the_digest_does_not_depend_on_threads_or_instruction_set() {
+    let scratch = Scratch::new("train-same");
+    let run = |threads: &str, isa: Option<Isa>| {
+        let mut command = command(&scratch.0, &with(&["--steps", "12", "--threads", threads]));
+        command.envs(isa.map(|isa| ("SWATH_ISA", isa.name())));
+        hash(&output(command))
+    };
+    let expected = run("1", None);
+    for threads in ["2", "3", "7"] {
+        assert_eq!(run(threads, None), expected, "{threads} threads");
+    }
+    for isa in Isa::ALL {
+        match isa.is_available() {
+            true => assert_eq!(run("2", Some(isa)), expected, "{isa}"),
+            false => println!("SKIPPED here: {isa}, this machine lacks it"),
+        }
+    }
+    let other_seed = output(command(&scratch.0, &with(&["--steps", "12", "--seed", "43"])));
+    assert_ne!(hash(&other_seed), expected);
+}
+
+/// Lines of the curve written so far.
+fn steps_written(folder: &Path) -> usize {
+    let text = std::fs::read_to_string(folder.join("out/history.csv")).unwrap_or_default();
+    text.lines().count().saturating_sub(1)
+}
+
+/// Starts a run of 300 steps and waits until `steps` of them are saved; `None` if it was done before.
+fn interrupted_after(folder: &Path, steps: usize) -> Option<Child> {
+    let mut command = command(folder, &with(&["--steps", "300"]));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while steps_written(folder) < steps {
+        assert!(start.elapsed() < Duration::from_secs(120), "the run does not go on");
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Some(child)
+}
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_run_goes_on_to_the_same_digest() {
+    let whole = Scratch::new("train-whole");
+    let expected = hash(&output(command(&whole.0, &with(&["--steps", "300"]))));
+    let mut rng = Rng::seed(u64::from(std::process::id()));
+    let scratch = Scratch::new("train-killed");
+    // A random step, and a second kill after that.
+    let first = 1 + rng.below(150) as usize;
+    println!("killed after step {first}");
+    let mut child = interrupted_after(&scratch.0, first).expect("a run of 300 steps takes longer");
+    std::thread::sleep(Duration::from_millis(rng.below(20)));
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert!(steps_written(&scratch.0) < 300, "the run was killed before its end");
+    let resumed = output(command(&scratch.0, &["--resume", "--sample", "20", "--hash"]));
+    assert!(text(&resumed).contains("going on after step"), "{}", text(&resumed));
+    assert_eq!(hash(&resumed), expected);
+    let curve =
+        |scratch: &Scratch| std::fs::read_to_string(scratch.0.join("out/history.csv")).unwrap();
+    assert_eq!(curve(&scratch), curve(&whole));
+    assert_eq!(steps_written(&scratch.0), 300);
+    for file in ["loss.svg", "model.safetensors", "state.safetensors"] {
+        let of = |scratch: &Scratch| std::fs::read(scratch.0.join("out").join(file)).unwrap();
+        assert_eq!(of(&scratch), of(&whole), "{file}");
+    }
+}
+
+#[test]
+fn ctrl_c_saves_and_says_how_to_go_on() {
+    let whole = Scratch::new("train-uninterrupted");
+    let expected = hash(&output(command(&whole.0, &with(&["--steps", "300"]))));
+    let scratch = Scratch::new("train-ctrl-c");
+    let child = interrupted_after(&scratch.0, 30).expect("a run of 300 steps takes longer");
+    signal(&child, "-INT");
+    let stopped = child.wait_with_output().unwrap();
+    assert!(stopped.status.success(), "{}", text(&stopped));
+    let said = text(&stopped);
+    let at = said.lines().position(|line| line.starts_with("stopped after step")).unwrap();
+    let go_on = said.lines().nth(at + 1).unwrap();
+    let steps = said.lines().nth(at).unwrap().split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(steps, steps_written(&scratch.0).to_string(), "{said}");
+    // What follows `--` is what is to be typed.
+    let arguments: Vec<&str> = go_on.split_once(" -- ").unwrap().1.split(' ').collect();
+    let mut resumed = Command::new(example());
+    assert_eq!(
+        hash(&output({
+            resumed.args(arguments);
+            resumed
+        })),
+        expected
+    );
+}
+
+#[test]
+fn a_finished_run_goes_on_with_more_steps_and_keeps_its_curve() {
+    let scratch = Scratch::new("train-more");
+    let curve = || std::fs::read_to_string(scratch.0.join("out/history.csv")).unwrap();
+    let first = hash(&output(command(&scratch.0, &with(&["--steps", "30"]))));
+    let before = curve();
+    // Nothing left to do: the same numbers again.
+    let again = output(command(&scratch.0, &["--resume", "--hash", "--sample", "0"]));
+    assert_eq!(hash(&again), first);
+    let more = output(command(&scratch.0, &["--resume", "--steps", "40", "--sample", "0"]));
+    let said = text(&more);
+    assert!(said.contains("laid out for 30 steps: it stays 3.0e-4 after them"), "{said}");
+    assert!(curve().starts_with(&before) && steps_written(&scratch.0) == 40, "{said}");
+    let fewer = output(command(&scratch.0, &["--resume", "--steps", "39"]));
+    assert_eq!(fewer.status.code(), Some(1));
+    assert!(text(&fewer).contains("the saved run has done 40"), "{}", text(&fewer));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_a_run() {
+    let scratch = Scratch::new("train-pipe");
+    let mut child = command(&scratch.0, &with(&["--steps", "20"]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(steps_written(&scratch.0), 20);
+}
+
+#[test]
+fn a_saved_run_that_cannot_be_is_refused() {
+    let scratch = Scratch::new("train-forged");
+    hash(&output(command(&scratch.0, &with(&["--steps", "3"]))));
+    let state = scratch.0.join("out/state.safetensors");
+    let good = load::<CpuBackend>(&state).unwrap();
+    let metadata = Metadata::new();
+    let plan = good["extra.plan"].to_vec::<f64>().unwrap();
+    for place in 0..plan.len() {
+        // Some dropout is none; every other number must be there.
+        let value = if plan[place] == 0.1 { f64::NAN } else { 0.0 };
+        let mut forged = plan.clone();
+        forged[place] = value;
+        let mut tensors = good.clone();
+        let forged = Tensor::from_slice(&forged, forged.len()).unwrap();
+        tensors.insert("extra.plan".to_owned(), forged);
+        save(&state, tensors, &metadata).unwrap();
+        let output = output(command(&scratch.0, &["--resume"]));
+        let said = text(&output);
+        let explained = said.contains("state.safetensors") && !said.contains("panicked");
+        assert!(output.status.code() == Some(1) && explained, "number {place}: {said}");
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let scratch = Scratch::new("train-mistakes");
+    let fails = |arguments: &[&str], says: &str| {
+        let output = output(command(&scratch.0, arguments));
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
+        assert!(text.contains(says) && !text.contains("panicked"), "{arguments:?}: {text}");
+    };
+    fails(&["--speed", "7"], "--speed");
+    fails(&["--steps", "many"], "many");
+    fails(&["--steps", "0"], "--steps must be at least 1");
+    fails(&["--width", "10", "--heads", "4"], "--heads 4 does not divide --width 10");
+    fails(&["--dropout", "1"], "--dropout");
+    fails(&["--lr", "-1"], "--lr");
+    fails(&["--temperature", "0"], "--temperature");
+    fails(&["--data", "no/such/file"], "no/such/file");
+    fails(&["--context", "100000"], "characters");
+    fails(&["--threads", "0"], "threads");
+    fails(&["--prompt", "€"], "no '€'");
+    fails(&["--resume"], "no run is saved");
+
+    hash(&output(command(&scratch.0, &with(&["--steps", "3"]))));
+    fails(&["--resume", "--width", "32"], "the saved run has --width 16");
+    fails(&["--resume", "--seed", "1"], "the saved run has --seed 42");
+    fails(&with(&["--lr", "1e30"]), "lower --lr");
+    fails(&["--resume", "--data", concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")], "--data");
+    let state = scratch.0.join("out/state.safetensors");
+    let bytes = std::fs::read(&state).unwrap();
+    std::fs::write(&state, &bytes[..bytes.len() - 5]).unwrap();
+    fails(&["--resume"], "state.safetensors");
+    let help = output(command(&scratch.0, &["--help"]));
+    assert!(help.status.success());
+    for flag in [
+        "--data",
+        "--steps",
+        "--seed",
+        "--resume",
+        "--batch",
+        "--context",
+        "--layers",
+        "--heads",
+        "--width",
+        "--lr",
+        "--dropout",
+        "--threads",
+        "--sample",
+        "--prompt",
+        "--temperature",
+        "--out",
+        "--hash",
+    ] {
+        assert!(text(&help).contains(flag), "{flag}");
+    }
+}
