@@ -6,7 +6,8 @@
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
-use swath::ops::{BinaryOp, ReduceOp, UnaryOp};
+use swath::CrossEntropy;
+use swath::ops::{Activation, BinaryOp, DropoutMask, ReduceOp, UnaryOp, UpdateOp};
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -35,6 +36,52 @@ fn attention(hasher: &mut Sha256, dtype: DType, t: usize) -> Result<()> {
         update(hasher, &y.detach())?;
         for gradient in grad(&loss, &[&q, &k, &v], false)? {
             update(hasher, &gradient)?;
+        }
+    }
+    Ok(())
+}
+
+/// Functions of rows forwards and backwards, and steps of the optimizers.
+fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
+    let classes = x.dims()[1] as i64;
+    let targets: Vec<i64> = (0..x.dims()[0] as i64).map(|i| i * 7 % classes).collect();
+    let targets = T::from_vec(targets, x.dims()[0])?;
+    let [w, b] = [0, 1].map(|row| y.slice(s![row]).map(|row| row.requires_grad()));
+    let (x, w, b) = (x.requires_grad(), w?, b?);
+    let options = CrossEntropy { label_smoothing: 0.1, ..Default::default() };
+    let mask = DropoutMask { p: 0.2, seed: 1, stream: 2 };
+    for activation in [Activation::Silu, Activation::Tanh] {
+        let z = x.layer_norm(Some(&w), Some(&b), 1e-5)?.bias_activation(&b, activation)?;
+        let z = z.dropout(mask)?;
+        let logits = z.softmax(0)?.add(&z.log_softmax(-1)?)?;
+        let loss = logits.cross_entropy(&targets, options)?;
+        update(hasher, &loss.detach())?;
+        for gradient in grad(&loss, &[&x, &w, &b], false)? {
+            update(hasher, &gradient)?;
+        }
+    }
+    let sgd = UpdateOp::Sgd {
+        rate: 0.1,
+        momentum: 0.9,
+        dampening: 0.0,
+        weight_decay: 0.1,
+        nesterov: true,
+        first: false,
+    };
+    let adam = UpdateOp::Adam {
+        rate: 0.1,
+        betas: [0.9, 0.99],
+        eps: 1e-6,
+        weight_decay: 0.1,
+        decoupled: true,
+        step: 5,
+    };
+    for op in [sgd, adam] {
+        let mut parameter = x.data().clone();
+        let mut state = vec![y.square()?.data().clone(); op.states()];
+        CpuBackend::update(&op, &mut parameter, y.data(), &mut state)?;
+        for changed in [parameter].into_iter().chain(state) {
+            update(hasher, &T::from_data(changed))?;
         }
     }
     Ok(())
@@ -75,6 +122,7 @@ fn digest(large: bool) -> Result<String> {
         update(&mut hasher, &x.t()?.matmul(&y)?)?;
         update(&mut hasher, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
         update(&mut hasher, &x.softmax(1)?)?;
+        fused(&mut hasher, &x, &y)?;
         attention(&mut hasher, dtype, if large { 600 } else { 70 })?;
     }
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();

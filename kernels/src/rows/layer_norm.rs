@@ -76,7 +76,9 @@ pub fn layer_norm_rows<E: Rows>(
     let cols = columns(name, rows.x.len(), mean.len());
     same_len(name, y.len(), rows.x.len());
     same_len(name, deviation.len(), mean.len());
-    for parameter in [rows.weight, rows.bias].into_iter().flatten() {
+    let parameters = [rows.weight, rows.bias].into_iter().flatten();
+    // Without rows there is nothing that says how long they are.
+    for parameter in parameters.filter(|_| !mean.is_empty()) {
         same_len(name, parameter.len(), cols);
     }
     let task = LayerNormTask { rows, cols, y, mean, deviation };
@@ -102,8 +104,8 @@ pub fn layer_norm_grad_rows<E: Rows>(
     for len in [rows.g.len(), dx.len()] {
         same_len(name, len, rows.x.len());
     }
-    let parameters = rows.weight.map(<[E]>::len).into_iter();
-    for len in parameters.chain([dweight.len(), dbias.len()]) {
+    let parameters = rows.weight.map(<[E]>::len).into_iter().chain([dweight.len(), dbias.len()]);
+    for len in parameters.filter(|_| !rows.mean.is_empty()) {
         same_len(name, len, cols);
     }
     let task = LayerNormGradTask { rows, cols, dx, dweight, dbias };

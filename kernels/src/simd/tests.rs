@@ -332,6 +332,16 @@ impl Task for Memory {
                 |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
             assert!(out.iter().zip(&expected).all(same), "{out:?}, not {expected:?}");
         }
+        let source: [f32; 16] = core::array::from_fn(|i| 0.1 + i as f32);
+        // SAFETY: no vector has more than 16 lanes.
+        let halves = simd.widen(unsafe { simd.load(source.as_ptr()) });
+        for (half, wide) in halves.into_iter().take(S::F32_PER_F64).enumerate() {
+            let mut out = [0.0f64; 16];
+            // SAFETY: as above.
+            unsafe { simd.store(out.as_mut_ptr(), wide) };
+            let expected = source[half * lanes..][..lanes].iter().map(|&x| f64::from(x));
+            assert!(out.into_iter().zip(expected).all(|(x, y)| x == y), "widen on {}", S::ISA);
+        }
     }
 }
 

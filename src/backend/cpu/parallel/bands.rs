@@ -67,13 +67,16 @@ impl<A: Bands, const N: usize> Bands for [A; N] {
 }
 
 /// Cuts outputs of `units` units into as many parts as the work is worth and runs `f(units, pieces)`
-/// on each. `cost` is that of a unit.
+/// on each, on none if there are no units. `cost` is that of a unit.
 pub(crate) fn for_each_band<B: Bands>(
     units: usize,
     cost: Cost,
     out: B,
     f: impl Fn(Range<usize>, B::Piece) + Sync,
 ) {
+    if units == 0 {
+        return;
+    }
     let parts = parts(units, cost);
     for_each_index(parts, |part| {
         let range = even_start(units, parts, part)..even_start(units, parts, part + 1);

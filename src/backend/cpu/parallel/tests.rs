@@ -18,6 +18,36 @@ fn every_element_is_handed_out_once() {
 }
 
 #[test]
+fn every_output_is_cut_at_the_same_units() {
+    for (units, width) in [(0, 3), (1, 1), (7, 2), (1000, 3)] {
+        let (mut wide, mut narrow) = (vec![0; units * width], [vec![0; units], vec![0; units]]);
+        // The last unit of one output is short.
+        let short = (units * 4).saturating_sub(3);
+        let mut cut = vec![0; short];
+        let [a, b] = &mut narrow;
+        let bands = (
+            (Band::new(&mut wide, width), Band::new(&mut cut, 4)),
+            [Band::new(a, 1), Band::new(b, 1)],
+        );
+        for_each_band(units, DEAR, bands, |range, ((wide, cut), [a, b])| {
+            assert_eq!(
+                (a.len(), b.len(), wide.len()),
+                (range.len(), range.len(), range.len() * width)
+            );
+            for (i, unit) in range.enumerate() {
+                wide[i * width..][..width].iter_mut().for_each(|x| *x += unit + 1);
+                cut.iter_mut().skip(i * 4).take(4).for_each(|x| *x += unit + 1);
+                a[i] += unit + 1;
+                b[i] += unit + 1;
+            }
+        });
+        assert!(wide.iter().enumerate().all(|(i, &x)| x == i / width + 1));
+        assert!(cut.iter().enumerate().all(|(i, &x)| x == i / 4 + 1));
+        assert!(narrow.iter().all(|x| x.iter().enumerate().all(|(i, &x)| x == i + 1)));
+    }
+}
+
+#[test]
 fn regions_in_quick_succession_lose_no_part() {
     for threads in [1, 2, 3, 7] {
         let crew = Crew::new(threads, || ());
