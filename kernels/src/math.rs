@@ -13,6 +13,7 @@
 mod arith;
 mod exp;
 mod gelu;
+mod gelu_erf;
 mod log;
 mod sigmoid;
 mod tanh;
@@ -21,6 +22,7 @@ mod trig;
 pub use arith::*;
 pub use exp::*;
 pub use gelu::*;
+pub use gelu_erf::*;
 pub use log::*;
 pub use sigmoid::*;
 pub use tanh::*;
@@ -57,6 +59,8 @@ kernels! {
         silu Silu 1 1;
         /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
         gelu_tanh GeluTanh 1 1;
+        /// `x/2 (1 + erf(x/√2))`.
+        gelu Gelu 1 1;
         /// `sin x`.
         sin Sin 1 1;
         /// `cos x`.
@@ -85,6 +89,8 @@ kernels! {
         silu_grad SiluGrad;
         /// The gradient of [`gelu_tanh`] from upstream `a` and input `b`.
         gelu_tanh_grad GeluTanhGrad;
+        /// The gradient of [`gelu`] from upstream `a` and input `b`.
+        gelu_grad GeluGrad;
     }
 }
 

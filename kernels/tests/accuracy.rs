@@ -162,6 +162,7 @@ unary! {
     silu Silu narrow(reference::silu_wide), reference::silu, [(-755.0, 40.0), (-4.0, 4.0)];
     gelu_tanh GeluTanh narrow(reference::gelu_tanh_wide), reference::gelu_tanh,
         [(-22.0, 10.0), (-2.0, 2.0)];
+    gelu Gelu narrow(reference::gelu_wide), reference::gelu, [(-39.5, 10.0), (-2.0, 2.0)];
     sin Sin core_math::sinf, core_math::sin, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
     cos Cos core_math::cosf, core_math::cos, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
 }
@@ -236,6 +237,7 @@ maxima! {
     sigmoid Sigmoid reference::sigmoid_wide, 0.54, 0.78;
     silu Silu reference::silu_wide, 0.54, 0.78;
     gelu_tanh GeluTanh reference::gelu_tanh_wide, 0.54, 0.78;
+    gelu Gelu reference::gelu_wide, 0.74, 0.78;
     sin Sin core_math::sin, 0.79, 0.51;
     cos Cos core_math::cos, 0.79, 0.51;
 }

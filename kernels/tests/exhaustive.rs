@@ -120,6 +120,7 @@ sweeps! {
     sigmoid Sigmoid reference::sigmoid_wide, reference::sigmoid, [(-746.0, 40.0), (-4.0, 4.0)];
     silu Silu reference::silu_wide, reference::silu, [(-755.0, 40.0), (-4.0, 4.0)];
     gelu_tanh GeluTanh reference::gelu_tanh_wide, reference::gelu_tanh, [(-22.0, 10.0), (-2.0, 2.0)];
+    gelu Gelu reference::gelu_wide, reference::gelu, [(-39.5, 10.0), (-2.0, 2.0)];
     sin Sin core_math::sin, core_math::sin, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
     cos Cos core_math::cos, core_math::cos, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
 }

@@ -99,7 +99,7 @@ fn silu_slope_from_input() {
 }
 
 #[test]
-fn gelu_slope_from_input() {
+fn gelu_tanh_slope_from_input() {
     let allowed = || tolerance(8.0, 3.0);
     check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points_f32(-5.0, 10.0), allowed());
     check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points_f64(-5.0, 20.0), allowed());
@@ -108,6 +108,17 @@ fn gelu_slope_from_input() {
     check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, f32_tail, tolerance(128.0, 0.0));
     let f64_tail = points_f64(-20.0, -2.0).filter(|&x| x < -2.0);
     check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, f64_tail, tolerance(1024.0, 0.0));
+}
+
+#[test]
+fn gelu_slope_of_the_erf_form_from_input() {
+    let allowed = || tolerance(6.0, 3.0);
+    check!(f32, GeluGrad, reference::gelu_slope, points_f32(-5.0, 10.0), allowed());
+    check!(f64, GeluGrad, reference::gelu_slope, points_f64(-5.0, 20.0), allowed());
+    let f32_tail = points_f32(-13.0, -2.0).filter(|&x| x < -2.0);
+    check!(f32, GeluGrad, reference::gelu_slope, f32_tail, tolerance(6.0, 0.0));
+    let f64_tail = points_f64(-37.0, -2.0).filter(|&x| x < -2.0);
+    check!(f64, GeluGrad, reference::gelu_slope, f64_tail, tolerance(6.0, 0.0));
 }
 
 #[test]
@@ -126,4 +137,5 @@ fn limits_are_numbers_and_nan_propagates() {
     }
     limits::<math::SiluGrad>(0.0, 1.0);
     limits::<math::GeluTanhGrad>(0.0, 1.0);
+    limits::<math::GeluGrad>(0.0, 1.0);
 }

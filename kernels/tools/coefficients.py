@@ -9,7 +9,7 @@ one. The error printed is that of the rounded coefficients in exact arithmetic, 
 import struct
 import sys
 
-from mpmath import mp, mpf, cos, exp, log, log1p, lu_solve, matrix, pi, sqrt
+from mpmath import mp, mpf, cos, erfc, exp, log, log1p, lu_solve, matrix, pi, sqrt
 
 mp.prec = 200
 
@@ -195,6 +195,47 @@ def gelu_family():
         show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
 
 
-FAMILIES = {"exp": exp_family, "log": log_family, "trig": trig_family, "gelu": gelu_family}
+def least_squares(f, weight, count, h, rounding):
+    """`count` coefficients on [-h, h], rounded one after the other and the rest fitted again, at
+    Chebyshev's points: many intervals in the time that exchanges take for one."""
+    nodes = [h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
+    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
+    known = []
+    while len(known) < count:
+        powers = range(len(known), count)
+        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
+        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
+        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
+    return known
+
+
+def tail_family():
+    density = 1 / sqrt(2 * pi)
+    ratio = lambda a: exp(a * a / 2) * erfc(a / sqrt(mpf(2))) / 2
+    for name, degree, stretch in (("f32", 8, mpf(1)), ("f64", 18, mpf("2.625"))):
+        rounding = ROUND[name]
+        # Interval i is where 1 + a / stretch is in [2^e, 1.5 2^e) or [1.5 2^e, 2^(e+1)), e = i // 2.
+        bound = lambda i: (mpf(2) ** (i // 2) * (1 + mpf(i % 2) / 2) - 1) * stretch
+        rows, worst = [], mpf(0)
+        for i in range(8):
+            centre, h = (bound(i) + bound(i + 1)) / 2, (bound(i + 1) - bound(i)) / 2
+            top = ratio(centre)
+            slope = lambda d: (ratio(centre + d) - top) / d if abs(d) > 1e-25 else centre * top - density
+            c = least_squares(slope, lambda d: abs(d) / ratio(centre + d), degree, h, rounding)
+            high = rounding(top)
+            rows.append([centre, high, rounding(top - high)] + c)
+            for k in range(-200, 201):
+                d = h * k / 200
+                value = sum(x * d**j for j, x in enumerate(rows[i][1:2] + c)) + rows[i][2]
+                worst = max(worst, abs(value / ratio(centre + d) - 1))
+        # The last three bits of exponent and half: 6 for the first interval.
+        slots = [rows[(slot + 2) % 8] for slot in range(8)]
+        print(f"// {name} 1/stretch, 1/sqrt(2 pi); relative to R: 2^{float(mp.log(worst, 2)):.2f}")
+        print("    " + ", ".join(text(rounding(x), name) for x in (1 / stretch, density)))
+        for label, column in zip(["CENTRE", "RATIO", "RATIO_LOW"] + ["SLOPE"] * degree, zip(*slots)):
+            show(label, column, name)
+
+
+FAMILIES = {"exp": exp_family, "log": log_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -109,6 +109,7 @@ impl<B: Backend> Module<B> for Activation {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         match self {
             Activation::Relu => x.relu(),
+            Activation::Gelu => x.gelu(),
             Activation::GeluTanh => x.gelu_tanh(),
             Activation::Silu => x.silu(),
             Activation::Sigmoid => x.sigmoid(),

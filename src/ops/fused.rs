@@ -8,6 +8,8 @@
 pub enum Activation {
     /// `max(z, 0)`.
     Relu,
+    /// `z Φ(z)`, Φ the normal distribution function.
+    Gelu,
     /// `z Φ(z)` by its tanh form.
     GeluTanh,
     /// `z σ(z)`.
@@ -20,8 +22,9 @@ pub enum Activation {
 
 impl Activation {
     /// Every function.
-    pub const ALL: [Activation; 5] = [
+    pub const ALL: [Activation; 6] = [
         Activation::Relu,
+        Activation::Gelu,
         Activation::GeluTanh,
         Activation::Silu,
         Activation::Sigmoid,

@@ -102,6 +102,14 @@ macro_rules! unary_ops {
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
             {
+                /// Gaussian error linear unit, `x/2 · (1 + erf(x/√2))`; −0 of −∞.
+                gelu, Gelu;
+                value: |x| crate::ops::gelu(x);
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, x) => g.gelu_grad(x);
+            }
+            {
                 /// Sigmoid linear unit (swish), `x / (1 + e^-x)`; −0 of −∞.
                 silu, Silu;
                 value: |x| crate::ops::gate(x, x);
@@ -266,6 +274,21 @@ macro_rules! binary_ops {
                     let bend = second.sub(t.mul(first.square()?)?.mul_scalar(2.0)?)?;
                     let inner = first.add(b.mul(bend)?.mul_scalar(0.5)?)?;
                     g.mul(a)?.mul(t.square()?.affine(-1.0, 1.0)?)?.mul(inner)
+                };
+            }
+            {
+                /// Derivative of `gelu` at `b`, times `a`.
+                gelu_grad, GeluGrad;
+                value: |a, b| a * crate::ops::gelu_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.gelu_grad(b);
+                gradient_b: (g, a, b) => {
+                    // φ(b) (2 - b²)
+                    let square = b.square()?;
+                    let density = square.mul_scalar(-0.5)?.exp()?;
+                    let density = density.mul_scalar(crate::ops::NORMAL_DENSITY_AT_0)?;
+                    g.mul(a)?.mul(density)?.mul(square.affine(-1.0, 2.0)?)
                 };
             }
         }

@@ -30,6 +30,7 @@ fn unary_bounds(op: UnaryOp) -> Bounds {
         UnaryOp::Sigmoid => Bounds(1, 4, 0.0),
         UnaryOp::Silu => Bounds(2, 4, 0.0),
         UnaryOp::GeluTanh => Bounds(2, 256, 0.0),
+        UnaryOp::Gelu => Bounds(1, 16, 0.0),
         _ => COMPOSED,
     }
 }
@@ -40,7 +41,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
         BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
         BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
         BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
-        BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad => Bounds(6, 8, 4.0),
+        BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
         _ => COMPOSED,
     }
 }

@@ -114,7 +114,7 @@ fn gradients_of_a_sequence() {
 #[test]
 fn activations_are_the_methods_of_their_names() {
     let x = randn(9, 7);
-    let expected = [x.relu(), x.gelu_tanh(), x.silu(), x.sigmoid(), x.tanh()];
+    let expected = [x.relu(), x.gelu(), x.gelu_tanh(), x.silu(), x.sigmoid(), x.tanh()];
     for (activation, expected) in Activation::ALL.into_iter().zip(expected) {
         let y = activation.forward(&x).unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), expected.unwrap().to_vec::<f32>().unwrap());

@@ -4,8 +4,10 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 mod double_double;
+mod normal;
 
 use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
+use normal::{density, normal_tail};
 
 /// `|y − exact|` in units of f32's spacing at `exact`: up to 0.5 where correctly rounded.
 pub fn error_in_ulp(y: f32, exact: f64) -> f64 {
@@ -35,6 +37,11 @@ pub fn gelu_tanh_wide(x: f64) -> f64 {
     } else {
         x / (1.0 + core_math::exp(-2.0 * u))
     }
+}
+
+/// As [`sigmoid_wide`].
+pub fn gelu_wide(x: f64) -> f64 {
+    if x < -30.0 { -0.0 } else { 0.5 * x * core_math::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) }
 }
 
 /// The limits of a function whose formula would leave the range of numbers.
@@ -70,6 +77,23 @@ pub fn silu(x: f64) -> f64 {
 
 pub fn gelu_tanh(x: f64) -> f64 {
     gated(x, 30.0, || times(x, logistic(gelu_argument(x).0).0))
+}
+
+pub fn gelu(x: f64) -> f64 {
+    gated(x, 45.0, || {
+        let tail = normal_tail(x.abs());
+        if x < 0.0 { times(x, tail) } else { times(x, tail.one_minus()) }
+    })
+}
+
+/// Φ(x) + x φ(x).
+pub fn gelu_slope(x: f64) -> f64 {
+    let a = x.abs();
+    let (tail, density) = (normal_tail(a), density(a));
+    let scale = 2f64.powi(tail.exponent - density.exponent).into();
+    let mantissa = tail.mantissa * scale - DoubleDouble::from(a) * density.mantissa;
+    let below = Scaled { mantissa, exponent: density.exponent };
+    if x < 0.0 { below.round() } else { below.one_minus().round() }
 }
 
 /// The derivative of tanh where its value is `y`.

@@ -40,7 +40,7 @@ fn is_cheap1(op: UnaryOp) -> bool {
 }
 
 fn is_cheap2(op: BinaryOp) -> bool {
-    !matches!(op, BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad)
+    !matches!(op, BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad)
 }
 
 fn cost<T>(cheap: bool) -> Cost {

@@ -76,6 +76,7 @@ impl<B: Backend> Tensor<B> {
         let z = self.add(bias)?;
         match activation {
             Activation::Relu => z.relu(),
+            Activation::Gelu => z.gelu(),
             Activation::GeluTanh => z.gelu_tanh(),
             Activation::Silu => z.silu(),
             Activation::Sigmoid => z.sigmoid(),

@@ -23,6 +23,7 @@ const BACKWARD_COST: usize = 700;
 fn function(activation: Activation) -> (UnaryOp, BinaryOp, bool) {
     match activation {
         Activation::Relu => (UnaryOp::Relu, BinaryOp::ReluGrad, false),
+        Activation::Gelu => (UnaryOp::Gelu, BinaryOp::GeluGrad, false),
         Activation::GeluTanh => (UnaryOp::GeluTanh, BinaryOp::GeluTanhGrad, false),
         Activation::Silu => (UnaryOp::Silu, BinaryOp::SiluGrad, false),
         Activation::Sigmoid => (UnaryOp::Sigmoid, BinaryOp::SigmoidGrad, true),

@@ -23,6 +23,7 @@ fn sums(op: &'static str, x: &ReferenceTensor, bias: &ReferenceTensor) -> Result
 fn function(activation: Activation) -> fn(f64) -> f64 {
     match activation {
         Activation::Relu => UnaryOp::Relu.reference(),
+        Activation::Gelu => UnaryOp::Gelu.reference(),
         Activation::GeluTanh => UnaryOp::GeluTanh.reference(),
         Activation::Silu => UnaryOp::Silu.reference(),
         Activation::Sigmoid => UnaryOp::Sigmoid.reference(),
@@ -50,6 +51,7 @@ pub(super) fn gradient(
     let f = function(activation);
     let slope: fn(f64, f64) -> f64 = match activation {
         Activation::Relu => BinaryOp::ReluGrad.reference(),
+        Activation::Gelu => BinaryOp::GeluGrad.reference(),
         Activation::GeluTanh => BinaryOp::GeluTanhGrad.reference(),
         Activation::Silu => BinaryOp::SiluGrad.reference(),
         Activation::Sigmoid => BinaryOp::SigmoidGrad.reference(),
