@@ -25,7 +25,7 @@ the model
   --dropout P        share of activations zeroed in training (default 0)
 
 training
-  --steps N          training steps (default 3000)
+  --steps N          training steps (default 2000)
   --batch N          sequences a step (default 16)
   --lr RATE          highest learning rate: reached by a warm-up over the first tenth of the
                      steps, at most 100, then lowered along a cosine to a tenth (default 0.003)

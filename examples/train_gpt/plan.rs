@@ -21,7 +21,7 @@ pub struct Plan {
 }
 
 /// Steps unless told: within three minutes on two cores with AVX-512.
-const STEPS: usize = 3000;
+const STEPS: usize = 2000;
 
 impl Default for Plan {
     fn default() -> Self {
