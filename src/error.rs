@@ -194,7 +194,7 @@ pub enum Error {
         report: String,
     },
     /// A file that cannot be read or written, or does not hold what it should.
-    #[error("{op}: {path}{}: {reason}", .tensor.as_ref().map_or(String::new(), |name| format!(", tensor \"{name}\"")))]
+    #[error("{op}: {path}{}: {reason}", tensor_of(.tensor))]
     File {
         /// The operation.
         op: &'static str,
@@ -208,4 +208,8 @@ pub enum Error {
     /// `SWATH_ISA` or another setting of the run time that cannot be followed.
     #[error("{0}")]
     Runtime(String),
+}
+
+fn tensor_of(name: &Option<String>) -> String {
+    name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }

@@ -22,7 +22,8 @@ struct Layer {
     reason: &'static str,
 }
 
-const ABOVE_BACKENDS: [&str; 7] = ["tensor", "autodiff", "Tensor", "nn", "optim", "prelude", "*"];
+const ABOVE_BACKENDS: [&str; 8] =
+    ["tensor", "autodiff", "Tensor", "nn", "optim", "io", "prelude", "*"];
 
 const LAYERS: [Layer; 3] = [
     Layer {
@@ -32,8 +33,8 @@ const LAYERS: [Layer; 3] = [
     },
     Layer {
         files: &["src/autodiff"],
-        may_name: |name| !matches!(name, "nn" | "optim" | "prelude" | "*"),
-        reason: "autodiff stands below nn and optim",
+        may_name: |name| !matches!(name, "nn" | "optim" | "io" | "prelude" | "*"),
+        reason: "autodiff stands below nn, optim and io",
     },
     Layer {
         files: &["src/ops"],

@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use files::Scratch;
-use swath::Rng;
+use swath::io::safetensors::{Metadata, load, save};
+use swath::prelude::*;
 use swath::runtime::Isa;
 
 /// The example, built as this test was.
@@ -185,6 +186,62 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 }
 
 #[test]
+fn a_finished_run_goes_on_with_more_steps_and_keeps_its_curve() {
+    let scratch = Scratch::new("train-more");
+    let curve = || std::fs::read_to_string(scratch.0.join("out/history.csv")).unwrap();
+    let first = hash(&output(command(&scratch.0, &with(&["--steps", "30"]))));
+    let before = curve();
+    // Nothing left to do: the same numbers again.
+    let again = output(command(&scratch.0, &["--resume", "--hash", "--sample", "0"]));
+    assert_eq!(hash(&again), first);
+    let more = output(command(&scratch.0, &["--resume", "--steps", "40", "--sample", "0"]));
+    let said = text(&more);
+    assert!(said.contains("laid out for 30 steps: it stays 3.0e-4 after them"), "{said}");
+    assert!(curve().starts_with(&before) && steps_written(&scratch.0) == 40, "{said}");
+    let fewer = output(command(&scratch.0, &["--resume", "--steps", "39"]));
+    assert_eq!(fewer.status.code(), Some(1));
+    assert!(text(&fewer).contains("the saved run has done 40"), "{}", text(&fewer));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_a_run() {
+    let scratch = Scratch::new("train-pipe");
+    let mut child = command(&scratch.0, &with(&["--steps", "20"]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(steps_written(&scratch.0), 20);
+}
+
+#[test]
+fn a_saved_run_that_cannot_be_is_refused() {
+    let scratch = Scratch::new("train-forged");
+    hash(&output(command(&scratch.0, &with(&["--steps", "3"]))));
+    let state = scratch.0.join("out/state.safetensors");
+    let good = load::<CpuBackend>(&state).unwrap();
+    let metadata = Metadata::new();
+    let plan = good["extra.plan"].to_vec::<f64>().unwrap();
+    for place in 0..plan.len() {
+        // Some dropout is none; every other number must be there.
+        let value = if plan[place] == 0.1 { f64::NAN } else { 0.0 };
+        let mut forged = plan.clone();
+        forged[place] = value;
+        let mut tensors = good.clone();
+        let forged = Tensor::from_slice(&forged, forged.len()).unwrap();
+        tensors.insert("extra.plan".to_owned(), forged);
+        save(&state, tensors, &metadata).unwrap();
+        let output = output(command(&scratch.0, &["--resume"]));
+        let said = text(&output);
+        let explained = said.contains("state.safetensors") && !said.contains("panicked");
+        assert!(output.status.code() == Some(1) && explained, "number {place}: {said}");
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     let scratch = Scratch::new("train-mistakes");
     let fails = |arguments: &[&str], says: &str| {
@@ -209,6 +266,7 @@ fn mistakes_are_explained() {
     hash(&output(command(&scratch.0, &with(&["--steps", "3"]))));
     fails(&["--resume", "--width", "32"], "the saved run has --width 16");
     fails(&["--resume", "--seed", "1"], "the saved run has --seed 42");
+    fails(&with(&["--lr", "1e30"]), "lower --lr");
     fails(&["--resume", "--data", concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")], "--data");
     let state = scratch.0.join("out/state.safetensors");
     let bytes = std::fs::read(&state).unwrap();

@@ -61,7 +61,7 @@ impl Batch {
 }
 
 impl Corpus {
-    /// Reads files, and the `.rs` and `.md` files of folders; the crate's own source if none are
+    /// Reads files, and the `.rs`, `.md` and `.txt` files of folders; the crate's own source if none are
     /// given.
     ///
     /// Held out is every tenth file by sorted path; of fewer than ten files, the last tenth of their
@@ -69,9 +69,13 @@ impl Corpus {
     pub fn load(given: &[PathBuf], context: usize) -> Result<Self, Failure> {
         let mut paths = Vec::new();
         let own = [PathBuf::from(env!("CARGO_MANIFEST_DIR"))];
-        for path in if given.is_empty() { &own } else { given } {
+        let (given, endings): (_, &[&str]) = match given {
+            [] => (&own[..], &[".rs", ".md"]),
+            _ => (given, &[".rs", ".md", ".txt"]),
+        };
+        for path in given {
             match path.is_dir() {
-                true => find_sources(path, &mut paths)
+                true => find_texts(path, endings, &mut paths)
                     .map_err(|error| format!("cannot read {}: {error}", path.display()))?,
                 false => paths.push(path.clone()),
             }
@@ -107,9 +111,9 @@ impl Corpus {
         Ok(Corpus { vocabulary, training, held_out, files: paths.len() })
     }
 
-    /// Number of distinct characters.
-    pub fn vocabulary(&self) -> usize {
-        self.vocabulary.len()
+    /// The distinct characters, by token.
+    pub fn vocabulary(&self) -> &[char] {
+        &self.vocabulary
     }
 
     /// The tokens of a text, or the first character of it that the corpus does not have.
@@ -128,7 +132,7 @@ impl Corpus {
     }
 
     /// A number that another corpus is unlikely to have.
-    pub fn fingerprint(&self) -> i64 {
+    pub fn fingerprint(&self) -> u64 {
         let mut hasher = Sha256::new();
         self.vocabulary.iter().for_each(|&c| hasher.update(u32::from(c).to_le_bytes()));
         for part in [&self.training, &self.held_out] {
@@ -136,7 +140,7 @@ impl Corpus {
             part.iter().for_each(|token| hasher.update(token.to_le_bytes()));
         }
         let digest = hasher.finalize();
-        i64::from_le_bytes(std::array::from_fn(|i| digest[i]))
+        u64::from_le_bytes(std::array::from_fn(|i| digest[i]))
     }
 }
 
@@ -166,17 +170,17 @@ fn split(texts: &[Vec<char>]) -> (Vec<char>, Vec<char>) {
     (part(false), part(true))
 }
 
-/// The `.rs` and `.md` files below a folder, without hidden folders and build output.
-fn find_sources(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// The files of these endings below a folder, without hidden folders and build output.
+fn find_texts(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         if entry.file_type()?.is_dir() {
             if !name.starts_with('.') && name != "target" {
-                find_sources(&path, found)?;
+                find_texts(&path, endings, found)?;
             }
-        } else if name.ends_with(".rs") || name.ends_with(".md") {
+        } else if endings.iter().any(|end| name.ends_with(end)) {
             found.push(path);
         }
     }

@@ -1,10 +1,11 @@
 //! The curve of a run: losses by step, and what is written of them.
 
-use std::error::Error;
 use std::fmt::Write;
-use std::path::Path;
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
+
+use crate::Failure;
 
 /// Training losses of every step so far, held-out losses of some.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,9 +29,14 @@ impl History {
     }
 
     /// The curve as an SVG file.
-    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+    pub fn to_svg(&self) -> Result<String, Failure> {
+        let mut text = String::new();
+        self.draw(SVGBackend::with_string(&mut text, (800, 480)).into_drawing_area())?;
+        Ok(text)
+    }
+
+    fn draw(&self, root: DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Failure> {
         let top = self.losses.iter().copied().fold(0.0, f32::max) * 1.05;
-        let root = SVGBackend::new(path, (800, 480)).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
             .margin(16)

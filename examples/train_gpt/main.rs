@@ -14,12 +14,11 @@
 //! | `data.rs` | text, split, batches |
 //! | `model.rs` | the transformer |
 //! | `train.rs` | the loop |
-//! | `state.rs`, `files.rs` | saving and going on |
+//! | `state.rs` | saving and going on |
 //! | `ngram.rs` | what counting achieves on the same text |
 //! | `history.rs`, `progress.rs`, `sample.rs` | what a user sees |
 
 mod data;
-mod files;
 mod history;
 mod model;
 mod ngram;
@@ -74,12 +73,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.folder();
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let saved = options.resume.then(|| state::Saved::load(&folder)).transpose()?;
+    let saved = options.resume.then(|| state::Saved::load(&folder, options)).transpose()?;
     let plan = match &saved {
-        Some(saved) => {
-            saved.plan.agrees(options)?;
-            saved.plan
-        }
+        Some(saved) => saved.plan,
         None => Plan::new(options)?,
     };
     let corpus = Corpus::load(&options.data, plan.context)?;
@@ -90,10 +86,18 @@ fn run(options: &Options) -> Result<(), Failure> {
             .encode(text)
             .map_err(|c| format!("--prompt: the text to learn from has no {c:?}"))?,
     };
-    let mut run = Run::new(plan, corpus.vocabulary())?;
+    let mut run = Run::new(plan, corpus.vocabulary().len())?;
     if let Some(saved) = saved {
         saved.restore(&mut run, &corpus)?;
-        say!("going on after step {}", run.steps());
+        say!("going on after step {} of {}", run.steps(), plan.steps);
+        if plan.steps > plan.schedule {
+            let (laid_out, rate) = (plan.schedule, plan.final_rate());
+            say!(
+                "the learning rate was laid out for {laid_out} steps: it stays {rate:.1e} after them"
+            );
+        }
+    } else if state::exists(&folder) {
+        say!("the run saved in {} will be replaced (--resume goes on with it)", folder.display());
     }
     say!("{}", swath::runtime::info());
     say!("data     {corpus}");
@@ -102,7 +106,12 @@ fn run(options: &Options) -> Result<(), Failure> {
 
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
-    ctrlc::set_handler(move || seen.store(true, Ordering::Relaxed))?;
+    ctrlc::set_handler(move || {
+        // Asked a second time, or when all is saved: at once.
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
     let start = Instant::now();
     let first = run.steps();
     let save = |run: &Run| {
@@ -114,9 +123,12 @@ fn run(options: &Options) -> Result<(), Failure> {
         say!("  {}", resume_command(options));
         return Ok(());
     }
-    let seconds = start.elapsed().as_secs_f64();
-    let tokens = ((run.steps() - first) * plan.batch * plan.context) as f64;
-    say!("{} steps in {seconds:.0} s, {:.0} tokens/s", run.steps() - first, tokens / seconds);
+    stop.store(true, Ordering::Relaxed);
+    if run.steps() > first {
+        let seconds = start.elapsed().as_secs_f64();
+        let tokens = ((run.steps() - first) * plan.batch * plan.context) as f64;
+        say!("{} steps in {seconds:.0} s, {:.0} tokens/s", run.steps() - first, tokens / seconds);
+    }
 
     let length = options.sample.unwrap_or(400);
     if length > 0 {
@@ -126,10 +138,10 @@ fn run(options: &Options) -> Result<(), Failure> {
             run.evaluating(|model| sample::sample(model, prompt, length, temperature, &mut rng))?;
         say!("\n{}\n", corpus.decode(&tokens));
     }
-    let counted = FourGram::new(&corpus.training, corpus.vocabulary()).loss(&corpus.held_out);
+    let counted = FourGram::new(&corpus.training, corpus.vocabulary().len()).loss(&corpus.held_out);
     let learned = run.loss_of(&corpus.held_out)?;
-    say!("held-out loss, nats per character, over all held-out text:");
-    say!("  {learned:.3}  this model");
+    say!("held-out loss over all of the held-out text, nats per character:");
+    say!("  {learned:.3}  this model, in windows of {} characters", plan.context);
     say!("  {counted:.3}  4-gram counts (Witten-Bell), {:+.3}", counted - learned);
     say!("written to {}: model.safetensors, history.csv, loss.svg", folder.display());
     if options.hash {
@@ -140,18 +152,47 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// The command that goes on with an interrupted run.
 fn resume_command(options: &Options) -> String {
-    let mut command = String::from("cargo run --release --example train_gpt -- --resume");
-    if let Some(out) = &options.out {
-        command += &format!(" --out {}", out.display());
+    let mut words = vec!["--resume".to_owned()];
+    let mut add = |flag: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), quoted(&value)]));
+    };
+    add("--out", options.out.as_ref().map(|path| path.display().to_string()));
+    for path in &options.data {
+        add("--data", Some(path.display().to_string()));
     }
-    if !options.data.is_empty() {
-        command += " --data";
-        options.data.iter().for_each(|path| command += &format!(" {}", path.display()));
+    add("--steps", options.resume.then_some(options.steps).flatten().map(|n| n.to_string()));
+    add("--threads", options.threads.map(|n| n.to_string()));
+    add("--sample", options.sample.map(|n| n.to_string()));
+    add("--prompt", options.prompt.clone());
+    add("--temperature", options.temperature.map(|x| x.to_string()));
+    words.extend(options.hash.then(|| "--hash".to_owned()));
+    format!("cargo run --release --example train_gpt -- {}", words.join(" "))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
-    for (flag, set) in [("--hash", options.hash)] {
-        if set {
-            command += &format!(" {flag}");
-        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_to_go_on_keeps_what_was_asked_for() {
+        let options = Options {
+            data: vec!["a b.txt".into(), "c.txt".into()],
+            prompt: Some("it's".to_owned()),
+            steps: Some(9),
+            hash: true,
+            ..Options::default()
+        };
+        let command = resume_command(&options);
+        let arguments = command.split_once(" -- ").unwrap().1;
+        assert_eq!(arguments, r"--resume --data 'a b.txt' --data c.txt --prompt 'it'\''s' --hash");
     }
-    command
 }

@@ -13,7 +13,7 @@ much better it predicts held-out text than counting sequences of four characters
 usage: train_gpt [OPTIONS]
 
 what to learn from
-  --data PATH…       files, or folders of .rs and .md files; by default this crate's own source.
+  --data PATH…       files, or folders of .rs, .md and .txt files; by default this crate's own source.
                      Every tenth file by sorted path is held out (of fewer than ten files, the
                      last tenth of their text).
 
@@ -25,15 +25,16 @@ the model
   --dropout P        share of activations zeroed in training (default 0)
 
 training
-  --steps N          training steps (default 3000)
+  --steps N          training steps (default 2000)
   --batch N          sequences a step (default 16)
   --lr RATE          highest learning rate: reached by a warm-up over the first tenth of the
                      steps, at most 100, then lowered along a cosine to a tenth (default 0.003)
   --seed N           seed of all random numbers (default 42)
   --threads N        threads (default: all cores); results do not depend on it
-  --resume           go on with the run saved in --out: the model, the data, the seed and the
-                     schedule are those of that run, and the rest of the curve is the same, bit
-                     for bit, as without the interruption. Options given must agree with it.
+  --resume           go on with the run saved in --out: the rest of the curve is the same, bit for
+                     bit, as without the interruption. Its sizes, data and seed cannot be changed;
+                     --steps can: the learning rate keeps its course, and its last value after it.
+                     A run that is done is only evaluated and sampled from.
 
 what comes out
   --out DIR          where files go (default target/train_gpt): history.csv, loss.svg,
@@ -45,7 +46,8 @@ what comes out
   --hash             print a SHA-256 of all losses and parameters
   --help             print this
 
-Ctrl-C ends the run after the step that it interrupts, saves it, and prints how to go on.";
+Ctrl-C ends the run after the step that it interrupts, saves it, and prints how to go on; a second
+one ends it at once.";
 
 /// What was asked for; `None` where nothing was said.
 #[derive(Debug, Default)]

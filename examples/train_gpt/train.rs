@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest, Sha256};
+use swath::io::replace_file;
 use swath::nn::{self, Module};
 use swath::optim::{
     self, AdamW, AdamWOptions, CosineSchedule, Optimizer, Schedule, WarmupSchedule, clip_grad_norm,
@@ -73,8 +74,8 @@ impl Run {
     /// Learning rate of a step, from 0.
     fn rate(&self, step: usize) -> f64 {
         let (peak, warmup) = (self.plan.rate, self.plan.warmup() as u64);
-        let steps = (self.plan.steps as u64).saturating_sub(warmup);
-        let then = CosineSchedule { peak, floor: peak * 0.1, steps };
+        let steps = (self.plan.schedule as u64).saturating_sub(warmup);
+        let then = CosineSchedule { peak, floor: self.plan.final_rate(), steps };
         WarmupSchedule { warmup, then }.rate(step as u64)
     }
 
@@ -82,6 +83,10 @@ impl Run {
     pub fn step(&mut self, batch: &Batch) -> Result<f32> {
         let loss = self.model.loss(&batch.inputs, &batch.targets)?;
         let value = loss.item::<f32>()?;
+        if !value.is_finite() {
+            let reason = format!("the loss of step {} is {value}; lower --lr", self.steps() + 1);
+            return Err(Error::InvalidArgument { op: "training", reason });
+        }
         let mut gradients = loss.backward()?;
         clip_grad_norm(&self.model, &mut gradients, 1.0)?;
         self.optimizer.set_learning_rate(self.rate(self.steps()));
@@ -97,9 +102,9 @@ impl Run {
         stop: &AtomicBool,
         mut save: impl FnMut(&Run) -> Result<(), Failure>,
     ) -> Result<End, Failure> {
-        let Plan { steps, batch: rows, context, .. } = self.plan;
+        let Plan { steps, schedule, batch: rows, context, .. } = self.plan;
         let mut batch = Batch::new(rows, context)?;
-        let (held_out_every, save_every) = (steps.div_ceil(30), steps.div_ceil(20));
+        let (held_out_every, save_every) = (schedule.div_ceil(30), schedule.div_ceil(20));
         let mut progress = Progress::new(steps, self.steps(), rows * context);
         self.history.losses.reserve(steps - self.steps());
         let mut end = End::Done;
@@ -139,19 +144,20 @@ impl Run {
     }
 
     /// Mean loss over all of a text, cut into windows one after the other: a character is predicted
-    /// from those before it in its window. What fills no batch at the end is left out.
+    /// from those before it in its window. What fills no window at the end is left out.
     pub fn loss_of(&mut self, text: &[i64]) -> Result<f64> {
         let Plan { batch: rows, context, .. } = self.plan;
-        let rows = rows.min((text.len() - 1) / context);
-        let mut batch = Batch::new(rows, context)?;
-        let batches = (text.len() - 1) / (rows * context);
+        let windows = (text.len() - 1) / context;
         self.evaluating(|model| {
             let mut total = 0.0;
-            for i in 0..batches {
-                batch.follow(text, i * rows * context)?;
-                total += f64::from(model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?);
+            for first in (0..windows).step_by(rows) {
+                let rows = rows.min(windows - first);
+                let mut batch = Batch::new(rows, context)?;
+                batch.follow(text, first * context)?;
+                let loss = model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
+                total += f64::from(loss) * rows as f64;
             }
-            Ok(total / batches as f64)
+            Ok(total / windows as f64)
         })
     }
 
@@ -187,9 +193,9 @@ impl Run {
 
     /// Writes the curve beside the saved state.
     pub fn write_curve(&self, folder: &Path) -> Result<(), Failure> {
-        crate::files::replace(&folder.join("history.csv"), |path| {
-            Ok(std::fs::write(path, self.history.to_csv())?)
-        })?;
-        crate::files::replace(&folder.join("loss.svg"), |path| self.history.draw(path))
+        let (csv, svg) = (self.history.to_csv(), self.history.to_svg()?);
+        replace_file(folder.join("history.csv"), |file| file.write_all(csv.as_bytes()))?;
+        replace_file(folder.join("loss.svg"), |file| file.write_all(svg.as_bytes()))?;
+        Ok(())
     }
 }

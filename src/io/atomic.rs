@@ -1,59 +1,106 @@
-//! Files replaced whole: what was there stays until all that replaces it is on the disk.
+//! [`replace_file`]: the new content or the old one, never a part of either.
 //!
 //! ```text
-//! write a file of another name beside it; sync it; rename it over the old one; sync the folder
+//! write a new file beside the old one        (a failure so far: remove it, the old one is untouched)
+//! fsync it, so that its bytes are on disk before its name is
+//! rename it over the old one                 (atomic)
+//! fsync the folder, so that the name is on disk
 //! ```
-//!
-//! A reader sees the old file or the new one. An error or a kill on the way leaves the old one; after an
-//! error nothing else is left.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Replaces the file by what `write` writes.
-pub(crate) fn replace(
-    path: &Path,
+use super::Place;
+use crate::error::Result;
+
+/// Names of temporary files that are tried: those of a process that was killed may be there still.
+const ATTEMPTS: u64 = 10_000;
+
+/// Writes a file as a whole: if `write` fails, the disk is full or the process is killed, the file that
+/// was there before is unharmed. On an error nothing is left behind; a killed process may leave a file
+/// `.swath-*.tmp` in the same folder.
+///
+/// ```
+/// use std::io::Write;
+/// # let folder = std::env::temp_dir();
+/// let path = folder.join("swath-replace-file.txt");
+/// swath::io::replace_file(&path, |file| writeln!(file, "all or nothing"))?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "all or nothing\n");
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), swath::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File).
+pub fn replace_file(
+    path: impl AsRef<Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let new = beside(path)?;
-    let written = write_new(&new, write).and_then(|()| fs::rename(&new, path));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&new);
-        return Err(error);
+) -> Result<()> {
+    let place = Place { op: "replace_file", path: path.as_ref() };
+    replace(place, |file| write(file).map_err(|error| place.cannot_write(error)))
+}
+
+/// As [`replace_file`], for a `write` with errors of its own.
+pub(super) fn replace(
+    place: Place<'_>,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
+    let failed = |error: io::Error| place.cannot_write(error);
+    // A link is followed: the file that it names is replaced.
+    let target = fs::canonicalize(place.path).unwrap_or_else(|_| place.path.to_owned());
+    let old = fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return Err(place.error(None, "cannot write: there is something that is no file"));
     }
-    sync_folder(path)
-}
-
-fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut file = BufWriter::with_capacity(1 << 16, File::create_new(path)?);
-    write(&mut file)?;
-    file.flush()?;
-    file.get_ref().sync_all()
-}
-
-/// A name in the same folder that no other writer has.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let Some(name) = path.file_name() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
-    };
-    let mut new = std::ffi::OsString::from(".");
-    new.push(name);
-    new.push(format!(".{}-{}.new", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    Ok(path.with_file_name(new))
-}
-
-/// Makes the renaming itself last, where the system can.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
+    let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Some systems cannot open folders: there the rename is all that can be had.
-    match File::open(folder) {
-        Ok(folder) => folder.sync_all(),
-        Err(_) => Ok(()),
+    let (file, mut temporary) = Temporary::create(folder).map_err(failed)?;
+    let mut writer = BufWriter::with_capacity(64 << 10, file);
+    write(&mut writer)?;
+    let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+    if let Some(old) = old {
+        // What cannot be kept of the old file's permissions is not worth a failure.
+        let _ = file.set_permissions(old.permissions());
+    }
+    file.sync_all().map_err(failed)?;
+    drop(file);
+    fs::rename(&temporary.path, &target).map_err(failed)?;
+    temporary.renamed = true;
+    // Systems on which folders cannot be opened keep names without being asked.
+    File::open(folder).map_or(Ok(()), |folder| folder.sync_all()).map_err(failed)
+}
+
+/// A file that is removed again unless it is given its name.
+struct Temporary {
+    path: PathBuf,
+    renamed: bool,
+}
+
+impl Temporary {
+    fn create(folder: &Path) -> io::Result<(File, Temporary)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut result = Err(ErrorKind::AlreadyExists.into());
+        for _ in 0..ATTEMPTS {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!(".swath-{}-{number}.tmp", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok((file, Temporary { path, renamed: false })),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => result = Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }

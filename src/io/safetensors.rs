@@ -1,276 +1,414 @@
-//! The safetensors format: named tensors in one file, readable from Python and everywhere else.
+//! Tensors by name in [safetensors](https://huggingface.co/docs/safetensors) files, which other tools
+//! read and write too.
 //!
 //! ```
-//! use swath::io::safetensors::{load_module, save_module};
-//! use swath::nn::Linear;
+//! use swath::io::safetensors;
+//! use swath::nn::{Linear, Module};
 //! use swath::prelude::*;
 //!
-//! let path = std::env::temp_dir().join("swath-doc.safetensors");
-//! let model = Linear::<CpuBackend>::new(3, 2, &mut Rng::seed(1))?;
-//! save_module(&path, &model)?;
-//! let mut other = Linear::<CpuBackend>::new(3, 2, &mut Rng::seed(2))?;
-//! load_module(&path, &mut other)?;
-//! assert_eq!(other.weight.to_vec::<f32>()?, model.weight.to_vec::<f32>()?);
-//! # std::fs::remove_file(path).ok();
+//! # let folder = std::env::temp_dir();
+//! let path = folder.join("swath-linear.safetensors");
+//! let model: Linear = Linear::new(3, 2, &mut Rng::seed(1))?;
+//! safetensors::save_module(&path, &model)?;
+//!
+//! let mut other: Linear = Linear::new(3, 2, &mut Rng::seed(2))?;
+//! safetensors::load_module(&path, &mut other)?;
+//! let x = tensor![[1.0, 2.0, 3.0]];
+//! assert_eq!(model.forward(&x)?.to_vec::<f32>()?, other.forward(&x)?.to_vec::<f32>()?);
+//! # std::fs::remove_file(&path).unwrap();
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! - *Saving* replaces the file whole: an interrupted save leaves the last one as it was. The same
-//!   tensors give the same bytes, in whatever order they come.
-//! - *Loading* checks all that the file says of itself, and, into a module, every name, shape and dtype,
-//!   before anything is changed. Each tensor is read straight into its memory: beside the tensors
-//!   themselves, about as much is needed as the header takes.
+//! **Saving** replaces a file as a whole ([`replace_file`](super::replace_file)): an interrupted save never
+//! damages the last good one. The same content gives the same bytes.
+//!
+//! **Loading** trusts nothing. A file that does not keep the format, or holds a tensor of another shape or
+//! dtype than the model, is an [`Error::File`] that names the file and the tensor, and nothing has changed
+//! then. Tensors are read straight into their memory: loading takes at most the file's size and 1 MiB,
+//! and for more than about 1500 tensors half a KiB each beside (with [`CpuBackend`](crate::CpuBackend);
+//! the reference backend stores numbers at length). A file with more names and texts than half the size
+//! of its data and 900 KiB is refused.
+//!
+//! [`TrainingState`] puts all that training goes on from into one file.
 
 mod header;
+mod state;
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use safetensors::tensor::TensorInfo;
-
-use super::atomic;
+use super::Place;
+use super::atomic::replace;
 use crate::backend::Backend;
-use crate::dtype::{DType, Element, HostData, for_dtype, swap_little_endian};
+use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
 use crate::nn::{Visit, for_each_tensor, for_each_tensor_mut};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
-use header::{Entry, Header, Refused, format_dtype};
+use header::{Header, METADATA, Problem, dtype_name};
 
-fn failed(op: &'static str, path: &Path, refused: Refused) -> Error {
-    let Refused { tensor, reason } = refused;
-    Error::File { op, path: path.display().to_string(), tensor, reason }
-}
+pub use header::Metadata;
+pub use state::TrainingState;
 
-/// Writes tensors to a file, which it replaces whole.
+/// Writes tensors and texts to a file, which is replaced as a whole.
+///
+/// ```
+/// use swath::io::safetensors::{self, Metadata};
+/// use swath::prelude::*;
+///
+/// # let folder = std::env::temp_dir();
+/// let path = folder.join("swath-pair.safetensors");
+/// let metadata = Metadata::from([("unit".to_owned(), "metre".to_owned())]);
+/// safetensors::save(&path, [("x", tensor![1.0, 2.0]), ("y", tensor![[3.0]])], &metadata)?;
+///
+/// let tensors = safetensors::load::<CpuBackend>(&path)?;
+/// assert_eq!(tensors["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// assert_eq!(safetensors::load_metadata(&path)?["unit"], "metre");
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::File`] if a name is there twice, or the file cannot be written: the last one is as it was.
-pub fn save<B: Backend>(path: impl AsRef<Path>, tensors: &[(String, Tensor<B>)]) -> Result<()> {
-    let (op, path) = ("safetensors::save", path.as_ref());
-    let mut sorted: Vec<&(String, Tensor<B>)> = tensors.iter().collect();
-    sorted.sort_by(|a, b| a.0.cmp(&b.0));
-    if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let refused =
-            Refused { tensor: Some(pair[0].0.clone()), reason: "is there twice".to_owned() };
-        return Err(failed(op, path, refused));
-    }
-    let header = header_of(&sorted).map_err(|error| failed(op, path, error.into()))?;
-    let mut failure = None;
-    let written = atomic::replace(path, |file| {
-        file.write_all(&(header.len() as u64).to_le_bytes())?;
-        file.write_all(header.as_bytes())?;
-        for (_, tensor) in &sorted {
-            match B::to_host(tensor.data()) {
-                Ok(values) => write_values(file, values)?,
-                Err(error) => {
-                    failure = Some(error);
-                    return Err(io::Error::other("a tensor cannot be read"));
-                }
-            }
-        }
-        Ok(())
-    });
-    match failure {
-        Some(error) => Err(error),
-        None => written.map_err(|error| failed(op, path, error.into())),
-    }
+/// [`Error::File`] if the file cannot be written; [`Error::InvalidArgument`] for a name that stands
+/// twice, or is `__metadata__`. The file that was there is as it was then.
+pub fn save<B: Backend>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (impl Into<String>, Tensor<B>)>,
+    metadata: &Metadata,
+) -> Result<()> {
+    let tensors = tensors.into_iter().map(|(name, tensor)| (name.into(), tensor)).collect();
+    write(Place { op: "safetensors::save", path: path.as_ref() }, tensors, metadata)
 }
 
-/// The header of tensors that follow one another in this order; its length is a multiple of 8.
-fn header_of<B: Backend>(tensors: &[&(String, Tensor<B>)]) -> io::Result<String> {
-    let mut text = String::from("{");
-    let mut at = 0;
-    for (name, tensor) in tensors {
-        let bytes = tensor.numel() * tensor.dtype().size();
-        let info = TensorInfo {
-            dtype: format_dtype(tensor.dtype()),
-            shape: tensor.dims().to_vec(),
-            data_offsets: (at, at + bytes),
-        };
-        at += bytes;
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text += &serde_json::to_string(name)?;
-        text.push(':');
-        text += &serde_json::to_string(&info)?;
-    }
-    text.push('}');
-    while !text.len().is_multiple_of(8) {
-        text.push(' ');
-    }
-    Ok(text)
-}
-
-fn write_values(file: &mut dyn Write, values: HostData) -> io::Result<()> {
-    let dtype = values.dtype();
-    for_dtype!(dtype, T => {
-        let Some(values) = T::host_slice(&values) else { return Ok(()) };
-        let mut stored = [<<T as Element>::Stored as bytemuck::Zeroable>::zeroed(); 1024];
-        for values in values.chunks(stored.len()) {
-            let stored = &mut stored[..values.len()];
-            stored.iter_mut().zip(values).for_each(|(stored, value)| *stored = value.to_stored());
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(stored);
-            swap_little_endian(dtype, bytes);
-            file.write_all(bytes)?;
-        }
-    });
-    Ok(())
-}
-
-/// Reads every tensor of a file, untracked.
+/// Reads every tensor of a file.
 ///
 /// # Errors
-/// [`Error::File`] names the tensor at fault: of a file that cannot be read, is no safetensors file, ends
-/// early, or whose tensors overlap, leave gaps, reach beyond it, are there twice, or have a shape or dtype
-/// that cannot be held.
+/// [`Error::File`].
 pub fn load<B: Backend>(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor<B>>> {
-    let (op, path) = ("safetensors::load", path.as_ref());
-    load_checked(op, path, |_| Ok(()))
+    Source::open(Place { op: "safetensors::load", path: path.as_ref() })?.read()
 }
 
-/// Reads a file after each of its entries has passed `check`.
-fn load_checked<B: Backend>(
-    op: &'static str,
-    path: &Path,
-    mut check: impl FnMut(&Entry<'_>) -> std::result::Result<(), Refused>,
-) -> Result<BTreeMap<String, Tensor<B>>> {
-    let refuse = |refused| failed(op, path, refused);
-    let open = || -> io::Result<_> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Ok((BufReader::new(file), length))
-    };
-    let (mut file, length) = open().map_err(|error| refuse(error.into()))?;
-    let header = Header::read(&mut file, length).map_err(refuse)?;
-    for entry in header.entries() {
-        entry.and_then(|entry| check(&entry)).map_err(refuse)?;
-    }
-    let mut tensors = BTreeMap::new();
-    for entry in header.entries() {
-        let entry = entry.map_err(refuse)?;
-        let of_tensor = |reason: String| {
-            refuse(Refused { tensor: Some(entry.name.clone().into_owned()), reason })
-        };
-        let data = B::read(entry.shape, entry.dtype, &mut |bytes| {
-            file.read_exact(bytes).map_err(|error| of_tensor(error.to_string()))
-        });
-        let data = data.map_err(|error| match error {
-            Error::File { .. } => error,
-            other => of_tensor(other.to_string()),
-        })?;
-        tensors.insert(entry.name.into_owned(), Tensor::from_data(data));
-    }
-    Ok(tensors)
+/// Reads the texts of a file.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn load_metadata(path: impl AsRef<Path>) -> Result<Metadata> {
+    let place = Place { op: "safetensors::load_metadata", path: path.as_ref() };
+    Ok(Source::open(place)?.header.metadata)
 }
 
-/// The tensors of a module by path.
+/// Writes a model's parameters and buffers by their paths.
+///
+/// # Errors
+/// Those of [`save`].
+pub fn save_module<B: Backend>(
+    path: impl AsRef<Path>,
+    model: &(impl Visit<B> + ?Sized),
+) -> Result<()> {
+    let place = Place { op: "safetensors::save_module", path: path.as_ref() };
+    write(place, module_tensors(model), &Metadata::new())
+}
+
+/// Gives a model the values that [`save_module`] wrote. Parameters stay the leaves that they are.
+///
+/// # Errors
+/// [`Error::File`] unless the file has just the model's tensors, each of the same shape and dtype;
+/// [`Error::InvalidArgument`] for a part of the model that more than one
+/// [`Arc`](std::sync::Arc) holds. The model is as it was then.
+pub fn load_module<B: Backend>(
+    path: impl AsRef<Path>,
+    model: &mut (impl Visit<B> + ?Sized),
+) -> Result<()> {
+    let place = Place { op: "safetensors::load_module", path: path.as_ref() };
+    let source = Source::open(place)?;
+    let entries = source.header.entries.iter();
+    let found = entries.map(|entry| (entry.name.as_str(), (entry.shape, entry.dtype)));
+    check_module(place, model, &found.collect(), "")?;
+    let values = source.read()?;
+    check_tied(place, model, &values, "")?;
+    set_values(model, |name| values[name].data().clone())
+}
+
+/// As [`load_module`], from tensors by path.
+///
+/// # Errors
+/// As [`load_module`]; the name of the file is "tensors" then.
+pub fn restore_module<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    tensors: BTreeMap<String, Tensor<B>>,
+) -> Result<()> {
+    let place = Place { op: "safetensors::restore_module", path: Path::new("tensors") };
+    check_module(place, model, &found_in(&tensors), "")?;
+    check_tied(place, model, &tensors, "")?;
+    set_values(model, |name| tensors[name].data().clone())
+}
+
+/// Handles of a model's parameters and buffers by path.
 pub fn module_tensors<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<(String, Tensor<B>)> {
     let mut tensors = Vec::new();
     for_each_tensor(model, |path, tensor, _| tensors.push((path.to_owned(), tensor.clone())));
     tensors
 }
 
-/// Writes a module's parameters and buffers by path, as [`save`].
-///
-/// # Errors
-/// As [`save`].
-pub fn save_module<B: Backend>(
-    path: impl AsRef<Path>,
-    model: &(impl Visit<B> + ?Sized),
-) -> Result<()> {
-    save(path, &module_tensors(model))
+fn found_in<B: Backend>(tensors: &BTreeMap<String, Tensor<B>>) -> Found<'_> {
+    let tensors = tensors.iter();
+    tensors.map(|(name, tensor)| (name.as_str(), (*tensor.shape(), tensor.dtype()))).collect()
 }
 
-/// Reads a module's parameters and buffers. Names, shapes and dtypes must be the module's, none missing
-/// and none left over. Parameters stay the leaves they are.
-///
-/// # Errors
-/// As [`load`]; [`Error::File`] names the first tensor that does not fit. The module has not changed then.
-pub fn load_module<B: Backend>(
-    path: impl AsRef<Path>,
+/// What a file has of each name.
+type Found<'a> = BTreeMap<&'a str, (Shape, DType)>;
+
+/// Fails unless what begins with `prefix` in the file is just what the model has.
+fn check_module<B: Backend>(
+    place: Place<'_>,
     model: &mut (impl Visit<B> + ?Sized),
+    found: &Found<'_>,
+    prefix: &str,
 ) -> Result<()> {
-    let (op, path) = ("safetensors::load_module", path.as_ref());
-    let wanted = Wanted::of(model);
-    let mut found = 0;
-    let tensors = load_checked(op, path, |entry| {
-        found += 1;
-        wanted.check(&entry.name, entry.dtype, entry.shape.dims())
-    })?;
-    if found < wanted.by_path.len() {
-        return Err(failed(op, path, wanted.missing(|name| tensors.contains_key(name))));
-    }
-    replace_values(model, tensors)
-}
-
-/// Gives a module the tensors under its paths, all or, on an error, none. Others are refused.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] names the first tensor that is missing, unknown, or of another shape or
-/// dtype.
-pub fn restore_module<B: Backend>(
-    model: &mut (impl Visit<B> + ?Sized),
-    tensors: BTreeMap<String, Tensor<B>>,
-) -> Result<()> {
-    let op = "safetensors::restore_module";
-    let wanted = Wanted::of(model);
-    let invalid = |refused: Refused| {
-        let name = refused.tensor.unwrap_or_default();
-        Error::InvalidArgument { op, reason: format!("tensor \"{name}\": {}", refused.reason) }
-    };
-    for (name, tensor) in &tensors {
-        wanted.check(name, tensor.dtype(), tensor.dims()).map_err(invalid)?;
-    }
-    if tensors.len() < wanted.by_path.len() {
-        return Err(invalid(wanted.missing(|name| tensors.contains_key(name))));
-    }
-    replace_values(model, tensors)
-}
-
-/// What a module's tensors are.
-struct Wanted {
-    by_path: HashMap<String, (DType, Vec<usize>)>,
-}
-
-impl Wanted {
-    fn of<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Self {
-        let mut by_path = HashMap::new();
-        for_each_tensor(model, |path, tensor, _| {
-            by_path.insert(path.to_owned(), (tensor.dtype(), tensor.dims().to_vec()));
-        });
-        Wanted { by_path }
-    }
-
-    fn check(&self, name: &str, dtype: DType, dims: &[usize]) -> std::result::Result<(), Refused> {
-        let reason = match self.by_path.get(name) {
-            None => "the module has none of this name".to_owned(),
-            Some((wanted, shape)) if *wanted != dtype || shape != dims => {
-                format!("{dtype} {dims:?}, the module has {wanted} {shape:?}")
-            }
-            Some(_) => return Ok(()),
-        };
-        Err(Refused { tensor: Some(name.to_owned()), reason })
-    }
-
-    fn missing(&self, is_there: impl Fn(&str) -> bool) -> Refused {
-        let missing = self.by_path.keys().filter(|name| !is_there(name)).min();
-        Refused { tensor: missing.cloned(), reason: "is missing".to_owned() }
-    }
-}
-
-/// The tensors have been found to fit.
-fn replace_values<B: Backend>(
-    model: &mut (impl Visit<B> + ?Sized),
-    mut tensors: BTreeMap<String, Tensor<B>>,
-) -> Result<()> {
-    for_each_tensor_mut(model, |path, tensor, _| match tensors.remove(path) {
-        Some(values) => tensor.change_values(|data| {
-            *data = values.data().clone();
-            Ok(())
-        }),
+    // Parts that cannot be changed are an error here, before anything is.
+    for_each_tensor_mut(model, |_, _, _| Ok(()))?;
+    let mut known = BTreeSet::new();
+    let mut result = Ok(());
+    for_each_tensor(model, |name, tensor, _| {
+        let name = format!("{prefix}{name}");
+        if result.is_ok() {
+            result = check_tensor(place, &name, tensor, found.get(name.as_str()));
+        }
+        known.insert(name);
+    });
+    result?;
+    let names = found.keys().filter(|name| name.starts_with(prefix));
+    match names.into_iter().find(|&&name| !known.contains(name)) {
+        Some(name) => Err(place.error(Some(name), "the model has no such tensor")),
         None => Ok(()),
+    }
+}
+
+fn check_tensor<B: Backend>(
+    place: Place<'_>,
+    name: &str,
+    tensor: &Tensor<B>,
+    found: Option<&(Shape, DType)>,
+) -> Result<()> {
+    let (shape, dtype) = (tensor.shape(), tensor.dtype());
+    let reason = match found {
+        None => format!("the model has it ({dtype} of shape {shape}), the file has not"),
+        Some((found, _)) if found != shape => {
+            format!("it has shape {found} in the file and {shape} in the model")
+        }
+        Some((_, found)) if *found != dtype => {
+            format!("it is {found} in the file and {dtype} in the model")
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(place.error(Some(name), reason))
+}
+
+/// Fails if a parameter that the model has at two paths has two values in the file.
+fn check_tied<B: Backend>(
+    place: Place<'_>,
+    model: &(impl Visit<B> + ?Sized),
+    values: &BTreeMap<String, Tensor<B>>,
+    prefix: &str,
+) -> Result<()> {
+    let mut first: BTreeMap<u64, String> = BTreeMap::new();
+    let mut result = Ok(());
+    for_each_tensor(model, |name, tensor, _| {
+        let (Some(node), Ok(())) = (tensor.node(), &result) else { return };
+        let name = format!("{prefix}{name}");
+        match first.get(&node.id()) {
+            Some(other) => result = check_equal(place, &name, other, values),
+            None => drop(first.insert(node.id(), name)),
+        }
+    });
+    result
+}
+
+fn check_equal<B: Backend>(
+    place: Place<'_>,
+    name: &str,
+    other: &str,
+    values: &BTreeMap<String, Tensor<B>>,
+) -> Result<()> {
+    let bytes = |name: &str| -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for_each_chunk(&values[name], &mut |chunk| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(bytes)
+    };
+    if bytes(name)? != bytes(other)? {
+        let reason =
+            format!("the model ties it to `{other}`, but the file has other values for it");
+        return Err(place.error(Some(name), reason));
+    }
+    Ok(())
+}
+
+/// Gives each tensor of a model the value of its path; checked before, so that it does not fail midway.
+fn set_values<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    mut value: impl FnMut(&str) -> B::Tensor,
+) -> Result<()> {
+    let mut first: BTreeMap<u64, Tensor<B>> = BTreeMap::new();
+    for_each_tensor_mut(model, |name, tensor, _| {
+        let node = tensor.node().map(|node| node.id());
+        if let Some(tied) = node.and_then(|node| first.get(&node)) {
+            *tensor = tied.clone();
+            return Ok(());
+        }
+        tensor.change_values(|data| {
+            *data = value(name);
+            Ok(())
+        })?;
+        first.extend(node.map(|node| (node, tensor.clone())));
+        Ok(())
     })
+}
+
+/// An open file whose header has been checked.
+struct Source<'a> {
+    place: Place<'a>,
+    /// Stands at the beginning of the data.
+    file: BufReader<File>,
+    header: Header,
+}
+
+impl<'a> Source<'a> {
+    fn open(place: Place<'a>) -> Result<Self> {
+        let path = place.path;
+        let failed = |reason: String| place.error(None, reason);
+        let io_failed = |error| place.cannot_read(error);
+        // Asked before opening, which would wait at a pipe.
+        if !fs::metadata(path).map_err(io_failed)?.is_file() {
+            return Err(failed("this is no file".to_owned()));
+        }
+        let file = File::open(path).map_err(io_failed)?;
+        let size = file.metadata().map_err(io_failed)?.len();
+        let mut file = BufReader::with_capacity(64 << 10, file);
+        let Some(rest) = size.checked_sub(8) else {
+            return Err(failed(format!("{size} bytes are no safetensors file")));
+        };
+        let mut length = [0; 8];
+        file.read_exact(&mut length).map_err(io_failed)?;
+        let length = u64::from_le_bytes(length);
+        if length > rest {
+            let reason = format!("a header of {length} bytes does not fit in {size}: truncated?");
+            return Err(failed(reason));
+        }
+        if length > header::MAX_BYTES {
+            return Err(failed(format!("a header of {length} bytes is too long")));
+        }
+        let too_large = || failed(format!("no memory for a header of {length} bytes"));
+        let bytes = usize::try_from(length).map_err(|_| too_large())?;
+        let mut text = Vec::new();
+        text.try_reserve_exact(bytes).map_err(|_| too_large())?;
+        text.resize(bytes, 0);
+        file.read_exact(&mut text).map_err(io_failed)?;
+        let header = Header::parse(&text, rest - length).map_err(|problem| {
+            let Problem { tensor, reason } = problem;
+            place.error(tensor.as_deref(), reason)
+        })?;
+        Ok(Source { place, file, header })
+    }
+
+    /// Every tensor. The entries cover the data without gaps: nothing is skipped.
+    fn read<B: Backend>(mut self) -> Result<BTreeMap<String, Tensor<B>>> {
+        let mut tensors = BTreeMap::new();
+        for entry in self.header.entries {
+            let mut fill = |bytes: &mut [u8]| {
+                let read = self.file.read_exact(bytes);
+                read.map_err(|error| {
+                    self.place.error(Some(&entry.name), format_args!("cannot read: {error}"))
+                })
+            };
+            let data =
+                B::read(entry.shape, entry.dtype, &mut fill).map_err(|error| match error {
+                    error @ Error::File { .. } => error,
+                    error => self.place.error(Some(&entry.name), error),
+                })?;
+            tensors.insert(entry.name, Tensor::from_data(data));
+        }
+        Ok(tensors)
+    }
+}
+
+/// Largest elements first, so that each tensor is aligned for its type, then by name.
+fn write<B: Backend>(
+    place: Place<'_>,
+    mut tensors: Vec<(String, Tensor<B>)>,
+    metadata: &Metadata,
+) -> Result<()> {
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let invalid = |reason: String| Error::InvalidArgument { op: "save", reason };
+    if let Some(pair) = tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(invalid(format!("there are two tensors of the name `{}`", pair[0].0)));
+    }
+    if tensors.iter().any(|(name, _)| name == METADATA) {
+        return Err(invalid(format!("`{METADATA}` cannot be the name of a tensor")));
+    }
+    tensors.sort_by_key(|(_, tensor)| std::cmp::Reverse(tensor.dtype().size()));
+    let header = describe(&tensors, metadata);
+    if header.len() as u64 > header::MAX_BYTES {
+        return Err(invalid(format!("names and texts take {} bytes: too many", header.len())));
+    }
+    replace(place, |file| {
+        let mut put =
+            |bytes: &[u8]| file.write_all(bytes).map_err(|error| place.cannot_write(error));
+        put(&(header.len() as u64).to_le_bytes())?;
+        put(header.as_bytes())?;
+        tensors.iter().try_for_each(|(_, tensor)| for_each_chunk(tensor, &mut put))
+    })
+}
+
+/// The header, padded with spaces to a multiple of 8 bytes.
+fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) -> String {
+    use std::fmt::Write as _;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut header = String::from("{");
+    if !metadata.is_empty() {
+        let texts = metadata.iter().map(|(key, text)| format!("{}:{}", quoted(key), quoted(text)));
+        let texts = texts.collect::<Vec<_>>().join(",");
+        let _ = write!(header, "\"{METADATA}\":{{{texts}}},");
+    }
+    let mut end = 0;
+    for (name, tensor) in tensors {
+        let begin = end;
+        end += tensor.numel() * tensor.dtype().size();
+        let dims: Vec<String> = tensor.dims().iter().map(usize::to_string).collect();
+        let _ = write!(
+            header,
+            r#"{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{begin},{end}]}},"#,
+            quoted(name),
+            dtype_name(tensor.dtype()),
+            dims.join(","),
+        );
+    }
+    if header.ends_with(',') {
+        header.pop();
+    }
+    header.push('}');
+    let padding = header.len().next_multiple_of(8) - header.len();
+    header.extend(std::iter::repeat_n(' ', padding));
+    header
+}
+
+/// The elements in row-major order as the file has them, a part at a time.
+fn for_each_chunk<B: Backend>(
+    tensor: &Tensor<B>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let host = B::to_host(tensor.data())?;
+    for_dtype!(host.dtype(), T => {
+        for values in T::host_slice(&host).unwrap_or(&[]).chunks(8192) {
+            let mut stored: Vec<_> = values.iter().map(|value| value.to_stored()).collect();
+            let bytes = bytemuck::cast_slice_mut(&mut stored);
+            swap_little_endian(host.dtype(), bytes);
+            put(bytes)?;
+        }
+    });
+    Ok(())
 }

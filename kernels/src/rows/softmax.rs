@@ -53,9 +53,8 @@ pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
 
 /// `y[i] = x[i] − ln Σ e^x` over the slice.
 ///
-/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm: ln Σ is
-///   rounded once from `f64`. The error is at most that of two roundings: half a place of
-///   |x\[i\] − max|, one of ln n, half a place of the result.
+/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm. With u half a
+///   place of 1 and s = Σ e^(x − max), the error is at most (|x\[i\] − max| + 2 ln s + |y\[i\]| + 2) u.
 /// * A NaN, +∞, or nothing but −∞ makes every element NaN.
 ///
 /// ```

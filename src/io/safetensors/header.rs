@@ -1,263 +1,367 @@
-//! What a file says it holds.
+//! [`Header`]: what a safetensors file says of its tensors, checked before anything is believed.
 //!
 //! ```text
-//! file    = length of the header (8 bytes, little-endian), header (JSON), data
-//! header  = {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …}
+//! file    length of the header (u64, little-endian) | header (JSON) | data
+//! header  {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …,
+//!          "__metadata__": {"key": "value", …}}
 //! ```
 //!
-//! 1. Nothing is believed: lengths are checked against the file's before memory is asked for, every
-//!    tensor's bytes against its shape, and all of them must cover the data once, without gaps.
-//! 2. The text is kept and entries are found in it again by their place: a parsed copy of a hostile
-//!    header could be several times as large as the file.
+//! Offsets count from the beginning of the data. In their order tensors touch: no byte belongs to two or
+//! to none.
+//!
+//! 1. JSON is read by a visitor that keeps names and numbers alone, so that a header never becomes a
+//!    tree many times its size.
+//! 2. What will be kept is added up while reading, and refused where it exceeds what the size of the data
+//!    and the header allow: a file cannot make the reader take more memory than the file's size and
+//!    1 MiB, whatever it claims.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read};
 
-use safetensors::tensor::{Dtype, TensorInfo};
-use serde::Deserializer as _;
-use serde::de::{MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
-/// A longer header is refused; that of a model of 100,000 tensors is shorter.
-const MAX_HEADER_BYTES: u64 = 8 << 20;
+/// Texts beside the tensors.
+pub type Metadata = BTreeMap<String, String>;
 
-/// Not the name of a tensor.
-const METADATA: &str = "__metadata__";
+/// The key under which a header holds texts instead of a tensor.
+pub(super) const METADATA: &str = "__metadata__";
 
-/// Why a file is refused; the tensor at fault, if there is one.
-#[derive(Debug)]
-pub(super) struct Refused {
+/// Largest header that is read, as in other implementations.
+pub(super) const MAX_BYTES: u64 = 100_000_000;
+
+/// What a tensor costs beside its data and its name: its record here, twice while the list grows, or
+/// its handles and allocations later.
+const TENSOR_COST: u64 = 640;
+/// What a text costs beside its bytes.
+const TEXT_COST: u64 = 128;
+
+/// Names in files and in this crate.
+const DTYPES: [(&str, DType); 9] = [
+    ("F16", DType::F16),
+    ("BF16", DType::BF16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+    ("I64", DType::I64),
+    ("I32", DType::I32),
+    ("U32", DType::U32),
+    ("U8", DType::U8),
+    ("BOOL", DType::Bool),
+];
+
+pub(super) fn dtype_name(dtype: DType) -> &'static str {
+    DTYPES.iter().find(|(_, known)| *known == dtype).map_or("", |(name, _)| name)
+}
+
+/// A tensor of the file.
+#[derive(Debug, PartialEq)]
+pub(super) struct Entry {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Shape,
+    /// The first byte of the data that is the tensor's, and the first that is not.
+    pub range: [u64; 2],
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Header {
+    /// In the order of the data, which they cover without gaps.
+    pub entries: Vec<Entry>,
+    pub metadata: Metadata,
+}
+
+/// What is wrong, and with which tensor.
+#[derive(Debug, PartialEq)]
+pub(super) struct Problem {
     pub tensor: Option<String>,
     pub reason: String,
 }
 
-impl Refused {
-    pub fn file(reason: impl Into<String>) -> Self {
-        Refused { tensor: None, reason: reason.into() }
+impl From<String> for Problem {
+    fn from(reason: String) -> Self {
+        Problem { tensor: None, reason }
     }
-
-    fn tensor(name: &str, reason: impl Into<String>) -> Self {
-        // A hostile name may be as long as the file.
-        let name = name.chars().take(200).collect();
-        Refused { tensor: Some(name), reason: reason.into() }
-    }
-}
-
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Self {
-        Refused::file(error.to_string())
-    }
-}
-
-/// A tensor as the header describes it: checked.
-pub(super) struct Entry<'a> {
-    pub name: Cow<'a, str>,
-    pub dtype: DType,
-    pub shape: Shape,
-    /// Where its bytes are in the data.
-    pub begin: u64,
-    pub end: u64,
-}
-
-/// A checked header.
-pub(super) struct Header {
-    text: String,
-    /// Where the entries' keys begin and their values end in the text, by rising place of the data.
-    places: Vec<[u32; 2]>,
 }
 
 impl Header {
-    /// Reads and checks the header of a file of `length` bytes; the reader stands at the data then.
-    pub fn read(file: &mut impl Read, length: u64) -> Result<Self, Refused> {
-        let mut bytes = [0u8; 8];
-        if length < 8 {
-            return Err(Refused::file(format!(
-                "{length} bytes are too few for a safetensors file"
-            )));
+    /// Reads and checks a header before `data` bytes of data.
+    pub fn parse(text: &[u8], data: u64) -> Result<Header, Problem> {
+        check_lengths(text, data)?;
+        let mut reader = Reader {
+            header: Header::default(),
+            current: None,
+            has_metadata: false,
+            left: 900 * 1024 + data / 2,
+        };
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let read = de::Deserializer::deserialize_map(&mut json, &mut reader);
+        if let Err(error) = read.and_then(|()| json.end()) {
+            return Err(Problem { tensor: reader.current, reason: format!("header: {error}") });
         }
-        file.read_exact(&mut bytes)?;
-        let size = u64::from_le_bytes(bytes);
-        if size > length - 8 {
-            let reason = format!("a header of {size} bytes in a file of {length}");
-            return Err(Refused::file(reason));
-        }
-        if size > MAX_HEADER_BYTES {
-            let reason = format!("a header of {size} bytes; at most {MAX_HEADER_BYTES} are read");
-            return Err(Refused::file(reason));
-        }
-        let mut text = vec![0u8; size as usize];
-        file.read_exact(&mut text)?;
-        let text = String::from_utf8(text)
-            .map_err(|_| Refused::file("the header is not text in UTF-8"))?;
-        let mut header = Header { places: places(&text)?, text };
-        header.check(length - 8 - size)?;
+        let mut header = reader.header;
+        header.entries.shrink_to_fit();
+        header.check(data)?;
         Ok(header)
     }
 
-    /// The tensors, in the order of their data.
-    pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'_>, Refused>> {
-        self.places.iter().map(|&place| self.entry(place))
-    }
-
-    fn entry(&self, [begin, end]: [u32; 2]) -> Result<Entry<'_>, Refused> {
-        let text = &self.text[begin as usize..end as usize];
-        let (key, value) = split_pair(text)?;
-        let info: TensorInfo = serde_json::from_str(value)
-            .map_err(|error| Refused::tensor(&key, format!("its description: {error}")))?;
-        let refuse = |reason: String| Refused::tensor(&key, reason);
-        let Some(dtype) = dtype_of(info.dtype) else {
-            return Err(refuse(format!("dtype {:?} is not supported", info.dtype)));
-        };
-        if info.shape.len() > MAX_RANK {
-            return Err(refuse(format!(
-                "{} axes, at most {MAX_RANK} are supported",
-                info.shape.len()
-            )));
+    /// Sorts the entries by place and checks that each has the size of its shape and that together they
+    /// cover the data.
+    fn check(&mut self, data: u64) -> Result<(), Problem> {
+        let entries = &mut self.entries;
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
+            return Err(pair[0].problem("there are two tensors of this name"));
         }
-        let product = |total: usize, &dim: &usize| total.checked_mul(dim);
-        let bytes = info.shape.iter().try_fold(dtype.size(), product);
-        let (begin, end) = info.data_offsets;
-        let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
-            return Err(refuse(format!("shape {:?} is beyond memory", info.shape)));
-        };
-        if begin > end || end - begin != bytes {
-            return Err(refuse(format!(
-                "bytes {begin}..{end} for shape {:?} of {dtype}, which takes {bytes}",
-                info.shape
-            )));
+        for entry in entries.iter() {
+            entry.check(data)?;
         }
-        let shape = Shape::from(info.shape);
-        Ok(Entry { name: key, dtype, shape, begin: begin as u64, end: end as u64 })
-    }
-
-    /// Names differ, and the tensors' bytes follow one another through all of the data.
-    fn check(&mut self, data: u64) -> Result<(), Refused> {
-        let mut places = std::mem::take(&mut self.places);
-        let mut failure = None;
-        for &place in &places {
-            failure = failure.or(self.entry(place).err());
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        let by_name = |place: &[u32; 2]| self.entry(*place).map(|entry| entry.name).ok();
-        places.sort_unstable_by(|a, b| by_name(a).cmp(&by_name(b)));
-        for pair in places.windows(2) {
-            if by_name(&pair[0]) == by_name(&pair[1]) {
-                let name = by_name(&pair[0]).unwrap_or_default();
-                return Err(Refused::tensor(&name, "is there twice"));
+        entries.sort_unstable_by_key(|entry| entry.range);
+        let mut end = 0;
+        let mut before: Option<&Entry> = None;
+        for entry in entries.iter() {
+            let [begin, next] = entry.range;
+            if begin < end {
+                let other = before.map_or("", |before| &before.name);
+                let reason = format!("its data, from byte {begin} on, overlaps that of `{other}`");
+                return Err(entry.problem(reason));
             }
+            if begin > end {
+                let reason = format!("bytes {end} to {begin} before its data belong to no tensor");
+                return Err(entry.problem(reason));
+            }
+            (end, before) = (next, Some(entry));
         }
-        let span = |place: &[u32; 2]| self.entry(*place).map(|e| (e.begin, e.end)).ok();
-        places.sort_unstable_by_key(|place| (span(place), *place));
-        let mut filled = 0;
-        for &place in &places {
-            let entry = self.entry(place)?;
-            let (begin, end) = (entry.begin, entry.end);
-            let reason = match () {
-                () if end > data => format!("bytes {begin}..{end} of {data} that the file has"),
-                () if begin < filled => {
-                    format!("bytes {begin}..{end} overlap those before, which end at {filled}")
-                }
-                () if begin > filled => {
-                    format!("bytes {begin}..{end} leave a gap after {filled}")
-                }
-                () => {
-                    filled = end;
-                    continue;
-                }
-            };
-            return Err(Refused::tensor(&entry.name, reason));
+        if end != data {
+            let reason = format!("{} bytes after the last tensor belong to none", data - end);
+            return Err(reason.into());
         }
-        if filled != data {
-            return Err(Refused::file(format!(
-                "{filled} bytes are described, the file has {data}"
-            )));
-        }
-        self.places = places;
         Ok(())
     }
 }
 
-/// The dtypes that both know.
-const DTYPES: [(Dtype, DType); 9] = [
-    (Dtype::F16, DType::F16),
-    (Dtype::BF16, DType::BF16),
-    (Dtype::F32, DType::F32),
-    (Dtype::F64, DType::F64),
-    (Dtype::I64, DType::I64),
-    (Dtype::U8, DType::U8),
-    (Dtype::BOOL, DType::Bool),
-    (Dtype::I32, DType::I32),
-    (Dtype::U32, DType::U32),
-];
-
-fn dtype_of(dtype: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(theirs, _)| *theirs == dtype).map(|&(_, ours)| ours)
-}
-
-/// The format's name of a dtype.
-pub(super) fn format_dtype(dtype: DType) -> Dtype {
-    let found = DTYPES.iter().find(|(_, ours)| *ours == dtype);
-    found.expect("every dtype is in the table").0
-}
-
-/// The key and the value of `"key": value`, which was found to be JSON.
-fn split_pair(text: &str) -> Result<(Cow<'_, str>, &str), Refused> {
-    let bytes = text.as_bytes();
-    let mut end = 1;
-    while end < bytes.len() && bytes[end] != b'"' {
-        end += if bytes[end] == b'\\' { 2 } else { 1 };
+impl Entry {
+    fn problem(&self, reason: impl Into<String>) -> Problem {
+        Problem { tensor: Some(self.name.clone()), reason: reason.into() }
     }
-    let parts = text.get(..=end).zip(text.get(end + 1..)).and_then(|(key, rest)| {
-        let inner = key.strip_prefix('"')?.strip_suffix('"')?;
-        let key = match inner.contains('\\') {
-            true => Cow::Owned(serde_json::from_str::<String>(key).ok()?),
-            false => Cow::Borrowed(inner),
-        };
-        Some((key, rest.trim_start().strip_prefix(':')?))
-    });
-    parts.ok_or_else(|| Refused::file("a name in the header is no text"))
-}
 
-/// Where the pairs of the header's object are, all but the metadata.
-fn places(text: &str) -> Result<Vec<[u32; 2]>, Refused> {
-    struct Places<'a> {
-        text: &'a str,
-        /// As many as there can be: nothing grows, and so nothing is there twice.
-        places: Vec<[u32; 2]>,
-    }
-    impl<'a> Visitor<'a> for Places<'a> {
-        type Value = Vec<[u32; 2]>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of tensors by name")
+    fn check(&self, data: u64) -> Result<(), Problem> {
+        let [begin, end] = self.range;
+        // Names nothing but the shape: the tensor is named around it.
+        self.shape.validate("load").map_err(|error| self.problem(error.to_string()))?;
+        let elements = self.shape.numel() as u64;
+        let bytes = elements.checked_mul(self.dtype.size() as u64);
+        if bytes.is_none() || end.checked_sub(begin) != bytes {
+            let (dtype, shape) = (self.dtype, self.shape);
+            let reason = format!(
+                "data_offsets [{begin}, {end}] do not hold the elements of {dtype} of shape {shape}"
+            );
+            return Err(self.problem(reason));
         }
+        if end > data {
+            let reason = format!(
+                "its data ends at byte {end}, but the file has {data} bytes of data: is it truncated?"
+            );
+            return Err(self.problem(reason));
+        }
+        Ok(())
+    }
+}
 
-        fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-            let base = self.text.as_ptr().addr();
-            while let Some(key) = map.next_key::<&'a RawValue>()? {
-                let value = map.next_value::<&'a RawValue>()?;
-                let begin = key.get().as_ptr().addr() - base;
-                let end = value.get().as_ptr().addr() - base + value.get().len();
-                if key.get().trim_matches('"') != METADATA {
-                    self.places.push([begin as u32, end as u32]);
+/// No single text may be so long that unpacking its escapes takes more memory than is granted.
+fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
+    let longest = 16 * 1024 + data / 8;
+    let (mut inside, mut escaped, mut length) = (false, false, 0u64);
+    for &byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if inside => escaped = true,
+            b'"' => (inside, length) = (!inside, 0),
+            _ => {}
+        }
+        length += 1;
+        if inside && length > longest {
+            let reason = format!("header: a text of more than {longest} bytes");
+            return Err(reason.into());
+        }
+    }
+    Ok(())
+}
+
+/// Goes through the header's keys.
+struct Reader {
+    header: Header,
+    /// The tensor that is being read.
+    current: Option<String>,
+    has_metadata: bool,
+    /// Bytes that may still be kept.
+    left: u64,
+}
+
+impl Reader {
+    fn charge<E: de::Error>(&mut self, bytes: u64) -> Result<(), E> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| E::custom("more names and texts than the data is worth"))?;
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Reader {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(Text(name)) = map.next_key_seed(TextSeed)? {
+            if name == METADATA {
+                if std::mem::replace(&mut self.has_metadata, true) {
+                    return Err(de::Error::custom("`__metadata__` stands twice"));
                 }
+                map.next_value_seed(MetadataSeed(self))?;
+                continue;
             }
-            Ok(self.places)
+            self.charge(TENSOR_COST + name.len() as u64)?;
+            self.current = Some(name.into_owned());
+            let (dtype, shape, range) = map.next_value_seed(EntrySeed)?;
+            let name = self.current.take().unwrap_or_default();
+            self.header.entries.push(Entry { name, dtype, shape, range });
         }
+        Ok(())
     }
-    // The shortest entry: "":{"dtype":"U8","shape":[],"data_offsets":[0,0]},
-    let most = text.len() / 48 + 1;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let visitor = Places { text, places: Vec::with_capacity(most) };
-    let places = deserializer
-        .deserialize_map(visitor)
-        .and_then(|places| deserializer.end().map(|()| places))
-        .map_err(|error| Refused::file(format!("the header is not what it should be: {error}")))?;
-    Ok(places)
+}
+
+/// A text, borrowed from the header where it has no escapes.
+struct Text<'a>(Cow<'a, str>);
+
+struct TextSeed;
+
+impl<'de> DeserializeSeed<'de> for TextSeed {
+    type Value = Text<'de>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Text<'de>, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextSeed {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+}
+
+struct MetadataSeed<'r>(&'r mut Reader);
+
+impl<'de> DeserializeSeed<'de> for MetadataSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MetadataSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts as `__metadata__`")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
+            let Text(value) = map.next_value_seed(TextSeed)?;
+            self.0.charge(TEXT_COST + (key.len() + value.len()) as u64)?;
+            let twice = self.0.header.metadata.insert(key.into_owned(), value.into_owned());
+            if twice.is_some() {
+                return Err(de::Error::custom("a key of `__metadata__` stands twice"));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct EntrySeed;
+
+impl<'de> DeserializeSeed<'de> for EntrySeed {
+    type Value = (DType, Shape, [u64; 2]);
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for EntrySeed {
+    type Value = (DType, Shape, [u64; 2]);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with dtype, shape and data_offsets")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let (mut dtype, mut shape, mut range) = (None, None, None);
+        while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
+            let twice = match &*key {
+                "dtype" => {
+                    let Text(name) = map.next_value_seed(TextSeed)?;
+                    let known = DTYPES.iter().find(|(known, _)| *known == name);
+                    let unknown = || de::Error::custom(format_args!("no dtype `{name}` here"));
+                    dtype.replace(known.ok_or_else(unknown)?.1).is_some()
+                }
+                "shape" => shape.replace(map.next_value_seed(ShapeSeed)?).is_some(),
+                "data_offsets" => range.replace(map.next_value()?).is_some(),
+                _ => return Err(de::Error::custom(format_args!("no field `{key}` is known"))),
+            };
+            if twice {
+                return Err(de::Error::custom(format_args!("`{key}` stands twice")));
+            }
+        }
+        let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;
+        let shape = shape.ok_or_else(|| de::Error::missing_field("shape"))?;
+        let range = range.ok_or_else(|| de::Error::missing_field("data_offsets"))?;
+        Ok((dtype, shape, range))
+    }
+}
+
+struct ShapeSeed;
+
+impl<'de> DeserializeSeed<'de> for ShapeSeed {
+    type Value = Shape;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Shape, D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ShapeSeed {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of extents")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Shape, S::Error> {
+        let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
+        while let Some(dim) = seq.next_element::<u64>()? {
+            if dims.len() == MAX_RANK {
+                let reason = format!("more than {MAX_RANK} axes");
+                return Err(de::Error::custom(reason));
+            }
+            dims.push(usize::try_from(dim).map_err(de::Error::custom)?);
+        }
+        Ok(Shape::new(dims))
+    }
 }

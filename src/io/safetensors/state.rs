@@ -1,0 +1,245 @@
+//! [`TrainingState`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{
+    Metadata, Source, check_module, check_tied, found_in, module_tensors, set_values, write,
+};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::error::{Error, Result};
+use crate::io::Place;
+use crate::nn::Visit;
+use crate::optim::Optimizer;
+use crate::rng::{Rng, RngState};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+const MODEL: &str = "model.";
+const OPTIMIZER: &str = "optimizer.";
+const RNG: &str = "rng.";
+const COUNTER: &str = "counter.";
+const EXTRA: &str = "extra.";
+
+/// All that training goes on from, to be saved as one file and found again bit for bit: a model, its
+/// optimizer, random generators, counters, further tensors, texts.
+///
+/// In the file, names begin with `model.`, `optimizer.`, `rng.`, `counter.` and `extra.`; texts are
+/// metadata. A state holds handles, not copies: let go of it before the next step, which otherwise
+/// has to leave the old values in place and take new memory.
+///
+/// ```
+/// use swath::io::safetensors::TrainingState;
+/// use swath::nn::Linear;
+/// use swath::optim::{AdamW, AdamWOptions};
+/// use swath::prelude::*;
+///
+/// # let folder = std::env::temp_dir();
+/// let path = folder.join("swath-state.safetensors");
+/// let mut rng = Rng::seed(1);
+/// let mut model: Linear = Linear::new(3, 2, &mut rng)?;
+/// let mut optimizer: AdamW = AdamW::new(AdamWOptions::default())?;
+/// TrainingState::new()
+///     .with_model(&model)
+///     .with_optimizer(&optimizer)?
+///     .with_rng("batches", &rng)?
+///     .with_counter("step", 17)?
+///     .with_text("seed", "1")
+///     .save(&path)?;
+///
+/// let mut state = TrainingState::load(&path)?;
+/// state.restore(&mut model, &mut optimizer)?;
+/// rng = state.rng("batches")?;
+/// assert_eq!(state.counter("step")?, 17);
+/// assert_eq!(state.text("seed"), Some("1"));
+/// # let _ = rng.next_u32();
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TrainingState<B: Backend = CpuBackend> {
+    tensors: BTreeMap<String, Tensor<B>>,
+    texts: Metadata,
+    /// Where it was loaded from, for messages.
+    path: PathBuf,
+}
+
+impl<B: Backend> Default for TrainingState<B> {
+    fn default() -> Self {
+        let (tensors, texts) = (BTreeMap::new(), Metadata::new());
+        TrainingState { tensors, texts, path: PathBuf::from("training state") }
+    }
+}
+
+impl<B: Backend> TrainingState<B> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        TrainingState::default()
+    }
+
+    /// With a model's parameters and buffers.
+    #[must_use]
+    pub fn with_model(mut self, model: &dyn Visit<B>) -> Self {
+        self.extend(MODEL, module_tensors(model));
+        self
+    }
+
+    /// With all that an optimizer remembers.
+    ///
+    /// # Errors
+    /// Those of [`Optimizer::state`].
+    pub fn with_optimizer(mut self, optimizer: &dyn Optimizer<B>) -> Result<Self> {
+        self.extend(OPTIMIZER, optimizer.state()?);
+        Ok(self)
+    }
+
+    /// With a random generator's place.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn with_rng(mut self, name: &str, rng: &Rng) -> Result<Self> {
+        let RngState { seed, stream, position } = rng.state();
+        let bits = [seed, stream, position].map(u64::cast_signed);
+        self.extend(RNG, [(name, Tensor::from_slice(&bits, 3)?)]);
+        Ok(self)
+    }
+
+    /// With a number.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn with_counter(mut self, name: &str, value: u64) -> Result<Self> {
+        self.extend(COUNTER, [(name, Tensor::full(Shape::scalar(), value.cast_signed())?)]);
+        Ok(self)
+    }
+
+    /// With a further tensor.
+    #[must_use]
+    pub fn with_tensor(mut self, name: &str, tensor: Tensor<B>) -> Self {
+        self.extend(EXTRA, [(name, tensor)]);
+        self
+    }
+
+    /// With a text.
+    #[must_use]
+    pub fn with_text(mut self, name: &str, text: &str) -> Self {
+        self.texts.insert(name.to_owned(), text.to_owned());
+        self
+    }
+
+    fn extend(
+        &mut self,
+        prefix: &str,
+        tensors: impl IntoIterator<Item = (impl AsRef<str>, Tensor<B>)>,
+    ) {
+        let tensors = tensors.into_iter();
+        self.tensors.extend(tensors.map(|(name, x)| (format!("{prefix}{}", name.as_ref()), x)));
+    }
+
+    /// Writes the file, which is replaced as a whole.
+    ///
+    /// # Errors
+    /// Those of [`save`](super::save).
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let tensors = self.tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone()));
+        let place = Place { op: "TrainingState::save", path: path.as_ref() };
+        write(place, tensors.collect(), &self.texts)
+    }
+
+    /// Reads a file that [`TrainingState::save`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut source = Source::open(Place { op: "TrainingState::load", path })?;
+        let texts = std::mem::take(&mut source.header.metadata);
+        Ok(TrainingState { tensors: source.read()?, texts, path: path.to_owned() })
+    }
+
+    /// Gives the saved values to the model, whose parameters stay the leaves that they are, and to the
+    /// optimizer. They leave this state.
+    ///
+    /// # Errors
+    /// [`Error::File`] unless the state has just the model's tensors, each of the same shape and dtype;
+    /// those of [`Optimizer::load_state`]. Model and optimizer are as they were then.
+    pub fn restore(
+        &mut self,
+        model: &mut dyn Visit<B>,
+        optimizer: &mut dyn Optimizer<B>,
+    ) -> Result<()> {
+        let place = self.place("TrainingState::restore");
+        check_module(place, model, &found_in(&self.tensors), MODEL)?;
+        check_tied(place, model, &self.tensors, MODEL)?;
+        let remembered = self.tensors.iter().filter_map(|(name, tensor)| {
+            Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
+        });
+        let loaded = optimizer.load_state(remembered.collect());
+        loaded.map_err(|error| match error {
+            Error::InvalidArgument { reason, .. } => {
+                place.error(None, format_args!("optimizer: {reason}"))
+            }
+            error => error,
+        })?;
+        set_values(model, |name| {
+            let value = self.tensors.remove(&format!("{MODEL}{name}"));
+            value.expect("check_module found every name").data().clone()
+        })?;
+        self.tensors.retain(|name, _| !name.starts_with(MODEL) && !name.starts_with(OPTIMIZER));
+        Ok(())
+    }
+
+    /// A random generator at the place where it was saved.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is none of this name.
+    pub fn rng(&self, name: &str) -> Result<Rng> {
+        let [seed, stream, position] = self.numbers(RNG, name)?;
+        Ok(Rng::from_state(RngState { seed, stream, position }))
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is none of this name.
+    pub fn counter(&self, name: &str) -> Result<u64> {
+        let [value] = self.numbers(COUNTER, name)?;
+        Ok(value)
+    }
+
+    /// A further tensor.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is none of this name.
+    pub fn tensor(&self, name: &str) -> Result<&Tensor<B>> {
+        self.get(EXTRA, name)
+    }
+
+    /// A text, if there is one of this name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.texts.get(name).map(String::as_str)
+    }
+
+    fn place(&self, op: &'static str) -> Place<'_> {
+        Place { op, path: &self.path }
+    }
+
+    fn get(&self, prefix: &str, name: &str) -> Result<&Tensor<B>> {
+        let name = format!("{prefix}{name}");
+        let missing = || self.place("TrainingState").error(Some(&name), "there is no such tensor");
+        self.tensors.get(&name).ok_or_else(missing)
+    }
+
+    fn numbers<const N: usize>(&self, prefix: &str, name: &str) -> Result<[u64; N]> {
+        let tensor = self.get(prefix, name)?;
+        let numbers = tensor.to_vec::<i64>().ok().and_then(|x| <[i64; N]>::try_from(x).ok());
+        let Some(numbers) = numbers else {
+            let (dtype, shape) = (tensor.dtype(), tensor.shape());
+            let reason = format!("{dtype} of shape {shape} instead of {N} i64");
+            let name = format!("{prefix}{name}");
+            return Err(self.place("TrainingState").error(Some(&name), reason));
+        };
+        Ok(numbers.map(i64::cast_unsigned))
+    }
+}
