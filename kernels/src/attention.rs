@@ -345,7 +345,14 @@ unsafe fn largest<E: Float, S: Lanes<E>>(simd: S, x: *const E, len: usize, scale
     const { assert!(S::LANES <= MAX_LANES) };
     // SAFETY: the assertion above.
     unsafe { simd.store(lanes.as_mut_ptr(), best) };
-    lanes.into_iter().fold(-E::INFINITY, |best, x| if x > best { x } else { best })
+    let mut half = S::LANES;
+    while half > 1 {
+        half /= 2;
+        for l in 0..half {
+            lanes[l] = if lanes[l + half] > lanes[l] { lanes[l + half] } else { lanes[l] };
+        }
+    }
+    lanes[0]
 }
 
 /// `x[i] = e^(scale x[i] + shift)`.

@@ -421,7 +421,8 @@ fn tail<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> Tail<S::V> {
         i -= 1;
         slope = slope.mul_add(d, S::V::lookup8(&E::SLOPE[i], index, a));
     }
-    let [top, top_low] = [0, 1].map(|i| S::V::lookup8(&E::RATIO[i], index, a));
+    let top = S::V::lookup8(&E::RATIO[0], index, a);
+    let top_low = S::V::lookup8(&E::RATIO[1], index, a);
     let ratio = d.mul_add(slope, top);
     let ratio_low = d.mul_add(slope, top - ratio) + top_low;
     Tail { k, exponential: [high, low], ratio: [ratio, ratio_low] }
