@@ -173,11 +173,6 @@ fn rows() -> Vec<Row> {
             file_of(r#"{"__metadata__":{},"__metadata__":{}}"#, &[]),
             &["__metadata__", "twice"],
         ),
-        row(
-            "metadata key twice",
-            file_of(r#"{"__metadata__":{"a":"b","a":"c"}}"#, &[]),
-            &["__metadata__", "twice"],
-        ),
         row("metadata of numbers", file_of(r#"{"__metadata__":{"a":1}}"#, &[]), &["header"]),
         row(
             "byte that is no truth value",
@@ -203,6 +198,14 @@ fn every_kind_of_bad_file_is_an_error_that_names_file_and_tensor() {
         let there = load::<ReferenceBackend>(&path).expect_err(what);
         assert_eq!(there.to_string(), message, "{what}");
     }
+}
+
+#[test]
+fn texts_of_one_key_are_an_error_where_they_are_asked_for() {
+    let scratch = Scratch::new("tensors-texts");
+    fs::write(scratch.file(), file_of(r#"{"__metadata__":{"a":"b","\u0061":"c"}}"#, &[])).unwrap();
+    let message = load_metadata(scratch.file()).unwrap_err().to_string();
+    assert!(message.contains("__metadata__") && message.contains("twice"), "{message}");
 }
 
 #[test]

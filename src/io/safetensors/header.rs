@@ -9,15 +9,15 @@
 //! Offsets count from the beginning of the data. In their order tensors touch: no byte belongs to two or
 //! to none.
 //!
-//! 1. JSON is read by a visitor that keeps names and numbers alone, so that a header never becomes a
-//!    tree many times its size.
-//! 2. What will be kept is added up while reading, and refused where it exceeds what the size of the data
-//!    and the header allow: a file cannot make the reader take more memory than the file's size and
-//!    1 MiB, whatever it claims.
+//! 1. JSON is walked by a visitor that hands out one tensor after the other and keeps nothing: a hostile
+//!    header never becomes a tree many times its size. Walking again is cheaper than remembering.
+//! 2. What a check must remember (places, and hashes of names) is 24 bytes a tensor, refused where the
+//!    data is not worth it. Only of a header that has passed every check are entries made.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
@@ -34,11 +34,8 @@ pub(super) const METADATA: &str = "__metadata__";
 /// Largest header that is read, as in other implementations.
 pub(super) const MAX_BYTES: u64 = 100_000_000;
 
-/// What a tensor costs beside its data and its name: its record here, twice while the list grows, or
-/// its handles and allocations later.
-const TENSOR_COST: u64 = 640;
-/// What a text costs beside its bytes.
-const TEXT_COST: u64 = 128;
+/// Longest name that messages give.
+const MAX_NAME: usize = 200;
 
 /// Names in files and in this crate.
 const DTYPES: [(&str, DType); 9] = [
@@ -57,21 +54,13 @@ pub(super) fn dtype_name(dtype: DType) -> &'static str {
     DTYPES.iter().find(|(_, known)| *known == dtype).map_or("", |(name, _)| name)
 }
 
-/// A tensor of the file.
-#[derive(Debug, PartialEq)]
-pub(super) struct Entry {
-    pub name: String,
+/// A tensor as the header describes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Description {
     pub dtype: DType,
     pub shape: Shape,
     /// The first byte of the data that is the tensor's, and the first that is not.
     pub range: [u64; 2],
-}
-
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Header {
-    /// In the order of the data, which they cover without gaps.
-    pub entries: Vec<Entry>,
-    pub metadata: Metadata,
 }
 
 /// What is wrong, and with which tensor.
@@ -87,53 +76,100 @@ impl From<String> for Problem {
     }
 }
 
+impl Problem {
+    pub fn with(name: &str, reason: impl Into<String>) -> Self {
+        // A name may be as long as the file.
+        let name = name.chars().take(MAX_NAME).collect();
+        Problem { tensor: Some(name), reason: reason.into() }
+    }
+}
+
+/// The text of a header that has passed every check.
+#[derive(Debug)]
+pub(super) struct Header {
+    text: Vec<u8>,
+    count: usize,
+}
+
 impl Header {
-    /// Reads and checks a header before `data` bytes of data.
-    pub fn parse(text: &[u8], data: u64) -> Result<Header, Problem> {
-        check_lengths(text, data)?;
-        let mut reader = Reader {
-            header: Header::default(),
-            current: None,
-            has_metadata: false,
-            left: 900 * 1024 + data / 2,
-        };
-        let mut json = serde_json::Deserializer::from_slice(text);
-        let read = de::Deserializer::deserialize_map(&mut json, &mut reader);
-        if let Err(error) = read.and_then(|()| json.end()) {
-            return Err(Problem { tensor: reader.current, reason: format!("header: {error}") });
-        }
-        let mut header = reader.header;
-        header.entries.shrink_to_fit();
-        header.check(data)?;
+    /// Checks a header before `data` bytes of data.
+    pub fn check(text: Vec<u8>, data: u64) -> Result<Header, Problem> {
+        check_lengths(&text, data)?;
+        let mut count = 0;
+        walk(&text, None, &mut |name, tensor| {
+            count += 1;
+            tensor.check(data).map_err(|reason| Problem::with(name, reason))
+        })?;
+        let header = Header { text, count };
+        header.check_together(data)?;
         Ok(header)
     }
 
-    /// Sorts the entries by place and checks that each has the size of its shape and that together they
-    /// cover the data.
-    fn check(&mut self, data: u64) -> Result<(), Problem> {
-        let entries = &mut self.entries;
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            return Err(pair[0].problem("there are two tensors of this name"));
+    /// Number of tensors.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Every tensor, in the order of the header, up to the first problem.
+    pub fn for_each(
+        &self,
+        f: &mut dyn FnMut(&str, Description) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        walk(&self.text, None, f)
+    }
+
+    /// Every tensor, in the order of the data, which they cover without gaps.
+    pub fn into_entries(self) -> Result<Vec<(String, Description)>, Problem> {
+        let mut entries = Vec::with_capacity(self.count);
+        self.for_each(&mut |name, tensor| {
+            entries.push((name.to_owned(), tensor));
+            Ok(())
+        })?;
+        entries.sort_unstable_by_key(|(_, tensor)| tensor.range);
+        Ok(entries)
+    }
+
+    /// The texts beside the tensors.
+    pub fn metadata(&self) -> Result<Metadata, Problem> {
+        let mut texts = Metadata::new();
+        walk(&self.text, Some(&mut texts), &mut |_, _| Ok(()))?;
+        Ok(texts)
+    }
+
+    /// Names differ, and the tensors cover the data without gaps.
+    fn check_together(&self, data: u64) -> Result<(), Problem> {
+        let room = 400 * 1024 + data / 2;
+        if (self.count * size_of::<Span>()) as u64 > room {
+            let reason = format!("{} tensors are more than {data} bytes of data need", self.count);
+            return Err(reason.into());
         }
-        for entry in entries.iter() {
-            entry.check(data)?;
+        let mut spans = Vec::with_capacity(self.count);
+        self.for_each(&mut |name, tensor| {
+            spans.push(Span { range: tensor.range, name: hash(name) });
+            Ok(())
+        })?;
+        spans.sort_unstable_by_key(|span| span.name);
+        // Different names of one hash do not come about by chance, and are refused as well.
+        if let Some(pair) = spans.windows(2).find(|pair| pair[0].name == pair[1].name) {
+            return Err(Problem::with(
+                &self.name_of(pair[0]),
+                "there are two tensors of this name",
+            ));
         }
-        entries.sort_unstable_by_key(|entry| entry.range);
-        let mut end = 0;
-        let mut before: Option<&Entry> = None;
-        for entry in entries.iter() {
-            let [begin, next] = entry.range;
+        spans.sort_unstable_by_key(|span| span.range);
+        let (mut end, mut before) = (0, None);
+        for &span in &spans {
+            let [begin, next] = span.range;
             if begin < end {
-                let other = before.map_or("", |before| &before.name);
+                let other = before.map_or(String::new(), |before| self.name_of(before));
                 let reason = format!("its data, from byte {begin} on, overlaps that of `{other}`");
-                return Err(entry.problem(reason));
+                return Err(Problem::with(&self.name_of(span), reason));
             }
             if begin > end {
                 let reason = format!("bytes {end} to {begin} before its data belong to no tensor");
-                return Err(entry.problem(reason));
+                return Err(Problem::with(&self.name_of(span), reason));
             }
-            (end, before) = (next, Some(entry));
+            (end, before) = (next, Some(span));
         }
         if end != data {
             let reason = format!("{} bytes after the last tensor belong to none", data - end);
@@ -141,95 +177,129 @@ impl Header {
         }
         Ok(())
     }
+
+    fn name_of(&self, span: Span) -> String {
+        let mut found = String::new();
+        // Nothing is left to fail: the header has been walked before.
+        let _ = self.for_each(&mut |name, tensor| {
+            if tensor.range == span.range && hash(name) == span.name {
+                found = name.chars().take(MAX_NAME).collect();
+            }
+            Ok(())
+        });
+        found
+    }
 }
 
-impl Entry {
-    fn problem(&self, reason: impl Into<String>) -> Problem {
-        Problem { tensor: Some(self.name.clone()), reason: reason.into() }
-    }
+/// What the checks of all tensors together remember of one.
+#[derive(Clone, Copy)]
+struct Span {
+    range: [u64; 2],
+    /// Hash of the name.
+    name: u64,
+}
 
-    fn check(&self, data: u64) -> Result<(), Problem> {
-        let [begin, end] = self.range;
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Description {
+    /// The offsets hold the elements of the shape and lie within the data.
+    fn check(&self, data: u64) -> Result<(), String> {
+        let Description { dtype, shape, range: [begin, end] } = *self;
         // Names nothing but the shape: the tensor is named around it.
-        self.shape.validate("load").map_err(|error| self.problem(error.to_string()))?;
-        let elements = self.shape.numel() as u64;
-        let bytes = elements.checked_mul(self.dtype.size() as u64);
+        shape.validate("load").map_err(|error| error.to_string())?;
+        let bytes = (shape.numel() as u64).checked_mul(dtype.size() as u64);
         if bytes.is_none() || end.checked_sub(begin) != bytes {
-            let (dtype, shape) = (self.dtype, self.shape);
-            let reason = format!(
+            return Err(format!(
                 "data_offsets [{begin}, {end}] do not hold the elements of {dtype} of shape {shape}"
-            );
-            return Err(self.problem(reason));
+            ));
         }
         if end > data {
-            let reason = format!(
+            return Err(format!(
                 "its data ends at byte {end}, but the file has {data} bytes of data: is it truncated?"
-            );
-            return Err(self.problem(reason));
+            ));
         }
         Ok(())
     }
 }
 
-/// No single text may be so long that unpacking its escapes takes more memory than is granted.
+/// No single text with escapes may be so long that unpacking it takes more memory than is granted.
 fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
-    let longest = 16 * 1024 + data / 8;
-    let (mut inside, mut escaped, mut length) = (false, false, 0u64);
+    let longest = 128 * 1024 + data / 8;
+    let (mut inside, mut escaped, mut escapes, mut length) = (false, false, false, 0u64);
     for &byte in text {
         match byte {
             _ if escaped => escaped = false,
-            b'\\' if inside => escaped = true,
-            b'"' => (inside, length) = (!inside, 0),
+            b'\\' if inside => (escaped, escapes) = (true, true),
+            b'"' => (inside, escapes, length) = (!inside, false, 0),
             _ => {}
         }
         length += 1;
-        if inside && length > longest {
-            let reason = format!("header: a text of more than {longest} bytes");
+        if inside && escapes && length > longest {
+            let reason = format!("header: a text with escapes of more than {longest} bytes");
             return Err(reason.into());
         }
     }
     Ok(())
 }
 
-/// Goes through the header's keys.
-struct Reader {
-    header: Header,
-    /// The tensor that is being read.
-    current: Option<String>,
-    has_metadata: bool,
-    /// Bytes that may still be kept.
-    left: u64,
-}
-
-impl Reader {
-    fn charge<E: de::Error>(&mut self, bytes: u64) -> Result<(), E> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or_else(|| E::custom("more names and texts than the data is worth"))?;
-        Ok(())
+/// Goes through a header: hands every tensor to `each`, and keeps texts where there is a place for them.
+fn walk<'a>(
+    text: &'a [u8],
+    texts: Option<&'a mut Metadata>,
+    each: &'a mut dyn FnMut(&str, Description) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let mut walk = Walk { each, texts, has_metadata: false, current: None, problem: None };
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let walked = de::Deserializer::deserialize_map(&mut json, &mut walk);
+    match walked.and_then(|()| json.end()) {
+        Ok(()) => Ok(()),
+        Err(error) => Err(walk.problem.unwrap_or_else(|| {
+            let reason = format!("header: {error}");
+            match &walk.current {
+                Some(name) => Problem::with(name, reason),
+                None => reason.into(),
+            }
+        })),
     }
 }
 
-impl<'de> Visitor<'de> for &mut Reader {
+struct Walk<'a> {
+    each: &'a mut dyn FnMut(&str, Description) -> Result<(), Problem>,
+    texts: Option<&'a mut Metadata>,
+    has_metadata: bool,
+    /// Name of the tensor that is being read.
+    current: Option<Cow<'a, str>>,
+    /// What `each` has found.
+    problem: Option<Problem>,
+}
+
+impl<'a> Visitor<'a> for &mut Walk<'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of tensors")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+    fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(Text(name)) = map.next_key_seed(TextSeed)? {
             if name == METADATA {
                 if std::mem::replace(&mut self.has_metadata, true) {
                     return Err(de::Error::custom("`__metadata__` stands twice"));
                 }
-                map.next_value_seed(MetadataSeed(self))?;
+                map.next_value_seed(MetadataSeed(self.texts.as_deref_mut()))?;
                 continue;
             }
-            self.charge(TENSOR_COST + name.len() as u64)?;
-            self.current = Some(name.into_owned());
-            let (dtype, shape, range) = map.next_value_seed(EntrySeed)?;
-            let name = self.current.take().unwrap_or_default();
-            self.header.entries.push(Entry { name, dtype, shape, range });
+            let name = self.current.insert(name);
+            let tensor = map.next_value_seed(EntrySeed)?;
+            if let Err(problem) = (self.each)(name, tensor) {
+                self.problem = Some(problem);
+                return Err(de::Error::custom("refused"));
+            }
+            self.current = None;
         }
         Ok(())
     }
@@ -264,7 +334,7 @@ impl<'de> Visitor<'de> for TextSeed {
     }
 }
 
-struct MetadataSeed<'r>(&'r mut Reader);
+struct MetadataSeed<'r>(Option<&'r mut Metadata>);
 
 impl<'de> DeserializeSeed<'de> for MetadataSeed<'_> {
     type Value = ();
@@ -281,12 +351,11 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
         f.write_str("an object of texts as `__metadata__`")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<(), M::Error> {
         while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
             let Text(value) = map.next_value_seed(TextSeed)?;
-            self.0.charge(TEXT_COST + (key.len() + value.len()) as u64)?;
-            let twice = self.0.header.metadata.insert(key.into_owned(), value.into_owned());
-            if twice.is_some() {
+            let Some(texts) = self.0.as_deref_mut() else { continue };
+            if texts.insert(key.into_owned(), value.into_owned()).is_some() {
                 return Err(de::Error::custom("a key of `__metadata__` stands twice"));
             }
         }
@@ -297,21 +366,21 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
 struct EntrySeed;
 
 impl<'de> DeserializeSeed<'de> for EntrySeed {
-    type Value = (DType, Shape, [u64; 2]);
+    type Value = Description;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Description, D::Error> {
         json.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for EntrySeed {
-    type Value = (DType, Shape, [u64; 2]);
+    type Value = Description;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with dtype, shape and data_offsets")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Description, M::Error> {
         let (mut dtype, mut shape, mut range) = (None, None, None);
         while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
             let twice = match &*key {
@@ -332,7 +401,7 @@ impl<'de> Visitor<'de> for EntrySeed {
         let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| de::Error::missing_field("shape"))?;
         let range = range.ok_or_else(|| de::Error::missing_field("data_offsets"))?;
-        Ok((dtype, shape, range))
+        Ok(Description { dtype, shape, range })
     }
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Metadata, Source, check_module, check_tied, found_in, module_tensors, set_values, write,
-};
+use super::{Metadata, Source, check_module, check_tied, module_tensors, set_values, write};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::{Error, Result};
@@ -153,8 +151,8 @@ impl<B: Backend> TrainingState<B> {
     /// [`Error::File`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let mut source = Source::open(Place { op: "TrainingState::load", path })?;
-        let texts = std::mem::take(&mut source.header.metadata);
+        let source = Source::open(Place { op: "TrainingState::load", path })?;
+        let texts = source.metadata()?;
         Ok(TrainingState { tensors: source.read()?, texts, path: path.to_owned() })
     }
 
@@ -170,7 +168,7 @@ impl<B: Backend> TrainingState<B> {
         optimizer: &mut dyn Optimizer<B>,
     ) -> Result<()> {
         let place = self.place("TrainingState::restore");
-        check_module(place, model, &found_in(&self.tensors), MODEL)?;
+        check_module(place, model, &self.tensors, MODEL)?;
         check_tied(place, model, &self.tensors, MODEL)?;
         let remembered = self.tensors.iter().filter_map(|(name, tensor)| {
             Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
