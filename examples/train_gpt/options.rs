@@ -118,8 +118,11 @@ impl Options {
         if let Some((name, _)) = counts.iter().find(|(_, value)| *value == Some(0)) {
             return Err(format!("--{name} must be at least 1").into());
         }
-        if self.temperature.is_some_and(|t| !(t.is_finite() && t > 0.0)) {
-            return Err("--temperature must be above 0".into());
+        if self.steps.is_some_and(|steps| u32::try_from(steps).is_err()) {
+            return Err("--steps must be below 2^32".into());
+        }
+        if self.temperature.is_some_and(|t| !(t.is_finite() && t >= 0.001)) {
+            return Err("--temperature must be at least 0.001".into());
         }
         if self.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
             return Err("--lr must be above 0".into());

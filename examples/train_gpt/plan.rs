@@ -59,7 +59,7 @@ macro_rules! entries {
     };
 }
 
-/// Whole numbers up to 2⁵³ and rates are kept as they are; seeds are split in two where saved.
+/// Whole numbers up to 2⁵³ and rates are kept as they are. The seed is saved by itself.
 const ENTRIES: &[Entry] = entries! {
     "width" width usize;
     "layers" layers usize;

@@ -106,7 +106,7 @@ impl Run {
         let mut batch = Batch::new(rows, context)?;
         let (held_out_every, save_every) = (schedule.div_ceil(30), schedule.div_ceil(20));
         let mut progress = Progress::new(steps, self.steps(), rows * context);
-        self.history.losses.reserve(steps - self.steps());
+        self.history.losses.reserve((steps - self.steps()).min(1 << 20));
         let mut end = End::Done;
         while self.steps() < steps {
             batch.draw(&corpus.training, &mut self.rng)?;

@@ -218,6 +218,7 @@ fn check_module<B: Backend>(
     prefix: &str,
 ) -> Result<()> {
     let wanted = Wanted::of(model, prefix)?;
+    check_paths(place, model)?;
     let mut count = 0;
     for (name, tensor) in tensors.iter().filter(|(name, _)| name.starts_with(prefix)) {
         count += 1;
@@ -228,6 +229,18 @@ fn check_module<B: Backend>(
         true => Err(problem_of(place, wanted.missing(|name| tensors.contains_key(name)))),
         false => Ok(()),
     }
+}
+
+/// Fails if the model shows two tensors at one path.
+fn check_paths<B: Backend>(place: Place<'_>, model: &(impl Visit<B> + ?Sized)) -> Result<()> {
+    let mut paths = BTreeSet::new();
+    let mut result = Ok(());
+    for_each_tensor(model, |path, _, _| {
+        if !paths.insert(path.to_owned()) && result.is_ok() {
+            result = Err(place.error(Some(path), "the model has two tensors of this path"));
+        }
+    });
+    result
 }
 
 /// Fails if a parameter that the model has at two paths has two values in the file.

@@ -5,7 +5,7 @@ use crate::autodiff::gradients::IdSet;
 use crate::autodiff::scratch;
 use crate::backend::{Arg, Backend};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::{Kind, Visit, Visitor};
 use crate::ops::UnaryOp;
 use crate::tensor::Tensor;
@@ -30,12 +30,16 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// Those of computing the norm.
+/// [`Error::InvalidArgument`] unless `max_norm` is at least 0; those of computing the norm.
 pub fn clip_grad_norm<B: Backend>(
     model: &(impl Visit<B> + ?Sized),
     grads: &mut Gradients<B>,
     max_norm: f64,
 ) -> Result<f64> {
+    if max_norm.is_nan() || max_norm < 0.0 {
+        let reason = format!("the largest norm is {max_norm}");
+        return Err(Error::InvalidArgument { op: "clip_grad_norm", reason });
+    }
     let mut squares = 0.0;
     for_each_leaf(model, |x| {
         if let Some(gradient) = grads.get(x) {

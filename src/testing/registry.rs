@@ -107,7 +107,7 @@ const FUSED_TWICE: &[Entry] = &[
     ),
     (
         "bias_activation",
-        "`f(x + bias)` with f one of relu, gelu_tanh, silu, sigmoid, tanh.",
+        "`f(x + bias)` with f one of relu, gelu, gelu_tanh, silu, sigmoid, tanh.",
         &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
     ),
     (

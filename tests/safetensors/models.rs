@@ -207,3 +207,33 @@ fn a_link_stays_a_link_to_the_new_content() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(load::<CpuBackend>(&real).unwrap()["x"].item::<f32>().unwrap(), 2.0);
 }
+
+/// What an optimizer remembers must be of the model's parameters: shape, dtype, path, and all of it.
+#[test]
+fn an_optimizer_of_another_model_is_refused_by_name_and_changes_nothing() {
+    use swath::io::safetensors::TrainingState;
+    use swath::optim::{AdamW, AdamWOptions, Optimizer};
+
+    let scratch = crate::files::Scratch::new("other-optimizer");
+    let trained = |outputs: usize| {
+        let mut model: nn::Linear = nn::Linear::new(3, outputs, &mut Rng::seed(1)).unwrap();
+        let mut optimizer: AdamW = AdamW::new(AdamWOptions::default()).unwrap();
+        let x = tensor![[1.0, 2.0, 3.0]];
+        let loss = model.forward(&x).unwrap().square().unwrap().sum(None, false).unwrap();
+        optimizer.step(&mut model, &loss.backward().unwrap()).unwrap();
+        (model, optimizer)
+    };
+    let (mut model, mut optimizer) = trained(2);
+    let (_, other) = trained(4);
+    let path = scratch.0.join("state.safetensors");
+    TrainingState::new().with_model(&model).with_optimizer(&other).unwrap().save(&path).unwrap();
+    let before = model.weight.to_vec::<f32>().unwrap();
+    let steps = optimizer.state().unwrap().len();
+    let error =
+        TrainingState::load(&path).unwrap().restore(&mut model, &mut optimizer).unwrap_err();
+    let named = matches!(&error, Error::File { tensor: Some(name), .. }
+        if name.starts_with("optimizer.bias") || name.starts_with("optimizer.weight"));
+    assert!(named, "{error}");
+    assert_eq!(model.weight.to_vec::<f32>().unwrap(), before);
+    assert_eq!(optimizer.state().unwrap().len(), steps);
+}

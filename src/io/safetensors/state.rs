@@ -1,6 +1,6 @@
 //! [`TrainingState`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Metadata, Source, check_module, check_tied, module_tensors, set_values, write};
@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::{Error, Result};
 use crate::io::Place;
-use crate::nn::Visit;
+use crate::nn::{Visit, for_each_tensor};
 use crate::optim::Optimizer;
 use crate::rng::{Rng, RngState};
 use crate::shape::Shape;
@@ -170,6 +170,7 @@ impl<B: Backend> TrainingState<B> {
         let place = self.place("TrainingState::restore");
         check_module(place, model, &self.tensors, MODEL)?;
         check_tied(place, model, &self.tensors, MODEL)?;
+        self.check_optimizer(place, model)?;
         let remembered = self.tensors.iter().filter_map(|(name, tensor)| {
             Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
         });
@@ -186,6 +187,41 @@ impl<B: Backend> TrainingState<B> {
         })?;
         self.tensors.retain(|name, _| !name.starts_with(MODEL) && !name.starts_with(OPTIMIZER));
         Ok(())
+    }
+
+    /// What the optimizer remembers is of the model's parameters: `path.name`, a single number or of
+    /// the parameter's shape and dtype, and of every parameter if of any.
+    fn check_optimizer(&self, place: Place<'_>, model: &dyn Visit<B>) -> Result<()> {
+        let mut parameters = BTreeMap::new();
+        for_each_tensor(model, |path, tensor, _| {
+            if let Some(node) = tensor.node() {
+                parameters.insert(path.to_owned(), (node.id(), tensor.dtype(), *tensor.shape()));
+            }
+        });
+        let mut found = BTreeSet::new();
+        for (name, tensor) in &self.tensors {
+            let Some(entry) = name.strip_prefix(OPTIMIZER) else { continue };
+            // A name without a path is of the optimizer as a whole.
+            let Some((path, _)) = entry.rsplit_once('.') else { continue };
+            let Some((id, dtype, shape)) = parameters.get(path) else {
+                let reason = "the model has no such parameter";
+                return Err(place.error(Some(name), reason));
+            };
+            if tensor.rank() > 0 && (tensor.dtype() != *dtype || tensor.shape() != shape) {
+                let (has, of) = (tensor.dtype(), tensor.shape());
+                let reason = format_args!("{has} {of} for a parameter that is {dtype} {shape}");
+                return Err(place.error(Some(name), reason));
+            }
+            found.insert(*id);
+        }
+        // Tied parameters are remembered under one of their paths.
+        match parameters.iter().find(|(_, (id, ..))| !found.is_empty() && !found.contains(id)) {
+            Some((path, _)) => {
+                let name = format!("{OPTIMIZER}{path}");
+                Err(place.error(Some(&name), "is missing"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A random generator at the place where it was saved.

@@ -79,8 +79,11 @@ impl<B: Backend> Tensor<B> {
                 None => losses.mean(None, false),
                 Some(ignored) => {
                     let counted = flat.ne(&Tensor::full(Shape::scalar(), ignored)?)?;
-                    let count = counted.sum(None, false)?.to_dtype(self.dtype())?;
-                    losses.sum(None, false)?.div(&count)
+                    // A float of 16 bits holds neither the count nor the sum.
+                    let wide = if self.dtype().size() < 4 { DType::F32 } else { self.dtype() };
+                    let count = counted.sum(None, false)?.to_dtype(wide)?;
+                    let sum = losses.to_dtype(wide)?.sum(None, false)?;
+                    sum.div(&count)?.to_dtype(self.dtype())
                 }
             },
         }
