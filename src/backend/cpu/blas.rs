@@ -40,6 +40,7 @@ mod provider {
     use std::sync::Once;
 
     use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasNoTrans, CblasRowMajor, CblasTrans};
+    use smallvec::SmallVec;
 
     use super::{BlasInfo, Matrix};
     use crate::backend::cpu::matmul::Product;
@@ -193,7 +194,7 @@ mod provider {
     }
 
     /// Start and length of the tiles of an extent: as few as can be, as even as can be.
-    fn grid(extent: usize, most: usize) -> Vec<(usize, usize)> {
+    fn grid(extent: usize, most: usize) -> SmallVec<[(usize, usize); 16]> {
         let tiles = extent.div_ceil(most);
         let start = |i| parallel::even_start(extent, tiles, i);
         (0..tiles).map(|i| (start(i), start(i + 1) - start(i))).collect()
