@@ -7,6 +7,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
 use crate::shape::Shape;
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
@@ -166,13 +167,18 @@ fn unary_keeps(op: UnaryOp) -> (bool, bool) {
 struct UnaryRule<B: Backend> {
     op: UnaryOp,
     x: Option<Tensor<B>>,
-    y: Option<B::Tensor>,
+    /// By a handle: most ops keep no output, and a tensor by value is large.
+    y: Option<Shared<B::Tensor>>,
 }
 
 /// The rule of a unary op, with those of its input and output that the rule names.
 pub(crate) fn unary_rule<B: Backend>(op: UnaryOp, x: &Tensor<B>, y: &B::Tensor) -> SharedRule<B> {
     let (keeps_x, keeps_y) = unary_keeps(op);
-    shared_rule(UnaryRule { op, x: keeps_x.then(|| x.clone()), y: keeps_y.then(|| y.clone()) })
+    shared_rule(UnaryRule {
+        op,
+        x: keeps_x.then(|| x.clone()),
+        y: keeps_y.then(|| Shared::new(y.clone())),
+    })
 }
 
 impl<B: Backend> Rule<B> for UnaryRule<B> {
@@ -209,7 +215,7 @@ struct BinaryRule<B: Backend> {
     op: BinaryOp,
     a: Option<Saved<B>>,
     b: Option<Saved<B>>,
-    y: Option<B::Tensor>,
+    y: Option<Shared<B::Tensor>>,
 }
 
 /// Which of (a, b, y) the rules of the tracked inputs need.
@@ -231,7 +237,7 @@ pub(crate) fn binary_rule<B: Backend>(
     b: Option<Saved<B>>,
     y: Option<B::Tensor>,
 ) -> SharedRule<B> {
-    shared_rule(BinaryRule { op, a, b, y })
+    shared_rule(BinaryRule { op, a, b, y: y.map(Shared::new) })
 }
 
 impl<B: Backend> Rule<B> for BinaryRule<B> {
