@@ -15,6 +15,7 @@ mod exp;
 mod gelu;
 mod gelu_erf;
 mod hyperbolic;
+mod inverse_hyperbolic;
 mod inverse_trig;
 mod log;
 mod sigmoid;
@@ -27,6 +28,7 @@ pub use exp::*;
 pub use gelu::*;
 pub use gelu_erf::*;
 pub use hyperbolic::*;
+pub use inverse_hyperbolic::*;
 pub use inverse_trig::*;
 pub use log::*;
 pub use sigmoid::*;
@@ -39,6 +41,7 @@ use crate::simd::{Float, Lanes, Vector};
 
 kernels! {
     unary {
+        // Arithmetic.
         /// `−x`.
         neg Neg 0 0;
         /// `|x|`.
@@ -51,22 +54,12 @@ kernels! {
         sqrt Sqrt 0 0;
         /// `1 / x`.
         recip Recip 0 0;
-        /// `x` where positive, zero elsewhere.
-        relu Relu 0 0;
+        // Exponentials and logarithms.
         /// `e^x`.
         exp Exp 1 1;
         /// `ln x`.
         log Log 1 1;
-        /// `tanh x`.
-        tanh Tanh 1 1;
-        /// `1 / (1 + e^−x)`.
-        sigmoid Sigmoid 1 1;
-        /// `x / (1 + e^−x)`.
-        silu Silu 1 1;
-        /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
-        gelu_tanh GeluTanh 1 1;
-        /// `x/2 (1 + erf(x/√2))`.
-        gelu Gelu 1 1;
+        // Trigonometric and hyperbolic functions.
         /// `sin x`.
         sin Sin 1 1;
         /// `cos x`.
@@ -83,8 +76,30 @@ kernels! {
         sinh Sinh 1 1;
         /// `cosh x`.
         cosh Cosh 1 1;
+        /// `tanh x`.
+        tanh Tanh 1 1;
+        /// `arsinh x`.
+        asinh Asinh 1 1;
+        /// `arcosh x`.
+        acosh Acosh 1 1;
+        /// `artanh x`.
+        atanh Atanh 1 1;
+        // Special and power functions.
+        // Rounding.
+        // Activations.
+        /// `x` where positive, zero elsewhere.
+        relu Relu 0 0;
+        /// `1 / (1 + e^−x)`.
+        sigmoid Sigmoid 1 1;
+        /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+        gelu_tanh GeluTanh 1 1;
+        /// `x/2 (1 + erf(x/√2))`.
+        gelu Gelu 1 1;
+        /// `x / (1 + e^−x)`.
+        silu Silu 1 1;
     }
     binary {
+        // Arithmetic.
         /// `a + b`.
         add Add 0 0;
         /// `a − b`.
@@ -99,6 +114,7 @@ kernels! {
         minimum Minimum 0 0;
         /// The angle of the point (`b`, `a`).
         atan2 Atan2 1 1;
+        // Gradients.
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;
         /// The gradient of [`sigmoid`] from upstream `a` and output `b`.

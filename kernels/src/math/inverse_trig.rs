@@ -155,6 +155,12 @@ impl RootConstants for f64 {
     const HALF_RECIPROCAL: i64 = 0x7fde_6238_da3c_2119 - (1 << 52);
 }
 
+/// `1 / (2 x)` of a positive number, within 6 %; finite where x is zero.
+#[inline(always)]
+pub(super) fn half_reciprocal<E: RootConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    S::V::from_bits(simd.splat_int(E::HALF_RECIPROCAL) - x.to_bits())
+}
+
 /// `√(w + w_low)` as a sum of two floats; zero, zero of zero.
 #[inline(always)]
 pub(super) fn root<E: RootConstants, S: Lanes<E>>(
@@ -163,12 +169,11 @@ pub(super) fn root<E: RootConstants, S: Lanes<E>>(
     w_low: Option<S::V>,
 ) -> [S::V; 2] {
     let root = w.sqrt();
-    let half_reciprocal = S::V::from_bits(simd.splat_int(E::HALF_RECIPROCAL) - root.to_bits());
     let mut residual = root.neg_mul_add(root, w);
     if let Some(w_low) = w_low {
         residual = residual + w_low;
     }
-    [root, residual * half_reciprocal]
+    [root, residual * half_reciprocal(simd, root)]
 }
 
 /// `|x| > 1/2`; t, √w there and |x| elsewhere; and asin t − t.
@@ -256,12 +261,13 @@ impl<V: Vector<Elem: InverseTrigConstants>> Angle<V> {
     fn sum<S: Lanes<V::Elem, V = V>>(self, simd: S) -> V {
         let Angle { base, base_low, slope, slope_low } = self;
         let z = slope * slope;
+        let cube = slope.mul_add(z, slope * slope.mul_add(slope, -z));
         // The derivative 1/(1 + z) within an eighth.
         let derivative = z.neg_mul_add(simd.splat(V::Elem::HALF), simd.splat(V::Elem::ONE));
         let main = base + slope;
         let error = (base - main) + slope;
         let low = slope_low.mul_add(derivative, base_low) + error;
-        main + (slope * z).mul_add(horner(simd, z, V::Elem::ATAN), low)
+        main + cube.mul_add(horner(simd, z, V::Elem::ATAN), low)
     }
 }
 
