@@ -17,6 +17,11 @@
 //!    which five bits are enough: subtracting the bits of √w from a constant gives 1/(2 √w) within
 //!    6 %, since bits of floats are logarithms to a few percent.
 //! 3. w is exact: above 1/2, 1 − |x| is. Beyond 1 it is negative and its root NaN.
+//! 4. *The arctangent's cube takes the rounding error of the square along*: near q = 1 it is a tenth
+//!    of a place of the result.
+//! 5. *Two arguments*: q is the smaller magnitude over the larger, with its error; base follows from
+//!    the octant. A magnitude so small that the error would be subnormal, zeros and infinities are
+//!    handled behind one branch.
 
 use super::trig::TrigConstants;
 use super::{copy_sign, horner};
@@ -27,16 +32,18 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 ///
 /// * Domain: −1 … 1; NaN outside.
 /// * ±0 gives ±0, subnormal numbers give themselves; NaN gives NaN.
-/// * Largest error: TODO
+/// * Largest error: 0.608 ULP at −0.51536804 (f32, every 1009th input); f64 within 1 float on 90
+///   thousand spread inputs, correctly rounded on 99.6 %.
 /// * Coefficients: `tools/coefficients.py inverse_trig`; on \[0, 1/4\] A minimises the error relative
-///   to the arcsine: TODO
+///   to the arcsine: 2^-31.7 (f32), 2^-63.7 (f64).
 pub struct Asin;
 
 /// `acos x`, in 0 … π.
 ///
 /// * Domain: −1 … 1; NaN outside. acos 1 = +0.
 /// * NaN gives NaN.
-/// * Largest error: TODO
+/// * Largest error: 0.558 ULP at 0.57867795 (f32, every 1009th input); f64 within 1 float on 120
+///   thousand spread inputs, correctly rounded on 99.6 %.
 /// * Coefficients: as [`Asin`].
 pub struct Acos;
 
@@ -44,9 +51,10 @@ pub struct Acos;
 ///
 /// * Domain: all numbers.
 /// * ±0 gives ±0, subnormal numbers give themselves; ±∞ gives ±π/2, NaN gives NaN.
-/// * Largest error: TODO
+/// * Largest error: 0.871 ULP at −1.0803183 (f32, every 1009th input); f64 within 1 float on 120
+///   thousand spread inputs, correctly rounded on 98.2 %.
 /// * Coefficients: `tools/coefficients.py inverse_trig`; on \[0, 1\] P minimises the error relative to
-///   the arctangent: TODO
+///   the arctangent: 2^-30.8 (f32), 2^-62.6 (f64).
 pub struct Atan;
 
 /// The angle of the point (`b`, `a`), in −π … π, with the sign of `a`.
@@ -54,7 +62,8 @@ pub struct Atan;
 /// * Domain: all numbers. Zeros and infinities as in C99: ±0 above a positive number, +0 or +∞ gives
 ///   ±0, above a negative one, −0 or −∞ ±π; ±∞ beside a number ±π/2, beside +∞ ±π/4, beside −∞ ±3π/4.
 ///   NaN in either gives NaN. Subnormal results are computed, not flushed.
-/// * Largest error: TODO
+/// * Largest error: 0.903 ULP at (1.3464088e27, 1.3358117e27), 0.705 where the result is subnormal
+///   (f32, 4 million pairs); f64 within 1 float on a million pairs.
 /// * Coefficients: as [`Atan`].
 pub struct Atan2;
 
