@@ -99,7 +99,7 @@ impl InverseTrigConstants for f32 {
     ];
     const TWO: f32 = 2.0;
     const VERTICAL: f32 = 1e10;
-    const TINY: f32 = 5.421010862427522e-20;
+    const TINY: f32 = 5.421011e-20;
     const RESCALE: f32 = 18_446_744_073_709_551_616.0;
 }
 
@@ -146,7 +146,7 @@ impl InverseTrigConstants for f64 {
     ];
     const TWO: f64 = 2.0;
     const VERTICAL: f64 = 1e20;
-    const TINY: f64 = 5.5511151231257827e-17;
+    const TINY: f64 = 5.551115123125783e-17;
     const RESCALE: f64 = 18_014_398_509_481_984.0;
 }
 
