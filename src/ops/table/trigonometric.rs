@@ -80,7 +80,7 @@ macro_rules! trigonometric {
             {
                 /// Inverse of the hyperbolic sine.
                 asinh, Asinh;
-                value: |x| x.asinh();
+                value: |x| crate::ops::asinh(x);
                 integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.div(x.square()?.add_scalar(1.0)?.sqrt()?);
@@ -88,10 +88,7 @@ macro_rules! trigonometric {
             {
                 /// Inverse of the hyperbolic cosine, at least 0; NaN below 1.
                 acosh, Acosh;
-                value: |x| {
-                    let d = x - 1.0;
-                    (d + (d * (d + 2.0)).sqrt()).ln_1p()
-                };
+                value: |x| crate::ops::acosh(x);
                 integer: ();
                 domain: 1.2, 6.0;
                 gradient: (g, x) => g.div(x.square()?.add_scalar(-1.0)?.sqrt()?);
@@ -99,7 +96,7 @@ macro_rules! trigonometric {
             {
                 /// Inverse of the hyperbolic tangent; ±∞ of ±1, NaN outside −1 … 1.
                 atanh, Atanh;
-                value: |x| x.atanh();
+                value: |x| crate::ops::atanh(x);
                 integer: ();
                 domain: -0.9, 0.9;
                 gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?);
