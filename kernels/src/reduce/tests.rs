@@ -235,14 +235,14 @@ fn check_columns<E: Reduce>(isa: Isa) {
         type OfColumns<'a, E> = &'a dyn Fn(&mut [E]);
         type OfSlice<'a, E> = &'a dyn Fn(&[E]) -> E;
         let folds: [(&str, OfColumns<'_, E>, OfSlice<'_, E>); 10] = [
-            ("sum", &|y| sum_columns(&x, rows, stride, y), &|x| sum(x)),
-            ("mean", &|y| mean_columns(&x, rows, stride, y), &|x| mean(x)),
-            ("prod", &|y| prod_columns(&x, rows, stride, y), &|x| prod(x)),
+            ("sum", &|y| sum_columns(&x, rows, stride, y), &sum::<E>),
+            ("mean", &|y| mean_columns(&x, rows, stride, y), &mean::<E>),
+            ("prod", &|y| prod_columns(&x, rows, stride, y), &prod::<E>),
             ("variance", &|y| variance_columns(&x, rows, stride, 1, y), &|x| variance(x, 1)),
             ("std", &|y| std_columns(&x, rows, stride, 0, y), &|x| std(x, 0)),
-            ("norm1", &|y| norm1_columns(&x, rows, stride, y), &|x| norm1(x)),
-            ("norm2", &|y| norm2_columns(&x, rows, stride, y), &|x| norm2(x)),
-            ("logsumexp", &|y| logsumexp_columns(&x, rows, stride, y), &|x| logsumexp(x)),
+            ("norm1", &|y| norm1_columns(&x, rows, stride, y), &norm1::<E>),
+            ("norm2", &|y| norm2_columns(&x, rows, stride, y), &norm2::<E>),
+            ("logsumexp", &|y| logsumexp_columns(&x, rows, stride, y), &logsumexp::<E>),
             ("largest", &|y| max_magnitude_columns(&x, rows, stride, y), &|x| {
                 max_magnitude(x).unwrap()
             }),
