@@ -24,6 +24,7 @@ pub(crate) mod columns;
 pub(crate) mod extreme;
 mod pairwise;
 pub(crate) mod rows;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 

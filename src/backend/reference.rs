@@ -14,6 +14,7 @@
 
 mod exact;
 mod fused;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -26,7 +27,7 @@ use crate::dtype::{
 };
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -356,6 +357,10 @@ impl Backend for ReferenceBackend {
         build(name, out_shape, out_dtype, |index| {
             reduced(op, &shape, dtype, &groups[ravel(index, &out_shape)])
         })
+    }
+
+    fn scan(op: ScanOp, x: &ReferenceTensor, axis: usize) -> Result<ReferenceTensor> {
+        scan::scan(op, x, axis)
     }
 
     fn matmul(a: &ReferenceTensor, b: &ReferenceTensor) -> Result<ReferenceTensor> {

@@ -7,7 +7,7 @@ use swath_kernels::{Arg as Run, Binary, math};
 
 use super::copy::{self, for_size};
 use super::memory::Buffer;
-use super::parallel;
+use super::parallel::{self, Band, ColumnBand, Cost, for_each_band};
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
 use crate::dtype::{DType, Element};
@@ -126,10 +126,17 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
             for_size!(x.dtype(), T => {
                 let (source, row) = (x.run::<T>(), *below);
                 parallel::for_each_chunk_mut(out.elements::<T>(), row, copy::cost::<T>(), &|first, out| {
-                    for (i, out) in out.chunks_exact_mut(row).enumerate() {
-                        let (above, along) = ((first + i) / values.len(), (first + i) % values.len());
+                    let (mut above, mut along) = (first / values.len(), first % values.len());
+                    for out in out.chunks_exact_mut(row) {
                         let from = above * extent + values[along] as usize;
-                        out.copy_from_slice(&source[from * row..][..row]);
+                        match out {
+                            [out] => *out = source[from],
+                            out => out.copy_from_slice(&source[from * row..][..row]),
+                        }
+                        along += 1;
+                        if along == values.len() {
+                            (above, along) = (above + 1, 0);
+                        }
                     }
                 });
             });
@@ -196,11 +203,17 @@ pub(super) fn scatter_add(
     Ok(out.finish())
 }
 
-fn add_row<T>(y: &mut [T], x: &[T])
+/// Rows of so many elements are added before a kernel would have begun.
+const SHORT: usize = 16;
+
+fn add_row<T: std::ops::AddAssign + Copy>(y: &mut [T], x: &[T])
 where
     math::Add: Binary<T>,
 {
-    math::Add::run_in_place_left(y, Run::Slice(x));
+    match y.len() {
+        0..SHORT => y.iter_mut().zip(x).for_each(|(y, x)| *y += *x),
+        _ => math::Add::run_in_place_left(y, Run::Slice(x)),
+    }
 }
 
 fn add_integers<T: Element>(y: &mut [T], x: &[T]) {
@@ -216,21 +229,48 @@ struct Scatter<'a> {
     source: &'a CpuTensor,
 }
 
+/// Of adding an element of a row, and of looking at an index whose row is another thread's.
+const ADD_COST: usize = 250;
+const LOOK_COST: usize = 500;
+
+/// Columns that a thread takes at least: whole lines of the cache, and enough of them for a call.
+const UNIT: usize = 64;
+
 impl Scatter<'_> {
     /// Adds the source's rows, or single elements, in its row-major order; every addition is rounded
     /// to the dtype.
-    fn run<T: Pod>(&self, out: &mut [T], add: impl Fn(&mut [T], &[T])) {
+    ///
+    /// Threads share the columns of wide rows, else the targets: each goes through all of its rows in
+    /// their order, so that every element is added to in the same order.
+    fn run<T: Pod + Send + Sync>(&self, out: &mut [T], add: impl Fn(&mut [T], &[T]) + Sync) {
         let source = self.source.run::<T>();
+        let values = &*self.selection.values;
         match &self.selection.rows {
             Some(Rows { above, below }) => {
-                let extent = self.layout.dims()[self.axis];
-                let mut rows = source.chunks_exact(*below);
-                for above in 0..*above {
-                    for (&i, row) in self.selection.values.iter().zip(&mut rows) {
-                        let to = above * extent + i as usize;
-                        add(&mut out[to * below..][..*below], row);
-                    }
+                let (count, extent) = (above * values.len(), self.layout.dims()[self.axis]);
+                let targets =
+                    |i: usize| i / values.len() * extent + values[i % values.len()] as usize;
+                if *below >= 2 * UNIT {
+                    let columns = ColumnBand::new(out, *below, UNIT);
+                    let cost = Cost(ADD_COST).times(UNIT * count);
+                    return for_each_band(below.div_ceil(UNIT), cost, columns, |units, mut out| {
+                        let span = units.start * UNIT..(units.end * UNIT).min(*below);
+                        for i in 0..count {
+                            add(out.row(targets(i)), &source[i * below..][span.clone()]);
+                        }
+                    });
                 }
+                let cost = Cost((ADD_COST * below).saturating_add(LOOK_COST)).times(count / extent);
+                for_each_band(above * extent, cost, Band::new(out, *below), |range, out| {
+                    let matrices = range.start / extent..(range.end - 1) / extent + 1;
+                    for i in matrices.start * values.len()..matrices.end * values.len() {
+                        let to = targets(i);
+                        if range.contains(&to) {
+                            let to = (to - range.start) * below;
+                            add(&mut out[to..to + below], &source[i * below..][..*below]);
+                        }
+                    }
+                });
             }
             None => {
                 let stride = self.layout.strides()[self.axis];
