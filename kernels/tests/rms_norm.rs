@@ -46,12 +46,13 @@ fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
         let normal: Vec<f64> = x.iter().map(|x| x * reciprocal).collect();
         let h: Vec<f64> = (0..cols).map(|k| g[k] * of(k)).collect();
         let along = h.iter().zip(&normal).map(|(h, x)| h * x).sum::<f64>() / n;
+        let sizes = h.iter().zip(&normal).map(|(h, x)| (h * x).abs()).sum::<f64>() / n;
         for k in 0..cols {
             let want = x[k] / rms * of(k);
             near("y", E::from_f64(y[k]), want, 3.5 * u * want.abs() + f64::MIN_POSITIVE);
             let want = reciprocal * (h[k] - normal[k] * along);
-            let size = reciprocal * (h[k].abs() + (normal[k] * along).abs());
-            near("dx", E::from_f64(dx[k]), want, 6.0 * u * size + 2f64.powi(-51) * size);
+            let size = reciprocal * (h[k].abs() + normal[k].abs() * sizes);
+            near("dx", E::from_f64(dx[k]), want, 6.0 * u * size + 2f64.powi(-50) * size);
             want_dw[k] += g[k] * normal[k];
             size_dw[k] += (g[k] * normal[k]).abs();
         }

@@ -46,7 +46,7 @@ fn check<E: Rows>(rows: usize, cols: usize) {
             }
         }
         let context = format!("{rows} rows of {cols}, product: {product}");
-        let y = bordered(rows * cols, |y| match product {
+        let y = bordered(rows * cols, |y: &mut [E]| match product {
             true => cumprod_rows(&x, cols, y),
             false => cumsum_rows(&x, cols, y),
         });
@@ -57,7 +57,7 @@ fn check<E: Rows>(rows: usize, cols: usize) {
             let mut totals = vec![start; rows];
             let mut y = Vec::new();
             for x in [&turned[..cut * rows], &turned[cut * rows..]] {
-                y.extend(bordered(x.len(), |y| match product {
+                y.extend(bordered(x.len(), |y: &mut [E]| match product {
                     true => cumprod_columns(x, &mut totals, y),
                     false => cumsum_columns(x, &mut totals, y),
                 }));

@@ -112,9 +112,8 @@ fn every_axis_gives_the_same_bits() {
     let turned: Vec<f32> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
     let down = sums(turned.clone(), [cols, rows], 0);
     let middle = sums([turned.clone(), turned].concat(), [2, cols, rows], 1);
-    for i in 0..rows * cols {
+    for (i, want) in along.into_iter().map(f32::to_bits).enumerate() {
         let (row, col) = (i / cols, i % cols);
-        let want = along[i].to_bits();
         assert_eq!(down[col * rows + row].to_bits(), want);
         assert_eq!(middle[cols * rows + col * rows + row].to_bits(), want);
     }
