@@ -47,7 +47,9 @@ fn scans_agree<B: Backend>(op: ScanOp, fill: Fill) {
     let mut rng = Rng(17 + op as u64);
     for dtype in DType::ALL {
         for shape in SHAPES.into_iter().chain(MORE) {
-            for arrangement in Arrangement::ALL {
+            // The reference takes a time that grows with the square of the extent.
+            let step = if shape.iter().product::<usize>() > 300 { 4 } else { 1 };
+            for arrangement in Arrangement::ALL.into_iter().step_by(step) {
                 for fill in [fill, fill.with(16, Specials::NoHuge)] {
                     let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
                     let (ours, theirs) = (x.on::<B>(), x.on::<Reference>());

@@ -5,6 +5,7 @@ use crate::backend::TensorData;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::ScanOp;
+use crate::shape::AxisSet;
 
 pub(super) fn scan(op: ScanOp, x: &ReferenceTensor, axis: usize) -> Result<ReferenceTensor> {
     let (name, shape, dtype) = (op.name(), *x.shape(), x.dtype);
@@ -14,8 +15,8 @@ pub(super) fn scan(op: ScanOp, x: &ReferenceTensor, axis: usize) -> Result<Refer
     }
     let result = if dtype.is_float() { dtype } else { DType::I64 };
     build(name, shape, result, |index| {
+        let mut place: AxisSet = index.iter().copied().collect();
         let up_to = (0..=index[axis]).map(|i| {
-            let mut place = index.to_vec();
             place[axis] = i;
             x.at(&place)
         });
