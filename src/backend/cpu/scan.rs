@@ -26,7 +26,7 @@ use crate::ops::ScanOp;
 const COST: usize = 500;
 
 /// Columns that a thread takes at least: whole lines of the cache.
-const UNIT: usize = 64;
+const LEAST_COLUMNS: usize = 64;
 
 /// An axis of `n` elements and what lies above and below it.
 #[derive(Clone, Copy)]
@@ -89,7 +89,7 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
         ScanOp::Product => 1.0,
     };
     let matrix = n * below;
-    if above >= parallel::threads() || below < 2 * UNIT {
+    if above >= parallel::threads() || below < 2 * LEAST_COLUMNS {
         return for_each_band(above, cost, Band::new(y, matrix), |range, y| {
             with_totals(below, |totals| {
                 for (i, y) in range.zip(y.chunks_exact_mut(matrix)) {
@@ -104,11 +104,13 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
             });
         });
     }
-    let units = below.div_ceil(UNIT);
+    // A part a thread: narrower ones leave the prefetcher idle.
+    let width = below.div_ceil(parallel::threads()).next_multiple_of(LEAST_COLUMNS);
+    let units = below.div_ceil(width);
     for (x, y) in x.chunks_exact(matrix).zip(y.chunks_exact_mut(matrix)) {
-        let columns = ColumnBand::new(y, below, UNIT);
-        for_each_band(units, Cost(COST).times(n * UNIT), columns, |units, mut y| {
-            let span: Range<usize> = units.start * UNIT..(units.end * UNIT).min(below);
+        let columns = ColumnBand::new(y, below, width);
+        for_each_band(units, Cost(COST).times(n * width), columns, |units, mut y| {
+            let span: Range<usize> = units.start * width..(units.end * width).min(below);
             with_totals(span.len(), |totals| {
                 totals.fill(start);
                 for_each_group::<T, 2>(n, span.len(), |rows, [x_wide, y_wide]| {
