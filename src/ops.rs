@@ -118,6 +118,31 @@ fn gelu_slope(x: f64) -> f64 {
     if x < 0.0 { below } else { 1.0 - below }
 }
 
+/// arsinh x; ln 2x where x² is too large.
+fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    let y = match a > 1e150 {
+        true => a.ln() + std::f64::consts::LN_2,
+        false => (a + a * a / (1.0 + (a * a + 1.0).sqrt())).ln_1p(),
+    };
+    y.copysign(x)
+}
+
+/// arcosh x; ln 2x where x² is too large.
+fn acosh(x: f64) -> f64 {
+    let d = x - 1.0;
+    match x > 1e150 {
+        true => x.ln() + std::f64::consts::LN_2,
+        false => (d + (d * (d + 2.0)).sqrt()).ln_1p(),
+    }
+}
+
+/// artanh x.
+fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}
+
 macro_rules! unary_enum {
     ($({
         $(#[$doc:meta])*
