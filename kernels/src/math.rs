@@ -15,12 +15,16 @@ mod erf;
 mod exp;
 mod gelu;
 mod gelu_erf;
+mod hyperbolic;
 mod hypot;
+mod inverse_hyperbolic;
+mod inverse_trig;
 mod log;
 mod power;
 mod rem;
 mod root;
 mod sigmoid;
+mod tan;
 mod tanh;
 mod trig;
 
@@ -29,12 +33,16 @@ pub use erf::*;
 pub use exp::*;
 pub use gelu::*;
 pub use gelu_erf::*;
+pub use hyperbolic::*;
 pub use hypot::*;
+pub use inverse_hyperbolic::*;
+pub use inverse_trig::*;
 pub use log::*;
 pub use power::*;
 pub use rem::*;
 pub use root::*;
 pub use sigmoid::*;
+pub use tan::*;
 pub use tanh::*;
 pub use trig::*;
 
@@ -66,8 +74,26 @@ kernels! {
         sin Sin 1 1;
         /// `cos x`.
         cos Cos 1 1;
+        /// `tan x`.
+        tan Tan 1 1;
+        /// `asin x`.
+        asin Asin 1 1;
+        /// `acos x`.
+        acos Acos 1 1;
+        /// `atan x`.
+        atan Atan 1 1;
+        /// `sinh x`.
+        sinh Sinh 1 1;
+        /// `cosh x`.
+        cosh Cosh 1 1;
         /// `tanh x`.
         tanh Tanh 1 1;
+        /// `arsinh x`.
+        asinh Asinh 1 1;
+        /// `arcosh x`.
+        acosh Acosh 1 1;
+        /// `artanh x`.
+        atanh Atanh 1 1;
         // Special and power functions.
         /// `2/√π ∫₀ˣ e^(−t²) dt`.
         erf Erf 1 1;
@@ -104,6 +130,8 @@ kernels! {
         maximum Maximum 0 0;
         /// The smaller of the two; NaN if either is.
         minimum Minimum 0 0;
+        /// The angle of the point (`b`, `a`).
+        atan2 Atan2 1 1;
         /// `a^b`, as C's `pow`.
         pow Pow 1 1;
         /// `√(a² + b²)`, without overflow on the way.
