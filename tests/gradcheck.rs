@@ -148,6 +148,10 @@ fn ties_and_kinks_have_the_documented_gradients() {
     };
     assert_eq!(at(|x| x.abs(), &[-2.0, 0.0, 3.0]), [-1.0, 0.0, 1.0]);
     assert_eq!(at(|x| x.relu(), &[-2.0, 0.0, 3.0]), [0.0, 0.0, 1.0]);
+    assert_eq!(at(|x| x.powf(2.0), &[-3.0, 0.0, 3.0]), [-6.0, 0.0, 6.0]);
+    assert_eq!(at(|x| x.powf(0.0), &[-3.0, 0.0, 3.0]), [0.0; 3]);
+    assert_eq!(at(|b| T::zeros(3, DType::F32)?.pow(b), &[0.0, 0.5, 2.0]), [0.0; 3]);
+    assert_eq!(at(|b| T::full(3, -2.5f32)?.rem(b), &[2.0, 1.0, 0.75]), [1.0, 2.0, 3.0]);
     assert_eq!(at(|x| x.sign(), &[-2.0, 0.0, 3.0]), [0.0, 0.0, 0.0]);
     assert_eq!(at(|x| x.max(None, false), &[3.0, 1.0, 3.0]), [0.5, 0.0, 0.5]);
     assert_eq!(at(|x| x.min(None, false), &[1.0, 1.0, 3.0]), [0.5, 0.5, 0.0]);

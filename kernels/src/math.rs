@@ -11,26 +11,36 @@
 //! correctly rounded one.
 
 mod arith;
+mod erf;
 mod exp;
 mod gelu;
 mod gelu_erf;
 mod hyperbolic;
+mod hypot;
 mod inverse_hyperbolic;
 mod inverse_trig;
 mod log;
+mod power;
+mod rem;
+mod root;
 mod sigmoid;
 mod tan;
 mod tanh;
 mod trig;
 
 pub use arith::*;
+pub use erf::*;
 pub use exp::*;
 pub use gelu::*;
 pub use gelu_erf::*;
 pub use hyperbolic::*;
+pub use hypot::*;
 pub use inverse_hyperbolic::*;
 pub use inverse_trig::*;
 pub use log::*;
+pub use power::*;
+pub use rem::*;
+pub use root::*;
 pub use sigmoid::*;
 pub use tan::*;
 pub use tanh::*;
@@ -85,6 +95,14 @@ kernels! {
         /// `artanh x`.
         atanh Atanh 1 1;
         // Special and power functions.
+        /// `2/√π ∫₀ˣ e^(−t²) dt`.
+        erf Erf 1 1;
+        /// `1 − erf x`.
+        erfc Erfc 1 1;
+        /// `∛x`.
+        cbrt Cbrt 1 1;
+        /// `1 / √x`.
+        rsqrt Rsqrt 1 1;
         // Rounding.
         // Activations.
         /// `x` where positive, zero elsewhere.
@@ -114,7 +132,15 @@ kernels! {
         minimum Minimum 0 0;
         /// The angle of the point (`b`, `a`).
         atan2 Atan2 1 1;
+        /// `a^b`, as C's `pow`.
+        pow Pow 1 1;
+        /// `√(a² + b²)`, without overflow on the way.
+        hypot Hypot 1 1;
+        /// The exact remainder of `a / b` cut towards zero, with the sign of `a`.
+        rem Rem 0 0;
         // Gradients.
+        /// The gradient of [`erf`] from upstream `a` and input `b`.
+        erf_grad ErfGrad;
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;
         /// The gradient of [`sigmoid`] from upstream `a` and output `b`.

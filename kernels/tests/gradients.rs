@@ -122,6 +122,13 @@ fn gelu_slope_of_the_erf_form_from_input() {
 }
 
 #[test]
+fn erf_slope_from_input() {
+    let allowed = || tolerance(2.0, 0.0);
+    check!(f32, ErfGrad, reference::erf_slope, points_f32(-9.3, 9.3), allowed());
+    check!(f64, ErfGrad, reference::erf_slope, points_f64(-26.5, 26.5), allowed());
+}
+
+#[test]
 fn limits_are_numbers_and_nan_propagates() {
     fn limits<F: Binary<f32> + Binary<f64>>(at_minus_infinity: f64, at_infinity: f64) {
         let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
@@ -135,6 +142,7 @@ fn limits_are_numbers_and_nan_propagates() {
         assert_eq!([y[0], y[1]], [at_minus_infinity, at_infinity]);
         assert!(y[2].is_nan());
     }
+    limits::<math::ErfGrad>(0.0, 0.0);
     limits::<math::SiluGrad>(0.0, 1.0);
     limits::<math::GeluTanhGrad>(0.0, 1.0);
     limits::<math::GeluGrad>(0.0, 1.0);

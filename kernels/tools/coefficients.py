@@ -10,8 +10,8 @@ import math
 import struct
 import sys
 
-from mpmath import mp, mpf, acosh, asin, asinh, atan, atanh, cos, cosh, erfc, exp, log, log1p
-from mpmath import lu_solve, matrix, pi, sinh, sqrt, tan
+from mpmath import mp, mpf, acosh, asin, asinh, atan, atanh, cos, cosh, erf, erfc, erfinv, exp, log
+from mpmath import log1p, lu_solve, matrix, pi, sinh, sqrt, tan
 
 mp.prec = 200
 
@@ -354,6 +354,160 @@ def gate_family():
         show("gelu_tanh C2, rounded and rest", [hi, rounding(c2 - hi)], name)
 
 
+def spacing(x, name):
+    """Distance of x to the next float."""
+    return mpf(2) ** (mp.floor(mp.log(abs(x), 2)) - {"f32": 23, "f64": 52}[name])
+
+
+def near_exact(f, inverse, x, window, name):
+    """A float near x where f is nearly a float: (the float, f there rounded)."""
+    rounding = ROUND[name]
+    target = rounding(f(x))
+    step = spacing(target, name)
+    best = None
+    for k in sorted(range(-100, 101), key=abs):
+        value = target + k * step
+        if not 0 < value < 1:
+            continue
+        point = rounding(inverse(value))
+        if best is None or abs(point - x) < window:
+            miss = abs(f(point) - value) / step
+            if best is None or miss < best[0]:
+                best = (miss, point, value)
+    return best[1], best[2]
+
+
+def erf_family():
+    slope = 2 / sqrt(pi)
+    for name, scale, own, count in (("f32", mpf("3.9"), 4, 7), ("f64", mpf("2.58"), 3, 15)):
+        rounding = ROUND[name]
+        scale = rounding(scale)
+        rows, worst = [], mpf(0)
+        for i in range(16):
+            low, high = max((i - mpf(1) / 2) / scale, mpf(0)), (i + mpf(1) / 2) / scale
+            if i < own:
+                centre, value = rounding(i / scale), mpf(0)
+
+                def f(d):
+                    a = abs(centre + d)
+                    return erf(a) / a - 1 if a > 1e-20 else slope - 1
+
+                size = lambda d: 1
+            else:
+                centre, value = near_exact(erf, erfinv, i / scale, mpf("0.004"), name)
+                top = slope * exp(-centre * centre)
+
+                def f(d):
+                    return (erf(centre + d) - erf(centre)) / d if abs(d) > 1e-25 else top
+
+                size = lambda d: abs(d) / erf(centre + d)
+            h = max(high - centre, centre - low if i else high)
+            c = least_squares(f, size, count, h, rounding)
+            if i == 0:
+                c[1::2] = [mpf(0)] * len(c[1::2])
+            rows.append([centre, value] + c)
+            for k in range(-100, 101):
+                d = h * k / 100
+                if low <= abs(centre + d) <= high:
+                    error = abs(size(d) * (sum(x * d**j for j, x in enumerate(c)) - f(d)))
+                    if i >= own:
+                        error += abs(erf(centre) - value) / value
+                    worst = max(worst, error)
+        note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+        show("SCALE, 2/sqrt(pi)", [scale, rounding(slope)], name, note)
+        for label, column in zip(["CENTRE", "VALUE"] + ["SLOPE"] * count, zip(*rows)):
+            show(label, column, name)
+
+
+def erfc_family():
+    ratio = lambda a: exp(a * a) * erfc(a)
+    for name, count, stretch in (("f32", 7, mpf("0.6875")), ("f64", 14, mpf("1.875"))):
+        rounding = ROUND[name]
+        # Interval i is where 1 + a / stretch is in 2^e [1 + j/4, 1 + (j + 1)/4), i = 4 e + j.
+        bound = lambda i: (mpf(2) ** (i // 4) * (1 + mpf(i % 4) / 4) - 1) * stretch
+        rows, worst = [], mpf(0)
+        for i in range(16):
+            centre, h = (bound(i) + bound(i + 1)) / 2, (bound(i + 1) - bound(i)) / 2
+            top = ratio(centre)
+            flat = 2 * centre * top - 2 / sqrt(pi)
+            slope = lambda d: (ratio(centre + d) - top) / d if abs(d) > 1e-25 else flat
+            c = least_squares(slope, lambda d: abs(d) / ratio(centre + d), count, h, rounding)
+            high = rounding(top)
+            rows.append([centre, high, rounding(top - high)] + c)
+            for k in range(-100, 101):
+                d = h * k / 100
+                value = sum(x * d**j for j, x in enumerate(rows[i][1:2] + c)) + rows[i][2]
+                worst = max(worst, abs(value / ratio(centre + d) - 1))
+        # Exponents are biased by an odd number: the first interval has 12 in its last four bits.
+        slots = [rows[(slot + 4) % 16] for slot in range(16)]
+        note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+        show("1/STRETCH", [rounding(1 / stretch)], name, note)
+        for label, column in zip(["CENTRE", "RATIO", "RATIO_LOW"] + ["SLOPE"] * count, zip(*slots)):
+            show(label, column, name)
+
+
+def power_family():
+    def rest(r):
+        if abs(r) > 1e-3:
+            return (log1p(r) - r + r**2 / 2) / r**3
+        return sum((-1) ** i * r**i / (i + 3) for i in range(25))
+
+    for name, bits, degree, cut in (("f32", 4, 4, 16), ("f64", 5, 8, 42)):
+        rounding = ROUND[name]
+        entries = 2**bits
+        hi = mp.nint(LN2 * 2**cut) / mpf(2) ** cut
+        inverses, limit = [], [mpf(0), mpf(0)]
+        for i in range(entries):
+            low, high = 1 + mpf(i) / entries, 1 + mpf(i + 1) / entries
+            unit = mpf(2) ** -(bits + 1)
+            nearest = mp.nint(2 / (low + high) / unit)
+            c = min(
+                (k * unit for k in (nearest - 1, nearest, nearest + 1)),
+                key=lambda c: max(abs(low * c - 1), abs(high * c - 1)),
+            )
+            if i in (0, entries - 1):
+                c = mpf(1) if i == 0 else mpf("0.5")
+            inverses.append(c)
+            limit = [min(limit[0], low * c - 1), max(limit[1], high * c - 1)]
+            # What the exact remainder and the two-sum of the kernel need.
+            assert max(abs(low * c - 1), abs(high * c - 1)) <= 2 * unit
+            for e in (-1, 0, 1):
+                base = abs(e * LN2 - log(c))
+                q = max(abs(low * c - 1), abs(high * c - 1)) * mpf("1.05")
+                assert base < mpf(2) ** -40 or base >= q, (i, e, base, q)
+        c, worst = fit(rest, lambda r: r * r, degree, limit[0], limit[1], rounding)
+        note = f"relative to r: 2^{float(mp.log(worst, 2)):.2f}, {float(limit[0])} to {float(limit[1])}"
+        show("REST", c, name, note)
+        show("LN2", [hi, rounding(LN2 - hi)], name)
+        show("INVERSE", inverses, name)
+        highs = [mp.nint(-log(c) * 2**cut) / mpf(2) ** cut for c in inverses]
+        show("LOG", highs, name)
+        show("LOG_LOW", [rounding(-log(c) - h) for c, h in zip(inverses, highs)], name)
+
+
+def root_family():
+    root = lambda m: m ** (mpf(-1) / 3)
+    for name in ("f32", "f64"):
+        rounding = ROUND[name]
+        c, worst = fit(root, lambda m: 1 / root(m), 4, mpf(1), mpf(2), rounding)
+        show("CBRT_START", c, name, f"relative: 2^{float(mp.log(worst, 2)):.2f}")
+        factors = [mpf(2) ** (mpf(-j) / 3) for j in (0, 1, 0, 0, 0, 0, 0, -1)]
+        show("CBRT_FACTOR", [rounding(x) for x in factors], name)
+        c = [mpf(2) / 3, mpf(5) / 9, mpf(40) / 81, mpf(110) / 243]
+        show("CBRT_SERIES", [rounding(x) for x in c], name)
+        rows, worst = [], mpf(0)
+        for slot in range(8):
+            # Last bit of the biased exponent and first two of the mantissa.
+            factor = 1 / sqrt(mpf(1 if slot >= 4 else 2))
+            low, high = 1 + mpf(slot % 4) / 4, 1 + mpf(slot % 4 + 1) / 4
+            f = lambda m: factor / sqrt(m)
+            c, miss = fit(f, lambda m: 1 / f(m), 2, low, high, rounding)
+            rows.append(c)
+            worst = max(worst, miss)
+        for column in zip(*rows):
+            show("RSQRT_START", column, name, f"relative: 2^{float(mp.log(worst, 2)):.2f}")
+
+
 FAMILIES = {
     "exp": exp_family,
     "log": log_family,
@@ -365,6 +519,12 @@ FAMILIES = {
     "tail": tail_family,
     "tanh": tanh_family,
     "gate": gate_family,
+
+
+    "erf": erf_family,
+    "erfc": erfc_family,
+    "power": power_family,
+    "root": root_family,
 }
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -238,6 +238,18 @@ impl<B: Backend> Tensor<B> {
         Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
     }
 
+    /// `self` to a power that is a number: [`pow`](Tensor::pow) with one exponent.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 4.0, 9.0];
+    /// assert_eq!(x.powf(1.5)?.to_vec::<f32>()?, [1.0, 8.0, 27.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn powf(&self, p: f64) -> Result<Tensor<B>> {
+        Tensor::binary_inputs(BinaryOp::Pow, Input::Ref(self), Input::Scalar(p.into()))
+    }
+
     /// `self · mul + add`; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul)?;

@@ -26,7 +26,8 @@ fn unary_bounds(op: UnaryOp) -> Bounds {
         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => Bounds(0, 0, 0.0),
         UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu => Bounds(0, 0, 0.0),
         UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos => Bounds(1, 2, 0.0),
-        UnaryOp::Tanh => Bounds(1, 3, 0.0),
+        UnaryOp::Tanh | UnaryOp::Cbrt | UnaryOp::Rsqrt => Bounds(1, 3, 0.0),
+        UnaryOp::Erf | UnaryOp::Erfc => Bounds(1, 8, 0.0),
         UnaryOp::Sigmoid => Bounds(1, 4, 0.0),
         UnaryOp::Silu => Bounds(2, 4, 0.0),
         UnaryOp::GeluTanh => Bounds(2, 256, 0.0),
@@ -39,6 +40,9 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => Bounds(0, 0, 0.0),
         BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
+        BinaryOp::Rem => Bounds(0, 0, 0.0),
+        BinaryOp::Pow | BinaryOp::Hypot => Bounds(1, 3, 0.0),
+        BinaryOp::ErfGrad => Bounds(3, 8, 0.0),
         BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
         BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
         BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
@@ -50,7 +54,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
 fn second_operands(op: BinaryOp) -> Specials {
     match op {
         BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
-        BinaryOp::Div => Specials::Divisors,
+        BinaryOp::Div | BinaryOp::Rem => Specials::Divisors,
         _ => Specials::All,
     }
 }

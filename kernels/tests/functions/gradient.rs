@@ -12,6 +12,7 @@ macro_rules! gradients {
 }
 
 gradients! {
+    erf_grad ErfGrad;
     tanh_grad TanhGrad;
     sigmoid_grad SigmoidGrad;
     relu_grad ReluGrad;

@@ -96,6 +96,15 @@ pub fn gelu_slope(x: f64) -> f64 {
     if x < 0.0 { below.round() } else { below.one_minus().round() }
 }
 
+/// The derivative of erf, 2/√π e^(−x²).
+pub fn erf_slope(x: f64) -> f64 {
+    const TWO_BY_SQRT_PI: DoubleDouble =
+        DoubleDouble { high: std::f64::consts::FRAC_2_SQRT_PI, low: 1.533545961316588e-17 };
+    let x = DoubleDouble::from(x);
+    let bell = double_double::exp(x * x * DoubleDouble::from(-1.0));
+    Scaled { mantissa: bell.mantissa * TWO_BY_SQRT_PI, exponent: bell.exponent }.round()
+}
+
 /// The derivative of tanh where its value is `y`.
 pub fn tanh_slope(y: f64) -> f64 {
     let (one, y) = (DoubleDouble::from(1.0), DoubleDouble::from(y));

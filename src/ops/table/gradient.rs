@@ -6,6 +6,15 @@ macro_rules! gradient {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
+                /// Derivative of `erf` at `b`, times `a`: `a · 2/√π · e^(-b²)`.
+                erf_grad, ErfGrad;
+                value: |a, b| a * crate::ops::erf_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -3.0, 3.0;
+                gradient_a: (g, b) => g.erf_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.erf_grad(b)?.mul(b)?.mul_scalar(-2.0);
+            }
+            {
                 /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
                 tanh_grad, TanhGrad;
                 value: |a, b| a * (1.0 - b * b);
