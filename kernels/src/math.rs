@@ -15,6 +15,8 @@ mod exp;
 mod gelu;
 mod gelu_erf;
 mod log;
+#[cfg_attr(not(test), allow(dead_code, reason = "for powers and inverse hyperbolic functions"))]
+mod log_parts;
 mod sigmoid;
 mod tanh;
 mod trig;

@@ -92,6 +92,20 @@ def fit(f, weight, degree, a, b, rounding, fixed=()):
     return known, worst
 
 
+def least_squares(f, weight, count, h, rounding, centre=mpf(0)):
+    """`count` coefficients within h of the centre, rounded one after the other and the rest fitted again, at
+    Chebyshev's points: many intervals in the time that exchanges take for one."""
+    nodes = [centre + h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
+    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
+    known = []
+    while len(known) < count:
+        powers = range(len(known), count)
+        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
+        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
+        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
+    return known
+
+
 def text(x, name):
     """Shortest decimal that reads back as the same float, in Rust's notation."""
     x = float(x)
@@ -143,6 +157,27 @@ def exp_family():
         t = [rounding(mpf(2) ** (mpf(j) / 8)) for j in range(8)]
         show("TABLE", t, name)
         show("TABLE_LOG", [rounding(LN2 * j / 8 - log(t[j])) for j in range(8)], name)
+        for label, base in (("2", mpf(2)), ("10", mpf(10))):
+            unit = log(base)
+            power = lambda r: (exp(r * unit) - 1) / r if abs(r) > 1e-20 else unit
+            h = bound / unit
+            c = least_squares(power, lambda r: mpf(1), degree + 2, h, rounding)
+            error = lambda r: sum(x * r ** (i + 1) for i, x in enumerate(c)) / mp.expm1(r * unit) - 1
+            worst = max(abs(error(h * k / 200)) for k in range(-200, 201) if k)
+            show(f"EXP{label}_POLY", c, name, f"relative to p: 2^{float(mp.log(worst, 2)):.2f}")
+            step = LN2 / unit / 8
+            hi = rounding(step)
+            show("INVERSE, STEP_HI, STEP_LO", [rounding(1 / step), hi, rounding(step - hi)], name)
+            show("TABLE_LOG", [rounding((LN2 * j / 8 - log(t[j])) / unit) for j in range(8)], name)
+            least = {"f32": -126, "f64": -1022}[name] * LN2 / unit
+            ulp = mpf(2) ** (mp.floor(mp.log(-least, 2)) - {"f32": 23, "f64": 52}[name])
+            show("MIN_NORMAL", [mp.ceil(least / ulp) * ulp], name)
+        for label, bits in (("2", None), ("10", {"f32": 16, "f64": 42}[name])):
+            k = 1 / log(mpf(int(label)))
+            show(f"LOG{label} of e", [rounding(k), rounding(k - rounding(k))], name)
+            if bits:
+                hi = truncated(LN2 * k, bits)
+                show(f"LOG{label} of 2", [hi, rounding(LN2 * k - hi)], name)
 
 
 def log_family():
@@ -158,6 +193,46 @@ def log_family():
     show("LOG_POLY", c, "f64", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
     hi = truncated(LN2, 42)
     show("LN2_HI, LN2_LO", [hi, f64(LN2 - hi)], "f64")
+
+
+def log_parts_family():
+    # Eight intervals of m, equally long in bits: [0.71875, 0.78125), … [0.96875, 1.0625), …
+    bounds = [mpf(x) / 32 for x in (23, 25, 27, 29, 31, 34, 38, 42, 46)]
+    for name, degree, bits in (("f32", 4, 16), ("f64", 10, 42)):
+        rounding = ROUND[name]
+        c = [rounding(2 / (a + b)) for a, b in zip(bounds, bounds[1:])]
+        c[4] = mpf(1)
+        h = max(abs(x * d - 1) for a, b, d in zip(bounds, bounds[1:], c) for x in (a, b))
+        weight = lambda r: abs(r**3 / log1p(r))
+        q = least_squares(log_rest, weight, degree + 1, h, rounding)
+        points = [h * k / 200 for k in range(-200, 201) if k]
+        worst = max(weight(r) * abs(log_rest(r) - sum(x * r**i for i, x in enumerate(q))) for r in points)
+        show("PARTS_POLY", q, name, f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
+        high = [mp.nint(-log(d) * 2**bits) / 2**bits for d in c]
+        show("RECIPROCAL", c, name)
+        show("PARTS_LOG", high, name)
+        show("PARTS_LOG_LOW", [rounding(-log(d) - h) for d, h in zip(c, high)], name)
+
+
+def series_family(label, f, weight, counts, a, b):
+    """`f` on [a, b]: one polynomial for f32, one for f64."""
+    for (name, rounding), count in zip(ROUND.items(), counts):
+        centre, h = (a + b) / 2, (b - a) / 2
+        c = least_squares(f, weight, count, h, rounding, centre)
+        points = [centre + h * k / 400 for k in range(-400, 401)]
+        worst = max(weight(x) * abs(f(x) - sum(d * x**i for i, d in enumerate(c))) for x in points)
+        show(label, c, name, f"relative to log1p: 2^{float(mp.log(worst, 2)):.2f}")
+
+
+def log1p_family():
+    weight = lambda r: abs(r**3 / log1p(r)) if r else mpf(0)
+    series_family("LOG1P_POLY", log_rest, weight, (9, 22), mpf("-0.25"), mpf("0.5"))
+
+
+def softplus_family():
+    square = lambda e: e * log_rest(e) - mpf(1) / 2
+    weight = lambda e: e**2 / log1p(e) if e else mpf(0)
+    series_family("SOFTPLUS_POLY", square, weight, (10, 23), mpf(0), mpf(1))
 
 
 def trig_family():
@@ -195,20 +270,6 @@ def gelu_family():
         show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
 
 
-def least_squares(f, weight, count, h, rounding):
-    """`count` coefficients on [-h, h], rounded one after the other and the rest fitted again, at
-    Chebyshev's points: many intervals in the time that exchanges take for one."""
-    nodes = [h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
-    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
-    known = []
-    while len(known) < count:
-        powers = range(len(known), count)
-        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
-        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
-        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
-    return known
-
-
 def tail_family():
     density = 1 / sqrt(2 * pi)
     ratio = lambda a: exp(a * a / 2) * erfc(a / sqrt(mpf(2))) / 2
@@ -236,6 +297,6 @@ def tail_family():
             show(label, column, name)
 
 
-FAMILIES = {"exp": exp_family, "log": log_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
+FAMILIES = {"exp": exp_family, "log": log_family, "log_parts": log_parts_family, "log1p": log1p_family, "softplus": softplus_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()
