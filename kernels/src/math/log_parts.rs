@@ -16,10 +16,11 @@
 //!    r³ Q(r), at most r²/3 of the result: 2^-33 (f64: 2^-62).
 
 use super::horner;
-use crate::simd::{Float, IntVector, Lanes, Vector};
+use super::log::LogConstants;
+use crate::simd::{IntVector, Lanes, Vector};
 
 /// Constants of [`log_parts`], from `tools/coefficients.py log_parts`.
-pub(super) trait LogPartsConstants: Float {
+pub(super) trait LogPartsConstants: LogConstants {
     /// Bits of the least m.
     const START: Self::Int;
     /// `(1 << MANTISSA) − 1`.
@@ -31,8 +32,6 @@ pub(super) trait LogPartsConstants: Float {
     /// The bits of 2^−e less OFFSET's exponent: `2 BIAS + 1` as an exponent field.
     const INVERSE: Self::Int;
     const MINUS_HALF: Self;
-    /// ln 2, high and low part.
-    const LN2: [Self; 2];
     /// c of each interval.
     const RECIPROCAL: [Self; 8];
     /// −ln c, high and low part.
@@ -66,7 +65,6 @@ macro_rules! layout {
 
 impl LogPartsConstants for f32 {
     layout!(f32, i32, 23, 128);
-    const LN2: [f32; 2] = [0.69314575, 1.4286068e-6];
     const RECIPROCAL: [f32; 8] =
         [1.3333334, 1.2307693, 1.1428572, 1.0666667, 1.0, 0.8888889, 0.8, 0.72727275];
     const LOG: [[f32; 8]; 2] = [
@@ -87,7 +85,6 @@ impl LogPartsConstants for f32 {
 
 impl LogPartsConstants for f64 {
     layout!(f64, i64, 52, 1024);
-    const LN2: [f64; 2] = [0.6931471805598903, 5.497923018708371e-14];
     const RECIPROCAL: [f64; 8] = [
         1.3333333333333333,
         1.2307692307692308,
