@@ -24,7 +24,7 @@
 //! 6. Subnormal numbers (scaled by 2^24 or 2^54 first), zeros, negative numbers, +∞ and NaN are
 //!    handled behind one branch on "any such lane".
 
-use super::horner;
+use super::{horner, horner_by_parity};
 use crate::map::Map1;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
@@ -118,7 +118,8 @@ impl LogConstants for f32 {
             0.113930866,
             -0.07425387,
         ];
-        let cubic = (r * r * r).mul_add(horner(simd, r, Q), carry);
+        let square = r * r;
+        let cubic = (square * r).mul_add(horner_by_parity(simd, r, square, Q), carry);
         (r * simd.splat(-0.5)).mul_add(r, cubic)
     }
 }

@@ -13,7 +13,7 @@
 //! 3. −1, numbers below it, large ones, +∞ and NaN are handled behind one branch.
 //! 4. The sign bit of x is set in the result: it has it anyway, unless it is a zero.
 
-use super::horner;
+use super::horner_by_parity;
 use super::log_parts::LogPartsConstants;
 use crate::map::Map1;
 use crate::simd::{Lanes, Mask, Vector};
@@ -28,7 +28,7 @@ use crate::simd::{Lanes, Mask, Vector};
 pub struct Log1p;
 
 /// Constants of the split and of Q, from `tools/coefficients.py log1p`.
-trait Log1pConstants: LogPartsConstants {
+pub(super) trait Log1pConstants: LogPartsConstants {
     /// Bits of the least m.
     const LEAST: Self::Int;
     /// As [`LogPartsConstants::OFFSET`], for this m.
@@ -86,6 +86,14 @@ impl Log1pConstants for f64 {
     ];
 }
 
+/// `ln(1 + r) − r + carry` for −1/4 <= r <= 1/2.
+#[inline(always)]
+pub(super) fn correction<E: Log1pConstants, S: Lanes<E>>(simd: S, r: S::V, carry: S::V) -> S::V {
+    let square = r * r;
+    let cubic = (square * r).mul_add(horner_by_parity(simd, r, square, E::SERIES), carry);
+    (r * simd.splat(E::MINUS_HALF)).mul_add(r, cubic)
+}
+
 impl<E: Log1pConstants> Map1<E> for Log1p {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
@@ -108,8 +116,7 @@ impl<E: Log1pConstants> Map1<E> for Log1p {
         let main = e * ln2_high;
         let sum = main + r;
         let error = (main - sum) + r;
-        let rest = (r * r * r).mul_add(horner(simd, r, E::SERIES), e.mul_add(ln2_low, error));
-        let mut y = sum + (r * simd.splat(E::MINUS_HALF)).mul_add(r, rest);
+        let mut y = sum + correction(simd, r, e.mul_add(ln2_low, error));
         if unusual {
             let infinity = simd.splat(E::INFINITY);
             y = infinity.select(x.eq(-one), y);

@@ -15,7 +15,7 @@
 //! 4. r²/2 is kept in two parts, and each addition's error is kept. What remains is the rounding of
 //!    r³ Q(r), at most r²/3 of the result: 2^-33 (f64: 2^-62).
 
-use super::horner;
+use super::horner_by_parity;
 use super::log::LogConstants;
 use crate::simd::{IntVector, Lanes, Vector};
 
@@ -168,7 +168,8 @@ pub(super) fn log_parts<E: LogPartsConstants, S: Lanes<E>>(
     let square_low = half_r.mul_add(r, -square);
     // The derivative of r − r²/2 takes r_low along; r³'s is below the rounding of r³.
     let small = r.neg_mul_add(r_low, r_low) + square_low;
-    let rest = (r * r * r).mul_add(horner(simd, r, E::CUBIC), small);
+    let plain = r * r;
+    let rest = (plain * r).mul_add(horner_by_parity(simd, r, plain, E::CUBIC), small);
 
     let main = e.mul_add(ln2, log_c);
     let first = main + r;

@@ -13,9 +13,9 @@
 //! 3. Where E is no longer normal the result is x, or x e^x with its power of two multiplied in last,
 //!    behind one branch.
 
+use super::divide;
 use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
 use super::sigmoid::{GateConstants, clamp};
-use super::divide;
 use crate::map::{Map1, Map2};
 use crate::simd::{Lanes, Mask, Vector};
 
