@@ -18,8 +18,6 @@ mod gelu;
 mod gelu_erf;
 mod log;
 mod log1p;
-#[cfg_attr(not(test), allow(dead_code, reason = "for powers and inverse hyperbolic functions"))]
-mod log_parts;
 mod mish;
 mod sigmoid;
 mod softplus;

@@ -195,25 +195,6 @@ def log_family():
     show("LN2_HI, LN2_LO", [hi, f64(LN2 - hi)], "f64")
 
 
-def log_parts_family():
-    # Eight intervals of m, equally long in bits: [0.71875, 0.78125), … [0.96875, 1.0625), …
-    bounds = [mpf(x) / 32 for x in (23, 25, 27, 29, 31, 34, 38, 42, 46)]
-    for name, degree, bits in (("f32", 4, 16), ("f64", 10, 42)):
-        rounding = ROUND[name]
-        c = [rounding(2 / (a + b)) for a, b in zip(bounds, bounds[1:])]
-        c[4] = mpf(1)
-        h = max(abs(x * d - 1) for a, b, d in zip(bounds, bounds[1:], c) for x in (a, b))
-        weight = lambda r: abs(r**3 / log1p(r))
-        q = least_squares(log_rest, weight, degree + 1, h, rounding)
-        points = [h * k / 200 for k in range(-200, 201) if k]
-        worst = max(weight(r) * abs(log_rest(r) - sum(x * r**i for i, x in enumerate(q))) for r in points)
-        show("PARTS_POLY", q, name, f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
-        high = [mp.nint(-log(d) * 2**bits) / 2**bits for d in c]
-        show("RECIPROCAL", c, name)
-        show("PARTS_LOG", high, name)
-        show("PARTS_LOG_LOW", [rounding(-log(d) - h) for d, h in zip(c, high)], name)
-
-
 def log1p_family():
     a, b = mpf("-0.25"), mpf("0.5")
     centre, h = (a + b) / 2, (b - a) / 2
@@ -288,6 +269,6 @@ def tail_family():
             show(label, column, name)
 
 
-FAMILIES = {"exp": exp_family, "log": log_family, "log_parts": log_parts_family, "log1p": log1p_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
+FAMILIES = {"exp": exp_family, "log": log_family, "log1p": log1p_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -32,7 +32,7 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 ///
 /// * Domain: numbers above zero, subnormal ones included.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; ln 1 = +0.
-/// * Largest error: 0.678 ULP at 1.2777213 (f32, all inputs); f64 within 1 float on 67 million
+/// * Largest error: 0.652 ULP at 1.2837719 (f32, every 1001st input); f64 within 1 float on 67 million
 ///   spread inputs, correctly rounded on 99.1 %.
 /// * Coefficients: `tools/coefficients.py log`; Q and R minimise the error relative to ln(1 + r):
 ///   2^-31.8 (f32), 2^-58.3 (f64).
@@ -42,7 +42,8 @@ pub struct Log;
 ///
 /// * Domain: numbers above zero, subnormal ones included; exact for powers of two.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; log2 1 = +0.
-/// * Largest error: LOG2_ERROR.
+/// * Largest error: 0.761 ULP at 1.3863944 (f32, every 1001st input); f64 within 1 float on 400,000
+///   spread inputs, correctly rounded on 99.1 %.
 /// * Coefficients: those of [`Log`]; log2 e from `tools/coefficients.py exp`.
 pub struct Log2;
 
@@ -50,7 +51,8 @@ pub struct Log2;
 ///
 /// * Domain: numbers above zero, subnormal ones included; exact for powers of ten that are floats.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; log10 1 = +0.
-/// * Largest error: LOG10_ERROR.
+/// * Largest error: 0.783 ULP at 1.3231503 (f32, every 1001st input); f64 within 1 float on 400,000
+///   spread inputs, correctly rounded on 99.1 %.
 /// * Coefficients: those of [`Log`]; log10 e and log10 2 from `tools/coefficients.py exp`.
 pub struct Log10;
 

@@ -14,34 +14,58 @@
 //! 4. The sign bit of x is set in the result: it has it anyway, unless it is a zero.
 
 use super::horner_by_parity;
-use super::log_parts::LogPartsConstants;
+use super::log::LogConstants;
 use crate::map::Map1;
-use crate::simd::{Lanes, Mask, Vector};
+use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `ln(1 + x)`.
 ///
 /// * Domain: numbers above −1; ±0 and subnormal numbers give themselves.
 /// * −1 gives −∞, +∞ gives +∞, below −1 and NaN give NaN.
-/// * Largest error: LOG1P_ERROR.
+/// * Largest error: 0.730 ULP at 0.48897108 (f32, every 1001st input); f64 within 1 float on 400,000
+///   spread inputs, correctly rounded on 99.1 %.
 /// * Coefficients: `tools/coefficients.py log1p`; Q minimises the error relative to ln(1 + r):
 ///   2^-29.7 (f32), 2^-64.0 (f64).
 pub struct Log1p;
 
 /// Constants of the split and of Q, from `tools/coefficients.py log1p`.
-pub(super) trait Log1pConstants: LogPartsConstants {
+pub(super) trait Log1pConstants: LogConstants {
     /// Bits of the least m.
     const LEAST: Self::Int;
-    /// As [`LogPartsConstants::OFFSET`], for this m.
-    const LEAST_OFFSET: Self::Int;
+    /// `(1 << MANTISSA) − 1`.
+    const FRACTION: Self::Int;
+    /// Added to bits less those of the least m it makes their exponent field e + EXCESS.
+    const OFFSET: Self::Int;
+    /// 2^MANTISSA, and the same plus EXCESS.
+    const CARRIER: [Self; 2];
+    /// Less the exponent field e + EXCESS it is the bits of 2^−e.
+    const INVERSE: Self::Int;
+    const MINUS_HALF: Self;
     /// From it on 1 is far below the last place of x.
     const LARGE: Self;
     /// Q(r) = (ln(1 + r) − r + r²/2) / r³, lowest power first.
     const SERIES: &'static [Self];
+    /// The exponent field as low bits.
+    fn exponent<I: IntVector>(shifted: I) -> I;
+}
+
+macro_rules! layout {
+    ($t:ident, $int:ident, $mantissa:literal, $excess:literal) => {
+        const LEAST: $int = (0.75 as $t).to_bits() as $int;
+        const FRACTION: $int = (1 << $mantissa) - 1;
+        const OFFSET: $int = ($excess << $mantissa) - Self::LEAST;
+        const CARRIER: [$t; 2] = [(1u64 << $mantissa) as $t, ((1u64 << $mantissa) + $excess) as $t];
+        const INVERSE: $int = (2 * $excess - 1) << $mantissa;
+        const MINUS_HALF: $t = -0.5;
+        #[inline(always)]
+        fn exponent<I: IntVector>(shifted: I) -> I {
+            shifted.shr::<$mantissa>()
+        }
+    };
 }
 
 impl Log1pConstants for f32 {
-    const LEAST: i32 = 0.75f32.to_bits() as i32;
-    const LEAST_OFFSET: i32 = Self::OFFSET + Self::START - Self::LEAST;
+    layout!(f32, i32, 23, 128);
     const LARGE: f32 = (1u64 << 50) as f32;
     const SERIES: &'static [f32] = &[
         0.33333346,
@@ -57,8 +81,7 @@ impl Log1pConstants for f32 {
 }
 
 impl Log1pConstants for f64 {
-    const LEAST: i64 = 0.75f64.to_bits() as i64;
-    const LEAST_OFFSET: i64 = Self::OFFSET + Self::START - Self::LEAST;
+    layout!(f64, i64, 52, 1024);
     const LARGE: f64 = (1u128 << 100) as f64;
     const SERIES: &'static [f64] = &[
         0.3333333333333333,
@@ -98,7 +121,7 @@ impl<E: Log1pConstants> Map1<E> for Log1p {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);
-        let shifted = (one + x).to_bits() + simd.splat_int(E::LEAST_OFFSET);
+        let shifted = (one + x).to_bits() + simd.splat_int(E::OFFSET);
         let fraction = shifted & simd.splat_int(E::FRACTION);
         let [carrier, carrier_excess] = E::CARRIER.map(|c| simd.splat(c));
         let e = S::V::from_bits(E::exponent(shifted) | carrier.to_bits()) - carrier_excess;

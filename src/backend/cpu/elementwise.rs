@@ -40,7 +40,8 @@ fn is_cheap1(op: UnaryOp) -> bool {
 }
 
 fn is_cheap2(op: BinaryOp) -> bool {
-    !matches!(op, BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad)
+    use BinaryOp::*;
+    !matches!(op, SiluGrad | GeluTanhGrad | GeluGrad | SoftplusGrad | LogSigmoidGrad | MishGrad)
 }
 
 fn cost<T>(cheap: bool) -> Cost {
