@@ -83,7 +83,7 @@ macro_rules! base_ten {
 }
 
 impl Base<f32> for Exp2 {
-    const POLY: &'static [f32] = &[0.6931472, 0.2402265, 0.05550781, 0.009618587];
+    const POLY: &'static [f32] = &[std::f32::consts::LN_2, 0.2402265, 0.05550781, 0.009618587];
     const RANGE: [f32; 2] = [-152.0, 129.0];
     const ORDINARY: f32 = 126.0;
     base_two!(
@@ -104,7 +104,7 @@ impl Base<f32> for Exp2 {
 
 impl Base<f64> for Exp2 {
     const POLY: &'static [f64] = &[
-        0.6931471805599453,
+        std::f64::consts::LN_2,
         0.24022650695910072,
         0.05550410866487012,
         0.009618129107614032,
@@ -132,7 +132,7 @@ impl Base<f64> for Exp2 {
 }
 
 impl Base<f32> for Exp10 {
-    const POLY: &'static [f32] = &[2.3025851, 2.650949, 2.0347178, 1.1715019];
+    const POLY: &'static [f32] = &[std::f32::consts::LN_10, 2.650949, 2.0347178, 1.1715019];
     const RANGE: [f32; 2] = [-46.0, 39.0];
     const ORDINARY: f32 = 37.875;
     base_ten!(
@@ -154,7 +154,7 @@ impl Base<f32> for Exp10 {
 
 impl Base<f64> for Exp10 {
     const POLY: &'static [f64] = &[
-        2.302585092994046,
+        std::f64::consts::LN_10,
         2.650949055239199,
         2.034678592288622,
         1.1712551489087386,
