@@ -67,6 +67,40 @@ fn gate_slope(x: f64, v: f64, v_slope: f64) -> f64 {
     }
 }
 
+/// `ln(1 + e^x)`.
+fn softplus(x: f64) -> f64 {
+    let positive = if x < 0.0 { 0.0 } else { x };
+    positive + (-x.abs()).exp().ln_1p()
+}
+
+/// `tanh(softplus(x))` as numerator and denominator, and `e^-|x|`.
+fn mish_ratio(x: f64) -> [f64; 3] {
+    let e = (-x.abs()).exp();
+    if x < 0.0 {
+        [e * (2.0 + e), e * (2.0 + e) + 2.0, e]
+    } else {
+        [1.0 + 2.0 * e, 1.0 + 2.0 * e + 2.0 * e * e, e]
+    }
+}
+
+/// `x tanh(softplus(x))`; −0, its limit, where the tangent is 0.
+fn mish(x: f64) -> f64 {
+    match mish_ratio(x) {
+        [0.0, ..] => -0.0,
+        [above, below, _] => x * (above / below),
+    }
+}
+
+/// Derivative of [`mish`], or its limit.
+fn mish_slope(x: f64) -> f64 {
+    let [above, below, e] = mish_ratio(x);
+    let bend = 4.0 * e * (1.0 + e) * if x < 0.0 { 1.0 } else { e };
+    match x.abs() > 800.0 {
+        true => above / below,
+        false => above / below + x * bend / (below * below),
+    }
+}
+
 /// Argument of the tanh in [`UnaryOp::GeluTanh`], and its derivative.
 fn gelu_tanh_argument(x: f64) -> (f64, f64) {
     let square = x * x;

@@ -129,6 +129,28 @@ fn erf_slope_from_input() {
 }
 
 #[test]
+fn softplus_and_log_sigmoid_slopes_from_input() {
+    let allowed = || tolerance(2.0, 0.0);
+    check!(f32, SoftplusGrad, reference::sigmoid, points_f32(-87.0, 90.0), allowed());
+    check!(f64, SoftplusGrad, reference::sigmoid, points_f64(-708.0, 750.0), allowed());
+    let mirrored = |x: f64| reference::sigmoid(-x);
+    check!(f32, LogSigmoidGrad, mirrored, points_f32(-87.0, 86.0), allowed());
+    check!(f64, LogSigmoidGrad, mirrored, points_f64(-708.0, 707.0), allowed());
+}
+
+#[test]
+fn mish_slope_from_input() {
+    let allowed = || tolerance(6.0, 3.0);
+    check!(f32, MishGrad, reference::mish_slope, points_f32(-1.5, 60.0), allowed());
+    check!(f64, MishGrad, reference::mish_slope, points_f64(-1.5, 500.0), allowed());
+    let tail = || tolerance(8.0, 0.0);
+    let f32_tail = points_f32(-80.0, -2.0).filter(|&x| x < -2.0);
+    check!(f32, MishGrad, reference::mish_slope, f32_tail, tail());
+    let f64_tail = points_f64(-700.0, -2.0).filter(|&x| x < -2.0);
+    check!(f64, MishGrad, reference::mish_slope, f64_tail, tail());
+}
+
+#[test]
 fn limits_are_numbers_and_nan_propagates() {
     fn limits<F: Binary<f32> + Binary<f64>>(at_minus_infinity: f64, at_infinity: f64) {
         let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
@@ -146,4 +168,7 @@ fn limits_are_numbers_and_nan_propagates() {
     limits::<math::SiluGrad>(0.0, 1.0);
     limits::<math::GeluTanhGrad>(0.0, 1.0);
     limits::<math::GeluGrad>(0.0, 1.0);
+    limits::<math::SoftplusGrad>(0.0, 1.0);
+    limits::<math::LogSigmoidGrad>(1.0, 0.0);
+    limits::<math::MishGrad>(0.0, 1.0);
 }

@@ -94,6 +94,25 @@ def fit(f, weight, degree, a, b, rounding, fixed=()):
     return known, worst
 
 
+def least_squares(f, weight, count, h, rounding, centre=mpf(0)):
+    """`count` coefficients within h of the centre, rounded one after the other and the rest fitted again, at
+    Chebyshev's points: many intervals in the time that exchanges take for one."""
+    nodes = [centre + h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
+    return least_squares_at(nodes, f, weight, count, rounding)
+
+
+def least_squares_at(nodes, f, weight, count, rounding):
+    """As `least_squares`, at the given points."""
+    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
+    known = []
+    while len(known) < count:
+        powers = range(len(known), count)
+        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
+        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
+        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
+    return known
+
+
 def text(x, name):
     """Shortest decimal that reads back as the same float, in Rust's notation."""
     x = float(x)
@@ -145,6 +164,27 @@ def exp_family():
         t = [rounding(mpf(2) ** (mpf(j) / 8)) for j in range(8)]
         show("TABLE", t, name)
         show("TABLE_LOG", [rounding(LN2 * j / 8 - log(t[j])) for j in range(8)], name)
+        for label, base in (("2", mpf(2)), ("10", mpf(10))):
+            unit = log(base)
+            power = lambda r: (exp(r * unit) - 1) / r if abs(r) > 1e-20 else unit
+            h = bound / unit
+            c = least_squares(power, lambda r: mpf(1), degree + 2, h, rounding)
+            error = lambda r: sum(x * r ** (i + 1) for i, x in enumerate(c)) / mp.expm1(r * unit) - 1
+            worst = max(abs(error(h * k / 200)) for k in range(-200, 201) if k)
+            show(f"EXP{label}_POLY", c, name, f"relative to p: 2^{float(mp.log(worst, 2)):.2f}")
+            step = LN2 / unit / 8
+            hi = rounding(step)
+            show("INVERSE, STEP_HI, STEP_LO", [rounding(1 / step), hi, rounding(step - hi)], name)
+            show("TABLE_LOG", [rounding((LN2 * j / 8 - log(t[j])) / unit) for j in range(8)], name)
+            least = {"f32": -126, "f64": -1022}[name] * LN2 / unit
+            ulp = mpf(2) ** (mp.floor(mp.log(-least, 2)) - {"f32": 23, "f64": 52}[name])
+            show("MIN_NORMAL", [mp.ceil(least / ulp) * ulp], name)
+        for label, bits in (("2", None), ("10", {"f32": 16, "f64": 42}[name])):
+            k = 1 / log(mpf(int(label)))
+            show(f"LOG{label} of e", [rounding(k), rounding(k - rounding(k))], name)
+            if bits:
+                hi = truncated(LN2 * k, bits)
+                show(f"LOG{label} of 2", [hi, rounding(LN2 * k - hi)], name)
 
 
 def log_family():
@@ -160,6 +200,18 @@ def log_family():
     show("LOG_POLY", c, "f64", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
     hi = truncated(LN2, 42)
     show("LN2_HI, LN2_LO", [hi, f64(LN2 - hi)], "f64")
+
+
+def log1p_family():
+    a, b = mpf("-0.25"), mpf("0.5")
+    centre, h = (a + b) / 2, (b - a) / 2
+    weight = lambda r: abs(r**3 / log1p(r)) if r else mpf(0)
+    for (name, rounding), count in zip(ROUND.items(), (9, 22)):
+        c = least_squares(log_rest, weight, count, h, rounding, centre)
+        points = [centre + h * k / 400 for k in range(-400, 401)]
+        error = lambda r: abs(log_rest(r) - sum(x * r**i for i, x in enumerate(c)))
+        worst = max(weight(r) * error(r) for r in points)
+        show("LOG1P_POLY", c, name, f"relative to log1p: 2^{float(mp.log(worst, 2)):.2f}")
 
 
 def trig_family():
@@ -251,6 +303,17 @@ def least_squares_at(nodes, f, weight, count, rounding):
         known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
         values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
     return known
+
+
+def gelu_family():
+    for name, short in (("f32", 12), ("f64", 26)):
+        rounding = ROUND[name]
+        c1 = 2 * sqrt(2 / pi)
+        c2 = c1 * mpf("0.044715")
+        hi = truncated(c1, short)
+        show("C1_HI, C1_LO", [hi, rounding(c1 - hi)], name)
+        hi = rounding(c2)
+        show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
 
 
 def tail_family():
@@ -511,6 +574,7 @@ def root_family():
 FAMILIES = {
     "exp": exp_family,
     "log": log_family,
+    "log1p": log1p_family,
     "trig": trig_family,
     "tan": tan_family,
     "inverse_trig": inverse_trig_family,

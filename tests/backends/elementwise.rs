@@ -46,6 +46,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
         BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
         BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
         BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
+        BinaryOp::MishGrad => Bounds(8, 8, 4.0),
         _ => COMPOSED,
     }
 }

@@ -12,4 +12,11 @@ functions1! {
         reference::gelu, [(-39.5, 10.0), (-2.0, 2.0)];
     silu Silu |x| reference::silu_wide(x.into()) as f32, reference::silu_wide,
         reference::silu, [(-755.0, 40.0), (-4.0, 4.0)];
+    softplus Softplus |x| reference::softplus_wide(x.into()) as f32, reference::softplus_wide,
+        reference::softplus, [(-746.0, 40.0), (-4.0, 4.0)];
+    log_sigmoid LogSigmoid |x| -reference::softplus_wide(-f64::from(x)) as f32,
+        |x| -reference::softplus_wide(-x), |x| -reference::softplus(-x),
+        [(-40.0, 746.0), (-4.0, 4.0)];
+    mish Mish |x| reference::mish_wide(x.into()) as f32, reference::mish_wide,
+        reference::mish, [(-755.0, 40.0), (-4.0, 4.0)];
 }

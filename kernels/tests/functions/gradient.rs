@@ -19,4 +19,7 @@ gradients! {
     silu_grad SiluGrad;
     gelu_tanh_grad GeluTanhGrad;
     gelu_grad GeluGrad;
+    softplus_grad SoftplusGrad;
+    log_sigmoid_grad LogSigmoidGrad;
+    mish_grad MishGrad;
 }

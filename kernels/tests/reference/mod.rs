@@ -5,9 +5,12 @@
 
 mod double_double;
 mod normal;
+mod softplus;
 
 use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
 use normal::{density, normal_tail};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
 
 /// `|y − exact|` in units of f32's spacing at `exact`: up to 0.5 where correctly rounded.
 pub fn error_in_ulp(y: f32, exact: f64) -> f64 {

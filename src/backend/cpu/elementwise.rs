@@ -41,7 +41,18 @@ fn is_cheap1(op: UnaryOp) -> bool {
 
 fn is_cheap2(op: BinaryOp) -> bool {
     use BinaryOp::*;
-    !matches!(op, Pow | Hypot | Rem | ErfGrad | SiluGrad | GeluTanhGrad | GeluGrad)
+    !matches!(
+        op,
+        Pow | Hypot
+            | Rem
+            | ErfGrad
+            | SiluGrad
+            | GeluTanhGrad
+            | GeluGrad
+            | SoftplusGrad
+            | LogSigmoidGrad
+            | MishGrad
+    )
 }
 
 fn cost<T>(cheap: bool) -> Cost {

@@ -46,6 +46,30 @@ macro_rules! activation {
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
+            {
+                /// Softplus, `ln(1 + e^x)`.
+                softplus, Softplus;
+                value: |x| crate::ops::softplus(x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.softplus_grad(x);
+            }
+            {
+                /// Logarithm of the logistic sigmoid, `-ln(1 + e^-x)`.
+                log_sigmoid, LogSigmoid;
+                value: |x| -crate::ops::softplus(-x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.log_sigmoid_grad(x);
+            }
+            {
+                /// Mish, `x · tanh(softplus(x))`; −0 of −∞.
+                mish, Mish;
+                value: |x| crate::ops::mish(x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.mish_grad(x);
+            }
         ], $($rest)* }
     };
 }

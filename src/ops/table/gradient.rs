@@ -94,6 +94,45 @@ macro_rules! gradient {
                     g.mul(a)?.mul(density)?.mul(square.affine(-1.0, 2.0)?)
                 };
             }
+            {
+                /// Derivative of `softplus` at `b`: `a · sigmoid(b)`.
+                softplus_grad, SoftplusGrad;
+                value: |a, b| a * crate::ops::sigmoid(b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.softplus_grad(b);
+                gradient_b: (g, a, b) => {
+                    let s = b.sigmoid()?;
+                    g.mul(a)?.mul(s.sub(s.square()?)?)
+                };
+            }
+            {
+                /// Derivative of `log_sigmoid` at `b`: `a · sigmoid(-b)`.
+                log_sigmoid_grad, LogSigmoidGrad;
+                value: |a, b| a * crate::ops::sigmoid(-b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.log_sigmoid_grad(b);
+                gradient_b: (g, a, b) => {
+                    let s = b.sigmoid()?;
+                    g.mul(a)?.mul(s.square()?.sub(s)?)
+                };
+            }
+            {
+                /// Derivative of `mish` at `b`, times `a`.
+                mish_grad, MishGrad;
+                value: |a, b| a * crate::ops::mish_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.mish_grad(b);
+                gradient_b: (g, a, b) => {
+                    // (1 - t²) s (2 + b (1 - s (1 + 2 t))) with t = tanh(softplus(b)), s = sigmoid(b)
+                    let (t, s) = (b.softplus()?.tanh()?, b.sigmoid()?);
+                    let inner = s.mul(t.affine(2.0, 1.0)?)?.affine(-1.0, 1.0)?;
+                    let slope = t.square()?.affine(-1.0, 1.0)?.mul(s)?;
+                    g.mul(a)?.mul(slope)?.mul(b.mul(inner)?.add_scalar(2.0)?)
+                };
+            }
         ], $($rest)* }
     };
 }
