@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
 /// What every backend's tensor can say of itself.
@@ -127,6 +127,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
+
+    /// Element-wise test; the result is `Bool`.
+    fn test(op: NumberTest, x: &Self::Tensor) -> Result<Self::Tensor>;
 
     /// `a` where `mask` is not zero, else `b`; all of one shape, `a` and `b` of one dtype.
     fn where_cond(mask: &Self::Tensor, a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;

@@ -268,6 +268,41 @@ impl CompareOp {
     }
 }
 
+/// What a number can be tested for; the result is `Bool` and has no gradient. Integers and truth values
+/// are finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NumberTest {
+    /// Not a number.
+    IsNan,
+    /// +∞ or −∞.
+    IsInf,
+    /// Neither NaN nor infinite.
+    IsFinite,
+}
+
+impl NumberTest {
+    /// Every test.
+    pub const ALL: [NumberTest; 3] = [NumberTest::IsNan, NumberTest::IsInf, NumberTest::IsFinite];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NumberTest::IsNan => "isnan",
+            NumberTest::IsInf => "isinf",
+            NumberTest::IsFinite => "isfinite",
+        }
+    }
+
+    /// The definition.
+    pub fn apply(self, x: f64) -> bool {
+        match self {
+            NumberTest::IsNan => x.is_nan(),
+            NumberTest::IsInf => x.is_infinite(),
+            NumberTest::IsFinite => x.is_finite(),
+        }
+    }
+}
+
 /// A reduction over axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -14,6 +14,7 @@
 //!
 //! Shapes and dtypes are checked here, once; backends may rely on it.
 
+mod choose;
 mod create;
 mod display;
 mod elementwise;

@@ -47,6 +47,8 @@
 //!    reference. The sample runs on every instruction set of the machine.
 
 mod attention;
+mod compare;
+mod convert;
 mod copy;
 pub mod dispatch;
 mod fold;
@@ -66,6 +68,8 @@ mod simd;
 pub mod testing;
 
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
+pub use compare::{Compare, Comparison, NumberTest, compare, select, test_numbers};
+pub use convert::{Convert, Truth, convert, nonzero};
 pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;

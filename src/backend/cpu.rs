@@ -35,7 +35,7 @@ use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, UnaryOp, UpdateOp};
 use crate::shape::Shape;
 use crate::shared::Shared;
 use memory::Buffer;
@@ -243,6 +243,10 @@ impl Backend for CpuBackend {
         b: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
         choose::compare(op, a.into(), b.into())
+    }
+
+    fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
+        choose::test(op, x)
     }
 
     fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {

@@ -1,6 +1,6 @@
 //! Unary and binary ops and comparisons.
 
-use swath::ops::{BinaryOp, CompareOp, UnaryOp};
+use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
 use swath::{Arg, Backend, DType, HostData, Scalar};
 
 use crate::Subject;
@@ -237,4 +237,29 @@ fn comparisons_agree<B: Backend>() {
 #[test]
 fn comparisons_of_tensors_agree() {
     comparisons_agree::<Subject>();
+}
+
+fn number_tests_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(13);
+    let fill = Fill::plain(-4.0, 4.0).with(3, Specials::All);
+    for op in NumberTest::ALL {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                for arrangement in Arrangement::ALL {
+                    let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
+                    let got = B::test(op, &x.on::<B>());
+                    let want = Reference::test(op, &x.on::<Reference>());
+                    let context = || format!("{} {dtype} {shape:?} {arrangement:?}", op.name());
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn tests_of_numbers_agree() {
+    number_tests_agree::<Subject>();
 }
