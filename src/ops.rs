@@ -27,7 +27,7 @@
 //! expression is a `Result<Tensor>`. Broadcasting is undone by the engine, never in a rule.
 
 mod fused;
-mod table;
+pub(crate) mod table;
 
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};

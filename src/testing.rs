@@ -4,10 +4,11 @@
 mod registry;
 
 pub use crate::autodiff::mutation::{
-    Mutant, Mutation, Reading, with_mutant, with_mutation, with_rules_noted,
+    Misgiven, Mutant, Mutation, Reading, with_mutant, with_mutation, with_rules_noted,
 };
 pub use registry::{Kind, RecordedOp, recorded_ops};
 
+use crate::autodiff::mutation::misgivens;
 use crate::autodiff::rules;
 
 /// Every way to make every rule wrong: a mutant or more for each op, input and [`Mutation`].
@@ -27,7 +28,8 @@ pub fn mutants() -> Vec<Mutant<'static>> {
                     way,
                     recorded_only,
                 };
-                mutants.extend((0..ways).map(|way| mutant(way, false)));
+                let misgivens = misgivens(op.name, input, mutation).len();
+                mutants.extend((0..ways + misgivens).map(|way| mutant(way, false)));
                 if op.two_rules {
                     mutants.extend((0..ways).map(|way| mutant(way, true)));
                 }
@@ -35,13 +37,6 @@ pub fn mutants() -> Vec<Mutant<'static>> {
         }
     }
     mutants
-}
-
-impl Mutant<'_> {
-    /// What a rule of the op table reads wrongly; `None` if its result is changed instead.
-    pub fn reading(&self) -> Option<Reading> {
-        rules::readings(self.op, self.input, self.mutation).get(self.way).copied()
-    }
 }
 
 impl std::fmt::Display for Mutant<'_> {
@@ -53,6 +48,9 @@ impl std::fmt::Display for Mutant<'_> {
             }
             Some(Reading { value, instead: None }) => write!(f, ", {value} read as 1")?,
             None => {}
+        }
+        if let Some(misgiven) = self.misgiven() {
+            write!(f, ", {misgiven:?}")?;
         }
         if self.recorded_only { write!(f, ", in recorded passes") } else { Ok(()) }
     }

@@ -19,7 +19,7 @@ use swath_kernels::math::ULP_BOUNDS;
 const INTRODUCTION: &str = "\
 # Ops
 
-Written by `SWATH_BLESS=1 cargo test --test ops_page` from the op table (`src/ops/table.rs`), the
+Written by `SWATH_BLESS=1 cargo test --test ops_page` from the op table (`src/ops/table/`), the
 registry of the other ops (`src/testing/registry.rs`) and the code itself; `cargo test` fails where
 the page says something else.
 

@@ -127,6 +127,11 @@ macro_rules! kernels {
             $(.with(stringify!($function2), &[$($ulp2),*]))*
             .rows();
 
+        #[allow(dead_code, reason = "as above")]
+        /// The name of every function.
+        pub const NAMES: &[&str] =
+            &[$(stringify!($function),)* $(stringify!($function2)),*];
+
         $(
             kernels!(@unary $function $Kernel f32);
             kernels!(@unary $function $Kernel f64);

@@ -33,6 +33,7 @@ use crate::simd::{Float, Lanes, Vector};
 
 kernels! {
     unary {
+        // Arithmetic.
         /// `−x`.
         neg Neg 0 0;
         /// `|x|`.
@@ -45,28 +46,34 @@ kernels! {
         sqrt Sqrt 0 0;
         /// `1 / x`.
         recip Recip 0 0;
-        /// `x` where positive, zero elsewhere.
-        relu Relu 0 0;
+        // Exponentials and logarithms.
         /// `e^x`.
         exp Exp 1 1;
         /// `ln x`.
         log Log 1 1;
-        /// `tanh x`.
-        tanh Tanh 1 1;
-        /// `1 / (1 + e^−x)`.
-        sigmoid Sigmoid 1 1;
-        /// `x / (1 + e^−x)`.
-        silu Silu 1 1;
-        /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
-        gelu_tanh GeluTanh 1 1;
-        /// `x/2 (1 + erf(x/√2))`.
-        gelu Gelu 1 1;
+        // Trigonometric and hyperbolic functions.
         /// `sin x`.
         sin Sin 1 1;
         /// `cos x`.
         cos Cos 1 1;
+        /// `tanh x`.
+        tanh Tanh 1 1;
+        // Special and power functions.
+        // Rounding.
+        // Activations.
+        /// `x` where positive, zero elsewhere.
+        relu Relu 0 0;
+        /// `1 / (1 + e^−x)`.
+        sigmoid Sigmoid 1 1;
+        /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+        gelu_tanh GeluTanh 1 1;
+        /// `x/2 (1 + erf(x/√2))`.
+        gelu Gelu 1 1;
+        /// `x / (1 + e^−x)`.
+        silu Silu 1 1;
     }
     binary {
+        // Arithmetic.
         /// `a + b`.
         add Add 0 0;
         /// `a − b`.
@@ -79,6 +86,7 @@ kernels! {
         maximum Maximum 0 0;
         /// The smaller of the two; NaN if either is.
         minimum Minimum 0 0;
+        // Gradients.
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;
         /// The gradient of [`sigmoid`] from upstream `a` and output `b`.

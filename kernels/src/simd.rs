@@ -292,6 +292,10 @@ pub trait Vector:
     fn scale_by_power_of_two(self, k: Self::Int) -> Self;
     /// `table[index & 7]`, lane by lane.
     fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self;
+    /// `table[index & 15]`, lane by lane.
+    fn lookup16(table: &[Self::Elem; 16], index: Self::Int, like: Self) -> Self;
+    /// `table[index & 31]`, lane by lane.
+    fn lookup32(table: &[Self::Elem; 32], index: Self::Int, like: Self) -> Self;
     /// Splits the lanes of `self` and `other` taken alternately into low and high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);

@@ -291,6 +291,22 @@ fn fused(op: &str, s: &mut Suite) {
             s.add("equal shapes", &[&[2, 3, 2], &[2, 3, 2], &[2, 3, 2]], &ALL, f(None, false));
             s.add("causal", &[&[2, 3, 2], &[2, 4, 2], &[2, 4, 3]], &ALL, f(None, true));
             s.add("dropout", &[&[3, 2], &[3, 2], &[3, 2]], &ALL, f(mask, true));
+            let masks = [
+                tensor![1.0, 1.0, 0.0].ne(0.0).unwrap(),
+                tensor![f64; [0.5, -1.0, 0.0], [0.0, f64::NEG_INFINITY, 1.0]],
+            ];
+            for mask in masks {
+                let f = move |xs: &[T]| {
+                    let scores = xs[0].dtype();
+                    let mask = match mask.dtype() {
+                        DType::Bool => mask.clone(),
+                        _ => mask.to_dtype(scores)?,
+                    };
+                    let options = Attention { mask: Some(&mask), ..Default::default() };
+                    xs[0].scaled_dot_product_attention(&xs[1], &xs[2], options)
+                };
+                s.add("masked", &[&[2, 2, 2], &[2, 3, 2], &[2, 3, 2]], &ALL, f);
+            }
         }
         _ => {}
     }

@@ -20,7 +20,7 @@ const LAYERS: &[Row] = &[
     ("src/backend/cpu.rs", "// crate::tensor\nconst S: &str = \"crate::tensor\";", ""),
     ("src/backend/cpu.rs", "use crate::shape::Shape; mod t { use super::super::tensor; }", ""),
     ("src/autodiff/record.rs", "use crate::nn::Linear;", "crate::nn::Linear"),
-    ("src/ops/table.rs", "value: |x| crate::dtype::f(x);", "crate::dtype::f"),
+    ("src/ops/table/binary.rs", "value: |x| crate::dtype::f(x);", "crate::dtype::f"),
     ("src/ops.rs", "use super::error::Error;", "crate::error::Error"),
     ("src/ops.rs", "mod tests { use super::*; use crate::ops::sigmoid; }", ""),
     ("kernels/src/map.rs", "use swath::Shape;", "does not know swath"),

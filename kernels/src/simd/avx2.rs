@@ -155,6 +155,24 @@ impl Vector for F32x8 {
         fn lookup8(table: &[f32; 8], index: I32x8, _like: Self) -> Self {
             Self(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), index.0))
         }
+        fn lookup16(table: &[f32; 16], index: I32x8, _like: Self) -> Self {
+            // Each half takes three bits of the index; bit 3, moved to the sign, picks the half.
+            let half = |i: usize| {
+                _mm256_permutevar8x32_ps(_mm256_loadu_ps(table[8 * i..].as_ptr()), index.0)
+            };
+            let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index.0));
+            Self(_mm256_blendv_ps(half(0), half(1), is_high))
+        }
+        fn lookup32(table: &[f32; 32], index: I32x8, _like: Self) -> Self {
+            let quarter = |i: usize| {
+                _mm256_permutevar8x32_ps(_mm256_loadu_ps(table[8 * i..].as_ptr()), index.0)
+            };
+            let is_odd = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index.0));
+            let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(index.0));
+            let low = _mm256_blendv_ps(quarter(0), quarter(1), is_odd);
+            let high = _mm256_blendv_ps(quarter(2), quarter(3), is_odd);
+            Self(_mm256_blendv_ps(low, high, is_high))
+        }
         fn interleave(self, other: Self) -> (Self, Self) {
             // Within halves: a0 b0 a1 b1 | a4 b4 a5 b5 and a2 b2 a3 b3 | a6 b6 a7 b7.
             let low = _mm256_unpacklo_ps(self.0, other.0);
@@ -219,6 +237,23 @@ impl Vector for F64x4 {
             let high = _mm256_castps_pd(_mm256_permutevar8x32_ps(high, pair));
             let is_high = _mm256_castsi256_pd(_mm256_slli_epi64::<61>(index.0));
             Self(_mm256_blendv_pd(low, high, is_high))
+        }
+        fn lookup16(table: &[f64; 16], index: I64x4, _like: Self) -> Self {
+            // Four elements read one by one take less than four permutations and three blends.
+            let entry = |i: i64| table[(i & 15) as usize];
+            let [i, j] = [_mm256_castsi256_si128(index.0), _mm256_extracti128_si256::<1>(index.0)];
+            let pair = |i: __m128i| {
+                _mm_set_pd(entry(_mm_extract_epi64::<1>(i)), entry(_mm_cvtsi128_si64(i)))
+            };
+            Self(_mm256_set_m128d(pair(j), pair(i)))
+        }
+        fn lookup32(table: &[f64; 32], index: I64x4, _like: Self) -> Self {
+            let entry = |i: i64| table[(i & 31) as usize];
+            let [i, j] = [_mm256_castsi256_si128(index.0), _mm256_extracti128_si256::<1>(index.0)];
+            let pair = |i: __m128i| {
+                _mm_set_pd(entry(_mm_extract_epi64::<1>(i)), entry(_mm_cvtsi128_si64(i)))
+            };
+            Self(_mm256_set_m128d(pair(j), pair(i)))
         }
         fn interleave(self, other: Self) -> (Self, Self) {
             let low = _mm256_unpacklo_pd(self.0, other.0);

@@ -149,6 +149,13 @@ impl Vector for F32x16 {
             let table = _mm512_broadcast_f32x8(_mm256_loadu_ps(table.as_ptr()));
             Self(_mm512_permutexvar_ps(index.0, table))
         }
+        fn lookup16(table: &[f32; 16], index: I32x16, _like: Self) -> Self {
+            Self(_mm512_permutexvar_ps(index.0, _mm512_loadu_ps(table.as_ptr())))
+        }
+        fn lookup32(table: &[f32; 32], index: I32x16, _like: Self) -> Self {
+            let low = _mm512_loadu_ps(table.as_ptr());
+            Self(_mm512_permutex2var_ps(low, index.0, _mm512_loadu_ps(table[16..].as_ptr())))
+        }
         fn interleave(self, other: Self) -> (Self, Self) {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
@@ -186,6 +193,18 @@ impl Vector for F64x8 {
         }
         fn lookup8(table: &[f64; 8], index: I64x8, _like: Self) -> Self {
             Self(_mm512_permutexvar_pd(index.0, _mm512_loadu_pd(table.as_ptr())))
+        }
+        fn lookup16(table: &[f64; 16], index: I64x8, _like: Self) -> Self {
+            let low = _mm512_loadu_pd(table.as_ptr());
+            Self(_mm512_permutex2var_pd(low, index.0, _mm512_loadu_pd(table[8..].as_ptr())))
+        }
+        fn lookup32(table: &[f64; 32], index: I64x8, _like: Self) -> Self {
+            // Each half takes four bits of the index; bit 4, moved to the sign, picks the half.
+            let quarter = |i: usize| _mm512_loadu_pd(table[8 * i..].as_ptr());
+            let low = _mm512_permutex2var_pd(quarter(0), index.0, quarter(1));
+            let high = _mm512_permutex2var_pd(quarter(2), index.0, quarter(3));
+            let is_high = _mm512_movepi64_mask(_mm512_slli_epi64::<59>(index.0));
+            Self(_mm512_mask_blend_pd(is_high, low, high))
         }
         fn interleave(self, other: Self) -> (Self, Self) {
             let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);

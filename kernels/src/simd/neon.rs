@@ -95,6 +95,19 @@ impl IntVector for I32x4 {
     }
 }
 
+intrinsics! {
+    // A table as bytes: lane i asks for bytes 4 i, 4 i + 1, 4 i + 2, 4 i + 3.
+    fn bytes_of_entries(index: I32x4, last: u32) -> uint8x16_t {
+        let index = vandq_u32(vreinterpretq_u32_s32(index.0), vdupq_n_u32(last));
+        let bytes = vmlaq_u32(vdupq_n_u32(0x0302_0100), index, vdupq_n_u32(0x0404_0404));
+        vreinterpretq_u8_u32(bytes)
+    }
+    fn sixty_four_bytes(table: [f32; 16]) -> uint8x16x4_t {
+        let quarter = |i: usize| vreinterpretq_u8_f32(vld1q_f32(table[4 * i..].as_ptr()));
+        uint8x16x4_t(quarter(0), quarter(1), quarter(2), quarter(3))
+    }
+}
+
 impl Vector for F32x4 {
     type Elem = f32;
     type Mask = M32x4;
@@ -129,14 +142,24 @@ impl Vector for F32x4 {
             Self(vmulq_f32(vmulq_f32(self.0, power(vsubq_s32(k.0, last))), power(last)))
         }
         fn lookup8(table: &[f32; 8], index: I32x4, _like: Self) -> Self {
-            // The table as 32 bytes; lane i asks for bytes 4 i, 4 i + 1, 4 i + 2, 4 i + 3.
             let table = uint8x16x2_t(
                 vreinterpretq_u8_f32(vld1q_f32(table.as_ptr())),
                 vreinterpretq_u8_f32(vld1q_f32(table[4..].as_ptr())),
             );
-            let index = vandq_u32(vreinterpretq_u32_s32(index.0), vdupq_n_u32(7));
-            let bytes = vmlaq_u32(vdupq_n_u32(0x0302_0100), index, vdupq_n_u32(0x0404_0404));
-            Self(vreinterpretq_f32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(bytes))))
+            Self(vreinterpretq_f32_u8(vqtbl2q_u8(table, bytes_of_entries(index, 7))))
+        }
+        fn lookup16(table: &[f32; 16], index: I32x4, _like: Self) -> Self {
+            let bytes = bytes_of_entries(index, 15);
+            Self(vreinterpretq_f32_u8(vqtbl4q_u8(sixty_four_bytes(*table), bytes)))
+        }
+        fn lookup32(table: &[f32; 32], index: I32x4, _like: Self) -> Self {
+            // A byte number past the first half gives 0 there, and the second half's byte below;
+            // one before the second half wraps past its end, where the first half's byte is kept.
+            let bytes = bytes_of_entries(index, 31);
+            let half = |i: usize| sixty_four_bytes(core::array::from_fn(|j| table[i + j]));
+            let in_low = vqtbl4q_u8(half(0), bytes);
+            let bytes = vsubq_u8(bytes, vdupq_n_u8(64));
+            Self(vreinterpretq_f32_u8(vqtbx4q_u8(in_low, half(16), bytes)))
         }
         fn interleave(self, other: Self) -> (Self, Self) {
             (Self(vzip1q_f32(self.0, other.0)), Self(vzip2q_f32(self.0, other.0)))
@@ -233,6 +256,16 @@ impl Vector for F64x2 {
         }
         fn lookup8(table: &[f64; 8], index: I64x2, _like: Self) -> Self {
             let entry = |i: i64| table[(i & 7) as usize];
+            let low = vdupq_n_f64(entry(vgetq_lane_s64::<0>(index.0)));
+            Self(vsetq_lane_f64::<1>(entry(vgetq_lane_s64::<1>(index.0)), low))
+        }
+        fn lookup16(table: &[f64; 16], index: I64x2, _like: Self) -> Self {
+            let entry = |i: i64| table[(i & 15) as usize];
+            let low = vdupq_n_f64(entry(vgetq_lane_s64::<0>(index.0)));
+            Self(vsetq_lane_f64::<1>(entry(vgetq_lane_s64::<1>(index.0)), low))
+        }
+        fn lookup32(table: &[f64; 32], index: I64x2, _like: Self) -> Self {
+            let entry = |i: i64| table[(i & 31) as usize];
             let low = vdupq_n_f64(entry(vgetq_lane_s64::<0>(index.0)));
             Self(vsetq_lane_f64::<1>(entry(vgetq_lane_s64::<1>(index.0)), low))
         }

@@ -212,6 +212,14 @@ macro_rules! lanes {
                 $v(table[(index.0 & 7) as usize])
             }
             #[inline(always)]
+            fn lookup16(table: &[$float; 16], index: $i, _like: Self) -> Self {
+                $v(table[(index.0 & 15) as usize])
+            }
+            #[inline(always)]
+            fn lookup32(table: &[$float; 32], index: $i, _like: Self) -> Self {
+                $v(table[(index.0 & 31) as usize])
+            }
+            #[inline(always)]
             fn interleave(self, other: Self) -> (Self, Self) {
                 (self, other)
             }

@@ -46,7 +46,7 @@ fn special_values<E: Bits>() -> Vec<E> {
 /// One column of results an operation: all pairs of special values through vectors of `S`.
 struct AllOperations<E>(Vec<[E; 3]>);
 
-const COLUMNS: [&str; 30] = [
+const COLUMNS: [&str; 32] = [
     "add",
     "sub",
     "mul",
@@ -65,6 +65,8 @@ const COLUMNS: [&str; 30] = [
     "is_nan",
     "select",
     "lookup8",
+    "lookup16",
+    "lookup32",
     "int add",
     "int sub",
     "and",
@@ -96,7 +98,9 @@ impl<E: Bits> ElementTask<E> for AllOperations<E> {
             let (yes, no) = (simd.splat(E::ONE), simd.splat(E::ZERO));
             let from = <S::V as Vector>::from_bits;
             let truth = |m: S::M| yes.select(m, no);
-            let table = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| E::from_f64(f64::from(i) * 1.25 - 3.0));
+            let table: [E; 32] = core::array::from_fn(|i| E::from_f64(i as f64 * 1.25 - 3.0));
+            let (half, quarter) = (table.first_chunk().unwrap(), table.first_chunk().unwrap());
+            let index = i.shr::<5>() - j;
             let results = [
                 a + b,
                 a - b,
@@ -115,7 +119,9 @@ impl<E: Bits> ElementTask<E> for AllOperations<E> {
                 truth(a.le(b)),
                 truth(a.is_nan()),
                 a.select(b.lt(c), c),
-                S::V::lookup8(&table, i.shr::<5>() - j, a),
+                S::V::lookup8(quarter, index, a),
+                S::V::lookup16(half, index, a),
+                S::V::lookup32(&table, index, a),
                 from(i + j),
                 from(i - j),
                 from(i & j),

@@ -1,8 +1,6 @@
 //! Derivative of `scaled_dot_product_attention`.
 
-use smallvec::smallvec;
-
-use super::definition_gradients;
+use super::{definition_gradients, fused_gradient};
 use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
@@ -41,11 +39,9 @@ impl<B: Backend> Rule<B> for AttentionRule<B> {
         let mask = mask.as_ref().map(|mask| mask.data());
         let (g, q, k, v) = (upstream.g.data(), q.data(), k.data(), v.data());
         let operands = [Some(g), Some(q), Some(k), Some(v), mask, Some(y), Some(log_sum)];
-        let gradients = B::fused(&FusedOp::AttentionGrad(*parameters), &operands)?;
-        let mut each: InputGradients<B> = smallvec![];
-        for (gradient, &wanted) in gradients.into_iter().zip(wanted) {
-            each.push(wanted.then(|| Tensor::from_data(gradient)));
-        }
-        Ok(each)
+        let op = FusedOp::AttentionGrad(*parameters);
+        let gradients: [Tensor<B>; 3] = fused_gradient(&op, &operands)?;
+        let each = gradients.into_iter().zip(wanted);
+        Ok(each.map(|(gradient, &wanted)| wanted.then_some(gradient)).collect())
     }
 }

@@ -1,0 +1,15 @@
+use super::functions1;
+use crate::reference;
+
+functions1! {
+    relu Relu |x| if x < 0.0 { 0.0 } else { x }, |x| if x < 0.0 { 0.0 } else { x },
+        |x| if x < 0.0 { 0.0 } else { x }, [];
+    sigmoid Sigmoid |x| reference::sigmoid_wide(x.into()) as f32, reference::sigmoid_wide,
+        reference::sigmoid, [(-746.0, 40.0), (-4.0, 4.0)];
+    gelu_tanh GeluTanh |x| reference::gelu_tanh_wide(x.into()) as f32, reference::gelu_tanh_wide,
+        reference::gelu_tanh, [(-22.0, 10.0), (-2.0, 2.0)];
+    gelu Gelu |x| reference::gelu_wide(x.into()) as f32, reference::gelu_wide,
+        reference::gelu, [(-39.5, 10.0), (-2.0, 2.0)];
+    silu Silu |x| reference::silu_wide(x.into()) as f32, reference::silu_wide,
+        reference::silu, [(-755.0, 40.0), (-4.0, 4.0)];
+}

@@ -1,0 +1,21 @@
+use super::{Gradient, slices2};
+
+/// Name and kernel; `gradients.rs` checks their values.
+macro_rules! gradients {
+    ($($name:ident $Kernel:ident;)*) => {
+        pub const ROWS: &[Gradient] = &[$(Gradient {
+            name: stringify!($name),
+            f32: slices2!($Kernel f32),
+            f64: slices2!($Kernel f64),
+        }),*];
+    };
+}
+
+gradients! {
+    tanh_grad TanhGrad;
+    sigmoid_grad SigmoidGrad;
+    relu_grad ReluGrad;
+    silu_grad SiluGrad;
+    gelu_tanh_grad GeluTanhGrad;
+    gelu_grad GeluGrad;
+}

@@ -1,0 +1,220 @@
+//! Every element-wise function as data: what tests of accuracy, bits and bounds run over.
+//!
+//! A row names a function, its kernel, its references and where its `f64` values are interesting; a
+//! file holds the rows of a family. Functions without a row fail `every_function_has_a_row` of
+//! `accuracy.rs`.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+pub mod activation;
+pub mod arithmetic;
+mod binary;
+pub mod exponential;
+mod gradient;
+pub mod rounding;
+pub mod special;
+pub mod trigonometric;
+
+use std::path::{Path, PathBuf};
+
+use swath_kernels::{Arg, Float};
+
+/// A function of one argument.
+pub struct Function1 {
+    pub name: &'static str,
+    pub f32: Slices1<f32>,
+    pub f64: Slices1<f64>,
+    /// Correctly rounded.
+    pub rounded: fn(f32) -> f32,
+    /// Of an `f32` argument, with an error far below `f32`'s last place.
+    pub wide: fn(f64) -> f64,
+    /// Correctly rounded but for a share far below the kernels' own.
+    pub reference: fn(f64) -> f64,
+    /// Where `f64` arguments are drawn from, beside all bit patterns.
+    pub intervals: &'static [(f64, f64)],
+}
+
+/// The kernel of one argument for one element type.
+#[derive(Clone, Copy)]
+pub struct Slices1<E> {
+    pub run: fn(&[E], &mut [E]),
+    pub in_place: fn(&mut [E]),
+}
+
+/// A function of two arguments.
+pub struct Function2 {
+    pub name: &'static str,
+    pub f32: Slices2<f32>,
+    pub f64: Slices2<f64>,
+    /// Correctly rounded.
+    pub rounded: fn(f32, f32) -> f32,
+    /// Of `f32` arguments, with an error far below `f32`'s last place.
+    pub wide: fn(f64, f64) -> f64,
+    /// Correctly rounded but for a share far below the kernels' own.
+    pub reference: fn(f64, f64) -> f64,
+    /// Rectangles that pairs are drawn from, beside all bit patterns.
+    pub intervals: &'static [[(f64, f64); 2]],
+    /// Pairs known to be hard.
+    pub hard: &'static [(f64, f64)],
+}
+
+/// A derivative of a function: upstream gradient and input or output.
+pub struct Gradient {
+    pub name: &'static str,
+    pub f32: Slices2<f32>,
+    pub f64: Slices2<f64>,
+}
+
+/// The kernel of two arguments for one element type.
+#[derive(Clone, Copy)]
+pub struct Slices2<E> {
+    pub run: fn(Arg<E>, Arg<E>, &mut [E]),
+    pub in_place_left: fn(&mut [E], Arg<E>),
+    pub in_place_right: fn(Arg<E>, &mut [E]),
+}
+
+/// Every function of one argument.
+pub fn of_one_argument() -> impl Iterator<Item = &'static Function1> {
+    let families = [
+        arithmetic::ROWS,
+        exponential::ROWS,
+        trigonometric::ROWS,
+        special::ROWS,
+        rounding::ROWS,
+        activation::ROWS,
+    ];
+    families.into_iter().flatten()
+}
+
+/// Every function of two arguments but derivatives.
+pub fn of_two_arguments() -> impl Iterator<Item = &'static Function2> {
+    binary::ROWS.iter()
+}
+
+/// Every derivative.
+pub fn of_gradients() -> impl Iterator<Item = &'static Gradient> {
+    gradient::ROWS.iter()
+}
+
+/// `ROWS` of [`Function1`]: name, kernel, `rounded`, `wide`, `reference`, `intervals`.
+macro_rules! functions1 {
+    ($($name:ident $Kernel:ident $rounded:expr, $wide:expr, $reference:expr, $intervals:expr;)*) => {
+        pub const ROWS: &[$crate::functions::Function1] = &[$($crate::functions::Function1 {
+            name: stringify!($name),
+            f32: $crate::functions::functions1!(@slices $Kernel f32),
+            f64: $crate::functions::functions1!(@slices $Kernel f64),
+            rounded: $rounded,
+            wide: $wide,
+            reference: $reference,
+            intervals: &$intervals,
+        }),*];
+    };
+    (@slices $Kernel:ident $t:ident) => {
+        $crate::functions::Slices1 {
+            run: |x, y| <swath_kernels::math::$Kernel as swath_kernels::Unary<$t>>::run(x, y),
+            in_place: <swath_kernels::math::$Kernel as swath_kernels::Unary<$t>>::run_in_place,
+        }
+    };
+}
+use functions1;
+
+/// A [`Slices2`] of a kernel.
+macro_rules! slices2 {
+    ($Kernel:ident $t:ident) => {
+        $crate::functions::Slices2 {
+            run: |a, b, y| {
+                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run(a, b, y)
+            },
+            in_place_left: |a, b| {
+                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run_in_place_left(a, b)
+            },
+            in_place_right: |a, b| {
+                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run_in_place_right(
+                    a, b,
+                )
+            },
+        }
+    };
+}
+use slices2;
+
+/// An element type as tests use it.
+pub trait Real: Float + std::fmt::LowerExp {
+    /// Floats between the two; the largest number where the classes differ.
+    fn distance(a: Self, b: Self) -> u64;
+    /// The bits, with one NaN for all.
+    fn canonical(self) -> u64;
+    fn slices1(function: &Function1) -> Slices1<Self>;
+    fn slices2(function: &Function2) -> Slices2<Self>;
+    fn gradient(function: &Gradient) -> Slices2<Self>;
+    /// Zeros, ones, subnormal, smallest, largest and infinite values, NaN; bit patterns of all exponents.
+    fn inputs(count: u32) -> Vec<Self>;
+}
+
+macro_rules! real {
+    ($t:ident $distance:ident $same_class:ident $special:ident $even:ident) => {
+        impl Real for $t {
+            fn distance(a: $t, b: $t) -> u64 {
+                use swath_kernels::testing::{$distance, $same_class};
+                if $same_class(a, b) { u64::from($distance(a, b)) } else { u64::MAX }
+            }
+            fn canonical(self) -> u64 {
+                if self.is_nan() { u64::MAX } else { u64::from(self.to_bits()) }
+            }
+            fn slices1(function: &Function1) -> Slices1<$t> {
+                function.$t
+            }
+            fn slices2(function: &Function2) -> Slices2<$t> {
+                function.$t
+            }
+            fn gradient(function: &Gradient) -> Slices2<$t> {
+                function.$t
+            }
+            fn inputs(count: u32) -> Vec<$t> {
+                use swath_kernels::testing::{$even, $special};
+                $special().into_iter().chain($even(count.into())).collect()
+            }
+        }
+    };
+}
+real!(f32 ulp_distance_f32 same_class_f32 special_values_f32 even_sample_f32);
+real!(f64 ulp_distance_f64 same_class_f64 special_values_f64 even_sample_f64);
+
+/// Pairs for a function of two arguments: all special values with each other, the hard ones, and
+/// `count` each of bit patterns of all exponents, of neighbours, and of every rectangle.
+pub fn pairs<E: Real>(function: &Function2, count: u32) -> Vec<(E, E)> {
+    let special = E::inputs(0);
+    let mut pairs: Vec<(E, E)> =
+        special.iter().flat_map(|&a| special.iter().map(move |&b| (a, b))).collect();
+    pairs.extend(function.hard.iter().map(|&(a, b)| (E::from_f64(a), E::from_f64(b))));
+    let sample = E::inputs(count);
+    // Neighbours of the sample differ in the exponent; those that follow do not.
+    pairs.extend(sample.windows(2).map(|w| (w[0], w[1])));
+    pairs.extend(sample.iter().map(|&x| (x, x + x * E::from_f64(1e-3))));
+    for &[(a_low, a_high), (b_low, b_high)] in function.intervals {
+        use swath_kernels::testing::interval_sample_f64;
+        let a = interval_sample_f64(a_low, a_high, count);
+        // In another order than the first: the steps of a square root of two.
+        let b = (1..=u64::from(count)).map(|i| {
+            let unit = (i.wrapping_mul(0x6a09_e667_f3bc_c908) >> 11) as f64 / (1u64 << 53) as f64;
+            b_low + (b_high - b_low) * unit
+        });
+        pairs.extend(a.zip(b).map(|(a, b)| (E::from_f64(a), E::from_f64(b))));
+    }
+    pairs
+}
+
+/// False for functions that `SWATH_FUNCTION` (names, with commas) leaves out.
+pub fn wanted(name: &str) -> bool {
+    std::env::var("SWATH_FUNCTION").map_or(true, |names| names.split(',').any(|n| n == name))
+}
+
+/// The path of a file beside the crate's manifest.
+pub fn beside_manifest(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// Whether the environment asks to write the files that tests compare with.
+pub fn blessing() -> bool {
+    std::env::var_os("SWATH_BLESS").is_some()
+}

@@ -1,0 +1,3 @@
+use super::functions1;
+
+functions1! {}

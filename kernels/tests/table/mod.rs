@@ -1,0 +1,107 @@
+//! `ACCURACY.md`: its rows, read and written.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::fmt;
+use std::fs;
+
+use crate::functions::beside_manifest;
+
+const FILE: &str = "ACCURACY.md";
+
+/// A measured maximum, in units in the last place, and the arguments that have it, as bits or text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Rounded up to four decimals, so that it bounds what it was measured on.
+    pub ulp: f64,
+    pub at: String,
+}
+
+impl Worst {
+    pub fn new(ulp: f64, at: String) -> Worst {
+        Worst { ulp: (ulp * 1e4).ceil() / 1e4, at }
+    }
+}
+
+impl fmt::Display for Worst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} | {}", self.ulp, self.at)
+    }
+}
+
+/// A row: a function for one element type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub name: String,
+    pub dtype: String,
+    /// Levels that ran and gave the same bits.
+    pub isas: String,
+    pub inputs: String,
+    pub normal: Worst,
+    pub subnormal: Worst,
+    /// Share of results that are correctly rounded, in percent.
+    pub correct: String,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { name, dtype, isas, inputs, normal, subnormal, correct } = self;
+        write!(f, "| {name} | {dtype} | {isas} | {inputs} | {normal} | {subnormal} | {correct} |")
+    }
+}
+
+impl Row {
+    fn parse(line: &str) -> Option<Row> {
+        let cells: Vec<&str> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
+        let cell = |i: usize| cells[i].trim().to_owned();
+        let worst = |i: usize| Some(Worst { ulp: cell(i).parse().ok()?, at: cell(i + 1) });
+        if cells.len() != 9 {
+            return None;
+        }
+        Some(Row {
+            name: cell(0),
+            dtype: cell(1),
+            isas: cell(2),
+            inputs: cell(3),
+            normal: worst(4)?,
+            subnormal: worst(6)?,
+            correct: cell(8),
+        })
+    }
+}
+
+/// The page's rows.
+pub fn read() -> Vec<Row> {
+    let page = fs::read_to_string(beside_manifest(FILE)).unwrap_or_default();
+    page.lines().filter_map(Row::parse).collect()
+}
+
+/// Writes the page anew from its text and rows.
+pub fn write(text: &str, rows: &[Row]) {
+    let mut page = text.to_owned();
+    for row in rows {
+        page += &format!("{row}\n");
+    }
+    fs::write(beside_manifest(FILE), page).expect("the page can be written");
+}
+
+/// What the page states for a function of f32.
+pub struct Bounds {
+    normal: f64,
+    subnormal: f64,
+}
+
+impl Bounds {
+    /// The bound where the exact result is this.
+    pub fn of(&self, exact: f64) -> f64 {
+        if exact.abs() < f64::from(f32::MIN_POSITIVE) { self.subnormal } else { self.normal }
+    }
+}
+
+/// The measured maxima of a function for f32; none are exceeded by a part of its arguments.
+pub fn f32_bounds(name: &str) -> Bounds {
+    let row = read().into_iter().find(|row| row.name == name && row.dtype == "f32");
+    let [normal, subnormal] =
+        row.map_or([f64::INFINITY; 2], |row| [row.normal.ulp, row.subnormal.ulp]);
+    Bounds { normal, subnormal }
+}

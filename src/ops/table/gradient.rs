@@ -1,0 +1,92 @@
+//! Derivatives that are kernels of their own. `ops.rs` says how to read a row.
+
+/// The rows so far, with these, handed on.
+macro_rules! gradient {
+    ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
+        $crate::ops::table::$next! { $expand, [
+            $($before)*
+            {
+                /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
+                tanh_grad, TanhGrad;
+                value: |a, b| a * (1.0 - b * b);
+                integer: ();
+                domain: -2.0, 2.0; -0.9, 0.9;
+                gradient_a: (g, b) => g.tanh_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.mul(b)?.mul_scalar(-2.0);
+            }
+            {
+                /// Derivative of `sigmoid` from its output `b`: `a · b · (1 - b)`.
+                sigmoid_grad, SigmoidGrad;
+                value: |a, b| a * b * (1.0 - b);
+                integer: ();
+                domain: -2.0, 2.0; 0.1, 0.9;
+                gradient_a: (g, b) => g.sigmoid_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.mul(b.affine(-2.0, 1.0)?);
+            }
+            {
+                /// Derivative of `relu` from its input or output `b`: `a` where
+                /// `b > 0`, else 0.
+                relu_grad, ReluGrad;
+                value: |a, b| if b > 0.0 { a } else { 0.0 };
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.relu_grad(b);
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// Derivative of `silu` at `b`: `a · s · (1 + b · (1 - s))` with
+                /// `s = sigmoid(b)`.
+                silu_grad, SiluGrad;
+                value: |a, b| a * crate::ops::gate_slope(b, b, 1.0);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.silu_grad(b);
+                gradient_b: (g, a, b) => {
+                    // s (1 - s) (2 + b (1 - 2 s))
+                    let s = b.sigmoid()?;
+                    let slope = s.sub(s.square()?)?;
+                    g.mul(a)?.mul(slope)?.mul(b.mul(s.affine(-2.0, 1.0)?)?.add_scalar(2.0)?)
+                };
+            }
+            {
+                /// Derivative of `gelu_tanh` at `b`, times `a`.
+                gelu_tanh_grad, GeluTanhGrad;
+                value: |a, b| {
+                    let (u, slope) = crate::ops::gelu_tanh_argument(b);
+                    a * crate::ops::gate_slope(b, 2.0 * u, 2.0 * slope)
+                };
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.gelu_tanh_grad(b);
+                gradient_b: (g, a, b) => {
+                    // With t = tanh(u): (1 - t²) (u' + b/2 (u'' - 2 t u'²))
+                    let (k, c) = (crate::ops::GELU_TANH_FACTOR, crate::ops::GELU_TANH_CUBIC);
+                    let square = b.square()?;
+                    let t = square.affine(k * c, k)?.mul(b)?.tanh()?;
+                    let first = square.affine(3.0 * k * c, k)?;
+                    let second = b.mul_scalar(6.0 * k * c)?;
+                    let bend = second.sub(t.mul(first.square()?)?.mul_scalar(2.0)?)?;
+                    let inner = first.add(b.mul(bend)?.mul_scalar(0.5)?)?;
+                    g.mul(a)?.mul(t.square()?.affine(-1.0, 1.0)?)?.mul(inner)
+                };
+            }
+            {
+                /// Derivative of `gelu` at `b`, times `a`.
+                gelu_grad, GeluGrad;
+                value: |a, b| a * crate::ops::gelu_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.gelu_grad(b);
+                gradient_b: (g, a, b) => {
+                    // φ(b) (2 - b²)
+                    let square = b.square()?;
+                    let density = square.mul_scalar(-0.5)?.exp()?;
+                    let density = density.mul_scalar(crate::ops::NORMAL_DENSITY_AT_0)?;
+                    g.mul(a)?.mul(density)?.mul(square.affine(-1.0, 2.0)?)
+                };
+            }
+        ], $($rest)* }
+    };
+}
+
+pub(crate) use gradient;

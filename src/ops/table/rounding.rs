@@ -1,0 +1,12 @@
+//! Rounding. `ops.rs` says how to read a row.
+
+/// The rows so far, with these, handed on.
+macro_rules! rounding {
+    ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
+        $crate::ops::table::$next! { $expand, [
+            $($before)*
+        ], $($rest)* }
+    };
+}
+
+pub(crate) use rounding;
