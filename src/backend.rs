@@ -21,7 +21,9 @@ use smallvec::SmallVec;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::{Shape, broadcast_shape_for};
 
 /// What every backend's tensor can say of itself.
@@ -119,6 +121,15 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         op: BinaryOp,
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
+    ) -> Result<Self::Tensor>;
+
+    /// Element-wise function of three operands of one shape and float dtype, at most two of them
+    /// scalars.
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, Self::Tensor>>,
+        b: impl Into<Arg<'a, Self::Tensor>>,
+        c: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
 
     /// Element-wise comparison, as [`Backend::binary`]; the result is `Bool`.

@@ -1,7 +1,8 @@
-//! What can be computed: the op enums, and one table row for each unary and binary op.
+//! What can be computed: the op enums, and one table row for each unary, binary and ternary op.
 //!
 //! This module names nothing else of the crate. A row holds all that the rest of the crate says
-//! about an op; the macros `unary_ops!` and `binary_ops!` hand the rows to whoever expands them:
+//! about an op; the macros `unary_ops!`, `binary_ops!` and `ternary_ops!` hand the
+//! rows to whoever expands them:
 //!
 //! | who expands | what it makes of a row |
 //! |---|---|
@@ -28,9 +29,12 @@
 
 mod fused;
 pub(crate) mod table;
+mod ternary;
 
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};
+pub use ternary::TernaryOp;
+pub(crate) use ternary::ternary_ops;
 
 /// √(2/π), the inner factor of [`UnaryOp::GeluTanh`].
 pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;

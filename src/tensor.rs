@@ -23,6 +23,7 @@ mod index;
 mod linalg;
 mod operators;
 mod reduce;
+mod ternary;
 mod view;
 
 use std::fmt;

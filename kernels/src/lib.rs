@@ -76,7 +76,7 @@ pub use fold::PairwiseSum;
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
-pub use map::{Arg, Binary, Unary};
+pub use map::{Arg, Binary, Ternary, Unary};
 pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::Output;

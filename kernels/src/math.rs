@@ -15,8 +15,11 @@ mod exp;
 mod gelu;
 mod gelu_erf;
 mod log;
+mod piecewise;
+mod rounding;
 mod sigmoid;
 mod tanh;
+mod ternary;
 mod trig;
 
 pub use arith::*;
@@ -24,8 +27,11 @@ pub use exp::*;
 pub use gelu::*;
 pub use gelu_erf::*;
 pub use log::*;
+pub use piecewise::*;
+pub use rounding::*;
 pub use sigmoid::*;
 pub use tanh::*;
+pub use ternary::*;
 pub use trig::*;
 
 use crate::map::kernels;
@@ -60,9 +66,23 @@ kernels! {
         tanh Tanh 1 1;
         // Special and power functions.
         // Rounding.
+        /// The largest integer that is not above `x`.
+        floor Floor 0 0;
+        /// The smallest integer that is not below `x`.
+        ceil Ceil 0 0;
+        /// The nearest integer, the even one of two.
+        round Round 0 0;
+        /// `x` without its fraction.
+        trunc Trunc 0 0;
         // Activations.
         /// `x` where positive, zero elsewhere.
         relu Relu 0 0;
+        /// `x` between 0 and 6, the nearer of these elsewhere.
+        relu6 Relu6 0 0;
+        /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
+        hardsigmoid Hardsigmoid 1 1;
+        /// `x (x + 3) / 6` between −3 and 3, 0 below, `x` above.
+        hardswish Hardswish 1 1;
         /// `1 / (1 + e^−x)`.
         sigmoid Sigmoid 1 1;
         /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
@@ -86,6 +106,8 @@ kernels! {
         maximum Maximum 0 0;
         /// The smaller of the two; NaN if either is.
         minimum Minimum 0 0;
+        /// `a` where it is not negative, else `a b`.
+        leaky_relu LeakyRelu 0 0;
         // Gradients.
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;
@@ -99,6 +121,25 @@ kernels! {
         gelu_tanh_grad GeluTanhGrad;
         /// The gradient of [`gelu`] from upstream `a` and input `b`.
         gelu_grad GeluGrad;
+        /// The gradient of [`relu6`] from upstream `a` and input or output `b`.
+        relu6_grad Relu6Grad;
+        /// The gradient of [`hardsigmoid`] from upstream `a` and input `b`.
+        hardsigmoid_grad HardsigmoidGrad;
+        /// The gradient of [`hardswish`] from upstream `a` and input `b`.
+        hardswish_grad HardswishGrad;
+    }
+    ternary {
+        /// `a b + c`, rounded once.
+        mul_add MulAdd;
+        /// `a` between `b` and `c`, the nearer of these elsewhere.
+        clamp Clamp;
+        /// `a + c (b − a)`.
+        lerp Lerp;
+        // Gradients.
+        /// The gradient of [`leaky_relu`] from upstream `a`, input `b` and slope `c`.
+        leaky_relu_grad LeakyReluGrad;
+        /// The gradient of `elu` from upstream `a`, input `b` and scale `c`.
+        elu_grad EluGrad;
     }
 }
 

@@ -125,7 +125,7 @@ fn selection_takes_each_element_from_its_side() {
             let b: Vec<T> = (0..len).map(|i| from(200 - i as u8 % 100)).collect();
             let number = from(77);
             let mut y = vec![from(1); len];
-            let mut expect = |y: &[T], a: &dyn Fn(usize) -> T, b: &dyn Fn(usize) -> T| {
+            let expect = |y: &[T], a: &dyn Fn(usize) -> T, b: &dyn Fn(usize) -> T| {
                 let chosen = |i: usize| if mask[i] == 0 { b(i) } else { a(i) };
                 assert!((0..len).all(|i| y[i] == chosen(i)), "{len} elements");
             };

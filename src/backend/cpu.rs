@@ -24,6 +24,7 @@ pub(crate) mod memory;
 pub(crate) mod parallel;
 mod reduce;
 mod table;
+mod ternary;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -35,7 +36,9 @@ use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::Shape;
 use crate::shared::Shared;
 use memory::Buffer;
@@ -235,6 +238,15 @@ impl Backend for CpuBackend {
         b: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
         elementwise::binary(op, a.into(), b.into())
+    }
+
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, CpuTensor>>,
+        b: impl Into<Arg<'a, CpuTensor>>,
+        c: impl Into<Arg<'a, CpuTensor>>,
+    ) -> Result<CpuTensor> {
+        ternary::ternary(op, [a.into(), b.into(), c.into()])
     }
 
     fn compare<'a>(

@@ -15,6 +15,7 @@
 mod choose;
 mod exact;
 mod fused;
+mod ternary;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -27,7 +28,9 @@ use crate::dtype::{
 };
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -304,6 +307,15 @@ impl Backend for ReferenceBackend {
             let failed = Error::IntegerDivision { op: name, shape };
             f(a.to_i64(), b.to_i64()).map(Scalar::Int).ok_or(failed)
         })
+    }
+
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, ReferenceTensor>>,
+        b: impl Into<Arg<'a, ReferenceTensor>>,
+        c: impl Into<Arg<'a, ReferenceTensor>>,
+    ) -> Result<ReferenceTensor> {
+        ternary::ternary(op, [a.into(), b.into(), c.into()])
     }
 
     fn compare<'a>(

@@ -16,7 +16,7 @@ const EXACT: Tolerance = Tolerance::EXACT;
 ///
 /// The f64 bounds leave room for the reference formula, which is f64 itself: gelu's amplifies the
 /// rounding of its argument by the argument, 130 at the special value −9.
-struct Bounds(u64, u64, f64);
+pub struct Bounds(pub u64, pub u64, pub f64);
 
 /// What holds for an op without a row of its own.
 const COMPOSED: Bounds = Bounds(2, 4, 0.0);
@@ -24,7 +24,9 @@ const COMPOSED: Bounds = Bounds(2, 4, 0.0);
 fn unary_bounds(op: UnaryOp) -> Bounds {
     match op {
         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => Bounds(0, 0, 0.0),
-        UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu => Bounds(0, 0, 0.0),
+        UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu | UnaryOp::Relu6 => Bounds(0, 0, 0.0),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => Bounds(0, 0, 0.0),
+        UnaryOp::Hardsigmoid | UnaryOp::Hardswish => Bounds(1, 3, 0.0),
         UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos => Bounds(1, 2, 0.0),
         UnaryOp::Tanh => Bounds(1, 3, 0.0),
         UnaryOp::Sigmoid => Bounds(1, 4, 0.0),
@@ -39,6 +41,8 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => Bounds(0, 0, 0.0),
         BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
+        BinaryOp::LeakyRelu | BinaryOp::Relu6Grad => Bounds(0, 0, 0.0),
+        BinaryOp::HardsigmoidGrad => Bounds(0, 0, 0.0),
         BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
         BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
         BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
@@ -56,7 +60,7 @@ fn second_operands(op: BinaryOp) -> Specials {
 }
 
 /// `first` is the first operand, in `f64`.
-fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
+pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
     let Bounds(single, double, units) = *bounds;
     let ulp = match dtype {
         DType::F64 => double,

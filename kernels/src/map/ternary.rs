@@ -56,7 +56,11 @@ pub(crate) struct Operands3<'a, E> {
 impl<'a, E: Float> Operands3<'a, E> {
     #[inline]
     #[track_caller]
-    pub fn new<O: Output<E> + ?Sized>(name: &str, arguments: [Arg<'a, E>; 3], y: &'a mut O) -> Self {
+    pub fn new<O: Output<E> + ?Sized>(
+        name: &str,
+        arguments: [Arg<'a, E>; 3],
+        y: &'a mut O,
+    ) -> Self {
         let (y, len) = y.as_raw();
         let [a, b, c] = arguments;
         let sources =

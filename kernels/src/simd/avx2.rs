@@ -371,7 +371,7 @@ fn narrow_f16(x: &[f32], y: &mut [u16]) {
     for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
         // SAFETY: both arrays are read and written whole.
         unsafe {
-            let bits = _mm256_cvtps_ph::<ROUND>(_mm256_loadu_ps(x.as_ptr()));
+            let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
             _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
         }
     }

@@ -34,4 +34,6 @@ functions2! {
     div Div narrowed!(|a, b| a / b), |a, b| a / b, |a, b| -(-a / b), [], [];
     maximum Maximum narrowed!(reference::maximum), reference::maximum, reference::maximum, [], [];
     minimum Minimum narrowed!(reference::minimum), reference::minimum, reference::minimum, [], [];
+    leaky_relu LeakyRelu narrowed!(|a, b| if a < 0.0 { a * b } else { a }),
+        |a, b| if a < 0.0 { a * b } else { a }, |a, b| if a < 0.0 { a * b } else { a }, [], [];
 }

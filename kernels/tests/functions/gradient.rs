@@ -18,4 +18,7 @@ gradients! {
     silu_grad SiluGrad;
     gelu_tanh_grad GeluTanhGrad;
     gelu_grad GeluGrad;
+    relu6_grad Relu6Grad;
+    hardsigmoid_grad HardsigmoidGrad;
+    hardswish_grad HardswishGrad;
 }
