@@ -1,126 +1,433 @@
-//! Every f32, or every `SWATH_STRIDE`-th, and millions of f64: `cargo test --release --test
-//! exhaustive -- --ignored --nocapture exp`. Prints the largest error and where it occurs.
+//! Measures every function and writes `ACCURACY.md`: f32 functions of one argument on all 2^32
+//! inputs, those of two on 2^30 pairs and the hard ones, f64 functions on 2^24 bit patterns and as many
+//! numbers from each of their intervals; on every instruction set of the machine, whose bits must be equal.
+//!
+//! ```text
+//! cargo test --release -p swath-kernels -- --ignored exhaustive
+//! ```
+//!
+//! * It takes up to 90 minutes on two cores, and can be stopped: a function that was measured is not
+//!   measured again as long as its bits on a sample stay the same (`SWATH_AGAIN=1` does).
+//! * `SWATH_FUNCTION=exp,log` measures these alone; the others keep their rows.
+//! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and leaves the page as it is: the
+//!   maxima are compared with those on the page.
 
+mod functions;
 mod reference;
+mod table;
 
-use swath_kernels::Unary;
-use swath_kernels::math::{self, ULP_BOUNDS};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use functions::{Function1, Function2, Real, of_one_argument, of_two_arguments};
+use sha2::{Digest, Sha256};
+use swath_kernels::math::ULP_BOUNDS;
 use swath_kernels::testing::*;
+use swath_kernels::{Arg, Isa};
+use table::{Row, Worst};
 
-fn sweep<F: Unary<f32>>(wide: fn(f64) -> f64) {
-    let stride: usize = std::env::var("SWATH_STRIDE").map_or(1, |s| s.parse().expect("a number"));
-    let bound = ULP_BOUNDS.iter().find(|row| row.name == F::NAME).expect("a row").f32;
-    let (mut worst, mut worst_x) = (0.0, 0.0);
-    let (mut worst_sub, mut worst_sub_x) = (0.0, 0.0);
-    let mut farthest = 0;
-    let mut x = vec![0f32; 4096];
-    let mut y = vec![0f32; 4096];
-    let mut inputs = (0..1u64 << 32).step_by(stride).map(|bits| f32::from_bits(bits as u32));
-    loop {
-        let mut len = 0;
-        for (slot, input) in x.iter_mut().zip(inputs.by_ref()) {
-            *slot = input;
-            len += 1;
+const TEXT: &str = "\
+# Accuracy
+
+Written by `cargo test --release -p swath-kernels -- --ignored exhaustive`. f32 functions of one argument ran on
+all 2^32 inputs, those of two on 2^30 pairs spread over all bit patterns and over the intervals where the function is
+neither trivial nor out of range, and on pairs known to be hard. f64 functions ran on 2^24 bit patterns and 2^24
+numbers from each interval. Every instruction set named computed every result, with the same bits.
+
+Errors of f32 are in units in the last place of the exact value (its subnormal spacing where it is subnormal): 0.5 is
+correct rounding. Those of f64 are counts of floats from the correctly rounded result. The results whose exact value is
+subnormal have a column of their own. The class of every result (NaN, infinity, sign of zero) was that of the reference:
+CORE-MATH's correctly rounded functions, and formulas in twice the precision for those that it lacks.
+`kernels/tests/accuracy.rs` compares a sample with this table on every run.
+
+| function | type | instruction sets | inputs | largest error | at | of subnormal results | at | correctly rounded, % |
+|---|---|---|---|---|---|---|---|---|
+";
+
+/// Arguments that one thread measures at a time.
+const CHUNK: usize = 1 << 13;
+
+fn stride() -> u64 {
+    std::env::var("SWATH_STRIDE").map_or(1, |s| s.parse().expect("a number"))
+}
+
+/// What a thread, and then all, found.
+#[derive(Clone, Default)]
+struct Found {
+    /// Error and key of the arguments, for normal and for subnormal exact values.
+    worst: [(f64, u64); 2],
+    inputs: u64,
+    correct: u64,
+}
+
+impl Found {
+    fn take(&mut self, subnormal: bool, error: f64, key: u64) {
+        let worst = &mut self.worst[usize::from(subnormal)];
+        // The smallest key of equals: which thread came first must not show.
+        if error > worst.0 || (error == worst.0 && key < worst.1) {
+            *worst = (error, key);
         }
-        if len == 0 {
-            break;
+    }
+
+    fn join(&mut self, other: &Found) {
+        for (i, &(error, key)) in other.worst.iter().enumerate() {
+            self.take(i == 1, error, key);
         }
-        F::run(&x[..len], &mut y[..len]);
-        for (&x, &y) in x[..len].iter().zip(&y[..len]) {
-            let exact = wide(f64::from(x));
-            let rounded = exact as f32;
-            assert!(
-                same_class_f32(y, rounded),
-                "{}({x:e} = {:#x}) = {y:e}, not {rounded:e}",
-                F::NAME,
-                x.to_bits()
-            );
-            if y.is_finite() {
-                let error = reference::error_in_ulp(y, exact);
-                let (worst, worst_x) = if exact.abs() < f64::from(f32::MIN_POSITIVE) {
-                    (&mut worst_sub, &mut worst_sub_x)
-                } else {
-                    (&mut worst, &mut worst_x)
-                };
-                if error > *worst {
-                    (*worst, *worst_x) = (error, x);
+        self.inputs += other.inputs;
+        self.correct += other.correct;
+    }
+}
+
+/// Measures chunks on all cores; `chunk` adds what it found.
+fn measure(chunks: u64, chunk: impl Fn(u64, &mut Found) + Sync) -> Found {
+    let next = AtomicU64::new(0);
+    let total = Mutex::new(Found::default());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                let mut found = Found::default();
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= chunks {
+                        break;
+                    }
+                    chunk(i, &mut found);
                 }
-                farthest = farthest.max(ulp_distance_f32(y, rounded));
+                total.lock().expect("no thread panicked").join(&found);
+            });
+        }
+    });
+    total.into_inner().expect("no thread panicked")
+}
+
+fn isas() -> impl Iterator<Item = Isa> {
+    Isa::ALL.into_iter().rev().filter(|isa| isa.is_available())
+}
+
+/// Runs `f` into `y` on every instruction set; all must give the same bits.
+fn on_every_isa<E: Real>(name: &str, y: &mut [E], again: &mut [E], f: impl Fn(&mut [E])) {
+    for (i, isa) in isas().enumerate() {
+        let out = if i == 0 { &mut *y } else { &mut *again };
+        with_isa(isa, || f(out));
+        if i > 0 {
+            for (y, other) in y.iter().zip(&*again) {
+                assert!(y.canonical() == other.canonical(), "{name}: {y:e}, on {isa} {other:e}");
             }
         }
     }
-    println!(
-        "{:10} {worst:.4} ULP at {worst_x:e} ({:#010x}); subnormal results {worst_sub:.4} at \
-         {worst_sub_x:e} ({:#010x}); {farthest} floats; every {stride}th of 2^32 inputs, {}",
-        F::NAME,
-        worst_x.to_bits(),
-        worst_sub_x.to_bits(),
-        swath_kernels::isa(),
-    );
-    assert!(farthest <= bound);
 }
 
-/// Compares f64 results with correctly rounded ones: `SWATH_COUNT` bit patterns and as many numbers
-/// from each interval.
-fn spread<F: Unary<f64>>(reference: fn(f64) -> f64, intervals: &[(f64, f64)]) {
-    let count: u32 = std::env::var("SWATH_COUNT").map_or(1 << 24, |s| s.parse().expect("a number"));
-    let bound = ULP_BOUNDS.iter().find(|row| row.name == F::NAME).expect("a row").f64.into();
-    let inside = intervals.iter().flat_map(|&(a, b)| interval_sample_f64(a, b, count));
-    let mut inputs = even_sample_f64(u64::from(count)).chain(inside).peekable();
-    let (mut total, mut differ, mut farthest, mut farthest_x) = (0u64, 0u64, 0, 0.0);
-    while inputs.peek().is_some() {
-        let x: Vec<f64> = inputs.by_ref().take(4096).collect();
-        let mut y = vec![0f64; x.len()];
-        F::run(&x, &mut y[..]);
+/// Compares a result of f32 with the references.
+fn compare_f32(
+    found: &mut Found,
+    key: u64,
+    y: f32,
+    expected: f32,
+    wide: impl Fn() -> f64,
+    what: &dyn Fn() -> String,
+) {
+    found.inputs += 1;
+    if y.to_bits() == expected.to_bits() {
+        found.correct += 1;
+        return;
+    }
+    assert!(same_class_f32(y, expected), "{} = {y:e}, not {expected:e}", what());
+    if y.is_nan() || y.is_infinite() {
+        found.correct += 1;
+        return;
+    }
+    let exact = wide();
+    let tiny = exact.abs() < f64::from(f32::MIN_POSITIVE);
+    found.take(tiny, reference::error_in_ulp(y, exact), key);
+}
+
+fn compare_f64(found: &mut Found, key: u64, y: f64, expected: f64, what: &dyn Fn() -> String) {
+    found.inputs += 1;
+    let distance = ulp_distance_f64(y, expected);
+    let right = distance == 0 && same_class_f64(y, expected);
+    assert!(right || same_class_f64(y, expected), "{} = {y:e}, not {expected:e}", what());
+    found.correct += u64::from(right);
+    if distance > 0 {
+        let tiny = expected.abs() < f64::MIN_POSITIVE;
+        found.take(tiny, distance as f64, key);
+    }
+}
+
+fn one_f32(function: &Function1) -> Found {
+    let stride = stride();
+    measure((1u64 << 32).div_ceil(CHUNK as u64 * stride), |chunk, found| {
+        let first = chunk * CHUNK as u64 * stride;
+        let bits = (0..CHUNK as u64).map(|i| first + i * stride).take_while(|&b| b < 1 << 32);
+        let x: Vec<f32> = bits.map(|bits| f32::from_bits(bits as u32)).collect();
+        let (mut y, mut again) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        on_every_isa(function.name, &mut y, &mut again, |y| (function.f32.run)(&x, y));
         for (&x, &y) in x.iter().zip(&y) {
-            let expected = reference(x);
-            assert!(same_class_f64(y, expected), "{}({x:e}) = {y:e}, not {expected:e}", F::NAME);
-            let distance = ulp_distance_f64(y, expected);
-            differ += u64::from(distance > 0);
-            if distance > farthest {
-                (farthest, farthest_x) = (distance, x);
-            }
+            let wide = || (function.wide)(x.into());
+            let what = || format!("{}({x:e})", function.name);
+            compare_f32(found, x.to_bits().into(), y, (function.rounded)(x), wide, &what);
         }
-        total += x.len() as u64;
+    })
+}
+
+/// Arguments number `i` of the lists of f64: bit patterns, then each interval in turn.
+fn one_f64(function: &Function1) -> Found {
+    let per_list = (1u64 << 24) / stride();
+    let lists = 1 + function.intervals.len() as u64;
+    let chunks_per_list = per_list.div_ceil(CHUNK as u64);
+    measure(chunks_per_list * lists, |chunk, found| {
+        let (list, first) = (chunk / chunks_per_list, chunk % chunks_per_list * CHUNK as u64);
+        let x: Vec<f64> = (first..first + CHUNK as u64)
+            .map(|i| match list.checked_sub(1) {
+                None => f64::from_bits(scattered(i)),
+                Some(interval) => {
+                    let (low, high) = function.intervals[interval as usize];
+                    low + (high - low) * unit(scattered(i))
+                }
+            })
+            .collect();
+        let (mut y, mut again) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        on_every_isa(function.name, &mut y, &mut again, |y| (function.f64.run)(&x, y));
+        for (&x, &y) in x.iter().zip(&y) {
+            let what = || format!("{}({x:e})", function.name);
+            compare_f64(found, x.to_bits(), y, (function.reference)(x), &what);
+        }
+    })
+}
+
+/// The golden-ratio sequence over all 64-bit numbers.
+fn scattered(i: u64) -> u64 {
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// A second sequence, by the square root of two.
+fn scattered_again(i: u64) -> u64 {
+    i.wrapping_mul(0x6a09_e667_f3bc_c909)
+}
+
+/// The number in 0..1 that the first bits are.
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Pair number `i` for `f64`; `None` stands for a pair of bit patterns.
+fn in_interval(function: &Function2, i: u64) -> Option<(f64, f64)> {
+    let count = function.intervals.len() as u64;
+    if count == 0 || i % 2 == 0 {
+        return None;
     }
-    let share = 100.0 * differ as f64 / total as f64;
-    let (name, isa) = (F::NAME, swath_kernels::isa());
-    println!(
-        "{name:10} {farthest} floats at {farthest_x:e}; {share:.2} % of {total} differ, {isa}"
-    );
-    assert!(farthest <= bound);
+    let [a, b] = function.intervals[(i / 2 % count) as usize];
+    let number = |(low, high): (f64, f64), bits| low + (high - low) * unit(bits);
+    Some((number(a, scattered(i)), number(b, scattered_again(i))))
 }
 
-macro_rules! sweeps {
-    ($($name:ident $kernel:ident $wide:expr, $f64:expr, $intervals:expr;)*) => {$(
-        mod $name {
-            use super::*;
-
-            #[test]
-            #[ignore = "minutes in release"]
-            fn every_f32() {
-                sweep::<math::$kernel>($wide);
-            }
-
-            #[test]
-            #[ignore = "minutes in release"]
-            fn spread_f64() {
-                spread::<math::$kernel>($f64, &$intervals);
-            }
+fn two_f32(function: &Function2) -> Found {
+    let pairs = (1u64 << 30) / stride();
+    let chunks = pairs / CHUNK as u64;
+    // The last chunk is that of the special and hard pairs.
+    measure(chunks + 1, |chunk, found| {
+        let first = chunk * CHUNK as u64;
+        let pairs: Vec<(f32, f32)> = if chunk == chunks {
+            functions::pairs(function, 1 << 14)
+        } else {
+            let pair = |i: u64| match in_interval(function, i) {
+                Some((a, b)) => (a as f32, b as f32),
+                None => {
+                    let number = |bits: u64| f32::from_bits((bits >> 32) as u32);
+                    (number(scattered(i)), number(scattered_again(i)))
+                }
+            };
+            (first..first + CHUNK as u64).map(pair).collect()
+        };
+        let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
+        let (mut y, mut again) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        on_every_isa(function.name, &mut y, &mut again, |y| {
+            (function.f32.run)(Arg::Slice(&a), Arg::Slice(&b), y);
+        });
+        for ((&a, &b), &y) in a.iter().zip(&b).zip(&y) {
+            let key = u64::from(a.to_bits()) << 32 | u64::from(b.to_bits());
+            let wide = || (function.wide)(a.into(), b.into());
+            let what = || format!("{}({a:e}, {b:e})", function.name);
+            compare_f32(found, key, y, (function.rounded)(a, b), wide, &what);
         }
-    )*};
+    })
 }
 
-sweeps! {
-    sqrt Sqrt f64::sqrt, f64::sqrt, [];
-    recip Recip f64::recip, f64::recip, [];
-    exp Exp core_math::exp, core_math::exp, [(-746.0, 710.0), (-1.0, 1.0)];
-    log Log core_math::log, core_math::log, [(0.5, 2.0), (0.99, 1.01), (0.0, 1e-307)];
-    tanh Tanh core_math::tanh, core_math::tanh, [(-20.0, 20.0), (-1.0, 1.0), (-0.1, 0.1)];
-    sigmoid Sigmoid reference::sigmoid_wide, reference::sigmoid, [(-746.0, 40.0), (-4.0, 4.0)];
-    silu Silu reference::silu_wide, reference::silu, [(-755.0, 40.0), (-4.0, 4.0)];
-    gelu_tanh GeluTanh reference::gelu_tanh_wide, reference::gelu_tanh, [(-22.0, 10.0), (-2.0, 2.0)];
-    gelu Gelu reference::gelu_wide, reference::gelu, [(-39.5, 10.0), (-2.0, 2.0)];
-    sin Sin core_math::sin, core_math::sin, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
-    cos Cos core_math::cos, core_math::cos, [(-4.0, 4.0), (-1e5, 1e5), (-2e9, 2e9)];
+/// The pairs of f64 have no room for both arguments in a key: it is the pair's number.
+fn pair_f64(function: &Function2, i: u64) -> (f64, f64) {
+    let bits = || (f64::from_bits(scattered(i)), f64::from_bits(scattered_again(i)));
+    in_interval(function, i).unwrap_or_else(bits)
+}
+
+fn two_f64(function: &Function2) -> Found {
+    let chunks = (1u64 << 25) / stride() / CHUNK as u64;
+    measure(chunks, |chunk, found| {
+        let keys = chunk * CHUNK as u64..(chunk + 1) * CHUNK as u64;
+        let pairs = keys.clone().map(|i| pair_f64(function, i));
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let (mut y, mut again) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        on_every_isa(function.name, &mut y, &mut again, |y| {
+            (function.f64.run)(Arg::Slice(&a), Arg::Slice(&b), y);
+        });
+        for (key, ((&a, &b), &y)) in keys.zip(a.iter().zip(&b).zip(&y)) {
+            let what = || format!("{}({a:e}, {b:e})", function.name);
+            compare_f64(found, key, y, (function.reference)(a, b), &what);
+        }
+    })
+}
+
+/// A digest of the results on a sample: while it stays, so does what was measured.
+fn fingerprint<E: Real>(results: &[E]) -> String {
+    let mut hasher = Sha256::new();
+    results.iter().for_each(|y| hasher.update(y.canonical().to_le_bytes()));
+    format!("{:x}", hasher.finalize())
+}
+
+/// The row of one function and element type: measured, or kept from an earlier run.
+fn row(
+    name: &str,
+    dtype: &str,
+    fingerprint: &str,
+    measure: impl FnOnce() -> Found,
+    argument: impl Fn(u64) -> String,
+) -> Row {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exhaustive");
+    fs::create_dir_all(&folder).expect("the target folder is writable");
+    let file = folder.join(format!("{name}-{dtype}-{}", stride()));
+    let again = std::env::var_os("SWATH_AGAIN").is_some();
+    if let Ok(text) = fs::read_to_string(&file)
+        && let Some((print, line)) = text.split_once('\n')
+        && print == fingerprint
+        && !again
+    {
+        println!("{line}  (measured before)");
+        return Row::parse(line.trim()).expect("a row written by this program");
+    }
+    let found = measure();
+    let worst = |(error, key): (f64, u64), least: f64| match error > 0.0 {
+        true => Worst::new(error, argument(key)),
+        // Correctly rounded throughout.
+        false => Worst::new(least, "all".to_owned()),
+    };
+    let least = if dtype == "f32" { 0.5 } else { 0.0 };
+    let share = 100.0 * found.correct as f64 / found.inputs as f64;
+    let row = Row {
+        name: name.to_owned(),
+        dtype: dtype.to_owned(),
+        isas: isas().map(Isa::name).collect::<Vec<_>>().join(" "),
+        inputs: found.inputs.to_string(),
+        normal: worst(found.worst[0], least),
+        subnormal: worst(found.worst[1], least),
+        // Rounded down: only what is always right is shown as 100.
+        correct: format!("{:.4}", (share * 1e4).floor() / 1e4),
+    };
+    println!("{row}");
+    fs::write(&file, format!("{fingerprint}\n{row}\n")).expect("the target folder is writable");
+    row
+}
+
+fn rows1(function: &Function1) -> [Row; 2] {
+    let name = function.name;
+    let sample = f32::inputs(1 << 16);
+    let mut y = vec![0.0; sample.len()];
+    (function.f32.run)(&sample, &mut y);
+    let narrow = row(
+        name,
+        "f32",
+        &fingerprint(&y),
+        || one_f32(function),
+        |key| format!("{:e}", f32::from_bits(key as u32)),
+    );
+    let sample = f64::inputs(1 << 16);
+    let mut y = vec![0.0; sample.len()];
+    (function.f64.run)(&sample, &mut y);
+    let wide = row(
+        name,
+        "f64",
+        &fingerprint(&y),
+        || one_f64(function),
+        |key| format!("{:e}", f64::from_bits(key)),
+    );
+    [narrow, wide]
+}
+
+fn rows2(function: &Function2) -> [Row; 2] {
+    fn sample<E: Real>(function: &Function2) -> String {
+        let (a, b): (Vec<E>, Vec<E>) = functions::pairs::<E>(function, 1 << 14).into_iter().unzip();
+        let mut y = vec![E::ZERO; a.len()];
+        (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+        fingerprint(&y)
+    }
+    let name = function.name;
+    let narrow = row(
+        name,
+        "f32",
+        &sample::<f32>(function),
+        || two_f32(function),
+        |key| {
+            let number = |bits: u64| f32::from_bits(bits as u32);
+            format!("{:e}, {:e}", number(key >> 32), number(key))
+        },
+    );
+    let wide = row(
+        name,
+        "f64",
+        &sample::<f64>(function),
+        || two_f64(function),
+        |key| {
+            let (a, b) = pair_f64(function, key);
+            format!("{a:e}, {b:e}")
+        },
+    );
+    [narrow, wide]
+}
+
+/// A row within what the kernels' table promises.
+fn assert_kept(row: &Row) {
+    let promised = ULP_BOUNDS.iter().find(|bound| bound.name == row.name).expect("a bound");
+    let worst = row.normal.ulp.max(row.subnormal.ulp);
+    // Promises count floats from the correctly rounded result.
+    let most = match row.dtype.as_str() {
+        "f32" => f64::from(promised.f32) + 0.5,
+        _ => f64::from(promised.f64),
+    };
+    assert!(worst <= most, "{row}: more than {most}");
+}
+
+#[test]
+#[ignore = "up to 90 minutes in release"]
+fn exhaustive() {
+    let before = table::read();
+    let mut rows = Vec::new();
+    let mut keep = |name: &str, measured: &dyn Fn() -> [Row; 2]| {
+        if functions::wanted(name) {
+            let measured = measured();
+            measured.iter().for_each(assert_kept);
+            rows.extend(measured);
+        } else {
+            rows.extend(before.iter().filter(|row| row.name == name).cloned());
+        }
+        if stride() == 1 {
+            let known =
+                |row: &&Row| !rows.iter().any(|r| (&r.name, &r.dtype) == (&row.name, &row.dtype));
+            let rest: Vec<Row> = before.iter().filter(known).cloned().collect();
+            table::write(TEXT, &[rows.clone(), rest].concat());
+        }
+    };
+    of_one_argument().for_each(|function| keep(function.name, &|| rows1(function)));
+    of_two_arguments().for_each(|function| keep(function.name, &|| rows2(function)));
+    if stride() == 1 {
+        table::write(TEXT, &rows);
+        return;
+    }
+    for row in &rows {
+        let page = before.iter().find(|r| (&r.name, &r.dtype) == (&row.name, &row.dtype));
+        let page = page.unwrap_or_else(|| panic!("{}: no row on the page", row.name));
+        assert!(
+            row.normal.ulp <= page.normal.ulp && row.subnormal.ulp <= page.subnormal.ulp,
+            "{row}"
+        );
+    }
 }

@@ -51,7 +51,7 @@ impl fmt::Display for Row {
 }
 
 impl Row {
-    fn parse(line: &str) -> Option<Row> {
+    pub fn parse(line: &str) -> Option<Row> {
         let cells: Vec<&str> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
         let cell = |i: usize| cells[i].trim().to_owned();
         let worst = |i: usize| Some(Worst { ulp: cell(i).parse().ok()?, at: cell(i + 1) });

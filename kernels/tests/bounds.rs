@@ -1,0 +1,110 @@
+//! No function touches memory outside of its slices: each lies against a page that may not be
+//! touched, on either side, at every length from 0 to 130, on every instruction set.
+#![cfg(all(target_os = "linux", not(miri)))]
+
+mod functions;
+mod guarded;
+mod reference;
+
+use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
+use guarded::{Against, Guarded};
+use swath_kernels::testing::with_isa;
+use swath_kernels::{Arg, Isa};
+
+const LONGEST: usize = 130;
+
+/// Runs a test at every length, against either page, on every instruction set; the three slices lie
+/// each in memory of its own.
+fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])) {
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        for against in Against::BOTH {
+            let mut memory = [0; 3].map(|_| Guarded::<E>::new(LONGEST, against));
+            for len in 0..=LONGEST {
+                let [a, b, y] = &mut memory;
+                let range = match against {
+                    Against::Start => 0..len,
+                    Against::End => LONGEST - len..LONGEST,
+                };
+                for (i, memory) in [&mut *a, &mut *b, &mut *y].into_iter().enumerate() {
+                    memory.elements().fill(E::from_f64(0.25 + i as f64));
+                }
+                // A length of 0 may enter no kernel, which `with_isa` would report.
+                let mut run = || {
+                    f(
+                        &mut a.elements()[range.clone()],
+                        &mut b.elements()[range.clone()],
+                        &mut y.elements()[range.clone()],
+                    )
+                };
+                if len == 0 {
+                    run()
+                } else {
+                    with_isa(isa, run).expect("it is available")
+                }
+                // What lies on the other side of the slices is writable, but not theirs.
+                for (i, memory) in memory.iter_mut().enumerate() {
+                    let outside = memory.elements().iter().enumerate();
+                    let outside = outside.filter(|(at, _)| !range.contains(at));
+                    let untouched = E::from_f64(0.25 + i as f64);
+                    for (_, &x) in outside {
+                        assert!(x == untouched, "{name}, {isa}: wrote outside of {len} elements");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn check1<E: Real>(name: &str, slices: Slices1<E>) {
+    at_every_length::<E>(name, |x, in_place, y| {
+        (slices.run)(x, y);
+        (slices.in_place)(in_place);
+    });
+}
+
+fn check2<E: Real>(name: &str, slices: Slices2<E>) {
+    at_every_length::<E>(name, |a, b, y| {
+        let number = Arg::Scalar(E::ONE);
+        (slices.run)(Arg::Slice(a), Arg::Slice(b), y);
+        (slices.run)(number, Arg::Slice(b), y);
+        (slices.run)(Arg::Slice(a), number, y);
+        (slices.in_place_left)(a, Arg::Slice(b));
+        (slices.in_place_left)(a, number);
+        (slices.in_place_right)(Arg::Slice(a), b);
+        (slices.in_place_right)(number, b);
+    });
+}
+
+#[test]
+fn functions_of_one_argument() {
+    for function in of_one_argument() {
+        check1(function.name, function.f32);
+        check1(function.name, function.f64);
+    }
+}
+
+#[test]
+fn functions_of_two_arguments() {
+    for function in of_two_arguments() {
+        check2(function.name, function.f32);
+        check2(function.name, function.f64);
+    }
+    for function in of_gradients() {
+        check2(function.name, function.f32);
+        check2(function.name, function.f64);
+    }
+}
+
+#[test]
+#[should_panic(expected = "wrote outside")]
+fn a_write_outside_of_a_slice_is_noticed() {
+    at_every_length::<f32>("a test", |x, _, y| {
+        swath_kernels::neg(x, y);
+        // The element in front of the slice, which lies in the same memory.
+        let front = y.as_mut_ptr().wrapping_sub(1);
+        if y.len() == 3 && front.addr() % 4096 != 4092 {
+            // SAFETY: the slice is not at the start of its page: the element before it is writable.
+            unsafe { *front = 7.0 };
+        }
+    });
+}

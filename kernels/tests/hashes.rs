@@ -1,0 +1,86 @@
+//! The bits of every function on fixed lists of arguments, as SHA-256 in `HASHES.txt`: the same on
+//! every instruction set and every machine.
+//!
+//! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` writes the file anew.
+
+mod functions;
+mod reference;
+
+use std::fmt::Write;
+use std::fs;
+
+use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use sha2::{Digest, Sha256};
+use swath_kernels::testing::{interval_sample_f64, with_isa};
+use swath_kernels::{Arg, Isa};
+
+/// Bit patterns in a list of single arguments; a quarter as many of each interval, and of pairs.
+const COUNT: u32 = 1 << 16;
+
+/// The digest of results, all NaNs as one.
+fn digest<E: Real>(results: &[E]) -> String {
+    let mut hasher = Sha256::new();
+    for y in results {
+        hasher.update(y.canonical().to_le_bytes());
+    }
+    hasher.finalize().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes all");
+        text
+    })
+}
+
+/// The lines of all functions for one element type.
+fn lines<E: Real>(dtype: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, results: &[E]| {
+        lines.push(format!("{name} {dtype} {}", digest(results)));
+    };
+    for function in of_one_argument() {
+        let inside = function.intervals.iter();
+        let inside = inside.flat_map(|&(a, b)| interval_sample_f64(a, b, COUNT / 4));
+        let x: Vec<E> = E::inputs(COUNT).into_iter().chain(inside.map(E::from_f64)).collect();
+        let mut y = vec![E::ZERO; x.len()];
+        (E::slices1(function).run)(&x, &mut y);
+        line(function.name, &y);
+    }
+    for function in of_two_arguments() {
+        let (a, b): (Vec<E>, Vec<E>) =
+            functions::pairs::<E>(function, COUNT / 4).into_iter().unzip();
+        let mut y = vec![E::ZERO; a.len()];
+        (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+        line(function.name, &y);
+    }
+    for function in of_gradients() {
+        let ordinary = interval_sample_f64(-6.0, 6.0, COUNT / 4).map(E::from_f64);
+        let x: Vec<E> = E::inputs(COUNT / 4).into_iter().chain(ordinary).collect();
+        let g: Vec<E> = (0..x.len()).map(|i| E::from_f64([1.0, -0.3, 2.7][i % 3])).collect();
+        let mut y = vec![E::ZERO; x.len()];
+        (E::gradient(function).run)(Arg::Slice(&g), Arg::Slice(&x), &mut y);
+        line(function.name, &y);
+    }
+    lines
+}
+
+#[test]
+fn every_instruction_set_gives_the_bits_on_record() {
+    let path = functions::beside_manifest("HASHES.txt");
+    let mut ran = 0;
+    for isa in Isa::ALL.into_iter().rev() {
+        let both = || [lines::<f32>("f32"), lines::<f64>("f64")].concat();
+        let Some(lines) = with_isa(isa, both) else {
+            println!("SKIPPED {isa}: this machine lacks it");
+            continue;
+        };
+        if functions::blessing() && ran == 0 {
+            fs::write(&path, lines.join("\n") + "\n").expect("the file can be written");
+        }
+        let record = fs::read_to_string(&path).expect("HASHES.txt");
+        let record: Vec<&str> = record.lines().collect();
+        for line in &lines {
+            assert!(record.contains(&line.as_str()), "{isa}: HASHES.txt does not have {line}");
+        }
+        assert_eq!(record.len(), lines.len(), "HASHES.txt has lines of no function");
+        ran += 1;
+    }
+    assert!(ran > 0);
+}

@@ -1,0 +1,129 @@
+//! An element's bits depend on its arguments alone: not on the length of the slice, the element's
+//! place in it, the slice's alignment, or on where the result is written.
+
+mod functions;
+mod reference;
+
+use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
+use swath_kernels::testing::with_isa;
+use swath_kernels::{Arg, Isa};
+
+const LONGEST: usize = 130;
+const OFFSETS: usize = 16;
+
+/// Arguments of all classes and exponents, as many as the longest slice at the last offset needs.
+fn arguments<E: Real>(seed: usize) -> Vec<E> {
+    let all = E::inputs(1 << 12);
+    // Some tens of ordinary numbers between the others: most bit patterns are huge or tiny.
+    let pick = |i: usize| match i % 3 {
+        0 => E::from_f64((i as f64 * 0.37 + seed as f64).sin() * 3.0),
+        _ => all[(i * 61 + seed * 7) % all.len()],
+    };
+    (0..LONGEST + OFFSETS).map(pick).collect()
+}
+
+fn assert_same<E: Real>(what: &dyn Fn() -> String, got: &[E], expected: &[E]) {
+    for (i, (y, expected)) in got.iter().zip(expected).enumerate() {
+        let same = y.canonical() == expected.canonical();
+        assert!(same, "{}, element {i}: {y:e}, alone {expected:e}", what());
+    }
+}
+
+fn on_every_isa(f: impl Fn(Isa)) {
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        with_isa(isa, || f(isa));
+    }
+}
+
+/// Every length and offset within the arguments.
+fn windows() -> impl Iterator<Item = (usize, usize)> {
+    (0..=LONGEST).flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)))
+}
+
+fn check1<E: Real>(name: &str, slices: Slices1<E>) {
+    let x = arguments::<E>(1);
+    on_every_isa(|isa| {
+        let mut alone = x.clone();
+        for (x, y) in x.chunks(1).zip(alone.chunks_mut(1)) {
+            (slices.run)(x, y);
+        }
+        let mut y = vec![E::ZERO; x.len()];
+        for (offset, len) in windows() {
+            let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
+            let window = offset..offset + len;
+            // The result lies at another offset than the argument.
+            let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
+            (slices.run)(&x[window.clone()], &mut y[out.clone()]);
+            assert_same(&what("apart"), &y[out], &alone[window.clone()]);
+            y[window.clone()].copy_from_slice(&x[window.clone()]);
+            (slices.in_place)(&mut y[window.clone()]);
+            assert_same(&what("in place"), &y[window.clone()], &alone[window]);
+        }
+    });
+}
+
+fn check2<E: Real>(name: &str, slices: Slices2<E>) {
+    let (a, b) = (arguments::<E>(2), arguments::<E>(3));
+    on_every_isa(|isa| {
+        let mut alone = a.clone();
+        for (i, y) in alone.chunks_mut(1).enumerate() {
+            (slices.run)(Arg::Scalar(a[i]), Arg::Scalar(b[i]), y);
+        }
+        let mut y = vec![E::ZERO; a.len()];
+        for (offset, len) in windows() {
+            let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
+            let window = offset..offset + len;
+            let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
+            let expected = &alone[window.clone()];
+            let (a, b) = (&a[window.clone()], &b[window.clone()]);
+            (slices.run)(Arg::Slice(a), Arg::Slice(b), &mut y[out.clone()]);
+            assert_same(&what("apart"), &y[out], expected);
+            let y = &mut y[window];
+            y.copy_from_slice(a);
+            (slices.in_place_left)(y, Arg::Slice(b));
+            assert_same(&what("in place of the left"), y, expected);
+            y.copy_from_slice(b);
+            (slices.in_place_right)(Arg::Slice(a), y);
+            assert_same(&what("in place of the right"), y, expected);
+        }
+        // One number for all elements.
+        for number in 0..20 {
+            let mut expected = a.clone();
+            let number = b[number * 6];
+            (slices.run)(Arg::Slice(&a), Arg::Slice(&vec![number; a.len()]), &mut expected);
+            (slices.run)(Arg::Slice(&a), Arg::Scalar(number), &mut y);
+            assert_same(&|| format!("{name}, {isa}, {number:e} on the right"), &y, &expected);
+            y.copy_from_slice(&a);
+            (slices.in_place_left)(&mut y, Arg::Scalar(number));
+            assert_same(&|| format!("{name}, {isa}, in place, {number:e}"), &y, &expected);
+            (slices.run)(Arg::Slice(&vec![number; a.len()]), Arg::Slice(&a), &mut expected);
+            (slices.run)(Arg::Scalar(number), Arg::Slice(&a), &mut y);
+            assert_same(&|| format!("{name}, {isa}, {number:e} on the left"), &y, &expected);
+            y.copy_from_slice(&a);
+            (slices.in_place_right)(Arg::Scalar(number), &mut y);
+            assert_same(&|| format!("{name}, {isa}, {number:e}, in place"), &y, &expected);
+        }
+    });
+}
+
+#[test]
+fn functions_of_one_argument_f32() {
+    of_one_argument().for_each(|function| check1(function.name, function.f32));
+}
+
+#[test]
+fn functions_of_one_argument_f64() {
+    of_one_argument().for_each(|function| check1(function.name, function.f64));
+}
+
+#[test]
+fn functions_of_two_arguments_f32() {
+    of_two_arguments().for_each(|function| check2(function.name, function.f32));
+    of_gradients().for_each(|function| check2(function.name, function.f32));
+}
+
+#[test]
+fn functions_of_two_arguments_f64() {
+    of_two_arguments().for_each(|function| check2(function.name, function.f64));
+    of_gradients().for_each(|function| check2(function.name, function.f64));
+}
