@@ -182,7 +182,7 @@ fn odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
     let back = f64::from(nearest);
     let bits = nearest.to_bits();
-    let odd = bits - u32::from(back.abs() > x.abs()) | 1;
+    let odd = (bits - u32::from(back.abs() > x.abs())) | 1;
     let exact = back == x || x.is_nan();
     f32::from_bits(if exact { bits } else { odd })
 }
