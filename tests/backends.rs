@@ -21,6 +21,8 @@ mod owned;
 mod provided;
 #[path = "backends/reduce.rs"]
 mod reduce;
+#[path = "backends/scan.rs"]
+mod scan;
 #[path = "backends/ternary.rs"]
 mod ternary;
 #[path = "backends/ulp.rs"]

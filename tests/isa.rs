@@ -55,7 +55,7 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
     let mask = DropoutMask { p: 0.2, seed: 1, stream: 2 };
     for activation in [Activation::Silu, Activation::Tanh] {
         let z = x.layer_norm(Some(&w), Some(&b), 1e-5)?.bias_activation(&b, activation)?;
-        let z = z.dropout(mask)?;
+        let z = z.rms_norm(Some(&w), 1e-6)?.dropout(mask)?;
         let logits = z.softmax(0)?.add(&z.log_softmax(-1)?)?;
         let loss = logits.cross_entropy(&targets, options)?;
         update(hasher, &loss.detach())?;
@@ -125,12 +125,7 @@ fn digest(large: bool) -> Result<String> {
         for op in ReduceOp::ALL {
             for axes in [&[][..], &[0], &[1], &[0, 1]] {
                 for input in [&x, &strided] {
-                    let reduced = match op {
-                        ReduceOp::Sum => input.sum(Some(axes), false)?,
-                        ReduceOp::Mean => input.mean(Some(axes), false)?,
-                        ReduceOp::Max => input.max(Some(axes), false)?,
-                        _ => input.min(Some(axes), false)?,
-                    };
+                    let reduced = input.reduce(op, Some(axes), false)?;
                     update(&mut hasher, &reduced)?;
                 }
             }

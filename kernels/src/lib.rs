@@ -1,5 +1,5 @@
 //! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, functions of
-//! rows (softmax, cross-entropy, layer norm), optimizers' steps, matrix products, copies and
+//! rows (softmax, cross-entropy, layer norm, rms norm), optimizers' steps, matrix products, copies and
 //! transposes, for `f32` and `f64`. No tensors, no threads, no allocation.
 //!
 //! ```
@@ -63,6 +63,7 @@ pub mod peak;
 mod random;
 mod reduce;
 mod rows;
+mod scan;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -72,7 +73,8 @@ pub use compare::{Compare, Comparison, NumberTest, compare, select, test_numbers
 pub use convert::{Convert, Truth, convert, nonzero};
 pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
-pub use fold::PairwiseSum;
+pub use fold::partial::{Moments, Partial, Product, SquareSum};
+pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
@@ -81,10 +83,17 @@ pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::Output;
 pub use random::{Dropout, dropout, philox_words};
-pub use reduce::{Reduce, dot, max, max_columns, mean_columns, min, min_columns, sum, sum_columns};
-pub use rows::{
-    CrossEntropyRows, LayerNormGradRows, LayerNormRows, Rows, cross_entropy_grad_rows,
-    cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows,
-    log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
+pub use reduce::{
+    Reduce, argmax, argmax_columns, argmin, argmin_columns, dot, logsumexp, logsumexp_columns, max,
+    max_columns, max_magnitude, max_magnitude_columns, mean, mean_columns, min, min_columns,
+    min_magnitude, min_magnitude_columns, norm1, norm1_columns, norm2, norm2_columns, prod,
+    prod_columns, std, std_columns, sum, sum_columns, variance, variance_columns,
 };
+pub use rows::{
+    CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
+    cross_entropy_grad_rows, cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows,
+    log_softmax, log_softmax_grad_rows, log_softmax_rows, rms_norm_grad_rows, rms_norm_rows,
+    softmax, softmax_grad_rows, softmax_rows,
+};
+pub use scan::{cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
 pub use simd::Float;

@@ -408,6 +408,11 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
+    /// Rounds the lanes to `f32` and writes them.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `<Self as Lanes<f64>>::LANES` elements.
+    unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
     /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
     fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
     /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.

@@ -6,7 +6,7 @@
 //! | `memory` | aligned buffers, recycled by size class |
 //! | `parallel` | the one door to rayon |
 //! | `walk` | operands of any layout as runs beside a contiguous result |
-//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `matmul` | the operations |
+//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `scan`, `matmul` | the operations |
 //! | `fused` | several passes in one |
 //! | `update` | the optimizers' steps |
 //! | `blas` | calls into a system BLAS |
@@ -23,6 +23,7 @@ mod matmul;
 pub(crate) mod memory;
 pub(crate) mod parallel;
 mod reduce;
+mod scan;
 mod table;
 mod ternary;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{
-    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, TernaryOp, UnaryOp, UpdateOp,
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
 use crate::shape::Shape;
 use crate::shared::Shared;
@@ -267,6 +268,10 @@ impl Backend for CpuBackend {
 
     fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
         reduce::reduce(op, x, axes)
+    }
+
+    fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
+        scan::scan(op, x, axis)
     }
 
     fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {

@@ -91,6 +91,23 @@ type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)
 const REDUCTIONS: &[Entry] = &[
     ("sum", "Sum over axes; 0 of no elements.", &[("x", "g, repeated")]),
     ("mean", "Mean over axes; NaN of no elements.", &[("x", "g / k, repeated")]),
+    ("prod", "Product over axes; 1 of no elements.", &[("x", "g times the product of the others")]),
+    (
+        "variance",
+        "`Σ (x - mean)² / (k - ddof)` over axes.",
+        &[("x", "2 g (x - mean) / (k - ddof)")],
+    ),
+    (
+        "std",
+        "Square root of the variance.",
+        &[("x", "g (x - mean) / (y (k - ddof)); 0 where y is 0")],
+    ),
+    (
+        "norm",
+        "`(Σ |x|^p)^(1/p)` over axes; p = 0: elements other than 0, ±∞: an extreme magnitude.",
+        &[("x", "g sign(x) (|x|/y)^(p-1); 0 for p = 0, p = ±∞: as max, min; 0 where x is 0")],
+    ),
+    ("logsumexp", "`log Σ e^x` over axes.", &[("x", "g e^(x - y); 0 where y is -∞")]),
     (
         "max",
         "Largest element over axes.",
@@ -120,6 +137,14 @@ const FUSED_TWICE: &[Entry] = &[
             ("x", "(h - mean(h) - z mean(h z)) / √(variance + ε) with h = g weight"),
             ("weight", "g z, summed over rows"),
             ("bias", "g, summed over rows"),
+        ],
+    ),
+    (
+        "rms_norm",
+        "`z weight` with z = x / √(mean(x²) + ε) over the last axis.",
+        &[
+            ("x", "(h - z mean(h z)) / √(mean(x²) + ε) with h = g weight"),
+            ("weight", "g z, summed over rows"),
         ],
     ),
     (
@@ -159,6 +184,16 @@ const PARAMETRIC: &[Entry] = &[
         "where_cond",
         "a where the mask is not 0, else b.",
         &[("a", "g where chosen, else 0"), ("b", "g where chosen, else 0")],
+    ),
+    (
+        "cumsum",
+        "Sums of the elements up to each, along an axis.",
+        &[("x", "g added up from the other end")],
+    ),
+    (
+        "cumprod",
+        "Products of the elements up to each, along an axis.",
+        &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
     ("index_select", "Parts of an axis, by their numbers.", &[("x", "g added up at the numbers")]),

@@ -1,7 +1,7 @@
 //! Ops of three operands, in every layout, with numbers in place of some, and given away.
 
 use swath::ops::TernaryOp;
-use swath::{Arg, Backend, DType, HostData, Scalar};
+use swath::{Arg, Backend, DType, HostData, Scalar, TensorData};
 
 use crate::Subject;
 use crate::agree::{Disagreements, Reference, Tolerance};

@@ -4,7 +4,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across};
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, sum_across};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
@@ -123,7 +123,7 @@ where
     }
     let mut out = [0.0; M];
     for (out, lanes) in out.iter_mut().zip(lanes) {
-        *out = across(simd, lanes);
+        *out = sum_across(simd, lanes);
     }
     out
 }
@@ -243,7 +243,7 @@ where
             }
         }
     }
-    across(simd, lanes)
+    sum_across(simd, lanes)
 }
 
 /// Vectors in flight of [`max_number`].
@@ -269,7 +269,12 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
         best[0] = v.select(simd.first(len - at), lowest).max_or_other(best[0]);
         at += S::LANES;
     }
-    let [a, b, c, d] = best;
+    max_lane(simd, best)
+}
+
+/// The largest of the lanes, none of which is NaN.
+#[inline(always)]
+pub(crate) fn max_lane<E: Float, S: Lanes<E>>(simd: S, [a, b, c, d]: [S::V; 4]) -> E {
     let best = a.max_or_other(b).max_or_other(c.max_or_other(d));
     let mut lanes = [-E::INFINITY; LANES];
     // SAFETY: no vector has more lanes than the array.

@@ -350,6 +350,9 @@ impl Simd for V3 {
             let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count.min(4) as i32), lane);
             F64x4(_mm256_cvtps_pd(_mm_maskload_ps(src, mask)))
         }
+        fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
+            _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
+        }
     }
 }
 

@@ -288,5 +288,8 @@ impl Simd for V4 {
             let mask = Lanes::<f64>::first(self, count).0;
             F64x8(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, src)))
         }
+        fn store_narrowed(self, dst: *mut f32, x: F64x8) -> () {
+            _mm256_storeu_ps(dst, _mm512_cvtpd_ps(x.0))
+        }
     }
 }

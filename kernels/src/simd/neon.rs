@@ -337,5 +337,8 @@ impl Simd for Neon {
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
         }
+        fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
+            vst1_f32(dst, vcvt_f32_f64(x.0))
+        }
     }
 }

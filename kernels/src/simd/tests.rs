@@ -348,6 +348,11 @@ impl Task for Memory {
             let expected = source[half * lanes..][..lanes].iter().map(|&x| f64::from(x));
             assert!(out.into_iter().zip(expected).all(|(x, y)| x == y), "widen on {}", S::ISA);
         }
+        let wide: [f64; 16] = core::array::from_fn(|i| 0.1 + i as f64 * 1e-9);
+        let mut narrow: Box<[f32]> = vec![0.0; lanes].into();
+        // SAFETY: no vector has more than 16 lanes, and the box holds one.
+        unsafe { simd.store_narrowed(narrow.as_mut_ptr(), simd.load(wide.as_ptr())) };
+        assert!(narrow.iter().zip(wide).all(|(&x, y)| x == y as f32), "narrow on {}", S::ISA);
     }
 }
 

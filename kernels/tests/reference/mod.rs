@@ -106,7 +106,7 @@ pub fn hardsigmoid(x: f64) -> f64 {
 
 pub fn hardswish(x: f64) -> f64 {
     match x {
-        x if x.is_nan() || x.abs() >= 3.0 => hardswish_wide(x),
+        x if x.is_nan() || x == 0.0 || x.abs() >= 3.0 => hardswish_wide(x),
         x => {
             let three = DoubleDouble::from(3.0);
             let mantissa = (three + x.into()) / (three + three);

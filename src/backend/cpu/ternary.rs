@@ -16,10 +16,12 @@ use crate::error::{Error, Result};
 use crate::ops::{TernaryOp, ternary_ops};
 use crate::shape::Shape;
 
+type Slices3<E> = fn(Run<E>, Run<E>, Run<E>, &mut [E]);
+
 /// A function of three slices. Arguments that are `None` are what the result holds.
 #[derive(Clone, Copy)]
 struct Kernel3<E> {
-    run: fn(Run<E>, Run<E>, Run<E>, &mut [E]),
+    run: Slices3<E>,
     in_place: fn([Option<Run<E>>; 3], &mut [E]),
 }
 
