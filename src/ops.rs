@@ -1,7 +1,8 @@
-//! What can be computed: the op enums, and one table row for each unary and binary op.
+//! What can be computed: the op enums, and one table row for each unary, binary and ternary op.
 //!
 //! This module names nothing else of the crate. A row holds all that the rest of the crate says
-//! about an op; the macros `unary_ops!` and `binary_ops!` hand the rows to whoever expands them:
+//! about an op; the macros `unary_ops!`, `binary_ops!` and `ternary_ops!` hand the
+//! rows to whoever expands them:
 //!
 //! | who expands | what it makes of a row |
 //! |---|---|
@@ -28,9 +29,12 @@
 
 mod fused;
 pub(crate) mod table;
+mod ternary;
 
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};
+pub use ternary::TernaryOp;
+pub(crate) use ternary::ternary_ops;
 
 /// √(2/π), the inner factor of [`UnaryOp::GeluTanh`].
 pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;
@@ -354,6 +358,41 @@ impl CompareOp {
             CompareOp::Le => a <= b,
             CompareOp::Gt => a > b,
             CompareOp::Ge => a >= b,
+        }
+    }
+}
+
+/// What a number can be tested for; the result is `Bool` and has no gradient. Integers and truth values
+/// are finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NumberTest {
+    /// Not a number.
+    IsNan,
+    /// +∞ or −∞.
+    IsInf,
+    /// Neither NaN nor infinite.
+    IsFinite,
+}
+
+impl NumberTest {
+    /// Every test.
+    pub const ALL: [NumberTest; 3] = [NumberTest::IsNan, NumberTest::IsInf, NumberTest::IsFinite];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NumberTest::IsNan => "isnan",
+            NumberTest::IsInf => "isinf",
+            NumberTest::IsFinite => "isfinite",
+        }
+    }
+
+    /// The definition.
+    pub fn apply(self, x: f64) -> bool {
+        match self {
+            NumberTest::IsNan => x.is_nan(),
+            NumberTest::IsInf => x.is_infinite(),
+            NumberTest::IsFinite => x.is_finite(),
         }
     }
 }

@@ -47,6 +47,8 @@
 //!    independent references and domains. The sample runs on every instruction set of the machine.
 
 mod attention;
+mod compare;
+mod convert;
 mod copy;
 pub mod dispatch;
 mod fold;
@@ -67,6 +69,8 @@ mod simd;
 pub mod testing;
 
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
+pub use compare::{Compare, Comparison, NumberTest, compare, select, test_numbers};
+pub use convert::{Convert, Truth, convert, nonzero};
 pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};
@@ -74,7 +78,7 @@ pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
-pub use map::{Arg, Binary, Unary};
+pub use map::{Arg, Binary, Ternary, Unary};
 pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::Output;

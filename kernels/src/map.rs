@@ -13,6 +13,7 @@
 
 mod binary;
 pub(crate) mod rows;
+mod ternary;
 
 use core::marker::PhantomData;
 
@@ -20,6 +21,8 @@ use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 pub(crate) use binary::Operands2;
+pub(crate) use ternary::Operands3;
+pub use ternary::{Map3, Ternary};
 
 /// A one-argument element-wise kernel on lanes.
 pub trait Map1<E: Float> {
@@ -104,7 +107,7 @@ pub trait Binary<E> {
     fn run_in_place_right(a: Arg<E>, b: &mut [E]);
 }
 
-/// Implements [`Unary`] and [`Binary`] for kernels and writes their slice functions into a module
+/// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module
 /// `functions`: one row a kernel, its documentation, its function's name, its type, and the bounds
 /// for `f32` and `f64` that it promises, if it does.
 ///
@@ -113,6 +116,7 @@ macro_rules! kernels {
     (
         unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $($ulp:literal)*;)* }
         binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $($ulp2:literal)*;)* }
+        ternary { $($(#[$doc3:meta])* $function3:ident $Kernel3:ident;)* }
     ) => {
         #[allow(dead_code, reason = "the tests of this macro promise nothing")]
         /// What functions promise, for all inputs and instruction sets: the largest distance, in
@@ -139,6 +143,10 @@ macro_rules! kernels {
         $(
             kernels!(@binary $function2 $Kernel2 f32);
             kernels!(@binary $function2 $Kernel2 f64);
+        )*
+        $(
+            kernels!(@ternary $function3 $Kernel3 f32);
+            kernels!(@ternary $function3 $Kernel3 f64);
         )*
 
         /// The kernels as functions of slices.
@@ -182,6 +190,29 @@ macro_rules! kernels {
                     $Kernel2::run(Arg::Slice(a), Arg::Slice(b), y);
                 }
             )*
+            $(
+                $(#[$doc3])*
+                ///
+                /// Writes `y[i]` from `a[i]`, `b[i]` and `c[i]`; panics if the lengths differ.
+                #[doc = concat!(
+                    "```\nlet (a, b, c) = ([0.25f32, 0.5], [1.0, 2.0], [3.0, 4.0]);\n",
+                    "let mut y = [0.0; 2];\nswath_kernels::",
+                    stringify!($function3), "(&a, &b, &c, &mut y);\n```"
+                )]
+                #[inline]
+                #[track_caller]
+                pub fn $function3<E: Float>(
+                    a: &[E],
+                    b: &[E],
+                    c: &[E],
+                    y: &mut (impl Output<E> + ?Sized),
+                ) where
+                    $Kernel3: $crate::Ternary<E>,
+                {
+                    let [a, b, c] = [a, b, c].map(Arg::Slice);
+                    <$Kernel3 as $crate::Ternary<E>>::run(a, b, c, y);
+                }
+            )*
         }
     };
     (@unary $function:ident $Kernel:ident $t:ident) => {
@@ -222,6 +253,29 @@ macro_rules! kernels {
             #[track_caller]
             fn run_in_place_right(a: $crate::Arg<$t>, b: &mut [$t]) {
                 $crate::map::Operands2::in_place_right(stringify!($function), a, b)
+                    .map::<$Kernel>();
+            }
+        }
+    };
+    (@ternary $function:ident $Kernel:ident $t:ident) => {
+        impl $crate::Ternary<$t> for $Kernel {
+            const NAME: &'static str = stringify!($function);
+            #[inline]
+            #[track_caller]
+            fn run<O: $crate::Output<$t> + ?Sized>(
+                a: $crate::Arg<$t>,
+                b: $crate::Arg<$t>,
+                c: $crate::Arg<$t>,
+                y: &mut O,
+            ) {
+                fn compiled(operands: $crate::map::Operands3<$t>) {
+                    operands.map::<$Kernel>();
+                }
+                compiled($crate::map::Operands3::new(stringify!($function), [a, b, c], y));
+            }
+            #[track_caller]
+            fn run_in_place(arguments: [Option<$crate::Arg<$t>>; 3], y: &mut [$t]) {
+                $crate::map::Operands3::in_place(stringify!($function), arguments, y)
                     .map::<$Kernel>();
             }
         }

@@ -24,13 +24,16 @@ mod inverse_trig;
 mod log;
 mod log1p;
 mod mish;
+mod piecewise;
 mod power;
 mod rem;
 mod root;
+mod rounding;
 mod sigmoid;
 mod softplus;
 mod tan;
 mod tanh;
+mod ternary;
 mod trig;
 
 pub use arith::*;
@@ -47,13 +50,16 @@ pub use inverse_trig::*;
 pub use log::*;
 pub use log1p::*;
 pub use mish::*;
+pub use piecewise::*;
 pub use power::*;
 pub use rem::*;
 pub use root::*;
+pub use rounding::*;
 pub use sigmoid::*;
 pub use softplus::*;
 pub use tan::*;
 pub use tanh::*;
+pub use ternary::*;
 pub use trig::*;
 
 use crate::map::kernels;
@@ -126,9 +132,23 @@ kernels! {
         /// `1 / √x`.
         rsqrt Rsqrt 1 1;
         // Rounding.
+        /// The largest integer that is not above `x`.
+        floor Floor 0 0;
+        /// The smallest integer that is not below `x`.
+        ceil Ceil 0 0;
+        /// The nearest integer, the even one of two.
+        round Round 0 0;
+        /// `x` without its fraction.
+        trunc Trunc 0 0;
         // Activations.
         /// `x` where positive, zero elsewhere.
         relu Relu 0 0;
+        /// `x` between 0 and 6, the nearer of these elsewhere.
+        relu6 Relu6 0 0;
+        /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
+        hardsigmoid Hardsigmoid 1 1;
+        /// `x (x + 3) / 6` between −3 and 3, 0 below, `x` above.
+        hardswish Hardswish 1 1;
         /// `1 / (1 + e^−x)`.
         sigmoid Sigmoid 1 1;
         /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
@@ -166,6 +186,8 @@ kernels! {
         hypot Hypot 1 1;
         /// The exact remainder of `a / b` cut towards zero, with the sign of `a`.
         rem Rem 0 0;
+        /// `a` where it is not negative, else `a b`.
+        leaky_relu LeakyRelu 0 0;
         // Gradients.
         /// The gradient of [`erf`] from upstream `a` and input `b`.
         erf_grad ErfGrad;
@@ -187,6 +209,25 @@ kernels! {
         log_sigmoid_grad LogSigmoidGrad;
         /// The gradient of [`mish`] from upstream `a` and input `b`.
         mish_grad MishGrad;
+        /// The gradient of [`relu6`] from upstream `a` and input or output `b`.
+        relu6_grad Relu6Grad;
+        /// The gradient of [`hardsigmoid`] from upstream `a` and input `b`.
+        hardsigmoid_grad HardsigmoidGrad;
+        /// The gradient of [`hardswish`] from upstream `a` and input `b`.
+        hardswish_grad HardswishGrad;
+    }
+    ternary {
+        /// `a b + c`, rounded once.
+        mul_add MulAdd;
+        /// `a` between `b` and `c`, the nearer of these elsewhere.
+        clamp Clamp;
+        /// `a + c (b − a)`.
+        lerp Lerp;
+        // Gradients.
+        /// The gradient of [`leaky_relu`] from upstream `a`, input `b` and slope `c`.
+        leaky_relu_grad LeakyReluGrad;
+        /// The gradient of `elu` from upstream `a`, input `b` and scale `c`.
+        elu_grad EluGrad;
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
 
+use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
@@ -404,7 +405,7 @@ impl<E: Float> Rows<E> {
 }
 
 /// The most lanes that any token makes.
-const MAX_LANES: usize = 16;
+pub(crate) const MAX_LANES: usize = 16;
 
 /// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
 #[cold]
@@ -434,6 +435,9 @@ pub trait Token: Copy + Send + Sync + 'static {
     fn call<T: Task>(self, task: T) -> T::Output;
 }
 
+/// 16-bit floats in a block that is converted at once.
+pub(crate) const HALVES: usize = 16;
+
 /// A token with lanes for every element type, and the conversions between them.
 pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// `f32` lanes widened exactly: lower half, upper half (with one lane a vector: both are the lane).
@@ -455,4 +459,16 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
     /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
     fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
+    /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.
+    #[inline(always)]
+    fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+    }
+    /// The bits of the nearest IEEE binary16 numbers, ties to even; as many blocks of each.
+    #[inline(always)]
+    fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+    }
 }

@@ -344,7 +344,7 @@ fn check_operands<B: Backend>(
 }
 
 /// An operand on its way to the backend: its storage goes along where nobody else holds it.
-enum GivenAway<'a, B: Backend> {
+pub(super) enum GivenAway<'a, B: Backend> {
     Unshared(Option<B::Tensor>),
     Kept(Input<'a, B>),
     Broadcast(B::Tensor),
@@ -352,7 +352,7 @@ enum GivenAway<'a, B: Backend> {
 
 impl<'a, B: Backend> GivenAway<'a, B> {
     /// An operand, broadcast to `shape` if one is given.
-    fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
+    pub(super) fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
         if let (Some(shape), Some(tensor)) = (shape, input.tensor())
             && *tensor.shape() != shape
         {
@@ -369,7 +369,7 @@ impl<'a, B: Backend> GivenAway<'a, B> {
     }
 
     /// Called once.
-    fn arg(&mut self) -> Arg<'_, B::Tensor> {
+    pub(super) fn arg(&mut self) -> Arg<'_, B::Tensor> {
         match self {
             GivenAway::Unshared(data) => Arg::Owned(data.take().expect("called once")),
             GivenAway::Kept(input) => input.as_arg(),

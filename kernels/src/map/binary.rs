@@ -10,7 +10,7 @@ use crate::simd::{Float, Lanes};
 
 /// Where an argument's elements come from.
 #[derive(Clone, Copy)]
-enum Source<E> {
+pub(super) enum Source<E> {
     Memory(*const E),
     Value(E),
 }
@@ -61,7 +61,7 @@ impl<'a, E: Float> Operands2<'a, E> {
 impl<E: Float> Source<E> {
     #[inline]
     #[track_caller]
-    fn new(name: &str, arg: Arg<E>, len: usize) -> Self {
+    pub fn new(name: &str, arg: Arg<E>, len: usize) -> Self {
         match arg {
             Arg::Slice(x) if x.len() != len => lengths_differ(name, x.len(), len),
             Arg::Slice(x) => Source::Memory(x.as_ptr()),
@@ -104,7 +104,7 @@ impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
 }
 
 /// An argument's vectors.
-trait Operand<E: Float, S: Lanes<E>>: Copy {
+pub(super) trait Operand<E: Float, S: Lanes<E>>: Copy {
     /// The whole vector from element `i` on.
     ///
     /// # Safety
@@ -118,7 +118,7 @@ trait Operand<E: Float, S: Lanes<E>>: Copy {
 }
 
 #[derive(Clone, Copy)]
-struct Elements<E>(*const E);
+pub(super) struct Elements<E>(pub *const E);
 
 impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     #[inline(always)]
@@ -133,7 +133,7 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     }
 }
 
-struct Splat<E: Float, S: Lanes<E>>(S::V);
+pub(super) struct Splat<E: Float, S: Lanes<E>>(pub S::V);
 
 impl<E: Float, S: Lanes<E>> Clone for Splat<E, S> {
     #[inline(always)]

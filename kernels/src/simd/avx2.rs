@@ -5,7 +5,8 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V3;
 
-use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task, enter_avx2};
 
 impl Token for V3 {
@@ -355,6 +356,24 @@ impl Simd for V3 {
             [F64x4(_mm256_cvtps_pd(halves[0])), F64x4(_mm256_cvtps_pd(halves[1]))]
         }
     }
+    #[inline(always)]
+    fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        if !std::arch::is_x86_feature_detected!("f16c") {
+            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+        }
+        // SAFETY: the instructions have just been detected, AVX by the token.
+        unsafe { widen_f16(x, y) }
+    }
+    #[inline(always)]
+    fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        if !std::arch::is_x86_feature_detected!("f16c") {
+            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+        }
+        // SAFETY: the instructions have just been detected, AVX by the token.
+        unsafe { narrow_f16(x, y) }
+    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x4 {
             F64x4(_mm256_cvtps_pd(_mm_loadu_ps(src)))
@@ -366,6 +385,30 @@ impl Simd for V3 {
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
             _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
+        }
+    }
+}
+
+// The token proves AVX2, which does not say that F16C is there.
+
+#[target_feature(enable = "avx,f16c")]
+fn widen_f16(x: &[u16], y: &mut [f32]) {
+    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
+        // SAFETY: both arrays are read and written whole.
+        unsafe {
+            let bits = _mm_loadu_si128(x.as_ptr().cast());
+            _mm256_storeu_ps(y.as_mut_ptr(), _mm256_cvtph_ps(bits));
+        }
+    }
+}
+
+#[target_feature(enable = "avx,f16c")]
+fn narrow_f16(x: &[f32], y: &mut [u16]) {
+    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
+        // SAFETY: both arrays are read and written whole.
+        unsafe {
+            let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
+            _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
         }
     }
 }

@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V4;
 
-use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx512};
 
 impl Token for V4 {
@@ -273,6 +273,18 @@ impl Simd for V4 {
         fn widen(self, x: F32x16) -> [F64x8; 2] {
             let halves = [_mm512_castps512_ps256(x.0), _mm512_extractf32x8_ps::<1>(x.0)];
             [F64x8(_mm512_cvtps_pd(halves[0])), F64x8(_mm512_cvtps_pd(halves[1]))]
+        }
+        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
+            for (x, y) in x.iter().zip(y) {
+                let bits = _mm256_loadu_si256(x.as_ptr().cast());
+                _mm512_storeu_ps(y.as_mut_ptr(), _mm512_cvtph_ps(bits));
+            }
+        }
+        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
+            for (x, y) in x.iter().zip(y) {
+                let bits = _mm512_cvtps_ph::<ROUND>(_mm512_loadu_ps(x.as_ptr()));
+                _mm256_storeu_si256(y.as_mut_ptr().cast(), bits);
+            }
         }
     }
     intrinsics! { unsafe:

@@ -60,4 +60,6 @@ functions2! {
         (f64::INFINITY, 2.0), (2.0, f64::INFINITY), (-2.0, f64::NEG_INFINITY), (f64::INFINITY, f64::INFINITY),
         (12_582_911.0, 3.0), (8_388_607.5, 1.0), (4_194_303.5, 0.5), (-1e-45, 1e-40)
     ];
+    leaky_relu LeakyRelu narrowed!(|a, b| if a < 0.0 { a * b } else { a }),
+        |a, b| if a < 0.0 { a * b } else { a }, |a, b| if a < 0.0 { a * b } else { a }, [], [];
 }

@@ -89,6 +89,35 @@ pub fn gelu(x: f64) -> f64 {
     })
 }
 
+pub fn hardsigmoid_wide(x: f64) -> f64 {
+    (x.clamp(-3.0, 3.0) + 3.0) / 6.0
+}
+
+pub fn hardswish_wide(x: f64) -> f64 {
+    match x {
+        x if x <= -3.0 => -0.0,
+        x if x >= 3.0 => x,
+        x => x * hardsigmoid_wide(x),
+    }
+}
+
+pub fn hardsigmoid(x: f64) -> f64 {
+    let three = DoubleDouble::from(3.0);
+    let sixth = (three + x.clamp(-3.0, 3.0).into()) / (three + three);
+    sixth.high
+}
+
+pub fn hardswish(x: f64) -> f64 {
+    match x {
+        x if x.is_nan() || x == 0.0 || x.abs() >= 3.0 => hardswish_wide(x),
+        x => {
+            let three = DoubleDouble::from(3.0);
+            let mantissa = (three + x.into()) / (three + three);
+            times(x, Scaled { mantissa, exponent: 0 })
+        }
+    }
+}
+
 /// Φ(x) + x φ(x).
 pub fn gelu_slope(x: f64) -> f64 {
     let a = x.abs();

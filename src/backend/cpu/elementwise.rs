@@ -36,7 +36,22 @@ const DEAR_PER_BYTE: usize = 150;
 
 fn is_cheap1(op: UnaryOp) -> bool {
     use UnaryOp::*;
-    matches!(op, Neg | Abs | Sign | Square | Sqrt | Recip | Relu)
+    matches!(
+        op,
+        Neg | Abs
+            | Sign
+            | Square
+            | Sqrt
+            | Recip
+            | Floor
+            | Ceil
+            | Round
+            | Trunc
+            | Relu
+            | Relu6
+            | Hardsigmoid
+            | Hardswish
+    )
 }
 
 fn is_cheap2(op: BinaryOp) -> bool {
@@ -55,7 +70,7 @@ fn is_cheap2(op: BinaryOp) -> bool {
     )
 }
 
-fn cost<T>(cheap: bool) -> Cost {
+pub(super) fn cost<T>(cheap: bool) -> Cost {
     Cost(size_of::<T>() * if cheap { CHEAP_PER_BYTE } else { DEAR_PER_BYTE })
 }
 
@@ -267,7 +282,9 @@ pub(super) fn binary(
 }
 
 /// The operand, if it is one run or one number: then there is nothing to walk.
-fn flat<'a, T: Element<Stored = T> + Pod>(x: &'a Arg<'_, CpuTensor>) -> Option<Run<'a, T>> {
+pub(super) fn flat<'a, T: Element<Stored = T> + Pod>(
+    x: &'a Arg<'_, CpuTensor>,
+) -> Option<Run<'a, T>> {
     match x {
         Arg::Scalar(value) => Some(Run::Scalar(T::from_scalar(*value))),
         Arg::Ref(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
@@ -372,6 +389,17 @@ fn in_chunks2<T: Pod>(operands: Pair<T>, y: &mut [T], mut f: impl FnMut(Run<T>, 
     }
 }
 
+/// A run of at most [`CHUNK`] elements in `f32`.
+pub(super) fn widened<'w, T: Half>(x: Run<T>, scratch: &'w mut [f32; CHUNK]) -> Run<'w, f32> {
+    match x {
+        Run::Scalar(x) => Run::Scalar(x.to_f64() as f32),
+        Run::Slice(x) => {
+            T::widen(x, &mut scratch[..x.len()]);
+            Run::Slice(&scratch[..x.len()])
+        }
+    }
+}
+
 fn binary_half<T: Half>(
     op: &'static str,
     kernel: Kernel2<f32>,
@@ -380,20 +408,11 @@ fn binary_half<T: Half>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
 ) -> Result<CpuTensor> {
-    fn wide<'w, T: Half>(x: Run<T>, scratch: &'w mut [f32; CHUNK]) -> Run<'w, f32> {
-        match x {
-            Run::Scalar(x) => Run::Scalar(x.to_f64() as f32),
-            Run::Slice(x) => {
-                T::widen(x, &mut scratch[..x.len()]);
-                Run::Slice(&scratch[..x.len()])
-            }
-        }
-    }
     apply2::<T>(op, a, b, shape, cost::<f32>(cheap), |operands, y| {
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
         in_chunks2(operands, y, |a, b, y| {
             let y_wide = &mut y_wide[..y.len()];
-            (kernel.run)(wide(a, &mut a_wide), wide(b, &mut b_wide), y_wide);
+            (kernel.run)(widened(a, &mut a_wide), widened(b, &mut b_wide), y_wide);
             T::narrow(y_wide, y);
         });
     })

@@ -124,6 +124,16 @@ macro_rules! binary {
                 gradient_a: (g) => g.same();
                 gradient_b: (g, a, b, y) => g.mul(y.sub(a)?.div(b)?);
             }
+            {
+                /// Leaky rectified linear unit: `a` where it is not negative, else `a · b`. The
+                /// derivative at 0 is `b`.
+                leaky_relu, LeakyRelu;
+                value: |a, b| if a >= 0.0 { a } else { a * b };
+                integer: ();
+                domain: -4.0, 4.0; -0.6, 0.6;
+                gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
+                gradient_b: (g, a) => g.mul(a.minimum(0.0)?);
+            }
         ], $($rest)* }
     };
 }

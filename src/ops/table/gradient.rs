@@ -133,6 +133,38 @@ macro_rules! gradient {
                     g.mul(a)?.mul(slope)?.mul(b.mul(inner)?.add_scalar(2.0)?)
                 };
             }
+            {
+                /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0.
+                relu6_grad, Relu6Grad;
+                value: |a, b| if b > 0.0 && b < 6.0 { a } else { 0.0 };
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 10.0;
+                gradient_a: (g, b) => g.relu6_grad(b);
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0.
+                hardsigmoid_grad, HardsigmoidGrad;
+                value: |a, b| if b > -3.0 && b < 3.0 { a / 6.0 } else { 0.0 };
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.hardsigmoid_grad(b);
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// Derivative of `hardswish` at `b`: `a · (2 b + 3) / 6` where `-3 < b < 3`, 0 below,
+                /// `a` above.
+                hardswish_grad, HardswishGrad;
+                value: |a, b| match b {
+                    b if b <= -3.0 => 0.0,
+                    b if b >= 3.0 => a,
+                    b => a * ((2.0 * b + 3.0) / 6.0),
+                };
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.hardswish_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.mul_scalar(2.0)?.hardsigmoid_grad(b);
+            }
         ], $($rest)* }
     };
 }
