@@ -66,7 +66,10 @@ mod simd;
 pub mod testing;
 
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
-pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
+pub use copy::{
+    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, prefetch,
+    transpose, with_place,
+};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::PairwiseSum;
 pub use gemm::{
@@ -75,7 +78,7 @@ pub use gemm::{
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
-pub use output::Output;
+pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{Reduce, dot, max, max_columns, mean_columns, min, min_columns, sum, sum_columns};
 pub use rows::{
