@@ -384,6 +384,20 @@ pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: Shape) -> 
     }
 }
 
+/// Dtype of the result of a reduction; an error where there is none.
+pub(crate) fn reduced_dtype(op: ReduceOp, dtype: DType, shape: Shape) -> Result<DType> {
+    let is_truth = matches!(op, ReduceOp::Any | ReduceOp::All);
+    if !(is_truth || dtype.has_arithmetic()) || (op.needs_floats() && !dtype.is_float()) {
+        return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
+    }
+    Ok(match op {
+        ReduceOp::Sum | ReduceOp::Prod => dtype.accumulated(),
+        ReduceOp::ArgMax | ReduceOp::ArgMin => DType::I64,
+        ReduceOp::Any | ReduceOp::All => DType::Bool,
+        _ => dtype,
+    })
+}
+
 /// Axes and dtypes checked, then reduced, then without the reduced axes unless `keepdims`.
 pub(crate) fn reduce_axes<B: Backend>(
     op: ReduceOp,
@@ -391,14 +405,12 @@ pub(crate) fn reduce_axes<B: Backend>(
     axes: Option<&[usize]>,
     keepdims: bool,
 ) -> Result<B::Tensor> {
-    let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
-    if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-        return Err(Error::UnsupportedDType { op: name, dtype, shape });
-    }
+    let (name, shape) = (op.name(), *x.shape());
+    reduced_dtype(op, x.dtype(), shape)?;
     let axes = shape.resolve_axes(name, axes)?;
     let reduces_nothing = axes.iter().any(|&axis| shape.dims()[axis] == 0);
     let out_is_empty = shape.reduced(&axes, false).numel() == 0;
-    if matches!(op, ReduceOp::Max | ReduceOp::Min) && reduces_nothing && !out_is_empty {
+    if op.needs_elements() && reduces_nothing && !out_is_empty {
         return Err(Error::EmptyReduction { op: name, shape });
     }
     let out = B::reduce(op, x, &axes)?;

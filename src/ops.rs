@@ -118,6 +118,31 @@ fn gelu_slope(x: f64) -> f64 {
     if x < 0.0 { below } else { 1.0 - below }
 }
 
+/// arsinh x; ln 2x where x² is too large.
+fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    let y = match a > 1e150 {
+        true => a.ln() + std::f64::consts::LN_2,
+        false => (a + a * a / (1.0 + (a * a + 1.0).sqrt())).ln_1p(),
+    };
+    y.copysign(x)
+}
+
+/// arcosh x; ln 2x where x² is too large.
+fn acosh(x: f64) -> f64 {
+    let d = x - 1.0;
+    match x > 1e150 {
+        true => x.ln() + std::f64::consts::LN_2,
+        false => (d + (d * (d + 2.0)).sqrt()).ln_1p(),
+    }
+}
+
+/// artanh x.
+fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}
+
 macro_rules! unary_enum {
     ($({
         $(#[$doc:meta])*
@@ -269,30 +294,101 @@ impl CompareOp {
 }
 
 /// A reduction over axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReduceOp {
     /// Sum; 0 of no elements. Integers and truth values add up in `I64`, wrapping.
     Sum,
+    /// Product; 1 of no elements. Integers and truth values multiply in `I64`, wrapping.
+    Prod,
     /// Arithmetic mean, floats only; NaN of no elements.
     Mean,
+    /// Sum of squared distances from the mean over the number of elements less `ddof`, floats only;
+    /// of no more than `ddof` elements ∞, or NaN where the sum is 0.
+    Variance {
+        /// "Delta degrees of freedom": 0 for a population, 1 for an estimate from a sample.
+        ddof: usize,
+    },
+    /// Square root of [`ReduceOp::Variance`].
+    Std {
+        /// As for the variance.
+        ddof: usize,
+    },
+    /// `(Σ |x|^p)^(1/p)`, floats only; p = 0: the number of elements that are not 0; p = ∞, −∞: the
+    /// largest, the smallest magnitude. Of no elements 0, for negative p ∞.
+    Norm {
+        /// The order, not NaN.
+        p: f64,
+    },
+    /// `ln Σ e^x` without overflow, floats only; −∞ of no elements.
+    LogSumExp,
     /// Largest element; NaN if there is one; an error of no elements.
     Max,
     /// Smallest element; NaN if there is one; an error of no elements.
     Min,
+    /// Where the largest element is, as `I64`, counted in row-major order over the axes: the first of
+    /// equals (−0 equals +0), the first NaN if there is one; an error of no elements.
+    ArgMax,
+    /// Where the smallest element is, as [`ReduceOp::ArgMax`].
+    ArgMin,
+    /// Whether an element is not 0, as `Bool`; NaN is not. False of no elements.
+    Any,
+    /// Whether no element is 0, as `Bool`. True of no elements.
+    All,
 }
 
 impl ReduceOp {
-    /// Every op.
-    pub const ALL: [ReduceOp; 4] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min];
+    /// Every op, those with parameters more than once.
+    pub const ALL: [ReduceOp; 19] = [
+        ReduceOp::Sum,
+        ReduceOp::Prod,
+        ReduceOp::Mean,
+        ReduceOp::Variance { ddof: 0 },
+        ReduceOp::Variance { ddof: 1 },
+        ReduceOp::Std { ddof: 1 },
+        ReduceOp::Norm { p: 0.0 },
+        ReduceOp::Norm { p: 1.0 },
+        ReduceOp::Norm { p: 2.0 },
+        ReduceOp::Norm { p: f64::INFINITY },
+        ReduceOp::Norm { p: f64::NEG_INFINITY },
+        ReduceOp::Norm { p: 2.5 },
+        ReduceOp::LogSumExp,
+        ReduceOp::Max,
+        ReduceOp::Min,
+        ReduceOp::ArgMax,
+        ReduceOp::ArgMin,
+        ReduceOp::Any,
+        ReduceOp::All,
+    ];
 
     /// The method's name, which errors give.
     pub const fn name(self) -> &'static str {
         match self {
             ReduceOp::Sum => "sum",
+            ReduceOp::Prod => "prod",
             ReduceOp::Mean => "mean",
+            ReduceOp::Variance { .. } => "variance",
+            ReduceOp::Std { .. } => "std",
+            ReduceOp::Norm { .. } => "norm",
+            ReduceOp::LogSumExp => "logsumexp",
             ReduceOp::Max => "max",
             ReduceOp::Min => "min",
+            ReduceOp::ArgMax => "argmax",
+            ReduceOp::ArgMin => "argmin",
+            ReduceOp::Any => "any",
+            ReduceOp::All => "all",
         }
+    }
+
+    /// True if it is defined on floats alone.
+    pub const fn needs_floats(self) -> bool {
+        use ReduceOp::{LogSumExp, Mean, Norm, Std, Variance};
+        matches!(self, Mean | Variance { .. } | Std { .. } | Norm { .. } | LogSumExp)
+    }
+
+    /// True if it is an error of no elements.
+    pub const fn needs_elements(self) -> bool {
+        use ReduceOp::{ArgMax, ArgMin, Max, Min};
+        matches!(self, Max | Min | ArgMax | ArgMin)
     }
 }

@@ -182,14 +182,7 @@ proptest! {
         results.extend(BinaryOp::ALL.iter().map(|&op| a.binary(op, &b)));
         results.extend(BinaryOp::ALL.iter().map(|&op| a.binary(op, 1.5)));
         results.extend(CompareOp::ALL.iter().map(|&op| a.compare(op, &b)));
-        for op in ReduceOp::ALL {
-            results.push(match op {
-                ReduceOp::Sum => a.sum(Some(&axes), track),
-                ReduceOp::Mean => a.mean(Some(&axes), track),
-                ReduceOp::Max => a.max(Some(&axes), track),
-                _ => a.min(Some(&axes), track),
-            });
-        }
+        results.extend(ReduceOp::ALL.iter().map(|&op| a.reduce(op, Some(&axes), track)));
         results.push(a.matmul(&b));
         results.push(T::where_cond(&b, &a, &a));
         results.push(T::where_cond(&a, &b, &b));

@@ -108,12 +108,7 @@ fn digest(large: bool) -> Result<String> {
         for op in ReduceOp::ALL {
             for axes in [&[][..], &[0], &[1], &[0, 1]] {
                 for input in [&x, &strided] {
-                    let reduced = match op {
-                        ReduceOp::Sum => input.sum(Some(axes), false)?,
-                        ReduceOp::Mean => input.mean(Some(axes), false)?,
-                        ReduceOp::Max => input.max(Some(axes), false)?,
-                        _ => input.min(Some(axes), false)?,
-                    };
+                    let reduced = input.reduce(op, Some(axes), false)?;
                     update(&mut hasher, &reduced)?;
                 }
             }

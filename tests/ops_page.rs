@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use cases::{T, suite};
-use swath::ops::CompareOp;
+use swath::ops::{CompareOp, ReduceOp};
 use swath::prelude::*;
 use swath::testing::{Kind, RecordedOp, mutants, recorded_ops};
 use swath_kernels::math::ULP_BOUNDS;
@@ -166,12 +166,21 @@ fn page() -> String {
     };
     let dtypes: Vec<DType> = DType::ALL.into_iter().filter(compare).collect();
     let names: Vec<String> = CompareOp::ALL.iter().map(|op| format!("`{}`", op.name())).collect();
+    let recorded: Vec<&str> = recorded_ops().iter().map(|op| op.name).collect();
+    let reductions = ReduceOp::ALL.into_iter().filter(|op| !recorded.contains(&op.name()));
+    let reductions: Vec<String> = reductions
+        .map(|op| {
+            let result = T::ones(1, DType::F32).unwrap().reduce(op, None, false).unwrap();
+            format!("`{}` ({})", op.name(), result.dtype())
+        })
+        .collect();
     write!(
         page,
         "\n## Without a gradient\n\nComparisons give `Bool`: {}, of {}.\nA truth value times a \
-         number multiplies as 0 or 1 of the number's dtype.\n",
+         number multiplies as 0 or 1 of the number's dtype.\n\nReductions: {}.\n",
         names.join(", "),
         named(&dtypes),
+        reductions.join(", "),
     )
     .unwrap();
     page

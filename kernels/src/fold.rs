@@ -19,18 +19,37 @@
 //! 2. Two or four chains of dependent additions leave the adders idle, so whole blocks are taken
 //!    several at a time: eight vectors in flight whatever their width.
 //! 3. `f32` is widened and summed in `f64`, which memory hides, and rounded once at the end.
+//!
+//! Products, sums of squares and moments have the same tree: what an element adds to its lane
+//! ([`Terms`]), and what neighbours become ([`Partial`]), are all that differs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `terms.rs` | what elements add to their lanes |
+//! | `partial.rs` | what blocks fold to |
+//! | `pairwise.rs` | the binary counter |
+//! | `columns.rs` | the tree over the rows of a matrix |
+//! | `rows.rs` | sums inside other kernels |
+//! | `extreme.rs`, `find.rs` | largest and smallest elements, and where they are: no tree |
 
 pub(crate) mod columns;
 pub(crate) mod extreme;
+pub(crate) mod find;
 mod pairwise;
+pub(crate) mod partial;
 pub(crate) mod rows;
+pub(crate) mod terms;
 #[cfg(test)]
 mod tests;
 
+use core::slice::from_raw_parts;
+
 use crate::dispatch::{Task, run};
 use crate::map::load_up_to;
-use crate::simd::{Float, Lanes, Simd, Vector};
-pub use pairwise::PairwiseSum;
+use crate::simd::{Float, Lanes, Simd};
+pub use pairwise::{Pairwise, PairwiseSum};
+use partial::Partial;
+use terms::{Each, Products, Sum, Term, Terms};
 
 /// Elements of a block: what a [`PairwiseSum`] takes at a time.
 pub(crate) const BLOCK: usize = 1024;
@@ -80,81 +99,28 @@ impl Widen for f64 {
     }
 }
 
-/// What a sum adds up: element i contributes a term to its lane.
-trait Terms: Copy {
-    /// Adds the terms of a vector of elements from `at` on or, if that is less, of `count`
-    /// elements, the rest counting as zeros.
-    ///
-    /// # Safety
-    /// `count` elements lie from `at` on.
-    unsafe fn add_up_to<S: Simd>(self, simd: S, at: usize, count: usize, sum: F64<S>) -> F64<S>;
-}
-
-/// The elements themselves.
-struct Elements<E>(*const E);
-
-/// The products of two slices' elements: exact in `f64` if they are `f32`, else inside an FMA.
-struct Products<E>(*const E, *const E);
-
-impl<E> Clone for Elements<E> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for Elements<E> {}
-impl<E> Clone for Products<E> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for Products<E> {}
-
-impl<E: Widen> Terms for Elements<E> {
-    #[inline(always)]
-    unsafe fn add_up_to<S: Simd>(self, simd: S, at: usize, count: usize, sum: F64<S>) -> F64<S> {
-        // SAFETY: the elements are there, as the caller promised.
-        sum + unsafe { E::widen_up_to(simd, self.0.add(at), count) }
-    }
-}
-
-impl<E: Widen> Terms for Products<E> {
-    #[inline(always)]
-    unsafe fn add_up_to<S: Simd>(self, simd: S, at: usize, count: usize, sum: F64<S>) -> F64<S> {
-        // SAFETY: the elements are there, as the caller promised.
-        let (a, b) = unsafe {
-            let a = E::widen_up_to(simd, self.0.add(at), count);
-            (a, E::widen_up_to(simd, self.1.add(at), count))
-        };
-        a.mul_add(b, sum)
-    }
-}
-
-/// Pushes the blocks of `len` terms.
-struct PushBlocks<'a, T> {
+/// Pushes the blocks of the terms.
+struct PushBlocks<'a, T: Terms<M>, const M: usize> {
     terms: T,
-    len: usize,
-    sum: &'a mut PairwiseSum,
+    into: &'a mut Pairwise<T::Entry>,
 }
 
-impl<T: Terms> Task for PushBlocks<'_, T> {
+impl<T: Terms<M>, const M: usize> Task for PushBlocks<'_, T, M> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let PushBlocks { terms, len, sum } = self;
-        let mut at = 0;
-        // SAFETY: every block lies within `len`, and `terms` has `len` elements, see `push_sum`
-        // and `push_dot`.
+        let PushBlocks { terms, into } = self;
+        let (len, mut at) = (terms.len(), 0);
+        // SAFETY: every block lies within `len`.
         unsafe {
-            match LANES / <S as Lanes<f64>>::LANES {
-                2 => at = whole_blocks::<S, T, 4>(simd, terms, len, sum),
-                4 => at = whole_blocks::<S, T, 2>(simd, terms, len, sum),
+            match (LANES / <S as Lanes<f64>>::LANES, M) {
+                (2, 1) => at = whole_blocks::<S, T, M, 4>(simd, terms, into),
+                (2, 2) | (4, 1) => at = whole_blocks::<S, T, M, 2>(simd, terms, into),
                 _ => {}
             }
             while at < len {
                 let count = BLOCK.min(len - at);
-                sum.push(block(simd, terms, at, count));
+                into.push(block(simd, terms, at, count));
                 at += count;
             }
         }
@@ -162,73 +128,100 @@ impl<T: Terms> Task for PushBlocks<'_, T> {
 }
 
 /// Pushes all runs of `N` whole blocks; returns the number of elements done.
-///
-/// # Safety
-/// `terms` has `len` elements.
 #[inline(always)]
-unsafe fn whole_blocks<S: Simd, T: Terms, const N: usize>(
+fn whole_blocks<S: Simd, T: Terms<M>, const M: usize, const N: usize>(
     simd: S,
     terms: T,
-    len: usize,
-    sum: &mut PairwiseSum,
+    into: &mut Pairwise<T::Entry>,
 ) -> usize {
     let width = <S as Lanes<f64>>::LANES;
     let mut at = 0;
-    while len - at >= N * BLOCK {
-        let mut lanes = [[Lanes::<f64>::splat(simd, 0.0); LANES]; N];
+    while terms.len() - at >= N * BLOCK {
+        let mut lanes = [[[Lanes::<f64>::splat(simd, T::Term::START); M]; LANES]; N];
+        let mut shifts = [0.0; N];
+        for (b, shift) in shifts.iter_mut().enumerate() {
+            // SAFETY: N whole blocks are left.
+            *shift = unsafe { terms.shift(at + b * BLOCK) };
+        }
         for group in (at..at + BLOCK).step_by(LANES) {
-            for (b, lanes) in lanes.iter_mut().enumerate() {
+            for (b, (lanes, &shift)) in lanes.iter_mut().zip(&shifts).enumerate() {
                 for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
                     let at = group + b * BLOCK + v * width;
                     // SAFETY: N whole blocks are left.
-                    *lanes = unsafe { terms.add_up_to(simd, at, width, *lanes) };
+                    *lanes = unsafe { terms.take_up_to(simd, at, width, shift, *lanes) };
                 }
             }
         }
-        for lanes in lanes {
-            sum.push(across(simd, lanes));
+        for (lanes, shift) in lanes.into_iter().zip(shifts) {
+            into.push(T::Term::entry(shift, BLOCK, across::<S, T, M>(simd, lanes)));
         }
         at += N * BLOCK;
     }
     at
 }
 
-/// The sum of one block of `count` elements.
+/// The fold of one block of `count` elements.
 ///
 /// # Safety
 /// `terms` has `at + count` elements.
 #[inline(always)]
-unsafe fn block<S: Simd, T: Terms>(simd: S, terms: T, at: usize, count: usize) -> f64 {
+unsafe fn block<S: Simd, T: Terms<M>, const M: usize>(
+    simd: S,
+    terms: T,
+    at: usize,
+    count: usize,
+) -> T::Entry {
+    if count == 0 {
+        return T::Entry::EMPTY;
+    }
     let width = <S as Lanes<f64>>::LANES;
-    let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
+    let mut lanes = [[Lanes::<f64>::splat(simd, T::Term::START); M]; LANES];
+    // SAFETY: the block has an element.
+    let shift = unsafe { terms.shift(at) };
     let whole = count - count % LANES;
     for group in (at..at + whole).step_by(LANES) {
         for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
             // SAFETY: the group is whole.
-            *lanes = unsafe { terms.add_up_to(simd, group + v * width, width, *lanes) };
+            *lanes = unsafe { terms.take_up_to(simd, group + v * width, width, shift, *lanes) };
         }
     }
     if whole < count {
         for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
             let left = (count - whole).saturating_sub(v * width);
             let first = at + whole + (v * width).min(count - whole);
-            // SAFETY: `left` elements lie from `first` on. Zeros are added as terms too: they turn
-            // a lane of -0 into +0 on every instruction set alike.
-            *lanes = unsafe { terms.add_up_to(simd, first, left, *lanes) };
+            // SAFETY: `left` elements lie from `first` on. Lanes without an element take the term
+            // of none: it turns a lane of -0 into +0 on every instruction set alike.
+            *lanes = unsafe { terms.take_up_to(simd, first, left, shift, *lanes) };
         }
     }
-    across(simd, lanes)
+    T::Term::entry(shift, count, across::<S, T, M>(simd, lanes))
 }
 
 /// The tree over a block's lanes, which lie in the first vectors of the array.
 #[inline(always)]
-fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES]) -> f64 {
+fn across<S: Simd, T: Terms<M>, const M: usize>(simd: S, lanes: [[F64<S>; M]; LANES]) -> [f64; M] {
+    let mut out = [0.0; M];
+    for (m, out) in out.iter_mut().enumerate() {
+        let of_m = lanes.map(|lane| lane[m]);
+        *out = halve(simd, of_m, T::Term::join::<F64<S>>, T::Term::join::<f64>);
+    }
+    out
+}
+
+/// The lanes' halves joined until one is left.
+#[inline(always)]
+fn halve<S: Simd>(
+    simd: S,
+    mut lanes: [F64<S>; LANES],
+    join: impl Fn(F64<S>, F64<S>) -> F64<S>,
+    join_numbers: impl Fn(f64, f64) -> f64,
+) -> f64 {
     let width = <S as Lanes<f64>>::LANES;
     let mut vectors = LANES / width;
     while vectors > 1 {
         vectors /= 2;
         for v in 0..vectors {
-            lanes[v] = lanes[v] + lanes[v + vectors];
+            lanes[v] = join(lanes[v], lanes[v + vectors]);
         }
     }
     let mut out = [0.0; LANES];
@@ -238,24 +231,29 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES]) -> f64 {
     while half > 1 {
         half /= 2;
         for l in 0..half {
-            out[l] += out[l + half];
+            out[l] = join_numbers(out[l], out[l + half]);
         }
     }
     out[0]
 }
 
-/// The sum of at most one block, without a counter.
-struct OneBlock<T> {
-    terms: T,
-    len: usize,
+/// The tree over the lanes of a sum.
+#[inline(always)]
+fn sum_across<S: Simd>(simd: S, lanes: [F64<S>; LANES]) -> f64 {
+    halve(simd, lanes, |a, b| a + b, |a, b| a + b)
 }
 
-impl<T: Terms> Task for OneBlock<T> {
-    type Output = f64;
+/// The fold of at most one block, without a counter.
+struct OneBlock<T, const M: usize> {
+    terms: T,
+}
+
+impl<T: Terms<M>, const M: usize> Task for OneBlock<T, M> {
+    type Output = T::Entry;
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> f64 {
-        // SAFETY: `terms` has `len` elements, see `sum_block` and `dot_block`.
-        unsafe { block(simd, self.terms, 0, self.len) }
+    fn run<S: Simd>(self, simd: S) -> T::Entry {
+        // SAFETY: these are all there are.
+        unsafe { block(simd, self.terms, 0, self.terms.len()) }
     }
 }
 
@@ -266,7 +264,7 @@ impl<T: Terms> Task for OneBlock<T> {
 #[inline(always)]
 pub(crate) unsafe fn sum_within<E: Widen, S: Simd>(simd: S, x: *const E, len: usize) -> f64 {
     // SAFETY: as the caller promised.
-    unsafe { terms_within(simd, Elements(x), len) }
+    terms_within(simd, Each::new(unsafe { from_raw_parts(x, len) }, Sum))
 }
 
 /// The sum of `len` products, as [`sum_within`].
@@ -281,41 +279,25 @@ pub(crate) unsafe fn dot_within<E: Widen, S: Simd>(
     len: usize,
 ) -> f64 {
     // SAFETY: as the caller promised.
-    unsafe { terms_within(simd, Products(a, b), len) }
+    terms_within(simd, unsafe { Products::new(from_raw_parts(a, len), from_raw_parts(b, len)) })
 }
 
 #[inline(always)]
-unsafe fn terms_within<S: Simd, T: Terms>(simd: S, terms: T, len: usize) -> f64 {
-    if len <= BLOCK {
-        // SAFETY: as the caller promised.
-        return unsafe { block(simd, terms, 0, len) };
+fn terms_within<S: Simd, T: Terms<1, Entry = f64>>(simd: S, terms: T) -> f64 {
+    if terms.len() <= BLOCK {
+        return OneBlock { terms }.run(simd);
     }
     let mut sum = PairwiseSum::new();
-    PushBlocks { terms, len, sum: &mut sum }.run(simd);
+    PushBlocks { terms, into: &mut sum }.run(simd);
     sum.finish()
 }
 
-/// The sum of a slice of at most a block; +0 if it is empty.
+/// Pushes the blocks of the terms.
 #[inline(always)]
-pub(crate) fn sum_block<E: Widen>(x: &[E]) -> f64 {
-    run(OneBlock { terms: Elements(x.as_ptr()), len: x.len() })
-}
-
-/// The sum of products of two slices of at most a block. The caller has compared the lengths.
-#[inline(always)]
-pub(crate) fn dot_block<E: Widen>(a: &[E], b: &[E]) -> f64 {
-    run(OneBlock { terms: Products(a.as_ptr(), b.as_ptr()), len: a.len().min(b.len()) })
-}
-
-/// Pushes the blocks of a slice.
-#[inline(always)]
-pub(crate) fn push_sum<E: Widen>(sum: &mut PairwiseSum, x: &[E]) {
-    run(PushBlocks { terms: Elements(x.as_ptr()), len: x.len(), sum });
-}
-
-/// Pushes the blocks of two slices' products. The caller has compared the lengths.
-#[inline(always)]
-pub(crate) fn push_dot<E: Widen>(sum: &mut PairwiseSum, a: &[E], b: &[E]) {
-    let len = a.len().min(b.len());
-    run(PushBlocks { terms: Products(a.as_ptr(), b.as_ptr()), len, sum });
+pub(crate) fn push<T: Terms<M>, const M: usize>(terms: T, into: &mut Pairwise<T::Entry>) {
+    match terms.len() {
+        0 => {}
+        1..=BLOCK => into.push(run(OneBlock { terms })),
+        _ => run(PushBlocks { terms, into }),
+    }
 }

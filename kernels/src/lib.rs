@@ -71,7 +71,8 @@ pub use copy::{
     transpose, with_place,
 };
 pub use dispatch::{Isa, IsaError, isa, try_isa};
-pub use fold::PairwiseSum;
+pub use fold::partial::{Moments, Partial, Product, SquareSum};
+pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
@@ -80,7 +81,12 @@ pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
-pub use reduce::{Reduce, dot, max, max_columns, mean_columns, min, min_columns, sum, sum_columns};
+pub use reduce::{
+    Reduce, argmax, argmax_columns, argmin, argmin_columns, dot, logsumexp, logsumexp_columns, max,
+    max_columns, max_magnitude, max_magnitude_columns, mean, mean_columns, min, min_columns,
+    min_magnitude, min_magnitude_columns, norm1, norm1_columns, norm2, norm2_columns, prod,
+    prod_columns, std, std_columns, sum, sum_columns, variance, variance_columns,
+};
 pub use rows::{
     CrossEntropyRows, LayerNormGradRows, LayerNormRows, Rows, cross_entropy_grad_rows,
     cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows,

@@ -14,8 +14,12 @@ mod arith;
 mod exp;
 mod gelu;
 mod gelu_erf;
+mod hyperbolic;
+mod inverse_hyperbolic;
+mod inverse_trig;
 mod log;
 mod sigmoid;
+mod tan;
 mod tanh;
 mod trig;
 
@@ -23,8 +27,12 @@ pub use arith::*;
 pub use exp::*;
 pub use gelu::*;
 pub use gelu_erf::*;
+pub use hyperbolic::*;
+pub use inverse_hyperbolic::*;
+pub use inverse_trig::*;
 pub use log::*;
 pub use sigmoid::*;
+pub use tan::*;
 pub use tanh::*;
 pub use trig::*;
 
@@ -56,8 +64,26 @@ kernels! {
         sin Sin 1 1;
         /// `cos x`.
         cos Cos 1 1;
+        /// `tan x`.
+        tan Tan 1 1;
+        /// `asin x`.
+        asin Asin 1 1;
+        /// `acos x`.
+        acos Acos 1 1;
+        /// `atan x`.
+        atan Atan 1 1;
+        /// `sinh x`.
+        sinh Sinh 1 1;
+        /// `cosh x`.
+        cosh Cosh 1 1;
         /// `tanh x`.
         tanh Tanh 1 1;
+        /// `arsinh x`.
+        asinh Asinh 1 1;
+        /// `arcosh x`.
+        acosh Acosh 1 1;
+        /// `artanh x`.
+        atanh Atanh 1 1;
         // Special and power functions.
         // Rounding.
         // Activations.
@@ -86,6 +112,8 @@ kernels! {
         maximum Maximum 0 0;
         /// The smaller of the two; NaN if either is.
         minimum Minimum 0 0;
+        /// The angle of the point (`b`, `a`).
+        atan2 Atan2 1 1;
         // Gradients.
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
         tanh_grad TanhGrad;

@@ -1,245 +1,246 @@
-//! Sums, largest and smallest elements of slices and of matrix columns.
+//! Reductions of slices and of matrix columns: sums, products, means, variances, norms, largest and
+//! smallest elements and where they are.
+//!
+//! | file | what |
+//! |---|---|
+//! | `slices.rs` | of a slice |
+//! | `columns.rs` | of each column of a matrix |
 
-use crate::dispatch::run;
+mod columns;
+mod slices;
+#[cfg(test)]
+mod tests;
+
 use core::marker::PhantomData;
 
-use crate::fold::columns::{FindColumns, Rows, SumColumns};
-use crate::fold::extreme::{Find, Max, Min, Wanted};
-use crate::fold::{PairwiseSum, dot_block, push_dot, push_sum, sum_block};
-use crate::output::Output;
-use crate::simd::Float;
+use crate::copy::Plain;
+use crate::dispatch::{ElementTask, FoldTask, run};
+use crate::fold::columns::{FindColumns, FoldColumns, Rows};
+use crate::fold::extreme::{Find, Magnitude, Max, Min, Wanted};
+use crate::fold::find::{FindIndex, FindIndexColumns};
+use crate::fold::partial::{Moments, Product, SquareSum};
+use crate::fold::rows::{at_number, max_number, sum_of};
+use crate::fold::terms::{
+    Distances, Each, Factors, Magnitudes, Nonzeros, Products, ScaledSquares, Squares, Sum, Term,
+};
+use crate::fold::{Pairwise, PairwiseSum, Widen, push};
+use crate::map::Map1;
+use crate::math::{Exp, Log};
+use crate::simd::{Float, Lanes, Simd};
+
+pub use columns::{
+    argmax_columns, argmin_columns, logsumexp_columns, max_columns, max_magnitude_columns,
+    mean_columns, min_columns, min_magnitude_columns, norm1_columns, norm2_columns, prod_columns,
+    std_columns, sum_columns, variance_columns,
+};
+pub use slices::{
+    argmax, argmin, dot, logsumexp, max, max_magnitude, mean, min, min_magnitude, norm1, norm2,
+    prod, std, sum, variance,
+};
 
 /// Element types that can be reduced: `f32` and `f64`. Sealed.
-pub trait Reduce: Float {
+///
+/// Its methods are not generic, so that the kernels are compiled with this crate and not again in
+/// each that uses it.
+pub trait Reduce: Float + Plain {
     #[doc(hidden)]
-    fn push_sum(sum: &mut PairwiseSum, x: &[Self]);
+    fn blocks(x: &[Self], fold: Blocks<'_, Self>);
     #[doc(hidden)]
-    fn push_dot(sum: &mut PairwiseSum, a: &[Self], b: &[Self]);
+    fn find(x: &[Self], end: End) -> Self;
     #[doc(hidden)]
-    fn sum(x: &[Self]) -> f64;
+    fn find_index(x: &[Self], largest: bool) -> usize;
     #[doc(hidden)]
-    fn dot(a: &[Self], b: &[Self]) -> f64;
-    #[doc(hidden)]
-    fn find(x: &[Self], largest: bool) -> Self;
+    fn logsumexp(x: &[Self]) -> f64;
     #[doc(hidden)]
     fn columns(fold: ColumnFold<Self>);
 }
 
-/// A checked fold over rows; made in this module alone.
+/// A fold of a slice's blocks in the tree, and the counter that takes them.
 #[doc(hidden)]
-pub struct ColumnFold<E> {
-    rows: Rows<E>,
-    y: *mut E,
-    kind: Kind,
+pub enum Blocks<'a, E> {
+    Sum(&'a mut PairwiseSum),
+    Magnitudes(&'a mut PairwiseSum),
+    Nonzeros(&'a mut PairwiseSum),
+    Exps(&'a mut PairwiseSum, E),
+    /// With the elements of a slice that is as long.
+    Products(&'a mut PairwiseSum, &'a [E]),
+    Factors(&'a mut Pairwise<Product>),
+    Moments(&'a mut Pairwise<Moments>),
+    Squares(&'a mut Pairwise<SquareSum>),
 }
 
+/// Which element is looked for.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum End {
+    Max,
+    Min,
+    MaxMagnitude,
+    MinMagnitude,
+}
+
+/// A checked fold over rows; made in this module alone.
+#[doc(hidden)]
+pub struct ColumnFold<E>(Columns<E>);
+
+/// What becomes of the columns, and where the results go.
+enum Columns<E> {
+    Fold(Rows<E>, *mut E, Kind),
+    Find(Rows<E>, *mut E, End),
+    FindIndex(Rows<E>, *mut i64, bool),
+}
+
+/// A fold in the tree.
 enum Kind {
     Sum,
     Mean,
-    Max,
-    Min,
+    Magnitudes,
+    Factors,
+    Variance(usize),
+    Std(usize),
+    Norm2,
 }
 
 macro_rules! impl_reduce {
-    ($($t:ident)*) => {$(
+    ($($t:ident $squares:ident)*) => {$(
         impl Reduce for $t {
-            fn push_sum(sum: &mut PairwiseSum, x: &[Self]) {
-                push_sum(sum, x);
-            }
-            fn push_dot(sum: &mut PairwiseSum, a: &[Self], b: &[Self]) {
-                push_dot(sum, a, b);
-            }
-            fn sum(x: &[Self]) -> f64 {
-                if x.len() <= PairwiseSum::BLOCK {
-                    return sum_block(x);
+            fn blocks(x: &[Self], fold: Blocks<'_, Self>) {
+                match fold {
+                    Blocks::Sum(into) => push(Each::new(x, Sum), into),
+                    Blocks::Magnitudes(into) => push(Each::new(x, Magnitudes), into),
+                    Blocks::Nonzeros(into) => push(Each::new(x, Nonzeros), into),
+                    Blocks::Exps(into, shift) => enter_fold(PushExps { x, shift, into }),
+                    Blocks::Products(into, y) => push(Products::new(x, y), into),
+                    Blocks::Factors(into) => push(Each::new(x, Factors), into),
+                    Blocks::Moments(into) => push(Each::new(x, Distances), into),
+                    Blocks::Squares(into) => push(Each::new(x, $squares), into),
                 }
-                let mut sum = PairwiseSum::new();
-                push_sum(&mut sum, x);
-                sum.finish()
             }
-            fn dot(a: &[Self], b: &[Self]) -> f64 {
-                if a.len() <= PairwiseSum::BLOCK {
-                    return dot_block(a, b);
+            fn find(x: &[Self], end: End) -> Self {
+                match end {
+                    End::Max => find::<$t, Max>(x),
+                    End::Min => find::<$t, Min>(x),
+                    End::MaxMagnitude => find::<$t, Magnitude<Max>>(x),
+                    End::MinMagnitude => find::<$t, Magnitude<Min>>(x),
                 }
-                let mut sum = PairwiseSum::new();
-                push_dot(&mut sum, a, b);
-                sum.finish()
             }
-            fn find(x: &[Self], largest: bool) -> Self {
-                if largest { find::<$t, Max>(x) } else { find::<$t, Min>(x) }
+            fn find_index(x: &[Self], largest: bool) -> usize {
+                match largest {
+                    true => enter(FindIndex(x, PhantomData::<Max>)),
+                    false => enter(FindIndex(x, PhantomData::<Min>)),
+                }
+            }
+            fn logsumexp(x: &[Self]) -> f64 {
+                enter_fold(LogSumExp { x })
             }
             fn columns(fold: ColumnFold<Self>) {
-                match fold.kind {
-                    Kind::Sum => run(SumColumns { x: fold.rows, y: fold.y, divisor: 1.0 }),
-                    Kind::Mean => {
-                        let divisor = fold.rows.count() as f64;
-                        run(SumColumns { x: fold.rows, y: fold.y, divisor });
+                match fold.0 {
+                    Columns::Fold(x, y, kind) => {
+                        let count = x.count() as f64;
+                        match kind {
+                            Kind::Sum => fold_columns(x, y, Sum, |sum| sum),
+                            Kind::Mean => fold_columns(x, y, Sum, |sum| sum / count),
+                            Kind::Magnitudes => fold_columns(x, y, Magnitudes, |sum| sum),
+                            Kind::Factors => fold_columns(x, y, Factors, |product| product.0),
+                            Kind::Variance(ddof) => {
+                                fold_columns(x, y, Distances, |moments| moments.variance(ddof))
+                            }
+                            Kind::Std(ddof) => {
+                                fold_columns(x, y, Distances, |moments| moments.variance(ddof).sqrt())
+                            }
+                            Kind::Norm2 => fold_columns(x, y, $squares, |sum| sum.root()),
+                        }
                     }
-                    Kind::Max => find_columns::<$t, Max>(fold),
-                    Kind::Min => find_columns::<$t, Min>(fold),
+                    Columns::Find(x, y, end) => match end {
+                        End::Max => find_columns::<$t, Max>(x, y),
+                        End::Min => find_columns::<$t, Min>(x, y),
+                        End::MaxMagnitude => find_columns::<$t, Magnitude<Max>>(x, y),
+                        End::MinMagnitude => find_columns::<$t, Magnitude<Min>>(x, y),
+                    },
+                    Columns::FindIndex(x, y, true) => {
+                        enter(FindIndexColumns { x, y, wanted: PhantomData::<Max> });
+                    }
+                    Columns::FindIndex(x, y, false) => {
+                        enter(FindIndexColumns { x, y, wanted: PhantomData::<Min> });
+                    }
                 }
             }
         }
     )*};
 }
-impl_reduce!(f32 f64);
+// Squares of `f32` neither overflow nor vanish in `f64`.
+impl_reduce!(f32 Squares f64 ScaledSquares);
+
+#[inline(always)]
+fn enter<E: Float, T: ElementTask<E>>(task: T) -> T::Output {
+    E::enter(task)
+}
+
+#[inline(always)]
+fn enter_fold<E: Float, T: FoldTask<E>>(task: T) -> T::Output {
+    E::enter_fold(task)
+}
 
 #[inline(always)]
 fn find<E: Float, W: Wanted>(x: &[E]) -> E {
-    E::enter(Find(x, PhantomData::<W>))
+    enter(Find(x, PhantomData::<W>))
 }
 
 #[inline(always)]
-fn find_columns<E: Float, W: Wanted>(fold: ColumnFold<E>) {
-    E::enter(FindColumns { x: fold.rows, y: fold.y, wanted: PhantomData::<W> });
+fn find_columns<E: Float, W: Wanted>(x: Rows<E>, y: *mut E) {
+    enter(FindColumns { x, y, wanted: PhantomData::<W> });
 }
 
-/// The sum of the elements, +0 if there are none.
-///
-/// Added in `f64` in an order that depends on the length alone ([`PairwiseSum`]) and rounded once:
-/// the same bits on every machine.
-///
-/// ```
-/// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
-/// ```
-pub fn sum<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(E::sum(x))
-}
-
-/// The sum of products `a[i] * b[i]`, +0 if there are none.
-///
-/// Products are exact for `f32` and fused with the addition for `f64`; else as [`sum`].
-///
-/// ```
-/// assert_eq!(swath_kernels::dot(&[1.0f32, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
-/// ```
-///
-/// # Panics
-/// If the lengths differ.
-#[track_caller]
-pub fn dot<E: Reduce>(a: &[E], b: &[E]) -> E {
-    assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-    E::from_f64(E::dot(a, b))
-}
-
-/// The largest element, `None` if there are none: NaN if any is NaN, and +0 above -0.
-///
-/// ```
-/// assert_eq!(swath_kernels::max(&[1.0, 3.0, 2.0]), Some(3.0));
-/// assert_eq!(swath_kernels::max::<f32>(&[]), None);
-/// ```
-pub fn max<E: Reduce>(x: &[E]) -> Option<E> {
-    (!x.is_empty()).then(|| E::find(x, true))
-}
-
-/// The smallest element, `None` if there are none: NaN if any is NaN, and -0 below +0.
-///
-/// ```
-/// assert_eq!(swath_kernels::min(&[3.0, -1.0, 2.0]), Some(-1.0));
-/// ```
-pub fn min<E: Reduce>(x: &[E]) -> Option<E> {
-    (!x.is_empty()).then(|| E::find(x, false))
-}
-
-/// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
-/// `row_stride` elements apart; +0 if there are no rows.
-///
-/// Each result has the bits that [`sum`] gives for the column as a slice.
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
-/// assert_eq!(y, [9.0, 12.0]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn sum_columns<E: Reduce>(
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<E> + ?Sized),
+#[inline(always)]
+fn fold_columns<E: Widen, K: Term<M>, const M: usize>(
+    x: Rows<E>,
+    y: *mut E,
+    _term: K,
+    finish: impl Fn(K::Entry) -> f64,
 ) {
-    let (y, cols) = y.as_raw();
-    let rows = Rows::new("sum_columns", x, rows, cols, row_stride);
-    E::columns(ColumnFold { rows, y, kind: Kind::Sum });
+    run(FoldColumns { x, y, term: PhantomData::<K>, finish });
 }
 
-/// The arithmetic mean of each column, as [`sum_columns`]: the sum is divided in `f64` and rounded
-/// once; NaN if there are no rows.
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
-/// assert_eq!(y, [3.0, 4.0]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn mean_columns<E: Reduce>(
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<E> + ?Sized),
-) {
-    let (y, cols) = y.as_raw();
-    let rows = Rows::new("mean_columns", x, rows, cols, row_stride);
-    E::columns(ColumnFold { rows, y, kind: Kind::Mean });
+/// Pushes the sums of `e^(x − shift)`, block by block.
+struct PushExps<'a, E> {
+    x: &'a [E],
+    shift: E,
+    into: &'a mut PairwiseSum,
 }
 
-/// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
-/// `row_stride` elements apart; NaN and zeros as in [`max`].
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
-/// assert_eq!(y, [3.0, 6.0]);
-/// ```
-///
-/// # Panics
-/// If there are no rows, or the last one ends beyond `x`.
-#[track_caller]
-pub fn max_columns<E: Reduce>(
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<E> + ?Sized),
-) {
-    extreme_columns("max_columns", Kind::Max, x, rows, row_stride, y.as_raw());
+impl<E: Widen> FoldTask<E> for PushExps<'_, E>
+where
+    Exp: Map1<E>,
+{
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let shift = Lanes::<E>::splat(simd, self.shift);
+        for block in self.x.chunks(PairwiseSum::BLOCK) {
+            self.into.push(sum_of(simd, block, |x| Exp::apply(simd, x - shift)));
+        }
+    }
 }
 
-/// The smallest element of each column, as [`max_columns`].
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
-/// assert_eq!(y, [1.0, 4.0]);
-/// ```
-///
-/// # Panics
-/// If there are no rows, or the last one ends beyond `x`.
-#[track_caller]
-pub fn min_columns<E: Reduce>(
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<E> + ?Sized),
-) {
-    extreme_columns("min_columns", Kind::Min, x, rows, row_stride, y.as_raw());
+/// `m + ln Σ e^(x − m)` with m the largest element.
+struct LogSumExp<'a, E> {
+    x: &'a [E],
 }
 
-#[track_caller]
-fn extreme_columns<E: Reduce>(
-    name: &str,
-    kind: Kind,
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    (y, cols): (*mut E, usize),
-) {
-    assert!(rows > 0, "{name}: no rows, so the columns have no elements");
-    let rows = Rows::new(name, x, rows, cols, row_stride);
-    E::columns(ColumnFold { rows, y, kind });
+impl<E: Widen> FoldTask<E> for LogSumExp<'_, E>
+where
+    Exp: Map1<E>,
+{
+    type Output = f64;
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {
+        let largest = max_number(simd, self.x);
+        if largest.to_f64().is_infinite() {
+            let has_nan = self.x.iter().any(|x| x.to_f64().is_nan());
+            return if has_nan { f64::NAN } else { largest.to_f64() };
+        }
+        let shift = Lanes::<E>::splat(simd, largest);
+        let sum = sum_of(simd, self.x, |x| Exp::apply(simd, x - shift));
+        largest.to_f64() + at_number::<f64, S>(simd, sum, |x| <Log as Map1<f64>>::apply(simd, x))
+    }
 }

@@ -9,7 +9,8 @@ one. The error printed is that of the rounded coefficients in exact arithmetic, 
 import struct
 import sys
 
-from mpmath import mp, mpf, cos, erfc, exp, log, log1p, lu_solve, matrix, pi, sqrt
+from mpmath import mp, mpf, acosh, asin, asinh, atan, atanh, cos, cosh, erfc, exp, log, log1p
+from mpmath import lu_solve, matrix, pi, sinh, sqrt, tan
 
 mp.prec = 200
 
@@ -184,6 +185,54 @@ def trig_family():
     show("PI_2 in two parts", [hi, f64(pi / 2 - hi)], "f64")
 
 
+def odd_rest(f):
+    """(f(√z) / √z - 1) / z of an odd function."""
+    return lambda z: (f(sqrt(z)) / sqrt(z) - 1) / z
+
+
+def fit_from_zero(label, f, weight, degrees, bound):
+    """Coefficients of f on [0, bound], by least squares at Chebyshev's points."""
+    for name, degree in degrees.items():
+        count = degree + 1
+        nodes = [bound * (1 + cos(pi * (2 * i + 1) / (4 * count))) / 2 for i in range(2 * count)]
+        c = least_squares_at(nodes, f, weight, count, ROUND[name])
+        points = [bound * mpf(i) / 1000 for i in range(1, 1001)]
+        worst = max(abs(weight(x) * (f(x) - mp.polyval(c[::-1], x))) for x in points)
+        show(label, c, name, f"relative to the result: 2^{float(mp.log(worst, 2)):.2f}")
+
+
+def odd_series(label, f, degrees, bound):
+    """P with f(x) = x + x³ P(x²) for |x| <= bound."""
+    weight = lambda z: z * sqrt(z) / f(sqrt(z))
+    fit_from_zero(label, odd_rest(f), weight, degrees, mpf(bound) ** 2)
+
+
+def tan_family():
+    odd_series("TANGENT", tan, {"f32": 6, "f64": 15}, "0.7915")
+
+
+def inverse_trig_family():
+    odd_series("ATAN", atan, {"f32": 9, "f64": 21}, 1)
+    odd_series("ASIN", asin, {"f32": 5, "f64": 13}, "0.5")
+    for name, rounding in ROUND.items():
+        show("PI_2 in two parts", [rounding(pi / 2), rounding(pi / 2 - rounding(pi / 2))], name)
+
+
+def hyperbolic_family():
+    odd_series("SINH", sinh, {"f32": 2, "f64": 6}, "0.36")
+    rest = lambda z: (cosh(sqrt(z)) - 1 - z / 2) / z**2
+    bound = (LN2 / 16 * mpf("1.001")) ** 2
+    fit_from_zero("COSH", rest, lambda z: z * z, {"f32": 0, "f64": 3}, bound)
+
+
+def inverse_hyperbolic_family():
+    odd_series("ASINH", asinh, {"f32": 5, "f64": 12}, "0.5")
+    odd_series("ATANH", atanh, {"f32": 6, "f64": 14}, "0.5")
+    near_one = lambda d: acosh(1 + d) / sqrt(2 * d)
+    rest = lambda d: (near_one(d) - 1) / d
+    fit_from_zero("ACOSH", rest, lambda d: d / near_one(d), {"f32": 5, "f64": 11}, mpf("0.5"))
+
+
 def gelu_family():
     for name, short in (("f32", 12), ("f64", 26)):
         rounding = ROUND[name]
@@ -199,6 +248,11 @@ def least_squares(f, weight, count, h, rounding):
     """`count` coefficients on [-h, h], rounded one after the other and the rest fitted again, at
     Chebyshev's points: many intervals in the time that exchanges take for one."""
     nodes = [h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
+    return least_squares_at(nodes, f, weight, count, rounding)
+
+
+def least_squares_at(nodes, f, weight, count, rounding):
+    """As `least_squares`, at the given points."""
     weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
     known = []
     while len(known) < count:
@@ -236,6 +290,16 @@ def tail_family():
             show(label, column, name)
 
 
-FAMILIES = {"exp": exp_family, "log": log_family, "trig": trig_family, "gelu": gelu_family, "tail": tail_family}
+FAMILIES = {
+    "exp": exp_family,
+    "log": log_family,
+    "trig": trig_family,
+    "tan": tan_family,
+    "inverse_trig": inverse_trig_family,
+    "hyperbolic": hyperbolic_family,
+    "inverse_hyperbolic": inverse_hyperbolic_family,
+    "gelu": gelu_family,
+    "tail": tail_family,
+}
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -14,6 +14,7 @@
 
 mod exact;
 mod fused;
+mod reduce;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -200,26 +201,6 @@ fn check_axis(op: &'static str, shape: &Shape, axis: usize) -> Result<()> {
     }
 }
 
-/// All elements of one reduction, in row-major order, to one.
-fn reduced(op: ReduceOp, shape: &Shape, dtype: DType, elements: &[Scalar]) -> Result<Scalar> {
-    let floats = || elements.iter().map(|x| x.to_f64());
-    let integers = || elements.iter().map(|x| x.to_i64());
-    let none = Error::EmptyReduction { op: op.name(), shape: *shape };
-    match (op, dtype.is_float()) {
-        (ReduceOp::Sum, true) => Ok(Scalar::Float(exact::sum(floats()))),
-        (ReduceOp::Sum, false) => Ok(Scalar::Int(integers().fold(0, i64::wrapping_add))),
-        (ReduceOp::Mean, _) => Ok(Scalar::Float(exact::sum(floats()) / elements.len() as f64)),
-        (ReduceOp::Max, true) => {
-            floats().reduce(BinaryOp::Maximum.reference()).map(Scalar::Float).ok_or(none)
-        }
-        (ReduceOp::Min, true) => {
-            floats().reduce(BinaryOp::Minimum.reference()).map(Scalar::Float).ok_or(none)
-        }
-        (ReduceOp::Max, false) => integers().max().map(Scalar::Int).ok_or(none),
-        (ReduceOp::Min, false) => integers().min().map(Scalar::Int).ok_or(none),
-    }
-}
-
 impl Backend for ReferenceBackend {
     type Tensor = ReferenceTensor;
 
@@ -339,23 +320,7 @@ impl Backend for ReferenceBackend {
     }
 
     fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {
-        let (name, dtype, shape) = (op.name(), x.dtype, *x.shape());
-        if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-            return Err(Error::UnsupportedDType { op: name, dtype, shape });
-        }
-        axes.iter().try_for_each(|&axis| check_axis(name, &shape, axis))?;
-        let out_shape: Shape =
-            (0..shape.ndim()).map(|i| if axes.contains(&i) { 1 } else { shape.dim(i) }).collect();
-        let mut groups = vec![Vec::new(); out_shape.numel()];
-        for position in 0..shape.numel() {
-            let mut index = unravel(position, &shape);
-            axes.iter().for_each(|&axis| index[axis] = 0);
-            groups[ravel(&index, &out_shape)].push(x.values[position]);
-        }
-        let out_dtype = if op == ReduceOp::Sum { dtype.accumulated() } else { dtype };
-        build(name, out_shape, out_dtype, |index| {
-            reduced(op, &shape, dtype, &groups[ravel(index, &out_shape)])
-        })
+        reduce::reduce(op, x, axes)
     }
 
     fn matmul(a: &ReferenceTensor, b: &ReferenceTensor) -> Result<ReferenceTensor> {

@@ -74,6 +74,23 @@ type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)
 const REDUCTIONS: &[Entry] = &[
     ("sum", "Sum over axes; 0 of no elements.", &[("x", "g, repeated")]),
     ("mean", "Mean over axes; NaN of no elements.", &[("x", "g / k, repeated")]),
+    ("prod", "Product over axes; 1 of no elements.", &[("x", "g times the product of the others")]),
+    (
+        "variance",
+        "`Σ (x - mean)² / (k - ddof)` over axes.",
+        &[("x", "2 g (x - mean) / (k - ddof)")],
+    ),
+    (
+        "std",
+        "Square root of the variance.",
+        &[("x", "g (x - mean) / (y (k - ddof)); 0 where y is 0")],
+    ),
+    (
+        "norm",
+        "`(Σ |x|^p)^(1/p)` over axes; p = 0: elements other than 0, ±∞: an extreme magnitude.",
+        &[("x", "g sign(x) (|x|/y)^(p-1); 0 for p = 0, p = ±∞: as max, min; 0 where x is 0")],
+    ),
+    ("logsumexp", "`log Σ e^x` over axes.", &[("x", "g e^(x - y); 0 where y is -∞")]),
     (
         "max",
         "Largest element over axes.",

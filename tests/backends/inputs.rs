@@ -185,6 +185,8 @@ pub enum Specials {
     Unit,
     /// Integers that can be divided by, whatever they divide.
     Divisors,
+    /// Negative numbers near 1: factors of products that neither overflow nor vanish.
+    Signs,
 }
 
 impl Fill {
@@ -223,6 +225,9 @@ pub fn special_floats(dtype: DType, which: Specials) -> Vec<f64> {
     let [tiny, normal, max] = limits(dtype);
     let next = 1.0 + 2.0 * unit_roundoff(dtype);
     let below = 1.0 - unit_roundoff(dtype);
+    if matches!(which, Specials::Signs) {
+        return vec![-1.0, -next, -below];
+    }
     let mut values = vec![f64::NAN, 0.0, -0.0, tiny, -tiny, normal, -normal, normal - tiny];
     values.extend([1.0, -1.0, 0.5, -0.5, below, -below]);
     if !matches!(which, Specials::Unit) {

@@ -157,6 +157,44 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.one("mean kept", |x| x.mean(Some(&[1]), true));
             s.one("mean of all", |x| x.mean(None, false));
         }
+        "prod" => {
+            s.one("prod of two axes", |x| x.prod(Some(&[0, 2]), false));
+            s.one("prod kept", |x| x.prod(Some(&[1]), true));
+            s.one("prod of all", |x| x.div(2.0)?.prod(None, false));
+            // Factors that are 0: one, two, three of those that are multiplied.
+            let zeros =
+                tensor![f64; [1.0, 1.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
+            let at = uniform((2, 3, 4), (-2.0, 2.0), 50).mul(&zeros).unwrap();
+            s.add("prod with zeros", &[&[2, 3, 4]], &DENSE, move |xs| {
+                xs[0].sub(&at.to_dtype(xs[0].dtype())?)?.prod(Some(&[1]), false)
+            });
+        }
+        "variance" => {
+            s.one("variance of two axes", |x| x.variance(Some(&[0, 2]), false, 1));
+            s.one("variance kept", |x| x.variance(Some(&[1]), true, 0));
+            s.one("variance of all", |x| x.variance(None, false, 2));
+        }
+        // What is repeated along all reduced axes deviates by 0, where there is no derivative.
+        "std" => {
+            s.one("std of two axes", |x| x.std(Some(&[0, 2]), false, 1));
+            s.one("std kept", |x| x.std(Some(&[1]), true, 0));
+            s.one("std of all", |x| x.std(None, false, 2));
+        }
+        "norm" => {
+            s.one("norm 2 of two axes", |x| x.norm(2.0, Some(&[0, 2]), false));
+            s.one("norm 2.5 kept", |x| x.norm(2.5, Some(&[1]), true));
+            s.one("norm -1.5", |x| x.norm(-1.5, Some(&[1]), false));
+            s.one("norm 1 of all", |x| x.norm(1.0, None, false));
+            s.one("norm 0", |x| x.norm(0.0, Some(&[1]), false)?.add(&x.norm_axis(2.0, 1, false)?));
+            s.one("largest magnitude", |x| x.norm(f64::INFINITY, Some(&[1]), false));
+            s.one("smallest magnitude", |x| x.norm(f64::NEG_INFINITY, Some(&[1]), true));
+            s.one("norm 2 of all", |x| x.norm(2.0, None, false));
+        }
+        "logsumexp" => {
+            s.one("logsumexp of two axes", |x| x.logsumexp(Some(&[0, 2]), false));
+            s.one("logsumexp kept", |x| x.logsumexp(Some(&[1]), true));
+            s.one("logsumexp of all", |x| x.mul(2.0)?.logsumexp(None, false));
+        }
         // Repeated elements tie, where there is no derivative: not along the axes that are reduced.
         "max" => {
             s.one("max", |x| x.max(Some(&[1]), false));

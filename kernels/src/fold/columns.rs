@@ -1,13 +1,13 @@
 //! Folds over the rows of a matrix: one result a column, vectors across columns.
 //!
-//! Each column is summed in the tree of its rows (see [the contiguous fold](super)):
+//! Each column is folded in the tree of its rows (see [the contiguous fold](super)), here a sum:
 //!
 //! ```text
 //! for each tile of up to 1024 columns:
 //!     for each block of 1024 rows:
 //!         for each band of 128 rows, for each lane l in 0..16, for each vector of columns:
 //!             lane[l] = ((lane[l] + row[l]) + row[l + 16]) + … + row[l + 112]
-//!         combine the lanes; push the result on the tile's binary counter
+//!         combine the lanes; push what they come to on the tile's binary counter
 //!     fold the counter; round into the output
 //! ```
 //!
@@ -20,7 +20,9 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::extreme::{Extreme, Wanted};
-use super::{BLOCK, F64, LANES, Widen};
+use super::partial::Partial;
+use super::terms::Term;
+use super::{BLOCK, LANES, Widen};
 use crate::dispatch::{ElementTask, Task};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Simd};
@@ -28,8 +30,8 @@ use crate::simd::{Float, Lanes, Simd};
 /// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
 /// 1.4 times as long, their short pieces of rows being fetched late.
 const TILE: usize = 1024;
-/// Room for a tile's lanes and counter, 160 KiB of stack: 20 rows of a full tile, for up to 15
-/// blocks; more make the tiles narrower.
+/// Room for a tile's lanes and counter, 160 KiB of stack: a full tile's sums of up to 7 blocks; more
+/// blocks and more numbers a lane make the tiles narrower.
 const SCRATCH: usize = 20 * TILE;
 /// Rows that compete at a time for the largest or smallest of a column.
 const ROUND: usize = 32;
@@ -39,10 +41,10 @@ const BAND: usize = 8;
 /// A row-major matrix whose bounds are checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<E> {
-    first: *const E,
-    rows: usize,
-    cols: usize,
-    stride: usize,
+    pub(super) first: *const E,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) stride: usize,
 }
 
 impl<E> Rows<E> {
@@ -71,59 +73,76 @@ impl<E> Rows<E> {
     }
 }
 
-/// Sums the rows into `y`, which has room for a row, dividing each sum before it is rounded.
-pub(crate) struct SumColumns<E> {
+/// Folds the rows into `y`, which has room for a row; `finish` makes the result, before it is rounded,
+/// of what a column comes to.
+pub(crate) struct FoldColumns<E, K, F, const M: usize> {
     pub x: Rows<E>,
     pub y: *mut E,
-    pub divisor: f64,
+    pub term: PhantomData<K>,
+    pub finish: F,
 }
 
-impl<E: Widen> Task for SumColumns<E> {
+impl<E, K, F, const M: usize> Task for FoldColumns<E, K, F, M>
+where
+    E: Widen,
+    K: Term<M>,
+    F: Fn(K::Entry) -> f64,
+{
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Rows { first, rows, cols, stride } = self.x;
         let blocks = rows.div_ceil(BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
-        let width = (SCRATCH / (LANES + levels)).min(TILE) / LANES * LANES;
+        let column_size = LANES * M * size_of::<f64>() + (levels + 1) * size_of::<K::Entry>();
+        let pitch = (SCRATCH * size_of::<f64>() / column_size).min(TILE) / LANES * LANES;
         let mut scratch = [MaybeUninit::<f64>::uninit(); SCRATCH];
         let lanes = scratch.as_mut_ptr().cast::<f64>();
-        for column in (0..cols).step_by(width) {
-            let tile = Tile { lanes, pitch: width, width: width.min(cols - column) };
-            // SAFETY: lanes and counter are `LANES + levels` rows of `width`, which the scratch
-            // holds; the matrix was checked by `Rows::new`; `y` holds `cols` elements.
+        const { assert!(align_of::<K::Entry>() <= align_of::<f64>()) };
+        for column in (0..cols).step_by(pitch) {
+            // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of
+            // `pitch` entries, which the scratch holds; the matrix was checked by `Rows::new`; `y`
+            // holds `cols` elements; every entry that is read was written: those of the set bits of
+            // the number of blocks.
             unsafe {
+                let counter = lanes.add(LANES * M * pitch).cast::<K::Entry>();
+                let width = pitch.min(cols - column);
+                let tile = Tile::<K, M> { lanes, counter, pitch, width };
+                if blocks == 0 {
+                    (0..width).for_each(|c| counter.add(c).write(K::Entry::EMPTY));
+                }
                 for block in 0..blocks {
                     let row = block * BLOCK;
                     let count = BLOCK.min(rows - row);
-                    tile.add_rows(simd, first.add(row * stride + column), stride, count);
+                    let x = first.add(row * stride + column);
+                    tile.add_rows(simd, x, stride, count);
                     tile.combine(simd, count);
-                    if blocks > 1 {
-                        tile.push(simd, block);
-                    }
+                    tile.push(x, count, block, blocks == 1);
                 }
-                if blocks != 1 {
-                    tile.finish(simd, blocks);
+                if blocks > 1 {
+                    tile.finish(blocks);
                 }
-                for c in 0..tile.width {
-                    let sum = lanes.add(c).read();
-                    self.y.add(column + c).write(E::from_f64(sum / self.divisor));
+                for c in 0..width {
+                    let result = (self.finish)(counter.add(c).read());
+                    self.y.add(column + c).write(E::from_f64(result));
                 }
             }
         }
     }
 }
 
-/// Scratch of one tile: [`LANES`] rows of lanes, then the counter's entries, each `pitch` wide.
+/// Scratch of one tile: [`LANES`] times `M` rows of lanes; the newest block's entries, then those of
+/// the counter's levels. Rows are `pitch` wide.
 #[derive(Clone, Copy)]
-struct Tile {
+struct Tile<K: Term<M>, const M: usize> {
     lanes: *mut f64,
+    counter: *mut K::Entry,
     pitch: usize,
     width: usize,
 }
 
-impl Tile {
-    /// Sets the lanes to the sums of `count` rows, one block.
+impl<K: Term<M>, const M: usize> Tile<K, M> {
+    /// Sets the lanes to the folds of `count` rows, one block.
     ///
     /// # Safety
     /// `x` points to `count` rows of the tile's width; the scratch holds the lanes.
@@ -131,21 +150,21 @@ impl Tile {
     unsafe fn add_rows<E: Widen, S: Simd>(self, simd: S, x: *const E, stride: usize, count: usize) {
         for band in (0..count).step_by(BAND * LANES) {
             for lane in 0..LANES.min(count - band) {
-                // SAFETY: row `band + lane` is one of the `count`.
-                let first = unsafe { x.add((band + lane) * stride) };
-                let rows = (count - band - lane).div_ceil(LANES).min(BAND);
+                let row = band + lane;
+                let rows = (count - row).div_ceil(LANES).min(BAND);
                 // SAFETY: these are rows band + lane + 16 k, k < `rows`, below `count`.
                 unsafe {
                     match rows {
-                        BAND => self.add_to_lane(simd, first, stride, lane, BAND, band == 0),
-                        _ => self.add_to_lane(simd, first, stride, lane, rows, band == 0),
+                        BAND => self.add_to_lane(simd, x, stride, [row, BAND]),
+                        _ => self.add_to_lane(simd, x, stride, [row, rows]),
                     }
                 }
             }
         }
     }
 
-    /// Adds `rows` rows, [`LANES`] strides apart, to one lane, or to zeros if it is `fresh`.
+    /// Adds `rows` rows of the block at `x` to a lane, the first of them number `row`, [`LANES`]
+    /// strides apart. The first rows of a block start their lanes.
     ///
     /// # Safety
     /// The rows are there and the scratch holds the lane.
@@ -153,102 +172,106 @@ impl Tile {
     unsafe fn add_to_lane<E: Widen, S: Simd>(
         self,
         simd: S,
-        first: *const E,
+        x: *const E,
         stride: usize,
-        lane: usize,
-        rows: usize,
-        fresh: bool,
+        [row, rows]: [usize; 2],
     ) {
+        let lane = row % LANES;
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            // SAFETY: the lane's row is padded to whole vectors; elements beyond the tile's width
+            // SAFETY: the lane's rows are padded to whole vectors; elements beyond the tile's width
             // are not read.
             unsafe {
-                let sums = self.lanes.add(lane * self.pitch + c);
-                let zero = Lanes::<f64>::splat(simd, 0.0);
-                let mut sum: F64<S> = if fresh { zero } else { simd.load(sums) };
-                for k in 0..rows {
-                    let row = first.add(k * LANES * stride + c);
-                    sum = sum + E::widen_up_to(simd, row, self.width - c);
+                let at = |m: usize| self.lanes.add((lane * M + m) * self.pitch + c);
+                let mut numbers = [Lanes::<f64>::splat(simd, K::START); M];
+                if row >= LANES {
+                    for (m, number) in numbers.iter_mut().enumerate() {
+                        *number = simd.load(at(m));
+                    }
                 }
-                simd.store(sums, sum);
+                let shift = match K::SHIFTED {
+                    true => E::widen_up_to(simd, x.add(c), self.width - c),
+                    false => Lanes::<f64>::splat(simd, 0.0),
+                };
+                for k in 0..rows {
+                    let row = x.add((row + k * LANES) * stride + c);
+                    let element = E::widen_up_to(simd, row, self.width - c);
+                    numbers = K::add(simd, element, shift, numbers);
+                }
+                for (m, number) in numbers.into_iter().enumerate() {
+                    simd.store(at(m), number);
+                }
             }
         }
     }
 
-    /// Adds row `from` of the scratch to row `to`: `to = to + from`.
-    ///
-    /// # Safety
-    /// The scratch holds both rows, and they were written.
-    #[inline(always)]
-    unsafe fn add_row<S: Simd>(self, simd: S, to: usize, from: usize) {
-        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            // SAFETY: rows are padded to whole vectors.
-            unsafe {
-                let (to, from) =
-                    (self.lanes.add(to * self.pitch + c), self.lanes.add(from * self.pitch + c));
-                let sum: F64<S> = simd.load(to);
-                let term: F64<S> = simd.load(from);
-                simd.store(to, sum + term);
-            }
-        }
-    }
-
-    /// The tree over the lanes of `count` rows, into the first; lanes that no row reached are +0.
+    /// The tree over the lanes of `count` rows, into the first; lanes that no row reached are what
+    /// lanes start from.
     ///
     /// # Safety
     /// The scratch holds the lanes, and those of `count` rows were written.
     #[inline(always)]
     unsafe fn combine<S: Simd>(self, simd: S, count: usize) {
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
-            for (l, lane) in lanes.iter_mut().enumerate() {
-                if l < count {
-                    // SAFETY: rows of the scratch are padded to whole vectors.
-                    *lane = unsafe { simd.load(self.lanes.add(l * self.pitch + c)) };
+            for m in 0..M {
+                let mut lanes = [Lanes::<f64>::splat(simd, K::START); LANES];
+                for (l, lane) in lanes.iter_mut().enumerate() {
+                    if l < count {
+                        // SAFETY: rows of the scratch are padded to whole vectors.
+                        *lane = unsafe { simd.load(self.lanes.add((l * M + m) * self.pitch + c)) };
+                    }
                 }
-            }
-            for half in [8, 4, 2, 1] {
-                for l in 0..half {
-                    lanes[l] = lanes[l] + lanes[l + half];
+                for half in [8, 4, 2, 1] {
+                    for l in 0..half {
+                        lanes[l] = K::join(lanes[l], lanes[l + half]);
+                    }
                 }
+                // SAFETY: as for the loads.
+                unsafe { simd.store(self.lanes.add(m * self.pitch + c), lanes[0]) };
             }
-            // SAFETY: as for the loads.
-            unsafe { simd.store(self.lanes.add(c), lanes[0]) };
         }
     }
 
-    /// Pushes the first row as the sum of block number `block`.
+    /// Pushes what the first lanes come to as block number `block`, of `count` rows from `x` on; an
+    /// only one stays the newest entry.
     ///
     /// # Safety
-    /// The scratch holds the counter's entries of that many blocks.
+    /// The scratch holds the counter's entries of that many blocks; those of its set bits and the
+    /// first lanes were written.
     #[inline(always)]
-    unsafe fn push<S: Simd>(self, simd: S, block: usize) {
-        // SAFETY: entries of the counter's set bits were written, and the copied row is `width`
-        // of `pitch` elements.
-        unsafe {
-            let level = block.trailing_ones() as usize;
-            for entry in 0..level {
-                self.add_row(simd, 0, LANES + entry);
+    unsafe fn push<E: Widen>(self, x: *const E, count: usize, block: usize, only: bool) {
+        let level = block.trailing_ones() as usize;
+        for c in 0..self.width {
+            // SAFETY: as the caller promised; the block has a row.
+            unsafe {
+                let shift = if K::SHIFTED { x.add(c).read().to_f64() } else { 0.0 };
+                let numbers: [f64; M] =
+                    core::array::from_fn(|m| self.lanes.add(m * self.pitch + c).read());
+                let mut entry = K::entry(shift, count, numbers);
+                for below in 1..=level {
+                    entry = self.counter.add(below * self.pitch + c).read().then(entry);
+                }
+                let row = if only { 0 } else { level + 1 };
+                self.counter.add(row * self.pitch + c).write(entry);
             }
-            let to = self.lanes.add((LANES + level) * self.pitch);
-            core::ptr::copy_nonoverlapping(self.lanes, to, self.pitch);
         }
     }
 
-    /// Folds the counter of `blocks` blocks into the first row.
+    /// Folds the counter of `blocks` blocks, more than one, into the newest entry.
     ///
     /// # Safety
     /// As for [`Tile::push`].
     #[inline(always)]
-    unsafe fn finish<S: Simd>(self, simd: S, blocks: usize) {
-        let zero = Lanes::<f64>::splat(simd, 0.0);
-        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            // SAFETY: the first row is padded to whole vectors.
-            unsafe { simd.store(self.lanes.add(c), zero) };
-        }
-        for level in (0..usize::BITS as usize).filter(|level| blocks >> level & 1 == 1) {
-            // SAFETY: the entry belongs to a set bit.
-            unsafe { self.add_row(simd, 0, LANES + level) };
+    unsafe fn finish(self, blocks: usize) {
+        let lowest = blocks.trailing_zeros() as usize;
+        for c in 0..self.width {
+            // SAFETY: the entries of set bits were written.
+            unsafe {
+                let mut entry = self.counter.add((lowest + 1) * self.pitch + c).read();
+                for level in (lowest + 1..usize::BITS as usize).filter(|l| blocks >> l & 1 == 1) {
+                    entry = self.counter.add((level + 1) * self.pitch + c).read().then(entry);
+                }
+                self.counter.add(c).write(entry);
+            }
         }
     }
 }
@@ -273,9 +296,9 @@ impl<E: Float, W: Wanted> ElementTask<E> for FindColumns<E, W> {
                 // written by the first band; elements beyond `cols` are not touched.
                 unsafe {
                     let x = first.add(band * stride + c);
-                    let mut found = Extreme::new(load_up_to(simd, x, cols - c));
+                    let mut found = Extreme::new(W::key(load_up_to(simd, x, cols - c)));
                     for row in 1..ROUND.min(rows - band) {
-                        found.take::<W>(load_up_to(simd, x.add(row * stride), cols - c));
+                        found.take::<W>(W::key(load_up_to(simd, x.add(row * stride), cols - c)));
                     }
                     if band > 0 {
                         found.take::<W>(load_up_to(simd, self.y.add(c), cols - c));

@@ -30,6 +30,15 @@ pub(crate) trait Wanted {
     fn winner_of<E: Float>(x: E, best: E) -> E;
     /// The winner of elements of which zeros win.
     fn zero<E: Float>(x: &[E]) -> E;
+    /// Lanes of `x` that are better than those of `best`; zeros are equal.
+    fn beats<V: Vector>(x: V, best: V) -> V::Mask;
+    /// The same, or either is NaN.
+    fn beats_or_nan<V: Vector>(x: V, best: V) -> V::Mask;
+    /// What of an element competes.
+    #[inline(always)]
+    fn key<V: Vector>(x: V) -> V {
+        x
+    }
 }
 
 /// The largest element.
@@ -55,6 +64,14 @@ impl Wanted for Max {
     fn zero<E: Float>(x: &[E]) -> E {
         if x.iter().any(|&x| x == E::ZERO && !is_negative(x)) { E::ZERO } else { -E::ZERO }
     }
+    #[inline(always)]
+    fn beats<V: Vector>(x: V, best: V) -> V::Mask {
+        best.lt(x)
+    }
+    #[inline(always)]
+    fn beats_or_nan<V: Vector>(x: V, best: V) -> V::Mask {
+        !x.le(best)
+    }
 }
 
 impl Wanted for Min {
@@ -73,6 +90,48 @@ impl Wanted for Min {
     #[inline(always)]
     fn zero<E: Float>(x: &[E]) -> E {
         if x.iter().any(|&x| x == E::ZERO && is_negative(x)) { -E::ZERO } else { E::ZERO }
+    }
+    #[inline(always)]
+    fn beats<V: Vector>(x: V, best: V) -> V::Mask {
+        x.lt(best)
+    }
+    #[inline(always)]
+    fn beats_or_nan<V: Vector>(x: V, best: V) -> V::Mask {
+        !best.le(x)
+    }
+}
+
+/// As `W`, of the elements' magnitudes.
+pub(crate) struct Magnitude<W>(PhantomData<W>);
+
+impl<W: Wanted> Wanted for Magnitude<W> {
+    #[inline(always)]
+    fn winner<V: Vector>(x: V, best: V) -> V {
+        W::winner(x, best)
+    }
+    #[inline(always)]
+    fn signs<I: IntVector>(x: I, signs: I) -> I {
+        W::signs(x, signs)
+    }
+    #[inline(always)]
+    fn winner_of<E: Float>(x: E, best: E) -> E {
+        W::winner_of(x, best)
+    }
+    #[inline(always)]
+    fn zero<E: Float>(x: &[E]) -> E {
+        W::zero(x)
+    }
+    #[inline(always)]
+    fn beats<V: Vector>(x: V, best: V) -> V::Mask {
+        W::beats(x, best)
+    }
+    #[inline(always)]
+    fn beats_or_nan<V: Vector>(x: V, best: V) -> V::Mask {
+        W::beats_or_nan(x, best)
+    }
+    #[inline(always)]
+    fn key<V: Vector>(x: V) -> V {
+        x.abs()
     }
 }
 
@@ -156,19 +215,19 @@ impl<E: Float, W: Wanted> ElementTask<E> for Find<'_, E, W> {
     fn run<S: Lanes<E>>(self, simd: S) -> E {
         let (x, len) = (self.0.as_ptr(), self.0.len());
         // An element of the slice stands in where there is none: taking it twice changes nothing.
-        let stand_in = simd.splat(self.0[0]);
+        let stand_in = W::key(simd.splat(self.0[0]));
         let mut found = [Extreme::new(stand_in); UNROLL];
         let mut i = 0;
         while len - i >= UNROLL * S::LANES {
             for (k, found) in found.iter_mut().enumerate() {
                 // SAFETY: UNROLL whole vectors are left from `i` on.
-                found.take::<W>(unsafe { simd.load(x.add(i + k * S::LANES)) });
+                found.take::<W>(W::key(unsafe { simd.load(x.add(i + k * S::LANES)) }));
             }
             i += UNROLL * S::LANES;
         }
         while i < len {
             // SAFETY: `len - i` elements are left from `i` on.
-            let v = unsafe { load_up_to(simd, x.add(i), len - i) };
+            let v = W::key(unsafe { load_up_to(simd, x.add(i), len - i) });
             found[0].take::<W>(v.select(simd.first(len - i), stand_in));
             i += S::LANES;
         }

@@ -1,12 +1,16 @@
-//! The upper part of the tree: block sums combined pairwise.
+//! The upper part of the tree: what blocks fold to, combined pairwise.
 
-use crate::reduce::Reduce;
+use core::fmt;
+use core::mem::MaybeUninit;
 
-/// A sum in progress: block sums combined like the digits of a binary counter.
+use super::partial::{Moments, Partial, Product, SquareSum};
+use crate::reduce::{Blocks, Reduce};
+
+/// A fold in progress: what blocks fold to, combined like the digits of a binary counter.
 ///
-/// Sums over the same elements give the same bits however they are fed: at once ([`crate::sum`]),
-/// in chunks of whole blocks of [`PairwiseSum::BLOCK`] elements, or in parts summed apart and
-/// [appended](PairwiseSum::append):
+/// Folds of the same elements give the same bits however they are fed: at once (as [`crate::sum`]
+/// does), in chunks of whole blocks of [`PairwiseSum::BLOCK`] elements, or in parts folded apart and
+/// [appended](Pairwise::append):
 ///
 /// ```
 /// use swath_kernels::{PairwiseSum, sum};
@@ -18,27 +22,43 @@ use crate::reduce::Reduce;
 /// left.append(&right);
 /// assert_eq!(left.finish(), sum(&x));
 /// ```
-#[derive(Clone, Debug)]
-pub struct PairwiseSum {
-    /// Blocks taken. Where bit i is set, entry i is the sum of 2^i of them.
+pub struct Pairwise<P> {
+    /// Blocks taken. Where bit i is set, entry i is written: the fold of 2^i of them.
     blocks: u64,
-    entries: [f64; 64],
+    entries: [MaybeUninit<P>; 64],
 }
 
-impl Default for PairwiseSum {
-    fn default() -> Self {
-        PairwiseSum::new()
+impl<P: Partial> Clone for Pairwise<P> {
+    fn clone(&self) -> Self {
+        Pairwise { blocks: self.blocks, entries: self.entries }
     }
 }
 
-impl PairwiseSum {
+/// A sum in progress.
+pub type PairwiseSum = Pairwise<f64>;
+
+impl<P: Partial> Default for Pairwise<P> {
+    fn default() -> Self {
+        Pairwise::new()
+    }
+}
+
+impl<P: Partial> fmt::Debug for Pairwise<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let levels = (0..64).filter(|level| self.blocks >> level & 1 == 1);
+        let entries = levels.map(|level| (level, self.entry(level)));
+        f.debug_map().entries(entries).finish()
+    }
+}
+
+impl<P: Partial> Pairwise<P> {
     /// Elements of a block.
     pub const BLOCK: usize = super::BLOCK;
 
-    /// A sum of nothing.
+    /// A fold of nothing.
     #[inline]
     pub const fn new() -> Self {
-        PairwiseSum { blocks: 0, entries: [0.0; 64] }
+        Pairwise { blocks: 0, entries: [MaybeUninit::uninit(); 64] }
     }
 
     /// The number of blocks taken.
@@ -47,27 +67,87 @@ impl PairwiseSum {
         self.blocks
     }
 
-    /// Takes the sum of one block.
+    /// The fold of 2^`level` blocks.
     #[inline]
-    pub fn push(&mut self, block: f64) {
+    fn entry(&self, level: usize) -> P {
+        assert!(self.blocks >> level & 1 == 1);
+        // SAFETY: the bit was tested above: `push_entry` sets it where it writes the entry.
+        unsafe { self.entries[level].assume_init() }
+    }
+
+    /// Takes the fold of one block.
+    #[inline]
+    pub fn push(&mut self, block: P) {
         self.push_entry(0, block);
     }
 
     #[inline]
-    fn push_entry(&mut self, level: usize, mut sum: f64) {
+    fn push_entry(&mut self, level: usize, mut partial: P) {
         let mut at = level;
         while self.blocks >> at & 1 == 1 {
-            sum += self.entries[at];
+            partial = self.entry(at).then(partial);
             at += 1;
         }
-        self.entries[at] = sum;
+        self.entries[at] = MaybeUninit::new(partial);
         self.blocks += 1 << level;
     }
 
+    /// Takes the blocks of a fold over the elements that follow those of this one.
+    ///
+    /// # Panics
+    /// If the parts are no subtrees of the whole: the blocks of `self` must be a multiple of some
+    /// power of two that the blocks of `next` don't exceed.
+    #[track_caller]
+    pub fn append(&mut self, next: &Self) {
+        assert!(
+            next.blocks == 0 || self.blocks.is_multiple_of(next.blocks.next_power_of_two()),
+            "append: {} blocks after {} are no subtree of the fold",
+            next.blocks,
+            self.blocks,
+        );
+        for level in (0..64).rev().filter(|level| next.blocks >> level & 1 == 1) {
+            self.push_entry(level, next.entry(level));
+        }
+    }
+
+    /// The fold of everything; of nothing, what [`Partial::EMPTY`] says.
+    #[inline]
+    pub fn finish(&self) -> P {
+        let mut left = self.blocks;
+        if left == 0 {
+            return P::EMPTY;
+        }
+        let mut partial = self.entry(left.trailing_zeros() as usize);
+        left &= left - 1;
+        while left != 0 {
+            partial = self.entry(left.trailing_zeros() as usize).then(partial);
+            left &= left - 1;
+        }
+        partial
+    }
+}
+
+impl PairwiseSum {
     /// Takes a slice, block by block; its end is the end of a block, so only the last slice may
     /// have a length that is no multiple of [`PairwiseSum::BLOCK`].
     pub fn push_slice<E: Reduce>(&mut self, x: &[E]) {
-        E::push_sum(self, x);
+        E::blocks(x, Blocks::Sum(self));
+    }
+
+    /// Takes the absolute values of a slice's elements, as [`PairwiseSum::push_slice`] does.
+    pub fn push_magnitudes<E: Reduce>(&mut self, x: &[E]) {
+        E::blocks(x, Blocks::Magnitudes(self));
+    }
+
+    /// Takes 1 for each element of a slice that is not 0, as [`PairwiseSum::push_slice`] does.
+    pub fn push_nonzeros<E: Reduce>(&mut self, x: &[E]) {
+        E::blocks(x, Blocks::Nonzeros(self));
+    }
+
+    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as
+    /// [`PairwiseSum::push_slice`] does.
+    pub fn push_exps<E: Reduce>(&mut self, x: &[E], shift: E) {
+        E::blocks(x, Blocks::Exps(self, shift));
     }
 
     /// Takes the products of two slices' elements, as [`PairwiseSum::push_slice`] does.
@@ -77,40 +157,27 @@ impl PairwiseSum {
     #[track_caller]
     pub fn push_products<E: Reduce>(&mut self, a: &[E], b: &[E]) {
         assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-        E::push_dot(self, a, b);
+        E::blocks(a, Blocks::Products(self, b));
     }
+}
 
-    /// Takes the blocks of a sum over the elements that follow those of this one.
-    ///
-    /// # Panics
-    /// If the parts are no subtrees of the whole: the blocks of `self` must be a multiple of some
-    /// power of two that the blocks of `next` don't exceed.
-    #[track_caller]
-    pub fn append(&mut self, next: &PairwiseSum) {
-        assert!(
-            next.blocks == 0 || self.blocks.is_multiple_of(next.blocks.next_power_of_two()),
-            "append: {} blocks after {} are no subtree of the sum",
-            next.blocks,
-            self.blocks,
-        );
-        for level in (0..64).rev().filter(|level| next.blocks >> level & 1 == 1) {
-            self.push_entry(level, next.entries[level]);
-        }
+impl Pairwise<Product> {
+    /// Takes the factors of a slice, as [`PairwiseSum::push_slice`] takes terms.
+    pub fn push_factors<E: Reduce>(&mut self, x: &[E]) {
+        E::blocks(x, Blocks::Factors(self));
     }
+}
 
-    /// The sum; +0 of nothing.
-    #[inline]
-    pub fn finish(&self) -> f64 {
-        let mut left = self.blocks;
-        if left == 0 {
-            return 0.0;
-        }
-        let mut sum = self.entries[left.trailing_zeros() as usize];
-        left &= left - 1;
-        while left != 0 {
-            sum += self.entries[left.trailing_zeros() as usize];
-            left &= left - 1;
-        }
-        sum
+impl Pairwise<Moments> {
+    /// Takes the elements of a slice, as [`PairwiseSum::push_slice`] does.
+    pub fn push_elements<E: Reduce>(&mut self, x: &[E]) {
+        E::blocks(x, Blocks::Moments(self));
+    }
+}
+
+impl Pairwise<SquareSum> {
+    /// Takes the squares of a slice's elements, as [`PairwiseSum::push_slice`] takes terms.
+    pub fn push_squares<E: Reduce>(&mut self, x: &[E]) {
+        E::blocks(x, Blocks::Squares(self));
     }
 }

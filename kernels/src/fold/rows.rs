@@ -4,7 +4,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across};
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, sum_across};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
@@ -123,7 +123,7 @@ where
     }
     let mut out = [0.0; M];
     for (out, lanes) in out.iter_mut().zip(lanes) {
-        *out = across(simd, lanes);
+        *out = sum_across(simd, lanes);
     }
     out
 }
@@ -243,7 +243,7 @@ where
             }
         }
     }
-    across(simd, lanes)
+    sum_across(simd, lanes)
 }
 
 /// Vectors in flight of [`max_number`].

@@ -35,7 +35,7 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 pub struct Log;
 
 /// Constants of the reduction and of Q or R, from `tools/coefficients.py log`.
-trait LogConstants: Float {
+pub(super) trait LogConstants: Float {
     const MIN_NORMAL: Self;
     /// 2^24 or 2^54: makes subnormal numbers normal.
     const RESCALE: Self;

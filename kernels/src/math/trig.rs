@@ -42,7 +42,7 @@ pub struct Sin;
 pub struct Cos;
 
 /// Constants of the reduction and the polynomials, from `tools/coefficients.py trig`.
-trait TrigConstants: Float {
+pub(super) trait TrigConstants: Float {
     const FRAC_2_PI: Self;
     /// Adding it rounds to an integer.
     const SHIFTER: Self;
@@ -56,6 +56,7 @@ trait TrigConstants: Float {
     const LIMIT: Self;
     /// 0.5.
     const HALF: Self;
+    /// 1, which tells odd quadrants.
     const ONE_INT: Self::Int;
     const TWO_INT: Self::Int;
     /// `[n mod 4, high, low]` of an argument above `LIMIT`; NaN for infinities.
@@ -199,13 +200,19 @@ fn negate([a, b, c]: [u64; 3]) -> [u64; 3] {
     [(!a).wrapping_add(u64::from(carry)), b, c]
 }
 
-/// The wave `quarter` quadrants ahead of the sine.
-#[inline(always)]
-fn wave<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V, quarter: bool) -> S::V {
-    let [p1, p2, p3] = E::FRAC_PI_2.map(|c| simd.splat(c));
-    let (one, two) = (simd.splat_int(E::ONE_INT), simd.splat_int(E::TWO_INT));
-    let shifter = simd.splat(E::SHIFTER);
+/// `x = n π/2 + high + low`.
+pub(super) struct Reduced<V: Vector> {
+    /// An integer whose last two bits are those of n.
+    pub quadrant: V::Int,
+    pub high: V,
+    pub low: V,
+}
 
+/// The reduction of any argument; a zero may lose its sign.
+#[inline(always)]
+pub(super) fn reduce<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced<S::V> {
+    let [p1, p2, p3] = E::FRAC_PI_2.map(|c| simd.splat(c));
+    let shifter = simd.splat(E::SHIFTER);
     let mut shifted = x.mul_add(simd.splat(E::FRAC_2_PI), shifter);
     let n = shifted - shifter;
     let rest = n.neg_mul_add(p1, x);
@@ -220,17 +227,27 @@ fn wave<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V, quarter: bool) -> S::V 
         high = rare_high.select(rare, high);
         low = rare_low.select(rare, low);
     }
+    Reduced { quadrant: shifted.to_bits(), high, low }
+}
 
+/// Sine and cosine of `high + low`, within an eighth of the circle.
+#[inline(always)]
+fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::V; 2] {
     let square = high * high;
     let half = square * simd.splat(E::HALF);
     let near = simd.splat(E::ONE) - half;
     let cubic = (high * square).mul_add(horner(simd, square, E::SINE), low * near);
-    let sine = high + cubic;
     let near_error = (simd.splat(E::ONE) - near) - half;
     let quartic = (square * square).mul_add(horner(simd, square, E::COSINE), near_error);
-    let cosine = near + high.neg_mul_add(low, quartic);
+    [high + cubic, near + high.neg_mul_add(low, quartic)]
+}
 
-    let mut quadrant = shifted.to_bits();
+/// The wave `quarter` quadrants ahead of the sine.
+#[inline(always)]
+fn wave<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V, quarter: bool) -> S::V {
+    let (one, two) = (simd.splat_int(E::ONE_INT), simd.splat_int(E::TWO_INT));
+    let Reduced { mut quadrant, high, low } = reduce(simd, x);
+    let [sine, cosine] = octant(simd, high, low);
     if quarter {
         quadrant = quadrant + one;
     }

@@ -34,4 +34,7 @@ functions2! {
     div Div narrowed!(|a, b| a / b), |a, b| a / b, |a, b| -(-a / b), [], [];
     maximum Maximum narrowed!(reference::maximum), reference::maximum, reference::maximum, [], [];
     minimum Minimum narrowed!(reference::minimum), reference::minimum, reference::minimum, [], [];
+    atan2 Atan2 core_math::atan2f, core_math::atan2, core_math::atan2,
+        [[(-4.0, 4.0), (-4.0, 4.0)], [(0.999, 1.001), (0.999, 1.001)], [(-1e-3, 1e-3), (-1e3, 1e3)]],
+        [(1e-310, 1e300), (3e-45, 2.0), (1e-38, 1e7), (1e300, 1e-310)];
 }

@@ -14,51 +14,161 @@ struct ReduceRule<B: Backend> {
     op: ReduceOp,
     shape: Shape,
     axes: AxisSet,
-    /// Input and output, where the rule compares them.
-    extremes: Option<(Tensor<B>, B::Tensor)>,
+    /// Input and output, where the rule needs them.
+    values: Option<(Tensor<B>, B::Tensor)>,
 }
 
-/// A reduction of `x` over `axes` to `y`.
+/// A reduction of `x` over `axes` to `y`; with k the number of elements that become one, the gradient
+/// of each of them is:
 ///
-/// Sum and mean spread the gradient evenly over what was added. Max and min give it to the
-/// elements that equal the result, split evenly among ties.
+/// ```text
+/// sum, mean        g, g / k
+/// prod             g times the product of the others
+/// variance, std    2 g (x − mean) / (k − ddof),   g (x − mean) / (y (k − ddof)), 0 where y is 0
+/// max, min         g where x equals y, split evenly among ties
+/// norm             p = 0: 0      p = 1: g sign(x)      p = ∞, −∞: as max, min of |x|, times sign(x)
+///                  else g sign(x) (|x| / y)^(p − 1); 0 where x is 0
+/// logsumexp        g e^(x − y); 0 where y is −∞
+/// ```
 pub(crate) fn reduce_rule<B: Backend>(
     op: ReduceOp,
     x: &Tensor<B>,
     axes: AxisSet,
     y: &B::Tensor,
 ) -> SharedRule<B> {
-    let extremes = match op {
+    let values = match op {
         ReduceOp::Sum | ReduceOp::Mean => None,
-        ReduceOp::Max | ReduceOp::Min => Some((x.clone(), y.clone())),
+        _ => Some((x.clone(), y.clone())),
     };
-    shared_rule(ReduceRule { op, shape: *x.shape(), axes, extremes })
+    shared_rule(ReduceRule { op, shape: *x.shape(), axes, values })
 }
 
 impl<B: Backend> Rule<B> for ReduceRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
         let kept = self.shape.reduced(&self.axes, true);
+        let dtype = upstream.g.dtype();
         let g = upstream.g.reshape(kept)?;
-        let gradient = match (self.op, &self.extremes) {
-            (ReduceOp::Sum, _) => g.broadcast_to(self.shape)?,
-            (ReduceOp::Mean, _) => {
-                let count: usize = self.axes.iter().map(|&axis| self.shape.dims()[axis]).product();
-                let share = g.to_dtype(counting(g.dtype()))?.div(count as f64)?;
-                share.to_dtype(g.dtype())?.broadcast_to(self.shape)?
-            }
-            (_, Some((x, y))) => {
-                let y = upstream.output(y).reshape(kept)?;
-                let chosen = x.eq(&y)?;
-                let wide = counting(g.dtype());
-                let ties = chosen.sum(Some(&self.axes), true)?.to_dtype(wide)?;
-                let share = g.to_dtype(wide)?.div(&ties)?.to_dtype(g.dtype())?;
-                let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
-                Tensor::where_cond(&chosen, &share, &zero)?
-            }
-            (_, None) => g,
+        let Some((x, y)) = &self.values else {
+            let share = match self.op {
+                ReduceOp::Mean => {
+                    g.to_dtype(counting(dtype))?.div(self.count())?.to_dtype(dtype)?
+                }
+                _ => g,
+            };
+            return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
-        Ok(smallvec![Some(gradient)])
+        let wide = counting(dtype);
+        let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
+        let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
+        let gradient = match self.op {
+            ReduceOp::Prod => g.mul(&self.products_of_others(&x)?)?,
+            ReduceOp::Variance { ddof } => {
+                self.distances(&x)?.mul(&g.mul(2.0)?.div(self.freedom(ddof))?)?
+            }
+            ReduceOp::Std { ddof } => {
+                let share = over(&g, &y)?.div(self.freedom(ddof))?;
+                self.distances(&x)?.mul(&share)?
+            }
+            ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
+            ReduceOp::LogSumExp => {
+                let shift = instead(&y, &y.eq(f64::NEG_INFINITY)?, 0.0)?;
+                g.mul(&x.sub(&shift)?.exp()?)?
+            }
+            _ => self.shared(&x.eq(&y)?, &g)?,
+        };
+        Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
     }
+}
+
+impl<B: Backend> ReduceRule<B> {
+    /// Elements that become one.
+    fn count(&self) -> f64 {
+        let count: usize = self.axes.iter().map(|&axis| self.shape.dims()[axis]).product();
+        count as f64
+    }
+
+    fn freedom(&self, ddof: usize) -> f64 {
+        (self.count() - ddof as f64).max(0.0)
+    }
+
+    fn distances(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        x.sub(&x.mean(Some(&self.axes), true)?)
+    }
+
+    /// `g` where `chosen`, split evenly among those of one result.
+    fn shared(&self, chosen: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
+        let ties = chosen.sum(Some(&self.axes), true)?.to_dtype(g.dtype())?;
+        let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
+        Tensor::where_cond(chosen, &g.div(&ties)?, &zero)
+    }
+
+    fn of_norm(&self, p: f64, g: &Tensor<B>, x: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
+        if p == 0.0 {
+            return Tensor::zeros(self.shape, g.dtype());
+        }
+        if p == 1.0 {
+            return x.sign()?.mul(g);
+        }
+        if p == 2.0 {
+            return x.mul(&over(g, y)?);
+        }
+        let size = x.abs()?;
+        if p.is_infinite() {
+            return self.shared(&size.eq(y)?, g)?.mul(&x.sign()?);
+        }
+        // Where x is 0, its sign makes the gradient 0.
+        let ratio = over(&instead(&size, &x.eq(0.0)?, 1.0)?, y)?;
+        ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)
+    }
+
+    /// Of each element, the product of the others that become one with it. No division: any number of
+    /// them may be 0.
+    ///
+    /// ```text
+    /// x0       x1       x2       x3       products of pairs, of pairs of pairs, … up to 1 element;
+    ///    x0·x1             x2·x3          then down: the others of an element are those of its
+    ///            …                        pair, times its neighbour
+    /// ```
+    fn products_of_others(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let rank = self.shape.ndim();
+        let kept = (0..rank).filter(|axis| !self.axes.contains(axis));
+        let order: AxisSet = kept.chain(self.axes.iter().copied()).collect();
+        let mut back = order.clone();
+        order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        let moved = x.permute(&order)?;
+        let rows = self.shape.reduced(&self.axes, true).numel();
+        let mut level = moved.reshape((rows, self.count() as usize))?;
+        let mut pairs = Vec::new();
+        while level.dims()[1] > 1 {
+            if level.dims()[1] % 2 == 1 {
+                let one = Tensor::ones((rows, 1), level.dtype())?;
+                level = Tensor::cat(&[&level, &one], 1)?;
+            }
+            let pair = level.reshape((rows, level.dims()[1] / 2, 2))?;
+            level = pair.narrow(2, 0, 1)?.mul(&pair.narrow(2, 1, 1)?)?.squeeze(2)?;
+            pairs.push(pair);
+        }
+        let mut others = Tensor::ones(*level.shape(), level.dtype())?;
+        for pair in pairs.iter().rev() {
+            // The padding of the level above has no pair below it.
+            let above = others.narrow(1, 0, pair.dims()[1])?.unsqueeze(2)?;
+            others = pair.flip(2)?.mul(&above)?.flatten(1, 2)?;
+        }
+        others.narrow(1, 0, self.count() as usize)?.reshape(*moved.shape())?.permute(&back)
+    }
+}
+
+/// `value` where `chosen`, else `x`.
+fn instead<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<Tensor<B>> {
+    let value = Tensor::full(Shape::scalar(), value)?.to_dtype(x.dtype())?;
+    Tensor::where_cond(chosen, &value, x)
+}
+
+/// `a / y`; 0 where y is 0.
+fn over<B: Backend>(a: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
+    let is_zero = y.eq(0.0)?;
+    let zero = Tensor::zeros(Shape::scalar(), y.dtype())?;
+    Tensor::where_cond(&is_zero, &zero, &a.div(&instead(y, &is_zero, 1.0)?)?)
 }
 
 /// A float type that holds the number of elements: 16 bits do not.

@@ -1,9 +1,18 @@
-//! What a reduction folds with: sums and extremes of each element type.
+//! What a reduction folds with, for each kind of element.
+//!
+//! | fold | elements | what |
+//! |---|---|---|
+//! | [`Tree`] | floats | sums, products, moments: the kernels' tree in `f64`, rounded once |
+//! | [`Extreme`], [`Place`] | floats | an element, and where it is |
+//! | [`Integers`] | integers | sums and products, wrapping |
+//! | [`ExtremeInteger`], [`PlaceInteger`] | integers | an element, and where it is |
+//! | [`Truth`] | all | any and all |
 
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
-use swath_kernels::{self as kernels, PairwiseSum};
+use half::{bf16, f16};
+use swath_kernels::{self as kernels, Pairwise, PairwiseSum, Partial};
 
 use super::cast::Half;
 use crate::dtype::Element;
@@ -22,135 +31,240 @@ pub(super) trait Fold<T>: Sync {
     fn append(&self, state: &mut Self::State, next: &Self::State);
     /// The result.
     fn finish(&self, state: Self::State) -> Self::Out;
-    /// The fold of these elements, at most one block, by themselves.
-    fn block(&self, x: &[T]) -> Self::Out {
-        let mut state = self.start();
-        self.push(&mut state, x);
-        self.finish(state)
-    }
     /// Folds each column of a matrix of `rows` > 0 rows at once; false if there is no such kernel.
     fn columns(&self, _x: &[T], _rows: usize, _stride: usize, _y: &mut [Self::Out]) -> bool {
         false
     }
 }
 
-/// Sum in `f64`, divided by the count for a mean, and rounded once.
-pub(super) struct SumFloat<E> {
-    count: Option<f64>,
-    element: PhantomData<fn(E)>,
+/// Floats as the kernels take them: 16-bit ones are widened, block by block.
+pub(super) trait Loaded: Element<Stored = Self> + Pod {
+    /// What the kernels take.
+    type Wide: kernels::Reduce + Pod;
+    /// Hands the elements on, all but the last time a whole number of blocks.
+    fn feed(x: &[Self], f: impl FnMut(&[Self::Wide]));
+    /// The elements as they lie, if the kernels take them so.
+    fn native(x: &[Self]) -> Option<&[Self::Wide]>;
+    /// As [`Loaded::native`], to be written.
+    fn native_mut(x: &mut [Self]) -> Option<&mut [Self::Wide]>;
 }
 
-impl<E> SumFloat<E> {
-    pub fn sum() -> Self {
-        SumFloat { count: None, element: PhantomData }
-    }
+macro_rules! native {
+    ($($t:ty)*) => {$(
+        impl Loaded for $t {
+            type Wide = $t;
+            fn feed(x: &[Self], mut f: impl FnMut(&[$t])) {
+                f(x);
+            }
+            fn native(x: &[Self]) -> Option<&[$t]> {
+                Some(x)
+            }
+            fn native_mut(x: &mut [Self]) -> Option<&mut [$t]> {
+                Some(x)
+            }
+        }
+    )*};
+}
+native!(f32 f64);
 
-    pub fn mean(count: f64) -> Self {
-        SumFloat { count: Some(count), element: PhantomData }
-    }
+macro_rules! widened {
+    ($($t:ty)*) => {$(
+        impl Loaded for $t {
+            type Wide = f32;
+            fn feed(x: &[Self], mut f: impl FnMut(&[f32])) {
+                let mut wide = [0f32; PairwiseSum::BLOCK];
+                for x in x.chunks(PairwiseSum::BLOCK) {
+                    let wide = &mut wide[..x.len()];
+                    <$t as Half>::widen(x, wide);
+                    f(wide);
+                }
+            }
+            fn native(_x: &[Self]) -> Option<&[f32]> {
+                None
+            }
+            fn native_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
+                None
+            }
+        }
+    )*};
+}
+widened!(f16 bf16);
+
+/// A kernel that makes `Y` of each column of `rows` rows, `stride` elements apart.
+pub(super) type OfColumns<'a, E, Y> = &'a (dyn Fn(&[E], usize, usize, &mut [Y]) + Sync);
+
+/// A fold in the kernels' tree.
+pub(super) struct Tree<'a, P, E> {
+    /// Takes elements.
+    pub push: &'a (dyn Fn(&mut Pairwise<P>, &[E]) + Sync),
+    /// The result, before it is rounded.
+    pub finish: &'a (dyn Fn(P) -> f64 + Sync),
+    /// The same of columns.
+    pub columns: Option<OfColumns<'a, E, E>>,
 }
 
-impl<E: Element<Stored = E> + Pod + kernels::Reduce> Fold<E> for SumFloat<E> {
-    type Out = E;
-    type State = PairwiseSum;
+impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T::Wide> {
+    type Out = T;
+    type State = Pairwise<P>;
 
-    fn start(&self) -> PairwiseSum {
-        PairwiseSum::new()
+    fn start(&self) -> Pairwise<P> {
+        Pairwise::new()
     }
 
-    fn push(&self, state: &mut PairwiseSum, x: &[E]) {
-        state.push_slice(x);
+    fn push(&self, state: &mut Pairwise<P>, x: &[T]) {
+        T::feed(x, |x| (self.push)(state, x));
     }
 
-    fn block(&self, x: &[E]) -> E {
-        <E as Element>::from_f64(kernels::Reduce::sum(x) / self.count.unwrap_or(1.0))
-    }
-
-    fn append(&self, state: &mut PairwiseSum, next: &PairwiseSum) {
+    fn append(&self, state: &mut Pairwise<P>, next: &Pairwise<P>) {
         state.append(next);
     }
 
-    fn finish(&self, state: PairwiseSum) -> E {
-        <E as Element>::from_f64(state.finish() / self.count.unwrap_or(1.0))
+    fn finish(&self, state: Pairwise<P>) -> T {
+        T::from_f64((self.finish)(state.finish()))
     }
 
-    fn columns(&self, x: &[E], rows: usize, stride: usize, y: &mut [E]) -> bool {
-        match self.count {
-            None => kernels::sum_columns(x, rows, stride, y),
-            Some(count) if count == rows as f64 => kernels::mean_columns(x, rows, stride, y),
-            // The rows are a part of what is averaged: rounding here would be once too often.
-            Some(_) => return false,
-        }
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
+        let native = (self.columns, T::native(x), T::native_mut(y));
+        let (Some(columns), Some(x), Some(y)) = native else { return false };
+        columns(x, rows, stride, y);
         true
     }
 }
 
-const BLOCK: usize = PairwiseSum::BLOCK;
-
-/// As [`SumFloat`], of elements widened block by block.
-pub(super) struct SumHalf<H> {
-    count: Option<f64>,
-    element: PhantomData<fn(H)>,
+/// The float at one end of an order.
+pub(super) struct Extreme<'a, E> {
+    /// Of a slice that is not empty.
+    pub of: fn(&[E]) -> Option<E>,
+    pub columns: OfColumns<'a, E, E>,
+    /// Of no elements.
+    pub none: f64,
 }
 
-impl<H> SumHalf<H> {
-    pub fn sum() -> Self {
-        SumHalf { count: None, element: PhantomData }
+impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
+    type Out = T;
+    type State = Option<T::Wide>;
+
+    fn start(&self) -> Self::State {
+        None
     }
 
-    pub fn mean(count: f64) -> Self {
-        SumHalf { count: Some(count), element: PhantomData }
+    fn push(&self, state: &mut Self::State, x: &[T]) {
+        T::feed(x, |x| <Self as Fold<T>>::append(self, state, &(self.of)(x)));
+    }
+
+    fn append(&self, state: &mut Self::State, next: &Self::State) {
+        *state = match (*state, *next) {
+            (Some(a), Some(b)) => (self.of)(&[a, b]),
+            (a, b) => a.or(b),
+        };
+    }
+
+    fn finish(&self, state: Self::State) -> T {
+        T::from_f64(state.map_or(self.none, kernels::Float::to_f64))
+    }
+
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
+        let (Some(x), Some(y)) = (T::native(x), T::native_mut(y)) else { return false };
+        (self.columns)(x, rows, stride, y);
+        true
     }
 }
 
-impl<H: Half> Fold<H> for SumHalf<H> {
-    type Out = H;
-    type State = PairwiseSum;
+/// The best element so far, its position, and the number of elements looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Found<E> {
+    best: Option<(E, usize)>,
+    seen: usize,
+}
 
-    fn start(&self) -> PairwiseSum {
-        PairwiseSum::new()
+impl<E: Copy> Found<E> {
+    fn nothing() -> Self {
+        Found { best: None, seen: 0 }
     }
 
-    fn push(&self, state: &mut PairwiseSum, x: &[H]) {
-        let mut wide = [0f32; BLOCK];
-        for x in x.chunks(BLOCK) {
-            H::widen(x, &mut wide[..x.len()]);
-            state.push_slice(&wide[..x.len()]);
+    /// The position; there were elements.
+    fn position(self) -> i64 {
+        self.best.map_or(0, |(_, at)| at as i64)
+    }
+
+    /// Takes what was found in the elements that follow; `beats(a, b)` says that `a` is better.
+    fn then(&mut self, next: Found<E>, beats: impl Fn(E, E) -> bool) {
+        if let Some((value, at)) = next.best
+            && self.best.is_none_or(|(best, _)| beats(value, best))
+        {
+            self.best = Some((value, self.seen + at));
         }
-    }
-
-    fn append(&self, state: &mut PairwiseSum, next: &PairwiseSum) {
-        state.append(next);
-    }
-
-    fn finish(&self, state: PairwiseSum) -> H {
-        H::from_f64(state.finish() / self.count.unwrap_or(1.0))
+        self.seen += next.seen;
     }
 }
 
-/// Wrapping sum in `i64`.
-pub(super) struct SumInt<T>(PhantomData<fn(T)>);
+/// Where the largest or smallest float is: the first of equals, the first NaN if there is one.
+pub(super) struct Place<'a, E> {
+    pub largest: bool,
+    /// Of a slice that is not empty.
+    pub of: fn(&[E]) -> Option<usize>,
+    pub columns: OfColumns<'a, E, i64>,
+}
 
-impl<T> SumInt<T> {
-    pub fn new() -> Self {
-        SumInt(PhantomData)
+impl<E: kernels::Float> Place<'_, E> {
+    fn beats(&self, a: E, best: E) -> bool {
+        let (a, best) = (a.to_f64(), best.to_f64());
+        let better = if self.largest { a > best } else { a < best };
+        !best.is_nan() && (better || a.is_nan())
     }
 }
 
-impl<T: Element> Fold<T> for SumInt<T> {
+impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
+    type Out = i64;
+    type State = Found<T::Wide>;
+
+    fn start(&self) -> Self::State {
+        Found::nothing()
+    }
+
+    fn push(&self, state: &mut Self::State, x: &[T]) {
+        T::feed(x, |x| {
+            let best = (self.of)(x).map(|at| (x[at], at));
+            <Self as Fold<T>>::append(self, state, &Found { best, seen: x.len() });
+        });
+    }
+
+    fn append(&self, state: &mut Self::State, next: &Self::State) {
+        state.then(*next, |a, best| self.beats(a, best));
+    }
+
+    fn finish(&self, state: Self::State) -> i64 {
+        state.position()
+    }
+
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
+        let Some(x) = T::native(x) else { return false };
+        (self.columns)(x, rows, stride, y);
+        true
+    }
+}
+
+/// Wrapping sum or product in `i64`.
+pub(super) struct Integers<J> {
+    /// Of no elements.
+    pub start: i64,
+    pub join: J,
+}
+
+impl<T: Element, J: Fn(i64, i64) -> i64 + Sync> Fold<T> for Integers<J> {
     type Out = i64;
     type State = i64;
 
     fn start(&self) -> i64 {
-        0
+        self.start
     }
 
     fn push(&self, state: &mut i64, x: &[T]) {
-        *state = x.iter().fold(*state, |sum, x| sum.wrapping_add(x.to_i64()));
+        *state = x.iter().fold(*state, |total, x| (self.join)(total, x.to_i64()));
     }
 
     fn append(&self, state: &mut i64, next: &i64) {
-        *state = state.wrapping_add(*next);
+        *state = (self.join)(*state, *next);
     }
 
     fn finish(&self, state: i64) -> i64 {
@@ -158,116 +272,21 @@ impl<T: Element> Fold<T> for SumInt<T> {
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
-        y.fill(0);
+        y.fill(self.start);
         for row in 0..rows {
             let x = &x[row * stride..];
-            y.iter_mut().zip(x).for_each(|(y, x)| *y = y.wrapping_add(x.to_i64()));
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = (self.join)(*y, x.to_i64()));
         }
         true
     }
 }
 
-/// Largest or smallest float; NaN if there is one, −0 < +0.
-pub(super) struct ExtremeFloat<E> {
-    largest: bool,
-    element: PhantomData<fn(E)>,
+/// The largest or smallest integer.
+pub(super) struct ExtremeInteger {
+    pub largest: bool,
 }
 
-impl<E> ExtremeFloat<E> {
-    pub fn new(largest: bool) -> Self {
-        ExtremeFloat { largest, element: PhantomData }
-    }
-}
-
-impl<E: kernels::Reduce> ExtremeFloat<E> {
-    fn of(&self, x: &[E]) -> Option<E> {
-        if self.largest { kernels::max(x) } else { kernels::min(x) }
-    }
-}
-
-impl<E: Element<Stored = E> + Pod + kernels::Reduce> Fold<E> for ExtremeFloat<E> {
-    type Out = E;
-    type State = Option<E>;
-
-    fn start(&self) -> Option<E> {
-        None
-    }
-
-    fn push(&self, state: &mut Option<E>, x: &[E]) {
-        let next = self.of(x);
-        self.append(state, &next);
-    }
-
-    fn append(&self, state: &mut Option<E>, next: &Option<E>) {
-        *state = match (*state, *next) {
-            (Some(a), Some(b)) => self.of(&[a, b]),
-            (a, b) => a.or(b),
-        };
-    }
-
-    fn finish(&self, state: Option<E>) -> E {
-        state.unwrap_or(E::NAN)
-    }
-
-    fn columns(&self, x: &[E], rows: usize, stride: usize, y: &mut [E]) -> bool {
-        match self.largest {
-            true => kernels::max_columns(x, rows, stride, y),
-            false => kernels::min_columns(x, rows, stride, y),
-        }
-        true
-    }
-}
-
-/// As [`ExtremeFloat`], of elements widened block by block; the result is one of them.
-pub(super) struct ExtremeHalf<H> {
-    wide: ExtremeFloat<f32>,
-    element: PhantomData<fn(H)>,
-}
-
-impl<H> ExtremeHalf<H> {
-    pub fn new(largest: bool) -> Self {
-        ExtremeHalf { wide: ExtremeFloat::new(largest), element: PhantomData }
-    }
-}
-
-impl<H: Half> Fold<H> for ExtremeHalf<H> {
-    type Out = H;
-    type State = Option<f32>;
-
-    fn start(&self) -> Option<f32> {
-        None
-    }
-
-    fn push(&self, state: &mut Option<f32>, x: &[H]) {
-        let mut wide = [0f32; BLOCK];
-        for x in x.chunks(BLOCK) {
-            H::widen(x, &mut wide[..x.len()]);
-            self.wide.push(state, &wide[..x.len()]);
-        }
-    }
-
-    fn append(&self, state: &mut Option<f32>, next: &Option<f32>) {
-        self.wide.append(state, next);
-    }
-
-    fn finish(&self, state: Option<f32>) -> H {
-        H::from_f64(f64::from(self.wide.finish(state)))
-    }
-}
-
-/// Largest or smallest integer.
-pub(super) struct ExtremeInt<T> {
-    largest: bool,
-    element: PhantomData<fn(T)>,
-}
-
-impl<T> ExtremeInt<T> {
-    pub fn new(largest: bool) -> Self {
-        ExtremeInt { largest, element: PhantomData }
-    }
-}
-
-impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInt<T> {
+impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInteger {
     type Out = T;
     type State = Option<T>;
 
@@ -299,6 +318,87 @@ impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInt<T> {
             match self.largest {
                 true => y.iter_mut().zip(x).for_each(|(y, x)| *y = (*y).max(*x)),
                 false => y.iter_mut().zip(x).for_each(|(y, x)| *y = (*y).min(*x)),
+            }
+        }
+        true
+    }
+}
+
+/// Where the largest or smallest integer is: the first of equals.
+pub(super) struct PlaceInteger {
+    pub largest: bool,
+}
+
+impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for PlaceInteger {
+    type Out = i64;
+    type State = Found<T>;
+
+    fn start(&self) -> Found<T> {
+        Found::nothing()
+    }
+
+    fn push(&self, state: &mut Found<T>, x: &[T]) {
+        let best = if self.largest { x.iter().max() } else { x.iter().min() };
+        let best = best.and_then(|&best| Some((best, x.iter().position(|&x| x == best)?)));
+        self.append(state, &Found { best, seen: x.len() });
+    }
+
+    fn append(&self, state: &mut Found<T>, next: &Found<T>) {
+        state.then(*next, |a, best| if self.largest { a > best } else { a < best });
+    }
+
+    fn finish(&self, state: Found<T>) -> i64 {
+        state.position()
+    }
+}
+
+/// Whether any, or all, of the elements are other than 0, as a stored truth value.
+pub(super) struct Truth<T> {
+    all: bool,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T: Pod + PartialEq> Truth<T> {
+    pub fn new(all: bool) -> Self {
+        Truth { all, element: PhantomData }
+    }
+
+    /// Whether there is an element that decides: one that is 0 for all, one that is not for any.
+    fn is_decided_by(&self, x: &[T]) -> bool {
+        let decides = |x: &T| (*x == T::zeroed()) == self.all;
+        // Without a branch an element, but with one a block.
+        x.chunks(PairwiseSum::BLOCK).any(|x| x.iter().fold(false, |found, x| found | decides(x)))
+    }
+}
+
+impl<T: Pod + PartialEq> Fold<T> for Truth<T> {
+    type Out = u8;
+    /// True once an element has decided.
+    type State = bool;
+
+    fn start(&self) -> bool {
+        false
+    }
+
+    fn push(&self, state: &mut bool, x: &[T]) {
+        *state = *state || self.is_decided_by(x);
+    }
+
+    fn append(&self, state: &mut bool, next: &bool) {
+        *state |= *next;
+    }
+
+    fn finish(&self, state: bool) -> u8 {
+        u8::from(state != self.all)
+    }
+
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [u8]) -> bool {
+        y.fill(u8::from(self.all));
+        for row in 0..rows {
+            let x = &x[row * stride..];
+            for (y, x) in y.iter_mut().zip(x) {
+                let truth = u8::from(*x != T::zeroed());
+                *y = if self.all { *y & truth } else { *y | truth };
             }
         }
         true

@@ -15,15 +15,20 @@
 //! Threads share the results; a few long folds are shared by cutting at powers of two of blocks,
 //! which are subtrees.
 
+mod composed;
+
 use bytemuck::Pod;
 use smallvec::SmallVec;
+use swath_kernels::{self as kernels, Moments, Pairwise, PairwiseSum, Product, SquareSum};
 
-use super::fold::{ExtremeFloat, ExtremeHalf, ExtremeInt, Fold, SumFloat, SumHalf, SumInt};
+use super::fold::{
+    Extreme, ExtremeInteger, Fold, Integers, Loaded, Place, PlaceInteger, Tree, Truth,
+};
 use super::memory::Buffer;
 use super::parallel::{self, Cost};
 use super::{CpuTensor, Output, copy};
-use crate::backend::TensorData;
-use crate::dtype::DType;
+use crate::backend::{TensorData, reduced_dtype};
+use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::ops::ReduceOp;
@@ -43,35 +48,164 @@ const TILE_COLS: usize = 64;
 const COST_PER_BYTE: usize = 40;
 
 pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
-    let (name, dtype) = (op.name(), x.dtype());
-    if !dtype.has_arithmetic() || (op == ReduceOp::Mean && !dtype.is_float()) {
-        return Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() });
+    let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
+    let plan = Plan::new(op.name(), x, axes)?;
+    if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {
+        return Err(Error::EmptyReduction { op: op.name(), shape: *x.shape() });
     }
-    let plan = Plan::new(name, x, axes)?;
-    let count = plan.count as f64;
-    let largest = op == ReduceOp::Max;
-    use ReduceOp::{Max, Mean, Min, Sum};
-    match (op, dtype) {
-        (Max | Min, _) if plan.count == 0 && plan.shape.numel() > 0 => {
-            Err(Error::EmptyReduction { op: name, shape: *x.shape() })
+    if let ReduceOp::Any | ReduceOp::All = op {
+        let all = op == ReduceOp::All;
+        return for_dtype!(x.dtype(), T => plan.run(&Truth::<<T as Element>::Stored>::new(all), dtype));
+    }
+    match x.dtype() {
+        DType::F16 => of_floats::<half::f16>(op, &plan, dtype),
+        DType::BF16 => of_floats::<half::bf16>(op, &plan, dtype),
+        DType::F32 => of_floats::<f32>(op, &plan, dtype),
+        DType::F64 => of_floats::<f64>(op, &plan, dtype),
+        DType::I64 => of_integers::<i64>(op, &plan, dtype),
+        _ => of_integers::<u8>(op, &plan, dtype),
+    }
+}
+
+fn of_integers<T: Element<Stored = T> + Pod + Ord>(
+    op: ReduceOp,
+    plan: &Plan<'_>,
+    dtype: DType,
+) -> Result<CpuTensor> {
+    match op {
+        ReduceOp::Sum => plan.run::<T, _>(&Integers { start: 0, join: i64::wrapping_add }, dtype),
+        ReduceOp::Prod => plan.run::<T, _>(&Integers { start: 1, join: i64::wrapping_mul }, dtype),
+        ReduceOp::Max | ReduceOp::Min => {
+            plan.run::<T, _>(&ExtremeInteger { largest: op == ReduceOp::Max }, dtype)
         }
-        (Sum, DType::F32) => plan.run(&SumFloat::<f32>::sum(), DType::F32),
-        (Sum, DType::F64) => plan.run(&SumFloat::<f64>::sum(), DType::F64),
-        (Sum, DType::F16) => plan.run(&SumHalf::<half::f16>::sum(), DType::F16),
-        (Sum, DType::BF16) => plan.run(&SumHalf::<half::bf16>::sum(), DType::BF16),
-        (Sum, DType::I64) => plan.run(&SumInt::<i64>::new(), DType::I64),
-        (Sum, DType::U8 | DType::Bool) => plan.run(&SumInt::<u8>::new(), DType::I64),
-        (Mean, DType::F32) => plan.run(&SumFloat::<f32>::mean(count), DType::F32),
-        (Mean, DType::F64) => plan.run(&SumFloat::<f64>::mean(count), DType::F64),
-        (Mean, DType::F16) => plan.run(&SumHalf::<half::f16>::mean(count), DType::F16),
-        (Mean, DType::BF16) => plan.run(&SumHalf::<half::bf16>::mean(count), DType::BF16),
-        (Max | Min, DType::F32) => plan.run(&ExtremeFloat::<f32>::new(largest), dtype),
-        (Max | Min, DType::F64) => plan.run(&ExtremeFloat::<f64>::new(largest), dtype),
-        (Max | Min, DType::F16) => plan.run(&ExtremeHalf::<half::f16>::new(largest), dtype),
-        (Max | Min, DType::BF16) => plan.run(&ExtremeHalf::<half::bf16>::new(largest), dtype),
-        (Max | Min, DType::I64) => plan.run(&ExtremeInt::<i64>::new(largest), dtype),
-        (Max | Min, DType::U8 | DType::Bool) => plan.run(&ExtremeInt::<u8>::new(largest), dtype),
-        _ => Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() }),
+        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            plan.run::<T, _>(&PlaceInteger { largest: op == ReduceOp::ArgMax }, dtype)
+        }
+        _ => Err(plan.unsupported()),
+    }
+}
+
+fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
+    let count = plan.count;
+    match op {
+        ReduceOp::Sum => plan.run::<T, _>(
+            &Tree {
+                push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
+                finish: &|sum| sum,
+                columns: Some(&|x, rows, stride, y| kernels::sum_columns(x, rows, stride, y)),
+            },
+            dtype,
+        ),
+        ReduceOp::Mean => plan.run::<T, _>(
+            &Tree {
+                push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
+                finish: &|sum| sum / count as f64,
+                columns: Some(&|x, rows, stride, y| kernels::mean_columns(x, rows, stride, y)),
+            },
+            dtype,
+        ),
+        ReduceOp::Prod => plan.run::<T, _>(
+            &Tree {
+                push: &|product: &mut Pairwise<Product>, x| product.push_factors(x),
+                finish: &|product| product.0,
+                columns: Some(&|x, rows, stride, y| kernels::prod_columns(x, rows, stride, y)),
+            },
+            dtype,
+        ),
+        ReduceOp::Variance { ddof } => plan.run::<T, _>(
+            &Tree {
+                push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
+                finish: &|moments| moments.variance(ddof),
+                columns: Some(&|x, rows, stride, y| {
+                    kernels::variance_columns(x, rows, stride, ddof, y)
+                }),
+            },
+            dtype,
+        ),
+        ReduceOp::Std { ddof } => plan.run::<T, _>(
+            &Tree {
+                push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
+                finish: &|moments| moments.variance(ddof).sqrt(),
+                columns: Some(&|x, rows, stride, y| kernels::std_columns(x, rows, stride, ddof, y)),
+            },
+            dtype,
+        ),
+        ReduceOp::Norm { p } => norm::<T>(p, plan, dtype),
+        ReduceOp::LogSumExp => composed::log_sum_exp::<T>(plan, dtype),
+        ReduceOp::Max => plan.run::<T, _>(
+            &Extreme {
+                of: kernels::max,
+                columns: &|x, rows, stride, y| kernels::max_columns(x, rows, stride, y),
+                none: f64::NAN,
+            },
+            dtype,
+        ),
+        ReduceOp::Min => plan.run::<T, _>(
+            &Extreme {
+                of: kernels::min,
+                columns: &|x, rows, stride, y| kernels::min_columns(x, rows, stride, y),
+                none: f64::NAN,
+            },
+            dtype,
+        ),
+        ReduceOp::ArgMax => plan.run::<T, _>(
+            &Place {
+                largest: true,
+                of: kernels::argmax,
+                columns: &|x, rows, stride, y| kernels::argmax_columns(x, rows, stride, y),
+            },
+            dtype,
+        ),
+        ReduceOp::ArgMin => plan.run::<T, _>(
+            &Place {
+                largest: false,
+                of: kernels::argmin,
+                columns: &|x, rows, stride, y| kernels::argmin_columns(x, rows, stride, y),
+            },
+            dtype,
+        ),
+        ReduceOp::Any | ReduceOp::All => Err(plan.unsupported()),
+    }
+}
+
+fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
+    if p == 0.0 {
+        let nonzeros = Tree {
+            push: &|count: &mut PairwiseSum, x: &[T::Wide]| count.push_nonzeros(x),
+            finish: &|count| count,
+            columns: None,
+        };
+        plan.run::<T, _>(&nonzeros, dtype)
+    } else if p == 1.0 {
+        let magnitudes = Tree {
+            push: &|sum: &mut PairwiseSum, x: &[T::Wide]| sum.push_magnitudes(x),
+            finish: &|sum| sum,
+            columns: Some(&|x, rows, stride, y| kernels::norm1_columns(x, rows, stride, y)),
+        };
+        plan.run::<T, _>(&magnitudes, dtype)
+    } else if p == 2.0 {
+        let squares = Tree {
+            push: &|sum: &mut Pairwise<SquareSum>, x: &[T::Wide]| sum.push_squares(x),
+            finish: &SquareSum::root,
+            columns: Some(&|x, rows, stride, y| kernels::norm2_columns(x, rows, stride, y)),
+        };
+        plan.run::<T, _>(&squares, dtype)
+    } else if p == f64::INFINITY {
+        let largest = Extreme {
+            of: kernels::max_magnitude,
+            columns: &|x, rows, stride, y| kernels::max_magnitude_columns(x, rows, stride, y),
+            none: 0.0,
+        };
+        plan.run::<T, _>(&largest, dtype)
+    } else if p == f64::NEG_INFINITY {
+        let smallest = Extreme {
+            of: kernels::min_magnitude,
+            columns: &|x, rows, stride, y| kernels::min_magnitude_columns(x, rows, stride, y),
+            none: f64::INFINITY,
+        };
+        plan.run::<T, _>(&smallest, dtype)
+    } else {
+        composed::norm(p, plan, dtype)
     }
 }
 
@@ -85,8 +219,8 @@ struct Plan<'a> {
     permuted: Layout,
     kept: LoopNest,
     reduced: LoopNest,
-    /// Number of reduced axes.
-    axes: usize,
+    /// Those that are reduced.
+    axes: AxisSet,
     /// Elements folded into one result.
     count: usize,
 }
@@ -114,7 +248,7 @@ impl<'a> Plan<'a> {
             permuted,
             kept: merge_axes(&[&kept]),
             reduced: merge_axes(&[&reduced]),
-            axes: axes.len(),
+            axes: axes.iter().copied().collect(),
             count: reduced.numel(),
         })
     }
@@ -132,15 +266,19 @@ impl<'a> Plan<'a> {
         } else if kept == Some(1) && self.reduced.dims().len() == 1 && reduced >= Some(0) {
             self.fold_columns(fold, results);
         } else if self.x.strides().contains(&1) && !self.x.layout.is_broadcast() {
-            let view = CpuTensor { layout: self.permuted, ..self.x.clone() };
-            let copied = copy::contiguous(self.op, &view)?;
-            let rank = self.permuted.dims().len();
-            let axes: AxisSet = (rank - self.axes..rank).collect();
+            let (copied, axes) = self.adjacent()?;
             Plan::new(self.op, &copied, &axes)?.fold_runs(fold, results);
         } else {
             self.fold_runs(fold, results);
         }
         Ok(out.finish())
+    }
+
+    /// A copy in which the elements of a result are adjacent, and the axes to reduce there.
+    fn adjacent(&self) -> Result<(CpuTensor, AxisSet)> {
+        let view = CpuTensor { layout: self.permuted, ..self.x.clone() };
+        let rank = self.permuted.dims().len();
+        Ok((copy::contiguous(self.op, &view)?, (rank - self.axes.len()..rank).collect()))
     }
 
     /// Every result folds the runs that its elements lie in.
@@ -154,13 +292,15 @@ impl<'a> Plan<'a> {
             }
             return;
         }
-        let short = self.is_one_run() && self.count <= BLOCK;
+        let one_run = self.is_one_run();
         parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
             let mut scratch = None;
             let mut kept = Odometer::new(&self.kept, first, self.permuted.offset());
-            if short {
+            if one_run {
                 for y in out {
-                    *y = fold.block(&data[kept.position..kept.position + self.count]);
+                    let mut state = fold.start();
+                    fold.push(&mut state, &data[kept.position..kept.position + self.count]);
+                    *y = fold.finish(state);
                     kept.step();
                 }
                 return;
@@ -172,6 +312,10 @@ impl<'a> Plan<'a> {
                 kept.step();
             }
         });
+    }
+
+    fn unsupported(&self) -> Error {
+        Error::UnsupportedDType { op: self.op, dtype: self.x.dtype(), shape: *self.x.shape() }
     }
 
     fn is_one_run(&self) -> bool {

@@ -90,7 +90,7 @@ fn a_reduction_has_the_same_bits_in_every_layout() {
         }] {
             let copy = CpuBackend::contiguous(&view).unwrap();
             for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[]] {
-                for op in [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min] {
+                for op in ReduceOp::ALL {
                     let seen = CpuBackend::reduce(op, &view, axes).unwrap();
                     // The tree itself, fed with each result's elements written out in order.
                     let copied = CpuBackend::reduce(op, &copy, axes).unwrap();
@@ -135,6 +135,10 @@ fn the_number_of_threads_changes_no_bit() {
             CpuBackend::reduce(ReduceOp::Sum, &a, &[0]).unwrap(),
             CpuBackend::reduce(ReduceOp::Mean, &a, &[0]).unwrap(),
             CpuBackend::reduce(ReduceOp::Max, &a, &[1]).unwrap(),
+            CpuBackend::reduce(ReduceOp::Variance { ddof: 1 }, &a, &[0, 1]).unwrap(),
+            CpuBackend::reduce(ReduceOp::Variance { ddof: 1 }, &a, &[0]).unwrap(),
+            CpuBackend::reduce(ReduceOp::LogSumExp, &a, &[0, 1]).unwrap(),
+            CpuBackend::reduce(ReduceOp::Norm { p: 2.0 }, &a, &[0, 1]).unwrap(),
             CpuBackend::matmul(&a, &b).unwrap(),
             CpuBackend::matmul(&p, &q).unwrap(),
             CpuBackend::scatter_add(&embedding, 0, &index, &rows).unwrap(),

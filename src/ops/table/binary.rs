@@ -75,6 +75,15 @@ macro_rules! binary {
                 gradient_a: (g, a, b) => g.chosen(&a.lt(b)?, &a.eq(b)?);
                 gradient_b: (g, a, b) => g.chosen(&b.lt(a)?, &a.eq(b)?);
             }
+            {
+                /// The angle of the point (`b`, `a`), in −π … π, with the sign of `a`.
+                atan2, Atan2;
+                value: |a, b| a.atan2(b);
+                integer: ();
+                domain: -4.0, 4.0; 0.5, 4.0;
+                gradient_a: (g, a, b) => g.mul(b)?.div(a.square()?.add(b.square()?)?);
+                gradient_b: (g, a, b) => g.mul(a)?.div(a.square()?.add(b.square()?)?)?.neg();
+            }
         ], $($rest)* }
     };
 }

@@ -22,12 +22,84 @@ macro_rules! trigonometric {
                 gradient: (g, x) => g.mul(x.sin()?)?.neg();
             }
             {
+                /// Tangent of an angle in radians; NaN of ±∞.
+                tan, Tan;
+                value: |x| x.tan();
+                integer: ();
+                domain: -1.2, 1.2;
+                gradient: (g, y) => g.mul(y.square()?.add_scalar(1.0)?);
+            }
+            {
+                /// Arcsine, in −π/2 … π/2; NaN outside −1 … 1.
+                asin, Asin;
+                value: |x| x.asin();
+                integer: ();
+                domain: -0.9, 0.9;
+                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?.sqrt()?);
+            }
+            {
+                /// Arccosine, in 0 … π; NaN outside −1 … 1.
+                acos, Acos;
+                value: |x| x.acos();
+                integer: ();
+                domain: -0.9, 0.9;
+                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?.sqrt()?)?.neg();
+            }
+            {
+                /// Arctangent, in −π/2 … π/2.
+                atan, Atan;
+                value: |x| x.atan();
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, x) => g.div(x.square()?.add_scalar(1.0)?);
+            }
+            {
+                /// Hyperbolic sine.
+                sinh, Sinh;
+                value: |x| x.sinh();
+                integer: ();
+                domain: -3.0, 3.0;
+                gradient: (g, x) => g.mul(x.cosh()?);
+            }
+            {
+                /// Hyperbolic cosine.
+                cosh, Cosh;
+                value: |x| x.cosh();
+                integer: ();
+                domain: -3.0, 3.0;
+                gradient: (g, x) => g.mul(x.sinh()?);
+            }
+            {
                 /// Hyperbolic tangent.
                 tanh, Tanh;
                 value: |x| x.tanh();
                 integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, y) => g.tanh_grad(y);
+            }
+            {
+                /// Inverse of the hyperbolic sine.
+                asinh, Asinh;
+                value: |x| crate::ops::asinh(x);
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, x) => g.div(x.square()?.add_scalar(1.0)?.sqrt()?);
+            }
+            {
+                /// Inverse of the hyperbolic cosine, at least 0; NaN below 1.
+                acosh, Acosh;
+                value: |x| crate::ops::acosh(x);
+                integer: ();
+                domain: 1.2, 6.0;
+                gradient: (g, x) => g.div(x.square()?.add_scalar(-1.0)?.sqrt()?);
+            }
+            {
+                /// Inverse of the hyperbolic tangent; ±∞ of ±1, NaN outside −1 … 1.
+                atanh, Atanh;
+                value: |x| crate::ops::atanh(x);
+                integer: ();
+                domain: -0.9, 0.9;
+                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?);
             }
         ], $($rest)* }
     };

@@ -1,0 +1,372 @@
+//! Reductions of each column of a row-major matrix, whose rows need not be adjacent. Each result has
+//! the bits that the function of the same name gives for the column as a slice.
+
+use super::{ColumnFold, Columns, End, Kind, Reduce};
+use crate::copy::{Transpose, transpose};
+use crate::fold::PairwiseSum;
+use crate::fold::columns::Rows;
+use crate::map::rows::places;
+use crate::output::Output;
+
+/// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
+/// `row_stride` elements apart; +0 if there are no rows.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+/// assert_eq!(y, [9.0, 12.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn sum_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("sum_columns", Kind::Sum, x, rows, row_stride, y.as_raw());
+}
+
+/// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+/// assert_eq!(y, [3.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn mean_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("mean_columns", Kind::Mean, x, rows, row_stride, y.as_raw());
+}
+
+/// The product of each column, as [`sum_columns`]; 1 if there are no rows.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::prod_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+/// assert_eq!(y, [15.0, 48.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn prod_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("prod_columns", Kind::Factors, x, rows, row_stride, y.as_raw());
+}
+
+/// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::variance_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 9.0], 3, 2, 1, &mut y);
+/// assert_eq!(y, [4.0, 13.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn variance_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    ddof: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("variance_columns", Kind::Variance(ddof), x, rows, row_stride, y.as_raw());
+}
+
+/// The standard deviation of each column, as [`variance_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::std_columns(&[1.0, 2.0, 5.0, 2.0], 2, 2, 0, &mut y);
+/// assert_eq!(y, [2.0, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn std_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    ddof: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("std_columns", Kind::Std(ddof), x, rows, row_stride, y.as_raw());
+}
+
+/// The sum of magnitudes of each column, as [`sum_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::norm1_columns(&[1.0, 2.0, 3.0, -4.0], 2, 2, &mut y);
+/// assert_eq!(y, [4.0, 6.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn norm1_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("norm1_columns", Kind::Magnitudes, x, rows, row_stride, y.as_raw());
+}
+
+/// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::norm2_columns(&[3e20, 0.0, 4e20, -2.0], 2, 2, &mut y);
+/// assert_eq!(y, [5e20, 2.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn norm2_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("norm2_columns", Kind::Norm2, x, rows, row_stride, y.as_raw());
+}
+
+#[track_caller]
+fn fold<E: Reduce>(
+    name: &str,
+    kind: Kind,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    (y, cols): (*mut E, usize),
+) {
+    let rows = Rows::new(name, x, rows, cols, row_stride);
+    E::columns(ColumnFold(Columns::Fold(rows, y, kind)));
+}
+
+/// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
+/// `row_stride` elements apart; NaN and zeros as in [`max`](crate::max).
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [3.0, 6.0]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn max_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    find("max_columns", End::Max, x, rows, row_stride, y.as_raw());
+}
+
+/// The smallest element of each column, as [`max_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [1.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn min_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    find("min_columns", End::Min, x, rows, row_stride, y.as_raw());
+}
+
+/// The largest magnitude of each column, as [`max_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::max_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [3.0, 6.0]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn max_magnitude_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    find("max_magnitude_columns", End::MaxMagnitude, x, rows, row_stride, y.as_raw());
+}
+
+/// The smallest magnitude of each column, as [`max_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::min_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [1.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn min_magnitude_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    find("min_magnitude_columns", End::MinMagnitude, x, rows, row_stride, y.as_raw());
+}
+
+#[track_caller]
+fn find<E: Reduce>(
+    name: &str,
+    end: End,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    (y, cols): (*mut E, usize),
+) {
+    let rows = some_rows(name, x, rows, cols, row_stride);
+    E::columns(ColumnFold(Columns::Find(rows, y, end)));
+}
+
+#[track_caller]
+fn some_rows<E>(name: &str, x: &[E], rows: usize, cols: usize, row_stride: usize) -> Rows<E> {
+    assert!(rows > 0, "{name}: no rows, so the columns have no elements");
+    Rows::new(name, x, rows, cols, row_stride)
+}
+
+/// The row of the largest element of each column, as [`argmax`](crate::argmax); rows as in
+/// [`max_columns`].
+///
+/// ```
+/// let mut y = [0i64; 2];
+/// swath_kernels::argmax_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [1, 0]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn argmax_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<i64> + ?Sized),
+) {
+    let (y, cols) = y.as_raw();
+    let rows = some_rows("argmax_columns", x, rows, cols, row_stride);
+    E::columns(ColumnFold(Columns::FindIndex(rows, y, true)));
+}
+
+/// The row of the smallest element of each column, as [`argmax_columns`].
+///
+/// ```
+/// let mut y = [0i64; 2];
+/// swath_kernels::argmin_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
+/// assert_eq!(y, [0, 1]);
+/// ```
+///
+/// # Panics
+/// If there are no rows, or the last one ends beyond `x`.
+#[track_caller]
+pub fn argmin_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<i64> + ?Sized),
+) {
+    let (y, cols) = y.as_raw();
+    let rows = some_rows("argmin_columns", x, rows, cols, row_stride);
+    E::columns(ColumnFold(Columns::FindIndex(rows, y, false)));
+}
+
+/// Columns whose powers are summed at a time.
+const TILE: usize = 16;
+
+/// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`]; −∞ if
+/// there are none.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::logsumexp_columns(&[1000.0, 0.0, 1000.0, f32::NEG_INFINITY], 2, 2, &mut y);
+/// assert_eq!(y, [1000.6931, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn logsumexp_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    let y = places(y);
+    Rows::new("logsumexp_columns", x, rows, y.len(), row_stride);
+    let mut largest = [-E::INFINITY; TILE];
+    let mut block = [E::ZERO; TILE * PairwiseSum::BLOCK];
+    for (tile, y) in y.chunks_mut(TILE).enumerate() {
+        let (cols, first) = (y.len(), tile * TILE);
+        if rows > 0 {
+            max_columns(&x[first..], rows, row_stride, &mut largest[..cols]);
+        }
+        let mut sums: [PairwiseSum; TILE] = core::array::from_fn(|_| PairwiseSum::new());
+        for row in (0..rows).step_by(PairwiseSum::BLOCK) {
+            let rows = PairwiseSum::BLOCK.min(rows - row);
+            let src_offset = row * row_stride + first;
+            let shape = Transpose {
+                rows,
+                cols,
+                src_offset,
+                src_row_stride: row_stride,
+                dst_row_stride: rows,
+            };
+            transpose(x, &mut block[..rows * cols], shape);
+            for (c, column) in block[..rows * cols].chunks_exact(rows).enumerate() {
+                sums[c].push_exps(column, largest[c]);
+            }
+        }
+        for ((y, sum), &largest) in y.iter_mut().zip(&sums).zip(&largest) {
+            // NaN and ±∞ stand for themselves.
+            let known = !largest.to_f64().is_finite();
+            let value = if known { largest.to_f64() } else { shifted_log(largest, sum.finish()) };
+            y.write(E::from_f64(value));
+        }
+    }
+}
+
+/// `m + ln s`, in `f64`.
+fn shifted_log<E: Reduce>(m: E, s: f64) -> f64 {
+    let mut log = [s];
+    crate::log(&[s], &mut log);
+    m.to_f64() + log[0]
+}
