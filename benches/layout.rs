@@ -6,7 +6,7 @@
 mod support;
 
 use std::hint::black_box;
-use support::{Bench, Work, values};
+use support::{Bench, Kernel, Work, values};
 use swath::prelude::*;
 use swath_kernels::peak;
 
@@ -65,7 +65,7 @@ fn report(
     target: f64,
     case: impl Fn() -> Result<Tensor<CpuBackend>>,
 ) {
-    let (bytes, kernels): (usize, [fn(&[f32], &[f32], &mut [f32]); 2]) = match limit {
+    let (bytes, kernels): (usize, [Kernel; 2]) = match limit {
         Limit::Copy => (8 * n, [|a, _, y| peak::copy(a, y), |a, _, y| peak::copy_streaming(a, y)]),
         Limit::Triad => (12 * n, [peak::triad, peak::triad_streaming]),
     };

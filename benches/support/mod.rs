@@ -29,6 +29,9 @@ const YARDSTICK_SAMPLE: f64 = 0.2e-3;
 /// The f32 peak, in GFLOP/s, of the machine that times are scaled to.
 pub const REFERENCE_PEAK: f64 = 247.0;
 
+/// Two inputs and a result.
+pub type Kernel = fn(&[f32], &[f32], &mut [f32]);
+
 /// A piece of work that can be repeated: `run` does `amount` of something (bytes, operations).
 pub struct Work<'a> {
     pub amount: f64,
@@ -80,7 +83,7 @@ impl<'a> Work<'a> {
         threads: usize,
         n: usize,
         bytes: usize,
-        kernel: fn(&[f32], &[f32], &mut [f32]),
+        kernel: Kernel,
     ) -> Work<'a> {
         let share = || (values(n / threads), values(n / threads), values(n / threads));
         let mut shares: Vec<_> = (0..threads).map(|_| share()).collect();
