@@ -71,7 +71,10 @@ pub mod testing;
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
 pub use compare::{Compare, Comparison, NumberTest, compare, select, test_numbers};
 pub use convert::{Convert, Truth, convert, nonzero};
-pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
+pub use copy::{
+    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, prefetch,
+    transpose, with_place,
+};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};
 pub use fold::{Pairwise, PairwiseSum};
@@ -81,7 +84,7 @@ pub use gemm::{
 pub use map::{Arg, Binary, Ternary, Unary};
 pub use math::functions::*;
 pub use optim::{Adam, Sgd, adam, sgd};
-pub use output::Output;
+pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{
     Reduce, argmax, argmax_columns, argmin, argmin_columns, dot, logsumexp, logsumexp_columns, max,

@@ -305,6 +305,20 @@ pub trait Vector:
     /// Splits the lanes of `self` and `other` taken alternately into low and high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);
+    /// Lane j of row i becomes lane i of row j; as many rows as there are lanes.
+    ///
+    /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane number
+    /// into its row number, and one back; after log2(lanes) rounds they have changed places.
+    #[inline(always)]
+    fn transpose<const N: usize>(mut rows: [Self; N]) -> [Self; N] {
+        for _ in 0..N.trailing_zeros() {
+            let from = rows;
+            for i in 0..N / 2 {
+                (rows[2 * i], rows[2 * i + 1]) = from[i].interleave(from[i + N / 2]);
+            }
+        }
+        rows
+    }
 }
 
 /// What a token can make: vectors of `E` from scalars and memory.
@@ -339,6 +353,12 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements.
     unsafe fn store(self, dst: *mut E, x: Self::V);
+    /// Writes `LANES` elements past the caches where the instruction set can. Other threads may see
+    /// them only after [`Token::fence`].
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `LANES` elements and aligned to the size of `V`.
+    unsafe fn store_streaming(self, dst: *mut E, x: Self::V);
     /// Writes the first `count < LANES` lanes; other memory is not touched.
     ///
     /// # Safety
@@ -433,6 +453,12 @@ pub trait Token: Copy + Send + Sync + 'static {
     /// Runs `task` with this level's features as a function of its own (except on the scalar level,
     /// which has none to enable): a hot loop's registers are then allocated apart from its caller's.
     fn call<T: Task>(self, task: T) -> T::Output;
+    /// Makes this thread's streaming stores visible before its later ones.
+    #[inline(always)]
+    fn fence(self) {}
+    /// Asks for the cache line of an address, which need not be valid.
+    #[inline(always)]
+    fn prefetch(self, _address: *const u8) {}
 }
 
 /// 16-bit floats in a block that is converted at once.

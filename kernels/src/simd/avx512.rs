@@ -16,6 +16,11 @@ impl Token for V4 {
         // SAFETY: this token was made by detection, it covers every feature of the trampoline.
         unsafe { enter_avx512(self, task) }
     }
+
+    intrinsics! {
+        fn fence(self) -> () { _mm_sfence() }
+        fn prefetch(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
 }
 
 vectors! {
@@ -240,6 +245,7 @@ impl Lanes<f32> for V4 {
             F32x16(_mm512_maskz_loadu_ps(Lanes::<f32>::first(self, count).0, src))
         }
         fn store(self, dst: *mut f32, x: F32x16) -> () { _mm512_storeu_ps(dst, x.0) }
+        fn store_streaming(self, dst: *mut f32, x: F32x16) -> () { _mm512_stream_ps(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
             _mm512_mask_storeu_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
         }
@@ -262,6 +268,7 @@ impl Lanes<f64> for V4 {
             F64x8(_mm512_maskz_loadu_pd(Lanes::<f64>::first(self, count).0, src))
         }
         fn store(self, dst: *mut f64, x: F64x8) -> () { _mm512_storeu_pd(dst, x.0) }
+        fn store_streaming(self, dst: *mut f64, x: F64x8) -> () { _mm512_stream_pd(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x8) -> () {
             _mm512_mask_storeu_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
         }

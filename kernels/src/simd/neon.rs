@@ -210,6 +210,7 @@ impl Lanes<f32> for Neon {
             F32x4(vld1q_f32(lanes.as_ptr()))
         }
         fn store(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
+        fn store_streaming(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x4) -> () {
             let mut lanes = [0.0; 4];
             vst1q_f32(lanes.as_mut_ptr(), x.0);
@@ -318,6 +319,7 @@ impl Lanes<f64> for Neon {
             F64x2(vld1q_f64(lanes.as_ptr()))
         }
         fn store(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
+        fn store_streaming(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x2) -> () {
             let mut lanes = [0.0; 2];
             vst1q_f64(lanes.as_mut_ptr(), x.0);

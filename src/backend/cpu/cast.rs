@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use swath_kernels::{self as kernels, Arg as Run, Convert};
 
 use super::copy;
-use super::parallel::{self, Cost};
+use super::parallel::Cost;
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
@@ -77,13 +77,9 @@ pub(super) fn full(shape: &Shape, value: Scalar, dtype: DType) -> Result<CpuTens
     for_dtype!(dtype, T => {
         let value = T::from_scalar(value).to_stored();
         let out = out.elements::<<T as Element>::Stored>();
-        parallel::for_each_chunk_mut(out, copy_unit(), copy::cost::<T>(), &|_, y| y.fill(value));
+        copy::fill(out, value);
     });
     Ok(out.finish())
-}
-
-const fn copy_unit() -> usize {
-    super::elementwise::CHUNK
 }
 
 pub(super) fn from_host(data: &HostData, shape: &Shape) -> Result<CpuTensor> {

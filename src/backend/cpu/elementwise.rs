@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::Arg as Run;
+use swath_kernels::{Arg as Run, Place};
 
 use super::cast::Half;
 use super::parallel::{self, Cost};
 use super::table::{Kernel1, Kernel2, binary_integer, binary_kernel, unary_integer, unary_kernel};
-use super::walk::{Operand, Walk};
+use super::walk::{Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element, Scalar};
@@ -98,11 +98,13 @@ fn apply1<T: Pod + Send + Sync>(
     op: &'static str,
     x: Arg<'_, CpuTensor>,
     cost: Cost,
-    f: impl Fn(Option<Run<T>>, &mut [T]) + Sync,
+    f: impl Fn(Option<Run<T>>, &mut Place<T>) + Sync,
 ) -> Result<CpuTensor> {
     let x = match Output::reuse(x) {
         Ok(mut out) => {
-            parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| f(None, y));
+            parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| {
+                f(None, &mut Place::cached(y));
+            });
             return Ok(out.finish());
         }
         Err(x) => x,
@@ -111,7 +113,7 @@ fn apply1<T: Pod + Send + Sync>(
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     if x.layout.is_contiguous() {
         let x = x.run::<T>();
-        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+        write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             f(Some(Run::Slice(&x[first * CHUNK..][..y.len()])), y);
         });
         return Ok(out.finish());
@@ -299,21 +301,21 @@ fn apply2<T: Element<Stored = T> + Pod>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
     cost: Cost,
-    f: impl Fn(Pair<T>, &mut [T]) + Sync,
+    f: impl Fn(Pair<T>, &mut Place<T>) + Sync,
 ) -> Result<CpuTensor> {
     let a = match Output::reuse(a) {
         Ok(mut out) => {
             if let Some(b) = flat::<T>(&b) {
                 let y = out.elements();
                 parallel::for_each_chunk_mut(y, CHUNK, cost, &|first, y| {
-                    f(Pair::Right(part(b, first * CHUNK, y.len())), y);
+                    f(Pair::Right(part(b, first * CHUNK, y.len())), &mut Place::cached(y));
                 });
                 return Ok(out.finish());
             }
             let b = Input::new::<T>(op, &b, &shape)?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
-            walk.run(out.elements(), cost, &|fetch, y| f(Pair::Right(fetch.one(&operand)), y));
+            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Right(fetch.one(&operand)), y));
             return Ok(out.finish());
         }
         Err(a) => a,
@@ -323,14 +325,14 @@ fn apply2<T: Element<Stored = T> + Pod>(
             let a = Input::new::<T>(op, &a, &shape)?;
             let walk = Walk::new(&[&a.layout]);
             let operand = a.operand(&walk, 0);
-            walk.run(out.elements(), cost, &|fetch, y| f(Pair::Left(fetch.one(&operand)), y));
+            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Left(fetch.one(&operand)), y));
             return Ok(out.finish());
         }
         Err(b) => b,
     };
     let mut out = Output::new(op, &shape, T::DTYPE)?;
     if let (Some(a), Some(b)) = (flat::<T>(&a), flat::<T>(&b)) {
-        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+        write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             let (start, len) = (first * CHUNK, y.len());
             f(Pair::Both(part(a, start, len), part(b, start, len)), y);
         });
@@ -412,7 +414,8 @@ fn binary_half<T: Half>(
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
         in_chunks2(operands, y, |a, b, y| {
             let y_wide = &mut y_wide[..y.len()];
-            (kernel.run)(widened(a, &mut a_wide), widened(b, &mut b_wide), y_wide);
+            let (a, b) = (widened(a, &mut a_wide), widened(b, &mut b_wide));
+            (kernel.run)(a, b, &mut Place::cached(y_wide));
             T::narrow(y_wide, y);
         });
     })
