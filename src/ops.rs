@@ -169,9 +169,12 @@ fn asinh(x: f64) -> f64 {
 /// arcosh x; ln 2x where x² is too large.
 fn acosh(x: f64) -> f64 {
     let d = x - 1.0;
-    match x > 1e150 {
-        true => x.ln() + std::f64::consts::LN_2,
-        false => (d + (d * (d + 2.0)).sqrt()).ln_1p(),
+    if x < 1.0 {
+        f64::NAN
+    } else if x > 1e150 {
+        x.ln() + std::f64::consts::LN_2
+    } else {
+        (d + (d * (d + 2.0)).sqrt()).ln_1p()
     }
 }
 
