@@ -2,6 +2,9 @@
 //! touch, and the share of the bandwidth that a copy (one input) or a triad (two inputs) of the same
 //! size reaches beside it.
 //!
+//! `cargo bench --bench elementwise -- [--worst] [WORD…]`: arguments are normally distributed with
+//! standard deviation 2, or with `--worst` subnormal and huge ones too.
+//!
 //! The last column is the time an element would take if the FMA peak measured beside it were
 //! 247 GFLOP/s: it compares functions that compute across machines and clocks.
 
@@ -15,52 +18,92 @@ use swath_kernels as kernels;
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
 
-type Unary = fn(&[f32], &mut [f32]);
-type Binary = fn(&[f32], &[f32], &mut [f32]);
+/// A function and where its arguments come from. Functions of one argument leave the second alone.
+type Case = (&'static str, Arguments, fn(&[f32], &[f32], &mut [f32]));
 
-const UNARY: [(&str, Unary); 12] = [
-    ("neg", |x, y| kernels::neg(x, y)),
-    ("relu", |x, y| kernels::relu(x, y)),
-    ("sqrt", |x, y| kernels::sqrt(x, y)),
-    ("recip", |x, y| kernels::recip(x, y)),
-    ("exp", |x, y| kernels::exp(x, y)),
-    ("log", |x, y| kernels::log(x, y)),
-    ("tanh", |x, y| kernels::tanh(x, y)),
-    ("sigmoid", |x, y| kernels::sigmoid(x, y)),
-    ("silu", |x, y| kernels::silu(x, y)),
-    ("gelu_tanh", |x, y| kernels::gelu_tanh(x, y)),
-    ("sin", |x, y| kernels::sin(x, y)),
-    ("cos", |x, y| kernels::cos(x, y)),
-];
+#[derive(Clone, Copy, PartialEq)]
+enum Arguments {
+    /// One, from everywhere.
+    Any,
+    /// One, positive.
+    Positive,
+    /// Two.
+    Pair,
+}
+use Arguments::{Any, Pair, Positive};
 
-const BINARY: [(&str, Binary); 3] = [
-    ("add", |a, b, y| kernels::add(a, b, y)),
-    ("mul", |a, b, y| kernels::mul(a, b, y)),
-    ("div", |a, b, y| kernels::div(a, b, y)),
+const CASES: [Case; 17] = [
+    ("neg", Any, |x, _, y| kernels::neg(x, y)),
+    ("relu", Any, |x, _, y| kernels::relu(x, y)),
+    ("add", Pair, |a, b, y| kernels::add(a, b, y)),
+    ("mul", Pair, |a, b, y| kernels::mul(a, b, y)),
+    ("div", Pair, |a, b, y| kernels::div(a, b, y)),
+    ("sqrt", Positive, |x, _, y| kernels::sqrt(x, y)),
+    ("recip", Any, |x, _, y| kernels::recip(x, y)),
+    ("exp", Any, |x, _, y| kernels::exp(x, y)),
+    ("log", Positive, |x, _, y| kernels::log(x, y)),
+    ("tanh", Any, |x, _, y| kernels::tanh(x, y)),
+    ("sigmoid", Any, |x, _, y| kernels::sigmoid(x, y)),
+    ("silu", Any, |x, _, y| kernels::silu(x, y)),
+    ("gelu_tanh", Any, |x, _, y| kernels::gelu_tanh(x, y)),
+    ("gelu", Any, |x, _, y| kernels::gelu(x, y)),
+    ("sin", Any, |x, _, y| kernels::sin(x, y)),
+    ("cos", Any, |x, _, y| kernels::cos(x, y)),
+    ("silu_grad", Pair, |g, x, y| kernels::silu_grad(g, x, y)),
 ];
 
 fn main() {
     let bench = Bench::from_args("element-wise");
+    let worst = std::env::args().any(|argument| argument == "--worst");
+    println!("arguments: {}", if worst { "subnormal and huge" } else { "N(0, 2²)" });
     println!(
         "{:20} {:>10} {:>8} {:>13} {:>9} {:>15}",
         "", "ns/element", "GB/s", "of bandwidth", "bandwidth", "ns at 247 peak"
     );
+    let draw = if worst { worst_value } else { normal_value };
     for size in SIZES {
-        for (name, function) in BINARY {
-            let (a, b, mut y) = (values(size), values(size), values(size));
-            let call = Work::new(12 * size, || function(black_box(&a), black_box(&b), &mut y));
-            report(&bench, name, size, call, Work::triad(size));
-        }
-        for (name, function) in UNARY {
-            // Positive, so that sqrt and log compute what they are for.
-            let (mut x, mut y) = (values(size), values(size));
-            if ["sqrt", "log"].contains(&name) {
-                x.iter_mut().for_each(|x| *x += 4.5);
+        for (name, arguments, function) in CASES {
+            let (mut a, mut b, mut y) = (values(size), values(size), values(size));
+            let mut uniform = uniform();
+            for x in a.iter_mut().chain(b.iter_mut()) {
+                let drawn = draw(&mut uniform);
+                *x = if arguments == Positive { drawn.abs() } else { drawn };
             }
-            let call = Work::new(8 * size, || function(black_box(&x), &mut y));
-            report(&bench, name, size, call, Work::copy(size));
+            let (bytes, bandwidth) = match arguments {
+                Pair => (12 * size, Work::triad(size)),
+                Any | Positive => (8 * size, Work::copy(size)),
+            };
+            let call = Work::new(bytes, || function(black_box(&a), black_box(&b), &mut y));
+            report(&bench, name, size, call, bandwidth);
         }
     }
+}
+
+/// Uniform in (0, 1), by Knuth's linear congruences.
+fn uniform() -> impl FnMut() -> f64 {
+    let mut state = 1u64;
+    move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+    }
+}
+
+/// Normally distributed with standard deviation 2, by Box and Muller.
+fn normal_value(uniform: &mut dyn FnMut() -> f64) -> f32 {
+    let radius = (-2.0 * uniform().ln()).sqrt();
+    (2.0 * radius * (std::f64::consts::TAU * uniform()).cos()) as f32
+}
+
+/// A subnormal number, a huge one, an ordinary one or one whose exponential is subnormal.
+fn worst_value(uniform: &mut dyn FnMut() -> f64) -> f32 {
+    let x = match (4.0 * uniform()) as u32 {
+        0 => uniform() * f64::from(f32::MIN_POSITIVE),
+        1 => 2f64.powf(20.0 + 107.0 * uniform()),
+        2 => 87.0 + 17.0 * uniform(),
+        _ => 4.0 * uniform(),
+    };
+    if uniform() < 0.5 { -x as f32 } else { x as f32 }
 }
 
 fn report(bench: &Bench, name: &str, size: usize, call: Work, bandwidth: Work) {

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
 /// What every backend's tensor can say of itself.
@@ -133,6 +133,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Reduction over `axes` (sorted, distinct, possibly none), which stay as extent 1.
     fn reduce(op: ReduceOp, x: &Self::Tensor, axes: &[usize]) -> Result<Self::Tensor>;
+
+    /// Totals of the elements up to each along `axis`; of the shape of `x`.
+    fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor>;
 
     /// `[…, m, k] × […, k, n] → […, m, n]`; the leading axes are equal, both dtypes the same float.
     fn matmul(a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;

@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `visit.rs` | `Visit`, visitors, `Module`, `module!` |
 //! | `init.rs` | how parameters begin |
-//! | `linear.rs` `embedding.rs` `layer_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
+//! | `linear.rs` `embedding.rs` `layer_norm.rs` `rms_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
 //! | `sequential.rs` | layers one after the other, functions as layers |
 //! | `shared.rs` | one part at several places |
 //! | `loss.rs` | losses |
@@ -37,6 +37,7 @@ pub mod init;
 mod layer_norm;
 mod linear;
 pub mod loss;
+mod rms_norm;
 mod sequential;
 mod shared;
 mod summary;
@@ -50,6 +51,7 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
+pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};
 pub use shared::Shared;
 pub use summary::{Summary, SummaryRow, summary};

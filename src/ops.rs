@@ -293,6 +293,29 @@ impl CompareOp {
     }
 }
 
+/// Running totals along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScanOp {
+    /// Sums. Integers and truth values add up in `I64`, wrapping.
+    Sum,
+    /// Products; of integers and truth values in `I64`, wrapping.
+    Product,
+}
+
+impl ScanOp {
+    /// Every op.
+    pub const ALL: [ScanOp; 2] = [ScanOp::Sum, ScanOp::Product];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ScanOp::Sum => "cumsum",
+            ScanOp::Product => "cumprod",
+        }
+    }
+}
+
 /// A reduction over axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]

@@ -7,7 +7,8 @@
 //! | `operators.rs` | `+ - * /`, `Operand` |
 //! | `view.rs` | views, transposition, reshaping |
 //! | `reduce.rs` | reductions |
-//! | `fused.rs` | softmax, cross-entropy, layer norm, linear, dropout, attention |
+//! | `scan.rs` | `cumsum`, `cumprod` |
+//! | `fused.rs` | softmax, cross-entropy, layer norm, rms norm, linear, dropout, attention |
 //! | `linalg.rs` | `matmul` |
 //! | `index.rs` | `gather`, `index_select`, `cat` |
 //! | `display.rs` | text |
@@ -22,6 +23,7 @@ mod index;
 mod linalg;
 mod operators;
 mod reduce;
+mod scan;
 mod view;
 
 use std::fmt;

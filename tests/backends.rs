@@ -21,6 +21,8 @@ mod owned;
 mod provided;
 #[path = "backends/reduce.rs"]
 mod reduce;
+#[path = "backends/scan.rs"]
+mod scan;
 #[path = "backends/ulp.rs"]
 mod ulp;
 

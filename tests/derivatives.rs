@@ -402,3 +402,24 @@ fn a_missing_gradient_names_the_real_reason() {
     assert!(error.contains("only floats have gradients"), "{error}");
     assert!(Gradients::new().wrt(&x).unwrap_err().to_string().contains("none was added"));
 }
+
+#[test]
+fn running_products_with_zeros_have_gradients_to_second_order() {
+    let options = GradCheck { order: 2, ..Default::default() };
+    for values in [
+        &[2.0, 0.0, 3.0, -1.5, 0.5][..],
+        &[0.0, 2.0, 1.5],
+        &[1.5, 0.0, 2.0, 0.0, -1.0, 3.0],
+        &[0.0, 0.0, 0.0],
+        &[3.0],
+    ] {
+        let x = tensor::<CpuBackend>(values, values.len(), DType::F64);
+        check_gradients(|xs: &[T]| xs[0].cumprod(0)?.square(), &[&x], options).unwrap();
+        let x = x.unsqueeze(0).unwrap().unsqueeze(-1).unwrap().broadcast_to((2, values.len(), 3));
+        check_gradients(|xs: &[T]| xs[0].cumprod(1), &[&x.unwrap()], options).unwrap();
+    }
+    // d/dx₁ of x₀ + x₀ x₁ + x₀ x₁ x₂ at x₁ = 0.
+    let x = tensor::<CpuBackend>(&[2.0, 0.0, 5.0], 3, DType::F32).requires_grad();
+    let grads = total(&x.cumprod(0).unwrap()).backward().unwrap();
+    assert_close(grads.wrt(&x).unwrap(), &[1.0, 12.0, 0.0], 0.0);
+}

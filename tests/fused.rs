@@ -16,6 +16,8 @@ mod definitions;
 mod inputs;
 #[path = "fused/reference.rs"]
 mod reference;
+#[path = "fused/rms_norm.rs"]
+mod rms_norm;
 #[allow(dead_code, reason = "shared with tests/backends.rs")]
 #[path = "backends/ulp.rs"]
 mod ulp;

@@ -52,7 +52,7 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
     let mask = DropoutMask { p: 0.2, seed: 1, stream: 2 };
     for activation in [Activation::Silu, Activation::Tanh] {
         let z = x.layer_norm(Some(&w), Some(&b), 1e-5)?.bias_activation(&b, activation)?;
-        let z = z.dropout(mask)?;
+        let z = z.rms_norm(Some(&w), 1e-6)?.dropout(mask)?;
         let logits = z.softmax(0)?.add(&z.log_softmax(-1)?)?;
         let loss = logits.cross_entropy(&targets, options)?;
         update(hasher, &loss.detach())?;

@@ -12,6 +12,7 @@
 //! 4. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
 
 use crate::dispatch::{Task, run};
+use crate::fold::rows::max_lane;
 use crate::fold::{Widen, dot_within, sum_within};
 use crate::map::{Map1, load_up_to, store_up_to};
 use crate::math::{Exp, Log};
@@ -19,8 +20,6 @@ use crate::simd::{Float, Lanes, Mask, Simd, Vector};
 
 /// Vectors in flight.
 const UNROLL: usize = 4;
-/// Lanes of the widest vector.
-const MAX_LANES: usize = 16;
 
 /// A block of rows of scores.
 #[derive(Clone, Copy, Debug)]
@@ -340,19 +339,7 @@ unsafe fn largest<E: Float, S: Lanes<E>>(simd: S, x: *const E, len: usize, scale
     if nan.any() {
         return E::NAN;
     }
-    let best = best[0].max_or_other(best[1]).max_or_other(best[2].max_or_other(best[3]));
-    let mut lanes = [-E::INFINITY; MAX_LANES];
-    const { assert!(S::LANES <= MAX_LANES) };
-    // SAFETY: the assertion above.
-    unsafe { simd.store(lanes.as_mut_ptr(), best) };
-    let mut half = S::LANES;
-    while half > 1 {
-        half /= 2;
-        for l in 0..half {
-            lanes[l] = if lanes[l + half] > lanes[l] { lanes[l + half] } else { lanes[l] };
-        }
-    }
-    lanes[0]
+    max_lane(simd, best)
 }
 
 /// `x[i] = e^(scale x[i] + shift)`.

@@ -38,6 +38,7 @@ pub(crate) mod find;
 mod pairwise;
 pub(crate) mod partial;
 pub(crate) mod rows;
+pub(crate) mod scan;
 pub(crate) mod terms;
 #[cfg(test)]
 mod tests;

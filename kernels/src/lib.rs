@@ -1,5 +1,5 @@
 //! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, functions of
-//! rows (softmax, cross-entropy, layer norm), optimizers' steps, matrix products, copies and
+//! rows (softmax, cross-entropy, layer norm, rms norm), optimizers' steps, matrix products, copies and
 //! transposes, for `f32` and `f64`. No tensors, no threads, no allocation.
 //!
 //! ```
@@ -61,6 +61,7 @@ pub mod peak;
 mod random;
 mod reduce;
 mod rows;
+mod scan;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -85,8 +86,10 @@ pub use reduce::{
     prod_columns, std, std_columns, sum, sum_columns, variance, variance_columns,
 };
 pub use rows::{
-    CrossEntropyRows, LayerNormGradRows, LayerNormRows, Rows, cross_entropy_grad_rows,
-    cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows,
-    log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
+    CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
+    cross_entropy_grad_rows, cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows,
+    log_softmax, log_softmax_grad_rows, log_softmax_rows, rms_norm_grad_rows, rms_norm_rows,
+    softmax, softmax_grad_rows, softmax_rows,
 };
+pub use scan::{cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
 pub use simd::Float;

@@ -1,4 +1,4 @@
-//! Functions of whole rows: softmax and what goes with it, cross-entropy, layer norm; each beside its
+//! Functions of whole rows: softmax and what goes with it, cross-entropy, layer norm, rms norm; each beside its
 //! derivative, each several passes over a row that stays in the first-level cache.
 //!
 //! A function named `…_rows` takes a row-major matrix and enters the instruction set once for all of
@@ -10,24 +10,29 @@
 //! | `softmax.rs` | softmax, log-softmax, their gradients |
 //! | `cross_entropy.rs` | cross-entropy from logits, its gradient |
 //! | `layer_norm.rs` | layer norm, its three gradients |
+//! | `rms_norm.rs` | rms norm, its two gradients |
 
 mod cross_entropy;
 mod layer_norm;
+mod rms_norm;
 mod softmax;
 
 pub use cross_entropy::{CrossEntropyRows, cross_entropy_grad_rows, cross_entropy_rows};
 pub use layer_norm::{LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, layer_norm_rows};
+pub use rms_norm::{RmsNormGradRows, RmsNormRows, rms_norm_grad_rows, rms_norm_rows};
 pub use softmax::{
     log_softmax, log_softmax_grad_rows, log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
 };
 
 use crate::dispatch::{ElementTask, FoldTask};
+use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::optim::{AdamStep, SgdStep};
 use crate::random::DropoutTask;
 use crate::reduce::Reduce;
 use crate::simd::Float;
 use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
 use layer_norm::{LayerNormGradTask, LayerNormTask};
+use rms_norm::{RmsNormGradTask, RmsNormTask};
 use softmax::{SoftmaxGradTask, SoftmaxTask};
 
 /// Element types of the functions of rows: `f32` and `f64`. Sealed.
@@ -48,6 +53,10 @@ pub(crate) enum Kernel<'a, E> {
     CrossEntropyGrad(CrossEntropyGradTask<'a, E>),
     LayerNorm(LayerNormTask<'a, E>),
     LayerNormGrad(LayerNormGradTask<'a, E>),
+    RmsNorm(RmsNormTask<'a, E>),
+    RmsNormGrad(RmsNormGradTask<'a, E>),
+    ScanRows(ScanRows<'a, E>),
+    ScanColumns(ScanColumns<'a, E>),
     Sgd(SgdStep<'a, E>),
     Adam(AdamStep<'a, E>),
     Dropout(DropoutTask<'a, E>),
@@ -74,6 +83,10 @@ macro_rules! impl_rows {
                     Kernel::CrossEntropyGrad(task) => fold(task),
                     Kernel::LayerNorm(task) => fold(task),
                     Kernel::LayerNormGrad(task) => fold(task),
+                    Kernel::RmsNorm(task) => fold(task),
+                    Kernel::RmsNormGrad(task) => fold(task),
+                    Kernel::ScanRows(task) => fold(task),
+                    Kernel::ScanColumns(task) => fold(task),
                     Kernel::Sgd(task) => map(task),
                     Kernel::Adam(task) => map(task),
                     Kernel::Dropout(task) => map(task),
@@ -96,6 +109,6 @@ fn columns(name: &str, len: usize, rows: usize) -> usize {
 /// Panics unless the lengths are equal.
 #[inline]
 #[track_caller]
-fn same_len(name: &str, len: usize, wanted: usize) {
+pub(crate) fn same_len(name: &str, len: usize, wanted: usize) {
     assert!(len == wanted, "{name}: {len} elements, not {wanted}");
 }

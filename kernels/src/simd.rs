@@ -112,6 +112,8 @@ mod sealed {
     /// Closes [`super::Float`], and carries what code generic over the element type cannot say
     /// otherwise: every token has lanes of it.
     pub trait Sealed: Sized {
+        /// The lowest bits of the number's representation.
+        fn low_bits(self) -> usize;
         /// Runs the task on the chosen level.
         fn enter<T: ElementTask<Self>>(task: T) -> T::Output
         where
@@ -153,6 +155,10 @@ mod sealed {
                     }
                 }
                 impl Sealed for $t {
+                    #[inline(always)]
+                    fn low_bits(self) -> usize {
+                        self.to_bits() as usize
+                    }
                     #[inline(always)]
                     fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
                         run(FoldOnSimd(task))
@@ -337,6 +343,20 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
     unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+    /// The eight columns of `table[index & 31]`, lane by lane.
+    #[inline(always)]
+    fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
+        const { assert!(Self::LANES <= MAX_LANES) };
+        let mut lanes = [E::ZERO; MAX_LANES];
+        // SAFETY: the assertion above: the array holds a whole vector.
+        unsafe { self.store(lanes.as_mut_ptr(), Self::V::from_bits(index)) };
+        let rows: [_; MAX_LANES] = core::array::from_fn(|i| table.row(lanes[i].low_bits()));
+        core::array::from_fn(|column| {
+            let lanes: [E; MAX_LANES] = core::array::from_fn(|i| rows[i][column]);
+            // SAFETY: the assertion above: the array holds a whole vector.
+            unsafe { self.load(lanes.as_ptr()) }
+        })
+    }
     /// `f` of each lane of `x` where `mask`, zeros elsewhere. Lane by lane in memory: for rare lanes.
     #[inline(always)]
     fn map_lanes<const N: usize>(
@@ -356,6 +376,30 @@ pub trait Lanes<E: Float>: Token {
         let results = map_wanted(&wanted, &lanes, f);
         // SAFETY: the assertion above: every array holds a whole vector.
         results.map(|lanes| unsafe { self.load(lanes.as_ptr()) })
+    }
+}
+
+/// A table of 32 rows of eight numbers for [`Lanes::lookup_rows`], once by rows for instruction sets
+/// that load a lane's row and transpose, once by columns for those that permute whole columns.
+pub struct Rows<E: 'static> {
+    rows: [[E; 8]; 32],
+    columns: [[E; 32]; 8],
+}
+
+impl<E: Float> Rows<E> {
+    pub const fn new(rows: [[E; 8]; 32]) -> Self {
+        let mut columns = [[rows[0][0]; 32]; 8];
+        let mut i = 0;
+        while i < 256 {
+            columns[i % 8][i / 8] = rows[i / 8][i % 8];
+            i += 1;
+        }
+        Rows { rows, columns }
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> &[E; 8] {
+        &self.rows[index & 31]
     }
 }
 
@@ -404,6 +448,11 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
+    /// Rounds the lanes to `f32` and writes them.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `<Self as Lanes<f64>>::LANES` elements.
+    unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
     /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
     fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
 }

@@ -302,6 +302,15 @@ fn special_values_make_their_row_nan_and_no_other() {
     softmax_rows::<f64>(&[], 0, &mut []);
 }
 
+#[test]
+fn softmax_of_a_million_sums_to_one() {
+    let x = Random(3).fill::<f32>(1_000_000, 4.0);
+    let mut y = vec![0.0; x.len()];
+    softmax(&x, &mut y);
+    let sum: f64 = y.iter().map(|&y| f64::from(y)).sum();
+    assert!((sum - 1.0).abs() <= 2e-7, "{sum}");
+}
+
 /// Bits of everything that the kernels of rows make of some inputs.
 fn bits<E: Rows>(cols: usize, shift: usize) -> Vec<u64> {
     let mut random = Random(11);

@@ -6,6 +6,7 @@ rounded one after the other, lowest power first, and the rest is fitted again ar
 one. The error printed is that of the rounded coefficients in exact arithmetic, times the weight.
 """
 
+import math
 import struct
 import sys
 
@@ -233,17 +234,6 @@ def inverse_hyperbolic_family():
     fit_from_zero("ACOSH", rest, lambda d: d / near_one(d), {"f32": 5, "f64": 11}, mpf("0.5"))
 
 
-def gelu_family():
-    for name, short in (("f32", 12), ("f64", 26)):
-        rounding = ROUND[name]
-        c1 = 2 * sqrt(2 / pi)
-        c2 = c1 * mpf("0.044715")
-        hi = truncated(c1, short)
-        show("C1_HI, C1_LO", [hi, rounding(c1 - hi)], name)
-        hi = rounding(c2)
-        show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
-
-
 def least_squares(f, weight, count, h, rounding):
     """`count` coefficients on [-h, h], rounded one after the other and the rest fitted again, at
     Chebyshev's points: many intervals in the time that exchanges take for one."""
@@ -290,6 +280,80 @@ def tail_family():
             show(label, column, name)
 
 
+# From here on tanh rounds to 1.
+TANH_SATURATED = 9.0625
+
+
+def tanh_family():
+    # An interval is a quarter of an octave, named by the exponent and two bits: bits >> 21 & 31.
+    slot = lambda x: struct.unpack("I", struct.pack("f", x))[0] >> 21
+    near_f32 = lambda x: struct.unpack("f", struct.pack("f", x))[0]
+    start = lambda i: mpf(struct.unpack("f", struct.pack("I", i << 21))[0])
+    first, last = slot(0.0625) - 1, slot(TANH_SATURATED)
+    rows, worst = {}, mpf(0)
+    for i in range(first, last + 1):
+        a, b = start(i), min(start(i + 1), mpf(TANH_SATURATED))
+        if i == first:
+            # x + x^3 q(x): the base is x itself.
+            centre = top = c1 = mpf(0)
+            h = start(first + 1)
+            weight = lambda d: 1 / (1 - d * d / 3)
+            target = lambda d: (mp.tanh(d) / d - 1) / d if abs(d) > 1e-9 else -d / 3
+        else:
+            # The float near the middle at which tanh and its slope are nearest to floats.
+            step, h = float((b - a) / 200000), float((b - a) / 2)
+            middle = float((a + b) / 2)
+            def miss(c):
+                t = math.tanh(c)
+                return max(abs(near_f32(t) - t), h * abs(near_f32(1 - t * t) - 1 + t * t)) / t
+            near = (near_f32(middle + k * step) for k in range(-20000, 20001))
+            centre = mpf(min(near, key=miss))
+            top, c1 = f32(mp.tanh(centre)), f32(1 - mp.tanh(centre) ** 2)
+            h = max(centre - a, b - centre)
+            weight = lambda d: d * d / mp.tanh(centre + d)
+            target = lambda d: ((mp.tanh(centre + d) - top) / d - c1) / d
+        rest = least_squares(target, weight, 5, h, f32)
+        rows[i % 32] = [centre, top, c1] + rest
+        for k in range(-100, 101):
+            d = h * k / 100
+            if d == 0 or (i > first and not a <= centre + d <= b):
+                continue
+            value = (d if i == first else top) + c1 * d + sum(c * d ** (j + 2) for j, c in enumerate(rest))
+            worst = max(worst, abs(value / mp.tanh(centre + d) - 1))
+    print(f"// f32 TANH_ROWS: centre, tanh, coefficients of d … d^6; relative to tanh: 2^{float(mp.log(worst, 2)):.2f}")
+    for i in range(32):
+        row = [text(x, "f32") for x in rows.get(i, [mpf(0)] * 8)]
+        print("    [" + ", ".join(row[:4]) + ",\n     " + ", ".join(row[4:]) + "],")
+
+
+def gate_family():
+    for name, degree, candidates in (("f32", 4, 200000), ("f64", 8, 3000)):
+        rounding = ROUND[name]
+        # 2^(j/8) e^-shift: the shift for which all eight are nearest to floats.
+        if name == "f32":
+            near = lambda x: struct.unpack("f", struct.pack("f", x))[0]
+            miss = lambda s: max(abs(near(x) / x - 1) for x in (2 ** (j / 8) * math.exp(-s) for j in range(8)))
+        else:
+            miss = lambda s: max(abs(f64(x) / x - 1) for x in (mpf(2) ** (mpf(j) / 8) * exp(-mpf(s)) for j in range(8)))
+        shift = mpf(min((1e-8 * i for i in range(1, candidates)), key=miss))
+        t = [rounding(mpf(2) ** (mpf(j) / 8) * exp(-shift)) for j in range(8)]
+        number, bits, place = ("f", "I", 20) if name == "f32" else ("d", "Q", 49)
+        pattern = lambda x: struct.unpack(bits, struct.pack(number, float(x)))[0]
+        moved = [struct.unpack(number, struct.pack(bits, pattern(x) - (j << place)))[0] for j, x in enumerate(t)]
+        show("DECAY_TABLE", moved, name, f"within 2^{float(mp.log(miss(float(shift)), 2)):.2f}, then less j/8 in the exponent's place")
+        f = lambda r: mp.expm1(r * LN2 / 8 + shift)
+        c, worst = fit(f, lambda r: mpf(1), degree, mpf("-0.501"), mpf("0.501"), rounding)
+        show("DECAY_POLY", c, name, f"relative to e^r: 2^{float(mp.log(worst, 2)):.2f}")
+        step = 8 / LN2
+        hi = rounding(step)
+        show("DECAY_SCALE (negative)", [-hi, rounding(hi - step)], name)
+        c1, c2 = -step * 2 * sqrt(2 / pi), -step * 2 * sqrt(2 / pi) * mpf("0.044715")
+        hi = -truncated(-c1, 12 if name == "f32" else 26)
+        show("gelu_tanh C1, cut and rest", [hi, rounding(c1 - hi)], name)
+        hi = rounding(c2)
+        show("gelu_tanh C2, rounded and rest", [hi, rounding(c2 - hi)], name)
+
+
 FAMILIES = {
     "exp": exp_family,
     "log": log_family,
@@ -298,8 +362,9 @@ FAMILIES = {
     "inverse_trig": inverse_trig_family,
     "hyperbolic": hyperbolic_family,
     "inverse_hyperbolic": inverse_hyperbolic_family,
-    "gelu": gelu_family,
     "tail": tail_family,
+    "tanh": tanh_family,
+    "gate": gate_family,
 }
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -4,6 +4,7 @@ pub(crate) mod fused;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 pub(crate) mod select;
 pub(crate) mod view;
 

@@ -6,7 +6,7 @@
 //! | `memory` | aligned buffers, recycled by size class |
 //! | `parallel` | the one door to rayon |
 //! | `walk` | operands of any layout as runs beside a contiguous result |
-//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `matmul` | the operations |
+//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `scan`, `matmul` | the operations |
 //! | `fused` | several passes in one |
 //! | `update` | the optimizers' steps |
 //! | `blas` | calls into a system BLAS |
@@ -23,6 +23,7 @@ mod matmul;
 pub(crate) mod memory;
 pub(crate) mod parallel;
 mod reduce;
+mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
 use crate::shape::Shape;
 use crate::shared::Shared;
 use memory::Buffer;
@@ -251,6 +252,10 @@ impl Backend for CpuBackend {
 
     fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
         reduce::reduce(op, x, axes)
+    }
+
+    fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
+        scan::scan(op, x, axis)
     }
 
     fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {

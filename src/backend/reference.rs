@@ -15,6 +15,7 @@
 mod exact;
 mod fused;
 mod reduce;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -27,7 +28,7 @@ use crate::dtype::{
 };
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, UnaryOp, UpdateOp};
+use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -321,6 +322,10 @@ impl Backend for ReferenceBackend {
 
     fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {
         reduce::reduce(op, x, axes)
+    }
+
+    fn scan(op: ScanOp, x: &ReferenceTensor, axis: usize) -> Result<ReferenceTensor> {
+        scan::scan(op, x, axis)
     }
 
     fn matmul(a: &ReferenceTensor, b: &ReferenceTensor) -> Result<ReferenceTensor> {

@@ -65,6 +65,8 @@ pub struct AttentionParameters {
 /// | `CrossEntropyGrad` | g `[r]`, logits, targets, log Σ e^logits `[r]` | gradient of logits |
 /// | `LayerNorm` | x `[…, n]`, weight? `[n]`, bias? `[n]` | y, mean `[…, 1]`, 1/deviation `[…, 1]` |
 /// | `LayerNormGrad` | g, x, weight?, mean, 1/deviation | gradients of x, weight `[n]`, bias `[n]` |
+/// | `RmsNorm` | x `[…, n]`, weight? `[n]` | y, 1/rms `[…, 1]` |
+/// | `RmsNormGrad` | g, x, weight?, 1/rms | gradients of x, weight `[n]` |
 /// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |
 /// | `BiasActivationGrad` | g, x `[…, n]`, bias `[n]` | gradient of x + bias |
 /// | `Dropout` | x | x / (1 - p) where kept, else 0 |
@@ -107,6 +109,13 @@ pub enum FusedOp {
     },
     /// The three gradients of [`FusedOp::LayerNorm`].
     LayerNormGrad,
+    /// `x / √(mean(x²) + ε) · weight`.
+    RmsNorm {
+        /// ε.
+        eps: f64,
+    },
+    /// The two gradients of [`FusedOp::RmsNorm`].
+    RmsNormGrad,
     /// `f(x + bias)`.
     BiasActivation(Activation),
     /// `g f′(x + bias)`.
@@ -133,6 +142,8 @@ impl FusedOp {
             FusedOp::CrossEntropyGrad { .. } => "cross_entropy_grad",
             FusedOp::LayerNorm { .. } => "layer_norm",
             FusedOp::LayerNormGrad => "layer_norm_grad",
+            FusedOp::RmsNorm { .. } => "rms_norm",
+            FusedOp::RmsNormGrad => "rms_norm_grad",
             FusedOp::BiasActivation(_) => "bias_activation",
             FusedOp::BiasActivationGrad(_) => "bias_activation_grad",
             FusedOp::Dropout(_) => "dropout",

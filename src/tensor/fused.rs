@@ -9,6 +9,7 @@
 //! | `softmax.rs` | `softmax`, `log_softmax` |
 //! | `cross_entropy.rs` | `cross_entropy` |
 //! | `layer_norm.rs` | `layer_norm` |
+//! | `rms_norm.rs` | `rms_norm` |
 //! | `linear.rs` | `linear`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
@@ -18,6 +19,7 @@ pub(crate) mod cross_entropy;
 pub(crate) mod dropout;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
+pub(crate) mod rms_norm;
 pub(crate) mod softmax;
 
 use smallvec::SmallVec;

@@ -123,6 +123,14 @@ const FUSED_TWICE: &[Entry] = &[
         ],
     ),
     (
+        "rms_norm",
+        "`z weight` with z = x / √(mean(x²) + ε) over the last axis.",
+        &[
+            ("x", "(h - z mean(h z)) / √(mean(x²) + ε) with h = g weight"),
+            ("weight", "g z, summed over rows"),
+        ],
+    ),
+    (
         "bias_activation",
         "`f(x + bias)` with f one of relu, gelu, gelu_tanh, silu, sigmoid, tanh.",
         &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
@@ -159,6 +167,16 @@ const PARAMETRIC: &[Entry] = &[
         "where_cond",
         "a where the mask is not 0, else b.",
         &[("a", "g where chosen, else 0"), ("b", "g where chosen, else 0")],
+    ),
+    (
+        "cumsum",
+        "Sums of the elements up to each, along an axis.",
+        &[("x", "g added up from the other end")],
+    ),
+    (
+        "cumprod",
+        "Products of the elements up to each, along an axis.",
+        &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
     ("index_select", "Parts of an axis, by their numbers.", &[("x", "g added up at the numbers")]),

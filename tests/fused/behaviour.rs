@@ -84,6 +84,10 @@ fn errors_name_the_op_and_what_does_not_fit() {
     starts(x.layer_norm(Some(&tensor![1.0]), None, 0.0), "layer_norm: ");
     starts(x.layer_norm(None, Some(&tensor![f64; 1, 2]), 0.0), "layer_norm: ");
     starts(tensor![1.0].reshape(()).unwrap().layer_norm(None, None, 0.0), "layer_norm: ");
+    starts(integers.rms_norm(None, 0.0), "rms_norm: ");
+    starts(x.rms_norm(Some(&tensor![1.0]), 0.0), "rms_norm: ");
+    starts(x.rms_norm(Some(&tensor![f64; 1, 2]), 0.0), "rms_norm: ");
+    starts(tensor![1.0].reshape(()).unwrap().rms_norm(None, 0.0), "rms_norm: ");
     starts(x.dropout(DropoutMask { p: 1.0, seed: 0, stream: 0 }), "dropout: ");
     starts(integers.dropout(DropoutMask { p: 0.5, seed: 0, stream: 0 }), "dropout: ");
     let default = CrossEntropy::default();

@@ -37,6 +37,8 @@ fn functions() -> Vec<(String, &'static [&'static [usize]], Function)> {
     add("layer_norm weight", shapes, Box::new(|xs| xs[0].layer_norm(Some(&xs[1]), None, 1e-3)));
     add("layer_norm bias", shapes, Box::new(|xs| xs[0].layer_norm(None, Some(&xs[1]), 1e-3)));
     add("layer_norm alone", &[&[40, 6]], Box::new(|xs| xs[0].layer_norm(None, None, 1e-3)));
+    add("rms_norm", shapes, Box::new(|xs| xs[0].rms_norm(Some(&xs[1]), 1e-3)));
+    add("rms_norm alone", &[&[40, 6]], Box::new(|xs| xs[0].rms_norm(None, 1e-3)));
     for activation in Activation::ALL {
         let f = move |xs: &[T]| xs[0].bias_activation(&xs[1], activation);
         add(&format!("{activation:?}"), shapes, Box::new(f));
@@ -85,6 +87,8 @@ fn parameters_alone_have_gradients_to_second_order() {
     check(&|xs| x.layer_norm(None, Some(&xs[0]), 1e-2)?.square(), &[&b]);
     check(&|xs| x.layer_norm(Some(&xs[0]), Some(&xs[1]), 1e-2)?.square(), &[&w, &b]);
     check(&|xs| xs[0].layer_norm(Some(&w), Some(&xs[1]), 1e-2)?.square(), &[&x, &b]);
+    check(&|xs| x.rms_norm(Some(&xs[0]), 1e-2)?.square(), &[&w]);
+    check(&|xs| xs[0].rms_norm(Some(&xs[0]), 1e-2), &[&w]);
     check(&|xs| x.bias_activation(&xs[0], Activation::GeluTanh)?.square(), &[&b]);
     // One tensor in two places.
     check(&|xs| xs[0].narrow(0, 0, 1)?.reshape(5)?.bias_activation(&b, Activation::Silu), &[&x]);

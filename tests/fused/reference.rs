@@ -28,7 +28,9 @@ const SHAPES: [&[usize]; 13] = [
 /// Of these, every arrangement.
 const ARRANGED: [&[usize]; 4] = [&[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 
-fn cases() -> impl Iterator<Item = (DType, Shape, Arrangement)> {
+pub type Case = (DType, Shape, Arrangement);
+
+pub fn cases() -> impl Iterator<Item = Case> {
     let shapes = SHAPES.into_iter().flat_map(|shape| {
         let all = if ARRANGED.contains(&shape) { 8 } else { 1 };
         Arrangement::ALL[..all].iter().map(move |&arrangement| (Shape::from(shape), arrangement))
@@ -40,12 +42,12 @@ fn cases() -> impl Iterator<Item = (DType, Shape, Arrangement)> {
 }
 
 /// Logits, some of them special, each with a twin that is plain.
-fn fills() -> [Fill; 2] {
+pub fn fills() -> [Fill; 2] {
     let plain = Fill::plain(-6.0, 6.0);
     [plain, plain.with(40, Specials::NoHuge)]
 }
 
-fn input(
+pub fn input(
     rng: &mut Rng,
     fill: Fill,
     dtype: DType,
@@ -55,21 +57,21 @@ fn input(
     Input::new(dtype, shape, arrangement, || fill.draw(rng, dtype))
 }
 
-fn values(x: &ReferenceTensor) -> Vec<f64> {
+pub fn values(x: &ReferenceTensor) -> Vec<f64> {
     let host = Reference::to_host(x).unwrap();
     (0..host.len()).map(|i| host.get(i).unwrap().to_f64()).collect()
 }
 
 /// The values row by row.
-fn rows(x: &ReferenceTensor) -> Vec<Vec<f64>> {
+pub fn rows(x: &ReferenceTensor) -> Vec<Vec<f64>> {
     let n = x.shape().dims().last().copied().unwrap_or(1);
     values(x).chunks(n.max(1)).map(<[f64]>::to_vec).collect()
 }
 
-type Wanted = Vec<ReferenceTensor>;
+pub type Wanted = Vec<ReferenceTensor>;
 
 /// Runs the op on both backends and compares result k within `bounds(results)[k]`.
-fn compare(
+pub fn compare(
     found: &mut Disagreements,
     op: &FusedOp,
     context: &str,
@@ -190,7 +192,7 @@ fn cross_entropy_and_its_gradient() {
 fn check_layer_norm(
     found: &mut Disagreements,
     rng: &mut Rng,
-    (dtype, shape, arrangement): (DType, Shape, Arrangement),
+    (dtype, shape, arrangement): Case,
     (has_weight, has_bias, i): (bool, bool, usize),
 ) {
     let p = Places::of(dtype);

@@ -206,6 +206,16 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.add("min of two axes", &[&[2, 3, 4]], &DENSE, |xs| xs[0].min(Some(&[0, 2]), true));
             s.add("min of all", &[&[2, 3, 4]], &DENSE, |xs| xs[0].min(None, false));
         }
+        "cumsum" => {
+            s.one("last axis", |x| x.cumsum(-1));
+            s.one("inner axis", |x| x.cumsum(1));
+            s.one("first axis", |x| x.cumsum(0));
+        }
+        "cumprod" => {
+            s.one("last axis", |x| x.cumprod(-1));
+            s.one("inner axis", |x| x.cumprod(1));
+            s.add("odd", &[&[5, 2]], &ALL, |xs| xs[0].cumprod(0));
+        }
         "reshape" => s.one("reshape", |x| x.reshape((4, 6))),
         "squeeze" => s.add("squeeze", &[&[2, 1, 3]], &ALL, |xs| xs[0].squeeze(1)),
         "unsqueeze" => s.one("unsqueeze", |x| x.unsqueeze(1)),
@@ -301,6 +311,11 @@ fn fused(op: &str, s: &mut Suite) {
             let shapes: &[&[usize]] = &[&[3, 2, 4], &[4], &[4]];
             s.add("all", shapes, &ALL, |xs| xs[0].layer_norm(Some(&xs[1]), Some(&xs[2]), 1e-2));
             s.one("x alone", |x| x.layer_norm(None, None, 1e-2));
+        }
+        "rms_norm" => {
+            let shapes: &[&[usize]] = &[&[3, 2, 4], &[4]];
+            s.add("all", shapes, &ALL, |xs| xs[0].rms_norm(Some(&xs[1]), 1e-2));
+            s.one("x alone", |x| x.rms_norm(None, 1e-2));
         }
         "linear" => {
             let f = |xs: &[T]| xs[0].linear(&xs[1], Some(&xs[2]));

@@ -4,8 +4,8 @@
 use super::{T, parameters, randn};
 use swath::nn::{
     self, Activation, Dropout, Embedding, Func, Kind, LayerNorm, LayerNormOptions, Linear,
-    LinearOptions, Module, MultiHeadAttention, MultiHeadAttentionOptions, Sequential,
-    TransformerBlock, TransformerBlockOptions,
+    LinearOptions, Module, MultiHeadAttention, MultiHeadAttentionOptions, RmsNorm, RmsNormOptions,
+    Sequential, TransformerBlock, TransformerBlockOptions,
 };
 use swath::ops::DropoutMask;
 use swath::prelude::*;
@@ -66,6 +66,14 @@ fn gradients_of_layer_norm() {
     for (weight, bias) in [(true, true), (true, false), (false, true), (false, false)] {
         let options = LayerNormOptions { weight, bias, eps: 1e-3, ..Default::default() };
         check(|| LayerNorm::with_options(6, options).unwrap(), &x, 2);
+    }
+}
+
+#[test]
+fn gradients_of_rms_norm() {
+    for weight in [true, false] {
+        let options = RmsNormOptions { weight, eps: 1e-3, ..Default::default() };
+        check(|| RmsNorm::with_options(6, options).unwrap(), &randn((2, 3, 6), 2), 2);
     }
 }
 

@@ -269,7 +269,12 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
         best[0] = v.select(simd.first(len - at), lowest).max_or_other(best[0]);
         at += S::LANES;
     }
-    let [a, b, c, d] = best;
+    max_lane(simd, best)
+}
+
+/// The largest of the lanes, none of which is NaN.
+#[inline(always)]
+pub(crate) fn max_lane<E: Float, S: Lanes<E>>(simd: S, [a, b, c, d]: [S::V; 4]) -> E {
     let best = a.max_or_other(b).max_or_other(c.max_or_other(d));
     let mut lanes = [-E::INFINITY; LANES];
     // SAFETY: no vector has more lanes than the array.

@@ -6,15 +6,14 @@
 //! ```
 //!
 //! 1. *The gate form has no cancellation*: x/2 (1 + tanh u) loses everything for x < −3.
-//! 2. *v is a sum of two floats.* In the tail the result is x e^v with v near −100 (f64: −700):
-//!    half a place of v would be 64 (f64: 512) half places of the result. x² and the product with w
-//!    = c1 + c2 x² keep their errors; c1 is cut to 12 (f64: 26) bits, so that c1 − w is exact and
-//!    one fused multiply-add gives the error of w.
+//! 2. *The rate v/x = c1 + c2 x² is a sum of two floats.* In the tail the result is x e^v with v near
+//!    −100 (f64: −700): half a place of v would be 64 (f64: 512) half places of the result. x² keeps its
+//!    error; c1 is cut to 12 (f64: 26) bits, so that c1 − rate is exact and one fused multiply-add
+//!    gives the rate's error. Both constants carry the factor −8 / ln 2 of the reduction.
 //! 3. The rest is `gate` of sigmoid.rs.
 
 use super::copy_sign;
-use super::exp::ExpConstants;
-use super::sigmoid::{clamp, gate, gate_and_rest};
+use super::sigmoid::{GateConstants, clamp, gate, gate_and_rest};
 use crate::map::{Map1, Map2};
 use crate::simd::{Lanes, Vector};
 
@@ -22,10 +21,9 @@ use crate::simd::{Lanes, Vector};
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
-/// * Largest error: 0.534 ULP at −7.5634294 (f32, every 7th input), 0.756 where the result is
-///   subnormal, at −10.129057; f64 within 1 float on 12 million spread inputs, correctly rounded on
-///   99.8 %.
-/// * Coefficients: `tools/coefficients.py gelu` for c1 and c2, the others are those of `exp.rs`.
+/// * Largest error: 0.721 ULP at −2.4865246 (f32, every 37th input), 0.803 where the result is
+///   subnormal, at −10.105934; f64 within 1 float.
+/// * Coefficients: `tools/coefficients.py gate`.
 pub struct GeluTanh;
 
 /// The gradient of [`GeluTanh`] from its input: `g σ(v) (1 + x (1 − σ(v)) v′)`, v′ = c1 + 3 c2 x².
@@ -36,30 +34,38 @@ pub struct GeluTanh;
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct GeluTanhGrad;
 
-/// Constants from `tools/coefficients.py gelu`.
-trait GeluConstants: ExpConstants {
-    /// c1, cut and rest.
-    const C1: [Self; 2];
-    /// c2, rounded and rest.
-    const C2: [Self; 2];
+/// Constants from `tools/coefficients.py gate`.
+trait GeluConstants: GateConstants {
+    /// −8 / ln 2 · c1, cut and rest.
+    const C1_RATE: [Self; 2];
+    /// −8 / ln 2 · c2, rounded and rest.
+    const C2_RATE: [Self; 2];
+    /// c1.
+    const C1: Self;
+    /// c2.
+    const C2: Self;
     /// 3.
     const THREE: Self;
-    /// Past it, x e^(−|v|) rounds to zero and σ(v) to 1.
-    const GELU_MAX: Self;
+    /// As [`GateConstants::GATE_RANGE`], of x.
+    const GELU_RANGE: [Self; 3];
 }
 
 impl GeluConstants for f32 {
-    const C1: [f32; 2] = [1.5957031, 6.59966e-5];
-    const C2: [f32; 2] = [0.071354814, 2.3988325e-9];
+    const C1_RATE: [f32; 2] = [-18.414062, -0.0036030852];
+    const C2_RATE: [f32; 2] = [-0.82354593, 1.6129588e-8];
+    const C1: f32 = 1.5957692;
+    const C2: f32 = 0.071354814;
     const THREE: f32 = 3.0;
-    const GELU_MAX: f32 = 11.0;
+    const GELU_RANGE: [f32; 3] = [-11.0, -9.875, 6.0];
 }
 
 impl GeluConstants for f64 {
-    const C1: [f64; 2] = [1.5957691073417664, 1.426396435433791e-8];
-    const C2: [f64; 2] = [0.07135481627260025, -6.175149918155315e-19];
+    const C1_RATE: [f64; 2] = [-18.417665481567383, -1.0358721630057115e-7];
+    const C2_RATE: [f64; 2] = [-0.823545916640188, 4.782541920574995e-17];
+    const C1: f64 = 1.595769121605731;
+    const C2: f64 = 0.07135481627260025;
     const THREE: f64 = 3.0;
-    const GELU_MAX: f64 = 21.75;
+    const GELU_RANGE: [f64; 3] = [-21.75, -21.0, 7.5];
 }
 
 impl<E: GeluConstants> Map1<E> for GeluTanh {
@@ -67,18 +73,17 @@ impl<E: GeluConstants> Map1<E> for GeluTanh {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [c1, c1_low] = E::C1.map(|c| simd.splat(c));
-        let [c2, c2_low] = E::C2.map(|c| simd.splat(c));
-        let clamped = clamp(simd, x, E::GELU_MAX);
+        let [c1, c1_low] = E::C1_RATE.map(|c| simd.splat(c));
+        let [c2, c2_low] = E::C2_RATE.map(|c| simd.splat(c));
+        let [low, far, high] = E::GELU_RANGE;
+        let clamped = clamp(simd, x, low, high);
         let square = clamped * clamped;
         let square_low = clamped.mul_add(clamped, -square);
-        let w = c2.mul_add(square, c1);
-        let w_error = c2.mul_add(square, c1 - w);
-        let w_low = c2.mul_add(square_low, c2_low.mul_add(square, c1_low)) + w_error;
-        let v = clamped * w;
-        let v_low = clamped.mul_add(w_low, clamped.mul_add(w, -v));
-        let y = gate(simd, v, Some(v_low)).times::<E, S>(simd, clamped);
-        copy_sign(simd, x.select(simd.splat(E::GELU_MAX).lt(x), y), x)
+        let rate = c2.mul_add(square, c1);
+        let rate_error = c2.mul_add(square, c1 - rate);
+        let rate_low = c2.mul_add(square_low, c2_low.mul_add(square, c1_low)) + rate_error;
+        let y = gate(simd, clamped, clamped, [rate, rate_low], x.lt(simd.splat(far)));
+        copy_sign(simd, x.select(simd.splat(high).lt(x), y), x)
     }
 }
 
@@ -86,9 +91,9 @@ impl<E: GeluConstants> Map2<E> for GeluTanhGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);
-        let c1 = simd.splat(E::C1[0] + E::C1[1]);
-        let c2 = simd.splat(E::C2[0]);
-        let x = clamp(simd, x, E::GELU_MAX);
+        let (c1, c2) = (simd.splat(E::C1), simd.splat(E::C2));
+        let [low, _, _] = E::GELU_RANGE;
+        let x = clamp(simd, x, low, -low);
         let square = x * x;
         let (gate, rest) = gate_and_rest(simd, x * c2.mul_add(square, c1));
         let slope = (c2 * simd.splat(E::THREE)).mul_add(square, c1);

@@ -1,42 +1,48 @@
 //! The logistic function and silu, the product of a number with it.
 //!
 //! ```text
-//! E = e^(−|v|) = 2^k t (1 + p)                          the parts of exp.rs
-//! v >= 0:  σ(v) = 1 / (1 + E)
-//! v < 0:   σ(v) = E / (1 + E) = 2^k (t + t p) / (1 + E)
-//! silu(x) = x σ(x)
+//! n = round(−8 v / ln 2)              n = 8 k + j, 0 <= j < 8
+//! r = −8 v / ln 2 − n                 |r| <= 1/2
+//! e^−v = b (1 + p)                    b = 2^k 2^(j/8) e^−s, p = e^(r ln 2 / 8 + s) − 1
+//! σ(v) = 1 / (1 + b + b p)            silu(x) = x / (1 + b + b p)
 //! ```
 //!
-//! 1. *The exponential never overflows*, and in the tail of negative v, where the result is E
-//!    itself, its power of two is multiplied in last: subnormal results keep their accuracy.
-//! 2. *Every rounding that would cost a place is carried along*: 1 + E, E and x · numerator are
-//!    sums of two floats, and the quotient is corrected by its residual. Left plain, those four
-//!    roundings add up to 3.2 ULP.
-//! 3. `gate` serves gelu too, whose argument is itself a sum of two floats.
+//! 1. *One formula for both signs*: where v < 0, the denominator is large and the quotient small.
+//!    Nothing cancels.
+//! 2. *b needs no low part.* The shift s is chosen such that all eight 2^(j/8) e^−s are almost floats;
+//!    the polynomial takes it back.
+//! 3. *b is the table's entry plus n in the exponent's place*, one addition of integers: n's lowest
+//!    bits, j, would fall into the mantissa and are taken off the entries beforehand.
+//! 4. *The denominator is a sum of two floats.* 1 + b is added exactly, the larger first; b p, at
+//!    most 0.05 b, joins the error of that sum. The quotient by a reciprocal is corrected by its
+//!    residual, in which the low part counts too.
+//! 5. *The tail comes by a branch*, where 1 + e^−v nears the largest number or σ is subnormal: there
+//!    1 is nothing beside e^−v, whose power of two is multiplied in last, so that subnormal results
+//!    keep their accuracy.
+//! 6. `gate` serves gelu too, whose rate of decay depends on x and is a sum of two floats.
 
 use super::exp::{ExpConstants, Parts, exp_parts};
-use super::{copy_sign, divide};
+use super::{copy_sign, horner};
 use crate::map::{Map1, Map2};
-use crate::simd::{IntVector, Lanes, Vector};
+use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `σ(x) = 1 / (1 + e^−x)`.
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * −∞ gives +0, +∞ gives 1, ±0 gives 1/2, NaN gives NaN.
-/// * Largest error: 0.533 ULP at −79.75543 (f32, every 7th input), 0.760 where the result is
-///   subnormal, at −87.5429; f64 within 1 float on 12 million spread inputs, correctly rounded on
-///   99.7 %.
-/// * Coefficients: those of `exp.rs`.
+/// * Largest error: 0.738 ULP at −25.780329 (f32, all inputs), 0.843 where the result is subnormal, at
+///   −87.48459; f64 within 1 float.
+/// * Coefficients: `tools/coefficients.py gate`; the error of p relative to e^−v is 2^-31.3 (f32),
+///   2^-64.9 (f64), that of the table 2^-26.5 and 2^-54.8.
 pub struct Sigmoid;
 
 /// `x σ(x)`.
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
-/// * Largest error: 0.532 ULP at −13.723418 (f32, every 7th input), 0.755 where the result is
-///   subnormal, at −92.04191; f64 within 1 float on 12 million spread inputs, correctly rounded on
-///   99.7 %.
-/// * Coefficients: those of `exp.rs`.
+/// * Largest error: 0.763 ULP at −9.149599 (f32, all inputs), 0.850 where the result is subnormal, at
+///   −91.88504; f64 within 1 float.
+/// * Coefficients: as [`Sigmoid`].
 pub struct Silu;
 
 /// The gradient of [`Sigmoid`] from its output: `g y (1 − y)`.
@@ -52,73 +58,119 @@ pub struct SigmoidGrad;
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct SiluGrad;
 
+/// Constants of the decaying exponential, from `tools/coefficients.py gate`.
 pub(super) trait GateConstants: ExpConstants {
-    /// Past it, x e^(−|x|) rounds to zero and σ(x) to 1.
-    const GATE_MAX: Self;
+    /// −8 / ln 2, high and low part.
+    const RATE: [Self; 2];
+    /// 2^(j/8) e^−s, then less j/8 of an octave in the exponent's place: to add n there makes
+    /// it 2^(n/8) e^−s.
+    const MOVED: [Self; 8];
+    /// e^(r ln 2 / 8 + s) − 1, lowest power first.
+    const DECAY: &'static [Self];
+    /// Where σ needs no further bits: x e^x rounds to zero; 1 + e^x is no longer a normal number's
+    /// reciprocal; 1 + e^−x rounds to 1.
+    const GATE_RANGE: [Self; 3];
+    /// The lowest bits, moved so that an eighth of an octave is in its place of the exponent.
+    fn eighths<V: Vector<Elem = Self>>(bits: V::Int) -> V::Int;
 }
 
 impl GateConstants for f32 {
-    const GATE_MAX: f32 = 110.0;
+    const RATE: [f32; 2] = [-11.54156, -1.5407704e-7];
+    const MOVED: [f32; 8] = [
+        0.99812984, 0.98173416, 0.96849155, 0.95970714, 0.9557844, 0.95716333, 0.9643238, 0.9777891,
+    ];
+    const DECAY: &'static [f32] =
+        &[0.0018736531, 0.08680574, 0.0037605714, 0.00010861218, 2.3539972e-6];
+    const GATE_RANGE: [f32; 3] = [-110.0, -87.0, 18.0];
+    #[inline(always)]
+    fn eighths<V: Vector<Elem = f32>>(bits: V::Int) -> V::Int {
+        bits.shl::<20>()
+    }
 }
 
 impl GateConstants for f64 {
-    const GATE_MAX: f64 = 760.0;
-}
-
-/// `σ(v) = 2^k (numerator) / (denominator)`, both sums of two floats, high part first.
-pub(super) struct Gate<V: Vector> {
-    pub k: V::Int,
-    pub numerator: [V; 2],
-    pub denominator: [V; 2],
-}
-
-/// The gate at `v + v_low`.
-#[inline(always)]
-pub(super) fn gate<E: ExpConstants, S: Lanes<E>>(
-    simd: S,
-    v: S::V,
-    v_low: Option<S::V>,
-) -> Gate<S::V> {
-    let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
-    let negative = v.lt(zero);
-    let v_low = v_low.map(|low| low.select(negative, -low));
-    let parts = exp_parts(simd, -v.abs(), v_low);
-    let [p, p_low] = parts.expm1();
-    let Parts { k, t, .. } = parts;
-    let b = t.scale_by_power_of_two(k);
-    let sum = one + b;
-    let sum_error = (one - sum) + b;
-    let under_high = b.mul_add(p, sum);
-    let under_low = b.mul_add(p_low, b.mul_add(p, sum - under_high) + sum_error);
-    let high = t.mul_add(p, t);
-    let low = t.mul_add(p_low, t.mul_add(p, t - high));
-    Gate {
-        k: k.select(negative, zero.to_bits()),
-        numerator: [high.select(negative, one), low.select(negative, zero)],
-        denominator: [under_high, under_low],
-    }
-}
-
-impl<V: Vector> Gate<V> {
-    /// `x σ(v)`; `x` finite.
+    const RATE: [f64; 2] = [-11.541560327111707, -1.6284218992744826e-16];
+    const MOVED: [f64; 8] = [
+        0.999976120285125,
+        0.9827408458257663,
+        0.9695893585379437,
+        0.9609042932461029,
+        0.9570898956782266,
+        0.9585869989265764,
+        0.9658763348870788,
+        0.9794821454095802,
+    ];
+    const DECAY: &'static [f64] = &[
+        2.3880285129469628e-5,
+        0.08664546663903172,
+        0.0037536288068216023,
+        0.00010840905101322053,
+        2.3482321267871343e-6,
+        4.0691761819348884e-8,
+        5.876120114526475e-10,
+        7.27377235620014e-12,
+        7.897410360692495e-14,
+    ];
+    const GATE_RANGE: [f64; 3] = [-760.0, -708.0, 39.0];
     #[inline(always)]
-    pub(super) fn times<E: ExpConstants, S: Lanes<E, V = V, I = V::Int, M = V::Mask>>(
-        self,
-        simd: S,
-        x: V,
-    ) -> V {
-        let [high, low] = self.numerator;
-        let product = x * high;
-        let product_low = x.mul_add(low, x.mul_add(high, -product));
-        divide(simd, [product, product_low], self.denominator).scale_by_power_of_two(self.k)
+    fn eighths<V: Vector<Elem = f64>>(bits: V::Int) -> V::Int {
+        bits.shl::<49>()
     }
 }
 
-/// `x` moved into `-limit..=limit`; NaN stays.
+/// `factor σ(v)` for `v = x · rate / RATE`, both sums of two floats, high part first; `x` is in
+/// `range`, as [`GateConstants::GATE_RANGE`] says it of `rate`, and not above the last. `factor` is
+/// finite.
 #[inline(always)]
-pub(super) fn clamp<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V, limit: E) -> S::V {
-    let limit = simd.splat(limit);
-    limit.min_or_other((-limit).max_or_other(x))
+pub(super) fn gate<E: GateConstants, S: Lanes<E>>(
+    simd: S,
+    factor: S::V,
+    x: S::V,
+    [rate, rate_low]: [S::V; 2],
+    far: S::M,
+) -> S::V {
+    let one = simd.splat(E::ONE);
+    let shifter = simd.splat(E::SHIFTER);
+    let shifted = x.mul_add(rate, shifter);
+    let minus_n = shifter - shifted;
+    let bits = shifted.to_bits();
+    let moved = S::V::lookup8(&E::MOVED, bits, x).to_bits();
+    let r = x.mul_add(rate_low, x.mul_add(rate, minus_n));
+    let p = horner(simd, r, E::DECAY);
+    let b = S::V::from_bits(moved + E::eighths::<S::V>(bits));
+
+    let (large, small) = (one.max_or_other(b), one.min_or_other(b));
+    let sum = large + small;
+    let rest = b.mul_add(p, small - (sum - large));
+    let y = divide_by_sum(simd, factor, sum, rest);
+    if !far.any() {
+        return y;
+    }
+    // 1 is nothing beside the exponential, whose power of two may be out of range.
+    let k = bits.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
+    let octaves = bits.shr::<3>() + bits.shr::<3>();
+    let octaves = octaves + octaves;
+    let t = S::V::from_bits(moved + E::eighths::<S::V>(bits - (octaves + octaves)));
+    let tail = divide_by_sum(simd, factor, t, t * p);
+    let zero = simd.splat(E::ZERO).to_bits();
+    tail.scale_by_power_of_two(zero - k).select(far, y)
+}
+
+/// `x / (sum + rest)`; `rest` far below `sum`, `x` finite.
+#[inline(always)]
+fn divide_by_sum<E: Float, S: Lanes<E>>(simd: S, x: S::V, sum: S::V, rest: S::V) -> S::V {
+    let under = sum + rest;
+    let under_low = rest - (under - sum);
+    let reciprocal = simd.splat(E::ONE) / under;
+    let quotient = x * reciprocal;
+    let residual = quotient.neg_mul_add(under, x);
+    quotient.neg_mul_add(under_low, residual).mul_add(reciprocal, quotient)
+}
+
+/// `x` moved into `low..=high`; NaN stays.
+#[inline(always)]
+pub(super) fn clamp<E: Float, S: Lanes<E>>(simd: S, x: S::V, low: E, high: E) -> S::V {
+    simd.splat(high).min_or_other(simd.splat(low).max_or_other(x))
 }
 
 /// `(σ(v), 1 − σ(v))`, both accurate where small.
@@ -138,8 +190,10 @@ impl<E: GateConstants> Map1<E> for Sigmoid {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let Gate { k, numerator, denominator } = gate(simd, clamp(simd, x, E::GATE_MAX), None);
-        divide(simd, numerator, denominator).scale_by_power_of_two(k)
+        let [low, far, high] = E::GATE_RANGE;
+        let far = x.lt(simd.splat(far));
+        let rate = E::RATE.map(|c| simd.splat(c));
+        gate(simd, simd.splat(E::ONE), clamp(simd, x, low, high), rate, far)
     }
 }
 
@@ -148,9 +202,12 @@ impl<E: GateConstants> Map1<E> for Silu {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let clamped = clamp(simd, x, E::GATE_MAX);
-        let y = gate(simd, clamped, None).times::<E, S>(simd, clamped);
-        copy_sign(simd, x.select(simd.splat(E::GATE_MAX).lt(x), y), x)
+        let [low, far, high] = E::GATE_RANGE;
+        let far = x.lt(simd.splat(far));
+        let rate = E::RATE.map(|c| simd.splat(c));
+        let clamped = clamp(simd, x, low, high);
+        let y = gate(simd, clamped, clamped, rate, far);
+        copy_sign(simd, x.select(simd.splat(high).lt(x), y), x)
     }
 }
 
@@ -164,7 +221,8 @@ impl<E: ExpConstants> Map2<E> for SigmoidGrad {
 impl<E: GateConstants> Map2<E> for SiluGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
-        let x = clamp(simd, x, E::GATE_MAX);
+        let [low, _, _] = E::GATE_RANGE;
+        let x = clamp(simd, x, low, -low);
         let (gate, rest) = gate_and_rest(simd, x);
         g * (gate * x.mul_add(rest, simd.splat(E::ONE)))
     }

@@ -148,38 +148,101 @@ where
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let SoftmaxTask { x, y, cols, log: logarithm } = self;
-        for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
-            if logarithm {
-                let (m, sum) = shifted_sum(simd, x);
-                let log = E::from_f64(log(simd, sum));
-                let [m, log] = [m, log].map(|x| Lanes::<E>::splat(simd, x));
-                map(
-                    simd,
-                    [x],
-                    y,
-                    #[inline(always)]
-                    |[x]| (x - m) - log,
-                );
-                continue;
+        let len = (GROUP_LEN / cols).clamp(1, GROUP_ROWS) * cols;
+        for (x, y) in x.chunks(len).zip(y.chunks_mut(len)) {
+            match logarithm {
+                true => log_softmax_group(simd, x, y, cols),
+                false => softmax_group(simd, x, y, cols),
             }
-            let m = Lanes::<E>::splat(simd, max_number(simd, x));
-            let (y, sum) = map_sum(
-                simd,
-                x,
-                y,
-                #[inline(always)]
-                |x| Exp::apply(simd, x - m),
-            );
-            let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
-            change(
-                simd,
-                [],
-                [y],
-                #[inline(always)]
-                |[], [e]| [e * factor],
-            );
         }
     }
+}
+
+/// Rows that go through each step together: what comes of all lanes of one row takes long, and the
+/// steps of several rows overlap.
+const GROUP_ROWS: usize = 8;
+/// Elements of such rows, which stay in the first-level cache.
+const GROUP_LEN: usize = 2048;
+
+#[inline(always)]
+fn softmax_group<E: Widen, S: Simd + Lanes<E>>(
+    simd: S,
+    x: &[E],
+    y: &mut [MaybeUninit<E>],
+    cols: usize,
+) where
+    Exp: Map1<E>,
+{
+    let largest = largest_numbers(simd, x, cols);
+    let mut exponentials: [&mut [E]; GROUP_ROWS] = Default::default();
+    let mut factors = [1.0; GROUP_ROWS];
+    let results = exponentials.iter_mut().zip(&mut factors).zip(largest);
+    for ((x, y), ((e, factor), m)) in
+        x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(results)
+    {
+        let m = Lanes::<E>::splat(simd, m);
+        (*e, *factor) = map_sum(
+            simd,
+            x,
+            y,
+            #[inline(always)]
+            |x| Exp::apply(simd, x - m),
+        );
+    }
+    for (e, sum) in exponentials.into_iter().zip(factors) {
+        let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
+        change(
+            simd,
+            [],
+            [e],
+            #[inline(always)]
+            |[], [e]| [e * factor],
+        );
+    }
+}
+
+#[inline(always)]
+fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
+    simd: S,
+    x: &[E],
+    y: &mut [MaybeUninit<E>],
+    cols: usize,
+) where
+    Exp: Map1<E>,
+{
+    let largest = largest_numbers(simd, x, cols);
+    let mut logs = [1.0; GROUP_ROWS];
+    for ((x, m), sum) in x.chunks_exact(cols).zip(largest).zip(&mut logs) {
+        *sum = sum_shifted(simd, x, m);
+    }
+    change(
+        simd,
+        [],
+        [&mut logs[..]],
+        #[inline(always)]
+        |[], [sum]| [<Log as Map1<f64>>::apply(simd, sum)],
+    );
+    let rows = x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(largest.iter().zip(logs));
+    for ((x, y), (&m, log)) in rows {
+        let [m, log] = [m, E::from_f64(log)].map(|x| Lanes::<E>::splat(simd, x));
+        map(
+            simd,
+            [x],
+            y,
+            #[inline(always)]
+            |[x]| (x - m) - log,
+        );
+    }
+}
+
+/// The largest number of each row, of at most [`GROUP_ROWS`].
+#[inline(always)]
+fn largest_numbers<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], cols: usize) -> [E; GROUP_ROWS] {
+    let mut largest = [E::ZERO; GROUP_ROWS];
+    for (x, largest) in x.chunks_exact(cols).zip(&mut largest) {
+        *largest = max_number(simd, x);
+    }
+    largest
 }
 
 /// The largest number and `Σ exp(x − it)`.
@@ -189,14 +252,22 @@ where
     Exp: Map1<E>,
 {
     let largest = max_number(simd, x);
-    let m = Lanes::<E>::splat(simd, largest);
-    let sum = sum_of(
+    (largest, sum_shifted(simd, x, largest))
+}
+
+/// `Σ exp(x − m)`.
+#[inline(always)]
+fn sum_shifted<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], m: E) -> f64
+where
+    Exp: Map1<E>,
+{
+    let m = Lanes::<E>::splat(simd, m);
+    sum_of(
         simd,
         x,
         #[inline(always)]
         |x| Exp::apply(simd, x - m),
-    );
-    (largest, sum)
+    )
 }
 
 /// The natural logarithm of one number, by the kernel.

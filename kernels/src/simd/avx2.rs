@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V3;
 
-use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx2};
 
 impl Token for V3 {
@@ -273,6 +273,39 @@ impl Lanes<f32> for V3 {
     intrinsics! {
         fn splat(self, x: f32) -> F32x8 { F32x8(_mm256_set1_ps(x)) }
         fn splat_int(self, x: i32) -> I32x8 { I32x8(_mm256_set1_epi32(x)) }
+        fn lookup_rows(self, table: &'static Rows<f32>, index: I32x8) -> [F32x8; 8] {
+            // Lanes i and i + 4 load half a row each into the halves of one register; four such
+            // registers are transposed within halves.
+            // Rows start at multiples of 32 bytes below 32 * 32.
+            let offsets = _mm256_slli_epi32::<5>(_mm256_and_si256(index.0, _mm256_set1_epi32(31)));
+            let pairs = [
+                _mm256_extract_epi64::<0>(offsets),
+                _mm256_extract_epi64::<1>(offsets),
+                _mm256_extract_epi64::<2>(offsets),
+                _mm256_extract_epi64::<3>(offsets),
+            ];
+            let rows: [*const f32; 8] = core::array::from_fn(|lane| {
+                let offset = (pairs[lane / 2] >> (lane % 2 * 32)) as u32;
+                table.rows.as_ptr().byte_add(offset as usize).cast()
+            });
+            let half = |first: usize| {
+                let [a, b, c, d]: [__m256; 4] = core::array::from_fn(|i| {
+                    let low = _mm_loadu_ps(rows[i].add(first));
+                    let high = _mm_loadu_ps(rows[i + 4].add(first));
+                    _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
+                });
+                let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+                let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+                [
+                    F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd)),
+                    F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ab, cd)),
+                    F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ef, gh)),
+                    F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ef, gh)),
+                ]
+            };
+            let ([a, b, c, d], [e, f, g, h]) = (half(0), half(4));
+            [a, b, c, d, e, f, g, h]
+        }
         fn first(self, count: usize) -> M32x8 {
             let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             M32x8(_mm256_cmpgt_epi32(_mm256_set1_epi32(count.min(8) as i32), lane))
@@ -330,6 +363,9 @@ impl Simd for V3 {
             let lane = _mm_setr_epi32(0, 1, 2, 3);
             let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count.min(4) as i32), lane);
             F64x4(_mm256_cvtps_pd(_mm_maskload_ps(src, mask)))
+        }
+        fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
+            _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
         }
     }
 }

@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V4;
 
-use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx512};
 
 impl Token for V4 {
@@ -225,6 +225,13 @@ impl Lanes<f32> for V4 {
     intrinsics! {
         fn splat(self, x: f32) -> F32x16 { F32x16(_mm512_set1_ps(x)) }
         fn splat_int(self, x: i32) -> I32x16 { I32x16(_mm512_set1_epi32(x)) }
+        fn lookup_rows(self, table: &'static Rows<f32>, index: I32x16) -> [F32x16; 8] {
+            core::array::from_fn(|i| {
+                let [low, high] = [&table.columns[i][..16], &table.columns[i][16..]];
+                let [low, high] = [_mm512_loadu_ps(low.as_ptr()), _mm512_loadu_ps(high.as_ptr())];
+                F32x16(_mm512_permutex2var_ps(low, index.0, high))
+            })
+        }
         fn first(self, count: usize) -> M16 { M16(((1u32 << count.min(16)) - 1) as __mmask16) }
     }
     intrinsics! { unsafe:
@@ -275,6 +282,9 @@ impl Simd for V4 {
         fn load_first_widened(self, src: *const f32, count: usize) -> F64x8 {
             let mask = Lanes::<f64>::first(self, count).0;
             F64x8(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, src)))
+        }
+        fn store_narrowed(self, dst: *mut f32, x: F64x8) -> () {
+            _mm256_storeu_ps(dst, _mm512_cvtpd_ps(x.0))
         }
     }
 }

@@ -6,7 +6,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::aarch64::Neon;
 
-use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_neon};
 
 impl Token for Neon {
@@ -175,6 +175,28 @@ impl Lanes<f32> for Neon {
     intrinsics! {
         fn splat(self, x: f32) -> F32x4 { F32x4(vdupq_n_f32(x)) }
         fn splat_int(self, x: i32) -> I32x4 { I32x4(vdupq_n_s32(x)) }
+        fn lookup_rows(self, table: &'static Rows<f32>, index: I32x4) -> [F32x4; 8] {
+            // A lane loads its row; the four rows are transposed half by half.
+            let rows = [
+                table.row(vgetq_lane_s32::<0>(index.0) as usize),
+                table.row(vgetq_lane_s32::<1>(index.0) as usize),
+                table.row(vgetq_lane_s32::<2>(index.0) as usize),
+                table.row(vgetq_lane_s32::<3>(index.0) as usize),
+            ];
+            let half = |first: usize| {
+                let [a, b, c, d] = rows.map(|row| vld1q_f32(row[first..first + 4].as_ptr()));
+                let (ab, cd) = (vtrnq_f32(a, b), vtrnq_f32(c, d));
+                let join = |low, high| F32x4(vcombine_f32(low, high));
+                [
+                    join(vget_low_f32(ab.0), vget_low_f32(cd.0)),
+                    join(vget_low_f32(ab.1), vget_low_f32(cd.1)),
+                    join(vget_high_f32(ab.0), vget_high_f32(cd.0)),
+                    join(vget_high_f32(ab.1), vget_high_f32(cd.1)),
+                ]
+            };
+            let ([a, b, c, d], [e, f, g, h]) = (half(0), half(4));
+            [a, b, c, d, e, f, g, h]
+        }
         fn first(self, count: usize) -> M32x4 {
             let lane = vld1q_u32([0, 1, 2, 3].as_ptr());
             M32x4(vcltq_u32(lane, vdupq_n_u32(count.min(4) as u32)))
@@ -318,6 +340,9 @@ impl Simd for Neon {
             let mut lanes = [0.0; 2];
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
+        }
+        fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
+            vst1_f32(dst, vcvt_f32_f64(x.0))
         }
     }
 }

@@ -279,4 +279,9 @@ impl Simd for Scalar {
     unsafe fn load_first_widened(self, _src: *const f32, _count: usize) -> F64x1 {
         F64x1(0.0)
     }
+    #[inline(always)]
+    unsafe fn store_narrowed(self, dst: *mut f32, x: F64x1) {
+        // SAFETY: valid for one write, as the caller promised.
+        unsafe { dst.write(x.0 as f32) };
+    }
 }

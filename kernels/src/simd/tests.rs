@@ -7,6 +7,23 @@ use crate::dispatch::{ElementTask, Isa, Task, run, with_isa};
 trait Bits: Float {
     fn to_u64(self) -> u64;
     fn from_u64(bits: u64) -> Self;
+    /// 256 different numbers.
+    fn rows() -> &'static Rows<Self>;
+}
+
+macro_rules! rows {
+    ($t:ident) => {{
+        static TABLE: Rows<$t> = {
+            let mut rows = [[0.0; 8]; 32];
+            let mut i = 0;
+            while i < 256 {
+                rows[i / 8][i % 8] = i as $t * 1.25 - 100.0;
+                i += 1;
+            }
+            Rows::new(rows)
+        };
+        &TABLE
+    }};
 }
 
 impl Bits for f32 {
@@ -16,6 +33,9 @@ impl Bits for f32 {
     fn from_u64(bits: u64) -> Self {
         f32::from_bits(bits as u32)
     }
+    fn rows() -> &'static Rows<f32> {
+        rows!(f32)
+    }
 }
 
 impl Bits for f64 {
@@ -24,6 +44,9 @@ impl Bits for f64 {
     }
     fn from_u64(bits: u64) -> Self {
         f64::from_bits(bits)
+    }
+    fn rows() -> &'static Rows<f64> {
+        rows!(f64)
     }
 }
 
@@ -46,7 +69,7 @@ fn special_values<E: Bits>() -> Vec<E> {
 /// One column of results an operation: all pairs of special values through vectors of `S`.
 struct AllOperations<E>(Vec<[E; 3]>);
 
-const COLUMNS: [&str; 32] = [
+const COLUMNS: [&str; 33] = [
     "add",
     "sub",
     "mul",
@@ -67,6 +90,7 @@ const COLUMNS: [&str; 32] = [
     "lookup8",
     "lookup16",
     "lookup32",
+    "lookup_rows",
     "int add",
     "int sub",
     "and",
@@ -122,6 +146,12 @@ impl<E: Bits> ElementTask<E> for AllOperations<E> {
                 S::V::lookup8(quarter, index, a),
                 S::V::lookup16(half, index, a),
                 S::V::lookup32(&table, index, a),
+                from(
+                    simd.lookup_rows(E::rows(), index)
+                        .map(S::V::to_bits)
+                        .into_iter()
+                        .fold(i, |sum, column| sum.shl::<1>() + column),
+                ),
                 from(i + j),
                 from(i - j),
                 from(i & j),
@@ -348,6 +378,11 @@ impl Task for Memory {
             let expected = source[half * lanes..][..lanes].iter().map(|&x| f64::from(x));
             assert!(out.into_iter().zip(expected).all(|(x, y)| x == y), "widen on {}", S::ISA);
         }
+        let wide: [f64; 16] = core::array::from_fn(|i| 0.1 + i as f64 * 1e-9);
+        let mut narrow: Box<[f32]> = vec![0.0; lanes].into();
+        // SAFETY: no vector has more than 16 lanes, and the box holds one.
+        unsafe { simd.store_narrowed(narrow.as_mut_ptr(), simd.load(wide.as_ptr())) };
+        assert!(narrow.iter().zip(wide).all(|(&x, y)| x == y as f32), "narrow on {}", S::ISA);
     }
 }
 

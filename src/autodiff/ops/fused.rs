@@ -9,6 +9,7 @@ pub(crate) mod cross_entropy;
 pub(crate) mod dropout;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
+pub(crate) mod rms_norm;
 pub(crate) mod softmax;
 
 use smallvec::SmallVec;

@@ -9,6 +9,8 @@ mod cross_entropy;
 mod dropout;
 mod layer_norm;
 mod linear;
+mod norm;
+mod rms_norm;
 mod softmax;
 pub(super) mod working;
 
@@ -35,6 +37,8 @@ pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Res
         }
         &FusedOp::LayerNorm { eps } => layer_norm::forward(operands, eps),
         FusedOp::LayerNormGrad => layer_norm::backward(operands),
+        &FusedOp::RmsNorm { eps } => rms_norm::forward(operands, eps),
+        FusedOp::RmsNormGrad => rms_norm::backward(operands),
         &FusedOp::BiasActivation(f) => bias_activation::forward(operands, f),
         &FusedOp::BiasActivationGrad(f) => bias_activation::backward(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),

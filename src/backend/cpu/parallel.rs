@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-pub(crate) use bands::{Band, for_each_band};
+pub(crate) use bands::{Band, ColumnBand, for_each_band};
 use crew::Crew;
 
 /// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is

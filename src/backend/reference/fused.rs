@@ -6,6 +6,7 @@ mod cross_entropy;
 mod dropout;
 mod layer_norm;
 mod linear;
+mod rms_norm;
 mod softmax;
 
 use super::{ReferenceTensor, build, ravel};
@@ -34,6 +35,8 @@ pub(super) fn fused(
         }
         &FusedOp::LayerNorm { eps } => layer_norm::layer_norm(operands, eps),
         FusedOp::LayerNormGrad => layer_norm::gradients(operands),
+        &FusedOp::RmsNorm { eps } => rms_norm::rms_norm(operands, eps),
+        FusedOp::RmsNormGrad => rms_norm::gradients(operands),
         &FusedOp::BiasActivation(f) => bias_activation::bias_activation(operands, f),
         &FusedOp::BiasActivationGrad(f) => bias_activation::gradient(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),

@@ -31,7 +31,7 @@ use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 use super::super::matmul::{Product, Stack, refused};
 use super::super::parallel::Cost;
 use super::super::{CpuTensor, Output, Results, cast};
-use super::operand;
+use super::{check_dtype, check_shape, operand};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -176,16 +176,6 @@ impl<'a> Operands<'a> {
     }
 }
 
-fn check_dtype(op: &'static str, x: &CpuTensor, wanted: DType) -> Result<()> {
-    match x.dtype() == wanted {
-        true => Ok(()),
-        false => {
-            let (lhs, rhs, shape) = (wanted, x.dtype(), *x.shape());
-            Err(Error::DTypeMismatch { op, lhs, rhs, shape })
-        }
-    }
-}
-
 /// An operand that is `shape`, of `dtype`.
 fn fitting<'a>(
     op: &'static str,
@@ -196,10 +186,8 @@ fn fitting<'a>(
 ) -> Result<&'a CpuTensor> {
     let x = operand(op, operands, i)?;
     check_dtype(op, x, dtype)?;
-    match *x.shape() == shape {
-        true => Ok(x),
-        false => Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: shape }),
-    }
+    check_shape(op, x, &shape)?;
+    Ok(x)
 }
 
 /// Wide copies of 16-bit operands.

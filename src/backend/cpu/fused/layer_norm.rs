@@ -1,51 +1,20 @@
 //! Layer norm of rows and its three gradients.
-//!
-//! Gradients of weight and bias are sums over rows: chunks of rows, cut by the shape alone, are summed
-//! row after row in `f64`, and the chunks' sums are added on the tree of
-//! [`sum_columns`](swath_kernels::sum_columns). A thread takes whole chunks.
 
 use smallvec::smallvec;
-use swath_kernels::{
-    LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, layer_norm_rows, sum_columns,
-};
+use swath_kernels::{LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, layer_norm_rows};
 
-use super::super::memory::Buffer;
 use super::super::parallel::{Band, Cost, for_each_band};
 use super::super::{CpuTensor, Output, Results, copy};
+use super::norm::{parameter, statistics_shape, sum_over_rows};
 use super::working::{Working, for_each_group, for_float};
 use super::{check_dtype, check_shape, columns, operand, optional};
 use crate::backend::TensorData;
 use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::error::Result;
 
 /// Of an `f32`; an `f64` takes about twice as long.
 const FORWARD_COST: usize = 300;
 const BACKWARD_COST: usize = 500;
-
-/// Rows that are summed one after the other, at least, and chunks of rows, at most.
-const CHUNK_ROWS: usize = 16;
-const MOST_CHUNKS: usize = 64;
-
-/// A parameter `[n]`, row-major and in the type of the computation.
-fn parameter<T: Working>(
-    op: &'static str,
-    x: &CpuTensor,
-    cols: usize,
-    parameter: Option<&CpuTensor>,
-) -> Result<Option<CpuTensor>> {
-    let Some(parameter) = parameter else { return Ok(None) };
-    check_dtype(op, parameter, x.dtype())?;
-    if parameter.shape().dims() != [cols] {
-        return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *parameter.shape() });
-    }
-    let parameter = copy::contiguous(op, parameter)?;
-    super::super::cast::cast(&parameter, <T::Wide as Element>::DTYPE).map(Some)
-}
-
-fn statistics_shape(x: &CpuTensor) -> Shape {
-    x.shape().with_axis(x.shape().ndim() - 1, Some(1))
-}
 
 pub(super) fn forward(operands: &[Option<&CpuTensor>], eps: f64) -> Result<Results<CpuTensor>> {
     let x = operand("layer_norm", operands, 0)?;
@@ -113,45 +82,24 @@ fn gradients<T: Working>(
     let (g, x) = (g.run::<T>(), x.run::<T>());
     let (mean, deviation) = (mean.run::<T::Wide>(), deviation.run::<T::Wide>());
 
-    let rows = shape.numel();
-    let chunk = rows.div_ceil(MOST_CHUNKS).max(CHUNK_ROWS);
-    let chunks = rows.div_ceil(chunk);
-    let mut sums = Buffer::scratch(2 * chunks * cols * size_of::<f64>());
-    let sums = &mut sums.as_slice_mut::<f64>()[..2 * chunks * cols];
-    sums.fill(0.0);
-    let cost = Cost(BACKWARD_COST).times(chunk * cols.max(1) * size_of::<T::Wide>() / 4);
-    let bands = (Band::new(dx.elements::<T>(), chunk * cols), Band::new(&mut *sums, 2 * cols));
-    for_each_band(chunks, cost, bands, |range, (dx, sums)| {
-        for (i, chunk_index) in range.enumerate() {
-            let (dweight, dbias) = sums[i * 2 * cols..][..2 * cols].split_at_mut(cols);
-            let first = chunk_index * chunk;
-            let count = chunk.min(rows - first);
-            for_each_group::<T, 3>(count, cols, |group, [g_wide, x_wide, dx_wide]| {
-                let here = first + group.start..first + group.end;
-                let span = here.start * cols..here.end * cols;
-                let rows = LayerNormGradRows {
-                    g: T::read(&g[span.clone()], g_wide),
-                    x: T::read(&x[span], x_wide),
-                    weight,
-                    mean: &mean[here.clone()],
-                    reciprocal_deviation: &deviation[here],
-                };
-                let at = i * chunk * cols;
-                let dx = &mut dx[at + group.start * cols..at + group.end * cols];
-                T::write(dx, dx_wide, |dx| layer_norm_grad_rows(rows, dx, dweight, dbias));
-            });
-        }
-    });
-
-    let mut total = Buffer::scratch(2 * cols * size_of::<f64>());
-    let total = &mut total.as_slice_mut::<f64>()[..2 * cols];
-    sum_columns(sums, chunks, 2 * cols, total);
-    let parameters = [&total[..cols], &total[cols..]].map(|sums| {
-        let mut out = Output::new(op, &Shape::from(cols), T::DTYPE)?;
-        let rounded = out.elements::<T>().iter_mut().zip(sums);
-        rounded.for_each(|(y, &sum)| *y = T::from_f64(sum));
-        Ok(out.finish())
-    });
+    let size = [shape.numel(), cols];
+    let cost = Cost(BACKWARD_COST).times(size_of::<T::Wide>() / 4);
+    let out = dx.elements::<T>();
+    let parameters = sum_over_rows(op, size, cost, out, |rows, dx, [dweight, dbias]| {
+        for_each_group::<T, 3>(rows.len(), cols, |group, [g_wide, x_wide, dx_wide]| {
+            let here = rows.start + group.start..rows.start + group.end;
+            let span = here.start * cols..here.end * cols;
+            let rows = LayerNormGradRows {
+                g: T::read(&g[span.clone()], g_wide),
+                x: T::read(&x[span], x_wide),
+                weight,
+                mean: &mean[here.clone()],
+                reciprocal_deviation: &deviation[here],
+            };
+            let dx = &mut dx[group.start * cols..group.end * cols];
+            T::write(dx, dx_wide, |dx| layer_norm_grad_rows(rows, dx, dweight, dbias));
+        });
+    })?;
     let [dweight, dbias] = parameters;
-    Ok(smallvec![dx.finish(), dweight?, dbias?])
+    Ok(smallvec![dx.finish(), dweight, dbias])
 }

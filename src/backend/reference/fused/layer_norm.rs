@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::shape::Shape;
 
 /// A parameter's values, or `otherwise` for every column.
-fn parameter(
+pub(super) fn parameter(
     op: &'static str,
     x: &ReferenceTensor,
     parameter: Option<&ReferenceTensor>,

@@ -1,0 +1,96 @@
+//! Running sums and products.
+
+use core::mem::MaybeUninit;
+
+use crate::fold::scan::{Join, ScanColumns, ScanRows};
+use crate::map::rows::places;
+use crate::output::Output;
+use crate::rows::{Kernel, RowKernel, Rows, same_len};
+
+/// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
+///
+/// * *Order.* One chain from left to right, in `f64` and from +0, each total rounded once to `E`:
+///   whatever the instruction set, and the same bits along rows as along columns
+///   ([`cumsum_columns`]).
+/// * *Error.* For `f32` at most `k 2⁻⁵³ Σ|x|` before the rounding: beyond half a place by 1/8 at
+///   most for 2²⁶ elements of one sign. For `f64` the same without a wider type to hide it.
+///
+/// ```
+/// let mut y = [0.0f32; 4];
+/// swath_kernels::cumsum_rows(&[1e8f32, 1.0, -1e8, 2.0], 4, &mut y);
+/// assert_eq!(y, [1e8, 1e8, 1.0, 3.0]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    rows("cumsum", x, cols, places(y), Join::Sum);
+}
+
+/// `y[k] = x[0] · … · x[k]` in each row of `cols` elements.
+///
+/// As [`cumsum_rows`], from 1: `f32` is multiplied in `f64`, so that a product on the way may leave the
+/// range of `f32` and come back.
+///
+/// ```
+/// let mut y = [0.0f32; 3];
+/// swath_kernels::cumprod_rows(&[2.0f32, -3.0, 0.5], 3, &mut y);
+/// assert_eq!(y, [2.0, -6.0, -3.0]);
+/// ```
+///
+/// # Panics
+/// As [`cumsum_rows`].
+#[track_caller]
+pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    rows("cumprod", x, cols, places(y), Join::Product);
+}
+
+/// The totals of each column of a row-major matrix down to each row, with the bits of
+/// [`cumsum_rows`]; begins from `totals` and leaves there what the last row ended with.
+///
+/// ```
+/// let (mut totals, mut y) = ([10.0, 20.0], [0.0f32; 4]);
+/// swath_kernels::cumsum_columns(&[1.0f32, 2.0, 3.0, 4.0], &mut totals, &mut y);
+/// assert_eq!((y, totals), ([11.0, 22.0, 14.0, 26.0], [14.0, 26.0]));
+/// ```
+///
+/// # Panics
+/// If the lengths differ or are no multiple of that of `totals`.
+#[track_caller]
+pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
+    columns("cumsum", x, totals, places(y), Join::Sum);
+}
+
+/// The products of each column of a row-major matrix down to each row, as [`cumsum_columns`].
+///
+/// ```
+/// let (mut totals, mut y) = ([1.0, 1.0], [0.0f32; 4]);
+/// swath_kernels::cumprod_columns(&[1.0f32, 2.0, 3.0, 4.0], &mut totals, &mut y);
+/// assert_eq!(y, [1.0, 2.0, 3.0, 8.0]);
+/// ```
+///
+/// # Panics
+/// As [`cumsum_columns`].
+#[track_caller]
+pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
+    columns("cumprod", x, totals, places(y), Join::Product);
+}
+
+#[track_caller]
+fn check(name: &str, len: usize, cols: usize, y: usize) {
+    same_len(name, y, len);
+    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+}
+
+#[track_caller]
+fn rows<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], join: Join) {
+    check(name, x.len(), cols, y.len());
+    E::run(RowKernel(Kernel::ScanRows(ScanRows::new(x, cols.max(1), y, join))));
+}
+
+#[track_caller]
+fn columns<E: Rows>(name: &str, x: &[E], totals: &mut [f64], y: &mut [MaybeUninit<E>], join: Join) {
+    check(name, x.len(), totals.len(), y.len());
+    E::run(RowKernel(Kernel::ScanColumns(ScanColumns::new(x, totals, y, join))));
+}

@@ -1,0 +1,70 @@
+//! [`RmsNorm`].
+
+use super::{Module, init};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// `x / √(mean(x²) + eps) · weight` over the last axis, of extent `width`.
+///
+/// ```
+/// use swath::nn::{Module, RmsNorm};
+/// use swath::prelude::*;
+///
+/// let norm = RmsNorm::new(2)?;
+/// let y = norm.forward(&tensor![[1.0, 7.0]])?.to_vec::<f32>()?;
+/// assert!((y[0] - 0.2).abs() < 1e-4 && (y[1] - 1.4).abs() < 1e-4);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RmsNorm<B: Backend = CpuBackend> {
+    /// `[width]`; ones at first.
+    pub weight: Option<Tensor<B>>,
+    /// Added to the mean of the squares.
+    pub eps: f64,
+}
+crate::module!(RmsNorm<B> { weight; skip eps });
+
+/// Options of [`RmsNorm::with_options`].
+#[derive(Clone, Copy, Debug)]
+pub struct RmsNormOptions {
+    /// Whether there is a weight; by default there is.
+    pub weight: bool,
+    /// Added to the mean of the squares; 1e-5 by default.
+    pub eps: f64,
+    /// Type of the weight; `F32` by default.
+    pub dtype: DType,
+}
+
+impl Default for RmsNormOptions {
+    fn default() -> Self {
+        RmsNormOptions { weight: true, eps: 1e-5, dtype: DType::F32 }
+    }
+}
+
+impl<B: Backend> RmsNorm<B> {
+    /// With a weight, of `F32`.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn new(width: usize) -> Result<Self> {
+        RmsNorm::with_options(width, RmsNormOptions::default())
+    }
+
+    /// As [`RmsNorm::new`], with options.
+    ///
+    /// # Errors
+    /// Those of making a tensor.
+    pub fn with_options(width: usize, options: RmsNormOptions) -> Result<Self> {
+        let RmsNormOptions { weight, eps, dtype } = options;
+        Ok(RmsNorm { weight: weight.then(|| init::ones(width, dtype)).transpose()?, eps })
+    }
+}
+
+impl<B: Backend> Module<B> for RmsNorm<B> {
+    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        x.rms_norm(self.weight.as_ref(), self.eps)
+    }
+}

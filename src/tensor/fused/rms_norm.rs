@@ -1,0 +1,57 @@
+//! `rms_norm`.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::fused::rms_norm::rms_norm_rule;
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::ops::FusedOp;
+
+use super::{check_float, check_same_dtype, exactly};
+use crate::tensor::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![[1.0, 7.0], [5.0, -5.0]].rms_norm(None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.2, 1.4, 1.0, -1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
+    /// [`Error::InvalidShape`] without an axis.
+    pub fn rms_norm(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
+        let op = "rms_norm";
+        check_float(op, self)?;
+        let Some(&n) = self.dims().last() else {
+            let reason = "there is no axis to normalise over";
+            return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
+        };
+        if let Some(weight) = weight {
+            if weight.dims() != [n] {
+                let (lhs, rhs) = (*self.shape(), *weight.shape());
+                return Err(Error::ShapeMismatch { op, lhs, rhs });
+            }
+            check_same_dtype(op, self, weight)?;
+        }
+        let operands = [Some(self.data()), weight.map(Tensor::data)];
+        let [y, reciprocal] = exactly(op, B::fused(&FusedOp::RmsNorm { eps }, &operands)?)?;
+        let rule = |_: &B::Tensor| rms_norm_rule(self, weight, eps, reciprocal);
+        Ok(match weight {
+            Some(weight) => record(op, y, &[self, weight], rule),
+            None => record(op, y, &[self], rule),
+        })
+    }
+
+    /// What [`Tensor::rms_norm`] means.
+    pub(crate) fn rms_norm_definition(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
+        let squares = self.square()?.mean(Some(&[self.rank() - 1]), true)?;
+        let y = self.div(&squares.add_scalar(eps)?.sqrt()?)?;
+        match weight {
+            Some(weight) => y.mul(weight),
+            None => Ok(y),
+        }
+    }
+}

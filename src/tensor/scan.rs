@@ -1,0 +1,55 @@
+//! Running sums and products.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::scan::{cumprod_rule, cumsum_rule};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::ops::ScanOp;
+use crate::shape::Axis;
+
+use super::Tensor;
+
+/// Of floats, the totals are kept in `f64` from the first element to the last and each is rounded to
+/// the dtype (of 16 bits: by way of `f32`); those of integers and truth values are `I64` and wrap.
+///
+/// # Errors
+/// [`Error::AxisOutOfRange`]; [`Error::UnsupportedDType`].
+impl<B: Backend> Tensor<B> {
+    /// `out[i] = self[0] + … + self[i]` along an axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// assert_eq!(x.cumsum(-1)?.to_vec::<f32>()?, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]);
+    /// assert_eq!(x.cumsum(0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let axis = self.scanned_axis(ScanOp::Sum, axis.into())?;
+        let data = B::scan(ScanOp::Sum, self.data(), axis)?;
+        Ok(record("cumsum", data, &[self], |_| cumsum_rule(axis)))
+    }
+
+    /// `out[i] = self[0] · … · self[i]` along an axis. The gradient is right where there are zeros;
+    /// it takes a number of passes that grows with the logarithm of the extent.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![2.0, -3.0, 0.5];
+    /// assert_eq!(x.cumprod(0)?.to_vec::<f32>()?, [2.0, -6.0, -3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn cumprod(&self, axis: impl Into<Axis>) -> Result<Self> {
+        let axis = self.scanned_axis(ScanOp::Product, axis.into())?;
+        let data = B::scan(ScanOp::Product, self.data(), axis)?;
+        Ok(record("cumprod", data, &[self], |_| cumprod_rule(self, axis)))
+    }
+
+    fn scanned_axis(&self, op: ScanOp, axis: Axis) -> Result<usize> {
+        let (op, dtype, shape) = (op.name(), self.dtype(), *self.shape());
+        if !dtype.has_arithmetic() {
+            return Err(Error::UnsupportedDType { op, dtype, shape });
+        }
+        axis.resolve(op, &shape)
+    }
+}
