@@ -215,7 +215,7 @@ fn unit(bits: u64) -> f64 {
 /// Pair number `i` for `f64`; `None` stands for a pair of bit patterns.
 fn in_interval(function: &Function2, i: u64) -> Option<(f64, f64)> {
     let count = function.intervals.len() as u64;
-    if count == 0 || i % 2 == 0 {
+    if count == 0 || i.is_multiple_of(2) {
         return None;
     }
     let [a, b] = function.intervals[(i / 2 % count) as usize];

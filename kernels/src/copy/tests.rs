@@ -222,7 +222,7 @@ fn what_goes_past_the_caches_is_what_goes_through_them() {
         let src: Vec<T> = (0..300).map(&make).collect();
         for len in [0, 1, 7, 15, 16, 31, 63, 64, 65, 127, 128, 200, 255] {
             for offset in 0..40 {
-                let mut dst = vec![make(999); 300];
+                let mut dst = [make(999); 300];
                 copy_strided(&src, 3, 1, &mut Place::streamed(&mut dst[offset..offset + len]));
                 assert!(dst[offset..offset + len] == src[3..3 + len]);
                 fill(&mut Place::streamed(&mut dst[offset..offset + len]), make(5));
