@@ -76,6 +76,7 @@ pub use gemm::{
 };
 pub use map::{Arg, Binary, Unary};
 pub use math::functions::*;
+pub use math::{Angle, sincos};
 pub use optim::{Adam, Sgd, adam, sgd};
 pub use output::Output;
 pub use random::{Dropout, dropout, philox_words};

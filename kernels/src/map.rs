@@ -12,6 +12,7 @@
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
 
 mod binary;
+mod pair;
 pub(crate) mod rows;
 
 use core::marker::PhantomData;
@@ -20,6 +21,7 @@ use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 pub(crate) use binary::Operands2;
+pub(crate) use pair::{MapPair, map_pair};
 
 /// A one-argument element-wise kernel on lanes.
 pub trait Map1<E: Float> {
