@@ -1,60 +1,85 @@
-//! Layouts through `Tensor`: the sum of a transposed and a contiguous matrix beside the sum of two
-//! contiguous ones; GB/s of the bytes that must be touched, the share of a triad's bandwidth at the
-//! same size, and the time over that of the contiguous sum in the same repetition.
+//! Layouts through `Tensor`, on one thread and on two: GB/s of the bytes that must be touched, and the
+//! time over that of the machine's own copy or triad of as many bytes in the same repetition, with
+//! ordinary or with non-temporal stores, whichever is faster. The last column is what is aimed at.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 
 use std::hint::black_box;
-use support::{Bench, Work, values};
+use support::{Bench, Kernel, Work, values};
 use swath::prelude::*;
+use swath_kernels::peak;
 
 fn main() -> Result<()> {
-    swath::runtime::set_threads(1)?;
     let bench = Bench::from_args("layout");
-    println!(
-        "{:26} {:>12} {:>8} {:>13} {:>16}",
-        "", "time", "GB/s", "of bandwidth", "over contiguous"
-    );
-    for size in [256, 1024] {
-        let matrix = || Tensor::<CpuBackend>::from_slice(&values(size * size), (size, size));
-        let (a, b) = (matrix()?, matrix()?);
-        let row = Tensor::<CpuBackend>::from_slice(&values(size), size)?;
-        let column = row.unsqueeze(1)?;
-        let cases = [
-            ("a + b", a.clone(), b.clone()),
-            ("a.t() + b", a.t()?, b.clone()),
-            ("a.t() + b.t()", a.t()?, b.t()?),
-            ("a + row", a.clone(), row),
-            ("a + column", a.clone(), column),
-        ];
-        for (name, x, y) in cases {
-            report(&bench, &format!("{name} {size}"), [&x, &y], [&a, &b])?;
+    println!("{:40} {:>12} {:>8} {:>12} {:>8}", "", "time", "GB/s", "over limit", "target");
+    for threads in [1, 2] {
+        swath::runtime::set_threads(threads)?;
+        let name = |case: &str| format!("{case} T{threads}");
+        for size in [1024, 4096] {
+            let n = size * size;
+            let matrix = || Tensor::<CpuBackend>::from_slice(&values(n), (size, size));
+            let (a, b) = (matrix()?, matrix()?);
+            let transposed = a.t()?;
+            if size == 1024 {
+                let row = Tensor::<CpuBackend>::from_slice(&values(size), size)?;
+                let column = row.unsqueeze(1)?;
+                for (case, other) in [("a + row 1024", &row), ("a + column 1024", &column)] {
+                    report(&bench, &name(case), threads, n, Limit::Copy, 1.05, || a.add(other));
+                }
+                let scalar = || a.add_scalar(0.5);
+                report(&bench, &name("a + scalar 1024"), threads, n, Limit::Copy, 1.05, scalar);
+                let sum = || transposed.add(&b);
+                report(&bench, &name("a.t() + b 1024"), threads, n, Limit::Triad, 1.3, sum);
+                continue;
+            }
+            let sum = || transposed.add(&b);
+            report(&bench, &name("a.t() + b 4096"), threads, n, Limit::Triad, 1.9, sum);
+            let copy = || transposed.contiguous();
+            report(&bench, &name("a.t() contiguous 4096"), threads, n, Limit::Copy, 1.6, copy);
+            let images = a.reshape((32, 64, 128, 64))?.permute(&[0, 2, 1, 3])?;
+            let copy = || images.contiguous();
+            let case = name("permute(0, 2, 1, 3) [32, 64, 128, 64]");
+            report(&bench, &case, threads, n, Limit::Copy, 1.2, copy);
+            let sum = || a.add(&b);
+            report(&bench, &name("a + b 4096"), threads, n, Limit::Triad, 1.1, sum);
         }
     }
     Ok(())
 }
 
-type Pair<'a> = [&'a Tensor<CpuBackend>; 2];
+/// What the machine does as often as the case has elements.
+#[derive(Clone, Copy)]
+enum Limit {
+    Copy,
+    Triad,
+}
 
-/// Times the sum of `pair` beside that of `contiguous`.
-fn report(bench: &Bench, name: &str, pair: Pair, contiguous: Pair) -> Result<()> {
-    let elements = pair[0].numel();
-    let sum = |[x, y]: Pair| {
-        black_box(black_box(x).add(black_box(y)).expect("shapes fit"));
+/// Times `case`, of `n` elements, beside the limit.
+fn report(
+    bench: &Bench,
+    name: &str,
+    threads: usize,
+    n: usize,
+    limit: Limit,
+    target: f64,
+    case: impl Fn() -> Result<Tensor<CpuBackend>>,
+) {
+    let (bytes, kernels): (usize, [Kernel; 2]) = match limit {
+        Limit::Copy => (8 * n, [|a, _, y| peak::copy(a, y), |a, _, y| peak::copy_streaming(a, y)]),
+        Limit::Triad => (12 * n, [peak::triad, peak::triad_streaming]),
     };
-    // What an operand that is repeated does not move, counts neither in the case nor in the triad.
-    let bytes = 4 * (pair[0].numel() + pair[1].numel() + elements);
-    let mut beside = [Work::triad(elements), Work::new(12 * elements, || sum(contiguous))];
-    let case = Work::new(bytes, || sum(pair));
-    if let Some(measured) = bench.measure(name, case, &mut beside) {
-        let over = 1.0 / (measured.yardsticks[1].1 * 12.0 * elements as f64 / bytes as f64);
+    let mut limits = kernels.map(|kernel| Work::on_threads(threads, n, bytes, kernel));
+    let case = Work::new(bytes, || {
+        black_box(case().expect("shapes fit"));
+    });
+    if let Some(measured) = bench.measure(name, case, &mut limits) {
+        let share = measured.yardsticks.iter().map(|limit| limit.1).fold(f64::INFINITY, f64::min);
         println!(
-            "{name:26} {:9.1} us {:8.1} {:13.3} {over:16.3}",
+            "{name:40} {:9.1} us {:8.1} {:12.3} {target:8.2}",
             measured.seconds * 1e6,
             measured.rate / 1e9,
-            measured.yardsticks[0].1,
+            1.0 / share,
         );
     }
-    Ok(())
 }

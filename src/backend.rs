@@ -21,7 +21,9 @@ use smallvec::SmallVec;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::{Shape, broadcast_shape_for};
 
 /// What every backend's tensor can say of itself.
@@ -121,12 +123,24 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
 
+    /// Element-wise function of three operands of one shape and float dtype, at most two of them
+    /// scalars.
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, Self::Tensor>>,
+        b: impl Into<Arg<'a, Self::Tensor>>,
+        c: impl Into<Arg<'a, Self::Tensor>>,
+    ) -> Result<Self::Tensor>;
+
     /// Element-wise comparison, as [`Backend::binary`]; the result is `Bool`.
     fn compare<'a>(
         op: CompareOp,
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
+
+    /// Element-wise test; the result is `Bool`.
+    fn test(op: NumberTest, x: &Self::Tensor) -> Result<Self::Tensor>;
 
     /// `a` where `mask` is not zero, else `b`; all of one shape, `a` and `b` of one dtype.
     fn where_cond(mask: &Self::Tensor, a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;

@@ -1,7 +1,8 @@
-//! What can be computed: the op enums, and one table row for each unary and binary op.
+//! What can be computed: the op enums, and one table row for each unary, binary and ternary op.
 //!
 //! This module names nothing else of the crate. A row holds all that the rest of the crate says
-//! about an op; the macros `unary_ops!` and `binary_ops!` hand the rows to whoever expands them:
+//! about an op; the macros `unary_ops!`, `binary_ops!` and `ternary_ops!` hand the
+//! rows to whoever expands them:
 //!
 //! | who expands | what it makes of a row |
 //! |---|---|
@@ -28,9 +29,12 @@
 
 mod fused;
 pub(crate) mod table;
+mod ternary;
 
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};
+pub use ternary::TernaryOp;
+pub(crate) use ternary::ternary_ops;
 
 /// √(2/π), the inner factor of [`UnaryOp::GeluTanh`].
 pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;
@@ -64,6 +68,40 @@ fn gate_slope(x: f64, v: f64, v_slope: f64) -> f64 {
     match v.abs() > 800.0 {
         true => s.copysign(v),
         false => s * (1.0 + x * sigmoid(-v) * v_slope),
+    }
+}
+
+/// `ln(1 + e^x)`.
+fn softplus(x: f64) -> f64 {
+    let positive = if x < 0.0 { 0.0 } else { x };
+    positive + (-x.abs()).exp().ln_1p()
+}
+
+/// `tanh(softplus(x))` as numerator and denominator, and `e^-|x|`.
+fn mish_ratio(x: f64) -> [f64; 3] {
+    let e = (-x.abs()).exp();
+    if x < 0.0 {
+        [e * (2.0 + e), e * (2.0 + e) + 2.0, e]
+    } else {
+        [1.0 + 2.0 * e, 1.0 + 2.0 * e + 2.0 * e * e, e]
+    }
+}
+
+/// `x tanh(softplus(x))`; −0, its limit, where the tangent is 0.
+fn mish(x: f64) -> f64 {
+    match mish_ratio(x) {
+        [0.0, ..] => -0.0,
+        [above, below, _] => x * (above / below),
+    }
+}
+
+/// Derivative of [`mish`], or its limit.
+fn mish_slope(x: f64) -> f64 {
+    let [above, below, e] = mish_ratio(x);
+    let bend = 4.0 * e * (1.0 + e) * if x < 0.0 { 1.0 } else { e };
+    match x.abs() > 800.0 {
+        true => above / below,
+        false => above / below + x * bend / (below * below),
     }
 }
 
@@ -144,6 +182,37 @@ fn acosh(x: f64) -> f64 {
 fn atanh(x: f64) -> f64 {
     let a = x.abs();
     (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}
+
+/// The error function: its series `2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …)`, or 1 less its complement.
+fn erf(x: f64) -> f64 {
+    if x.abs() >= 1.0 {
+        return (1.0 - erfc(x.abs())).copysign(x);
+    }
+    let (mut term, mut sum, mut n) = (x, x, 1.0);
+    while term.abs() > 1e-18 * sum.abs() {
+        n += 2.0;
+        term *= 2.0 * x * x / n;
+        sum += term;
+    }
+    erf_slope(x) * sum
+}
+
+/// Its complement: Laplace's continued fraction where it is small.
+fn erfc(x: f64) -> f64 {
+    if x < 0.5 {
+        return 1.0 - erf(x);
+    }
+    let terms = (175.0 / (x * x)) as i32 + 50;
+    let fraction = (1..=terms).rev().fold(x, |below, n| x + 0.5 * f64::from(n) / below);
+    0.5 * erf_slope(x) / fraction
+}
+
+/// Derivative of [`erf`], `2/√π e^(-x²)`; the square's rounding error, times x², would be the result's.
+fn erf_slope(x: f64) -> f64 {
+    let square = x * x;
+    let rest = if square < 1e4 { x.mul_add(x, -square) } else { 0.0 };
+    std::f64::consts::FRAC_2_SQRT_PI * (-square).exp() * (1.0 - rest)
 }
 
 macro_rules! unary_enum {
@@ -292,6 +361,41 @@ impl CompareOp {
             CompareOp::Le => a <= b,
             CompareOp::Gt => a > b,
             CompareOp::Ge => a >= b,
+        }
+    }
+}
+
+/// What a number can be tested for; the result is `Bool` and has no gradient. Integers and truth values
+/// are finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NumberTest {
+    /// Not a number.
+    IsNan,
+    /// +∞ or −∞.
+    IsInf,
+    /// Neither NaN nor infinite.
+    IsFinite,
+}
+
+impl NumberTest {
+    /// Every test.
+    pub const ALL: [NumberTest; 3] = [NumberTest::IsNan, NumberTest::IsInf, NumberTest::IsFinite];
+
+    /// The method's name, which errors give.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NumberTest::IsNan => "isnan",
+            NumberTest::IsInf => "isinf",
+            NumberTest::IsFinite => "isfinite",
+        }
+    }
+
+    /// The definition.
+    pub fn apply(self, x: f64) -> bool {
+        match self {
+            NumberTest::IsNan => x.is_nan(),
+            NumberTest::IsInf => x.is_infinite(),
+            NumberTest::IsFinite => x.is_finite(),
         }
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! Shapes and dtypes are checked here, once; backends may rely on it.
 
+mod choose;
 mod create;
 mod display;
 mod elementwise;
@@ -24,6 +25,7 @@ mod linalg;
 mod operators;
 mod reduce;
 mod scan;
+mod ternary;
 mod view;
 
 use std::fmt;

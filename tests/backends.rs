@@ -23,6 +23,8 @@ mod provided;
 mod reduce;
 #[path = "backends/scan.rs"]
 mod scan;
+#[path = "backends/ternary.rs"]
+mod ternary;
 #[path = "backends/ulp.rs"]
 mod ulp;
 

@@ -29,6 +29,11 @@ fn every_binary_row() {
 }
 
 #[test]
+fn every_ternary_row() {
+    check_all(&[Kind::Ternary]);
+}
+
+#[test]
 fn every_op_with_parameters() {
     check_all(&[Kind::Reduction, Kind::Parametric]);
 }
@@ -148,6 +153,10 @@ fn ties_and_kinks_have_the_documented_gradients() {
     };
     assert_eq!(at(|x| x.abs(), &[-2.0, 0.0, 3.0]), [-1.0, 0.0, 1.0]);
     assert_eq!(at(|x| x.relu(), &[-2.0, 0.0, 3.0]), [0.0, 0.0, 1.0]);
+    assert_eq!(at(|x| x.powf(2.0), &[-3.0, 0.0, 3.0]), [-6.0, 0.0, 6.0]);
+    assert_eq!(at(|x| x.powf(0.0), &[-3.0, 0.0, 3.0]), [0.0; 3]);
+    assert_eq!(at(|b| T::zeros(3, DType::F32)?.pow(b), &[0.0, 0.5, 2.0]), [0.0; 3]);
+    assert_eq!(at(|b| T::full(3, -2.5f32)?.rem(b), &[2.0, 1.0, 0.75]), [1.0, 2.0, 3.0]);
     assert_eq!(at(|x| x.sign(), &[-2.0, 0.0, 3.0]), [0.0, 0.0, 0.0]);
     assert_eq!(at(|x| x.max(None, false), &[3.0, 1.0, 3.0]), [0.5, 0.0, 0.5]);
     assert_eq!(at(|x| x.min(None, false), &[1.0, 1.0, 3.0]), [0.5, 0.5, 0.0]);
@@ -155,6 +164,15 @@ fn ties_and_kinks_have_the_documented_gradients() {
     assert_eq!(at(|x| x.minimum(2.0), &[1.0, 2.0, 3.0]), [1.0, 0.5, 0.0]);
     assert_eq!(at(|x| tensor![2.0].maximum(x), &[1.0, 2.0, 3.0]), [0.0, 0.5, 1.0]);
     assert_eq!(at(|x| tensor![2.0].minimum(x), &[1.0, 2.0, 3.0]), [1.0, 0.5, 0.0]);
+    for f in [|x: &T| x.floor(), |x: &T| x.ceil(), |x: &T| x.round(), |x: &T| x.trunc()] {
+        assert_eq!(at(f, &[-1.5, 0.0, 2.5]), [0.0, 0.0, 0.0]);
+    }
+    assert_eq!(at(|x| x.relu6(), &[-1.0, 0.0, 5.0, 6.0, 7.0]), [0.0, 0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(at(|x| x.hardswish(), &[-4.0, -3.0, -1.5, 3.0, 4.0]), [0.0, 0.0, 0.0, 1.0, 1.0]);
+    assert_eq!(at(|x| x.hardsigmoid()?.mul(6.0), &[-3.0, 0.0, 3.0]), [0.0, 1.0, 0.0]);
+    assert_eq!(at(|x| x.leaky_relu(0.25), &[-1.0, 0.0, 2.0]), [0.25, 0.25, 1.0]);
+    assert_eq!(at(|x| x.clamp(-1.0, 1.0), &[-2.0, -1.0, 0.5, 1.0, 3.0]), [0.0, 0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(at(|x| x.masked_fill(&x.gt(0.0)?, 5.0), &[-2.0, 1.0]), [1.0, 0.0]);
     // An infinite gradient stays where the value came from.
     assert_eq!(at(|x| x.maximum(0.0)?.sqrt(), &[-1.0, 4.0]), [0.0, 0.25]);
     assert_eq!(at(|x| x.add(1.0)?.max(None, false)?.sqrt(), &[-1.0, -2.0]), [f32::INFINITY, 0.0]);

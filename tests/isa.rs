@@ -7,7 +7,10 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 use swath::CrossEntropy;
-use swath::ops::{Activation, BinaryOp, DropoutMask, ReduceOp, UnaryOp, UpdateOp};
+use swath::ops::{
+    Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, TernaryOp, UnaryOp,
+    UpdateOp,
+};
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -105,6 +108,20 @@ fn digest(large: bool) -> Result<String> {
             update(&mut hasher, &x.binary(op, &y)?)?;
             update(&mut hasher, &x.binary(op, &y.narrow(0, 2, 1)?)?)?;
         }
+        for &op in TernaryOp::ALL {
+            update(&mut hasher, &x.ternary(op, &y, &y.narrow(0, 1, 1)?)?)?;
+            update(&mut hasher, &x.ternary(op, &y, 0.25)?)?;
+        }
+        for op in CompareOp::ALL {
+            update(&mut hasher, &x.round()?.compare(op, &y.round()?)?)?;
+        }
+        for op in NumberTest::ALL {
+            update(&mut hasher, &strided.recip()?.test(op)?)?;
+        }
+        update(&mut hasher, &T::where_cond(&x.trunc()?, &x, &y)?)?;
+        for dtype in DType::ALL {
+            update(&mut hasher, &x.mul_scalar(1e3)?.to_dtype(dtype)?)?;
+        }
         for op in ReduceOp::ALL {
             for axes in [&[][..], &[0], &[1], &[0, 1]] {
                 for input in [&x, &strided] {
@@ -190,7 +207,7 @@ fn every_instruction_set_gives_the_same_bits() {
 fn every_number_of_threads_gives_the_same_bits() {
     let best = levels().pop().expect("scalar is everywhere");
     let expected = digest_on(best, 1, true);
-    for threads in [2, 3, 7] {
+    for threads in [2, 3, 5, 7, 13] {
         assert_eq!(digest_on(best, threads, true), expected, "1 and {threads} threads differ");
     }
 }

@@ -17,12 +17,16 @@ use swath::testing::{
 };
 
 /// Mutants that compute the right gradient, with the reason. They must survive.
-const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[(
-    "relu",
-    0,
-    Reading { value: "y", instead: Some("x") },
-    "relu_grad compares with 0, and x > 0 where y > 0",
-)];
+const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[
+    ("relu", 0, READ_X_AS_Y, "relu_grad compares with 0, and x > 0 where y > 0"),
+    ("relu6", 0, READ_X_AS_Y, "x lies between 0 and 6 where y does"),
+    ("clamp", 0, READ_Y_AS_A, "a lies between the bounds where y does"),
+    ("clamp", 1, READ_Y_AS_A, "a is above its lower bound where y is"),
+    ("clamp", 2, READ_Y_AS_A, "a is below its upper bound where y is"),
+];
+
+const READ_X_AS_Y: Reading = Reading { value: "y", instead: Some("x") };
+const READ_Y_AS_A: Reading = Reading { value: "a", instead: Some("y") };
 
 fn is_equivalent(mutant: &Mutant<'_>) -> bool {
     EQUIVALENT.iter().any(|&(op, input, reading, _)| {

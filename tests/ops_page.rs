@@ -102,7 +102,7 @@ fn code(text: &str) -> String {
 }
 
 fn row(page: &mut String, op: &RecordedOp, ulp: bool) {
-    let is_code = matches!(op.kind, Kind::Unary | Kind::Binary);
+    let is_code = matches!(op.kind, Kind::Unary | Kind::Binary | Kind::Ternary);
     let gradients: Vec<String> = (op.inputs.iter().zip(&op.gradients))
         .map(|(input, rule)| {
             let rule = if is_code { code(rule) } else { cell(rule) };
@@ -131,6 +131,7 @@ fn page() -> String {
     let sections = [
         (Kind::Unary, "Functions of one tensor"),
         (Kind::Binary, "Functions of two tensors"),
+        (Kind::Ternary, "Functions of three tensors"),
         (Kind::Reduction, "Reductions"),
         (Kind::Fused, "Fused ops"),
         (Kind::Parametric, "Products, selection, indexing, views"),

@@ -29,6 +29,9 @@ const YARDSTICK_SAMPLE: f64 = 0.2e-3;
 /// The f32 peak, in GFLOP/s, of the machine that times are scaled to.
 pub const REFERENCE_PEAK: f64 = 247.0;
 
+/// Two inputs and a result.
+pub type Kernel = fn(&[f32], &[f32], &mut [f32]);
+
 /// A piece of work that can be repeated: `run` does `amount` of something (bytes, operations).
 pub struct Work<'a> {
     pub amount: f64,
@@ -71,6 +74,31 @@ impl<'a> Work<'a> {
         Work::new(12 * n, move || {
             peak::triad(black_box(&a), black_box(&b), &mut y);
             black_box(&mut y);
+        })
+    }
+
+    /// As [`Work::copy`] or [`Work::triad`] on so many threads, which share the elements; `kernel` gets
+    /// two inputs and a result.
+    pub fn on_threads(threads: usize, n: usize, bytes: usize, kernel: Kernel) -> Work<'a> {
+        let share = || (values(n / threads), values(n / threads), values(n / threads));
+        let mut shares: Vec<_> = (0..threads).map(|_| share()).collect();
+        // Threads are spawned anew: so often that it does not count.
+        let rounds = ((1 << 25) / bytes).max(1);
+        Work::new(bytes * rounds, move || {
+            std::thread::scope(|scope| {
+                let mut shares = shares.iter_mut();
+                let mine = shares.next();
+                let run = move |(a, b, y): &mut (Values, Values, Values)| {
+                    for _ in 0..rounds {
+                        kernel(black_box(a), black_box(b), y);
+                        black_box(&mut *y);
+                    }
+                };
+                for share in shares {
+                    scope.spawn(move || run(share));
+                }
+                mine.into_iter().for_each(run);
+            });
         })
     }
 
@@ -119,7 +147,7 @@ impl Bench {
         // `cargo bench` passes --bench; without it the program is being tested.
         let once = has("--test") || !has("--bench");
         let words = arguments.iter().filter(|argument| !argument.starts_with('-')).cloned();
-        println!("\n{title}: kernels run on {}, one thread", swath_kernels::isa());
+        println!("\n{title}: kernels run on {}", swath_kernels::isa());
         if once {
             println!("each case runs once: the figures mean nothing");
         }

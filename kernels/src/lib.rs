@@ -47,6 +47,8 @@
 //!    independent references and domains. The sample runs on every instruction set of the machine.
 
 mod attention;
+mod compare;
+mod convert;
 mod copy;
 pub mod dispatch;
 mod fold;
@@ -67,18 +69,23 @@ mod simd;
 pub mod testing;
 
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
-pub use copy::{Plain, Transpose, copy_strided, fill, transpose};
+pub use compare::{Compare, Comparison, NumberTest, compare, select, test_numbers};
+pub use convert::{Convert, Truth, convert, nonzero};
+pub use copy::{
+    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, prefetch,
+    transpose, with_place,
+};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
-pub use map::{Arg, Binary, Unary};
+pub use map::{Arg, Binary, Ternary, Unary};
 pub use math::functions::*;
 pub use math::{Angle, sincos};
 pub use optim::{Adam, Sgd, adam, sgd};
-pub use output::Output;
+pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{
     Reduce, argmax, argmax_columns, argmin, argmin_columns, dot, logsumexp, logsumexp_columns, max,

@@ -10,18 +10,24 @@
 //!    its value.
 //! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
+//! 4. Results too large for the caches are stored past them, runs from an aligned address on; in
+//!    place the lines are in the caches already.
 
 mod binary;
 mod pair;
 pub(crate) mod rows;
+mod ternary;
 
 use core::marker::PhantomData;
 
+use crate::copy::{Fence, streaming};
 use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 pub(crate) use binary::Operands2;
 pub(crate) use pair::{MapPair, map_pair};
+pub(crate) use ternary::Operands3;
+pub use ternary::{Map3, Ternary};
 
 /// A one-argument element-wise kernel on lanes.
 pub trait Map1<E: Float> {
@@ -106,7 +112,7 @@ pub trait Binary<E> {
     fn run_in_place_right(a: Arg<E>, b: &mut [E]);
 }
 
-/// Implements [`Unary`] and [`Binary`] for kernels and writes their slice functions into a module
+/// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module
 /// `functions`: one row a kernel, its documentation, its function's name, its type, and the bounds
 /// for `f32` and `f64` that it promises, if it does.
 ///
@@ -115,6 +121,7 @@ macro_rules! kernels {
     (
         unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $($ulp:literal)*;)* }
         binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $($ulp2:literal)*;)* }
+        ternary { $($(#[$doc3:meta])* $function3:ident $Kernel3:ident;)* }
     ) => {
         #[allow(dead_code, reason = "the tests of this macro promise nothing")]
         /// What functions promise, for all inputs and instruction sets: the largest distance, in
@@ -141,6 +148,10 @@ macro_rules! kernels {
         $(
             kernels!(@binary $function2 $Kernel2 f32);
             kernels!(@binary $function2 $Kernel2 f64);
+        )*
+        $(
+            kernels!(@ternary $function3 $Kernel3 f32);
+            kernels!(@ternary $function3 $Kernel3 f64);
         )*
 
         /// The kernels as functions of slices.
@@ -182,6 +193,29 @@ macro_rules! kernels {
                     $Kernel2: Binary<E>,
                 {
                     $Kernel2::run(Arg::Slice(a), Arg::Slice(b), y);
+                }
+            )*
+            $(
+                $(#[$doc3])*
+                ///
+                /// Writes `y[i]` from `a[i]`, `b[i]` and `c[i]`; panics if the lengths differ.
+                #[doc = concat!(
+                    "```\nlet (a, b, c) = ([0.25f32, 0.5], [1.0, 2.0], [3.0, 4.0]);\n",
+                    "let mut y = [0.0; 2];\nswath_kernels::",
+                    stringify!($function3), "(&a, &b, &c, &mut y);\n```"
+                )]
+                #[inline]
+                #[track_caller]
+                pub fn $function3<E: Float>(
+                    a: &[E],
+                    b: &[E],
+                    c: &[E],
+                    y: &mut (impl Output<E> + ?Sized),
+                ) where
+                    $Kernel3: $crate::Ternary<E>,
+                {
+                    let [a, b, c] = [a, b, c].map(Arg::Slice);
+                    <$Kernel3 as $crate::Ternary<E>>::run(a, b, c, y);
                 }
             )*
         }
@@ -228,6 +262,29 @@ macro_rules! kernels {
             }
         }
     };
+    (@ternary $function:ident $Kernel:ident $t:ident) => {
+        impl $crate::Ternary<$t> for $Kernel {
+            const NAME: &'static str = stringify!($function);
+            #[inline]
+            #[track_caller]
+            fn run<O: $crate::Output<$t> + ?Sized>(
+                a: $crate::Arg<$t>,
+                b: $crate::Arg<$t>,
+                c: $crate::Arg<$t>,
+                y: &mut O,
+            ) {
+                fn compiled(operands: $crate::map::Operands3<$t>) {
+                    operands.map::<$Kernel>();
+                }
+                compiled($crate::map::Operands3::new(stringify!($function), [a, b, c], y));
+            }
+            #[track_caller]
+            fn run_in_place(arguments: [Option<$crate::Arg<$t>>; 3], y: &mut [$t]) {
+                $crate::map::Operands3::in_place(stringify!($function), arguments, y)
+                    .map::<$Kernel>();
+            }
+        }
+    };
 }
 pub(crate) use kernels;
 
@@ -243,6 +300,8 @@ pub(crate) struct Operands1<'a, E> {
     x: *const E,
     y: *mut E,
     len: usize,
+    streams: bool,
+    _fence: Option<Fence>,
     borrow: PhantomData<&'a mut E>,
 }
 
@@ -250,16 +309,17 @@ impl<'a, E: Float> Operands1<'a, E> {
     #[inline]
     #[track_caller]
     pub fn new<O: Output<E> + ?Sized>(name: &str, x: &'a [E], y: &'a mut O) -> Self {
+        let (streams, _fence) = streaming(y);
         let (y, len) = y.as_raw();
         if x.len() != len {
             lengths_differ(name, x.len(), len);
         }
-        Operands1 { x: x.as_ptr(), y, len, borrow: PhantomData }
+        Operands1 { x: x.as_ptr(), y, len, streams, _fence, borrow: PhantomData }
     }
 
     pub fn in_place(x: &'a mut [E]) -> Self {
         let y = x.as_mut_ptr();
-        Operands1 { x: y, y, len: x.len(), borrow: PhantomData }
+        Operands1 { x: y, y, len: x.len(), streams: false, _fence: None, borrow: PhantomData }
     }
 
     #[inline(always)]
@@ -274,37 +334,48 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Operands1 { x, y, len, .. } = self.0;
+        let Operands1 { x, y, len, streams, .. } = self.0;
+        let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
         // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made sure.
+        // Every piece ends within `len`; from `head` on `y` is aligned if it is streamed.
         unsafe {
             let done = match K::UNROLL {
-                4 => run1::<E, S, K, 4>(simd, x, y, len),
-                2 => run1::<E, S, K, 2>(simd, x, y, len),
-                _ => 0,
+                4 => run1::<E, S, K, 4>(simd, x, y, head, len, streams),
+                2 => run1::<E, S, K, 2>(simd, x, y, head, len, streams),
+                _ => head,
             };
-            let mut i = done;
+            let mut i = if head > 0 { 0 } else { done };
             while i < len {
-                let count = len - i;
+                let (count, next) = if i < head { (head, done) } else { (len - i, i + S::LANES) };
                 let v = load_up_to(simd, x.add(i), count);
                 store_up_to(simd, y.add(i), count, K::apply(simd, v));
-                i += S::LANES;
+                i = next;
             }
         }
     }
 }
 
-/// Applies `K` to all runs of `N` whole vectors; returns the number of elements done.
+/// Elements before the first that is aligned to a vector, at most `len`.
+#[inline(always)]
+fn until_aligned<E: Float, S: Lanes<E>>(y: *mut E, len: usize) -> usize {
+    y.align_offset(size_of::<S::V>()).min(len)
+}
+
+/// Applies `K` to all runs of `N` whole vectors from `start` on; returns where they end.
 ///
 /// # Safety
-/// `x` is valid for reads and `y` for writes of `len` elements; they are equal or don't overlap.
+/// `x` is valid for reads and `y` for writes of `len` elements; they are equal or don't overlap. If it
+/// is streamed, `y` is aligned to a vector at `start`.
 #[inline(always)]
 unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>, const N: usize>(
     simd: S,
     x: *const E,
     y: *mut E,
+    start: usize,
     len: usize,
+    streams: bool,
 ) -> usize {
-    let mut i = 0;
+    let mut i = start;
     while len - i >= N * S::LANES {
         let mut v = [simd.splat(E::ZERO); N];
         for (k, v) in v.iter_mut().enumerate() {
@@ -315,12 +386,22 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>, const N: usize>(
             *v = K::apply(simd, *v);
         }
         for (k, v) in v.iter().enumerate() {
-            // SAFETY: as for the loads.
-            unsafe { simd.store(y.add(i + k * S::LANES), *v) };
+            // SAFETY: as for the loads; whole vectors after an aligned one are aligned.
+            unsafe { store(simd, y.add(i + k * S::LANES), *v, streams) };
         }
         i += N * S::LANES;
     }
     i
+}
+
+/// Stores a vector, past the caches or not.
+///
+/// # Safety
+/// `dst` is valid for writes of a vector; if it is streamed, aligned to its size.
+#[inline(always)]
+unsafe fn store<E: Float, S: Lanes<E>>(simd: S, dst: *mut E, v: S::V, streams: bool) {
+    // SAFETY: as the caller promised.
+    unsafe { if streams { simd.store_streaming(dst, v) } else { simd.store(dst, v) } }
 }
 
 /// Loads a vector or, if that is less, `count` elements.

@@ -1,9 +1,10 @@
-//! Where kernels write: memory that may be uninitialised.
+//! Where kernels write: memory that may be uninitialised, through the caches or past them.
 
 use core::mem::MaybeUninit;
+use core::ops::{Deref, DerefMut, Range};
 
-/// A place for results: `[E]`, `[MaybeUninit<E>]`, or an array or vector whose elements it
-/// overwrites. Sealed.
+/// A place for results: `[E]`, `[MaybeUninit<E>]`, an array or vector whose elements it overwrites,
+/// or a [`Place`]. Sealed.
 ///
 /// A kernel that takes an output writes every element of it and reads none, so nothing needs to be
 /// filled with zeros first:
@@ -19,6 +20,12 @@ pub trait Output<E>: sealed::Sealed {
     /// The first element's address and the number of elements; writable, maybe not initialised.
     #[doc(hidden)]
     fn as_raw(&mut self) -> (*mut E, usize);
+    /// Whether stores go past the caches, before a fence that somebody else sees to.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn streams(&self) -> bool {
+        false
+    }
 }
 
 impl<E: Copy> Output<E> for [E] {
@@ -49,9 +56,66 @@ impl<E: Copy> Output<E> for Vec<E> {
     }
 }
 
+/// A part of a result that [`with_place`](crate::with_place) lends: kernels that write it know how
+/// large the whole is.
+#[derive(Debug)]
+pub struct Place<'a, E> {
+    elements: &'a mut [E],
+    streams: bool,
+}
+
+impl<'a, E> Place<'a, E> {
+    /// Memory that is written through the caches.
+    #[inline(always)]
+    pub fn cached(elements: &'a mut [E]) -> Self {
+        Place { elements, streams: false }
+    }
+
+    /// Memory that is written past the caches; whoever made it fences.
+    pub(crate) fn streamed(elements: &'a mut [E]) -> Self {
+        Place { elements, streams: true }
+    }
+
+    /// Some of the elements.
+    ///
+    /// # Panics
+    /// If the range exceeds them.
+    #[inline]
+    #[track_caller]
+    pub fn range(&mut self, range: Range<usize>) -> Place<'_, E> {
+        Place { elements: &mut self.elements[range], streams: self.streams }
+    }
+}
+
+impl<E> Deref for Place<'_, E> {
+    type Target = [E];
+
+    fn deref(&self) -> &[E] {
+        self.elements
+    }
+}
+
+impl<E> DerefMut for Place<'_, E> {
+    fn deref_mut(&mut self) -> &mut [E] {
+        self.elements
+    }
+}
+
+impl<E: Copy> Output<E> for Place<'_, E> {
+    #[inline(always)]
+    fn as_raw(&mut self) -> (*mut E, usize) {
+        self.elements.as_raw()
+    }
+    #[inline(always)]
+    fn streams(&self) -> bool {
+        self.streams
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl<E> Sealed for [E] {}
     impl<E, const N: usize> Sealed for [E; N] {}
     impl<E> Sealed for Vec<E> {}
+    impl<E> Sealed for super::Place<'_, E> {}
 }

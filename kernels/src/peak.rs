@@ -6,7 +6,9 @@
 
 use core::hint::black_box;
 
+use crate::copy::with_place;
 use crate::dispatch::{ElementTask, Isa, Task, run};
+use crate::map::{Arg, Map1, Map2, Operands1, Operands2};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
@@ -122,6 +124,41 @@ impl Task for Triad<'_> {
     }
 }
 
+/// As [`copy`], with stores that go past the caches where the instruction set has them.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
+    with_place(y, usize::MAX, |mut y| Operands1::new("copy", x, &mut y).map::<Negated>());
+}
+
+struct Negated;
+
+impl<E: Float> Map1<E> for Negated {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(_simd: S, x: S::V) -> S::V {
+        -x
+    }
+}
+
+/// As [`triad`], with stores that go past the caches where the instruction set has them.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn triad_streaming(a: &[f32], b: &[f32], y: &mut [f32]) {
+    let (a, b) = (Arg::Slice(a), Arg::Slice(b));
+    with_place(y, usize::MAX, |mut y| Operands2::new("triad", a, b, &mut y).map::<PlusTriple>());
+}
+
+struct PlusTriple;
+
+impl<E: Float> Map2<E> for PlusTriple {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+        a + simd.splat(E::from_f64(3.0)) * b
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +179,10 @@ mod tests {
                 assert_eq!((y[1], y[999]), (-1.0, -999.0));
                 triad(&a, &b, &mut y);
                 assert_eq!((y[0], y[999]), (6.0, 1005.0));
+                copy_streaming(&a[1..], &mut y[1..]);
+                assert!(y[1..].iter().zip(&a[1..]).all(|(y, a)| *y == -a));
+                triad_streaming(&a[1..], &b[1..], &mut y[1..]);
+                assert!(y[1..].iter().zip(&a[1..]).all(|(y, a)| *y == a + 6.0));
             });
             if ran.is_none() {
                 println!("skipped: this machine lacks {isa}");

@@ -69,6 +69,7 @@ pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
 
+use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
@@ -304,6 +305,20 @@ pub trait Vector:
     /// Splits the lanes of `self` and `other` taken alternately into low and high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);
+    /// Lane j of row i becomes lane i of row j; as many rows as there are lanes.
+    ///
+    /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane number
+    /// into its row number, and one back; after log2(lanes) rounds they have changed places.
+    #[inline(always)]
+    fn transpose<const N: usize>(mut rows: [Self; N]) -> [Self; N] {
+        for _ in 0..N.trailing_zeros() {
+            let from = rows;
+            for i in 0..N / 2 {
+                (rows[2 * i], rows[2 * i + 1]) = from[i].interleave(from[i + N / 2]);
+            }
+        }
+        rows
+    }
 }
 
 /// What a token can make: vectors of `E` from scalars and memory.
@@ -338,6 +353,12 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements.
     unsafe fn store(self, dst: *mut E, x: Self::V);
+    /// Writes `LANES` elements past the caches where the instruction set can. Other threads may see
+    /// them only after [`Token::fence`].
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `LANES` elements and aligned to the size of `V`.
+    unsafe fn store_streaming(self, dst: *mut E, x: Self::V);
     /// Writes the first `count < LANES` lanes; other memory is not touched.
     ///
     /// # Safety
@@ -404,7 +425,7 @@ impl<E: Float> Rows<E> {
 }
 
 /// The most lanes that any token makes.
-const MAX_LANES: usize = 16;
+pub(crate) const MAX_LANES: usize = 16;
 
 /// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
 #[cold]
@@ -432,7 +453,16 @@ pub trait Token: Copy + Send + Sync + 'static {
     /// Runs `task` with this level's features as a function of its own (except on the scalar level,
     /// which has none to enable): a hot loop's registers are then allocated apart from its caller's.
     fn call<T: Task>(self, task: T) -> T::Output;
+    /// Makes this thread's streaming stores visible before its later ones.
+    #[inline(always)]
+    fn fence(self) {}
+    /// Asks for the cache line of an address, which need not be valid.
+    #[inline(always)]
+    fn prefetch(self, _address: *const u8) {}
 }
+
+/// 16-bit floats in a block that is converted at once.
+pub(crate) const HALVES: usize = 16;
 
 /// A token with lanes for every element type, and the conversions between them.
 pub trait Simd: Lanes<f32> + Lanes<f64> {
@@ -455,4 +485,16 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
     /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
     fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
+    /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.
+    #[inline(always)]
+    fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+    }
+    /// The bits of the nearest IEEE binary16 numbers, ties to even; as many blocks of each.
+    #[inline(always)]
+    fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+    }
 }

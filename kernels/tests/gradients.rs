@@ -76,6 +76,38 @@ fn relu_slope_is_a_step_that_excludes_zero() {
     assert_eq!(y, [0.0, 0.0, 0.0, 5.0]);
 }
 
+/// As PyTorch's: zero at both ends of the sloped part, but hardswish has slope 1 from 3 on.
+#[test]
+fn piecewise_slopes_and_their_ends() {
+    let relu6 = |x: f64| if 0.0 < x && x < 6.0 { 1.0 } else { 0.0 };
+    check!(f32, Relu6Grad, relu6, points_f32(-2.0, 8.0), tolerance(0.0, 0.0));
+    check!(f64, Relu6Grad, relu6, points_f64(-2.0, 8.0), tolerance(0.0, 0.0));
+    let hardsigmoid = |x: f64| if -3.0 < x && x < 3.0 { 1.0 / 6.0 } else { 0.0 };
+    check!(f32, HardsigmoidGrad, hardsigmoid, points_f32(-4.0, 4.0), tolerance(0.5, 0.0));
+    check!(f64, HardsigmoidGrad, hardsigmoid, points_f64(-4.0, 4.0), tolerance(0.5, 0.0));
+    let hardswish = |x: f64| match x {
+        x if x <= -3.0 => 0.0,
+        x if x < 3.0 => (x + 1.5) / 3.0,
+        _ => 1.0,
+    };
+    check!(f32, HardswishGrad, hardswish, points_f32(-4.0, 4.0), tolerance(1.01, 0.0));
+    check!(f64, HardswishGrad, hardswish, points_f64(-4.0, 4.0), tolerance(2.5, 0.0));
+
+    let at = |run: fn(Arg<f32>, Arg<f32>, &mut [f32]), x: &[f32]| {
+        let mut y = vec![7.0; x.len()];
+        run(Arg::Scalar(6.0), Arg::Slice(x), &mut y);
+        y
+    };
+    let infinity = f32::INFINITY;
+    let x = [-0.0, 0.0, 1e-45, 6.0, infinity, -infinity, f32::NAN];
+    assert_eq!(at(math::Relu6Grad::run, &x), [0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0]);
+    let x = [-3.0, -2.9, 2.9, 3.0, infinity, -infinity, f32::NAN];
+    assert_eq!(at(math::HardsigmoidGrad::run, &x), [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    let y = at(math::HardswishGrad::run, &x);
+    assert_eq!([y[0], y[3], y[4], y[5]], [0.0, 6.0, 6.0, 0.0]);
+    assert!(y[1] < -2.5 && y[2] > 8.0 && y[6].is_nan());
+}
+
 #[test]
 fn silu_slope_from_input() {
     let allowed = || tolerance(6.0, 3.0);
@@ -122,6 +154,35 @@ fn gelu_slope_of_the_erf_form_from_input() {
 }
 
 #[test]
+fn erf_slope_from_input() {
+    let allowed = || tolerance(2.0, 0.0);
+    check!(f32, ErfGrad, reference::erf_slope, points_f32(-9.3, 9.3), allowed());
+    check!(f64, ErfGrad, reference::erf_slope, points_f64(-26.5, 26.5), allowed());
+}
+
+#[test]
+fn softplus_and_log_sigmoid_slopes_from_input() {
+    let allowed = || tolerance(2.0, 0.0);
+    check!(f32, SoftplusGrad, reference::sigmoid, points_f32(-87.0, 90.0), allowed());
+    check!(f64, SoftplusGrad, reference::sigmoid, points_f64(-708.0, 750.0), allowed());
+    let mirrored = |x: f64| reference::sigmoid(-x);
+    check!(f32, LogSigmoidGrad, mirrored, points_f32(-87.0, 86.0), allowed());
+    check!(f64, LogSigmoidGrad, mirrored, points_f64(-708.0, 707.0), allowed());
+}
+
+#[test]
+fn mish_slope_from_input() {
+    let allowed = || tolerance(6.0, 3.0);
+    check!(f32, MishGrad, reference::mish_slope, points_f32(-1.5, 60.0), allowed());
+    check!(f64, MishGrad, reference::mish_slope, points_f64(-1.5, 500.0), allowed());
+    let tail = || tolerance(8.0, 0.0);
+    let f32_tail = points_f32(-80.0, -2.0).filter(|&x| x < -2.0);
+    check!(f32, MishGrad, reference::mish_slope, f32_tail, tail());
+    let f64_tail = points_f64(-700.0, -2.0).filter(|&x| x < -2.0);
+    check!(f64, MishGrad, reference::mish_slope, f64_tail, tail());
+}
+
+#[test]
 fn limits_are_numbers_and_nan_propagates() {
     fn limits<F: Binary<f32> + Binary<f64>>(at_minus_infinity: f64, at_infinity: f64) {
         let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
@@ -135,7 +196,11 @@ fn limits_are_numbers_and_nan_propagates() {
         assert_eq!([y[0], y[1]], [at_minus_infinity, at_infinity]);
         assert!(y[2].is_nan());
     }
+    limits::<math::ErfGrad>(0.0, 0.0);
     limits::<math::SiluGrad>(0.0, 1.0);
     limits::<math::GeluTanhGrad>(0.0, 1.0);
     limits::<math::GeluGrad>(0.0, 1.0);
+    limits::<math::SoftplusGrad>(0.0, 1.0);
+    limits::<math::LogSigmoidGrad>(1.0, 0.0);
+    limits::<math::MishGrad>(0.0, 1.0);
 }

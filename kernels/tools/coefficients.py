@@ -10,8 +10,8 @@ import math
 import struct
 import sys
 
-from mpmath import mp, mpf, acosh, asin, asinh, atan, atanh, cos, cosh, erfc, exp, log, log1p
-from mpmath import lu_solve, matrix, pi, sinh, sqrt, tan
+from mpmath import mp, mpf, acosh, asin, asinh, atan, atanh, cos, cosh, erf, erfc, erfinv, exp, log
+from mpmath import log1p, lu_solve, matrix, pi, sinh, sqrt, tan
 
 mp.prec = 200
 
@@ -94,6 +94,25 @@ def fit(f, weight, degree, a, b, rounding, fixed=()):
     return known, worst
 
 
+def least_squares(f, weight, count, h, rounding, centre=mpf(0)):
+    """`count` coefficients within h of the centre, rounded one after the other and the rest fitted again, at
+    Chebyshev's points: many intervals in the time that exchanges take for one."""
+    nodes = [centre + h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
+    return least_squares_at(nodes, f, weight, count, rounding)
+
+
+def least_squares_at(nodes, f, weight, count, rounding):
+    """As `least_squares`, at the given points."""
+    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
+    known = []
+    while len(known) < count:
+        powers = range(len(known), count)
+        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
+        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
+        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
+    return known
+
+
 def text(x, name):
     """Shortest decimal that reads back as the same float, in Rust's notation."""
     x = float(x)
@@ -145,6 +164,27 @@ def exp_family():
         t = [rounding(mpf(2) ** (mpf(j) / 8)) for j in range(8)]
         show("TABLE", t, name)
         show("TABLE_LOG", [rounding(LN2 * j / 8 - log(t[j])) for j in range(8)], name)
+        for label, base in (("2", mpf(2)), ("10", mpf(10))):
+            unit = log(base)
+            power = lambda r: (exp(r * unit) - 1) / r if abs(r) > 1e-20 else unit
+            h = bound / unit
+            c = least_squares(power, lambda r: mpf(1), degree + 2, h, rounding)
+            error = lambda r: sum(x * r ** (i + 1) for i, x in enumerate(c)) / mp.expm1(r * unit) - 1
+            worst = max(abs(error(h * k / 200)) for k in range(-200, 201) if k)
+            show(f"EXP{label}_POLY", c, name, f"relative to p: 2^{float(mp.log(worst, 2)):.2f}")
+            step = LN2 / unit / 8
+            hi = rounding(step)
+            show("INVERSE, STEP_HI, STEP_LO", [rounding(1 / step), hi, rounding(step - hi)], name)
+            show("TABLE_LOG", [rounding((LN2 * j / 8 - log(t[j])) / unit) for j in range(8)], name)
+            least = {"f32": -126, "f64": -1022}[name] * LN2 / unit
+            ulp = mpf(2) ** (mp.floor(mp.log(-least, 2)) - {"f32": 23, "f64": 52}[name])
+            show("MIN_NORMAL", [mp.ceil(least / ulp) * ulp], name)
+        for label, bits in (("2", None), ("10", {"f32": 16, "f64": 42}[name])):
+            k = 1 / log(mpf(int(label)))
+            show(f"LOG{label} of e", [rounding(k), rounding(k - rounding(k))], name)
+            if bits:
+                hi = truncated(LN2 * k, bits)
+                show(f"LOG{label} of 2", [hi, rounding(LN2 * k - hi)], name)
 
 
 def log_family():
@@ -160,6 +200,18 @@ def log_family():
     show("LOG_POLY", c, "f64", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
     hi = truncated(LN2, 42)
     show("LN2_HI, LN2_LO", [hi, f64(LN2 - hi)], "f64")
+
+
+def log1p_family():
+    a, b = mpf("-0.25"), mpf("0.5")
+    centre, h = (a + b) / 2, (b - a) / 2
+    weight = lambda r: abs(r**3 / log1p(r)) if r else mpf(0)
+    for (name, rounding), count in zip(ROUND.items(), (9, 22)):
+        c = least_squares(log_rest, weight, count, h, rounding, centre)
+        points = [centre + h * k / 400 for k in range(-400, 401)]
+        error = lambda r: abs(log_rest(r) - sum(x * r**i for i, x in enumerate(c)))
+        worst = max(weight(r) * error(r) for r in points)
+        show("LOG1P_POLY", c, name, f"relative to log1p: 2^{float(mp.log(worst, 2)):.2f}")
 
 
 def trig_family():
@@ -251,6 +303,17 @@ def least_squares_at(nodes, f, weight, count, rounding):
         known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
         values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
     return known
+
+
+def gelu_family():
+    for name, short in (("f32", 12), ("f64", 26)):
+        rounding = ROUND[name]
+        c1 = 2 * sqrt(2 / pi)
+        c2 = c1 * mpf("0.044715")
+        hi = truncated(c1, short)
+        show("C1_HI, C1_LO", [hi, rounding(c1 - hi)], name)
+        hi = rounding(c2)
+        show("C2_HI, C2_LO", [hi, rounding(c2 - hi)], name)
 
 
 def tail_family():
@@ -354,9 +417,164 @@ def gate_family():
         show("gelu_tanh C2, rounded and rest", [hi, rounding(c2 - hi)], name)
 
 
+def spacing(x, name):
+    """Distance of x to the next float."""
+    return mpf(2) ** (mp.floor(mp.log(abs(x), 2)) - {"f32": 23, "f64": 52}[name])
+
+
+def near_exact(f, inverse, x, window, name):
+    """A float near x where f is nearly a float: (the float, f there rounded)."""
+    rounding = ROUND[name]
+    target = rounding(f(x))
+    step = spacing(target, name)
+    best = None
+    for k in sorted(range(-100, 101), key=abs):
+        value = target + k * step
+        if not 0 < value < 1:
+            continue
+        point = rounding(inverse(value))
+        if best is None or abs(point - x) < window:
+            miss = abs(f(point) - value) / step
+            if best is None or miss < best[0]:
+                best = (miss, point, value)
+    return best[1], best[2]
+
+
+def erf_family():
+    slope = 2 / sqrt(pi)
+    for name, scale, own, count in (("f32", mpf("3.9"), 4, 7), ("f64", mpf("2.58"), 3, 15)):
+        rounding = ROUND[name]
+        scale = rounding(scale)
+        rows, worst = [], mpf(0)
+        for i in range(16):
+            low, high = max((i - mpf(1) / 2) / scale, mpf(0)), (i + mpf(1) / 2) / scale
+            if i < own:
+                centre, value = rounding(i / scale), mpf(0)
+
+                def f(d):
+                    a = abs(centre + d)
+                    return erf(a) / a - 1 if a > 1e-20 else slope - 1
+
+                size = lambda d: 1
+            else:
+                centre, value = near_exact(erf, erfinv, i / scale, mpf("0.004"), name)
+                top = slope * exp(-centre * centre)
+
+                def f(d):
+                    return (erf(centre + d) - erf(centre)) / d if abs(d) > 1e-25 else top
+
+                size = lambda d: abs(d) / erf(centre + d)
+            h = max(high - centre, centre - low if i else high)
+            c = least_squares(f, size, count, h, rounding)
+            if i == 0:
+                c[1::2] = [mpf(0)] * len(c[1::2])
+            rows.append([centre, value] + c)
+            for k in range(-100, 101):
+                d = h * k / 100
+                if low <= abs(centre + d) <= high:
+                    error = abs(size(d) * (sum(x * d**j for j, x in enumerate(c)) - f(d)))
+                    if i >= own:
+                        error += abs(erf(centre) - value) / value
+                    worst = max(worst, error)
+        note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+        show("SCALE, 2/sqrt(pi)", [scale, rounding(slope)], name, note)
+        for label, column in zip(["CENTRE", "VALUE"] + ["SLOPE"] * count, zip(*rows)):
+            show(label, column, name)
+
+
+def erfc_family():
+    ratio = lambda a: exp(a * a) * erfc(a)
+    for name, count, stretch in (("f32", 7, mpf("0.6875")), ("f64", 14, mpf("1.875"))):
+        rounding = ROUND[name]
+        # Interval i is where 1 + a / stretch is in 2^e [1 + j/4, 1 + (j + 1)/4), i = 4 e + j.
+        bound = lambda i: (mpf(2) ** (i // 4) * (1 + mpf(i % 4) / 4) - 1) * stretch
+        rows, worst = [], mpf(0)
+        for i in range(16):
+            centre, h = (bound(i) + bound(i + 1)) / 2, (bound(i + 1) - bound(i)) / 2
+            top = ratio(centre)
+            flat = 2 * centre * top - 2 / sqrt(pi)
+            slope = lambda d: (ratio(centre + d) - top) / d if abs(d) > 1e-25 else flat
+            c = least_squares(slope, lambda d: abs(d) / ratio(centre + d), count, h, rounding)
+            high = rounding(top)
+            rows.append([centre, high, rounding(top - high)] + c)
+            for k in range(-100, 101):
+                d = h * k / 100
+                value = sum(x * d**j for j, x in enumerate(rows[i][1:2] + c)) + rows[i][2]
+                worst = max(worst, abs(value / ratio(centre + d) - 1))
+        # Exponents are biased by an odd number: the first interval has 12 in its last four bits.
+        slots = [rows[(slot + 4) % 16] for slot in range(16)]
+        note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+        show("1/STRETCH", [rounding(1 / stretch)], name, note)
+        for label, column in zip(["CENTRE", "RATIO", "RATIO_LOW"] + ["SLOPE"] * count, zip(*slots)):
+            show(label, column, name)
+
+
+def power_family():
+    def rest(r):
+        if abs(r) > 1e-3:
+            return (log1p(r) - r + r**2 / 2) / r**3
+        return sum((-1) ** i * r**i / (i + 3) for i in range(25))
+
+    for name, bits, degree, cut in (("f32", 4, 4, 16), ("f64", 5, 8, 42)):
+        rounding = ROUND[name]
+        entries = 2**bits
+        hi = mp.nint(LN2 * 2**cut) / mpf(2) ** cut
+        inverses, limit = [], [mpf(0), mpf(0)]
+        for i in range(entries):
+            low, high = 1 + mpf(i) / entries, 1 + mpf(i + 1) / entries
+            unit = mpf(2) ** -(bits + 1)
+            nearest = mp.nint(2 / (low + high) / unit)
+            c = min(
+                (k * unit for k in (nearest - 1, nearest, nearest + 1)),
+                key=lambda c: max(abs(low * c - 1), abs(high * c - 1)),
+            )
+            if i in (0, entries - 1):
+                c = mpf(1) if i == 0 else mpf("0.5")
+            inverses.append(c)
+            limit = [min(limit[0], low * c - 1), max(limit[1], high * c - 1)]
+            # What the exact remainder and the two-sum of the kernel need.
+            assert max(abs(low * c - 1), abs(high * c - 1)) <= 2 * unit
+            for e in (-1, 0, 1):
+                base = abs(e * LN2 - log(c))
+                q = max(abs(low * c - 1), abs(high * c - 1)) * mpf("1.05")
+                assert base < mpf(2) ** -40 or base >= q, (i, e, base, q)
+        c, worst = fit(rest, lambda r: r * r, degree, limit[0], limit[1], rounding)
+        note = f"relative to r: 2^{float(mp.log(worst, 2)):.2f}, {float(limit[0])} to {float(limit[1])}"
+        show("REST", c, name, note)
+        show("LN2", [hi, rounding(LN2 - hi)], name)
+        show("INVERSE", inverses, name)
+        highs = [mp.nint(-log(c) * 2**cut) / mpf(2) ** cut for c in inverses]
+        show("LOG", highs, name)
+        show("LOG_LOW", [rounding(-log(c) - h) for c, h in zip(inverses, highs)], name)
+
+
+def root_family():
+    root = lambda m: m ** (mpf(-1) / 3)
+    for name in ("f32", "f64"):
+        rounding = ROUND[name]
+        c, worst = fit(root, lambda m: 1 / root(m), 4, mpf(1), mpf(2), rounding)
+        show("CBRT_START", c, name, f"relative: 2^{float(mp.log(worst, 2)):.2f}")
+        factors = [mpf(2) ** (mpf(-j) / 3) for j in (0, 1, 0, 0, 0, 0, 0, -1)]
+        show("CBRT_FACTOR", [rounding(x) for x in factors], name)
+        c = [mpf(2) / 3, mpf(5) / 9, mpf(40) / 81, mpf(110) / 243]
+        show("CBRT_SERIES", [rounding(x) for x in c], name)
+        rows, worst = [], mpf(0)
+        for slot in range(8):
+            # Last bit of the biased exponent and first two of the mantissa.
+            factor = 1 / sqrt(mpf(1 if slot >= 4 else 2))
+            low, high = 1 + mpf(slot % 4) / 4, 1 + mpf(slot % 4 + 1) / 4
+            f = lambda m: factor / sqrt(m)
+            c, miss = fit(f, lambda m: 1 / f(m), 2, low, high, rounding)
+            rows.append(c)
+            worst = max(worst, miss)
+        for column in zip(*rows):
+            show("RSQRT_START", column, name, f"relative: 2^{float(mp.log(worst, 2)):.2f}")
+
+
 FAMILIES = {
     "exp": exp_family,
     "log": log_family,
+    "log1p": log1p_family,
     "trig": trig_family,
     "tan": tan_family,
     "inverse_trig": inverse_trig_family,
@@ -365,6 +583,12 @@ FAMILIES = {
     "tail": tail_family,
     "tanh": tanh_family,
     "gate": gate_family,
+
+
+    "erf": erf_family,
+    "erfc": erfc_family,
+    "power": power_family,
+    "root": root_family,
 }
 for family in sys.argv[1:] or FAMILIES:
     FAMILIES[family]()

@@ -1,5 +1,7 @@
 //! The op table's derivatives, expanded: `UnaryOp::Exp` to the rule that its row states.
 
+pub(crate) mod ternary;
+
 use smallvec::smallvec;
 
 use crate::backend::Backend;
@@ -32,6 +34,7 @@ struct Values<'a, B: Backend> {
     x: Option<&'a Tensor<B>>,
     a: Option<&'a Tensor<B>>,
     b: Option<&'a Tensor<B>>,
+    c: Option<&'a Tensor<B>>,
     y: Option<&'a Tensor<B>>,
 }
 
@@ -41,6 +44,7 @@ impl<'a, B: Backend> Values<'a, B> {
             "x" => self.x,
             "a" => self.a,
             "b" => self.b,
+            "c" => self.c,
             "y" => self.y,
             "g" => Some(self.g),
             _ => None,
@@ -48,8 +52,9 @@ impl<'a, B: Backend> Values<'a, B> {
     }
 
     fn get(&self, name: &str) -> &'a Tensor<B> {
-        self.find(name)
-            .expect("one of g, x, a, b, y, kept when the op was recorded because its rule names it")
+        self.find(name).expect(
+            "one of g, x, a, b, c, y, kept when the op was recorded because its rule names it",
+        )
     }
 
     /// With another tensor under one of the names.
@@ -59,6 +64,7 @@ impl<'a, B: Backend> Values<'a, B> {
             "x" => Values { x: Some(tensor), ..*self },
             "a" => Values { a: Some(tensor), ..*self },
             "b" => Values { b: Some(tensor), ..*self },
+            "c" => Values { c: Some(tensor), ..*self },
             "y" => Values { y: Some(tensor), ..*self },
             _ => Values { g: tensor, ..*self },
         }
@@ -185,7 +191,7 @@ impl<B: Backend> Rule<B> for UnaryRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
         let y = self.y.as_ref().map(|y| upstream.output(y));
         let (g, x) = (upstream.g, self.x.as_ref());
-        let values = Values { g, x, a: None, b: None, y: y.as_ref() };
+        let values = Values { g, x, a: None, b: None, c: None, y: y.as_ref() };
         #[cfg(feature = "testing")]
         if let Some((name, wrong)) = misread(self.op.name(), 0, &values, upstream)? {
             return Ok(smallvec![Some(unary_gradient(self.op, &values.with(name, &wrong))?)]);
@@ -246,7 +252,7 @@ impl<B: Backend> Rule<B> for BinaryRule<B> {
         let b = self.b.as_ref().map(Saved::tensor).transpose()?;
         let y = self.y.as_ref().map(|y| upstream.output(y));
         let g = upstream.g;
-        let values = Values { g, x: None, a: a.as_ref(), b: b.as_ref(), y: y.as_ref() };
+        let values = Values { g, x: None, a: a.as_ref(), b: b.as_ref(), c: None, y: y.as_ref() };
         let side = |side, wanted: bool| {
             #[cfg(feature = "testing")]
             if let Some((name, wrong)) = misread(self.op.name(), side as usize, &values, upstream)?
@@ -275,7 +281,7 @@ pub(crate) fn readings(op: &str, input: usize, mutation: Mutation) -> Vec<Readin
         (_, Some(&op)) => {
             Reading::all(mutation, binary_parameters(op, side), &["g", "a", "b", "y"])
         }
-        (None, None) => Vec::new(),
+        (None, None) => ternary::readings(op, input, mutation),
     }
 }
 
@@ -287,7 +293,7 @@ pub(crate) fn is_zero(op: &str, input: usize) -> bool {
     let text = match (unary, binary) {
         (Some(&op), _) => Some(unary_text(op)),
         (_, Some(&op)) => binary_text(op).get(input).copied(),
-        (None, None) => None,
+        (None, None) => ternary::text(op, input),
     };
     text.is_some_and(|text| text.split_whitespace().collect::<String>() == "g.zeros_like()")
 }

@@ -25,6 +25,7 @@ pub(crate) mod parallel;
 mod reduce;
 mod scan;
 mod table;
+mod ternary;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -36,7 +37,9 @@ use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::Shape;
 use crate::shared::Shared;
 use memory::Buffer;
@@ -238,12 +241,25 @@ impl Backend for CpuBackend {
         elementwise::binary(op, a.into(), b.into())
     }
 
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, CpuTensor>>,
+        b: impl Into<Arg<'a, CpuTensor>>,
+        c: impl Into<Arg<'a, CpuTensor>>,
+    ) -> Result<CpuTensor> {
+        ternary::ternary(op, [a.into(), b.into(), c.into()])
+    }
+
     fn compare<'a>(
         op: CompareOp,
         a: impl Into<Arg<'a, CpuTensor>>,
         b: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
         choose::compare(op, a.into(), b.into())
+    }
+
+    fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
+        choose::test(op, x)
     }
 
     fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {

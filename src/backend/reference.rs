@@ -12,10 +12,12 @@
 //! those of the op table, the rest stand here. Nothing is shared with the other backends, so that
 //! agreeing with this one means something.
 
+mod choose;
 mod exact;
 mod fused;
 mod reduce;
 mod scan;
+mod ternary;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -28,7 +30,9 @@ use crate::dtype::{
 };
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, ReduceOp, ScanOp, UnaryOp, UpdateOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -287,6 +291,15 @@ impl Backend for ReferenceBackend {
         })
     }
 
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, ReferenceTensor>>,
+        b: impl Into<Arg<'a, ReferenceTensor>>,
+        c: impl Into<Arg<'a, ReferenceTensor>>,
+    ) -> Result<ReferenceTensor> {
+        ternary::ternary(op, [a.into(), b.into(), c.into()])
+    }
+
     fn compare<'a>(
         op: CompareOp,
         a: impl Into<Arg<'a, ReferenceTensor>>,
@@ -304,20 +317,16 @@ impl Backend for ReferenceBackend {
         })
     }
 
+    fn test(op: NumberTest, x: &ReferenceTensor) -> Result<ReferenceTensor> {
+        choose::test(op, x)
+    }
+
     fn where_cond(
         mask: &ReferenceTensor,
         a: &ReferenceTensor,
         b: &ReferenceTensor,
     ) -> Result<ReferenceTensor> {
-        check_same("where_cond", a, b)?;
-        if mask.shape() != a.shape() {
-            let (lhs, rhs) = (*mask.shape(), *a.shape());
-            return Err(Error::ShapeMismatch { op: "where_cond", lhs, rhs });
-        }
-        build("where_cond", *a.shape(), a.dtype, |index| {
-            let chosen = if bool::from_scalar(mask.at(index)) { a } else { b };
-            Ok(chosen.at(index))
-        })
+        choose::where_cond(mask, a, b)
     }
 
     fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {

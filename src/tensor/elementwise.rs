@@ -238,6 +238,18 @@ impl<B: Backend> Tensor<B> {
         Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
     }
 
+    /// `self` to a power that is a number: [`pow`](Tensor::pow) with one exponent.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 4.0, 9.0];
+    /// assert_eq!(x.powf(1.5)?.to_vec::<f32>()?, [1.0, 8.0, 27.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn powf(&self, p: f64) -> Result<Tensor<B>> {
+        Tensor::binary_inputs(BinaryOp::Pow, Input::Ref(self), Input::Scalar(p.into()))
+    }
+
     /// `self · mul + add`; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul)?;
@@ -332,7 +344,7 @@ fn check_operands<B: Backend>(
 }
 
 /// An operand on its way to the backend: its storage goes along where nobody else holds it.
-enum GivenAway<'a, B: Backend> {
+pub(super) enum GivenAway<'a, B: Backend> {
     Unshared(Option<B::Tensor>),
     Kept(Input<'a, B>),
     Broadcast(B::Tensor),
@@ -340,7 +352,7 @@ enum GivenAway<'a, B: Backend> {
 
 impl<'a, B: Backend> GivenAway<'a, B> {
     /// An operand, broadcast to `shape` if one is given.
-    fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
+    pub(super) fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
         if let (Some(shape), Some(tensor)) = (shape, input.tensor())
             && *tensor.shape() != shape
         {
@@ -357,7 +369,7 @@ impl<'a, B: Backend> GivenAway<'a, B> {
     }
 
     /// Called once.
-    fn arg(&mut self) -> Arg<'_, B::Tensor> {
+    pub(super) fn arg(&mut self) -> Arg<'_, B::Tensor> {
         match self {
             GivenAway::Unshared(data) => Arg::Owned(data.take().expect("called once")),
             GivenAway::Kept(input) => input.as_arg(),

@@ -2,8 +2,8 @@
 //!
 //! `tests/mutation.rs` holds the list against what runs, `docs/OPS.md` is made from it.
 
-use crate::autodiff::rules::{binary_text, unary_text};
-use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
+use crate::autodiff::rules::{binary_text, ternary, unary_text};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp, binary_ops, ternary_ops, unary_ops};
 
 /// The family of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Kind {
     Unary,
     /// A row of the op table.
     Binary,
+    /// A row of the op table.
+    Ternary,
     /// A reduction over axes.
     Reduction,
     /// Several passes over memory in one, with a definition in simpler ops.
@@ -66,6 +68,21 @@ macro_rules! binary_docs {
     };
 }
 binary_ops!(binary_docs);
+
+macro_rules! ternary_docs {
+    ($({
+        $(#[doc = $doc:literal])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        const fn ternary_doc(op: TernaryOp) -> &'static str {
+            match op {
+                $(TernaryOp::$Variant => concat!($($doc),*),)*
+            }
+        }
+    };
+}
+ternary_ops!(ternary_docs);
 
 /// Name, formula, inputs with their gradients.
 type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -228,6 +245,14 @@ pub fn recorded_ops() -> Vec<RecordedOp> {
         gradients: binary_text(op).to_vec(),
         two_rules: false,
     });
+    let three = TernaryOp::ALL.iter().map(|&op| RecordedOp {
+        name: op.name(),
+        kind: Kind::Ternary,
+        formula: text(ternary_doc(op)),
+        inputs: vec!["a", "b", "c"],
+        gradients: ternary::texts(op).to_vec(),
+        two_rules: false,
+    });
     let listed = [
         (Kind::Reduction, false, REDUCTIONS),
         (Kind::Fused, true, FUSED_TWICE),
@@ -244,5 +269,5 @@ pub fn recorded_ops() -> Vec<RecordedOp> {
             two_rules,
         })
     });
-    unary.chain(binary).chain(listed).collect()
+    unary.chain(binary).chain(three).chain(listed).collect()
 }

@@ -1,6 +1,6 @@
 //! Unary and binary ops and comparisons.
 
-use swath::ops::{BinaryOp, CompareOp, UnaryOp};
+use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
 use swath::{Arg, Backend, DType, HostData, Scalar};
 
 use crate::Subject;
@@ -16,7 +16,7 @@ const EXACT: Tolerance = Tolerance::EXACT;
 ///
 /// The f64 bounds leave room for the reference formula, which is f64 itself: gelu's amplifies the
 /// rounding of its argument by the argument, 130 at the special value −9.
-struct Bounds(u64, u64, f64);
+pub struct Bounds(pub u64, pub u64, pub f64);
 
 /// What holds for an op without a row of its own.
 const COMPOSED: Bounds = Bounds(2, 4, 0.0);
@@ -24,9 +24,12 @@ const COMPOSED: Bounds = Bounds(2, 4, 0.0);
 fn unary_bounds(op: UnaryOp) -> Bounds {
     match op {
         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => Bounds(0, 0, 0.0),
-        UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu => Bounds(0, 0, 0.0),
+        UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu | UnaryOp::Relu6 => Bounds(0, 0, 0.0),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => Bounds(0, 0, 0.0),
+        UnaryOp::Hardsigmoid | UnaryOp::Hardswish => Bounds(1, 3, 0.0),
         UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos => Bounds(1, 2, 0.0),
-        UnaryOp::Tanh => Bounds(1, 3, 0.0),
+        UnaryOp::Tanh | UnaryOp::Cbrt | UnaryOp::Rsqrt => Bounds(1, 3, 0.0),
+        UnaryOp::Erf | UnaryOp::Erfc => Bounds(1, 8, 0.0),
         UnaryOp::Sigmoid => Bounds(1, 4, 0.0),
         UnaryOp::Silu => Bounds(2, 4, 0.0),
         UnaryOp::GeluTanh => Bounds(2, 256, 0.0),
@@ -39,9 +42,15 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => Bounds(0, 0, 0.0),
         BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
+        BinaryOp::Rem => Bounds(0, 0, 0.0),
+        BinaryOp::Pow | BinaryOp::Hypot => Bounds(1, 3, 0.0),
+        BinaryOp::ErfGrad => Bounds(3, 8, 0.0),
+        BinaryOp::LeakyRelu | BinaryOp::Relu6Grad => Bounds(0, 0, 0.0),
+        BinaryOp::HardsigmoidGrad => Bounds(0, 0, 0.0),
         BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
         BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
         BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
+        BinaryOp::MishGrad => Bounds(8, 8, 4.0),
         _ => COMPOSED,
     }
 }
@@ -50,13 +59,13 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
 fn second_operands(op: BinaryOp) -> Specials {
     match op {
         BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
-        BinaryOp::Div => Specials::Divisors,
+        BinaryOp::Div | BinaryOp::Rem => Specials::Divisors,
         _ => Specials::All,
     }
 }
 
 /// `first` is the first operand, in `f64`.
-fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
+pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
     let Bounds(single, double, units) = *bounds;
     let ulp = match dtype {
         DType::F64 => double,
@@ -237,4 +246,29 @@ fn comparisons_agree<B: Backend>() {
 #[test]
 fn comparisons_of_tensors_agree() {
     comparisons_agree::<Subject>();
+}
+
+fn number_tests_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(13);
+    let fill = Fill::plain(-4.0, 4.0).with(3, Specials::All);
+    for op in NumberTest::ALL {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                for arrangement in Arrangement::ALL {
+                    let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
+                    let got = B::test(op, &x.on::<B>());
+                    let want = Reference::test(op, &x.on::<Reference>());
+                    let context = || format!("{} {dtype} {shape:?} {arrangement:?}", op.name());
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn tests_of_numbers_agree() {
+    number_tests_agree::<Subject>();
 }

@@ -1,7 +1,8 @@
 //! Operations that move elements: `view` and `contiguous`, `where_cond`, `gather`, `scatter_add`,
 //! `cat`; and `cast` and `full`. All exact.
 
-use swath::{Backend, DType, Scalar, TensorData};
+use swath::ops::{BinaryOp, UnaryOp};
+use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
 
 use crate::Subject;
 use crate::agree::{Disagreements, Reference, Tolerance};
@@ -38,6 +39,125 @@ fn copies_agree<B: Backend>() {
 #[test]
 fn views_and_copies_agree() {
     copies_agree::<Subject>();
+}
+
+/// A view of up to 8 axes of a tensor: permuted, cut, stepped, flipped, repeated, by chance.
+fn any_view<B: Backend>(rng: &mut Rng, base: &B::Tensor) -> B::Tensor {
+    let mut layout = *base.layout();
+    for axis in 0..layout.shape().ndim() {
+        let dim = layout.dims()[axis];
+        let mut items = vec![SliceItem::Range { start: None, end: None, step: 1 }; axis + 1];
+        items[axis] = match rng.below(8) {
+            0 => SliceItem::Range { start: Some((dim / 3) as isize), end: None, step: 1 },
+            1 => SliceItem::Range { start: None, end: None, step: 2 },
+            2 => SliceItem::Range { start: None, end: None, step: -1 },
+            _ => continue,
+        };
+        layout = layout.slice("slice", &items).unwrap();
+    }
+    let mut order: Vec<usize> = (0..layout.shape().ndim()).collect();
+    for i in (1..order.len()).rev() {
+        order.swap(i, rng.below(i + 1));
+    }
+    layout = layout.permute("permute", &order).unwrap();
+    if layout.shape().ndim() < 8 && rng.below(3) == 0 {
+        let at = rng.below(layout.shape().ndim() + 1);
+        let repeated = layout.unsqueeze("unsqueeze", at).unwrap();
+        let mut dims = repeated.dims().to_vec();
+        dims[at] = 1 + rng.below(4);
+        layout = repeated.broadcast_to("expand", &Shape::new(dims)).unwrap();
+    }
+    B::view(base, layout).unwrap()
+}
+
+/// Extents that make tiles, rests of tiles, short and long runs of every element size.
+const MANY_AXES: [&[usize]; 8] = [
+    &[300, 517],
+    &[131, 3, 140],
+    &[3, 130, 5, 67],
+    &[70, 2, 3, 2, 65],
+    &[5, 4, 3, 2, 3, 4, 33],
+    &[2, 3, 2, 3, 2, 3, 2, 40],
+    &[40, 2, 2, 2, 2, 2, 2, 9],
+    &[2000, 3],
+];
+
+fn permutes_of_any_rank_agree<B: Backend>() {
+    let mut rng = Rng(8);
+    let mut seen = Disagreements::default();
+    for dtype in [DType::U8, DType::F16, DType::F32, DType::I64] {
+        for shape in MANY_AXES {
+            let draw = || fill().draw(&mut rng, dtype);
+            let base = Input::new(dtype, shape, Arrangement::Contiguous, draw);
+            for turn in 0..6 {
+                let seed = rng.next();
+                let ours = any_view::<B>(&mut Rng(seed), &base.on::<B>());
+                let theirs = any_view::<Reference>(&mut Rng(seed), &base.on::<Reference>());
+                let context =
+                    || format!("contiguous {dtype} {shape:?} turn {turn}: {:?}", ours.layout());
+                seen.compare::<B>(context, B::contiguous(&ours), Ok(theirs.clone()), &EXACT);
+                if dtype == DType::F32 {
+                    // The view beside its own elements in order, either way round and in place.
+                    let (x, y) =
+                        (B::contiguous(&ours).unwrap(), Reference::contiguous(&theirs).unwrap());
+                    let want = Reference::binary(BinaryOp::Sub, &theirs, &y);
+                    let got = B::binary(BinaryOp::Sub, &ours, &x);
+                    seen.compare::<B>(
+                        || format!("sub {:?}", ours.layout()),
+                        got,
+                        want.clone(),
+                        &EXACT,
+                    );
+                    let got = B::binary(BinaryOp::Sub, &ours, Arg::Owned(x));
+                    seen.compare::<B>(
+                        || format!("sub owned {:?}", ours.layout()),
+                        got,
+                        want,
+                        &EXACT,
+                    );
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn permutes_of_many_axes_agree() {
+    permutes_of_any_rank_agree::<Subject>();
+}
+
+/// Results that are too large for the caches: 17 MiB, of rows that are whole lines and that are not.
+fn huge_copies_agree<B: Backend>() {
+    let mut rng = Rng(9);
+    let mut seen = Disagreements::default();
+    for shape in [[2192usize, 2048], [2161, 2063]] {
+        let draw = || Scalar::Int(rng.below(1 << 20) as i64);
+        let base = Input::new(DType::F32, shape, Arrangement::Contiguous, draw);
+        let (x, u) = (base.on::<B>(), base.on::<Reference>());
+        let turned = x.layout().permute("permute", &[1, 0]).unwrap();
+        let (t, v) = (B::view(&x, turned).unwrap(), Reference::view(&u, turned).unwrap());
+        seen.compare::<B>(|| "t".into(), B::contiguous(&t), Ok(v.clone()), &EXACT);
+        let back = x.layout().reshape("reshape", &turned.shape().clone()).unwrap().unwrap();
+        let (y, w) = (B::view(&x, back).unwrap(), Reference::view(&u, back).unwrap());
+        let got = B::binary(BinaryOp::Sub, &t, &y);
+        seen.compare::<B>(|| "t - y".into(), got, Reference::binary(BinaryOp::Sub, &v, &w), &EXACT);
+        let got = B::binary(BinaryOp::Sub, &x, &x);
+        seen.compare::<B>(|| "x - x".into(), got, Reference::binary(BinaryOp::Sub, &u, &u), &EXACT);
+        let got = B::unary(UnaryOp::Neg, &x);
+        seen.compare::<B>(|| "-x".into(), got, Reference::unary(UnaryOp::Neg, &u), &EXACT);
+        let got = B::cat(&[&t, &t], 0);
+        seen.compare::<B>(|| "cat".into(), got, Reference::cat(&[&v, &v], 0), &EXACT);
+        let got = B::full(shape.into(), Scalar::Float(1.5), DType::F32);
+        let want = Reference::full(shape.into(), Scalar::Float(1.5), DType::F32);
+        seen.compare::<B>(|| "full".into(), got, want, &EXACT);
+    }
+    seen.finish();
+}
+
+#[test]
+fn copies_larger_than_the_caches_agree() {
+    huge_copies_agree::<Subject>();
 }
 
 fn round_trips<B: Backend>() {

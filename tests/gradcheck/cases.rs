@@ -2,7 +2,7 @@
 //! derivatives are checked. The rows of the op table bring theirs along; ops with parameters have an
 //! arm in [`suite`].
 
-use swath::ops::{Activation, BinaryOp, DropoutMask, UnaryOp};
+use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp};
 use swath::prelude::*;
 use swath::{CrossEntropy, Reduction};
 
@@ -67,6 +67,9 @@ pub fn suite(op: &str) -> Vec<Case> {
     if let Some(&op) = BinaryOp::ALL.iter().find(|row| row.name() == op) {
         return binary(op);
     }
+    if let Some(&op) = TernaryOp::ALL.iter().find(|row| row.name() == op) {
+        return ternary(op);
+    }
     let mut suite = Suite(Vec::new());
     with_parameters(op, &mut suite);
     assert!(!suite.0.is_empty(), "no case of {op}: it needs an arm in tests/gradcheck/cases.rs");
@@ -110,6 +113,34 @@ fn binary(op: BinaryOp) -> Vec<Case> {
             add(dims, &[2, 3], [Reversed, a]);
         }
         add(&[2, 1], &[1, 3], [a, Strided]);
+    }
+    cases
+}
+
+/// Three arrangements at a time, and broadcasting some of the three.
+fn ternary(op: TernaryOp) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |dims: [&[usize]; 3], arrangements: [Arrangement; 3]| {
+        let input = |i: usize| {
+            let x = uniform(dims[i], op.domain()[i], 20 + 10 * i as u64);
+            arranged(&x, arrangements[i])
+        };
+        cases.push(Case {
+            name: format!("{op:?}, {dims:?}, {arrangements:?}"),
+            inputs: (0..3).map(input).collect(),
+            f: Box::new(move |xs| xs[0].ternary(op, &xs[1], &xs[2])),
+        });
+    };
+    let full: &[usize] = &[2, 3];
+    for (i, a) in ALL.into_iter().enumerate() {
+        for (j, b) in ALL.into_iter().enumerate() {
+            add([full; 3], [a, b, ALL[(i + j) % ALL.len()]]);
+        }
+        for dims in [&[3][..], &[2, 1], &[]] {
+            add([full, dims, full], [a, Reversed, Strided]);
+            add([dims, full, dims], [Reversed, a, Contiguous]);
+            add([full, full, dims], [Strided, Permuted, a]);
+        }
     }
     cases
 }

@@ -2,15 +2,16 @@
 
 use core::marker::PhantomData;
 
-use super::{Map2, lengths_differ, load_up_to, store_up_to};
+use super::{Map2, lengths_differ, load_up_to, store, store_up_to, until_aligned};
 use crate::Arg;
+use crate::copy::{Fence, streaming};
 use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 
 /// Where an argument's elements come from.
 #[derive(Clone, Copy)]
-enum Source<E> {
+pub(super) enum Source<E> {
     Memory(*const E),
     Value(E),
 }
@@ -21,6 +22,8 @@ pub(crate) struct Operands2<'a, E> {
     b: Source<E>,
     y: *mut E,
     len: usize,
+    streams: bool,
+    _fence: Option<Fence>,
     borrow: PhantomData<&'a mut E>,
 }
 
@@ -33,23 +36,28 @@ impl<'a, E: Float> Operands2<'a, E> {
         b: Arg<'a, E>,
         y: &'a mut O,
     ) -> Self {
+        let (streams, _fence) = streaming(y);
         let (y, len) = y.as_raw();
         let (a, b) = (Source::new(name, a, len), Source::new(name, b, len));
-        Operands2 { a, b, y, len, borrow: PhantomData }
+        Operands2 { a, b, y, len, streams, _fence, borrow: PhantomData }
     }
 
     #[track_caller]
     pub fn in_place_left(name: &str, a: &'a mut [E], b: Arg<'a, E>) -> Self {
         let (y, len) = (a.as_mut_ptr(), a.len());
         let b = Source::new(name, b, len);
-        Operands2 { a: Source::Memory(y), b, y, len, borrow: PhantomData }
+        Operands2::in_place(Source::Memory(y), b, y, len)
     }
 
     #[track_caller]
     pub fn in_place_right(name: &str, a: Arg<'a, E>, b: &'a mut [E]) -> Self {
         let (y, len) = (b.as_mut_ptr(), b.len());
         let a = Source::new(name, a, len);
-        Operands2 { a, b: Source::Memory(y), y, len, borrow: PhantomData }
+        Operands2::in_place(a, Source::Memory(y), y, len)
+    }
+
+    fn in_place(a: Source<E>, b: Source<E>, y: *mut E, len: usize) -> Self {
+        Operands2 { a, b, y, len, streams: false, _fence: None, borrow: PhantomData }
     }
 
     #[inline(always)]
@@ -61,7 +69,7 @@ impl<'a, E: Float> Operands2<'a, E> {
 impl<E: Float> Source<E> {
     #[inline]
     #[track_caller]
-    fn new(name: &str, arg: Arg<E>, len: usize) -> Self {
+    pub fn new(name: &str, arg: Arg<E>, len: usize) -> Self {
         match arg {
             Arg::Slice(x) if x.len() != len => lengths_differ(name, x.len(), len),
             Arg::Slice(x) => Source::Memory(x.as_ptr()),
@@ -78,25 +86,39 @@ impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Operands2 { a, b, y, len, .. } = *self.0;
+        let Operands2 { a, b, y, len, streams, .. } = *self.0;
         // SAFETY: inputs in memory and `y` are valid for `len` elements, as the operands'
         // constructors made sure; `y` holds the first argument once it has been written.
         unsafe {
             match (a, b) {
                 (Source::Memory(a), Source::Memory(b)) => {
-                    run2::<E, S, K>(simd, Elements(a), Elements(b), y, len);
+                    run2::<E, S, K>(simd, Elements(a), Elements(b), y, len, streams);
                 }
                 (Source::Memory(a), Source::Value(b)) => {
-                    run2::<E, S, K>(simd, Elements(a), Splat::<E, S>(simd.splat(b)), y, len);
+                    run2::<E, S, K>(
+                        simd,
+                        Elements(a),
+                        Splat::<E, S>(simd.splat(b)),
+                        y,
+                        len,
+                        streams,
+                    );
                 }
                 (Source::Value(a), Source::Memory(b)) => {
-                    run2::<E, S, K>(simd, Splat::<E, S>(simd.splat(a)), Elements(b), y, len);
+                    run2::<E, S, K>(
+                        simd,
+                        Splat::<E, S>(simd.splat(a)),
+                        Elements(b),
+                        y,
+                        len,
+                        streams,
+                    );
                 }
                 (Source::Value(a), Source::Value(b)) => {
                     for i in 0..len {
                         y.add(i).write(a);
                     }
-                    run2::<E, S, K>(simd, Elements(y), Splat::<E, S>(simd.splat(b)), y, len);
+                    run2::<E, S, K>(simd, Elements(y), Splat::<E, S>(simd.splat(b)), y, len, false);
                 }
             }
         }
@@ -104,7 +126,7 @@ impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
 }
 
 /// An argument's vectors.
-trait Operand<E: Float, S: Lanes<E>>: Copy {
+pub(super) trait Operand<E: Float, S: Lanes<E>>: Copy {
     /// The whole vector from element `i` on.
     ///
     /// # Safety
@@ -118,7 +140,7 @@ trait Operand<E: Float, S: Lanes<E>>: Copy {
 }
 
 #[derive(Clone, Copy)]
-struct Elements<E>(*const E);
+pub(super) struct Elements<E>(pub *const E);
 
 impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     #[inline(always)]
@@ -133,7 +155,7 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     }
 }
 
-struct Splat<E: Float, S: Lanes<E>>(S::V);
+pub(super) struct Splat<E: Float, S: Lanes<E>>(pub S::V);
 
 impl<E: Float, S: Lanes<E>> Clone for Splat<E, S> {
     #[inline(always)]
@@ -167,39 +189,44 @@ unsafe fn run2<E: Float, S: Lanes<E>, K: Map2<E>>(
     b: impl Operand<E, S>,
     y: *mut E,
     len: usize,
+    streams: bool,
 ) {
-    // SAFETY: as the caller promised.
-    let mut i = unsafe {
+    let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
+    // SAFETY: as the caller promised; from `head` on `y` is aligned if it is streamed.
+    let done = unsafe {
         match K::UNROLL {
-            4 => run2_whole::<E, S, K, 4>(simd, a, b, y, len),
-            2 => run2_whole::<E, S, K, 2>(simd, a, b, y, len),
-            _ => 0,
+            4 => run2_whole::<E, S, K, 4>(simd, a, b, y, head, len, streams),
+            2 => run2_whole::<E, S, K, 2>(simd, a, b, y, head, len, streams),
+            _ => head,
         }
     };
+    let mut i = if head > 0 { 0 } else { done };
     while i < len {
-        let count = len - i;
+        let (count, next) = if i < head { (head, done) } else { (len - i, i + S::LANES) };
         // SAFETY: `count` elements are left from `i` on.
         unsafe {
             let result = K::apply(simd, a.up_to(simd, i, count), b.up_to(simd, i, count));
             store_up_to(simd, y.add(i), count, result);
         }
-        i += S::LANES;
+        i = next;
     }
 }
 
-/// Applies `K` to all runs of `N` whole vectors; returns the number of elements done.
+/// Applies `K` to all runs of `N` whole vectors from `start` on; returns where they end.
 ///
 /// # Safety
-/// As for [`run2`].
+/// As for [`run2`]; if it is streamed, `y` is aligned to a vector at `start`.
 #[inline(always)]
 unsafe fn run2_whole<E: Float, S: Lanes<E>, K: Map2<E>, const N: usize>(
     simd: S,
     a: impl Operand<E, S>,
     b: impl Operand<E, S>,
     y: *mut E,
+    start: usize,
     len: usize,
+    streams: bool,
 ) -> usize {
-    let mut i = 0;
+    let mut i = start;
     while len - i >= N * S::LANES {
         let mut v = [(simd.splat(E::ZERO), simd.splat(E::ZERO)); N];
         for (k, v) in v.iter_mut().enumerate() {
@@ -211,8 +238,8 @@ unsafe fn run2_whole<E: Float, S: Lanes<E>, K: Map2<E>, const N: usize>(
             v.0 = K::apply(simd, v.0, v.1);
         }
         for (k, v) in v.iter().enumerate() {
-            // SAFETY: as for the loads.
-            unsafe { simd.store(y.add(i + k * S::LANES), v.0) };
+            // SAFETY: as for the loads; whole vectors after an aligned one are aligned.
+            unsafe { store(simd, y.add(i + k * S::LANES), v.0, streams) };
         }
         i += N * S::LANES;
     }

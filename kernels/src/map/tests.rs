@@ -58,6 +58,7 @@ kernels! {
         /// `max(a, b)`.
         larger Larger;
     }
+    ternary {}
 }
 
 fn values<E: Float>(len: usize, seed: usize) -> Vec<E> {

@@ -70,8 +70,6 @@ pub(super) trait GateConstants: ExpConstants {
     /// Where σ needs no further bits: x e^x rounds to zero; 1 + e^x is no longer a normal number's
     /// reciprocal; 1 + e^−x rounds to 1.
     const GATE_RANGE: [Self; 3];
-    /// The lowest bits, moved so that an eighth of an octave is in its place of the exponent.
-    fn eighths<V: Vector<Elem = Self>>(bits: V::Int) -> V::Int;
 }
 
 impl GateConstants for f32 {
@@ -82,10 +80,6 @@ impl GateConstants for f32 {
     const DECAY: &'static [f32] =
         &[0.0018736531, 0.08680574, 0.0037605714, 0.00010861218, 2.3539972e-6];
     const GATE_RANGE: [f32; 3] = [-110.0, -87.0, 18.0];
-    #[inline(always)]
-    fn eighths<V: Vector<Elem = f32>>(bits: V::Int) -> V::Int {
-        bits.shl::<20>()
-    }
 }
 
 impl GateConstants for f64 {
@@ -112,10 +106,6 @@ impl GateConstants for f64 {
         7.897410360692495e-14,
     ];
     const GATE_RANGE: [f64; 3] = [-760.0, -708.0, 39.0];
-    #[inline(always)]
-    fn eighths<V: Vector<Elem = f64>>(bits: V::Int) -> V::Int {
-        bits.shl::<49>()
-    }
 }
 
 /// `factor σ(v)` for `v = x · rate / RATE`, both sums of two floats, high part first; `x` is in
@@ -137,7 +127,7 @@ pub(super) fn gate<E: GateConstants, S: Lanes<E>>(
     let moved = S::V::lookup8(&E::MOVED, bits, x).to_bits();
     let r = x.mul_add(rate_low, x.mul_add(rate, minus_n));
     let p = horner(simd, r, E::DECAY);
-    let b = S::V::from_bits(moved + E::eighths::<S::V>(bits));
+    let b = S::V::from_bits(moved + E::eighths(bits));
 
     let (large, small) = (one.max_or_other(b), one.min_or_other(b));
     let sum = large + small;
@@ -150,7 +140,7 @@ pub(super) fn gate<E: GateConstants, S: Lanes<E>>(
     let k = bits.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
     let octaves = bits.shr::<3>() + bits.shr::<3>();
     let octaves = octaves + octaves;
-    let t = S::V::from_bits(moved + E::eighths::<S::V>(bits - (octaves + octaves)));
+    let t = S::V::from_bits(moved + E::eighths(bits - (octaves + octaves)));
     let tail = divide_by_sum(simd, factor, t, t * p);
     let zero = simd.splat(E::ZERO).to_bits();
     tail.scale_by_power_of_two(zero - k).select(far, y)

@@ -5,7 +5,8 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V3;
 
-use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task, enter_avx2};
 
 impl Token for V3 {
@@ -15,6 +16,11 @@ impl Token for V3 {
     fn call<T: Task>(self, task: T) -> T::Output {
         // SAFETY: this token was made by detection, it covers every feature of the trampoline.
         unsafe { enter_avx2(self, task) }
+    }
+
+    intrinsics! {
+        fn fence(self) -> () { _mm_sfence() }
+        fn prefetch(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
 }
 
@@ -182,6 +188,40 @@ impl Vector for F32x8 {
             )
         }
     }
+    #[inline(always)]
+    fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
+        // Halves apart: pairs of rows, then of pairs; the halves meet last. Half the shuffles of the
+        // general way.
+        //   a0 b0 a1 b1 | a4 b4 a5 b5     a0 b0 c0 d0 | a4 b4 c4 d4     a0 b0 … h0, a4 b4 … h4
+        let mut out = rows;
+        for half in 0..2 {
+            let (a, b) = (rows[4 * half].0, rows[4 * half + 1].0);
+            let (c, d) = (rows[4 * half + 2].0, rows[4 * half + 3].0);
+            // SAFETY: as in `intrinsics`.
+            let quads = unsafe {
+                let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                [
+                    _mm256_shuffle_ps::<0b01_00_01_00>(ab_low, cd_low),
+                    _mm256_shuffle_ps::<0b11_10_11_10>(ab_low, cd_low),
+                    _mm256_shuffle_ps::<0b01_00_01_00>(ab_high, cd_high),
+                    _mm256_shuffle_ps::<0b11_10_11_10>(ab_high, cd_high),
+                ]
+            };
+            for i in 0..4 {
+                out[4 * half + i] = Self(quads[i]);
+            }
+        }
+        for i in 0..4 {
+            let (low, high) = (out[i].0, out[4 + i].0);
+            // SAFETY: as in `intrinsics`.
+            unsafe {
+                out[i] = Self(_mm256_permute2f128_ps::<0x20>(low, high));
+                out[4 + i] = Self(_mm256_permute2f128_ps::<0x31>(low, high));
+            }
+        }
+        out
+    }
 }
 
 const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -263,6 +303,24 @@ impl Vector for F64x4 {
             )
         }
     }
+    #[inline(always)]
+    fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
+        let mut out = rows;
+        for i in 0..2 {
+            // a0 b0 | a2 b2 and a1 b1 | a3 b3, c0 d0 | c2 d2 and c1 d1 | c3 d3.
+            let (a, b, c, d) = (rows[0].0, rows[1].0, rows[2].0, rows[3].0);
+            // SAFETY: as in `intrinsics`.
+            unsafe {
+                let (ab, cd) = match i {
+                    0 => (_mm256_unpacklo_pd(a, b), _mm256_unpacklo_pd(c, d)),
+                    _ => (_mm256_unpackhi_pd(a, b), _mm256_unpackhi_pd(c, d)),
+                };
+                out[i] = Self(_mm256_permute2f128_pd::<0x20>(ab, cd));
+                out[2 + i] = Self(_mm256_permute2f128_pd::<0x31>(ab, cd));
+            }
+        }
+        out
+    }
 }
 
 impl Lanes<f32> for V3 {
@@ -317,6 +375,7 @@ impl Lanes<f32> for V3 {
             F32x8(_mm256_maskload_ps(src, Lanes::<f32>::first(self, count).0))
         }
         fn store(self, dst: *mut f32, x: F32x8) -> () { _mm256_storeu_ps(dst, x.0) }
+        fn store_streaming(self, dst: *mut f32, x: F32x8) -> () { _mm256_stream_ps(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x8) -> () {
             _mm256_maskstore_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
         }
@@ -342,6 +401,7 @@ impl Lanes<f64> for V3 {
             F64x4(_mm256_maskload_pd(src, Lanes::<f64>::first(self, count).0))
         }
         fn store(self, dst: *mut f64, x: F64x4) -> () { _mm256_storeu_pd(dst, x.0) }
+        fn store_streaming(self, dst: *mut f64, x: F64x4) -> () { _mm256_stream_pd(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x4) -> () {
             _mm256_maskstore_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
         }
@@ -355,6 +415,24 @@ impl Simd for V3 {
             [F64x4(_mm256_cvtps_pd(halves[0])), F64x4(_mm256_cvtps_pd(halves[1]))]
         }
     }
+    #[inline(always)]
+    fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        if !std::arch::is_x86_feature_detected!("f16c") {
+            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+        }
+        // SAFETY: the instructions have just been detected, AVX by the token.
+        unsafe { widen_f16(x, y) }
+    }
+    #[inline(always)]
+    fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
+        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
+        if !std::arch::is_x86_feature_detected!("f16c") {
+            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+        }
+        // SAFETY: the instructions have just been detected, AVX by the token.
+        unsafe { narrow_f16(x, y) }
+    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x4 {
             F64x4(_mm256_cvtps_pd(_mm_loadu_ps(src)))
@@ -366,6 +444,30 @@ impl Simd for V3 {
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
             _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
+        }
+    }
+}
+
+// The token proves AVX2, which does not say that F16C is there.
+
+#[target_feature(enable = "avx,f16c")]
+fn widen_f16(x: &[u16], y: &mut [f32]) {
+    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
+        // SAFETY: both arrays are read and written whole.
+        unsafe {
+            let bits = _mm_loadu_si128(x.as_ptr().cast());
+            _mm256_storeu_ps(y.as_mut_ptr(), _mm256_cvtph_ps(bits));
+        }
+    }
+}
+
+#[target_feature(enable = "avx,f16c")]
+fn narrow_f16(x: &[f32], y: &mut [u16]) {
+    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
+        // SAFETY: both arrays are read and written whole.
+        unsafe {
+            let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
+            _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
         }
     }
 }

@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V4;
 
-use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx512};
 
 impl Token for V4 {
@@ -15,6 +15,11 @@ impl Token for V4 {
     fn call<T: Task>(self, task: T) -> T::Output {
         // SAFETY: this token was made by detection, it covers every feature of the trampoline.
         unsafe { enter_avx512(self, task) }
+    }
+
+    intrinsics! {
+        fn fence(self) -> () { _mm_sfence() }
+        fn prefetch(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
 }
 
@@ -240,6 +245,7 @@ impl Lanes<f32> for V4 {
             F32x16(_mm512_maskz_loadu_ps(Lanes::<f32>::first(self, count).0, src))
         }
         fn store(self, dst: *mut f32, x: F32x16) -> () { _mm512_storeu_ps(dst, x.0) }
+        fn store_streaming(self, dst: *mut f32, x: F32x16) -> () { _mm512_stream_ps(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
             _mm512_mask_storeu_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
         }
@@ -262,6 +268,7 @@ impl Lanes<f64> for V4 {
             F64x8(_mm512_maskz_loadu_pd(Lanes::<f64>::first(self, count).0, src))
         }
         fn store(self, dst: *mut f64, x: F64x8) -> () { _mm512_storeu_pd(dst, x.0) }
+        fn store_streaming(self, dst: *mut f64, x: F64x8) -> () { _mm512_stream_pd(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x8) -> () {
             _mm512_mask_storeu_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
         }
@@ -273,6 +280,18 @@ impl Simd for V4 {
         fn widen(self, x: F32x16) -> [F64x8; 2] {
             let halves = [_mm512_castps512_ps256(x.0), _mm512_extractf32x8_ps::<1>(x.0)];
             [F64x8(_mm512_cvtps_pd(halves[0])), F64x8(_mm512_cvtps_pd(halves[1]))]
+        }
+        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
+            for (x, y) in x.iter().zip(y) {
+                let bits = _mm256_loadu_si256(x.as_ptr().cast());
+                _mm512_storeu_ps(y.as_mut_ptr(), _mm512_cvtph_ps(bits));
+            }
+        }
+        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
+            for (x, y) in x.iter().zip(y) {
+                let bits = _mm512_cvtps_ph::<ROUND>(_mm512_loadu_ps(x.as_ptr()));
+                _mm256_storeu_si256(y.as_mut_ptr().cast(), bits);
+            }
         }
     }
     intrinsics! { unsafe:

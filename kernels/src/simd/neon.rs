@@ -6,7 +6,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::aarch64::Neon;
 
-use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_neon};
 
 impl Token for Neon {
@@ -210,6 +210,7 @@ impl Lanes<f32> for Neon {
             F32x4(vld1q_f32(lanes.as_ptr()))
         }
         fn store(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
+        fn store_streaming(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x4) -> () {
             let mut lanes = [0.0; 4];
             vst1q_f32(lanes.as_mut_ptr(), x.0);
@@ -318,6 +319,7 @@ impl Lanes<f64> for Neon {
             F64x2(vld1q_f64(lanes.as_ptr()))
         }
         fn store(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
+        fn store_streaming(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x2) -> () {
             let mut lanes = [0.0; 2];
             vst1q_f64(lanes.as_mut_ptr(), x.0);
@@ -330,6 +332,24 @@ impl Simd for Neon {
     intrinsics! {
         fn widen(self, x: F32x4) -> [F64x2; 2] {
             [F64x2(vcvt_f64_f32(vget_low_f32(x.0))), F64x2(vcvt_high_f64_f32(x.0))]
+        }
+        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
+            for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
+                let bits = vld1_u16(x.as_ptr());
+                let wide: float32x4_t;
+                core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
+                    bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));
+                vst1q_f32(y.as_mut_ptr(), wide);
+            }
+        }
+        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
+            for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
+                let wide = vld1q_f32(x.as_ptr());
+                let bits: uint16x4_t;
+                core::arch::asm!("fcvtn {bits:v}.4h, {wide:v}.4s", bits = lateout(vreg) bits,
+                    wide = in(vreg) wide, options(pure, nomem, nostack, preserves_flags));
+                vst1_u16(y.as_mut_ptr(), bits);
+            }
         }
     }
     intrinsics! { unsafe:

@@ -257,6 +257,11 @@ macro_rules! lanes {
                 unsafe { dst.write(x.0) }
             }
             #[inline(always)]
+            unsafe fn store_streaming(self, dst: *mut $float, x: $v) {
+                // SAFETY: valid for one write, as the caller promised.
+                unsafe { dst.write(x.0) }
+            }
+            #[inline(always)]
             unsafe fn store_first(self, _dst: *mut $float, _count: usize, _x: $v) {}
         }
     };

@@ -336,8 +336,48 @@ impl Memory {
                 assert_eq!(x, source[i / 2 + i % 2 * 16].to_u64(), "interleave on {}", S::ISA);
             }
         }
+        for start in 0..8 {
+            // SAFETY: the buffer starts on a vector, and no vector has more than 16 lanes.
+            unsafe {
+                let mut memory = [E::ZERO; 64];
+                let first = memory.as_ptr().align_offset(size_of::<S::V>());
+                let expected = [&memory[..first], &source[start..start + S::LANES]].concat();
+                simd.store_streaming(
+                    memory.as_mut_ptr().add(first),
+                    simd.load(source[start..].as_ptr()),
+                );
+                assert_eq!(bits(&memory[..first + S::LANES]), bits(&expected));
+                assert!(memory[first + S::LANES..].iter().all(|x| x.to_u64() == 0));
+            }
+        }
+        match S::LANES {
+            16 => Memory::check_transpose::<E, S, 16>(simd),
+            8 => Memory::check_transpose::<E, S, 8>(simd),
+            4 => Memory::check_transpose::<E, S, 4>(simd),
+            2 => Memory::check_transpose::<E, S, 2>(simd),
+            _ => Memory::check_transpose::<E, S, 1>(simd),
+        }
         let int = E::from_u64(0x0123_4567_89ab_cdef_u64 & E::from_u64(u64::MAX).to_u64());
         assert_eq!(lanes(simd.splat(int)), vec![int.to_u64(); S::LANES]);
+    }
+
+    #[inline(always)]
+    fn check_transpose<E: Bits, S: Lanes<E>, const N: usize>(simd: S) {
+        assert_eq!(N, S::LANES);
+        let element = |row: usize, lane: usize| E::INFINITY.to_u64() + (16 * row + lane) as u64;
+        let rows: [S::V; N] = core::array::from_fn(|i| {
+            let row: [E; 16] = core::array::from_fn(|j| E::from_u64(element(i, j)));
+            // SAFETY: no vector has more than 16 lanes.
+            unsafe { simd.load(row.as_ptr()) }
+        });
+        for (i, row) in S::V::transpose(rows).into_iter().enumerate() {
+            let mut out = [E::ZERO; 16];
+            // SAFETY: as above.
+            unsafe { simd.store(out.as_mut_ptr(), row) };
+            for (j, x) in out.iter().enumerate().take(N) {
+                assert_eq!(x.to_u64(), element(j, i), "row {i}, lane {j} on {}", S::ISA);
+            }
+        }
     }
 }
 

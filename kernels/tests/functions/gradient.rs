@@ -12,10 +12,17 @@ macro_rules! gradients {
 }
 
 gradients! {
+    erf_grad ErfGrad;
     tanh_grad TanhGrad;
     sigmoid_grad SigmoidGrad;
     relu_grad ReluGrad;
     silu_grad SiluGrad;
     gelu_tanh_grad GeluTanhGrad;
     gelu_grad GeluGrad;
+    softplus_grad SoftplusGrad;
+    log_sigmoid_grad LogSigmoidGrad;
+    mish_grad MishGrad;
+    relu6_grad Relu6Grad;
+    hardsigmoid_grad HardsigmoidGrad;
+    hardswish_grad HardswishGrad;
 }

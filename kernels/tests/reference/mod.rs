@@ -5,9 +5,12 @@
 
 mod double_double;
 mod normal;
+mod softplus;
 
 use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
 use normal::{density, normal_tail};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
 
 /// `|y − exact|` in units of f32's spacing at `exact`: up to 0.5 where correctly rounded.
 pub fn error_in_ulp(y: f32, exact: f64) -> f64 {
@@ -86,6 +89,35 @@ pub fn gelu(x: f64) -> f64 {
     })
 }
 
+pub fn hardsigmoid_wide(x: f64) -> f64 {
+    (x.clamp(-3.0, 3.0) + 3.0) / 6.0
+}
+
+pub fn hardswish_wide(x: f64) -> f64 {
+    match x {
+        x if x <= -3.0 => -0.0,
+        x if x >= 3.0 => x,
+        x => x * hardsigmoid_wide(x),
+    }
+}
+
+pub fn hardsigmoid(x: f64) -> f64 {
+    let three = DoubleDouble::from(3.0);
+    let sixth = (three + x.clamp(-3.0, 3.0).into()) / (three + three);
+    sixth.high
+}
+
+pub fn hardswish(x: f64) -> f64 {
+    match x {
+        x if x.is_nan() || x == 0.0 || x.abs() >= 3.0 => hardswish_wide(x),
+        x => {
+            let three = DoubleDouble::from(3.0);
+            let mantissa = (three + x.into()) / (three + three);
+            times(x, Scaled { mantissa, exponent: 0 })
+        }
+    }
+}
+
 /// Φ(x) + x φ(x).
 pub fn gelu_slope(x: f64) -> f64 {
     let a = x.abs();
@@ -94,6 +126,15 @@ pub fn gelu_slope(x: f64) -> f64 {
     let mantissa = tail.mantissa * scale - DoubleDouble::from(a) * density.mantissa;
     let below = Scaled { mantissa, exponent: density.exponent };
     if x < 0.0 { below.round() } else { below.one_minus().round() }
+}
+
+/// The derivative of erf, 2/√π e^(−x²).
+pub fn erf_slope(x: f64) -> f64 {
+    const TWO_BY_SQRT_PI: DoubleDouble =
+        DoubleDouble { high: std::f64::consts::FRAC_2_SQRT_PI, low: 1.533545961316588e-17 };
+    let x = DoubleDouble::from(x);
+    let bell = double_double::exp(x * x * DoubleDouble::from(-1.0));
+    Scaled { mantissa: bell.mantissa * TWO_BY_SQRT_PI, exponent: bell.exponent }.round()
 }
 
 /// The derivative of tanh where its value is `y`.

@@ -1,12 +1,11 @@
 //! Conversions between element types, and between tensors and values outside of them.
 
 use bytemuck::Pod;
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use swath_kernels::Arg as Run;
+use swath_kernels::{self as kernels, Arg as Run, Convert};
 
 use super::copy;
-use super::parallel::{self, Cost};
+use super::parallel::Cost;
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
@@ -16,23 +15,22 @@ use crate::dtype::{
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// Of converting one element.
-const COST: Cost = Cost(800);
+/// Of converting one element, for each byte read or written.
+const COST_PER_BYTE: usize = 60;
 
 /// A 16-bit float, converted a slice at a time.
-pub(super) trait Half: Element<Stored = Self> + Pod {
-    fn widen(x: &[Self], y: &mut [f32]);
+pub(super) trait Half: Element<Stored = Self> + Pod + Convert<f32> {
+    fn widen(x: &[Self], y: &mut [f32]) {
+        kernels::convert(x, y);
+    }
     fn narrow(x: &[f32], y: &mut [Self]);
 }
 
 macro_rules! half {
     ($($t:ty)*) => {$(
         impl Half for $t {
-            fn widen(x: &[Self], y: &mut [f32]) {
-                x.convert_to_f32_slice(y);
-            }
             fn narrow(x: &[f32], y: &mut [Self]) {
-                y.convert_from_f32_slice(x);
+                kernels::convert(x, y);
             }
         }
     )*};
@@ -43,34 +41,27 @@ pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     if x.dtype() == dtype {
         return Ok(x.clone());
     }
-    match (x.dtype(), dtype) {
-        (DType::F16, DType::F32) => convert::<f16, f32>(x, |x, y| x.convert_to_f32_slice(y)),
-        (DType::BF16, DType::F32) => convert::<bf16, f32>(x, |x, y| x.convert_to_f32_slice(y)),
-        (DType::F32, DType::F16) => convert::<f32, f16>(x, |x, y| y.convert_from_f32_slice(x)),
-        (DType::F32, DType::BF16) => convert::<f32, bf16>(x, |x, y| y.convert_from_f32_slice(x)),
-        (from, to) => for_dtype!(from, From => for_dtype!(to, To => {
-            convert::<From, To>(x, each::<From, To>)
-        })),
-    }
+    for_dtype!(x.dtype(), From => {
+        type Stored = <From as Element>::Stored;
+        match dtype {
+            DType::Bool => convert::<Stored, u8>(x, dtype, kernels::nonzero),
+            _ => for_dtype!(dtype, To => {
+                convert::<Stored, <To as Element>::Stored>(x, dtype, kernels::convert)
+            }),
+        }
+    })
 }
 
-/// Generic, so that the conversions are [`Element`]'s: `half`'s own of the same names round twice.
-fn each<A: Element, B: Element>(x: &[A::Stored], y: &mut [B::Stored]) {
-    let convert = |x: A| match A::DTYPE.is_float() {
-        true => B::from_f64(x.to_f64()),
-        false => B::from_i64(x.to_i64()),
-    };
-    y.iter_mut().zip(x).for_each(|(y, &x)| *y = convert(A::from_stored(x)).to_stored());
-}
-
-fn convert<A: Element, B: Element>(
+fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     x: &CpuTensor,
-    f: impl Fn(&[A::Stored], &mut [B::Stored]) + Sync,
+    dtype: DType,
+    f: fn(&[A], &mut [B]),
 ) -> Result<CpuTensor> {
-    let mut out = Output::new("to_dtype", x.shape(), B::DTYPE)?;
+    let mut out = Output::new("to_dtype", x.shape(), dtype)?;
     let walk = Walk::new(&[&x.layout]);
-    let operand = walk.operand(0, x.elements::<A::Stored>());
-    walk.run(out.elements::<B::Stored>(), COST, &|fetch, y| match fetch.one(&operand) {
+    let operand = walk.operand(0, x.elements::<A>());
+    let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
+    walk.run(out.elements::<B>(), cost, &|fetch, y| match fetch.one(&operand) {
         Run::Slice(x) => f(x, y),
         Run::Scalar(x) => {
             let (value, rest) = y.split_at_mut(1);
@@ -86,13 +77,9 @@ pub(super) fn full(shape: &Shape, value: Scalar, dtype: DType) -> Result<CpuTens
     for_dtype!(dtype, T => {
         let value = T::from_scalar(value).to_stored();
         let out = out.elements::<<T as Element>::Stored>();
-        parallel::for_each_chunk_mut(out, copy_unit(), copy::cost::<T>(), &|_, y| y.fill(value));
+        copy::fill(out, value);
     });
     Ok(out.finish())
-}
-
-const fn copy_unit() -> usize {
-    super::elementwise::CHUNK
 }
 
 pub(super) fn from_host(data: &HostData, shape: &Shape) -> Result<CpuTensor> {

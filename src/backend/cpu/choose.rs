@@ -1,16 +1,16 @@
-//! Comparisons, and the choice between two tensors by a mask.
+//! Comparisons, tests of numbers, and the choice between two tensors by a mask.
 
 use bytemuck::Pod;
-use swath_kernels::Arg as Run;
+use swath_kernels::{self as kernels, Arg as Run, Compare, Comparison, Truth};
 
 use super::copy::{self, for_size};
-use super::elementwise::{Input, common};
+use super::elementwise::{CHUNK, Input, common, part};
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
-use crate::dtype::{DType, Element, Scalar, for_dtype};
+use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::ops::CompareOp;
+use crate::ops::{CompareOp, NumberTest};
 use crate::shape::Shape;
 
 pub(super) fn compare(
@@ -22,12 +22,20 @@ pub(super) fn compare(
     for_dtype!(dtype, T => compare_typed::<T>(op, &a, &b, &shape))
 }
 
-fn compare_typed<E: Element>(
+fn compare_typed<E: Element<Stored: Compare>>(
     op: CompareOp,
     a: &Arg<'_, CpuTensor>,
     b: &Arg<'_, CpuTensor>,
     shape: &Shape,
 ) -> Result<CpuTensor> {
+    let kernel = match op {
+        CompareOp::Eq => Comparison::Eq,
+        CompareOp::Ne => Comparison::Ne,
+        CompareOp::Lt => Comparison::Lt,
+        CompareOp::Le => Comparison::Le,
+        CompareOp::Gt => Comparison::Gt,
+        CompareOp::Ge => Comparison::Ge,
+    };
     let mut out = Output::new(op.name(), shape, DType::Bool)?;
     let a = Input::new::<E>(op.name(), a, shape)?;
     let b = Input::new::<E>(op.name(), b, shape)?;
@@ -35,32 +43,33 @@ fn compare_typed<E: Element>(
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
     walk.run(out.elements::<u8>(), copy::cost::<E::Stored>(), &|fetch, y| {
         let (a, b) = fetch.two(&a, &b);
-        match op {
-            CompareOp::Eq => test(a, b, y, |a, b| a == b),
-            CompareOp::Ne => test(a, b, y, |a, b| a != b),
-            CompareOp::Lt => test(a, b, y, |a, b| a < b),
-            CompareOp::Le => test(a, b, y, |a, b| a <= b),
-            CompareOp::Gt => test(b, a, y, |a, b| a < b),
-            CompareOp::Ge => test(b, a, y, |a, b| a <= b),
-        }
+        kernels::compare(kernel, a, b, y);
     });
     Ok(out.finish())
 }
 
-#[inline(always)]
-fn test<T: Copy>(a: Run<T>, b: Run<T>, y: &mut [u8], holds: impl Fn(T, T) -> bool) {
-    match (a, b) {
-        (Run::Slice(a), Run::Slice(b)) => {
-            y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = u8::from(holds(a, b)));
+pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
+    for_dtype!(x.dtype(), T => test_typed::<<T as Element>::Stored>(op, x))
+}
+
+fn test_typed<T: Compare + Pod + Send + Sync>(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
+    let kernel = match op {
+        NumberTest::IsNan => kernels::NumberTest::IsNan,
+        NumberTest::IsInf => kernels::NumberTest::IsInf,
+        NumberTest::IsFinite => kernels::NumberTest::IsFinite,
+    };
+    let mut out = Output::new(op.name(), x.shape(), DType::Bool)?;
+    let walk = Walk::new(&[&x.layout]);
+    let operand = walk.operand(0, x.elements::<T>());
+    walk.run(out.elements::<u8>(), copy::cost::<T>(), &|fetch, y| match fetch.one(&operand) {
+        Run::Slice(x) => kernels::test_numbers(kernel, x, y),
+        Run::Scalar(x) => {
+            let mut passes = [0];
+            kernels::test_numbers(kernel, &[x], &mut passes);
+            y.fill(passes[0]);
         }
-        (Run::Slice(a), Run::Scalar(b)) => {
-            y.iter_mut().zip(a).for_each(|(y, &a)| *y = u8::from(holds(a, b)));
-        }
-        (Run::Scalar(a), Run::Slice(b)) => {
-            y.iter_mut().zip(b).for_each(|(y, &b)| *y = u8::from(holds(a, b)));
-        }
-        (Run::Scalar(a), Run::Scalar(b)) => y.fill(u8::from(holds(a, b))),
-    }
+    });
+    Ok(out.finish())
 }
 
 pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
@@ -73,48 +82,58 @@ pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Resu
             return Err(Error::ShapeMismatch { op, lhs: *lhs, rhs: *rhs });
         }
     }
-    let truth;
-    let mask = if mask.dtype() == DType::Bool {
-        mask
-    } else {
-        truth = compare(CompareOp::Ne, Arg::Ref(mask), Arg::Scalar(Scalar::Int(0)))?;
-        &truth
-    };
     let mut out = Output::new(op, a.shape(), a.dtype())?;
-    for_size!(a.dtype(), T => {
-        let walk = Walk::new(&[&mask.layout, &a.layout, &b.layout]);
-        let mask = walk.operand(0, mask.elements::<u8>());
-        let (a, b) = (walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>()));
-        walk.run(out.elements::<T>(), copy::cost::<T>(), &|fetch, y| {
-            let (mask, a, b) = fetch.three(&mask, &a, &b);
-            select(mask, a, b, y);
-        });
+    for_size!(a.dtype(), T => match mask.dtype() {
+        DType::Bool | DType::U8 => select_into::<u8, T>(mask, a, b, &mut out, select_bytes),
+        dtype => for_dtype!(dtype, M => {
+            type Mask = <M as Element>::Stored;
+            select_into::<Mask, T>(mask, a, b, &mut out, select);
+        }),
     });
     Ok(out.finish())
 }
 
-fn select<T: Pod>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T]) {
-    let mask = match mask {
-        Run::Slice(mask) => mask,
+fn select_into<M: Pod + Send + Sync, T: Pod + Send + Sync>(
+    mask: &CpuTensor,
+    a: &CpuTensor,
+    b: &CpuTensor,
+    out: &mut Output,
+    select: impl Fn(Run<M>, Run<T>, Run<T>, &mut [T]) + Sync,
+) {
+    let walk = Walk::new(&[&mask.layout, &a.layout, &b.layout]);
+    let mask = walk.operand(0, mask.elements::<M>());
+    let (a, b) = (walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>()));
+    walk.run(out.elements::<T>(), copy::cost::<T>(), &|fetch, y| {
+        let (mask, a, b) = fetch.three(&mask, &a, &b);
+        select(mask, a, b, y);
+    });
+}
+
+fn select_bytes<T: Pod + Send>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T]) {
+    match mask {
+        Run::Slice(mask) => kernels::select(mask, a, b, y),
+        Run::Scalar(mask) => match if mask != 0 { a } else { b } {
+            Run::Slice(x) => y.copy_from_slice(x),
+            Run::Scalar(x) => y.fill(x),
+        },
+    }
+}
+
+/// By a mask of numbers, whose truth is found a chunk at a time.
+fn select<M: Truth, T: Pod + Send>(mask: Run<M>, a: Run<T>, b: Run<T>, y: &mut [T]) {
+    let mut truth = [0; CHUNK];
+    match mask {
+        Run::Slice(mask) => {
+            for (i, (mask, y)) in mask.chunks(CHUNK).zip(y.chunks_mut(CHUNK)).enumerate() {
+                let (start, len) = (i * CHUNK, y.len());
+                let truth = &mut truth[..len];
+                kernels::nonzero(mask, truth);
+                kernels::select(truth, part(a, start, len), part(b, start, len), y);
+            }
+        }
         Run::Scalar(mask) => {
-            return match if mask != 0 { a } else { b } {
-                Run::Slice(x) => y.copy_from_slice(x),
-                Run::Scalar(x) => y.fill(x),
-            };
+            kernels::nonzero(&[mask], &mut truth[..1]);
+            select_bytes(Run::Scalar(truth[0]), a, b, y);
         }
-    };
-    let choose = |mask: u8, a: T, b: T| if mask != 0 { a } else { b };
-    let y = y.iter_mut().zip(mask);
-    match (a, b) {
-        (Run::Slice(a), Run::Slice(b)) => {
-            y.zip(a).zip(b).for_each(|(((y, &m), &a), &b)| *y = choose(m, a, b));
-        }
-        (Run::Slice(a), Run::Scalar(b)) => {
-            y.zip(a).for_each(|((y, &m), &a)| *y = choose(m, a, b));
-        }
-        (Run::Scalar(a), Run::Slice(b)) => {
-            y.zip(b).for_each(|((y, &m), &b)| *y = choose(m, a, b));
-        }
-        (Run::Scalar(a), Run::Scalar(b)) => y.for_each(|(y, &m)| *y = choose(m, a, b)),
     }
 }

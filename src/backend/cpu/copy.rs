@@ -2,14 +2,16 @@
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Arg, Transpose};
+use swath_kernels::{self as kernels, Permute, Plain};
 
+use super::elementwise::CHUNK;
 use super::parallel::{self, Cost};
-use super::walk::Walk;
+use super::walk::write_chunks;
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{Layout, merge_axes};
+use crate::shape::MAX_RANK;
 
 /// Runs an expression with `$t` bound to an unsigned integer of the element size of a dtype.
 macro_rules! for_size {
@@ -62,36 +64,69 @@ pub(super) fn transpose<T: Pod>(
 ) {
     as_bits!(T, Bits => {
         let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
-        match usize::try_from(stride) {
-            Ok(stride) => {
-                let shape = Transpose {
-                    rows: cols,
-                    cols: rows,
-                    src_offset: corner,
-                    src_row_stride: stride,
-                    dst_row_stride: cols,
-                };
-                kernels::transpose(data, out, shape);
-            }
-            Err(_) => {
-                for (row, out) in out.chunks_exact_mut(cols).enumerate() {
-                    kernels::copy_strided(data, corner + row, stride, out);
-                }
-            }
-        }
+        let shape = Permute { dims: &[rows, cols], strides: &[1, stride], offset: corner };
+        kernels::permute(data, out, shape);
     });
 }
 
+/// Writes `value` to every element.
+pub(super) fn fill<T: Pod>(out: &mut [T], value: T) {
+    as_bits!(T, Bits => {
+        let value = bytemuck::cast::<T, Bits>(value);
+        let out = cast_slice_mut::<T, Bits>(out);
+        write_chunks(out, CHUNK, cost::<T>(), &|_, out| kernels::fill(out, value));
+    });
+}
+
+/// Indices before a cut that give every thread several parts.
+const ENOUGH_INDICES: usize = 64;
+
 /// Copies the elements of a layout of `data` into `out` in row-major order.
 pub(super) fn into<T: Pod + Send + Sync>(data: &[T], layout: &Layout, out: &mut [T]) {
-    let walk = Walk::new(&[layout]);
-    if walk.transpose_into(data, out) {
-        return;
-    }
-    let operand = walk.operand(0, data);
-    walk.run(out, cost::<T>(), &|fetch, out| match fetch.one(&operand) {
-        Arg::Slice(x) => out.copy_from_slice(x),
-        Arg::Scalar(x) => out.fill(x),
+    as_bits!(T, Bits => {
+        let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
+        permuted(data, layout, out);
+    });
+}
+
+fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
+    let nest = merge_axes(&[layout]);
+    let (dims, strides) = (nest.dims(), nest.strides(0));
+    let whole = out.len();
+    // Cut along the first axis that has enough indices with those before it.
+    let mut indices = 1;
+    let axis = dims.iter().position(|&dim| {
+        indices *= dim;
+        indices >= ENOUGH_INDICES
+    });
+    let axis = axis.unwrap_or(dims.len().saturating_sub(1));
+    let along = dims.get(axis).copied().unwrap_or(1);
+    let below: usize = dims.iter().skip(axis + 1).product();
+    parallel::for_each_chunk_mut(out, below.max(1), cost::<T>(), &|first, part| {
+        kernels::with_place(part, whole, |mut place| {
+            let (mut index, mut done) = (first, 0);
+            while done < place.len() {
+                let (above, here) = (index / along, index % along);
+                let count = ((place.len() - done) / below).min(along - here);
+                let mut offset = layout.offset();
+                let mut rest = above;
+                for i in (0..axis).rev() {
+                    offset = offset.wrapping_add_signed((rest % dims[i]) as isize * strides[i]);
+                    rest /= dims[i];
+                }
+                let mut dims: SmallVec<[usize; MAX_RANK]> =
+                    dims.iter().skip(axis).copied().collect();
+                if let Some(first) = dims.first_mut() {
+                    *first = count;
+                    offset = offset.wrapping_add_signed(here as isize * strides[axis]);
+                }
+                let strides = &strides[strides.len().min(axis)..];
+                let shape = Permute { dims: &dims, strides, offset };
+                kernels::permute(data, &mut place.range(done..done + count * below), shape);
+                done += count * below;
+                index += count;
+            }
+        });
     });
 }
 
@@ -108,7 +143,7 @@ pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
 /// The tensors one after the other along `axis`.
 ///
 /// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
-/// has one contiguous run.
+/// has one contiguous run. In a single block each is copied from where it lies.
 pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let first = tensors[0];
     let along = tensors.iter().map(|x| x.shape().dim(axis)).fold(0, usize::saturating_add);
@@ -116,17 +151,30 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let mut out = Output::new("cat", &shape, first.dtype)?;
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
+    if block == shape.numel() {
+        for_size!(first.dtype, T => {
+            let mut out = out.elements::<T>();
+            for x in tensors {
+                let (here, after) = out.split_at_mut(x.shape().numel());
+                into(x.elements::<T>(), &x.layout, here);
+                out = after;
+            }
+        });
+        return Ok(out.finish());
+    }
     let sources = tensors.iter().map(|x| contiguous("cat", x));
     let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
     for_size!(first.dtype, T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
-        parallel::for_each_chunk_mut(out.elements::<T>(), block.max(1), cost::<T>(), &|first, out| {
-            for (i, mut out) in out.chunks_exact_mut(block.max(1)).enumerate() {
+        let block = block.max(1);
+        write_chunks(out.elements::<T>(), block, cost::<T>(), &|first, out| {
+            for i in 0..out.len() / block {
+                let mut begin = i * block;
                 for &(run, len) in &runs {
-                    let (here, after) = out.split_at_mut(len);
-                    here.copy_from_slice(&run[(first + i) * len..][..len]);
-                    out = after;
+                    let from = (first + i) * len;
+                    kernels::copy_strided(&run[from..from + len], 0, 1, &mut out.range(begin..begin + len));
+                    begin += len;
                 }
             }
         });

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::Arg as Run;
+use swath_kernels::{Arg as Run, Place};
 
 use super::cast::Half;
 use super::parallel::{self, Cost};
 use super::table::{Kernel1, Kernel2, binary_integer, binary_kernel, unary_integer, unary_kernel};
-use super::walk::{Operand, Walk};
+use super::walk::{Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element, Scalar};
@@ -36,14 +36,41 @@ const DEAR_PER_BYTE: usize = 150;
 
 fn is_cheap1(op: UnaryOp) -> bool {
     use UnaryOp::*;
-    matches!(op, Neg | Abs | Sign | Square | Sqrt | Recip | Relu)
+    matches!(
+        op,
+        Neg | Abs
+            | Sign
+            | Square
+            | Sqrt
+            | Recip
+            | Floor
+            | Ceil
+            | Round
+            | Trunc
+            | Relu
+            | Relu6
+            | Hardsigmoid
+            | Hardswish
+    )
 }
 
 fn is_cheap2(op: BinaryOp) -> bool {
-    !matches!(op, BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad)
+    use BinaryOp::*;
+    !matches!(
+        op,
+        Pow | Hypot
+            | Rem
+            | ErfGrad
+            | SiluGrad
+            | GeluTanhGrad
+            | GeluGrad
+            | SoftplusGrad
+            | LogSigmoidGrad
+            | MishGrad
+    )
 }
 
-fn cost<T>(cheap: bool) -> Cost {
+pub(super) fn cost<T>(cheap: bool) -> Cost {
     Cost(size_of::<T>() * if cheap { CHEAP_PER_BYTE } else { DEAR_PER_BYTE })
 }
 
@@ -71,11 +98,13 @@ fn apply1<T: Pod + Send + Sync>(
     op: &'static str,
     x: Arg<'_, CpuTensor>,
     cost: Cost,
-    f: impl Fn(Option<Run<T>>, &mut [T]) + Sync,
+    f: impl Fn(Option<Run<T>>, &mut Place<T>) + Sync,
 ) -> Result<CpuTensor> {
     let x = match Output::reuse(x) {
         Ok(mut out) => {
-            parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| f(None, y));
+            parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| {
+                f(None, &mut Place::cached(y));
+            });
             return Ok(out.finish());
         }
         Err(x) => x,
@@ -84,7 +113,7 @@ fn apply1<T: Pod + Send + Sync>(
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     if x.layout.is_contiguous() {
         let x = x.run::<T>();
-        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+        write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             f(Some(Run::Slice(&x[first * CHUNK..][..y.len()])), y);
         });
         return Ok(out.finish());
@@ -255,7 +284,9 @@ pub(super) fn binary(
 }
 
 /// The operand, if it is one run or one number: then there is nothing to walk.
-fn flat<'a, T: Element<Stored = T> + Pod>(x: &'a Arg<'_, CpuTensor>) -> Option<Run<'a, T>> {
+pub(super) fn flat<'a, T: Element<Stored = T> + Pod>(
+    x: &'a Arg<'_, CpuTensor>,
+) -> Option<Run<'a, T>> {
     match x {
         Arg::Scalar(value) => Some(Run::Scalar(T::from_scalar(*value))),
         Arg::Ref(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
@@ -270,21 +301,21 @@ fn apply2<T: Element<Stored = T> + Pod>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
     cost: Cost,
-    f: impl Fn(Pair<T>, &mut [T]) + Sync,
+    f: impl Fn(Pair<T>, &mut Place<T>) + Sync,
 ) -> Result<CpuTensor> {
     let a = match Output::reuse(a) {
         Ok(mut out) => {
             if let Some(b) = flat::<T>(&b) {
                 let y = out.elements();
                 parallel::for_each_chunk_mut(y, CHUNK, cost, &|first, y| {
-                    f(Pair::Right(part(b, first * CHUNK, y.len())), y);
+                    f(Pair::Right(part(b, first * CHUNK, y.len())), &mut Place::cached(y));
                 });
                 return Ok(out.finish());
             }
             let b = Input::new::<T>(op, &b, &shape)?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
-            walk.run(out.elements(), cost, &|fetch, y| f(Pair::Right(fetch.one(&operand)), y));
+            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Right(fetch.one(&operand)), y));
             return Ok(out.finish());
         }
         Err(a) => a,
@@ -294,14 +325,14 @@ fn apply2<T: Element<Stored = T> + Pod>(
             let a = Input::new::<T>(op, &a, &shape)?;
             let walk = Walk::new(&[&a.layout]);
             let operand = a.operand(&walk, 0);
-            walk.run(out.elements(), cost, &|fetch, y| f(Pair::Left(fetch.one(&operand)), y));
+            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Left(fetch.one(&operand)), y));
             return Ok(out.finish());
         }
         Err(b) => b,
     };
     let mut out = Output::new(op, &shape, T::DTYPE)?;
     if let (Some(a), Some(b)) = (flat::<T>(&a), flat::<T>(&b)) {
-        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+        write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             let (start, len) = (first * CHUNK, y.len());
             f(Pair::Both(part(a, start, len), part(b, start, len)), y);
         });
@@ -360,6 +391,17 @@ fn in_chunks2<T: Pod>(operands: Pair<T>, y: &mut [T], mut f: impl FnMut(Run<T>, 
     }
 }
 
+/// A run of at most [`CHUNK`] elements in `f32`.
+pub(super) fn widened<'w, T: Half>(x: Run<T>, scratch: &'w mut [f32; CHUNK]) -> Run<'w, f32> {
+    match x {
+        Run::Scalar(x) => Run::Scalar(x.to_f64() as f32),
+        Run::Slice(x) => {
+            T::widen(x, &mut scratch[..x.len()]);
+            Run::Slice(&scratch[..x.len()])
+        }
+    }
+}
+
 fn binary_half<T: Half>(
     op: &'static str,
     kernel: Kernel2<f32>,
@@ -368,20 +410,12 @@ fn binary_half<T: Half>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
 ) -> Result<CpuTensor> {
-    fn wide<'w, T: Half>(x: Run<T>, scratch: &'w mut [f32; CHUNK]) -> Run<'w, f32> {
-        match x {
-            Run::Scalar(x) => Run::Scalar(x.to_f64() as f32),
-            Run::Slice(x) => {
-                T::widen(x, &mut scratch[..x.len()]);
-                Run::Slice(&scratch[..x.len()])
-            }
-        }
-    }
     apply2::<T>(op, a, b, shape, cost::<f32>(cheap), |operands, y| {
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
         in_chunks2(operands, y, |a, b, y| {
             let y_wide = &mut y_wide[..y.len()];
-            (kernel.run)(wide(a, &mut a_wide), wide(b, &mut b_wide), y_wide);
+            let (a, b) = (widened(a, &mut a_wide), widened(b, &mut b_wide));
+            (kernel.run)(a, b, &mut Place::cached(y_wide));
             T::narrow(y_wide, y);
         });
     })

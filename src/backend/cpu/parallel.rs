@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+use bands::Bands;
 pub(crate) use bands::{Band, ColumnBand, for_each_band};
 use crew::Crew;
 
@@ -114,20 +115,21 @@ fn warm_up() {
     super::matmul::warm_up();
 }
 
-/// The least work worth sharing now.
-fn min_region_ns() -> usize {
-    let hot = rayon::current_thread_index().is_none() && crew().is_awake();
-    if hot { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS }
-}
-
 /// How many parts to cut `units` of this cost into; 1 if the region is too small to share.
 pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     let total_ns = cost.of(units);
-    if units < 2 || total_ns < MIN_HOT_REGION_NS {
+    if units < 2 || total_ns < MIN_HOT_REGION_NS || crew::is_inside() {
         return 1;
     }
-    let threads = threads();
-    if threads == 1 || total_ns < min_region_ns() {
+    let (threads, least_ns) = match rayon::current_thread_index() {
+        Some(_) => (rayon::current_num_threads(), MIN_COLD_REGION_NS),
+        None => {
+            let crew = crew();
+            let least = if crew.is_awake() { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS };
+            (crew.threads(), least)
+        }
+    };
+    if threads == 1 || total_ns < least_ns {
         return 1;
     }
     (threads * PARTS_PER_THREAD).min(total_ns / MIN_PART_NS).min(units)
@@ -169,23 +171,6 @@ fn in_rayon(range: Range<usize>, f: &(impl Fn(usize) + Sync)) {
     rayon::join(|| in_rayon(range.start..middle, f), || in_rayon(middle..range.end, f));
 }
 
-/// Memory that parts write at places apart.
-struct Base<T>(*mut T);
-
-// SAFETY: the parts of `for_each_part_mut` borrow disjoint pieces of a `&mut [T]`, whose elements may
-// be sent.
-unsafe impl<T: Send> Sync for Base<T> {}
-
-impl<T> Base<T> {
-    /// # Safety
-    /// The range lies within the slice this was made of, and nothing else refers to it.
-    #[allow(clippy::mut_from_ref, reason = "each piece is handed out once")]
-    unsafe fn piece(&self, range: Range<usize>) -> &mut [T] {
-        // SAFETY: as the caller promised.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
-    }
-}
-
 /// `f(part, its slice)` for every part in `0..parts`; part `i` is `start(i)..start(i + 1)` of
 /// `out`, where `start` does not fall, `start(0)` is 0 and `start(parts)` is `out.len()`.
 pub(crate) fn for_each_part_mut<T: Send>(
@@ -199,10 +184,10 @@ pub(crate) fn for_each_part_mut<T: Send>(
     }
     let bounds: SmallVec<[usize; 65]> = (0..=parts).map(start).collect();
     assert!(bounds.is_sorted() && bounds[parts] <= out.len(), "parts follow one another");
-    let base = Base(out.as_mut_ptr());
+    let elements = Band::new(out, 1);
     for_each_index(parts, |part| {
-        // SAFETY: checked above: the pieces lie within `out` and don't overlap; each part comes once.
-        let piece = unsafe { base.piece(bounds[part]..bounds[part + 1]) };
+        // SAFETY: checked above: the pieces don't overlap; each part comes once.
+        let piece = unsafe { elements.piece(&(bounds[part]..bounds[part + 1])) };
         f(part, piece);
     });
 }
@@ -213,22 +198,16 @@ pub(crate) fn even_start(units: usize, parts: usize, part: usize) -> usize {
 }
 
 /// Cuts `out` evenly by `unit` elements into as many parts as the work is worth and runs
-/// `f(first unit, slice)` on each. A last unit may be short.
+/// `f(first unit, slice)` on each; on none if it is empty. A last unit may be short.
 pub(crate) fn for_each_chunk_mut<T: Send>(
     out: &mut [T],
     unit: usize,
     cost: Cost,
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    let len = out.len();
-    let units = len.div_ceil(unit.max(1));
-    let parts = parts(units, cost.times(unit));
-    if parts <= 1 {
-        return f(0, out);
-    }
-    let first = |part| even_start(units, parts, part);
-    for_each_part_mut(out, parts, &|part| (first(part) * unit).min(len), &|part, slice| {
-        f(first(part), slice)
+    let units = out.len().div_ceil(unit.max(1));
+    for_each_band(units, cost.times(unit), Band::new(out, unit), |units, piece| {
+        f(units.start, piece);
     });
 }
 

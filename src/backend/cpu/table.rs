@@ -1,7 +1,7 @@
 //! The op tables expanded to functions of slices: kernels for floats, the table's own formulas for
 //! integers. A row without a kernel of its name in `swath_kernels::math` does not compile.
 
-use swath_kernels::{Arg as Run, Binary, Unary, math};
+use swath_kernels::{Arg as Run, Binary, Place, Unary, math};
 
 use crate::dtype::Element;
 use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
@@ -10,14 +10,14 @@ use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
 #[derive(Clone, Copy)]
 pub(super) struct Kernel1<E> {
     /// `y[i] = f(x[i])`.
-    pub run: fn(&[E], &mut [E]),
+    pub run: fn(&[E], &mut Place<'_, E>),
     /// `x[i] = f(x[i])`.
     pub in_place: fn(&mut [E]),
 }
 
 impl<E: Copy> Kernel1<E> {
     fn of<K: Unary<E>>() -> Self {
-        Kernel1 { run: K::run::<[E]>, in_place: K::run_in_place }
+        Kernel1 { run: |x, y| K::run(x, y), in_place: K::run_in_place }
     }
 }
 
@@ -25,7 +25,7 @@ impl<E: Copy> Kernel1<E> {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel2<E> {
     /// `y[i] = f(a[i], b[i])`.
-    pub run: fn(Run<E>, Run<E>, &mut [E]),
+    pub run: fn(Run<E>, Run<E>, &mut Place<'_, E>),
     /// As `run`, with `a` as the result's memory.
     pub left: fn(&mut [E], Run<E>),
     /// As `run`, with `b` as the result's memory.
@@ -34,7 +34,11 @@ pub(super) struct Kernel2<E> {
 
 impl<E: Copy> Kernel2<E> {
     fn of<K: Binary<E>>() -> Self {
-        Kernel2 { run: K::run::<[E]>, left: K::run_in_place_left, right: K::run_in_place_right }
+        Kernel2 {
+            run: |a, b, y| K::run(a, b, y),
+            left: K::run_in_place_left,
+            right: K::run_in_place_right,
+        }
     }
 }
 

@@ -12,11 +12,13 @@
 //! 3. An operand that is contiguous along another axis than the result (a transpose) is walked in
 //!    tiles: TILE_ROWS x TILE_COLS of it are transposed into scratch memory, then its rows are
 //!    runs like any other. Every line of memory is then fetched once instead of once an element.
-//! 4. Where runs would be short, a kernel call each would cost more than its work: operands that do
+//! 4. Results too large for the caches are stored past them (`with_place`), if no operand is read from
+//!    their memory.
+//! 5. Where runs would be short, a kernel call each would cost more than its work: operands that do
 //!    not lie in order are gathered into scratch memory, many runs at a time.
 
 use bytemuck::Pod;
-use swath_kernels::Arg;
+use swath_kernels::{Arg, Place, prefetch, with_place};
 
 use super::memory::Buffer;
 use super::parallel::{self, Cost};
@@ -26,15 +28,15 @@ use crate::shape::MAX_RANK;
 /// Elements that an operand's scratch memory holds: runs that need it are cut to this length.
 pub(super) const SCRATCH_LEN: usize = 1024;
 
-/// A tile of a transposed operand: 32 elements are 2 lines of `f32` in each row of its storage; long
-/// rows keep the other operand and the result in streams. `a.t() + b` of 1024² over `a + b`, tiles of
-/// 64 x 64: 2.95, 64 x 128: 2.63, 32 x 256: 1.95, 32 x 512: 1.78, 32 x 1024: 1.65.
-const TILE_ROWS: usize = 32;
-const TILE_COLS: usize = 1024;
+/// A tile of a transposed operand: rows are those of the result. 64 elements are whole lines of each
+/// row of the operand's storage; runs of 128 keep the other operand and the result in streams.
+const TILE_ROWS: usize = 64;
+const TILE_COLS: usize = 128;
 
-/// Rows of a band that is transposed straight into the result: of 1024², 32 rows take 0.58 ms, 64
-/// rows 0.52 ms.
-const BAND_ROWS: usize = 64;
+/// Rows of a tile by which an operand that is read where it lies is asked for ahead: its runs are too
+/// short for the hardware to foresee. `a.t() + b` of 4096² over a triad, ahead by 0: 2.4, 1: 2.2,
+/// 4: 1.85, 8: 1.8.
+const ROWS_AHEAD: usize = 8;
 
 /// Below this extent a tile is not worth its set-up.
 const TILE_MIN: usize = 4;
@@ -49,7 +51,7 @@ type Positions = [usize; MAX_OPERANDS];
 
 /// What computes a piece of the result. One call a run, through a pointer: a walk is compiled once
 /// for each type of result, not once for each op.
-type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut [T]) + Sync + 'f;
+type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
 
 /// An operand: all of its storage; where its elements lie says the walk.
 #[derive(Clone, Copy)]
@@ -143,44 +145,27 @@ impl Walk {
 
     /// Calls `f` on every piece of the result, with what fetches the operands of that piece. `cost`
     /// is that of one element.
-    pub fn run<T: Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+    pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+        self.pieces(out, self.len, cost, f);
+    }
+
+    /// As [`Walk::run`] of a result that `f` also reads.
+    pub fn change<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+        self.pieces(out, 0, cost, f);
+    }
+
+    /// `whole` is how many elements leave the caches.
+    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, f: &Piece<'_, T>) {
         debug_assert_eq!(out.len(), self.len);
         if self.len == 0 {
             return;
         }
         match self.tile {
-            Some((axis, _)) => self.run_tiles(axis, out, cost, f),
+            Some((axis, _)) => self.run_tiles(axis, out, whole, cost, f),
             None => parallel::for_each_chunk_mut(out, 64.min(self.len), cost, &|first, part| {
-                self.run_range(first * 64.min(self.len), part, f);
+                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, f));
             }),
         }
-    }
-
-    /// Copies the one operand where it is a stack of transposed matrices, straight into the result;
-    /// false if it is not.
-    pub fn transpose_into<T: Pod + Send + Sync>(&self, data: &[T], out: &mut [T]) -> bool {
-        let dims = self.nest.dims();
-        let Some((axis, _)) = self.tile.filter(|&(axis, _)| axis + 2 == dims.len()) else {
-            return false;
-        };
-        let stride = self.nest.strides(0)[axis + 1];
-        let (rows, cols) = (dims[axis], dims[axis + 1]);
-        let bands = rows.div_ceil(BAND_ROWS);
-        let total = bands * dims[..axis].iter().product::<usize>();
-        let start = |band: usize| (band / bands * rows + band % bands * BAND_ROWS) * cols;
-        let cost = super::copy::cost::<T>().times(BAND_ROWS.min(rows) * cols);
-        let parts = parallel::parts(total, cost);
-        let first = |part| parallel::even_start(total, parts, part);
-        parallel::for_each_part_mut(out, parts, &|part| start(first(part)), &|part, mut out| {
-            for band in first(part)..first(part + 1) {
-                let (piece, after) = out.split_at_mut(start(band + 1) - start(band));
-                out = after;
-                let corner = self.positions_of(&self.index_of(start(band)))[0];
-                let shape = [piece.len() / cols, cols];
-                super::copy::transpose(data, corner, stride, shape, piece);
-            }
-        });
-        true
     }
 
     fn inner_len(&self) -> usize {
@@ -233,14 +218,15 @@ impl Walk {
     }
 
     /// The elements from `start` on that `out` holds.
-    fn run_range<T>(&self, start: usize, out: &mut [T], f: &Piece<'_, T>) {
+    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Piece<'_, T>) {
         let (inner, longest) = (self.inner_len(), self.longest_run());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
         if self.short {
             let positions = self.offsets;
-            for (i, piece) in out.chunks_mut(SCRATCH_LEN).enumerate() {
-                let (column, len) = (start + i * SCRATCH_LEN, piece.len());
+            for first in (0..out.len()).step_by(SCRATCH_LEN) {
+                let (column, len) = (start + first, (out.len() - first).min(SCRATCH_LEN));
+                let piece = &mut out.range(first..first + len);
                 f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
             }
             return;
@@ -249,12 +235,12 @@ impl Walk {
         // `positions` follow the outer axes; `column` is where in the run the part begins.
         let mut column = std::mem::take(&mut index[outer_axes]);
         let mut positions = self.positions_of(&index);
-        let mut rest = out;
-        while !rest.is_empty() {
-            let len = (inner - column).min(longest).min(rest.len());
-            let (piece, after) = rest.split_at_mut(len);
-            rest = after;
+        let mut done = 0;
+        while done < out.len() {
+            let len = (inner - column).min(longest).min(out.len() - done);
+            let piece = &mut out.range(done..done + len);
             f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
+            done += len;
             column += len;
             if column == inner {
                 column = 0;
@@ -285,7 +271,14 @@ impl Walk {
 
     /// Cuts the result into blocks of at most `TILE_ROWS` indices of `axis`, which are contiguous in
     /// it, and walks each.
-    fn run_tiles<T: Send>(&self, axis: usize, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+    fn run_tiles<T: Copy + Send>(
+        &self,
+        axis: usize,
+        out: &mut [T],
+        whole: usize,
+        cost: Cost,
+        f: &Piece<'_, T>,
+    ) {
         let dims = self.nest.dims();
         let below: usize = dims[axis + 1..].iter().product();
         let blocks = dims[axis].div_ceil(TILE_ROWS);
@@ -297,27 +290,24 @@ impl Walk {
         let total = outer * blocks;
         let parts = parallel::parts(total, cost.times(TILE_ROWS.min(dims[axis]) * below));
         let first = |part| parallel::even_start(total, parts, part);
-        parallel::for_each_part_mut(
-            out,
-            parts,
-            &|part| block_start(first(part)),
-            &|part, mut out| {
-                let mut scratch = Scratch::default();
+        parallel::for_each_part_mut(out, parts, &|part| block_start(first(part)), &|part, out| {
+            let mut scratch = Scratch::default();
+            let start = block_start(first(part));
+            with_place(out, whole, |mut out| {
                 for block in first(part)..first(part + 1) {
-                    let len = block_start(block + 1) - block_start(block);
-                    let (piece, after) = out.split_at_mut(len);
-                    out = after;
-                    self.run_block(axis, block_start(block), piece, &mut scratch, f);
+                    let (begin, end) = (block_start(block), block_start(block + 1));
+                    let piece = out.range(begin - start..end - start);
+                    self.run_block(axis, begin, piece, &mut scratch, f);
                 }
-            },
-        );
+            });
+        });
     }
 
     fn run_block<T>(
         &self,
         axis: usize,
         start: usize,
-        out: &mut [T],
+        mut out: Place<'_, T>,
         scratch: &mut Scratch,
         f: &Piece<'_, T>,
     ) {
@@ -335,12 +325,12 @@ impl Walk {
             for column in (0..inner).step_by(TILE_COLS) {
                 let len = (inner - column).min(TILE_COLS);
                 let corner = self.positions_of(&index);
-                scratch.tile =
-                    Some(Tile { corner, column, rows, cols: len, filled: [false; MAX_OPERANDS] });
+                let filled = [false; MAX_OPERANDS];
+                scratch.tile = Some(Tile { axis, corner, column, rows, cols: len, filled });
                 let mut positions = corner;
                 for tile_row in 0..rows {
                     let begin = tile_row * below + m * inner + column;
-                    let piece = &mut out[begin..begin + len];
+                    let piece = &mut out.range(begin..begin + len);
                     let walk = self;
                     f(&mut Fetch { walk, positions, column, len, tile_row, scratch }, piece);
                     for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
@@ -354,11 +344,26 @@ impl Walk {
 
 #[derive(Clone, Copy)]
 struct Tile {
+    axis: usize,
     corner: Positions,
     column: usize,
     rows: usize,
     cols: usize,
     filled: [bool; MAX_OPERANDS],
+}
+
+/// Cuts a new result evenly by `unit` elements into as many parts as the work is worth and runs
+/// `f(first unit, place)` on each; past the caches if they could not hold it.
+pub(super) fn write_chunks<T: Copy + Send>(
+    out: &mut [T],
+    unit: usize,
+    cost: Cost,
+    f: &(dyn Fn(usize, &mut Place<'_, T>) + Sync),
+) {
+    let whole = out.len();
+    parallel::for_each_chunk_mut(out, unit, cost, &|first, part| {
+        with_place(part, whole, |mut part| f(first, &mut part));
+    });
 }
 
 /// Memory that operands pass through, taken from the pool when first needed.
@@ -450,6 +455,13 @@ impl Fetch<'_> {
         let position = self.position(operand);
         match (&self.scratch.buffers[operand.slot], operand.stride) {
             (_, 1) if operand.is_direct() => {
+                if let Some(tile) =
+                    self.scratch.tile.filter(|t| self.tile_row + ROWS_AHEAD < t.rows)
+                {
+                    let step = self.walk.nest.strides(operand.slot)[tile.axis];
+                    let ahead = position.wrapping_add_signed(step * ROWS_AHEAD as isize);
+                    prefetch(&operand.data[ahead..ahead + self.len]);
+                }
                 Arg::Slice(&operand.data[position..position + self.len])
             }
             (_, 0) if operand.is_direct() => Arg::Scalar(operand.data[position]),

@@ -46,6 +46,59 @@ macro_rules! activation {
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
+            {
+                /// Softplus, `ln(1 + e^x)`.
+                softplus, Softplus;
+                value: |x| crate::ops::softplus(x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.softplus_grad(x);
+            }
+            {
+                /// Logarithm of the logistic sigmoid, `-ln(1 + e^-x)`.
+                log_sigmoid, LogSigmoid;
+                value: |x| -crate::ops::softplus(-x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.log_sigmoid_grad(x);
+            }
+            {
+                /// Mish, `x · tanh(softplus(x))`; −0 of −∞.
+                mish, Mish;
+                value: |x| crate::ops::mish(x);
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.mish_grad(x);
+            }
+            {
+                /// Rectified linear unit up to 6, `min(max(x, 0), 6)`. The derivative at 0 and 6 is 0.
+                relu6, Relu6;
+                value: |x| if x < 0.0 { 0.0 } else if x > 6.0 { 6.0 } else { x };
+                integer: (|x| x.clamp(0, 6));
+                domain: -4.0, 10.0;
+                gradient: (g, y) => g.relu6_grad(y);
+            }
+            {
+                /// Sigmoid in straight lines, `min(max(x + 3, 0), 6) / 6`. The derivative at ±3 is 0.
+                hardsigmoid, Hardsigmoid;
+                value: |x| (x.clamp(-3.0, 3.0) + 3.0) / 6.0;
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.hardsigmoid_grad(x);
+            }
+            {
+                /// Swish in pieces, `x · hardsigmoid(x)`; −0 of −∞. The derivative at −3 is 0, at 3 it
+                /// is 1.
+                hardswish, Hardswish;
+                value: |x| match x {
+                    x if x <= -3.0 => -0.0,
+                    x if x >= 3.0 => x,
+                    x => x * (x + 3.0) / 6.0,
+                };
+                integer: ();
+                domain: -5.0, 5.0;
+                gradient: (g, x) => g.hardswish_grad(x);
+            }
         ], $($rest)* }
     };
 }

@@ -84,6 +84,56 @@ macro_rules! binary {
                 gradient_a: (g, a, b) => g.mul(b)?.div(a.square()?.add(b.square()?)?);
                 gradient_b: (g, a, b) => g.mul(a)?.div(a.square()?.add(b.square()?)?)?.neg();
             }
+            {
+                /// Power, `a^b`, with the special cases of C's `pow`: `a^0` and `1^b` are 1 even of NaN,
+                /// a number below 0 to a power that is no integer is NaN.
+                ///
+                /// The derivative with respect to `a` is 0 where `b` is 0, with respect to `b`
+                /// 0 where `a` is 0 and `b` is not negative.
+                pow, Pow;
+                value: |a, b| a.powf(b);
+                integer: ();
+                domain: 0.3, 3.0; -2.0, 2.0;
+                gradient_a: (g, a, b) => {
+                    let slope = a.pow(b.sub(1.0)?)?.mul(b)?;
+                    Tensor::where_cond(&b.eq(0.0)?, &b.zeros_like()?, &g.mul(slope)?)
+                };
+                gradient_b: (g, a, y) => {
+                    // Of a zero, y is 0, 1 or infinite: 0 or -∞.
+                    let at_zero = y.minimum(1.0)?.sub(y)?;
+                    g.mul(Tensor::where_cond(&a.eq(0.0)?, &at_zero, &y.mul(a.log()?)?)?)
+                };
+            }
+            {
+                /// Length of the vector `(a, b)`, `√(a² + b²)` without overflow on the way. The
+                /// derivative at the origin is NaN.
+                hypot, Hypot;
+                value: |a, b| a.hypot(b);
+                integer: ();
+                domain: 0.5, 4.0; 0.5, 4.0;
+                gradient_a: (g, a, y) => g.mul(a.div(y)?);
+                gradient_b: (g, b, y) => g.mul(b.div(y)?);
+            }
+            {
+                /// Remainder of `a / b` cut towards zero, as Rust's `%`: exact, with the sign of `a`. Of
+                /// integers by zero, or where the quotient overflows, it is an error.
+                rem, Rem;
+                value: |a, b| a % b;
+                integer: (|a, b| a.checked_rem(b));
+                domain: 2.2, 2.8; 1.0, 1.05;
+                gradient_a: (g) => g.same();
+                gradient_b: (g, a, b, y) => g.mul(y.sub(a)?.div(b)?);
+            }
+            {
+                /// Leaky rectified linear unit: `a` where it is not negative, else `a · b`. The
+                /// derivative at 0 is `b`.
+                leaky_relu, LeakyRelu;
+                value: |a, b| if a >= 0.0 { a } else { a * b };
+                integer: ();
+                domain: -4.0, 4.0; -0.6, 0.6;
+                gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
+                gradient_b: (g, a) => g.mul(a.minimum(0.0)?);
+            }
         ], $($rest)* }
     };
 }

@@ -14,12 +14,60 @@ macro_rules! exponential {
                 gradient: (g, y) => g.mul(y);
             }
             {
+                /// Power of two, `2^x`; exact where x is an integer.
+                exp2, Exp2;
+                value: |x| x.exp2();
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, y) => g.mul(y)?.mul_scalar(std::f64::consts::LN_2);
+            }
+            {
+                /// Power of ten, `10^x`; exact where the result is.
+                exp10, Exp10;
+                value: |x| 10f64.powf(x);
+                integer: ();
+                domain: -2.0, 2.0;
+                gradient: (g, y) => g.mul(y)?.mul_scalar(std::f64::consts::LN_10);
+            }
+            {
+                /// Natural exponential less one, `e^x - 1`, accurate near 0 too.
+                expm1, Expm1;
+                value: |x| x.exp_m1();
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, x) => g.mul(x.exp()?);
+            }
+            {
                 /// Natural logarithm; −∞ of ±0, NaN of negative numbers.
                 log, Log;
                 value: |x| x.ln();
                 integer: ();
                 domain: 0.1, 6.0;
                 gradient: (g, x) => g.div(x);
+            }
+            {
+                /// Logarithm of base 2; −∞ of ±0, NaN of negative numbers.
+                log2, Log2;
+                value: |x| x.log2();
+                integer: ();
+                domain: 0.1, 6.0;
+                gradient: (g, x) => g.div(x)?.mul_scalar(std::f64::consts::LOG2_E);
+            }
+            {
+                /// Logarithm of base 10; −∞ of ±0, NaN of negative numbers.
+                log10, Log10;
+                value: |x| x.log10();
+                integer: ();
+                domain: 0.1, 6.0;
+                gradient: (g, x) => g.div(x)?.mul_scalar(std::f64::consts::LOG10_E);
+            }
+            {
+                /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ of −1, NaN below.
+                log1p, Log1p;
+                value: |x| x.ln_1p();
+                integer: ();
+                domain: -0.8, 6.0;
+                gradient: (g, x) => g.div(x.add_scalar(1.0)?);
             }
         ], $($rest)* }
     };

@@ -6,6 +6,15 @@ macro_rules! gradient {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
+                /// Derivative of `erf` at `b`, times `a`: `a · 2/√π · e^(-b²)`.
+                erf_grad, ErfGrad;
+                value: |a, b| a * crate::ops::erf_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -3.0, 3.0;
+                gradient_a: (g, b) => g.erf_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.erf_grad(b)?.mul(b)?.mul_scalar(-2.0);
+            }
+            {
                 /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
                 tanh_grad, TanhGrad;
                 value: |a, b| a * (1.0 - b * b);
@@ -84,6 +93,77 @@ macro_rules! gradient {
                     let density = density.mul_scalar(crate::ops::NORMAL_DENSITY_AT_0)?;
                     g.mul(a)?.mul(density)?.mul(square.affine(-1.0, 2.0)?)
                 };
+            }
+            {
+                /// Derivative of `softplus` at `b`: `a · sigmoid(b)`.
+                softplus_grad, SoftplusGrad;
+                value: |a, b| a * crate::ops::sigmoid(b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.softplus_grad(b);
+                gradient_b: (g, a, b) => {
+                    let s = b.sigmoid()?;
+                    g.mul(a)?.mul(s.sub(s.square()?)?)
+                };
+            }
+            {
+                /// Derivative of `log_sigmoid` at `b`: `a · sigmoid(-b)`.
+                log_sigmoid_grad, LogSigmoidGrad;
+                value: |a, b| a * crate::ops::sigmoid(-b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.log_sigmoid_grad(b);
+                gradient_b: (g, a, b) => {
+                    let s = b.sigmoid()?;
+                    g.mul(a)?.mul(s.square()?.sub(s)?)
+                };
+            }
+            {
+                /// Derivative of `mish` at `b`, times `a`.
+                mish_grad, MishGrad;
+                value: |a, b| a * crate::ops::mish_slope(b);
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.mish_grad(b);
+                gradient_b: (g, a, b) => {
+                    // (1 - t²) s (2 + b (1 - s (1 + 2 t))) with t = tanh(softplus(b)), s = sigmoid(b)
+                    let (t, s) = (b.softplus()?.tanh()?, b.sigmoid()?);
+                    let inner = s.mul(t.affine(2.0, 1.0)?)?.affine(-1.0, 1.0)?;
+                    let slope = t.square()?.affine(-1.0, 1.0)?.mul(s)?;
+                    g.mul(a)?.mul(slope)?.mul(b.mul(inner)?.add_scalar(2.0)?)
+                };
+            }
+            {
+                /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0.
+                relu6_grad, Relu6Grad;
+                value: |a, b| if b > 0.0 && b < 6.0 { a } else { 0.0 };
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 10.0;
+                gradient_a: (g, b) => g.relu6_grad(b);
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0.
+                hardsigmoid_grad, HardsigmoidGrad;
+                value: |a, b| if b > -3.0 && b < 3.0 { a / 6.0 } else { 0.0 };
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.hardsigmoid_grad(b);
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// Derivative of `hardswish` at `b`: `a · (2 b + 3) / 6` where `-3 < b < 3`, 0 below,
+                /// `a` above.
+                hardswish_grad, HardswishGrad;
+                value: |a, b| match b {
+                    b if b <= -3.0 => 0.0,
+                    b if b >= 3.0 => a,
+                    b => a * ((2.0 * b + 3.0) / 6.0),
+                };
+                integer: ();
+                domain: -2.0, 2.0; -5.0, 5.0;
+                gradient_a: (g, b) => g.hardswish_grad(b);
+                gradient_b: (g, a, b) => g.mul(a)?.mul_scalar(2.0)?.hardsigmoid_grad(b);
             }
         ], $($rest)* }
     };

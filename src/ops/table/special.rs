@@ -5,6 +5,38 @@ macro_rules! special {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
             $($before)*
+            {
+                /// Error function, `2/√π ∫₀ˣ e^(-t²) dt`.
+                erf, Erf;
+                value: |x| crate::ops::erf(x);
+                integer: ();
+                domain: -3.0, 3.0;
+                gradient: (g, x) => g.erf_grad(x);
+            }
+            {
+                /// Complementary error function, `1 - erf(x)`, accurate where it is small.
+                erfc, Erfc;
+                value: |x| crate::ops::erfc(x);
+                integer: ();
+                domain: -3.0, 3.0;
+                gradient: (g, x) => g.erf_grad(x)?.neg();
+            }
+            {
+                /// Cube root, of negative numbers too. The derivative at 0 is infinite.
+                cbrt, Cbrt;
+                value: |x| x.cbrt();
+                integer: ();
+                domain: 0.1, 4.0;
+                gradient: (g, y) => g.div(y.square()?.mul_scalar(3.0)?);
+            }
+            {
+                /// Reciprocal square root, `1/√x`; ±∞ of ±0, NaN of negative numbers.
+                rsqrt, Rsqrt;
+                value: |x| 1.0 / x.sqrt();
+                integer: ();
+                domain: 0.2, 4.0;
+                gradient: (g, x, y) => g.mul(y)?.div(x)?.mul_scalar(-0.5);
+            }
         ], $($rest)* }
     };
 }

@@ -2,7 +2,7 @@
 //! stored, for the backward pass it is computed again.
 
 use smallvec::smallvec;
-use swath_kernels::{Arg as Run, Float};
+use swath_kernels::{Arg as Run, Float, Place};
 
 use super::super::elementwise::CHUNK;
 use super::super::memory::Buffer;
@@ -94,7 +94,7 @@ fn rows<T: Working>(
         bias.for_each_piece::<T::Wide>(y.len(), |start, bias| {
             let x = T::read(&x[start..][..bias.len()], x_wide);
             T::write(&mut y[start..][..bias.len()], y_wide, |y| {
-                (add.run)(Run::Slice(x), Run::Slice(bias), y);
+                (add.run)(Run::Slice(x), Run::Slice(bias), &mut Place::cached(y));
                 (f.in_place)(y);
             });
         });
@@ -138,12 +138,12 @@ fn gradient<T: Working>(
             let g = T::read(&g[start..][..len], g_wide);
             let x = T::read(&x[start..][..len], x_wide);
             let z = &mut z[..len];
-            (add.run)(Run::Slice(x), Run::Slice(bias), z);
+            (add.run)(Run::Slice(x), Run::Slice(bias), &mut Place::cached(z));
             if from_output {
                 (f.in_place)(z);
             }
             T::write(&mut dx[start..][..len], dx_wide, |dx| {
-                (slope.run)(Run::Slice(g), Run::Slice(z), dx);
+                (slope.run)(Run::Slice(g), Run::Slice(z), &mut Place::cached(dx));
             });
         });
     });

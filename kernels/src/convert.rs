@@ -1,0 +1,347 @@
+//! Conversions between element types, as Rust's `as` does them.
+//!
+//! ```text
+//! float to integer      the fraction is cut off, values out of range saturate, NaN gives 0
+//! integer to integer    wraps
+//! anything to a float   the nearest value, ties to even; overflow gives an infinity
+//! ```
+//!
+//! Pairs of machine types are plain loops that the compiler vectorises for the instruction set that
+//! the dispatcher enters. 16-bit floats pass through `f32`, sixteen at a time:
+//!
+//! 1. *From 16 bits* is exact: instructions where the machine has them (AVX-512, F16C, NEON), else
+//!    integer operations; `bf16` is the upper half of an `f32`.
+//! 2. *From f32 to 16 bits* rounds once, ties to even. In integers: half of the last place that
+//!    stays, less one where that place is even, is added before the cut; a carry moves the exponent
+//!    as it should. Numbers below the smallest normal `f16` are added to 0.5, whose last place is
+//!    the subnormal spacing: the sum's low bits are the result.
+//! 3. *From wider types to 16 bits* through `f32` (and `i64` through `f64`) would round twice.
+//!    Rounding *to odd* on the way, to the neighbour whose last bit is 1 wherever something is lost,
+//!    keeps what the second rounding must know (Boldo and Melquiond, 2008).
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::Arg;
+use crate::dispatch::{Task, run};
+use crate::simd::{HALVES, Simd};
+
+/// Elements that pass through `f32` at a time: they stay in the first-level cache.
+const CHUNK: usize = 512;
+
+/// A pair of element types with a conversion: all pairs of `f16`, `bf16`, `f32`, `f64`, `i64`,
+/// `i32`, `u32` and `u8`. Sealed.
+pub trait Convert<To>: Copy + sealed::Sealed {
+    #[doc(hidden)]
+    fn convert(x: &[Self], y: &mut [To]);
+}
+
+/// An element type that truth can be told of. Sealed.
+pub trait Truth: Copy + sealed::Sealed {
+    #[doc(hidden)]
+    fn truth(x: &[Self], y: &mut [u8]);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// `y[i] = x[i] as B`; see [`Convert`] for the types.
+///
+/// Floats to integers cut the fraction off and saturate, NaN gives 0; integers wrap; anything to a
+/// float is rounded once, to nearest, ties to even.
+///
+/// ```
+/// let mut y = [0u8; 4];
+/// swath_kernels::convert(&[-1.0f32, 2.9, 300.0, f32::NAN], &mut y);
+/// assert_eq!(y, [0, 2, 255, 0]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn convert<A: Convert<B>, B>(x: &[A], y: &mut [B]) {
+    check("convert", x.len(), y.len());
+    A::convert(x, y);
+}
+
+/// `y[i]` is 0 where `x[i]` is ±0, else 1; NaN is true.
+///
+/// ```
+/// let mut y = [9u8; 4];
+/// swath_kernels::nonzero(&[0.0f32, -0.0, 0.5, f32::NAN], &mut y);
+/// assert_eq!(y, [0, 0, 1, 1]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn nonzero<T: Truth>(x: &[T], y: &mut [u8]) {
+    check("nonzero", x.len(), y.len());
+    T::truth(x, y);
+}
+
+#[track_caller]
+fn check(name: &str, input: usize, output: usize) {
+    assert!(input == output, "{name}: the input has {input} elements, the output {output}");
+}
+
+/// A loop over a slice, for the dispatcher.
+struct Each<'a, A, B, F>(&'a [A], &'a mut [B], F);
+
+impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        let Each(x, y, f) = self;
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+    }
+}
+
+/// A conversion of whole blocks of [`HALVES`] elements; what is left over is padded to one.
+struct Blocks<'a, A, B, F>(&'a [A], &'a mut [B], F);
+
+trait BlockFn<A, B> {
+    fn blocks<S: Simd>(simd: S, x: &[[A; HALVES]], y: &mut [[B; HALVES]]);
+}
+
+impl<A: Copy + Default, B: Copy + Default, F: BlockFn<A, B>> Task for Blocks<'_, A, B, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Blocks(x, y, _) = self;
+        let (x, x_rest) = x.as_chunks::<HALVES>();
+        let (y, y_rest) = y.as_chunks_mut::<HALVES>();
+        F::blocks(simd, x, y);
+        if !x_rest.is_empty() {
+            let (mut x, mut y) = ([[A::default(); HALVES]], [[B::default(); HALVES]]);
+            x[0][..x_rest.len()].copy_from_slice(x_rest);
+            F::blocks(simd, &x, &mut y);
+            y_rest.copy_from_slice(&y[0][..x_rest.len()]);
+        }
+    }
+}
+
+struct WidenF16;
+impl BlockFn<u16, f32> for WidenF16 {
+    #[inline(always)]
+    fn blocks<S: Simd>(simd: S, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
+        simd.widen_f16(x, y);
+    }
+}
+
+struct NarrowF16;
+impl BlockFn<f32, u16> for NarrowF16 {
+    #[inline(always)]
+    fn blocks<S: Simd>(simd: S, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
+        simd.narrow_f16(x, y);
+    }
+}
+
+/// Of a `binary16`, without its instruction.
+#[inline(always)]
+pub(crate) fn f32_from_f16(bits: u16) -> f32 {
+    let (sign, magnitude) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
+    let shifted = magnitude << 13;
+    let is_subnormal = magnitude < 0x400;
+    let is_special = magnitude >= 0x7c00;
+    let bias = if is_special { 2 * (127 - 15) } else { 127 - 15 } + u32::from(is_subnormal);
+    // A subnormal's bits are the fraction of a number between 2^-14 and 2^-13.
+    let implied = if is_subnormal { f32::from_bits(113 << 23) } else { 0.0 };
+    let quiet = if magnitude > 0x7c00 { 1 << 22 } else { 0 };
+    let value = f32::from_bits(shifted + (bias << 23)) - implied;
+    f32::from_bits(value.to_bits() | quiet | sign)
+}
+
+/// The nearest `binary16`, without its instruction.
+#[inline(always)]
+pub(crate) fn f16_from_f32(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+    let rounded = (magnitude + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    let normal = rounded.wrapping_sub((127 - 15) << 10);
+    let small = (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits();
+    let is_small = magnitude < 113 << 23;
+    let finite = if is_small { small } else { normal.min(0x7c00) };
+    let is_nan = magnitude > 0x7f80_0000;
+    let nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
+    (sign | if is_nan { nan } else { finite }) as u16
+}
+
+#[inline(always)]
+fn bf16_from_f32(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    let nan = bits | 1 << 22;
+    ((if x.is_nan() { nan } else { rounded }) >> 16) as u16
+}
+
+/// `x` rounded to odd.
+#[inline(always)]
+fn odd_f32(x: f64) -> f32 {
+    let nearest = x as f32;
+    let back = f64::from(nearest);
+    let bits = nearest.to_bits();
+    let odd = (bits - u32::from(back.abs() > x.abs())) | 1;
+    let exact = back == x || x.is_nan();
+    f32::from_bits(if exact { bits } else { odd })
+}
+
+/// `x` rounded to odd: what has more than 53 bits loses 11 and keeps whether they were zero.
+#[inline(always)]
+fn odd_f64(x: i64) -> f64 {
+    let kept = (x >> 11 | i64::from(x & 0x7ff != 0)) as f64 * 2048.0;
+    let is_exact = x.unsigned_abs() <= 1 << 53;
+    if is_exact { x as f64 } else { kept }
+}
+
+/// Calls `f` on pieces of `x` in `f32`, with where in `x` they begin.
+fn in_f32<A: Convert<f32>>(x: &[A], mut f: impl FnMut(usize, &[f32])) {
+    let mut wide = [0f32; CHUNK];
+    for (i, x) in x.chunks(CHUNK).enumerate() {
+        let wide = &mut wide[..x.len()];
+        A::convert(x, wide);
+        f(i * CHUNK, wide);
+    }
+}
+
+/// Calls `f` on pieces of the operands in `f32` and of `y`.
+pub(crate) fn with_widened<A: Convert<f32>>(
+    a: Arg<A>,
+    b: Arg<A>,
+    y: &mut [u8],
+    mut f: impl FnMut(Arg<f32>, Arg<f32>, &mut [u8]),
+) {
+    let (mut a_wide, mut b_wide) = ([0f32; CHUNK], [0f32; CHUNK]);
+    for (i, y) in y.chunks_mut(CHUNK).enumerate() {
+        let range = i * CHUNK..i * CHUNK + y.len();
+        let a = widened(&a, range.clone(), &mut a_wide);
+        let b = widened(&b, range, &mut b_wide);
+        f(a, b, y);
+    }
+}
+
+fn widened<'w, A: Convert<f32>>(
+    x: &Arg<A>,
+    range: core::ops::Range<usize>,
+    wide: &'w mut [f32; CHUNK],
+) -> Arg<'w, f32> {
+    match *x {
+        Arg::Slice(x) => {
+            let wide = &mut wide[..range.len()];
+            A::convert(&x[range], wide);
+            Arg::Slice(wide)
+        }
+        Arg::Scalar(x) => {
+            A::convert(&[x], &mut wide[..1]);
+            Arg::Scalar(wide[0])
+        }
+    }
+}
+
+impl Convert<f32> for f16 {
+    fn convert(x: &[f16], y: &mut [f32]) {
+        run(Blocks(x.reinterpret_cast(), y, WidenF16));
+    }
+}
+
+impl Convert<f16> for f32 {
+    fn convert(x: &[f32], y: &mut [f16]) {
+        run(Blocks(x, y.reinterpret_cast_mut(), NarrowF16));
+    }
+}
+
+impl Convert<f32> for bf16 {
+    fn convert(x: &[bf16], y: &mut [f32]) {
+        run(Each(x.reinterpret_cast(), y, |x: u16| f32::from_bits(u32::from(x) << 16)));
+    }
+}
+
+impl Convert<bf16> for f32 {
+    fn convert(x: &[f32], y: &mut [bf16]) {
+        run(Each(x, y.reinterpret_cast_mut(), bf16_from_f32));
+    }
+}
+
+/// Conversions among machine types.
+macro_rules! plain {
+    ($($from:ident)*) => {$(
+        impl sealed::Sealed for $from {}
+        impl Truth for $from {
+            fn truth(x: &[$from], y: &mut [u8]) {
+                run(Each(x, y, |x| u8::from(x != 0 as $from)));
+            }
+        }
+        plain!(@to $from f32 f64 i64 i32 u32 u8);
+    )*};
+    (@to $from:ident $($to:ident)*) => {$(
+        impl Convert<$to> for $from {
+            fn convert(x: &[$from], y: &mut [$to]) {
+                run(Each(x, y, |x| x as $to));
+            }
+        }
+    )*};
+}
+plain!(f32 f64 i64 i32 u32 u8);
+
+/// Conversions of 16-bit floats but those with `f32`.
+macro_rules! halves {
+    ($($half:ident: $($other:ident)*;)*) => {$(
+        impl sealed::Sealed for $half {}
+        impl Truth for $half {
+            fn truth(x: &[$half], y: &mut [u8]) {
+                run(Each(x.reinterpret_cast(), y, |x: u16| u8::from(x << 1 != 0)));
+            }
+        }
+        impl Convert<$half> for $half {
+            fn convert(x: &[$half], y: &mut [$half]) {
+                y.copy_from_slice(x);
+            }
+        }
+        $(
+            impl Convert<$other> for $half {
+                fn convert(x: &[$half], y: &mut [$other]) {
+                    in_f32(x, |first, wide| f32::convert(wide, &mut y[first..][..wide.len()]));
+                }
+            }
+        )*
+        impl Convert<$half> for f64 {
+            fn convert(x: &[f64], y: &mut [$half]) {
+                let mut wide = [0f32; CHUNK];
+                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                    let wide = &mut wide[..x.len()];
+                    run(Each(x, wide, odd_f32));
+                    f32::convert(wide, y);
+                }
+            }
+        }
+        impl Convert<$half> for i64 {
+            fn convert(x: &[i64], y: &mut [$half]) {
+                let mut wide = [0f64; CHUNK];
+                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                    let wide = &mut wide[..x.len()];
+                    run(Each(x, wide, odd_f64));
+                    f64::convert(wide, y);
+                }
+            }
+        }
+        halves!(@from $half i32 u32 u8);
+    )*};
+    // Through a type that holds every value.
+    (@from $half:ident $($from:ident)*) => {$(
+        impl Convert<$half> for $from {
+            fn convert(x: &[$from], y: &mut [$half]) {
+                let mut wide = [0f64; CHUNK];
+                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                    let wide = &mut wide[..x.len()];
+                    $from::convert(x, wide);
+                    f64::convert(wide, y);
+                }
+            }
+        }
+    )*};
+}
+halves! {
+    f16: bf16 f64 i64 i32 u32 u8;
+    bf16: f16 f64 i64 i32 u32 u8;
+}

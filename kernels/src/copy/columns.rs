@@ -1,0 +1,233 @@
+//! Images as matrices of the windows that a convolution sees, and the sum of windows back into images.
+//!
+//! ```text
+//! for each image, channel, row and column of the kernel:     a row of the matrix
+//!     for each row of the output:                            a run of it
+//!         zeros where the window hangs over an edge, a strided copy between
+//! ```
+//!
+//! A convolution is then a product of the weights `[out, channels * kh * kw]` with this matrix. With
+//! groups it is one product a group: the rows of group g are the g-th of as many equal parts.
+
+use core::mem::zeroed;
+
+use super::Plain;
+use super::strided::copy_run;
+use crate::dispatch::ElementTask;
+use crate::output::Output;
+use crate::simd::{Float, Lanes};
+
+/// What [`im2col`] and [`col2im`] move: images `[images, channels, height, width]` and columns
+/// `[images, channels * kernel[0] * kernel[1], output height * output width]`.
+///
+/// Of one dimension: `height` 1, `kernel` `[1, k]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Im2col {
+    /// Number of images.
+    pub images: usize,
+    /// Channels of an image, of all groups.
+    pub channels: usize,
+    /// Rows of an image.
+    pub height: usize,
+    /// Columns of an image.
+    pub width: usize,
+    /// Rows and columns of the window; not 0.
+    pub kernel: [usize; 2],
+    /// From a window to the next, down and across; not 0.
+    pub stride: [usize; 2],
+    /// Zeros beyond either edge, above and below, left and right.
+    pub padding: [usize; 2],
+    /// From a row of the window to the next, and from a column; 1: they are adjacent; not 0.
+    pub dilation: [usize; 2],
+}
+
+impl Im2col {
+    /// Windows down and across an image; `None` if there are none, or their number overflows.
+    ///
+    /// ```
+    /// use swath_kernels::Im2col;
+    ///
+    /// let shape = Im2col {
+    ///     images: 1, channels: 3, height: 8, width: 9,
+    ///     kernel: [3, 3], stride: [2, 1], padding: [1, 0], dilation: [1, 2],
+    /// };
+    /// assert_eq!(shape.output(), Some([4, 5]));
+    /// ```
+    pub fn output(&self) -> Option<[usize; 2]> {
+        let along = |axis: usize, extent: usize| {
+            let reach = (self.kernel[axis].checked_sub(1)?).checked_mul(self.dilation[axis])?;
+            let padded = extent.checked_add(self.padding[axis].checked_mul(2)?)?;
+            let last = padded.checked_sub(reach)?.checked_sub(1)?;
+            Some(last.checked_div(self.stride[axis])? + 1)
+        };
+        if self.dilation.contains(&0) {
+            return None;
+        }
+        Some([along(0, self.height)?, along(1, self.width)?])
+    }
+
+    /// Elements of the images; `None` if that overflows.
+    pub fn images_len(&self) -> Option<usize> {
+        let plane = self.height.checked_mul(self.width)?;
+        self.images.checked_mul(self.channels)?.checked_mul(plane)
+    }
+
+    /// Elements of the columns; `None` if that overflows or there is no window.
+    pub fn columns_len(&self) -> Option<usize> {
+        let [rows, cols] = self.output()?;
+        let window = self.kernel[0].checked_mul(self.kernel[1])?;
+        let planes = self.images.checked_mul(self.channels)?;
+        planes.checked_mul(window)?.checked_mul(rows.checked_mul(cols)?)
+    }
+
+    /// Windows down and across, checked with the lengths of both sides.
+    #[track_caller]
+    fn check(&self, name: &str, images: usize, columns: usize) -> [usize; 2] {
+        match self.output() {
+            Some(output)
+                if self.images_len() == Some(images) && self.columns_len() == Some(columns) =>
+            {
+                output
+            }
+            _ => panic!("{name}: {self:?} is not of {images} elements and {columns} of columns"),
+        }
+    }
+
+    /// The windows along an axis whose element `tap` lies inside the image: first, one behind the last,
+    /// and where the first one's lies.
+    fn inside(&self, axis: usize, tap: usize, output: usize) -> (usize, usize, usize) {
+        let extent = [self.height, self.width][axis];
+        let (stride, padding) = (self.stride[axis], self.padding[axis]);
+        let shift = tap * self.dilation[axis];
+        let first = padding.saturating_sub(shift).div_ceil(stride).min(output);
+        let end = (extent + padding).saturating_sub(shift).div_ceil(stride).clamp(first, output);
+        // Means something where there is a window inside alone.
+        let place = first.wrapping_mul(stride).wrapping_add(shift).saturating_sub(padding);
+        (first, end, place)
+    }
+}
+
+/// Lays the windows of images out as columns: `columns[n, (c, ky, kx), (oy, ox)] = images[n, c, oy *
+/// stride + ky * dilation - padding, ox * …]`, 0 outside the image.
+///
+/// ```
+/// use swath_kernels::{Im2col, im2col};
+///
+/// let shape = Im2col {
+///     images: 1, channels: 1, height: 1, width: 4,
+///     kernel: [1, 3], stride: [1, 1], padding: [0, 1], dilation: [1, 1],
+/// };
+/// let mut columns = [0.0; 12];
+/// im2col(&[1.0f32, 2.0, 3.0, 4.0], &mut columns, shape);
+/// assert_eq!(columns, [0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 2.0, 3.0, 4.0, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the slices are not of the shape's lengths, or the shape has no window.
+#[track_caller]
+pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), shape: Im2col) {
+    let (mut out, len) = columns.as_raw();
+    let [rows, cols] = shape.check("im2col", images.len(), len);
+    if len == 0 {
+        return;
+    }
+    // SAFETY: every `Plain` type is an integer, a float or a truth value: no bits at all are their zero.
+    let zero = unsafe { zeroed::<T>() };
+    let stride = shape.stride[1] as isize;
+    let plane = shape.height * shape.width;
+    for image in (0..shape.images * shape.channels).map(|i| i * plane) {
+        for ky in 0..shape.kernel[0] {
+            let (top, bottom, first_y) = shape.inside(0, ky, rows);
+            for kx in 0..shape.kernel[1] {
+                let (left, right, first_x) = shape.inside(1, kx, cols);
+                for oy in 0..rows {
+                    // SAFETY: the loops write `columns_len` elements, one after the other; the windows
+                    // from `left` to `right` of those from `top` to `bottom` have this element of theirs
+                    // inside the plane, as `inside` computes.
+                    unsafe {
+                        let is_inside = (top..bottom).contains(&oy) && left < right;
+                        let (left, right) = if is_inside { (left, right) } else { (cols, cols) };
+                        copy_run(&zero, 0, out, left, false);
+                        if is_inside {
+                            let y = first_y + (oy - top) * shape.stride[0];
+                            let from = images.as_ptr().add(image + y * shape.width + first_x);
+                            copy_run(from, stride, out.add(left), right - left, false);
+                        }
+                        copy_run(&zero, 0, out.add(right), cols - right, false);
+                        out = out.add(cols);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the columns back into the images: every element is the sum, from +0, of the elements of the
+/// columns that [`im2col`] takes from it, rows of the window first to last, in each its columns first to
+/// last. What was in `images` is overwritten.
+///
+/// ```
+/// use swath_kernels::{Im2col, col2im};
+///
+/// let shape = Im2col {
+///     images: 1, channels: 1, height: 1, width: 4,
+///     kernel: [1, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1],
+/// };
+/// let mut images = [0.0; 4];
+/// col2im(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0], &mut images, shape);
+/// assert_eq!(images, [1.0, 12.0, 23.0, 30.0]);
+/// ```
+///
+/// # Panics
+/// If the slices are not of the shape's lengths, or the shape has no window.
+#[track_caller]
+pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
+    let output = shape.check("col2im", images.len(), columns.len());
+    if !images.is_empty() {
+        E::enter(Col2im { columns, images, shape, output });
+    }
+}
+
+struct Col2im<'a, E> {
+    columns: &'a [E],
+    images: &'a mut [E],
+    shape: Im2col,
+    output: [usize; 2],
+}
+
+impl<E: Float> ElementTask<E> for Col2im<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, _simd: S) {
+        let Col2im { columns, images, shape, output: [rows, cols] } = self;
+        let mut matrix_rows = columns.chunks_exact(rows * cols);
+        for plane in images.chunks_exact_mut(shape.height * shape.width) {
+            plane.fill(E::ZERO);
+            for ky in 0..shape.kernel[0] {
+                let (top, bottom, first_y) = shape.inside(0, ky, rows);
+                for kx in 0..shape.kernel[1] {
+                    let (left, right, first_x) = shape.inside(1, kx, cols);
+                    let Some(terms) = matrix_rows.next() else { return };
+                    if left == right {
+                        continue;
+                    }
+                    for oy in top..bottom {
+                        let terms = &terms[oy * cols + left..oy * cols + right];
+                        let y = first_y + (oy - top) * shape.stride[0];
+                        let sums = &mut plane[y * shape.width + first_x..][..];
+                        if shape.stride[1] == 1 {
+                            let sums = &mut sums[..terms.len()];
+                            for i in 0..terms.len() {
+                                sums[i] = sums[i] + terms[i];
+                            }
+                        } else {
+                            for i in 0..terms.len() {
+                                sums[i * shape.stride[1]] = sums[i * shape.stride[1]] + terms[i];
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

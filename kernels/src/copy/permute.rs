@@ -1,0 +1,329 @@
+//! Any layout into adjacent elements.
+//!
+//! ```text
+//! leave out axes of one element; join neighbours that lie as one
+//! elements adjacent, repeated or reversed along the last axis: a run for every index of the others
+//! elements adjacent along another axis: transposes of that axis and the last, one for every index
+//!     of the others
+//! else, where another axis has smaller steps than the last: its indices and the last's in squares, so
+//!     that what lies in one line of memory is used while it is there
+//! else: runs of strided elements
+//! ```
+
+use core::mem::size_of;
+
+use super::Plain;
+use super::stream::{LINE, stream_lines, streaming};
+use super::strided::copy_run;
+use super::transpose::transpose_nest;
+use crate::dispatch::{Task, run};
+use crate::output::Output;
+use crate::simd::Simd;
+
+/// Most axes of a [`Permute`].
+const MAX_RANK: usize = 8;
+
+/// What [`permute`] reads, in elements: element `[i, j, …]` of the result is element `offset +
+/// i * strides[0] + j * strides[1] + …` of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permute<'a> {
+    /// Extents of the result, which is written in row-major order; at most 8.
+    pub dims: &'a [usize],
+    /// For each axis the distance in the source from an index to the next; negative for backwards, 0
+    /// for the same element again.
+    pub strides: &'a [isize],
+    /// Where the element of index 0 along every axis lies.
+    pub offset: usize,
+}
+
+/// Copies elements that lie in any layout into adjacent ones.
+///
+/// ```
+/// use swath_kernels::{Permute, permute};
+///
+/// // [2, 1, 3] from [1, 3, 2]: the first axis becomes the second, the last the first.
+/// let x = [0u16, 1, 2, 3, 4, 5];
+/// let mut y = [0; 6];
+/// permute(&x, &mut y, Permute { dims: &[2, 1, 3], strides: &[1, 6, 2], offset: 0 });
+/// assert_eq!(y, [0, 2, 4, 1, 3, 5]);
+/// ```
+///
+/// # Panics
+/// If an element lies outside `src`, `dst` has not as many elements as the extents say, or extents and
+/// strides are not as many, or more than 8.
+#[track_caller]
+pub fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
+    let (streams, _fence) = streaming(dst);
+    let (dst, len) = dst.as_raw();
+    let Some(nest) = shape.nest(src.len(), len) else {
+        panic!("permute: {shape:?} does not fit {} elements or a result of {len}", src.len());
+    };
+    if len == 0 {
+        return;
+    }
+    // SAFETY: the nest's elements lie inside `src` and its result is all of `dst`, as was checked; the
+    // borrows keep them apart.
+    unsafe { nest.copy(src.as_ptr().add(shape.offset), dst, streams) }
+}
+
+impl Permute<'_> {
+    /// The axes that matter; `None` if an element would lie outside `src_len` elements, or the result is
+    /// not of `dst_len`.
+    fn nest(&self, src_len: usize, dst_len: usize) -> Option<Nest> {
+        let Permute { dims, strides, offset } = *self;
+        let fits = dims.len() == strides.len() && dims.len() <= MAX_RANK;
+        let numel = dims.iter().try_fold(1usize, |numel, &dim| numel.checked_mul(dim));
+        // An overflow of a product that has a zero behind it is no number of elements either.
+        if !fits || (numel != Some(dst_len)) {
+            return None;
+        }
+        let mut nest = Nest::default();
+        if dst_len == 0 {
+            return Some(nest);
+        }
+        let (mut low, mut high) = (offset, offset);
+        for (&dim, &stride) in dims.iter().zip(strides) {
+            let reach = isize::try_from(dim - 1).ok()?.checked_mul(stride)?;
+            let end = if reach < 0 { &mut low } else { &mut high };
+            *end = end.checked_add_signed(reach)?;
+        }
+        if high >= src_len {
+            return None;
+        }
+        let mut below = dst_len;
+        for (&dim, &stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim > 1) {
+            below /= dim;
+            nest.join(dim, stride, below as isize);
+        }
+        Some(nest)
+    }
+}
+
+/// Axes with their steps in a source and in a result.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Nest {
+    rank: usize,
+    dims: [usize; MAX_RANK],
+    src: [isize; MAX_RANK],
+    dst: [isize; MAX_RANK],
+}
+
+impl Nest {
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn push(&mut self, dim: usize, src: isize, dst: isize) {
+        self.dims[self.rank] = dim;
+        self.src[self.rank] = src;
+        self.dst[self.rank] = dst;
+        self.rank += 1;
+    }
+
+    /// As [`Nest::push`], of an axis below the last that may lie as one with it.
+    fn join(&mut self, dim: usize, src: isize, dst: isize) {
+        let whole = |step: isize| step.checked_mul(dim as isize);
+        match self.rank.checked_sub(1) {
+            Some(last)
+                if whole(src) == Some(self.src[last]) && whole(dst) == Some(self.dst[last]) =>
+            {
+                self.dims[last] *= dim;
+                (self.src[last], self.dst[last]) = (src, dst);
+            }
+            _ => self.push(dim, src, dst),
+        }
+    }
+
+    /// Takes an axis out: its extent and steps.
+    pub fn remove(&mut self, axis: usize) -> (usize, isize, isize) {
+        let removed = (self.dims[axis], self.src[axis], self.dst[axis]);
+        self.dims.copy_within(axis + 1..self.rank, axis);
+        self.src.copy_within(axis + 1..self.rank, axis);
+        self.dst.copy_within(axis + 1..self.rank, axis);
+        self.rank -= 1;
+        removed
+    }
+
+    /// Sorts the axes so that the source is read front to back. Past the caches the order of whole
+    /// lines written does not matter: `[32, 64, 128, 64]` with its middle axes exchanged takes 1.0 of
+    /// a copy's time, in the result's order 1.3.
+    fn order_by_source(&mut self) {
+        for end in 1..self.rank {
+            for axis in (0..end).rev() {
+                if self.src[axis].unsigned_abs() >= self.src[axis + 1].unsigned_abs() {
+                    break;
+                }
+                self.dims.swap(axis, axis + 1);
+                self.src.swap(axis, axis + 1);
+                self.dst.swap(axis, axis + 1);
+            }
+        }
+    }
+
+    /// With steps of so many bytes.
+    pub fn in_bytes(mut self, size: isize) -> Nest {
+        for axis in 0..self.rank {
+            self.src[axis] *= size;
+            self.dst[axis] *= size;
+        }
+        self
+    }
+
+    /// The index of zeros, to walk from.
+    #[inline(always)]
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { nest: self, index: [0; MAX_RANK], from: 0, to: 0 }
+    }
+
+    /// # Safety
+    /// Every element may be read from `src` on; the result, all of it, is written from `dst` on in
+    /// row-major order.
+    unsafe fn copy<T: Plain>(mut self, src: *const T, dst: *mut T, streams: bool) {
+        let Some(last) = self.rank.checked_sub(1) else {
+            // SAFETY: an element without axes.
+            return unsafe { dst.write(src.read()) };
+        };
+        let stride = self.src[last];
+        let adjacent = |step: isize| (0..last).rfind(|&axis| self.src[axis] == step);
+        // SAFETY: every place that follows is an element's, in an order of its own. What begins at the
+        // far end of an axis goes backwards along it.
+        unsafe {
+            if stride.unsigned_abs() <= 1 {
+                let (len, ..) = self.remove(last);
+                if streams {
+                    self.order_by_source();
+                }
+                return run(Runs { nest: self, src, dst, len, stride, streams });
+            }
+            if let Some(axis) = adjacent(1) {
+                return transpose_nest(self, axis, src, dst, streams);
+            }
+            if let Some(axis) = adjacent(-1) {
+                let steps = self.dims[axis] as isize - 1;
+                let (src, dst) = (src.offset(-steps), dst.offset(steps * self.dst[axis]));
+                self.src[axis] = 1;
+                self.dst[axis] = -self.dst[axis];
+                return transpose_nest(self, axis, src, dst, streams);
+            }
+            let smallest = (0..last).rev().filter(|&axis| self.src[axis] != 0);
+            let smallest = smallest.min_by_key(|&axis| self.src[axis].unsigned_abs());
+            let (len, ..) = self.remove(last);
+            match smallest.filter(|&axis| self.src[axis].unsigned_abs() < stride.unsigned_abs()) {
+                Some(axis) => {
+                    let other = self.remove(axis);
+                    let mut at = self.walk();
+                    loop {
+                        squares((src.offset(at.from), stride), dst.offset(at.to), len, other);
+                        if !at.step() {
+                            break;
+                        }
+                    }
+                }
+                None => {
+                    let mut at = self.walk();
+                    loop {
+                        copy_run(src.offset(at.from), stride, dst.offset(at.to), len, false);
+                        if !at.step() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An index along every axis of a nest. No iterator and no callback: what a kernel's loop calls must be
+/// inlined into it to run with its instruction set.
+pub(super) struct Walk<'a> {
+    nest: &'a Nest,
+    index: [usize; MAX_RANK],
+    /// The element's place in the source.
+    pub from: isize,
+    /// Its place in the result.
+    pub to: isize,
+}
+
+impl Walk<'_> {
+    /// Goes on to the next index, the last axis fastest; false after the last.
+    #[inline(always)]
+    pub fn step(&mut self) -> bool {
+        let Nest { rank, dims, src, dst } = self.nest;
+        let mut axis = *rank;
+        while axis > 0 {
+            axis -= 1;
+            self.index[axis] += 1;
+            self.from += src[axis];
+            self.to += dst[axis];
+            if self.index[axis] < dims[axis] {
+                return true;
+            }
+            self.from -= dims[axis] as isize * src[axis];
+            self.to -= dims[axis] as isize * dst[axis];
+            self.index[axis] = 0;
+        }
+        false
+    }
+}
+
+/// Indices of either axis that are walked together.
+const SQUARE: usize = 32;
+
+/// Copies `len` elements `stride` apart for every index of another axis.
+///
+/// # Safety
+/// The elements may be read, and their places in the result written.
+unsafe fn squares<T: Copy>(
+    (src, stride): (*const T, isize),
+    dst: *mut T,
+    len: usize,
+    (rows, row_from, row_to): (usize, isize, isize),
+) {
+    for first_row in (0..rows).step_by(SQUARE) {
+        for first in (0..len).step_by(SQUARE) {
+            for row in first_row..rows.min(first_row + SQUARE) {
+                for i in first..len.min(first + SQUARE) {
+                    let from = row as isize * row_from + i as isize * stride;
+                    // SAFETY: row and index are below the axes' extents.
+                    unsafe {
+                        dst.offset(row as isize * row_to).add(i).write(src.offset(from).read());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A run for every index of a nest.
+struct Runs<T> {
+    nest: Nest,
+    src: *const T,
+    dst: *mut T,
+    len: usize,
+    stride: isize,
+    streams: bool,
+}
+
+impl<T: Plain> Task for Runs<T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Runs { nest, src, dst, len, stride, streams } = self;
+        let bytes = len * size_of::<T>();
+        let mut at = nest.walk();
+        loop {
+            // SAFETY: `Nest::copy` was promised every element of the nest and of the runs.
+            unsafe {
+                let (src, dst) = (src.offset(at.from), dst.offset(at.to));
+                if streams && stride == 1 && bytes >= 2 * LINE {
+                    stream_lines::<f32, S>(simd, src.cast(), dst.cast(), bytes, LINE);
+                } else {
+                    copy_run(src, stride, dst, len, streams && bytes >= 2 * LINE);
+                }
+            }
+            if !at.step() {
+                return;
+            }
+        }
+    }
+}

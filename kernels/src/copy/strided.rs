@@ -1,0 +1,100 @@
+//! Runs: elements at one distance, into adjacent ones.
+
+use super::Plain;
+use super::stream::{stream, stream_fill, streaming};
+use crate::output::Output;
+
+/// Writes `dst[i] = src[offset + i * stride]`.
+///
+/// ```
+/// let mut every_other = [0i64; 3];
+/// swath_kernels::copy_strided(&[1, 2, 3, 4, 5, 6], 1, 2, &mut every_other);
+/// assert_eq!(every_other, [2, 4, 6]);
+/// ```
+///
+/// # Panics
+/// If an element lies outside `src`.
+#[track_caller]
+pub fn copy_strided<T: Plain>(
+    src: &[T],
+    offset: usize,
+    stride: isize,
+    dst: &mut (impl Output<T> + ?Sized),
+) {
+    let (streams, _fence) = streaming(dst);
+    let (dst, len) = dst.as_raw();
+    let Some(steps) = len.checked_sub(1) else { return };
+    let last = isize::try_from(steps)
+        .ok()
+        .and_then(|steps| steps.checked_mul(stride))
+        .and_then(|distance| offset.checked_add_signed(distance));
+    assert!(
+        offset < src.len() && last.is_some_and(|last| last < src.len()),
+        "copy_strided: {len} elements from {offset} with stride {stride} exceed {} elements",
+        src.len()
+    );
+    // SAFETY: the first element read and the last lie inside `src` by the assertion, the others
+    // between them; `len` elements of `dst` may be written, and the borrows keep them apart.
+    unsafe { copy_run(src.as_ptr().add(offset), stride, dst, len, streams) }
+}
+
+/// # Safety
+/// `len` elements of `dst` may be written; as many may be read from `src` on, `stride` apart.
+#[inline(always)]
+pub(super) unsafe fn copy_run<T: Plain>(
+    src: *const T,
+    stride: isize,
+    dst: *mut T,
+    len: usize,
+    streams: bool,
+) {
+    // SAFETY: every index is below `len`.
+    unsafe {
+        match stride {
+            1 if streams => stream(src, dst, len),
+            1 => core::ptr::copy_nonoverlapping(src, dst, len),
+            0 if len > 0 => fill_run(dst, len, src.read(), streams),
+            -1 if len > 0 => {
+                let first = src.sub(len - 1);
+                for i in 0..len {
+                    dst.add(i).write(first.add(len - 1 - i).read());
+                }
+            }
+            _ => {
+                for i in 0..len {
+                    dst.add(i).write(src.offset(i as isize * stride).read());
+                }
+            }
+        }
+    }
+}
+
+/// Writes `x` to every element.
+///
+/// ```
+/// let mut y = Box::new_uninit_slice(2);
+/// swath_kernels::fill(&mut y[..], true);
+/// // SAFETY: both elements have been written.
+/// assert_eq!(*unsafe { y.assume_init() }, [true, true]);
+/// ```
+pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
+    let (streams, _fence) = streaming(dst);
+    let (dst, len) = dst.as_raw();
+    // SAFETY: an output is valid for writes of its length.
+    unsafe { fill_run(dst, len, x, streams) }
+}
+
+/// # Safety
+/// `dst` is valid for writes of `len` elements.
+#[inline(always)]
+unsafe fn fill_run<T: Plain>(dst: *mut T, len: usize, x: T, streams: bool) {
+    // SAFETY: as the caller promised; `i` is below `len`.
+    unsafe {
+        if streams {
+            return stream_fill(dst, len, x);
+        }
+        for i in 0..len {
+            dst.add(i).write(x);
+        }
+    }
+}

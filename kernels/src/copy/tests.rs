@@ -1,0 +1,372 @@
+//! Copies against index arithmetic.
+
+use super::*;
+use crate::Place;
+use crate::dispatch::{Isa, with_isa};
+
+#[test]
+fn strided_copies_follow_the_index() {
+    let src: Box<[u16]> = (0..41).collect();
+    for stride in -7..=7isize {
+        for len in 0..=41usize {
+            for offset in 0..41usize {
+                let at = |i: usize| offset as isize + i as isize * stride;
+                if len > 0 && !(0..41).contains(&at(len - 1)) {
+                    continue;
+                }
+                let mut dst: Box<[u16]> = vec![99; len].into();
+                copy_strided(&src, offset, stride, &mut dst[..]);
+                let expected: Vec<u16> = (0..len).map(|i| src[at(i) as usize]).collect();
+                assert_eq!(*dst, *expected, "{len} from {offset} by {stride}");
+            }
+        }
+    }
+}
+
+#[test]
+fn strided_copies_outside_the_source_panic() {
+    let cases = [
+        (4, 0, 1),
+        (1, 3, 1),
+        (2, 0, -1),
+        (2, 1, 2),
+        (3, 0, isize::MAX),
+        (3, 2, isize::MIN),
+        (2, usize::MAX, 1),
+    ];
+    for (len, offset, stride) in cases {
+        let result = std::panic::catch_unwind(|| {
+            copy_strided(&[1u8, 2, 3], offset, stride, &mut vec![0; len][..])
+        });
+        assert!(result.is_err(), "{len} from {offset} by {stride}");
+    }
+    copy_strided::<u8>(&[], 5, 7, &mut [0u8; 0][..]);
+}
+
+#[test]
+fn fill_writes_every_element() {
+    for len in 0..70 {
+        let mut y: Box<[i8]> = vec![1; len].into();
+        fill(&mut y[..], -3);
+        assert!(y.iter().all(|&y| y == -3));
+    }
+}
+
+/// `make` gives distinct bits for distinct numbers.
+fn check_transpose<T: Plain + PartialEq + std::fmt::Debug>(isa: Isa, make: impl Fn(u64) -> T) {
+    let sizes = [1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 70];
+    for (rows, cols) in sizes.into_iter().flat_map(|r| sizes.map(|c| (r, c))) {
+        for (offset, gap) in [(0, 0), (3, 5)] {
+            let (src_row_stride, dst_row_stride) = (cols + gap, rows + gap);
+            let len = offset + (rows - 1) * src_row_stride + cols;
+            let src: Box<[T]> = (0..len as u64).map(&make).collect();
+            let untouched = make(1 << 40);
+            let mut dst: Box<[T]> = vec![untouched; (cols - 1) * dst_row_stride + rows].into();
+            let shape =
+                Transpose { rows, cols, src_offset: offset, src_row_stride, dst_row_stride };
+            transpose(&src, &mut dst[..], shape);
+            for (i, &x) in dst.iter().enumerate() {
+                let (c, r) = (i / dst_row_stride, i % dst_row_stride);
+                let expected =
+                    if r < rows { src[offset + r * src_row_stride + c] } else { untouched };
+                assert_eq!(x, expected, "{shape:?} at {c}, {r} on {isa}");
+            }
+        }
+    }
+}
+
+#[test]
+fn transposes_follow_the_index_and_keep_bits() {
+    for isa in Isa::ALL {
+        let ran = with_isa(isa, || {
+            // Signalling NaNs among them: arithmetic would change their bits.
+            check_transpose::<u32>(isa, |i| 0x7f80_0001 + i as u32);
+            check_transpose::<i64>(isa, |i| 0x7ff0_0000_0000_0001 + i as i64);
+        });
+        if ran.is_none() {
+            println!("skipped: this machine lacks {isa}");
+        }
+    }
+    check_transpose::<u16>(Isa::Scalar, |i| i as u16);
+    check_transpose::<bool>(Isa::Scalar, |i| i % 3 == 0);
+    transpose::<f32>(&[], &mut [0f32; 0][..], Transpose { rows: 0, cols: 9, ..SQUARE });
+}
+
+const SQUARE: Transpose =
+    Transpose { rows: 4, cols: 4, src_offset: 0, src_row_stride: 4, dst_row_stride: 4 };
+
+#[test]
+fn transposes_outside_their_slices_panic() {
+    let cases = [
+        Transpose { src_offset: 1, ..SQUARE },
+        Transpose { src_row_stride: 5, ..SQUARE },
+        Transpose { dst_row_stride: 5, ..SQUARE },
+        Transpose { dst_row_stride: 3, ..SQUARE },
+        Transpose { src_row_stride: usize::MAX, ..SQUARE },
+        Transpose { dst_row_stride: usize::MAX / 2, ..SQUARE },
+        Transpose { src_offset: usize::MAX, ..SQUARE },
+        Transpose { rows: usize::MAX, ..SQUARE },
+    ];
+    for shape in cases {
+        let result = std::panic::catch_unwind(|| transpose(&[0f32; 16], &mut [0.0; 16][..], shape));
+        assert!(result.is_err(), "{shape:?}");
+    }
+}
+
+/// A source whose elements are all different, under any layout: what `permute` gives against its
+/// definition.
+fn check_permute<T: Plain + PartialEq + std::fmt::Debug>(
+    make: impl Fn(u64) -> T,
+    dims: &[usize],
+    strides: &[isize],
+) {
+    let reach = |sign: isize| -> usize {
+        let steps = dims
+            .iter()
+            .zip(strides)
+            .map(|(&dim, &stride)| (dim.max(1) - 1) * (stride * sign).max(0) as usize);
+        steps.sum()
+    };
+    let offset = reach(-1) + 3;
+    let src: Box<[T]> = (0..(offset + reach(1) + 1) as u64).map(make).collect();
+    let mut expected = vec![offset as isize];
+    for (&dim, &stride) in dims.iter().zip(strides) {
+        expected = (expected.iter())
+            .flat_map(|at| (0..dim).map(move |i| at + i as isize * stride))
+            .collect();
+    }
+    let expected: Vec<T> = expected.into_iter().map(|at| src[at as usize]).collect();
+    let shape = Permute { dims, strides, offset };
+    let mut dst = vec![src[0]; expected.len()];
+    permute(&src, &mut dst, shape);
+    assert!(dst == expected, "{shape:?} on {:?}", crate::isa());
+    // One before and one behind must stay as they are; the result starts on no line.
+    let mut framed = vec![src[1]; expected.len() + 2];
+    let end = framed.len() - 1;
+    permute(&src, &mut Place::streamed(&mut framed[1..end]), shape);
+    assert!(framed[1..end] == expected, "{shape:?} past the caches on {:?}", crate::isa());
+    assert!(framed[0] == src[1] && framed[end] == src[1]);
+}
+
+const LAYOUTS: &[(&[usize], &[isize])] = &[
+    (&[], &[]),
+    (&[1], &[5]),
+    (&[7], &[-3]),
+    (&[0, 3], &[1, 1]),
+    (&[130], &[1]),
+    (&[130], &[-1]),
+    (&[200], &[0]),
+    (&[40, 70], &[1, 40]),
+    (&[70, 40], &[1, -70]),
+    (&[40, 70], &[-1, 45]),
+    (&[33, 150], &[1, 33]),
+    (&[150, 140], &[1, 151]),
+    (&[300, 200], &[1, 300]),
+    (&[3, 100], &[1, 3]),
+    (&[100, 3], &[1, 100]),
+    (&[2, 5, 3, 4], &[60, 1, 20, 5]),
+    (&[4, 3, 5, 17], &[255, 17, 51, 1]),
+    (&[4, 3, 5, 64], &[960, 64, 192, 1]),
+    (&[5, 4, 33], &[0, 40, -1]),
+    (&[6, 7, 9], &[-2, 18, 126]),
+    (&[40, 50], &[2, 80]),
+    (&[40, 50], &[100, 2]),
+    (&[3, 40, 2, 40], &[3200, 1, 1600, 40]),
+    (&[2, 2, 2, 2, 2, 2, 2, 3], &[3, 6, 12, -24, 48, 96, 192, 1]),
+    (&[2, 2, 2, 2, 2, 2, 2, 3], &[1, 2, 4, 8, 16, 32, 64, 128]),
+    (&[2, 3, 2, 2, 3, 2, 2, 9], &[0, 5, 0, 15, 30, 0, 1, 90]),
+];
+
+#[test]
+fn permutes_follow_the_index_and_keep_bits() {
+    for isa in Isa::ALL {
+        let ran = with_isa(isa, || {
+            for (dims, strides) in LAYOUTS {
+                check_permute(|i| i as u8, dims, strides);
+                check_permute(|i| i as i16, dims, strides);
+                check_permute(|i| 0x7f80_0001 + i as u32, dims, strides);
+                check_permute(|i| 0x7ff0_0000_0000_0001 + i as i64, dims, strides);
+            }
+        });
+        if ran.is_none() {
+            println!("skipped: this machine lacks {isa}");
+        }
+    }
+}
+
+#[test]
+fn permutes_that_do_not_fit_panic() {
+    let good = Permute { dims: &[2, 3], strides: &[1, 2], offset: 0 };
+    let cases = [
+        Permute { offset: 1, ..good },
+        Permute { dims: &[2, 2], ..good },
+        Permute { dims: &[6], ..good },
+        Permute { strides: &[1, 3], ..good },
+        Permute { strides: &[-1, 2], ..good },
+        Permute { strides: &[isize::MAX, isize::MAX], ..good },
+        Permute { strides: &[1, isize::MIN], offset: usize::MAX, ..good },
+        Permute { dims: &[usize::MAX, 3], ..good },
+        Permute { dims: &[1; 9], strides: &[1; 9], offset: 0 },
+    ];
+    for shape in cases {
+        let result = std::panic::catch_unwind(|| permute(&[0u8; 6], &mut [0; 6], shape));
+        assert!(result.is_err(), "{shape:?}");
+    }
+    permute::<f32>(&[], &mut [0.0; 0], Permute { dims: &[0], strides: &[9], offset: 7 });
+}
+
+/// Lengths around lines and vectors from every offset within a line.
+#[test]
+fn what_goes_past_the_caches_is_what_goes_through_them() {
+    fn check<T: Plain + PartialEq>(make: impl Fn(u64) -> T) {
+        let src: Vec<T> = (0..300).map(&make).collect();
+        for len in [0, 1, 7, 15, 16, 31, 63, 64, 65, 127, 128, 200, 255] {
+            for offset in 0..40 {
+                let mut dst = vec![make(999); 300];
+                copy_strided(&src, 3, 1, &mut Place::streamed(&mut dst[offset..offset + len]));
+                assert!(dst[offset..offset + len] == src[3..3 + len]);
+                fill(&mut Place::streamed(&mut dst[offset..offset + len]), make(5));
+                assert!(dst[offset..offset + len].iter().all(|x| *x == make(5)));
+                let rest = dst[..offset].iter().chain(&dst[offset + len..]);
+                assert!(rest.into_iter().all(|x| *x == make(999)));
+            }
+        }
+    }
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            check(|i| i as u8);
+            check(|i| i as u16);
+            check(|i| i as u32);
+            check(|i| i as i64);
+        });
+    }
+}
+
+#[test]
+fn a_place_is_streamed_if_the_whole_is_large() {
+    use crate::Output;
+    let mut x = [0.0f32; 8];
+    let whole = super::stream::STREAM_BYTES / 4;
+    for (whole, streams) in [(8, false), (whole - 1, false), (whole, true)] {
+        with_place(&mut x, whole, |mut place| {
+            assert_eq!(place.streams(), streams);
+            assert_eq!(place.range(2..5).streams(), streams);
+            place.range(2..5).fill(1.0);
+        });
+    }
+    assert_eq!(x, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+}
+
+/// The windows of a shape by their definition: for each element of the columns the element of the
+/// images, if it is not beyond an edge.
+fn windows(shape: Im2col) -> Vec<Option<usize>> {
+    let Im2col { kernel, stride, padding, dilation, .. } = shape;
+    let [rows, cols] = shape.output().unwrap();
+    let mut from = Vec::new();
+    for plane in 0..shape.images * shape.channels {
+        for (ky, kx) in (0..kernel[0]).flat_map(|ky| (0..kernel[1]).map(move |kx| (ky, kx))) {
+            for (oy, ox) in (0..rows).flat_map(|oy| (0..cols).map(move |ox| (oy, ox))) {
+                let y = (oy * stride[0] + ky * dilation[0]).checked_sub(padding[0]);
+                let x = (ox * stride[1] + kx * dilation[1]).checked_sub(padding[1]);
+                let inside = y.zip(x).filter(|&(y, x)| y < shape.height && x < shape.width);
+                from.push(inside.map(|(y, x)| (plane * shape.height + y) * shape.width + x));
+            }
+        }
+    }
+    from
+}
+
+fn im2col_shapes() -> Vec<Im2col> {
+    let mut shapes = Vec::new();
+    for (height, width) in [(1, 1), (1, 9), (5, 7), (8, 6)] {
+        for kernel in [[1, 1], [1, 3], [3, 2], [3, 3]] {
+            for stride in [[1, 1], [2, 1], [1, 3], [3, 2]] {
+                for padding in [[0, 0], [1, 2], [4, 5]] {
+                    for dilation in [[1, 1], [2, 3]] {
+                        let (images, channels) = (2, 3);
+                        let shape = Im2col {
+                            images,
+                            channels,
+                            height,
+                            width,
+                            kernel,
+                            stride,
+                            padding,
+                            dilation,
+                        };
+                        shapes.extend(shape.output().is_some().then_some(shape));
+                    }
+                }
+            }
+        }
+    }
+    assert!(shapes.len() > 200);
+    shapes
+}
+
+#[test]
+fn columns_are_the_windows() {
+    for shape in im2col_shapes() {
+        let images: Vec<i32> = (1..=shape.images_len().unwrap() as i32).collect();
+        let from = windows(shape);
+        let expected: Vec<i32> = from.iter().map(|at| at.map_or(0, |at| images[at])).collect();
+        let mut columns = vec![-1; expected.len()];
+        im2col(&images, &mut columns, shape);
+        assert_eq!(columns, expected, "{shape:?}");
+    }
+}
+
+#[test]
+fn columns_add_back_in_their_order() {
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            for shape in im2col_shapes() {
+                let from = windows(shape);
+                // Of magnitudes that make every other order of addition give other bits.
+                let term = |i: usize| ((i * 7919 % 101) as f32 - 50.0) * 1.7f32.powi(i as i32 % 23);
+                let columns: Vec<f32> = (0..from.len()).map(term).collect();
+                let mut expected = vec![0.0f32; shape.images_len().unwrap()];
+                for (at, x) in from.iter().zip(&columns) {
+                    if let Some(at) = at {
+                        expected[*at] += x;
+                    }
+                }
+                let mut images = vec![f32::NAN; expected.len()];
+                col2im(&columns, &mut images, shape);
+                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&images), bits(&expected), "{shape:?} on {isa}");
+            }
+        });
+    }
+}
+
+#[test]
+fn columns_of_impossible_shapes_panic() {
+    let good = Im2col {
+        images: 1,
+        channels: 1,
+        height: 4,
+        width: 4,
+        kernel: [2, 2],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+    };
+    assert_eq!((good.images_len(), good.columns_len()), (Some(16), Some(36)));
+    let cases = [
+        Im2col { kernel: [0, 2], ..good },
+        Im2col { kernel: [5, 2], ..good },
+        Im2col { stride: [0, 1], ..good },
+        Im2col { dilation: [1, 0], ..good },
+        Im2col { dilation: [1, 4], ..good },
+        Im2col { padding: [usize::MAX, 0], ..good },
+        Im2col { images: usize::MAX, ..good },
+        Im2col { channels: 2, ..good },
+        Im2col { kernel: [usize::MAX, 2], dilation: [usize::MAX, 1], ..good },
+    ];
+    for shape in cases {
+        let forth = std::panic::catch_unwind(|| im2col(&[0u8; 16], &mut [0; 36], shape));
+        let back = std::panic::catch_unwind(|| col2im(&[0f32; 36], &mut [0.0; 16], shape));
+        assert!(forth.is_err() && back.is_err(), "{shape:?}");
+    }
+}

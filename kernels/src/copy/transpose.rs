@@ -1,0 +1,444 @@
+//! Transposes of matrices.
+//!
+//! ```text
+//! for each tile of 128 source rows x 64 columns (of 4 bytes):
+//!     for each block of G L x G L elements in it (L lanes of 32 bits, or of 64; G elements a lane):
+//!         load G L rows
+//!         G > 1: exchange elements between G neighbouring rows, so that a lane holds G rows' elements
+//!             of one column; every G-th row is then one of G matrices of L x L lanes
+//!         transpose each matrix in registers
+//!         store G L rows into a buffer
+//!     copy the buffer's rows to the result
+//! ```
+//!
+//! 1. A line of 64 bytes is read and written by few instructions, but in registers a block costs
+//!    log2(L) shuffles a row: this, not memory, bounds what fits the caches.
+//! 2. Elements of 2 and 1 bytes need shifts and masks alone before they move as lanes of 4.
+//! 3. Rows of a large matrix are often a power of two apart, and then all fall into few sets of the
+//!    caches, which hold fewer lines than a tile has rows. So blocks go along the rows: what is loaded
+//!    of a line is used at once. The lines of the next L rows are asked for meanwhile, no more of them
+//!    than the sets hold, since they lie too far apart for the hardware to foresee.
+//! 4. A result that is no larger than the buffer is written without it. Others leave the buffer as whole lines, past the caches if they are too large for them: a line
+//!    that is written in parts costs more than one that is fetched first.
+
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, size_of};
+use core::ptr::copy_nonoverlapping;
+
+use super::Plain;
+use super::permute::Nest;
+use super::stream::{LINE, stream_lines, streaming};
+use crate::dispatch::ElementTask;
+use crate::map::{load_up_to, store_up_to};
+use crate::output::Output;
+use crate::simd::{Float, IntVector, Lanes, Vector};
+
+/// What [`transpose`] moves, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transpose {
+    /// Rows of the source, columns of the result.
+    pub rows: usize,
+    /// Columns of the source, rows of the result.
+    pub cols: usize,
+    /// Where the source's first row begins.
+    pub src_offset: usize,
+    /// From the start of a source row to the next; elements of a row are adjacent.
+    pub src_row_stride: usize,
+    /// From the start of a result row to the next; at least `rows`.
+    pub dst_row_stride: usize,
+}
+
+/// Writes the transpose of a row-major matrix: `dst[c * dst_row_stride + r] =
+/// src[src_offset + r * src_row_stride + c]` for `r < rows`, `c < cols`, and nothing between.
+///
+/// ```
+/// use swath_kernels::{Transpose, transpose};
+///
+/// let x = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let mut y = [0.0; 6];
+/// let shape =
+///     Transpose { rows: 2, cols: 3, src_offset: 0, src_row_stride: 3, dst_row_stride: 2 };
+/// transpose(&x, &mut y, shape);
+/// assert_eq!(y, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// ```
+///
+/// # Panics
+/// If the source or the result exceeds its slice, or rows of the result overlap.
+#[track_caller]
+pub fn transpose<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Transpose) {
+    let Transpose { rows, cols, src_offset, src_row_stride, dst_row_stride } = shape;
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    let (streams, _fence) = streaming(dst);
+    let (dst, dst_len) = dst.as_raw();
+    let end = |count: usize, stride: usize, width: usize| {
+        (count - 1).checked_mul(stride).and_then(|start| start.checked_add(width))
+    };
+    let src_end = end(rows, src_row_stride, cols).and_then(|end| end.checked_add(src_offset));
+    let dst_end = end(cols, dst_row_stride, rows);
+    assert!(
+        src_end.is_some_and(|end| end <= src.len()) && dst_end.is_some_and(|end| end <= dst_len),
+        "transpose: {shape:?} exceeds {} elements or a result of {dst_len}",
+        src.len()
+    );
+    assert!(
+        cols == 1 || dst_row_stride >= rows,
+        "transpose: rows of the result overlap: {shape:?}"
+    );
+    let (mut nest, len) = (Nest::default(), isize::try_from);
+    // No stride exceeds a slice, whose bytes fit an `isize`, unless there is one row alone.
+    nest.push(cols, 1, len(dst_row_stride).unwrap_or(0));
+    nest.push(rows, len(src_row_stride).unwrap_or(0), 1);
+    // SAFETY: the source's last row ends inside `src` and the result's inside `dst`, which the borrows
+    // keep apart; rows of the result were seen not to overlap.
+    unsafe { transpose_nest(nest, 0, src.as_ptr().add(src_offset), dst, streams) }
+}
+
+/// Copies a nest whose elements are adjacent along `axis` in the source and along the last axis in the
+/// result.
+///
+/// # Safety
+/// Every element of the nest may be read from `src` and written from `dst` on; no two places of the
+/// result are the same, and none overlaps the source.
+pub(super) unsafe fn transpose_nest<T: Plain>(
+    mut nest: Nest,
+    axis: usize,
+    src: *const T,
+    dst: *mut T,
+    streams: bool,
+) {
+    const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8)) };
+    let size = size_of::<T>();
+    let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
+    let (cols, _, dst_stride) = nest.remove(axis);
+    let bytes = size as isize;
+    let matrix = Matrix {
+        size,
+        rows,
+        cols,
+        src_stride: src_stride.wrapping_mul(bytes),
+        dst_stride: dst_stride.wrapping_mul(bytes),
+        streams,
+    };
+    fn in_lanes<E: Float>(src: *const u8, dst: *mut u8, matrix: Matrix, outer: Nest) {
+        E::transpose(Tiles { src, dst, matrix, outer, lane: PhantomData });
+    }
+    let (src, dst, outer) = (src.cast(), dst.cast(), nest.in_bytes(bytes));
+    let enter = if size == 8 { in_lanes::<f64> } else { in_lanes::<f32> };
+    enter(src, dst, matrix, outer);
+}
+
+/// One transpose of several of the same shape; strides in bytes.
+#[derive(Clone, Copy)]
+struct Matrix {
+    size: usize,
+    rows: usize,
+    cols: usize,
+    src_stride: isize,
+    dst_stride: isize,
+    streams: bool,
+}
+
+/// Transposes in lanes of `E`, all that a nest of them holds.
+pub struct Tiles<'a, E> {
+    src: *const u8,
+    dst: *mut u8,
+    matrix: Matrix,
+    outer: Nest,
+    lane: PhantomData<&'a mut E>,
+}
+
+/// Source rows of a tile, and its bytes of each.
+///
+/// 4096² of `f32`, source rows by columns, time over that of a copy past the caches: 32 x 64 2.2,
+/// 64 x 64 2.1, 64 x 128 1.7, 128 x 32 2.5, 128 x 64 1.6, 128 x 128 1.7, 256 x 64 2.2.
+const TILE_ROWS: usize = 128;
+const TILE_BYTES: usize = 256;
+
+#[repr(align(64))]
+struct Buffer([MaybeUninit<u8>; TILE_ROWS * TILE_BYTES]);
+
+impl ElementTask<f32> for Tiles<'_, f32> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<f32>>(self, simd: S) {
+        match self.matrix.size {
+            1 => self.run_in::<S, Quarters>(simd),
+            2 => self.run_in::<S, Halves>(simd),
+            _ => self.run_in::<S, Whole>(simd),
+        }
+    }
+}
+
+impl ElementTask<f64> for Tiles<'_, f64> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<f64>>(self, simd: S) {
+        self.run_in::<S, Whole>(simd);
+    }
+}
+
+impl<E: Float> Tiles<'_, E> {
+    #[inline(always)]
+    fn run_in<S: Lanes<E>, M: Mix<E, S>>(self, simd: S) {
+        let Tiles { src, dst, matrix, outer, .. } = self;
+        let mut at = outer.walk();
+        loop {
+            // SAFETY: the nest's elements are there, as `transpose_nest` was promised.
+            unsafe {
+                tiles::<E, S, M>(simd, src.offset(at.from), dst.offset(at.to), matrix);
+            }
+            if !at.step() {
+                return;
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The matrix's source rows may be read and its result rows written.
+#[inline(always)]
+unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
+    simd: S,
+    src: *const u8,
+    dst: *mut u8,
+    matrix: Matrix,
+) {
+    let size = matrix.size;
+    let tile_cols = TILE_BYTES / size;
+    let pitch = TILE_ROWS * size;
+    let result = matrix.dst_stride.unsigned_abs().saturating_mul(matrix.cols);
+    let is_direct = result <= TILE_ROWS * TILE_BYTES || matrix.rows * size < LINE;
+    let mut buffer = Buffer([MaybeUninit::uninit(); TILE_ROWS * TILE_BYTES]);
+    let buffer: *mut u8 = buffer.0.as_mut_ptr().cast();
+    for r in (0..matrix.rows).step_by(TILE_ROWS) {
+        let rows = (matrix.rows - r).min(TILE_ROWS);
+        for c in (0..matrix.cols).step_by(tile_cols) {
+            let cols = (matrix.cols - c).min(tile_cols);
+            let tile = Matrix { rows, cols, ..matrix };
+            // SAFETY: the tile is a part of the matrix; its transpose is `cols` rows of at most
+            // `TILE_ROWS` elements, which the buffer holds, and which are written before they are read.
+            unsafe {
+                let src = src.offset(r as isize * matrix.src_stride).add(c * size);
+                let dst = dst.offset(c as isize * matrix.dst_stride).add(r * size);
+                let (out, dst_stride) =
+                    if is_direct { (dst, matrix.dst_stride) } else { (buffer, pitch as isize) };
+                blocks::<E, S, M>(simd, src, out, Matrix { dst_stride, ..tile });
+                if is_direct {
+                    continue;
+                }
+                for i in 0..cols {
+                    let dst = dst.offset(i as isize * matrix.dst_stride);
+                    let row = buffer.add(i * pitch);
+                    if matrix.streams {
+                        stream_lines(simd, row, dst, rows * size, LINE);
+                    } else {
+                        copy_nonoverlapping(row, dst, rows * size);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tile, block by block; meanwhile asks for the lines of the rows that follow a row of blocks, after
+/// the last of those beside the tile's first.
+///
+/// # Safety
+/// As for [`tiles`].
+#[inline(always)]
+unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
+    simd: S,
+    src: *const u8,
+    dst: *mut u8,
+    tile: Matrix,
+) {
+    let side = M::GROUP * S::LANES;
+    for r in (0..tile.rows).step_by(side) {
+        let next = match r + side < tile.rows {
+            true => src.wrapping_offset((r + side) as isize * tile.src_stride),
+            false => src.wrapping_add(TILE_BYTES),
+        };
+        for c in (0..tile.cols).step_by(side) {
+            if (c * tile.size).is_multiple_of(LINE) {
+                for i in 0..side {
+                    let row = next.wrapping_offset(i as isize * tile.src_stride);
+                    simd.prefetch(row.wrapping_add(c * tile.size));
+                }
+            }
+            let rest = Matrix { rows: tile.rows - r, cols: tile.cols - c, ..tile };
+            // SAFETY: the rest is a part of the tile; a block goes in lanes where all of it is there.
+            unsafe {
+                let src = src.offset(r as isize * tile.src_stride).add(c * tile.size);
+                let dst = dst.offset(c as isize * tile.dst_stride).add(r * tile.size);
+                if S::LANES == 1 {
+                    by_element(src, dst, rest, side);
+                } else if rest.rows >= side && rest.cols >= side {
+                    block::<E, S, M>(simd, src, dst, Matrix { rows: side, cols: side, ..tile });
+                } else if M::GROUP == 1 {
+                    block::<E, S, M>(simd, src, dst, rest);
+                } else {
+                    by_element(src, dst, rest, side);
+                }
+            }
+        }
+    }
+}
+
+/// At most `side` by `side` elements, one by one.
+///
+/// # Safety
+/// As for [`tiles`].
+unsafe fn by_element(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
+    unsafe fn moved<T: Copy>(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
+        for c in 0..rest.cols.min(side) {
+            for r in 0..rest.rows.min(side) {
+                // SAFETY: row and column are below the matrix's.
+                unsafe {
+                    let src = src.offset(r as isize * rest.src_stride).cast::<T>().add(c);
+                    let dst = dst.offset(c as isize * rest.dst_stride).cast::<T>().add(r);
+                    dst.write_unaligned(src.read_unaligned());
+                }
+            }
+        }
+    }
+    // SAFETY: as the caller promised; any bytes are an integer.
+    unsafe {
+        match rest.size {
+            1 => moved::<u8>(src, dst, rest, side),
+            2 => moved::<u16>(src, dst, rest, side),
+            4 => moved::<u32>(src, dst, rest, side),
+            _ => moved::<u64>(src, dst, rest, side),
+        }
+    }
+}
+
+/// Exchanges elements smaller than a lane between neighbouring rows.
+trait Mix<E: Float, S: Lanes<E>> {
+    /// Elements in a lane.
+    const GROUP: usize;
+    /// Of the first `GROUP` rows, lane j of the result's row g holds column `GROUP j + g`.
+    fn mix(simd: S, rows: [S::V; 4]) -> [S::V; 4];
+}
+
+/// An element a lane.
+struct Whole;
+
+impl<E: Float, S: Lanes<E>> Mix<E, S> for Whole {
+    const GROUP: usize = 1;
+    #[inline(always)]
+    fn mix(_simd: S, rows: [S::V; 4]) -> [S::V; 4] {
+        rows
+    }
+}
+
+/// Two elements a lane: `a0 a1, b0 b1` becomes `a0 b0, a1 b1`.
+struct Halves;
+
+impl<S: Lanes<f32>> Mix<f32, S> for Halves {
+    const GROUP: usize = 2;
+    #[inline(always)]
+    fn mix(_simd: S, [a, b, c, d]: [S::V; 4]) -> [S::V; 4] {
+        let (low, high) = exchange_halves::<S>(a.to_bits(), b.to_bits());
+        [S::V::from_bits(low), S::V::from_bits(high), c, d]
+    }
+}
+
+/// Four elements a lane: halves of the first and third row and of the second and fourth, then bytes
+/// of neighbours.
+struct Quarters;
+
+impl<S: Lanes<f32>> Mix<f32, S> for Quarters {
+    const GROUP: usize = 4;
+    #[inline(always)]
+    fn mix(simd: S, [a, b, c, d]: [S::V; 4]) -> [S::V; 4] {
+        let (ac_low, ac_high) = exchange_halves::<S>(a.to_bits(), c.to_bits());
+        let (bd_low, bd_high) = exchange_halves::<S>(b.to_bits(), d.to_bits());
+        let even = simd.splat_int(0x00ff_00ff);
+        let odd = simd.splat_int(0xff00_ff00_u32 as i32);
+        let exchange = |x: S::I, y: S::I| {
+            let low = (x & even) | (y & even).shl::<8>();
+            let high = (x & odd).shr::<8>() | (y & odd);
+            [S::V::from_bits(low), S::V::from_bits(high)]
+        };
+        let ([first, second], [third, fourth]) =
+            (exchange(ac_low, bd_low), exchange(ac_high, bd_high));
+        [first, second, third, fourth]
+    }
+}
+
+/// `a0 a1, b0 b1` to `a0 b0, a1 b1` in halves of lanes.
+#[inline(always)]
+fn exchange_halves<S: Lanes<f32>>(a: S::I, b: S::I) -> (S::I, S::I) {
+    (a.shl::<16>().shr::<16>() | b.shl::<16>(), a.shr::<16>() | b.shr::<16>().shl::<16>())
+}
+
+/// Moves a block of up to `GROUP` times lanes in either direction, all of it if `GROUP` is not 1.
+///
+/// # Safety
+/// As for [`tiles`], for that much of it.
+#[inline(always)]
+unsafe fn block<E: Float, S: Lanes<E>, M: Mix<E, S>>(
+    simd: S,
+    src: *const u8,
+    dst: *mut u8,
+    rest: Matrix,
+) {
+    // SAFETY: as the caller promised; `N` is `S::LANES`.
+    unsafe {
+        match S::LANES {
+            16 => block_of::<E, S, M, 16>(simd, src, dst, rest),
+            8 => block_of::<E, S, M, 8>(simd, src, dst, rest),
+            4 => block_of::<E, S, M, 4>(simd, src, dst, rest),
+            2 => block_of::<E, S, M, 2>(simd, src, dst, rest),
+            _ => unreachable!("blocks of one lane go element by element"),
+        }
+    }
+}
+
+/// [`block`], its number of lanes as a constant that arrays can have.
+///
+/// # Safety
+/// As for [`block`].
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "what is not inlined runs without its instructions")]
+unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
+    simd: S,
+    src: *const u8,
+    dst: *mut u8,
+    rest: Matrix,
+) {
+    let zero = simd.splat(E::ZERO);
+    let mut matrices = [[zero; N]; 4];
+    for i in 0..N {
+        let mut rows = [zero; 4];
+        for g in 0..M::GROUP {
+            let r = M::GROUP * i + g;
+            if r < rest.rows {
+                // SAFETY: the row is there. No vector load needs alignment.
+                rows[g] = unsafe {
+                    let src = src.offset(r as isize * rest.src_stride);
+                    load_up_to(simd, src.cast(), rest.cols / M::GROUP)
+                };
+            }
+        }
+        let rows = M::mix(simd, rows);
+        for g in 0..M::GROUP {
+            matrices[g][i] = rows[g];
+        }
+    }
+    for g in 0..M::GROUP {
+        let rows = S::V::transpose(matrices[g]);
+        for j in 0..N {
+            let c = M::GROUP * j + g;
+            if c < rest.cols {
+                // SAFETY: the result's row is there. No vector store needs alignment.
+                unsafe {
+                    let dst = dst.offset(c as isize * rest.dst_stride);
+                    store_up_to(simd, dst.cast(), rest.rows / M::GROUP, rows[j]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The error function and its complement.
+//!
+//! ```text
+//! a = |x|,  i = round(SCALE a),  d = a − CENTRE[i]                    16 intervals
+//! erf a  = a + a P_i(d)             i small: P = erf(a)/a − 1, below 0.16
+//!        = VALUE[i] + d P_i(d)      elsewhere
+//!
+//! erfc a = e^(−a²) R(a)             R(a) = e^(a²) erfc a, between 1 and 0.02
+//! R(a)   = RATIO[j] + d S_j(d)      16 intervals, widths rising with a
+//! erfc(−a) = 2 − erfc a
+//! ```
+//!
+//! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most 0.16 of the
+//!    sum (the slope falls as fast as erf rises), so that all errors of P together move the result by
+//!    a tenth of a place; subnormal results are rounded once.
+//! 2. *Centres are chosen, not given*: near i / SCALE lies a float where erf is a float too but for
+//!    1/100 of its last place. The table needs no low part.
+//! 3. *Coefficients come from tables* by the index that rounding to an integer leaves in the low bits
+//!    of a sum. 16 entries are one permutation on AVX-512 and two on AVX2.
+//! 4. *erfc carries what would cost a place*: a² has its error, e^(−a²) and R are sums of two floats,
+//!    and so is their product. The power of two comes last: subnormal results keep their accuracy.
+
+mod tables;
+
+use super::copy_sign;
+use super::exp::{ExpConstants, Parts, exp_parts};
+use crate::map::{Map1, Map2};
+use crate::simd::{Lanes, Vector};
+
+/// The error function, `2/√π ∫₀ˣ e^(−t²) dt`.
+///
+/// * Domain: all numbers; subnormal results are computed, not flushed.
+/// * ±0 gives ±0, ±∞ gives ±1, NaN gives NaN.
+/// * Largest error: 0.625 ULP at 0.0017295326 (f32, all inputs), 0.508 where the result is
+///   subnormal, at 1.0384712e-38; f64 within 1 float on 786 thousand spread inputs, correctly rounded
+///   on 97.8 %.
+/// * Coefficients: `tools/coefficients.py erf`; their relative error: 2^-29.1 (f32), 2^-56.1 (f64).
+pub struct Erf;
+
+/// The complementary error function, `1 − erf x`, without its cancellation.
+///
+/// * Domain: all numbers; subnormal results are computed, not flushed.
+/// * −∞ gives 2, +∞ gives +0, NaN gives NaN.
+/// * Largest error: 0.646 ULP at 0.00011237373 (f32, every 4099th input), 0.562 where the result is
+///   subnormal, at 9.305085; f64 within 1 float on a million spread inputs, correctly rounded on
+///   99.0 %.
+/// * Coefficients: `tools/coefficients.py erfc`; their error relative to R: 2^-29.6 (f32), 2^-57.3
+///   (f64).
+pub struct Erfc;
+
+/// The gradient of [`Erf`] from upstream and input, `g 2/√π e^(−x²)`; of [`Erfc`] it is the negative.
+///
+/// Within 2 ULP where e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
+pub struct ErfGrad;
+
+/// Constants of erf, from `tools/coefficients.py erf`.
+trait ErfTables: ExpConstants {
+    /// Past it, erf rounds to 1.
+    const LIMIT: Self;
+    /// Intervals a unit.
+    const SCALE: Self;
+    /// `SHIFTER` plus the first interval with a value of its own.
+    const OWN_VALUE: Self;
+    /// Past it, e^(−a²) rounds to zero.
+    const BELL_LIMIT: Self;
+    /// 2 / √π.
+    const DENSITY: Self;
+    /// A point of each interval; erf there.
+    const CENTRE: [Self; 16];
+    const VALUE: [Self; 16];
+    /// P, lowest power first.
+    const SLOPE: &'static [[Self; 16]];
+}
+
+/// Constants of erfc, from `tools/coefficients.py erfc`. Tables begin with the fifth interval: 12 is
+/// what the exponent and the two bits after it leave of the first one's.
+trait ErfcTables: ExpConstants {
+    /// Past it, erfc rounds to zero.
+    const LIMIT: Self;
+    /// 1 / stretch.
+    const STRETCH: Self;
+    /// Middle of each interval.
+    const CENTRE: [Self; 16];
+    /// R there, high and low part.
+    const RATIO: [[Self; 16]; 2];
+    /// S, lowest power first.
+    const SLOPE: &'static [[Self; 16]];
+    /// The last two bits of exponent and the first two of mantissa of `b`.
+    fn interval<S: Lanes<Self>>(b: S::V) -> S::I;
+}
+
+/// The polynomial of interval `index` at `d`.
+#[inline(always)]
+fn polynomial<V: Vector>(table: &'static [[V::Elem; 16]], index: V::Int, d: V) -> V {
+    let mut i = table.len() - 1;
+    let mut sum = V::lookup16(&table[i], index, d);
+    while i > 0 {
+        i -= 1;
+        sum = sum.mul_add(d, V::lookup16(&table[i], index, d));
+    }
+    sum
+}
+
+/// `e^(−a²) = 2^k (high + low)`.
+#[inline(always)]
+fn bell<E: ExpConstants, S: Lanes<E>>(simd: S, a: S::V) -> (S::I, [S::V; 2]) {
+    let square = a * a;
+    let square_low = a.mul_add(a, -square);
+    let parts = exp_parts(simd, -square, Some(-square_low));
+    let [p, p_low] = parts.expm1();
+    let Parts { k, t, .. } = parts;
+    let high = t.mul_add(p, t);
+    (k, [high, t.mul_add(p_low, t.mul_add(p, t - high))])
+}
+
+impl<E: ErfTables> Map1<E> for Erf {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        let a = simd.splat(E::LIMIT).min_or_other(x.abs());
+        let shifted = a.mul_add(simd.splat(E::SCALE), simd.splat(E::SHIFTER));
+        let index = shifted.to_bits();
+        let d = a - S::V::lookup16(&E::CENTRE, index, a);
+        let slope = polynomial(E::SLOPE, index, d);
+        let near_zero = shifted.lt(simd.splat(E::OWN_VALUE));
+        let factor = a.select(near_zero, d);
+        let value = a.select(near_zero, S::V::lookup16(&E::VALUE, index, a));
+        copy_sign(simd, factor.mul_add(slope, value), x)
+    }
+}
+
+impl<E: ErfcTables> Map1<E> for Erfc {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        let a = simd.splat(E::LIMIT).min_or_other(x.abs());
+        let (k, [e, e_low]) = bell(simd, a);
+
+        let index = E::interval::<S>(a.mul_add(simd.splat(E::STRETCH), simd.splat(E::ONE)));
+        let d = a - S::V::lookup16(&E::CENTRE, index, a);
+        let slope = polynomial(E::SLOPE, index, d);
+        let top = S::V::lookup16(&E::RATIO[0], index, a);
+        let top_low = S::V::lookup16(&E::RATIO[1], index, a);
+        let r = d.mul_add(slope, top);
+        let r_low = d.mul_add(slope, top - r) + top_low;
+
+        let high = e * r;
+        let low = e.mul_add(r, -high) + e.mul_add(r_low, e_low * r);
+        let right = (high + low).scale_by_power_of_two(k);
+        let (high, low) = (high.scale_by_power_of_two(k), low.scale_by_power_of_two(k));
+        let two = simd.splat(E::ONE) + simd.splat(E::ONE);
+        let rest = two - high;
+        let left = rest + (((two - rest) - high) - low);
+        left.select(x.lt(simd.splat(E::ZERO)), right)
+    }
+}
+
+impl<E: ErfTables> Map2<E> for ErfGrad {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+        let a = simd.splat(E::BELL_LIMIT).min_or_other(x.abs());
+        let (k, [e, e_low]) = bell(simd, a);
+        let density = simd.splat(E::DENSITY);
+        let slope = e.mul_add(density, e_low * density);
+        g * slope.scale_by_power_of_two(k)
+    }
+}

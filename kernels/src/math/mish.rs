@@ -1,0 +1,108 @@
+//! Mish, a number times the hyperbolic tangent of its softplus.
+//!
+//! ```text
+//! tanh(ln w) = (w² − 1) / (w² + 1),   w = 1 + e^x.   With E = e^(−|x|):
+//! x < 0:   mish(x) = x N / D,   N = 2 E + E²,   D = N + 2
+//! x >= 0:  mish(x) = x N / D,   N = 1 + 2 E,    D = N + 2 E²
+//! mish′(x) = N / D + x B / D²,  B = 4 E (1 + E), and once more E where x >= 0
+//! ```
+//!
+//! 1. *Nothing cancels*: all terms are positive, and E is at most 1.
+//! 2. *Every rounding that would cost a place is carried along*: E, N, D and x N are sums of two
+//!    floats, and the quotient is corrected by its residual.
+//! 3. Where E is no longer normal the result is x, or x e^x with its power of two multiplied in last,
+//!    behind one branch.
+
+use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
+use super::sigmoid::{GateConstants, clamp};
+use super::{copy_sign, divide};
+use crate::map::{Map1, Map2};
+use crate::simd::{Lanes, Mask, Vector};
+
+/// `x tanh(ln(1 + e^x))`.
+///
+/// * Domain: all numbers; subnormal results are computed, not flushed.
+/// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
+/// * Largest error: 0.696 ULP at −87.0257 (f32, every 4001st input from 1e-9 to 110); f64 within 1
+///   float on 60,000 spread inputs, correctly rounded on 99.6 %.
+/// * Coefficients: those of `exp.rs`.
+pub struct Mish;
+
+/// The gradient of [`Mish`] from its input.
+///
+/// * The factor of g has a zero near x = −1.192, around which its error is absolute: 3 units of 1's
+///   last place; elsewhere it stays within 8 ULP, tails included.
+/// * −∞ gives a factor of ±0, +∞ of 1; NaN in either gives NaN.
+pub struct MishGrad;
+
+impl<E: GateConstants> Map1<E> for Mish {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
+        let two = one + one;
+        let negative = x.lt(zero);
+        let (t, p) = scaled_parts(simd, -x.abs()).factors(simd);
+        let e = p.mul_add(t, t);
+        let e_low = p.mul_add(t, t - e);
+        let twice = e + e;
+
+        // N = first + e factor; its slope in E is twice the last factor.
+        let first = twice.select(negative, one);
+        let factor = e.select(negative, two);
+        let n = e.mul_add(factor, first);
+        let half_slope = (one + e).select(negative, one);
+        let n_low = (e_low + e_low).mul_add(half_slope, e.mul_add(factor, first - n));
+
+        let square = e * twice;
+        let square_low = (twice + twice).mul_add(e_low, e.mul_add(twice, -square));
+        let (large, small) = (two.select(negative, n), n.select(negative, square));
+        let d = large + small;
+        let d_low = ((large - d) + small) + (n_low + zero.select(negative, square_low));
+
+        let product = x * n;
+        let product_low = x.mul_add(n_low, x.mul_add(n, -product));
+        let y = divide(simd, [product, product_low], [d, d_low]);
+        let ordinary = x.abs().le(simd.splat(E::EXP_ORDINARY));
+        let y =
+            if ordinary.all() { y } else { y.select(ordinary, tail(simd, x).select(negative, x)) };
+        copy_sign(simd, y, x)
+    }
+}
+
+/// `x e^x` of negative numbers.
+#[inline(always)]
+fn tail<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    let [lowest, ..] = E::GATE_RANGE;
+    let x = simd.splat(lowest).max_or_other(x);
+    let Parts { k, t, r, s } = exp_parts(simd, x, None);
+    let p = r + s;
+    let e = p.mul_add(t, t);
+    let e_low = p.mul_add(t, t - e);
+    let size = -x;
+    let product = size * e;
+    let product_low = size.mul_add(e_low, size.mul_add(e, -product));
+    -scale_sum(simd, product, product_low, k)
+}
+
+impl<E: GateConstants> Map2<E> for MishGrad {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+        let one = simd.splat(E::ONE);
+        let two = one + one;
+        let [low, ..] = E::GATE_RANGE;
+        let x = clamp(simd, x, low, -low);
+        let negative = x.lt(simd.splat(E::ZERO));
+        let Parts { k, t, r, s } = exp_parts(simd, -x.abs(), None);
+        let e = (r + s).mul_add(t, t).scale_by_power_of_two(k);
+        let twice = e + e;
+        let n = e.mul_add(e.select(negative, two), twice.select(negative, one));
+        let d = n + two.select(negative, e * twice);
+        let bend = (twice + twice) * (one + e) * one.select(negative, e);
+        let inverse = one / d;
+        g * ((x * bend).mul_add(inverse, n) * inverse)
+    }
+}

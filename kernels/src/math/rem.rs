@@ -1,0 +1,92 @@
+//! The remainder of division, exactly.
+//!
+//! ```text
+//! while |a| / |b| is large in any lane:    there, a ← a mod 2^j b   (2^j b some 2^20 below a)
+//! n = round(a / b)
+//! r = a − n b                              exact: a fused multiply-add whose result is a float
+//! r below zero: r + b                      likewise
+//! ```
+//!
+//! 1. *n may be off by one*, hence r in −0.75 b … 0.75 b: its last place is at least that of b or a,
+//!    whichever is less, so it is a float, and so is r + b.
+//! 2. Remainders by 2^j b leave the remainder by b as it is. Each takes 19 bits (f64: 48) off the
+//!    quotient; operands alike in size need none.
+
+use super::copy_sign;
+use crate::map::Map2;
+use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
+
+/// The remainder of `a / b` cut towards zero, as Rust's `%` and C's `fmod`: exact, with the sign of
+/// `a`, of smaller magnitude than `b`.
+///
+/// * `a` infinite, `b` zero or NaN in either gives NaN; `b` infinite gives `a`; ±0 gives ±0.
+pub struct Rem;
+
+trait RemConstants: Float {
+    const MIN_NORMAL: Self;
+    /// 2^24 or 2^54: makes subnormal numbers normal.
+    const RESCALE: Self;
+    /// Quotients from here on are reduced first.
+    const LARGE: Self;
+    /// How far below the dividend the divisor's exponent is moved.
+    const GAP: Self::Int;
+    fn exponent<S: Lanes<Self>>(x: S::V) -> S::I;
+}
+
+impl RemConstants for f32 {
+    const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
+    const RESCALE: f32 = 16_777_216.0;
+    const LARGE: f32 = 4_194_304.0;
+    const GAP: i32 = 20;
+    #[inline(always)]
+    fn exponent<S: Lanes<f32>>(x: S::V) -> S::I {
+        x.to_bits().shr::<23>()
+    }
+}
+
+impl RemConstants for f64 {
+    const MIN_NORMAL: f64 = f64::MIN_POSITIVE;
+    const RESCALE: f64 = 18_014_398_509_481_984.0;
+    const LARGE: f64 = 2_251_799_813_685_248.0;
+    const GAP: i64 = 49;
+    #[inline(always)]
+    fn exponent<S: Lanes<f64>>(x: S::V) -> S::I {
+        x.to_bits().shr::<52>()
+    }
+}
+
+/// The remainder of numbers of at least 0 and above 0 whose quotient is below `LARGE`.
+#[inline(always)]
+fn small<E: Float, S: Lanes<E>>(simd: S, a: S::V, b: S::V, quotient: S::V) -> S::V {
+    let rest = quotient.round_ties_even().neg_mul_add(b, a);
+    (rest + b).select(rest.lt(simd.splat(E::ZERO)), rest)
+}
+
+impl<E: RemConstants> Map2<E> for Rem {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+        let (zero, infinity) = (simd.splat(E::ZERO), simd.splat(E::INFINITY));
+        let divisor = b.abs();
+        let defined = a.abs().lt(infinity) & zero.lt(divisor);
+        let unchanged = divisor.eq(infinity);
+        let mut rest = a.abs().select(defined & divisor.lt(infinity), zero);
+        let divisor = divisor.select(defined, simd.splat(E::ONE));
+
+        let mut quotient = rest / divisor;
+        let mut large = simd.splat(E::LARGE).le(quotient);
+        while large.any() {
+            let subnormal = divisor.lt(simd.splat(E::MIN_NORMAL));
+            let normal = (divisor * simd.splat(E::RESCALE)).select(subnormal, divisor);
+            let shift = E::exponent::<S>(rest) - E::exponent::<S>(normal) - simd.splat_int(E::GAP);
+            let scaled = normal.scale_by_power_of_two(shift);
+            rest = small(simd, rest, scaled, rest / scaled).select(large, rest);
+            quotient = rest / divisor;
+            large = simd.splat(E::LARGE).le(quotient);
+        }
+        let rest = copy_sign(simd, small(simd, rest, divisor, quotient), a);
+        let rest = a.select(unchanged, rest);
+        rest.select(defined, simd.splat(E::NAN))
+    }
+}

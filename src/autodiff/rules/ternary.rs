@@ -1,0 +1,141 @@
+//! The derivatives of ternary ops.
+
+use smallvec::SmallVec;
+
+use super::{Saved, Values, names};
+#[cfg(feature = "testing")]
+use super::{misread, mutation};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+#[cfg(feature = "testing")]
+use crate::autodiff::mutation::{Mutation, Reading};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::ops::{TernaryOp, ternary_ops};
+use crate::shared::Shared;
+use crate::tensor::Tensor;
+
+macro_rules! ternary_rules {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr; $c_low:expr, $c_high:expr;
+        gradient_a: ($($a_parameter:ident),*) => $a_gradient:expr;
+        gradient_b: ($($b_parameter:ident),*) => $b_gradient:expr;
+        gradient_c: ($($c_parameter:ident),*) => $c_gradient:expr;
+    })*) => {
+        /// The values that the rules of the three inputs name.
+        const fn parameters(op: TernaryOp) -> [&'static [&'static str]; 3] {
+            match op {
+                $(TernaryOp::$Variant => [
+                    &[$(stringify!($a_parameter)),*],
+                    &[$(stringify!($b_parameter)),*],
+                    &[$(stringify!($c_parameter)),*],
+                ],)*
+            }
+        }
+
+        fn gradient<B: Backend>(
+            op: TernaryOp,
+            input: usize,
+            values: &Values<'_, B>,
+        ) -> Result<Tensor<B>> {
+            match (op, input) {
+                $((TernaryOp::$Variant, 0) => {
+                    $(let $a_parameter = values.get(stringify!($a_parameter));)*
+                    $a_gradient
+                })*
+                $((TernaryOp::$Variant, 1) => {
+                    $(let $b_parameter = values.get(stringify!($b_parameter));)*
+                    $b_gradient
+                })*
+                $((TernaryOp::$Variant, _) => {
+                    $(let $c_parameter = values.get(stringify!($c_parameter));)*
+                    $c_gradient
+                })*
+            }
+        }
+
+        /// The rules of the inputs as their row has them.
+        #[cfg(feature = "testing")]
+        pub(crate) const fn texts(op: TernaryOp) -> [&'static str; 3] {
+            match op {
+                $(TernaryOp::$Variant => [
+                    stringify!($a_gradient),
+                    stringify!($b_gradient),
+                    stringify!($c_gradient),
+                ],)*
+            }
+        }
+    };
+}
+ternary_ops!(ternary_rules);
+
+/// Which of a, b, c and y the rules of the tracked inputs need.
+pub(crate) fn keeps(op: TernaryOp, tracked: [bool; 3]) -> [bool; 4] {
+    #[cfg(feature = "testing")]
+    if mutation::keeps_all(op.name()) {
+        return [true; 4];
+    }
+    let rules = parameters(op);
+    [b'a', b'b', b'c', b'y']
+        .map(|name| rules.iter().zip(tracked).any(|(rule, tracked)| tracked && names(rule, name)))
+}
+
+struct TernaryRule<B: Backend> {
+    op: TernaryOp,
+    inputs: [Option<Saved<B>>; 3],
+    y: Option<Shared<B::Tensor>>,
+}
+
+/// The rule of a ternary op, with what [`keeps`] says.
+pub(crate) fn ternary_rule<B: Backend>(
+    op: TernaryOp,
+    inputs: [Option<Saved<B>>; 3],
+    y: Option<B::Tensor>,
+) -> SharedRule<B> {
+    shared_rule(TernaryRule { op, inputs, y: y.map(Shared::new) })
+}
+
+impl<B: Backend> Rule<B> for TernaryRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
+        let tensor = |i: usize| self.inputs[i].as_ref().map(Saved::tensor).transpose();
+        let (a, b, c) = (tensor(0)?, tensor(1)?, tensor(2)?);
+        let y = self.y.as_ref().map(|y| upstream.output(y));
+        let values = Values {
+            g: upstream.g,
+            x: None,
+            a: a.as_ref(),
+            b: b.as_ref(),
+            c: c.as_ref(),
+            y: y.as_ref(),
+        };
+        let of_input = |(input, &wanted): (usize, &bool)| {
+            #[cfg(feature = "testing")]
+            if let Some((name, wrong)) = misread(self.op.name(), input, &values, upstream)? {
+                let values = values.with(name, &wrong);
+                return wanted.then(|| gradient(self.op, input, &values)).transpose();
+            }
+            wanted.then(|| gradient(self.op, input, &values)).transpose()
+        };
+        wanted.iter().enumerate().map(of_input).collect::<Result<SmallVec<_>>>()
+    }
+}
+
+#[cfg(feature = "testing")]
+fn named(op: &str) -> Option<TernaryOp> {
+    TernaryOp::ALL.iter().copied().find(|row| row.name() == op)
+}
+
+/// As the parent's function of this name.
+#[cfg(feature = "testing")]
+pub(super) fn readings(op: &str, input: usize, mutation: Mutation) -> Vec<Reading> {
+    let all = |op| Reading::all(mutation, parameters(op)[input], &["g", "a", "b", "c", "y"]);
+    named(op).map(all).unwrap_or_default()
+}
+
+/// The rule of an input as its row has it.
+#[cfg(feature = "testing")]
+pub(super) fn text(op: &str, input: usize) -> Option<&'static str> {
+    named(op).and_then(|op| texts(op).get(input).copied())
+}

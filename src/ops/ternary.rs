@@ -1,0 +1,109 @@
+//! Ops of three tensors: their rows, and what is made of them. A row reads as those of two tensors do,
+//! see the parent module; there are none on integers.
+
+/// Hands the rows of all ternary ops to the macro `$expand`.
+macro_rules! ternary_ops {
+    ($expand:ident) => {
+        $expand! {
+            {
+                /// Product and sum, `a · b + c`, rounded once.
+                mul_add, MulAdd;
+                value: |a, b, c| a.mul_add(b, c);
+                domain: -4.0, 4.0; -4.0, 4.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.mul(b);
+                gradient_b: (g, a) => g.mul(a);
+                gradient_c: (g) => g.same();
+            }
+            {
+                /// `a` between the bounds `b` and `c`, the nearer of these elsewhere; NaN of NaN. The
+                /// derivative is 1 between them, 0 at them and beyond.
+                clamp, Clamp;
+                value: |a, b, c| if a < b { b } else if a > c { c } else { a };
+                domain: -4.0, 4.0; -3.0, -0.5; 0.5, 3.0;
+                gradient_a: (g, a, b, c) => {
+                    g.masked_fill(&a.gt(b)?.logical_and(&a.lt(c)?)?.logical_not()?, 0.0)
+                };
+                gradient_b: (g, a, b) => g.masked_fill(&a.gt(b)?, 0.0);
+                gradient_c: (g, a, c) => g.masked_fill(&a.lt(c)?, 0.0);
+            }
+            {
+                /// Interpolation from `a` to `b`, `a + c · (b - a)`; exactly `a` for `c = 0` and `b` for
+                /// `c = 1`. From `c = 1/2` on it is computed as `b - (1 - c) · (b - a)`.
+                lerp, Lerp;
+                value: |a, b, c| if c < 0.5 { a + c * (b - a) } else { b - (1.0 - c) * (b - a) };
+                domain: -4.0, 4.0; -4.0, 4.0; -0.5, 1.5;
+                gradient_a: (g, c) => g.mul(c.affine(-1.0, 1.0)?);
+                gradient_b: (g, c) => g.mul(c);
+                gradient_c: (g, a, b) => g.mul(b.sub(a)?);
+            }
+            {
+                /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`.
+                leaky_relu_grad, LeakyReluGrad;
+                value: |a, b, c| if b > 0.0 { a } else { a * c };
+                domain: -2.0, 2.0; -4.0, 4.0; -0.6, 0.6;
+                gradient_a: (g, b, c) => g.leaky_relu_grad(b, c);
+                gradient_b: (g) => g.zeros_like();
+                gradient_c: (g, a, b) => g.mul(a)?.masked_fill(&b.gt(0.0)?, 0.0);
+            }
+            {
+                /// Derivative of `elu` at `b` with scale `c`: `a` where `b > 0`, else `a · c · e^b`.
+                elu_grad, EluGrad;
+                value: |a, b, c| if b > 0.0 { a } else { a * (c * b.exp()) };
+                domain: -2.0, 2.0; -4.0, 4.0; -1.5, 1.5;
+                gradient_a: (g, b, c) => g.elu_grad(b, c);
+                gradient_b: (g, a, b, c) => {
+                    g.mul(a)?.mul(c)?.mul(b.exp()?)?.masked_fill(&b.gt(0.0)?, 0.0)
+                };
+                gradient_c: (g, a, b) => g.mul(a)?.mul(b.exp()?)?.masked_fill(&b.gt(0.0)?, 0.0);
+            }
+        }
+    };
+}
+
+macro_rules! ternary_enum {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        value: $value:expr;
+        domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr; $c_low:expr, $c_high:expr;
+        $($rest:tt)*
+    })*) => {
+        /// An element-wise function of three tensors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum TernaryOp {
+            $($(#[$doc])* $Variant,)*
+        }
+
+        impl TernaryOp {
+            /// Every op.
+            pub const ALL: &[TernaryOp] = &[$(TernaryOp::$Variant),*];
+
+            /// The method's name, which errors give.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(TernaryOp::$Variant => stringify!($method),)*
+                }
+            }
+
+            /// The definition, in `f64`.
+            pub fn reference(self) -> fn(f64, f64, f64) -> f64 {
+                match self {
+                    $(TernaryOp::$Variant => $value,)*
+                }
+            }
+
+            /// The intervals that tests draw the three inputs from.
+            pub const fn domain(self) -> [(f64, f64); 3] {
+                match self {
+                    $(TernaryOp::$Variant => {
+                        [($a_low, $a_high), ($b_low, $b_high), ($c_low, $c_high)]
+                    })*
+                }
+            }
+        }
+    };
+}
+ternary_ops!(ternary_enum);
+
+pub(crate) use ternary_ops;

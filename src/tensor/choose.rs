@@ -1,0 +1,99 @@
+//! Truth values: tests of numbers, logic, and what is done by a mask.
+
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::ops::NumberTest;
+use crate::shape::Shape;
+
+use super::Tensor;
+use super::elementwise::check_scalar;
+
+/// Tests and logic, element by element; the result is `Bool` and has no gradient. In logic every value
+/// but zero is true, NaN too.
+impl<B: Backend> Tensor<B> {
+    /// True where the element is NaN; nowhere in integers.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, f32::NAN, f32::INFINITY];
+    /// assert_eq!(x.isnan()?.to_vec::<bool>()?, [false, true, false]);
+    /// assert_eq!(x.isinf()?.to_vec::<bool>()?, [false, false, true]);
+    /// assert_eq!(x.isfinite()?.to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn isnan(&self) -> Result<Tensor<B>> {
+        self.test(NumberTest::IsNan)
+    }
+
+    /// True where the element is +∞ or −∞; nowhere in integers.
+    pub fn isinf(&self) -> Result<Tensor<B>> {
+        self.test(NumberTest::IsInf)
+    }
+
+    /// True where the element is neither NaN nor infinite; everywhere in integers.
+    pub fn isfinite(&self) -> Result<Tensor<B>> {
+        self.test(NumberTest::IsFinite)
+    }
+
+    /// The test as a value: `x.test(NumberTest::IsNan)` is `x.isnan()`.
+    pub fn test(&self, op: NumberTest) -> Result<Tensor<B>> {
+        Ok(Tensor::from_data(B::test(op, self.data())?))
+    }
+
+    /// True where both are. Shapes broadcast; dtypes may differ.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (a, b) = (tensor![0.0, 0.0, 2.0, 2.0], tensor![i64; 0, 1, 0, 1]);
+    /// assert_eq!(a.logical_and(&b)?.to_vec::<bool>()?, [false, false, false, true]);
+    /// assert_eq!(a.logical_or(&b)?.to_vec::<bool>()?, [false, true, true, true]);
+    /// assert_eq!(a.logical_not()?.to_vec::<bool>()?, [true, true, false, false]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn logical_and(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::where_cond(self, &rhs.truth()?, &constant(false)?)
+    }
+
+    /// True where one of the two is, or both. Shapes broadcast; dtypes may differ.
+    pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::where_cond(self, &constant(true)?, &rhs.truth()?)
+    }
+
+    /// True where the element is zero.
+    pub fn logical_not(&self) -> Result<Tensor<B>> {
+        Tensor::where_cond(self, &constant(false)?, &constant(true)?)
+    }
+
+    /// This tensor with `value` where `mask` is not zero. The shapes broadcast.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, f32::NAN, 3.0];
+    /// assert_eq!(x.masked_fill(&x.isnan()?, 0.0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the tensor is of integers and the
+    /// value is none of its dtype.
+    pub fn masked_fill(&self, mask: &Tensor<B>, value: impl Into<Scalar>) -> Result<Tensor<B>> {
+        let value = value.into();
+        check_scalar("masked_fill", value, self.dtype())?;
+        let value = Tensor::from_data(B::full(Shape::scalar(), value, self.dtype())?);
+        Tensor::where_cond(mask, &value, self)
+    }
+
+    /// As truth values, without a gradient.
+    fn truth(&self) -> Result<Tensor<B>> {
+        match self.dtype() {
+            DType::Bool => Ok(self.clone()),
+            _ => Ok(Tensor::from_data(B::cast(self.data(), DType::Bool)?)),
+        }
+    }
+}
+
+fn constant<B: Backend>(value: bool) -> Result<Tensor<B>> {
+    let value = Scalar::Int(i64::from(value));
+    Ok(Tensor::from_data(B::full(Shape::scalar(), value, DType::Bool)?))
+}

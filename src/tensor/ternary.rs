@@ -1,0 +1,122 @@
+//! Element-wise methods of three operands.
+
+use smallvec::SmallVec;
+
+use crate::autodiff::graph::record_nodes;
+use crate::autodiff::is_grad_enabled;
+use crate::autodiff::rules::Saved;
+use crate::autodiff::rules::ternary::{keeps, ternary_rule};
+use crate::backend::Backend;
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
+use crate::shape::{Shape, broadcast_shape_for};
+
+use super::Tensor;
+use super::elementwise::GivenAway;
+use super::operators::{Input, Operand};
+
+macro_rules! ternary_methods {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        /// Element-wise functions of three operands, of which `a` is this tensor and the others are
+        /// tensors or numbers. Shapes broadcast; dtypes are one and the same float type, else
+        /// [`Error::DTypeMismatch`] or [`Error::UnsupportedDType`].
+        ///
+        /// ```
+        /// use swath::prelude::*;
+        /// let x = tensor![-2.0, 0.5, 2.0];
+        /// assert_eq!(x.clamp(-1.0, 1.0)?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+        /// assert_eq!(x.lerp(tensor![0.0], 0.5)?.to_vec::<f32>()?, [-1.0, 0.25, 1.0]);
+        /// assert_eq!(x.mul_add(&x, 1.0)?.to_vec::<f32>()?, [5.0, 1.25, 5.0]);
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// Numbers as bounds of [`clamp`](Tensor::clamp) must be in order, else
+        /// [`Error::InvalidArgument`]; where bounds are tensors that cross, the result is the second.
+        /// Tensors of integers can be clamped by numbers.
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, b: impl Operand<B>, c: impl Operand<B>) -> Result<Tensor<B>> {
+                    self.ternary(TernaryOp::$Variant, b, c)
+                }
+            )*
+        }
+    };
+}
+ternary_ops!(ternary_methods);
+
+impl<B: Backend> Tensor<B> {
+    /// The ternary op as a value: `a.ternary(TernaryOp::MulAdd, &b, &c)` is `a.mul_add(&b, &c)`.
+    pub fn ternary(
+        &self,
+        op: TernaryOp,
+        b: impl Operand<B>,
+        c: impl Operand<B>,
+    ) -> Result<Tensor<B>> {
+        b.with(|b| c.with(|c| self.ternary_inputs(op, b, c)))
+    }
+
+    fn ternary_inputs(&self, op: TernaryOp, b: Input<'_, B>, c: Input<'_, B>) -> Result<Tensor<B>> {
+        let name = op.name();
+        if let (TernaryOp::Clamp, Input::Scalar(low), Input::Scalar(high)) = (op, &b, &c) {
+            check_bounds(*low, *high)?;
+            if !self.dtype().is_float() {
+                let low = Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)?;
+                return Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c);
+            }
+        }
+        let (dtype, mut shape) = (self.dtype(), *self.shape());
+        for x in [&b, &c].into_iter().filter_map(|input| input.tensor()) {
+            if x.dtype() != dtype {
+                return Err(Error::DTypeMismatch { op: name, lhs: dtype, rhs: x.dtype(), shape });
+            }
+            shape = broadcast_shape_for(name, &shape, x.shape())?;
+        }
+        if !dtype.is_float() {
+            return Err(Error::UnsupportedDType { op: name, dtype, shape });
+        }
+        let inputs = [Input::Ref(self), b, c];
+        let tracked = inputs.each_ref().map(|input| input.is_tracked());
+        if !is_grad_enabled() || tracked == [false; 3] {
+            let [mut a, mut b, mut c] = spread(inputs, shape)?;
+            return Ok(Tensor::from_data(B::ternary(op, a.arg(), b.arg(), c.arg())?));
+        }
+        let [keep_a, keep_b, keep_c, keep_y] = keeps(op, tracked);
+        let nodes: SmallVec<_> =
+            inputs.iter().map(|input| input.tensor().and_then(|t| t.node().cloned())).collect();
+        let [a, b, c] = &inputs;
+        let saved = [(a, keep_a), (b, keep_b), (c, keep_c)].map(|(input, keep)| {
+            keep.then(|| match input {
+                Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
+                Input::Owned(tensor) => Saved::Tensor(tensor.clone()),
+                Input::Scalar(value) => Saved::Scalar(*value, dtype),
+            })
+        });
+        // Tensors that are tracked or kept are shared, so nothing that a rule needs is overwritten.
+        let [mut a, mut b, mut c] = spread(inputs, shape)?;
+        let y = B::ternary(op, a.arg(), b.arg(), c.arg())?;
+        Ok(record_nodes(name, y, nodes, |y| ternary_rule(op, saved, keep_y.then(|| y.clone()))))
+    }
+}
+
+fn spread<B: Backend>([a, b, c]: [Input<'_, B>; 3], shape: Shape) -> Result<[GivenAway<'_, B>; 3]> {
+    let spread = |input| GivenAway::new(input, Some(shape));
+    Ok([spread(a)?, spread(b)?, spread(c)?])
+}
+
+fn check_bounds(low: Scalar, high: Scalar) -> Result<()> {
+    let ordered = match (low, high) {
+        (Scalar::Int(low), Scalar::Int(high)) => low <= high,
+        (low, high) => low.to_f64() <= high.to_f64(),
+    };
+    if !ordered {
+        let reason = format!("the bounds {low} and {high} are not in order");
+        return Err(Error::InvalidArgument { op: "clamp", reason });
+    }
+    Ok(())
+}
