@@ -63,7 +63,7 @@ fn main() -> Result<()> {
             let case = Work::new(4 * elements, || {
                 black_box(reduce(black_box(&x)).expect("the axis exists"));
             });
-            let read = if threads == 1 { Work::read(elements) } else { read_by_two(elements) };
+            let read = if threads == 1 { Work::read(FAR) } else { read_by_two(FAR) };
             report(&bench, name, threads, case, read, targets.map(|targets| targets[threads - 1]));
         }
     }
@@ -101,10 +101,11 @@ fn report(bench: &Bench, name: &str, threads: usize, case: Work, read: Work, tar
     }
 }
 
-/// Reads in one go of two threads: what waking the second one costs is a small part.
-const READS: usize = 16;
+/// Elements of a read: more than the caches hold, so that neither it nor the case finds there what it
+/// has read the last time; and so many that what waking a second thread costs is a small part.
+const FAR: usize = 8 * ROWS * COLUMNS;
 
-/// Reading `n` elements, in bytes, half of them by a second thread; [`READS`] times.
+/// Reading `n` elements, in bytes, half of them by a second thread.
 fn read_by_two(n: usize) -> Work<'static> {
     /// Rounds asked for, and done; `usize::MAX` asks the thread to end.
     #[derive(Default)]
@@ -132,18 +133,18 @@ fn read_by_two(n: usize) -> Work<'static> {
             if of_thread.asked.load(Ordering::Acquire) == usize::MAX {
                 return;
             }
-            (0..READS).for_each(|_| _ = black_box(peak::read(black_box(&half))));
+            black_box(peak::read(black_box(&half)));
             of_thread.done.store(round, Ordering::Release);
         }
     });
     let helper = Helper(rounds, thread.thread().clone());
     let half = values(n / 2);
     let mut round = 0;
-    Work::new(4 * n * READS, move || {
+    Work::new(4 * n, move || {
         round += 1;
         helper.0.asked.store(round, Ordering::Release);
         helper.1.unpark();
-        (0..READS).for_each(|_| _ = black_box(peak::read(black_box(&half))));
+        black_box(peak::read(black_box(&half)));
         while helper.0.done.load(Ordering::Acquire) < round {
             spin_loop();
         }

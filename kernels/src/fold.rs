@@ -203,7 +203,10 @@ unsafe fn block<S: Simd, T: Terms<M>, const M: usize>(
 fn across<S: Simd, T: Terms<M>, const M: usize>(simd: S, lanes: [[F64<S>; M]; LANES]) -> [f64; M] {
     let mut out = [0.0; M];
     for (m, out) in out.iter_mut().enumerate() {
-        let of_m = lanes.map(|lane| lane[m]);
+        let mut of_m = [Lanes::<f64>::splat(simd, T::Term::START); LANES];
+        for (number, lane) in of_m.iter_mut().zip(&lanes).take(LANES / <S as Lanes<f64>>::LANES) {
+            *number = lane[m];
+        }
         *out = halve(simd, of_m, T::Term::join::<F64<S>>, T::Term::join::<f64>);
     }
     out
@@ -241,7 +244,7 @@ fn halve<S: Simd>(
 /// The tree over the lanes of a sum.
 #[inline(always)]
 fn sum_across<S: Simd>(simd: S, lanes: [F64<S>; LANES]) -> f64 {
-    halve(simd, lanes, |a, b| a + b, |a, b| a + b)
+    halve(simd, lanes, Sum::join::<F64<S>>, Sum::join::<f64>)
 }
 
 /// The fold of at most one block, without a counter.

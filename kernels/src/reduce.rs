@@ -217,7 +217,12 @@ where
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let shift = Lanes::<E>::splat(simd, self.shift);
         for block in self.x.chunks(PairwiseSum::BLOCK) {
-            self.into.push(sum_of(simd, block, |x| Exp::apply(simd, x - shift)));
+            self.into.push(sum_of(
+                simd,
+                block,
+                #[inline(always)]
+                |x| Exp::apply(simd, x - shift),
+            ));
         }
     }
 }
@@ -240,7 +245,18 @@ where
             return if has_nan { f64::NAN } else { largest.to_f64() };
         }
         let shift = Lanes::<E>::splat(simd, largest);
-        let sum = sum_of(simd, self.x, |x| Exp::apply(simd, x - shift));
-        largest.to_f64() + at_number::<f64, S>(simd, sum, |x| <Log as Map1<f64>>::apply(simd, x))
+        let sum = sum_of(
+            simd,
+            self.x,
+            #[inline(always)]
+            |x| Exp::apply(simd, x - shift),
+        );
+        let log = at_number::<f64, S>(
+            simd,
+            sum,
+            #[inline(always)]
+            |x| <Log as Map1<f64>>::apply(simd, x),
+        );
+        largest.to_f64() + log
     }
 }

@@ -244,8 +244,10 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
             // SAFETY: as the caller promised; the block has a row.
             unsafe {
                 let shift = if K::SHIFTED { x.add(c).read().to_f64() } else { 0.0 };
-                let numbers: [f64; M] =
-                    core::array::from_fn(|m| self.lanes.add(m * self.pitch + c).read());
+                let mut numbers = [0.0; M];
+                for (m, number) in numbers.iter_mut().enumerate() {
+                    *number = self.lanes.add(m * self.pitch + c).read();
+                }
                 let mut entry = K::entry(shift, count, numbers);
                 for below in 1..=level {
                     entry = self.counter.add(below * self.pitch + c).read().then(entry);

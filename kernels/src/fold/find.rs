@@ -42,7 +42,13 @@ impl<E: Float, W: Wanted> ElementTask<E> for FindIndex<'_, E, W> {
         for (chunk, part) in x.chunks(CHUNK).enumerate() {
             let (winners, has_nan) = winners::<E, S, W>(simd, part);
             if has_nan {
-                return chunk * CHUNK + first(simd, part, |v: S::V| v.is_nan());
+                return chunk * CHUNK
+                    + first(
+                        simd,
+                        part,
+                        #[inline(always)]
+                        |v: S::V| v.is_nan(),
+                    );
             }
             if W::beats(winners, simd.splat(best)).any() {
                 best = across::<E, S, W>(simd, winners);
@@ -50,7 +56,14 @@ impl<E: Float, W: Wanted> ElementTask<E> for FindIndex<'_, E, W> {
             }
         }
         let part = &x[found * CHUNK..];
-        found * CHUNK + first(simd, part, |v: S::V| v.eq(simd.splat(best)))
+        let best = simd.splat(best);
+        found * CHUNK
+            + first(
+                simd,
+                part,
+                #[inline(always)]
+                |v: S::V| v.eq(best),
+            )
     }
 }
 
@@ -192,8 +205,11 @@ unsafe fn compete<E: Float, S: Lanes<E>, W: Wanted>(
             true => (first, simd.splat(E::ZERO)),
             // SAFETY: as above; the arrays hold `width` elements.
             false => unsafe {
-                let here = |array: &[E; TILE]| load_up_to(simd, array.as_ptr().add(c), width - c);
-                (here(best), here(places))
+                let left = width - c;
+                (
+                    load_up_to(simd, best.as_ptr().add(c), left),
+                    load_up_to(simd, places.as_ptr().add(c), left),
+                )
             },
         };
         for k in 0..count {

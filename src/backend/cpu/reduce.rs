@@ -44,6 +44,9 @@ const GATHERED: usize = 4 * BLOCK;
 /// a part of the second-level cache.
 const TILE_COLS: usize = 64;
 
+/// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
+const WIDE_COLS: usize = 8 * TILE_COLS;
+
 /// Of folding one byte.
 const COST_PER_BYTE: usize = 40;
 
@@ -377,8 +380,10 @@ impl<'a> Plan<'a> {
         let stride = self.reduced.strides(0)[0].unsigned_abs();
         let cols = self.kept.dims().last().copied().unwrap_or(1);
         let cost = Cost(COST_PER_BYTE * size_of::<T>()).times(self.count);
-        parallel::for_each_chunk_mut(out, TILE_COLS, cost, &|first, mut out| {
-            let mut at = first * TILE_COLS;
+        let unit = out.len() / parallel::threads() / TILE_COLS * TILE_COLS;
+        let unit = unit.clamp(TILE_COLS, WIDE_COLS);
+        parallel::for_each_chunk_mut(out, unit, cost, &|first, mut out| {
+            let mut at = first * unit;
             while !out.is_empty() {
                 let len = (cols - at % cols).min(out.len());
                 let (y, rest) = out.split_at_mut(len);
