@@ -14,6 +14,7 @@
 //!    place the lines are in the caches already.
 
 mod binary;
+mod pair;
 pub(crate) mod rows;
 mod ternary;
 
@@ -24,6 +25,7 @@ use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 pub(crate) use binary::Operands2;
+pub(crate) use pair::{MapPair, map_pair};
 pub(crate) use ternary::Operands3;
 pub use ternary::{Map3, Ternary};
 

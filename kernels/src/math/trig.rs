@@ -242,17 +242,22 @@ fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::
     [high + cubic, near + high.neg_mul_add(low, quartic)]
 }
 
-/// The wave `quarter` quadrants ahead of the sine.
+/// Sine and cosine.
 #[inline(always)]
-fn wave<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V, quarter: bool) -> S::V {
-    let (one, two) = (simd.splat_int(E::ONE_INT), simd.splat_int(E::TWO_INT));
-    let Reduced { mut quadrant, high, low } = reduce(simd, x);
+pub(super) fn waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
+    let one = simd.splat_int(E::ONE_INT);
+    let Reduced { quadrant, high, low } = reduce(simd, x);
     let [sine, cosine] = octant(simd, high, low);
-    if quarter {
-        quadrant = quadrant + one;
-    }
     let odd = (quadrant & one).eq(one);
-    let y = cosine.select(odd, sine);
+    let y = turned(simd, cosine.select(odd, sine), quadrant);
+    let ahead = turned(simd, sine.select(odd, cosine), quadrant + one);
+    [x.select(x.eq(simd.splat(E::ZERO)), y), ahead]
+}
+
+/// `y`, negated in the third and fourth quadrant.
+#[inline(always)]
+fn turned<E: TrigConstants, S: Lanes<E>>(simd: S, y: S::V, quadrant: S::I) -> S::V {
+    let two = simd.splat_int(E::TWO_INT);
     (-y).select((quadrant & two).eq(two), y)
 }
 
@@ -261,7 +266,7 @@ impl<E: TrigConstants> Map1<E> for Sin {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        x.select(x.eq(simd.splat(E::ZERO)), wave(simd, x, false))
+        waves(simd, x)[0]
     }
 }
 
@@ -270,6 +275,6 @@ impl<E: TrigConstants> Map1<E> for Cos {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        wave(simd, x, true)
+        waves(simd, x)[1]
     }
 }

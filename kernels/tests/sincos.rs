@@ -1,0 +1,40 @@
+//! `sincos` beside `sin` and `cos`.
+
+use swath_kernels::testing::{even_sample_f32, even_sample_f64, special_values_f32, with_isa};
+use swath_kernels::{Isa, cos, sin, sincos};
+
+#[test]
+fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
+    let ordinary = (0..40).map(|i| i as f32 * 0.37 - 7.0);
+    let x: Vec<f32> =
+        special_values_f32().into_iter().chain(ordinary).chain(even_sample_f32(80)).collect();
+    let wide: Vec<f64> = x.iter().map(|&x| x.into()).chain(even_sample_f64(80)).collect();
+    let bits = |x: &[f32]| x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect();
+    let bits64 = |x: &[f64]| x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect();
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        with_isa(isa, || {
+            for len in 0..=130 {
+                let (x, wide) = (&x[..len], &wide[..len]);
+                let [mut s, mut c, mut s2, mut c2] = [(); 4].map(|()| vec![5f32; len]);
+                sincos(x, &mut s, &mut c);
+                sin(x, &mut s2);
+                cos(x, &mut c2);
+                let pairs: [[Vec<u32>; 2]; 2] = [[bits(&s), bits(&s2)], [bits(&c), bits(&c2)]];
+                pairs.iter().for_each(|[got, expected]| assert_eq!(got, expected, "{isa} {len}"));
+                let [mut s, mut c, mut s2, mut c2] = [(); 4].map(|()| vec![5f64; len]);
+                sincos(wide, &mut s, &mut c);
+                sin(wide, &mut s2);
+                cos(wide, &mut c2);
+                let pairs: [[Vec<u64>; 2]; 2] =
+                    [[bits64(&s), bits64(&s2)], [bits64(&c), bits64(&c2)]];
+                pairs.iter().for_each(|[got, expected]| assert_eq!(got, expected, "{isa} {len}"));
+            }
+        });
+    }
+}
+
+#[test]
+#[should_panic(expected = "sincos")]
+fn a_short_result_is_refused() {
+    sincos(&[1f32, 2.0], &mut [0.0; 2], &mut [0.0; 1]);
+}
