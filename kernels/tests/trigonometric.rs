@@ -1,7 +1,9 @@
-//! `sincos` beside `sin` and `cos`.
+//! `sincos` beside `sin` and `cos`; `tan` where its argument's reduction cancels most.
 
-use swath_kernels::testing::{even_sample_f32, even_sample_f64, special_values_f32, with_isa};
-use swath_kernels::{Isa, cos, sin, sincos};
+use swath_kernels::testing::{
+    even_sample_f32, even_sample_f64, special_values_f32, ulp_distance_f32, with_isa,
+};
+use swath_kernels::{Isa, cos, sin, sincos, tan};
 
 #[test]
 fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
@@ -37,4 +39,16 @@ fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
 #[should_panic(expected = "sincos")]
 fn a_short_result_is_refused() {
     sincos(&[1f32, 2.0], &mut [0.0; 2], &mut [0.0; 1]);
+}
+
+#[test]
+fn tangents_beside_multiples_of_a_quarter_turn_are_within_a_float() {
+    let nearest = (1..70_000).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_2) as f32);
+    let x: Vec<f32> = nearest.flat_map(|x| [x.next_down(), x, -x, x.next_up()]).collect();
+    let mut y = vec![0f32; x.len()];
+    tan(&x, &mut y);
+    for (x, y) in x.into_iter().zip(y) {
+        let expected = core_math::tanf(x);
+        assert!(ulp_distance_f32(y, expected) <= 1, "tan({x:e}) = {y:e}, not {expected:e}");
+    }
 }
