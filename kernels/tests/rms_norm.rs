@@ -20,6 +20,18 @@ fn near<E: Rows>(what: &str, got: E, want: f64, bound: f64) {
     assert!(error <= bound, "{what}: {got:?}, not {want:e}: {error:e} > {bound:e}");
 }
 
+/// The sum with the additions' errors added at the end (Neumaier).
+fn compensated_sum(terms: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut errors) = (0.0f64, 0.0);
+    for term in terms {
+        let next = sum + term;
+        let (large, small) = if sum.abs() >= term.abs() { (sum, term) } else { (term, sum) };
+        errors += (large - next) + small;
+        sum = next;
+    }
+    sum + errors
+}
+
 /// Checks a matrix and gives the bits of all that was made of it.
 fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
     let u = if size_of::<E>() == 4 { 2f64.powi(-24) } else { 2f64.powi(-53) };
@@ -38,7 +50,7 @@ fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
         let wide = |a: &[E]| a[row * cols..][..cols].iter().map(|x| x.to_f64()).collect::<Vec<_>>();
         let (x, g, y, dx) = (wide(&x), wide(&g), wide(&y), wide(&dx));
         let n = cols as f64;
-        let rms = (x.iter().map(|x| x * x).sum::<f64>() / n + eps).sqrt();
+        let rms = (compensated_sum(x.iter().map(|x| x * x)) / n + eps).sqrt();
         if cols > 0 {
             near("1/rms", r[row], 1.0 / rms, 1.1 * u / rms + 2f64.powi(-50) / rms);
         }
