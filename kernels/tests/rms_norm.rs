@@ -61,7 +61,7 @@ fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
         let sizes = h.iter().zip(&normal).map(|(h, x)| (h * x).abs()).sum::<f64>() / n;
         for k in 0..cols {
             let want = x[k] / rms * of(k);
-            near("y", E::from_f64(y[k]), want, (3.5 * u + 2f64.powi(-50)) * want.abs());
+            near("y", E::from_f64(y[k]), want, 3.5 * u * want.abs() + f64::MIN_POSITIVE);
             let want = reciprocal * (h[k] - normal[k] * along);
             let size = reciprocal * (h[k].abs() + normal[k].abs() * sizes);
             near("dx", E::from_f64(dx[k]), want, 6.0 * u * size + 2f64.powi(-50) * size);

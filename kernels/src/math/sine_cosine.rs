@@ -41,9 +41,14 @@ angles!(f32 f64);
 /// and [`cos`](crate::cos).
 ///
 /// ```
-/// let (mut sine, mut cosine) = ([0.0; 2], [0.0; 2]);
-/// swath_kernels::sincos(&[0.0f32, 1.0], &mut sine, &mut cosine);
-/// assert_eq!((sine, cosine), ([0.0, 0.84147098], [1.0, 0.5403023]));
+/// let x = [0.0f32, 1.0];
+/// let (mut sine, mut cosine, mut alone) = ([0.0; 2], [0.0; 2], [0.0; 2]);
+/// swath_kernels::sincos(&x, &mut sine, &mut cosine);
+/// assert_eq!((sine[0], cosine[0]), (0.0, 1.0));
+/// swath_kernels::cos(&x, &mut alone);
+/// assert_eq!(cosine, alone);
+/// swath_kernels::sin(&x, &mut alone);
+/// assert_eq!(sine, alone);
 /// ```
 ///
 /// # Panics

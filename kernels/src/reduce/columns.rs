@@ -318,7 +318,7 @@ const TILE: usize = 16;
 /// ```
 /// let mut y = [0.0f32; 2];
 /// swath_kernels::logsumexp_columns(&[1000.0, 0.0, 1000.0, f32::NEG_INFINITY], 2, 2, &mut y);
-/// assert_eq!(y, [1000.6931, 0.0]);
+/// assert_eq!(y, [1000.6932, 0.0]);
 /// ```
 ///
 /// # Panics
