@@ -99,6 +99,7 @@ macro_rules! impl_attend {
             }
         }
         impl Task for Weights<'_, $t> {
+            type Home = Self;
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
@@ -106,6 +107,7 @@ macro_rules! impl_attend {
             }
         }
         impl Task for WeightsGrad<'_, $t> {
+            type Home = Self;
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
@@ -113,6 +115,7 @@ macro_rules! impl_attend {
             }
         }
         impl Task for Dots<'_, $t> {
+            type Home = Self;
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {

@@ -120,6 +120,7 @@ struct Select<'a, T> {
 }
 
 impl<T: Copy> Task for Select<'_, T> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
@@ -148,6 +149,7 @@ struct Holds<'a, T, F> {
 }
 
 impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, T, F> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {

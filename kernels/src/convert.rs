@@ -90,6 +90,7 @@ fn check(name: &str, input: usize, output: usize) {
 struct Each<'a, A, B, F>(&'a [A], &'a mut [B], F);
 
 impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
@@ -106,6 +107,7 @@ trait BlockFn<A, B> {
 }
 
 impl<A: Copy + Default, B: Copy + Default, F: BlockFn<A, B>> Task for Blocks<'_, A, B, F> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {

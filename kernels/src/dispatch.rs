@@ -192,6 +192,9 @@ pub fn isa() -> Isa {
 /// `run` is `#[inline(always)]` in every implementation, as is all that it calls, so that it is
 /// compiled inside the trampoline with the level's features.
 pub trait Task {
+    /// The type in whose module the compiled code is filed: the kernel that a driver runs, else the
+    /// task itself. Modules are compiled side by side.
+    type Home;
     /// What comes back.
     type Output;
     /// Does the work on `S`.
@@ -200,6 +203,8 @@ pub trait Task {
 
 /// As [`Task`], for work that is generic over the element type: `E::enter(task)` runs it.
 pub trait ElementTask<E: Float> {
+    /// As [`Task::Home`].
+    type Home;
     /// What comes back.
     type Output;
     /// Does the work on `S`.
@@ -208,6 +213,8 @@ pub trait ElementTask<E: Float> {
 
 /// As [`ElementTask`], for work that also sums in `f64`: `E::enter_fold(task)` runs it.
 pub trait FoldTask<E: Float> {
+    /// As [`Task::Home`].
+    type Home;
     /// What comes back.
     type Output;
     /// Does the work on `S`.
@@ -223,7 +230,8 @@ pub(crate) fn run<T: Task>(task: T) -> T::Output {
 #[inline]
 fn run_on<T: Task>(level: Level, task: T) -> T::Output {
     match level {
-        Level::Scalar(token) => enter_scalar(token, task),
+        // SAFETY: it enables nothing.
+        Level::Scalar(token) => unsafe { T::Home::enter_scalar(token, task) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the V3 token was made by detection, it covers every feature of the trampoline.
         Level::ScalarFma(token, _) => unsafe { enter_scalar_fma(token, task) },
@@ -241,18 +249,52 @@ fn run_on<T: Task>(level: Level, task: T) -> T::Output {
 
 /// The features each trampoline enables, stated once: the trampoline's attribute and the list that
 /// a test compares with what the token's type detects come from the same literals.
+///
+/// The body of a trampoline is a method of the task's home, any type at all: the compiler files a
+/// method's instances in the module of the type it is called on, a free function's in the function's
+/// module. All kernels in one module are one piece of work for one core.
 macro_rules! trampolines {
     ($($arch:literal: $(
         $name:ident($token:ty, proved by $proof:ty) = [$($feature:tt)*];
     )*)*) => {
-        $($(
-            #[cfg(target_arch = $arch)]
-            $(#[target_feature(enable = $feature)])*
+        /// # Safety
+        /// The machine has the features that a method's row in `trampolines!` lists.
+        trait Trampolines {
+            $($(
+                #[cfg(target_arch = $arch)]
+                unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output;
+            )*)*
+            unsafe fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output;
+        }
+
+        impl<Home> Trampolines for Home {
+            $($(
+                #[cfg(target_arch = $arch)]
+                $(#[target_feature(enable = $feature)])*
+                #[inline(never)]
+                unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output {
+                    #[cfg(any(test, feature = "testing"))]
+                    forced::record(<$token as crate::simd::Token>::ISA);
+                    task.run(token)
+                }
+            )*)*
+
             #[inline(never)]
-            pub(crate) fn $name<T: Task>(token: $token, task: T) -> T::Output {
+            unsafe fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output {
                 #[cfg(any(test, feature = "testing"))]
-                forced::record(<$token as crate::simd::Token>::ISA);
+                forced::record(Isa::Scalar);
                 task.run(token)
+            }
+        }
+
+        $($(
+            /// # Safety
+            /// The machine has the features that its row in `trampolines!` lists.
+            #[cfg(target_arch = $arch)]
+            #[inline(always)]
+            pub(crate) unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output {
+                // SAFETY: as the caller promised.
+                unsafe { <T::Home as Trampolines>::$name(token, task) }
             }
         )*)*
 
@@ -292,12 +334,6 @@ trampolines! {
     ];
     "aarch64":
     enter_neon(Neon, proved by Neon) = ["neon"];
-}
-
-fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output {
-    #[cfg(any(test, feature = "testing"))]
-    forced::record(Isa::Scalar);
-    task.run(token)
 }
 
 /// Lets a test choose the level for one closure on one thread, and see which level ran.
@@ -349,6 +385,7 @@ mod tests {
     /// Reports the level that it was compiled for.
     struct WhichIsa;
     impl Task for WhichIsa {
+        type Home = Self;
         type Output = Isa;
         #[inline(always)]
         fn run<S: Simd>(self, _simd: S) -> Isa {

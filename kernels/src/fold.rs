@@ -107,6 +107,7 @@ struct PushBlocks<'a, T: Terms<M>, const M: usize> {
 }
 
 impl<T: Terms<M>, const M: usize> Task for PushBlocks<'_, T, M> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
@@ -253,6 +254,7 @@ struct OneBlock<T, const M: usize> {
 }
 
 impl<T: Terms<M>, const M: usize> Task for OneBlock<T, M> {
+    type Home = Self;
     type Output = T::Entry;
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> T::Entry {

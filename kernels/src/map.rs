@@ -331,6 +331,7 @@ impl<'a, E: Float> Operands1<'a, E> {
 struct Run1<'a, E, K>(Operands1<'a, E>, PhantomData<K>);
 
 impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
+    type Home = K;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
@@ -339,7 +340,7 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
         // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made sure.
         // Every piece ends within `len`; from `head` on `y` is aligned if it is streamed.
         unsafe {
-            let done = match K::UNROLL {
+            let done = match const { unroll::<E, S>(K::UNROLL) } {
                 4 => run1::<E, S, K, 4>(simd, x, y, head, len, streams),
                 2 => run1::<E, S, K, 2>(simd, x, y, head, len, streams),
                 _ => head,
@@ -353,6 +354,12 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
             }
         }
     }
+}
+
+/// Vectors in flight; scalar code leaves them to the processor.
+#[inline(always)]
+const fn unroll<E: Float, S: Lanes<E>>(wanted: usize) -> usize {
+    if S::LANES == 1 { 1 } else { wanted }
 }
 
 /// Elements before the first that is aligned to a vector, at most `len`.

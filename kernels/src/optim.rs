@@ -100,6 +100,7 @@ pub(crate) struct SgdStep<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for SgdStep<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
@@ -144,6 +145,7 @@ pub(crate) struct AdamStep<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {

@@ -29,6 +29,7 @@ struct Fma {
 }
 
 impl<E: Float> ElementTask<E> for Fma {
+    type Home = Self;
     type Output = usize;
 
     #[inline(always)]
@@ -64,6 +65,7 @@ struct Read<'a> {
 }
 
 impl Task for Read<'_> {
+    type Home = Self;
     type Output = u32;
 
     #[inline(always)]
@@ -88,6 +90,7 @@ struct Copy<'a> {
 }
 
 impl Task for Copy<'_> {
+    type Home = Self;
     type Output = ();
 
     #[inline(always)]
@@ -114,6 +117,7 @@ struct Triad<'a> {
 }
 
 impl Task for Triad<'_> {
+    type Home = Self;
     type Output = ();
 
     #[inline(always)]

@@ -82,6 +82,7 @@ struct Fill<'a> {
 }
 
 impl Task for Fill<'_> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
@@ -137,6 +138,7 @@ pub(crate) struct DropoutTask<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, _simd: S) {

@@ -212,6 +212,7 @@ impl<E: Widen> FoldTask<E> for PushExps<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -236,6 +237,7 @@ impl<E: Widen> FoldTask<E> for LogSumExp<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = f64;
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {

@@ -141,6 +141,7 @@ mod sealed {
             const _: () = {
                 struct OnSimd<T>(T);
                 impl<T: ElementTask<$t>> Task for OnSimd<T> {
+                    type Home = T::Home;
                     type Output = T::Output;
                     #[inline(always)]
                     fn run<S: super::Simd>(self, simd: S) -> T::Output {
@@ -149,6 +150,7 @@ mod sealed {
                 }
                 struct FoldOnSimd<T>(T);
                 impl<T: FoldTask<$t>> Task for FoldOnSimd<T> {
+                    type Home = T::Home;
                     type Output = T::Output;
                     #[inline(always)]
                     fn run<S: super::Simd>(self, simd: S) -> T::Output {

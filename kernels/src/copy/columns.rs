@@ -196,6 +196,7 @@ struct Col2im<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for Col2im<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, _simd: S) {

@@ -305,6 +305,7 @@ struct Runs<T> {
 }
 
 impl<T: Plain> Task for Runs<T> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {

@@ -38,6 +38,7 @@ impl Drop for Fence {
     fn drop(&mut self) {
         struct Now;
         impl Task for Now {
+            type Home = Self;
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
@@ -88,6 +89,7 @@ pub(crate) fn streaming<E>(out: &mut (impl Output<E> + ?Sized)) -> (bool, Option
 pub fn prefetch<T>(x: &[T]) {
     struct Lines(*const u8, usize);
     impl Task for Lines {
+        type Home = Self;
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
@@ -134,6 +136,7 @@ struct Stream {
 }
 
 impl Task for Stream {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {

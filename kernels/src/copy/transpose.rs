@@ -160,6 +160,7 @@ const TILE_BYTES: usize = 256;
 struct Buffer([MaybeUninit<u8>; TILE_ROWS * TILE_BYTES]);
 
 impl ElementTask<f32> for Tiles<'_, f32> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<f32>>(self, simd: S) {
@@ -172,6 +173,7 @@ impl ElementTask<f32> for Tiles<'_, f32> {
 }
 
 impl ElementTask<f64> for Tiles<'_, f64> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<f64>>(self, simd: S) {

@@ -88,6 +88,7 @@ where
     K: Term<M>,
     F: Fn(K::Entry) -> f64,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
@@ -287,6 +288,7 @@ pub(crate) struct FindColumns<E, W> {
 }
 
 impl<E: Float, W: Wanted> ElementTask<E> for FindColumns<E, W> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {

@@ -210,6 +210,7 @@ impl<V: Vector> Extreme<V> {
 pub(crate) struct Find<'a, E, W>(pub &'a [E], pub PhantomData<W>);
 
 impl<E: Float, W: Wanted> ElementTask<E> for Find<'_, E, W> {
+    type Home = Self;
     type Output = E;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> E {

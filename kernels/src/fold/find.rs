@@ -33,6 +33,7 @@ const UNROLL: usize = 4;
 pub(crate) struct FindIndex<'a, E, W>(pub &'a [E], pub PhantomData<W>);
 
 impl<E: Float, W: Wanted> ElementTask<E> for FindIndex<'_, E, W> {
+    type Home = Self;
     type Output = usize;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> usize {
@@ -150,6 +151,7 @@ pub(crate) struct FindIndexColumns<E, W> {
 }
 
 impl<E: Float, W: Wanted> ElementTask<E> for FindIndexColumns<E, W> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {

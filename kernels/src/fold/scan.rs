@@ -115,6 +115,7 @@ impl<'a, E> ScanRows<'a, E> {
 }
 
 impl<E: Narrow> FoldTask<E> for ScanRows<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -228,6 +229,7 @@ impl<'a, E> ScanColumns<'a, E> {
 }
 
 impl<E: Narrow> FoldTask<E> for ScanColumns<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {

@@ -120,6 +120,7 @@ pub struct Piece<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for Piece<'_, E> {
+    type Home = Self;
     type Output = ();
 
     #[inline(always)]
@@ -453,6 +454,7 @@ pub struct Pack<'a, E> {
 }
 
 impl<E: Float> ElementTask<E> for Pack<'_, E> {
+    type Home = Self;
     type Output = Isa;
 
     #[inline(always)]

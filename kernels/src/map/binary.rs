@@ -1,13 +1,17 @@
 //! The loop of two-argument kernels, and what their arguments may be.
+//!
+//! Short kernels have a loop for two slices and one for a value on either side, which stays in a
+//! register. Long ones have one loop that reads a value as memory that it does not advance in: the
+//! load is lost among their instructions, and their code would be there three times.
 
 use core::marker::PhantomData;
 
-use super::{Map2, lengths_differ, load_up_to, store, store_up_to, until_aligned};
+use super::{Map2, lengths_differ, load_up_to, store, store_up_to, unroll, until_aligned};
 use crate::Arg;
 use crate::copy::{Fence, streaming};
 use crate::dispatch::ElementTask;
 use crate::output::Output;
-use crate::simd::{Float, Lanes};
+use crate::simd::{Float, Lanes, MAX_LANES};
 
 /// Where an argument's elements come from.
 #[derive(Clone, Copy)]
@@ -83,43 +87,37 @@ impl<E: Float> Source<E> {
 struct Run2<'a, E, K>(&'a Operands2<'a, E>, PhantomData<K>);
 
 impl<E: Float, K: Map2<E>> ElementTask<E> for Run2<'_, E, K> {
+    type Home = K;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Operands2 { a, b, y, len, streams, .. } = *self.0;
+        let Operands2 { mut a, b, y, len, streams, .. } = *self.0;
         // SAFETY: inputs in memory and `y` are valid for `len` elements, as the operands'
         // constructors made sure; `y` holds the first argument once it has been written.
         unsafe {
+            if const { K::UNROLL < 4 || S::LANES == 1 } {
+                let mut values = [[E::ZERO; MAX_LANES]; 2];
+                let [for_a, for_b] = &mut values;
+                let (a, b) = (Stepping::new(a, for_a), Stepping::new(b, for_b));
+                return run2::<E, S, K>(simd, a, b, y, len, streams);
+            }
+            if let (Source::Value(value), Source::Value(_)) = (a, b) {
+                for i in 0..len {
+                    y.add(i).write(value);
+                }
+                a = Source::Memory(y);
+            }
             match (a, b) {
                 (Source::Memory(a), Source::Memory(b)) => {
                     run2::<E, S, K>(simd, Elements(a), Elements(b), y, len, streams);
                 }
                 (Source::Memory(a), Source::Value(b)) => {
-                    run2::<E, S, K>(
-                        simd,
-                        Elements(a),
-                        Splat::<E, S>(simd.splat(b)),
-                        y,
-                        len,
-                        streams,
-                    );
+                    run2::<E, S, K>(simd, Elements(a), Splat::new(simd, b), y, len, streams);
                 }
                 (Source::Value(a), Source::Memory(b)) => {
-                    run2::<E, S, K>(
-                        simd,
-                        Splat::<E, S>(simd.splat(a)),
-                        Elements(b),
-                        y,
-                        len,
-                        streams,
-                    );
+                    run2::<E, S, K>(simd, Splat::new(simd, a), Elements(b), y, len, streams);
                 }
-                (Source::Value(a), Source::Value(b)) => {
-                    for i in 0..len {
-                        y.add(i).write(a);
-                    }
-                    run2::<E, S, K>(simd, Elements(y), Splat::<E, S>(simd.splat(b)), y, len, false);
-                }
+                (Source::Value(_), Source::Value(_)) => unreachable!("written to memory above"),
             }
         }
     }
@@ -140,7 +138,7 @@ pub(super) trait Operand<E: Float, S: Lanes<E>>: Copy {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Elements<E>(pub *const E);
+struct Elements<E>(*const E);
 
 impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     #[inline(always)]
@@ -155,7 +153,14 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     }
 }
 
-pub(super) struct Splat<E: Float, S: Lanes<E>>(pub S::V);
+struct Splat<E: Float, S: Lanes<E>>(S::V);
+
+impl<E: Float, S: Lanes<E>> Splat<E, S> {
+    #[inline(always)]
+    fn new(simd: S, x: E) -> Self {
+        Splat(simd.splat(x))
+    }
+}
 
 impl<E: Float, S: Lanes<E>> Clone for Splat<E, S> {
     #[inline(always)]
@@ -177,6 +182,40 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Splat<E, S> {
     }
 }
 
+/// An argument of either kind: a value is an array of it, read again and again.
+#[derive(Clone, Copy)]
+pub(super) struct Stepping<E> {
+    from: *const E,
+    step: usize,
+}
+
+impl<E: Float> Stepping<E> {
+    #[inline(always)]
+    pub fn new(source: Source<E>, values: &mut [E; MAX_LANES]) -> Self {
+        match source {
+            Source::Memory(from) => Stepping { from, step: 1 },
+            Source::Value(x) => {
+                values.fill(x);
+                Stepping { from: values.as_ptr(), step: 0 }
+            }
+        }
+    }
+}
+
+impl<E: Float, S: Lanes<E>> Operand<E, S> for Stepping<E> {
+    #[inline(always)]
+    unsafe fn vector(self, simd: S, i: usize) -> S::V {
+        // SAFETY: the elements are there, as the caller promised; the array of a value holds the
+        // longest vector.
+        unsafe { simd.load(self.from.add(i * self.step)) }
+    }
+    #[inline(always)]
+    unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V {
+        // SAFETY: as in `vector`.
+        unsafe { load_up_to(simd, self.from.add(i * self.step), count) }
+    }
+}
+
 /// The loop of a two-argument kernel.
 ///
 /// # Safety
@@ -194,7 +233,7 @@ unsafe fn run2<E: Float, S: Lanes<E>, K: Map2<E>>(
     let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
     // SAFETY: as the caller promised; from `head` on `y` is aligned if it is streamed.
     let done = unsafe {
-        match K::UNROLL {
+        match const { unroll::<E, S>(K::UNROLL) } {
             4 => run2_whole::<E, S, K, 4>(simd, a, b, y, head, len, streams),
             2 => run2_whole::<E, S, K, 2>(simd, a, b, y, head, len, streams),
             _ => head,

@@ -37,6 +37,7 @@ struct RunPair<'a, E, K> {
 }
 
 impl<E: Float, K: MapPair<E>> ElementTask<E> for RunPair<'_, E, K> {
+    type Home = K;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {

@@ -1,13 +1,12 @@
 //! The loop of three-argument kernels.
 //!
-//! An argument is memory or one value for all elements. The usual cases, three slices and one to
-//! three of them followed by values, have loops of their own; any other mix goes through one loop
-//! that reads a value as memory that it does not advance in.
+//! An argument is memory or one value for all elements, which is read as memory that the loop does
+//! not advance in.
 
 use core::marker::PhantomData;
 
-use super::binary::{Elements, Operand, Source, Splat};
-use super::{load_up_to, store_up_to};
+use super::binary::{Operand, Source, Stepping};
+use super::store_up_to;
 use crate::Arg;
 use crate::dispatch::ElementTask;
 use crate::output::Output;
@@ -89,68 +88,17 @@ impl<'a, E: Float> Operands3<'a, E> {
 struct Run3<'a, E, K>(&'a Operands3<'a, E>, PhantomData<K>);
 
 impl<E: Float, K: Map3<E>> ElementTask<E> for Run3<'_, E, K> {
+    type Home = K;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
         let Operands3 { sources: [a, b, c], y, len, .. } = *self.0;
-        let splat = |x| Splat::<E, S>(simd.splat(x));
+        let mut values = [[E::ZERO; MAX_LANES]; 3];
+        let [for_a, for_b, for_c] = &mut values;
+        let (a, b, c) = (Stepping::new(a, for_a), Stepping::new(b, for_b), Stepping::new(c, for_c));
         // SAFETY: inputs in memory and `y` are valid for `len` elements, as the operands'
         // constructors made sure.
-        unsafe {
-            match (a, b, c) {
-                (Source::Memory(a), Source::Memory(b), Source::Memory(c)) => {
-                    run3::<E, S, K>(simd, Elements(a), Elements(b), Elements(c), y, len);
-                }
-                (Source::Memory(a), Source::Memory(b), Source::Value(c)) => {
-                    run3::<E, S, K>(simd, Elements(a), Elements(b), splat(c), y, len);
-                }
-                (Source::Memory(a), Source::Value(b), Source::Value(c)) => {
-                    run3::<E, S, K>(simd, Elements(a), splat(b), splat(c), y, len);
-                }
-                _ => {
-                    let mut values = [[E::ZERO; MAX_LANES]; 3];
-                    let [for_a, for_b, for_c] = &mut values;
-                    let a = Stepping::new(a, for_a);
-                    let b = Stepping::new(b, for_b);
-                    let c = Stepping::new(c, for_c);
-                    run3::<E, S, K>(simd, a, b, c, y, len);
-                }
-            }
-        }
-    }
-}
-
-/// An argument of either kind: a value is an array of it, read again and again.
-#[derive(Clone, Copy)]
-struct Stepping<E> {
-    from: *const E,
-    step: usize,
-}
-
-impl<E: Float> Stepping<E> {
-    #[inline(always)]
-    fn new(source: Source<E>, values: &mut [E; MAX_LANES]) -> Self {
-        match source {
-            Source::Memory(from) => Stepping { from, step: 1 },
-            Source::Value(x) => {
-                values.fill(x);
-                Stepping { from: values.as_ptr(), step: 0 }
-            }
-        }
-    }
-}
-
-impl<E: Float, S: Lanes<E>> Operand<E, S> for Stepping<E> {
-    #[inline(always)]
-    unsafe fn vector(self, simd: S, i: usize) -> S::V {
-        // SAFETY: the elements are there, as the caller promised; the array of a value holds the
-        // longest vector.
-        unsafe { simd.load(self.from.add(i * self.step)) }
-    }
-    #[inline(always)]
-    unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V {
-        // SAFETY: as in `vector`.
-        unsafe { load_up_to(simd, self.from.add(i * self.step), count) }
+        unsafe { run3::<E, S, K>(simd, a, b, c, y, len) }
     }
 }
 
@@ -162,14 +110,14 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Stepping<E> {
 #[inline(always)]
 unsafe fn run3<E: Float, S: Lanes<E>, K: Map3<E>>(
     simd: S,
-    a: impl Operand<E, S>,
-    b: impl Operand<E, S>,
-    c: impl Operand<E, S>,
+    a: Stepping<E>,
+    b: Stepping<E>,
+    c: Stepping<E>,
     y: *mut E,
     len: usize,
 ) {
     let mut i = 0;
-    while len - i >= 2 * S::LANES {
+    while const { S::LANES > 1 } && len - i >= 2 * S::LANES {
         let next = i + S::LANES;
         // SAFETY: both vectors end within `len`.
         unsafe {

@@ -125,6 +125,7 @@ impl<E: Widen> FoldTask<E> for CrossEntropyTask<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -168,6 +169,7 @@ impl<E: Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {

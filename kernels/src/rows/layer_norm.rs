@@ -121,6 +121,7 @@ pub(crate) struct LayerNormTask<'a, E> {
 }
 
 impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -198,6 +199,7 @@ pub(crate) struct LayerNormGradTask<'a, E> {
 }
 
 impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {

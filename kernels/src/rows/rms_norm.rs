@@ -107,6 +107,7 @@ pub(crate) struct RmsNormTask<'a, E> {
 }
 
 impl<E: Widen> FoldTask<E> for RmsNormTask<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -153,6 +154,7 @@ pub(crate) struct RmsNormGradTask<'a, E> {
 }
 
 impl<E: Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {

@@ -144,6 +144,7 @@ impl<E: Widen> FoldTask<E> for SoftmaxTask<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
@@ -294,6 +295,7 @@ impl<E: Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
 where
     Exp: Map1<E>,
 {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {

@@ -106,6 +106,7 @@ const COLUMNS: [&str; 33] = [
 ];
 
 impl<E: Bits> ElementTask<E> for AllOperations<E> {
+    type Home = Self;
     type Output = Vec<Vec<u64>>;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> Self::Output {
@@ -229,6 +230,7 @@ fn every_operation_gives_the_scalar_bits_f64() {
 struct Scale<E>(Vec<(E, i64)>);
 
 impl<E: Bits> ElementTask<E> for Scale<E> {
+    type Home = Self;
     type Output = Vec<E>;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> Vec<E> {
@@ -382,6 +384,7 @@ impl Memory {
 }
 
 impl Task for Memory {
+    type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
