@@ -66,11 +66,13 @@ pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
+pub use table::Rows;
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
 pub trait Float:
@@ -399,30 +401,6 @@ pub trait Lanes<E: Float>: Token {
         let results = map_wanted(&wanted, &lanes, f);
         // SAFETY: the assertion above: every array holds a whole vector.
         results.map(|lanes| unsafe { self.load(lanes.as_ptr()) })
-    }
-}
-
-/// A table of 32 rows of eight numbers for [`Lanes::lookup_rows`], once by rows for instruction sets
-/// that load a lane's row and transpose, once by columns for those that permute whole columns.
-pub struct Rows<E: 'static> {
-    rows: [[E; 8]; 32],
-    columns: [[E; 32]; 8],
-}
-
-impl<E: Float> Rows<E> {
-    pub const fn new(rows: [[E; 8]; 32]) -> Self {
-        let mut columns = [[rows[0][0]; 32]; 8];
-        let mut i = 0;
-        while i < 256 {
-            columns[i % 8][i / 8] = rows[i / 8][i % 8];
-            i += 1;
-        }
-        Rows { rows, columns }
-    }
-
-    #[inline(always)]
-    fn row(&self, index: usize) -> &[E; 8] {
-        &self.rows[index & 31]
     }
 }
 
