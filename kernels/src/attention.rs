@@ -47,6 +47,7 @@ impl<E> ScoreBlock<E> {
         }
     }
 
+    #[track_caller]
     fn check(&self, name: &str, block: usize, of_rows: [usize; 2]) {
         let reach = self.rows.saturating_sub(1).checked_mul(self.stride);
         let len = reach.and_then(|reach| reach.checked_add(self.columns));
@@ -63,8 +64,10 @@ impl<E> ScoreBlock<E> {
 /// Element types that attention is computed in: `f32` and `f64`. Sealed.
 pub trait Attend: Float {
     #[doc(hidden)]
+    #[track_caller]
     fn weights(scores: &mut [Self], block: ScoreBlock<Self>, of_rows: [&mut [Self]; 2]);
     #[doc(hidden)]
+    #[track_caller]
     fn weights_grad(
         rows: [&mut [Self]; 2],
         block: ScoreBlock<Self>,
@@ -72,17 +75,20 @@ pub trait Attend: Float {
         grad_scale: Self,
     );
     #[doc(hidden)]
+    #[track_caller]
     fn dots(columns: usize, a: (&[Self], usize), b: (&[Self], usize), y: &mut [Self]);
 }
 
 macro_rules! impl_attend {
     ($($t:ident)*) => {$(
         impl Attend for $t {
+            #[track_caller]
             fn weights(scores: &mut [$t], block: ScoreBlock<$t>, of_rows: [&mut [$t]; 2]) {
                 let [inverse, log_sum] = of_rows;
                 block.check("attention_weights", scores.len(), [inverse.len(), log_sum.len()]);
                 run(Weights { scores, block, inverse, log_sum });
             }
+            #[track_caller]
             fn weights_grad(
                 rows: [&mut [$t]; 2],
                 block: ScoreBlock<$t>,
@@ -94,7 +100,10 @@ macro_rules! impl_attend {
                 block.check(name, scores.len().min(grad.len()), [log_sum.len(), mean.len()]);
                 run(WeightsGrad { scores, grad, block, log_sum, mean, grad_scale });
             }
+            #[track_caller]
             fn dots(columns: usize, a: (&[$t], usize), b: (&[$t], usize), y: &mut [$t]) {
+                check_rows(y.len(), columns, a);
+                check_rows(y.len(), columns, b);
                 run(Dots { columns, a, b, y });
             }
         }
@@ -143,6 +152,7 @@ impl_attend!(f32 f64);
 ///
 /// # Panics
 /// If the block does not fit `scores`, or `inverse` or `log_sum` has not `rows` elements.
+#[track_caller]
 pub fn attention_weights<E: Attend>(
     scores: &mut [E],
     block: ScoreBlock<E>,
@@ -169,6 +179,7 @@ pub fn attention_weights<E: Attend>(
 ///
 /// # Panics
 /// If the block does not fit `scores` and `grad`, or `log_sum` or `mean` has not `rows` elements.
+#[track_caller]
 pub fn attention_weights_grad<E: Attend>(
     scores: &mut [E],
     grad: &mut [E],
@@ -191,8 +202,21 @@ pub fn attention_weights_grad<E: Attend>(
 ///
 /// # Panics
 /// If a row lies outside its slice.
+#[track_caller]
 pub fn row_dots<E: Attend>(columns: usize, a: (&[E], usize), b: (&[E], usize), y: &mut [E]) {
     E::dots(columns, a, b, y);
+}
+
+/// Panics unless the slice has so many rows, its own stride apart.
+#[track_caller]
+fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
+    let reach = rows.saturating_sub(1).checked_mul(stride);
+    let len = reach.and_then(|reach| reach.checked_add(columns));
+    assert!(
+        rows == 0 || len.is_some_and(|len| len <= x.len()),
+        "row_dots: {rows} rows of {columns} in steps of {stride} exceed {} elements",
+        x.len()
+    );
 }
 
 struct Weights<'a, E> {

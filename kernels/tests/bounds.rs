@@ -1,11 +1,16 @@
 //! No function touches memory outside of its slices: each lies against a page that may not be
 //! touched, on either side, at every length from 0 to 130, on every instruction set.
+//!
+//! Functions of one and two arguments from `functions/`, all others from `calls/`; that these are all
+//! there are, `every_public_function_is_called` of `lengths.rs` says.
 #![cfg(all(target_os = "linux", not(miri)))]
 
+mod calls;
 mod functions;
 mod guarded;
 mod reference;
 
+use calls::{Call, Part, Role};
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
 use guarded::{Against, Guarded};
 use swath_kernels::testing::with_isa;
@@ -93,6 +98,61 @@ fn functions_of_two_arguments() {
         check2(function.name, function.f32);
         check2(function.name, function.f64);
     }
+}
+
+/// More than the largest slice of a call takes.
+const BYTES: usize = 65536;
+/// Bytes on the other side of a slice that must stay as they are.
+const MARGIN: usize = 256;
+const UNTOUCHED: u8 = 0x5a;
+
+/// Runs a call with every slice against a page, and looks at what lies on their other sides.
+fn check_call(call: &Call, isa: Isa, against: Against, memory: &mut [Guarded<u8>]) {
+    let place = |slot: &calls::Slot| {
+        let len = slot.content.len();
+        match against {
+            Against::Start => (0..len, len..len + MARGIN),
+            Against::End => (BYTES - len..BYTES, BYTES - len - MARGIN..BYTES - len),
+        }
+    };
+    let mut parts = Vec::new();
+    for (slot, memory) in call.slots.iter().zip(memory.iter_mut()) {
+        let (inside, outside) = place(slot);
+        memory.elements()[outside].fill(UNTOUCHED);
+        let part = &mut memory.elements()[inside];
+        part.copy_from_slice(&slot.content);
+        parts.push(Part(part));
+    }
+    call.run_on(isa, &mut parts);
+    for (slot, memory) in call.slots.iter().zip(memory) {
+        let (inside, outside) = place(slot);
+        let untouched = memory.elements()[outside].iter().all(|&byte| byte == UNTOUCHED);
+        assert!(untouched, "{}, {isa}: wrote outside of a slice", call.name());
+        let same = slot.role != Role::Input || memory.elements()[inside] == slot.content;
+        assert!(same, "{}, {isa}: wrote to an input", call.name());
+    }
+}
+
+fn check_calls(lengths: impl Iterator<Item = usize>) {
+    let mut memory =
+        Against::BOTH.map(|against| (against, [0; 8].map(|_| Guarded::<u8>::new(BYTES, against))));
+    for call in lengths.flat_map(calls::every) {
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for (against, memory) in &mut memory {
+                check_call(&call, isa, *against, memory);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_other_functions_at_even_lengths() {
+    check_calls((0..=LONGEST).step_by(2));
+}
+
+#[test]
+fn all_other_functions_at_odd_lengths() {
+    check_calls((0..=LONGEST).skip(1).step_by(2));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //!
 //! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` writes the file anew.
 
+mod calls;
 mod functions;
 mod reference;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
@@ -23,6 +25,10 @@ fn digest<E: Real>(results: &[E]) -> String {
     for y in results {
         hasher.update(y.canonical().to_le_bytes());
     }
+    text(hasher)
+}
+
+fn text(hasher: Sha256) -> String {
     hasher.finalize().iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes all");
         text
@@ -61,13 +67,31 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
     lines
 }
 
+/// Lengths of the slices of all other functions: tails of every vector, several blocks of a sum.
+fn lengths() -> impl Iterator<Item = usize> {
+    (0..=40).chain([65, 127, 130, 1100, 2500])
+}
+
+/// The lines of all other functions, each over all of its calls.
+fn lines_of_calls(isa: Isa) -> Vec<String> {
+    let mut hashers: BTreeMap<String, Sha256> = BTreeMap::new();
+    for call in lengths().flat_map(calls::every) {
+        let outputs = call.outputs(isa, 0);
+        if !outputs.is_empty() {
+            let hasher = hashers.entry(format!("{} {}", call.function, call.dtype)).or_default();
+            outputs.iter().for_each(|y| hasher.update(y));
+        }
+    }
+    hashers.into_iter().map(|(name, hasher)| format!("{name} {}", text(hasher))).collect()
+}
+
 #[test]
 fn every_instruction_set_gives_the_bits_on_record() {
     let path = functions::beside_manifest("HASHES.txt");
     let mut ran = 0;
     for isa in Isa::ALL.into_iter().rev() {
-        let both = || [lines::<f32>("f32"), lines::<f64>("f64")].concat();
-        let Some(lines) = with_isa(isa, both) else {
+        let all = || [lines::<f32>("f32"), lines::<f64>("f64"), lines_of_calls(isa)].concat();
+        let Some(lines) = with_isa(isa, all) else {
             println!("SKIPPED {isa}: this machine lacks it");
             continue;
         };

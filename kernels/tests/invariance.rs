@@ -1,8 +1,11 @@
 //! An element's bits depend on its arguments alone: not on the length of the slice, the element's
 //! place in it, the slice's alignment, or on where the result is written.
 
+mod calls;
 mod functions;
 mod reference;
+
+use std::collections::HashMap;
 
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::testing::with_isa;
@@ -88,7 +91,7 @@ fn check2<E: Real>(name: &str, slices: Slices2<E>) {
             assert_same(&what("in place of the right"), y, expected);
         }
         // One number for all elements.
-        for number in 0..20 {
+        for number in 0..if cfg!(miri) { 2 } else { 20 } {
             let mut expected = a.clone();
             let number = b[number * 6];
             (slices.run)(Arg::Slice(&a), Arg::Slice(&vec![number; a.len()]), &mut expected);
@@ -127,4 +130,45 @@ fn functions_of_two_arguments_f32() {
 fn functions_of_two_arguments_f64() {
     of_two_arguments().for_each(|function| check2(function.name, function.f64));
     of_gradients().for_each(|function| check2(function.name, function.f64));
+}
+
+/// What the call gives wherever its slices lie, or where they differ.
+fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
+    let expected = call.outputs(isa, 0);
+    for offset in offsets {
+        let same = call.outputs(isa, offset) == expected;
+        assert!(same, "{}, {isa}: other bits at an offset of {offset}", call.name());
+    }
+    expected
+}
+
+/// Four of the sixteen offsets at a length, others at the next.
+#[test]
+fn all_other_functions() {
+    let lengths: &[usize] =
+        if cfg!(miri) { &[0, 2, 9] } else { &std::array::from_fn::<_, 131, _>(|i| i) };
+    let longest = lengths[lengths.len() - 1];
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let prefixes: HashMap<String, Vec<Vec<u8>>> = calls::every(longest)
+            .iter()
+            .filter(|call| call.is_prefix)
+            .map(|call| (call.name(), call.outputs(isa, 1)))
+            .collect();
+        for &len in lengths {
+            let mut before = Vec::new();
+            for call in calls::every(len) {
+                let offsets = (1..calls::OFFSETS).filter(|offset| (offset + len).is_multiple_of(4));
+                let outputs = anywhere(&call, isa, offsets.take(if cfg!(miri) { 1 } else { 4 }));
+                let name = call.name();
+                if let Some(long) = prefixes.get(&name) {
+                    let same = outputs.iter().zip(long).all(|(y, long)| long.starts_with(y));
+                    assert!(same, "{name}, {isa}: other bits in {len} elements than in {longest}");
+                }
+                if call.repeats {
+                    assert!(outputs == before, "{name}, {isa}, {len}: not as the call before it");
+                }
+                before = outputs;
+            }
+        }
+    }
 }

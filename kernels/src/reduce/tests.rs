@@ -7,6 +7,11 @@ use crate::*;
 const LENGTHS: [usize; 16] =
     [1, 2, 3, 15, 16, 17, 100, 255, 256, 257, 1023, 1024, 1025, 3000, 4096, 9 * 1024 + 77];
 
+/// Under Miri, a thousand times slower, up to a block and an element.
+fn lengths() -> impl Iterator<Item = usize> {
+    LENGTHS.into_iter().filter(|len| !cfg!(miri) || matches!(len, 1 | 2 | 17 | 257 | 1025))
+}
+
 fn on_every_isa(check: impl Fn(Isa)) {
     for isa in Isa::ALL {
         if with_isa(isa, || check(isa)).is_none() {
@@ -45,7 +50,7 @@ fn two_pass_variance(x: &[f64], ddof: usize) -> f64 {
 #[test]
 fn variances_far_from_zero_are_near_the_exact_ones() {
     on_every_isa(|isa| {
-        for len in LENGTHS.into_iter().filter(|&len| len > 1) {
+        for len in lengths().filter(|&len| len > 1) {
             // Mean 1e4 standard deviations away.
             let x: Vec<f64> = uniform(len, 3).iter().map(|x| 2887.0 + x).collect();
             let exact = two_pass_variance(&x, 1);
@@ -99,7 +104,7 @@ fn product_tree(x: &[f64]) -> f64 {
 #[test]
 fn products_follow_the_tree() {
     on_every_isa(|isa| {
-        for len in LENGTHS {
+        for len in lengths() {
             let x: Vec<f64> = uniform(len, 5).iter().map(|x| x - 1.5).collect();
             assert_eq!(prod(&x).to_bits(), product_tree(&x).to_bits(), "{len} on {isa}");
             let narrow = narrowed::<f32>(&x);
@@ -115,7 +120,7 @@ fn products_follow_the_tree() {
 #[test]
 fn norms_neither_overflow_nor_vanish() {
     on_every_isa(|isa| {
-        for len in LENGTHS {
+        for len in lengths() {
             let x: Vec<f64> = uniform(len, 6).iter().map(|x| x - 0.5).collect();
             let squares: i128 = x.iter().map(|x| ((x * 2f64.powi(24)) as i128).pow(2)).sum();
             let exact = (squares as f64).sqrt() / 2f64.powi(24);
@@ -147,7 +152,7 @@ fn norms_neither_overflow_nor_vanish() {
 #[test]
 fn the_logarithm_of_a_sum_of_powers() {
     on_every_isa(|isa| {
-        for len in LENGTHS {
+        for len in lengths() {
             let x: Vec<f64> = uniform(len, 7).iter().map(|x| 40.0 * (x - 0.5)).collect();
             for shift in [0.0, 700.0, -700.0, 1e4] {
                 let shifted = x.iter().map(|x| x + shift).collect::<Vec<f64>>();
@@ -186,7 +191,7 @@ fn plain_argmax(x: &[f64]) -> usize {
 
 fn check_argmax<E: Reduce>(isa: Isa) {
     let values = [0.0, -0.0, 1.0, -1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
-    for len in LENGTHS {
+    for len in lengths() {
         // Few values, so that there are ties; in most, no NaN.
         for (seed, kinds) in [(1, 2), (2, 5), (3, 7), (4, 8)] {
             let choose = |x: &f64| values[(x * kinds as f64) as usize];
@@ -221,6 +226,9 @@ fn places_are_the_first_of_equals() {
 fn check_columns<E: Reduce>(isa: Isa) {
     let shapes = [(1, 1, 0), (5, 3, 1), (16, 40, 0), (17, 33, 2), (130, 33, 7), (300, 530, 1)];
     for (rows, cols, gap) in shapes.into_iter().chain([(1024, 5, 0), (2600, 9, 2), (5200, 17, 0)]) {
+        if cfg!(miri) && rows * cols > 700 {
+            continue;
+        }
         let stride = cols + gap;
         let len = rows * stride - gap;
         let mut x: Box<[E]> = narrowed::<E>(&uniform(len, 11)).into();
@@ -287,7 +295,7 @@ fn all_bits<E: Reduce>(x: &[E]) -> Vec<u64> {
 
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    for len in LENGTHS {
+    for len in lengths() {
         let wide: Vec<f64> = uniform(len, 13).iter().map(|x| x + 0.6).collect();
         let narrow = narrowed::<f32>(&wide);
         let all = || (all_bits(&wide), all_bits(&narrow));
@@ -297,6 +305,7 @@ fn every_instruction_set_gives_the_same_bits() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many elements")]
 fn folds_may_be_split_into_subtrees_and_chunks() {
     let x = uniform(33 * 1024 + 500, 15);
     let (mut whole, mut left, mut right) = (Pairwise::new(), Pairwise::new(), Pairwise::new());
@@ -322,6 +331,7 @@ fn folds_may_be_split_into_subtrees_and_chunks() {
 
 /// Rows that are one row again and again: a column of 2^26 elements without its memory.
 #[test]
+#[cfg_attr(miri, ignore = "too many elements")]
 fn sums_of_many_are_within_two_units_of_rounding() {
     let count = 1 << 26;
     let row = narrowed::<f32>(&uniform(3, 17));
@@ -340,6 +350,7 @@ fn sums_of_many_are_within_two_units_of_rounding() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many elements")]
 fn rows_beyond_what_a_float_can_count() {
     let rows = (1 << 24) + 5;
     let mut x = vec![0.0f32; rows];

@@ -2,8 +2,6 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use swath_kernels::Float;
-
 unsafe extern "C" {
     fn mmap(
         at: *mut c_void,
@@ -42,7 +40,7 @@ impl Against {
     pub const BOTH: [Against; 2] = [Against::Start, Against::End];
 }
 
-impl<E: Float> Guarded<E> {
+impl<E: Copy> Guarded<E> {
     pub fn new(len: usize, against: Against) -> Self {
         let inside = (len * size_of::<E>()).next_multiple_of(PAGE);
         let bytes = inside + 2 * PAGE;

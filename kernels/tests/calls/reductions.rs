@@ -1,0 +1,155 @@
+//! Reductions of slices and of columns, and the scans.
+
+use swath_kernels as k;
+use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, Reduce, Rows, SquareSum};
+
+use super::{Call, Cell, Part, call, changed, input, numbers, output, shapes};
+
+pub fn calls(len: usize) -> Vec<Call> {
+    let mut calls = Vec::new();
+    of_real::<f32>(&mut calls, len);
+    of_real::<f64>(&mut calls, len);
+    calls
+}
+
+fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
+    // One slice in, one number out.
+    let folds: [(&str, fn(&[E]) -> E); 12] = [
+        ("sum", k::sum),
+        ("mean", k::mean),
+        ("prod", k::prod),
+        ("variance", |x| k::variance(x, 1)),
+        ("std", |x| k::std(x, 0)),
+        ("norm1", k::norm1),
+        ("norm2", k::norm2),
+        ("logsumexp", k::logsumexp),
+        ("max", |x| k::max(x).unwrap_or(E::ZERO)),
+        ("min", |x| k::min(x).unwrap_or(E::ZERO)),
+        ("max_magnitude", |x| k::max_magnitude(x).unwrap_or(E::ZERO)),
+        ("min_magnitude", |x| k::min_magnitude(x).unwrap_or(E::ZERO)),
+    ];
+    let x = numbers::<E>(len, 1);
+    for (name, fold) in folds {
+        let slots = [input(&x).any_length(), output::<E>(1).any_length()];
+        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| y.of::<E>()[0] = fold(x.of())));
+    }
+    let slots = [input(&x), input(&numbers::<E>(len, 2)), output::<E>(1).any_length()];
+    calls.push(call::<E, 3>("dot", "", slots, |[a, b, y]| {
+        y.of::<E>()[0] = k::dot(a.of(), b.of());
+    }));
+    let finds: [(&str, fn(&[E]) -> Option<usize>); 2] =
+        [("argmax", k::argmax), ("argmin", k::argmin)];
+    for (name, find) in finds {
+        let slots = [input(&x).any_length(), output::<i64>(1).any_length()];
+        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| {
+            y.of::<i64>()[0] = find(x.of()).map_or(-1, |at| at as i64);
+        }));
+    }
+    pushes::<E>(calls, &x);
+    for shape in shapes(len) {
+        columns::<E>(calls, shape);
+        scans::<E>(calls, shape);
+    }
+}
+
+fn pushes<E: Cell + Reduce>(calls: &mut Vec<Call>, x: &[E]) {
+    let pushes: [(&str, fn(&[E]) -> f64); 7] = [
+        ("push_slice", |x| pushed(|sum: &mut PairwiseSum| sum.push_slice(x))),
+        ("push_magnitudes", |x| pushed(|sum: &mut PairwiseSum| sum.push_magnitudes(x))),
+        ("push_nonzeros", |x| pushed(|sum: &mut PairwiseSum| sum.push_nonzeros(x))),
+        ("push_exps", |x| pushed(|sum: &mut PairwiseSum| sum.push_exps(x, E::ONE))),
+        ("push_factors", |x| pushed(|sum: &mut Pairwise<Product>| sum.push_factors(x)).0),
+        ("push_elements", |x| {
+            pushed(|moments: &mut Pairwise<Moments>| moments.push_elements(x)).squares
+        }),
+        ("push_squares", |x| pushed(|sum: &mut Pairwise<SquareSum>| sum.push_squares(x)).root()),
+    ];
+    for (name, push) in pushes {
+        let slots = [input(x).any_length(), output::<f64>(1).any_length()];
+        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| y.of::<f64>()[0] = push(x.of())));
+    }
+    let slots = [input(x), input(&numbers::<E>(x.len(), 3)), output::<f64>(1).any_length()];
+    calls.push(call::<E, 3>("push_products", "", slots, |[a, b, y]| {
+        let (a, b) = (a.of::<E>(), b.of());
+        y.of::<f64>()[0] = pushed(|sum: &mut PairwiseSum| sum.push_products(a, b));
+    }));
+}
+
+fn pushed<P: k::Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
+    let mut fold = Pairwise::new();
+    push(&mut fold);
+    fold.finish()
+}
+
+type Columns<E> = fn(&[E], usize, usize, &mut [E]);
+type FindColumns<E> = fn(&[E], usize, usize, &mut [i64]);
+
+fn columns<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    let folds: [(&str, Columns<E>); 12] = [
+        ("sum_columns", |x, rows, stride, y| k::sum_columns(x, rows, stride, y)),
+        ("mean_columns", |x, rows, stride, y| k::mean_columns(x, rows, stride, y)),
+        ("prod_columns", |x, rows, stride, y| k::prod_columns(x, rows, stride, y)),
+        ("variance_columns", |x, rows, stride, y| k::variance_columns(x, rows, stride, 1, y)),
+        ("std_columns", |x, rows, stride, y| k::std_columns(x, rows, stride, 0, y)),
+        ("norm1_columns", |x, rows, stride, y| k::norm1_columns(x, rows, stride, y)),
+        ("norm2_columns", |x, rows, stride, y| k::norm2_columns(x, rows, stride, y)),
+        ("logsumexp_columns", |x, rows, stride, y| k::logsumexp_columns(x, rows, stride, y)),
+        ("max_columns", |x, rows, stride, y| k::max_columns(x, rows, stride, y)),
+        ("min_columns", |x, rows, stride, y| k::min_columns(x, rows, stride, y)),
+        ("max_magnitude_columns", |x, rows, stride, y| {
+            k::max_magnitude_columns(x, rows, stride, y)
+        }),
+        ("min_magnitude_columns", |x, rows, stride, y| {
+            k::min_magnitude_columns(x, rows, stride, y)
+        }),
+    ];
+    let finds: [(&str, FindColumns<E>); 2] = [
+        ("argmax_columns", |x, rows, stride, y| k::argmax_columns(x, rows, stride, y)),
+        ("argmin_columns", |x, rows, stride, y| k::argmin_columns(x, rows, stride, y)),
+    ];
+    if rows == 0 {
+        return;
+    }
+    for gap in [0, 2] {
+        let stride = cols + gap;
+        let x = numbers::<E>((rows - 1) * stride + cols, 1);
+        let variant = format!("[{rows}, {cols}] by {stride}");
+        let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
+        // A result that is shorter is of fewer columns.
+        for (name, fold) in folds {
+            let slots = [source.clone(), output::<E>(cols).any_length()];
+            calls.push(call::<E, 2>(name, &*variant, slots, move |[x, y]| {
+                fold(x.of(), rows, stride, y.of());
+            }));
+        }
+        for (name, find) in finds {
+            let slots = [source.clone(), output::<i64>(cols).any_length()];
+            calls.push(call::<E, 2>(name, &*variant, slots, move |[x, y]| {
+                find(x.of(), rows, stride, y.of());
+            }));
+        }
+    }
+}
+
+fn scans<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    let along: [(&str, fn(&[E], usize, &mut [E])); 2] = [
+        ("cumsum_rows", |x, cols, y| k::cumsum_rows(x, cols, y)),
+        ("cumprod_rows", |x, cols, y| k::cumprod_rows(x, cols, y)),
+    ];
+    let down: [(&str, fn(&[E], &mut [f64], &mut [E])); 2] = [
+        ("cumsum_columns", |x, totals, y| k::cumsum_columns(x, totals, y)),
+        ("cumprod_columns", |x, totals, y| k::cumprod_columns(x, totals, y)),
+    ];
+    let x = numbers::<E>(rows * cols, 1);
+    let variant = format!("[{rows}, {cols}]");
+    for (name, scan) in along {
+        let slots = [input(&x), output::<E>(rows * cols)];
+        let run = move |[x, y]: [&mut Part<'_>; 2]| scan(x.of(), cols, y.of());
+        calls.push(call::<E, 2>(name, &*variant, slots, run));
+    }
+    for (name, scan) in down {
+        let slots = [input(&x), changed(&numbers::<f64>(cols, 2)), output::<E>(rows * cols)];
+        let run = move |[x, totals, y]: [&mut Part<'_>; 3]| scan(x.of(), totals.of(), y.of());
+        calls.push(call::<E, 3>(name, &*variant, slots, run));
+    }
+}

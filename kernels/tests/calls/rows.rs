@@ -1,0 +1,193 @@
+//! Functions of rows and their gradients, and the pieces of attention.
+
+use swath_kernels as k;
+use swath_kernels::{
+    Attend, CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
+    ScoreBlock,
+};
+
+use super::{Call, Cell, Part, call, changed, input, numbers, output, shapes};
+
+pub fn calls(len: usize) -> Vec<Call> {
+    let mut calls = Vec::new();
+    of_real::<f32>(&mut calls, len);
+    of_real::<f64>(&mut calls, len);
+    calls
+}
+
+fn of_real<E: Cell + Rows + Attend>(calls: &mut Vec<Call>, len: usize) {
+    let x = numbers::<E>(len, 1);
+    let whole: [(&str, fn(&[E], &mut [E])); 2] =
+        [("softmax", |x, y| k::softmax(x, y)), ("log_softmax", |x, y| k::log_softmax(x, y))];
+    for (name, function) in whole {
+        let slots = [input(&x), output::<E>(len)];
+        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| function(x.of(), y.of())));
+    }
+    for shape in shapes(len) {
+        softmaxes::<E>(calls, shape);
+        cross_entropies::<E>(calls, shape);
+        layer_norms::<E>(calls, shape);
+        rms_norms::<E>(calls, shape);
+        attention::<E>(calls, shape);
+    }
+}
+
+fn softmaxes<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    let count = rows * cols;
+    let variant = format!("[{rows}, {cols}]");
+    let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
+    let forward: [(&str, fn(&[E], usize, &mut [E])); 2] = [
+        ("softmax_rows", |x, cols, y| k::softmax_rows(x, cols, y)),
+        ("log_softmax_rows", |x, cols, y| k::log_softmax_rows(x, cols, y)),
+    ];
+    for (name, function) in forward {
+        let run = move |[x, y]: [&mut Part<'_>; 2]| function(x.of(), cols, y.of());
+        calls.push(call::<E, 2>(name, &*variant, [input(&x), output::<E>(count)], run));
+    }
+    let backward: [(&str, fn(&[E], &[E], usize, &mut [E])); 2] = [
+        ("softmax_grad_rows", |g, y, cols, dx| k::softmax_grad_rows(g, y, cols, dx)),
+        ("log_softmax_grad_rows", |g, y, cols, dx| k::log_softmax_grad_rows(g, y, cols, dx)),
+    ];
+    for (name, function) in backward {
+        let slots = [input(&g), input(&x), output::<E>(count)];
+        let run = move |[g, y, dx]: [&mut Part<'_>; 3]| function(g.of(), y.of(), cols, dx.of());
+        calls.push(call::<E, 3>(name, &*variant, slots, run));
+    }
+}
+
+fn logits<'a, E>(
+    logits: &'a [E],
+    targets: &'a [i64],
+    label_smoothing: f64,
+) -> CrossEntropyRows<'a, E> {
+    CrossEntropyRows { logits, targets, ignore_index: Some(-100), label_smoothing }
+}
+
+fn cross_entropies<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    // Without classes nothing but the ignored target is one.
+    let class = |i: usize| if cols == 0 || i % 4 == 2 { -100 } else { (i * 7 % cols) as i64 };
+    let targets: Vec<i64> = (0..rows).map(class).collect();
+    let [x, g, lse] =
+        [(rows * cols, 1), (rows, 2), (rows, 3)].map(|(len, seed)| numbers::<E>(len, seed));
+    for label_smoothing in [0.0, 0.1] {
+        let variant = format!("[{rows}, {cols}] {label_smoothing}");
+        let slots = [input(&x), input(&targets), output::<E>(rows), output::<E>(rows)];
+        let run = move |[x, targets, losses, lse]: [&mut Part<'_>; 4]| {
+            k::cross_entropy_rows(
+                logits(x.of(), targets.of(), label_smoothing),
+                losses.of::<E>(),
+                lse.of::<E>(),
+            );
+        };
+        calls.push(call::<E, 4>("cross_entropy_rows", &*variant, slots, run));
+        let slots = [input(&x), input(&targets), input(&g), input(&lse), output::<E>(rows * cols)];
+        let run = move |[x, targets, g, lse, dx]: [&mut Part<'_>; 5]| {
+            let rows = logits(x.of(), targets.of(), label_smoothing);
+            k::cross_entropy_grad_rows(rows, g.of(), lse.of(), dx.of::<E>());
+        };
+        calls.push(call::<E, 5>("cross_entropy_grad_rows", &*variant, slots, run));
+    }
+}
+
+fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    let count = rows * cols;
+    let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
+    let [weight, bias] = [3, 4].map(|seed| numbers::<E>(cols, seed));
+    let [mean, deviation] = [5, 6].map(|seed| numbers::<E>(rows, seed));
+    let sums = [7, 8].map(|seed| numbers::<f64>(cols, seed));
+    // Without rows nothing says how long they are.
+    let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
+    for is_affine in [false, true] {
+        let variant = format!("[{rows}, {cols}] {is_affine}");
+        let [w, b] = [&weight, &bias]
+            .map(|x| if is_affine { of_row(input(x)) } else { input(x).any_length() });
+        let slots =
+            [input(&x), w.clone(), b, output::<E>(count), output::<E>(rows), output::<E>(rows)];
+        let run = move |[x, w, b, y, mean, deviation]: [&mut Part<'_>; 6]| {
+            let (weight, bias) = (is_affine.then_some(&*w.of()), is_affine.then_some(&*b.of()));
+            let rows = LayerNormRows { x: x.of(), weight, bias, eps: 1e-5 };
+            k::layer_norm_rows(rows, y.of::<E>(), mean.of::<E>(), deviation.of::<E>());
+        };
+        calls.push(call::<E, 6>("layer_norm_rows", &*variant, slots, run));
+        let [dw, db] = [&sums[0], &sums[1]].map(|x| of_row(changed(x)));
+        let slots =
+            [input(&g), input(&x), w, input(&mean), input(&deviation), output::<E>(count), dw, db];
+        let run = move |[g, x, w, mean, deviation, dx, dw, db]: [&mut Part<'_>; 8]| {
+            let rows = LayerNormGradRows {
+                g: g.of(),
+                x: x.of(),
+                weight: is_affine.then_some(&*w.of()),
+                mean: mean.of(),
+                reciprocal_deviation: deviation.of(),
+            };
+            k::layer_norm_grad_rows(rows, dx.of::<E>(), dw.of(), db.of());
+        };
+        calls.push(call::<E, 8>("layer_norm_grad_rows", &*variant, slots, run));
+    }
+}
+
+fn rms_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
+    let count = rows * cols;
+    let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
+    let [weight, reciprocal] = [(cols, 3), (rows, 4)].map(|(len, seed)| numbers::<E>(len, seed));
+    let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
+    for has_weight in [false, true] {
+        let variant = format!("[{rows}, {cols}] {has_weight}");
+        let w = if has_weight { of_row(input(&weight)) } else { input(&weight).any_length() };
+        let slots = [input(&x), w.clone(), output::<E>(count), output::<E>(rows)];
+        let run = move |[x, w, y, reciprocal]: [&mut Part<'_>; 4]| {
+            let rows = RmsNormRows { x: x.of(), weight: has_weight.then_some(&*w.of()), eps: 1e-5 };
+            k::rms_norm_rows(rows, y.of::<E>(), reciprocal.of::<E>());
+        };
+        calls.push(call::<E, 4>("rms_norm_rows", &*variant, slots, run));
+        let dw = of_row(changed(&numbers::<f64>(cols, 5)));
+        let slots = [input(&g), input(&x), w, input(&reciprocal), output::<E>(count), dw];
+        let run = move |[g, x, w, reciprocal, dx, dw]: [&mut Part<'_>; 6]| {
+            let rows = RmsNormGradRows {
+                g: g.of(),
+                x: x.of(),
+                weight: has_weight.then_some(&*w.of()),
+                reciprocal_rms: reciprocal.of(),
+            };
+            k::rms_norm_grad_rows(rows, dx.of::<E>(), dw.of());
+        };
+        calls.push(call::<E, 6>("rms_norm_grad_rows", &*variant, slots, run));
+    }
+}
+
+fn attention<E: Cell + Attend>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2]) {
+    let scale = E::from_f64(0.125);
+    for (gap, seen) in [(0, None), (3, None), (0, Some(1)), (1, Some(-1))] {
+        let stride = columns + gap;
+        let block = ScoreBlock { rows, columns, stride, seen, scale };
+        let count = if rows == 0 { 0 } else { (rows - 1) * stride + columns };
+        let variant = format!("[{rows}, {columns}] by {stride}, {seen:?}");
+        let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
+        let scores = changed(&x).at_least();
+        let slots = [scores.clone(), output::<E>(rows), output::<E>(rows)];
+        calls.push(call::<E, 3>(
+            "attention_weights",
+            &*variant,
+            slots,
+            move |[x, inverse, sum]| {
+                k::attention_weights(x.of(), block, inverse.of(), sum.of());
+            },
+        ));
+        let of_rows = [3, 4].map(|seed| numbers::<E>(rows, seed));
+        let slots = [scores, changed(&g).at_least(), input(&of_rows[0]), input(&of_rows[1])];
+        let run = move |[x, g, sum, mean]: [&mut Part<'_>; 4]| {
+            k::attention_weights_grad(x.of(), g.of(), block, sum.of(), mean.of(), scale);
+        };
+        calls.push(call::<E, 4>("attention_weights_grad", &*variant, slots, run));
+        // A result that is shorter is of fewer rows; the second operand is one row for all of them.
+        let slots = [
+            input(&x).at_least(),
+            input(&numbers::<E>(columns, 5)).at_least(),
+            output::<E>(rows).any_length(),
+        ];
+        let run = move |[a, b, y]: [&mut Part<'_>; 3]| {
+            k::row_dots(columns, (a.of(), stride), (b.of(), 0), y.of::<E>());
+        };
+        calls.push(call::<E, 3>("row_dots", &*variant, slots, run));
+    }
+}

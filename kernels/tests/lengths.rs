@@ -1,0 +1,167 @@
+//! Slices of wrong lengths: every public function panics with its name before it touches memory.
+
+mod calls;
+mod functions;
+mod reference;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use calls::{Call, Lengths, Memory, Slot};
+use functions::{of_gradients, of_one_argument, of_two_arguments};
+use swath_kernels::Arg;
+
+/// The text of the panic that `f` ends with.
+fn panic_of(f: impl FnOnce()) -> Option<String> {
+    let payload = catch_unwind(AssertUnwindSafe(f)).err()?;
+    let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
+    Some(text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default())
+}
+
+/// A slot with one element more or less.
+fn other_length(slot: &Slot, longer: bool) -> Option<Slot> {
+    let (size, mut other) = (slot.kind.size(), slot.clone());
+    if longer {
+        let first = other.content.get(..size).map_or(vec![0; size], <[u8]>::to_vec);
+        other.content.extend(first);
+    } else {
+        other.content.truncate(other.content.len().checked_sub(size)?);
+    }
+    Some(other)
+}
+
+/// Whether a panic's text begins with the function's name: functions of rows and columns, and the two
+/// other products, go by that of the operation too.
+fn names(text: &str, function: &str) -> bool {
+    let operation = function.trim_end_matches("_rows").trim_end_matches("_columns");
+    let operation = match operation {
+        "gemm_bias" | "gemm_packed" => "gemm",
+        "push_products" => "dot",
+        operation => operation,
+    };
+    [function, operation]
+        .iter()
+        .any(|name| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
+}
+
+/// Adds what is wrong to a list; returns the number of panics.
+fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
+    let mut panics = 0;
+    for (i, slot) in call.slots.iter().enumerate() {
+        for longer in [false, true] {
+            let is_wrong = match slot.lengths {
+                Lengths::Exact => true,
+                Lengths::AtLeast => !longer,
+                Lengths::Any => false,
+            };
+            let Some(other) = other_length(slot, longer).filter(|_| is_wrong) else { continue };
+            let mut slots = call.slots.clone();
+            slots[i] = other;
+            let bytes = slots.iter().map(|slot| slot.content.len()).max().unwrap_or(0);
+            let mut memory = Memory::new(bytes + calls::OFFSETS * 8, slots.len());
+            memory.place(&slots, 0);
+            let text = panic_of(|| call.run(&mut memory.parts(&slots, 0)));
+            let function = match call.function {
+                "with_place" => call.variant.split(' ').next().unwrap_or(""),
+                function => function,
+            };
+            if !text.as_ref().is_some_and(|text| names(text, function)) {
+                wrong.push(format!("{}, slice {i}, longer {longer}: {text:?}", call.name()));
+            }
+            panics += 1;
+        }
+    }
+    panics
+}
+
+#[test]
+fn wrong_lengths_panic_with_the_functions_name() {
+    // Thousands of panics are wanted here: only those of the test itself are worth a line.
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let found = panic_of(|| {
+        // No other number of rows or columns makes matrices of these whole.
+        let lengths: &[usize] = if cfg!(miri) { &[3] } else { &[3, 7, 17, 33] };
+        let mut wrong = Vec::new();
+        let calls = lengths.iter().flat_map(|&len| calls::every(len));
+        let panics: usize = calls.map(|call| check(&call, &mut wrong)).sum();
+        assert!(wrong.is_empty(), "{} calls:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(panics > 1000 * lengths.len(), "{panics} panics");
+        of_one_and_two_arguments();
+    });
+    std::panic::set_hook(loud);
+    if let Some(text) = found {
+        panic!("{text}");
+    }
+}
+
+fn of_one_and_two_arguments() {
+    let must = |name: &str, f: &dyn Fn()| {
+        let text = panic_of(f).unwrap_or_else(|| panic!("{name}: no panic"));
+        assert!(names(&text, name), "{name} panics with {text:?}");
+    };
+    for (x, y) in [(2, 3), (3, 2), (0, 1), (1, 0), (33, 32)] {
+        for function in of_one_argument() {
+            must(function.name, &|| (function.f32.run)(&vec![1.0; x], &mut vec![0.0; y]));
+            must(function.name, &|| (function.f64.run)(&vec![1.0; x], &mut vec![0.0; y]));
+        }
+        let all = of_two_arguments().map(|f| (f.name, f.f32, f.f64));
+        for (name, f32, f64) in all.chain(of_gradients().map(|f| (f.name, f.f32, f.f64))) {
+            let (wrong, right) = (vec![1.0; x], vec![1.0; y]);
+            let (wrong, right) = (Arg::Slice(&wrong[..]), Arg::Slice(&right[..]));
+            must(name, &|| (f32.run)(wrong, right, &mut vec![0.0; y]));
+            must(name, &|| (f32.run)(right, wrong, &mut vec![0.0; y]));
+            must(name, &|| (f32.run)(Arg::Scalar(1.0), wrong, &mut vec![0.0; y]));
+            must(name, &|| (f32.in_place_left)(&mut vec![0.0; y], wrong));
+            must(name, &|| (f32.in_place_right)(wrong, &mut vec![0.0; y]));
+            let (wrong, right) = (vec![1.0; x], vec![1.0; y]);
+            let (wrong, right) = (Arg::Slice(&wrong[..]), Arg::Slice(&right[..]));
+            must(name, &|| (f64.run)(wrong, right, &mut vec![0.0; y]));
+            must(name, &|| (f64.in_place_left)(&mut vec![0.0; y], wrong));
+            must(name, &|| (f64.in_place_right)(wrong, &mut vec![0.0; y]));
+        }
+    }
+}
+
+fn source(name: &str) -> String {
+    fs::read_to_string(functions::beside_manifest(name)).expect("a source of this crate")
+}
+
+/// The functions that `lib.rs` exports, those of the table in `math.rs`, and the methods of a fold that
+/// take slices, as the sources name them.
+fn exported() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for item in source("src/lib.rs").split("\npub use ").skip(1) {
+        let item = item.split(';').next().unwrap_or("");
+        let words = item.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':' && c != '*');
+        let functions = words.filter(|word| {
+            !word.contains(':') && word.starts_with(|c: char| c.is_ascii_lowercase())
+        });
+        names.extend(functions.map(String::from));
+    }
+    let table = source("src/math.rs");
+    let rows = table.split("kernels! {").nth(1).expect("the table").split("\n}").next();
+    for row in rows.unwrap_or("").lines().map(str::trim).filter(|row| row.ends_with(';')) {
+        names.extend(row.split(' ').next().map(String::from));
+    }
+    for method in source("src/fold/pairwise.rs").split("pub fn push_").skip(1) {
+        names.insert(format!("push_{}", method.split(['<', '(']).next().unwrap_or("")));
+    }
+    names
+}
+
+#[test]
+fn every_public_function_is_called() {
+    let mut called: BTreeSet<String> = calls::every(3).iter().map(|c| c.function.into()).collect();
+    called.extend(of_one_argument().map(|f| f.name.to_string()));
+    called.extend(of_two_arguments().map(|f| f.name.to_string()));
+    called.extend(of_gradients().map(|f| f.name.to_string()));
+    let exported = exported();
+    assert!(exported.len() > 120, "{exported:?}");
+    let missing: Vec<&String> = exported.difference(&called).collect();
+    // These take no slices, and `push` is the fold of one block.
+    assert_eq!(missing, ["isa", "try_isa"]);
+    let unknown: Vec<&String> = called.difference(&exported).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
