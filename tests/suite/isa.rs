@@ -5,7 +5,6 @@
 
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
 use swath::CrossEntropy;
 use swath::ops::{
     Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, TernaryOp, UnaryOp,
@@ -15,17 +14,38 @@ use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
 
+/// A digest of bits. Each step is a bijection of what was before: one value that differs always shows,
+/// and several do but for one in 2^64.
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, bits: impl IntoIterator<Item = u64>) {
+        for bits in bits {
+            self.0 = (self.0 ^ bits).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        }
+    }
+}
+
 /// Adds every value to the digest; NaNs as one, because their payloads may differ.
-fn update(hasher: &mut Sha256, x: &T) -> Result<()> {
-    for value in x.to_dtype(DType::F64)?.to_vec::<f64>()? {
-        let value = if value.is_nan() { f64::NAN } else { value };
-        hasher.update(value.to_bits().to_le_bytes());
+fn update(digest: &mut Digest, x: &T) -> Result<()> {
+    let x = x.contiguous()?;
+    let x = x.data();
+    match x.dtype() {
+        DType::F32 => {
+            let one_nan = |x: &f32| if x.is_nan() { f32::NAN } else { *x }.to_bits();
+            digest.add(x.as_slice::<f32>()?.iter().map(|x| u64::from(one_nan(x))));
+        }
+        DType::F64 => {
+            let one_nan = |x: &f64| if x.is_nan() { f64::NAN } else { *x }.to_bits();
+            digest.add(x.as_slice::<f64>()?.iter().map(one_nan));
+        }
+        _ => return update(digest, &T::from_data(x.clone()).to_dtype(DType::F64)?),
     }
     Ok(())
 }
 
 /// One head and several, whose work is cut in other ways; forwards and backwards.
-fn attention(hasher: &mut Sha256, dtype: DType, t: usize) -> Result<()> {
+fn attention(digest: &mut Digest, dtype: DType, t: usize) -> Result<()> {
     for shape in [(1, t, 1, 20), (2, t / 2 + 1, 3, 20)] {
         let mut rng = Rng::seed(11);
         let mut x = || -> Result<T> {
@@ -36,16 +56,16 @@ fn attention(hasher: &mut Sha256, dtype: DType, t: usize) -> Result<()> {
         let options = Attention { causal: true, ..Default::default() };
         let y = q.scaled_dot_product_attention(&k, &v, options)?;
         let loss = y.square()?.sum(None, false)?;
-        update(hasher, &y.detach())?;
+        update(digest, &y.detach())?;
         for gradient in grad(&loss, &[&q, &k, &v], false)? {
-            update(hasher, &gradient)?;
+            update(digest, &gradient)?;
         }
     }
     Ok(())
 }
 
 /// Functions of rows forwards and backwards, and steps of the optimizers.
-fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
+fn fused(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     let classes = x.dims()[1] as i64;
     let targets: Vec<i64> = (0..x.dims()[0] as i64).map(|i| i * 7 % classes).collect();
     let targets = T::from_vec(targets, x.dims()[0])?;
@@ -58,9 +78,9 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
         let z = z.rms_norm(Some(&w), 1e-6)?.dropout(mask)?;
         let logits = z.softmax(0)?.add(&z.log_softmax(-1)?)?;
         let loss = logits.cross_entropy(&targets, options)?;
-        update(hasher, &loss.detach())?;
+        update(digest, &loss.detach())?;
         for gradient in grad(&loss, &[&x, &w, &b], false)? {
-            update(hasher, &gradient)?;
+            update(digest, &gradient)?;
         }
     }
     let sgd = UpdateOp::Sgd {
@@ -84,7 +104,7 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
         let mut state = vec![y.square()?.data().clone(); op.states()];
         CpuBackend::update(&op, &mut parameter, y.data(), &mut state)?;
         for changed in [parameter].into_iter().chain(state) {
-            update(hasher, &T::from_data(changed))?;
+            update(digest, &T::from_data(changed))?;
         }
     }
     Ok(())
@@ -92,7 +112,7 @@ fn fused(hasher: &mut Sha256, x: &T, y: &T) -> Result<()> {
 
 /// A bit of everything, at sizes on both sides of the thresholds for threads.
 fn digest(large: bool) -> Result<String> {
-    let mut hasher = Sha256::new();
+    let mut digest = Digest(0);
     let mut rng = Rng::seed(7);
     let (rows, cols) = if large { (301, 1031) } else { (33, 67) };
     let x = T::randn((rows, cols), &mut rng)?.mul_scalar(3.0)?;
@@ -101,46 +121,46 @@ fn digest(large: bool) -> Result<String> {
         let (x, y) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?);
         let strided = T::cat(&[&x, &y], 1)?.t()?.slice(s![3..;2, ..;-1])?;
         for &op in UnaryOp::ALL {
-            update(&mut hasher, &x.unary(op)?)?;
-            update(&mut hasher, &strided.unary(op)?)?;
+            update(&mut digest, &x.unary(op)?)?;
+            update(&mut digest, &strided.unary(op)?)?;
         }
         for &op in BinaryOp::ALL {
-            update(&mut hasher, &x.binary(op, &y)?)?;
-            update(&mut hasher, &x.binary(op, &y.narrow(0, 2, 1)?)?)?;
+            update(&mut digest, &x.binary(op, &y)?)?;
+            update(&mut digest, &x.binary(op, &y.narrow(0, 2, 1)?)?)?;
         }
         for &op in TernaryOp::ALL {
-            update(&mut hasher, &x.ternary(op, &y, &y.narrow(0, 1, 1)?)?)?;
-            update(&mut hasher, &x.ternary(op, &y, 0.25)?)?;
+            update(&mut digest, &x.ternary(op, &y, &y.narrow(0, 1, 1)?)?)?;
+            update(&mut digest, &x.ternary(op, &y, 0.25)?)?;
         }
         for op in CompareOp::ALL {
-            update(&mut hasher, &x.round()?.compare(op, &y.round()?)?)?;
+            update(&mut digest, &x.round()?.compare(op, &y.round()?)?)?;
         }
         for op in NumberTest::ALL {
-            update(&mut hasher, &strided.recip()?.test(op)?)?;
+            update(&mut digest, &strided.recip()?.test(op)?)?;
         }
-        update(&mut hasher, &T::where_cond(&x.trunc()?, &x, &y)?)?;
+        update(&mut digest, &T::where_cond(&x.trunc()?, &x, &y)?)?;
         for dtype in DType::ALL {
-            update(&mut hasher, &x.mul_scalar(1e3)?.to_dtype(dtype)?)?;
+            update(&mut digest, &x.mul_scalar(1e3)?.to_dtype(dtype)?)?;
         }
         for op in ReduceOp::ALL {
             for axes in [&[][..], &[0], &[1], &[0, 1]] {
                 for input in [&x, &strided] {
                     let reduced = input.reduce(op, Some(axes), false)?;
-                    update(&mut hasher, &reduced)?;
+                    update(&mut digest, &reduced)?;
                 }
             }
         }
-        update(&mut hasher, &x.matmul(&y.t()?)?)?;
-        update(&mut hasher, &x.t()?.matmul(&y)?)?;
-        update(&mut hasher, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
-        update(&mut hasher, &x.softmax(1)?)?;
-        fused(&mut hasher, &x, &y)?;
-        attention(&mut hasher, dtype, if large { 600 } else { 70 })?;
+        update(&mut digest, &x.matmul(&y.t()?)?)?;
+        update(&mut digest, &x.t()?.matmul(&y)?)?;
+        update(&mut digest, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
+        update(&mut digest, &x.softmax(1)?)?;
+        fused(&mut digest, &x, &y)?;
+        attention(&mut digest, dtype, if large { 600 } else { 70 })?;
     }
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();
     let loss = x.matmul(&w)?.gelu_tanh()?.log_softmax(-1)?.mean(None, false)?;
-    update(&mut hasher, loss.backward()?.wrt(&w)?)?;
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    update(&mut digest, loss.backward()?.wrt(&w)?)?;
+    Ok(format!("{:016x}", digest.0))
 }
 
 /// What the copies run: prints the level, the number of threads and the digest.
@@ -195,7 +215,9 @@ fn every_instruction_set_gives_the_same_bits() {
         assert_eq!(digest_on(isa, 1, false), expected, "{} and {isa} differ", levels[0]);
     }
     // At sizes that scalar code is too slow for, with threads.
-    if let [_, first, others @ ..] = levels.as_slice() {
+    if let [_, first, others @ ..] = levels.as_slice()
+        && !others.is_empty()
+    {
         let expected = digest_on(first, 2, true);
         for isa in others {
             assert_eq!(digest_on(isa, 2, true), expected, "{first} and {isa} differ");
@@ -207,7 +229,7 @@ fn every_instruction_set_gives_the_same_bits() {
 fn every_number_of_threads_gives_the_same_bits() {
     let best = levels().pop().expect("scalar is everywhere");
     let expected = digest_on(best, 1, true);
-    for threads in [2, 3, 5, 7, 13] {
+    for threads in [2, 3, 7] {
         assert_eq!(digest_on(best, threads, true), expected, "1 and {threads} threads differ");
     }
 }
