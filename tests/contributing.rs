@@ -94,20 +94,18 @@ fn an_op_added_in_three_places_is_tested_by_its_row() {
         fs::write(path, changed).unwrap();
     }
     // A use of the method, which only the row can have made.
-    fs::write(
-        copy.join("tests/softsign.rs"),
-        "//! A use of the new op.\n\nuse swath::prelude::*;\n\n#[test]\nfn softsign_is_there() {\n    \
-         let y = tensor![3.0].softsign().unwrap();\n    \
-         assert_eq!(y.to_vec::<f32>().unwrap(), [0.75]);\n}\n",
-    )
-    .unwrap();
+    let path = copy.join("tests/suite/tensor.rs");
+    let tests = fs::read_to_string(&path).unwrap()
+        + "\n#[test]\nfn softsign_is_there() {\n    \
+           let y = tensor![3.0].softsign().unwrap();\n    \
+           assert_eq!(y.to_vec::<f32>().unwrap(), [0.75]);\n}\n";
+    fs::write(path, tests).unwrap();
     let output = Command::new(env!("CARGO"))
         .current_dir(&copy)
         .env("CARGO_TARGET_DIR", copy.with_extension("target"))
         .env("SWATH_BLESS", "1")
-        .args(["test", "--offline", "--no-fail-fast"])
-        .args(["--test", "softsign", "--test", "gradcheck", "--test", "isa"])
-        .args(["--test", "backends", "--test", "mutation", "--test", "ops_page"])
+        .args(["test", "--offline", "--test", "suite", "--", "softsign", "gradcheck::", "isa::"])
+        .args(["backends::", "mutation::", "ops_page::"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -70,7 +70,7 @@ const UNSAFE_PLACES: Files = &[
     // Guard pages, and memory that is not initialised yet.
     "kernels/tests/",
     // A global allocator.
-    "tests/support/counting.rs",
+    "tests/suite/support/counting.rs",
     // The interfaces of other crates are what they are.
     "benches/peers/",
 ];

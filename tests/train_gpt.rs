@@ -2,7 +2,7 @@
 //! and the interruptions; files that are whole; errors that say what is wrong.
 #![cfg(unix)]
 
-#[path = "support/files.rs"]
+#[path = "suite/support/files.rs"]
 mod files;
 
 use std::path::{Path, PathBuf};

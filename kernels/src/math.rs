@@ -190,6 +190,8 @@ kernels! {
         rem Rem 0 0;
         /// `a` where it is not negative, else `a b`.
         leaky_relu LeakyRelu 0 0;
+        /// `a` where it is not negative, else `b (e^a − 1)`.
+        elu Elu 1 1;
         // Gradients.
         /// The gradient of [`erf`] from upstream `a` and input `b`.
         erf_grad ErfGrad;
@@ -228,7 +230,7 @@ kernels! {
         // Gradients.
         /// The gradient of [`leaky_relu`] from upstream `a`, input `b` and slope `c`.
         leaky_relu_grad LeakyReluGrad;
-        /// The gradient of `elu` from upstream `a`, input `b` and scale `c`.
+        /// The gradient of [`elu`] from upstream `a`, input `b` and scale `c`.
         elu_grad EluGrad;
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine records, by name: the rows of the op table, and the ops that have parameters.
 //!
-//! `tests/mutation.rs` holds the list against what runs, `docs/OPS.md` is made from it.
+//! `tests/suite/mutation.rs` holds the list against what runs, `docs/OPS.md` is made from it.
 
 use crate::autodiff::rules::{binary_text, ternary, unary_text};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp, binary_ops, ternary_ops, unary_ops};

@@ -32,7 +32,7 @@ const LAYERS: &[Row] = &[
 
 const PLACES: &[Row] = &[
     ("src/layout.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
-    ("tests/backends.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
+    ("tests/suite/backends.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
     ("src/backend/cpu/memory.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/fold/tree.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/math/exp.rs", "#![deny(unsafe_op_in_unsafe_fn)]", ""),

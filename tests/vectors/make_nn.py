@@ -1,4 +1,4 @@
-"""Makes nn.txt and optim.txt: what PyTorch computes, for tests/nn.rs and tests/optim.rs.
+"""Makes nn.txt and optim.txt: what PyTorch computes, for tests/suite/nn.rs and tests/suite/optim.rs.
 
     python tests/vectors/make_nn.py        (PyTorch 2.15 made the committed files)
 

@@ -1,4 +1,4 @@
-//! `e^x − 1`, accurate near zero too.
+//! `e^x − 1`, accurate near zero too, and the activation made of it.
 //!
 //! ```text
 //! e^x = t e^(r + low)                  the parts of exp.rs, t with its power of two
@@ -15,7 +15,7 @@
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
-use crate::map::Map1;
+use crate::map::{Map1, Map2};
 use crate::simd::{Lanes, Mask, Vector};
 
 /// `e^x − 1`.
@@ -26,6 +26,15 @@ use crate::simd::{Lanes, Mask, Vector};
 ///   spread inputs, correctly rounded on 99.6 %.
 /// * Coefficients: those of `exp.rs`.
 pub struct Expm1;
+
+/// `a` where it is not negative, else `b (e^a − 1)`.
+///
+/// * Domain: all numbers; ±0 and positive `a` give themselves whatever the scale `b`.
+/// * −∞ gives −`b`. NaN in `a`, or in `b` beside a negative `a`, gives NaN, as does an infinite `b`
+///   beside e^a − 1 that rounds to zero.
+/// * Method: the two parts of e^a − 1 times `b`, with the first product's rounding error. Coefficients:
+///   those of `exp.rs`.
+pub struct Elu;
 
 trait Expm1Constants: ExpConstants {
     /// Below it the result is −1.
@@ -47,15 +56,8 @@ impl Expm1Constants for f64 {
 impl<E: Expm1Constants> Map1<E> for Expm1 {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let one = simd.splat(E::ONE);
-        let ScaledParts { t, r, low } = scaled_parts(simd, simd.splat(E::LOWEST).max_or_other(x));
-        let d = t - one;
-        let d_error = t - (d + one);
-        let v = t.mul_add(r, d);
-        let errors = t.mul_add(r, (d - v) + d_error);
-        let rounded = r + low;
-        let s = (rounded * rounded).mul_add(horner(simd, rounded, E::POLY), low);
-        let mut y = v + t.mul_add(s, errors);
+        let [v, rest] = near(simd, x);
+        let mut y = v + rest;
         let ordinary = simd.splat(E::ORDINARY);
         if !x.le(ordinary).all() {
             y = large(simd, x).select(ordinary.lt(x), y);
@@ -63,6 +65,20 @@ impl<E: Expm1Constants> Map1<E> for Expm1 {
         let sign = x.to_bits() & simd.splat(-E::ZERO).to_bits();
         S::V::from_bits(y.to_bits() | sign)
     }
+}
+
+/// `e^x − 1` up to `ORDINARY` as a sum of two floats; the first is zero for −0 too.
+#[inline(always)]
+fn near<E: Expm1Constants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
+    let one = simd.splat(E::ONE);
+    let ScaledParts { t, r, low } = scaled_parts(simd, simd.splat(E::LOWEST).max_or_other(x));
+    let d = t - one;
+    let d_error = t - (d + one);
+    let v = t.mul_add(r, d);
+    let errors = t.mul_add(r, (d - v) + d_error);
+    let rounded = r + low;
+    let s = (rounded * rounded).mul_add(horner(simd, rounded, E::POLY), low);
+    [v, t.mul_add(s, errors)]
 }
 
 /// `e^x − 1` above `ORDINARY`.
@@ -73,4 +89,21 @@ fn large<E: Expm1Constants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     let minus_k = simd.splat(E::ZERO).to_bits() - k;
     let minus_one = simd.splat(-E::ONE).scale_by_power_of_two(minus_k);
     (t + t.mul_add(r + s, minus_one)).scale_by_power_of_two(k)
+}
+
+impl<E: Expm1Constants> Map2<E> for Elu {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V, scale: S::V) -> S::V {
+        let [v, rest] = near(simd, x);
+        let product = v * scale;
+        let error = v.mul_add(scale, -product);
+        let sum = product + rest.mul_add(scale, error);
+        let zero = simd.splat(E::ZERO);
+        let magnitude = product.abs();
+        // Of an infinite product the error is NaN, of a zero it would lose the sign.
+        let ordinary = zero.lt(magnitude) & magnitude.lt(simd.splat(E::INFINITY));
+        sum.select(ordinary, product).select(x.lt(zero), x)
+    }
 }

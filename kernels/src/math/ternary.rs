@@ -31,7 +31,7 @@ pub struct Lerp;
 /// where `x > 0`, else `g s`. Correctly rounded.
 pub struct LeakyReluGrad;
 
-/// The gradient of `elu` from upstream `g`, input `x` and scale `s`: `g` where `x > 0`, else
+/// The gradient of [`Elu`](super::Elu) from upstream `g`, input `x` and scale `s`: `g` where `x > 0`, else
 /// `g s e^x`. Within 2.5 ULP where no step leaves the normal numbers.
 pub struct EluGrad;
 

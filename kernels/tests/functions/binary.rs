@@ -62,4 +62,8 @@ functions2! {
     ];
     leaky_relu LeakyRelu narrowed!(|a, b| if a < 0.0 { a * b } else { a }),
         |a, b| if a < 0.0 { a * b } else { a }, |a, b| if a < 0.0 { a * b } else { a }, [], [];
+    elu Elu |a, b| reference::elu_wide(a.into(), b.into()) as f32, reference::elu_wide, reference::elu,
+        [[(-4.0, 1.0), (0.5, 2.0)], [(-40.0, 0.0), (-2.0, 2.0)], [(-1e-3, 0.0), (0.5, 2.0)]],
+        [(-0.0, 2.0), (0.0, -2.0), (f64::NEG_INFINITY, 1.5), (-1.0, f64::INFINITY), (-1e-45, f64::NEG_INFINITY),
+        (f64::NAN, 1.0), (-1.0, f64::NAN), (1.0, f64::NAN), (-1e-45, 0.5), (-3e-45, 0.3), (-1.0, 3e-45), (-2.0, 3e38)];
 }

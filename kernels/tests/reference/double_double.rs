@@ -105,6 +105,17 @@ pub fn exp(x: DoubleDouble) -> Scaled {
     Scaled { mantissa: series, exponent: k as i32 }
 }
 
+/// `e^x − 1` of a negative number: near zero Taylor's series without its first term.
+pub fn exp_minus_one(x: f64) -> DoubleDouble {
+    let x = DoubleDouble::from(x);
+    if x.high > -0.25 {
+        let series = (2..=25).rev().fold(ONE, |sum, n| ONE + x * sum / f64::from(n).into());
+        return x * series;
+    }
+    let e = exp(x.high.max(-200.0).into());
+    e.mantissa * 2f64.powi(e.exponent).into() - ONE
+}
+
 /// `σ(v)` as `numerator / (1 + e^(-|v|))`, and `1 − σ(v)` rounded to two floats.
 pub fn logistic(v: DoubleDouble) -> (Scaled, DoubleDouble) {
     let negative = v.high < 0.0;

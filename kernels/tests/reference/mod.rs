@@ -7,7 +7,7 @@ mod double_double;
 mod normal;
 mod softplus;
 
-use double_double::{DoubleDouble, Scaled, gated_slope, gelu_argument, logistic};
+use double_double::{DoubleDouble, Scaled, exp_minus_one, gated_slope, gelu_argument, logistic};
 use normal::{density, normal_tail};
 #[allow(unused_imports, reason = "each test binary uses its part")]
 pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
@@ -45,6 +45,30 @@ pub fn gelu_tanh_wide(x: f64) -> f64 {
 /// As [`sigmoid_wide`].
 pub fn gelu_wide(x: f64) -> f64 {
     if x < -30.0 { -0.0 } else { 0.5 * x * core_math::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) }
+}
+
+/// As [`sigmoid_wide`].
+pub fn elu_wide(x: f64, scale: f64) -> f64 {
+    if x < 0.0 { scale * core_math::expm1(x) } else { x }
+}
+
+pub fn elu(x: f64, scale: f64) -> f64 {
+    let plain = elu_wide(x, scale);
+    // What overflows, and operations on infinities and NaN.
+    if x >= 0.0 || !plain.is_finite() || plain == 0.0 || x.is_infinite() {
+        return plain;
+    }
+    // The scale's exponent apart: neither a large nor a subnormal one may cost bits.
+    let exponent = ((scale.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
+    let half = exponent / 2;
+    let scale = scale * 2f64.powi(-half) * 2f64.powi(half - exponent);
+    // Likewise a tiny argument's, which is the result's.
+    let (mantissa, shift) = if x > -1e-30 {
+        (DoubleDouble::from(x * 2f64.powi(1000)), -1000)
+    } else {
+        (exp_minus_one(x), 0)
+    };
+    Scaled { mantissa: mantissa * scale.into(), exponent: exponent + shift }.round()
 }
 
 /// The limits of a function whose formula would leave the range of numbers.

@@ -60,6 +60,7 @@ fn is_cheap2(op: BinaryOp) -> bool {
         op,
         Pow | Hypot
             | Rem
+            | Elu
             | ErfGrad
             | SiluGrad
             | GeluTanhGrad

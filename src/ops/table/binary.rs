@@ -134,6 +134,16 @@ macro_rules! binary {
                 gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
                 gradient_b: (g, a) => g.mul(a.minimum(0.0)?);
             }
+            {
+                /// Exponential linear unit: `a` where it is not negative, else `b · (e^a - 1)`. The
+                /// derivative at 0 is `b`.
+                elu, Elu;
+                value: |a, b| if a >= 0.0 { a } else { b * a.exp_m1() };
+                integer: ();
+                domain: -4.0, 4.0; -1.5, 1.5;
+                gradient_a: (g, a, b) => g.elu_grad(a, b);
+                gradient_b: (g, a) => g.mul(a.minimum(0.0)?.expm1()?);
+            }
         ], $($rest)* }
     };
 }

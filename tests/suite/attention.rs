@@ -1,0 +1,381 @@
+//! `scaled_dot_product_attention` against the reference backend, the ops it is made of, PyTorch and
+//! finite differences.
+
+mod vectors;
+
+use swath::ops::{AttentionParameters, DropoutMask, FusedOp};
+use swath::prelude::*;
+
+type T = Tensor<CpuBackend>;
+type R = Tensor<ReferenceBackend>;
+
+const DROPOUT: DropoutMask = DropoutMask { p: 0.4, seed: 5, stream: 9 };
+
+fn randn(shape: impl Into<Shape>, seed: u64, dtype: DType) -> T {
+    T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
+}
+
+fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+fn on_reference(x: &T) -> R {
+    let x64 = R::from_vec(wide(x), *x.shape()).unwrap();
+    x64.to_dtype(x.dtype()).unwrap()
+}
+
+fn with_leading(lead: &[usize], rest: [usize; 2]) -> Shape {
+    Shape::new([lead, &rest[..]].concat())
+}
+
+/// What is computed: shapes and options.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    lead: &'static [usize],
+    t: usize,
+    s: usize,
+    d: usize,
+    e: usize,
+    causal: bool,
+    mask: Masked,
+    dropout: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Masked {
+    No,
+    /// Of the scores' shape.
+    Bool,
+    /// Keys alone: stride 0 over heads and queries.
+    Padding,
+    Float,
+    /// One number a query.
+    Column,
+}
+
+const PLAIN: Case =
+    Case { lead: &[2, 3], t: 5, s: 5, d: 4, e: 4, causal: false, mask: Masked::No, dropout: false };
+
+/// Odd extents, extents that differ, none and one, ranks 2 to 5, more than a block of queries and a
+/// piece of keys.
+fn cases() -> Vec<Case> {
+    let with = |causal, mask, dropout| Case { causal, mask, dropout, ..PLAIN };
+    vec![
+        PLAIN,
+        Case { t: 7, s: 3, d: 5, e: 2, ..PLAIN },
+        Case { t: 3, s: 9, e: 1, causal: true, ..PLAIN },
+        // The first four queries see nothing.
+        Case { t: 9, s: 5, causal: true, ..PLAIN },
+        Case { t: 1, s: 1, d: 1, ..with(true, Masked::No, false) },
+        Case { t: 0, s: 4, ..PLAIN },
+        Case { t: 4, s: 0, ..PLAIN },
+        Case { t: 4, s: 0, ..with(true, Masked::No, false) },
+        Case { d: 0, ..PLAIN },
+        Case { e: 0, ..PLAIN },
+        Case { lead: &[0, 3], ..PLAIN },
+        Case { lead: &[], t: 6, ..with(true, Masked::Bool, false) },
+        Case { lead: &[3], t: 6, ..with(false, Masked::Float, false) },
+        Case { lead: &[2, 1, 2], t: 6, ..with(true, Masked::No, false) },
+        with(true, Masked::Bool, true),
+        with(false, Masked::Padding, false),
+        with(true, Masked::Float, false),
+        with(false, Masked::Column, true),
+        Case { lead: &[1, 2], t: 130, s: 150, d: 7, e: 6, ..PLAIN },
+        Case { lead: &[2, 1], t: 150, s: 150, d: 7, e: 6, ..with(true, Masked::No, true) },
+        Case { lead: &[1, 1], t: 80, s: 70, d: 3, e: 5, ..with(true, Masked::Bool, false) },
+        Case { lead: &[1, 1], t: 66, s: 200, d: 3, e: 5, ..with(true, Masked::Float, false) },
+    ]
+}
+
+impl Case {
+    fn mask(&self, dtype: DType) -> Option<T> {
+        let (t, s) = (self.t, self.s);
+        let truth = |shape: Shape| randn(shape, 77, DType::F32).gt(-0.5).unwrap();
+        match self.mask {
+            Masked::No => None,
+            Masked::Bool => {
+                // The second query sees nothing.
+                let row = T::arange(0.0, t as f64, 1.0).unwrap().ne(1.0).unwrap();
+                let mask = truth(with_leading(self.lead, [t, s])).to_dtype(DType::F32).unwrap();
+                let row = row.to_dtype(DType::F32).unwrap().reshape((t, 1)).unwrap();
+                Some(mask.mul(&row).unwrap().to_dtype(DType::Bool).unwrap())
+            }
+            Masked::Padding => Some(truth(Shape::new([2, 1, 1, s]))),
+            Masked::Float => Some(randn((t, s), 78, dtype)),
+            Masked::Column => Some(randn((t, 1), 79, dtype)),
+        }
+    }
+
+    /// q, k, v and the gradient of y. As `[…, t, d]` in order, as a model has them (views of one
+    /// `[b, t, 3 c]`), or with every stride unusual.
+    fn operands(&self, layout: usize, dtype: DType) -> [T; 4] {
+        let &Case { lead, t, s, d, e, .. } = self;
+        let plain = |rest, seed| randn(with_leading(lead, rest), seed, dtype);
+        match (layout, lead) {
+            (1, &[b, h]) if t == s && d == e => {
+                let x = randn((b, t, 3 * h * d), 1, dtype);
+                let part = |i| {
+                    let x = x.narrow(2, i * h * d, h * d)?.reshape((b, t, h, d))?;
+                    x.permute(&[0, 2, 1, 3])
+                };
+                let g = randn((b, t, h, d), 2, dtype).permute(&[0, 2, 1, 3]).unwrap();
+                [part(0).unwrap(), part(1).unwrap(), part(2).unwrap(), g]
+            }
+            (2, _) => {
+                let columns = |[n, w]: [usize; 2], seed| plain([w, n], seed).t().unwrap();
+                let flipped = columns([s, d], 4).flip(lead.len()).unwrap();
+                let spread = plain([s, 2 * e], 5).slice_columns();
+                // As the gradient of a sum is.
+                let one = randn(Shape::new(vec![1; lead.len() + 2]), 6, dtype);
+                let g = one.broadcast_to(with_leading(lead, [t, e])).unwrap();
+                [columns([t, d], 3), flipped, spread, g]
+            }
+            _ => [plain([t, d], 3), plain([s, d], 4), plain([s, e], 5), plain([t, e], 6)],
+        }
+    }
+
+    fn options<'a, B: Backend>(&self, mask: Option<&'a Tensor<B>>) -> Attention<'a, B> {
+        let dropout = self.dropout.then_some(DROPOUT);
+        Attention { mask, causal: self.causal, scale: None, dropout }
+    }
+}
+
+trait SliceColumns {
+    fn slice_columns(&self) -> T;
+}
+
+impl SliceColumns for T {
+    /// Every second column.
+    fn slice_columns(&self) -> T {
+        let (dims, rank) = (self.dims().to_vec(), self.rank());
+        let pairs = [&dims[..rank - 1], &[dims[rank - 1] / 2, 2]].concat();
+        self.reshape(Shape::new(pairs)).unwrap().narrow(-1, 1, 1).unwrap().squeeze(-1).unwrap()
+    }
+}
+
+/// y and the gradients of q, k and v, fused or by the definition.
+fn results<B: Backend>(
+    case: &Case,
+    [q, k, v, g]: &[Tensor<B>; 4],
+    mask: Option<&Tensor<B>>,
+    by_definition: bool,
+) -> Vec<Tensor<B>> {
+    let (q, k, v) = (q.requires_grad(), k.requires_grad(), v.requires_grad());
+    let y = q.scaled_dot_product_attention(&k, &v, case.options(mask)).unwrap();
+    let loss = y.mul(g).unwrap().sum(None, false).unwrap();
+    let mut all = vec![y.detach()];
+    all.extend(grad(&loss, &[&q, &k, &v], by_definition).unwrap());
+    all
+}
+
+fn close(got: &[f64], want: &[f64], tolerance: f64) -> Option<String> {
+    assert_eq!(got.len(), want.len());
+    let scale = want.iter().fold(1.0f64, |most, x| most.max(x.abs()));
+    // NaN is close to nothing.
+    let near = |i: usize| (got[i] - want[i]).abs() <= tolerance * scale;
+    let wrong = (0..got.len()).find(|&i| !near(i));
+    wrong.map(|i| format!("element {i} is {}, not {}", got[i], want[i]))
+}
+
+#[test]
+fn forward_and_gradients_agree_with_the_reference_backend_in_every_layout() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+            let large = case.t > 60;
+            for layout in 0..3 {
+                if large && (layout != 1 && dtype != DType::F32) {
+                    continue;
+                }
+                let operands = case.operands(layout, dtype);
+                let mask = case.mask(dtype);
+                let got = results(&case, &operands, mask.as_ref(), false);
+                let mask = mask.as_ref().map(on_reference);
+                let want =
+                    results(&case, &operands.each_ref().map(on_reference), mask.as_ref(), false);
+                let tolerance = match dtype {
+                    DType::F32 => 4e-6,
+                    DType::F64 => 1e-14,
+                    DType::F16 => 4e-3,
+                    _ => 3e-2,
+                };
+                for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                    assert_eq!((got.dims(), got.dtype()), (want.dims(), want.dtype()));
+                    if let Some(text) = close(&wide(got), &wide(want), tolerance) {
+                        let name = ["y", "dq", "dk", "dv"][i];
+                        wrong.push(format!("{case:?} {dtype} layout {layout}: {name} {text}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_fused_gradients_are_those_of_the_definition() {
+    for case in cases() {
+        let operands = case.operands(1, DType::F64);
+        let mask = case.mask(DType::F64);
+        let fused = results(&case, &operands, mask.as_ref(), false);
+        let defined = results(&case, &operands, mask.as_ref(), true);
+        for (i, (fused, defined)) in fused.iter().zip(&defined).enumerate() {
+            let text = close(&wide(fused), &wide(defined), 1e-13);
+            assert!(text.is_none(), "{case:?}: result {i}: {}", text.unwrap());
+        }
+    }
+}
+
+/// The composition, written with other ops than the library's own definition.
+#[test]
+fn it_is_softmax_of_scaled_products_times_values() {
+    let case = Case { lead: &[2, 2], t: 6, s: 6, ..PLAIN };
+    let [q, k, v, _] = case.operands(1, DType::F64);
+    let e = q.matmul(&k.t().unwrap()).unwrap().mul_scalar(0.5).unwrap().exp().unwrap();
+    let below = T::arange(0.0, 36.0, 1.0).unwrap().to_vec::<f32>().unwrap();
+    let below: Vec<f64> =
+        below.iter().map(|&i| f64::from(i as usize % 6 <= i as usize / 6)).collect();
+    let e = e.mul(T::from_vec(below, (6, 6)).unwrap()).unwrap();
+    let expected = e.matmul(&v).unwrap().div(e.sum(Some(&[3]), true).unwrap()).unwrap();
+    let causal = Attention { causal: true, ..Default::default() };
+    let y = q.scaled_dot_product_attention(&k, &v, causal).unwrap();
+    assert_eq!(close(&wide(&y), &wide(&expected), 1e-14), None);
+}
+
+#[test]
+fn joining_the_heads_again_copies_nothing() {
+    let [q, k, v, _] = Case { t: 6, s: 6, ..PLAIN }.operands(1, DType::F32);
+    for dtype in [DType::F32, DType::BF16] {
+        let [q, k, v] = [&q, &k, &v].map(|x| x.to_dtype(dtype).unwrap().requires_grad());
+        let y = q.scaled_dot_product_attention(&k, &v, Attention::default()).unwrap();
+        let grads = y.sum(None, false).unwrap().backward().unwrap();
+        for x in [&y, grads.wrt(&q).unwrap(), grads.wrt(&k).unwrap(), grads.wrt(&v).unwrap()] {
+            assert!(x.permute(&[0, 2, 1, 3]).unwrap().layout().is_contiguous(), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn queries_that_see_nothing_give_zeros_and_zero_gradients() {
+    let case = Case { t: 5, s: 3, causal: true, ..PLAIN };
+    for dtype in [DType::F32, DType::F64] {
+        let all = results(&case, &case.operands(0, dtype), None, false);
+        for x in [&all[0], &all[1]] {
+            let blind = x.narrow(2, 0, 2).unwrap();
+            assert!(wide(&blind).iter().all(|&x| x == 0.0));
+            assert!(wide(x).iter().any(|&x| x != 0.0));
+        }
+        let mask = T::zeros((5, 3), DType::F32).unwrap().to_dtype(DType::Bool).unwrap();
+        let case = Case { causal: false, ..case };
+        for x in results(&case, &case.operands(0, dtype), Some(&mask), false) {
+            assert!(wide(&x).iter().all(|&x| x == 0.0));
+        }
+    }
+}
+
+#[test]
+fn nan_and_infinite_scores_give_nan_in_their_rows_alone() {
+    let q = tensor![[f32::NAN, 1.0], [1.0, 1.0], [f32::INFINITY, 1.0]];
+    let y = q.scaled_dot_product_attention(
+        &tensor![[1.0, 0.0], [0.0, 1.0]],
+        &tensor![[1.0], [2.0]],
+        Attention::default(),
+    );
+    let y = y.unwrap().to_vec::<f32>().unwrap();
+    assert!(y[0].is_nan() && y[1] == 1.5 && y[2].is_nan(), "{y:?}");
+}
+
+/// Weights that are all alike show the dropout of each: element [h, i, j] falls to word
+/// (h t + i) s + j.
+#[test]
+fn dropout_counts_weights_in_row_major_order() {
+    let (h, t, s) = (2, 3, 70);
+    let (q, k) =
+        (T::zeros((h, t, 1), DType::F32).unwrap(), T::zeros((h, s, 1), DType::F32).unwrap());
+    let v = T::eye(s, DType::F32).unwrap().broadcast_to((h, s, s)).unwrap();
+    let options = Attention { dropout: Some(DROPOUT), ..Default::default() };
+    let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+    let kept = T::ones((h, t, s), DType::F32).unwrap().dropout(DROPOUT).unwrap();
+    let expected: Vec<f64> = wide(&kept).iter().map(|x| x / s as f64).collect();
+    assert_eq!(close(&wide(&y), &expected, 1e-6), None);
+    let zeros = wide(&y).iter().filter(|&&y| y == 0.0).count();
+    assert!((100..240).contains(&zeros), "{zeros}");
+}
+
+#[test]
+fn gradients_agree_with_finite_differences_twice() {
+    let order = |order| GradCheck { order, directions: 4, ..Default::default() };
+    for case in [
+        Case { lead: &[2], t: 3, s: 4, d: 2, e: 3, ..PLAIN },
+        Case { lead: &[1, 2], t: 3, s: 3, d: 2, e: 2, causal: true, ..PLAIN },
+        Case { lead: &[], t: 3, s: 4, d: 2, e: 2, mask: Masked::Bool, ..PLAIN },
+        Case { lead: &[], t: 3, s: 3, d: 2, e: 2, mask: Masked::Float, causal: true, ..PLAIN },
+        Case { lead: &[], t: 4, s: 3, d: 2, e: 2, causal: true, dropout: true, ..PLAIN },
+    ] {
+        let [q, k, v, _] = case.operands(2, DType::F64);
+        let mask = case.mask(DType::F64);
+        let f = |xs: &[T]| {
+            xs[0].scaled_dot_product_attention(&xs[1], &xs[2], case.options(mask.as_ref()))
+        };
+        check_gradients(f, &[&q, &k, &v], order(2)).unwrap_or_else(|e| panic!("{case:?}: {e}"));
+    }
+    // More than a block of queries, in two sets of keys and values; and one tensor in three places.
+    let case = Case { lead: &[1, 1], t: 70, s: 70, d: 2, e: 2, causal: true, ..PLAIN };
+    let [q, k, v, _] = case.operands(1, DType::F64);
+    let f = |xs: &[T]| xs[0].scaled_dot_product_attention(&xs[1], &xs[2], case.options(None));
+    check_gradients(f, &[&q, &k, &v], order(1)).unwrap();
+    let f = |xs: &[T]| xs[0].scaled_dot_product_attention(&xs[0], &xs[0], case.options(None));
+    check_gradients(f, &[&q.narrow(2, 0, 4).unwrap()], order(2)).unwrap();
+}
+
+#[test]
+fn only_wanted_inputs_get_gradients_and_masks_have_none() {
+    let [q, k, v, _] = PLAIN.operands(0, DType::F32);
+    let tracked = v.requires_grad();
+    let y = q.scaled_dot_product_attention(&k, &tracked, Attention::default()).unwrap();
+    let grads = y.sum(None, false).unwrap().backward().unwrap();
+    // Each value's columns gather all weights, which add up to one a query.
+    let total: f64 = wide(grads.wrt(&tracked).unwrap()).iter().sum();
+    assert!((total - (2 * 3 * 5 * 4) as f64).abs() < 1e-3);
+    let mask = randn((5, 5), 1, DType::F32).requires_grad();
+    let options = Attention { mask: Some(&mask), ..Default::default() };
+    let error = q.scaled_dot_product_attention(&k, &v, options).unwrap_err().to_string();
+    assert!(error.contains("detach"), "{error}");
+}
+
+#[test]
+fn operands_that_do_not_fit_are_errors_of_backends_too() {
+    fn check<B: Backend>() {
+        let full = |dims: &[usize], dtype| B::full(dims.into(), 1.0.into(), dtype).unwrap();
+        let parameters = AttentionParameters { scale: 1.0, causal: false, dropout: None };
+        let (q, k, v) = (
+            full(&[2, 3, 4], DType::F32),
+            full(&[2, 5, 4], DType::F32),
+            full(&[2, 5, 6], DType::F32),
+        );
+        let (short, wide) = (full(&[2, 4, 6], DType::F32), full(&[2, 5, 6], DType::F64));
+        let whole = full(&[2, 3, 4], DType::I64);
+        let (mask, sums) = (full(&[2, 3, 4], DType::Bool), full(&[2, 4], DType::F32));
+        let y = full(&[2, 3, 6], DType::F32);
+        let forward = |operands: &[Option<&B::Tensor>], part: &str| {
+            let error =
+                B::fused(&FusedOp::Attention(parameters), operands).unwrap_err().to_string();
+            assert!(error.contains(part), "{}: {error}", B::NAME);
+        };
+        forward(&[Some(&q), Some(&k)], "operand 2 is missing");
+        forward(&[Some(&q), Some(&y), Some(&v)], "[2, 3, 6]");
+        forward(&[Some(&q), Some(&k), Some(&short)], "[2, 4, 6]");
+        forward(&[Some(&q), Some(&k), Some(&wide)], "f64");
+        forward(&[Some(&q), Some(&k), Some(&v), Some(&mask)], "[2, 3, 4]");
+        forward(&[Some(&whole), Some(&whole), Some(&whole)], "i64");
+        let backward = |last: &B::Tensor, part: &str| {
+            let operands = [Some(&y), Some(&q), Some(&k), Some(&v), None, Some(&y), Some(last)];
+            let error = B::fused(&FusedOp::AttentionGrad(parameters), &operands).unwrap_err();
+            assert!(error.to_string().contains(part), "{}: {error}", B::NAME);
+        };
+        backward(&sums, "[2, 4]");
+        backward(&full(&[2, 3], DType::F64), "f64");
+    }
+    check::<CpuBackend>();
+    check::<ReferenceBackend>();
+}

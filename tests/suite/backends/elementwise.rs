@@ -1,0 +1,274 @@
+//! Unary and binary ops and comparisons.
+
+use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
+use swath::{Arg, Backend, DType, HostData, Scalar};
+
+use super::Subject;
+use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::support::ulp::unit_roundoff;
+
+const EXACT: Tolerance = Tolerance::EXACT;
+
+/// Bounds of an op: places in f32, places in f64, and around zeros of the result an absolute error
+/// in units of 1's last place times the first operand (0: none). 16-bit types are computed in f32
+/// and rounded once more.
+///
+/// The f64 bounds leave room for the reference formula, which is f64 itself: gelu's amplifies the
+/// rounding of its argument by the argument, 130 at the special value −9.
+pub struct Bounds(pub u64, pub u64, pub f64);
+
+/// What holds for an op without a row of its own.
+const COMPOSED: Bounds = Bounds(2, 4, 0.0);
+
+fn unary_bounds(op: UnaryOp) -> Bounds {
+    match op {
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => Bounds(0, 0, 0.0),
+        UnaryOp::Sqrt | UnaryOp::Recip | UnaryOp::Relu | UnaryOp::Relu6 => Bounds(0, 0, 0.0),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => Bounds(0, 0, 0.0),
+        UnaryOp::Hardsigmoid | UnaryOp::Hardswish => Bounds(1, 3, 0.0),
+        UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos => Bounds(1, 2, 0.0),
+        UnaryOp::Tanh | UnaryOp::Cbrt | UnaryOp::Rsqrt => Bounds(1, 3, 0.0),
+        UnaryOp::Erf | UnaryOp::Erfc => Bounds(1, 8, 0.0),
+        UnaryOp::Sigmoid => Bounds(1, 4, 0.0),
+        UnaryOp::Silu => Bounds(2, 4, 0.0),
+        UnaryOp::GeluTanh => Bounds(2, 256, 0.0),
+        UnaryOp::Gelu => Bounds(1, 16, 0.0),
+        _ => COMPOSED,
+    }
+}
+
+fn binary_bounds(op: BinaryOp) -> Bounds {
+    match op {
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => Bounds(0, 0, 0.0),
+        BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
+        BinaryOp::Rem => Bounds(0, 0, 0.0),
+        BinaryOp::Pow | BinaryOp::Hypot => Bounds(1, 3, 0.0),
+        BinaryOp::ErfGrad => Bounds(3, 8, 0.0),
+        BinaryOp::LeakyRelu | BinaryOp::Relu6Grad => Bounds(0, 0, 0.0),
+        BinaryOp::HardsigmoidGrad => Bounds(0, 0, 0.0),
+        BinaryOp::TanhGrad => Bounds(1, 2, 1.0),
+        BinaryOp::SigmoidGrad => Bounds(2, 4, 0.0),
+        BinaryOp::SiluGrad | BinaryOp::GeluTanhGrad | BinaryOp::GeluGrad => Bounds(6, 8, 4.0),
+        BinaryOp::MishGrad => Bounds(8, 8, 4.0),
+        _ => COMPOSED,
+    }
+}
+
+/// Which second operands an op is made for.
+fn second_operands(op: BinaryOp) -> Specials {
+    match op {
+        BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
+        BinaryOp::Div | BinaryOp::Rem => Specials::Divisors,
+        _ => Specials::All,
+    }
+}
+
+/// `first` is the first operand, in `f64`.
+pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
+    let Bounds(single, double, units) = *bounds;
+    let ulp = match dtype {
+        DType::F64 => double,
+        DType::F32 => single,
+        _ => single.min(1),
+    };
+    let unit = 2.0 * unit_roundoff(dtype) * units;
+    let scales = first.filter(|_| units > 0.0).into_iter().flat_map(|first| {
+        let finite = |x: Scalar| if x.to_f64().is_finite() { x.to_f64().abs() } else { 0.0 };
+        (0..first.len()).filter_map(move |i| first.get(i).map(finite))
+    });
+    Tolerance { ulp, absolute: scales.map(|scale| unit * scale).collect() }
+}
+
+fn unary_agrees<B: Backend>() {
+    let mut seen = Disagreements::default();
+    for &op in UnaryOp::ALL {
+        let mut rng = Rng(op as u64);
+        let (low, high) = op.domain();
+        let fill = Fill::plain(low, high).with(4, Specials::All);
+        for dtype in DType::ALL {
+            let tolerance = tolerance(&unary_bounds(op), dtype, None);
+            for shape in SHAPES {
+                for arrangement in Arrangement::ALL {
+                    let draw = || fill.draw(&mut rng, dtype);
+                    let x = Input::new(dtype, shape, arrangement, draw);
+                    let got = B::unary(op, &x.on::<B>());
+                    let want = Reference::unary(op, &x.on::<Reference>());
+                    let context = || format!("{} {dtype} {shape:?} {arrangement:?}", op.name());
+                    seen.compare::<B>(context, got, want, &tolerance);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn unary_ops_agree() {
+    unary_agrees::<Subject>();
+}
+
+/// Every pair of arrangements on small shapes, a rotating pairing on the large ones.
+fn pairings(shape: &[usize], turn: usize) -> Vec<(Arrangement, Arrangement)> {
+    let all = Arrangement::ALL;
+    if shape.iter().product::<usize>() > 500 {
+        return (0..all.len()).map(|i| (all[i], all[(i + turn) % all.len()])).collect();
+    }
+    all.iter().flat_map(|&a| all.map(|b| (a, b))).collect()
+}
+
+fn in_f64(x: &Input) -> HostData {
+    Reference::to_host(&Reference::cast(&x.on::<Reference>(), DType::F64).unwrap()).unwrap()
+}
+
+fn binary_agrees<B: Backend>(dtypes: &[DType]) {
+    let mut seen = Disagreements::default();
+    for &op in BinaryOp::ALL {
+        let mut rng = Rng(100 + op as u64);
+        let [a_domain, b_domain] = op.domain();
+        let a_fill = Fill::plain(a_domain.0, a_domain.1).with(4, Specials::All);
+        let b_fill = Fill::plain(b_domain.0, b_domain.1).with(4, second_operands(op));
+        for &dtype in dtypes {
+            for (turn, shape) in SHAPES.into_iter().enumerate() {
+                for (a, b) in pairings(shape, turn) {
+                    let a = Input::new(dtype, shape, a, || a_fill.draw(&mut rng, dtype));
+                    let b = Input::new(dtype, shape, b, || b_fill.draw(&mut rng, dtype));
+                    let tolerance = tolerance(&binary_bounds(op), dtype, Some(&in_f64(&a)));
+                    let got = B::binary(op, &a.on::<B>(), &b.on::<B>());
+                    let (x, y) = (a.on::<Reference>(), b.on::<Reference>());
+                    let want = Reference::binary(op, &x, &y);
+                    let context = || {
+                        let (a, b) = (a.arrangement, b.arrangement);
+                        format!("{} {dtype} {shape:?} {a:?} {b:?}", op.name())
+                    };
+                    seen.compare::<B>(context, got, want, &tolerance);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn binary_ops_on_16_bit_floats_agree() {
+    binary_agrees::<Subject>(&[DType::F16, DType::BF16]);
+}
+
+#[test]
+fn binary_ops_on_floats_agree() {
+    binary_agrees::<Subject>(&[DType::F32, DType::F64]);
+}
+
+#[test]
+fn binary_ops_on_integers_agree() {
+    use DType::{Bool, I32, I64, U8, U32};
+    binary_agrees::<Subject>(&[I64, U8, Bool, I32, U32]);
+}
+
+fn number<'a, T>(value: Scalar) -> Arg<'a, T> {
+    Arg::Scalar(value)
+}
+
+/// Numbers in place of either operand, some of which the dtype cannot hold.
+fn binary_with_scalars_agrees<B: Backend>() {
+    let scalars = [
+        Scalar::Float(0.1),
+        Scalar::Float(-2.75),
+        Scalar::Float(300.5),
+        Scalar::Float(f64::NAN),
+        Scalar::Float(-0.0),
+        Scalar::Int(3),
+        Scalar::Int(-1),
+        Scalar::Int((1 << 53) + 1),
+    ];
+    let mut rng = Rng(7);
+    let mut seen = Disagreements::default();
+    for dtype in DType::ALL {
+        for arrangement in Arrangement::ALL {
+            let fill = Fill::plain(0.25, 4.0).with(8, Specials::Divisors);
+            let x = Input::new(dtype, [3, 5], arrangement, || fill.draw(&mut rng, dtype));
+            let (ours, theirs) = (x.on::<B>(), x.on::<Reference>());
+            for scalar in scalars {
+                let context = |op, side| format!("{op} {dtype} {arrangement:?} {scalar:?} {side}");
+                for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div] {
+                    let got = B::binary(op, &ours, number(scalar));
+                    let want = Reference::binary(op, &theirs, number(scalar));
+                    seen.compare::<B>(|| context(op.name(), "right"), got, want, &EXACT);
+                    let got = B::binary(op, number(scalar), &ours);
+                    let want = Reference::binary(op, number(scalar), &theirs);
+                    seen.compare::<B>(|| context(op.name(), "left"), got, want, &EXACT);
+                }
+                for op in CompareOp::ALL {
+                    let got = B::compare(op, &ours, number(scalar));
+                    let want = Reference::compare(op, &theirs, number(scalar));
+                    seen.compare::<B>(|| context(op.name(), "right"), got, want, &EXACT);
+                    let got = B::compare(op, number(scalar), &ours);
+                    let want = Reference::compare(op, number(scalar), &theirs);
+                    seen.compare::<B>(|| context(op.name(), "left"), got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn numbers_as_operands_agree() {
+    binary_with_scalars_agrees::<Subject>();
+}
+
+fn comparisons_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(11);
+    // Few distinct values, so that equal ones meet.
+    let fill = Fill::plain(-4.0, 4.0).with(2, Specials::All);
+    for op in CompareOp::ALL {
+        for dtype in DType::ALL {
+            for (turn, shape) in SHAPES.into_iter().enumerate() {
+                for (a, b) in pairings(shape, turn) {
+                    let a = Input::new(dtype, shape, a, || fill.draw(&mut rng, dtype));
+                    let b = Input::new(dtype, shape, b, || fill.draw(&mut rng, dtype));
+                    let got = B::compare(op, &a.on::<B>(), &b.on::<B>());
+                    let (x, y) = (a.on::<Reference>(), b.on::<Reference>());
+                    let want = Reference::compare(op, &x, &y);
+                    let context = || {
+                        let (a, b) = (a.arrangement, b.arrangement);
+                        format!("{} {dtype} {shape:?} {a:?} {b:?}", op.name())
+                    };
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn comparisons_of_tensors_agree() {
+    comparisons_agree::<Subject>();
+}
+
+fn number_tests_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(13);
+    let fill = Fill::plain(-4.0, 4.0).with(3, Specials::All);
+    for op in NumberTest::ALL {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                for arrangement in Arrangement::ALL {
+                    let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
+                    let got = B::test(op, &x.on::<B>());
+                    let want = Reference::test(op, &x.on::<Reference>());
+                    let context = || format!("{} {dtype} {shape:?} {arrangement:?}", op.name());
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn tests_of_numbers_agree() {
+    number_tests_agree::<Subject>();
+}

@@ -1,0 +1,120 @@
+//! Errors: the same variant from both backends, naming the operation.
+
+use swath::ops::{BinaryOp, ReduceOp};
+use swath::{Arg, Backend, DType, Error, Scalar, TensorData};
+
+use super::Subject;
+use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::inputs::{Arrangement, Input};
+
+const EXACT: Tolerance = Tolerance::EXACT;
+
+fn integers(dtype: DType, values: &[i64], arrangement: Arrangement) -> Input {
+    let mut values = values.iter().cycle().copied();
+    let next = || Scalar::Int(values.next().unwrap());
+    Input::new(dtype, [3, 5], arrangement, next)
+}
+
+/// One division in the tensor fails; also where the number is an operand.
+fn failing_divisions_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    for arrangement in Arrangement::ALL {
+        let rows: [(DType, &[i64], &[i64], bool); 6] = [
+            (DType::I64, &[7, 8, 9], &[1, 2, 0], true),
+            (DType::I64, &[7, i64::MIN, 9], &[-1], true),
+            (DType::I64, &[7, i64::MAX, 9], &[-1], false),
+            (DType::I64, &[i64::MIN], &[1, -2], false),
+            (DType::U8, &[200, 3], &[1, 7, 0], true),
+            (DType::U8, &[200, 3], &[255], false),
+        ];
+        for (dtype, a, b, fails) in rows {
+            let (a, b) = (integers(dtype, a, arrangement), integers(dtype, b, arrangement));
+            let got = B::binary(BinaryOp::Div, &a.on::<B>(), &b.on::<B>());
+            let (x, y) = (a.on::<Reference>(), b.on::<Reference>());
+            let want = Reference::binary(BinaryOp::Div, &x, &y);
+            assert_eq!(matches!(want, Err(Error::IntegerDivision { .. })), fails);
+            seen.compare::<B>(|| format!("{dtype} {arrangement:?}"), got, want, &EXACT);
+            for number in [0, -1, 3] {
+                let number = Scalar::Int(number);
+                let got = B::binary(BinaryOp::Div, Arg::Owned(a.on::<B>()), Arg::Scalar(number));
+                let want = Reference::binary(BinaryOp::Div, &x, Arg::Scalar(number));
+                seen.compare::<B>(|| format!("{dtype} by a number"), got, want, &EXACT);
+            }
+        }
+        let zero = integers(DType::F32, &[0], arrangement);
+        let got = B::binary(BinaryOp::Div, &zero.on::<B>(), &zero.on::<B>());
+        let x = zero.on::<Reference>();
+        seen.compare::<B>(
+            || "floats divide by zero".to_owned(),
+            got,
+            Reference::binary(BinaryOp::Div, &x, &x),
+            &EXACT,
+        );
+    }
+    seen.finish();
+}
+
+#[test]
+fn divisions_that_fail_are_errors() {
+    failing_divisions_agree::<Subject>();
+}
+
+fn bad_indices_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    for dtype in DType::ALL {
+        for axis in [0, 1] {
+            for bad in [-1, 3, 5, i64::MIN, i64::MAX] {
+                for place in [0, 4, 9] {
+                    let x = integers(dtype, &[1, 2, 3], Arrangement::Contiguous);
+                    let mut values = [Scalar::Int(1); 10];
+                    values[place] = Scalar::Int(bad);
+                    let index = Input::of(DType::I64, [2, 5], &values);
+                    let source = Input::of(dtype, [2, 5], &[Scalar::Int(1); 10]);
+                    let (ours, i, s) = (x.on::<B>(), index.on::<B>(), source.on::<B>());
+                    let (theirs, j, t) =
+                        (x.on::<Reference>(), index.on::<Reference>(), source.on::<Reference>());
+                    let context = |op| format!("{op} {dtype} axis {axis} index {bad}");
+                    let (got, want) =
+                        (B::gather(&ours, axis, &i), Reference::gather(&theirs, axis, &j));
+                    if bad != 3 || axis == 0 {
+                        assert_eq!(
+                            got.as_ref().err(),
+                            want.as_ref().err(),
+                            "{}",
+                            context("gather")
+                        );
+                    }
+                    seen.compare::<B>(|| context("gather"), got, want, &EXACT);
+                    let got = B::scatter_add(&ours, axis, &i, &s);
+                    let want = Reference::scatter_add(&theirs, axis, &j, &t);
+                    seen.compare::<B>(|| context("scatter_add"), got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn indices_out_of_range_are_errors() {
+    bad_indices_agree::<Subject>();
+}
+
+/// Which dtypes an operation refuses is in the other tests, which run every dtype; here that the
+/// reference itself refuses what the contract says.
+#[test]
+fn the_reference_refuses_what_is_undefined() {
+    for dtype in DType::ALL {
+        let x = integers(dtype, &[1, 2], Arrangement::Contiguous).on::<Reference>();
+        let arithmetic = !matches!(dtype, DType::Bool | DType::I32 | DType::U32);
+        assert_eq!(Reference::add(&x, &x).is_ok(), arithmetic, "{dtype}");
+        assert_eq!(Reference::neg(&x).is_ok(), arithmetic, "{dtype}");
+        assert_eq!(Reference::exp(&x).is_ok(), dtype.is_float(), "{dtype}");
+        assert_eq!(Reference::mean(&x, None, false).is_ok(), dtype.is_float(), "{dtype}");
+        let sum = Reference::reduce(ReduceOp::Sum, &x, &[0]);
+        match dtype {
+            DType::I32 | DType::U32 => assert!(matches!(sum, Err(Error::UnsupportedDType { .. }))),
+            _ => assert_eq!(sum.unwrap().dtype(), dtype.accumulated()),
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Operations that move elements: `view` and `contiguous`, `where_cond`, `gather`, `scatter_add`,
+//! `cat`; and `cast` and `full`. All exact.
+
+use swath::ops::{BinaryOp, UnaryOp};
+use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
+
+use super::Subject;
+use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::inputs::{
+    Arrangement, Fill, Input, Rng, SHAPES, Specials, host, special_floats,
+};
+
+const EXACT: Tolerance = Tolerance::EXACT;
+
+fn fill() -> Fill {
+    Fill::plain(-4.0, 4.0).with(4, Specials::All)
+}
+
+fn copies_agree<B: Backend>() {
+    let mut rng = Rng(1);
+    let mut seen = Disagreements::default();
+    for dtype in DType::ALL {
+        for shape in SHAPES {
+            for arrangement in Arrangement::ALL {
+                let x = Input::new(dtype, shape, arrangement, || fill().draw(&mut rng, dtype));
+                let (ours, theirs) = (x.on::<B>(), x.on::<Reference>());
+                let context = || format!("view {dtype} {shape:?} {arrangement:?}");
+                seen.compare::<B>(context, Ok(ours.clone()), Ok(theirs.clone()), &EXACT);
+                let got = B::contiguous(&ours);
+                if let Ok(got) = &got {
+                    assert!(got.layout().is_contiguous(), "{dtype} {shape:?} {arrangement:?}");
+                }
+                let context = || format!("contiguous {dtype} {shape:?} {arrangement:?}");
+                seen.compare::<B>(context, got, Reference::contiguous(&theirs), &EXACT);
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn views_and_copies_agree() {
+    copies_agree::<Subject>();
+}
+
+/// A view of up to 8 axes of a tensor: permuted, cut, stepped, flipped, repeated, by chance.
+fn any_view<B: Backend>(rng: &mut Rng, base: &B::Tensor) -> B::Tensor {
+    let mut layout = *base.layout();
+    for axis in 0..layout.shape().ndim() {
+        let dim = layout.dims()[axis];
+        let mut items = vec![SliceItem::Range { start: None, end: None, step: 1 }; axis + 1];
+        items[axis] = match rng.below(8) {
+            0 => SliceItem::Range { start: Some((dim / 3) as isize), end: None, step: 1 },
+            1 => SliceItem::Range { start: None, end: None, step: 2 },
+            2 => SliceItem::Range { start: None, end: None, step: -1 },
+            _ => continue,
+        };
+        layout = layout.slice("slice", &items).unwrap();
+    }
+    let mut order: Vec<usize> = (0..layout.shape().ndim()).collect();
+    for i in (1..order.len()).rev() {
+        order.swap(i, rng.below(i + 1));
+    }
+    layout = layout.permute("permute", &order).unwrap();
+    if layout.shape().ndim() < 8 && rng.below(3) == 0 {
+        let at = rng.below(layout.shape().ndim() + 1);
+        let repeated = layout.unsqueeze("unsqueeze", at).unwrap();
+        let mut dims = repeated.dims().to_vec();
+        dims[at] = 1 + rng.below(4);
+        layout = repeated.broadcast_to("expand", &Shape::new(dims)).unwrap();
+    }
+    B::view(base, layout).unwrap()
+}
+
+/// Extents that make tiles, rests of tiles, short and long runs of every element size.
+const MANY_AXES: [&[usize]; 8] = [
+    &[300, 517],
+    &[131, 3, 140],
+    &[3, 130, 5, 67],
+    &[70, 2, 3, 2, 65],
+    &[5, 4, 3, 2, 3, 4, 33],
+    &[2, 3, 2, 3, 2, 3, 2, 40],
+    &[40, 2, 2, 2, 2, 2, 2, 9],
+    &[2000, 3],
+];
+
+fn permutes_of_any_rank_agree<B: Backend>() {
+    let mut rng = Rng(8);
+    let mut seen = Disagreements::default();
+    for dtype in [DType::U8, DType::F16, DType::F32, DType::I64] {
+        for shape in MANY_AXES {
+            let draw = || fill().draw(&mut rng, dtype);
+            let base = Input::new(dtype, shape, Arrangement::Contiguous, draw);
+            for turn in 0..6 {
+                let seed = rng.next();
+                let ours = any_view::<B>(&mut Rng(seed), &base.on::<B>());
+                let theirs = any_view::<Reference>(&mut Rng(seed), &base.on::<Reference>());
+                let context =
+                    || format!("contiguous {dtype} {shape:?} turn {turn}: {:?}", ours.layout());
+                seen.compare::<B>(context, B::contiguous(&ours), Ok(theirs.clone()), &EXACT);
+                if dtype == DType::F32 {
+                    // The view beside its own elements in order, either way round and in place.
+                    let (x, y) =
+                        (B::contiguous(&ours).unwrap(), Reference::contiguous(&theirs).unwrap());
+                    let want = Reference::binary(BinaryOp::Sub, &theirs, &y);
+                    let got = B::binary(BinaryOp::Sub, &ours, &x);
+                    seen.compare::<B>(
+                        || format!("sub {:?}", ours.layout()),
+                        got,
+                        want.clone(),
+                        &EXACT,
+                    );
+                    let got = B::binary(BinaryOp::Sub, &ours, Arg::Owned(x));
+                    seen.compare::<B>(
+                        || format!("sub owned {:?}", ours.layout()),
+                        got,
+                        want,
+                        &EXACT,
+                    );
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn permutes_of_many_axes_agree() {
+    permutes_of_any_rank_agree::<Subject>();
+}
+
+/// Results that are too large for the caches: 17 MiB, of rows that are whole lines and that are not.
+fn huge_copies_agree<B: Backend>() {
+    let mut rng = Rng(9);
+    let mut seen = Disagreements::default();
+    for shape in [[2192usize, 2048], [2161, 2063]] {
+        let draw = || Scalar::Int(rng.below(1 << 20) as i64);
+        let base = Input::new(DType::F32, shape, Arrangement::Contiguous, draw);
+        let (x, u) = (base.on::<B>(), base.on::<Reference>());
+        let turned = x.layout().permute("permute", &[1, 0]).unwrap();
+        let (t, v) = (B::view(&x, turned).unwrap(), Reference::view(&u, turned).unwrap());
+        seen.compare::<B>(|| "t".into(), B::contiguous(&t), Ok(v.clone()), &EXACT);
+        let back = x.layout().reshape("reshape", &turned.shape().clone()).unwrap().unwrap();
+        let (y, w) = (B::view(&x, back).unwrap(), Reference::view(&u, back).unwrap());
+        let got = B::binary(BinaryOp::Sub, &t, &y);
+        seen.compare::<B>(|| "t - y".into(), got, Reference::binary(BinaryOp::Sub, &v, &w), &EXACT);
+        let got = B::binary(BinaryOp::Sub, &x, &x);
+        seen.compare::<B>(|| "x - x".into(), got, Reference::binary(BinaryOp::Sub, &u, &u), &EXACT);
+        let got = B::unary(UnaryOp::Neg, &x);
+        seen.compare::<B>(|| "-x".into(), got, Reference::unary(UnaryOp::Neg, &u), &EXACT);
+        let got = B::cat(&[&t, &t], 0);
+        seen.compare::<B>(|| "cat".into(), got, Reference::cat(&[&v, &v], 0), &EXACT);
+        let got = B::full(shape.into(), Scalar::Float(1.5), DType::F32);
+        let want = Reference::full(shape.into(), Scalar::Float(1.5), DType::F32);
+        seen.compare::<B>(|| "full".into(), got, want, &EXACT);
+    }
+    seen.finish();
+}
+
+#[test]
+fn copies_larger_than_the_caches_agree() {
+    huge_copies_agree::<Subject>();
+}
+
+fn round_trips<B: Backend>() {
+    for dtype in DType::ALL {
+        let mut rng = Rng(2);
+        let data = host(dtype, (0..60).map(|_| fill().draw(&mut rng, dtype)));
+        let back = B::to_host(&B::from_host(data.clone(), [3, 4, 5].into()).unwrap()).unwrap();
+        // Debug text, because NaN is not equal to itself.
+        assert_eq!(format!("{back:?}"), format!("{data:?}"));
+    }
+}
+
+#[test]
+fn host_values_come_back() {
+    round_trips::<Subject>();
+}
+
+fn fills_agree<B: Backend>() {
+    let mut seen = Disagreements::default();
+    let floats = special_floats(DType::F64, Specials::All).into_iter().map(Scalar::Float);
+    let integers = [0, -1, 300, 1 << 40, i64::MIN].into_iter().map(Scalar::Int);
+    for value in floats.chain(integers) {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                let (got, want) = (
+                    B::full(shape.into(), value, dtype),
+                    Reference::full(shape.into(), value, dtype),
+                );
+                seen.compare::<B>(
+                    || format!("full {value:?} {dtype} {shape:?}"),
+                    got,
+                    want,
+                    &EXACT,
+                );
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn filled_tensors_agree() {
+    fills_agree::<Subject>();
+}
+
+/// Values at which one conversion or another changes its behaviour.
+fn landmarks(dtype: DType) -> Vec<Scalar> {
+    if !dtype.is_float() {
+        let powers = [7, 8, 11, 24, 31, 32, 53, 62].map(|power| 1i64 << power);
+        let around = powers.into_iter().flat_map(|x| [x - 1, x, x + 1, -x - 1, -x, 1 - x]);
+        let ties = [(1 << 62) + (1 << 54), (1 << 62) + (1 << 54) + 1, (1 << 25) + 1, 65519, 65520];
+        let edges = [0, i64::MIN, i64::MAX];
+        return around.chain(ties).chain(edges).map(Scalar::Int).collect();
+    }
+    let powers = [-24, -14, 7, 8, 11, 15, 16, 24, 31, 32, 53, 63, 64].map(|n| 2f64.powi(n));
+    let around = powers.into_iter().flat_map(|x| [x * 0.999, x, x * 1.001, x + 0.5, x - 1.0]);
+    let ties = [1.0 + 2f64.powi(-11), 1.0 + 2f64.powi(-11) + 2f64.powi(-40), 65519.999, 65520.0];
+    let more = [1.0 + 2f64.powi(-8), 1.0 + 2f64.powi(-8) + 2f64.powi(-30), 2f64.powi(-25), 1.5];
+    let positive = around.chain(ties).chain(more).flat_map(|x| [x, -x]);
+    positive.chain(special_floats(dtype, Specials::All)).map(Scalar::Float).collect()
+}
+
+fn casts_agree<B: Backend>() {
+    let mut rng = Rng(3);
+    let mut seen = Disagreements::default();
+    for from in DType::ALL {
+        let values = landmarks(from);
+        let mut inputs = vec![Input::of(from, values.len(), &values)];
+        for arrangement in Arrangement::ALL {
+            for shape in [&[][..], &[0], &[33, 65], &[2, 3, 4, 5]] {
+                let draw = || match rng.below(3) {
+                    0 => rng.pick(&values),
+                    _ => Fill::plain(-300.0, 300.0).draw(&mut rng, from),
+                };
+                inputs.push(Input::new(from, shape, arrangement, draw));
+            }
+        }
+        for to in DType::ALL {
+            for x in &inputs {
+                let got = B::cast(&x.on::<B>(), to);
+                let want = Reference::cast(&x.on::<Reference>(), to);
+                let context = || format!("cast {from} to {to} {} {:?}", x.shape, x.arrangement);
+                seen.compare::<B>(context, got, want, &EXACT);
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn casts_between_all_dtypes_agree() {
+    casts_agree::<Subject>();
+}
+
+fn choices_agree<B: Backend>() {
+    let mut rng = Rng(4);
+    let mut seen = Disagreements::default();
+    let all = Arrangement::ALL;
+    let few_zeros = Fill::plain(-1.0, 1.0).with(2, Specials::All);
+    for mask_dtype in DType::ALL {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                for (i, arrangement) in all.into_iter().enumerate() {
+                    let turn = rng.below(64);
+                    let (a, b) = (all[(i + turn) % 8], all[(i + turn / 8) % 8]);
+                    let mut draw = |fill: Fill, dtype| fill.draw(&mut rng, dtype);
+                    let mask =
+                        Input::new(mask_dtype, shape, arrangement, || draw(few_zeros, mask_dtype));
+                    let a = Input::new(dtype, shape, a, || draw(fill(), dtype));
+                    let b = Input::new(dtype, shape, b, || draw(fill(), dtype));
+                    let got = B::where_cond(&mask.on::<B>(), &a.on::<B>(), &b.on::<B>());
+                    let [m, x, y] = [&mask, &a, &b].map(|x| x.on::<Reference>());
+                    let want = Reference::where_cond(&m, &x, &y);
+                    let context = || {
+                        let (a, b) = (a.arrangement, b.arrangement);
+                        format!("where {mask_dtype} {arrangement:?} {dtype} {shape:?} {a:?} {b:?}")
+                    };
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn choices_by_a_mask_agree() {
+    choices_agree::<Subject>();
+}
+
+/// Shape of `x`, axis, shape of the tensor of indices.
+type IndexCase = (&'static [usize], usize, &'static [usize]);
+
+const INDEX_CASES: [IndexCase; 12] = [
+    (&[7], 0, &[12]),
+    (&[7], 0, &[0]),
+    (&[1], 0, &[3]),
+    (&[3, 5], 0, &[4, 5]),
+    (&[3, 5], 1, &[3, 9]),
+    (&[3, 5], 1, &[2, 9]),
+    (&[3, 5], 0, &[6, 2]),
+    (&[33, 65], 0, &[50, 65]),
+    (&[33, 65], 1, &[33, 40]),
+    (&[2, 3, 4, 5], 2, &[2, 2, 7, 5]),
+    (&[3, 0, 2], 0, &[2, 0, 2]),
+    (&[1030], 0, &[2000]),
+];
+
+fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
+    let (shape, axis, index_shape) = case;
+    Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(shape[axis]) as i64))
+}
+
+fn gathers_agree<B: Backend>() {
+    let mut rng = Rng(5);
+    let mut seen = Disagreements::default();
+    for dtype in DType::ALL {
+        for case in INDEX_CASES {
+            for arrangement in Arrangement::ALL {
+                for index_arrangement in Arrangement::ALL {
+                    let (shape, axis, _) = case;
+                    let index = indices(&mut rng, case, index_arrangement);
+                    let x = Input::new(dtype, shape, arrangement, || fill().draw(&mut rng, dtype));
+                    let got = B::gather(&x.on::<B>(), axis, &index.on::<B>());
+                    let (x, i) = (x.on::<Reference>(), index.on::<Reference>());
+                    let want = Reference::gather(&x, axis, &i);
+                    let context =
+                        || format!("gather {dtype} {case:?} {arrangement:?} {index_arrangement:?}");
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn gathering_agrees() {
+    gathers_agree::<Subject>();
+}
+
+fn scatters_agree<B: Backend>() {
+    let mut rng = Rng(6);
+    let mut seen = Disagreements::default();
+    let all = Arrangement::ALL;
+    for dtype in DType::ALL {
+        for case in INDEX_CASES {
+            for arrangement in all {
+                for (i, index_arrangement) in all.into_iter().enumerate() {
+                    let (shape, axis, index_shape) = case;
+                    let index = indices(&mut rng, case, index_arrangement);
+                    let mut draw = || fill().draw(&mut rng, dtype);
+                    let x = Input::new(dtype, shape, arrangement, &mut draw);
+                    let source = Input::new(dtype, index_shape, all[(i + 3) % 8], &mut draw);
+                    let (ours, sources) = (x.on::<B>(), source.on::<B>());
+                    let got = B::scatter_add(&ours, axis, &index.on::<B>(), &sources);
+                    let [x, index, source] = [&x, &index, &source].map(|x| x.on::<Reference>());
+                    let want = Reference::scatter_add(&x, axis, &index, &source);
+                    let context = || {
+                        format!("scatter {dtype} {case:?} {arrangement:?} {index_arrangement:?}")
+                    };
+                    seen.compare::<B>(context, got, want, &EXACT);
+                    let untouched = B::to_host(&ours).unwrap();
+                    let original = Reference::to_host(&x).unwrap();
+                    assert_eq!(format!("{untouched:?}"), format!("{original:?}"), "{case:?}");
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn scattering_agrees() {
+    scatters_agree::<Subject>();
+}
+
+fn joins_agree<B: Backend>() {
+    let mut rng = Rng(7);
+    let mut seen = Disagreements::default();
+    let all = Arrangement::ALL;
+    for dtype in DType::ALL {
+        for shape in SHAPES.into_iter().filter(|shape| !shape.is_empty()) {
+            for axis in 0..shape.len() {
+                for (turn, extents) in
+                    [&[2][..], &[1, 3], &[0, 2, 0], &[4, 1, 7, 2]].iter().enumerate()
+                {
+                    let parts: Vec<Input> = (0..extents.len())
+                        .map(|i| {
+                            let mut dims = shape.to_vec();
+                            dims[axis] = extents[i];
+                            let arrangement = all[rng.below(8) * turn.min(1)];
+                            Input::new(dtype, dims, arrangement, || fill().draw(&mut rng, dtype))
+                        })
+                        .collect();
+                    let ours: Vec<B::Tensor> = parts.iter().map(|x| x.on::<B>()).collect();
+                    let theirs: Vec<_> = parts.iter().map(|x| x.on::<Reference>()).collect();
+                    let got = B::cat(&ours.iter().collect::<Vec<_>>(), axis);
+                    let want = Reference::cat(&theirs.iter().collect::<Vec<_>>(), axis);
+                    let context = || format!("cat {dtype} {shape:?} axis {axis} {extents:?}");
+                    seen.compare::<B>(context, got, want, &EXACT);
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn joining_agrees() {
+    joins_agree::<Subject>();
+}

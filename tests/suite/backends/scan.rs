@@ -1,0 +1,132 @@
+//! Running sums and products along every axis.
+
+use swath::ops::{ScanOp, UnaryOp};
+use swath::{Backend, DType, Error, HostData, Shape, TensorData};
+
+use super::Subject;
+use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
+use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::support::ulp::unit_roundoff;
+
+/// Beside [`SHAPES`]: bands of rows of every width, columns that threads share, blocks of rows.
+const MORE: [&[usize]; 5] = [&[9, 37], &[20, 130], &[2, 19, 3], &[3, 17, 150], &[5, 1, 2]];
+
+fn host(x: &ReferenceTensor) -> Vec<f64> {
+    let host = Reference::to_host(x).unwrap();
+    (0..host.len()).map(|i| host.get(i).unwrap().to_f64()).collect()
+}
+
+/// Half a place and what `f64` loses in a chain: of sums relative to the running sum of sizes, of
+/// products relative to the product.
+fn tolerance(op: ScanOp, x: &ReferenceTensor, axis: usize, want: &ReferenceTensor) -> Tolerance {
+    let dtype = x.dtype();
+    if !dtype.is_float() {
+        return Tolerance::EXACT;
+    }
+    let wide = Reference::cast(x, DType::F64).unwrap();
+    let sizes = match op {
+        ScanOp::Sum => {
+            Reference::scan(op, &Reference::unary(UnaryOp::Abs, &wide).unwrap(), axis).unwrap()
+        }
+        _ => Reference::scan(op, &wide, axis).unwrap(),
+    };
+    let smallest = crate::support::ulp::limits(dtype)[0];
+    let links = x.shape().dim(axis) as f64;
+    let (lost, out) = (links * unit_roundoff(DType::F64), unit_roundoff(dtype));
+    // 16 bits by way of f32.
+    let twice = if dtype.size() == 2 { unit_roundoff(DType::F32) } else { 0.0 };
+    let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
+    let bound = |(size, want): (f64, f64)| {
+        lost * finite(size) + (2.0 * out + twice) * finite(want) + 2.0 * smallest
+    };
+    Tolerance::absolute(host(&sizes).into_iter().zip(host(want)).map(bound).collect())
+}
+
+fn scans_agree<B: Backend>(op: ScanOp, fill: Fill) {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(17 + op as u64);
+    for dtype in DType::ALL {
+        for shape in SHAPES.into_iter().chain(MORE) {
+            // The reference takes a time that grows with the square of the extent.
+            let step = if shape.iter().product::<usize>() > 300 { 4 } else { 1 };
+            for arrangement in Arrangement::ALL.into_iter().step_by(step) {
+                for fill in [fill, fill.with(16, Specials::NoHuge)] {
+                    let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
+                    let (ours, theirs) = (x.on::<B>(), x.on::<Reference>());
+                    for axis in 0..shape.len() + 1 {
+                        let context =
+                            || format!("{} {dtype} {shape:?} {arrangement:?} {axis}", op.name());
+                        let (got, want) =
+                            (B::scan(op, &ours, axis), Reference::scan(op, &theirs, axis));
+                        let tolerance = match &want {
+                            Ok(want) => tolerance(op, &theirs, axis, want),
+                            Err(_) => Tolerance::EXACT,
+                        };
+                        seen.compare::<B>(context, got, want, &tolerance);
+                    }
+                }
+            }
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn running_sums_agree() {
+    scans_agree::<Subject>(ScanOp::Sum, Fill::plain(-4.0, 4.0));
+}
+
+#[test]
+fn running_products_agree() {
+    scans_agree::<Subject>(ScanOp::Product, Fill::plain(-1.6, 1.6));
+}
+
+fn sums(values: Vec<f32>, shape: impl Into<Shape>, axis: usize) -> Vec<f32> {
+    let x = Subject::from_host(HostData::F32(values), shape.into()).unwrap();
+    match Subject::to_host(&Subject::scan(ScanOp::Sum, &x, axis).unwrap()).unwrap() {
+        HostData::F32(values) => values,
+        other => panic!("sums of dtype {}", other.dtype()),
+    }
+}
+
+#[test]
+fn sums_of_one_sign_are_within_five_eighths_of_a_place() {
+    let n = 1 << 20;
+    let values: Vec<f32> = (0..n).map(|i| 0.1 + (i * 7919 % 1000) as f32 * 1e-3).collect();
+    let mut exact = 0u128;
+    for (x, y) in values.iter().zip(sums(values.clone(), n, 0)) {
+        // Every element is a multiple of 2^-27.
+        exact += (f64::from(*x) * 2f64.powi(27)) as u128;
+        let want = exact as f64 / 2f64.powi(27);
+        let place = 2f64.powi(want.log2().floor() as i32 - 23);
+        assert!((f64::from(y) - want).abs() <= 0.625 * place, "{y} {want}");
+    }
+}
+
+#[test]
+fn every_axis_gives_the_same_bits() {
+    let (rows, cols) = (67, 133);
+    let mut rng = Rng(5);
+    let fill = Fill::plain(-1e3, 1e3);
+    let x: Vec<f32> =
+        (0..rows * cols).map(|_| fill.draw(&mut rng, DType::F32).to_f64() as f32).collect();
+    let along = sums(x.clone(), [rows, cols], 1);
+    let turned: Vec<f32> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
+    let down = sums(turned.clone(), [cols, rows], 0);
+    let middle = sums([turned.clone(), turned].concat(), [2, cols, rows], 1);
+    for (i, want) in along.into_iter().map(f32::to_bits).enumerate() {
+        let (row, col) = (i / cols, i % cols);
+        assert_eq!(down[col * rows + row].to_bits(), want);
+        assert_eq!(middle[cols * rows + col * rows + row].to_bits(), want);
+    }
+}
+
+#[test]
+fn wrong_axes_and_dtypes_are_errors() {
+    let x = Subject::from_host(HostData::F32(vec![1.0; 4]), Shape::from((2, 2))).unwrap();
+    let error = Subject::scan(ScanOp::Sum, &x, 2).unwrap_err();
+    assert!(matches!(error, Error::AxisOutOfRange { op: "cumsum", axis: 2, .. }), "{error}");
+    let x = Subject::cast(&x, DType::I32).unwrap();
+    let error = Subject::scan(ScanOp::Product, &x, 0).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedDType { op: "cumprod", .. }), "{error}");
+}

@@ -1,0 +1,80 @@
+//! Additions by index and running totals on threads: one order, whatever their number, which each test
+//! sets in a process of its own.
+
+use swath::prelude::*;
+
+use crate::support::alone;
+
+type T = Tensor<CpuBackend>;
+
+/// `[above, count, below]` added at `index` into zeros `[above, extent, below]`, in order.
+fn plain(index: &[i64], source: &[f32], [above, extent, below]: [usize; 3]) -> Vec<u32> {
+    let mut out = vec![0f32; above * extent * below];
+    for (i, row) in source.chunks_exact(below).enumerate() {
+        let to = i / index.len() * extent + index[i % index.len()] as usize;
+        out[to * below..][..below].iter_mut().zip(row).for_each(|(y, x)| *y += x);
+    }
+    out.iter().map(|y| y.to_bits()).collect()
+}
+
+#[test]
+fn threads_add_in_the_order_of_the_source() {
+    alone("fixed_order::threads_add_in_the_order_of_the_source", || add_on_threads().unwrap());
+}
+
+fn add_on_threads() -> Result<()> {
+    let mut rng = Rng::seed(9);
+    // Wide rows, whose columns are shared, and narrow ones, whose targets are.
+    let cases = [
+        [1, 50, 517, 3000],
+        [1, 300, 7, 40_000],
+        [3, 40, 20, 9000],
+        [2, 9, 128, 2000],
+        [1, 64, 1, 90_000],
+    ];
+    for [above, extent, below, count] in cases {
+        let index: Vec<i64> = (0..count).map(|i| (i * i % 97 * 31 % extent) as i64).collect();
+        let source = T::randn((above, count, below), &mut rng)?;
+        let want = plain(&index, &source.to_vec::<f32>()?, [above, extent, below]);
+        let index = T::from_vec(index, count)?;
+        for threads in [1, 2, 3, 7] {
+            swath::runtime::set_threads(threads)?;
+            let zeros = T::zeros((above, extent, below), DType::F32)?;
+            let got = zeros.index_add(1, &index, &source)?.to_vec::<f32>()?;
+            let same = got.iter().zip(&want).all(|(got, want)| got.to_bits() == *want);
+            assert!(same, "{above} {extent} {below} {count} on {threads} threads");
+            let back = source.index_select(1, &T::from_vec(vec![7i64, 0, 7], 3)?)?;
+            assert_eq!(
+                back.narrow(1, 0, 1)?.to_vec::<f32>()?,
+                source.narrow(1, 7, 1)?.to_vec::<f32>()?
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn running_totals_have_the_same_bits_on_any_threads() {
+    alone("fixed_order::running_totals_have_the_same_bits_on_any_threads", || {
+        total_on_threads().unwrap();
+    });
+}
+
+fn total_on_threads() -> Result<()> {
+    let x = T::randn((3, 400, 700), &mut Rng::seed(2))?;
+    let of = |threads| -> Result<Vec<u32>> {
+        swath::runtime::set_threads(threads)?;
+        let first = x.reshape((1200, 700))?;
+        let all = [x.cumsum(-1)?, x.cumsum(1)?, first.cumsum(0)?, first.cumprod(0)?];
+        let mut bits = Vec::new();
+        for y in all {
+            bits.extend(y.to_vec::<f32>()?.into_iter().map(f32::to_bits));
+        }
+        Ok(bits)
+    };
+    let want = of(1)?;
+    for threads in [2, 3, 7] {
+        assert!(of(threads)? == want, "{threads} threads");
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! How far a result may be from the reference's, element by element: a few roundings of the numbers
+//! that the op adds up, and one of the result.
+
+use swath::DType;
+
+use crate::support::ulp::{limits, unit_roundoff};
+
+/// Roundings of a dtype.
+pub struct Places {
+    /// Of the type that the op computes in: `f32` for 16-bit floats.
+    pub wide: f64,
+    /// Of the result.
+    out: f64,
+    tiny: f64,
+}
+
+impl Places {
+    pub fn of(dtype: DType) -> Places {
+        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let (wide, out) = (unit_roundoff(wide), unit_roundoff(dtype));
+        Places { wide, out, tiny: 2.0 * limits(dtype)[0] }
+    }
+
+    /// A result `want` of numbers that are `size` large, together.
+    pub fn bound(&self, want: f64, size: f64) -> f64 {
+        let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
+        2.0 * self.out * finite(want) + self.wide * finite(size) + self.tiny
+    }
+}
+
+pub fn softmax(p: &Places, x: &[f64], y: &[f64]) -> Vec<f64> {
+    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let pairs = x.iter().zip(y);
+    pairs.map(|(x, y)| p.bound(*y, y * (6.0 + (x - most).abs()))).collect()
+}
+
+pub fn log_softmax(p: &Places, x: &[f64], y: &[f64]) -> Vec<f64> {
+    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let log = (x.len() as f64).ln();
+    let pairs = x.iter().zip(y);
+    pairs.map(|(x, y)| p.bound(*y, 2.0 * (x - most).abs() + 2.0 * log + 4.0)).collect()
+}
+
+pub fn softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
+    let along: f64 = g.iter().zip(y).map(|(g, y)| (g * y).abs()).sum();
+    let each = g.iter().zip(y).zip(dx);
+    each.map(|((g, y), dx)| p.bound(*dx, 4.0 * y.abs() * (g.abs() + along))).collect()
+}
+
+pub fn log_softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
+    let along: f64 = g.iter().map(|g| g.abs()).sum();
+    let each = g.iter().zip(y).zip(dx);
+    each.map(|((g, y), dx)| p.bound(*dx, 4.0 * (g.abs() + y.exp() * along))).collect()
+}
+
+/// Also for `log Σ`.
+pub fn loss(p: &Places, x: &[f64], smoothing: f64, loss: f64) -> f64 {
+    let largest = x.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
+    p.bound(loss, 16.0 + 4.0 * smoothing * largest)
+}
+
+pub fn cross_entropy_grad(p: &Places, g: f64, dx: &[f64]) -> Vec<f64> {
+    dx.iter().map(|dx| p.bound(*dx, 4.0 * g.abs())).collect()
+}
+
+pub struct Normal {
+    pub mean: f64,
+    pub reciprocal: f64,
+}
+
+impl Normal {
+    pub fn of(x: &[f64], eps: f64) -> Normal {
+        let n = x.len() as f64;
+        let mean = x.iter().sum::<f64>() / n;
+        let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+        Normal { mean, reciprocal: 1.0 / (variance + eps).sqrt() }
+    }
+
+    pub fn at(&self, x: f64) -> f64 {
+        (x - self.mean) * self.reciprocal
+    }
+}
+
+fn mean_size(x: &[f64]) -> f64 {
+    x.iter().map(|x| x.abs()).sum::<f64>() / x.len() as f64
+}
+
+pub fn layer_norm(p: &Places, x: &[f64], eps: f64, weight: &[f64], y: &[f64]) -> Vec<f64> {
+    let normal = Normal::of(x, eps);
+    let lost = 8.0 * mean_size(x) * normal.reciprocal;
+    let each = x.iter().zip(weight).zip(y);
+    each.map(|((x, w), y)| p.bound(*y, 4.0 * *y + w * (8.0 * normal.at(*x).abs() + lost))).collect()
+}
+
+pub fn mean(p: &Places, x: &[f64], mean: f64) -> f64 {
+    2.0 * p.wide * mean.abs() + 8.0 * 2f64.powi(-53) * mean_size(x) + p.tiny
+}
+
+pub fn reciprocal_deviation(p: &Places, want: f64) -> f64 {
+    16.0 * p.wide * want.abs()
+}
+
+/// Gradient of a row; `normal` are its x̂.
+pub fn layer_norm_dx(p: &Places, h: &[f64], normal: &[f64], r: f64, dx: &[f64]) -> Vec<f64> {
+    let n = h.len() as f64;
+    let a = mean_size(h);
+    let b = h.iter().zip(normal).map(|(h, x)| (h * x).abs()).sum::<f64>() / n;
+    let each = h.iter().zip(normal).zip(dx);
+    each.map(|((h, x), dx)| p.bound(*dx, 8.0 * r * (h.abs() + a + x.abs() * b))).collect()
+}
+
+/// A sum over rows, in `f64`, of terms whose sizes sum up to `size`.
+pub fn column(p: &Places, size: f64, want: f64) -> f64 {
+    p.bound(want, 0.0) + 64.0 * 2f64.powi(-53) * size
+}

@@ -1,0 +1,35 @@
+//! The tests of the public interface, one program: what they compile of generic code they share.
+//!
+//! `cargo test --test suite gradcheck::` runs those of one file. They run side by side, so none may
+//! change what belongs to the process (threads, environment, current folder); a test that must, or that
+//! measures the process's memory, runs in a process of its own: [`support::alone`].
+
+mod attention;
+mod attention_memory;
+mod autodiff;
+mod backends;
+mod derivatives;
+mod errors;
+mod fixed_order;
+mod fused;
+mod gpt;
+mod gradcheck;
+mod isa;
+mod layout;
+mod linear;
+mod memory;
+mod mutation;
+mod nn;
+mod ops_page;
+mod optim;
+mod optim_memory;
+mod programs;
+mod safetensors;
+mod safetensors_memory;
+mod series;
+mod strides;
+mod support;
+mod tensor;
+
+#[global_allocator]
+static ALLOCATOR: support::counting::Counting = support::counting::Counting;

@@ -1,0 +1,90 @@
+//! A steady training step asks the system for no memory, and a long run takes no more than a short one.
+//! The counts are the whole process's, which is this test's own.
+
+use swath::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm};
+use swath::prelude::*;
+
+use crate::support::gpt::{Gpt, Sizes, T};
+use crate::support::{alone, counting};
+
+struct Run {
+    model: Gpt,
+    optimizer: AdamW<CpuBackend>,
+    ids: T,
+    targets: T,
+    rng: Rng,
+}
+
+impl Run {
+    fn new(sizes: Sizes, batch: usize) -> Self {
+        let mut rng = Rng::seed(1);
+        let tokens = || T::zeros((batch, sizes.context), DType::I64).unwrap();
+        Run {
+            model: Gpt::new(sizes, &mut rng).unwrap(),
+            optimizer: AdamW::new(AdamWOptions::default()).unwrap(),
+            ids: tokens(),
+            targets: tokens(),
+            rng,
+        }
+    }
+
+    fn step(&mut self) -> f32 {
+        let vocabulary = self.model.tokens.weight.dims()[0] as u64;
+        for tensor in [&mut self.ids, &mut self.targets] {
+            let ids = tensor.as_slice_mut::<i64>().unwrap();
+            ids.iter_mut().for_each(|id| *id = self.rng.below(vocabulary) as i64);
+        }
+        let loss = self.model.loss(&self.ids, &self.targets).unwrap();
+        let value = loss.item::<f32>().unwrap();
+        let mut gradients = loss.backward().unwrap();
+        clip_grad_norm(&self.model, &mut gradients, 1.0).unwrap();
+        self.optimizer.step(&mut self.model, &gradients).unwrap();
+        value
+    }
+}
+
+/// Resident memory of this process, where the system tells.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[test]
+fn training_takes_the_memory_of_its_first_steps() {
+    alone("memory::training_takes_the_memory_of_its_first_steps", || {
+        for threads in [1, 3] {
+            swath::runtime::set_threads(threads).unwrap();
+            a_step_after_the_third_asks_for_nothing(0.0);
+            a_step_after_the_third_asks_for_nothing(0.1);
+        }
+        resident_memory_stays_the_same();
+    });
+}
+
+fn a_step_after_the_third_asks_for_nothing(dropout: f64) {
+    let sizes = Sizes { vocabulary: 50, width: 64, layers: 2, heads: 4, context: 64, dropout };
+    let mut run = Run::new(sizes, 8);
+    for step in 1..=12 {
+        let before = counting::calls();
+        run.step();
+        let asked = counting::calls() - before;
+        assert!(step <= 3 || asked == 0, "dropout {dropout}, step {step}: asked {asked} times");
+    }
+}
+
+fn resident_memory_stays_the_same() {
+    let sizes = Sizes { vocabulary: 11, width: 8, layers: 1, heads: 2, context: 8, dropout: 0.0 };
+    let mut run = Run::new(sizes, 2);
+    let mut after_100 = None;
+    for step in 1..=10_000 {
+        assert!(run.step().is_finite());
+        if step == 100 {
+            after_100 = resident_bytes();
+        }
+    }
+    let (Some(before), Some(after)) = (after_100, resident_bytes()) else { return };
+    let change = after.abs_diff(before) as f64 / before as f64;
+    assert!(change < 0.02, "{before} bytes after 100 steps, {after} after 10,000");
+}

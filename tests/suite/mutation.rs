@@ -1,0 +1,101 @@
+//! Every derivative rule made wrong in every way, one at a time, is noticed by the checks of
+//! `gradcheck.rs`.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::Instant;
+
+use crate::gradcheck::check::check;
+use swath::Error;
+use swath::testing::{
+    Mutant, Mutation, Reading, mutants, recorded_ops, with_mutant, with_mutation, with_rules_noted,
+};
+
+/// Mutants that compute the right gradient, with the reason. They must survive.
+const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[
+    ("relu", 0, READ_X_AS_Y, "relu_grad compares with 0, and x > 0 where y > 0"),
+    ("relu6", 0, READ_X_AS_Y, "x lies between 0 and 6 where y does"),
+    ("clamp", 0, READ_Y_AS_A, "a lies between the bounds where y does"),
+    ("clamp", 1, READ_Y_AS_A, "a is above its lower bound where y is"),
+    ("clamp", 2, READ_Y_AS_A, "a is below its upper bound where y is"),
+];
+
+const READ_X_AS_Y: Reading = Reading { value: "y", instead: Some("x") };
+const READ_Y_AS_A: Reading = Reading { value: "a", instead: Some("y") };
+
+fn is_equivalent(mutant: &Mutant<'_>) -> bool {
+    EQUIVALENT.iter().any(|&(op, input, reading, _)| {
+        (mutant.op, mutant.input, mutant.reading()) == (op, input, Some(reading))
+    })
+}
+
+/// What runs is listed and the other way round, so that no rule escapes.
+#[test]
+fn unchanged_rules_pass_and_the_list_of_ops_is_that_of_the_rules_that_run() {
+    let listed: BTreeSet<&str> = recorded_ops().iter().map(|op| op.name).collect();
+    let mut run = BTreeSet::new();
+    for op in &listed {
+        let (result, names) = with_rules_noted(|| check(op));
+        result.unwrap_or_else(|failed| panic!("{op}: {}: {}", failed.case, failed.error));
+        assert!(names.contains(op), "the cases of {op} do not run its rule");
+        run.extend(names);
+    }
+    assert_eq!(run, listed, "src/testing/registry.rs lists other ops than those that run");
+}
+
+#[test]
+fn every_mutant_is_killed() {
+    let start = Instant::now();
+    let (equivalent, mutants): (Vec<_>, Vec<_>) = mutants().into_iter().partition(is_equivalent);
+    let mut survivors = Vec::new();
+    for mutant in &mutants {
+        match with_mutant(mutant, || check(mutant.op)) {
+            Err(failed) => {
+                let noticed = matches!(failed.error, Error::GradientCheck { .. });
+                assert!(noticed, "{mutant}: {}: {}", failed.case, failed.error);
+            }
+            Ok(()) => survivors.push(mutant.to_string()),
+        }
+    }
+    let (all, killed) = (mutants.len(), mutants.len() - survivors.len());
+    let seconds = start.elapsed().as_secs_f64();
+    // Not through the macros, whose output a test that passes keeps to itself.
+    writeln!(std::io::stderr(), "{killed} of {all} mutants killed in {seconds:.1} s").unwrap();
+    assert!(survivors.is_empty(), "survivors:\n{}", survivors.join("\n"));
+    assert_eq!(equivalent.len(), EQUIVALENT.len());
+    for mutant in equivalent {
+        assert!(with_mutant(&mutant, || check(mutant.op)).is_ok(), "{mutant} is killed");
+    }
+}
+
+#[test]
+fn every_input_of_every_op_has_every_mutation() {
+    let mutants = mutants();
+    for op in recorded_ops() {
+        for input in 0..op.inputs.len() {
+            for mutation in Mutation::ALL {
+                let found = mutants.iter().any(|mutant| {
+                    (mutant.op, mutant.input, mutant.mutation) == (op.name, input, mutation)
+                });
+                assert!(found, "{} {input} {mutation:?}", op.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mutation_ends_with_its_closure_and_stays_on_its_thread() {
+    let exp = || check("exp");
+    assert!(with_mutation("exp", 0, Mutation::Sign, exp).is_err());
+    assert!(exp().is_ok());
+    let panicked = std::panic::catch_unwind(|| {
+        with_mutation("exp", 0, Mutation::Sign, || panic!("on purpose"))
+    });
+    assert!(panicked.is_err() && exp().is_ok());
+    let elsewhere = || std::thread::spawn(|| check("exp").is_ok()).join().unwrap();
+    assert!(with_mutation("exp", 0, Mutation::Sign, elsewhere));
+    // Other ops, other inputs and names that are no op's are left alone.
+    assert!(with_mutation("log", 0, Mutation::Sign, exp).is_ok());
+    assert!(with_mutation("exp", 1, Mutation::Factor, exp).is_ok());
+    assert!(with_mutation("nothing", 7, Mutation::WrongInput, exp).is_ok());
+}

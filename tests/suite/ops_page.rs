@@ -1,0 +1,220 @@
+//! `docs/OPS.md` is what the code says: names, formulas and rules from the op table and the registry
+//! of `swath::testing`, dtypes and orders by trying.
+//!
+//! `SWATH_BLESS=1 cargo test --test suite ops_page` writes the page anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::gradcheck::cases::{T, suite};
+use swath::ops::{CompareOp, ReduceOp};
+use swath::prelude::*;
+use swath::testing::{Kind, RecordedOp, mutants, recorded_ops};
+use swath_kernels::math::ULP_BOUNDS;
+
+const INTRODUCTION: &str = "\
+# Ops
+
+Written by `SWATH_BLESS=1 cargo test --test suite ops_page` from the op table (`src/ops/table/`), the
+registry of the other ops (`src/testing/registry.rs`) and the code itself; `cargo test` fails where
+the page says something else.
+
+- **gradient**: that of each input, from the gradient `g` of the result. In rows of the op table it is
+  the code of the rule: `x`, `a`, `b` are inputs, `y` is the result. What broadcasting repeated is
+  summed afterwards, for every op.
+- **order 1**, **order 2**: *yes*: the gradient and the gradient of the gradient are those of central
+  differences in f64, in every layout and broadcast (`tests/suite/gradcheck.rs`); *0*: so they are, and zero
+  almost everywhere.
+- **mutants**: ways in which `tests/suite/mutation.rs` makes the rules wrong, each of which is noticed.
+- **dtypes**: *floats* are f16, bf16, f32, f64; operands have one dtype.
+- **ULP**: floats between the result and the correctly rounded one, at most, in f32 and f64, on every
+  instruction set; the others promise none.
+";
+
+/// Dtypes in which the first case of an op can be computed.
+fn dtypes(op: &RecordedOp) -> String {
+    let case = suite(op.name).swap_remove(0);
+    let accepts = |dtype: &DType| {
+        let inputs: Vec<T> = case.inputs.iter().map(|x| x.to_dtype(*dtype).unwrap()).collect();
+        !matches!(
+            (case.f)(&inputs),
+            Err(Error::UnsupportedDType { .. } | Error::DTypeMismatch { .. })
+        )
+    };
+    let accepted: Vec<DType> = DType::ALL.into_iter().filter(accepts).collect();
+    named(&accepted)
+}
+
+fn named(dtypes: &[DType]) -> String {
+    if dtypes.len() == DType::ALL.len() {
+        return "all".to_owned();
+    }
+    let (floats, others): (Vec<DType>, Vec<DType>) =
+        dtypes.iter().copied().partition(|dtype| dtype.is_float());
+    let all_floats = DType::ALL.into_iter().filter(|dtype| dtype.is_float()).count();
+    let floats = match floats.len() == all_floats {
+        true => vec!["floats".to_owned()],
+        false => floats.iter().map(DType::to_string).collect(),
+    };
+    floats.into_iter().chain(others.iter().map(DType::to_string)).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the gradients of an op, and theirs, are anything but zero at the points of its cases.
+fn orders(op: &RecordedOp) -> [&'static str; 2] {
+    let is_zero = |x: &T| x.abs().unwrap().max(None, false).unwrap().item::<f64>().unwrap() == 0.0;
+    let mut found = [false; 2];
+    for case in suite(op.name) {
+        let leaves: Vec<T> = case.inputs.iter().map(T::requires_grad).collect();
+        let xs: Vec<&T> = leaves.iter().collect();
+        let y = (case.f)(&leaves).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        let weights = T::linspace_as(0.5, 1.5, y.numel(), DType::F64).unwrap();
+        let y = y.mul(weights.reshape(*y.shape()).unwrap()).unwrap().sum(None, false).unwrap();
+        let first = grad(&y, &xs, true).unwrap();
+        let wide = |g: &T| g.to_dtype(DType::F64).unwrap();
+        found[0] |= first.iter().any(|g| !is_zero(&wide(g)));
+        let square = |g: &T| wide(g).square().unwrap().sum(None, false).unwrap();
+        let total = first.iter().map(square).reduce(|a, b| a.add(&b).unwrap()).unwrap();
+        if total.is_tracked() {
+            let second = total.backward().unwrap();
+            found[1] |= xs.iter().filter_map(|x| second.get(x)).any(|g| !is_zero(&wide(g)));
+        }
+    }
+    found.map(|found| if found { "yes" } else { "0" })
+}
+
+/// Text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// Code as `stringify` has it, with the spaces that rustfmt would leave.
+fn code(text: &str) -> String {
+    let spaces = [(" .", "."), (" ,", ","), (" ;", ";"), (" ::", "::"), (":: ", "::"), ("& ", "&")];
+    let mut text = cell(text);
+    for (from, to) in spaces.into_iter().chain([("(- ", "(-")]) {
+        text = text.replace(from, to);
+    }
+    format!("`{text}`")
+}
+
+fn row(page: &mut String, op: &RecordedOp, ulp: bool) {
+    let is_code = matches!(op.kind, Kind::Unary | Kind::Binary | Kind::Ternary);
+    let gradients: Vec<String> = (op.inputs.iter().zip(&op.gradients))
+        .map(|(input, rule)| {
+            let rule = if is_code { code(rule) } else { cell(rule) };
+            if op.inputs.len() == 1 { rule } else { format!("{input}: {rule}") }
+        })
+        .collect();
+    let [first, second] = orders(op);
+    let count = mutants().iter().filter(|mutant| mutant.op == op.name).count();
+    let (formula, gradients, dtypes) = (cell(&op.formula), gradients.join("<br>"), dtypes(op));
+    write!(
+        page,
+        "| `{}` | {formula} | {gradients} | {first} | {second} | {count} | {dtypes} |",
+        op.name
+    )
+    .unwrap();
+    if ulp {
+        let bound = ULP_BOUNDS.iter().find(|bound| bound.name == op.name);
+        let bound = bound.map(|bound| format!(" {}, {} ", bound.f32, bound.f64));
+        write!(page, "{}|", bound.unwrap_or_else(|| " ".to_owned())).unwrap();
+    }
+    page.push('\n');
+}
+
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let sections = [
+        (Kind::Unary, "Functions of one tensor"),
+        (Kind::Binary, "Functions of two tensors"),
+        (Kind::Ternary, "Functions of three tensors"),
+        (Kind::Reduction, "Reductions"),
+        (Kind::Fused, "Fused ops"),
+        (Kind::Parametric, "Products, selection, indexing, views"),
+    ];
+    for (kind, title) in sections {
+        let ops: Vec<RecordedOp> =
+            recorded_ops().into_iter().filter(|op| op.kind == kind).collect();
+        if ops.is_empty() {
+            continue;
+        }
+        let ulp = matches!(kind, Kind::Unary | Kind::Binary);
+        write!(page, "\n## {title}\n\n").unwrap();
+        let twice = ops.iter().filter(|op| op.two_rules).map(|op| format!("`{}`", op.name));
+        let twice: Vec<String> = twice.collect();
+        if !twice.is_empty() {
+            write!(
+                page,
+                "Of {}\na gradient that will itself be differentiated is recorded in simpler ops: both \
+                 ways are checked.\n\n",
+                twice.join(", ")
+            )
+            .unwrap();
+        }
+        page.push_str("| op | formula | gradient | order 1 | order 2 | mutants | dtypes |");
+        page.push_str(if ulp { " ULP |\n" } else { "\n" });
+        page.push_str("|---|---|---|---|---|---|---|");
+        page.push_str(if ulp { "---|\n" } else { "\n" });
+        ops.iter().for_each(|op| row(&mut page, op, ulp));
+    }
+    let compare = |dtype: &DType| {
+        let x = T::zeros(1, *dtype).unwrap();
+        CompareOp::ALL.iter().all(|&op| x.compare(op, &x).is_ok())
+    };
+    let dtypes: Vec<DType> = DType::ALL.into_iter().filter(compare).collect();
+    let names: Vec<String> = CompareOp::ALL.iter().map(|op| format!("`{}`", op.name())).collect();
+    let recorded: Vec<&str> = recorded_ops().iter().map(|op| op.name).collect();
+    let reductions = ReduceOp::ALL.into_iter().filter(|op| !recorded.contains(&op.name()));
+    let reductions: Vec<String> = reductions
+        .map(|op| {
+            let result = T::ones(1, DType::F32).unwrap().reduce(op, None, false).unwrap();
+            format!("`{}` ({})", op.name(), result.dtype())
+        })
+        .collect();
+    write!(
+        page,
+        "\n## Without a gradient\n\nComparisons give `Bool`: {}, of {}.\nA truth value times a \
+         number multiplies as 0 or 1 of the number's dtype.\n\nReductions: {}.\n",
+        names.join(", "),
+        named(&dtypes),
+        reductions.join(", "),
+    )
+    .unwrap();
+    page
+}
+
+#[test]
+fn the_page_of_ops_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/OPS.md");
+    let expected = page();
+    if std::env::var_os("SWATH_BLESS").is_some_and(|value| value == "1") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, expected).unwrap();
+        return;
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    if found != expected {
+        let (found, expected): (Vec<&str>, Vec<&str>) =
+            (found.lines().collect(), expected.lines().collect());
+        let place = (0..).find(|&i| found.get(i) != expected.get(i)).unwrap_or_default();
+        panic!(
+            "docs/OPS.md is not what the code says, first in line {}\n   page: {}\n   code: {}\n\
+             `SWATH_BLESS=1 cargo test --test suite ops_page` writes it anew",
+            place + 1,
+            found.get(place).unwrap_or(&"(end)"),
+            expected.get(place).unwrap_or(&"(end)"),
+        );
+    }
+}
+
+/// The registry may only name methods that there are, and cells may not break a table.
+#[test]
+fn every_row_has_as_many_cells_as_its_header() {
+    let page = page();
+    for table in page.split("\n\n").filter(|part| part.starts_with('|')) {
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let counts: Vec<usize> = table.lines().map(cells).collect();
+        assert!(counts.iter().all(|count| *count == counts[0]), "{table}");
+    }
+}

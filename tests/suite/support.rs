@@ -1,0 +1,13 @@
+//! What several files of tests use.
+
+pub mod agree;
+mod alone;
+pub mod counting;
+pub mod files;
+#[path = "../../examples/train_gpt/model.rs"]
+pub mod gpt;
+pub mod inputs;
+pub mod ulp;
+pub mod vectors;
+
+pub use alone::alone;

@@ -1,0 +1,23 @@
+//! Tests of what belongs to a whole process.
+
+use std::env;
+use std::process::Command;
+
+/// Set in the processes that [`alone`] starts.
+const ALONE: &str = "SWATH_TEST_ALONE";
+
+/// Runs the body of the test called `name` in a process where no other test runs: this program again,
+/// with `name` as its filter.
+#[track_caller]
+pub fn alone(name: &str, body: impl FnOnce()) {
+    if env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(ALONE, "1");
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let passed = output.status.success() && text.contains("test result: ok. 1 passed");
+    assert!(passed, "{name}, alone: {}\n{text}", output.status);
+    print!("{text}");
+}

@@ -1,0 +1,211 @@
+//! Regions on threads, whoever calls them: callers at once, from a user's rayon pool, while the number
+//! of threads changes, with more threads than cores. Each case ends, and ends with the same bits.
+//!
+//! A process of its own: the number of threads is the process's.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use swath::prelude::*;
+use swath::runtime::set_threads;
+
+type T = Tensor<CpuBackend>;
+
+const THREADS: [usize; 6] = [1, 2, 3, 5, 7, 13];
+
+/// Runs a case alone, on a thread of its own; one that has not ended after a minute is stuck.
+fn case(f: impl FnOnce() + Send + 'static) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (done, ended) = channel();
+    let thread = std::thread::spawn(move || {
+        f();
+        done.send(()).ok();
+    });
+    match ended.recv_timeout(Duration::from_secs(60)) {
+        Err(RecvTimeoutError::Timeout) => panic!("stuck: it has not ended after a minute"),
+        _ => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+    }
+}
+
+/// Regions of every kind, each large enough to be shared, as the bits of their results.
+fn bits(seed: u64) -> Vec<u32> {
+    let of = |seed| -> Result<Vec<f32>> {
+        let x = T::randn((203, 203), &mut Rng::seed(seed))?;
+        let y = x.exp()?.add(x.t()?)?;
+        let product = x.matmul(&x.t()?)?;
+        let mut all = y.sum_axis(0, false)?.to_vec::<f32>()?;
+        all.extend(y.sum_axis(1, false)?.to_vec::<f32>()?);
+        all.extend(product.softmax(-1)?.cumsum(0)?.to_vec::<f32>()?);
+        Ok(all)
+    };
+    of(seed).unwrap().into_iter().map(f32::to_bits).collect()
+}
+
+fn expected() -> Vec<Vec<u32>> {
+    set_threads(1).unwrap();
+    (0..4).map(bits).collect()
+}
+
+#[test]
+fn callers_at_once_with_any_number_of_threads() {
+    case(|| {
+        let expected = expected();
+        for threads in THREADS {
+            set_threads(threads).unwrap();
+            std::thread::scope(|scope| {
+                for caller in 0..6 {
+                    let expected = &expected;
+                    scope.spawn(move || {
+                        for i in caller..caller + 8 {
+                            assert_eq!(bits(i as u64 % 4), expected[i % 4], "{threads} threads");
+                        }
+                    });
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_number_of_threads_changes_under_running_regions() {
+    case(|| {
+        let expected = expected();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 0.. {
+                    if over.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    set_threads(THREADS[i % THREADS.len()]).unwrap();
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            });
+            let callers: Vec<_> = (0..3)
+                .map(|caller| {
+                    let expected = &expected;
+                    scope.spawn(move || {
+                        (0..40)
+                            .all(|i| bits((caller + i) % 4) == expected[(caller + i) as usize % 4])
+                    })
+                })
+                .collect();
+            let same = callers.into_iter().all(|caller| caller.join().unwrap());
+            over.store(true, Ordering::SeqCst);
+            assert!(same);
+        });
+    });
+}
+
+#[test]
+fn from_inside_a_users_pool_and_from_outside_at_once() {
+    case(|| {
+        let expected = expected();
+        for (threads, workers) in [(2, 1), (3, 2), (2, 5), (13, 3)] {
+            set_threads(threads).unwrap();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for i in 0..10 {
+                        assert_eq!(bits(i % 4), expected[i as usize % 4]);
+                    }
+                });
+                // Regions within jobs within jobs.
+                pool.scope(|jobs| {
+                    for i in 0..10 {
+                        let expected = &expected;
+                        jobs.spawn(move |_| {
+                            let (a, b) = rayon::join(|| bits(i % 4), || bits((i + 1) % 4));
+                            assert_eq!(a, expected[i as usize % 4]);
+                            assert_eq!(b, expected[(i + 1) as usize % 4]);
+                        });
+                    }
+                });
+            });
+        }
+    });
+}
+
+/// A user's jobs go on while swath has more threads than the machine has cores.
+#[test]
+fn a_users_jobs_are_not_starved() {
+    case(|| {
+        set_threads(13).unwrap();
+        let (over, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::SeqCst) {
+                        bits(1);
+                    }
+                });
+            }
+            let start = Instant::now();
+            while done.load(Ordering::SeqCst) < 200 && start.elapsed() < Duration::from_secs(50) {
+                pool.scope(|jobs| {
+                    for _ in 0..10 {
+                        jobs.spawn(|_| {
+                            done.fetch_add(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+            over.store(true, Ordering::SeqCst);
+        });
+        assert!(done.into_inner() >= 200);
+    });
+}
+
+/// Threads beyond the cores wait for one another's regions; the work gets done in about the time that
+/// one thread takes. The least of several runs, and a wide margin: other processes run too.
+#[test]
+fn more_threads_than_cores_lose_less_than_half() {
+    case(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let time = |threads| {
+            set_threads(threads).unwrap();
+            bits(0);
+            let start = Instant::now();
+            for _ in 0..20 {
+                bits(0);
+            }
+            start.elapsed()
+        };
+        let ratios: Vec<f64> = (0..8)
+            .map(|_| {
+                let one = time(1);
+                time(4 * cores).as_secs_f64() / one.as_secs_f64()
+            })
+            .collect();
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        println!("{} threads over one: {ratios:.2?}", 4 * cores);
+        assert!(least < 2.0, "{} threads take {least:.1} times as long as one", 4 * cores);
+    });
+}
+
+/// Helpers that never wait awake come to each region from sleep.
+#[test]
+fn helpers_that_always_sleep_give_the_same_bits() {
+    const NAME: &str = "helpers_that_always_sleep_give_the_same_bits";
+    if std::env::var_os("SWATH_SPIN_US").is_some_and(|us| us == "0") {
+        let expected = expected();
+        for threads in THREADS {
+            set_threads(threads).unwrap();
+            for i in 0..4 {
+                assert_eq!(bits(i), expected[i as usize], "{threads} threads");
+            }
+        }
+        return;
+    }
+    case(|| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.env("SWATH_SPIN_US", "0").args(["--exact", NAME]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    });
+}
