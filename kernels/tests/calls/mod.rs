@@ -6,6 +6,7 @@
 //! `every_public_function_is_called` of `lengths.rs`.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::type_complexity, reason = "tables of functions are written where they are read")]
 
 mod element_wise;
 mod moves;
