@@ -188,9 +188,9 @@ fn permutes_follow_the_index_and_keep_bits() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             for (dims, strides) in LAYOUTS {
-                // What takes more than one tile, and one that takes less, is enough under Miri.
+                // Of large ones Miri needs one that goes through a tile's buffer.
                 let numel: usize = dims.iter().product();
-                if cfg!(miri) && numel > 2000 && numel != 40 * 70 && numel != 150 * 140 {
+                if cfg!(miri) && numel > 1000 && *dims != [33, 150] {
                     continue;
                 }
                 check_permute(|i| i as u8, dims, strides);

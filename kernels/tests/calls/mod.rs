@@ -142,9 +142,11 @@ macro_rules! cells {
             fn any(i: usize, seed: usize) -> $t {
                 let (from_f64, from_bits): (fn(f64) -> $t, fn($bits) -> $t) = ($from_f64, $from_bits);
                 let bits = hash(i, seed + 100);
-                let special = special_values_f64();
                 match bits >> 60 {
-                    0..3 => from_f64(special[bits as usize % special.len()]),
+                    0..3 => {
+                        let special = special_values_f64();
+                        from_f64(special[bits as usize % special.len()])
+                    }
                     3..9 => from_bits(bits as $bits),
                     9..12 => from_f64(uniform(i, seed) * 100.0),
                     _ => Self::number(i, seed),
