@@ -40,8 +40,8 @@
 //!    ```
 //! 3. *Name it* by a row in the table of `math.rs`: `cube Cube;`. The row gives the function
 //!    `swath_kernels::cube` and the [`Unary`] implementations, compiled for every instruction set.
-//! 4. *State its contract* in the struct's documentation: domain, largest error with the worst input,
-//!    NaN, infinities, signed zeros and subnormals, where the coefficients come from.
+//! 4. *State its contract* in the struct's documentation: domain, largest error (`ACCURACY.md` says
+//!    where), NaN, infinities, signed zeros and subnormals, where the coefficients come from.
 //! 5. *Promise a bound* by two numbers in the row, `cube Cube 1 1;` (floats from the correctly rounded
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
 //!    independent references and domains. The sample runs on every instruction set of the machine.

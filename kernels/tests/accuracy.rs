@@ -197,3 +197,47 @@ fn every_function_has_a_row_and_promises_a_bound() {
     }
     assert_eq!(rows.len(), math::NAMES.len());
 }
+
+/// The documentation before `pub struct KERNEL;`, as one line.
+fn contract(sources: &[String], kernel: &str) -> String {
+    let item = format!("\npub struct {kernel};");
+    let source = sources.iter().find(|text| text.contains(&item));
+    let source = source.unwrap_or_else(|| panic!("no file has {item}"));
+    let before = source[..source.find(&item).expect("found above")].lines().rev();
+    let mut lines: Vec<&str> = before.map_while(|line| line.strip_prefix("///")).collect();
+    lines.reverse();
+    lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
+}
+
+/// What a reader of a kernel sees is what the page holds, rounded up to three places.
+#[test]
+fn contracts_state_the_measured_maxima() {
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("a source file");
+    let names = read(&functions::beside_manifest("src/math.rs"));
+    let files = std::fs::read_dir(functions::beside_manifest("src/math")).expect("a folder");
+    let files = files.map(|file| file.expect("an entry").path()).filter(|path| path.is_file());
+    let sources: Vec<String> = files.map(|path| read(&path)).collect();
+    let mut compared = 0;
+    for row in table::read() {
+        if row.dtype != "f32" || row.normal.ulp <= 0.5 {
+            continue;
+        }
+        let kernel = names.lines().find_map(|line| {
+            let rest = line.trim().strip_prefix(row.name.as_str())?.strip_prefix(' ')?;
+            rest.split([' ', ';']).next()
+        });
+        let contract = contract(&sources, kernel.expect("a row in math.rs"));
+        let up = |ulp: f64| format!("{:.3}", (ulp * 1e3 - 1e-6).ceil() / 1e3);
+        let mut stated = format!("Largest error: {} ULP", up(row.normal.ulp));
+        if row.subnormal.ulp > 0.5 {
+            stated += &format!(", {} where the result is subnormal", up(row.subnormal.ulp));
+        }
+        assert!(
+            contract.contains(&format!("{stated} (f32, ")),
+            "{}: {stated}\n{contract}",
+            row.name
+        );
+        compared += 1;
+    }
+    assert!(compared > 0, "the page has no rows");
+}

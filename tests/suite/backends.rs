@@ -3,6 +3,7 @@
 
 mod elementwise;
 mod errors;
+mod half;
 mod large;
 mod matmul;
 mod movement;

@@ -32,8 +32,7 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 ///
 /// * Domain: numbers above zero, subnormal ones included.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; ln 1 = +0.
-/// * Largest error: 0.652 ULP at 1.2837719 (f32, every 1001st input); f64 within 1 float on 67 million
-///   spread inputs, correctly rounded on 99.1 %.
+/// * Largest error: 0.694 ULP (f32, all inputs); f64 within 1 float.
 /// * Coefficients: `tools/coefficients.py log`; Q and R minimise the error relative to ln(1 + r):
 ///   2^-31.8 (f32), 2^-58.3 (f64).
 pub struct Log;
@@ -42,8 +41,7 @@ pub struct Log;
 ///
 /// * Domain: numbers above zero, subnormal ones included; exact for powers of two.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; log2 1 = +0.
-/// * Largest error: 0.801 ULP at 1.3738898 (f32, every 1009th input); f64 within 1 float on 400,000
-///   spread inputs, correctly rounded on 99.1 %.
+/// * Largest error: 0.852 ULP (f32, all inputs); f64 within 1 float.
 /// * Coefficients: those of [`Log`]; log2 e from `tools/coefficients.py exp`.
 pub struct Log2;
 
@@ -51,8 +49,7 @@ pub struct Log2;
 ///
 /// * Domain: numbers above zero, subnormal ones included; exact for powers of ten that are floats.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; log10 1 = +0.
-/// * Largest error: 0.783 ULP at 1.3231503 (f32, every 1001st input); f64 within 1 float on 400,000
-///   spread inputs, correctly rounded on 99.1 %.
+/// * Largest error: 0.862 ULP (f32, all inputs); f64 within 1 float.
 /// * Coefficients: those of [`Log`]; log10 e and log10 2 from `tools/coefficients.py exp`.
 pub struct Log10;
 
