@@ -99,9 +99,9 @@ impl Partial for Moments {
 
 /// A sum of squares, of which neither the large ones overflow nor the small ones vanish.
 ///
-/// Squares of magnitudes above [`LARGE`](SquareSum::LARGE) and below [`SMALL`](SquareSum::SMALL) are
-/// summed apart, their roots scaled by powers of two (Blue, "A portable Fortran program to find the
-/// Euclidean norm of a vector", 1978). `f32` needs neither.
+/// Squares of magnitudes above `LARGE` and below `SMALL` are summed apart, their roots scaled by powers
+/// of two (Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978). `f32` needs
+/// neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SquareSum {
     pub(super) large: f64,

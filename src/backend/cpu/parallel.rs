@@ -157,13 +157,18 @@ pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
     if parts <= 1 || crew::is_inside() {
         return (0..parts).for_each(f);
     }
-    if rayon::current_thread_index().is_some() {
-        return in_rayon(0..parts, &f);
-    }
-    crew().run(parts, &f);
+    share(parts, &f);
 }
 
-fn in_rayon(range: Range<usize>, f: &(impl Fn(usize) + Sync)) {
+/// Not generic: all closures share one copy of what rayon's join brings along.
+fn share(parts: usize, f: &(dyn Fn(usize) + Sync)) {
+    match rayon::current_thread_index() {
+        Some(_) => in_rayon(0..parts, f),
+        None => crew().run(parts, f),
+    }
+}
+
+fn in_rayon(range: Range<usize>, f: &(dyn Fn(usize) + Sync)) {
     if range.len() <= 1 {
         return range.for_each(f);
     }
