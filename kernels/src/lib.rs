@@ -84,7 +84,7 @@ pub use gemm::{
 pub use map::{Arg, Binary, Ternary, Unary};
 pub use math::functions::*;
 pub use math::{Angle, sincos};
-pub use optim::{Adam, Sgd, adam, sgd};
+pub use optim::{Adam, Sgd, adam, power, sgd};
 pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{

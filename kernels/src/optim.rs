@@ -182,8 +182,13 @@ impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
     }
 }
 
-/// `x` to the power `n` by repeated squaring, with the same bits everywhere.
-fn power(x: f64, n: u64) -> f64 {
+/// `x` to the power `n` by repeated squaring: multiplications alone, where `powi` may differ between
+/// machines.
+///
+/// ```
+/// assert_eq!(swath_kernels::power(0.5, 10), 2f64.powi(-10));
+/// ```
+pub fn power(x: f64, n: u64) -> f64 {
     let (mut result, mut square, mut n) = (1.0, x, n);
     while n > 0 {
         if n & 1 == 1 {

@@ -24,6 +24,30 @@ use crate::ops::UpdateOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
+/// The methods of [`Optimizer`](super::Optimizer) that are the same for every optimizer with `options`
+/// and a `memory`.
+macro_rules! keeping_methods {
+    () => {
+        fn learning_rate(&self) -> f64 {
+            self.options.learning_rate
+        }
+
+        fn set_learning_rate(&mut self, rate: f64) {
+            self.options.learning_rate = rate;
+        }
+
+        fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
+            self.memory.state(self.options.learning_rate)
+        }
+
+        fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
+            self.options.learning_rate = self.memory.load(state)?;
+            Ok(())
+        }
+    };
+}
+pub(super) use keeping_methods;
+
 /// What an optimizer remembers of each parameter, by path.
 #[derive(Debug)]
 pub(super) struct Memory<B: Backend> {

@@ -1,5 +1,7 @@
 //! Learning rates as pure functions of the step: nothing to save, the same bits on every machine.
 
+use swath_kernels::power;
+
 /// A learning rate for each step.
 ///
 /// A number is the schedule that is always this number.
@@ -94,17 +96,4 @@ impl Schedule for StepSchedule {
     fn rate(&self, step: u64) -> f64 {
         self.initial * power(self.factor, step.checked_div(self.every).unwrap_or(0))
     }
-}
-
-/// `base^exponent` by squaring: multiplications alone, where `powi` may differ between machines.
-fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut result = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    result
 }

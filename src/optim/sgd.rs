@@ -1,6 +1,6 @@
 //! [`Sgd`].
 
-use super::memory::{Memory, check_options};
+use super::memory::{Memory, check_options, keeping_methods};
 use super::{Decays, Optimizer, all};
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
@@ -103,20 +103,5 @@ impl<B: Backend> Optimizer<B> for Sgd<B> {
         })
     }
 
-    fn learning_rate(&self) -> f64 {
-        self.options.learning_rate
-    }
-
-    fn set_learning_rate(&mut self, rate: f64) {
-        self.options.learning_rate = rate;
-    }
-
-    fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
-        self.memory.state(self.options.learning_rate)
-    }
-
-    fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
-        self.options.learning_rate = self.memory.load(state)?;
-        Ok(())
-    }
+    keeping_methods!();
 }
