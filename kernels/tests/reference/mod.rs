@@ -7,7 +7,9 @@ mod double_double;
 mod normal;
 mod softplus;
 
-use double_double::{DoubleDouble, Scaled, exp_minus_one, gated_slope, gelu_argument, logistic};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use double_double::DoubleDouble;
+use double_double::{Scaled, exp_minus_one, gated_slope, gelu_argument, logistic};
 use normal::{density, normal_tail};
 #[allow(unused_imports, reason = "each test binary uses its part")]
 pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
