@@ -49,6 +49,16 @@ pub fn same_class_f64(a: f64, b: f64) -> bool {
     a.is_sign_negative() == b.is_sign_negative() && a.is_infinite() == b.is_infinite()
 }
 
+/// True where `SWATH_QUICK` asks for fewer cases: on emulators.
+pub fn is_quick() -> bool {
+    std::env::var_os("SWATH_QUICK").is_some()
+}
+
+/// A sample's size: a 64th of `count` where [`is_quick`].
+pub fn sample(count: u32) -> u32 {
+    if is_quick() { count >> 6 } else { count }
+}
+
 /// `count` bit patterns of `f32`, evenly spread over all 2^32: every sign and exponent, NaNs
 /// included.
 ///

@@ -15,11 +15,6 @@ const F32_SAMPLE: u32 = 1 << 22;
 const F64_SAMPLE: u32 = 1 << 17;
 const PAIRS: u32 = 1 << 18;
 
-/// A sample's size: a 64th of it with `SWATH_QUICK`, for emulators.
-fn sample(count: u32) -> u32 {
-    if std::env::var_os("SWATH_QUICK").is_some() { count >> 6 } else { count }
-}
-
 /// Runs `f` on every instruction set and returns its results, after checking that they have the
 /// same bits on all.
 fn on_every_isa<E: Real>(name: &str, f: impl Fn() -> Vec<E>) -> Vec<E> {

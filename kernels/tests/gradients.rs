@@ -2,7 +2,7 @@
 
 mod reference;
 
-use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64};
+use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64, sample};
 use swath_kernels::{Arg, Binary, math};
 
 /// How far a kernel may be from `g · slope`: in units of the last place of the result, or of `g`
@@ -42,13 +42,17 @@ macro_rules! check {
 }
 
 fn points_f32(low: f32, high: f32) -> impl Iterator<Item = f32> {
-    let inside = interval_sample_f64(f64::from(low), f64::from(high), 1 << 16).map(|x| x as f32);
-    inside.chain(even_sample_f32(1 << 12).filter(move |x| x.is_finite() && x.abs() <= high))
+    let inside =
+        interval_sample_f64(f64::from(low), f64::from(high), sample(1 << 16)).map(|x| x as f32);
+    inside.chain(even_sample_f32(sample(1 << 12)).filter(move |x| x.is_finite() && x.abs() <= high))
 }
 
 fn points_f64(low: f64, high: f64) -> impl Iterator<Item = f64> {
-    let inside = interval_sample_f64(low, high, 1 << 16);
-    inside.chain(even_sample_f64(1 << 12).filter(move |x| x.is_finite() && x.abs() <= high))
+    let inside = interval_sample_f64(low, high, sample(1 << 16));
+    inside.chain(
+        even_sample_f64(u64::from(sample(1 << 12)))
+            .filter(move |x| x.is_finite() && x.abs() <= high),
+    )
 }
 
 #[test]
