@@ -47,7 +47,7 @@ use core::slice::from_raw_parts;
 
 use crate::dispatch::{Task, run};
 use crate::map::load_up_to;
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{Float, Lanes, Simd, Token};
 pub use pairwise::{Pairwise, PairwiseSum};
 use partial::Partial;
 use terms::{Each, Products, Sum, Term, Terms};
@@ -59,6 +59,24 @@ const LANES: usize = 16;
 
 type F64<S> = <S as Lanes<f64>>::V;
 
+/// How many bytes ahead lines are asked for: farther than a core looks on its own, and than the
+/// hardware goes beyond the end of a page.
+const AHEAD: usize = 4096;
+
+/// Asks for the lines of `count` elements from `x` on, which need not exist.
+#[inline(always)]
+pub(crate) fn ask_for<E, S: Token>(simd: S, x: *const E, count: usize) {
+    for line in (0..count * size_of::<E>()).step_by(64) {
+        simd.prefetch(x.cast::<u8>().wrapping_add(line));
+    }
+}
+
+/// Asks for the lines some way behind `count` elements from `x` on.
+#[inline(always)]
+pub(crate) fn ask_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
+    ask_for(simd, x.wrapping_byte_add(AHEAD), count);
+}
+
 /// Elements read as `f64` lanes, exactly.
 pub(crate) trait Widen: Float {
     /// Reads a vector or, if that is less, `count` elements; other lanes are zero.
@@ -66,8 +84,6 @@ pub(crate) trait Widen: Float {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn widen_up_to<S: Simd>(simd: S, src: *const Self, count: usize) -> F64<S>;
-    /// A vector's lanes, in as many vectors as they fill.
-    fn widen<S: Simd + Lanes<Self>>(simd: S, x: <S as Lanes<Self>>::V) -> [F64<S>; 2];
 }
 
 impl Widen for f32 {
@@ -82,10 +98,6 @@ impl Widen for f32 {
             }
         }
     }
-    #[inline(always)]
-    fn widen<S: Simd + Lanes<f32>>(simd: S, x: <S as Lanes<f32>>::V) -> [F64<S>; 2] {
-        simd.widen(x)
-    }
 }
 
 impl Widen for f64 {
@@ -93,10 +105,6 @@ impl Widen for f64 {
     unsafe fn widen_up_to<S: Simd>(simd: S, src: *const f64, count: usize) -> F64<S> {
         // SAFETY: as the caller promised.
         unsafe { load_up_to(simd, src, count) }
-    }
-    #[inline(always)]
-    fn widen<S: Simd + Lanes<f64>>(_simd: S, x: F64<S>) -> [F64<S>; 2] {
-        [x; 2]
     }
 }
 
@@ -147,6 +155,7 @@ fn whole_blocks<S: Simd, T: Terms<M>, const M: usize, const N: usize>(
         }
         for group in (at..at + BLOCK).step_by(LANES) {
             for (b, (lanes, &shift)) in lanes.iter_mut().zip(&shifts).enumerate() {
+                terms.ask_for(simd, group + (b + N) * BLOCK);
                 for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
                     let at = group + b * BLOCK + v * width;
                     // SAFETY: N whole blocks are left.
@@ -182,6 +191,7 @@ unsafe fn block<S: Simd, T: Terms<M>, const M: usize>(
     let shift = unsafe { terms.shift(at) };
     let whole = count - count % LANES;
     for group in (at..at + whole).step_by(LANES) {
+        terms.ask_for(simd, group + BLOCK);
         for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
             // SAFETY: the group is whole.
             *lanes = unsafe { terms.take_up_to(simd, group + v * width, width, shift, *lanes) };

@@ -2,9 +2,13 @@
 //! public face.
 //!
 //! ```text
-//! for each run of UNROLL whole vectors: load them all, apply the kernel to each, store them all
+//! for each run of UNROLL whole vectors: load them all, apply the kernel to all at once, store them
 //! for what is left, a vector at a time: the same, the last vector under a mask
 //! ```
+//!
+//! A kernel with a short form for most numbers ([`Map1::usual`]) has a run go through that, and only a
+//! run with another number in it a vector at a time through the kernel itself: one test a run, and
+//! one copy of the long form.
 //!
 //! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
 //!    its value.
@@ -23,7 +27,7 @@ use core::marker::PhantomData;
 use crate::copy::{Fence, streaming};
 use crate::dispatch::ElementTask;
 use crate::output::Output;
-use crate::simd::{Float, Lanes};
+use crate::simd::{Float, Lanes, Mask, Vector, Wide};
 pub(crate) use binary::Operands2;
 pub(crate) use pair::{MapPair, map_pair};
 pub(crate) use ternary::Operands3;
@@ -36,6 +40,18 @@ pub trait Map1<E: Float> {
     const UNROLL: usize = 4;
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V;
+    /// A short form, and the lanes in which it gives what the kernel gives; `None` without one.
+    /// `#[inline(always)]` too.
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(_simd: S, _x: S::V) -> Option<(S::V, S::M)> {
+        None
+    }
+}
+
+/// A kernel in two forms: the short one with the lanes it holds for, and one for the others.
+#[inline(always)]
+pub(crate) fn usual_or<V: Vector>((usual, holds): (V, V::Mask), other: impl FnOnce() -> V) -> V {
+    if holds.all() { usual } else { usual.select(holds, other()) }
 }
 
 /// A two-argument element-wise kernel on lanes.
@@ -336,22 +352,33 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
         let Operands1 { x, y, len, streams, .. } = self.0;
-        let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
-        // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made sure.
-        // Every piece ends within `len`; from `head` on `y` is aligned if it is streamed.
-        unsafe {
-            let done = match const { unroll::<E, S>(K::UNROLL) } {
-                4 => run1::<E, S, K, 4>(simd, x, y, head, len, streams),
-                2 => run1::<E, S, K, 2>(simd, x, y, head, len, streams),
-                _ => head,
-            };
-            let mut i = if head > 0 { 0 } else { done };
-            while i < len {
-                let (count, next) = if i < head { (head, done) } else { (len - i, i + S::LANES) };
-                let v = load_up_to(simd, x.add(i), count);
-                store_up_to(simd, y.add(i), count, K::apply(simd, v));
-                i = next;
+        let in_flight = const { unroll::<E, S>(K::UNROLL) };
+        let mut i = 0;
+        // What goes a vector at a time, up to here.
+        let mut single = if streams { until_aligned::<E, S>(y, len) } else { 0 };
+        loop {
+            while i < single {
+                let count = (single - i).min(S::LANES);
+                // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made
+                // sure, and `single` is at most `len`.
+                unsafe {
+                    let v = load_up_to(simd, x.add(i), count);
+                    store_up_to(simd, y.add(i), count, K::apply(simd, v));
+                }
+                i += count;
             }
+            if i == len {
+                return;
+            }
+            // SAFETY: as above. Whole vectors were done since `y` was aligned, if it is streamed.
+            i = unsafe {
+                match in_flight {
+                    4 => run1::<E, _, K>(Wide(Wide(simd)), x, y, i, len, streams),
+                    2 => run1::<E, _, K>(Wide(simd), x, y, i, len, streams),
+                    _ => i,
+                }
+            };
+            single = if in_flight == 1 { len } else { len.min(i + in_flight * S::LANES) };
         }
     }
 }
@@ -368,13 +395,14 @@ fn until_aligned<E: Float, S: Lanes<E>>(y: *mut E, len: usize) -> usize {
     y.align_offset(size_of::<S::V>()).min(len)
 }
 
-/// Applies `K` to all runs of `N` whole vectors from `start` on; returns where they end.
+/// Applies `K` to whole vectors from `start` on, up to one for which its short form does not hold;
+/// returns where that begins.
 ///
 /// # Safety
 /// `x` is valid for reads and `y` for writes of `len` elements; they are equal or don't overlap. If it
-/// is streamed, `y` is aligned to a vector at `start`.
+/// is streamed, `y` is aligned to a register at `start`.
 #[inline(always)]
-unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>, const N: usize>(
+unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
     simd: S,
     x: *const E,
     y: *mut E,
@@ -383,20 +411,18 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>, const N: usize>(
     streams: bool,
 ) -> usize {
     let mut i = start;
-    while len - i >= N * S::LANES {
-        let mut v = [simd.splat(E::ZERO); N];
-        for (k, v) in v.iter_mut().enumerate() {
-            // SAFETY: the run's N vectors end within `len`.
-            *v = unsafe { simd.load(x.add(i + k * S::LANES)) };
+    while len - i >= S::LANES {
+        // SAFETY: the vector ends within `len`; whole vectors after an aligned one are aligned.
+        unsafe {
+            let v = simd.load(x.add(i));
+            let result = match K::usual(simd, v) {
+                Some((result, holds)) if holds.all() => result,
+                Some(_) => break,
+                None => K::apply(simd, v),
+            };
+            store(simd, y.add(i), result, streams);
         }
-        for v in &mut v {
-            *v = K::apply(simd, *v);
-        }
-        for (k, v) in v.iter().enumerate() {
-            // SAFETY: as for the loads; whole vectors after an aligned one are aligned.
-            unsafe { store(simd, y.add(i + k * S::LANES), *v, streams) };
-        }
-        i += N * S::LANES;
+        i += S::LANES;
     }
     i
 }

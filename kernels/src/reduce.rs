@@ -19,7 +19,7 @@ use crate::fold::columns::{FindColumns, FoldColumns, Rows};
 use crate::fold::extreme::{Find, Magnitude, Max, Min, Wanted};
 use crate::fold::find::{FindIndex, FindIndexColumns};
 use crate::fold::partial::{Moments, Product, SquareSum};
-use crate::fold::rows::{at_number, max_number, sum_of};
+use crate::fold::rows::{at_number, exps_sum, max_number};
 use crate::fold::terms::{
     Distances, Each, Factors, Magnitudes, Nonzeros, Products, ScaledSquares, Squares, Sum, Term,
 };
@@ -216,14 +216,8 @@ where
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let shift = Lanes::<E>::splat(simd, self.shift);
         for block in self.x.chunks(PairwiseSum::BLOCK) {
-            self.into.push(sum_of(
-                simd,
-                block,
-                #[inline(always)]
-                |x| Exp::apply(simd, x - shift),
-            ));
+            self.into.push(exps_sum(simd, block, self.shift));
         }
     }
 }
@@ -246,13 +240,7 @@ where
             let has_nan = self.x.iter().any(|x| x.to_f64().is_nan());
             return if has_nan { f64::NAN } else { largest.to_f64() };
         }
-        let shift = Lanes::<E>::splat(simd, largest);
-        let sum = sum_of(
-            simd,
-            self.x,
-            #[inline(always)]
-            |x| Exp::apply(simd, x - shift),
-        );
+        let sum = exps_sum(simd, self.x, largest);
         let log = at_number::<f64, S>(
             simd,
             sum,

@@ -8,7 +8,8 @@
 //! arithmetic that wraps), so that a kernel returns the same bits on every instruction set.
 //! Approximate instructions (`rcp`, `rsqrt`) have no name here on purpose.
 //!
-//! The set is the smallest that the kernels need; it grows only with a caller.
+//! The set is the smallest that the kernels need; it grows only with a caller. `wide.rs` makes two
+//! vectors one, so that a loop can have a kernel at work on several.
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -69,10 +70,12 @@ pub(crate) mod scalar;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 pub use table::Rows;
+pub(crate) use wide::Wide;
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
 pub trait Float:
@@ -333,7 +336,7 @@ pub trait Lanes<E: Float>: Token {
     type I: IntVector<Mask = Self::M>;
     /// The mask of `V`.
     type M: Mask;
-    /// Lanes in a vector; a power of two, at most 16.
+    /// Lanes in a vector; a power of two, at most 16 of one register.
     const LANES: usize;
 
     /// All lanes `x`.
@@ -361,7 +364,7 @@ pub trait Lanes<E: Float>: Token {
     /// them only after [`Token::fence`].
     ///
     /// # Safety
-    /// `dst` is valid for writes of `LANES` elements and aligned to the size of `V`.
+    /// `dst` is valid for writes of `LANES` elements and aligned to the size of a register.
     unsafe fn store_streaming(self, dst: *mut E, x: Self::V);
     /// Writes the first `count < LANES` lanes; other memory is not touched.
     ///
@@ -404,7 +407,7 @@ pub trait Lanes<E: Float>: Token {
     }
 }
 
-/// The most lanes that any token makes.
+/// The most lanes that any register has.
 pub(crate) const MAX_LANES: usize = 16;
 
 /// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
@@ -446,8 +449,6 @@ pub(crate) const HALVES: usize = 16;
 
 /// A token with lanes for every element type, and the conversions between them.
 pub trait Simd: Lanes<f32> + Lanes<f64> {
-    /// `f32` lanes widened exactly: lower half, upper half (with one lane a vector: both are the lane).
-    const F32_PER_F64: usize = <Self as Lanes<f32>>::LANES / <Self as Lanes<f64>>::LANES;
     /// Widens `<Self as Lanes<f64>>::LANES` elements read from `src` exactly.
     ///
     /// # Safety
@@ -463,8 +464,6 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `dst` is valid for writes of `<Self as Lanes<f64>>::LANES` elements.
     unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
-    /// Lanes widened exactly: lower half, upper half. With one lane a vector both are the lane.
-    fn widen(self, x: <Self as Lanes<f32>>::V) -> [<Self as Lanes<f64>>::V; 2];
     /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.
     #[inline(always)]
     fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {

@@ -134,6 +134,15 @@ def show(label, values, name, note=""):
     print("    [" + ", ".join(text(v, name) for v in values) + "]")
 
 
+def show_series(label, f, weight, count, low, high):
+    """f32 coefficients of f from `low` to `high`, by least squares at Chebyshev's points."""
+    nodes = [(low + high) / 2 + (high - low) / 2 * cos(pi * (2 * i + 1) / (8 * count)) for i in range(4 * count)]
+    c = least_squares_at(nodes, f, weight, count, f32)
+    points = [low + (high - low) * mpf(i) / 1000 for i in range(1001)]
+    worst = max(abs(weight(x) * (f(x) - mp.polyval(c[::-1], x))) for x in points)
+    show(label, c, "f32", f"weighted: 2^{float(mp.log(worst, 2)):.2f}")
+
+
 ROUND = {"f32": f32, "f64": f64}
 LN2 = log(mpf(2))
 
@@ -228,6 +237,8 @@ def trig_family():
         p1 = rounding(pi / 2)
         p2 = rounding(pi / 2 - p1)
         show("2/PI, PI_2 in three parts", [rounding(2 / pi), p1, p2, rounding(pi / 2 - p1 - p2)], name)
+        p2 = truncated(pi / 2 - p1, {"f32": 15, "f64": 44}[name])
+        show("NEAR_PI_2, second part short", [p1, p2, rounding(pi / 2 - p1 - p2)], name)
     mp.prec = 2000
     bits = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * 20)))
     mp.prec = 200
@@ -442,44 +453,59 @@ def near_exact(f, inverse, x, window, name):
 
 def erf_family():
     slope = 2 / sqrt(pi)
-    for name, scale, own, count in (("f32", mpf("3.9"), 4, 7), ("f64", mpf("2.58"), 3, 15)):
-        rounding = ROUND[name]
-        scale = rounding(scale)
-        rows, worst = [], mpf(0)
-        for i in range(16):
-            low, high = max((i - mpf(1) / 2) / scale, mpf(0)), (i + mpf(1) / 2) / scale
-            if i < own:
-                centre, value = rounding(i / scale), mpf(0)
+    # f32: erf a = a + a P(a² − 7/32) up to the point where erfc is 1/4, 1 − erfc a beyond.
+    point = erfinv(mpf(3) / 4)
+    point = f32(point)
+    begin = f32(-log(4 * erfc(point)))
+    show("POINT, BEGIN, 2/sqrt(pi)", [point, begin, f32(slope)], "f32")
+    odd = lambda z: erf(sqrt(z)) / sqrt(z) - 1 if z > 1e-40 else slope - 1
+    middle = mpf(7) / 32
+    shifted = lambda v: odd(middle + v)
+    show_series("SERIES", shifted, lambda v: 1 / (1 + shifted(v)), 7, -middle, point**2 - middle)
+    rate = lambda d: (-log(4 * erfc(point + d)) - begin) / d if d > 1e-9 else 4 * slope * exp(-(point**2))
+    show_series("RATE", rate, lambda d: d * erfc(point + d), 7, mpf(0), mpf("3.96") - point)
+    # (e^r − 1) / 4r within half an octave.
+    bell = lambda r: mp.expm1(r) / (4 * r) if abs(r) > 1e-40 else mpf(1) / 4
+    show_series("BELL", bell, lambda r: 4 * r * exp(-r), 6, -LN2 / 2, LN2 / 2)
 
-                def f(d):
-                    a = abs(centre + d)
-                    return erf(a) / a - 1 if a > 1e-20 else slope - 1
+    # f64: intervals.
+    rounding, own, count = f64, 3, 15
+    scale = rounding(mpf("2.58"))
+    rows, worst = [], mpf(0)
+    for i in range(16):
+        low, high = max((i - mpf(1) / 2) / scale, mpf(0)), (i + mpf(1) / 2) / scale
+        if i < own:
+            centre, value = rounding(i / scale), mpf(0)
 
-                size = lambda d: 1
-            else:
-                centre, value = near_exact(erf, erfinv, i / scale, mpf("0.004"), name)
-                top = slope * exp(-centre * centre)
+            def f(d):
+                a = abs(centre + d)
+                return erf(a) / a - 1 if a > 1e-20 else slope - 1
 
-                def f(d):
-                    return (erf(centre + d) - erf(centre)) / d if abs(d) > 1e-25 else top
+            size = lambda d: 1
+        else:
+            centre, value = near_exact(erf, erfinv, i / scale, mpf("0.004"), "f64")
+            steepness = slope * exp(-centre * centre)
 
-                size = lambda d: abs(d) / erf(centre + d)
-            h = max(high - centre, centre - low if i else high)
-            c = least_squares(f, size, count, h, rounding)
-            if i == 0:
-                c[1::2] = [mpf(0)] * len(c[1::2])
-            rows.append([centre, value] + c)
-            for k in range(-100, 101):
-                d = h * k / 100
-                if low <= abs(centre + d) <= high:
-                    error = abs(size(d) * (sum(x * d**j for j, x in enumerate(c)) - f(d)))
-                    if i >= own:
-                        error += abs(erf(centre) - value) / value
-                    worst = max(worst, error)
-        note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
-        show("SCALE, 2/sqrt(pi)", [scale, rounding(slope)], name, note)
-        for label, column in zip(["CENTRE", "VALUE"] + ["SLOPE"] * count, zip(*rows)):
-            show(label, column, name)
+            def f(d):
+                return (erf(centre + d) - erf(centre)) / d if abs(d) > 1e-25 else steepness
+
+            size = lambda d: abs(d) / erf(centre + d)
+        h = max(high - centre, centre - low if i else high)
+        c = least_squares(f, size, count, h, rounding)
+        if i == 0:
+            c[1::2] = [mpf(0)] * len(c[1::2])
+        rows.append([centre, value] + c)
+        for k in range(-100, 101):
+            d = h * k / 100
+            if low <= abs(centre + d) <= high:
+                error = abs(size(d) * (sum(x * d**j for j, x in enumerate(c)) - f(d)))
+                if i >= own:
+                    error += abs(erf(centre) - value) / value
+                worst = max(worst, error)
+    note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+    show("SCALE, 2/sqrt(pi)", [scale, rounding(slope)], "f64", note)
+    for label, column in zip(["CENTRE", "VALUE"] + ["SLOPE"] * count, zip(*rows)):
+        show(label, column, "f64")
 
 
 def erfc_family():

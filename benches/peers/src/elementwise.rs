@@ -1,11 +1,14 @@
 //! Element-wise functions of `f32` beside those of other crates.
 //!
-//! Each crate is called in its best form: into a buffer that is there.
+//! Each crate is called in its best form: into a buffer that is there, if it has functions of slices.
 
 mod slices;
+mod tensors;
 
 use crate::race::{Rival, ratios};
-use slices::{Function, Slices};
+use slices::{EXPONENT, Function, Slices};
+use swath_kernels::math::Pow;
+use swath_kernels::{Arg, Binary};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
@@ -20,8 +23,16 @@ enum Arguments {
     Positive,
     /// Two.
     Pair,
+    /// A positive one and one from everywhere.
+    PositivePair,
 }
-use Arguments::{Any, Pair, Positive};
+use Arguments::{Any, Pair, Positive, PositivePair};
+
+/// A crate's function with its arguments.
+trait Peer {
+    fn run(&mut self);
+    fn results(&mut self) -> Vec<f32>;
+}
 
 /// A function, the arguments that it is tried on, and its exact value.
 struct Case {
@@ -41,7 +52,7 @@ const fn row(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 14] = [
+const CASES: [Case; 17] = [
     row("neg", Any, |x, _, y| swath_kernels::neg(x, y), |x, _| -x),
     row("relu", Any, |x, _, y| swath_kernels::relu(x, y), |x, _| x.max(0.0)),
     row("sqrt", Positive, |x, _, y| swath_kernels::sqrt(x, y), |x, _| x.sqrt()),
@@ -52,29 +63,33 @@ const CASES: [Case; 14] = [
     row("silu", Any, |x, _, y| swath_kernels::silu(x, y), |x, _| x * sigmoid(x)),
     row("gelu_tanh", Any, |x, _, y| swath_kernels::gelu_tanh(x, y), |x, _| x * sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))),
     row("gelu", Any, |x, _, y| swath_kernels::gelu(x, y), |x, _| 0.5 * x * core_math::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)),
+    row("erf", Any, |x, _, y| swath_kernels::erf(x, y), |x, _| core_math::erf(x)),
     row("sin", Any, |x, _, y| swath_kernels::sin(x, y), |x, _| core_math::sin(x)),
     row("cos", Any, |x, _, y| swath_kernels::cos(x, y), |x, _| core_math::cos(x)),
     row("add", Pair, |a, b, y| swath_kernels::add(a, b, y), |a, b| a + b),
     row("mul", Pair, |a, b, y| swath_kernels::mul(a, b, y), |a, b| a * b),
+    row("pow", PositivePair, |a, b, y| swath_kernels::pow(a, b, y), core_math::pow),
+    row("pow_scalar", Positive, |a, _, y| Pow::run(Arg::Slice(a), Arg::Scalar(EXPONENT), y), |a, _| core_math::pow(a, EXPONENT.into())),
 ];
 
 /// All crates that have the function, swath first.
-fn peers(case: &Case, a: &[f32], b: &[f32]) -> Vec<(&'static str, Slices)> {
-    let mut peers: Vec<(&'static str, Slices)> = vec![("swath", Slices::new(case.swath, a, b))];
-    let others = [("ndarray", slices::ndarray(case.name)), ("rten", slices::rten(case.name))];
-    for (name, function) in others {
-        if let Some(function) = function {
-            peers.push((name, Slices::new(function, a, b)));
-        }
-    }
-    peers
+fn peers(case: &Case, a: &[f32], b: &[f32]) -> Vec<(&'static str, Box<dyn Peer>)> {
+    let slices = |function: Function| Box::new(Slices::new(function, a, b)) as Box<dyn Peer>;
+    let all = [
+        ("swath", Some(slices(case.swath))),
+        ("ndarray", slices::ndarray(case.name).map(slices)),
+        ("rten", slices::rten(case.name).map(slices)),
+        ("candle", tensors::candle(case.name, a, b)),
+        ("burn", tensors::burn(case.name, a, b)),
+    ];
+    all.into_iter().filter_map(|(name, peer)| Some((name, peer?))).collect()
 }
 
 /// Times the wanted cases, or prints their errors.
 pub fn functions(wanted: &dyn Fn(&str) -> bool, once: bool, worst: bool, errors: bool) {
     let draw = |case: &Case, count| {
         let mut a = if worst { worst_values(count) } else { normal_values(count, 1) };
-        if matches!(case.arguments, Positive) {
+        if matches!(case.arguments, Positive | PositivePair) {
             a.iter_mut().for_each(|x| *x = x.abs().max(f32::from_bits(1)));
         }
         (a, normal_values(count, 2))
@@ -87,8 +102,7 @@ pub fn functions(wanted: &dyn Fn(&str) -> bool, once: bool, worst: bool, errors:
             if errors {
                 print!("{:20}", case.name);
                 for (name, peer) in &mut peers {
-                    peer.run();
-                    print!(" {name} {:.4}", largest_error(case, &a, &b, &peer.y));
+                    print!(" {name} {:.4}", largest_error(case, &a, &b, &peer.results()));
                 }
                 println!();
                 continue;

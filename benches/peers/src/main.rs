@@ -9,6 +9,7 @@
 //! * `--worst` draws the arguments of element-wise functions from subnormal and huge numbers.
 //! * `--errors` prints the largest error of each crate's functions instead of times.
 //! * `--test` runs each case once, to see that it works.
+//! * `RAYON_NUM_THREADS=1` keeps the others, too, on one thread.
 //! * `SWATH_ISA` chooses swath's instruction set; the others choose theirs.
 
 mod elementwise;

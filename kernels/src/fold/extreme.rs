@@ -11,6 +11,7 @@
 //! one bit operation an element replaces a comparison that orders zeros. Every step is exact, so
 //! the order of the elements does not matter.
 
+use super::ask_ahead;
 use crate::dispatch::ElementTask;
 use crate::map::load_up_to;
 use core::marker::PhantomData;
@@ -220,6 +221,7 @@ impl<E: Float, W: Wanted> ElementTask<E> for Find<'_, E, W> {
         let mut found = [Extreme::new(stand_in); UNROLL];
         let mut i = 0;
         while len - i >= UNROLL * S::LANES {
+            ask_ahead(simd, x.wrapping_add(i), UNROLL * S::LANES);
             for (k, found) in found.iter_mut().enumerate() {
                 // SAFETY: UNROLL whole vectors are left from `i` on.
                 found.take::<W>(W::key(unsafe { simd.load(x.add(i + k * S::LANES)) }));

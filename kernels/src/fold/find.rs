@@ -18,6 +18,7 @@
 
 use core::marker::PhantomData;
 
+use super::ask_ahead;
 use super::columns::Rows;
 use super::extreme::Wanted;
 use crate::dispatch::ElementTask;
@@ -78,6 +79,7 @@ fn winners<E: Float, S: Lanes<E>, W: Wanted>(simd: S, x: &[E]) -> (S::V, bool) {
     let mut nan = stand_in.is_nan();
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
+        ask_ahead(simd, first.wrapping_add(at), UNROLL * S::LANES);
         for (k, best) in best.iter_mut().enumerate() {
             // SAFETY: UNROLL whole vectors are left from `at` on.
             let v: S::V = unsafe { simd.load(first.add(at + k * S::LANES)) };

@@ -4,9 +4,10 @@
 
 use core::mem::MaybeUninit;
 
-use super::{BLOCK, F64, LANES, PairwiseSum, Widen, sum_across};
-use crate::map::{load_up_to, store_up_to};
-use crate::simd::{Float, Lanes, Simd, Vector};
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, sum_across};
+use crate::map::{Map1, load_up_to, store_up_to};
+use crate::math::Exp;
+use crate::simd::{Float, Lanes, Simd, Vector, Wide};
 
 /// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
 /// are arrays that `f` may change at the same places.
@@ -128,122 +129,157 @@ where
     out
 }
 
-/// `y[i] = f(x[i])` and the sum of what was written, which comes back with it.
+/// `y[i] = exp(x[i] − shift)` and the sum of what was written, which comes back with it.
 #[inline(always)]
-pub(crate) fn map_sum<'y, E, S>(
+pub(crate) fn exps<'y, E, S>(
     simd: S,
     x: &[E],
+    shift: E,
     y: &'y mut [MaybeUninit<E>],
-    mut f: impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
 ) -> (&'y mut [E], f64)
 where
     E: Widen,
     S: Simd + Lanes<E>,
+    Exp: Map1<E>,
 {
     assert!(x.len() == y.len(), "a row has {} elements, the result {}", x.len(), y.len());
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
     // SAFETY: both slices have `len` elements.
-    let sum = unsafe { mapped_sum::<E, S, true>(simd, x.as_ptr(), first, len, &mut f) };
+    let sum = unsafe { sum_of_exps::<E, S, true>(simd, x.as_ptr(), shift, first, len) };
     // SAFETY: every element has been written; the slice was borrowed for as long.
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
 }
 
-/// The sum of `f(x[i])`, each rounded to `E`.
+/// The sum of `exp(x[i] − shift)`, each rounded to `E`.
 #[inline(always)]
-pub(crate) fn sum_of<E, S>(
-    simd: S,
-    x: &[E],
-    mut f: impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
-) -> f64
+pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E) -> f64
 where
     E: Widen,
     S: Simd + Lanes<E>,
+    Exp: Map1<E>,
 {
     let nowhere = core::ptr::null_mut();
     // SAFETY: the slice has `len` elements; nothing is stored.
-    unsafe { mapped_sum::<E, S, false>(simd, x.as_ptr(), nowhere, x.len(), &mut f) }
+    unsafe { sum_of_exps::<E, S, false>(simd, x.as_ptr(), shift, nowhere, x.len()) }
 }
 
 /// # Safety
 /// `x` has `len` elements; with `STORE`, `y` has room for as many.
 #[inline(always)]
-unsafe fn mapped_sum<E, S, const STORE: bool>(
+unsafe fn sum_of_exps<E, S, const STORE: bool>(
     simd: S,
     x: *const E,
+    shift: E,
     y: *mut E,
     len: usize,
-    f: &mut impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
 ) -> f64
 where
     E: Widen,
     S: Simd + Lanes<E>,
+    Exp: Map1<E>,
 {
     if len <= BLOCK {
         // SAFETY: as the caller promised.
-        return unsafe { mapped_block::<E, S, STORE>(simd, x, y, len, f) };
+        return unsafe { block_of_exps::<E, S, STORE>(simd, x, shift, y, len) };
     }
     let mut sum = PairwiseSum::new();
     for at in (0..len).step_by(BLOCK) {
         // SAFETY: the block lies within `len`.
         sum.push(unsafe {
             let y = if STORE { y.add(at) } else { y };
-            mapped_block::<E, S, STORE>(simd, x.add(at), y, BLOCK.min(len - at), f)
+            block_of_exps::<E, S, STORE>(simd, x.add(at), shift, y, BLOCK.min(len - at))
         });
     }
     sum.finish()
 }
 
+/// Elements whose exponentials are computed together.
+const TOGETHER: usize = 2 * LANES;
+
 /// # Safety
-/// As for [`mapped_sum`], with `count` for `len`.
+/// As for [`sum_of_exps`], with `count` for `len`.
 #[inline(always)]
-unsafe fn mapped_block<E, S, const STORE: bool>(
+unsafe fn block_of_exps<E, S, const STORE: bool>(
     simd: S,
     x: *const E,
+    shift: E,
     y: *mut E,
     count: usize,
-    f: &mut impl FnMut(<S as Lanes<E>>::V) -> <S as Lanes<E>>::V,
 ) -> f64
 where
     E: Widen,
     S: Simd + Lanes<E>,
+    Exp: Map1<E>,
 {
-    let (step, width) = (<S as Lanes<E>>::LANES, <S as Lanes<f64>>::LANES);
+    let step = <S as Lanes<E>>::LANES;
     let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
-    let whole = count - count % LANES;
-    for group in (0..whole).step_by(LANES) {
-        for v in (0..LANES).step_by(step) {
-            // SAFETY: the group is whole.
-            let value = f(unsafe { Lanes::<E>::load(simd, x.add(group + v)) });
-            if STORE {
-                // SAFETY: as above.
-                unsafe { Lanes::<E>::store(simd, y.add(group + v), value) };
+    let mut buffer = [E::ZERO; TOGETHER];
+    let mut at = 0;
+    while count - at >= TOGETHER {
+        // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
+        unsafe {
+            let (x, y) = (x.add(at), if STORE { y.add(at) } else { buffer.as_mut_ptr() });
+            match const { TOGETHER / <S as Lanes<E>>::LANES } {
+                2 => exps_together(Wide(simd), x, shift, y),
+                4 | 8 | 16 => exps_together(Wide(Wide(simd)), x, shift, y),
+                _ => exps_together(simd, x, shift, y),
             }
-            for (half, wide) in E::widen(simd, value).into_iter().take(step / width).enumerate() {
-                let lane = &mut lanes[v / width + half];
-                *lane = *lane + wide;
+            for group in (0..TOGETHER).step_by(LANES) {
+                add_group(simd, &mut lanes, y.add(group));
             }
         }
+        at += TOGETHER;
     }
-    if whole < count {
-        let rest = count - whole;
-        for v in (0..LANES).step_by(step) {
-            let (here, left) = (whole + v.min(rest), rest.saturating_sub(v));
-            // SAFETY: `left` elements are left from `here` on.
-            let value = f(unsafe { load_up_to(simd, x.add(here), left) });
+    let rest = count - at;
+    for v in (0..rest).step_by(step) {
+        // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
+        unsafe {
+            let e = Lanes::<E>::splat(simd, shift);
+            let e = Exp::apply(simd, load_up_to(simd, x.add(at + v), rest - v) - e);
             if STORE {
-                // SAFETY: as above.
-                unsafe { store_up_to(simd, y.add(here), left, value) };
+                store_up_to(simd, y.add(at + v), rest - v, e);
             }
             // Lanes beyond the end add +0, on every instruction set alike.
             let zero = Lanes::<E>::splat(simd, E::ZERO);
-            let value = value.select(Lanes::<E>::first(simd, left), zero);
-            for (half, wide) in E::widen(simd, value).into_iter().take(step / width).enumerate() {
-                let lane = &mut lanes[v / width + half];
-                *lane = *lane + wide;
-            }
+            let e = e.select(Lanes::<E>::first(simd, rest - v), zero);
+            Lanes::<E>::store(simd, buffer.as_mut_ptr().add(v), e);
         }
     }
+    buffer[rest.next_multiple_of(step).min(TOGETHER)..].fill(E::ZERO);
+    for group in (0..rest).step_by(LANES) {
+        // SAFETY: the buffer holds two groups.
+        unsafe { add_group(simd, &mut lanes, buffer.as_ptr().add(group)) };
+    }
     sum_across(simd, lanes)
+}
+
+/// `exp(x[i] − shift)` of [`TOGETHER`] elements.
+///
+/// # Safety
+/// So many lie from `x` on, and may be written from `y` on.
+#[inline(always)]
+unsafe fn exps_together<E: Float, S: Lanes<E>>(simd: S, x: *const E, shift: E, y: *mut E)
+where
+    Exp: Map1<E>,
+{
+    let shift = simd.splat(shift);
+    for v in (0..TOGETHER).step_by(S::LANES) {
+        // SAFETY: as the caller promised; vectors divide the number.
+        unsafe { simd.store(y.add(v), Exp::apply(simd, simd.load(x.add(v)) - shift)) };
+    }
+}
+
+/// Adds a group of elements to the lanes of a block.
+///
+/// # Safety
+/// `x` is valid for reads of [`LANES`] elements.
+#[inline(always)]
+unsafe fn add_group<E: Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
+    let width = <S as Lanes<f64>>::LANES;
+    for (v, lane) in lanes.iter_mut().enumerate().take(LANES / width) {
+        // SAFETY: as the caller promised.
+        *lane = *lane + unsafe { E::widen_up_to(simd, x.add(v * width), width) };
+    }
 }
 
 /// Vectors in flight of [`max_number`].
@@ -257,6 +293,7 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     let mut best = [lowest; UNROLL];
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
+        ask_ahead(simd, first.wrapping_add(at), UNROLL * S::LANES);
         for (k, best) in best.iter_mut().enumerate() {
             // SAFETY: UNROLL whole vectors are left from `at` on.
             *best = unsafe { simd.load(first.add(at + k * S::LANES)) }.max_or_other(*best);

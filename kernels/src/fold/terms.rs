@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::ops::{Add, Mul};
 
 use super::partial::{Moments, Partial, Product, SquareSum};
-use super::{F64, Widen};
+use super::{F64, LANES, Widen, ask_for};
 use crate::simd::{Lanes, Mask, Simd, Vector};
 
 /// What an element adds to its lane, of `M` numbers.
@@ -55,6 +55,9 @@ pub(crate) trait Terms<const M: usize>: Copy {
         shift: f64,
         lanes: [F64<S>; M],
     ) -> [F64<S>; M];
+
+    /// Asks for the lines of a group of elements from `at` on, which need not exist.
+    fn ask_for<S: Simd>(self, simd: S, at: usize);
 
     /// What the elements of a block that begins at `at` are measured from.
     ///
@@ -116,6 +119,10 @@ impl<E: Widen, K: Term<M>, const M: usize> Terms<M> for Each<'_, E, K> {
         K::add(simd, x, simd.splat(shift), lanes)
     }
     #[inline(always)]
+    fn ask_for<S: Simd>(self, simd: S, at: usize) {
+        ask_for(simd, self.0.as_ptr().wrapping_add(at), LANES);
+    }
+    #[inline(always)]
     unsafe fn shift(self, at: usize) -> f64 {
         // SAFETY: the element is there, as the caller promised.
         if K::SHIFTED { unsafe { self.0.as_ptr().add(at).read() }.to_f64() } else { 0.0 }
@@ -144,6 +151,11 @@ impl<E: Widen> Terms<1> for Products<'_, E> {
             (a, E::widen_up_to(simd, self.1.as_ptr().add(at), count))
         };
         [a.mul_add(b, sum)]
+    }
+    #[inline(always)]
+    fn ask_for<S: Simd>(self, simd: S, at: usize) {
+        ask_for(simd, self.0.as_ptr().wrapping_add(at), LANES);
+        ask_for(simd, self.1.as_ptr().wrapping_add(at), LANES);
     }
 }
 

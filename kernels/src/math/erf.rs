@@ -1,31 +1,39 @@
 //! The error function and its complement.
 //!
 //! ```text
-//! a = |x|,  i = round(SCALE a),  d = a − CENTRE[i]                    16 intervals
-//! erf a  = a + a P_i(d)             i small: P = erf(a)/a − 1, below 0.16
-//!        = VALUE[i] + d P_i(d)      elsewhere
+//! a = |x|
+//! f32: erf a = a + a P(a² − MIDDLE)               a < POINT = 0.81, where erfc is 1/4
+//!            = (1 − 2^−n/4) − 2^−n r B(r)       u = −ln(4 erfc a) = BEGIN + d M(d),  d = a − POINT,
+//!                                                r = n ln 2 − u,  B(r) = (e^r − 1) / 4 r
+//! f64: i = round(SCALE a),  d = a − CENTRE[i]                         16 intervals
+//!      erf a = a + a P_i(d)                  i small: P = erf(a)/a − 1, below 0.16
+//!            = VALUE[i] + d P_i(d)           elsewhere
 //!
 //! erfc a = e^(−a²) R(a)             R(a) = e^(a²) erfc a, between 1 and 0.02
 //! R(a)   = RATIO[j] + d S_j(d)      16 intervals, widths rising with a
 //! erfc(−a) = 2 − erfc a
 //! ```
 //!
-//! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most 0.16 of the
-//!    sum (the slope falls as fast as erf rises), so that all errors of P together move the result by
-//!    a tenth of a place; subnormal results are rounded once.
-//! 2. *Centres are chosen, not given*: near i / SCALE lies a float where erf is a float too but for
-//!    1/100 of its last place. The table needs no low part.
-//! 3. *Coefficients come from tables* by the index that rounding to an integer leaves in the low bits
-//!    of a sum. 16 entries are one permutation on AVX-512 and two on AVX2.
+//! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most a third of
+//!    the sum, so that all errors before it together move the result by a fraction of a place;
+//!    subnormal results are rounded once.
+//! 2. *f32 has no tables*: both forms are evaluated for all lanes, which takes less time than 16
+//!    entries a coefficient do on AVX2. a² − MIDDLE is rounded once and below a half, so that P's slope,
+//!    which falls from −0.38 to −0.3, need not be exact. 1 − 2^−n/4 is exact: n goes no further than 22.
+//! 3. *f64 has coefficients from tables* by the index that rounding to an integer leaves in the low bits
+//!    of a sum. Centres are chosen, not given: near i / SCALE lies a float where erf is a float too
+//!    but for 1/100 of its last place.
 //! 4. *erfc carries what would cost a place*: a² has its error, e^(−a²) and R are sums of two floats,
 //!    and so is their product. The power of two comes last: subnormal results keep their accuracy.
 
+mod intervals;
+mod near;
 mod tables;
 
-use super::copy_sign;
 use super::exp::{ExpConstants, Parts, exp_parts};
+use super::{copy_sign, horner, horner_by_parity};
 use crate::map::{Map1, Map2};
-use crate::simd::{Lanes, Vector};
+use crate::simd::{IntVector, Lanes, Vector};
 
 /// The error function, `2/√π ∫₀ˣ e^(−t²) dt`.
 ///
@@ -34,7 +42,8 @@ use crate::simd::{Lanes, Vector};
 /// * Largest error: 0.625 ULP at 0.0017295326 (f32, all inputs), 0.508 where the result is
 ///   subnormal, at 1.0384712e-38; f64 within 1 float on 786 thousand spread inputs, correctly rounded
 ///   on 97.8 %.
-/// * Coefficients: `tools/coefficients.py erf`; their relative error: 2^-29.1 (f32), 2^-56.1 (f64).
+/// * Coefficients: `tools/coefficients.py erf`; the error that those of P leave is 2^-30.1 of the result,
+///   M's is 2^-32.2 and B's 2^-28 of erfc (f32); relative 2^-56.1 (f64).
 pub struct Erf;
 
 /// The complementary error function, `1 − erf x`, without its cancellation.
@@ -53,23 +62,12 @@ pub struct Erfc;
 /// Within 2 ULP where e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
 pub struct ErfGrad;
 
-/// Constants of erf, from `tools/coefficients.py erf`.
-trait ErfTables: ExpConstants {
-    /// Past it, erf rounds to 1.
-    const LIMIT: Self;
-    /// Intervals a unit.
-    const SCALE: Self;
-    /// `SHIFTER` plus the first interval with a value of its own.
-    const OWN_VALUE: Self;
+/// Constants of the gradient.
+trait Bell: ExpConstants {
     /// Past it, e^(−a²) rounds to zero.
     const BELL_LIMIT: Self;
     /// 2 / √π.
     const DENSITY: Self;
-    /// A point of each interval; erf there.
-    const CENTRE: [Self; 16];
-    const VALUE: [Self; 16];
-    /// P, lowest power first.
-    const SLOPE: &'static [[Self; 16]];
 }
 
 /// Constants of erfc, from `tools/coefficients.py erfc`. Tables begin with the fifth interval: 12 is
@@ -113,19 +111,44 @@ fn bell<E: ExpConstants, S: Lanes<E>>(simd: S, a: S::V) -> (S::I, [S::V; 2]) {
     (k, [high, t.mul_add(p_low, t.mul_add(p, t - high))])
 }
 
-impl<E: ErfTables> Map1<E> for Erf {
+impl Map1<f32> for Erf {
     const UNROLL: usize = 2;
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let a = simd.splat(E::LIMIT).min_or_other(x.abs());
-        let shifted = a.mul_add(simd.splat(E::SCALE), simd.splat(E::SHIFTER));
+    fn apply<S: Lanes<f32>>(simd: S, x: S::V) -> S::V {
+        let a = simd.splat(near::LIMIT).min_or_other(x.abs());
+        let v = a.mul_add(a, simd.splat(-near::MIDDLE));
+        let below = a.mul_add(horner(simd, v, near::SERIES), a);
+
+        let d = a - simd.splat(near::POINT);
+        let [slope, bends @ ..] = near::RATE else { unreachable!() };
+        let rate = d.mul_add(horner_by_parity(simd, d, d * d, bends), simd.splat(*slope));
+        let u = d.mul_add(rate, simd.splat(near::BEGIN));
+        let shifted = u.mul_add(simd.splat(std::f32::consts::LOG2_E), simd.splat(f32::SHIFTER));
+        let shifted = simd.splat(f32::SHIFTER + near::MOST).min_or_other(shifted);
+        let n = shifted - simd.splat(f32::SHIFTER);
+        let r = n.mul_add(simd.splat(std::f32::consts::LN_2), -u);
+        let power = S::V::from_bits(simd.splat_int(near::ONE_BITS) - shifted.to_bits().shl::<23>());
+        let start = power.neg_mul_add(simd.splat(0.25), simd.splat(1.0));
+        let bell = horner_by_parity(simd, r, r * r, near::BELL);
+        let above = (power * r).neg_mul_add(bell, start);
+        copy_sign(simd, below.select(d.lt(simd.splat(0.0)), above), x)
+    }
+}
+
+impl Map1<f64> for Erf {
+    const UNROLL: usize = 2;
+
+    #[inline(always)]
+    fn apply<S: Lanes<f64>>(simd: S, x: S::V) -> S::V {
+        let a = simd.splat(intervals::LIMIT).min_or_other(x.abs());
+        let shifted = a.mul_add(simd.splat(intervals::SCALE), simd.splat(f64::SHIFTER));
         let index = shifted.to_bits();
-        let d = a - S::V::lookup16(&E::CENTRE, index, a);
-        let slope = polynomial(E::SLOPE, index, d);
-        let near_zero = shifted.lt(simd.splat(E::OWN_VALUE));
+        let d = a - S::V::lookup16(&intervals::CENTRE, index, a);
+        let slope = polynomial(intervals::SLOPE, index, d);
+        let near_zero = shifted.lt(simd.splat(intervals::OWN_VALUE));
         let factor = a.select(near_zero, d);
-        let value = a.select(near_zero, S::V::lookup16(&E::VALUE, index, a));
+        let value = a.select(near_zero, S::V::lookup16(&intervals::VALUE, index, a));
         copy_sign(simd, factor.mul_add(slope, value), x)
     }
 }
@@ -157,7 +180,7 @@ impl<E: ErfcTables> Map1<E> for Erfc {
     }
 }
 
-impl<E: ErfTables> Map2<E> for ErfGrad {
+impl<E: Bell> Map2<E> for ErfGrad {
     const UNROLL: usize = 2;
 
     #[inline(always)]

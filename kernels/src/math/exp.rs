@@ -26,8 +26,8 @@
 //!    place that is, so that it is not rounded twice.
 
 use super::horner;
-use crate::map::Map1;
-use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
+use crate::map::{Map1, usual_or};
+use crate::simd::{Float, IntVector, Lanes, Vector};
 
 /// `e^x`.
 ///
@@ -275,9 +275,18 @@ pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> 
 impl<E: ExpConstants> Map1<E> for Exp {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let (t, p) = scaled_parts(simd, x).factors(simd);
-        let y = p.mul_add(t, t);
-        let ordinary = x.abs().le(simd.splat(E::EXP_ORDINARY));
-        if ordinary.all() { y } else { y.select(ordinary, exp_everywhere(simd, x)) }
+        usual_or(usual(simd, x), || exp_everywhere(simd, x))
     }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, x))
+    }
+}
+
+/// `e^x` where it is normal.
+#[inline(always)]
+fn usual<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
+    let (t, p) = scaled_parts(simd, x).factors(simd);
+    (p.mul_add(t, t), x.abs().le(simd.splat(E::EXP_ORDINARY)))
 }

@@ -40,16 +40,21 @@ trait Expm1Constants: ExpConstants {
     const LOWEST: Self;
     /// Up to it t − 1 is exact where t is above 1/4.
     const ORDINARY: Self;
+    /// A scale below the first is multiplied by the second, its inverse, so that no rounding error of
+    /// a product is subnormal.
+    const SMALL_SCALE: [Self; 2];
 }
 
 impl Expm1Constants for f32 {
     const LOWEST: f32 = -20.0;
     const ORDINARY: f32 = 16.5;
+    const SMALL_SCALE: [f32; 2] = [1.0842022e-19, 9.223372e18];
 }
 
 impl Expm1Constants for f64 {
     const LOWEST: f64 = -40.0;
     const ORDINARY: f64 = 36.25;
+    const SMALL_SCALE: [f64; 2] = [1.4916681462400413e-154, 6.703903964971299e153];
 }
 
 impl<E: Expm1Constants> Map1<E> for Expm1 {
@@ -96,6 +101,9 @@ impl<E: Expm1Constants> Map2<E> for Elu {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V, scale: S::V) -> S::V {
         let [v, rest] = near(simd, x);
+        let [small, large] = E::SMALL_SCALE.map(|c| simd.splat(c));
+        let tiny = scale.abs().lt(small);
+        let scale = (scale * large).select(tiny, scale);
         let product = v * scale;
         let error = v.mul_add(scale, -product);
         let sum = product + rest.mul_add(scale, error);
@@ -103,6 +111,7 @@ impl<E: Expm1Constants> Map2<E> for Elu {
         let magnitude = product.abs();
         // Of an infinite product the error is NaN, of a zero it would lose the sign.
         let ordinary = zero.lt(magnitude) & magnitude.lt(simd.splat(E::INFINITY));
-        sum.select(ordinary, product).select(x.lt(zero), x)
+        let y = sum.select(ordinary, product);
+        (y * small).select(tiny, y).select(x.lt(zero), x)
     }
 }

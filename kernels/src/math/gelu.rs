@@ -10,11 +10,10 @@
 //!    −100 (f64: −700): half a place of v would be 64 (f64: 512) half places of the result. x² keeps its
 //!    error; c1 is cut to 12 (f64: 26) bits, so that c1 − rate is exact and one fused multiply-add
 //!    gives the rate's error. Both constants carry the factor −8 / ln 2 of the reduction.
-//! 3. The rest is `gate` of sigmoid.rs.
+//! 3. The rest is `Decay` of sigmoid.rs.
 
-use super::copy_sign;
-use super::sigmoid::{GateConstants, clamp, gate, gate_and_rest};
-use crate::map::{Map1, Map2};
+use super::sigmoid::{GateConstants, clamp, decay, gate_and_rest};
+use crate::map::{Map1, Map2, usual_or};
 use crate::simd::{Lanes, Vector};
 
 /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
@@ -46,8 +45,10 @@ trait GeluConstants: GateConstants {
     const C2: Self;
     /// 3.
     const THREE: Self;
-    /// As [`GateConstants::GATE_RANGE`], of x.
-    const GELU_RANGE: [Self; 3];
+    /// Below it x σ(v) rounds to zero.
+    const GELU_LOWEST: Self;
+    /// Up to this absolute value e^−v is normal.
+    const GELU_USUAL: Self;
 }
 
 impl GeluConstants for f32 {
@@ -56,7 +57,8 @@ impl GeluConstants for f32 {
     const C1: f32 = 1.5957692;
     const C2: f32 = 0.071354814;
     const THREE: f32 = 3.0;
-    const GELU_RANGE: [f32; 3] = [-11.0, -9.875, 6.0];
+    const GELU_LOWEST: f32 = -11.0;
+    const GELU_USUAL: f32 = 9.875;
 }
 
 impl GeluConstants for f64 {
@@ -65,7 +67,8 @@ impl GeluConstants for f64 {
     const C1: f64 = 1.595769121605731;
     const C2: f64 = 0.07135481627260025;
     const THREE: f64 = 3.0;
-    const GELU_RANGE: [f64; 3] = [-21.75, -21.0, 7.5];
+    const GELU_LOWEST: f64 = -21.75;
+    const GELU_USUAL: f64 = 21.0;
 }
 
 impl<E: GeluConstants> Map1<E> for GeluTanh {
@@ -73,18 +76,36 @@ impl<E: GeluConstants> Map1<E> for GeluTanh {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [c1, c1_low] = E::C1_RATE.map(|c| simd.splat(c));
-        let [c2, c2_low] = E::C2_RATE.map(|c| simd.splat(c));
-        let [low, far, high] = E::GELU_RANGE;
-        let clamped = clamp(simd, x, low, high);
-        let square = clamped * clamped;
-        let square_low = clamped.mul_add(clamped, -square);
-        let rate = c2.mul_add(square, c1);
-        let rate_error = c2.mul_add(square, c1 - rate);
-        let rate_low = c2.mul_add(square_low, c2_low.mul_add(square, c1_low)) + rate_error;
-        let y = gate(simd, clamped, clamped, [rate, rate_low], x.lt(simd.splat(far)));
-        copy_sign(simd, x.select(simd.splat(high).lt(x), y), x)
+        usual_or(usual(simd, x), || {
+            let x = simd.splat(E::GELU_LOWEST).max_or_other(x);
+            let tail = decay(simd, x, rates(simd, x)).tail(simd, x);
+            x.select(simd.splat(E::ZERO).lt(x), tail)
+        })
     }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, x))
+    }
+}
+
+/// `gelu_tanh x` where e^−v is normal, and where that is.
+#[inline(always)]
+fn usual<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
+    let y = decay(simd, x, rates(simd, x)).gate(simd, x);
+    (y, x.abs().le(simd.splat(E::GELU_USUAL)))
+}
+
+/// `RATE v / x`, a sum of two floats, high part first.
+#[inline(always)]
+fn rates<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
+    let [c1, c1_low] = E::C1_RATE.map(|c| simd.splat(c));
+    let [c2, c2_low] = E::C2_RATE.map(|c| simd.splat(c));
+    let square = x * x;
+    let square_low = x.mul_add(x, -square);
+    let rate = c2.mul_add(square, c1);
+    let rate_error = c2.mul_add(square, c1 - rate);
+    [rate, c2.mul_add(square_low, c2_low.mul_add(square, c1_low)) + rate_error]
 }
 
 impl<E: GeluConstants> Map2<E> for GeluTanhGrad {
@@ -92,8 +113,7 @@ impl<E: GeluConstants> Map2<E> for GeluTanhGrad {
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);
         let (c1, c2) = (simd.splat(E::C1), simd.splat(E::C2));
-        let [low, _, _] = E::GELU_RANGE;
-        let x = clamp(simd, x, low, -low);
+        let x = clamp(simd, x, E::GELU_LOWEST, -E::GELU_LOWEST);
         let square = x * x;
         let (gate, rest) = gate_and_rest(simd, x * c2.mul_add(square, c1));
         let slope = (c2 * simd.splat(E::THREE)).mul_add(square, c1);

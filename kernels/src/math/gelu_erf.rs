@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a = |x|,  Q(a) = 1 − Φ(a) = e^(−a²/2) R(a)            R(a) = e^(a²/2) erfc(a/√2) / 2
-//! x < 0:   gelu(x) = −a Q(a)                            x >= 0:   gelu(x) = a − a Q(a)
+//! x < 0:   gelu(x) = x Q(a)                             x >= 0:   gelu(x) = x (1 − Q(a))
 //! gelu′(x) = Q − a φ = e^(−a²/2) (R(a) − a/√(2π))   or   1 − that
 //!
 //! interval: exponent and first bit of 1 + a/stretch     8 of them, rising as a does
@@ -12,15 +12,16 @@
 //! 1. *R changes slowly*, from 1/2 to 0.027 (f64: 0.01), while Q falls to the smallest numbers. One
 //!    polynomial S an interval has its coefficients in tables that `lookup8` reads: no division.
 //! 2. *Every rounding that would cost a place is carried along*: a² has its error (half a place of
-//!    a²/2 = 100 would be 64 places of the result; f64: 700 and 512), e^(−a²/2) and R are sums of two
-//!    floats, and so are their product and a times it. d S(d) is at most 0.43 of R, so that its own
-//!    rounding costs less than half a place.
-//! 3. *The power of two comes last* where the result is the tail itself: subnormal results keep their
-//!    accuracy. a − a Q(a) is at least half of a: no cancellation.
+//!    a²/2 = 100 would be 64 places of the result; f64: 700 and 512), R is a sum of two floats, and so
+//!    is its product with e^(−a²/2). d S(d) is at most 0.43 of R, so that its own rounding costs less
+//!    than half a place.
+//! 3. *One rounding decides*: x (high + low) is one fused multiply-add onto x low. 1 − Q(a) is at
+//!    least a half: no cancellation.
+//! 4. *The power of two comes last* where the result may be subnormal, behind one branch.
 
 use super::copy_sign;
-use super::exp::{ExpConstants, Parts, exp_parts};
-use crate::map::{Map1, Map2};
+use super::exp::{ExpConstants, exp_parts, scaled_parts};
+use crate::map::{Map1, Map2, usual_or};
 use crate::simd::{IntVector, Lanes, Vector};
 
 /// `x/2 (1 + erf(x/√2))`.
@@ -46,6 +47,8 @@ pub struct GeluGrad;
 trait TailConstants: ExpConstants {
     /// Past it, Q(a) and a φ(a) round to zero.
     const TAIL_MAX: Self;
+    /// Up to it, a Q(a) and its low part are normal.
+    const TAIL_USUAL: Self;
     /// 1 / stretch.
     const STRETCH: Self;
     /// 1 / √(2π).
@@ -64,6 +67,7 @@ trait TailConstants: ExpConstants {
 
 impl TailConstants for f32 {
     const TAIL_MAX: f32 = 14.75;
+    const TAIL_USUAL: f32 = 12.0;
     const STRETCH: f32 = 1.0;
     const DENSITY: f32 = 0.3989423;
     const HALF: f32 = 0.5;
@@ -180,6 +184,7 @@ impl TailConstants for f32 {
 
 impl TailConstants for f64 {
     const TAIL_MAX: f64 = 39.0;
+    const TAIL_USUAL: f64 = 36.0;
     const STRETCH: f64 = 0.38095238095238093;
     const DENSITY: f64 = 0.3989422804014327;
     const HALF: f64 = 0.5;
@@ -394,25 +399,9 @@ impl TailConstants for f64 {
     }
 }
 
-/// `e^(−a²/2) = 2^k exponential` and R(a), both sums of two floats, high part first.
-struct Tail<V: Vector> {
-    k: V::Int,
-    exponential: [V; 2],
-    ratio: [V; 2],
-}
-
-/// The tail from `a` on, `0 <= a <= TAIL_MAX` or NaN.
+/// R(a), a sum of two floats, high part first.
 #[inline(always)]
-fn tail<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> Tail<S::V> {
-    let half = simd.splat(-E::HALF);
-    let square = a * a;
-    let square_low = a.mul_add(a, -square);
-    let parts = exp_parts(simd, square * half, Some(square_low * half));
-    let [p, p_low] = parts.expm1();
-    let Parts { k, t, .. } = parts;
-    let high = t.mul_add(p, t);
-    let low = t.mul_add(p_low, t.mul_add(p, t - high));
-
+fn ratio<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
     let index = E::interval::<S>(a.mul_add(simd.splat(E::STRETCH), simd.splat(E::ONE)));
     let d = a - S::V::lookup8(&E::CENTRE, index, a);
     let mut i = E::SLOPE.len() - 1;
@@ -424,8 +413,23 @@ fn tail<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> Tail<S::V> {
     let top = S::V::lookup8(&E::RATIO[0], index, a);
     let top_low = S::V::lookup8(&E::RATIO[1], index, a);
     let ratio = d.mul_add(slope, top);
-    let ratio_low = d.mul_add(slope, top - ratio) + top_low;
-    Tail { k, exponential: [high, low], ratio: [ratio, ratio_low] }
+    [ratio, d.mul_add(slope, top - ratio) + top_low]
+}
+
+/// `−a²/2`, a sum of two floats, high part first.
+#[inline(always)]
+fn exponent<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
+    let half = simd.splat(-E::HALF);
+    let square = a * a;
+    [square * half, a.mul_add(a, -square) * half]
+}
+
+/// `t (1 + p) R(a)`, a sum of two floats, high part first.
+#[inline(always)]
+fn scaled_ratio<E: TailConstants, S: Lanes<E>>(simd: S, t: S::V, p: S::V, a: S::V) -> [S::V; 2] {
+    let [ratio, ratio_low] = ratio(simd, a);
+    let high = t * ratio;
+    [high, high.mul_add(p, t.mul_add(ratio_low, t.mul_add(ratio, -high)))]
 }
 
 /// `|x|`, at most `TAIL_MAX`; NaN stays.
@@ -434,24 +438,45 @@ fn magnitude<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     simd.splat(E::TAIL_MAX).min_or_other(x.abs())
 }
 
+/// gelu where Q is normal, and where that is.
+#[inline(always)]
+fn usual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
+    let one = simd.splat(E::ONE);
+    let a = x.abs();
+    let [square, square_low] = exponent(simd, a);
+    let mut parts = scaled_parts(simd, square);
+    parts.low = parts.low + square_low;
+    let (t, p) = parts.factors(simd);
+    let [high, low] = scaled_ratio(simd, t, p, a);
+    let rest = one - high;
+    let rest_low = ((one - rest) - high) - low;
+    let negative = x.lt(simd.splat(E::ZERO));
+    let (high, low) = (high.select(negative, rest), low.select(negative, rest_low));
+    (copy_sign(simd, x.mul_add(high, x * low), x), a.le(simd.splat(E::TAIL_USUAL)))
+}
+
+/// gelu beyond that.
+#[inline(always)]
+fn unusual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    let a = magnitude(simd, x);
+    let [square, square_low] = exponent(simd, a);
+    let parts = exp_parts(simd, square, Some(square_low));
+    let [high, low] = scaled_ratio(simd, parts.t, parts.r + parts.s, a);
+    let below = -a.mul_add(high, a * low).scale_by_power_of_two(parts.k);
+    x.select(simd.splat(E::ZERO).lt(x), below)
+}
+
 impl<E: TailConstants> Map1<E> for Gelu {
     const UNROLL: usize = 2;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let a = magnitude(simd, x);
-        let Tail { k, exponential: [e, e_low], ratio: [r, r_low] } = tail(simd, a);
-        let product = e * r;
-        let product_low = e.mul_add(r, -product) + e.mul_add(r_low, e_low * r);
-        let high = a * product;
-        let low = a.mul_add(product_low, a.mul_add(product, -high));
-        let below = (high + low).scale_by_power_of_two(k);
+        usual_or(usual(simd, x), || unusual(simd, x))
+    }
 
-        let (high, low) = (high.scale_by_power_of_two(k), low.scale_by_power_of_two(k));
-        let rest = a - high;
-        let above = rest + (((a - rest) - high) - low);
-        let y = below.select(x.lt(simd.splat(E::ZERO)), above);
-        copy_sign(simd, x.select(simd.splat(E::TAIL_MAX).lt(x), y), x)
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, x))
     }
 }
 
@@ -461,9 +486,12 @@ impl<E: TailConstants> Map2<E> for GeluGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let a = magnitude(simd, x);
-        let Tail { k, exponential: [e, _], ratio: [r, r_low] } = tail(simd, a);
-        let slope = a.neg_mul_add(simd.splat(E::DENSITY), r) + r_low;
-        let below = (e * slope).scale_by_power_of_two(k);
+        let [square, square_low] = exponent(simd, a);
+        let parts = exp_parts(simd, square, Some(square_low));
+        let e = (parts.r + parts.s).mul_add(parts.t, parts.t);
+        let [ratio, ratio_low] = ratio(simd, a);
+        let slope = a.neg_mul_add(simd.splat(E::DENSITY), ratio) + ratio_low;
+        let below = (e * slope).scale_by_power_of_two(parts.k);
         let above = simd.splat(E::ONE) - below;
         g * below.select(x.lt(simd.splat(E::ZERO)), above)
     }

@@ -74,8 +74,7 @@ impl<E: GateConstants> Map1<E> for Mish {
 /// `x e^x` of negative numbers.
 #[inline(always)]
 fn tail<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-    let [lowest, ..] = E::GATE_RANGE;
-    let x = simd.splat(lowest).max_or_other(x);
+    let x = simd.splat(E::GATE_LOWEST).max_or_other(x);
     let Parts { k, t, r, s } = exp_parts(simd, x, None);
     let p = r + s;
     let e = p.mul_add(t, t);
@@ -93,8 +92,7 @@ impl<E: GateConstants> Map2<E> for MishGrad {
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);
         let two = one + one;
-        let [low, ..] = E::GATE_RANGE;
-        let x = clamp(simd, x, low, -low);
+        let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);
         let negative = x.lt(simd.splat(E::ZERO));
         let Parts { k, t, r, s } = exp_parts(simd, -x.abs(), None);
         let e = (r + s).mul_add(t, t).scale_by_power_of_two(k);

@@ -22,9 +22,9 @@
 //! 6. `gate` serves gelu too, whose rate of decay depends on x and is a sum of two floats.
 
 use super::exp::{ExpConstants, Parts, exp_parts};
-use super::{copy_sign, horner};
-use crate::map::{Map1, Map2};
-use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
+use super::horner_by_parity;
+use crate::map::{Map1, Map2, usual_or};
+use crate::simd::{Float, IntVector, Lanes, Vector};
 
 /// `σ(x) = 1 / (1 + e^−x)`.
 ///
@@ -67,9 +67,8 @@ pub(super) trait GateConstants: ExpConstants {
     const MOVED: [Self; 8];
     /// e^(r ln 2 / 8 + s) − 1, lowest power first.
     const DECAY: &'static [Self];
-    /// Where σ needs no further bits: x e^x rounds to zero; 1 + e^x is no longer a normal number's
-    /// reciprocal; 1 + e^−x rounds to 1.
-    const GATE_RANGE: [Self; 3];
+    /// Below it x e^x rounds to zero.
+    const GATE_LOWEST: Self;
 }
 
 impl GateConstants for f32 {
@@ -79,7 +78,7 @@ impl GateConstants for f32 {
     ];
     const DECAY: &'static [f32] =
         &[0.0018736531, 0.08680574, 0.0037605714, 0.00010861218, 2.3539972e-6];
-    const GATE_RANGE: [f32; 3] = [-110.0, -87.0, 18.0];
+    const GATE_LOWEST: f32 = -110.0;
 }
 
 impl GateConstants for f64 {
@@ -105,56 +104,74 @@ impl GateConstants for f64 {
         7.27377235620014e-12,
         7.897410360692495e-14,
     ];
-    const GATE_RANGE: [f64; 3] = [-760.0, -708.0, 39.0];
+    const GATE_LOWEST: f64 = -760.0;
 }
 
-/// `factor σ(v)` for `v = x · rate / RATE`, both sums of two floats, high part first; `x` is in
-/// `range`, as [`GateConstants::GATE_RANGE`] says it of `rate`, and not above the last. `factor` is
-/// finite.
+/// `e^−v = 2^(n/8) e^−s (1 + p)` for `v = x · rate / RATE`.
+pub(super) struct Decay<V: Vector> {
+    /// n in the lowest bits, as `SHIFTER` leaves it.
+    n: V::Int,
+    /// 2^(j/8) e^−s less j/8 of an octave.
+    moved: V::Int,
+    p: V,
+}
+
+/// The decay of `v`, a sum of two floats, high part first, as `rate` is.
 #[inline(always)]
-pub(super) fn gate<E: GateConstants, S: Lanes<E>>(
+pub(super) fn decay<E: GateConstants, S: Lanes<E>>(
     simd: S,
-    factor: S::V,
     x: S::V,
     [rate, rate_low]: [S::V; 2],
-    far: S::M,
-) -> S::V {
-    let one = simd.splat(E::ONE);
+) -> Decay<S::V> {
     let shifter = simd.splat(E::SHIFTER);
     let shifted = x.mul_add(rate, shifter);
-    let minus_n = shifter - shifted;
-    let bits = shifted.to_bits();
-    let moved = S::V::lookup8(&E::MOVED, bits, x).to_bits();
-    let r = x.mul_add(rate_low, x.mul_add(rate, minus_n));
-    let p = horner(simd, r, E::DECAY);
-    let b = S::V::from_bits(moved + E::eighths(bits));
-
-    let (large, small) = (one.max_or_other(b), one.min_or_other(b));
-    let sum = large + small;
-    let rest = b.mul_add(p, small - (sum - large));
-    let y = divide_by_sum(simd, factor, sum, rest);
-    if !far.any() {
-        return y;
-    }
-    // 1 is nothing beside the exponential, whose power of two may be out of range.
-    let k = bits.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
-    let octaves = bits.shr::<3>() + bits.shr::<3>();
-    let octaves = octaves + octaves;
-    let t = S::V::from_bits(moved + E::eighths(bits - (octaves + octaves)));
-    let tail = divide_by_sum(simd, factor, t, t * p);
-    let zero = simd.splat(E::ZERO).to_bits();
-    tail.scale_by_power_of_two(zero - k).select(far, y)
+    let r = x.mul_add(rate_low, x.mul_add(rate, shifter - shifted));
+    let n = shifted.to_bits();
+    let moved = S::V::lookup8(&E::MOVED, n, x).to_bits();
+    Decay { n, moved, p: horner_by_parity(simd, r, r * r, E::DECAY) }
 }
 
-/// `x / (sum + rest)`; `rest` far below `sum`, `x` finite.
+impl<V: Vector> Decay<V> {
+    /// `factor σ(v)` where e^−v is a normal number. A zero keeps its sign.
+    #[inline(always)]
+    pub fn gate<E: GateConstants, S: Lanes<E, V = V, I = V::Int, M = V::Mask>>(
+        self,
+        simd: S,
+        factor: V,
+    ) -> V {
+        let one = simd.splat(E::ONE);
+        let b = V::from_bits(self.moved + E::eighths(self.n));
+        let (large, small) = (one.max_or_other(b), one.min_or_other(b));
+        let sum = large + small;
+        let rest = b.mul_add(self.p, small - (sum - large));
+        divide_by_sum(simd, factor, sum, rest)
+    }
+
+    /// The same for a negative v beyond that: 1 is nothing beside e^−v, whose power of two may be out of
+    /// range.
+    #[inline(always)]
+    pub fn tail<E: GateConstants, S: Lanes<E, V = V, I = V::Int, M = V::Mask>>(
+        self,
+        simd: S,
+        factor: V,
+    ) -> V {
+        let k = self.n.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
+        let octaves = self.n.shr::<3>().shl::<3>();
+        let t = V::from_bits(self.moved + E::eighths(self.n - octaves));
+        let zero = simd.splat(E::ZERO).to_bits();
+        divide_by_sum(simd, factor, t, t * self.p).scale_by_power_of_two(zero - k)
+    }
+}
+
+/// `x / (sum + rest)`; `rest` far below `sum`, `x` finite. A zero keeps its sign.
 #[inline(always)]
 fn divide_by_sum<E: Float, S: Lanes<E>>(simd: S, x: S::V, sum: S::V, rest: S::V) -> S::V {
     let under = sum + rest;
     let under_low = rest - (under - sum);
     let reciprocal = simd.splat(E::ONE) / under;
     let quotient = x * reciprocal;
-    let residual = quotient.neg_mul_add(under, x);
-    quotient.neg_mul_add(under_low, residual).mul_add(reciprocal, quotient)
+    let excess = quotient.mul_add(under_low, quotient.mul_add(under, -x));
+    excess.neg_mul_add(reciprocal, quotient)
 }
 
 /// `x` moved into `low..=high`; NaN stays.
@@ -175,29 +192,51 @@ pub(super) fn gate_and_rest<E: ExpConstants, S: Lanes<E>>(simd: S, v: S::V) -> (
     (small.select(negative, large), large.select(negative, small))
 }
 
+/// `factor σ(x)` where e^−x is normal, and where that is.
+#[inline(always)]
+fn usual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> (S::V, S::M) {
+    let y = decay(simd, x, E::RATE.map(|c| simd.splat(c))).gate(simd, factor);
+    (y, x.abs().le(simd.splat(E::EXP_ORDINARY)))
+}
+
+/// `factor σ(x)` beyond that; `factor` is finite where x is negative.
+#[inline(always)]
+fn unusual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> S::V {
+    let tail = decay(simd, x, E::RATE.map(|c| simd.splat(c))).tail(simd, factor);
+    factor.select(simd.splat(E::ZERO).lt(x), tail)
+}
+
 impl<E: GateConstants> Map1<E> for Sigmoid {
-    const UNROLL: usize = 2;
+    const UNROLL: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [low, far, high] = E::GATE_RANGE;
-        let far = x.lt(simd.splat(far));
-        let rate = E::RATE.map(|c| simd.splat(c));
-        gate(simd, simd.splat(E::ONE), clamp(simd, x, low, high), rate, far)
+        let one = simd.splat(E::ONE);
+        usual_or(usual(simd, one, x), || {
+            unusual(simd, one, simd.splat(E::GATE_LOWEST).max_or_other(x))
+        })
+    }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, simd.splat(E::ONE), x))
     }
 }
 
 impl<E: GateConstants> Map1<E> for Silu {
-    const UNROLL: usize = 2;
+    const UNROLL: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [low, far, high] = E::GATE_RANGE;
-        let far = x.lt(simd.splat(far));
-        let rate = E::RATE.map(|c| simd.splat(c));
-        let clamped = clamp(simd, x, low, high);
-        let y = gate(simd, clamped, clamped, rate, far);
-        copy_sign(simd, x.select(simd.splat(high).lt(x), y), x)
+        usual_or(usual(simd, x, x), || {
+            let x = simd.splat(E::GATE_LOWEST).max_or_other(x);
+            unusual(simd, x, x)
+        })
+    }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, x, x))
     }
 }
 
@@ -211,8 +250,7 @@ impl<E: ExpConstants> Map2<E> for SigmoidGrad {
 impl<E: GateConstants> Map2<E> for SiluGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
-        let [low, _, _] = E::GATE_RANGE;
-        let x = clamp(simd, x, low, -low);
+        let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);
         let (gate, rest) = gate_and_rest(simd, x);
         g * (gate * x.mul_add(rest, simd.splat(E::ONE)))
     }

@@ -12,11 +12,14 @@
 //!    with its error; n P3 joins the low part. Near a multiple of π/2 all of x − n P1 may cancel
 //!    against n P2: the difference is still exact, because x − n P1 is a multiple of n P2's last
 //!    place.
-//! 2. *Large arguments* (1e5 for f32, 1e9 for f64: where n times the error of 2/π would leave the
+//! 2. *Small arguments* (|x| <= 199: n of 7 bits) save the error of n P2: P2 is cut so short that n P2
+//!    is a float. Where the difference does not round, it is high, and low begins with n P3; where it
+//!    does, x − n P1 is twice n P2 or more, so that its difference from high is exact.
+//! 3. *Large arguments* (1e5 for f32, 1e9 for f64: where n times the error of 2/π would leave the
 //!    polynomials' interval) go lane by lane through `huge`, behind one branch: x = m 2^e times 2/π
 //!    in integers. Bits of 2/π that make multiples of 4 are skipped, the next 192 leave at least
 //!    137 correct fractional bits; the nearest that any f64 comes to a multiple of π/2 costs 62.
-//! 3. Both polynomials are evaluated for all lanes and one is chosen: lanes differ in n.
+//! 4. Both polynomials are evaluated for all lanes and one is chosen: lanes differ in n.
 
 use super::horner;
 use crate::map::Map1;
@@ -46,6 +49,9 @@ pub(super) trait TrigConstants: Float {
     const SHIFTER: Self;
     /// π/2 in three parts.
     const FRAC_PI_2: [Self; 3];
+    /// The same with a short second part, for arguments up to `NEAR`.
+    const NEAR_PI_2: [Self; 3];
+    const NEAR: Self;
     /// S(z) = (sin √z / √z − 1) / z, lowest power first.
     const SINE: &'static [Self];
     /// C(z) = (cos √z − 1 + z/2) / z², lowest power first.
@@ -56,7 +62,8 @@ pub(super) trait TrigConstants: Float {
     const HALF: Self;
     /// 1, which tells odd quadrants.
     const ONE_INT: Self::Int;
-    const TWO_INT: Self::Int;
+    /// The second bit of an integer in the sign's place.
+    fn second_bit<I: IntVector>(n: I) -> I;
     /// `[n mod 4, high, low]` of an argument above `LIMIT`; NaN for infinities.
     fn huge(x: Self) -> [Self; 3];
 }
@@ -65,12 +72,17 @@ impl TrigConstants for f32 {
     const FRAC_2_PI: f32 = std::f32::consts::FRAC_2_PI;
     const SHIFTER: f32 = 12_582_912.0;
     const FRAC_PI_2: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.371139e-8, -1.7151245e-15];
+    const NEAR_PI_2: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.3712134e-8, 7.443548e-13];
+    const NEAR: f32 = 199.0;
     const SINE: &'static [f32] = &[-0.16666667, 0.008333379, -0.00019853006, 2.8313157e-6];
     const COSINE: &'static [f32] = &[0.041666646, -0.0013887301, 2.4430665e-5];
     const LIMIT: f32 = 1e5;
     const HALF: f32 = 0.5;
     const ONE_INT: i32 = 1;
-    const TWO_INT: i32 = 2;
+    #[inline(always)]
+    fn second_bit<I: IntVector>(n: I) -> I {
+        n.shl::<30>()
+    }
     fn huge(x: f32) -> [f32; 3] {
         let [n, high, low] = reduce_huge(f64::from(x));
         let nearest = high as f32;
@@ -83,6 +95,9 @@ impl TrigConstants for f64 {
     const SHIFTER: f64 = 6_755_399_441_055_744.0;
     const FRAC_PI_2: [f64; 3] =
         [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
+    const NEAR_PI_2: [f64; 3] =
+        [std::f64::consts::FRAC_PI_2, 6.123233995736757e-17, 8.4784276603689e-32];
+    const NEAR: f64 = 199.0;
     const SINE: &'static [f64] = &[
         -0.16666666666666666,
         0.008333333333333042,
@@ -103,7 +118,10 @@ impl TrigConstants for f64 {
     const LIMIT: f64 = 1e9;
     const HALF: f64 = 0.5;
     const ONE_INT: i64 = 1;
-    const TWO_INT: i64 = 2;
+    #[inline(always)]
+    fn second_bit<I: IntVector>(n: I) -> I {
+        n.shl::<62>()
+    }
     fn huge(x: f64) -> [f64; 3] {
         reduce_huge(x)
     }
@@ -240,39 +258,72 @@ fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::
     [high + cubic, near + high.neg_mul_add(low, quartic)]
 }
 
+/// The reduction of an argument of size up to `NEAR`.
+#[inline(always)]
+fn reduce_near<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced<S::V> {
+    let [p1, p2, p3] = E::NEAR_PI_2.map(|c| simd.splat(c));
+    let shifter = simd.splat(E::SHIFTER);
+    let shifted = x.mul_add(simd.splat(E::FRAC_2_PI), shifter);
+    let n = shifted - shifter;
+    let rest = n.neg_mul_add(p1, x);
+    let high = n.neg_mul_add(p2, rest);
+    let low = n.neg_mul_add(p3, n.neg_mul_add(p2, rest - high));
+    Reduced { quadrant: shifted.to_bits(), high, low }
+}
+
+/// Sine and cosine of x from the reduction of |x|.
+#[inline(always)]
+fn turn<E: TrigConstants, S: Lanes<E>>(
+    simd: S,
+    Reduced { quadrant, high, low }: Reduced<S::V>,
+    x: S::V,
+) -> [S::V; 2] {
+    let one = simd.splat_int(E::ONE_INT);
+    let sign = simd.splat(-E::ZERO).to_bits();
+    let [sine, cosine] = octant(simd, high, low);
+    let odd = (quadrant & one).eq(one);
+    let turned = (E::second_bit(quadrant) ^ x.to_bits()) & sign;
+    let ahead = E::second_bit(quadrant + one) & sign;
+    [
+        S::V::from_bits(cosine.select(odd, sine).to_bits() ^ turned),
+        S::V::from_bits(sine.select(odd, cosine).to_bits() ^ ahead),
+    ]
+}
+
+/// Sine and cosine of arguments of size up to `NEAR`, and where these are.
+#[inline(always)]
+fn near_waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> ([S::V; 2], S::M) {
+    let a = x.abs();
+    (turn(simd, reduce_near(simd, a), x), a.le(simd.splat(E::NEAR)))
+}
+
 /// Sine and cosine.
 #[inline(always)]
 pub(super) fn waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
-    let one = simd.splat_int(E::ONE_INT);
-    let Reduced { quadrant, high, low } = reduce(simd, x);
-    let [sine, cosine] = octant(simd, high, low);
-    let odd = (quadrant & one).eq(one);
-    let y = turned(simd, cosine.select(odd, sine), quadrant);
-    let ahead = turned(simd, sine.select(odd, cosine), quadrant + one);
-    [x.select(x.eq(simd.splat(E::ZERO)), y), ahead]
-}
-
-/// `y`, negated in the third and fourth quadrant.
-#[inline(always)]
-fn turned<E: TrigConstants, S: Lanes<E>>(simd: S, y: S::V, quadrant: S::I) -> S::V {
-    let two = simd.splat_int(E::TWO_INT);
-    (-y).select((quadrant & two).eq(two), y)
-}
-
-impl<E: TrigConstants> Map1<E> for Sin {
-    const UNROLL: usize = 2;
-
-    #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        waves(simd, x)[0]
+    let ([sine, cosine], near) = near_waves(simd, x);
+    if near.all() {
+        return [sine, cosine];
     }
+    let [far_sine, far_cosine] = turn(simd, reduce(simd, x.abs()), x);
+    [sine.select(near, far_sine), cosine.select(near, far_cosine)]
 }
 
-impl<E: TrigConstants> Map1<E> for Cos {
-    const UNROLL: usize = 2;
+macro_rules! waves {
+    ($($Kernel:ident $which:literal)*) => {$(
+        impl<E: TrigConstants> Map1<E> for $Kernel {
+            const UNROLL: usize = 2;
 
-    #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        waves(simd, x)[1]
-    }
+            #[inline(always)]
+            fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+                waves(simd, x)[$which]
+            }
+
+            #[inline(always)]
+            fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+                let (waves, near) = near_waves(simd, x);
+                Some((waves[$which], near))
+            }
+        }
+    )*};
 }
+waves!(Sin 0 Cos 1);

@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 use super::{Kernel, RowKernel, Rows, same_len};
 use crate::dispatch::FoldTask;
 use crate::fold::Widen;
-use crate::fold::rows::{at_number, map_sum, max_number, sum_of, sums};
+use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
 use crate::map::Map1;
 use crate::map::rows::{change, map, places};
 use crate::math::{Exp, Log};
@@ -181,14 +181,7 @@ fn softmax_group<E: Widen, S: Simd + Lanes<E>>(
     for ((x, y), ((e, factor), m)) in
         x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(results)
     {
-        let m = Lanes::<E>::splat(simd, m);
-        (*e, *factor) = map_sum(
-            simd,
-            x,
-            y,
-            #[inline(always)]
-            |x| Exp::apply(simd, x - m),
-        );
+        (*e, *factor) = exps(simd, x, m, y);
     }
     for (e, sum) in exponentials.into_iter().zip(factors) {
         let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
@@ -214,7 +207,7 @@ fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
     let largest = largest_numbers(simd, x, cols);
     let mut logs = [1.0; GROUP_ROWS];
     for ((x, m), sum) in x.chunks_exact(cols).zip(largest).zip(&mut logs) {
-        *sum = sum_shifted(simd, x, m);
+        *sum = exps_sum(simd, x, m);
     }
     change(
         simd,
@@ -253,22 +246,7 @@ where
     Exp: Map1<E>,
 {
     let largest = max_number(simd, x);
-    (largest, sum_shifted(simd, x, largest))
-}
-
-/// `Σ exp(x − m)`.
-#[inline(always)]
-fn sum_shifted<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], m: E) -> f64
-where
-    Exp: Map1<E>,
-{
-    let m = Lanes::<E>::splat(simd, m);
-    sum_of(
-        simd,
-        x,
-        #[inline(always)]
-        |x| Exp::apply(simd, x - m),
-    )
+    (largest, exps_sum(simd, x, largest))
 }
 
 /// The natural logarithm of one number, by the kernel.

@@ -409,12 +409,6 @@ impl Lanes<f64> for V3 {
 }
 
 impl Simd for V3 {
-    intrinsics! {
-        fn widen(self, x: F32x8) -> [F64x4; 2] {
-            let halves = [_mm256_castps256_ps128(x.0), _mm256_extractf128_ps::<1>(x.0)];
-            [F64x4(_mm256_cvtps_pd(halves[0])), F64x4(_mm256_cvtps_pd(halves[1]))]
-        }
-    }
     #[inline(always)]
     fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
         let (x, y) = (x.as_flattened(), y.as_flattened_mut());

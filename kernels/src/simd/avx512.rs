@@ -277,10 +277,6 @@ impl Lanes<f64> for V4 {
 
 impl Simd for V4 {
     intrinsics! {
-        fn widen(self, x: F32x16) -> [F64x8; 2] {
-            let halves = [_mm512_castps512_ps256(x.0), _mm512_extractf32x8_ps::<1>(x.0)];
-            [F64x8(_mm512_cvtps_pd(halves[0])), F64x8(_mm512_cvtps_pd(halves[1]))]
-        }
         fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
             for (x, y) in x.iter().zip(y) {
                 let bits = _mm256_loadu_si256(x.as_ptr().cast());

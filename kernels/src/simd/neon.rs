@@ -330,9 +330,6 @@ impl Lanes<f64> for Neon {
 
 impl Simd for Neon {
     intrinsics! {
-        fn widen(self, x: F32x4) -> [F64x2; 2] {
-            [F64x2(vcvt_f64_f32(vget_low_f32(x.0))), F64x2(vcvt_high_f64_f32(x.0))]
-        }
         fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
             for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
                 let bits = vld1_u16(x.as_ptr());

@@ -272,10 +272,6 @@ lanes!(F64x1, I64x1, f64, i64, u64, 52, 1023);
 
 impl Simd for Scalar {
     #[inline(always)]
-    fn widen(self, x: F32x1) -> [F64x1; 2] {
-        [F64x1(f64::from(x.0)); 2]
-    }
-    #[inline(always)]
     unsafe fn load_widened(self, src: *const f32) -> F64x1 {
         // SAFETY: valid for one read, as the caller promised.
         F64x1(f64::from(unsafe { src.read() }))

@@ -190,6 +190,18 @@ fn is_nan<E: Bits>(bits: u64) -> bool {
     E::from_u64(bits).partial_cmp(&E::ZERO).is_none()
 }
 
+/// A task on two vectors as one.
+struct OnWide<T>(T);
+
+impl<E: Bits, T: ElementTask<E>> ElementTask<E> for OnWide<T> {
+    type Home = Self;
+    type Output = T::Output;
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) -> T::Output {
+        self.0.run(Wide(simd))
+    }
+}
+
 fn check_all_operations<E: Bits>() {
     let values = special_values::<E>();
     let mut triples = Vec::new();
@@ -198,14 +210,20 @@ fn check_all_operations<E: Bits>() {
             triples.push([a, b, values[(7 * i + 3 * j) % values.len()]]);
         }
     }
-    triples.resize(triples.len().next_multiple_of(16), [E::ONE; 3]);
+    triples.resize(triples.len().next_multiple_of(32), [E::ONE; 3]);
     let scalar = with_isa(Isa::Scalar, || E::enter(AllOperations(triples.clone()))).unwrap();
     for isa in Isa::ALL {
-        let Some(columns) = with_isa(isa, || E::enter(AllOperations(triples.clone()))) else {
+        let both = || {
+            let task = AllOperations(triples.clone());
+            [E::enter(task), E::enter(OnWide(AllOperations(triples.clone())))]
+        };
+        let Some(both) = with_isa(isa, both) else {
             println!("skipped: this machine lacks {isa}");
             continue;
         };
-        for ((name, expected), actual) in COLUMNS.iter().zip(&scalar).zip(&columns) {
+        for ((name, expected), actual) in
+            both.iter().flat_map(|columns| COLUMNS.iter().zip(&scalar).zip(columns))
+        {
             assert_eq!(expected.len(), actual.len(), "{name} on {isa}");
             for ((x, &expected), &actual) in triples.iter().zip(expected).zip(actual) {
                 // The sign and payload of a computed NaN are the CPU's own.
@@ -254,13 +272,16 @@ fn check_scale<E: Bits>(bias: i64, step: usize, exact: impl Fn(E, i64) -> Option
         let range = 2 * (1 - bias)..=2 * bias;
         pairs.extend(range.step_by(step).chain([2 * bias, 0, -bias]).map(|k| (x, k)));
     }
-    pairs.resize(pairs.len().next_multiple_of(16), (E::ONE, 0));
+    pairs.resize(pairs.len().next_multiple_of(32), (E::ONE, 0));
     let scalar = with_isa(Isa::Scalar, || E::enter(Scale(pairs.clone()))).unwrap();
     for isa in Isa::ALL {
         let Some(results) = with_isa(isa, || E::enter(Scale(pairs.clone()))) else {
             println!("skipped: this machine lacks {isa}");
             continue;
         };
+        let wide = with_isa(isa, || E::enter(OnWide(Scale(pairs.clone())))).unwrap();
+        let bits = |x: &[E]| x.iter().map(|x| x.to_u64()).collect::<Vec<_>>();
+        assert_eq!(bits(&wide), bits(&results), "two vectors as one on {isa}");
         for ((&(x, k), &expected), &actual) in pairs.iter().zip(&scalar).zip(&results) {
             let both_nan = is_nan::<E>(expected.to_u64()) && is_nan::<E>(actual.to_u64());
             let same = both_nan || expected.to_u64() == actual.to_u64();
@@ -390,9 +411,12 @@ impl Task for Memory {
     fn run<S: Simd>(self, simd: S) {
         Memory::check::<f32, S>(simd);
         Memory::check::<f64, S>(simd);
+        if <S as Lanes<f32>>::LANES <= 8 {
+            Memory::check::<f32, Wide<S>>(Wide(simd));
+        }
+        Memory::check::<f64, Wide<S>>(Wide(simd));
         let source: Vec<f32> = special_values();
         let lanes = <S as Lanes<f64>>::LANES;
-        assert_eq!(S::F32_PER_F64 * lanes, <S as Lanes<f32>>::LANES);
         for chunk in source.chunks(lanes) {
             let chunk: Box<[f32]> = chunk.into();
             let mut out = vec![1.0f64; lanes];
@@ -410,16 +434,6 @@ impl Task for Memory {
             let same =
                 |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
             assert!(out.iter().zip(&expected).all(same), "{out:?}, not {expected:?}");
-        }
-        let source: [f32; 16] = core::array::from_fn(|i| 0.1 + i as f32);
-        // SAFETY: no vector has more than 16 lanes.
-        let halves = simd.widen(unsafe { simd.load(source.as_ptr()) });
-        for (half, wide) in halves.into_iter().take(S::F32_PER_F64).enumerate() {
-            let mut out = [0.0f64; 16];
-            // SAFETY: as above.
-            unsafe { simd.store(out.as_mut_ptr(), wide) };
-            let expected = source[half * lanes..][..lanes].iter().map(|&x| f64::from(x));
-            assert!(out.into_iter().zip(expected).all(|(x, y)| x == y), "widen on {}", S::ISA);
         }
         let wide: [f64; 16] = core::array::from_fn(|i| 0.1 + i as f64 * 1e-9);
         let mut narrow: Box<[f32]> = vec![0.0; lanes].into();

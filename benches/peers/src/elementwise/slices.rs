@@ -6,6 +6,11 @@ use std::mem::MaybeUninit;
 use ndarray::{ArrayView1, ArrayViewMut1, Zip};
 use rten_simd::SimdUnaryOp;
 
+use super::Peer;
+
+/// The exponent of `pow_scalar`.
+pub const EXPONENT: f32 = 1.7;
+
 /// Results from first and second arguments.
 pub type Function = fn(&[f32], &[f32], &mut [f32]);
 
@@ -13,16 +18,23 @@ pub struct Slices {
     function: Function,
     a: Vec<f32>,
     b: Vec<f32>,
-    pub y: Vec<f32>,
+    y: Vec<f32>,
 }
 
 impl Slices {
     pub fn new(function: Function, a: &[f32], b: &[f32]) -> Self {
         Slices { function, a: a.to_vec(), b: b.to_vec(), y: vec![0.0; a.len()] }
     }
+}
 
-    pub fn run(&mut self) {
+impl Peer for Slices {
+    fn run(&mut self) {
         (self.function)(black_box(&self.a), black_box(&self.b), black_box(&mut self.y));
+    }
+
+    fn results(&mut self) -> Vec<f32> {
+        self.run();
+        self.y.clone()
     }
 }
 
@@ -51,6 +63,8 @@ pub fn ndarray(name: &str) -> Option<Function> {
         },
         "add" => |a, b, y| map2(a, b, y, |a, b| a + b),
         "mul" => |a, b, y| map2(a, b, y, |a, b| a * b),
+        "pow" => |a, b, y| map2(a, b, y, f32::powf),
+        "pow_scalar" => |a, _, y| map(a, y, |a| a.powf(EXPONENT)),
         _ => return None,
     })
 }

@@ -1,0 +1,286 @@
+//! Two vectors as one of twice the lanes.
+//!
+//! ```text
+//! kernel on S::V:        a1 → b1 → c1 → …   a2 → b2 → c2 → …       one chain after the other
+//! kernel on Wide<S>:     a1 a2 → b1 b2 → c1 c2 → …                 every operation twice in a row
+//! ```
+//!
+//! A long kernel is a chain of dependent operations of four cycles each, of which a core runs two or
+//! more a cycle: it needs several chains at once. A core that looks a hundred operations ahead does
+//! not get from one vector's chain to the next one's; when the vectors take turns it need not, and
+//! every constant is loaded once for all of them. `Wide<Wide<S>>` is four vectors.
+
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+use super::{Float, IntVector, Lanes, Mask, Rows, Token, Vector};
+use crate::dispatch::{Isa, Task};
+
+/// The token of two vectors.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide<S>(pub S);
+
+/// The two halves, lower lanes first.
+#[derive(Clone, Copy)]
+pub(crate) struct Two<T>([T; 2]);
+
+/// A function of the lower halves and of the upper ones: without closures, which would be functions
+/// compiled for no instruction set.
+macro_rules! both {
+    ($function:path, $first:expr $(, $rest:expr)*) => {
+        Two([$function($first.0[0] $(, $rest.0[0])*), $function($first.0[1] $(, $rest.0[1])*)])
+    };
+}
+
+macro_rules! operators {
+    ($($Trait:ident $method:ident)*) => {$(
+        impl<T: $Trait<Output = T> + Copy> $Trait for Two<T> {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                both!(T::$method, self, other)
+            }
+        }
+    )*};
+}
+operators!(Add add Sub sub Mul mul Div div BitAnd bitand BitOr bitor BitXor bitxor);
+
+macro_rules! prefix_operators {
+    ($($Trait:ident $method:ident)*) => {$(
+        impl<T: $Trait<Output = T> + Copy> $Trait for Two<T> {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self) -> Self {
+                both!(T::$method, self)
+            }
+        }
+    )*};
+}
+prefix_operators!(Neg neg Not not);
+
+impl<M: Mask> Mask for Two<M> {
+    #[inline(always)]
+    fn any(self) -> bool {
+        (self.0[0] | self.0[1]).any()
+    }
+    #[inline(always)]
+    fn all(self) -> bool {
+        (self.0[0] & self.0[1]).all()
+    }
+}
+
+impl<I: IntVector> IntVector for Two<I> {
+    type Mask = Two<I::Mask>;
+    #[inline(always)]
+    fn shl<const N: i32>(self) -> Self {
+        both!(I::shl::<N>, self)
+    }
+    #[inline(always)]
+    fn shr<const N: i32>(self) -> Self {
+        both!(I::shr::<N>, self)
+    }
+    #[inline(always)]
+    fn eq(self, other: Self) -> Self::Mask {
+        both!(I::eq, self, other)
+    }
+    #[inline(always)]
+    fn gt(self, other: Self) -> Self::Mask {
+        both!(I::gt, self, other)
+    }
+    #[inline(always)]
+    fn select(self, mask: Self::Mask, other: Self) -> Self {
+        both!(I::select, self, mask, other)
+    }
+}
+
+impl<V: Vector> Vector for Two<V> {
+    type Elem = V::Elem;
+    type Mask = Two<V::Mask>;
+    type Int = Two<V::Int>;
+
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        both!(V::mul_add, self, a, b)
+    }
+    #[inline(always)]
+    fn neg_mul_add(self, a: Self, b: Self) -> Self {
+        both!(V::neg_mul_add, self, a, b)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        both!(V::sqrt, self)
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        both!(V::abs, self)
+    }
+    #[inline(always)]
+    fn round_ties_even(self) -> Self {
+        both!(V::round_ties_even, self)
+    }
+    #[inline(always)]
+    fn min_or_other(self, other: Self) -> Self {
+        both!(V::min_or_other, self, other)
+    }
+    #[inline(always)]
+    fn max_or_other(self, other: Self) -> Self {
+        both!(V::max_or_other, self, other)
+    }
+    #[inline(always)]
+    fn eq(self, other: Self) -> Self::Mask {
+        both!(V::eq, self, other)
+    }
+    #[inline(always)]
+    fn lt(self, other: Self) -> Self::Mask {
+        both!(V::lt, self, other)
+    }
+    #[inline(always)]
+    fn le(self, other: Self) -> Self::Mask {
+        both!(V::le, self, other)
+    }
+    #[inline(always)]
+    fn is_nan(self) -> Self::Mask {
+        both!(V::is_nan, self)
+    }
+    #[inline(always)]
+    fn select(self, mask: Self::Mask, other: Self) -> Self {
+        both!(V::select, self, mask, other)
+    }
+    #[inline(always)]
+    fn to_bits(self) -> Self::Int {
+        both!(V::to_bits, self)
+    }
+    #[inline(always)]
+    fn from_bits(bits: Self::Int) -> Self {
+        both!(V::from_bits, bits)
+    }
+    #[inline(always)]
+    fn scale_by_power_of_two(self, k: Self::Int) -> Self {
+        both!(V::scale_by_power_of_two, self, k)
+    }
+    #[inline(always)]
+    fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self {
+        Two([V::lookup8(table, index.0[0], like.0[0]), V::lookup8(table, index.0[1], like.0[1])])
+    }
+    #[inline(always)]
+    fn lookup16(table: &[Self::Elem; 16], index: Self::Int, like: Self) -> Self {
+        Two([V::lookup16(table, index.0[0], like.0[0]), V::lookup16(table, index.0[1], like.0[1])])
+    }
+    #[inline(always)]
+    fn lookup32(table: &[Self::Elem; 32], index: Self::Int, like: Self) -> Self {
+        Two([V::lookup32(table, index.0[0], like.0[0]), V::lookup32(table, index.0[1], like.0[1])])
+    }
+    #[inline(always)]
+    fn interleave(self, other: Self) -> (Self, Self) {
+        let Two([low, high]) = both!(V::interleave, self, other);
+        (Two([low.0, low.1]), Two([high.0, high.1]))
+    }
+}
+
+#[inline(always)]
+fn join<V: Copy, const N: usize>(low: [V; N], high: [V; N]) -> [Two<V>; N] {
+    let mut both = [Two([low[0]; 2]); N];
+    let mut i = 0;
+    while i < N {
+        both[i] = Two([low[i], high[i]]);
+        i += 1;
+    }
+    both
+}
+
+impl<S: Token> Token for Wide<S> {
+    const ISA: Isa = S::ISA;
+    #[inline(always)]
+    fn call<T: Task>(self, task: T) -> T::Output {
+        self.0.call(task)
+    }
+    #[inline(always)]
+    fn fence(self) {
+        self.0.fence();
+    }
+    #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        self.0.prefetch(address);
+    }
+}
+
+impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
+    type V = Two<S::V>;
+    type I = Two<S::I>;
+    type M = Two<S::M>;
+    const LANES: usize = 2 * S::LANES;
+
+    #[inline(always)]
+    fn splat(self, x: E) -> Self::V {
+        Two([self.0.splat(x); 2])
+    }
+    #[inline(always)]
+    fn splat_int(self, x: E::Int) -> Self::I {
+        Two([self.0.splat_int(x); 2])
+    }
+    #[inline(always)]
+    fn first(self, count: usize) -> Self::M {
+        Two([self.0.first(count.min(S::LANES)), self.0.first(count.saturating_sub(S::LANES))])
+    }
+    #[inline(always)]
+    unsafe fn load(self, src: *const E) -> Self::V {
+        // SAFETY: the caller's: `src` is valid for reads of two vectors.
+        unsafe { Two([self.0.load(src), self.0.load(src.add(S::LANES))]) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V {
+        // SAFETY: the caller's: `src` is valid for reads of `count` elements, less than two vectors. With
+        // less than one no address beyond them is formed.
+        unsafe {
+            match count.checked_sub(S::LANES) {
+                None => Two([self.0.load_first(src, count), self.0.splat(E::ZERO)]),
+                Some(rest) => Two([self.0.load(src), self.0.load_first(src.add(S::LANES), rest)]),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(self, dst: *mut E, x: Self::V) {
+        // SAFETY: the caller's: `dst` is valid for writes of two vectors.
+        unsafe {
+            self.0.store(dst, x.0[0]);
+            self.0.store(dst.add(S::LANES), x.0[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_streaming(self, dst: *mut E, x: Self::V) {
+        // SAFETY: the caller's: as for `store`, and aligned to a register.
+        unsafe {
+            self.0.store_streaming(dst, x.0[0]);
+            self.0.store_streaming(dst.add(S::LANES), x.0[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V) {
+        // SAFETY: as in `load_first`, for writes.
+        unsafe {
+            match count.checked_sub(S::LANES) {
+                None => self.0.store_first(dst, count, x.0[0]),
+                Some(rest) => {
+                    self.0.store(dst, x.0[0]);
+                    self.0.store_first(dst.add(S::LANES), rest, x.0[1]);
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
+        let low = self.0.lookup_rows(table, index.0[0]);
+        let high = self.0.lookup_rows(table, index.0[1]);
+        join(low, high)
+    }
+    #[inline(always)]
+    fn map_lanes<const N: usize>(
+        self,
+        mask: Self::M,
+        x: Self::V,
+        f: fn(E) -> [E; N],
+    ) -> [Self::V; N] {
+        let low = self.0.map_lanes(mask.0[0], x.0[0], f);
+        let high = self.0.map_lanes(mask.0[1], x.0[1], f);
+        join(low, high)
+    }
+}
