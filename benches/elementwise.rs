@@ -1,6 +1,7 @@
 //! Element-wise functions of `f32` slices: time an element, GB/s of the bytes that the function must
 //! touch, and the share of the bandwidth that a copy (one input) or a triad (two inputs) of the same
-//! size reaches beside it.
+//! size reaches beside it. Then the same functions through `Tensor`: what a call takes beyond the slice's
+//! on one thread, and how much faster two threads are than that.
 //!
 //! `cargo bench --bench elementwise -- [--worst] [WORD…]`: arguments are normally distributed with
 //! standard deviation 2, or with `--worst` subnormal and huge ones too.
@@ -13,7 +14,9 @@ mod support;
 
 use std::hint::black_box;
 use support::{Bench, REFERENCE_PEAK, Work, values};
+use swath::prelude::*;
 use swath_kernels as kernels;
+use swath_kernels::{Arg, Binary, math::Pow};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
@@ -29,10 +32,12 @@ enum Arguments {
     Positive,
     /// Two.
     Pair,
+    /// Two, the first positive.
+    PositivePair,
 }
-use Arguments::{Any, Pair, Positive};
+use Arguments::{Any, Pair, Positive, PositivePair};
 
-const CASES: [Case; 17] = [
+const CASES: [Case; 20] = [
     ("neg", Any, |x, _, y| kernels::neg(x, y)),
     ("relu", Any, |x, _, y| kernels::relu(x, y)),
     ("add", Pair, |a, b, y| kernels::add(a, b, y)),
@@ -47,12 +52,30 @@ const CASES: [Case; 17] = [
     ("silu", Any, |x, _, y| kernels::silu(x, y)),
     ("gelu_tanh", Any, |x, _, y| kernels::gelu_tanh(x, y)),
     ("gelu", Any, |x, _, y| kernels::gelu(x, y)),
+    ("erf", Any, |x, _, y| kernels::erf(x, y)),
     ("sin", Any, |x, _, y| kernels::sin(x, y)),
     ("cos", Any, |x, _, y| kernels::cos(x, y)),
+    ("pow", PositivePair, |a, b, y| kernels::pow(a, b, y)),
+    ("pow_scalar", Positive, |a, _, y| Pow::run(Arg::Slice(a), Arg::Scalar(1.7), y)),
     ("silu_grad", Pair, |g, x, y| kernels::silu_grad(g, x, y)),
 ];
 
-fn main() {
+/// A function of slices and of tensors.
+type TensorCase = (&'static str, fn(&[f32], &mut [f32]), fn(&T) -> Result<T>);
+type T = Tensor<CpuBackend>;
+
+const TENSOR_CASES: [TensorCase; 8] = [
+    ("neg", |x, y| kernels::neg(x, y), T::neg),
+    ("sqrt", |x, y| kernels::sqrt(x, y), T::sqrt),
+    ("exp", |x, y| kernels::exp(x, y), T::exp),
+    ("log", |x, y| kernels::log(x, y), T::log),
+    ("tanh", |x, y| kernels::tanh(x, y), T::tanh),
+    ("sigmoid", |x, y| kernels::sigmoid(x, y), T::sigmoid),
+    ("gelu", |x, y| kernels::gelu(x, y), T::gelu),
+    ("sin", |x, y| kernels::sin(x, y), T::sin),
+];
+
+fn main() -> Result<()> {
     let bench = Bench::from_args("element-wise");
     let worst = std::env::args().any(|argument| argument == "--worst");
     println!("arguments: {}", if worst { "subnormal and huge" } else { "N(0, 2²)" });
@@ -65,18 +88,47 @@ fn main() {
         for (name, arguments, function) in CASES {
             let (mut a, mut b, mut y) = (values(size), values(size), values(size));
             let mut uniform = uniform();
-            for x in a.iter_mut().chain(b.iter_mut()) {
+            for x in a.iter_mut() {
                 let drawn = draw(&mut uniform);
-                *x = if arguments == Positive { drawn.abs() } else { drawn };
+                let positive = matches!(arguments, Positive | PositivePair);
+                *x = if positive { drawn.abs() } else { drawn };
             }
+            b.iter_mut().for_each(|x| *x = draw(&mut uniform));
             let (bytes, bandwidth) = match arguments {
-                Pair => (12 * size, Work::triad(size)),
+                Pair | PositivePair => (12 * size, Work::triad(size)),
                 Any | Positive => (8 * size, Work::copy(size)),
             };
             let call = Work::new(bytes, || function(black_box(&a), black_box(&b), &mut y));
             report(&bench, name, size, call, bandwidth);
         }
     }
+    tensors(&bench, draw)
+}
+
+/// The functions through `Tensor`, on one thread and on two, beside the slices' on one.
+fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()> {
+    println!("\n{:24} {:>12} {:>14} {:>16}", "", "ns a call", "beyond slice's", "slice's over it");
+    for threads in [1, 2] {
+        swath::runtime::set_threads(threads)?;
+        for size in SIZES {
+            for (name, of_slice, of_tensor) in TENSOR_CASES {
+                let (mut x, mut y, mut uniform) = (values(size), values(size), uniform());
+                x.iter_mut().for_each(|x| *x = draw(&mut uniform).abs());
+                let tensor = T::from_slice(&x, size)?;
+                let call = Work::new(1, || {
+                    _ = black_box(of_tensor(black_box(&tensor)).expect("a shape that fits"));
+                });
+                let slice = Work::new(1, || of_slice(black_box(&x), &mut y));
+                let name = format!("tensor {name} {size} T{threads}");
+                if let Some(measured) = bench.measure(&name, call, &mut [slice]) {
+                    let (nanoseconds, ratio) = (measured.seconds * 1e9, measured.yardsticks[0].1);
+                    let beyond = nanoseconds * (1.0 - ratio);
+                    println!("{name:24} {nanoseconds:12.0} {beyond:14.0} {ratio:16.2}");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Uniform in (0, 1), by Knuth's linear congruences.

@@ -48,7 +48,8 @@ pub trait Map1<E: Float> {
     }
 }
 
-/// A kernel in two forms: the short one with the lanes it holds for, and one for the others.
+/// A kernel in two forms: the short one with the lanes it holds for, and one for the others, an
+/// `#[inline(always)]` closure.
 #[inline(always)]
 pub(crate) fn usual_or<V: Vector>((usual, holds): (V, V::Mask), other: impl FnOnce() -> V) -> V {
     if holds.all() { usual } else { usual.select(holds, other()) }

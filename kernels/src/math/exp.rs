@@ -275,7 +275,11 @@ pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> 
 impl<E: ExpConstants> Map1<E> for Exp {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        usual_or(usual(simd, x), || exp_everywhere(simd, x))
+        usual_or(
+            usual(simd, x),
+            #[inline(always)]
+            || exp_everywhere(simd, x),
+        )
     }
 
     #[inline(always)]

@@ -76,11 +76,15 @@ impl<E: GeluConstants> Map1<E> for GeluTanh {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        usual_or(usual(simd, x), || {
-            let x = simd.splat(E::GELU_LOWEST).max_or_other(x);
-            let tail = decay(simd, x, rates(simd, x)).tail(simd, x);
-            x.select(simd.splat(E::ZERO).lt(x), tail)
-        })
+        usual_or(
+            usual(simd, x),
+            #[inline(always)]
+            || {
+                let x = simd.splat(E::GELU_LOWEST).max_or_other(x);
+                let tail = decay(simd, x, rates(simd, x)).tail(simd, x);
+                x.select(simd.splat(E::ZERO).lt(x), tail)
+            },
+        )
     }
 
     #[inline(always)]

@@ -212,9 +212,11 @@ impl<E: GateConstants> Map1<E> for Sigmoid {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);
-        usual_or(usual(simd, one, x), || {
-            unusual(simd, one, simd.splat(E::GATE_LOWEST).max_or_other(x))
-        })
+        usual_or(
+            usual(simd, one, x),
+            #[inline(always)]
+            || unusual(simd, one, simd.splat(E::GATE_LOWEST).max_or_other(x)),
+        )
     }
 
     #[inline(always)]
@@ -228,10 +230,14 @@ impl<E: GateConstants> Map1<E> for Silu {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        usual_or(usual(simd, x, x), || {
-            let x = simd.splat(E::GATE_LOWEST).max_or_other(x);
-            unusual(simd, x, x)
-        })
+        usual_or(
+            usual(simd, x, x),
+            #[inline(always)]
+            || {
+                let x = simd.splat(E::GATE_LOWEST).max_or_other(x);
+                unusual(simd, x, x)
+            },
+        )
     }
 
     #[inline(always)]

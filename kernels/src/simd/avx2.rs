@@ -346,22 +346,7 @@ impl Lanes<f32> for V3 {
                 let offset = (pairs[lane / 2] >> (lane % 2 * 32)) as u32;
                 table.rows.as_ptr().byte_add(offset as usize).cast()
             });
-            let half = |first: usize| {
-                let [a, b, c, d]: [__m256; 4] = core::array::from_fn(|i| {
-                    let low = _mm_loadu_ps(rows[i].add(first));
-                    let high = _mm_loadu_ps(rows[i + 4].add(first));
-                    _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
-                });
-                let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
-                let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-                [
-                    F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd)),
-                    F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ab, cd)),
-                    F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ef, gh)),
-                    F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ef, gh)),
-                ]
-            };
-            let ([a, b, c, d], [e, f, g, h]) = (half(0), half(4));
+            let ([a, b, c, d], [e, f, g, h]) = (half_rows(&rows, 0), half_rows(&rows, 4));
             [a, b, c, d, e, f, g, h]
         }
         fn first(self, count: usize) -> M32x8 {
@@ -405,6 +390,42 @@ impl Lanes<f64> for V3 {
         fn store_first(self, dst: *mut f64, count: usize, x: F64x4) -> () {
             _mm256_maskstore_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
         }
+    }
+}
+
+/// Four columns from `first` on of eight rows, as [`Lanes::lookup_rows`] has them. A function, not a
+/// closure: it must be inlined, or each instruction would be a call.
+///
+/// # Safety
+/// The CPU has AVX; every row holds eight numbers.
+#[inline(always)]
+unsafe fn half_rows(rows: &[*const f32; 8], first: usize) -> [F32x8; 4] {
+    // SAFETY: as the caller promised; `first` is 0 or 4.
+    unsafe {
+        let [a, b, c, d] = [
+            pair_of_halves(rows[0].add(first), rows[4].add(first)),
+            pair_of_halves(rows[1].add(first), rows[5].add(first)),
+            pair_of_halves(rows[2].add(first), rows[6].add(first)),
+            pair_of_halves(rows[3].add(first), rows[7].add(first)),
+        ];
+        let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+        let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+        [
+            F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd)),
+            F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ab, cd)),
+            F32x8(_mm256_shuffle_ps::<0b01_00_01_00>(ef, gh)),
+            F32x8(_mm256_shuffle_ps::<0b11_10_11_10>(ef, gh)),
+        ]
+    }
+}
+
+/// # Safety
+/// The CPU has AVX; both are valid for reads of four numbers.
+#[inline(always)]
+unsafe fn pair_of_halves(low: *const f32, high: *const f32) -> __m256 {
+    // SAFETY: as the caller promised.
+    unsafe {
+        _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high))
     }
 }
 
