@@ -82,7 +82,7 @@ pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
 };
-pub use map::{Arg, Binary, Ternary, Unary};
+pub use map::{Arg, Binary, Block, BlockArg, Ternary, Unary};
 pub use math::functions::*;
 pub use math::{Angle, sincos};
 pub use optim::{Adam, Sgd, adam, power, sgd};

@@ -18,6 +18,7 @@
 //!    aligned address on; in place the lines are in the caches already.
 
 mod binary;
+mod block;
 mod pair;
 pub(crate) mod rows;
 mod ternary;
@@ -29,6 +30,7 @@ use crate::dispatch::ElementTask;
 use crate::output::Output;
 use crate::simd::{Float, Lanes, Mask, Vector, Wide};
 pub(crate) use binary::Operands2;
+pub use block::{Arg, Binary, Block, BlockArg};
 pub(crate) use pair::{MapPair, map_pair};
 pub(crate) use ternary::Operands3;
 pub use ternary::{Map3, Ternary};
@@ -86,47 +88,6 @@ pub trait Unary<E> {
     fn run<O: Output<E> + ?Sized>(x: &[E], y: &mut O);
     /// `x[i] = f(x[i])`.
     fn run_in_place(x: &mut [E]);
-}
-
-/// An argument of a [`Binary`] function: a slice, or one value for all elements.
-#[derive(Clone, Copy, Debug)]
-pub enum Arg<'a, E> {
-    /// One value an element.
-    Slice(&'a [E]),
-    /// The same value for every element.
-    Scalar(E),
-}
-
-/// A two-argument element-wise function of slices of `E`.
-///
-/// ```
-/// use swath_kernels::{Arg, Binary, math::Sub};
-///
-/// let mut x = [1.0f32, 2.0, 3.0];
-/// Sub::run_in_place_right(Arg::Scalar(1.0), &mut x);
-/// assert_eq!(x, [0.0, -1.0, -2.0]);
-/// ```
-pub trait Binary<E> {
-    /// The function's name.
-    const NAME: &'static str;
-    /// `y[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If a slice's length is not that of `y`.
-    #[track_caller]
-    fn run<O: Output<E> + ?Sized>(a: Arg<E>, b: Arg<E>, y: &mut O);
-    /// `a[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    fn run_in_place_left(a: &mut [E], b: Arg<E>);
-    /// `b[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    fn run_in_place_right(a: Arg<E>, b: &mut [E]);
 }
 
 /// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module
@@ -275,6 +236,30 @@ macro_rules! kernels {
             #[track_caller]
             fn run_in_place_right(a: $crate::Arg<$t>, b: &mut [$t]) {
                 $crate::map::Operands2::in_place_right(stringify!($function), a, b)
+                    .map::<$Kernel>();
+            }
+            #[inline]
+            #[track_caller]
+            fn run_block<O: $crate::Output<$t> + ?Sized>(
+                a: $crate::BlockArg<$t>,
+                b: $crate::BlockArg<$t>,
+                shape: $crate::Block,
+                y: &mut O,
+            ) {
+                fn compiled(operands: $crate::map::Operands2<$t>) {
+                    operands.map::<$Kernel>();
+                }
+                let name = stringify!($function);
+                compiled($crate::map::Operands2::of_block(name, a, b, shape, y));
+            }
+            #[track_caller]
+            fn run_block_in_place(
+                arguments: [Option<$crate::BlockArg<$t>>; 2],
+                shape: $crate::Block,
+                y: &mut [$t],
+            ) {
+                let name = stringify!($function);
+                $crate::map::Operands2::of_block_in_place(name, arguments, shape, y)
                     .map::<$Kernel>();
             }
         }

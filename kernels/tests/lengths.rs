@@ -63,7 +63,9 @@ fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
             memory.place(&slots, 0);
             let text = panic_of(|| call.run(&mut memory.parts(&slots, 0)));
             let function = match call.function {
-                "with_place" => call.variant.split(' ').next().unwrap_or(""),
+                "with_place" | "run_block" | "run_block_in_place" => {
+                    call.variant.split(' ').next().unwrap_or("")
+                }
                 function => function,
             };
             if !text.as_ref().is_some_and(|text| names(text, function)) {
@@ -128,8 +130,8 @@ fn source(name: &str) -> String {
     fs::read_to_string(functions::beside_manifest(name)).expect("a source of this crate")
 }
 
-/// The functions that `lib.rs` exports, those of the table in `math.rs`, and the methods of a fold that
-/// take slices, as the sources name them.
+/// The functions that `lib.rs` exports, those of the table in `math.rs`, what they have for rows, and
+/// the methods of a fold that take slices, as the sources name them.
 fn exported() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for item in source("src/lib.rs").split("\npub use ").skip(1) {
@@ -144,6 +146,9 @@ fn exported() -> BTreeSet<String> {
     let rows = table.split("kernels! {").nth(1).expect("the table").split("\n}").next();
     for row in rows.unwrap_or("").lines().map(str::trim).filter(|row| row.ends_with(';')) {
         names.extend(row.split(' ').next().map(String::from));
+    }
+    for method in source("src/map/block.rs").split(" fn run_block").skip(1) {
+        names.insert(format!("run_block{}", method.split(['<', '(']).next().unwrap_or("")));
     }
     for method in source("src/fold/pairwise.rs").split("pub fn push_").skip(1) {
         names.insert(format!("push_{}", method.split(['<', '(']).next().unwrap_or("")));

@@ -70,7 +70,7 @@ impl<'a, E: Float> Operands3<'a, E> {
     #[track_caller]
     pub fn in_place(name: &str, arguments: [Option<Arg<'a, E>>; 3], y: &'a mut [E]) -> Self {
         let (y, len) = (y.as_mut_ptr(), y.len());
-        let mut sources = [Source::Memory(y.cast_const()); 3];
+        let mut sources = [Source::Memory(y.cast_const(), 0); 3];
         for (source, argument) in sources.iter_mut().zip(arguments) {
             if let Some(argument) = argument {
                 *source = Source::new(name, argument, len);

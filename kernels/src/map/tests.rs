@@ -3,7 +3,7 @@
 use super::*;
 use crate::dispatch::{Isa, with_isa};
 use crate::simd::{IntVector, Mask, Vector};
-use crate::{Binary, Unary};
+use crate::{Binary, Block, BlockArg, Unary};
 use core::mem::MaybeUninit;
 
 /// `x * x - 1/x`, four vectors in flight.
@@ -145,6 +145,49 @@ fn check_binary<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
     }
 }
 
+/// Rows of the arguments apart, repeated, backwards or a value each; between rows of the result nothing
+/// is written.
+fn check_block<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
+    let shapes = [(1, 5), (3, 2), (2, 40), (11, 3), (20, 33), (12, 130)];
+    for &(rows, cols) in &shapes[..if cfg!(miri) { 2 } else { shapes.len() }] {
+        let (wide, column) = (values::<E>(rows * (cols + 3), 1), values::<E>(rows, 2));
+        let row = |start, stride| BlockArg { data: &wide, start, stride, is_value: false };
+        let pitch = cols as isize + 3;
+        let backwards = row((rows - 1) * (cols + 3) + 1, -pitch);
+        let values = BlockArg { data: &column, start: 0, stride: 1, is_value: true };
+        let value = BlockArg { stride: 0, ..values };
+        let all = [row(0, cols as isize), row(2, pitch), row(1, 0), backwards, values, value];
+        for (a, b) in all.iter().flat_map(|&a| all.map(|b| (a, b))) {
+            let at = |x: BlockArg<E>, r: usize, c: usize| {
+                let first = x.start as isize + r as isize * x.stride;
+                x.data[first as usize + if x.is_value { 0 } else { c }]
+            };
+            for stride in [cols, cols + 4] {
+                let shape = Block { rows, cols, stride };
+                let mut expected = vec![E::ONE; rows * stride];
+                for (r, y) in expected.chunks_exact_mut(stride).enumerate() {
+                    (0..cols).for_each(|c| y[c] = f(at(a, r, c), at(b, r, c)));
+                }
+                let mut y = vec![E::ONE; rows * stride];
+                F::run_block(a, b, shape, &mut y);
+                assert_eq!(bits(&y), bits(&expected), "{} {a:?} {b:?} on {isa}", F::NAME);
+                let given = |x: BlockArg<E>| {
+                    let mut y = vec![E::ONE; rows * stride];
+                    for (r, y) in y.chunks_exact_mut(stride).enumerate() {
+                        (0..cols).for_each(|c| y[c] = at(x, r, c));
+                    }
+                    y
+                };
+                let (mut left, mut right) = (given(a), given(b));
+                F::run_block_in_place([None, Some(b)], shape, &mut left);
+                F::run_block_in_place([Some(a), None], shape, &mut right);
+                assert_eq!(bits(&left), bits(&expected), "{} in place on {isa}", F::NAME);
+                assert_eq!(bits(&right), bits(&expected), "{} in place on {isa}", F::NAME);
+            }
+        }
+    }
+}
+
 fn check_all<E: Float>(isa: Isa)
 where
     Short: Unary<E>,
@@ -161,6 +204,8 @@ where
     });
     check_binary::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
     check_binary::<E, Larger>(isa, |a, b| if a < b { b } else { a });
+    check_block::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
+    check_block::<E, Larger>(isa, |a, b| if a < b { b } else { a });
 }
 
 #[test]
@@ -199,4 +244,22 @@ fn unary_lengths_must_agree() {
 #[should_panic(expected = "uneven: an input has 5 elements, the output 4")]
 fn binary_lengths_must_agree() {
     functions::uneven(&[1.0f64; 4], &[1.0; 5], &mut [0.0; 4][..]);
+}
+
+#[test]
+#[should_panic(expected = "uneven: Block { rows: 2, cols: 3, stride: 3 } exceeds 5 elements")]
+fn rows_lie_inside_their_slice() {
+    let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
+    let short = BlockArg { data: &[1.0f32; 5], ..x };
+    let shape = Block { rows: 2, cols: 3, stride: 3 };
+    Uneven::run_block(x, short, shape, &mut [0.0; 6][..]);
+}
+
+#[test]
+#[should_panic(expected = "exceeds 2 elements")]
+fn rows_backwards_lie_inside_their_slice() {
+    let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
+    let column = BlockArg { data: &[1.0f32; 2], start: 0, stride: -1, is_value: true };
+    let shape = Block { rows: 2, cols: 3, stride: 3 };
+    Uneven::run_block(x, column, shape, &mut [0.0; 6][..]);
 }

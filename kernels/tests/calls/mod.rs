@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::type_complexity, reason = "tables of functions are written where they are read")]
 
+mod blocks;
 mod element_wise;
 mod moves;
 mod products;
@@ -339,6 +340,7 @@ impl Memory {
 /// Every call with slices of `len` elements, or of matrices with as many rows or columns.
 pub fn every(len: usize) -> Vec<Call> {
     let mut calls = element_wise::calls(len);
+    calls.extend(blocks::calls(len));
     calls.extend(reductions::calls(len));
     calls.extend(rows::calls(len));
     calls.extend(moves::calls(len));

@@ -1,0 +1,155 @@
+//! Two-argument functions and what they take: slices, values, and the rows of a block, many in one
+//! call.
+
+use super::binary::Source;
+use crate::output::Output;
+use crate::simd::Float;
+
+/// An argument of a [`Binary`] function: a slice, or one value for all elements.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a, E> {
+    /// One value an element.
+    Slice(&'a [E]),
+    /// The same value for every element.
+    Scalar(E),
+}
+
+/// An argument of [`Binary::run_block`]: rows evenly apart in a slice, in either
+/// direction.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockArg<'a, E> {
+    /// Where the rows lie.
+    pub data: &'a [E],
+    /// The first row's first element.
+    pub start: usize,
+    /// From a row to the next, in elements; 0 for one row again and again.
+    pub stride: isize,
+    /// Whether a row is one element, the value for all columns.
+    pub is_value: bool,
+}
+
+impl<'a, E: Copy> BlockArg<'a, E> {
+    /// Row `r`, of `cols` elements.
+    ///
+    /// # Panics
+    /// If it exceeds the slice.
+    #[track_caller]
+    pub fn row(&self, r: usize, cols: usize) -> Arg<'a, E> {
+        let start = self.start.wrapping_add_signed(r as isize * self.stride);
+        match self.is_value {
+            true => Arg::Scalar(self.data[start]),
+            false => Arg::Slice(&self.data[start..start + cols]),
+        }
+    }
+}
+
+/// The rows that [`Binary::run_block`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Number of rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub cols: usize,
+    /// From the start of a row to the next; at least `cols`.
+    pub stride: usize,
+}
+
+/// A two-argument element-wise function of slices of `E`.
+///
+/// ```
+/// use swath_kernels::{Arg, Binary, math::Sub};
+///
+/// let mut x = [1.0f32, 2.0, 3.0];
+/// Sub::run_in_place_right(Arg::Scalar(1.0), &mut x);
+/// assert_eq!(x, [0.0, -1.0, -2.0]);
+/// ```
+pub trait Binary<E> {
+    /// The function's name.
+    const NAME: &'static str;
+    /// `y[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If a slice's length is not that of `y`.
+    #[track_caller]
+    fn run<O: Output<E> + ?Sized>(a: Arg<E>, b: Arg<E>, y: &mut O);
+    /// `a[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[track_caller]
+    fn run_in_place_left(a: &mut [E], b: Arg<E>);
+    /// `b[i] = f(a[i], b[i])`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[track_caller]
+    fn run_in_place_right(a: Arg<E>, b: &mut [E]);
+    /// `y[r · stride + c] = f(a[r, c], b[r, c])` for all rows and columns, and nothing between.
+    ///
+    /// ```
+    /// use swath_kernels::{Binary, Block, BlockArg, math::Sub};
+    ///
+    /// let (a, b) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 10.0]);
+    /// let mut y = [0.0; 6];
+    /// let a = BlockArg { data: &a, start: 0, stride: 3, is_value: false };
+    /// let column = BlockArg { data: &b, start: 0, stride: 1, is_value: true };
+    /// Sub::run_block(a, column, Block { rows: 2, cols: 3, stride: 3 }, &mut y);
+    /// assert_eq!(y, [0.0, 1.0, 2.0, -6.0, -5.0, -4.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If a row of an argument or of the result exceeds its slice, or rows of the result overlap.
+    #[track_caller]
+    fn run_block<O: Output<E> + ?Sized>(a: BlockArg<E>, b: BlockArg<E>, shape: Block, y: &mut O);
+    /// As [`run_block`](Binary::run_block); an argument that is `None` is `y` itself.
+    ///
+    /// # Panics
+    /// As [`run_block`](Binary::run_block).
+    #[track_caller]
+    fn run_block_in_place(arguments: [Option<BlockArg<E>>; 2], shape: Block, y: &mut [E]);
+}
+
+impl<E: Float> Source<E> {
+    #[inline]
+    #[track_caller]
+    pub fn of_block(name: &str, arg: BlockArg<E>, shape: Block) -> Self {
+        let BlockArg { data, start, stride, is_value } = arg;
+        if shape.rows == 0 || shape.cols == 0 {
+            return Source::Memory(data.as_ptr(), 0);
+        }
+        let width = if is_value { 1 } else { shape.cols };
+        let reach = isize::try_from(shape.rows - 1).ok().and_then(|rows| rows.checked_mul(stride));
+        let last = reach.and_then(|reach| start.checked_add_signed(reach));
+        let end = last.and_then(|last| last.max(start).checked_add(width));
+        if end.is_none_or(|end| end > data.len()) {
+            rows_exceed(name, arg.data.len(), shape);
+        }
+        // Inside the slice: `start` lies before `end`.
+        let first = data[start..].as_ptr();
+        if is_value { Source::Column(first, stride) } else { Source::Memory(first, stride) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn rows_exceed(name: &str, len: usize, shape: Block) -> ! {
+    panic!("{name}: {shape:?} exceeds {len} elements");
+}
+
+impl Block {
+    /// Itself, if a result of `len` elements holds these rows.
+    #[inline]
+    #[track_caller]
+    pub(super) fn checked(self, name: &str, len: usize) -> Block {
+        let Block { rows, cols, stride } = self;
+        if rows == 0 || cols == 0 {
+            return Block { rows: 0, cols: 0, stride: 0 };
+        }
+        let end = (rows - 1).checked_mul(stride).and_then(|start| start.checked_add(cols));
+        if end.is_none_or(|end| end > len) || (rows > 1 && stride < cols) {
+            rows_exceed(name, len, self);
+        }
+        self
+    }
+}
