@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{Arg as Run, Place};
+use swath_kernels::{Arg as Run, Block, BlockArg, Place};
 
 use super::cast::Half;
 use super::parallel::{self, Cost};
@@ -259,10 +259,59 @@ impl<'a, T: Pod> Input<'a, T> {
 }
 
 /// The operands of a piece of a binary op's result: where one is missing, the result holds it.
-enum Pair<'a, T> {
-    Both(Run<'a, T>, Run<'a, T>),
-    Right(Run<'a, T>),
-    Left(Run<'a, T>),
+#[derive(Clone, Copy)]
+enum Pair<A> {
+    Both(A, A),
+    Right(A),
+    Left(A),
+}
+
+impl<A> Pair<A> {
+    fn map<B>(self, f: impl Fn(A) -> B) -> Pair<B> {
+        match self {
+            Pair::Both(a, b) => Pair::Both(f(a), f(b)),
+            Pair::Right(b) => Pair::Right(f(b)),
+            Pair::Left(a) => Pair::Left(f(a)),
+        }
+    }
+}
+
+/// A function of two operands on pieces of its result.
+trait Function2<T: Copy>: Sync {
+    /// On adjacent elements.
+    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>);
+
+    /// On rows.
+    fn block(&self, operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>) {
+        for r in 0..shape.rows {
+            let (begin, len) = (r * shape.stride, shape.cols);
+            self.run(operands.map(|x| x.row(r, len)), &mut y.range(begin..begin + len));
+        }
+    }
+}
+
+impl<T: Copy, F: Fn(Pair<Run<T>>, &mut Place<T>) + Sync> Function2<T> for F {
+    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>) {
+        self(operands, y);
+    }
+}
+
+impl<T: Copy> Function2<T> for Kernel2<T> {
+    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>) {
+        match operands {
+            Pair::Both(a, b) => (self.run)(a, b, y),
+            Pair::Right(b) => (self.left)(y, b),
+            Pair::Left(a) => (self.right)(a, y),
+        }
+    }
+
+    fn block(&self, operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>) {
+        match operands {
+            Pair::Both(a, b) => (self.block)(a, b, shape, y),
+            Pair::Right(b) => (self.block_in_place)([None, Some(b)], shape, y),
+            Pair::Left(a) => (self.block_in_place)([Some(a), None], shape, y),
+        }
+    }
 }
 
 pub(super) fn binary(
@@ -274,8 +323,8 @@ pub(super) fn binary(
     let (shape, dtype) = common(name, &a, &b)?;
     let cheap = is_cheap2(op);
     match dtype {
-        DType::F32 => binary_float::<f32>(name, binary_kernel(op), cheap, a, b, shape),
-        DType::F64 => binary_float::<f64>(name, binary_kernel(op), cheap, a, b, shape),
+        DType::F32 => apply2(name, a, b, shape, cost::<f32>(cheap), &binary_kernel::<f32>(op)),
+        DType::F64 => apply2(name, a, b, shape, cost::<f64>(cheap), &binary_kernel::<f64>(op)),
         DType::F16 => binary_half::<f16>(name, binary_kernel(op), cheap, a, b, shape),
         DType::BF16 => binary_half::<bf16>(name, binary_kernel(op), cheap, a, b, shape),
         DType::I64 if op.reference_integer().is_some() => binary_int::<i64>(op, a, b, shape),
@@ -302,21 +351,24 @@ fn apply2<T: Element<Stored = T> + Pod>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
     cost: Cost,
-    f: impl Fn(Pair<T>, &mut Place<T>) + Sync,
+    f: &impl Function2<T>,
 ) -> Result<CpuTensor> {
     let a = match Output::reuse(a) {
         Ok(mut out) => {
             if let Some(b) = flat::<T>(&b) {
-                let y = out.elements();
-                parallel::for_each_chunk_mut(y, CHUNK, cost, &|first, y| {
-                    f(Pair::Right(part(b, first * CHUNK, y.len())), &mut Place::cached(y));
+                parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+                    let b = part(b, first * CHUNK, y.len());
+                    f.run(Pair::Right(b), &mut Place::cached(y));
                 });
                 return Ok(out.finish());
             }
             let b = Input::new::<T>(op, &b, &shape)?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
-            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Right(fetch.one(&operand)), y));
+            walk.change_blocks(out.elements(), cost, &|fetch, y| {
+                let shape = fetch.shape();
+                f.block(Pair::Right(fetch.block_of_one(&operand)), shape, y);
+            });
             return Ok(out.finish());
         }
         Err(a) => a,
@@ -326,7 +378,10 @@ fn apply2<T: Element<Stored = T> + Pod>(
             let a = Input::new::<T>(op, &a, &shape)?;
             let walk = Walk::new(&[&a.layout]);
             let operand = a.operand(&walk, 0);
-            walk.change(out.elements(), cost, &|fetch, y| f(Pair::Left(fetch.one(&operand)), y));
+            walk.change_blocks(out.elements(), cost, &|fetch, y| {
+                let shape = fetch.shape();
+                f.block(Pair::Left(fetch.block_of_one(&operand)), shape, y);
+            });
             return Ok(out.finish());
         }
         Err(b) => b,
@@ -335,7 +390,7 @@ fn apply2<T: Element<Stored = T> + Pod>(
     if let (Some(a), Some(b)) = (flat::<T>(&a), flat::<T>(&b)) {
         write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             let (start, len) = (first * CHUNK, y.len());
-            f(Pair::Both(part(a, start, len), part(b, start, len)), y);
+            f.run(Pair::Both(part(a, start, len), part(b, start, len)), y);
         });
         return Ok(out.finish());
     }
@@ -343,26 +398,12 @@ fn apply2<T: Element<Stored = T> + Pod>(
     let b = Input::new::<T>(op, &b, &shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout]);
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
-    walk.run(out.elements(), cost, &|fetch, y| {
-        let (a, b) = fetch.two(&a, &b);
-        f(Pair::Both(a, b), y);
+    walk.run_blocks(out.elements(), cost, &|fetch, y| {
+        let shape = fetch.shape();
+        let (a, b) = fetch.block_of_two(&a, &b);
+        f.block(Pair::Both(a, b), shape, y);
     });
     Ok(out.finish())
-}
-
-fn binary_float<T: Element<Stored = T> + Pod>(
-    op: &'static str,
-    kernel: Kernel2<T>,
-    cheap: bool,
-    a: Arg<'_, CpuTensor>,
-    b: Arg<'_, CpuTensor>,
-    shape: Shape,
-) -> Result<CpuTensor> {
-    apply2(op, a, b, shape, cost::<T>(cheap), |operands, y| match operands {
-        Pair::Both(a, b) => (kernel.run)(a, b, y),
-        Pair::Right(b) => (kernel.left)(y, b),
-        Pair::Left(a) => (kernel.right)(a, y),
-    })
 }
 
 /// `run[start..start + len]`; a scalar stays one.
@@ -374,7 +415,11 @@ pub(super) fn part<T: Copy>(run: Run<'_, T>, start: usize, len: usize) -> Run<'_
 }
 
 /// As [`in_chunks1`].
-fn in_chunks2<T: Pod>(operands: Pair<T>, y: &mut [T], mut f: impl FnMut(Run<T>, Run<T>, &mut [T])) {
+fn in_chunks2<T: Pod>(
+    operands: Pair<Run<T>>,
+    y: &mut [T],
+    mut f: impl FnMut(Run<T>, Run<T>, &mut [T]),
+) {
     let mut copy = [T::zeroed(); CHUNK];
     for (i, y) in y.chunks_mut(CHUNK).enumerate() {
         let (start, len) = (i * CHUNK, y.len());
@@ -411,7 +456,7 @@ fn binary_half<T: Half>(
     b: Arg<'_, CpuTensor>,
     shape: Shape,
 ) -> Result<CpuTensor> {
-    apply2::<T>(op, a, b, shape, cost::<f32>(cheap), |operands, y| {
+    let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
         in_chunks2(operands, y, |a, b, y| {
             let y_wide = &mut y_wide[..y.len()];
@@ -419,7 +464,8 @@ fn binary_half<T: Half>(
             (kernel.run)(a, b, &mut Place::cached(y_wide));
             T::narrow(y_wide, y);
         });
-    })
+    };
+    apply2(op, a, b, shape, cost::<f32>(cheap), &f)
 }
 
 fn binary_int<T: Element<Stored = T> + Pod>(
@@ -429,13 +475,14 @@ fn binary_int<T: Element<Stored = T> + Pod>(
     shape: Shape,
 ) -> Result<CpuTensor> {
     let failed = AtomicBool::new(false);
-    let out = apply2::<T>(op.name(), a, b, shape, cost::<T>(true), |operands, y| {
+    let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
         in_chunks2(operands, y, |a, b, y| {
             if !binary_integer(op, a, b, y) {
                 failed.store(true, Relaxed);
             }
         });
-    })?;
+    };
+    let out = apply2(op.name(), a, b, shape, cost::<T>(true), &f)?;
     match failed.load(Relaxed) {
         true => Err(Error::IntegerDivision { op: op.name(), shape }),
         false => Ok(out),

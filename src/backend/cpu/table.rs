@@ -1,7 +1,7 @@
 //! The op tables expanded to functions of slices: kernels for floats, the table's own formulas for
 //! integers. A row without a kernel of its name in `swath_kernels::math` does not compile.
 
-use swath_kernels::{Arg as Run, Binary, Place, Unary, math};
+use swath_kernels::{Arg as Run, Binary, Block, BlockArg, Place, Unary, math};
 
 use crate::dtype::Element;
 use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
@@ -30,6 +30,10 @@ pub(super) struct Kernel2<E> {
     pub left: fn(&mut [E], Run<E>),
     /// As `run`, with `b` as the result's memory.
     pub right: fn(Run<E>, &mut [E]),
+    /// As `run`, of many rows.
+    pub block: fn(BlockArg<E>, BlockArg<E>, Block, &mut Place<'_, E>),
+    /// As `block`; `None` is the result's memory.
+    pub block_in_place: fn([Option<BlockArg<E>>; 2], Block, &mut [E]),
 }
 
 impl<E: Copy> Kernel2<E> {
@@ -38,6 +42,8 @@ impl<E: Copy> Kernel2<E> {
             run: |a, b, y| K::run(a, b, y),
             left: K::run_in_place_left,
             right: K::run_in_place_right,
+            block: |a, b, shape, y| K::run_block(a, b, shape, y),
+            block_in_place: K::run_block_in_place,
         }
     }
 }

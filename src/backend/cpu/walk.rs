@@ -4,26 +4,31 @@
 //! merge the axes that lie as one in every operand; the innermost that is left gives the runs
 //! cut the result into parts for the threads
 //! for each run of a part: hand every operand as a slice (stride 1), a number (stride 0) or, for any
-//! other stride, copied into scratch memory in the cache
+//! other stride, copied into scratch memory in the cache; runs evenly apart together, as a block
 //! ```
 //!
 //! 1. Contiguous operands, and a scalar beside them, are one run: one kernel call a part.
-//! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised.
+//! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised. Functions of
+//!    two arguments take all rows of an axis in one call (`run_blocks`).
 //! 3. An operand that is contiguous along another axis than the result (a transpose) is walked in
 //!    tiles: TILE_ROWS x TILE_COLS of it are transposed into scratch memory, then its rows are
 //!    runs like any other. Every line of memory is then fetched once instead of once an element.
+//!    Blocks of rows are walked together, so that tiles follow one another along the operand's rows.
 //! 4. Results too large for the caches are stored past them (`with_place`), if no operand is read from
 //!    their memory.
 //! 5. Where runs would be short, a kernel call each would cost more than its work: operands that do
 //!    not lie in order are gathered into scratch memory, many runs at a time.
 
-use bytemuck::Pod;
-use swath_kernels::{Arg, Place, prefetch, with_place};
+mod fetch;
 
-use super::memory::Buffer;
+use bytemuck::Pod;
+use swath_kernels::{Place, with_place};
+
 use super::parallel::{self, Cost};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::shape::MAX_RANK;
+pub(super) use fetch::Fetch;
+use fetch::{Scratch, Tile};
 
 /// Elements that an operand's scratch memory holds: runs that need it are cut to this length.
 pub(super) const SCRATCH_LEN: usize = 1024;
@@ -33,10 +38,11 @@ pub(super) const SCRATCH_LEN: usize = 1024;
 const TILE_ROWS: usize = 64;
 const TILE_COLS: usize = 128;
 
-/// Rows of a tile by which an operand that is read where it lies is asked for ahead: its runs are too
-/// short for the hardware to foresee. `a.t() + b` of 4096² over a triad, ahead by 0: 2.4, 1: 2.2,
-/// 4: 1.85, 8: 1.8.
-const ROWS_AHEAD: usize = 8;
+/// Blocks of `TILE_ROWS` rows that are walked together, column of tiles by column: so that the tiled
+/// operand is read along its rows, and no more pages are in turn than the processor has addresses of.
+/// `a.t() + b` over a triad, 1 and 8: 3.4 and 2.8 at 1024², 2.0 and 2.0 at 4096²; on two threads 2.7 and
+/// 1.8, 2.2 and 1.9.
+const GROUP: usize = 8;
 
 /// Below this extent a tile is not worth its set-up.
 const TILE_MIN: usize = 4;
@@ -52,6 +58,21 @@ type Positions = [usize; MAX_OPERANDS];
 /// What computes a piece of the result. One call a run, through a pointer: a walk is compiled once
 /// for each type of result, not once for each op.
 type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
+
+/// How a result is cut into pieces, and what computes them.
+struct Cut<'f, T> {
+    /// Whether a piece may be many rows.
+    blocks: bool,
+    f: &'f Piece<'f, T>,
+}
+
+impl<T> Clone for Cut<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cut<'_, T> {}
 
 /// An operand: all of its storage; where its elements lie says the walk.
 #[derive(Clone, Copy)]
@@ -146,24 +167,36 @@ impl Walk {
     /// Calls `f` on every piece of the result, with what fetches the operands of that piece. `cost`
     /// is that of one element.
     pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
-        self.pieces(out, self.len, cost, f);
+        self.pieces(out, self.len, cost, Cut { blocks: false, f });
     }
 
-    /// As [`Walk::run`] of a result that `f` also reads.
-    pub fn change<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
-        self.pieces(out, 0, cost, f);
+    /// As [`Walk::run`] where a piece may be many rows: `f` asks for blocks.
+    pub fn run_blocks<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+        self.pieces(out, self.len, cost, Cut { blocks: self.has_blocks(), f });
+    }
+
+    /// As [`Walk::run_blocks`] of a result that `f` also reads.
+    pub fn change_blocks<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+        self.pieces(out, 0, cost, Cut { blocks: self.has_blocks(), f });
+    }
+
+    /// Whether no operand passes through scratch memory that holds a single run.
+    fn has_blocks(&self) -> bool {
+        let inner = |i: usize| self.nest.strides(i).last().copied().unwrap_or(0);
+        let is_tiled = |i: usize| self.tile.is_some_and(|(_, tiled)| tiled[i]);
+        !self.short && (0..self.operands).all(|i| is_tiled(i) || matches!(inner(i), 0 | 1))
     }
 
     /// `whole` is how many elements leave the caches.
-    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, f: &Piece<'_, T>) {
+    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, cut: Cut<'_, T>) {
         debug_assert_eq!(out.len(), self.len);
         if self.len == 0 {
             return;
         }
         match self.tile {
-            Some((axis, _)) => self.run_tiles(axis, out, whole, cost, f),
+            Some((axis, _)) => self.run_tiles(axis, out, whole, cost, cut),
             None => parallel::for_each_chunk_mut(out, 64.min(self.len), cost, &|first, part| {
-                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, f));
+                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, cut));
             }),
         }
     }
@@ -199,26 +232,34 @@ impl Walk {
         positions
     }
 
-    /// Moves positions to the next index along the axes before `axes`.
-    fn advance(&self, index: &mut [usize; MAX_RANK], positions: &mut Positions, axes: usize) {
+    /// Moves positions by `count` indices along the last of the axes before `axes`, at most to its end:
+    /// from there to the next index of the axes before.
+    fn advance(
+        &self,
+        index: &mut [usize; MAX_RANK],
+        positions: &mut Positions,
+        axes: usize,
+        mut count: usize,
+    ) {
         for axis in (0..axes).rev() {
-            let dim = self.nest.dims()[axis];
-            index[axis] += 1;
-            let wrapped = index[axis] == dim;
+            let old = index[axis];
+            let wrapped = old + count == self.nest.dims()[axis];
+            let steps = if wrapped { -(old as isize) } else { count as isize };
             for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
-                let stride = self.nest.strides(i)[axis];
-                let shift = if wrapped { -(dim as isize - 1) * stride } else { stride };
-                *position = position.wrapping_add_signed(shift);
+                *position = position.wrapping_add_signed(steps * self.nest.strides(i)[axis]);
             }
             if !wrapped {
+                index[axis] += count;
                 return;
             }
             index[axis] = 0;
+            count = 1;
         }
     }
 
     /// The elements from `start` on that `out` holds.
-    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Piece<'_, T>) {
+    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, cut: Cut<'_, T>) {
+        let Cut { blocks, f } = cut;
         let (inner, longest) = (self.inner_len(), self.longest_run());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
@@ -227,7 +268,7 @@ impl Walk {
             for first in (0..out.len()).step_by(SCRATCH_LEN) {
                 let (column, len) = (start + first, (out.len() - first).min(SCRATCH_LEN));
                 let piece = &mut out.range(first..first + len);
-                f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
+                f(&mut Fetch::of_run(self, positions, column, len, scratch), piece);
             }
             return;
         }
@@ -238,13 +279,21 @@ impl Walk {
         let mut done = 0;
         while done < out.len() {
             let len = (inner - column).min(longest).min(out.len() - done);
-            let piece = &mut out.range(done..done + len);
-            f(&mut Fetch { walk: self, positions, column, len, tile_row: 0, scratch }, piece);
-            done += len;
+            // Whole rows, up to the end of the axis that leads from one to the next.
+            let rows = match outer_axes.checked_sub(1) {
+                Some(axis) if blocks && column == 0 && len == inner => {
+                    ((out.len() - done) / inner).min(self.nest.dims()[axis] - index[axis])
+                }
+                _ => 1,
+            };
+            let piece = &mut out.range(done..done + rows * len);
+            let fetch = Fetch::of_run(self, positions, column, len, scratch);
+            f(&mut fetch.with_rows(rows, outer_axes.saturating_sub(1), len), piece);
+            done += rows * len;
             column += len;
             if column == inner {
                 column = 0;
-                self.advance(&mut index, &mut positions, outer_axes);
+                self.advance(&mut index, &mut positions, outer_axes, rows);
             }
         }
     }
@@ -265,21 +314,21 @@ impl Walk {
                 *y = operand.data[first.wrapping_add_signed(i as isize * operand.stride)];
             }
             column = 0;
-            self.advance(&mut index, &mut positions, outer_axes);
+            self.advance(&mut index, &mut positions, outer_axes, 1);
         }
     }
 
     /// Cuts the result into blocks of at most `TILE_ROWS` indices of `axis`, which are contiguous in
-    /// it, and walks each.
+    /// it, and walks each tile by tile.
     fn run_tiles<T: Copy + Send>(
         &self,
         axis: usize,
         out: &mut [T],
         whole: usize,
         cost: Cost,
-        f: &Piece<'_, T>,
+        cut: Cut<'_, T>,
     ) {
-        let dims = self.nest.dims();
+        let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
         let blocks = dims[axis].div_ceil(TILE_ROWS);
         let outer: usize = dims[..axis].iter().product();
@@ -294,62 +343,63 @@ impl Walk {
             let mut scratch = Scratch::default();
             let start = block_start(first(part));
             with_place(out, whole, |mut out| {
-                for block in first(part)..first(part + 1) {
-                    let (begin, end) = (block_start(block), block_start(block + 1));
-                    let piece = out.range(begin - start..end - start);
-                    self.run_block(axis, begin, piece, &mut scratch, f);
+                let blocks = first(part)..first(part + 1);
+                for from in blocks.clone().step_by(GROUP) {
+                    for corner in (0..below).step_by(inner).flat_map(|row| {
+                        (0..inner).step_by(TILE_COLS).map(move |column| (row / inner, column))
+                    }) {
+                        for block in from..(from + GROUP).min(blocks.end) {
+                            let (begin, end) = (block_start(block), block_start(block + 1));
+                            let piece = out.range(begin - start..end - start);
+                            self.run_tile(axis, begin, corner, piece, &mut scratch, cut);
+                        }
+                    }
                 }
             });
         });
     }
 
-    fn run_block<T>(
+    /// The tile of a block, which begins with element `start` of the result, from a column on of the
+    /// `middle`-th run of its rows.
+    fn run_tile<T>(
         &self,
         axis: usize,
         start: usize,
+        (middle, column): (usize, usize),
         mut out: Place<'_, T>,
         scratch: &mut Scratch,
-        f: &Piece<'_, T>,
+        cut: Cut<'_, T>,
     ) {
-        let dims = self.nest.dims();
-        let inner = self.inner_len();
+        let Cut { blocks, f } = cut;
+        let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
-        let (rows, middle) = (out.len() / below, below / inner);
+        let (rows, len) = (out.len() / below, (inner - column).min(TILE_COLS));
         let mut index = self.index_of(start);
-        for m in 0..middle {
-            let mut flat = m;
-            for i in (axis + 1..dims.len() - 1).rev() {
-                index[i] = flat % dims[i];
-                flat /= dims[i];
-            }
-            for column in (0..inner).step_by(TILE_COLS) {
-                let len = (inner - column).min(TILE_COLS);
-                let corner = self.positions_of(&index);
-                let filled = [false; MAX_OPERANDS];
-                scratch.tile = Some(Tile { axis, corner, column, rows, cols: len, filled });
-                let mut positions = corner;
-                for tile_row in 0..rows {
-                    let begin = tile_row * below + m * inner + column;
-                    let piece = &mut out.range(begin..begin + len);
-                    let walk = self;
-                    f(&mut Fetch { walk, positions, column, len, tile_row, scratch }, piece);
-                    for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
-                        *position = position.wrapping_add_signed(self.nest.strides(i)[axis]);
-                    }
-                }
+        let mut flat = middle;
+        for i in (axis + 1..dims.len() - 1).rev() {
+            index[i] = flat % dims[i];
+            flat /= dims[i];
+        }
+        let mut positions = self.positions_of(&index);
+        let filled = [false; MAX_OPERANDS];
+        scratch.tile = Some(Tile { axis, corner: positions, column, rows, cols: len, filled });
+        let first = middle * inner + column;
+        if blocks {
+            let piece = &mut out.range(first..first + (rows - 1) * below + len);
+            let fetch = Fetch::of_run(self, positions, column, len, scratch);
+            return f(&mut fetch.with_rows(rows, axis, below), piece);
+        }
+        for tile_row in 0..rows {
+            let begin = tile_row * below + first;
+            let piece = &mut out.range(begin..begin + len);
+            let mut fetch = Fetch::of_run(self, positions, column, len, scratch);
+            fetch.tile_row = tile_row;
+            f(&mut fetch, piece);
+            for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
+                *position = position.wrapping_add_signed(self.nest.strides(i)[axis]);
             }
         }
     }
-}
-
-#[derive(Clone, Copy)]
-struct Tile {
-    axis: usize,
-    corner: Positions,
-    column: usize,
-    rows: usize,
-    cols: usize,
-    filled: [bool; MAX_OPERANDS],
 }
 
 /// Cuts a new result evenly by `unit` elements into as many parts as the work is worth and runs
@@ -364,112 +414,4 @@ pub(super) fn write_chunks<T: Copy + Send>(
     parallel::for_each_chunk_mut(out, unit, cost, &|first, part| {
         with_place(part, whole, |mut part| f(first, &mut part));
     });
-}
-
-/// Memory that operands pass through, taken from the pool when first needed.
-#[derive(Default)]
-struct Scratch {
-    buffers: [Option<Buffer>; MAX_OPERANDS],
-    tile: Option<Tile>,
-}
-
-/// Fetches the operands of one piece of the result.
-pub(super) struct Fetch<'a> {
-    walk: &'a Walk,
-    positions: Positions,
-    column: usize,
-    len: usize,
-    tile_row: usize,
-    scratch: &'a mut Scratch,
-}
-
-impl Fetch<'_> {
-    /// An operand of this piece.
-    pub fn one<'s, T: Pod>(&'s mut self, operand: &Operand<'s, T>) -> Arg<'s, T> {
-        self.prepare(operand);
-        self.get(operand)
-    }
-
-    /// Two operands of this piece.
-    pub fn two<'s, A: Pod, B: Pod>(
-        &'s mut self,
-        a: &Operand<'s, A>,
-        b: &Operand<'s, B>,
-    ) -> (Arg<'s, A>, Arg<'s, B>) {
-        self.prepare(a);
-        self.prepare(b);
-        (self.get(a), self.get(b))
-    }
-
-    /// Three operands of this piece.
-    pub fn three<'s, A: Pod, B: Pod, C: Pod>(
-        &'s mut self,
-        a: &Operand<'s, A>,
-        b: &Operand<'s, B>,
-        c: &Operand<'s, C>,
-    ) -> (Arg<'s, A>, Arg<'s, B>, Arg<'s, C>) {
-        self.prepare(a);
-        self.prepare(b);
-        self.prepare(c);
-        (self.get(a), self.get(b), self.get(c))
-    }
-
-    fn position<T>(&self, operand: &Operand<'_, T>) -> usize {
-        let shift = self.column as isize * operand.stride;
-        self.positions[operand.slot].wrapping_add_signed(shift)
-    }
-
-    /// Copies the operand into its scratch memory if it cannot be used where it lies.
-    fn prepare<T: Pod>(&mut self, operand: &Operand<'_, T>) {
-        if operand.is_direct() {
-            return;
-        }
-        let position = self.position(operand);
-        let Scratch { buffers, tile } = &mut *self.scratch;
-        let buffer = buffers[operand.slot].get_or_insert_with(|| {
-            let len = if operand.tiled { TILE_ROWS * TILE_COLS } else { SCRATCH_LEN };
-            Buffer::scratch(len * size_of::<T>())
-        });
-        let scratch = buffer.as_slice_mut::<T>();
-        match tile {
-            Some(tile) if operand.tiled => {
-                if !std::mem::replace(&mut tile.filled[operand.slot], true) {
-                    let shift = tile.column as isize * operand.stride;
-                    let corner = tile.corner[operand.slot].wrapping_add_signed(shift);
-                    let (rows, cols) = (tile.rows, tile.cols);
-                    let out = &mut scratch[..rows * cols];
-                    super::copy::transpose(operand.data, corner, operand.stride, [rows, cols], out);
-                }
-            }
-            _ if operand.gathered => {
-                self.walk.gather(operand, self.column, &mut scratch[..self.len]);
-            }
-            _ => {
-                let out = &mut scratch[..self.len];
-                super::copy::strided(operand.data, position, operand.stride, out);
-            }
-        }
-    }
-
-    fn get<'s, T: Pod>(&'s self, operand: &Operand<'s, T>) -> Arg<'s, T> {
-        let position = self.position(operand);
-        match (&self.scratch.buffers[operand.slot], operand.stride) {
-            (_, 1) if operand.is_direct() => {
-                if let Some(tile) =
-                    self.scratch.tile.filter(|t| self.tile_row + ROWS_AHEAD < t.rows)
-                {
-                    let step = self.walk.nest.strides(operand.slot)[tile.axis];
-                    let ahead = position.wrapping_add_signed(step * ROWS_AHEAD as isize);
-                    prefetch(&operand.data[ahead..ahead + self.len]);
-                }
-                Arg::Slice(&operand.data[position..position + self.len])
-            }
-            (_, 0) if operand.is_direct() => Arg::Scalar(operand.data[position]),
-            (Some(buffer), _) => {
-                let begin = if operand.tiled { self.tile_row * self.len } else { 0 };
-                Arg::Slice(&buffer.as_slice::<T>()[begin..begin + self.len])
-            }
-            (None, _) => unreachable!("prepare fills the scratch memory of indirect operands"),
-        }
-    }
 }
