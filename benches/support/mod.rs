@@ -82,8 +82,7 @@ impl<'a> Work<'a> {
     pub fn on_threads(threads: usize, n: usize, bytes: usize, kernel: Kernel) -> Work<'a> {
         let share = || (values(n / threads), values(n / threads), values(n / threads));
         let mut shares: Vec<_> = (0..threads).map(|_| share()).collect();
-        // Threads are spawned anew: so often that it does not count.
-        let rounds = ((1 << 25) / bytes).max(1);
+        let rounds = Work::rounds(bytes);
         Work::new(bytes * rounds, move || {
             std::thread::scope(|scope| {
                 let mut shares = shares.iter_mut();
@@ -100,6 +99,12 @@ impl<'a> Work<'a> {
                 mine.into_iter().for_each(run);
             });
         })
+    }
+
+    /// How often [`Work::on_threads`] goes over so many bytes before it returns: threads are spawned
+    /// anew, so often that it does not count.
+    pub fn rounds(bytes: usize) -> usize {
+        ((1 << 25) / bytes).max(1)
     }
 
     /// Calls that take about `seconds`.
