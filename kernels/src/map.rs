@@ -18,6 +18,7 @@
 //!    aligned address on; in place the lines are in the caches already.
 
 mod binary;
+pub(crate) mod out;
 mod pair;
 pub(crate) mod rows;
 mod ternary;
