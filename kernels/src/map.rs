@@ -19,6 +19,7 @@
 
 mod binary;
 mod block;
+pub(crate) mod out;
 mod pair;
 pub(crate) mod rows;
 mod ternary;

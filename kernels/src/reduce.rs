@@ -217,7 +217,7 @@ where
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
         for block in self.x.chunks(PairwiseSum::BLOCK) {
-            self.into.push(exps_sum(simd, block, self.shift));
+            self.into.push(exps_sum(simd, block, self.shift, block.len()));
         }
     }
 }
@@ -240,7 +240,7 @@ where
             let has_nan = self.x.iter().any(|x| x.to_f64().is_nan());
             return if has_nan { f64::NAN } else { largest.to_f64() };
         }
-        let sum = exps_sum(simd, self.x, largest);
+        let sum = exps_sum(simd, self.x, largest, self.x.len().min(PairwiseSum::BLOCK));
         let log = at_number::<f64, S>(
             simd,
             sum,

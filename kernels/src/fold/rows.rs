@@ -4,7 +4,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, sum_across};
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, ask_for, sum_across};
 use crate::map::{Map1, load_up_to, store_up_to};
 use crate::math::Exp;
 use crate::simd::{Float, Lanes, Simd, Vector, Wide};
@@ -129,13 +129,15 @@ where
     out
 }
 
-/// `y[i] = exp(x[i] − shift)` and the sum of what was written, which comes back with it.
+/// `y[i] = exp(x[i] − shift)` and the sum of what was written, which comes back with it. Meanwhile the
+/// elements that lie `ahead` of these are asked for.
 #[inline(always)]
 pub(crate) fn exps<'y, E, S>(
     simd: S,
     x: &[E],
     shift: E,
     y: &'y mut [MaybeUninit<E>],
+    ahead: usize,
 ) -> (&'y mut [E], f64)
 where
     E: Widen,
@@ -145,14 +147,22 @@ where
     assert!(x.len() == y.len(), "a row has {} elements, the result {}", x.len(), y.len());
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
     // SAFETY: both slices have `len` elements.
-    let sum = unsafe { sum_of_exps::<E, S, true>(simd, x.as_ptr(), shift, first, len) };
+    let sum = unsafe {
+        sum_of_exps::<E, S, true>(
+            simd,
+            [x.as_ptr(), x.as_ptr().wrapping_add(ahead)],
+            shift,
+            first,
+            len,
+        )
+    };
     // SAFETY: every element has been written; the slice was borrowed for as long.
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
 }
 
-/// The sum of `exp(x[i] − shift)`, each rounded to `E`.
+/// The sum of `exp(x[i] − shift)`, each rounded to `E`; `ahead` as for [`exps`].
 #[inline(always)]
-pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E) -> f64
+pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E, ahead: usize) -> f64
 where
     E: Widen,
     S: Simd + Lanes<E>,
@@ -160,15 +170,23 @@ where
 {
     let nowhere = core::ptr::null_mut();
     // SAFETY: the slice has `len` elements; nothing is stored.
-    unsafe { sum_of_exps::<E, S, false>(simd, x.as_ptr(), shift, nowhere, x.len()) }
+    unsafe {
+        sum_of_exps::<E, S, false>(
+            simd,
+            [x.as_ptr(), x.as_ptr().wrapping_add(ahead)],
+            shift,
+            nowhere,
+            x.len(),
+        )
+    }
 }
 
 /// # Safety
-/// `x` has `len` elements; with `STORE`, `y` has room for as many.
+/// `x` has `len` elements; with `STORE`, `y` has room for as many. `next` may be any address.
 #[inline(always)]
 unsafe fn sum_of_exps<E, S, const STORE: bool>(
     simd: S,
-    x: *const E,
+    [x, next]: [*const E; 2],
     shift: E,
     y: *mut E,
     len: usize,
@@ -180,14 +198,20 @@ where
 {
     if len <= BLOCK {
         // SAFETY: as the caller promised.
-        return unsafe { block_of_exps::<E, S, STORE>(simd, x, shift, y, len) };
+        return unsafe { block_of_exps::<E, S, STORE>(simd, [x, next], shift, y, len) };
     }
     let mut sum = PairwiseSum::new();
     for at in (0..len).step_by(BLOCK) {
         // SAFETY: the block lies within `len`.
         sum.push(unsafe {
             let y = if STORE { y.add(at) } else { y };
-            block_of_exps::<E, S, STORE>(simd, x.add(at), shift, y, BLOCK.min(len - at))
+            block_of_exps::<E, S, STORE>(
+                simd,
+                [x.add(at), next.wrapping_add(at)],
+                shift,
+                y,
+                BLOCK.min(len - at),
+            )
         });
     }
     sum.finish()
@@ -201,7 +225,7 @@ const TOGETHER: usize = 2 * LANES;
 #[inline(always)]
 unsafe fn block_of_exps<E, S, const STORE: bool>(
     simd: S,
-    x: *const E,
+    [x, next]: [*const E; 2],
     shift: E,
     y: *mut E,
     count: usize,
@@ -216,6 +240,7 @@ where
     let mut buffer = [E::ZERO; TOGETHER];
     let mut at = 0;
     while count - at >= TOGETHER {
+        ask_for(simd, next.wrapping_add(at), TOGETHER);
         // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
         unsafe {
             let (x, y) = (x.add(at), if STORE { y.add(at) } else { buffer.as_mut_ptr() });
