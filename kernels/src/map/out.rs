@@ -60,6 +60,9 @@ impl<'a, E> Out<'a, E> {
 mod tests {
     use crate::{LayerNormRows, layer_norm_rows, log_softmax_rows, softmax_rows, with_place};
 
+    /// Writes the result as a part of one of so many elements.
+    type Function<'a> = &'a dyn Fn(usize, &mut [f32]);
+
     #[test]
     fn past_the_caches_the_bits_are_the_same() {
         const LARGE: usize = 1 << 30;
@@ -68,7 +71,7 @@ mod tests {
             let x: Vec<f32> = (0..rows * cols).map(|i| (i as f32 * 0.7).sin() * 5.0).collect();
             // From places on no line of the caches, too.
             for offset in [0, 1, 7] {
-                let functions: [&dyn Fn(usize, &mut [f32]); 3] = [
+                let functions: [Function<'_>; 3] = [
                     &|whole, y| with_place(y, whole, |mut y| softmax_rows(&x, cols, &mut y)),
                     &|whole, y| with_place(y, whole, |mut y| log_softmax_rows(&x, cols, &mut y)),
                     &|whole, y| {

@@ -21,6 +21,8 @@ impl<E: Copy> Kernel1<E> {
     }
 }
 
+type BlockInPlace<E> = fn([Option<BlockArg<E>>; 2], Block, &mut [E]);
+
 /// A function of two slices, as the tables name it.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel2<E> {
@@ -33,7 +35,7 @@ pub(super) struct Kernel2<E> {
     /// As `run`, of many rows.
     pub block: fn(BlockArg<E>, BlockArg<E>, Block, &mut Place<'_, E>),
     /// As `block`; `None` is the result's memory.
-    pub block_in_place: fn([Option<BlockArg<E>>; 2], Block, &mut [E]),
+    pub block_in_place: BlockInPlace<E>,
 }
 
 impl<E: Copy> Kernel2<E> {
