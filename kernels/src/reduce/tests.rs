@@ -9,7 +9,7 @@ const LENGTHS: [usize; 16] =
 
 /// Under Miri, a thousand times slower, up to a block and an element.
 fn lengths() -> impl Iterator<Item = usize> {
-    LENGTHS.into_iter().filter(|len| !cfg!(miri) || matches!(len, 1 | 2 | 17 | 257 | 1025))
+    LENGTHS.into_iter().filter(|len| !cfg!(miri) || matches!(len, 1 | 17 | 1025))
 }
 
 fn on_every_isa(check: impl Fn(Isa)) {
@@ -67,7 +67,7 @@ fn variances_far_from_zero_are_near_the_exact_ones() {
 
 #[test]
 fn a_first_element_far_from_the_others_costs_no_precision() {
-    for len in [1000, 5000] {
+    for len in if cfg!(miri) { [100, 1025] } else { [1000, 5000] } {
         let mut x: Vec<f64> = uniform(len, 4).iter().map(|x| 2887.0 + x).collect();
         x[0] = -20_000.0;
         assert!(is_near(variance(&x, 0), two_pass_variance(&x, 0), 1e-11), "{len}");
@@ -125,6 +125,9 @@ fn norms_neither_overflow_nor_vanish() {
             let squares: i128 = x.iter().map(|x| ((x * 2f64.powi(24)) as i128).pow(2)).sum();
             let exact = (squares as f64).sqrt() / 2f64.powi(24);
             for scale in [0, 500, -500, 1000, -1000, 470, -470, 590] {
+                if cfg!(miri) && len > 17 && scale != 470 {
+                    continue;
+                }
                 let scaled: Vec<f64> = x.iter().map(|x| x * 2f64.powi(scale)).collect();
                 let found = norm2(&scaled) * 2f64.powi(-scale);
                 assert!(is_near(found, exact, 1e-15), "{len} at 2^{scale} on {isa}");
@@ -155,6 +158,9 @@ fn the_logarithm_of_a_sum_of_powers() {
         for len in lengths() {
             let x: Vec<f64> = uniform(len, 7).iter().map(|x| 40.0 * (x - 0.5)).collect();
             for shift in [0.0, 700.0, -700.0, 1e4] {
+                if cfg!(miri) && len > 17 && shift != 700.0 {
+                    continue;
+                }
                 let shifted = x.iter().map(|x| x + shift).collect::<Vec<f64>>();
                 let direct = x.iter().map(|x| x.exp()).sum::<f64>().ln() + shift;
                 let bound = 1e-14 * (1.0 + shift.abs());
@@ -224,11 +230,22 @@ fn places_are_the_first_of_equals() {
 }
 
 fn check_columns<E: Reduce>(isa: Isa) {
-    let shapes = [(1, 1, 0), (5, 3, 1), (16, 40, 0), (17, 33, 2), (130, 33, 7), (300, 530, 1)];
-    for (rows, cols, gap) in shapes.into_iter().chain([(1024, 5, 0), (2600, 9, 2), (5200, 17, 0)]) {
-        if cfg!(miri) && rows * cols > 700 {
-            continue;
-        }
+    let shapes: &[(usize, usize, usize)] = match cfg!(miri) {
+        // More than a round of rows and a band of columns.
+        true => &[(1, 1, 0), (5, 3, 1), (34, 9, 2)],
+        false => &[
+            (1, 1, 0),
+            (5, 3, 1),
+            (16, 40, 0),
+            (17, 33, 2),
+            (130, 33, 7),
+            (300, 530, 1),
+            (1024, 5, 0),
+            (2600, 9, 2),
+            (5200, 17, 0),
+        ],
+    };
+    for &(rows, cols, gap) in shapes {
         let stride = cols + gap;
         let len = rows * stride - gap;
         let mut x: Box<[E]> = narrowed::<E>(&uniform(len, 11)).into();
@@ -295,7 +312,8 @@ fn all_bits<E: Reduce>(x: &[E]) -> Vec<u64> {
 
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    for len in lengths() {
+    // Under Miri there is one, and the tests before this one took long slices.
+    for len in lengths().filter(|len| !cfg!(miri) || *len < 1000) {
         let wide: Vec<f64> = uniform(len, 13).iter().map(|x| x + 0.6).collect();
         let narrow = narrowed::<f32>(&wide);
         let all = || (all_bits(&wide), all_bits(&narrow));
@@ -307,7 +325,7 @@ fn every_instruction_set_gives_the_same_bits() {
 #[test]
 fn folds_may_be_split_into_subtrees_and_chunks() {
     let half = if cfg!(miri) { 2048 } else { 32 * 1024 };
-    let x = uniform(half + 1524, 15);
+    let x = uniform(half + if cfg!(miri) { 100 } else { 1524 }, 15);
     let (mut whole, mut left, mut right) = (Pairwise::new(), Pairwise::new(), Pairwise::new());
     whole.push_elements(&x);
     for chunk in x[..half].chunks(2048) {
@@ -340,12 +358,13 @@ fn sums_of_many_are_within_two_units_of_rounding() {
     for (sum, x) in sums.iter().zip(&row) {
         assert!(is_near(f64::from(*sum), f64::from(*x) * count as f64, 2.0 * u));
     }
-    let part = narrowed::<f32>(&uniform(if cfg!(miri) { 1 << 9 } else { 1 << 20 }, 19));
+    let (len, times) = if cfg!(miri) { (1 << 10, 4) } else { (1 << 20, 64) };
+    let part = narrowed::<f32>(&uniform(len, 19));
     let exact: u64 = part.iter().map(|x| (x * 2f32.powi(24)) as u64).sum();
     let mut sum = PairwiseSum::new();
-    (0..64).for_each(|_| sum.push_slice(&part));
+    (0..times).for_each(|_| sum.push_slice(&part));
     let found = f64::from(sum.finish() as f32);
-    assert!(is_near(found, exact as f64 * 64.0 / 2f64.powi(24), 2.0 * u));
+    assert!(is_near(found, exact as f64 * f64::from(times) / 2f64.powi(24), 2.0 * u));
 }
 
 #[test]
