@@ -1,6 +1,6 @@
 //! Element-wise functions of `f32` slices: time an element, GB/s of the bytes that the function must
 //! touch, and the share of the bandwidth that a copy (one input) or a triad (two inputs) of the same
-//! size reaches beside it. Then the same functions through `Tensor`: what a call takes beyond the slice's
+//! size reaches beside it. Then some of them through `Tensor`: what a call takes beyond the slice's
 //! on one thread, and how much faster two threads are than that.
 //!
 //! `cargo bench --bench elementwise -- [--worst] [WORD…]`: arguments are normally distributed with
@@ -105,7 +105,8 @@ fn main() -> Result<()> {
     tensors(&bench, draw)
 }
 
-/// The functions through `Tensor`, on one thread and on two, beside the slices' on one.
+/// Some functions of the arguments' magnitudes through `Tensor`, on one thread and on two, beside the
+/// slices' on one.
 fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()> {
     println!("\n{:24} {:>12} {:>14} {:>16}", "", "ns a call", "beyond slice's", "slice's over it");
     for threads in [1, 2] {

@@ -45,6 +45,7 @@ mod tests;
 
 use core::slice::from_raw_parts;
 
+use crate::copy::LINE;
 use crate::dispatch::{Task, run};
 use crate::map::load_up_to;
 use crate::simd::{Float, Lanes, Simd, Token};
@@ -59,19 +60,20 @@ const LANES: usize = 16;
 
 type F64<S> = <S as Lanes<f64>>::V;
 
-/// How many bytes ahead lines are asked for: farther than a core looks on its own, and than the
-/// hardware goes beyond the end of a page.
+/// How many bytes ahead of a single run lines are asked for: farther than a core looks on its own, and
+/// than the hardware goes beyond the end of a page. Folds by blocks ask as many elements ahead as they
+/// take at a time.
 const AHEAD: usize = 4096;
 
 /// Asks for the lines of `count` elements from `x` on, which need not exist.
 #[inline(always)]
 pub(crate) fn ask_for<E, S: Token>(simd: S, x: *const E, count: usize) {
-    for line in (0..count * size_of::<E>()).step_by(64) {
+    for line in (0..count * size_of::<E>()).step_by(LINE) {
         simd.prefetch(x.cast::<u8>().wrapping_add(line));
     }
 }
 
-/// Asks for the lines some way behind `count` elements from `x` on.
+/// Asks for the lines [`AHEAD`] of `count` elements from `x` on.
 #[inline(always)]
 pub(crate) fn ask_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
     ask_for(simd, x.wrapping_byte_add(AHEAD), count);

@@ -44,7 +44,8 @@
 //!    where), NaN, infinities, signed zeros and subnormals, where the coefficients come from.
 //! 5. *Promise a bound* by two numbers in the row, `cube Cube 1 1;` (floats from the correctly rounded
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
-//!    independent references and domains. The sample runs on every instruction set of the machine.
+//!    independent references and domains, and a row of `ACCURACY.md`, which `tests/exhaustive.rs` says how
+//!    to measure. The sample runs on every instruction set of the machine.
 
 mod attention;
 mod compare;

@@ -14,8 +14,8 @@
 //!    its value.
 //! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
-//! 4. Results too large for the caches are stored past them, runs from an aligned address on; in
-//!    place the lines are in the caches already.
+//! 4. Results too large for the caches are stored past them where there are vectors, runs from an
+//!    aligned address on; in place the lines are in the caches already.
 
 mod binary;
 mod pair;
@@ -413,7 +413,8 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
 ) -> usize {
     let mut i = start;
     while len - i >= S::LANES {
-        // SAFETY: the vector ends within `len`; whole vectors after an aligned one are aligned.
+        // SAFETY: the vector ends within `len`; whole vectors are whole registers, and the first one
+        // is aligned if it is streamed.
         unsafe {
             let v = simd.load(x.add(i));
             let result = match K::usual(simd, v) {
@@ -431,7 +432,7 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
 /// Stores a vector, past the caches or not.
 ///
 /// # Safety
-/// `dst` is valid for writes of a vector; if it is streamed, aligned to its size.
+/// `dst` is valid for writes of a vector; if it is streamed, aligned to a register.
 #[inline(always)]
 unsafe fn store<E: Float, S: Lanes<E>>(simd: S, dst: *mut E, v: S::V, streams: bool) {
     // SAFETY: as the caller promised.

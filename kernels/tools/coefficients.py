@@ -454,8 +454,7 @@ def near_exact(f, inverse, x, window, name):
 def erf_family():
     slope = 2 / sqrt(pi)
     # f32: erf a = a + a P(a² − 7/32) up to the point where erfc is 1/4, 1 − erfc a beyond.
-    point = erfinv(mpf(3) / 4)
-    point = f32(point)
+    point = f32(erfinv(mpf(3) / 4))
     begin = f32(-log(4 * erfc(point)))
     show("POINT, BEGIN, 2/sqrt(pi)", [point, begin, f32(slope)], "f32")
     odd = lambda z: erf(sqrt(z)) / sqrt(z) - 1 if z > 1e-40 else slope - 1

@@ -245,7 +245,9 @@ where
             Lanes::<E>::store(simd, buffer.as_mut_ptr().add(v), e);
         }
     }
-    buffer[rest.next_multiple_of(step).min(TOGETHER)..].fill(E::ZERO);
+    if rest > 0 {
+        buffer[rest.next_multiple_of(step)..].fill(E::ZERO);
+    }
     for group in (0..rest).step_by(LANES) {
         // SAFETY: the buffer holds two groups.
         unsafe { add_group(simd, &mut lanes, buffer.as_ptr().add(group)) };

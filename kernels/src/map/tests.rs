@@ -25,6 +25,30 @@ impl<E: Float> Map1<E> for Long {
     }
 }
 
+/// `2 x`, in two forms of which the short one is wrong for large x.
+pub struct Forked;
+impl<E: Float> Map1<E> for Forked {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+        usual_or(
+            forked(simd, x),
+            #[inline(always)]
+            || x + x,
+        )
+    }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+        Some(forked(simd, x))
+    }
+}
+
+#[inline(always)]
+fn forked<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
+    let small = x.lt(simd.splat(E::from_f64(7.6)));
+    ((x * simd.splat(E::from_f64(2.0))).select(small, simd.splat(E::NAN)), small)
+}
+
 /// `a - b / 3`.
 pub struct Uneven;
 impl<E: Float> Map2<E> for Uneven {
@@ -51,6 +75,8 @@ kernels! {
         short Short;
         /// `max(x, 2 x + 1)`.
         long Long;
+        /// `2 x`.
+        forked_double Forked;
     }
     binary {
         /// `a - b / 3`.
@@ -123,10 +149,12 @@ fn check_all<E: Float>(isa: Isa)
 where
     Short: Unary<E>,
     Long: Unary<E>,
+    Forked: Unary<E>,
     Uneven: Binary<E>,
     Larger: Binary<E>,
 {
     check_unary::<E, Short>(isa, |x| x * x - E::ONE / x);
+    check_unary::<E, Forked>(isa, |x| x + x);
     check_unary::<E, Long>(isa, |x| {
         let y = E::mul_add(x, E::from_f64(2.0), E::ONE);
         if x > y { x } else { y }
@@ -153,6 +181,7 @@ fn outputs_may_be_uninitialised() {
     let x = values::<f32>(77, 3);
     let mut y = Box::new_uninit_slice(77);
     functions::long(&x, &mut y[..]);
+    functions::forked_double(&x, &mut y[..]);
     functions::larger(&[0.0; 77], &x, &mut y[..]);
     functions::short(&x, &mut y[..]);
     // SAFETY: the kernel wrote every element.

@@ -30,7 +30,8 @@ pub struct Expm1;
 ///
 /// * Domain: all numbers; ±0 and positive `a` give themselves whatever the scale `b`.
 /// * −∞ gives −`b`. NaN in `a`, or in `b` beside a negative `a`, gives NaN.
-/// * Within 1 ULP (f32) of a sample of pairs; `ACCURACY.md` has no row yet.
+/// * Largest error: 0.750 ULP, 0.787 where the result is subnormal (f32, 2^30 pairs); f64 within 1
+///   float.
 /// * Method: the two parts of e^a − 1 times `b`, with the first product's rounding error. Coefficients:
 ///   those of `exp.rs`.
 pub struct Elu;
@@ -40,8 +41,8 @@ trait Expm1Constants: ExpConstants {
     const LOWEST: Self;
     /// Up to it t − 1 is exact where t is above 1/4.
     const ORDINARY: Self;
-    /// A scale below the first is multiplied by the second, its inverse, so that no rounding error of
-    /// a product is subnormal.
+    /// A scale below the first is multiplied by the second, its inverse, so that the rounding error of
+    /// a product is subnormal only where e^a − 1 itself is tiny, and then a to the last place.
     const SMALL_SCALE: [Self; 2];
 }
 

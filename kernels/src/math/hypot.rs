@@ -14,8 +14,8 @@ use crate::simd::{Float, Lanes, Vector};
 
 /// `√(a² + b²)`, without overflow or underflow on the way.
 ///
-/// * Largest error: 0.840 ULP at (1.2826333, 0.626742) (f32, half a million spread pairs); f64 within 1
-///   float on 130 thousand.
+/// * Largest error: 0.853 ULP, 0.887 where the result is subnormal (f32, 2^30 pairs); f64 within 1
+///   float.
 /// * An infinity gives +∞, even beside NaN; else NaN in either gives NaN; zeros give +0.
 pub struct Hypot;
 

@@ -11,7 +11,8 @@
 //! 2. *Every rounding that would cost a place is carried along*: E, N, D and x N are sums of two
 //!    floats, and the quotient is corrected by its residual.
 //! 3. Where E is no longer normal the result is x, or x e^x with its power of two multiplied in last,
-//!    behind one branch.
+//!    behind one branch. Just before, from x = −85 (f32) down, E's low part is lost below the subnormal
+//!    numbers: there the error rises from 0.7 to 1.2 ULP.
 
 use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
 use super::sigmoid::{GateConstants, clamp};
@@ -23,8 +24,8 @@ use crate::simd::{Lanes, Mask, Vector};
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
-/// * Largest error: 0.696 ULP at −87.0257 (f32, every 4001st input from 1e-9 to 110); f64 within 1
-///   float on 60,000 spread inputs, correctly rounded on 99.6 %.
+/// * Largest error: 1.198 ULP, 0.520 where the result is subnormal (f32, all inputs); f64 within 1
+///   float.
 /// * Coefficients: those of `exp.rs`.
 pub struct Mish;
 

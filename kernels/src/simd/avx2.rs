@@ -397,10 +397,10 @@ impl Lanes<f64> for V3 {
 /// closure: it must be inlined, or each instruction would be a call.
 ///
 /// # Safety
-/// The CPU has AVX; every row holds eight numbers.
+/// The CPU has AVX; every row holds eight numbers; `first` is 0 or 4.
 #[inline(always)]
 unsafe fn half_rows(rows: &[*const f32; 8], first: usize) -> [F32x8; 4] {
-    // SAFETY: as the caller promised; `first` is 0 or 4.
+    // SAFETY: as the caller promised.
     unsafe {
         let [a, b, c, d] = [
             pair_of_halves(rows[0].add(first), rows[4].add(first)),

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A long kernel is a chain of dependent operations of four cycles each, of which a core runs two or
-//! more a cycle: it needs several chains at once. A core that looks a hundred operations ahead does
-//! not get from one vector's chain to the next one's; when the vectors take turns it need not, and
+//! more a cycle: it needs several chains at once. A core that looks a hundred operations ahead gets no
+//! further than the next vector's chain or the one after; when vectors take turns it need not, and
 //! every constant is loaded once for all of them. `Wide<Wide<S>>` is four vectors.
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};

@@ -56,6 +56,13 @@ where
         })
         .prefix(),
     );
+    let slots = [input(&numbers::<E>(len, 3)), output::<E>(len)];
+    calls.push(
+        call::<E, 2>("with_place", "exp of ordinary numbers", slots, |[x, y]| {
+            with_place(y.of(), 1 << 30, |mut y| math::Exp::run(x.of::<E>(), &mut y));
+        })
+        .prefix(),
+    );
     let slots = [input(&x), input(&any::<E>(len, 2)), output::<E>(len)];
     calls.push(
         call::<E, 3>("with_place", "mul_add", slots, |[x, z, y]| {

@@ -1,4 +1,4 @@
-//! Constants of `erf` of `f32`, from `tools/coefficients.py erf`.
+//! All constants of `erf` of `f32`, from `tools/coefficients.py erf`.
 
 /// Past it, erf rounds to 1.
 pub(super) const LIMIT: f32 = 3.96;
@@ -18,7 +18,7 @@ pub(super) const SERIES: &[f32] = &[
 pub(super) const RATE: &[f32] = &[
     2.3289669, 0.81761366, 0.04978171, -0.012048712, 0.0023249297, -0.00030609008, 1.9697858e-5,
 ];
-/// (e^r − 1) / 4 r for |r| <= ln 2 / 2, lowest power first.
+/// (e^r − 1) / (4 r) for |r| <= ln 2 / 2, lowest power first.
 #[rustfmt::skip]
 pub(super) const BELL: &[f32] = &[
     0.25, 0.12499997, 0.041666295, 0.010417412, 0.0020922362, 0.0003436326,

@@ -1,4 +1,4 @@
-//! The tables of `erfc`, from `tools/coefficients.py erfc`.
+//! The tables of `erfc`, from `tools/coefficients.py erfc`, and the gradient's constants.
 
 use super::{Bell, ErfcTables};
 use crate::simd::{IntVector, Lanes, Vector};
