@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Isa, with_isa};
 use crate::simd::Float;
+use crate::testing::unless_miri;
 use crate::{PairwiseSum, Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
 
 const LENGTHS: [usize; 24] = [
@@ -31,10 +32,9 @@ const LENGTHS: [usize; 24] = [
     9 * 1024 + 77,
 ];
 
-/// Under Miri, a thousand times slower, up to two blocks and an element.
+/// Under Miri up to a block and an element.
 fn lengths() -> impl Iterator<Item = usize> {
-    let wanted = |len: &usize| !cfg!(miri) || matches!(len, 0 | 1 | 17 | 1025 | 2049);
-    LENGTHS.into_iter().filter(wanted)
+    unless_miri(&LENGTHS[..], &[0, 1, 17, 1025]).iter().copied()
 }
 
 /// Integers times powers of two with signs: sums of them round.
@@ -114,7 +114,7 @@ fn sums_are_near_the_exact_ones() {
 #[test]
 fn zeros_and_products_that_vanish_keep_one_sign_everywhere() {
     on_every_isa(|isa| {
-        for len in 1..=50 {
+        for len in (1..=50).step_by(unless_miri(1, 15)) {
             let (x, tiny) = (vec![-0.0f32; len], vec![-1e-300f64; len]);
             assert_eq!(sum(&x).to_bits(), 0, "{len} on {isa}");
             let product = dot(&tiny, &vec![1e-300; len]);
@@ -126,11 +126,13 @@ fn zeros_and_products_that_vanish_keep_one_sign_everywhere() {
 
 #[test]
 fn sums_may_be_split_into_subtrees_and_chunks() {
-    for len in [4096, 20 * 1024 + 5, 33 * 1024, 63 * 1024 + 1000] {
-        let len = if cfg!(miri) { len.min(4097) } else { len };
+    let lengths: &[usize] =
+        unless_miri(&[4096, 20 * 1024 + 5, 33 * 1024, 63 * 1024 + 1000], &[2049]);
+    let parts: &[usize] = unless_miri(&[1024, 2048, 8192, 32 * 1024, 1 << 20], &[1024, 2048]);
+    for &len in lengths {
         let x = values::<f64>(len, 9);
         let whole = sum(&x);
-        for part in [1024, 2048, 8192, 32 * 1024, 1 << 20] {
+        for &part in parts {
             let mut total = PairwiseSum::new();
             for part in x.chunks(part) {
                 let mut of_part = PairwiseSum::new();
@@ -149,8 +151,8 @@ fn sums_may_be_split_into_subtrees_and_chunks() {
 #[should_panic(expected = "2 blocks after 3 are no subtree")]
 fn parts_that_are_no_subtrees_are_refused() {
     let (mut a, mut b) = (PairwiseSum::new(), PairwiseSum::new());
-    a.push_slice(&[1.0f32; 3000]);
-    b.push_slice(&[1.0f32; 2000]);
+    a.push_slice(&[1.0f32; 2049]);
+    b.push_slice(&[1.0f32; 1025]);
     a.append(&b);
 }
 
@@ -161,12 +163,20 @@ fn dot_needs_equal_lengths() {
 }
 
 fn check_columns<E: Reduce>(isa: Isa) {
-    let shapes: [(usize, usize, usize); 6] =
-        [(1, 1, 0), (5, 3, 1), (16, 40, 0), (130, 33, 7), (1024, 5, 0), (2600, 9, 2)];
-    for (rows, cols, gap) in shapes.into_iter().chain([(0, 4, 0), (300, 530, 1), (40, 256, 0)]) {
-        if cfg!(miri) && rows * cols > 5200 {
-            continue;
-        }
+    let shapes: &[(usize, usize, usize)] = &[
+        (0, 4, 0),
+        (1, 1, 0),
+        (5, 3, 1),
+        (16, 40, 0),
+        (130, 33, 7),
+        (1024, 5, 0),
+        (2600, 9, 2),
+        (300, 530, 1),
+        (40, 256, 0),
+    ];
+    // More than a vector of columns, and more than a block of rows.
+    let few = &[(0, 4, 0), (1, 1, 0), (3, 9, 1), (1025, 1, 1)];
+    for &(rows, cols, gap) in unless_miri(shapes, few) {
         let stride = cols + gap;
         let x: Box<[E]> = values::<E>((rows * stride).saturating_sub(gap), 3).into();
         let column = |c: usize| (0..rows).map(|r| x[r * stride + c]).collect::<Vec<E>>();
@@ -213,7 +223,7 @@ fn check_extremes<E: Reduce>(isa: Isa) {
     let (nan, zero) = (E::NAN, E::ZERO);
     let negative = -E::ONE;
     let bits = |x: Option<E>| x.map(|x| x.to_f64().to_bits());
-    for len in (1..=70).chain([1000]).step_by(if cfg!(miri) { 9 } else { 1 }) {
+    for len in (1..=70).chain([1000]).filter(|len| !cfg!(miri) || matches!(len, 1 | 6)) {
         for at in [0, len / 2, len - 1] {
             let with = |rest: E, one: E| {
                 let mut x = vec![rest; len];

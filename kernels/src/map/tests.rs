@@ -3,6 +3,7 @@
 use super::*;
 use crate::dispatch::{Isa, with_isa};
 use crate::simd::{IntVector, Mask, Vector};
+use crate::testing::unless_miri;
 use crate::{Binary, Block, BlockArg, Unary};
 use core::mem::MaybeUninit;
 
@@ -96,7 +97,7 @@ fn bits<E: Float>(x: &[E]) -> Vec<u64> {
 }
 
 fn check_unary<E: Float, F: Unary<E>>(isa: Isa, f: impl Fn(E) -> E) {
-    for len in (0..=130).step_by(if cfg!(miri) { 13 } else { 1 }) {
+    for len in 0..=unless_miri(130, 3) {
         for offset in [0, 1, 3, 8, 15] {
             let input: Box<[E]> = values(offset + len, len).into();
             let expected: Vec<E> = input[offset..].iter().map(|&x| f(x)).collect();
@@ -113,7 +114,7 @@ fn check_unary<E: Float, F: Unary<E>>(isa: Isa, f: impl Fn(E) -> E) {
 }
 
 fn check_binary<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
-    for len in (0..=130).step_by(if cfg!(miri) { 13 } else { 1 }) {
+    for len in 0..=unless_miri(130, 3) {
         let (a, b): (Box<[E]>, Box<[E]>) = (values(len, 1).into(), values(len, 2).into());
         let (s, t) = (E::from_f64(0.7), E::from_f64(-1.3));
         let arguments = [

@@ -15,6 +15,8 @@ mod products;
 mod reductions;
 mod rows;
 
+use std::sync::LazyLock;
+
 use half::{bf16, f16};
 use swath_kernels::Isa;
 use swath_kernels::testing::{special_values_f64, with_isa};
@@ -120,6 +122,8 @@ pub trait Cell: Copy + 'static {
     fn any(i: usize, seed: usize) -> Self;
 }
 
+static SPECIAL: LazyLock<Vec<f64>> = LazyLock::new(special_values_f64);
+
 fn hash(i: usize, seed: usize) -> u64 {
     let x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 31 ^ (seed as u64) << 17).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -145,8 +149,7 @@ macro_rules! cells {
                 let bits = hash(i, seed + 100);
                 match bits >> 60 {
                     0..3 => {
-                        let special = special_values_f64();
-                        from_f64(special[bits as usize % special.len()])
+                        from_f64(SPECIAL[bits as usize % SPECIAL.len()])
                     }
                     3..9 => from_bits(bits as $bits),
                     9..12 => from_f64(uniform(i, seed) * 100.0),
