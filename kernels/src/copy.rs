@@ -19,7 +19,7 @@ mod transpose;
 
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
-pub(crate) use stream::{Fence, LINE, stream_lines, streaming};
+pub(crate) use stream::{Fence, LINE, streaming};
 pub use stream::{prefetch, with_place};
 pub use strided::{copy_strided, fill};
 pub(crate) use transpose::Tiles;

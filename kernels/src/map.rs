@@ -19,7 +19,6 @@
 
 mod binary;
 mod block;
-pub(crate) mod out;
 mod pair;
 pub(crate) mod rows;
 mod ternary;

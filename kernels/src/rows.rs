@@ -35,9 +35,6 @@ use layer_norm::{LayerNormGradTask, LayerNormTask};
 use rms_norm::{RmsNormGradTask, RmsNormTask};
 use softmax::{SoftmaxGradTask, SoftmaxTask};
 
-/// Elements of the next row, at most, that are asked for while a row is in work.
-const MOST_AHEAD: usize = 2048;
-
 /// Element types of the functions of rows: `f32` and `f64`. Sealed.
 pub trait Rows: Reduce {
     #[doc(hidden)]

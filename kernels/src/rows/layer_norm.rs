@@ -15,9 +15,8 @@ use core::mem::MaybeUninit;
 
 use super::{Kernel, RowKernel, Rows, columns, same_len};
 use crate::dispatch::FoldTask;
+use crate::fold::Widen;
 use crate::fold::rows::sums;
-use crate::fold::{Widen, ask_for};
-use crate::map::out::Out;
 use crate::map::rows::{map, places};
 use crate::output::Output;
 use crate::simd::{Lanes, Simd, Vector};
@@ -73,8 +72,7 @@ pub fn layer_norm_rows<E: Rows>(
     reciprocal_deviation: &mut (impl Output<E> + ?Sized),
 ) {
     let name = "layer_norm";
-    let (y, _fence) = Out::new(y);
-    let (mean, deviation) = (places(mean), places(reciprocal_deviation));
+    let (y, mean, deviation) = (places(y), places(mean), places(reciprocal_deviation));
     let cols = columns(name, rows.x.len(), mean.len());
     same_len(name, y.len(), rows.x.len());
     same_len(name, deviation.len(), mean.len());
@@ -100,7 +98,7 @@ pub fn layer_norm_grad_rows<E: Rows>(
     dbias: &mut [f64],
 ) {
     let name = "layer_norm_grad";
-    let (dx, _fence) = Out::new(dx);
+    let dx = places(dx);
     let cols = columns(name, rows.x.len(), rows.mean.len());
     same_len(name, rows.reciprocal_deviation.len(), rows.mean.len());
     for len in [rows.g.len(), dx.len()] {
@@ -117,7 +115,7 @@ pub fn layer_norm_grad_rows<E: Rows>(
 pub(crate) struct LayerNormTask<'a, E> {
     rows: LayerNormRows<'a, E>,
     cols: usize,
-    y: Out<'a, E>,
+    y: &'a mut [MaybeUninit<E>],
     mean: &'a mut [MaybeUninit<E>],
     deviation: &'a mut [MaybeUninit<E>],
 }
@@ -127,7 +125,7 @@ impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let LayerNormTask { rows, cols, mut y, mean, deviation } = self;
+        let LayerNormTask { rows, cols, y, mean, deviation } = self;
         let count = cols as f64;
         for (i, (mean, deviation)) in mean.iter_mut().zip(deviation).enumerate() {
             let x = &rows.x[i * cols..][..cols];
@@ -139,7 +137,6 @@ impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
                 |[x], []| [x],
             );
             let mu = sum / count;
-            ask_for(simd, x.as_ptr().wrapping_add(cols), cols.min(super::MOST_AHEAD));
             let centre = Lanes::<f64>::splat(simd, mu);
             let [squares] = sums(
                 simd,
@@ -158,41 +155,37 @@ impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
             mean.write(high);
             deviation.write(r);
             let [high, low, r] = [high, low, r].map(|value| Lanes::<E>::splat(simd, value));
-            y.write(
-                simd,
-                [i * cols, cols],
-                #[inline(always)]
-                |y| match (rows.weight, rows.bias) {
-                    (Some(w), Some(b)) => map(
-                        simd,
-                        [x, w, b],
-                        y,
-                        #[inline(always)]
-                        |[x, w, b]| (((x - high) - low) * r).mul_add(w, b),
-                    ),
-                    (Some(w), None) => map(
-                        simd,
-                        [x, w],
-                        y,
-                        #[inline(always)]
-                        |[x, w]| ((x - high) - low) * r * w,
-                    ),
-                    (None, Some(b)) => map(
-                        simd,
-                        [x, b],
-                        y,
-                        #[inline(always)]
-                        |[x, b]| ((x - high) - low).mul_add(r, b),
-                    ),
-                    (None, None) => map(
-                        simd,
-                        [x],
-                        y,
-                        #[inline(always)]
-                        |[x]| ((x - high) - low) * r,
-                    ),
-                },
-            );
+            let y = &mut y[i * cols..][..cols];
+            match (rows.weight, rows.bias) {
+                (Some(w), Some(b)) => map(
+                    simd,
+                    [x, w, b],
+                    y,
+                    #[inline(always)]
+                    |[x, w, b]| (((x - high) - low) * r).mul_add(w, b),
+                ),
+                (Some(w), None) => map(
+                    simd,
+                    [x, w],
+                    y,
+                    #[inline(always)]
+                    |[x, w]| ((x - high) - low) * r * w,
+                ),
+                (None, Some(b)) => map(
+                    simd,
+                    [x, b],
+                    y,
+                    #[inline(always)]
+                    |[x, b]| ((x - high) - low).mul_add(r, b),
+                ),
+                (None, None) => map(
+                    simd,
+                    [x],
+                    y,
+                    #[inline(always)]
+                    |[x]| ((x - high) - low) * r,
+                ),
+            };
         }
     }
 }
@@ -200,7 +193,7 @@ impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
 pub(crate) struct LayerNormGradTask<'a, E> {
     rows: LayerNormGradRows<'a, E>,
     cols: usize,
-    dx: Out<'a, E>,
+    dx: &'a mut [MaybeUninit<E>],
     dweight: &'a mut [f64],
     dbias: &'a mut [f64],
 }
@@ -210,10 +203,11 @@ impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let LayerNormGradTask { rows, cols, mut dx, dweight, dbias } = self;
+        let LayerNormGradTask { rows, cols, dx, dweight, dbias } = self;
         let statistics = rows.mean.iter().zip(rows.reciprocal_deviation);
         for (i, (&mean, &r)) in statistics.enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
+            let dx = &mut dx[i * cols..][..cols];
             let [centre, wide_r] = [mean, r].map(|value| Lanes::<f64>::splat(simd, value.to_f64()));
             let totals = [&mut *dweight, &mut *dbias];
             let [h, hx] = match rows.weight {
@@ -246,27 +240,22 @@ impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
             };
             let [a, b] = [h, hx].map(|sum| Lanes::<E>::splat(simd, E::from_f64(sum / cols as f64)));
             let [mean, r] = [mean, r].map(|value| Lanes::<E>::splat(simd, value));
-            dx.write(
-                simd,
-                [i * cols, cols],
-                #[inline(always)]
-                |dx| match rows.weight {
-                    Some(w) => map(
-                        simd,
-                        [g, x, w],
-                        dx,
-                        #[inline(always)]
-                        |[g, x, w]| ((x - mean) * r).neg_mul_add(b, g * w - a) * r,
-                    ),
-                    None => map(
-                        simd,
-                        [g, x],
-                        dx,
-                        #[inline(always)]
-                        |[g, x]| ((x - mean) * r).neg_mul_add(b, g - a) * r,
-                    ),
-                },
-            );
+            match rows.weight {
+                Some(w) => map(
+                    simd,
+                    [g, x, w],
+                    dx,
+                    #[inline(always)]
+                    |[g, x, w]| ((x - mean) * r).neg_mul_add(b, g * w - a) * r,
+                ),
+                None => map(
+                    simd,
+                    [g, x],
+                    dx,
+                    #[inline(always)]
+                    |[g, x]| ((x - mean) * r).neg_mul_add(b, g - a) * r,
+                ),
+            };
         }
     }
 }

@@ -12,9 +12,8 @@ use core::mem::MaybeUninit;
 
 use super::{Kernel, RowKernel, Rows, columns, same_len};
 use crate::dispatch::FoldTask;
+use crate::fold::Widen;
 use crate::fold::rows::sums;
-use crate::fold::{Widen, ask_for};
-use crate::map::out::Out;
 use crate::map::rows::{map, places};
 use crate::output::Output;
 use crate::simd::{Lanes, Simd, Vector};
@@ -66,8 +65,7 @@ pub fn rms_norm_rows<E: Rows>(
     reciprocal_rms: &mut (impl Output<E> + ?Sized),
 ) {
     let name = "rms_norm";
-    let (y, _fence) = Out::new(y);
-    let reciprocal = places(reciprocal_rms);
+    let (y, reciprocal) = (places(y), places(reciprocal_rms));
     let cols = columns(name, rows.x.len(), reciprocal.len());
     same_len(name, y.len(), rows.x.len());
     // Without rows there is nothing that says how long they are.
@@ -89,7 +87,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
     dweight: &mut [f64],
 ) {
     let name = "rms_norm_grad";
-    let (dx, _fence) = Out::new(dx);
+    let dx = places(dx);
     let cols = columns(name, rows.x.len(), rows.reciprocal_rms.len());
     for len in [rows.g.len(), dx.len()] {
         same_len(name, len, rows.x.len());
@@ -104,7 +102,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
 pub(crate) struct RmsNormTask<'a, E> {
     rows: RmsNormRows<'a, E>,
     cols: usize,
-    y: Out<'a, E>,
+    y: &'a mut [MaybeUninit<E>],
     reciprocal: &'a mut [MaybeUninit<E>],
 }
 
@@ -113,7 +111,7 @@ impl<E: Widen> FoldTask<E> for RmsNormTask<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let RmsNormTask { rows, cols, mut y, reciprocal } = self;
+        let RmsNormTask { rows, cols, y, reciprocal } = self;
         let zero = Lanes::<f64>::splat(simd, 0.0);
         for (i, reciprocal) in reciprocal.iter_mut().enumerate() {
             let x = &rows.x[i * cols..][..cols];
@@ -127,28 +125,23 @@ impl<E: Widen> FoldTask<E> for RmsNormTask<'_, E> {
             let r = E::from_f64(1.0 / (squares / cols as f64 + rows.eps).sqrt());
             reciprocal.write(r);
             let r = Lanes::<E>::splat(simd, r);
-            ask_for(simd, x.as_ptr().wrapping_add(cols), cols.min(super::MOST_AHEAD));
-            y.write(
-                simd,
-                [i * cols, cols],
-                #[inline(always)]
-                |y| match rows.weight {
-                    Some(w) => map(
-                        simd,
-                        [x, w],
-                        y,
-                        #[inline(always)]
-                        |[x, w]| x * r * w,
-                    ),
-                    None => map(
-                        simd,
-                        [x],
-                        y,
-                        #[inline(always)]
-                        |[x]| x * r,
-                    ),
-                },
-            );
+            let y = &mut y[i * cols..][..cols];
+            match rows.weight {
+                Some(w) => map(
+                    simd,
+                    [x, w],
+                    y,
+                    #[inline(always)]
+                    |[x, w]| x * r * w,
+                ),
+                None => map(
+                    simd,
+                    [x],
+                    y,
+                    #[inline(always)]
+                    |[x]| x * r,
+                ),
+            };
         }
     }
 }
@@ -156,7 +149,7 @@ impl<E: Widen> FoldTask<E> for RmsNormTask<'_, E> {
 pub(crate) struct RmsNormGradTask<'a, E> {
     rows: RmsNormGradRows<'a, E>,
     cols: usize,
-    dx: Out<'a, E>,
+    dx: &'a mut [MaybeUninit<E>],
     dweight: &'a mut [f64],
 }
 
@@ -165,9 +158,10 @@ impl<E: Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let RmsNormGradTask { rows, cols, mut dx, dweight } = self;
+        let RmsNormGradTask { rows, cols, dx, dweight } = self;
         for (i, &r) in rows.reciprocal_rms.iter().enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
+            let dx = &mut dx[i * cols..][..cols];
             let wide_r = Lanes::<f64>::splat(simd, r.to_f64());
             let totals = [&mut *dweight];
             let [along] = match rows.weight {
@@ -196,27 +190,22 @@ impl<E: Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
             };
             let along = Lanes::<E>::splat(simd, E::from_f64(along / cols as f64));
             let r = Lanes::<E>::splat(simd, r);
-            dx.write(
-                simd,
-                [i * cols, cols],
-                #[inline(always)]
-                |dx| match rows.weight {
-                    Some(w) => map(
-                        simd,
-                        [g, x, w],
-                        dx,
-                        #[inline(always)]
-                        |[g, x, w]| (x * r).neg_mul_add(along, g * w) * r,
-                    ),
-                    None => map(
-                        simd,
-                        [g, x],
-                        dx,
-                        #[inline(always)]
-                        |[g, x]| (x * r).neg_mul_add(along, g) * r,
-                    ),
-                },
-            );
+            match rows.weight {
+                Some(w) => map(
+                    simd,
+                    [g, x, w],
+                    dx,
+                    #[inline(always)]
+                    |[g, x, w]| (x * r).neg_mul_add(along, g * w) * r,
+                ),
+                None => map(
+                    simd,
+                    [g, x],
+                    dx,
+                    #[inline(always)]
+                    |[g, x]| (x * r).neg_mul_add(along, g) * r,
+                ),
+            };
         }
     }
 }

@@ -17,8 +17,7 @@ use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
 use crate::map::Map1;
-use crate::map::out::Out;
-use crate::map::rows::{change, map};
+use crate::map::rows::{change, map, places};
 use crate::math::{Exp, Log};
 use crate::output::Output;
 use crate::simd::{Lanes, Simd, Vector};
@@ -49,7 +48,7 @@ pub fn softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
 /// If the lengths differ or are no multiple of `cols`.
 #[track_caller]
 pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    forward("softmax", x, cols, y, false);
+    forward("softmax", x, cols, places(y), false);
 }
 
 /// `y[i] = x[i] − ln Σ e^x` over the slice.
@@ -77,7 +76,7 @@ pub fn log_softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
 /// If the lengths differ or are no multiple of `cols`.
 #[track_caller]
 pub fn log_softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    forward("log_softmax", x, cols, y, true);
+    forward("log_softmax", x, cols, places(y), true);
 }
 
 /// The gradient of [`softmax_rows`] from upstream `g` and output `y`: `dx = y (g − Σ g y)` a row.
@@ -91,7 +90,7 @@ pub fn softmax_grad_rows<E: Rows>(
     cols: usize,
     dx: &mut (impl Output<E> + ?Sized),
 ) {
-    backward("softmax_grad", g, y, cols, dx, false);
+    backward("softmax_grad", g, y, cols, places(dx), false);
 }
 
 /// The gradient of [`log_softmax_rows`] from upstream `g` and output `y`: `dx = g − e^y Σ g` a row.
@@ -105,7 +104,7 @@ pub fn log_softmax_grad_rows<E: Rows>(
     cols: usize,
     dx: &mut (impl Output<E> + ?Sized),
 ) {
-    backward("log_softmax_grad", g, y, cols, dx, true);
+    backward("log_softmax_grad", g, y, cols, places(dx), true);
 }
 
 #[track_caller]
@@ -115,14 +114,7 @@ fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
 }
 
 #[track_caller]
-fn forward<E: Rows>(
-    name: &str,
-    x: &[E],
-    cols: usize,
-    y: &mut (impl Output<E> + ?Sized),
-    log: bool,
-) {
-    let (y, _fence) = Out::new(y);
+fn forward<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], log: bool) {
     check(name, &[x.len()], cols, y.len());
     E::run(RowKernel(Kernel::Softmax(SoftmaxTask { x, y, cols: cols.max(1), log })));
 }
@@ -133,10 +125,9 @@ fn backward<E: Rows>(
     g: &[E],
     y: &[E],
     cols: usize,
-    dx: &mut (impl Output<E> + ?Sized),
+    dx: &mut [MaybeUninit<E>],
     log: bool,
 ) {
-    let (dx, _fence) = Out::new(dx);
     check(name, &[g.len(), y.len()], cols, dx.len());
     E::run(RowKernel(Kernel::SoftmaxGrad(SoftmaxGradTask { g, y, dx, cols: cols.max(1), log })));
 }
@@ -144,7 +135,7 @@ fn backward<E: Rows>(
 /// Softmax, or log-softmax.
 pub(crate) struct SoftmaxTask<'a, E> {
     x: &'a [E],
-    y: Out<'a, E>,
+    y: &'a mut [MaybeUninit<E>],
     cols: usize,
     log: bool,
 }
@@ -157,13 +148,12 @@ where
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let SoftmaxTask { x, mut y, cols, log: logarithm } = self;
+        let SoftmaxTask { x, y, cols, log: logarithm } = self;
         let len = (GROUP_LEN / cols).clamp(1, GROUP_ROWS) * cols;
-        for (i, x) in x.chunks(len).enumerate() {
+        for (x, y) in x.chunks(len).zip(y.chunks_mut(len)) {
             match logarithm {
-                true => log_softmax_group(simd, x, &mut y, i * len, cols),
-                false if cols > GROUP_LEN => softmax_long(simd, x, &mut y, i * len),
-                false => softmax_group(simd, x, &mut y, i * len, cols),
+                true => log_softmax_group(simd, x, y, cols),
+                false => softmax_group(simd, x, y, cols),
             }
         }
     }
@@ -175,80 +165,41 @@ const GROUP_ROWS: usize = 8;
 /// Elements of such rows, which stay in the first-level cache.
 const GROUP_LEN: usize = 2048;
 
-/// Softmax of rows whose exponentials lie in the first-level cache; the result begins at `at`.
 #[inline(always)]
 fn softmax_group<E: Widen, S: Simd + Lanes<E>>(
     simd: S,
     x: &[E],
-    y: &mut Out<'_, E>,
-    at: usize,
+    y: &mut [MaybeUninit<E>],
     cols: usize,
 ) where
     Exp: Map1<E>,
 {
     let largest = largest_numbers(simd, x, cols);
-    let mut buffer = [const { MaybeUninit::uninit() }; GROUP_LEN];
-    let mut exponentials: [&[E]; GROUP_ROWS] = Default::default();
+    let mut exponentials: [&mut [E]; GROUP_ROWS] = Default::default();
     let mut factors = [1.0; GROUP_ROWS];
     let results = exponentials.iter_mut().zip(&mut factors).zip(largest);
-    let rows = x.chunks_exact(cols).zip(buffer.chunks_exact_mut(cols));
-    for ((x, buffer), ((e, factor), m)) in rows.zip(results) {
-        let (written, sum) = exps(simd, x, m, buffer, GROUP_LEN);
-        (*e, *factor) = (written, 1.0 / sum);
-    }
-    for (row, (e, factor)) in exponentials.into_iter().zip(factors).enumerate().take(x.len() / cols)
+    for ((x, y), ((e, factor), m)) in
+        x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(results)
     {
-        let factor = Lanes::<E>::splat(simd, E::from_f64(factor));
-        y.write(
+        (*e, *factor) = exps(simd, x, m, y, GROUP_LEN);
+    }
+    for (e, sum) in exponentials.into_iter().zip(factors) {
+        let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
+        change(
             simd,
-            [at + row * cols, cols],
+            [],
+            [e],
             #[inline(always)]
-            |y| {
-                map(
-                    simd,
-                    [e],
-                    y,
-                    #[inline(always)]
-                    |[e]| e * factor,
-                )
-            },
+            |[], [e]| [e * factor],
         );
     }
 }
 
-/// Softmax of one row, whose exponentials lie where the result will.
-#[inline(always)]
-fn softmax_long<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], y: &mut Out<'_, E>, at: usize)
-where
-    Exp: Map1<E>,
-{
-    let largest = max_number(simd, x);
-    y.write(
-        simd,
-        [at, x.len()],
-        #[inline(always)]
-        |y| {
-            let (e, sum) = exps(simd, x, largest, y, GROUP_LEN);
-            let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
-            change(
-                simd,
-                [],
-                [&mut *e],
-                #[inline(always)]
-                |[], [e]| [e * factor],
-            );
-            e
-        },
-    );
-}
-
-/// Log-softmax of some rows; the result begins at `at`.
 #[inline(always)]
 fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
     simd: S,
     x: &[E],
-    y: &mut Out<'_, E>,
-    at: usize,
+    y: &mut [MaybeUninit<E>],
     cols: usize,
 ) where
     Exp: Map1<E>,
@@ -265,22 +216,15 @@ fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
         #[inline(always)]
         |[], [sum]| [<Log as Map1<f64>>::apply(simd, sum)],
     );
-    let of_rows = largest.into_iter().zip(logs);
-    for (row, (x, (m, log))) in x.chunks_exact(cols).zip(of_rows).enumerate() {
+    let rows = x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(largest.iter().zip(logs));
+    for ((x, y), (&m, log)) in rows {
         let [m, log] = [m, E::from_f64(log)].map(|x| Lanes::<E>::splat(simd, x));
-        y.write(
+        map(
             simd,
-            [at + row * cols, cols],
+            [x],
+            y,
             #[inline(always)]
-            |y| {
-                map(
-                    simd,
-                    [x],
-                    y,
-                    #[inline(always)]
-                    |[x]| (x - m) - log,
-                )
-            },
+            |[x]| (x - m) - log,
         );
     }
 }
@@ -320,7 +264,7 @@ pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
 pub(crate) struct SoftmaxGradTask<'a, E> {
     g: &'a [E],
     y: &'a [E],
-    dx: Out<'a, E>,
+    dx: &'a mut [MaybeUninit<E>],
     cols: usize,
     log: bool,
 }
@@ -333,9 +277,9 @@ where
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let SoftmaxGradTask { g, y, mut dx, cols, log } = self;
-        for (i, (g, y)) in g.chunks_exact(cols).zip(y.chunks_exact(cols)).enumerate() {
-            let place = [i * cols, cols];
+        let SoftmaxGradTask { g, y, dx, cols, log } = self;
+        let rows = g.chunks_exact(cols).zip(y.chunks_exact(cols)).zip(dx.chunks_exact_mut(cols));
+        for ((g, y), dx) in rows {
             if log {
                 let [sum] = sums(
                     simd,
@@ -345,19 +289,12 @@ where
                     |[g], []| [g],
                 );
                 let sum = Lanes::<E>::splat(simd, E::from_f64(sum));
-                dx.write(
+                map(
                     simd,
-                    place,
+                    [g, y],
+                    dx,
                     #[inline(always)]
-                    |dx| {
-                        map(
-                            simd,
-                            [g, y],
-                            dx,
-                            #[inline(always)]
-                            |[g, y]| Exp::apply(simd, y).neg_mul_add(sum, g),
-                        )
-                    },
+                    |[g, y]| Exp::apply(simd, y).neg_mul_add(sum, g),
                 );
             } else {
                 let zero = Lanes::<f64>::splat(simd, 0.0);
@@ -369,19 +306,12 @@ where
                     |[g, y], []| [g.mul_add(y, zero)],
                 );
                 let sum = Lanes::<E>::splat(simd, E::from_f64(sum));
-                dx.write(
+                map(
                     simd,
-                    place,
+                    [g, y],
+                    dx,
                     #[inline(always)]
-                    |dx| {
-                        map(
-                            simd,
-                            [g, y],
-                            dx,
-                            #[inline(always)]
-                            |[g, y]| y * (g - sum),
-                        )
-                    },
+                    |[g, y]| y * (g - sum),
                 );
             }
         }

@@ -2,8 +2,8 @@
 
 use swath_kernels as k;
 use swath_kernels::{
-    Attend, CrossEntropyRows, LayerNormGradRows, LayerNormRows, Place, RmsNormGradRows,
-    RmsNormRows, Rows, ScoreBlock, with_place,
+    Attend, CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
+    ScoreBlock,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output, shapes};
@@ -32,36 +32,25 @@ fn of_real<E: Cell + Rows + Attend>(calls: &mut Vec<Call>, len: usize) {
     }
 }
 
-/// Elements of the results that calls write a part of: one that the caches hold, one that they don't.
-const WHOLES: [usize; 2] = [0, 1 << 30];
-
-fn softmaxes<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usize; 2]) {
-    WHOLES.into_iter().for_each(|whole| softmaxes_of::<E>(calls, shape, whole));
-}
-
-fn softmaxes_of<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2], whole: usize) {
+fn softmaxes<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
     let count = rows * cols;
-    let variant = format!("[{rows}, {cols}] of {whole}");
+    let variant = format!("[{rows}, {cols}]");
     let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
-    let forward: [(&str, fn(&[E], usize, &mut Place<'_, E>)); 2] = [
+    let forward: [(&str, fn(&[E], usize, &mut [E])); 2] = [
         ("softmax_rows", |x, cols, y| k::softmax_rows(x, cols, y)),
         ("log_softmax_rows", |x, cols, y| k::log_softmax_rows(x, cols, y)),
     ];
     for (name, function) in forward {
-        let run = move |[x, y]: [&mut Part<'_>; 2]| {
-            with_place(y.of(), whole, |mut y| function(x.of(), cols, &mut y));
-        };
+        let run = move |[x, y]: [&mut Part<'_>; 2]| function(x.of(), cols, y.of());
         calls.push(call::<E, 2>(name, &*variant, [input(&x), output::<E>(count)], run));
     }
-    let backward: [(&str, fn(&[E], &[E], usize, &mut Place<'_, E>)); 2] = [
+    let backward: [(&str, fn(&[E], &[E], usize, &mut [E])); 2] = [
         ("softmax_grad_rows", |g, y, cols, dx| k::softmax_grad_rows(g, y, cols, dx)),
         ("log_softmax_grad_rows", |g, y, cols, dx| k::log_softmax_grad_rows(g, y, cols, dx)),
     ];
     for (name, function) in backward {
         let slots = [input(&g), input(&x), output::<E>(count)];
-        let run = move |[g, y, dx]: [&mut Part<'_>; 3]| {
-            with_place(dx.of(), whole, |mut dx| function(g.of(), y.of(), cols, &mut dx));
-        };
+        let run = move |[g, y, dx]: [&mut Part<'_>; 3]| function(g.of(), y.of(), cols, dx.of());
         calls.push(call::<E, 3>(name, &*variant, slots, run));
     }
 }
@@ -108,8 +97,8 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
     let sums = [7, 8].map(|seed| numbers::<f64>(cols, seed));
     // Without rows nothing says how long they are.
     let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
-    for (is_affine, whole) in WHOLES.into_iter().flat_map(|whole| [(false, whole), (true, whole)]) {
-        let variant = format!("[{rows}, {cols}] {is_affine} of {whole}");
+    for is_affine in [false, true] {
+        let variant = format!("[{rows}, {cols}] {is_affine}");
         let [w, b] = [&weight, &bias]
             .map(|x| if is_affine { of_row(input(x)) } else { input(x).any_length() });
         let slots =
@@ -117,9 +106,7 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
         let run = move |[x, w, b, y, mean, deviation]: [&mut Part<'_>; 6]| {
             let (weight, bias) = (is_affine.then_some(&*w.of()), is_affine.then_some(&*b.of()));
             let rows = LayerNormRows { x: x.of(), weight, bias, eps: 1e-5 };
-            with_place(y.of(), whole, |mut y| {
-                k::layer_norm_rows(rows, &mut y, mean.of::<E>(), deviation.of::<E>());
-            });
+            k::layer_norm_rows(rows, y.of::<E>(), mean.of::<E>(), deviation.of::<E>());
         };
         calls.push(call::<E, 6>("layer_norm_rows", &*variant, slots, run));
         let [dw, db] = [&sums[0], &sums[1]].map(|x| of_row(changed(x)));
@@ -133,9 +120,7 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
                 mean: mean.of(),
                 reciprocal_deviation: deviation.of(),
             };
-            with_place(dx.of::<E>(), whole, |mut dx| {
-                k::layer_norm_grad_rows(rows, &mut dx, dw.of(), db.of());
-            });
+            k::layer_norm_grad_rows(rows, dx.of::<E>(), dw.of(), db.of());
         };
         calls.push(call::<E, 8>("layer_norm_grad_rows", &*variant, slots, run));
     }
@@ -146,16 +131,13 @@ fn rms_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
     let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
     let [weight, reciprocal] = [(cols, 3), (rows, 4)].map(|(len, seed)| numbers::<E>(len, seed));
     let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
-    for (has_weight, whole) in WHOLES.into_iter().flat_map(|whole| [(false, whole), (true, whole)])
-    {
-        let variant = format!("[{rows}, {cols}] {has_weight} of {whole}");
+    for has_weight in [false, true] {
+        let variant = format!("[{rows}, {cols}] {has_weight}");
         let w = if has_weight { of_row(input(&weight)) } else { input(&weight).any_length() };
         let slots = [input(&x), w.clone(), output::<E>(count), output::<E>(rows)];
         let run = move |[x, w, y, reciprocal]: [&mut Part<'_>; 4]| {
             let rows = RmsNormRows { x: x.of(), weight: has_weight.then_some(&*w.of()), eps: 1e-5 };
-            with_place(y.of(), whole, |mut y| {
-                k::rms_norm_rows(rows, &mut y, reciprocal.of::<E>());
-            });
+            k::rms_norm_rows(rows, y.of::<E>(), reciprocal.of::<E>());
         };
         calls.push(call::<E, 4>("rms_norm_rows", &*variant, slots, run));
         let dw = of_row(changed(&numbers::<f64>(cols, 5)));
@@ -167,9 +149,7 @@ fn rms_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
                 weight: has_weight.then_some(&*w.of()),
                 reciprocal_rms: reciprocal.of(),
             };
-            with_place(dx.of::<E>(), whole, |mut dx| {
-                k::rms_norm_grad_rows(rows, &mut dx, dw.of());
-            });
+            k::rms_norm_grad_rows(rows, dx.of::<E>(), dw.of());
         };
         calls.push(call::<E, 6>("rms_norm_grad_rows", &*variant, slots, run));
     }

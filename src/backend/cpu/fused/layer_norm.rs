@@ -6,7 +6,7 @@ use swath_kernels::{LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, laye
 use super::super::parallel::{Band, Cost, for_each_band};
 use super::super::{CpuTensor, Output, Results, copy};
 use super::norm::{parameter, statistics_shape, sum_over_rows};
-use super::working::{Working, for_each_group, for_float, write_part};
+use super::working::{Working, for_each_group, for_float};
 use super::{check_dtype, check_shape, columns, operand, optional};
 use crate::backend::TensorData;
 use crate::dtype::Element;
@@ -38,7 +38,6 @@ fn rows<T: Working>(
         (Output::new(op, &shape, wide)?, Output::new(op, &shape, wide)?);
     let x = copy::contiguous(op, x)?;
     let x = x.run::<T>();
-    let whole = x.len();
     let cost = Cost(FORWARD_COST).times(cols.max(1) * size_of::<T::Wide>() / 4);
     let statistics = [&mut mean, &mut deviation].map(|s| Band::new(s.elements::<T::Wide>(), 1));
     let bands = (Band::new(y.elements::<T>(), cols), statistics);
@@ -49,9 +48,7 @@ fn rows<T: Working>(
             let x = T::read(&x[span.clone()], x_wide);
             let rows = LayerNormRows { x, weight, bias, eps };
             let (mean, deviation) = (&mut mean[group.clone()], &mut deviation[group]);
-            write_part::<T>(&mut y[span], whole, y_wide, |y| {
-                layer_norm_rows(rows, y, mean, deviation)
-            });
+            T::write(&mut y[span], y_wide, |y| layer_norm_rows(rows, y, mean, deviation));
         });
     });
     Ok(smallvec![y.finish(), mean.finish(), deviation.finish()])
@@ -85,7 +82,7 @@ fn gradients<T: Working>(
     let (g, x) = (g.run::<T>(), x.run::<T>());
     let (mean, deviation) = (mean.run::<T::Wide>(), deviation.run::<T::Wide>());
 
-    let (whole, size) = (x.len(), [shape.numel(), cols]);
+    let size = [shape.numel(), cols];
     let cost = Cost(BACKWARD_COST).times(size_of::<T::Wide>() / 4);
     let out = dx.elements::<T>();
     let parameters = sum_over_rows(op, size, cost, out, |rows, dx, [dweight, dbias]| {
@@ -100,9 +97,7 @@ fn gradients<T: Working>(
                 reciprocal_deviation: &deviation[here],
             };
             let dx = &mut dx[group.start * cols..group.end * cols];
-            write_part::<T>(dx, whole, dx_wide, |dx| {
-                layer_norm_grad_rows(rows, dx, dweight, dbias)
-            });
+            T::write(dx, dx_wide, |dx| layer_norm_grad_rows(rows, dx, dweight, dbias));
         });
     })?;
     let [dweight, dbias] = parameters;

@@ -6,7 +6,7 @@ use swath_kernels::{RmsNormGradRows, RmsNormRows, rms_norm_grad_rows, rms_norm_r
 use super::super::parallel::{Band, Cost, for_each_band};
 use super::super::{CpuTensor, Output, Results, copy};
 use super::norm::{parameter, statistics_shape, sum_over_rows};
-use super::working::{Working, for_each_group, for_float, write_part};
+use super::working::{Working, for_each_group, for_float};
 use super::{check_dtype, check_shape, columns, operand, optional};
 use crate::backend::TensorData;
 use crate::dtype::Element;
@@ -35,7 +35,6 @@ fn rows<T: Working>(
     let mut reciprocal = Output::new(op, &shape, <T::Wide as Element>::DTYPE)?;
     let x = copy::contiguous(op, x)?;
     let x = x.run::<T>();
-    let whole = x.len();
     let cost = Cost(FORWARD_COST).times(cols.max(1) * size_of::<T::Wide>() / 4);
     let statistics = Band::new(reciprocal.elements::<T::Wide>(), 1);
     let bands = (Band::new(y.elements::<T>(), cols), statistics);
@@ -45,7 +44,7 @@ fn rows<T: Working>(
             let span = group.start * cols..group.end * cols;
             let rows = RmsNormRows { x: T::read(&x[span.clone()], x_wide), weight, eps };
             let reciprocal = &mut reciprocal[group];
-            write_part::<T>(&mut y[span], whole, y_wide, |y| rms_norm_rows(rows, y, reciprocal));
+            T::write(&mut y[span], y_wide, |y| rms_norm_rows(rows, y, reciprocal));
         });
     });
     Ok(smallvec![y.finish(), reciprocal.finish()])
@@ -75,7 +74,7 @@ fn gradients<T: Working>(
     let (g, x) = (copy::contiguous(op, g)?, copy::contiguous(op, x)?);
     let reciprocal = copy::contiguous(op, reciprocal)?;
     let (g, x, reciprocal) = (g.run::<T>(), x.run::<T>(), reciprocal.run::<T::Wide>());
-    let (whole, size) = (x.len(), [shape.numel(), cols]);
+    let size = [shape.numel(), cols];
     let cost = Cost(BACKWARD_COST).times(size_of::<T::Wide>() / 4);
     let out = dx.elements::<T>();
     let [dweight] = sum_over_rows(op, size, cost, out, |rows, dx, [dweight]| {
@@ -89,7 +88,7 @@ fn gradients<T: Working>(
                 reciprocal_rms: &reciprocal[here],
             };
             let dx = &mut dx[group.start * cols..group.end * cols];
-            write_part::<T>(dx, whole, dx_wide, |dx| rms_norm_grad_rows(rows, dx, dweight));
+            T::write(dx, dx_wide, |dx| rms_norm_grad_rows(rows, dx, dweight));
         });
     })?;
     Ok(smallvec![dx.finish(), dweight])

@@ -5,7 +5,7 @@ use swath_kernels::{log_softmax_grad_rows, log_softmax_rows, softmax_grad_rows, 
 
 use super::super::parallel::{Band, Cost, for_each_band};
 use super::super::{CpuTensor, Output, Results, copy};
-use super::working::{Working, for_each_group, for_float, write_part};
+use super::working::{Working, for_each_group, for_float};
 use super::{check_dtype, check_shape, columns, operand};
 use crate::backend::TensorData;
 use crate::error::Result;
@@ -28,14 +28,14 @@ fn rows<T: Working>(op: &'static str, x: &CpuTensor, log: bool) -> Result<Result
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     let x = copy::contiguous(op, x)?;
     let x = x.run::<T>();
-    let (whole, rows) = (x.len(), x.len().checked_div(cols).unwrap_or(0));
+    let rows = x.len().checked_div(cols).unwrap_or(0);
     let cost = Cost(FORWARD_COST).times(cols * size_of::<T::Wide>() / 4);
     for_each_band(rows, cost, Band::new(out.elements::<T>(), cols), |range, y| {
         let x = &x[range.start * cols..range.end * cols];
         for_each_group::<T, 2>(range.len(), cols, |rows, [x_wide, y_wide]| {
             let span = rows.start * cols..rows.end * cols;
             let x = T::read(&x[span.clone()], x_wide);
-            write_part::<T>(&mut y[span], whole, y_wide, |y| match log {
+            T::write(&mut y[span], y_wide, |y| match log {
                 true => log_softmax_rows(x, cols, y),
                 false => softmax_rows(x, cols, y),
             });
@@ -65,7 +65,7 @@ fn gradient<T: Working>(
     let mut out = Output::new(op, g.shape(), g.dtype())?;
     let (g, y) = (copy::contiguous(op, g)?, copy::contiguous(op, y)?);
     let (g, y) = (g.run::<T>(), y.run::<T>());
-    let (whole, rows) = (g.len(), g.len().checked_div(cols).unwrap_or(0));
+    let rows = g.len().checked_div(cols).unwrap_or(0);
     let cost = if log { FORWARD_COST } else { BACKWARD_COST };
     let cost = Cost(cost).times(cols * size_of::<T::Wide>() / 4);
     for_each_band(rows, cost, Band::new(out.elements::<T>(), cols), |range, dx| {
@@ -74,7 +74,7 @@ fn gradient<T: Working>(
         for_each_group::<T, 3>(range.len(), cols, |rows, [g_wide, y_wide, dx_wide]| {
             let span = rows.start * cols..rows.end * cols;
             let (g, y) = (T::read(&g[span.clone()], g_wide), T::read(&y[span.clone()], y_wide));
-            write_part::<T>(&mut dx[span], whole, dx_wide, |dx| match log {
+            T::write(&mut dx[span], dx_wide, |dx| match log {
                 true => log_softmax_grad_rows(g, y, cols, dx),
                 false => softmax_grad_rows(g, y, cols, dx),
             });

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{Place, Rows, with_place};
+use swath_kernels::Rows;
 
 use super::super::cast::Half;
 use super::super::elementwise::CHUNK;
@@ -142,18 +142,6 @@ macro_rules! for_float {
     }};
 }
 pub(in super::super) use for_float;
-
-/// As [`Working::write`] for a part of a result of `whole` elements: past the caches if they could not
-/// hold it. What is converted goes through them.
-pub(in super::super) fn write_part<T: Working>(
-    y: &mut [T],
-    whole: usize,
-    scratch: &mut [T::Wide],
-    f: impl FnOnce(&mut Place<'_, T::Wide>),
-) {
-    let whole = if T::CONVERTS { 0 } else { whole };
-    T::write(y, scratch, |y| with_place(y, whole, |mut y| f(&mut y)));
-}
 
 /// Calls `f` with groups of `0..rows` and `K` scratch arrays that hold a group's `cols` columns each:
 /// with all rows and empty arrays where nothing is converted.
