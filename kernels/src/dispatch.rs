@@ -355,8 +355,7 @@ mod forced {
         LAST.set(Some(isa));
     }
 
-    /// Runs `f` with kernels forced to `isa` on this thread; `None` if the machine lacks it, or if
-    /// `SWATH_TEST_ISA` names another one: an emulator is too slow for levels that a processor runs.
+    /// Runs `f` with kernels forced to `isa` on this thread; `None` if the machine lacks it.
     ///
     /// # Panics
     /// If no kernel entered the level while `f` ran: then the test proved nothing.
@@ -367,8 +366,7 @@ mod forced {
                 FORCED.set(self.0);
             }
         }
-        let only = std::env::var_os("SWATH_TEST_ISA");
-        let level = Level::detect(isa).filter(|_| only.is_none_or(|only| only == isa.name()))?;
+        let level = Level::detect(isa)?;
         let _restore = Restore(FORCED.replace(Some(level)));
         LAST.set(None);
         let result = f();
