@@ -82,7 +82,9 @@ pub(crate) fn is_streamed<E>(whole: usize) -> bool {
 #[inline(always)]
 pub(crate) fn streaming<E>(out: &mut (impl Output<E> + ?Sized)) -> (bool, Option<Fence>) {
     let large = is_streamed::<E>(out.as_raw().1);
-    (large || out.streams(), (large && !out.streams()).then_some(Fence))
+    // No `then_some`: it would make a fence, and drop it, for every small result.
+    let fence = if large && !out.streams() { Some(Fence) } else { None };
+    (large || out.streams(), fence)
 }
 
 /// Asks for the cache lines of elements that will be read soon.
