@@ -356,7 +356,7 @@ fn filled<B: Backend>(op: &'static str, shape: Shape, value: f64) -> Result<B::T
 fn broadcast_binary<B: Backend>(op: BinaryOp, a: &B::Tensor, b: &B::Tensor) -> Result<B::Tensor> {
     let (a, b) = broadcast_pair::<B>(op.name(), a, b)?;
     let (a, b) = unify_bool::<B>(op, a, b)?;
-    check_arithmetic(op.name(), a.dtype(), *a.shape())?;
+    check_arithmetic(op.name(), a.dtype(), a.shape())?;
     B::binary(op, Arg::Owned(a), Arg::Owned(b))
 }
 
@@ -394,9 +394,11 @@ pub(crate) fn unify_bool<B: Backend>(
 }
 
 /// Arithmetic is defined on floats, `I64` and `U8`.
-pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: Shape) -> Result<()> {
+pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
     match dtype {
-        DType::Bool | DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape }),
+        DType::Bool | DType::I32 | DType::U32 => {
+            Err(Error::UnsupportedDType { op, dtype, shape: *shape })
+        }
         _ => Ok(()),
     }
 }

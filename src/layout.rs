@@ -16,9 +16,20 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// One element, the storage's first.
+    pub(crate) const SCALAR: Layout =
+        Layout { shape: Shape::scalar(), strides: Strides::scalar(), offset: 0 };
+
     /// Row-major order from the storage's first element.
     pub fn contiguous(shape: Shape) -> Self {
         Layout { shape, strides: shape.contiguous_strides(), offset: 0 }
+    }
+
+    /// [`contiguous`](Layout::contiguous), written where it stays: layouts are long.
+    pub(crate) fn set_contiguous(&mut self, shape: &Shape) {
+        self.shape = *shape;
+        self.strides.set_contiguous(shape);
+        self.offset = 0;
     }
 
     /// A layout from its parts, if every element's position fits a `usize` and the ranks agree.

@@ -55,17 +55,23 @@ impl Shape {
     /// [`Error::TooManyAxes`]; [`Error::Overflow`] if the product of the extents (zeros aside)
     /// exceeds `isize::MAX / 8`.
     pub fn validate(&self, op: &'static str) -> Result<()> {
+        self.checked_numel(op).map(drop)
+    }
+
+    /// The number of elements of a shape that [`validate`](Shape::validate) accepts.
+    pub(crate) fn checked_numel(&self, op: &'static str) -> Result<usize> {
         if self.rank > MAX_RANK {
             return Err(Error::TooManyAxes { op, rank: self.rank });
         }
-        let mut product = 1usize;
+        let (mut product, mut empty) = (1usize, false);
         for &dim in self.dims() {
+            empty |= dim == 0;
             product = match product.checked_mul(dim.max(1)) {
                 Some(product) if product <= isize::MAX as usize / 8 => product,
                 _ => return Err(Error::Overflow { op, shape: *self }),
             };
         }
-        Ok(())
+        Ok(if empty { 0 } else { product })
     }
 
     /// The extents.
@@ -100,12 +106,8 @@ impl Shape {
 
     /// Element steps between neighbours along each axis when stored row by row.
     pub fn contiguous_strides(&self) -> Strides {
-        let mut strides = Strides::zeros(self.ndim());
-        let mut step = 1isize;
-        for (stride, &dim) in strides.as_mut_slice().iter_mut().zip(self.dims()).rev() {
-            *stride = step;
-            step = step.wrapping_mul(dim.max(1) as isize);
-        }
+        let mut strides = Strides::scalar();
+        strides.set_contiguous(self);
         strides
     }
 
@@ -297,8 +299,23 @@ impl Strides {
         steps.as_ref().iter().copied().collect()
     }
 
+    /// No steps.
+    pub(crate) const fn scalar() -> Self {
+        Strides { steps: [0; MAX_RANK], rank: 0 }
+    }
+
     pub(crate) fn zeros(rank: usize) -> Self {
-        Strides { steps: [0; MAX_RANK], rank: rank.min(MAX_RANK) }
+        Strides { rank: rank.min(MAX_RANK), ..Strides::scalar() }
+    }
+
+    /// Those of row-major order.
+    pub(crate) fn set_contiguous(&mut self, shape: &Shape) {
+        self.rank = shape.ndim();
+        let mut step = 1isize;
+        for (stride, &dim) in self.as_mut_slice().iter_mut().zip(shape.dims()).rev() {
+            *stride = step;
+            step = step.wrapping_mul(dim.max(1) as isize);
+        }
     }
 
     /// The steps, outermost axis first.
@@ -313,7 +330,7 @@ impl Strides {
 
 impl FromIterator<isize> for Strides {
     fn from_iter<I: IntoIterator<Item = isize>>(iter: I) -> Self {
-        let mut strides = Strides::zeros(0);
+        let mut strides = Strides::scalar();
         for (slot, step) in strides.steps.iter_mut().zip(iter) {
             *slot = step;
             strides.rank += 1;

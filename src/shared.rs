@@ -37,21 +37,6 @@ impl<T> Shared<T> {
         unsafe { block.write(Counted { count: AtomicUsize::new(1), value }) };
         Shared(block)
     }
-
-    /// The value, if this is the only handle.
-    pub fn try_unwrap(self) -> Result<T, Self> {
-        if !self.is_unique() {
-            return Err(self);
-        }
-        let this = ManuallyDrop::new(self);
-        // SAFETY: this was the only handle, and it is not dropped: the value is moved out once, and the
-        // block, taken for as many bytes, goes back.
-        unsafe {
-            let value = std::ptr::read(&raw const (*this.0.as_ptr()).value);
-            memory::give_object(this.0.cast(), size_of::<Counted<T>>());
-            Ok(value)
-        }
-    }
 }
 
 impl<T: ?Sized> Shared<T> {
@@ -170,12 +155,10 @@ mod tests {
         assert!(a.get_mut().is_some());
         let b = a.clone();
         assert!(!a.is_unique() && a.get_mut().is_none());
-        let a = a.try_unwrap().err().unwrap();
         drop(b);
         assert_eq!((a.is_unique(), drops.load(Ordering::Relaxed)), (true, 0));
-        let value = a.try_unwrap().ok().unwrap();
-        assert_eq!((value.1[4], drops.load(Ordering::Relaxed)), (5, 0));
-        drop(value);
+        assert_eq!(a.1[4], 5);
+        drop(a);
         assert_eq!(drops.load(Ordering::Relaxed), 1);
     }
 

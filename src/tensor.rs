@@ -56,16 +56,14 @@ use crate::shared::Shared;
 /// assert_eq!(c.shape(), &Shape::new([2]));
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Tensor<B: Backend = CpuBackend>(Shared<TensorNode<B>>);
-
-struct TensorNode<B: Backend> {
+pub struct Tensor<B: Backend = CpuBackend> {
     data: B::Tensor,
     node: Option<Shared<GraphNode<B>>>,
 }
 
 impl<B: Backend> Clone for Tensor<B> {
     fn clone(&self) -> Self {
-        Tensor(self.0.clone())
+        Tensor::from_parts(self.data.clone(), self.node.clone())
     }
 }
 
@@ -76,7 +74,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     pub(crate) fn from_parts(data: B::Tensor, node: Option<Shared<GraphNode<B>>>) -> Self {
-        Tensor(Shared::new(TensorNode { data, node }))
+        Tensor { data, node }
     }
 
     /// A tracked leaf with a name that messages give.
@@ -102,7 +100,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The shape.
     pub fn shape(&self) -> &Shape {
-        self.0.data.shape()
+        self.data.shape()
     }
 
     /// The extents of the axes.
@@ -122,44 +120,33 @@ impl<B: Backend> Tensor<B> {
 
     /// Type of the elements.
     pub fn dtype(&self) -> DType {
-        self.0.data.dtype()
+        self.data.dtype()
     }
 
     /// How the elements lie in storage.
     pub fn layout(&self) -> &Layout {
-        self.0.data.layout()
+        self.data.layout()
     }
 
     /// The backend's tensor.
     pub fn data(&self) -> &B::Tensor {
-        &self.0.data
+        &self.data
     }
 
-    /// The data, if no other handle holds this tensor and it is not tracked; otherwise itself.
-    pub(crate) fn into_unshared_data(self) -> Result<B::Tensor, Self> {
-        if self.is_tracked() {
-            return Err(self);
-        }
-        self.0.try_unwrap().map(|node| node.data).map_err(Tensor)
+    /// The data, to give to the backend, which writes into its storage if nothing else holds it: no
+    /// rule does that saved it.
+    pub(crate) fn into_data(self) -> B::Tensor {
+        self.data
     }
 
-    /// Lets `change` write the values: in place where no other handle holds them, else on a handle of
-    /// its own. The tensor stays the leaf it is; recorded ops keep the old values.
-    pub(crate) fn change_values(
-        &mut self,
-        change: impl FnOnce(&mut B::Tensor) -> Result<()>,
-    ) -> Result<()> {
-        if let Some(unshared) = self.0.get_mut() {
-            return change(&mut unshared.data);
-        }
-        let mut data = self.data().clone();
-        change(&mut data)?;
-        *self = Tensor::from_parts(data, self.node().cloned());
-        Ok(())
+    /// The data, for the backend to change, which copies storage that others hold. The tensor stays the
+    /// leaf it is; recorded ops keep the old values.
+    pub(crate) fn data_mut(&mut self) -> &mut B::Tensor {
+        &mut self.data
     }
 
     pub(crate) fn node(&self) -> Option<&Shared<GraphNode<B>>> {
-        self.0.node.as_ref()
+        self.node.as_ref()
     }
 
     /// The values in row-major order.
@@ -223,7 +210,7 @@ impl<B: Backend> Tensor<B> {
 
     /// True if operations on this tensor are recorded.
     pub fn is_tracked(&self) -> bool {
-        self.0.node.is_some()
+        self.node.is_some()
     }
 
     /// The name given to [`var`](Tensor::var).
@@ -316,19 +303,11 @@ impl Tensor<CpuBackend> {
     /// its values, or if they do not lie in order; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for `bool`.
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
-        let op = "as_slice_mut";
-        let shape = *self.shape();
         if self.is_tracked() {
-            let reason = format!("the tensor of shape {shape} is tracked");
-            return Err(Error::InvalidArgument { op, reason });
+            let reason = format!("the tensor of shape {} is tracked", self.shape());
+            return Err(Error::InvalidArgument { op: "as_slice_mut", reason });
         }
-        match self.0.get_mut() {
-            Some(node) => node.data.as_slice_mut::<T>(),
-            None => {
-                let reason = format!("another handle shares the tensor of shape {shape}");
-                Err(Error::InvalidArgument { op, reason })
-            }
-        }
+        self.data.as_slice_mut::<T>()
     }
 }
 

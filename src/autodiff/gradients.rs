@@ -199,10 +199,8 @@ impl<B: Backend> Gradients<B> {
             }
             Entry::Occupied(slot) => {
                 let (key, total) = slot.remove_entry();
-                let sum = match total.into_unshared_data() {
-                    Ok(data) => B::binary(BinaryOp::Add, Arg::Owned(data), gradient.data())?,
-                    Err(shared) => B::binary(BinaryOp::Add, shared.data(), gradient.data())?,
-                };
+                let total = Arg::Owned(total.into_data());
+                let sum = B::binary(BinaryOp::Add, total, gradient.data())?;
                 self.by_id.insert(key, Tensor::from_data(sum));
             }
         }
@@ -223,12 +221,11 @@ fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
         *gradient = gradient.mul_scalar(factor)?;
         return Ok(());
     }
-    gradient.change_values(|data| {
-        let empty = B::full(Shape::scalar(), Scalar::Int(0), data.dtype())?;
-        let owned = std::mem::replace(data, empty);
-        *data = B::binary(BinaryOp::Mul, Arg::Owned(owned), Arg::Scalar(factor.into()))?;
-        Ok(())
-    })
+    let data = gradient.data_mut();
+    let empty = B::full(Shape::scalar(), Scalar::Int(0), data.dtype())?;
+    let owned = std::mem::replace(data, empty);
+    *data = B::binary(BinaryOp::Mul, Arg::Owned(owned), Arg::Scalar(factor.into()))?;
+    Ok(())
 }
 
 /// Why there is no gradient of `x`, after a pass that began at `pass`.

@@ -49,20 +49,39 @@ use memory::Buffer;
 pub struct CpuBackend;
 
 /// A tensor in the CPU's memory. Cloning shares the storage.
+///
+/// Two pointers: a layout is ten times as long, and an op hands its operands and result on a few times.
 #[derive(Clone, Debug)]
 pub struct CpuTensor {
-    storage: Shared<Buffer>,
+    storage: Shared<Storage>,
+    /// `None` is the storage's own layout.
+    view: Option<Shared<Layout>>,
+}
+
+/// Elements, and how they lie where nothing says otherwise.
+#[derive(Debug)]
+struct Storage {
+    buffer: Buffer,
     dtype: DType,
+    /// Row-major from the first element.
     layout: Layout,
+}
+
+impl Storage {
+    fn new(buffer: Buffer, shape: &Shape, dtype: DType) -> Shared<Self> {
+        let mut storage = Shared::new(Storage { buffer, dtype, layout: Layout::SCALAR });
+        storage.get_mut().expect("just made").layout.set_contiguous(shape);
+        storage
+    }
 }
 
 impl TensorData for CpuTensor {
     fn layout(&self) -> &Layout {
-        &self.layout
+        self.view.as_deref().unwrap_or(&self.storage.layout)
     }
 
     fn dtype(&self) -> DType {
-        self.dtype
+        self.storage.dtype
     }
 }
 
@@ -95,23 +114,23 @@ impl CpuTensor {
             return Err(Error::UnsupportedDType { op, dtype: T::DTYPE, shape: *self.shape() });
         }
         let (start, len) = (self.run_start(), self.numel());
-        let Some(buffer) = self.storage.get_mut() else {
+        let Some(storage) = self.storage.get_mut() else {
             let reason = "the storage is shared with another tensor".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         };
-        Ok(&mut buffer.as_slice_mut()[start..start + len])
+        Ok(&mut storage.buffer.as_slice_mut()[start..start + len])
     }
 
     fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
-        if self.dtype != T::DTYPE {
+        if self.dtype() != T::DTYPE {
             return Err(Error::DTypeMismatch {
                 op,
-                lhs: self.dtype,
+                lhs: self.dtype(),
                 rhs: T::DTYPE,
                 shape: *self.shape(),
             });
         }
-        if !self.layout.is_contiguous() {
+        if !self.is_contiguous() {
             let reason = "the elements do not lie in order; call contiguous() first".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         }
@@ -120,74 +139,94 @@ impl CpuTensor {
 
     /// All of the storage.
     fn elements<T: Pod>(&self) -> &[T] {
-        debug_assert_eq!(size_of::<T>(), self.dtype.size());
-        self.storage.as_slice()
+        debug_assert_eq!(size_of::<T>(), self.dtype().size());
+        self.storage.buffer.as_slice()
+    }
+
+    /// The same storage under another layout, which does not reach beyond it.
+    fn with_layout(&self, layout: Layout) -> CpuTensor {
+        CpuTensor { storage: self.storage.clone(), view: Some(Shared::new(layout)) }
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.view.as_ref().is_none_or(|layout| layout.is_contiguous())
     }
 
     /// The elements of a contiguous layout.
     fn run<T: Pod>(&self) -> &[T] {
-        debug_assert!(self.layout.is_contiguous());
+        debug_assert!(self.is_contiguous());
+        if self.view.is_none() {
+            return self.elements();
+        }
         let start = self.run_start();
         &self.elements()[start..start + self.numel()]
     }
 
     /// Where the run begins; a layout without elements may begin anywhere.
     fn run_start(&self) -> usize {
-        if self.numel() == 0 { 0 } else { self.layout.offset() }
+        if self.numel() == 0 { 0 } else { self.layout().offset() }
     }
 }
 
 /// A result in the making: contiguous, its storage not yet shared.
 struct Output {
-    storage: Shared<Buffer>,
-    dtype: DType,
-    shape: Shape,
+    storage: Shared<Storage>,
 }
 
 impl Output {
     fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let storage = Shared::new(Buffer::new(op, shape, dtype)?);
-        Ok(Output { storage, dtype, shape: *shape })
+        let buffer = Buffer::new(op, shape, dtype)?;
+        Ok(Output { storage: Storage::new(buffer, shape, dtype) })
     }
 
     /// As [`Output::new`], for a tensor that is loaded once and stays.
     fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let storage = Shared::new(Buffer::exact(op, shape, dtype)?);
-        Ok(Output { storage, dtype, shape: *shape })
+        let buffer = Buffer::exact(op, shape, dtype)?;
+        Ok(Output { storage: Storage::new(buffer, shape, dtype) })
     }
 
     /// The operand's own memory, if it was given away and no one else refers to it; it holds the
     /// operand's elements in order. Otherwise the operand comes back.
     fn reuse<'a>(x: Arg<'a, CpuTensor>) -> std::result::Result<Self, Arg<'a, CpuTensor>> {
         match x {
-            Arg::Owned(x)
-                if x.layout.is_contiguous()
-                    && x.storage.bytes() == x.numel() * x.dtype.size()
+            Arg::Owned(mut x)
+                if x.is_contiguous()
+                    && x.storage.buffer.bytes() == x.numel() * x.dtype().size()
                     && x.storage.is_unique() =>
             {
-                Ok(Output { storage: x.storage, dtype: x.dtype, shape: *x.layout.shape() })
+                if let (Some(view), Some(storage)) = (&x.view, x.storage.get_mut()) {
+                    storage.layout.set_contiguous(view.shape());
+                }
+                Ok(Output { storage: x.storage })
             }
             other => Err(other),
         }
     }
 
+    fn shape(&self) -> &Shape {
+        self.storage.layout.shape()
+    }
+
     fn numel(&self) -> usize {
-        self.shape.numel()
+        self.shape().numel()
     }
 
     fn elements<T: Pod>(&mut self) -> &mut [T] {
-        debug_assert_eq!(size_of::<T>(), self.dtype.size());
-        let buffer = self.storage.get_mut().expect("shared by no one until finished");
-        buffer.as_slice_mut()
+        debug_assert_eq!(size_of::<T>(), self.storage.dtype.size());
+        self.elements_as()
     }
 
     fn elements_as_bytes(&mut self) -> &mut [u8] {
-        self.storage.get_mut().expect("shared by no one until finished").as_slice_mut()
+        self.elements_as()
+    }
+
+    fn elements_as<T: Pod>(&mut self) -> &mut [T] {
+        let storage = self.storage.get_mut().expect("shared by no one until finished");
+        storage.buffer.as_slice_mut()
     }
 
     fn finish(self) -> CpuTensor {
-        let layout = Layout::contiguous(self.shape);
-        CpuTensor { storage: self.storage, dtype: self.dtype, layout }
+        CpuTensor { storage: self.storage, view: None }
     }
 }
 
@@ -217,12 +256,12 @@ impl Backend for CpuBackend {
     }
 
     fn view(x: &CpuTensor, layout: Layout) -> Result<CpuTensor> {
-        let len = x.storage.bytes() / x.dtype.size();
+        let len = x.storage.buffer.bytes() / x.dtype().size();
         if layout.extent().is_some_and(|(_, high)| high >= len) {
             let reason = format!("a layout of shape {} reaches beyond the storage", layout.shape());
             return Err(Error::InvalidArgument { op: "view", reason });
         }
-        Ok(CpuTensor { storage: x.storage.clone(), dtype: x.dtype, layout })
+        Ok(x.with_layout(layout))
     }
 
     fn contiguous(x: &CpuTensor) -> Result<CpuTensor> {

@@ -254,7 +254,7 @@ impl Backend for ReferenceBackend {
         let x = x.into();
         let name = op.name();
         let x = x.tensor().ok_or_else(|| no_tensor(name))?;
-        check_arithmetic(name, x.dtype, *x.shape())?;
+        check_arithmetic(name, x.dtype, x.shape())?;
         if x.dtype.is_float() {
             let f = op.reference();
             return build(name, *x.shape(), x.dtype, |index| {
@@ -273,7 +273,7 @@ impl Backend for ReferenceBackend {
     ) -> Result<ReferenceTensor> {
         let (name, a, b) = (op.name(), a.into(), b.into());
         let (shape, dtype) = common(name, &a, &b)?;
-        check_arithmetic(name, dtype, shape)?;
+        check_arithmetic(name, dtype, &shape)?;
         let pair = |index: &[usize]| (operand(&a, index, dtype), operand(&b, index, dtype));
         if dtype.is_float() {
             let f = op.reference();
@@ -383,7 +383,7 @@ impl Backend for ReferenceBackend {
     ) -> Result<ReferenceTensor> {
         let (op, dtype) = ("scatter_add", x.dtype);
         check_dtype(op, source, dtype)?;
-        check_arithmetic(op, dtype, *x.shape())?;
+        check_arithmetic(op, dtype, x.shape())?;
         check_indices(op, x, axis, index)?;
         if source.shape() != index.shape() {
             let (lhs, rhs) = (*index.shape(), *source.shape());

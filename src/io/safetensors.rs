@@ -297,10 +297,7 @@ fn set_values<B: Backend>(
             *tensor = tied.clone();
             return Ok(());
         }
-        tensor.change_values(|data| {
-            *data = value(name);
-            Ok(())
-        })?;
+        *tensor.data_mut() = value(name);
         first.extend(node.map(|node| (node, tensor.clone())));
         Ok(())
     })

@@ -163,12 +163,11 @@ impl<B: Backend> Memory<B> {
         let op = update(path, &shape, t);
         let gradient = B::contiguous(gradient.data())?;
         let state = slot.as_mut().map(|slot| slot.values.as_mut_slice()).unwrap_or_default();
-        tensor.change_values(|data| {
-            if !data.layout().is_contiguous() {
-                *data = B::contiguous(data)?;
-            }
-            B::update(&op, data, &gradient, state)
-        })?;
+        let data = tensor.data_mut();
+        if !data.layout().is_contiguous() {
+            *data = B::contiguous(data)?;
+        }
+        B::update(&op, data, &gradient, state)?;
         if let Some(slot) = slot {
             slot.steps = t;
         }

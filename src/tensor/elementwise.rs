@@ -5,7 +5,7 @@ use crate::autodiff::is_grad_enabled;
 use crate::autodiff::ops::select::where_rule;
 use crate::autodiff::ops::view::identity_rule;
 use crate::autodiff::rules::{Saved, binary_keeps, binary_rule, unary_rule};
-use crate::backend::{Arg, Backend, TensorData, broadcast_pair, check_arithmetic, unify_bool};
+use crate::backend::{Backend, TensorData, broadcast_pair, check_arithmetic, unify_bool};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
@@ -84,19 +84,19 @@ compare_methods! {
 }
 
 /// Truth values have no arithmetic, integers only where the op's row defines it.
-fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: Shape) -> Result<()> {
+fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: &Shape) -> Result<()> {
     check_arithmetic(op, dtype, shape)?;
     if !dtype.is_float() && !on_integers {
-        return Err(Error::UnsupportedDType { op, dtype, shape });
+        return Err(Error::UnsupportedDType { op, dtype, shape: *shape });
     }
     Ok(())
 }
 
-fn check_unary(op: UnaryOp, dtype: DType, shape: Shape) -> Result<()> {
+fn check_unary(op: UnaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
-fn check_binary(op: BinaryOp, dtype: DType, shape: Shape) -> Result<()> {
+fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
@@ -134,12 +134,12 @@ impl<B: Backend> Tensor<B> {
             let reason = "the operand is a number".to_owned();
             return Err(Error::InvalidArgument { op: op.name(), reason });
         };
-        check_unary(op, tensor.dtype(), *tensor.shape())?;
+        check_unary(op, tensor.dtype(), tensor.shape())?;
         if should_record(tensor.dtype(), &[tensor]) {
             let y = B::unary(op, tensor.data())?;
             return Ok(record(op.name(), y, &[tensor], |y| unary_rule(op, tensor, y)));
         }
-        Ok(Tensor::from_data(B::unary(op, GivenAway::new(x, None)?.arg())?))
+        Ok(Tensor::from_data(B::unary(op, x.into_arg())?))
     }
 
     pub(super) fn binary_inputs(
@@ -157,7 +157,7 @@ impl<B: Backend> Tensor<B> {
         {
             let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
             let (x, y) = unify_bool::<B>(op, x, y)?;
-            check_binary(op, x.dtype(), *x.shape())?;
+            check_binary(op, x.dtype(), x.shape())?;
             return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
         }
         check_operands(name, &a, &b, |dtype, shape| check_binary(op, dtype, shape))?;
@@ -167,8 +167,11 @@ impl<B: Backend> Tensor<B> {
             }
             _ => None,
         };
-        let (mut a, mut b) = (GivenAway::new(a, shape)?, GivenAway::new(b, shape)?);
-        Ok(Tensor::from_data(B::binary(op, a.arg(), b.arg())?))
+        let (a, b) = match &shape {
+            Some(shape) => (a.broadcast(shape)?, b.broadcast(shape)?),
+            None => (a.into_arg(), b.into_arg()),
+        };
+        Ok(Tensor::from_data(B::binary(op, a, b)?))
     }
 
     fn binary_recorded(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
@@ -179,7 +182,7 @@ impl<B: Backend> Tensor<B> {
             (Some(x), Some(y)) => {
                 let (x_data, y_data) = broadcast_pair::<B>(name, x.data(), y.data())?;
                 let (x_data, y_data) = unify_bool::<B>(op, x_data, y_data)?;
-                check_binary(op, x_data.dtype(), *x_data.shape())?;
+                check_binary(op, x_data.dtype(), x_data.shape())?;
                 let saved = |keep: bool, t: &Tensor<B>| keep.then(|| Saved::Tensor(t.clone()));
                 (B::binary(op, &x_data, &y_data)?, saved(keep_a, x), saved(keep_b, y))
             }
@@ -315,9 +318,9 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn check_comparable(op: &'static str, dtype: DType, shape: Shape) -> Result<()> {
+fn check_comparable(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
     match dtype {
-        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape }),
+        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape: *shape }),
         _ => Ok(()),
     }
 }
@@ -327,53 +330,18 @@ fn check_operands<B: Backend>(
     op: &'static str,
     a: &Input<'_, B>,
     b: &Input<'_, B>,
-    check_dtype: impl Fn(DType, Shape) -> Result<()>,
+    check_dtype: impl Fn(DType, &Shape) -> Result<()>,
 ) -> Result<DType> {
     let Some(tensor) = a.tensor().or(b.tensor()) else {
         let reason = "both operands are numbers".to_owned();
         return Err(Error::InvalidArgument { op, reason });
     };
     let dtype = tensor.dtype();
-    check_dtype(dtype, *tensor.shape())?;
+    check_dtype(dtype, tensor.shape())?;
     for input in [a, b] {
         if let Input::Scalar(value) = input {
             check_scalar(op, *value, dtype)?;
         }
     }
     Ok(dtype)
-}
-
-/// An operand on its way to the backend: its storage goes along where nobody else holds it.
-pub(super) enum GivenAway<'a, B: Backend> {
-    Unshared(Option<B::Tensor>),
-    Kept(Input<'a, B>),
-    Broadcast(B::Tensor),
-}
-
-impl<'a, B: Backend> GivenAway<'a, B> {
-    /// An operand, broadcast to `shape` if one is given.
-    pub(super) fn new(input: Input<'a, B>, shape: Option<Shape>) -> Result<Self> {
-        if let (Some(shape), Some(tensor)) = (shape, input.tensor())
-            && *tensor.shape() != shape
-        {
-            let layout = tensor.layout().broadcast_to("broadcast_to", &shape)?;
-            return Ok(GivenAway::Broadcast(B::view(tensor.data(), layout)?));
-        }
-        Ok(match input {
-            Input::Owned(tensor) => match tensor.into_unshared_data() {
-                Ok(data) => GivenAway::Unshared(Some(data)),
-                Err(shared) => GivenAway::Kept(Input::Owned(shared)),
-            },
-            input => GivenAway::Kept(input),
-        })
-    }
-
-    /// Called once.
-    pub(super) fn arg(&mut self) -> Arg<'_, B::Tensor> {
-        match self {
-            GivenAway::Unshared(data) => Arg::Owned(data.take().expect("called once")),
-            GivenAway::Kept(input) => input.as_arg(),
-            GivenAway::Broadcast(view) => Arg::Ref(view),
-        }
-    }
 }

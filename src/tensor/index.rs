@@ -54,7 +54,7 @@ impl<B: Backend> Tensor<B> {
                 shape: *self.shape(),
             });
         }
-        check_arithmetic(op, self.dtype(), *self.shape())?;
+        check_arithmetic(op, self.dtype(), self.shape())?;
         let data = B::scatter_add(self.data(), axis, index.data(), source.data())?;
         Ok(record(op, data, &[self, source], |_| scatter_add_rule(axis, index.clone())))
     }

@@ -10,6 +10,7 @@ use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
 use crate::error::Result;
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::shape::Shape;
 
 use super::Tensor;
 
@@ -61,12 +62,32 @@ pub enum Input<'a, B: Backend> {
     Scalar(Scalar),
 }
 
-impl<B: Backend> Input<'_, B> {
+impl<'a, B: Backend> Input<'a, B> {
     pub(super) fn tensor(&self) -> Option<&Tensor<B>> {
         match self {
             Input::Ref(tensor) => Some(tensor),
             Input::Owned(tensor) => Some(tensor),
             Input::Scalar(_) => None,
+        }
+    }
+
+    /// For the backend; what is owned is given away.
+    pub(super) fn into_arg(self) -> Arg<'a, B::Tensor> {
+        match self {
+            Input::Ref(tensor) => Arg::Ref(tensor.data()),
+            Input::Owned(tensor) => Arg::Owned(tensor.into_data()),
+            Input::Scalar(value) => Arg::Scalar(value),
+        }
+    }
+
+    /// As [`into_arg`](Input::into_arg), a tensor broadcast to `shape`.
+    pub(super) fn broadcast(self, shape: &Shape) -> Result<Arg<'a, B::Tensor>> {
+        match self.tensor() {
+            Some(tensor) if tensor.shape() != shape => {
+                let layout = tensor.layout().broadcast_to("broadcast_to", shape)?;
+                Ok(Arg::Owned(B::view(tensor.data(), layout)?))
+            }
+            _ => Ok(self.into_arg()),
         }
     }
 

@@ -6,14 +6,13 @@ use crate::autodiff::graph::record_nodes;
 use crate::autodiff::is_grad_enabled;
 use crate::autodiff::rules::Saved;
 use crate::autodiff::rules::ternary::{keeps, ternary_rule};
-use crate::backend::Backend;
+use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
-use super::elementwise::GivenAway;
 use super::operators::{Input, Operand};
 
 macro_rules! ternary_methods {
@@ -83,8 +82,8 @@ impl<B: Backend> Tensor<B> {
         let inputs = [Input::Ref(self), b, c];
         let tracked = inputs.each_ref().map(|input| input.is_tracked());
         if !is_grad_enabled() || tracked == [false; 3] {
-            let [mut a, mut b, mut c] = spread(inputs, shape)?;
-            return Ok(Tensor::from_data(B::ternary(op, a.arg(), b.arg(), c.arg())?));
+            let [a, b, c] = broadcast(inputs, &shape)?;
+            return Ok(Tensor::from_data(B::ternary(op, a, b, c)?));
         }
         let [keep_a, keep_b, keep_c, keep_y] = keeps(op, tracked);
         let nodes: SmallVec<_> =
@@ -97,16 +96,18 @@ impl<B: Backend> Tensor<B> {
                 Input::Scalar(value) => Saved::Scalar(*value, dtype),
             })
         });
-        // Tensors that are tracked or kept are shared, so nothing that a rule needs is overwritten.
-        let [mut a, mut b, mut c] = spread(inputs, shape)?;
-        let y = B::ternary(op, a.arg(), b.arg(), c.arg())?;
+        // What is kept shares its storage, so nothing that a rule needs is overwritten.
+        let [a, b, c] = broadcast(inputs, &shape)?;
+        let y = B::ternary(op, a, b, c)?;
         Ok(record_nodes(name, y, nodes, |y| ternary_rule(op, saved, keep_y.then(|| y.clone()))))
     }
 }
 
-fn spread<B: Backend>([a, b, c]: [Input<'_, B>; 3], shape: Shape) -> Result<[GivenAway<'_, B>; 3]> {
-    let spread = |input| GivenAway::new(input, Some(shape));
-    Ok([spread(a)?, spread(b)?, spread(c)?])
+fn broadcast<'a, B: Backend>(
+    [a, b, c]: [Input<'a, B>; 3],
+    shape: &Shape,
+) -> Result<[Arg<'a, B::Tensor>; 3]> {
+    Ok([a.broadcast(shape)?, b.broadcast(shape)?, c.broadcast(shape)?])
 }
 
 fn check_bounds(low: Scalar, high: Scalar) -> Result<()> {

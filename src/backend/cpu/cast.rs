@@ -58,7 +58,7 @@ fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     f: fn(&[A], &mut [B]),
 ) -> Result<CpuTensor> {
     let mut out = Output::new("to_dtype", x.shape(), dtype)?;
-    let walk = Walk::new(&[&x.layout]);
+    let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<A>());
     let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
     walk.run(out.elements::<B>(), cost, &|fetch, y| match fetch.one(&operand) {

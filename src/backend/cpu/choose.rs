@@ -19,7 +19,7 @@ pub(super) fn compare(
     b: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
     let (shape, dtype) = common(op.name(), &a, &b)?;
-    for_dtype!(dtype, T => compare_typed::<T>(op, &a, &b, &shape))
+    for_dtype!(dtype, T => compare_typed::<T>(op, &a, &b, shape))
 }
 
 fn compare_typed<E: Element<Stored: Compare>>(
@@ -59,7 +59,7 @@ fn test_typed<T: Compare + Pod + Send + Sync>(op: NumberTest, x: &CpuTensor) -> 
         NumberTest::IsFinite => kernels::NumberTest::IsFinite,
     };
     let mut out = Output::new(op.name(), x.shape(), DType::Bool)?;
-    let walk = Walk::new(&[&x.layout]);
+    let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<T>());
     walk.run(out.elements::<u8>(), copy::cost::<T>(), &|fetch, y| match fetch.one(&operand) {
         Run::Slice(x) => kernels::test_numbers(kernel, x, y),
@@ -100,7 +100,7 @@ fn select_into<M: Pod + Send + Sync, T: Pod + Send + Sync>(
     out: &mut Output,
     select: impl Fn(Run<M>, Run<T>, Run<T>, &mut [T]) + Sync,
 ) {
-    let walk = Walk::new(&[&mask.layout, &a.layout, &b.layout]);
+    let walk = Walk::new(&[mask.layout(), a.layout(), b.layout()]);
     let mask = walk.operand(0, mask.elements::<M>());
     let (a, b) = (walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>()));
     walk.run(out.elements::<T>(), copy::cost::<T>(), &|fetch, y| {

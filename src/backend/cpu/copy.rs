@@ -132,11 +132,11 @@ fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
 
 /// The elements in row-major order without gaps.
 pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
-    if x.layout.is_contiguous() {
+    if x.is_contiguous() {
         return Ok(x.clone());
     }
-    let mut out = Output::new(op, x.shape(), x.dtype)?;
-    for_size!(x.dtype, T => into(x.elements::<T>(), &x.layout, out.elements::<T>()));
+    let mut out = Output::new(op, x.shape(), x.dtype())?;
+    for_size!(x.dtype(), T => into(x.elements::<T>(), x.layout(), out.elements::<T>()));
     Ok(out.finish())
 }
 
@@ -148,15 +148,15 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let first = tensors[0];
     let along = tensors.iter().map(|x| x.shape().dim(axis)).fold(0, usize::saturating_add);
     let shape = first.shape().with_axis(axis, Some(along));
-    let mut out = Output::new("cat", &shape, first.dtype)?;
+    let mut out = Output::new("cat", &shape, first.dtype())?;
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
     if block == shape.numel() {
-        for_size!(first.dtype, T => {
+        for_size!(first.dtype(), T => {
             let mut out = out.elements::<T>();
             for x in tensors {
                 let (here, after) = out.split_at_mut(x.shape().numel());
-                into(x.elements::<T>(), &x.layout, here);
+                into(x.elements::<T>(), x.layout(), here);
                 out = after;
             }
         });
@@ -164,7 +164,7 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     }
     let sources = tensors.iter().map(|x| contiguous("cat", x));
     let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
-    for_size!(first.dtype, T => {
+    for_size!(first.dtype(), T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
         let block = block.max(1);

@@ -81,16 +81,15 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
         let reason = "a scalar is not a tensor".to_owned();
         return Err(Error::InvalidArgument { op: name, reason });
     };
-    let (dtype, shape) = (tensor.dtype(), *tensor.shape());
     let cheap = is_cheap1(op);
-    match dtype {
+    match tensor.dtype() {
         DType::F32 => unary_float::<f32>(name, unary_kernel(op), cheap, x),
         DType::F64 => unary_float::<f64>(name, unary_kernel(op), cheap, x),
         DType::F16 => unary_half::<f16>(name, unary_kernel(op), cheap, x),
         DType::BF16 => unary_half::<bf16>(name, unary_kernel(op), cheap, x),
         DType::I64 if op.reference_integer().is_some() => unary_int::<i64>(op, x),
         DType::U8 if op.reference_integer().is_some() => unary_int::<u8>(op, x),
-        _ => Err(Error::UnsupportedDType { op: name, dtype, shape }),
+        dtype => Err(Error::UnsupportedDType { op: name, dtype, shape: *tensor.shape() }),
     }
 }
 
@@ -112,14 +111,14 @@ fn apply1<T: Pod + Send + Sync>(
     };
     let x = x.tensor().expect("only tensors are given to apply1");
     let mut out = Output::new(op, x.shape(), x.dtype())?;
-    if x.layout.is_contiguous() {
+    if x.is_contiguous() {
         let x = x.run::<T>();
         write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             f(Some(Run::Slice(&x[first * CHUNK..][..y.len()])), y);
         });
         return Ok(out.finish());
     }
-    let walk = Walk::new(&[&x.layout]);
+    let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<T>());
     walk.run(out.elements(), cost, &|fetch, y| f(Some(fetch.one(&operand)), y));
     Ok(out.finish())
@@ -195,26 +194,21 @@ pub(super) fn common<'t>(
     op: &'static str,
     a: &'t Arg<'_, CpuTensor>,
     b: &'t Arg<'_, CpuTensor>,
-) -> Result<(Shape, DType)> {
-    let (shape, dtype) = match (a.tensor(), b.tensor()) {
+) -> Result<(&'t Shape, DType)> {
+    match (a.tensor(), b.tensor()) {
         (Some(a), Some(b)) if a.dtype() != b.dtype() => {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: a.dtype(),
-                rhs: b.dtype(),
-                shape: *a.shape(),
-            });
+            let (lhs, rhs) = (a.dtype(), b.dtype());
+            Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() })
         }
         (Some(a), Some(b)) if a.shape() != b.shape() => {
-            return Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() });
+            Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() })
         }
-        (Some(x), _) | (_, Some(x)) => (*x.shape(), x.dtype()),
+        (Some(x), _) | (_, Some(x)) => Ok((x.shape(), x.dtype())),
         (None, None) => {
             let reason = "at most one operand can be a scalar".to_owned();
-            return Err(Error::InvalidArgument { op, reason });
+            Err(Error::InvalidArgument { op, reason })
         }
-    };
-    Ok((shape, dtype))
+    }
 }
 
 /// An operand as storage and layout: a scalar is one element that strides of 0 repeat.
@@ -236,8 +230,8 @@ impl<'a, T: Pod> Input<'a, T> {
     ) -> Result<Self> {
         Ok(match x {
             Arg::Scalar(value) => Input::scalar::<E>(op, *value, shape)?,
-            Arg::Ref(x) => Input { data: InputData::Storage(x.elements()), layout: x.layout },
-            Arg::Owned(x) => Input { data: InputData::Storage(x.elements()), layout: x.layout },
+            Arg::Ref(x) => Input { data: InputData::Storage(x.elements()), layout: *x.layout() },
+            Arg::Owned(x) => Input { data: InputData::Storage(x.elements()), layout: *x.layout() },
         })
     }
 
@@ -320,16 +314,19 @@ pub(super) fn binary(
     b: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
     let name = op.name();
-    let (shape, dtype) = common(name, &a, &b)?;
+    let (_, dtype) = common(name, &a, &b)?;
     let cheap = is_cheap2(op);
     match dtype {
-        DType::F32 => apply2(name, a, b, shape, cost::<f32>(cheap), &binary_kernel::<f32>(op)),
-        DType::F64 => apply2(name, a, b, shape, cost::<f64>(cheap), &binary_kernel::<f64>(op)),
-        DType::F16 => binary_half::<f16>(name, binary_kernel(op), cheap, a, b, shape),
-        DType::BF16 => binary_half::<bf16>(name, binary_kernel(op), cheap, a, b, shape),
-        DType::I64 if op.reference_integer().is_some() => binary_int::<i64>(op, a, b, shape),
-        DType::U8 if op.reference_integer().is_some() => binary_int::<u8>(op, a, b, shape),
-        _ => Err(Error::UnsupportedDType { op: name, dtype, shape }),
+        DType::F32 => apply2(name, a, b, cost::<f32>(cheap), &binary_kernel::<f32>(op)),
+        DType::F64 => apply2(name, a, b, cost::<f64>(cheap), &binary_kernel::<f64>(op)),
+        DType::F16 => binary_half::<f16>(name, binary_kernel(op), cheap, a, b),
+        DType::BF16 => binary_half::<bf16>(name, binary_kernel(op), cheap, a, b),
+        DType::I64 if op.reference_integer().is_some() => binary_int::<i64>(op, a, b),
+        DType::U8 if op.reference_integer().is_some() => binary_int::<u8>(op, a, b),
+        _ => {
+            let shape = *common(name, &a, &b)?.0;
+            Err(Error::UnsupportedDType { op: name, dtype, shape })
+        }
     }
 }
 
@@ -339,8 +336,8 @@ pub(super) fn flat<'a, T: Element<Stored = T> + Pod>(
 ) -> Option<Run<'a, T>> {
     match x {
         Arg::Scalar(value) => Some(Run::Scalar(T::from_scalar(*value))),
-        Arg::Ref(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
-        Arg::Owned(x) if x.layout.is_contiguous() => Some(Run::Slice(x.run())),
+        Arg::Ref(x) if x.is_contiguous() => Some(Run::Slice(x.run())),
+        Arg::Owned(x) if x.is_contiguous() => Some(Run::Slice(x.run())),
         _ => None,
     }
 }
@@ -349,7 +346,6 @@ fn apply2<T: Element<Stored = T> + Pod>(
     op: &'static str,
     a: Arg<'_, CpuTensor>,
     b: Arg<'_, CpuTensor>,
-    shape: Shape,
     cost: Cost,
     f: &impl Function2<T>,
 ) -> Result<CpuTensor> {
@@ -362,7 +358,7 @@ fn apply2<T: Element<Stored = T> + Pod>(
                 });
                 return Ok(out.finish());
             }
-            let b = Input::new::<T>(op, &b, &shape)?;
+            let b = Input::new::<T>(op, &b, out.shape())?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
             walk.change_blocks(out.elements(), cost, &|fetch, y| {
@@ -375,7 +371,7 @@ fn apply2<T: Element<Stored = T> + Pod>(
     };
     let b = match Output::reuse(b) {
         Ok(mut out) => {
-            let a = Input::new::<T>(op, &a, &shape)?;
+            let a = Input::new::<T>(op, &a, out.shape())?;
             let walk = Walk::new(&[&a.layout]);
             let operand = a.operand(&walk, 0);
             walk.change_blocks(out.elements(), cost, &|fetch, y| {
@@ -386,7 +382,8 @@ fn apply2<T: Element<Stored = T> + Pod>(
         }
         Err(b) => b,
     };
-    let mut out = Output::new(op, &shape, T::DTYPE)?;
+    let (shape, _) = common(op, &a, &b)?;
+    let mut out = Output::new(op, shape, T::DTYPE)?;
     if let (Some(a), Some(b)) = (flat::<T>(&a), flat::<T>(&b)) {
         write_chunks(out.elements(), CHUNK, cost, &|first, y| {
             let (start, len) = (first * CHUNK, y.len());
@@ -394,8 +391,8 @@ fn apply2<T: Element<Stored = T> + Pod>(
         });
         return Ok(out.finish());
     }
-    let a = Input::new::<T>(op, &a, &shape)?;
-    let b = Input::new::<T>(op, &b, &shape)?;
+    let a = Input::new::<T>(op, &a, shape)?;
+    let b = Input::new::<T>(op, &b, shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout]);
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
     walk.run_blocks(out.elements(), cost, &|fetch, y| {
@@ -454,7 +451,6 @@ fn binary_half<T: Half>(
     cheap: bool,
     a: Arg<'_, CpuTensor>,
     b: Arg<'_, CpuTensor>,
-    shape: Shape,
 ) -> Result<CpuTensor> {
     let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
@@ -465,14 +461,13 @@ fn binary_half<T: Half>(
             T::narrow(y_wide, y);
         });
     };
-    apply2(op, a, b, shape, cost::<f32>(cheap), &f)
+    apply2(op, a, b, cost::<f32>(cheap), &f)
 }
 
 fn binary_int<T: Element<Stored = T> + Pod>(
     op: BinaryOp,
     a: Arg<'_, CpuTensor>,
     b: Arg<'_, CpuTensor>,
-    shape: Shape,
 ) -> Result<CpuTensor> {
     let failed = AtomicBool::new(false);
     let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
@@ -482,9 +477,9 @@ fn binary_int<T: Element<Stored = T> + Pod>(
             }
         });
     };
-    let out = apply2(op.name(), a, b, shape, cost::<T>(true), &f)?;
+    let out = apply2(op.name(), a, b, cost::<T>(true), &f)?;
     match failed.load(Relaxed) {
-        true => Err(Error::IntegerDivision { op: op.name(), shape }),
+        true => Err(Error::IntegerDivision { op: op.name(), shape: *out.shape() }),
         false => Ok(out),
     }
 }

@@ -82,7 +82,7 @@ fn select<'a>(
         copy(buffer.as_slice_mut());
         Values::Copied(buffer)
     };
-    let (start, along) = (index.layout.offset(), wanted.dim(axis));
+    let (start, along) = (index.layout().offset(), wanted.dim(axis));
     let values = match (&rows, wanted.numel()) {
         (_, 0) => Values::InPlace(&[]),
         (Some(_), _) if index.strides()[axis] == 1 => {
@@ -92,7 +92,7 @@ fn select<'a>(
             copy::strided(storage, start, index.strides()[axis], values);
         }),
         (None, numel) => copied(numel, &|values| {
-            values.iter_mut().zip(index.layout.positions()).for_each(|(v, at)| *v = storage[at]);
+            values.iter_mut().zip(index.layout().positions()).for_each(|(v, at)| *v = storage[at]);
         }),
     };
     let extent = shape.dim(axis) as i64;
@@ -143,7 +143,7 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
         }
         None => for_size!(x.dtype(), T => {
             let (source, stride) = (x.elements::<T>(), x.strides()[axis]);
-            let positions = bases(&x.layout, axis, index).zip(selection.values.iter());
+            let positions = bases(x.layout(), axis, index).zip(selection.values.iter());
             for (y, (base, &i)) in out.elements::<T>().iter_mut().zip(positions) {
                 *y = source[base.wrapping_add_signed(i as isize * stride)];
             }
@@ -176,7 +176,7 @@ pub(super) fn scatter_add(
     }
     let selection = select(op, x, axis, index)?;
     let mut out = Output::new(op, x.shape(), dtype)?;
-    for_size!(dtype, T => copy::into(x.elements::<T>(), &x.layout, out.elements::<T>()));
+    for_size!(dtype, T => copy::into(x.elements::<T>(), x.layout(), out.elements::<T>()));
     if source.numel() == 0 {
         return Ok(out.finish());
     }

@@ -92,7 +92,7 @@ pub(super) fn matmul_bias(
             let y = matmul(a, b)?;
             let Some(bias) = bias else { return Ok(y) };
             let layout = bias.layout().broadcast_to(op, y.shape())?;
-            let bias = CpuTensor { layout, ..bias };
+            let bias = bias.with_layout(layout);
             super::elementwise::binary(BinaryOp::Add, Arg::Owned(y), Arg::Ref(&bias))
         }
     }

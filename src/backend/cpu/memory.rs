@@ -69,9 +69,9 @@ impl fmt::Display for PoolStats {
 }
 
 fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
-    let bytes = shape.numel().checked_mul(dtype.size());
+    let bytes = shape.checked_numel(op)?.checked_mul(dtype.size());
     let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize / 2);
-    bytes.ok_or(Error::Overflow { op, shape: *shape })
+    bytes.ok_or_else(|| Error::Overflow { op, shape: *shape })
 }
 
 /// Bytes of a tensor: initialised, aligned to [`ALIGNMENT`], given back to the pool when dropped.
@@ -88,9 +88,8 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// Memory for the elements of a shape, with any content.
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        shape.validate(op)?;
         let bytes = bytes_of(op, shape, dtype)?;
-        Buffer::take(bytes)?.ok_or(Error::OutOfMemory { op, bytes })
+        Buffer::take(bytes)?.ok_or_else(|| Error::OutOfMemory { op, bytes })
     }
 
     /// Memory to work in for a moment.
@@ -102,11 +101,10 @@ impl Buffer {
     /// As [`Buffer::new`], of just as many bytes as needed and not recycled: for what is loaded once
     /// and stays.
     pub fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        shape.validate(op)?;
         crate::runtime::check()?;
         let bytes = bytes_of(op, shape, dtype)?;
-        let block =
-            allocate(system_layout(exact_bytes(bytes))).ok_or(Error::OutOfMemory { op, bytes })?;
+        let block = allocate(system_layout(exact_bytes(bytes)));
+        let block = block.ok_or_else(|| Error::OutOfMemory { op, bytes })?;
         Ok(Buffer { block, bytes, class: None }.marked())
     }
 

@@ -117,8 +117,11 @@ fn warm_up() {
 
 /// How many parts to cut `units` of this cost into; 1 if the region is too small to share.
 pub(crate) fn parts(units: usize, cost: Cost) -> usize {
+    if units < 2 {
+        return 1;
+    }
     let total_ns = cost.of(units);
-    if units < 2 || total_ns < MIN_HOT_REGION_NS || crew::is_inside() {
+    if total_ns < MIN_HOT_REGION_NS || crew::is_inside() {
         return 1;
     }
     let (threads, least_ns) = match rayon::current_thread_index() {

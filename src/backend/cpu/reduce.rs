@@ -235,7 +235,7 @@ impl<'a> Plan<'a> {
         let kept_axes = (0..rank).filter(|axis| !axes.contains(axis));
         let order: AxisSet =
             kept_axes.chain((0..rank).filter(|axis| axes.contains(axis))).collect();
-        let permuted = x.layout.permute(op, &order)?;
+        let permuted = x.layout().permute(op, &order)?;
         let split = rank - axes.len();
         let (mut kept, mut reduced) = (permuted, permuted);
         for _ in split..rank {
@@ -268,7 +268,7 @@ impl<'a> Plan<'a> {
             self.fold_runs(fold, results);
         } else if kept == Some(1) && self.reduced.dims().len() == 1 && reduced >= Some(0) {
             self.fold_columns(fold, results);
-        } else if self.x.strides().contains(&1) && !self.x.layout.is_broadcast() {
+        } else if self.x.strides().contains(&1) && !self.x.layout().is_broadcast() {
             let (copied, axes) = self.adjacent()?;
             Plan::new(self.op, &copied, &axes)?.fold_runs(fold, results);
         } else {
@@ -279,7 +279,7 @@ impl<'a> Plan<'a> {
 
     /// A copy in which the elements of a result are adjacent, and the axes to reduce there.
     fn adjacent(&self) -> Result<(CpuTensor, AxisSet)> {
-        let view = CpuTensor { layout: self.permuted, ..self.x.clone() };
+        let view = self.x.with_layout(self.permuted);
         let rank = self.permuted.dims().len();
         Ok((copy::contiguous(self.op, &view)?, (rank - self.axes.len()..rank).collect()))
     }

@@ -283,20 +283,20 @@ impl HeadsOutput {
 
     fn finish(self) -> CpuTensor {
         let out = self.out.finish();
-        if self.interleaved { interleaved(out) } else { out }
+        if self.interleaved { interleaved(&out) } else { out }
     }
 }
 
 /// `[b, rows, h, columns]` seen as `[b, h, rows, columns]`, or the other way.
-fn interleaved(x: CpuTensor) -> CpuTensor {
+fn interleaved(x: &CpuTensor) -> CpuTensor {
     let layout = x.layout().permute("attention", &[0, 2, 1, 3]).expect("four axes, by the callers");
-    CpuTensor { layout, ..x }
+    x.with_layout(layout)
 }
 
 /// As 16-bit floats in the order in memory.
 fn narrowed(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     match x.shape().ndim() {
-        4 => Ok(interleaved(cast::cast(&interleaved(x.clone()), dtype)?)),
+        4 => Ok(interleaved(&cast::cast(&interleaved(x), dtype)?)),
         _ => cast::cast(x, dtype),
     }
 }

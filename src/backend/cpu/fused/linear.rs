@@ -26,16 +26,15 @@ pub(super) fn linear(operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTenso
     if let Some(bias) = bias.filter(|bias| bias.shape().dims() != [outputs]) {
         return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
     }
-    let with = |x: &CpuTensor, layout| CpuTensor { layout, ..x.clone() };
     let rows = match rank {
-        1 => with(x, x.layout().unsqueeze(op, 0)?),
+        1 => x.with_layout(x.layout().unsqueeze(op, 0)?),
         _ => x.clone(),
     };
     let lead = &rows.shape().dims()[..rows.shape().ndim() - 2];
     let columns = weight.layout().permute(op, &[1, 0])?;
     let shape = lead.iter().chain(columns.dims()).copied().collect();
-    let columns = with(weight, columns.broadcast_to(op, &shape)?);
+    let columns = weight.with_layout(columns.broadcast_to(op, &shape)?);
     let y = matmul::matmul_bias(op, &rows, &columns, bias)?;
     let shape = x.shape().with_axis(rank - 1, Some(outputs));
-    Ok(smallvec![with(&y, Layout::contiguous(shape))])
+    Ok(smallvec![y.with_layout(Layout::contiguous(shape))])
 }

@@ -173,9 +173,17 @@ impl Shelf {
     }
 }
 
+/// One thread's free blocks of one class.
+struct List {
+    blocks: Vec<Block>,
+    /// Blocks kept at most; none where recycling is off.
+    capacity: usize,
+    block_bytes: usize,
+}
+
 /// One thread's lists of small free blocks.
 struct Local {
-    lists: [Vec<Block>; LOCAL_CLASSES + OBJECT_CLASSES],
+    lists: [List; LOCAL_CLASSES + OBJECT_CLASSES],
     counters: Arc<Counters>,
 }
 
@@ -187,37 +195,59 @@ impl Local {
     fn new() -> Self {
         let counters = Arc::<Counters>::default();
         shelf().threads.push(Arc::clone(&counters));
-        Local { lists: std::array::from_fn(|_| Vec::new()), counters }
+        let lists = std::array::from_fn(|place| {
+            let block_bytes = class_bytes(class_at(place));
+            let bytes = if limit_bytes() > 0 { LOCAL_BYTES_PER_CLASS } else { 0 };
+            List { blocks: Vec::new(), capacity: bytes / block_bytes, block_bytes }
+        });
+        Local { lists, counters }
     }
 
     fn take(&mut self, place: usize, class: usize) -> Option<Block> {
         let list = &mut self.lists[place];
-        if list.is_empty() {
-            // Half a list at once, so that a thread that only takes seldom locks.
-            let mut shelf = shelf();
-            let from = &mut shelf.lists[class];
-            let wanted = (local_capacity(class) / 2).max(1).min(from.len());
-            list.extend(from.drain(from.len() - wanted..));
-            shelf.held_bytes -= wanted * class_bytes(class);
-            self.counters.set_held(|held| held + wanted * class_bytes(class));
+        if list.blocks.is_empty() {
+            list.refill(class, &self.counters);
         }
-        let block = list.pop()?;
-        self.counters.set_held(|held| held - class_bytes(class));
+        let block = list.blocks.pop()?;
+        self.counters.set_held(|held| held - list.block_bytes);
         self.counters.reuse();
         Some(block)
     }
 
-    fn give(&mut self, place: usize, class: usize, block: Block) {
+    /// Whether the block is kept.
+    fn give(&mut self, place: usize, class: usize, block: Block) -> bool {
         let list = &mut self.lists[place];
-        let capacity = local_capacity(class);
-        if list.len() >= capacity {
-            let moved = list.len() - capacity / 2;
-            let surplus = shelf().give(class, list.drain(..moved));
-            free_all(surplus);
-            self.counters.set_held(|held| held - moved * class_bytes(class));
+        if list.blocks.len() >= list.capacity {
+            if list.capacity == 0 {
+                return false;
+            }
+            list.spill(class, &self.counters);
         }
-        list.push(block);
-        self.counters.set_held(|held| held + class_bytes(class));
+        list.blocks.push(block);
+        self.counters.set_held(|held| held + list.block_bytes);
+        true
+    }
+}
+
+impl List {
+    /// Takes half a list at once, so that a thread that only takes seldom locks.
+    #[cold]
+    fn refill(&mut self, class: usize, counters: &Counters) {
+        let mut shelf = shelf();
+        let from = &mut shelf.lists[class];
+        let wanted = (self.capacity / 2).max(1).min(from.len());
+        self.blocks.extend(from.drain(from.len() - wanted..));
+        shelf.held_bytes -= wanted * self.block_bytes;
+        counters.set_held(|held| held + wanted * self.block_bytes);
+    }
+
+    /// Leaves half a list.
+    #[cold]
+    fn spill(&mut self, class: usize, counters: &Counters) {
+        let moved = self.blocks.len() - self.capacity / 2;
+        let surplus = shelf().give(class, self.blocks.drain(..moved));
+        free_all(surplus);
+        counters.set_held(|held| held - moved * self.block_bytes);
     }
 }
 
@@ -227,19 +257,13 @@ impl Drop for Local {
         {
             let mut shelf = shelf();
             for (place, list) in self.lists.iter_mut().enumerate() {
-                let class =
-                    if place < LOCAL_CLASSES { place } else { place - LOCAL_CLASSES + CLASSES };
-                surplus.extend(shelf.give(class, list.drain(..)));
+                surplus.extend(shelf.give(class_at(place), list.blocks.drain(..)));
             }
             shelf.reused += self.counters.reused.load(Relaxed);
             shelf.threads.retain(|thread| !Arc::ptr_eq(thread, &self.counters));
         }
         free_all(surplus);
     }
-}
-
-const fn local_capacity(class: usize) -> usize {
-    LOCAL_BYTES_PER_CLASS / class_bytes(class)
 }
 
 /// Where a thread keeps its blocks of the class, if it does.
@@ -249,6 +273,11 @@ const fn place(class: usize) -> Option<usize> {
         CLASSES..SCRATCH => Some(class - CLASSES + LOCAL_CLASSES),
         _ => None,
     }
+}
+
+/// The class that a thread keeps there: the inverse of [`place`].
+const fn class_at(place: usize) -> usize {
+    if place < LOCAL_CLASSES { place } else { place - LOCAL_CLASSES + CLASSES }
 }
 
 /// A block of the class from this thread's lists or the shelf.
@@ -264,11 +293,10 @@ pub(super) fn take(class: usize) -> Option<Block> {
 }
 
 pub(super) fn give(class: usize, block: Block) {
-    let kept_local = limit_bytes() > 0
-        && place(class).is_some_and(|place| {
-            LOCAL.try_with(|local| local.borrow_mut().give(place, class, block)).is_ok()
-        });
-    if !kept_local {
+    let kept = place(class).is_some_and(|place| {
+        LOCAL.try_with(|local| local.borrow_mut().give(place, class, block)).unwrap_or(false)
+    });
+    if !kept {
         let surplus = shelf().give(class, std::iter::once(block));
         free_all(surplus);
     }
@@ -364,7 +392,7 @@ pub(super) fn take_scratch(bytes: usize, threads: usize) -> (Block, usize) {
 pub(crate) fn warm_up() {
     let _ = LOCAL.try_with(|local| {
         for list in &mut local.borrow_mut().lists {
-            list.reserve(8);
+            list.blocks.reserve(8);
         }
     });
 }

@@ -129,6 +129,11 @@ pub(crate) fn for_each_band<B: Bands>(
         return;
     }
     let parts = parts(units, cost);
+    if parts == 1 {
+        // SAFETY: the only part.
+        let pieces = unsafe { out.piece(&(0..units)) };
+        return f(0..units, pieces);
+    }
     for_each_index(parts, |part| {
         let range = even_start(units, parts, part)..even_start(units, parts, part + 1);
         // SAFETY: ranges of different parts are disjoint, and each part comes once.
