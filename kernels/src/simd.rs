@@ -341,6 +341,16 @@ pub trait Lanes<E: Float>: Token {
 
     /// All lanes `x`.
     fn splat(self, x: E) -> Self::V;
+    /// A vector for each number. The standard library's `map` of arrays is not always inlined, and
+    /// what it calls then is compiled for no instruction set.
+    #[inline(always)]
+    fn splat_all<const N: usize>(self, numbers: [E; N]) -> [Self::V; N] {
+        let mut vectors = [self.splat(E::ZERO); N];
+        for i in 0..N {
+            vectors[i] = self.splat(numbers[i]);
+        }
+        vectors
+    }
     /// All integer lanes `x`.
     fn splat_int(self, x: E::Int) -> Self::I;
     /// Lane i is true where `i < count`.

@@ -193,7 +193,7 @@ pub(super) fn exp_parts<E: ExpConstants, S: Lanes<E>>(
     let bits = shifted.to_bits();
     let k = bits.shr::<3>() - simd.splat_int(E::SHIFTER_EIGHTH);
     let t = S::V::lookup8(&E::TABLE, bits, x);
-    let [step_high, step_low] = E::STEP.map(|c| simd.splat(c));
+    let [step_high, step_low] = simd.splat_all(E::STEP);
     let mut low = n.neg_mul_add(step_low, S::V::lookup8(&E::TABLE_LOG, bits, x));
     if let Some(x_low) = x_low {
         low = low + x_low;
@@ -224,7 +224,7 @@ pub(super) fn scaled_parts<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> Sc
     let shifted = x.mul_add(simd.splat(E::INVERSE), shifter);
     let n = shifted - shifter;
     let bits = shifted.to_bits();
-    let [step_high, step_low] = E::STEP.map(|c| simd.splat(c));
+    let [step_high, step_low] = simd.splat_all(E::STEP);
     ScaledParts {
         t: scaled_table::<E, S>(bits, x),
         r: n.neg_mul_add(step_high, x),
@@ -266,7 +266,7 @@ pub(super) fn scale_sum<E: ExpConstants, S: Lanes<E>>(
 /// `e^x` everywhere, at leisure.
 #[inline(always)]
 pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-    let [low, high] = E::EXP_RANGE.map(|c| simd.splat(c));
+    let [low, high] = simd.splat_all(E::EXP_RANGE);
     let x = high.min_or_other(low.max_or_other(x));
     let Parts { k, t, r, s } = exp_parts(simd, x, None);
     scale_sum(simd, t, t * (r + s), k)

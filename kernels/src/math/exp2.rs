@@ -72,7 +72,7 @@ macro_rules! base_ten {
         #[inline(always)]
         fn reduce<S: Lanes<$t>>(simd: S, x: S::V) -> [S::V; 2] {
             const LOG: [$t; 8] = $log;
-            let [step, step_low] = $step.map(|c: $t| simd.splat(c));
+            let [step, step_low] = simd.splat_all($step);
             let shifter = simd.splat(<Self as Base<$t>>::SHIFTER);
             let shifted = x.mul_add(simd.splat($inverse), shifter);
             let n = shifted - shifter;
@@ -194,7 +194,7 @@ fn power<E: ExpConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V {
 /// `b^x` everywhere, at leisure.
 #[inline(always)]
 fn everywhere<E: ExpConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V {
-    let [low, high] = B::RANGE.map(|c| simd.splat(c));
+    let [low, high] = simd.splat_all(B::RANGE);
     let [shifted, d] = B::reduce(simd, high.min_or_other(low.max_or_other(x)));
     let bits = shifted.to_bits();
     let k = bits.shr::<3>() - simd.splat_int(B::SHIFTER_EIGHTH);

@@ -102,7 +102,7 @@ impl<E: Expm1Constants> Map2<E> for Elu {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V, scale: S::V) -> S::V {
         let [v, rest] = near(simd, x);
-        let [small, large] = E::SMALL_SCALE.map(|c| simd.splat(c));
+        let [small, large] = simd.splat_all(E::SMALL_SCALE);
         let tiny = scale.abs().lt(small);
         let scale = (scale * large).select(tiny, scale);
         let product = v * scale;

@@ -103,8 +103,8 @@ fn usual<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
 /// `RATE v / x`, a sum of two floats, high part first.
 #[inline(always)]
 fn rates<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
-    let [c1, c1_low] = E::C1_RATE.map(|c| simd.splat(c));
-    let [c2, c2_low] = E::C2_RATE.map(|c| simd.splat(c));
+    let [c1, c1_low] = simd.splat_all(E::C1_RATE);
+    let [c2, c2_low] = simd.splat_all(E::C2_RATE);
     let square = x * x;
     let square_low = x.mul_add(x, -square);
     let rate = c2.mul_add(square, c1);

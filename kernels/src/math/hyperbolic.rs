@@ -101,7 +101,7 @@ fn exponentials<E: HyperbolicConstants, S: Lanes<E>>(
     let (up, down) = (shifted.to_bits(), (shifter - n).to_bits());
     let grow = S::V::lookup8(&E::TABLE, up, n).scale_by_power_of_two(up.shr::<3>() - origin);
     let fall = S::V::lookup8(&E::TABLE, down, n).scale_by_power_of_two(down.shr::<3>() - origin);
-    let [step_high, step_low] = E::STEP.map(|c| simd.splat(c));
+    let [step_high, step_low] = simd.splat_all(E::STEP);
     Exponentials {
         grow,
         fall,

@@ -34,7 +34,7 @@ macro_rules! constants {
             fn scale<S: Lanes<$t>>(simd: S, a: S::V) -> [S::V; 2] {
                 let exponent = a.to_bits() & simd.splat($t::INFINITY).to_bits();
                 let inverse = simd.splat_int((2 * $bias) << $mantissa) - exponent;
-                [exponent, inverse].map(S::V::from_bits)
+                [S::V::from_bits(exponent), S::V::from_bits(inverse)]
             }
         }
     };
@@ -46,7 +46,7 @@ impl<E: HypotConstants> Map2<E> for Hypot {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
         let (x, y) = (a.abs(), b.abs());
-        let [least, most] = E::RANGE.map(|c| simd.splat(c));
+        let [least, most] = simd.splat_all(E::RANGE);
         let (a, b) = (x.max_or_other(y), x.min_or_other(y));
         let [scale, inverse] = E::scale(simd, most.min_or_other(least.max_or_other(a)));
         let (a, b) = (a * inverse, b * inverse);

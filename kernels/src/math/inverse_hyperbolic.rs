@@ -129,7 +129,7 @@ impl InverseHyperbolicConstants for f64 {
 fn log_near<E: LogConstants, S: Lanes<E>>(simd: S, u: S::V, exponent: S::V, low: S::V) -> S::V {
     let (e, m) = E::split(simd, u);
     let e = e + exponent;
-    let [ln2_high, ln2_low] = E::LN2.map(|c| simd.splat(c));
+    let [ln2_high, ln2_low] = simd.splat_all(E::LN2);
     let r = m - simd.splat(E::ONE);
     let main = e * ln2_high;
     let sum = main + r;

@@ -204,7 +204,7 @@ impl<E: InverseTrigConstants + RootConstants> Map1<E> for Asin {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [pi_2, pi_2_low, _] = E::FRAC_PI_2.map(|c| simd.splat(c));
+        let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let minus_two = simd.splat(-E::TWO);
         let (steep, t, rest) = arcsine(simd, x);
         let main = minus_two.mul_add(t, pi_2);
@@ -219,7 +219,7 @@ impl<E: InverseTrigConstants + RootConstants> Map1<E> for Acos {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [pi_2, pi_2_low, _] = E::FRAC_PI_2.map(|c| simd.splat(c));
+        let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one, two) = (simd.splat(E::ZERO), simd.splat(E::ONE), simd.splat(E::TWO));
         let (steep, t, rest) = arcsine(simd, x);
         // π/2 times `quarters`, then t and its rest times `factor`.
@@ -238,7 +238,7 @@ impl<E: InverseTrigConstants> Map1<E> for Atan {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        let [pi_2, pi_2_low, _] = E::FRAC_PI_2.map(|c| simd.splat(c));
+        let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
         let magnitude = simd.splat(E::VERTICAL).min_or_other(x.abs());
         let steep = one.lt(magnitude);
@@ -287,7 +287,7 @@ impl<E: InverseTrigConstants> Map2<E> for Atan2 {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, y: S::V, x: S::V) -> S::V {
-        let [pi_2, pi_2_low, _] = E::FRAC_PI_2.map(|c| simd.splat(c));
+        let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
         let infinity = simd.splat(E::INFINITY);
         let sign_bit = (-zero).to_bits();

@@ -159,7 +159,7 @@ trait Base<E: LogConstants> {
 impl<E: LogConstants> Base<E> for Log {
     #[inline(always)]
     fn combine<S: Lanes<E>>(simd: S, e: S::V, r: S::V) -> S::V {
-        let [ln2_high, ln2_low] = E::LN2.map(|c| simd.splat(c));
+        let [ln2_high, ln2_low] = simd.splat_all(E::LN2);
         let main = e * ln2_high;
         let sum = main + r;
         let error = (main - sum) + r;
@@ -170,7 +170,7 @@ impl<E: LogConstants> Base<E> for Log {
 /// `r` times a constant of two parts, with its error.
 #[inline(always)]
 fn product<E: LogConstants, S: Lanes<E>>(simd: S, r: S::V, factor: [E; 2]) -> [S::V; 2] {
-    let [high, low] = factor.map(|c| simd.splat(c));
+    let [high, low] = simd.splat_all(factor);
     let product = r * high;
     [product, r.mul_add(low, r.mul_add(high, -product))]
 }
@@ -190,7 +190,7 @@ impl<E: LogConstants> Base<E> for Log10 {
     #[inline(always)]
     fn combine<S: Lanes<E>>(simd: S, e: S::V, r: S::V) -> S::V {
         let [high, low] = product(simd, r, E::LOG10_E);
-        let [log2_high, log2_low] = E::LOG10_2.map(|c| simd.splat(c));
+        let [log2_high, log2_low] = simd.splat_all(E::LOG10_2);
         let main = e * log2_high;
         let sum = main + high;
         let error = (main - sum) + high;

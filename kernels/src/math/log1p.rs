@@ -122,7 +122,7 @@ impl<E: Log1pConstants> Map1<E> for Log1p {
         let one = simd.splat(E::ONE);
         let shifted = (one + x).to_bits() + simd.splat_int(E::OFFSET);
         let fraction = shifted & simd.splat_int(E::FRACTION);
-        let [carrier, carrier_excess] = E::CARRIER.map(|c| simd.splat(c));
+        let [carrier, carrier_excess] = simd.splat_all(E::CARRIER);
         let e = S::V::from_bits(E::exponent(shifted) | carrier.to_bits()) - carrier_excess;
         let inverse = S::V::from_bits(simd.splat_int(E::INVERSE) - (shifted - fraction));
         let mut r = x.mul_add(inverse, inverse - one);
@@ -134,7 +134,7 @@ impl<E: Log1pConstants> Map1<E> for Log1p {
             r = (m - one).select(large.le(x), r);
         }
 
-        let [ln2_high, ln2_low] = E::LN2.map(|c| simd.splat(c));
+        let [ln2_high, ln2_low] = simd.splat_all(E::LN2);
         let main = e * ln2_high;
         let sum = main + r;
         let error = (main - sum) + r;

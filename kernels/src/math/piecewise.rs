@@ -126,7 +126,7 @@ impl<E: Float> Map1<E> for Hardswish {
 impl<E: Float> Map2<E> for HardswishGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
-        let [two, three] = [2.0, 3.0].map(|c| simd.splat(E::from_f64(c)));
+        let [two, three] = simd.splat_all([E::from_f64(2.0), E::from_f64(3.0)]);
         let slope = sixth(simd, [clamped(simd, x).mul_add(two, three), simd.splat(E::ZERO)]);
         let below_end = g.select(three.le(x), g * slope);
         simd.splat(E::ZERO).select(x.le(-three), below_end)

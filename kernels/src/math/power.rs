@@ -162,7 +162,7 @@ impl PowConstants for f64 {
 /// `ln x` as a sum of two floats, for numbers above zero.
 #[inline(always)]
 fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
-    let [carried, carried_rescaled] = E::CARRIED.map(|c| simd.splat(c));
+    let [carried, carried_rescaled] = simd.splat_all(E::CARRIED);
     let subnormal = x.lt(simd.splat(E::MIN_NORMAL));
     let x = (x * simd.splat(E::RESCALE)).select(subnormal, x);
     let (e, m) = E::split(simd, x);
@@ -176,7 +176,7 @@ fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     let near = square.neg_mul_add(half, r);
     let near_low = square.neg_mul_add(half, r - near);
 
-    let [ln2, ln2_low] = E::LN2.map(|c| simd.splat(c));
+    let [ln2, ln2_low] = simd.splat_all(E::LN2);
     let base = e.mul_add(ln2, log);
     let high = base + near;
     let high_error = (base - high) + near;
@@ -196,7 +196,7 @@ impl<E: PowConstants> Map2<E> for Pow {
         let product_low = b.mul_add(low, b.mul_add(high, -product));
         let in_range = product.abs().lt(simd.splat(E::LIMIT));
         let product_low = product_low.select(in_range, simd.splat(E::ZERO));
-        let [least, most] = E::EXP_RANGE.map(|c| simd.splat(c));
+        let [least, most] = simd.splat_all(E::EXP_RANGE);
         let product = most.min_or_other(least.max_or_other(product));
         let Parts { k, t, r, s } = exp_parts(simd, product, Some(product_low));
         let y = (r + s).mul_add(t, t).scale_by_power_of_two(k);

@@ -195,14 +195,14 @@ pub(super) fn gate_and_rest<E: ExpConstants, S: Lanes<E>>(simd: S, v: S::V) -> (
 /// `factor σ(x)` where e^−x is normal, and where that is.
 #[inline(always)]
 fn usual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> (S::V, S::M) {
-    let y = decay(simd, x, E::RATE.map(|c| simd.splat(c))).gate(simd, factor);
+    let y = decay(simd, x, simd.splat_all(E::RATE)).gate(simd, factor);
     (y, x.abs().le(simd.splat(E::EXP_ORDINARY)))
 }
 
 /// `factor σ(x)` beyond that; `factor` is finite where x is negative.
 #[inline(always)]
 fn unusual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> S::V {
-    let tail = decay(simd, x, E::RATE.map(|c| simd.splat(c))).tail(simd, factor);
+    let tail = decay(simd, x, simd.splat_all(E::RATE)).tail(simd, factor);
     factor.select(simd.splat(E::ZERO).lt(x), tail)
 }
 

@@ -72,7 +72,8 @@ impl<E: SoftplusConstants> Map1<E> for Softplus {
         let halve = half.lt(e);
         let r = e.mul_add(half, -half).select(halve, e);
         let r_low = (e_low * half).select(halve, e_low);
-        let [ln2, ln2_low] = E::LN2.map(|c| simd.splat(c).select(halve, zero));
+        let [ln2, ln2_low] = simd.splat_all(E::LN2);
+        let (ln2, ln2_low) = (ln2.select(halve, zero), ln2_low.select(halve, zero));
         let positive = x.max_or_other(zero);
         let main = ln2 + positive;
         let main_error = (ln2 - main) + positive;

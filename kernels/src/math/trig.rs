@@ -227,7 +227,7 @@ pub(super) struct Reduced<V: Vector> {
 /// The reduction of any argument; a zero may lose its sign.
 #[inline(always)]
 pub(super) fn reduce<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced<S::V> {
-    let [p1, p2, p3] = E::FRAC_PI_2.map(|c| simd.splat(c));
+    let [p1, p2, p3] = simd.splat_all(E::FRAC_PI_2);
     let shifter = simd.splat(E::SHIFTER);
     let mut shifted = x.mul_add(simd.splat(E::FRAC_2_PI), shifter);
     let n = shifted - shifter;
@@ -261,7 +261,7 @@ fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::
 /// The reduction of an argument of size up to `NEAR`.
 #[inline(always)]
 fn reduce_near<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced<S::V> {
-    let [p1, p2, p3] = E::NEAR_PI_2.map(|c| simd.splat(c));
+    let [p1, p2, p3] = simd.splat_all(E::NEAR_PI_2);
     let shifter = simd.splat(E::SHIFTER);
     let shifted = x.mul_add(simd.splat(E::FRAC_2_PI), shifter);
     let n = shifted - shifter;

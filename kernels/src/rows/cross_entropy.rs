@@ -184,8 +184,7 @@ where
                 continue;
             }
             let x = rows.row(i, cols);
-            let [lse_lanes, g_lanes, off] =
-                [lse, g, off].map(|value| Lanes::<E>::splat(simd, value));
+            let [lse_lanes, g_lanes, off] = Lanes::<E>::splat_all(simd, [lse, g, off]);
             let dx = map(
                 simd,
                 [x],

@@ -154,7 +154,7 @@ impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
             let r = E::from_f64(1.0 / (squares / count + rows.eps).sqrt());
             mean.write(high);
             deviation.write(r);
-            let [high, low, r] = [high, low, r].map(|value| Lanes::<E>::splat(simd, value));
+            let [high, low, r] = Lanes::<E>::splat_all(simd, [high, low, r]);
             let y = &mut y[i * cols..][..cols];
             match (rows.weight, rows.bias) {
                 (Some(w), Some(b)) => map(
@@ -208,7 +208,7 @@ impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
         for (i, (&mean, &r)) in statistics.enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
             let dx = &mut dx[i * cols..][..cols];
-            let [centre, wide_r] = [mean, r].map(|value| Lanes::<f64>::splat(simd, value.to_f64()));
+            let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mean.to_f64(), r.to_f64()]);
             let totals = [&mut *dweight, &mut *dbias];
             let [h, hx] = match rows.weight {
                 Some(w) => sums(
@@ -238,8 +238,9 @@ impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
                     },
                 ),
             };
-            let [a, b] = [h, hx].map(|sum| Lanes::<E>::splat(simd, E::from_f64(sum / cols as f64)));
-            let [mean, r] = [mean, r].map(|value| Lanes::<E>::splat(simd, value));
+            let mean_of = |sum: f64| E::from_f64(sum / cols as f64);
+            let [a, b] = Lanes::<E>::splat_all(simd, [mean_of(h), mean_of(hx)]);
+            let [mean, r] = Lanes::<E>::splat_all(simd, [mean, r]);
             match rows.weight {
                 Some(w) => map(
                     simd,

@@ -218,7 +218,7 @@ fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
     );
     let rows = x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(largest.iter().zip(logs));
     for ((x, y), (&m, log)) in rows {
-        let [m, log] = [m, E::from_f64(log)].map(|x| Lanes::<E>::splat(simd, x));
+        let [m, log] = Lanes::<E>::splat_all(simd, [m, E::from_f64(log)]);
         map(
             simd,
             [x],
