@@ -13,6 +13,7 @@
 
 pub mod cpu;
 pub mod reference;
+pub(crate) mod windows;
 
 use std::fmt::Debug;
 

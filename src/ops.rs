@@ -31,6 +31,7 @@ mod formulas;
 mod fused;
 pub(crate) mod table;
 mod ternary;
+mod window;
 
 use formulas::*;
 pub(crate) use formulas::{GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0};
@@ -38,6 +39,7 @@ pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp}
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;
 pub(crate) use ternary::ternary_ops;
+pub use window::Window;
 
 macro_rules! unary_enum {
     ($({

@@ -3,6 +3,8 @@
 //! Each has a definition in simpler ops (`tensor/fused/`), which the reference backend's own and the
 //! second-order derivatives come from; what a backend does in one pass must agree with it.
 
+use super::Window;
+
 /// The function after a bias in [`FusedOp::BiasActivation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
@@ -55,7 +57,8 @@ pub struct AttentionParameters {
     pub dropout: Option<DropoutMask>,
 }
 
-/// An op on whole rows: a row is the last axis, of extent `n`.
+/// An op of several operands or results, or of several passes in one. Most are of whole rows: a row is
+/// the last axis, of extent `n`.
 ///
 /// | op | operands | results |
 /// |---|---|---|
@@ -73,6 +76,10 @@ pub struct AttentionParameters {
 /// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, log Σ e^scores `[…, t]` |
 /// | `AttentionGrad` | g, q, k, v, mask?, y, log Σ e^scores | gradients of q, k, v |
 /// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |
+/// | `SinCos` | x of any shape | sine, cosine |
+/// | `Im2col` | images `[n, c, h, w]` | columns `[n, c · kh · kw, oh · ow]` |
+/// | `Col2im` | columns | images |
+/// | `Dot` | a `[n]`, b `[n]` | `Σ a b`, without axes |
 ///
 /// Operands with `?` may be absent. Floats of one op have one dtype; means and other statistics of
 /// 16-bit floats are `F32`.
@@ -128,6 +135,19 @@ pub enum FusedOp {
     AttentionGrad(AttentionParameters),
     /// A product with a transposed matrix, and a bias.
     Linear,
+    /// Sine and cosine of every element.
+    SinCos,
+    /// The windows of images as columns; zeros outside. Of any dtype.
+    Im2col(Window),
+    /// Every element of an image the sum of those that [`FusedOp::Im2col`] takes from it.
+    Col2im {
+        /// Height and width of the images.
+        image: [usize; 2],
+        /// The windows.
+        window: Window,
+    },
+    /// The sum of the products of two vectors' elements.
+    Dot,
 }
 
 impl FusedOp {
@@ -150,6 +170,10 @@ impl FusedOp {
             FusedOp::Attention(_) => "scaled_dot_product_attention",
             FusedOp::AttentionGrad(_) => "scaled_dot_product_attention_grad",
             FusedOp::Linear => "linear",
+            FusedOp::SinCos => "sincos",
+            FusedOp::Im2col(_) => "im2col",
+            FusedOp::Col2im { .. } => "col2im",
+            FusedOp::Dot => "dot",
         }
     }
 }

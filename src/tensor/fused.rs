@@ -12,14 +12,20 @@
 //! | `rms_norm.rs` | `rms_norm` |
 //! | `linear.rs` | `linear`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
+//! | `sincos.rs` | `sincos` |
+//! | `columns.rs` | `im2col`, `col2im` |
+//! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
 pub(crate) mod attention;
+pub(crate) mod columns;
 pub(crate) mod cross_entropy;
+pub(crate) mod dot;
 pub(crate) mod dropout;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod rms_norm;
+pub(crate) mod sincos;
 pub(crate) mod softmax;
 
 use smallvec::SmallVec;

@@ -148,6 +148,11 @@ const FUSED_TWICE: &[Entry] = &[
         ],
     ),
     (
+        "sincos",
+        "sin(x) and cos(x).",
+        &[("x", "g cos(x) of the sine, -g sin(x) of the cosine; both added up")],
+    ),
+    (
         "bias_activation",
         "`f(x + bias)` with f one of relu, gelu, gelu_tanh, silu, sigmoid, tanh.",
         &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
@@ -195,6 +200,9 @@ const PARAMETRIC: &[Entry] = &[
         "Products of the elements up to each, along an axis.",
         &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
+    ("dot", "`Σ a b` of two vectors.", &[("a", "g b"), ("b", "g a")]),
+    ("im2col", "Windows of images as columns.", &[("x", "col2im of g")]),
+    ("col2im", "Columns added up to images.", &[("x", "im2col of g")]),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
     ("index_select", "Parts of an axis, by their numbers.", &[("x", "g added up at the numbers")]),
     (

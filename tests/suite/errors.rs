@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use swath::Rng;
-use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp, Window};
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -207,6 +207,17 @@ proptest! {
         results.push(a.sum_to(b.shape()));
         results.push(a.softmax(axis));
         results.push(a.log_softmax(axis));
+        results.push(a.dot(&b));
+        results.push(a.sincos().map(|(sine, _)| sine));
+        results.push(a.sincos().map(|(_, cosine)| cosine));
+        let [kernel, reach] = [len, start.unsigned_abs()];
+        for padding in [[0, reach], [reach, kernel], [usize::MAX, 0]] {
+            let [stride, dilation] = [[step.unsigned_abs(), 1], [1, reach]];
+            let window = Window { kernel: [kernel, 1], stride, padding, dilation };
+            results.push(a.im2col(window));
+            results.push(a.im2col(window).and_then(|y| y.col2im([reach, kernel], window)));
+            results.push(a.col2im([reach, kernel], window));
+        }
         results.push(a.contiguous());
         results.extend(DType::ALL.map(|dtype| a.to_dtype(dtype)));
         for y in results.into_iter().flatten() {

@@ -8,7 +8,7 @@ use std::process::Command;
 use swath::CrossEntropy;
 use swath::ops::{
     Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, TernaryOp, UnaryOp,
-    UpdateOp,
+    UpdateOp, Window,
 };
 use swath::prelude::*;
 
@@ -110,6 +110,21 @@ fn fused(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     Ok(())
 }
 
+/// Both of a pair, windows and back, an inner product; forwards and backwards.
+fn several_operands(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
+    let (x, flat) = (x.requires_grad(), y.flatten(0, -1)?);
+    let (sine, cosine) = x.sincos()?;
+    let window = Window { stride: [1, 2], padding: [1, 0], ..Window::new([2, 3]) };
+    let columns = sine.unsqueeze(0)?.unsqueeze(0)?.im2col(window)?;
+    let image = columns.col2im([x.dims()[0], x.dims()[1]], window)?.square()?;
+    let product = cosine.flatten(0, -1)?.dot(&flat)?;
+    for y in [&sine, &cosine, &columns, &image, &product] {
+        update(digest, &y.detach())?;
+    }
+    let loss = image.sum(None, false)?.add(&product)?;
+    update(digest, loss.backward()?.wrt(&x)?)
+}
+
 /// A bit of everything, at sizes on both sides of the thresholds for threads.
 fn digest(large: bool) -> Result<String> {
     let mut digest = Digest(0);
@@ -155,6 +170,7 @@ fn digest(large: bool) -> Result<String> {
         update(&mut digest, &x.linear(&y, Some(&y.slice(s![.., 0])?))?)?;
         update(&mut digest, &x.softmax(1)?)?;
         fused(&mut digest, &x, &y)?;
+        several_operands(&mut digest, &x, &y)?;
         attention(&mut digest, dtype, if large { 600 } else { 70 })?;
     }
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();

@@ -5,11 +5,14 @@
 
 pub(crate) mod attention;
 pub(crate) mod bias_activation;
+pub(crate) mod columns;
 pub(crate) mod cross_entropy;
+pub(crate) mod dot;
 pub(crate) mod dropout;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod rms_norm;
+pub(crate) mod sincos;
 pub(crate) mod softmax;
 
 use smallvec::SmallVec;

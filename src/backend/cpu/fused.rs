@@ -5,12 +5,15 @@
 
 mod attention;
 mod bias_activation;
+mod columns;
 mod cross_entropy;
+mod dot;
 mod dropout;
 mod layer_norm;
 mod linear;
 mod norm;
 mod rms_norm;
+mod sincos;
 mod softmax;
 pub(super) mod working;
 
@@ -43,6 +46,10 @@ pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Res
         &FusedOp::BiasActivationGrad(f) => bias_activation::backward(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),
         FusedOp::Linear => linear::linear(operands),
+        FusedOp::SinCos => sincos::sincos(operands),
+        FusedOp::Im2col(window) => columns::im2col(operands, window),
+        &FusedOp::Col2im { image, ref window } => columns::col2im(operands, image, window),
+        FusedOp::Dot => dot::dot(operands),
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod attention;
 mod bias_activation;
+mod columns;
 mod cross_entropy;
+mod dot;
 mod dropout;
 mod layer_norm;
 mod linear;
 mod rms_norm;
+mod sincos;
 mod softmax;
 
 use super::{ReferenceTensor, build, ravel};
@@ -41,6 +44,10 @@ pub(super) fn fused(
         &FusedOp::BiasActivationGrad(f) => bias_activation::gradient(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),
         FusedOp::Linear => linear::linear(operands),
+        FusedOp::SinCos => sincos::sincos(operands),
+        FusedOp::Im2col(window) => columns::im2col(operands, window),
+        &FusedOp::Col2im { image, ref window } => columns::col2im(operands, image, window),
+        FusedOp::Dot => dot::dot(operands),
     }
 }
 

@@ -2,7 +2,7 @@
 //! derivatives are checked. The rows of the op table bring theirs along; ops with parameters have an
 //! arm in [`suite`].
 
-use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp};
+use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp, Window};
 use swath::prelude::*;
 use swath::{CrossEntropy, Reduction};
 
@@ -309,6 +309,24 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.add("a vector on the right", &[&[2, 2, 3], &[3]], &ALL, f);
             s.add("with itself", &[&[2, 3, 4]], &ALL, |xs| xs[0].matmul(&xs[0].t()?));
         }
+        "dot" => {
+            s.add("dot", &[&[5], &[5]], &ALL, |xs| xs[0].dot(&xs[1]));
+            s.add("with itself", &[&[4]], &ALL, |xs| xs[0].dot(&xs[0]));
+        }
+        "im2col" => {
+            for (i, window) in windows().into_iter().enumerate() {
+                let f = move |xs: &[T]| xs[0].im2col(window);
+                s.add(&format!("windows {i}"), &[&[2, 2, 3, 4]], &ALL, f);
+            }
+        }
+        "col2im" => {
+            for (i, window) in windows().into_iter().enumerate() {
+                let [kernel, output] = [window.kernel, window.output([3, 4]).unwrap()];
+                let shape = [2, 2 * kernel[0] * kernel[1], output[0] * output[1]];
+                let f = move |xs: &[T]| xs[0].col2im([3, 4], window);
+                s.add(&format!("windows {i}"), &[&shape], &ALL, f);
+            }
+        }
         // The narrower side is the input: differences of what is rounded to f32 are noise.
         "to_dtype" => {
             s.one("to_dtype", |x| x.to_dtype(DType::F64));
@@ -318,6 +336,15 @@ fn with_parameters(op: &str, s: &mut Suite) {
         }
         _ => fused(op, s),
     }
+}
+
+/// Windows of images `[3, 4]`.
+fn windows() -> [Window; 3] {
+    [
+        Window::new([2, 3]),
+        Window { padding: [1, 2], stride: [2, 1], ..Window::new([3, 2]) },
+        Window { padding: [0, 1], stride: [1, 3], dilation: [2, 3], ..Window::new([2, 2]) },
+    ]
 }
 
 fn fused(op: &str, s: &mut Suite) {
@@ -362,6 +389,14 @@ fn fused(op: &str, s: &mut Suite) {
                 let f = move |xs: &[T]| xs[0].bias_activation(&xs[1], activation);
                 s.add(&format!("{activation:?}"), &[&[2, 2, 3], &[3]], &ALL, f);
             }
+        }
+        "sincos" => {
+            s.one("sine", |x| Ok(x.sincos()?.0));
+            s.one("cosine", |x| Ok(x.sincos()?.1));
+            s.one("both", |x| {
+                let (sine, cosine) = x.sincos()?;
+                sine.mul_scalar(2.0)?.add(&cosine)?.add(&sine.mul(&cosine)?)
+            });
         }
         "dropout" => {
             let mask = DropoutMask { p: 0.3, seed: 3, stream: 1 };

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::Rows;
+use swath_kernels::{Angle, Rows};
 
 use super::super::cast::Half;
 use super::super::elementwise::CHUNK;
@@ -18,7 +18,9 @@ use crate::ops::{BinaryOp, UnaryOp};
 const GROUP_LEN: usize = 8192;
 
 /// A type that kernels compute in: `f32` or `f64`.
-pub(in super::super) trait Wide: Rows + Element<Stored = Self> + Pod {
+pub(in super::super) trait Wide:
+    Rows + Angle + Element<Stored = Self> + Pod
+{
     /// The kernel of a row of the op table.
     fn unary(op: UnaryOp) -> Kernel1<Self>;
     /// As [`Wide::unary`].

@@ -1,0 +1,47 @@
+//! Shapes of images and of the columns that their windows make.
+
+use crate::error::{Error, Result};
+use crate::ops::Window;
+use crate::shape::Shape;
+
+/// Of images `[n, c, h, w]` the shape of the columns, `[n, c · kh · kw, oh · ow]`.
+pub(crate) fn columns_shape(op: &'static str, images: &Shape, window: &Window) -> Result<Shape> {
+    let &[count, channels, height, width] = images.dims() else {
+        let reason = "images have the axes [n, c, h, w]";
+        return Err(Error::InvalidShape { op, shape: *images, reason });
+    };
+    let none = || {
+        let reason = format!("{window:?} has no place in images of shape {images}, or too many");
+        Error::InvalidArgument { op, reason }
+    };
+    let [down, across] = window.output([height, width]).ok_or_else(none)?;
+    let rows = window.numel().and_then(|window| window.checked_mul(channels)).ok_or_else(none)?;
+    let shape = Shape::new([count, rows, down.checked_mul(across).ok_or_else(none)?]);
+    shape.validate(op)?;
+    Ok(shape)
+}
+
+/// Of columns `[n, c · kh · kw, oh · ow]` the shape of the images, `[n, c, h, w]`.
+pub(crate) fn images_shape(
+    op: &'static str,
+    columns: &Shape,
+    [height, width]: [usize; 2],
+    window: &Window,
+) -> Result<Shape> {
+    let &[count, rows, _] = columns.dims() else {
+        let reason = "columns have the axes [n, c · kh · kw, oh · ow]";
+        return Err(Error::InvalidShape { op, shape: *columns, reason });
+    };
+    let uneven = || {
+        let reason = format!("columns of shape {columns} are not of whole channels of {window:?}");
+        Error::InvalidArgument { op, reason }
+    };
+    let numel = window.numel().filter(|&n| n > 0 && rows % n == 0).ok_or_else(uneven)?;
+    let images = Shape::new([count, rows / numel, height, width]);
+    images.validate(op)?;
+    let wanted = columns_shape(op, &images, window)?;
+    match wanted == *columns {
+        true => Ok(images),
+        false => Err(Error::ShapeMismatch { op, lhs: *columns, rhs: wanted }),
+    }
+}

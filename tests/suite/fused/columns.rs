@@ -1,0 +1,174 @@
+//! `im2col` and `col2im` against the reference backend, each other, and a convolution by its
+//! definition.
+
+use swath::ops::{FusedOp, Window};
+use swath::prelude::*;
+use swath::{Backend, ReferenceBackend};
+
+use super::Subject;
+use super::bounds::Places;
+use super::reference::{input, values};
+use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
+use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng as Source, Specials};
+
+type T = Tensor<CpuBackend>;
+
+/// Images of which some have no elements; the last ones are no images.
+const IMAGES: [&[usize]; 9] = [
+    &[2, 3, 5, 7],
+    &[1, 1, 1, 1],
+    &[3, 1, 13, 20],
+    &[0, 2, 4, 4],
+    &[2, 0, 4, 4],
+    &[1, 2, 0, 3],
+    &[2, 1, 3, 0],
+    &[2, 3, 4],
+    &[1, 2, 3, 4, 1],
+];
+
+/// Windows of every kind; the last ones have no place.
+fn windows() -> [Window; 12] {
+    let three = Window::new([3, 3]);
+    [
+        Window::new([1, 1]),
+        three,
+        Window { stride: [2, 2], padding: [1, 1], ..three },
+        Window { stride: [3, 1], padding: [2, 0], dilation: [1, 2], ..Window::new([2, 3]) },
+        Window { padding: [0, 3], ..Window::new([1, 4]) },
+        Window { padding: [9, 9], stride: [5, 4], dilation: [4, 3], ..three },
+        Window { padding: [2, 2], stride: [usize::MAX; 2], ..three },
+        Window { stride: [1, 0], ..three },
+        Window { dilation: [0, 1], ..three },
+        Window::new([0, 1]),
+        Window { padding: [usize::MAX; 2], ..three },
+        Window { padding: [1 << 31, 1 << 31], ..three },
+    ]
+}
+
+fn results(op: FusedOp, x: &ReferenceTensor) -> Result<ReferenceTensor> {
+    Ok(ReferenceBackend::fused(&op, &[Some(x)])?.remove(0))
+}
+
+#[test]
+fn columns_are_those_of_the_reference() {
+    let (mut found, mut rng) = (Disagreements::default(), Source(11));
+    for (dtype, shape) in DType::ALL.iter().flat_map(|d| IMAGES.iter().map(move |s| (*d, *s))) {
+        for arrangement in Arrangement::ALL {
+            let fill = Fill::plain(-4.0, 4.0).with(9, Specials::All);
+            let x = input(&mut rng, fill, dtype, shape, arrangement);
+            for window in windows() {
+                let op = FusedOp::Im2col(window);
+                let got = Subject::fused(&op, &[Some(&x.on::<Subject>())]).map(|y| y[0].clone());
+                let want = results(op, &x.on::<Reference>());
+                let context = || format!("{dtype} {shape:?} {arrangement:?} {window:?}");
+                found.compare::<Subject>(context, got, want, &Tolerance::EXACT);
+            }
+        }
+    }
+    found.finish();
+}
+
+#[test]
+fn images_are_those_of_the_reference() {
+    let (mut found, mut rng) = (Disagreements::default(), Source(12));
+    for (dtype, image) in FLOATS.iter().flat_map(|d| IMAGES.iter().map(move |s| (*d, *s))) {
+        let p = Places::of(dtype);
+        for window in windows() {
+            let &[n, c, height, width] = image else { continue };
+            let Some([down, across]) = window.output([height, width]) else { continue };
+            if down.saturating_mul(across) > 1 << 20 {
+                continue;
+            }
+            let taps = window.kernel[0] * window.kernel[1];
+            for arrangement in Arrangement::ALL {
+                let shape = [n, c * taps, down * across];
+                let x = input(&mut rng, Fill::plain(-4.0, 4.0), dtype, shape, arrangement);
+                let op = FusedOp::Col2im { image: [height, width], window };
+                let got = Subject::fused(&op, &[Some(&x.on::<Subject>())]).map(|y| y[0].clone());
+                let x = x.on::<Reference>();
+                let want = results(op, &x).unwrap();
+                let sizes = ReferenceBackend::unary(swath::ops::UnaryOp::Abs, &x).unwrap();
+                let sizes = results(op, &sizes).unwrap();
+                let bounds = values(&want).into_iter().zip(values(&sizes));
+                let bounds = bounds.map(|(y, size)| p.bound(y, taps as f64 * size)).collect();
+                let context = || format!("{dtype} {image:?} {arrangement:?} {window:?}");
+                found.compare::<Subject>(context, got, Ok(want), &Tolerance::absolute(bounds));
+            }
+        }
+    }
+    found.finish();
+}
+
+/// `⟨im2col(x), y⟩ = ⟨x, col2im(y)⟩`, exactly of small integers; more channels than threads.
+#[test]
+fn each_is_the_adjoint_of_the_other() -> Result<()> {
+    let mut rng = Rng::seed(3);
+    let window = Window { stride: [2, 1], padding: [1, 2], ..Window::new([3, 4]) };
+    for dtype in [DType::F32, DType::F64] {
+        let small = |x: T| x.mul_scalar(3.0)?.round()?.to_dtype(dtype);
+        let x = small(T::randn((4, 33, 21, 30), &mut rng)?)?;
+        let columns = x.im2col(window)?;
+        let y = small(T::randn(*columns.shape(), &mut rng)?)?;
+        let of = |x: T| x.sum(None, false)?.to_dtype(DType::F64)?.item::<f64>();
+        let (left, right) = (of(columns.mul(&y)?)?, of(x.mul(y.col2im([21, 30], window)?)?)?);
+        assert_eq!(left, right);
+        assert_ne!(left, 0.0);
+    }
+    Ok(())
+}
+
+/// A product with the columns, element by element as a convolution is defined.
+#[test]
+fn a_product_with_the_columns_is_a_convolution() -> Result<()> {
+    let [n, c, h, w, m, kh, kw] = [2, 3, 6, 5, 4, 3, 2];
+    let x = T::arange(0.0, (n * c * h * w) as f64, 1.0)?.rem(7.0)?.reshape([n, c, h, w])?;
+    let weights = T::arange(0.0, (m * c * kh * kw) as f64, 1.0)?.rem(5.0)?;
+    let window = Window { stride: [2, 1], padding: [1, 0], ..Window::new([kh, kw]) };
+    let [oh, ow] = window.output([h, w]).unwrap();
+    let y = weights.reshape([m, c * kh * kw])?.matmul(&x.im2col(window)?)?;
+    assert_eq!(y.shape(), &Shape::new([n, m, oh * ow]));
+    let (x, weights, y) = (x.to_vec::<f32>()?, weights.to_vec::<f32>()?, y.to_vec::<f32>()?);
+    let mut found = y.into_iter();
+    for (image, filter) in (0..n).flat_map(|i| (0..m).map(move |f| (i, f))) {
+        for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
+            let mut sum = 0.0;
+            for (i, weight) in weights[filter * c * kh * kw..][..c * kh * kw].iter().enumerate() {
+                let (channel, ky, kx) = (i / (kh * kw), i / kw % kh, i % kw);
+                let (row, col) = (2 * oy + ky, ox + kx);
+                if (1..=h).contains(&row) {
+                    sum += weight * x[((image * c + channel) * h + row - 1) * w + col];
+                }
+            }
+            assert_eq!(found.next(), Some(sum), "{image} {filter} {oy} {ox}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn bad_sizes_are_errors_with_the_shapes() {
+    let two = Window::new([2, 2]);
+    let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
+    let integers = T::zeros((1, 4, 9), DType::I64).unwrap();
+    let huge = Window { padding: [1 << 31; 2], ..two };
+    let cases: [(Result<T>, &[&str]); 12] = [
+        (zeros(&[2, 3, 4]).im2col(two), &["im2col: ", "[2, 3, 4]", "[n, c, h, w]"]),
+        (zeros(&[1, 1, 1, 5]).im2col(two), &["im2col: ", "[1, 1, 1, 5]", "[2, 2]"]),
+        (zeros(&[1, 1, 5, 5]).im2col(Window::new([0, 2])), &["im2col: ", "[0, 2]"]),
+        (zeros(&[1, 1, 5, 5]).im2col(Window { stride: [0, 1], ..two }), &["im2col: ", "[0, 1]"]),
+        (zeros(&[1, 1, 5, 5]).im2col(huge), &["im2col: ", "too many"]),
+        (zeros(&[1, 4]).col2im([3, 3], two), &["col2im: ", "[1, 4]"]),
+        (zeros(&[1, 5, 4]).col2im([3, 3], two), &["col2im: ", "[1, 5, 4]", "[2, 2]"]),
+        (zeros(&[1, 4, 5]).col2im([3, 3], two), &["col2im: ", "[1, 4, 5]", "[1, 4, 4]"]),
+        (zeros(&[1, 4, 5]).col2im([1, 1], two), &["col2im: ", "[1, 1, 1, 1]"]),
+        (zeros(&[1, 4, 5]).col2im([usize::MAX; 2], two), &["col2im: ", "more elements"]),
+        (zeros(&[1, 4, 5]).col2im([3, 3], Window::new([2, 0])), &["col2im: ", "[2, 0]"]),
+        (integers.col2im([4, 4], two), &["col2im: ", "i64", "[1, 4, 9]"]),
+    ];
+    for (i, (result, parts)) in cases.into_iter().enumerate() {
+        let text = result.err().unwrap_or_else(|| panic!("case {i} is no error")).to_string();
+        for part in parts {
+            assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+        }
+    }
+}

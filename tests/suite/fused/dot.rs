@@ -1,0 +1,77 @@
+//! Inner products against the reference backend and the kernel.
+
+use swath::ops::FusedOp;
+use swath::prelude::*;
+
+use super::bounds::Places;
+use super::reference::{compare, input, values};
+use crate::support::agree::Disagreements;
+use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng as Source, Specials};
+
+type T = Tensor<CpuBackend>;
+
+const LENGTHS: [usize; 10] = [0, 1, 7, 16, 1023, 1024, 1025, 3000, 4096, 9001];
+
+#[test]
+fn products_are_those_of_the_reference() {
+    let (mut found, mut rng) = (Disagreements::default(), Source(31));
+    for (dtype, n) in FLOATS.iter().flat_map(|dtype| LENGTHS.map(|n| (*dtype, n))) {
+        let p = Places::of(dtype);
+        for (i, arrangement) in Arrangement::ALL.into_iter().enumerate() {
+            for fill in [Fill::plain(-2.0, 2.0), Fill::plain(0.0, 1.0).with(900, Specials::NoHuge)]
+            {
+                let a = input(&mut rng, fill, dtype, n, arrangement);
+                let other = Arrangement::ALL[(i + 3) % 8];
+                let b = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, n, other);
+                let context = format!("{dtype} {n} {arrangement:?}");
+                compare(&mut found, &FusedOp::Dot, &context, &[Some(&a), Some(&b)], |x, want| {
+                    let [a, b] = [0, 1].map(|i| values(x[i].as_ref().unwrap()));
+                    let terms = a.iter().zip(&b).map(|(a, b)| (a * b).abs());
+                    let size: f64 = terms.filter(|term| term.is_finite()).sum();
+                    // Additions are in f64; of f64 each element passes a few dozen.
+                    let size = if dtype == DType::F64 { 64.0 * size } else { 1e-6 * size };
+                    vec![vec![p.bound(values(&want[0])[0], size)]]
+                });
+            }
+        }
+    }
+    found.finish();
+}
+
+/// The bits of the kernel, whose tree depends on the length alone, also where threads share it.
+#[test]
+fn products_have_the_bits_of_the_kernel() -> Result<()> {
+    let mut rng = Rng::seed(5);
+    for n in [1000, 5000, 300_000, (1 << 20) + 1, 2_000_003] {
+        let (a, b) = (T::randn(n, &mut rng)?, T::randn(n, &mut rng)?);
+        let want = swath_kernels::dot(&a.to_vec::<f32>()?, &b.to_vec::<f32>()?);
+        assert_eq!(a.dot(&b)?.item::<f32>()?.to_bits(), want.to_bits(), "{n}");
+        let (a, b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
+        let want = swath_kernels::dot(&a.to_vec::<f64>()?, &b.to_vec::<f64>()?);
+        assert_eq!(a.dot(&b)?.item::<f64>()?.to_bits(), want.to_bits(), "{n}");
+        let spread = T::cat(&[&a.unsqueeze(1)?, &b.unsqueeze(1)?], 1)?;
+        let [a, b] = [0, 1].map(|i| spread.narrow(1, i, 1).and_then(|x| x.squeeze(1)));
+        assert_eq!(a?.dot(&b?)?.item::<f64>()?.to_bits(), want.to_bits(), "{n}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_with_the_shapes() {
+    let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
+    let integers = tensor![i64; 1, 2];
+    let cases: [(Result<T>, &[&str]); 6] = [
+        (zeros(&[2]).dot(&zeros(&[3])), &["dot: ", "[2]", "[3]"]),
+        (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]"]),
+        (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]"]),
+        (zeros(&[3]).dot(&zeros(&[1])), &["dot: ", "[3]", "[1]"]),
+        (zeros(&[2]).dot(&integers), &["dot: ", "f32", "i64"]),
+        (integers.dot(&integers), &["dot: ", "i64", "[2]"]),
+    ];
+    for (result, parts) in cases {
+        let text = result.unwrap_err().to_string();
+        for part in parts {
+            assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+        }
+    }
+}
