@@ -393,6 +393,37 @@ pub(crate) fn unify_bool<B: Backend>(
     }
 }
 
+/// The shape of tensors joined along `axis`, at least one, of one dtype and alike in all other axes.
+pub(crate) fn joined_shape<T: TensorData>(
+    op: &'static str,
+    tensors: &[&T],
+    axis: usize,
+) -> Result<Shape> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
+    };
+    let lhs = *first.shape();
+    if axis >= lhs.ndim() {
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        return Err(Error::AxisOutOfRange { op, axis, shape: lhs });
+    }
+    let mut total = 0usize;
+    for tensor in tensors {
+        let rhs = *tensor.shape();
+        if lhs.ndim() != rhs.ndim() || lhs.with_axis(axis, Some(rhs.dim(axis))) != rhs {
+            return Err(Error::ShapeMismatch { op, lhs, rhs });
+        }
+        if first.dtype() != tensor.dtype() {
+            let (lhs, rhs) = (first.dtype(), tensor.dtype());
+            return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *first.shape() });
+        }
+        total = total.saturating_add(rhs.dim(axis));
+    }
+    let joined = lhs.with_axis(axis, Some(total));
+    joined.validate(op)?;
+    Ok(joined)
+}
+
 /// Arithmetic is defined on floats, `I64` and `U8`.
 pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
     match dtype {
