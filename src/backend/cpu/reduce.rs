@@ -16,6 +16,7 @@
 //! which are subtrees.
 
 mod composed;
+mod odometer;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -32,7 +33,8 @@ use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::ops::ReduceOp;
-use crate::shape::{AxisSet, MAX_RANK, Shape};
+use crate::shape::{AxisSet, Shape};
+use odometer::Odometer;
 
 /// Elements of a block of the tree.
 const BLOCK: usize = swath_kernels::PairwiseSum::BLOCK;
@@ -464,48 +466,4 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
         fold.append(&mut state, next);
     }
     fold.finish(state)
-}
-
-/// Positions along a nest of loops, one after the other.
-struct Odometer<'a> {
-    dims: &'a [usize],
-    strides: &'a [isize],
-    index: [usize; MAX_RANK],
-    position: usize,
-}
-
-impl<'a> Odometer<'a> {
-    /// From index number `flat` on.
-    fn new(nest: &'a LoopNest, mut flat: usize, offset: usize) -> Self {
-        let (dims, strides) = (nest.dims(), nest.strides(0));
-        let mut odometer = Odometer { dims, strides, index: [0; MAX_RANK], position: offset };
-        for (axis, (&dim, &stride)) in dims.iter().zip(strides).enumerate().rev() {
-            odometer.index[axis] = flat % dim;
-            let shift = (flat % dim) as isize * stride;
-            odometer.position = odometer.position.wrapping_add_signed(shift);
-            flat /= dim;
-        }
-        odometer
-    }
-
-    /// Over all loops but the innermost.
-    fn outer(nest: &'a LoopNest, offset: usize) -> Self {
-        let outer = nest.dims().len().saturating_sub(1);
-        let (dims, strides) = (&nest.dims()[..outer], &nest.strides(0)[..outer]);
-        Odometer { dims, strides, index: [0; MAX_RANK], position: offset }
-    }
-
-    fn step(&mut self) {
-        for axis in (0..self.dims.len()).rev() {
-            let (dim, stride) = (self.dims[axis], self.strides[axis]);
-            self.index[axis] += 1;
-            if self.index[axis] < dim {
-                self.position = self.position.wrapping_add_signed(stride);
-                return;
-            }
-            self.index[axis] = 0;
-            let back = (dim as isize - 1).wrapping_mul(stride);
-            self.position = self.position.wrapping_add_signed(back.wrapping_neg());
-        }
-    }
 }
