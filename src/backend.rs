@@ -11,6 +11,7 @@
 //! provided on top. They check their own operands and can be called directly by code that works on
 //! backend tensors without recording.
 
+mod checks;
 pub mod cpu;
 pub mod reference;
 pub(crate) mod windows;
@@ -26,6 +27,7 @@ use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
 use crate::shape::{Shape, broadcast_shape_for};
+pub(crate) use checks::{check_arithmetic, check_len, joined_shape, reduced_dtype};
 
 /// What every backend's tensor can say of itself.
 pub trait TensorData: Clone + Debug + Send + Sync + 'static {
@@ -341,14 +343,6 @@ impl<Source: Backend, Target: Backend> IntoBackend<Target> for Source {
     }
 }
 
-pub(crate) fn check_len(op: &'static str, len: usize, shape: &Shape) -> Result<()> {
-    shape.validate(op)?;
-    if len != shape.numel() {
-        return Err(Error::LengthMismatch { op, len, shape: *shape });
-    }
-    Ok(())
-}
-
 fn filled<B: Backend>(op: &'static str, shape: Shape, value: f64) -> Result<B::Tensor> {
     shape.validate(op)?;
     B::full(shape, Scalar::Float(value), DType::F32)
@@ -392,30 +386,6 @@ pub(crate) fn unify_bool<B: Backend>(
         }
         _ => Err(Error::DTypeMismatch { op: op.name(), lhs, rhs, shape }),
     }
-}
-
-/// Arithmetic is defined on floats, `I64` and `U8`.
-pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
-    match dtype {
-        DType::Bool | DType::I32 | DType::U32 => {
-            Err(Error::UnsupportedDType { op, dtype, shape: *shape })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Dtype of the result of a reduction; an error where there is none.
-pub(crate) fn reduced_dtype(op: ReduceOp, dtype: DType, shape: Shape) -> Result<DType> {
-    let is_truth = matches!(op, ReduceOp::Any | ReduceOp::All);
-    if !(is_truth || dtype.has_arithmetic()) || (op.needs_floats() && !dtype.is_float()) {
-        return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
-    }
-    Ok(match op {
-        ReduceOp::Sum | ReduceOp::Prod => dtype.accumulated(),
-        ReduceOp::ArgMax | ReduceOp::ArgMin => DType::I64,
-        ReduceOp::Any | ReduceOp::All => DType::Bool,
-        _ => dtype,
-    })
 }
 
 /// Axes and dtypes checked, then reduced, then without the reduced axes unless `keepdims`.

@@ -1,10 +1,10 @@
 //! [`CpuBackend`]: layouts become contiguous runs for the kernels of `swath-kernels`, shared by
-//! rayon's threads, in memory that is recycled.
+//! threads, in memory that is recycled.
 //!
 //! | file | what |
 //! |---|---|
 //! | `memory` | aligned buffers, recycled by size class |
-//! | `parallel` | the one door to rayon |
+//! | `parallel` | the one door to threads: swath's own, or those of the rayon pool of the caller |
 //! | `walk` | operands of any layout as runs beside a contiguous result |
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `scan`, `matmul` | the operations |
 //! | `fused` | several passes in one |

@@ -24,7 +24,9 @@ mod update;
 
 use std::sync::Arc;
 
-use crate::backend::{Arg, Backend, Results, TensorData, check_arithmetic, check_len};
+use crate::backend::{
+    Arg, Backend, Results, TensorData, check_arithmetic, check_len, joined_shape,
+};
 use crate::dtype::{
     DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
 };
@@ -406,23 +408,8 @@ impl Backend for ReferenceBackend {
 
     fn cat(tensors: &[&ReferenceTensor], axis: usize) -> Result<ReferenceTensor> {
         let op = "cat";
-        let Some(first) = tensors.first() else {
-            let reason = "no tensors to join".to_owned();
-            return Err(Error::InvalidArgument { op, reason });
-        };
-        let shape = *first.shape();
-        check_axis(op, &shape, axis)?;
-        let mut total = 0usize;
-        for x in tensors {
-            check_dtype(op, first, x.dtype)?;
-            let fitting = x.shape().ndim() == shape.ndim()
-                && x.shape().with_axis(axis, Some(shape.dim(axis))) == shape;
-            if !fitting {
-                return Err(Error::ShapeMismatch { op, lhs: shape, rhs: *x.shape() });
-            }
-            total = total.saturating_add(x.shape().dim(axis));
-        }
-        build(op, shape.with_axis(axis, Some(total)), first.dtype, |index| {
+        let shape = joined_shape(op, tensors, axis)?;
+        build(op, shape, tensors[0].dtype, |index| {
             let mut local = AxisSet::from(index);
             let mut sources = tensors.iter();
             let source = sources.find(|x| {

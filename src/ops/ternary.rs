@@ -16,15 +16,24 @@ macro_rules! ternary_ops {
             }
             {
                 /// `a` between the bounds `b` and `c`, the nearer of these elsewhere; NaN of NaN. The
-                /// derivative is 1 between them, 0 at them and beyond.
+                /// derivative is 1 between them, 0 at them and beyond, where the bound that is the result has
+                /// it. If the bounds cross, `c` is the result.
                 clamp, Clamp;
-                value: |a, b, c| if a < b { b } else if a > c { c } else { a };
-                domain: -4.0, 4.0; -3.0, -0.5; 0.5, 3.0;
-                gradient_a: (g, a, b, c) => {
-                    g.masked_fill(&a.gt(b)?.logical_and(&a.lt(c)?)?.logical_not()?, 0.0)
+                value: |a, b, c| {
+                    let low = if a < b { b } else { a };
+                    if low > c { c } else { low }
                 };
-                gradient_b: (g, a, b) => g.masked_fill(&a.gt(b)?, 0.0);
-                gradient_c: (g, a, c) => g.masked_fill(&a.lt(c)?, 0.0);
+                domain: -4.0, 4.0; -3.0, 1.0; -1.0, 3.0;
+                gradient_a: (g, a, b, c) => {
+                    let bounded = a.le(b)?.logical_or(&a.ge(c)?)?.logical_or(&b.ge(c)?)?;
+                    g.masked_fill(&bounded, 0.0)
+                };
+                gradient_b: (g, a, b, c) => {
+                    g.masked_fill(&a.le(b)?.logical_and(&b.lt(c)?)?.logical_not()?, 0.0)
+                };
+                gradient_c: (g, a, b, c) => {
+                    g.masked_fill(&a.ge(c)?.logical_or(&b.ge(c)?)?.logical_not()?, 0.0)
+                };
             }
             {
                 /// Interpolation from `a` to `b`, `a + c · (b - a)`; exactly `a` for `c = 0` and `b` for

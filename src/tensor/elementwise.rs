@@ -312,6 +312,11 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(chosen, self, &halves)
     }
 
+    /// `1 − x²` as `(1 − x) (1 + x)`, accurate beside ±1 too.
+    pub(crate) fn one_less_square(&self) -> Result<Tensor<B>> {
+        self.affine(-1.0, 1.0)?.mul(self.add_scalar(1.0)?)
+    }
+
     /// This tensor itself: the derivative of an identity.
     pub(crate) fn same(&self) -> Result<Tensor<B>> {
         Ok(self.clone())

@@ -133,23 +133,6 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
         };
         let axis = axis.into().resolve(op, first.shape())?;
-        let mut total = 0usize;
-        for tensor in tensors {
-            let (lhs, rhs) = (*first.shape(), *tensor.shape());
-            if lhs.ndim() != rhs.ndim() || lhs.with_axis(axis, Some(rhs.dim(axis))) != rhs {
-                return Err(Error::ShapeMismatch { op, lhs, rhs });
-            }
-            if first.dtype() != tensor.dtype() {
-                return Err(Error::DTypeMismatch {
-                    op,
-                    lhs: first.dtype(),
-                    rhs: tensor.dtype(),
-                    shape: *first.shape(),
-                });
-            }
-            total = total.saturating_add(rhs.dim(axis));
-        }
-        first.shape().with_axis(axis, Some(total)).validate(op)?;
         let data: SmallVec<[&B::Tensor; 4]> = tensors.iter().map(|tensor| tensor.data()).collect();
         let data = B::cat(&data, axis)?;
         Ok(record(op, data, tensors, |_| {

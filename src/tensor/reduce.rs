@@ -96,7 +96,8 @@ impl<B: Backend> Tensor<B> {
     /// squared distances from the mean, over the number of elements less `ddof` (0: of a population,
     /// 1: estimated from a sample). Of no more than `ddof` elements ∞, or NaN where they are equal.
     ///
-    /// One pass over memory, in `f64`, rounded once; accurate however far the mean is from 0.
+    /// One pass over memory, in `f64`, rounded once; accurate however far the mean is from 0. Distances
+    /// beyond 1e154, which only `f64` has, make it ∞.
     ///
     /// ```
     /// use swath::prelude::*;

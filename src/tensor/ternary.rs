@@ -13,6 +13,7 @@ use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
+use super::elementwise::check_scalar;
 use super::operators::{Input, Operand};
 
 macro_rules! ternary_methods {
@@ -65,6 +66,8 @@ impl<B: Backend> Tensor<B> {
         if let (TernaryOp::Clamp, Input::Scalar(low), Input::Scalar(high)) = (op, &b, &c) {
             check_bounds(*low, *high)?;
             if !self.dtype().is_float() {
+                check_scalar(name, *low, self.dtype())?;
+                check_scalar(name, *high, self.dtype())?;
                 let low = Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)?;
                 return Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c);
             }

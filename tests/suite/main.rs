@@ -9,6 +9,7 @@ mod attention_memory;
 mod autodiff;
 mod backends;
 mod derivatives;
+mod edges;
 mod errors;
 mod fixed_order;
 mod fused;

@@ -18,10 +18,12 @@ const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[
     ("clamp", 0, READ_Y_AS_A, "a lies between the bounds where y does"),
     ("clamp", 1, READ_Y_AS_A, "a is above its lower bound where y is"),
     ("clamp", 2, READ_Y_AS_A, "a is below its upper bound where y is"),
+    ("clamp", 2, READ_Y_AS_B, "y is the upper bound where a or b is not below that"),
 ];
 
 const READ_X_AS_Y: Reading = Reading { value: "y", instead: Some("x") };
 const READ_Y_AS_A: Reading = Reading { value: "a", instead: Some("y") };
+const READ_Y_AS_B: Reading = Reading { value: "b", instead: Some("y") };
 
 fn is_equivalent(mutant: &Mutant<'_>) -> bool {
     EQUIVALENT.iter().any(|&(op, input, reading, _)| {

@@ -15,7 +15,7 @@
 //!    would get lost below the subnormal numbers.
 
 use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
-use super::sigmoid::{GateConstants, clamp};
+use super::sigmoid::{GateConstants, clamp, tail_slope_or};
 use super::{copy_sign, divide};
 use crate::map::{Map1, Map2};
 use crate::simd::{Lanes, Mask, Vector};
@@ -105,6 +105,6 @@ impl<E: GateConstants> Map2<E> for MishGrad {
         let d = n + two.select(negative, e * twice);
         let bend = (twice + twice) * (one + e) * one.select(negative, e);
         let inverse = one / d;
-        g * ((x * bend).mul_add(inverse, n) * inverse)
+        g * tail_slope_or(simd, x, (x * bend).mul_add(inverse, n) * inverse)
     }
 }

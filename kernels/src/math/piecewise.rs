@@ -35,9 +35,8 @@ pub struct HardsigmoidGrad;
 
 /// `x (x + 3) / 6` between −3 and 3, −0 below, `x` above.
 ///
-/// Largest error: 0.501 ULP (f32, all inputs); f64 within 0 floats. Largest error: 0.501 ULP (f32,
-/// all inputs); f64 within 0 floats. Largest error: 0.501 ULP (f32, all inputs); f64 within 0
-/// floats. ±0 and +∞ give themselves, −∞ gives −0, NaN gives NaN.
+/// Largest error: 0.501 ULP (f32, all inputs); f64 within 0 floats. ±0 and +∞ give themselves, −∞ gives
+/// −0, NaN gives NaN.
 pub struct Hardswish;
 
 /// The gradient of [`Hardswish`] from upstream `g` and input `x`: `g (2 x + 3) / 6` where

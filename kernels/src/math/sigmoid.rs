@@ -24,7 +24,7 @@
 use super::exp::{ExpConstants, Parts, exp_parts};
 use super::horner_by_parity;
 use crate::map::{Map1, Map2, usual_or};
-use crate::simd::{Float, IntVector, Lanes, Vector};
+use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `σ(x) = 1 / (1 + e^−x)`.
 ///
@@ -258,6 +258,19 @@ impl<E: GateConstants> Map2<E> for SiluGrad {
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);
         let (gate, rest) = gate_and_rest(simd, x);
-        g * (gate * x.mul_add(rest, simd.splat(E::ONE)))
+        g * tail_slope_or(simd, x, gate * x.mul_add(rest, simd.splat(E::ONE)))
     }
+}
+
+/// `(1 + x) e^x` below −60, where the slopes of silu and of mish are that in either type; `slope`
+/// elsewhere. The power of two is multiplied in last: e^x has few places left where it is subnormal.
+#[inline(always)]
+pub(super) fn tail_slope_or<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V, slope: S::V) -> S::V {
+    let ordinary = simd.splat(E::from_f64(-60.0)).le(x);
+    if ordinary.all() {
+        return slope;
+    }
+    let Parts { k, t, r, s } = exp_parts(simd, x, None);
+    let tail = (simd.splat(E::ONE) + x) * (r + s).mul_add(t, t);
+    slope.select(ordinary | x.is_nan(), tail.scale_by_power_of_two(k))
 }

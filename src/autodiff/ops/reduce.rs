@@ -25,10 +25,10 @@ struct ReduceRule<B: Backend> {
 /// sum, mean        g, g / k
 /// prod             g times the product of the others
 /// variance, std    2 g (x − mean) / (k − ddof),   g (x − mean) / (y (k − ddof)), 0 where y is 0
-/// max, min         g where x equals y, split evenly among ties
+/// max, min         g where x equals y, or is NaN, split evenly among ties
 /// norm             p = 0: 0      p = 1: g sign(x)      p = ∞, −∞: as max, min of |x|, times sign(x)
-///                  else g sign(x) (|x| / y)^(p − 1); 0 where x is 0
-/// logsumexp        g e^(x − y); 0 where y is −∞
+///                  else g sign(x) (|x| / y)^(p − 1); 0 where x or y is 0
+/// logsumexp        g e^(x − m) / Σ e^(x − m), m the largest of x; 0 where that is −∞
 /// ```
 pub(crate) fn reduce_rule<B: Backend>(
     op: ReduceOp,
@@ -71,10 +71,13 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             }
             ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
             ReduceOp::LogSumExp => {
-                let shift = instead(&y, &y.eq(f64::NEG_INFINITY)?, 0.0)?;
-                g.mul(&x.sub(&shift)?.exp()?)?
+                // Not e^(x − y): y is rounded, to 16 bits perhaps, by up to 0.5 of what it is beside 1.
+                let largest = x.detach().max(Some(&self.axes), true)?;
+                let largest = instead(&largest, &largest.eq(f64::NEG_INFINITY)?, 0.0)?;
+                let powers = x.sub(&largest)?.exp()?;
+                g.mul(&over(&powers, &powers.sum(Some(&self.axes), true)?)?)?
             }
-            _ => self.shared(&x.eq(&y)?, &g)?,
+            _ => self.shared(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
         };
         Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
     }
@@ -114,11 +117,11 @@ impl<B: Backend> ReduceRule<B> {
         }
         let size = x.abs()?;
         if p.is_infinite() {
-            return self.shared(&size.eq(y)?, g)?.mul(&x.sign()?);
+            return self.shared(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?.mul(&x.sign()?);
         }
-        // Where x is 0, its sign makes the gradient 0.
-        let ratio = over(&instead(&size, &x.eq(0.0)?, 1.0)?, y)?;
-        ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)
+        let zero = x.eq(0.0)?.logical_or(&y.eq(0.0)?)?;
+        let ratio = instead(&over(&size, y)?, &zero, 1.0)?;
+        ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)?.masked_fill(&zero, 0.0)
     }
 
     /// Of each element, the product of the others that become one with it. No division: any number of

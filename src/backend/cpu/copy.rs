@@ -8,7 +8,7 @@ use super::elementwise::CHUNK;
 use super::parallel::{self, Cost};
 use super::walk::write_chunks;
 use super::{CpuTensor, Output};
-use crate::backend::TensorData;
+use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes};
 use crate::shape::MAX_RANK;
@@ -145,9 +145,8 @@ pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
 /// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
 /// has one contiguous run. In a single block each is copied from where it lies.
 pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
-    let first = tensors[0];
-    let along = tensors.iter().map(|x| x.shape().dim(axis)).fold(0, usize::saturating_add);
-    let shape = first.shape().with_axis(axis, Some(along));
+    let shape = joined_shape("cat", tensors, axis)?;
+    let (first, along) = (tensors[0], shape.dim(axis));
     let mut out = Output::new("cat", &shape, first.dtype())?;
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;

@@ -16,6 +16,7 @@
 //! which are subtrees.
 
 mod composed;
+mod odometer;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -32,7 +33,8 @@ use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::ops::ReduceOp;
-use crate::shape::{AxisSet, MAX_RANK, Shape};
+use crate::shape::{AxisSet, Shape};
+use odometer::Odometer;
 
 /// Elements of a block of the tree.
 const BLOCK: usize = swath_kernels::PairwiseSum::BLOCK;
@@ -172,6 +174,9 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
 }
 
 fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
+    if p.is_nan() {
+        return Err(Error::InvalidArgument { op: plan.op, reason: "p is NaN".to_owned() });
+    }
     if p == 0.0 {
         let nonzeros = Tree {
             push: &|count: &mut PairwiseSum, x: &[T::Wide]| count.push_nonzeros(x),
@@ -262,11 +267,9 @@ impl<'a> Plan<'a> {
         if results.is_empty() {
             return Ok(out.finish());
         }
-        let inner = |nest: &LoopNest| nest.strides(0).last().copied();
-        let (kept, reduced) = (inner(&self.kept), inner(&self.reduced));
-        if matches!(reduced, None | Some(1)) || self.count == 0 {
+        if matches!(self.reduced.strides(0), [] | [.., 1]) || self.count == 0 {
             self.fold_runs(fold, results);
-        } else if kept == Some(1) && self.reduced.dims().len() == 1 && reduced >= Some(0) {
+        } else if self.is_columns() {
             self.fold_columns(fold, results);
         } else if self.x.strides().contains(&1) && !self.x.layout().is_broadcast() {
             let (copied, axes) = self.adjacent()?;
@@ -319,6 +322,13 @@ impl<'a> Plan<'a> {
 
     fn unsupported(&self) -> Error {
         Error::UnsupportedDType { op: self.op, dtype: self.x.dtype(), shape: *self.x.shape() }
+    }
+
+    /// Whether results that follow one another fold columns that do.
+    fn is_columns(&self) -> bool {
+        self.count > 0
+            && matches!(self.kept.strides(0), [.., 1])
+            && matches!(self.reduced.strides(0), [0 | 2..])
     }
 
     fn is_one_run(&self) -> bool {
@@ -376,23 +386,33 @@ impl<'a> Plan<'a> {
 
     /// The results of the innermost kept axis are folded side by side.
     fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
+        let cost = Cost(COST_PER_BYTE * size_of::<T>());
+        self.each_columns::<T, _>(cost, out, &|x, stride, y| {
+            if !fold.columns(x, self.count, stride, y) {
+                fold_tiles(fold, x, self.count, stride, y);
+            }
+        });
+    }
+
+    /// `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
+    fn each_columns<T: Pod + Sync, Y: Send>(
+        &self,
+        cost: Cost,
+        out: &mut [Y],
+        f: &(dyn Fn(&[T], usize, &mut [Y]) + Sync),
+    ) {
         let data = self.x.elements::<T>();
         let stride = self.reduced.strides(0)[0].unsigned_abs();
         let cols = self.kept.dims().last().copied().unwrap_or(1);
-        let cost = Cost(COST_PER_BYTE * size_of::<T>()).times(self.count);
         let unit = out.len() / parallel::threads() / TILE_COLS * TILE_COLS;
         let unit = unit.clamp(TILE_COLS, WIDE_COLS);
-        parallel::for_each_chunk_mut(out, unit, cost, &|first, mut out| {
+        parallel::for_each_chunk_mut(out, unit, cost.times(self.count), &|first, mut out| {
             let mut at = first * unit;
             while !out.is_empty() {
                 let len = (cols - at % cols).min(out.len());
                 let (y, rest) = out.split_at_mut(len);
                 let begin = self.position(at);
-                let end = begin + (self.count - 1) * stride + len;
-                let x = &data[begin..end];
-                if !fold.columns(x, self.count, stride, y) {
-                    fold_tiles(fold, x, self.count, stride, y);
-                }
+                f(&data[begin..begin + (self.count - 1) * stride + len], stride, y);
                 (out, at) = (rest, at + len);
             }
         });
@@ -446,48 +466,4 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
         fold.append(&mut state, next);
     }
     fold.finish(state)
-}
-
-/// Positions along a nest of loops, one after the other.
-struct Odometer<'a> {
-    dims: &'a [usize],
-    strides: &'a [isize],
-    index: [usize; MAX_RANK],
-    position: usize,
-}
-
-impl<'a> Odometer<'a> {
-    /// From index number `flat` on.
-    fn new(nest: &'a LoopNest, mut flat: usize, offset: usize) -> Self {
-        let (dims, strides) = (nest.dims(), nest.strides(0));
-        let mut odometer = Odometer { dims, strides, index: [0; MAX_RANK], position: offset };
-        for (axis, (&dim, &stride)) in dims.iter().zip(strides).enumerate().rev() {
-            odometer.index[axis] = flat % dim;
-            let shift = (flat % dim) as isize * stride;
-            odometer.position = odometer.position.wrapping_add_signed(shift);
-            flat /= dim;
-        }
-        odometer
-    }
-
-    /// Over all loops but the innermost.
-    fn outer(nest: &'a LoopNest, offset: usize) -> Self {
-        let outer = nest.dims().len().saturating_sub(1);
-        let (dims, strides) = (&nest.dims()[..outer], &nest.strides(0)[..outer]);
-        Odometer { dims, strides, index: [0; MAX_RANK], position: offset }
-    }
-
-    fn step(&mut self) {
-        for axis in (0..self.dims.len()).rev() {
-            let (dim, stride) = (self.dims[axis], self.strides[axis]);
-            self.index[axis] += 1;
-            if self.index[axis] < dim {
-                self.position = self.position.wrapping_add_signed(stride);
-                return;
-            }
-            self.index[axis] = 0;
-            let back = (dim as isize - 1).wrapping_mul(stride);
-            self.position = self.position.wrapping_add_signed(back.wrapping_neg());
-        }
-    }
 }

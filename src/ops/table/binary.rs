@@ -42,7 +42,8 @@ macro_rules! binary {
                 gradient_b: (g, b, y) => g.mul(y)?.div(b)?.neg();
             }
             {
-                /// The larger of two; NaN if either is, −0 < +0. Ties split the gradient evenly.
+                /// The larger of two; NaN if either is, −0 < +0. Ties split the gradient
+                /// evenly; a NaN has all of it.
                 maximum, Maximum;
                 value: |a, b| {
                     if a.is_nan() || b.is_nan() {
@@ -55,11 +56,12 @@ macro_rules! binary {
                 };
                 integer: (|a, b| Some(a.max(b)));
                 domain: -4.0, 4.0; -4.0, 4.0;
-                gradient_a: (g, a, b) => g.chosen(&a.gt(b)?, &a.eq(b)?);
-                gradient_b: (g, a, b) => g.chosen(&b.gt(a)?, &a.eq(b)?);
+                gradient_a: (g, a, b) => g.chosen(&a.gt(b)?.logical_or(&a.isnan()?)?, &a.eq(b)?);
+                gradient_b: (g, a, b) => g.chosen(&b.gt(a)?.logical_or(&b.isnan()?)?, &a.eq(b)?);
             }
             {
-                /// The smaller of two; NaN if either is, −0 < +0. Ties split the gradient evenly.
+                /// The smaller of two; NaN if either is, −0 < +0. Ties split the gradient
+                /// evenly; a NaN has all of it.
                 minimum, Minimum;
                 value: |a, b| {
                     if a.is_nan() || b.is_nan() {
@@ -72,8 +74,8 @@ macro_rules! binary {
                 };
                 integer: (|a, b| Some(a.min(b)));
                 domain: -4.0, 4.0; -4.0, 4.0;
-                gradient_a: (g, a, b) => g.chosen(&a.lt(b)?, &a.eq(b)?);
-                gradient_b: (g, a, b) => g.chosen(&b.lt(a)?, &a.eq(b)?);
+                gradient_a: (g, a, b) => g.chosen(&a.lt(b)?.logical_or(&a.isnan()?)?, &a.eq(b)?);
+                gradient_b: (g, a, b) => g.chosen(&b.lt(a)?.logical_or(&b.isnan()?)?, &a.eq(b)?);
             }
             {
                 /// The angle of the point (`b`, `a`), in −π … π, with the sign of `a`.
@@ -81,8 +83,15 @@ macro_rules! binary {
                 value: |a, b| a.atan2(b);
                 integer: ();
                 domain: -4.0, 4.0; 0.5, 4.0;
-                gradient_a: (g, a, b) => g.mul(b)?.div(a.square()?.add(b.square()?)?);
-                gradient_b: (g, a, b) => g.mul(a)?.div(a.square()?.add(b.square()?)?)?.neg();
+                gradient_a: (g, a, b) => {
+                    // b / (a² + b²), whose squares may overflow
+                    let h = a.hypot(b)?;
+                    b.div(&h)?.div(&h)?.mul(g)
+                };
+                gradient_b: (g, a, b) => {
+                    let h = a.hypot(b)?;
+                    a.div(&h)?.div(&h)?.mul(g)?.neg()
+                };
             }
             {
                 /// Power, `a^b`, with the special cases of C's `pow`: `a^0` and `1^b` are 1 even of NaN,

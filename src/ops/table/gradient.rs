@@ -70,6 +70,8 @@ macro_rules! gradient {
                 gradient_b: (g, a, b) => {
                     // With t = tanh(u): (1 - t²) (u' + b/2 (u'' - 2 t u'²))
                     let (k, c) = (crate::ops::GELU_TANH_FACTOR, crate::ops::GELU_TANH_CUBIC);
+                    // Beyond 12, 1 - t² is 0, and the other factor may overflow.
+                    let b = &b.clamp(-12.0, 12.0)?;
                     let square = b.square()?;
                     let t = square.affine(k * c, k)?.mul(b)?.tanh()?;
                     let first = square.affine(3.0 * k * c, k)?;
@@ -87,8 +89,8 @@ macro_rules! gradient {
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.gelu_grad(b);
                 gradient_b: (g, a, b) => {
-                    // φ(b) (2 - b²)
-                    let square = b.square()?;
+                    // φ(b) (2 - b²); φ is 0 beyond 60, where b² may overflow.
+                    let square = b.clamp(-60.0, 60.0)?.square()?;
                     let density = square.mul_scalar(-0.5)?.exp()?;
                     let density = density.mul_scalar(crate::ops::NORMAL_DENSITY_AT_0)?;
                     g.mul(a)?.mul(density)?.mul(square.affine(-1.0, 2.0)?)
@@ -126,7 +128,9 @@ macro_rules! gradient {
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.mish_grad(b);
                 gradient_b: (g, a, b) => {
-                    // (1 - t²) s (2 + b (1 - s (1 + 2 t))) with t = tanh(softplus(b)), s = sigmoid(b)
+                    // (1 - t²) s (2 + b (1 - s (1 + 2 t))) with t = tanh(softplus(b)), s = sigmoid(b).
+                    // Beyond 100, 1 - t² is 0, and the other factor may overflow.
+                    let b = &b.minimum(100.0)?;
                     let (t, s) = (b.softplus()?.tanh()?, b.sigmoid()?);
                     let inner = s.mul(t.affine(2.0, 1.0)?)?.affine(-1.0, 1.0)?;
                     let slope = t.square()?.affine(-1.0, 1.0)?.mul(s)?;

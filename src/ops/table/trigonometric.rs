@@ -35,7 +35,7 @@ macro_rules! trigonometric {
                 value: |x| x.asin();
                 integer: ();
                 domain: -0.9, 0.9;
-                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?.sqrt()?);
+                gradient: (g, x) => g.div(x.one_less_square()?.sqrt()?);
             }
             {
                 /// Arccosine, in 0 … π; NaN outside −1 … 1.
@@ -43,7 +43,7 @@ macro_rules! trigonometric {
                 value: |x| x.acos();
                 integer: ();
                 domain: -0.9, 0.9;
-                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?.sqrt()?)?.neg();
+                gradient: (g, x) => g.div(x.one_less_square()?.sqrt()?)?.neg();
             }
             {
                 /// Arctangent, in −π/2 … π/2.
@@ -51,7 +51,11 @@ macro_rules! trigonometric {
                 value: |x| x.atan();
                 integer: ();
                 domain: -4.0, 4.0;
-                gradient: (g, x) => g.div(x.square()?.add_scalar(1.0)?);
+                gradient: (g, x) => {
+                    // 1 / (1 + x²), whose square may overflow
+                    let h = x.hypot(1.0)?;
+                    g.div(&h)?.div(&h)
+                };
             }
             {
                 /// Hyperbolic sine.
@@ -83,7 +87,7 @@ macro_rules! trigonometric {
                 value: |x| crate::ops::asinh(x);
                 integer: ();
                 domain: -4.0, 4.0;
-                gradient: (g, x) => g.div(x.square()?.add_scalar(1.0)?.sqrt()?);
+                gradient: (g, x) => g.div(x.hypot(1.0)?);
             }
             {
                 /// Inverse of the hyperbolic cosine, at least 0; NaN below 1.
@@ -91,7 +95,10 @@ macro_rules! trigonometric {
                 value: |x| crate::ops::acosh(x);
                 integer: ();
                 domain: 1.2, 6.0;
-                gradient: (g, x) => g.div(x.square()?.add_scalar(-1.0)?.sqrt()?);
+                gradient: (g, x) => {
+                    // 1 / √(x² − 1), whose square may overflow
+                    g.div(x.add_scalar(-1.0)?.sqrt()?)?.div(x.add_scalar(1.0)?.sqrt()?)
+                };
             }
             {
                 /// Inverse of the hyperbolic tangent; ±∞ of ±1, NaN outside −1 … 1.
@@ -99,7 +106,7 @@ macro_rules! trigonometric {
                 value: |x| crate::ops::atanh(x);
                 integer: ();
                 domain: -0.9, 0.9;
-                gradient: (g, x) => g.div(x.square()?.affine(-1.0, 1.0)?);
+                gradient: (g, x) => g.div(x.one_less_square()?);
             }
         ], $($rest)* }
     };

@@ -13,6 +13,8 @@ impl<B: Backend> Tensor<B> {
     /// `(x - mean) / √(variance + eps) · weight + bias` over the last axis: x is `[…, n]`, `weight`
     /// and `bias` `[n]`. The variance is that of the population (divided by n).
     ///
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros.
+    ///
     /// ```
     /// use swath::prelude::*;
     /// let y = tensor![[1.0, 3.0], [10.0, 30.0]].layer_norm(None, None, 0.0)?;

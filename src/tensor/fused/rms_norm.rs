@@ -12,6 +12,8 @@ use crate::tensor::Tensor;
 impl<B: Backend> Tensor<B> {
     /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
     ///
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros.
+    ///
     /// ```
     /// use swath::prelude::*;
     /// let y = tensor![[1.0, 7.0], [5.0, -5.0]].rms_norm(None, 0.0)?;

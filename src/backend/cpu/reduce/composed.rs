@@ -13,7 +13,7 @@ use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 /// Of computing one power.
 const COST_PER_POWER: parallel::Cost = parallel::Cost(400);
 
-/// `m + ln Σ e^(x − m)`, where the elements of a result are adjacent, else in a copy where they are.
+/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, else in a copy where they are rows.
 /// 16-bit floats are widened first: the powers are `f32`.
 pub(super) fn log_sum_exp<T: Loaded>(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     match dtype {
@@ -32,6 +32,12 @@ fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<Cpu
     let results = out.elements::<E>();
     if plan.count == 0 {
         results.fill(-<E as kernels::Float>::INFINITY);
+        return Ok(out.finish());
+    }
+    if plan.is_columns() {
+        plan.each_columns::<E, E>(COST_PER_POWER, results, &|x, stride, y| {
+            kernels::logsumexp_columns(x, plan.count, stride, y);
+        });
         return Ok(out.finish());
     }
     let (copied, axes);
