@@ -4,6 +4,7 @@ use swath::ops::ReduceOp;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
+type Op = fn(&T) -> Result<T>;
 
 /// `values` in `dtype`, and the gradient there of the sum of `f`.
 fn slopes(f: impl Fn(&T) -> Result<T>, values: &[f64], dtype: DType) -> Vec<f64> {
@@ -121,7 +122,7 @@ fn slopes_whose_squares_overflow_or_vanish() {
 /// The second derivatives of gates are 0 far from 0, not infinity times 0.
 #[test]
 fn second_derivatives_of_gates_far_from_zero() {
-    let ops: [(&str, fn(&T) -> Result<T>); 4] =
+    let ops: [(&str, Op); 4] =
         [("gelu", T::gelu), ("gelu_tanh", T::gelu_tanh), ("silu", T::silu), ("mish", T::mish)];
     for (name, op) in ops {
         for (dtype, values) in [

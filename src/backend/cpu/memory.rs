@@ -69,9 +69,10 @@ impl fmt::Display for PoolStats {
 }
 
 fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
-    let bytes = shape.checked_numel(op)?.checked_mul(dtype.size());
-    let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize / 2);
-    bytes.ok_or_else(|| Error::Overflow { op, shape: *shape })
+    match shape.checked_numel(op)?.checked_mul(dtype.size()) {
+        Some(bytes) if bytes <= isize::MAX as usize / 2 => Ok(bytes),
+        _ => Err(Error::Overflow { op, shape: *shape }),
+    }
 }
 
 /// Bytes of a tensor: initialised, aligned to [`ALIGNMENT`], given back to the pool when dropped.
@@ -89,7 +90,10 @@ impl Buffer {
     /// Memory for the elements of a shape, with any content.
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         let bytes = bytes_of(op, shape, dtype)?;
-        Buffer::take(bytes)?.ok_or_else(|| Error::OutOfMemory { op, bytes })
+        match Buffer::take(bytes)? {
+            Some(buffer) => Ok(buffer),
+            None => Err(Error::OutOfMemory { op, bytes }),
+        }
     }
 
     /// Memory to work in for a moment.
@@ -104,7 +108,7 @@ impl Buffer {
         crate::runtime::check()?;
         let bytes = bytes_of(op, shape, dtype)?;
         let block = allocate(system_layout(exact_bytes(bytes)));
-        let block = block.ok_or_else(|| Error::OutOfMemory { op, bytes })?;
+        let block = block.ok_or(Error::OutOfMemory { op, bytes })?;
         Ok(Buffer { block, bytes, class: None }.marked())
     }
 

@@ -217,6 +217,9 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     }
 }
 
+/// Makes `Y` of each of the columns of elements, whose rows are so far apart.
+type OfNeighbours<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
+
 /// Kept and reduced axes apart, each merged.
 struct Plan<'a> {
     op: &'static str,
@@ -399,7 +402,7 @@ impl<'a> Plan<'a> {
         &self,
         cost: Cost,
         out: &mut [Y],
-        f: &(dyn Fn(&[T], usize, &mut [Y]) + Sync),
+        f: &OfNeighbours<'_, T, Y>,
     ) {
         let data = self.x.elements::<T>();
         let stride = self.reduced.strides(0)[0].unsigned_abs();
