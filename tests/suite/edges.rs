@@ -36,6 +36,7 @@ fn logsumexp_shares_the_gradient_whatever_its_value_rounds_to() {
         assert_near(&share, &[1.0 / (1.0 + e2), e2 / (1.0 + e2), 0.0], tolerance);
         let nothing = slopes(|x| x.logsumexp(None, false), &[f64::NEG_INFINITY; 2], dtype);
         assert_eq!(nothing, [0.0, 0.0]);
+        assert!(slopes(|x| x.logsumexp(None, false), &[], dtype).is_empty());
     }
 }
 

@@ -70,6 +70,8 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
                 self.distances(&x)?.mul(&share)?
             }
             ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
+            // Nothing has a largest element.
+            ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
             ReduceOp::LogSumExp => {
                 // Not e^(x − y): y is rounded, to 16 bits perhaps, by up to 0.5 of what it is beside 1.
                 let largest = x.detach().max(Some(&self.axes), true)?;
