@@ -231,11 +231,13 @@ impl Lanes<f32> for V4 {
         fn splat(self, x: f32) -> F32x16 { F32x16(_mm512_set1_ps(x)) }
         fn splat_int(self, x: i32) -> I32x16 { I32x16(_mm512_set1_epi32(x)) }
         fn lookup_rows(self, table: &'static Rows<f32>, index: I32x16) -> [F32x16; 8] {
-            core::array::from_fn(|i| {
-                let [low, high] = [&table.columns[i][..16], &table.columns[i][16..]];
-                let [low, high] = [_mm512_loadu_ps(low.as_ptr()), _mm512_loadu_ps(high.as_ptr())];
-                F32x16(_mm512_permutex2var_ps(low, index.0, high))
-            })
+            let mut found = [F32x16(_mm512_setzero_ps()); 8];
+            for (found, column) in found.iter_mut().zip(&table.columns) {
+                let low = _mm512_loadu_ps(column.as_ptr());
+                let high = _mm512_loadu_ps(column[16..].as_ptr());
+                *found = F32x16(_mm512_permutex2var_ps(low, index.0, high));
+            }
+            found
         }
         fn first(self, count: usize) -> M16 { M16(((1u32 << count.min(16)) - 1) as __mmask16) }
     }
