@@ -1,19 +1,139 @@
-//! Chooses the BLAS provider that is linked: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose
-//! feature is on; without one it is unset, and the embedded product runs. Cargo unifies features, so
-//! that two at once are no error: the order below decides.
+//! Chooses the BLAS provider: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is on, and
+//! `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo unifies features,
+//! so that two at once are no error: the order decides.
 
-/// Features of providers, in order of precedence. The crate behind each emits the link line.
-const PROVIDERS: [&str; 1] = ["openblas"];
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// Features of providers, in order of precedence.
+const PROVIDERS: [&str; 7] =
+    ["accelerate", "mkl", "openblas", "openblas-static", "blis", "netlib", "blas-dynamic"];
+
+/// A library that this script finds; crates find the others.
+struct Library {
+    feature: &'static str,
+    /// Names that pkg-config or the linker may know, the best one first.
+    names: &'static [&'static str],
+    install: &'static str,
+}
+
+const LIBRARIES: [Library; 3] = [
+    Library {
+        feature: "mkl",
+        names: &["mkl_rt", "mkl-sdl"],
+        install: "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl",
+    },
+    Library {
+        feature: "blis",
+        names: &["blis"],
+        install: "Debian: libblis-dev; Fedora: blis-devel; Homebrew: blis",
+    },
+    Library {
+        feature: "netlib",
+        names: &["cblas", "blas"],
+        install: "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack",
+    },
+];
+
+const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={LIB_DIR}");
     let values: Vec<String> = PROVIDERS.iter().map(|name| format!("\"{name}\"")).collect();
-    println!("cargo::rustc-check-cfg=cfg(blas, values({}))", values.join(", "));
+    println!("cargo::rustc-check-cfg=cfg(blas, values(none(), {}))", values.join(", "));
     let is_on = |name: &&&str| {
         let feature = name.to_uppercase().replace('-', "_");
-        std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
+        env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
     };
-    if let Some(provider) = PROVIDERS.iter().find(is_on) {
-        println!("cargo::rustc-cfg=blas=\"{provider}\"");
+    let Some(provider) = PROVIDERS.iter().find(is_on) else { return };
+    println!("cargo::rustc-cfg=blas");
+    println!("cargo::rustc-cfg=blas=\"{provider}\"");
+    println!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}");
+    if let Some(library) = LIBRARIES.iter().find(|library| library.feature == *provider)
+        && let Err(tried) = link(library)
+    {
+        for line in tried {
+            println!("cargo::error={line}");
+        }
     }
+}
+
+/// Links the library, from the first place that has it.
+///
+/// # Errors
+/// What was looked for, where, and what to install, line by line.
+fn link(library: &Library) -> Result<(), Vec<String>> {
+    let Library { feature, names, install } = library;
+    let mut tried =
+        vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
+    match env::var_os(LIB_DIR).map(PathBuf::from) {
+        None => tried.push(format!("not in the folder {LIB_DIR}: the variable is not set")),
+        Some(folder) => match names.iter().find_map(|name| linked_from(&folder, name)) {
+            Some(line) => {
+                println!("cargo::rustc-link-search=native={}", folder.display());
+                println!("cargo::rustc-link-lib={line}");
+                return Ok(());
+            }
+            None => tried.push(format!("not in the folder {LIB_DIR}={}", folder.display())),
+        },
+    }
+    for name in *names {
+        match probe(name) {
+            Ok(()) => return Ok(()),
+            Err(reason) => tried.push(format!("not by pkg-config {name}: {reason}")),
+        }
+    }
+    for name in *names {
+        if linker_finds(name) {
+            println!("cargo::rustc-link-lib={name}");
+            return Ok(());
+        }
+        tried.push(format!("not on the linker's path: cc knows no lib{name}"));
+    }
+    tried.push(format!("install it ({install}), or set {LIB_DIR} to its folder"));
+    Err(tried)
+}
+
+/// The linker's words for a library in `folder`, under its name or with a version behind it.
+fn linked_from(folder: &Path, name: &str) -> Option<String> {
+    let plain = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("{name}.lib")];
+    if plain.iter().any(|file| folder.join(file).exists()) {
+        return Some(format!("dylib={name}"));
+    }
+    if folder.join(format!("lib{name}.a")).exists() {
+        return Some(format!("static={name}"));
+    }
+    let files =
+        fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let versioned = files.filter(|file| file.starts_with(&format!("lib{name}.so."))).min()?;
+    Some(format!("dylib:+verbatim={versioned}"))
+}
+
+/// Asks pkg-config, which then says how to link.
+#[cfg(any(feature = "mkl", feature = "blis", feature = "netlib"))]
+fn probe(name: &str) -> Result<(), String> {
+    pkg_config::probe_library(name).map(drop).map_err(|error| {
+        let text = error.to_string();
+        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed").trim().to_owned()
+    })
+}
+
+#[cfg(not(any(feature = "mkl", feature = "blis", feature = "netlib")))]
+fn probe(_name: &str) -> Result<(), String> {
+    Err("not asked".to_owned())
+}
+
+/// Whether the C compiler, which links for Rust, knows where the library is.
+fn linker_finds(name: &str) -> bool {
+    ["so", "dylib", "a"].iter().any(|extension| {
+        let file = format!("lib{name}.{extension}");
+        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let output = Command::new(compiler).arg(format!("-print-file-name={file}")).output();
+        // It answers with the name alone where it knows none.
+        output.is_ok_and(|output| {
+            Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_absolute()
+        })
+    })
 }

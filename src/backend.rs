@@ -157,6 +157,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// `[…, m, k] × […, k, n] → […, m, n]`; the leading axes are equal, both dtypes the same float.
     fn matmul(a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;
 
+    /// `c + a·b` with `c` of the product's shape and dtype, given away: if nothing else shares its
+    /// storage, the result may be written into it. The bits are those of the product and an addition.
+    fn matmul_add(a: &Self::Tensor, b: &Self::Tensor, c: Self::Tensor) -> Result<Self::Tensor> {
+        Self::binary(BinaryOp::Add, Arg::Owned(c), &Self::matmul(a, b)?)
+    }
+
     /// `out[i, j, …] = x[i, index[i, j, …], …]`: the index, of dtype `I64`, has `x`'s rank and, along
     /// every axis but `axis`, an extent of at most `x`'s. An index that repeats along the other
     /// axes (stride 0) selects whole rows.

@@ -1,9 +1,29 @@
 //! Which matrix product runs: the embedded one, or a system BLAS chosen by a cargo feature.
 //!
-//! With the feature `openblas` the CPU backend's `f32` and `f64` products go to the system's
-//! OpenBLAS. It is called single-threaded on a grid of tiles that the shapes alone decide, and the
-//! tiles are shared by swath's own threads: no oversubscription, and the same bits for any number
-//! of threads. Operands whose layout BLAS cannot express stay with the embedded product.
+//! | feature | library | found |
+//! |---|---|---|
+//! | `accelerate` | Apple's | the framework of macOS |
+//! | `mkl` | Intel oneMKL (`mkl_rt`) | as below |
+//! | `openblas` | the system's OpenBLAS | by the crate `openblas-src` |
+//! | `openblas-static` | OpenBLAS, built from source | by the crate `openblas-src` |
+//! | `blis` | BLIS | as below |
+//! | `netlib` | the reference BLAS, or whatever stands in its place | as below |
+//! | `blas-dynamic` | any of them, opened at run time | `SWATH_BLAS=PATH`, else well-known names |
+//!
+//! "As below" is at build time: the folder `SWATH_BLAS_LIB_DIR`, then `pkg-config`, then where the
+//! linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
+//! the table is the provider.
+//!
+//! Every library is called on the calling thread alone, on a grid of tiles that the shapes decide, and
+//! the tiles are shared by swath's own threads: no oversubscription, and the same bits for any number
+//! of threads. It must compute small products correctly before it gets a real one; where it cannot, a
+//! line on the standard error stream says so and the embedded product runs. Operands whose layout
+//! BLAS cannot express, and products that are faster without it, stay with the embedded product.
+//!
+//! The guide `docs/BLAS.md` of the repository says how to choose, with measurements and with every
+//! message.
+
+pub mod trace;
 
 use std::fmt;
 
@@ -11,23 +31,58 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlasInfo {
-    /// `"embedded"` or `"openblas"`.
+    /// `"embedded"`, or the feature that chose the library.
     pub provider: &'static str,
-    /// What the provider says of its version and configuration.
-    pub config: String,
-    /// The processor type whose kernels the provider has chosen.
+    /// Who the library turned out to be: `"mkl"`, `"openblas"`, `"blis"`, `"accelerate"`, `"unknown"`
+    /// where it does not say (the reference BLAS), or `"swath"`.
+    pub library: &'static str,
+    /// What was opened at run time.
+    pub path: Option<String>,
+    /// What the library says of its version and configuration; empty if it says nothing.
+    pub version: String,
+    /// The processor type whose kernels it has chosen; empty if it does not say.
     pub core: String,
-    /// Threads of the provider's own: always 1, swath's threads call it.
+    /// Threads that a call uses: 1, swath's threads call it.
     pub threads: usize,
+    /// What should be changed: a library that was not used and why, or one that runs kernels for an
+    /// older processor.
+    pub warning: Option<String>,
+}
+
+impl BlasInfo {
+    pub(crate) fn embedded(warning: Option<String>) -> BlasInfo {
+        BlasInfo {
+            provider: "embedded",
+            library: "swath",
+            path: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            core: swath_kernels::isa().to_string(),
+            threads: 1,
+            warning,
+        }
+    }
 }
 
 impl fmt::Display for BlasInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, core {})", self.provider, self.config, self.core)
+        write!(f, "{} ({}", self.provider, self.library)?;
+        let core = if self.core.is_empty() { "" } else { "core " };
+        let path = self.path.as_deref().unwrap_or_default();
+        for (name, value) in [("", path), ("", self.version.as_str()), (core, self.core.as_str())] {
+            if !value.is_empty() {
+                write!(f, ", {name}{value}")?;
+            }
+        }
+        write!(f, ")")?;
+        match &self.warning {
+            Some(warning) => write!(f, "; {warning}"),
+            None => Ok(()),
+        }
     }
 }
 
-/// Who computes matrix products in this build.
+/// Who computes matrix products in this process. The first call, or the first product, opens and
+/// tests the library.
 ///
 /// ```
 /// println!("{}", swath::blas::info());

@@ -1,6 +1,10 @@
 //! [`Layout`]: how the elements of a tensor lie in its storage. Views are new layouts of the same
 //! storage; every function here is pure.
 
+mod nest;
+
+pub use nest::{LoopNest, merge_axes};
+
 use crate::error::{Error, Result};
 use crate::shape::{AxisSet, MAX_RANK, Shape, Strides};
 
@@ -119,6 +123,16 @@ impl Layout {
         self.offset.wrapping_add_signed(shift)
     }
 
+    /// Position in the storage of element `i` in row-major order of the index.
+    pub(crate) fn position_of(&self, mut i: usize) -> usize {
+        let mut position = self.offset;
+        for (&dim, &stride) in self.dims().iter().zip(self.strides()).rev() {
+            position = position.wrapping_add_signed((i % dim) as isize * stride);
+            i /= dim;
+        }
+        position
+    }
+
     /// Positions of all elements in row-major order of the index.
     pub fn positions(&self) -> impl Iterator<Item = usize> + use<> {
         let layout = *self;
@@ -204,13 +218,29 @@ impl Layout {
         }
     }
 
+    /// The elements whose indices along two axes are equal, as a last axis in place of the two.
+    pub fn diagonal(&self, op: &'static str, first: usize, second: usize) -> Result<Layout> {
+        self.check_axis(op, first, self.shape.ndim())?;
+        self.check_axis(op, second, self.shape.ndim())?;
+        if first == second {
+            return Err(Error::RepeatedAxis { op, axis: first, shape: self.shape });
+        }
+        let others = || (0..self.shape.ndim()).filter(|&axis| axis != first && axis != second);
+        let len = self.dims()[first].min(self.dims()[second]);
+        // A step that leaves the range of positions is never taken: there is one element at most.
+        let step = self.strides()[first].wrapping_add(self.strides()[second]);
+        let shape = others().map(|axis| self.dims()[axis]).chain([len]).collect();
+        let strides = others().map(|axis| self.strides()[axis]).chain([step]).collect();
+        Ok(Layout { shape, strides, offset: self.offset })
+    }
+
     /// A new axis of extent 1 before `axis`.
     pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
         self.check_axis(op, axis, self.shape.ndim() + 1)?;
         let shape = self.shape.insert(op, axis, 1)?;
-        let mut strides = self.strides().to_vec();
-        strides.insert(axis, 0);
-        Ok(Layout { shape, strides: Strides::new(strides), offset: self.offset })
+        let (before, after) = self.strides().split_at(axis);
+        let strides = before.iter().copied().chain([0]).chain(after.iter().copied()).collect();
+        Ok(Layout { shape, strides, offset: self.offset })
     }
 
     /// Without `axis`, whose extent is 1.
@@ -424,58 +454,4 @@ slice_item_from!(usize i32 isize);
 
 fn bound<I: TryInto<isize>>(index: I) -> isize {
     index.try_into().unwrap_or(isize::MAX)
-}
-
-/// Loop nest over several operands of one shape: axes that lie as one in every operand are merged,
-/// axes of extent 1 dropped. Made by [`merge_axes`].
-#[derive(Clone, Debug)]
-pub struct LoopNest {
-    dims: AxisSet,
-    strides: smallvec::SmallVec<[smallvec::SmallVec<[isize; MAX_RANK]>; 3]>,
-}
-
-impl LoopNest {
-    /// Extents of the merged axes, outermost first.
-    pub fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-
-    /// Strides of operand `i` along the merged axes.
-    pub fn strides(&self, i: usize) -> &[isize] {
-        &self.strides[i]
-    }
-}
-
-/// Merges the axes of operands of one shape for a walk in row-major order.
-///
-/// Neighbouring axes `i`, `i + 1` are one where `stride[i] = dim[i + 1] * stride[i + 1]` for every
-/// operand; a contiguous tensor becomes one axis, a scalar none.
-pub fn merge_axes(layouts: &[&Layout]) -> LoopNest {
-    let mut nest = LoopNest {
-        dims: AxisSet::new(),
-        strides: layouts.iter().map(|_| Default::default()).collect(),
-    };
-    let Some(first) = layouts.first() else { return nest };
-    for (axis, &dim) in first.dims().iter().enumerate() {
-        if dim == 1 {
-            continue;
-        }
-        let mergeable = !nest.dims.is_empty()
-            && nest.strides.iter().zip(layouts).all(|(merged, layout)| {
-                merged.last().copied() == layout.strides()[axis].checked_mul(dim as isize)
-            });
-        if mergeable {
-            *nest.dims.last_mut().expect("not empty: just tested") *= dim;
-        } else {
-            nest.dims.push(dim);
-        }
-        for (merged, layout) in nest.strides.iter_mut().zip(layouts) {
-            if mergeable {
-                *merged.last_mut().expect("as long as dims") = layout.strides()[axis];
-            } else {
-                merged.push(layout.strides()[axis]);
-            }
-        }
-    }
-    nest
 }

@@ -62,7 +62,7 @@ pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
-pub use tensor::{Operand, Tensor};
+pub use tensor::{Operand, Tensor, TensordotAxes};
 
 /// What most programs use.
 pub mod prelude {

@@ -9,7 +9,8 @@
 //! | `reduce.rs` | reductions |
 //! | `scan.rs` | `cumsum`, `cumprod` |
 //! | `fused.rs` | softmax, cross-entropy, layer norm, rms norm, linear, dropout, attention |
-//! | `linalg.rs` | `matmul` |
+//! | `linalg.rs` | `matmul`, `outer`, `tensordot` |
+//! | `einsum.rs` | `einsum` |
 //! | `index.rs` | `gather`, `index_select`, `cat` |
 //! | `display.rs` | text |
 //!
@@ -18,6 +19,7 @@
 mod choose;
 mod create;
 mod display;
+pub(crate) mod einsum;
 mod elementwise;
 pub(crate) mod fused;
 mod index;
@@ -30,6 +32,7 @@ mod view;
 
 use std::fmt;
 
+pub use linalg::TensordotAxes;
 pub use operators::Operand;
 
 use crate::autodiff::graph::GraphNode;

@@ -60,7 +60,7 @@ const UNSAFE_PLACES: Files = &[
     "kernels/src/dispatch",
     "kernels/src/copy",
     "kernels/src/gemm",
-    "src/backend/cpu/blas.rs",
+    "src/backend/cpu/blas",
     "src/backend/cpu/memory",
     "src/backend/cpu/parallel",
     "src/backend/metal/",
@@ -85,7 +85,12 @@ const PLACES: [Place; 8] = [
     Place {
         word: "rayon",
         within: &["src/", "kernels/"],
-        except: &["src/backend/cpu/parallel", "src/backend/cpu/tests.rs", "src/runtime.rs"],
+        except: &[
+            "src/backend/cpu/parallel",
+            "src/backend/cpu/tests.rs",
+            "src/backend/cpu/blas/tests.rs",
+            "src/runtime.rs",
+        ],
         reason: "src/backend/cpu/parallel.rs is the one door to rayon",
     },
     Place {
@@ -134,7 +139,7 @@ const CFG_PLACES: Files = &[
     "kernels/src/dispatch",
     "kernels/src/simd",
     "src/backend.rs",
-    "src/backend/cpu/blas.rs",
+    "src/backend/cpu/blas",
     "src/lib.rs",
     "tests/",
     "kernels/tests/",

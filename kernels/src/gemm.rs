@@ -9,7 +9,8 @@
 //! AB    = ((acc_0 + acc_1) + acc_2) + …                             +0 if there is no k
 //! C     = alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
-//!         AB + bias                     with a bias, which is added to every row
+//!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row, f applied
+//!                                       to every element
 //! ```
 //!
 //! So the bits of an element depend on its row of A, its column of B, alpha, beta and its old value
@@ -24,8 +25,8 @@
 //!              n                         LOOP 5  columns of B and C, NC at a time
 //!        ┌───────┬─────┐                 LOOP 4    k, KC at a time
 //!      k │▒▒▒▒▒▒▒│     │ KC                          pack B [KC, NC] into L2, tile by tile
-//!        │       │     │                 LOOP 3      rows, MR at a time: A in place
-//!        └───────┴─────┘                 LOOP 2        columns of the panel, a tile at a time
+//!        │       │     │                 LOOP 3      rows, 8·MR at a time: A in place
+//!        └───────┴─────┘                 LOOP 2        their tiles with the panel's columns
 //!    k       NC                          LOOP 1          k of the block: the micro-kernel
 //!  ┌──┬──┐ ┌─┬─┬─┬─┬───┐
 //!  │▒▒│  │ │█│ │ │ │   │ MR      A is not packed: each of its MR rows is a sequential stream that
@@ -35,31 +36,55 @@
 //!   KC
 //! ```
 //!
-//! 1. Where k is not contiguous in A, 8·MR of its rows are copied, k going down, before LOOP 2.
+//! LOOP 2 goes down the rows first where a tile of B, KC deep, stays in L1 meanwhile (AVX2, NEON: 2 to 5
+//! points of the peak from 512 up); AVX-512's is too wide for that, there MR rows of A stay. The tile of
+//! C is asked for before LOOP 1, which then finds it in L1.
+//!
+//! 1. Where k is not contiguous in A, 8·MR of its rows are copied, one after the other, before LOOP 2.
 //! 2. Where B is stored transposed, packing transposes blocks in registers.
 //! 3. B is read in place, under a mask at its right edge, where packing it would not pay: rows
 //!    contiguous and few rows of A, or a small B.
 //! 4. Partial sums of the blocks of k live in C if beta = 0, else in the workspace.
 //! 5. If C is stored transposed, Cᵀ = BᵀAᵀ is computed instead.
+//! 6. A function of the elements is applied to 8·MR rows of a panel as soon as they are finished.
+//!
+//! Products that would not fill these loops have their own, for the same bits:
+//!
+//! | file | for |
+//! |---|---|
+//! | `small` | a B that stays near and one block of k: the tiles and nothing around them |
+//! | `rows` | few rows of A and a large B: its rows, side by side, as they lie |
+//! | `columns` | a few rows of A and a B stored transposed: its columns through registers |
 //!
 //! Measured share of the FMA peak, one thread, f32, sizes 64 to 1024: this scheme .87 to .92 (B
 //! transposed: .78 at 64, .87 to .92 above; AVX2 alike); the classic order (A block in L2, B panel in
 //! L1) .62 to .83.
 
+mod columns;
 mod driver;
+mod epilogue;
 mod matrix;
 mod pack;
+mod packed;
+mod rows;
+mod small;
 mod split;
 mod tile;
 mod workspace;
 
-pub use driver::PackedB;
+pub use epilogue::{Activation, Epilogue};
 pub use matrix::{GemmError, MatMut, MatRef};
+pub use packed::PackedB;
 pub use workspace::Workspace;
 
 use crate::simd::Float;
+pub(crate) use columns::ColumnsOfB;
+pub(crate) use driver::Piece;
 use driver::{OperandB, Product};
-pub(crate) use driver::{Pack, Piece};
+use pack::A_ROWS;
+pub(crate) use packed::Pack;
+pub(crate) use rows::RowsOfB;
+pub(crate) use small::Small;
 
 /// Values of k in one chain of fused multiply-adds. Part of the result's definition: never tuned.
 /// 256, 384 and 512 are equally fast; 256 is the most accurate of them.
@@ -76,12 +101,9 @@ const IN_PLACE_ROWS: usize = 12;
 /// Bytes of B up to which it is read in place, L1 and a part of L2 (96 x 96 `f32`).
 const IN_PLACE_BYTES: usize = 96 * 96 * 4;
 
-/// Bytes of a B read in place from which on it is streamed: STREAM_ROWS rows at a time along the
-/// panel. Walking down its columns would leave the hardware's prefetcher idle.
+/// Bytes of a B of few rows of A from which on its rows are followed: walking down its columns would
+/// leave the hardware's prefetcher idle.
 const STREAM_BYTES: usize = 512 * 1024;
-
-/// Rows of B streamed side by side.
-const STREAM_ROWS: usize = 8;
 
 /// Vectors in a panel of a B stored transposed where A has few rows: its columns are then streamed
 /// along all of k, no more of them at once than the prefetcher follows.
@@ -149,30 +171,99 @@ pub fn gemm<E: Float>(
 ) -> Result<(), GemmError> {
     let Gemm { a, b, alpha, beta } = product;
     check(a.shape, b.shape, &c, beta)?;
-    let (mut a, mut b, mut c) = (a, b, c);
+    // Asked first: of the smallest products everything else would be a good part of the time.
+    if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
+        E::multiply_small(Small { a, b, bias: None, c });
+        return Ok(());
+    }
+    turned(a, b, (alpha, beta), None, c, workspace);
+    Ok(())
+}
+
+/// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked.
+fn turned<'a, E: Float>(
+    mut a: MatRef<'a, E>,
+    mut b: MatRef<'a, E>,
+    factors: (E, E),
+    mut activation: Option<Activation<'a, E>>,
+    mut c: MatMut<'a, E>,
+    workspace: &mut Workspace<E>,
+) {
     let [m, n] = c.shape;
     // Vectors run along the rows of C: a lone column is made a row.
     if m > 1 && (n == 1 || c.strides[1] != 1 && c.strides[0] == 1) {
         (a, b, c) = (b.t(), a.t(), c.t());
+        activation = activation.map(Activation::t);
     }
     // A lone column has no next one to be strided to.
     if c.shape[1] == 1 {
         (b.strides[1], c.strides[1]) = (1, 1);
     }
-    let b = placed(b, c.shape[0]);
-    Product { a, b, alpha, beta, bias: None, c }.run(workspace);
-    Ok(())
+    multiply(a, b, factors, Epilogue { bias: None, activation }, c, workspace);
 }
 
-/// B in place, if that pays with so many rows of A.
-fn placed<E: Float>(b: MatRef<'_, E>, rows: usize) -> OperandB<'_, E> {
-    let [k, n] = b.shape;
-    let small = rows <= IN_PLACE_ROWS || k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>();
-    if b.strides[1] == 1 && small { OperandB::InPlace(b) } else { OperandB::Strided(b) }
+/// C ← f(alpha · A·B + beta · C), or with a bias f(A·B + bias); shapes were checked.
+fn multiply<'a, E: Float>(
+    a: MatRef<'a, E>,
+    b: MatRef<'a, E>,
+    (alpha, beta): (E, E),
+    epilogue: Epilogue<'a, E>,
+    mut c: MatMut<'a, E>,
+    workspace: &mut Workspace<E>,
+) {
+    let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
+    let in_place = b.strides[1] == 1 && (few_rows || is_small::<E>(b.shape));
+    if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
+        multiply_small(a, b, epilogue, c);
+    } else if few_rows && in_place && c.strides[1] == 1 && is_streamed::<E>(b.shape) {
+        let sums = c.reborrow();
+        let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
+        E::multiply_rows(product);
+        epilogue.activate(c);
+    } else if ColumnsOfB::fits(&a, &b, &c) {
+        let sums = c.reborrow();
+        let product = ColumnsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
+        E::multiply_columns(product);
+        epilogue.activate(c);
+    } else {
+        let b = if in_place { OperandB::InPlace(b) } else { OperandB::Strided(b) };
+        Product { a, b, alpha, beta, epilogue, c }.run(workspace);
+    }
 }
 
-/// C ← `a`·`b` + `bias`, the bias (n elements) added to every row while it is in registers. The bits
-/// are those of [`gemm`] and an addition.
+/// As [`multiply`], where [`Small::fits`].
+fn multiply_small<'a, E: Float>(
+    mut a: MatRef<'a, E>,
+    b: MatRef<'a, E>,
+    Epilogue { bias, mut activation }: Epilogue<'a, E>,
+    mut c: MatMut<'a, E>,
+) {
+    while let Some(whole) = activation.take() {
+        let rows = c.shape[0].min(A_ROWS);
+        let (a_above, a_below) = a.split_rows(rows);
+        let (mut c_above, c_below) = c.split_rows(rows);
+        let (mut above, below) = whole.split_rows(rows);
+        E::multiply_small(Small { a: a_above, b, bias, c: c_above.reborrow() });
+        above.finish(c_above, [0, 0]);
+        if c_below.shape[0] == 0 {
+            return;
+        }
+        (a, c, activation) = (a_below, c_below, Some(below));
+    }
+    E::multiply_small(Small { a, b, bias, c });
+}
+
+/// Whether B is too large to be walked down column by column.
+fn is_streamed<E>([k, n]: [usize; 2]) -> bool {
+    k.saturating_mul(n) > STREAM_BYTES / size_of::<E>()
+}
+
+/// Whether all of B stays in L1 and a part of L2.
+fn is_small<E>([k, n]: [usize; 2]) -> bool {
+    k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>()
+}
+
+/// C ← `a`·`b` + `bias`: [`gemm_epilogue`] with nothing but a bias of n elements.
 ///
 /// ```
 /// use swath_kernels::{MatMut, MatRef, Workspace, gemm_bias};
@@ -190,23 +281,57 @@ pub fn gemm_bias<E: Float>(
     a: MatRef<'_, E>,
     b: MatRef<'_, E>,
     bias: &[E],
+    c: MatMut<'_, E>,
+    workspace: &mut Workspace<E>,
+) -> Result<(), GemmError> {
+    gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation: None }, c, workspace)
+}
+
+/// C ← f(`a`·`b` + bias), the bias and the function f as `epilogue` has them: added while the sums are
+/// in registers, applied while they are in the cache. The bits are those of [`gemm`], an addition
+/// and the function.
+///
+/// ```
+/// use swath_kernels::{
+///     Activation, Epilogue, MatMut, MatRef, Unary, Workspace, gemm_epilogue, math::Relu,
+/// };
+/// let a = [1.0f32, 2.0, 3.0, 4.0]; // [2, 2]
+/// let (mut c, mut z) = ([0.0f32; 4], [0.0f32; 4]);
+/// let (a, out) = (MatRef::row_major(&a, [2, 2])?, MatMut::row_major(&mut c, [2, 2])?);
+/// let sums = Some(MatMut::row_major(&mut z, [2, 2])?);
+/// let activation = Some(Activation { function: Relu::run_in_place, sums });
+/// let epilogue = Epilogue { bias: Some(&[-10.0, 20.0]), activation };
+/// gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new())?;
+/// assert_eq!(c, [0.0, 31.0, 1.0, 45.0]);
+/// assert_eq!(z, [-5.0, 31.0, 1.0, 45.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// [`GemmError::ShapeMismatch`], also for a bias of another length and sums of another shape than C's.
+pub fn gemm_epilogue<E: Float>(
+    a: MatRef<'_, E>,
+    b: MatRef<'_, E>,
+    epilogue: Epilogue<'_, E>,
     mut c: MatMut<'_, E>,
     workspace: &mut Workspace<E>,
 ) -> Result<(), GemmError> {
     check(a.shape, b.shape, &c, E::ZERO)?;
-    let [m, n] = c.shape;
-    if bias.len() != n {
-        let (a, b, c) = (a.shape, b.shape, [1, bias.len()]);
-        return Err(GemmError::ShapeMismatch { a, b, c });
+    epilogue.check(a.shape, b.shape, c.shape)?;
+    let Epilogue { bias, activation } = epilogue;
+    match bias {
+        None => turned(a, b, (E::ONE, E::ZERO), activation, c, workspace),
+        Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
+            let epilogue = Epilogue { bias: Some(bias), activation };
+            multiply(a, b, (E::ONE, E::ZERO), epilogue, c, workspace);
+        }
+        // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
+        Some(bias) => {
+            c.fill_rows(bias);
+            turned(a, b, (E::ONE, E::ONE), activation, c, workspace);
+        }
     }
-    if n > 1 && c.strides[1] == 1 {
-        let (alpha, beta, b) = (E::ONE, E::ZERO, placed(b, m));
-        Product { a, b, alpha, beta, bias: Some(bias), c }.run(workspace);
-        return Ok(());
-    }
-    // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
-    c.fill_rows(bias);
-    gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace)
+    Ok(())
 }
 
 /// As [`gemm`], with a B that was packed once for many products or many threads.
@@ -236,7 +361,8 @@ pub fn gemm_packed<E: Float>(
     let PackedGemm { a, b, alpha, beta } = product;
     check(a.shape, b.shape(), &c, beta)?;
     b.check_isa()?;
-    Product { a, b: OperandB::Packed(b), alpha, beta, bias: None, c }.run(workspace);
+    let epilogue = Epilogue { bias: None, activation: None };
+    Product { a, b: OperandB::Packed(b), alpha, beta, epilogue, c }.run(workspace);
     Ok(())
 }
 

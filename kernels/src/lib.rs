@@ -80,7 +80,8 @@ pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
-    Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
+    Activation, Epilogue, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
+    gemm_bias, gemm_epilogue, gemm_packed,
 };
 pub use map::{Arg, Binary, Block, BlockArg, Ternary, Unary};
 pub use math::functions::*;

@@ -67,6 +67,7 @@ pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
+mod sealed;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -108,91 +109,6 @@ pub trait Float:
     fn to_f64(self) -> f64;
     /// `self * a + b` rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
-}
-
-mod sealed {
-    use crate::copy::Tiles;
-    use crate::dispatch::{ElementTask, FoldTask, Isa, Task, run};
-    use crate::gemm::{Pack, Piece};
-
-    /// Closes [`super::Float`], and carries what code generic over the element type cannot say
-    /// otherwise: every token has lanes of it.
-    pub trait Sealed: Sized {
-        /// The lowest bits of the number's representation.
-        fn low_bits(self) -> usize;
-        /// Runs the task on the chosen level.
-        fn enter<T: ElementTask<Self>>(task: T) -> T::Output
-        where
-            Self: super::Float;
-        /// As [`Sealed::enter`].
-        fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output
-        where
-            Self: super::Float;
-        /// [`super::Token::call`] for a task that is generic over the element type.
-        fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
-        where
-            Self: super::Float;
-        /// [`Sealed::enter`] for the parts of a product: not generic, so that they are compiled
-        /// with this crate and not again in each that uses it.
-        fn multiply(task: Piece<'_, Self>);
-        /// As [`Sealed::multiply`], for packing.
-        fn pack(task: Pack<'_, Self>) -> Isa;
-        /// As [`Sealed::multiply`], for transposing.
-        fn transpose(task: Tiles<'_, Self>);
-    }
-
-    macro_rules! impl_sealed {
-        ($($t:ident)*) => {$(
-            const _: () = {
-                struct OnSimd<T>(T);
-                impl<T: ElementTask<$t>> Task for OnSimd<T> {
-                    type Home = T::Home;
-                    type Output = T::Output;
-                    #[inline(always)]
-                    fn run<S: super::Simd>(self, simd: S) -> T::Output {
-                        self.0.run::<S>(simd)
-                    }
-                }
-                struct FoldOnSimd<T>(T);
-                impl<T: FoldTask<$t>> Task for FoldOnSimd<T> {
-                    type Home = T::Home;
-                    type Output = T::Output;
-                    #[inline(always)]
-                    fn run<S: super::Simd>(self, simd: S) -> T::Output {
-                        self.0.run::<S>(simd)
-                    }
-                }
-                impl Sealed for $t {
-                    #[inline(always)]
-                    fn low_bits(self) -> usize {
-                        self.to_bits() as usize
-                    }
-                    #[inline(always)]
-                    fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
-                        run(FoldOnSimd(task))
-                    }
-                    #[inline(always)]
-                    fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
-                        run(OnSimd(task))
-                    }
-                    #[inline(always)]
-                    fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
-                        simd.call(OnSimd(task))
-                    }
-                    fn multiply(task: Piece<'_, Self>) {
-                        Self::enter(task);
-                    }
-                    fn pack(task: Pack<'_, Self>) -> Isa {
-                        Self::enter(task)
-                    }
-                    fn transpose(task: Tiles<'_, Self>) {
-                        Self::enter(task);
-                    }
-                }
-            };
-        )*};
-    }
-    impl_sealed!(f32 f64);
 }
 
 macro_rules! impl_float {

@@ -1,53 +1,223 @@
-//! No access outside of the operands: each lies against a page that may not be touched.
+//! No access outside of the operands: each lies against a page that may not be touched. What lies
+//! between the elements of A and B is NaN and must not reach C; what lies between those of C stays.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod guarded;
 
 use guarded::{Against, Guarded};
 use swath_kernels::dispatch::with_isa;
-use swath_kernels::{Float, Gemm, Isa, MatMut, MatRef, PackedB, Workspace, gemm};
+use swath_kernels::{
+    Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
+};
 
-fn check<E: Float>([m, k, n]: [usize; 3], [a_t, b_t, c_t]: [bool; 3], beta: f64) {
-    let strides = |[rows, cols]: [usize; 2], transposed| {
-        if transposed { [1, rows as isize] } else { [cols as isize, 1] }
-    };
+/// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
+#[derive(Clone, Copy, Debug)]
+enum Lies {
+    Rows,
+    Columns,
+    /// Rows, columns that are further apart than long.
+    Wider,
+    WiderColumns,
+    /// Every third element.
+    Spread,
+    /// From the last row to the first, from the last element to the first.
+    RowsUp,
+    Backwards,
+    BackwardsColumns,
+    /// One row, one column again and again; for operands that are read.
+    OneRow,
+    OneColumn,
+}
+
+use Lies::*;
+
+impl Lies {
+    fn strides(self, [rows, cols]: [usize; 2]) -> [isize; 2] {
+        let [rows, cols] = [rows as isize, cols as isize];
+        match self {
+            Rows => [cols, 1],
+            Columns => [1, rows],
+            Wider => [cols + 7, 1],
+            WiderColumns => [1, rows + 7],
+            Spread => [3 * cols, 3],
+            RowsUp => [-cols, 1],
+            Backwards => [-cols, -1],
+            BackwardsColumns => [-1, -rows],
+            OneRow => [0, 1],
+            OneColumn => [1, 0],
+        }
+    }
+}
+
+/// A matrix whose memory ends at a guard.
+struct Matrix<E> {
+    memory: Guarded<E>,
+    offset: usize,
+    shape: [usize; 2],
+    strides: [isize; 2],
+}
+
+impl<E: Float> Matrix<E> {
+    /// Elements by their row and column; gaps are `gap`.
+    fn new(shape: [usize; 2], lies: Lies, against: Against, gap: E) -> Self {
+        let strides = lies.strides(shape);
+        let reach = |axis: usize| (shape[axis] as isize - 1) * strides[axis];
+        let low: isize = (0..2).map(|axis| reach(axis).min(0)).sum();
+        let high: isize = (0..2).map(|axis| reach(axis).max(0)).sum();
+        let mut memory = Guarded::new((high - low + 1) as usize, against);
+        memory.elements().fill(gap);
+        Matrix { memory, offset: low.unsigned_abs(), shape, strides }
+    }
+
+    fn filled(mut self, value: impl Fn(usize, usize) -> f64) -> Self {
+        for at in 0..self.shape[0] * self.shape[1] {
+            let (i, j) = (at / self.shape[1], at % self.shape[1]);
+            let index = self.index(i, j);
+            self.memory.elements()[index] = E::from_f64(value(i, j));
+        }
+        self
+    }
+
+    fn index(&self, i: usize, j: usize) -> usize {
+        let [down, right] = self.strides;
+        (self.offset as isize + i as isize * down + j as isize * right) as usize
+    }
+
+    fn view(&mut self) -> MatRef<'_, E> {
+        let Matrix { memory, offset, shape, strides } = self;
+        MatRef::new(memory.elements(), *offset, *shape, *strides).unwrap()
+    }
+
+    fn view_mut(&mut self) -> MatMut<'_, E> {
+        let Matrix { memory, offset, shape, strides } = self;
+        MatMut::new(memory.elements(), *offset, *shape, *strides).unwrap()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    /// With beta.
+    Gemm(f64),
+    Packed(f64),
+    Bias,
+}
+
+/// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
+/// sums are exact.
+fn check<E: Float>([m, k, n]: [usize; 3], [a_lies, b_lies, c_lies]: [Lies; 3], call: Call) {
+    let nan = E::NAN;
+    // One row or column again and again has the same numbers in all.
+    let of_a = |i: usize| if matches!(a_lies, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
+    let of_b = |j: usize| if matches!(b_lies, OneColumn) || j % 2 == 1 { 1.0 } else { 3.0 };
+    let gap = E::from_f64(-77.0);
     for against in Against::BOTH {
+        let mut a = Matrix::new([m, k], a_lies, against, nan).filled(|i, _| of_a(i));
+        let mut b = Matrix::new([k, n], b_lies, against, nan).filled(|_, j| of_b(j));
+        let mut bias = Guarded::<E>::new(n, against);
+        bias.elements().iter_mut().enumerate().for_each(|(j, x)| *x = E::from_f64(j as f64));
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            let [mut a, mut b, mut c] =
-                [m * k, k * n, m * n].map(|len| Guarded::<E>::new(len, against));
-            a.elements().fill(E::ONE);
-            b.elements().fill(E::ONE);
-            let product = Gemm {
-                a: MatRef::new(a.elements(), 0, [m, k], strides([m, k], a_t)).unwrap(),
-                b: MatRef::new(b.elements(), 0, [k, n], strides([k, n], b_t)).unwrap(),
-                alpha: E::ONE,
-                beta: E::from_f64(beta),
+            // A C that is not to be read is NaN.
+            let beta = if let Call::Gemm(beta) | Call::Packed(beta) = call { beta } else { 0.0 };
+            let old = if beta == 0.0 { f64::NAN } else { 5.0 };
+            let mut c = Matrix::new([m, n], c_lies, against, gap).filled(|_, _| old);
+            let (view, workspace) = (a.view(), &mut Workspace::new());
+            let run = || match call {
+                Call::Gemm(beta) => {
+                    let (alpha, beta) = (E::ONE, E::from_f64(beta));
+                    gemm(Gemm { a: view, b: b.view(), alpha, beta }, c.view_mut(), workspace)
+                }
+                Call::Packed(beta) => {
+                    let mut buffer = Workspace::new();
+                    let b = &PackedB::pack(b.view(), &mut buffer);
+                    let (alpha, beta) = (E::ONE, E::from_f64(beta));
+                    gemm_packed(PackedGemm { a: view, b, alpha, beta }, c.view_mut(), workspace)
+                }
+                Call::Bias => gemm_bias(view, b.view(), bias.elements(), c.view_mut(), workspace),
             };
-            let out = MatMut::new(c.elements(), 0, [m, n], strides([m, n], c_t)).unwrap();
-            with_isa(isa, || gemm(product, out, &mut Workspace::new()).unwrap()).unwrap();
-            let k = E::from_f64(k as f64);
-            assert!(c.elements().iter().all(|&x| x == k), "{isa}, {against:?}");
+            with_isa(isa, run).unwrap().unwrap();
+            let lies = [a_lies, b_lies, c_lies];
+            let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {lies:?}, {call:?}");
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let more = match call {
+                    Call::Bias => j as f64,
+                    _ if beta == 0.0 => 0.0,
+                    _ => beta * old,
+                };
+                let expected = E::from_f64(k as f64 * of_a(i) * of_b(j) + more);
+                let index = c.index(i, j);
+                let got = std::mem::replace(&mut c.memory.elements()[index], gap);
+                assert!(got == expected, "{}: ({i}, {j}) is {got:?}", at());
+            }
+            let untouched = c.memory.elements().iter().all(|&x| x == gap);
+            assert!(untouched, "{}: memory between the elements of C", at());
         }
     }
 }
 
 #[test]
 fn nothing_outside_of_the_operands_is_touched() {
-    let flags = [false, true];
     for m in [1, 2, 6, 7, 13, 20] {
         for n in [1, 3, 8, 17, 33, 64, 71] {
             for k in [1, 6, 17, 300] {
-                for a in flags {
-                    for b in flags {
-                        check::<f32>([m, k, n], [a, b, false], 0.0);
-                        check::<f64>([m, k, n], [a, b, true], 1.0);
+                for a in [Rows, Columns] {
+                    for b in [Rows, Columns] {
+                        check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
+                        check::<f64>([m, k, n], [a, b, Columns], Call::Gemm(1.0));
+                        check::<f32>([m, k, n], [a, b, Rows], Call::Bias);
                     }
                 }
+                check::<f64>([m, k, n], [Rows, Columns, Wider], Call::Bias);
+                check::<f32>([m, k, n], [Rows, Rows, Rows], Call::Packed(0.0));
+                check::<f64>([m, k, n], [Rows, Columns, Rows], Call::Packed(1.0));
             }
         }
     }
-    for b in flags {
-        check::<f32>([20, 300, 1100], [true, b, false], 1.0);
+    for b in [Rows, Columns] {
+        check::<f32>([20, 300, 1100], [Columns, b, Rows], Call::Gemm(1.0));
+        check::<f32>([20, 300, 1100], [Rows, b, Rows], Call::Packed(0.0));
+        check::<f32>([20, 300, 1100], [Rows, b, Wider], Call::Bias);
+    }
+}
+
+#[test]
+fn gaps_between_elements_are_neither_read_nor_written() {
+    let read = [
+        Rows,
+        Columns,
+        Wider,
+        WiderColumns,
+        Spread,
+        RowsUp,
+        Backwards,
+        BackwardsColumns,
+        OneRow,
+        OneColumn,
+    ];
+    let written = [Rows, Wider, WiderColumns, Spread, RowsUp, Backwards, BackwardsColumns];
+    let mut outputs = written.into_iter().cycle();
+    for shape in [[1, 40, 70], [9, 300, 37], [50, 20, 130]] {
+        for a in read {
+            for b in read {
+                let c = outputs.next().expect("a cycle");
+                check::<f32>(shape, [a, b, c], Call::Gemm(0.0));
+                check::<f64>(shape, [a, b, c], Call::Gemm(-0.5));
+                check::<f64>(shape, [a, b, c], Call::Packed(0.0));
+                check::<f32>(shape, [a, b, c], Call::Bias);
+            }
+        }
+    }
+}
+
+/// B is larger than the half MiB from which on it is streamed.
+#[test]
+fn few_rows_times_a_streamed_matrix_stay_within_it() {
+    for m in 1..=13 {
+        for b in [Rows, Columns, Wider, WiderColumns] {
+            check::<f32>([m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0));
+            check::<f64>([m, 270, 245], [Columns, b, Wider], Call::Gemm(1.0));
+            check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias);
+        }
+        check::<f64>([m, 270, 245], [Rows, Rows, Rows], Call::Packed(1.0));
     }
 }
 

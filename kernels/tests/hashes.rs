@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
+use calls::Call;
 use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use sha2::{Digest, Sha256};
 use swath_kernels::testing::{interval_sample_f64, with_isa};
@@ -72,15 +73,22 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=40).chain([65, 127, 130, 1100, 2500])
 }
 
-/// The lines of all other functions, each over all of its calls.
+/// The lines of all other functions, each over all of its calls; one for each way that a product takes.
 fn lines_of_calls(isa: Isa) -> Vec<String> {
     let mut hashers: BTreeMap<String, Sha256> = BTreeMap::new();
-    for call in lengths().flat_map(calls::every) {
+    let mut add = |line: String, call: Call| {
         let outputs = call.outputs(isa, 0);
         if !outputs.is_empty() {
-            let hasher = hashers.entry(format!("{} {}", call.function, call.dtype)).or_default();
+            let hasher = hashers.entry(line).or_default();
             outputs.iter().for_each(|y| hasher.update(y));
         }
+    };
+    for call in lengths().flat_map(calls::every) {
+        add(format!("{} {}", call.function, call.dtype), call);
+    }
+    for call in calls::paths::calls() {
+        let path = call.variant.split(' ').next().unwrap_or_default();
+        add(format!("{}/{path} {}", call.function, call.dtype), call);
     }
     hashers.into_iter().map(|(name, hasher)| format!("{name} {}", text(hasher))).collect()
 }

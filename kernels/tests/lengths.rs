@@ -31,12 +31,12 @@ fn other_length(slot: &Slot, longer: bool) -> Option<Slot> {
     Some(other)
 }
 
-/// Whether a panic's text begins with the function's name: functions of rows and columns, and the two
+/// Whether a panic's text begins with the function's name: functions of rows and columns, and the
 /// other products, go by that of the operation too.
 fn names(text: &str, function: &str) -> bool {
     let operation = function.trim_end_matches("_rows").trim_end_matches("_columns");
     let operation = match operation {
-        "gemm_bias" | "gemm_packed" => "gemm",
+        "gemm_bias" | "gemm_epilogue" | "gemm_packed" => "gemm",
         "push_products" => "dot",
         operation => operation,
     };

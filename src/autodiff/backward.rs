@@ -8,8 +8,10 @@
 //!     g := take pending[node]                                complete: every consumer has a larger id
 //!     keep g if node is a leaf, retained, or Keep::All
 //!     for (wanted input, gradient) in node.rule(g):          rule and saved values taken out of the node
-//!         pending[input] += sum_to(gradient, input.shape)
+//!         pending[input] += sum_to(gradient, input.shape)    a rule that multiplies may have added to it itself
 //! ```
+
+use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
@@ -156,14 +158,14 @@ fn walk<B: Backend>(
     let leading = leading(&order, ask);
     let is_wanted = |id: u64| leading.as_ref().is_none_or(|leading| leading.contains_key(&id));
     let goes_on = |id: u64| leading.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true));
-    let mut pending = Gradients::new();
+    let pending = RefCell::new(Gradients::new());
     let mut kept = Gradients::of_a_pass();
     if is_wanted(root_node.id()) {
-        pending.insert_id(root_node.id(), upstream);
+        pending.borrow_mut().insert_id(root_node.id(), upstream);
     }
     with_recording(options.create_graph, || {
         while let Some(node) = order.pop() {
-            let Some(g) = pending.take_id(node.id()) else { continue };
+            let Some(g) = pending.borrow_mut().take_id(node.id()) else { continue };
             if !goes_on(node.id()) {
                 kept.insert_id(node.id(), g);
                 continue;
@@ -177,7 +179,8 @@ fn walk<B: Backend>(
                     };
                     let wanted: SmallVec<[bool; 4]> =
                         recorded.inputs.iter().map(is_wanted).collect();
-                    let upstream = Upstream::new(&g, &node, options.create_graph);
+                    let inputs = &recorded.inputs;
+                    let upstream = Upstream::new(&g, &node, options.create_graph, inputs, &pending);
                     let gradients = recorded.rule.backward(&upstream, &wanted)?;
                     #[cfg(feature = "testing")]
                     let gradients = super::mutation::mutated(node.op(), &upstream, gradients)?;
@@ -190,7 +193,7 @@ fn walk<B: Backend>(
                             return Err(Error::NoGradient { op: node.op(), reason });
                         };
                         let gradient = fitted(gradient, input)?;
-                        pending.add(input, gradient, options.create_graph)?;
+                        pending.borrow_mut().add(input, gradient, options.create_graph)?;
                     }
                     let asked_for = ask.contains(node.id());
                     if options.keep == Keep::All || node.is_retained() || asked_for {

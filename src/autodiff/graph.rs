@@ -15,6 +15,8 @@ use crate::shape::Shape;
 use crate::shared::{Shared, shared_as};
 use crate::tensor::Tensor;
 
+use super::gradients::Gradients;
+
 /// Gradients of a rule's inputs in their order; `None` where none is wanted.
 pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 4]>;
 
@@ -44,11 +46,45 @@ pub(crate) struct Upstream<'a, B: Backend> {
     node: &'a Shared<GraphNode<B>>,
     /// True if the gradient will itself be differentiated.
     create_graph: bool,
+    inputs: &'a Inputs<B>,
+    /// Of the inputs and others, what consumers that were passed before have added up.
+    totals: &'a RefCell<Gradients<B>>,
 }
 
 impl<'a, B: Backend> Upstream<'a, B> {
-    pub fn new(g: &'a Tensor<B>, node: &'a Shared<GraphNode<B>>, create_graph: bool) -> Self {
-        Upstream { g, node, create_graph }
+    pub fn new(
+        g: &'a Tensor<B>,
+        node: &'a Shared<GraphNode<B>>,
+        create_graph: bool,
+        inputs: &'a Inputs<B>,
+        totals: &'a RefCell<Gradients<B>>,
+    ) -> Self {
+        Upstream { g, node, create_graph, inputs, totals }
+    }
+
+    /// `a·b`, the gradient of input `i`. If the input has a total already, the product is added to it, in
+    /// its memory where nothing else refers to that, and the sum is the gradient: the engine finds
+    /// nothing left to add it to.
+    pub fn product(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
+        match self.take_total(i, a, b) {
+            Some(total) => a.matmul_add(b, total),
+            None => a.matmul(b),
+        }
+    }
+
+    /// The total of input `i`, if it has the shape and the type of `a·b` and no recording is wanted.
+    fn take_total(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Option<Tensor<B>> {
+        let input = self.inputs.get(i)?.as_ref()?;
+        let is_plain = b.rank() == 2 || b.rank() == a.rank();
+        if self.create_graph || a.rank() < 2 || !is_plain || input.dtype() != a.dtype() {
+            return None;
+        }
+        // An input that stands in two places has its gradients added in their order.
+        if self.inputs[..i].iter().flatten().any(|earlier| earlier.id() == input.id()) {
+            return None;
+        }
+        let shape = a.shape().with_axis(a.rank() - 1, b.dims().last().copied());
+        (input.shape() == &shape).then(|| self.totals.borrow_mut().take_id(input.id())).flatten()
     }
 
     /// True if the gradient will itself be differentiated: it must be made of recorded ops.

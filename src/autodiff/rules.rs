@@ -161,7 +161,7 @@ enum Side {
 }
 
 /// Which of (input, output) are kept for the rule.
-fn unary_keeps(op: UnaryOp) -> (bool, bool) {
+pub(crate) fn unary_keeps(op: UnaryOp) -> (bool, bool) {
     #[cfg(feature = "testing")]
     if mutation::keeps_all(op.name()) {
         return (true, true);

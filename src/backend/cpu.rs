@@ -317,6 +317,10 @@ impl Backend for CpuBackend {
         matmul::matmul(a, b)
     }
 
+    fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<CpuTensor> {
+        matmul::matmul_add(a, b, c)
+    }
+
     fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<CpuTensor> {
         index::gather(x, axis, index)
     }

@@ -107,13 +107,6 @@ impl<B: Backend> Visit<B> for Activation {
 
 impl<B: Backend> Module<B> for Activation {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        match self {
-            Activation::Relu => x.relu(),
-            Activation::Gelu => x.gelu(),
-            Activation::GeluTanh => x.gelu_tanh(),
-            Activation::Silu => x.silu(),
-            Activation::Sigmoid => x.sigmoid(),
-            Activation::Tanh => x.tanh(),
-        }
+        x.unary(self.op())
     }
 }

@@ -137,11 +137,9 @@ impl<B: Backend> TransformerBlock<B> {
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         let mixed = self.self_attn.forward_masked(&self.norm1.forward(x)?, mask)?;
         let x = x.add(&self.dropout1.forward(&mixed)?)?;
-        let hidden = self.norm2.forward(&x)?.linear(&self.linear1.weight, None)?;
-        let hidden = match &self.linear1.bias {
-            Some(bias) => hidden.bias_activation(bias, self.activation)?,
-            None => self.activation.forward(&hidden)?,
-        };
+        let Linear { weight, bias } = &self.linear1;
+        let hidden = self.norm2.forward(&x)?;
+        let hidden = hidden.linear_activation(weight, bias.as_ref(), self.activation)?;
         x.add(&self.dropout2.forward(&self.linear2.forward(&hidden)?)?)
     }
 }

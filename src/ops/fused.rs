@@ -3,9 +3,9 @@
 //! Each has a definition in simpler ops (`tensor/fused/`), which the reference backend's own and the
 //! second-order derivatives come from; what a backend does in one pass must agree with it.
 
-use super::Window;
+use super::{UnaryOp, Window};
 
-/// The function after a bias in [`FusedOp::BiasActivation`].
+/// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::LinearActivation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `max(z, 0)`.
@@ -32,6 +32,18 @@ impl Activation {
         Activation::Sigmoid,
         Activation::Tanh,
     ];
+
+    /// Its row of the op table.
+    pub const fn op(self) -> UnaryOp {
+        match self {
+            Activation::Relu => UnaryOp::Relu,
+            Activation::Gelu => UnaryOp::Gelu,
+            Activation::GeluTanh => UnaryOp::GeluTanh,
+            Activation::Silu => UnaryOp::Silu,
+            Activation::Sigmoid => UnaryOp::Sigmoid,
+            Activation::Tanh => UnaryOp::Tanh,
+        }
+    }
 }
 
 /// Which elements a dropout zeroes: element i where word i of the generator with this seed and
@@ -76,10 +88,11 @@ pub struct AttentionParameters {
 /// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, log Σ e^scores `[…, t]` |
 /// | `AttentionGrad` | g, q, k, v, mask?, y, log Σ e^scores | gradients of q, k, v |
 /// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |
+/// | `LinearActivation` | as of `Linear` | f(z) `[…, n]`, and, if kept, z = x·weightᵀ + bias |
 /// | `SinCos` | x of any shape | sine, cosine |
 /// | `Im2col` | images `[n, c, h, w]` | columns `[n, c · kh · kw, oh · ow]` |
 /// | `Col2im` | columns | images |
-/// | `Dot` | a `[n]`, b `[n]` | `Σ a b`, without axes |
+/// | `Dot` | a `[…, n]`, b `[…, n]` | `Σ a b` of each row `[…]` |
 ///
 /// Operands with `?` may be absent. Floats of one op have one dtype; means and other statistics of
 /// 16-bit floats are `F32`.
@@ -135,6 +148,13 @@ pub enum FusedOp {
     AttentionGrad(AttentionParameters),
     /// A product with a transposed matrix, and a bias.
     Linear,
+    /// [`FusedOp::Linear`] and a function of its elements.
+    LinearActivation {
+        /// f.
+        activation: Activation,
+        /// Whether z is a second result.
+        keep_sums: bool,
+    },
     /// Sine and cosine of every element.
     SinCos,
     /// The windows of images as columns; zeros outside. Of any dtype.
@@ -146,7 +166,7 @@ pub enum FusedOp {
         /// The windows.
         window: Window,
     },
-    /// The sum of the products of two vectors' elements.
+    /// The sums of the products of two rows' elements.
     Dot,
 }
 
@@ -170,6 +190,7 @@ impl FusedOp {
             FusedOp::Attention(_) => "scaled_dot_product_attention",
             FusedOp::AttentionGrad(_) => "scaled_dot_product_attention_grad",
             FusedOp::Linear => "linear",
+            FusedOp::LinearActivation { .. } => "linear_activation",
             FusedOp::SinCos => "sincos",
             FusedOp::Im2col(_) => "im2col",
             FusedOp::Col2im { .. } => "col2im",

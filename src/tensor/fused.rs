@@ -10,7 +10,7 @@
 //! | `cross_entropy.rs` | `cross_entropy` |
 //! | `layer_norm.rs` | `layer_norm` |
 //! | `rms_norm.rs` | `rms_norm` |
-//! | `linear.rs` | `linear`, `bias_activation` |
+//! | `linear.rs` | `linear`, `linear_activation`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
 //! | `columns.rs` | `im2col`, `col2im` |
@@ -45,7 +45,7 @@ fn exactly<T, const N: usize>(op: &'static str, results: Results<T>) -> Result<[
 }
 
 /// Fused ops are functions of floats.
-fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
+pub(super) fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
     match x.dtype() {
         dtype if dtype.is_float() => Ok(()),
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
@@ -53,7 +53,11 @@ fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
 }
 
 /// A second operand of the dtype of the first.
-fn check_same_dtype<B: Backend>(op: &'static str, x: &Tensor<B>, other: &Tensor<B>) -> Result<()> {
+pub(super) fn check_same_dtype<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    other: &Tensor<B>,
+) -> Result<()> {
     check_dtype(op, other, x.dtype(), x)
 }
 

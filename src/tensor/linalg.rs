@@ -1,13 +1,19 @@
 //! Matrix products.
 
+use smallvec::SmallVec;
+
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::matmul::matmul_rule;
-use crate::backend::Backend;
+use crate::backend::{Arg, Backend, TensorData, broadcast_pair};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::ops::BinaryOp;
+use crate::shape::{Axis, AxisSet, MAX_RANK, Shape, broadcast_shape_for};
 
 use super::Tensor;
+use super::einsum::contract::{Factor, contract};
+use super::einsum::equation::{Label, Labels};
+use super::fused::{check_float, check_same_dtype};
 
 impl<B: Backend> Tensor<B> {
     /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`; leading axes broadcast. A vector `[k]` on
@@ -69,7 +75,173 @@ impl<B: Backend> Tensor<B> {
             B::view(x.data(), layout)
         };
         let data = B::matmul(&operand(self, m, k)?, &operand(rhs, k, n)?)?;
-        Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs)))
+        Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)))
+    }
+
+    /// `self·rhs + total`, not recorded, in the memory of `total` if nothing else refers to it: `self` is
+    /// `[…, m, k]`, `rhs` `[…, k, n]` or `[k, n]`, `total` `[…, m, n]`.
+    pub(crate) fn matmul_add(&self, rhs: &Tensor<B>, total: Tensor<B>) -> Result<Tensor<B>> {
+        let lead = &self.dims()[..self.rank() - 2];
+        let shape: Shape = lead.iter().chain(&rhs.dims()[rhs.rank() - 2..]).copied().collect();
+        let rhs = B::view(rhs.data(), rhs.layout().broadcast_to("matmul", &shape)?)?;
+        Ok(Tensor::from_data(B::matmul_add(self.data(), &rhs, total.into_data())?))
+    }
+
+    /// The outer product of vectors, `[m] × [n] → [m, n]`: element `[i, j]` is `self[i] · rhs[j]`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![1.0, 2.0].outer(&tensor![3.0, 4.0, 5.0])?;
+    /// assert_eq!(y.dims(), [2, 3]);
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0, 8.0, 10.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if an operand has other than one axis; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers.
+    pub fn outer(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        let op = "outer";
+        check_float(op, self)?;
+        check_same_dtype(op, self, rhs)?;
+        if self.rank() != 1 || rhs.rank() != 1 {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
+        }
+        Shape::from([self.numel(), rhs.numel()]).validate(op)?;
+        self.unsqueeze(1)?.outer_matrices(&rhs.unsqueeze(0)?)
+    }
+
+    /// `[…, m, 1] × […, 1, n] → […, m, n]`, floats of one dtype: element-wise forwards, matrix products
+    /// backwards, which sum as they go.
+    pub(crate) fn outer_matrices(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        let op = "outer";
+        let (a, b) = broadcast_pair::<B>(op, self.data(), rhs.data())?;
+        let (batch, _) = split(a.shape());
+        let data = B::binary(BinaryOp::Mul, Arg::Owned(a), Arg::Owned(b))?;
+        Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)))
+    }
+
+    /// Products summed over pairs of axes, as NumPy's and PyTorch's `tensordot`. The result has the other
+    /// axes of this tensor, then those of `rhs`.
+    ///
+    /// `axes` is a number n, for the last n axes of this tensor and the first n of `rhs` in order (0: the
+    /// outer product of all axes), or two lists of axes, the first of this tensor. As
+    /// [`einsum`](Tensor::einsum) it is one matrix product of views where strides allow.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// type T = Tensor<CpuBackend>;
+    /// let a = T::arange(0., 60., 1.)?.reshape((3, 4, 5))?;
+    /// let b = T::arange(0., 24., 1.)?.reshape((4, 3, 2))?;
+    /// let c = a.tensordot(&b, ([1, 0], [0, 1]))?;
+    /// assert_eq!(c.dims(), [5, 2]);
+    /// assert_eq!(c.to_vec::<f32>()?[..2], [4400.0, 4730.0]);
+    /// assert_eq!(b.tensordot(&tensor![1.0, -1.0], 1)?.dims(), [4, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::ShapeMismatch`] if paired extents
+    /// differ; [`Error::InvalidArgument`] for lists of different lengths; [`Error::TooManyAxes`];
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
+        let op = "tensordot";
+        check_float(op, self)?;
+        check_same_dtype(op, self, rhs)?;
+        let [own, theirs] = axes.into().resolve(op, self.shape(), rhs.shape())?;
+        if own.iter().zip(&theirs).any(|(&i, &j)| self.dims()[i] != rhs.dims()[j]) {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
+        }
+        let label = |axis: usize| axis as Label;
+        let labels: Labels = (0..self.rank()).map(label).collect();
+        let rhs_labels: Labels = (0..rhs.rank())
+            .map(|axis| match theirs.iter().position(|&paired| paired == axis) {
+                Some(pair) => labels[own[pair]],
+                None => label(self.rank() + axis),
+            })
+            .collect();
+        let free = |labels: &Labels, paired: &AxisSet, x: &Tensor<B>| {
+            let kept = (0..x.rank()).filter(|axis| !paired.contains(axis));
+            kept.map(|axis| (labels[axis], x.dims()[axis])).collect::<SmallVec<[_; MAX_RANK]>>()
+        };
+        let (left, right) = (free(&labels, &own, self), free(&rhs_labels, &theirs, rhs));
+        let result = || left.iter().chain(&right);
+        let shape: Shape = result().map(|&(_, dim)| dim).collect();
+        shape.validate(op)?;
+        let order: Labels =
+            result().filter(|&&(_, dim)| dim != 1).map(|&(label, _)| label).collect();
+        let (a, b) = (Factor::new(self, &labels)?, Factor::new(rhs, &rhs_labels)?);
+        let kept = order.iter().copied().collect();
+        contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
+    }
+}
+
+/// Which axes [`Tensor::tensordot`] sums over: a number of axes, or two lists of as many.
+#[derive(Clone, Debug)]
+pub struct TensordotAxes(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Count(usize),
+    Pairs([SmallVec<[Axis; MAX_RANK]>; 2]),
+}
+
+impl From<usize> for TensordotAxes {
+    fn from(count: usize) -> Self {
+        TensordotAxes(Kind::Count(count))
+    }
+}
+
+impl<L, R, const N: usize> From<([L; N], [R; N])> for TensordotAxes
+where
+    L: Into<Axis>,
+    R: Into<Axis>,
+{
+    fn from((left, right): ([L; N], [R; N])) -> Self {
+        let left = left.into_iter().map(Into::into).collect();
+        let right = right.into_iter().map(Into::into).collect();
+        TensordotAxes(Kind::Pairs([left, right]))
+    }
+}
+
+impl<L, R> From<(&[L], &[R])> for TensordotAxes
+where
+    L: Into<Axis> + Copy,
+    R: Into<Axis> + Copy,
+{
+    fn from((left, right): (&[L], &[R])) -> Self {
+        let left = left.iter().map(|&axis| axis.into()).collect();
+        let right = right.iter().map(|&axis| axis.into()).collect();
+        TensordotAxes(Kind::Pairs([left, right]))
+    }
+}
+
+impl TensordotAxes {
+    /// The axes of both operands, pair by pair.
+    fn resolve(&self, op: &'static str, lhs: &Shape, rhs: &Shape) -> Result<[AxisSet; 2]> {
+        let lists = match &self.0 {
+            Kind::Count(count) => {
+                let first = lhs.ndim().checked_sub(*count).filter(|_| *count <= rhs.ndim());
+                let Some(first) = first else {
+                    let reason = format!("{count} axes of shapes {lhs} and {rhs}");
+                    return Err(Error::InvalidArgument { op, reason });
+                };
+                return Ok([(first..lhs.ndim()).collect(), (0..*count).collect()]);
+            }
+            Kind::Pairs(lists) => lists,
+        };
+        if lists[0].len() != lists[1].len() {
+            let [left, right] = [lists[0].len(), lists[1].len()];
+            let reason = format!("{left} axes of shape {lhs} beside {right} of shape {rhs}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let resolved = |axes: &[Axis], shape: &Shape| -> Result<AxisSet> {
+            let axes: AxisSet =
+                axes.iter().map(|axis| axis.resolve(op, shape)).collect::<Result<_>>()?;
+            shape.resolve_axes(op, Some(&axes))?;
+            Ok(axes)
+        };
+        Ok([resolved(&lists[0], lhs)?, resolved(&lists[1], rhs)?])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::view::{
-    identity_rule, permute_rule, reshape_rule, step_rule, sum_to_rule,
+    diagonal_rule, identity_rule, permute_rule, reshape_rule, step_rule, sum_to_rule,
 };
 use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
@@ -145,6 +145,26 @@ impl<B: Backend> Tensor<B> {
             0 | 1 => Ok(self.clone()),
             dim => self.stepped("flip", axis, dim - 1, dim, -1),
         }
+    }
+
+    /// The elements whose indices along two axes are equal, as a last axis in place of the two; as many
+    /// as the shorter of them has.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// assert_eq!(x.diagonal(0, 1)?.to_vec::<f32>()?, [1.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`] for one axis twice.
+    pub fn diagonal(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Self> {
+        let op = "diagonal";
+        let first = first.into().resolve(op, self.shape())?;
+        let second = second.into().resolve(op, self.shape())?;
+        let data = B::view(self.data(), self.layout().diagonal(op, first, second)?)?;
+        Ok(record(op, data, &[self], |_| diagonal_rule(*self.shape(), [first, second])))
     }
 
     /// A new axis of extent 1 before `axis`; −1 appends one.

@@ -172,7 +172,7 @@ const FUSED_TWICE: &[Entry] = &[
 const FUSED_ONCE: &[Entry] = &[
     (
         "linear",
-        "`x·weightᵀ + bias`.",
+        "`x·weightᵀ + bias`; `linear_activation` is recorded as it and the function after it.",
         &[("x", "g·weight"), ("weight", "gᵀ·x"), ("bias", "g, summed over rows")],
     ),
     (
@@ -185,6 +185,11 @@ const FUSED_ONCE: &[Entry] = &[
 /// Products, selection, indexing, views.
 const PARAMETRIC: &[Entry] = &[
     ("matmul", "`A·B`, leading axes broadcast.", &[("a", "g·Bᵀ"), ("b", "Aᵀ·g")]),
+    (
+        "outer",
+        "Products of every a and every b, of vectors; in `einsum` also of batches of them.",
+        &[("a", "g·b"), ("b", "a·g")],
+    ),
     (
         "where_cond",
         "a where the mask is not 0, else b.",
@@ -200,7 +205,7 @@ const PARAMETRIC: &[Entry] = &[
         "Products of the elements up to each, along an axis.",
         &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
-    ("dot", "`Σ a b` of two vectors.", &[("a", "g b"), ("b", "g a")]),
+    ("dot", "`Σ a b` of two vectors, or of rows in `einsum`.", &[("a", "g b"), ("b", "g a")]),
     ("im2col", "Windows of images as columns.", &[("x", "col2im of g")]),
     ("col2im", "Columns added up to images.", &[("x", "im2col of g")]),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
@@ -224,6 +229,7 @@ const PARAMETRIC: &[Entry] = &[
     ("unsqueeze", "With an axis of extent 1.", &[("x", "g in the shape of x")]),
     ("transpose", "Axes reordered; also `t`.", &[("x", "g with its axes put back")]),
     ("permute", "Axes reordered; also `swap_axes`.", &[("x", "g with its axes put back")]),
+    ("diagonal", "Equal indices of two axes.", &[("x", "g on the diagonal, else 0")]),
     ("narrow", "A range of an axis.", &[("x", "g at those places, else 0")]),
     ("slice", "Ranges with steps, and indices.", &[("x", "g at those places, else 0")]),
     ("flip", "An axis in reverse order.", &[("x", "g in reverse order")]),

@@ -4,12 +4,14 @@
 //! change what belongs to the process (threads, environment, current folder); a test that must, or that
 //! measures the process's memory, runs in a process of its own: [`support::alone`].
 
+mod accumulate;
 mod attention;
 mod attention_memory;
 mod autodiff;
 mod backends;
 mod derivatives;
 mod edges;
+mod einsum;
 mod errors;
 mod fixed_order;
 mod fused;
@@ -18,12 +20,15 @@ mod gradcheck;
 mod isa;
 mod layout;
 mod linear;
+mod linear_activation;
 mod memory;
 mod mutation;
 mod nn;
 mod ops_page;
 mod optim;
 mod optim_memory;
+mod products_bits;
+mod products_memory;
 mod programs;
 mod safetensors;
 mod safetensors_memory;

@@ -10,4 +10,4 @@ pub mod inputs;
 pub mod ulp;
 pub mod vectors;
 
-pub use alone::alone;
+pub use alone::{alone, alone_with};

@@ -109,6 +109,17 @@ fn check_bounds(
     }
 }
 
+/// The strides of rows that follow one another without gaps in `len` elements: all elements are inside,
+/// and apart.
+#[inline]
+fn rows_of(len: usize, shape: [usize; 2]) -> Result<[isize; 2], GemmError> {
+    let strides = [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1];
+    match shape[0].checked_mul(shape[1]) {
+        Some(count) if count <= len => Ok(strides),
+        _ => Err(GemmError::OutOfBounds { offset: 0, shape, strides, len }),
+    }
+}
+
 /// Checks that no two elements share an index: the axis with the smaller stride must end before
 /// one step of the other.
 fn check_distinct(shape: [usize; 2], strides: [isize; 2]) -> Result<(), GemmError> {
@@ -179,8 +190,10 @@ impl<'a, E> MatRef<'a, E> {
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
+    #[inline]
     pub fn row_major(data: &'a [E], shape: [usize; 2]) -> Result<Self, GemmError> {
-        Self::new(data, 0, shape, [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1])
+        let strides = rows_of(data.len(), shape)?;
+        Ok(MatRef { data: data.as_ptr(), shape, strides, borrow: PhantomData })
     }
 
     /// `[rows, columns]`.
@@ -305,8 +318,16 @@ impl<'a, E> MatMut<'a, E> {
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
+    #[inline]
     pub fn row_major(data: &'a mut [E], shape: [usize; 2]) -> Result<Self, GemmError> {
-        Self::new(data, 0, shape, [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1])
+        let strides = rows_of(data.len(), shape)?;
+        Ok(MatMut {
+            data: data.as_mut_ptr(),
+            shape,
+            strides,
+            initialized: true,
+            borrow: PhantomData,
+        })
     }
 
     /// `[rows, columns]`.
@@ -324,16 +345,51 @@ impl<'a, E> MatMut<'a, E> {
     where
         E: Copy,
     {
-        assert!(row.len() == self.shape[1], "fill_rows: {} elements", row.len());
-        for i in 0..self.shape[0] {
-            let first = step(self.data, i, self.strides[0]);
-            for (j, &x) in row.iter().enumerate() {
-                // SAFETY: row i < shape[0] and column j < shape[1] by the assertion: the element
-                // lies in the borrowed slice.
-                unsafe { step(first, j, self.strides[1]).write(x) };
-            }
-        }
+        (0..self.shape[0]).for_each(|i| self.write_row(i, row));
         self.initialized = true;
+    }
+
+    /// Makes row `i` a copy of `row`, which has as many elements.
+    ///
+    /// # Panics
+    /// If it does not, or the row does not exist.
+    pub(super) fn write_row(&mut self, i: usize, row: &[E])
+    where
+        E: Copy,
+    {
+        let ([rows, cols], [down, right]) = (self.shape, self.strides);
+        assert!(i < rows && row.len() == cols, "write_row: {} elements", row.len());
+        let first = step(self.data, i, down);
+        if right == 1 {
+            // SAFETY: row i < rows: its `cols` elements, next to each other, lie in the slice that
+            // `self` borrows alone.
+            unsafe { first.copy_from_nonoverlapping(row.as_ptr(), cols) };
+            return;
+        }
+        for (j, &x) in row.iter().enumerate() {
+            // SAFETY: as above, for element j < cols.
+            unsafe { step(first, j, right).write(x) };
+        }
+    }
+
+    /// The elements from `at` on, as many rows and columns as `shape` says.
+    ///
+    /// # Panics
+    /// If they are not all there.
+    pub(super) fn part(&mut self, at: [usize; 2], shape: [usize; 2]) -> MatMut<'_, E> {
+        let rows = self.reborrow().split_rows(at[0]).1.split_rows(shape[0]).0;
+        rows.split_cols(at[1]).1.split_cols(shape[1]).0
+    }
+
+    /// Whether row follows row without a gap.
+    pub(super) fn is_list(&self) -> bool {
+        self.strides == [self.shape[1] as isize, 1]
+    }
+
+    /// A list's elements as one row.
+    pub(super) fn flat(self) -> Self {
+        assert!(self.is_list(), "flat: rows with gaps");
+        MatMut { shape: [1, self.shape[0] * self.shape[1]], ..self }
     }
 
     /// Row `i`, of an initialised output whose columns are contiguous.

@@ -10,6 +10,7 @@
 use super::matrix::step;
 use super::split::Split;
 use super::tile::MR;
+use crate::map::load_up_to;
 use crate::simd::{Float, Lanes, Vector};
 
 /// The most lanes that any vector has.
@@ -98,59 +99,23 @@ impl<E: Float> Panel<E> {
         }
     }
 
-    /// k is contiguous: blocks of LANES columns and LANES steps of k are transposed in registers.
-    ///
-    /// One round interleaves vector i with vector i + LANES/2. In the number made of the bits of
-    /// (vector, lane) that is a rotation by one bit, so log2(LANES) rounds swap vector and lane:
-    ///
-    /// ```text
-    /// LANES = 4   a0 a1 a2 a3      a0 c0 a1 c1      a0 b0 c0 d0
-    ///             b0 b1 b2 b3  ->  a2 c2 a3 c3  ->  a1 b1 c1 d1
-    ///             c0 c1 c2 c3      b0 d0 b1 d1      a2 b2 c2 d2
-    ///             d0 d1 d2 d3      b2 d2 b3 d3      a3 b3 c3 d3
-    /// ```
+    /// k is contiguous: columns become rows.
     ///
     /// # Safety
     /// As [`BlockOfB::pack`].
     #[inline(always)]
     unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
-        let zero = simd.splat(E::ZERO);
-        for start in (0..self.width).step_by(S::LANES) {
-            let columns = S::LANES.min(self.columns - start);
-            let src = step(self.data.cast_mut(), start, self.strides[1]);
-            let mut p = 0;
-            while p < self.depth {
-                let depth = S::LANES.min(self.depth - p);
-                let mut block = [zero; MAX_LANES];
-                for (j, lanes) in block.iter_mut().enumerate().take(S::LANES) {
-                    let src = step(src, j, self.strides[1]).wrapping_add(p);
-                    // SAFETY: column `start + j`, steps `p..p + depth` are in the panel; columns
-                    // beyond its last stay zero.
-                    unsafe {
-                        if j < columns {
-                            *lanes = if depth == S::LANES {
-                                simd.load(src)
-                            } else {
-                                simd.load_first(src, depth)
-                            };
-                        }
-                    }
-                }
-                let mut rounds = S::LANES;
-                while rounds > 1 {
-                    block = interleave_halves::<E, S>(block);
-                    rounds /= 2;
-                }
-                for (i, &lanes) in block.iter().enumerate().take(S::LANES) {
-                    if i < depth {
-                        let dst = self.dst.wrapping_add((p + i) * self.width + start);
-                        // SAFETY: row `p + i` and `start + LANES <= width` are in the panel.
-                        unsafe { simd.store(dst, lanes) };
-                    }
-                }
-                p += S::LANES;
-            }
-        }
+        let squares = Squares {
+            src: self.data,
+            src_row: self.strides[1],
+            shape: [self.columns, self.depth],
+            dst: self.dst,
+            dst_row: self.width,
+        };
+        // SAFETY: the panel's columns are readable over its depth; `width` is whole vectors.
+        unsafe { squares.transpose(simd) };
+        // A panel ends with the vector that holds its last column.
+        debug_assert!(self.width < self.columns + S::LANES);
     }
 
     /// Any strides.
@@ -172,26 +137,81 @@ impl<E: Float> Panel<E> {
     }
 }
 
-/// One round of the transposition.
-#[inline(always)]
-fn interleave_halves<E: Float, S: Lanes<E>>(block: [S::V; MAX_LANES]) -> [S::V; MAX_LANES] {
-    let mut next = block;
-    for i in 0..S::LANES / 2 {
-        let (low, high) = block[i].interleave(block[i + S::LANES / 2]);
-        next[2 * i] = low;
-        next[2 * i + 1] = high;
-    }
-    next
+/// A matrix to transpose: `dst[c * dst_row + r] = src[r * src_row + c]`.
+struct Squares<E> {
+    src: *const E,
+    src_row: isize,
+    /// Rows and columns of the source.
+    shape: [usize; 2],
+    dst: *mut E,
+    dst_row: usize,
 }
 
-/// Tiles of A copied at a time, as one block of [KC, A_WIDTH] with k going down: 3 lines of `f32` a
-/// step, copied in whole vectors. Slivers of [KC, MR] each cost 13 % of a 256³ product, this 3 %.
+impl<E: Float> Squares<E> {
+    /// Squares of LANES rows and columns, each transposed in registers.
+    ///
+    /// # Safety
+    /// The source is valid for reads; the destination for writes of `shape[1]` rows of `shape[0]`
+    /// elements, rounded up to whole vectors: what is beyond becomes zero.
+    #[inline(always)]
+    unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
+        // SAFETY: as the caller promises; N is the number of lanes.
+        unsafe {
+            match S::LANES {
+                16 => self.by::<S, 16>(simd),
+                8 => self.by::<S, 8>(simd),
+                4 => self.by::<S, 4>(simd),
+                2 => self.by::<S, 2>(simd),
+                _ => self.by::<S, 1>(simd),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Squares::transpose`].
+    #[inline(always)]
+    unsafe fn by<S: Lanes<E>, const N: usize>(&self, simd: S) {
+        let [rows, cols] = self.shape;
+        let zero = simd.splat(E::ZERO);
+        for r in (0..rows).step_by(N) {
+            let src = step(self.src.cast_mut(), r, self.src_row);
+            let dst = self.dst.wrapping_add(r);
+            let whole = if rows - r < N { 0 } else { cols - cols % N };
+            for c in (0..whole).step_by(N) {
+                let mut square = [zero; N];
+                for (j, lanes) in square.iter_mut().enumerate() {
+                    // SAFETY: rows r..r + N and columns c..c + N are in the source.
+                    *lanes = unsafe { simd.load(step(src, j, self.src_row).wrapping_add(c)) };
+                }
+                for (i, lanes) in S::V::transpose(square).into_iter().enumerate() {
+                    // SAFETY: row c + i of the destination, the vector from r on.
+                    unsafe { simd.store(dst.wrapping_add((c + i) * self.dst_row), lanes) };
+                }
+            }
+            for c in (whole..cols).step_by(N) {
+                let mut square = [zero; N];
+                for (j, lanes) in square.iter_mut().enumerate().take(rows - r) {
+                    let src = step(src, j, self.src_row).wrapping_add(c);
+                    // SAFETY: row r + j and the columns that are left from c on.
+                    *lanes = unsafe { load_up_to(simd, src, cols - c) };
+                }
+                let square = S::V::transpose(square);
+                for (i, &lanes) in square.iter().enumerate().take(cols - c) {
+                    // SAFETY: as above; the vector may reach beyond `rows`, as promised.
+                    unsafe { simd.store(dst.wrapping_add((c + i) * self.dst_row), lanes) };
+                }
+            }
+        }
+    }
+}
+
+/// Tiles of A copied at a time: 3 lines of `f32` a step of k where its rows are adjacent.
 pub(super) const A_TILES: usize = 8;
 
-/// Elements from one k to the next in the copy.
-pub(super) const A_WIDTH: usize = A_TILES * MR;
+/// Rows of A copied at a time.
+pub(super) const A_ROWS: usize = A_TILES * MR;
 
-/// Up to [`A_WIDTH`] rows of A over a block of k.
+/// Up to [`A_ROWS`] rows of A over a block of k.
 pub(super) struct BlockOfA<E> {
     /// First row, first k.
     pub(super) data: *const E,
@@ -203,36 +223,37 @@ pub(super) struct BlockOfA<E> {
 }
 
 impl<E: Float> BlockOfA<E> {
-    /// Writes element (i, p) to `dst[p * A_WIDTH + i]`.
+    /// Elements from one row of the copy to the next: whole vectors.
+    pub(super) fn row(depth: usize) -> usize {
+        depth.next_multiple_of(MAX_LANES)
+    }
+
+    /// Writes element (i, p) to `dst[i * row + p]`: rows that a tile reads as it does those of an A
+    /// that needs no copy. (A copy with k going down would spread a tile's six rows over as many lines
+    /// as k has steps, more than L1 has beside a tile of B.)
     ///
     /// # Safety
-    /// Every element of the block is valid for reads, and `dst` for writes of `depth * A_WIDTH`
-    /// elements.
+    /// Every element of the block is valid for reads, and `dst` for writes of `rows` rows.
     #[inline(always)]
     pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
-        const { assert!(A_WIDTH.is_multiple_of(MAX_LANES)) };
-        let (whole, rest) = (self.rows / S::LANES, self.rows % S::LANES);
-        for p in 0..self.depth {
-            let src = step(self.data.cast_mut(), p, self.strides[1]);
-            let dst = dst.wrapping_add(p * A_WIDTH);
-            // SAFETY: `rows` elements are readable; a whole vector written at the last of them
-            // still ends inside the width, a multiple of LANES.
-            unsafe {
-                if self.strides[0] == 1 {
-                    for v in 0..whole {
-                        let at = v * S::LANES;
-                        simd.store(dst.wrapping_add(at), simd.load(src.wrapping_add(at)));
-                    }
-                    if rest > 0 {
-                        let at = whole * S::LANES;
-                        let lanes = simd.load_first(src.wrapping_add(at), rest);
-                        simd.store(dst.wrapping_add(at), lanes);
-                    }
-                } else {
-                    for i in 0..self.rows {
-                        dst.wrapping_add(i).write(*step(src, i, self.strides[0]));
-                    }
-                }
+        let dst_row = Self::row(self.depth);
+        if self.strides[0] == 1 {
+            let squares = Squares {
+                src: self.data,
+                src_row: self.strides[1],
+                shape: [self.depth, self.rows],
+                dst,
+                dst_row,
+            };
+            // SAFETY: the block is readable; rows of the copy are whole vectors long.
+            unsafe { squares.transpose(simd) };
+            return;
+        }
+        for i in 0..self.rows {
+            let src = step(self.data.cast_mut(), i, self.strides[0]);
+            for p in 0..self.depth {
+                // SAFETY: row i and step p are in the block, and in the copy.
+                unsafe { dst.wrapping_add(i * dst_row + p).write(*step(src, p, self.strides[1])) };
             }
         }
     }

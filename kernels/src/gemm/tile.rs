@@ -32,6 +32,11 @@ pub(super) const fn max_vectors(isa: Isa) -> usize {
     }
 }
 
+/// Whether a packed tile of B, KC rows of it, takes no more than half of an L1 cache of 32 KiB.
+pub(super) const fn tiles_of_b_stay(isa: Isa) -> bool {
+    !matches!(isa, Isa::Avx512)
+}
+
 /// How A lies under a tile. One stride is always 1: then the addresses of a row of the tile, or of
 /// four steps of k, are constants away from each other.
 #[derive(Clone, Copy)]
@@ -130,6 +135,17 @@ impl<E: Float> Tile<E> {
     #[inline(always)]
     unsafe fn sweep<S: Lanes<E>, const ROWS: usize, const NV: usize>(&self, simd: S) {
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
+        // Shorter sweeps are over before memory answers.
+        if self.depth >= 32 {
+            each::<ROWS>(
+                #[inline(always)]
+                |i| {
+                    let row = self.out.wrapping_offset(i as isize * self.out_row);
+                    simd.prefetch(row.cast());
+                    simd.prefetch(row.wrapping_add(NV * S::LANES - 1).cast());
+                },
+            );
+        }
         if self.resume {
             each::<ROWS>(
                 #[inline(always)]
@@ -306,27 +322,17 @@ impl<E> Step<E> {
     }
 }
 
-/// `f(0)`, …, `f(N - 1)` for N up to [`MR`], written out: a loop over an array of accumulators is
-/// unrolled too late for the array to become registers.
+/// `f(0)`, …, `f(N - 1)` for N up to 16, written out: a loop over an array of accumulators is unrolled
+/// too late for the array to become registers.
 #[inline(always)]
-fn each<const N: usize>(mut f: impl FnMut(usize)) {
-    const { assert!(N <= MR && MAX_NV <= MR) };
-    if N > 0 {
-        f(0);
+pub(super) fn each<const N: usize>(mut f: impl FnMut(usize)) {
+    const { assert!(N <= 16 && MR <= 16 && MAX_NV <= 16) };
+    macro_rules! each {
+        ($($i:literal)*) => {$(
+            if N > $i {
+                f($i);
+            }
+        )*};
     }
-    if N > 1 {
-        f(1);
-    }
-    if N > 2 {
-        f(2);
-    }
-    if N > 3 {
-        f(3);
-    }
-    if N > 4 {
-        f(4);
-    }
-    if N > 5 {
-        f(5);
-    }
+    each!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 }

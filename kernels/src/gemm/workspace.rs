@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use super::pack::{A_WIDTH, MAX_LANES};
+use super::pack::{A_ROWS, MAX_LANES};
 use super::tile::{MAX_NV, MR};
 
 /// Memory for packed operands and partial sums, reused from call to call.
@@ -41,7 +41,7 @@ impl<E> Workspace<E> {
     /// as they are written.
     pub fn reserve_panel(&mut self) {
         let panel = super::KC * (super::NC_BYTES / size_of::<E>()).next_multiple_of(MAX_LANES);
-        let copy = A_WIDTH * super::KC;
+        let copy = A_ROWS * super::KC;
         let spill = MR * MAX_NV * MAX_LANES;
         if self.capacity() < panel + copy + spill {
             self.grow(panel + copy + spill);

@@ -124,8 +124,8 @@ impl<E: Float> Source<E> {
         if end.is_none_or(|end| end > data.len()) {
             rows_exceed(name, arg.data.len(), shape);
         }
-        // Inside the slice: `start` lies before `end`.
-        let first = data[start..].as_ptr();
+        // Inside the slice, since `start` lies before `end`; of all of it, since rows may go backwards.
+        let first = data.as_ptr().wrapping_add(start);
         if is_value { Source::Column(first, stride) } else { Source::Memory(first, stride) }
     }
 }

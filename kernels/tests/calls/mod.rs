@@ -11,6 +11,7 @@
 mod blocks;
 mod element_wise;
 mod moves;
+pub mod paths;
 mod products;
 mod reductions;
 mod rows;

@@ -1,8 +1,8 @@
 //! Matrix products.
 
 use swath_kernels::{
-    Float, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
-    gemm_packed,
+    Activation, Epilogue, Float, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Unary,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output};
@@ -19,7 +19,10 @@ fn must(result: Result<(), GemmError>) {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn of_real<E: Cell + Float>(calls: &mut Vec<Call>, len: usize) {
+fn of_real<E: Cell + Float>(calls: &mut Vec<Call>, len: usize)
+where
+    math::Relu: Unary<E>,
+{
     for shape in [[len, 5, 7], [3, len, 9], [2, 6, len]] {
         let [m, k, n]: [usize; 3] = shape;
         let (a, b) = (numbers::<E>(m * k, 1), numbers::<E>(k * n, 2));
@@ -55,8 +58,21 @@ fn of_real<E: Cell + Float>(calls: &mut Vec<Call>, len: usize) {
                     gemm_bias(a, b, bias.of(), c, &mut Workspace::new())
                 })());
             };
-            let slots = [a.clone(), b.clone(), bias, output::<E>(m * n).at_least()];
+            let place = || output::<E>(m * n).at_least();
+            let slots = [a.clone(), b.clone(), bias.clone(), place()];
             calls.push(call::<E, 4>("gemm_bias", &*variant, slots, run));
+            let run = move |[a, b, bias, sums, c]: [&mut Part<'_>; 5]| {
+                must((|| {
+                    let (a, b) = matrices(a.of::<E>(), b.of(), shape, transposed)?;
+                    let sums = Some(MatMut::row_major(sums.of(), [m, n])?);
+                    let activation = Some(Activation { function: math::Relu::run_in_place, sums });
+                    let epilogue = Epilogue { bias: Some(bias.of()), activation };
+                    let c = MatMut::row_major(c.of(), [m, n])?;
+                    gemm_epilogue(a, b, epilogue, c, &mut Workspace::new())
+                })());
+            };
+            let slots = [a.clone(), b.clone(), bias, place(), place()];
+            calls.push(call::<E, 5>("gemm_epilogue", &*variant, slots, run));
         }
     }
 }

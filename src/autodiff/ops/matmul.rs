@@ -5,36 +5,108 @@ use smallvec::smallvec;
 use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::tensor::einsum::contract::{Factor, contract};
+use crate::tensor::einsum::equation::{Label, Labels};
 
 struct MatmulRule<B: Backend> {
     a: Option<Tensor<B>>,
     b: Option<Tensor<B>>,
-    /// One right side for a whole batch of left sides.
-    b_is_shared: bool,
+    sides: [Side; 2],
 }
 
+/// What the gradient of a factor needs to know of its shape.
+#[derive(Clone, Copy)]
+struct Side {
+    rank: u8,
+    /// Bit i: the factor is one along axis i of the product, which has more there.
+    repeated: u32,
+}
+
+impl Side {
+    fn new(shape: &Shape, batch: &Shape) -> Self {
+        let lead = batch.ndim() + 2 - shape.ndim();
+        let is_repeated =
+            |i: usize| batch.dim(i) != 1 && (i < lead || shape.dim(i - lead) != batch.dim(i));
+        let bits = (0..batch.ndim()).filter(|&i| is_repeated(i)).map(|i| 1 << i);
+        Side { rank: shape.ndim() as u8, repeated: bits.sum() }
+    }
+
+    fn is_repeated(self, axis: Label) -> bool {
+        self.repeated >> axis & 1 == 1
+    }
+}
+
+/// Labels of rows, columns and what is between them; those of the leading axes are their numbers.
+const M: Label = 8;
+const N: Label = 9;
+const K: Label = 10;
+
 /// `C = A·B`: `dA = G·Bᵀ`, `dB = Aᵀ·G`; each factor is kept only if the other one is tracked.
-/// Broadcast leading axes are summed by the engine; for a single B of a whole batch the batch is
-/// folded into the rows, one product for all.
-pub(crate) fn matmul_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
+///
+/// A factor that is one for several products, along axes that it lacks or has once, gets a product that
+/// sums over these axes too: with a single B the batch is folded into the rows of A and G.
+pub(crate) fn matmul_rule<B: Backend>(
+    a: &Tensor<B>,
+    b: &Tensor<B>,
+    batch: &Shape,
+) -> SharedRule<B> {
     shared_rule(MatmulRule {
         a: b.is_tracked().then(|| a.clone()),
         b: a.is_tracked().then(|| b.clone()),
-        b_is_shared: b.rank() == 2 && a.rank() > 2,
+        sides: [Side::new(a.shape(), batch), Side::new(b.shape(), batch)],
     })
 }
 
 impl<B: Backend> Rule<B> for MatmulRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
         let g = upstream.g;
-        let (a, b) = (self.a.as_ref(), self.b.as_ref());
-        let da = b.filter(|_| wanted[0]).map(|b| g.matmul(&b.t()?)).transpose()?;
-        let fold = |x: &Tensor<B>| match self.b_is_shared {
-            true => x.flatten(0, -2),
-            false => Ok(x.clone()),
+        let da = self.b.as_ref().filter(|_| wanted[0]).map(|b| match self.sides[0].repeated {
+            0 => upstream.product(0, g, &b.t()?),
+            _ => self.summed(0, g, b),
+        });
+        let db = self.a.as_ref().filter(|_| wanted[1]).map(|a| match self.sides[1].repeated {
+            0 => upstream.product(1, &a.t()?, g),
+            _ => self.summed(1, a, g),
+        });
+        let fit = |gradient: Result<Tensor<B>>, side: Side| {
+            let gradient = gradient?;
+            match gradient.rank().checked_sub(usize::from(side.rank)) {
+                // Leading axes of extent 1 that the factor lacks.
+                Some(surplus @ 1..) => gradient.reshape(&gradient.dims()[surplus..]),
+                _ => Ok(gradient),
+            }
         };
-        let db = a.filter(|_| wanted[1]).map(|a| fold(a)?.t()?.matmul(&fold(g)?)).transpose()?;
+        let da = da.map(|gradient| fit(gradient, self.sides[0])).transpose()?;
+        let db = db.map(|gradient| fit(gradient, self.sides[1])).transpose()?;
         Ok(smallvec![da, db])
+    }
+}
+
+impl<B: Backend> MatmulRule<B> {
+    /// The gradient of a factor that is repeated: of A from G and B, of B from A and G.
+    fn summed(&self, of: usize, left: &Tensor<B>, right: &Tensor<B>) -> Result<Tensor<B>> {
+        let (g, [left_matrix, right_matrix, matrix]) = match of {
+            0 => (left, [[M, N], [K, N], [M, K]]),
+            _ => (right, [[M, K], [M, N], [K, N]]),
+        };
+        let rank = g.rank();
+        let labels = |own: usize, matrix: [Label; 2]| -> Labels {
+            let lead = (rank - own..rank - 2).map(|axis| axis as Label);
+            lead.chain(matrix).collect()
+        };
+        let a = Factor::new(left, &labels(left.rank(), left_matrix))?;
+        let b = Factor::new(right, &labels(right.rank(), right_matrix))?;
+        let side = self.sides[of];
+        let all = labels(usize::from(side.rank), matrix);
+        let extent = |&label: &Label| match side.is_repeated(label) {
+            true => 1,
+            false => a.extent_with(&b, label),
+        };
+        let shape: Shape = all.iter().map(extent).collect();
+        let order: Labels = all.iter().copied().filter(|label| extent(label) != 1).collect();
+        let kept = order.iter().copied().collect();
+        contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
     }
 }

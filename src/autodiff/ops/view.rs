@@ -69,3 +69,41 @@ fn spread<B: Backend>(
         }
     }
 }
+
+/// `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
+pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> SharedRule<B> {
+    one_input(move |g: &Tensor<B>| on_diagonal(g, shape, axes))
+}
+
+/// ```text
+/// g 0 0 0
+/// g 0 0 0    n rows of a gradient and c zeros, read as n rows of c elements and a rest without gradients
+/// g 0 0 0
+/// ```
+fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Result<Tensor<B>> {
+    let [rows, cols] = axes.map(|axis| shape.dim(axis));
+    let last = g.rank() - 1;
+    let n = g.dims()[last];
+    let zeros = |shape: Shape| Tensor::zeros((), g.dtype())?.broadcast_to(shape);
+    let column = g.unsqueeze(-1)?;
+    let beside = zeros(column.shape().with_axis(last + 1, Some(cols)))?;
+    let flat = Tensor::cat(&[&column, &beside], last + 1)?.flatten(last, last + 1)?;
+    let filled = n * (cols + 1);
+    let flat = match (rows * cols).checked_sub(filled) {
+        None => flat.narrow(last, 0, rows * cols)?,
+        Some(0) => flat,
+        Some(rest) => {
+            let below = zeros(flat.shape().with_axis(last, Some(rest)))?;
+            Tensor::cat(&[&flat, &below], last)?
+        }
+    };
+    let in_rows: Shape = g.dims()[..last].iter().copied().chain([rows, cols]).collect();
+    let matrices = flat.reshape(in_rows)?;
+    // The other axes are in front, in their order.
+    let mut others = 0..last;
+    let from = (0..shape.ndim()).map(|axis| match axes.iter().position(|&own| own == axis) {
+        Some(place) => last + place,
+        None => others.next().unwrap_or(last),
+    });
+    matrices.permute(&from.collect::<AxisSet>())
+}

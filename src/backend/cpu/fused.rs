@@ -17,6 +17,8 @@ mod sincos;
 mod softmax;
 pub(super) mod working;
 
+pub(super) use bias_activation::FORWARD_COST as ACTIVATION_COST;
+
 use super::{CpuTensor, Results};
 use crate::backend::TensorData;
 use crate::dtype::DType;
@@ -45,7 +47,10 @@ pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Res
         &FusedOp::BiasActivation(f) => bias_activation::forward(operands, f),
         &FusedOp::BiasActivationGrad(f) => bias_activation::backward(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),
-        FusedOp::Linear => linear::linear(operands),
+        FusedOp::Linear => linear::linear(op.name(), operands, None, false),
+        &FusedOp::LinearActivation { activation, keep_sums } => {
+            linear::linear(op.name(), operands, Some(activation), keep_sums)
+        }
         FusedOp::SinCos => sincos::sincos(operands),
         FusedOp::Im2col(window) => columns::im2col(operands, window),
         &FusedOp::Col2im { image, ref window } => columns::col2im(operands, image, window),

@@ -8,23 +8,27 @@
 //! 3. Small products are shared whole, a large one is cut along its rows or columns; neither changes
 //!    a bit, since an element depends on its row and its column alone.
 //! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once.
-//! 5. A bias is added to the tiles of C as they are written.
+//! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
 use bytemuck::Pod;
-use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Workspace};
+use smallvec::{SmallVec, smallvec};
+use swath_kernels::{self as kernels, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace};
 
-use super::parallel::{self, Cost};
-use super::{CpuTensor, Output, blas};
+use super::blas::Blas;
+use super::fused::ACTIVATION_COST;
+use super::fused::working::Wide;
+use super::parallel::{self, Band, Cost};
+use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
-use crate::dtype::{DType, Element};
+use crate::blas::trace::{self, Path, Traced};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::BinaryOp;
+use crate::ops::{Activation, BinaryOp};
 use crate::shape::Shape;
 
 /// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
@@ -35,7 +39,7 @@ const ROW_UNIT: usize = 24;
 const COL_UNIT: usize = 64;
 
 /// An element type with a product.
-pub(super) trait Product: Element<Stored = Self> + kernels::Float + Pod {
+pub(super) trait Product: Wide + kernels::Float {
     /// This thread's memory for packing, kept from product to product.
     fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
@@ -66,36 +70,143 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     if lhs != rhs {
         return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() });
     }
+    let after = After { bias: None, activation: None, keep_sums: false };
     match lhs {
-        DType::F32 => typed::<f32>(op, a, b, None),
-        DType::F64 => typed::<f64>(op, a, b, None),
+        DType::F32 => only(typed::<f32>(op, a, b, after, None)?),
+        DType::F64 => only(typed::<f64>(op, a, b, after, None)?),
         DType::F16 | DType::BF16 => {
             let widen = |x| super::cast::cast(x, DType::F32);
-            super::cast::cast(&typed::<f32>(op, &widen(a)?, &widen(b)?, None)?, lhs)
+            let y = only(typed::<f32>(op, &widen(a)?, &widen(b)?, after, None)?)?;
+            super::cast::cast(&y, lhs)
         }
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
     }
 }
 
-/// `[…, m, k] × […, k, n]` and `bias` `[n]` added to every row: the bits of [`matmul`] and an addition.
-pub(super) fn matmul_bias(
+/// Terms of a sum up to which [`matmul_add`] adds it from registers: one block of k. That takes .82 to
+/// .93 of the time of a product and an addition; longer sums, in 2 MiB of memory of their own, 1.03.
+const ADDED_TERMS: usize = kernels::gemm::KC;
+
+/// Bytes of a result from which on longer sums are added in place too: it would be there twice.
+const ADDED_BYTES: usize = 4 << 20;
+
+/// `c + a·b`, in c's memory if nothing else refers to it: the bits of [`matmul`] and an addition.
+pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<CpuTensor> {
+    let add = |c: Arg<'_, CpuTensor>| {
+        super::elementwise::binary(BinaryOp::Add, c, Arg::Ref(&matmul(a, b)?))
+    };
+    let dtypes = [a.dtype(), b.dtype(), c.dtype()];
+    let is_wide = matches!(dtypes[0], DType::F32 | DType::F64) && dtypes == [dtypes[0]; 3];
+    let [rows, columns] = [a, b].map(|x| x.shape().dims());
+    let (Some((&k, lead)), Some(&n)) = (rows.split_last(), columns.last()) else {
+        return add(Arg::Owned(c));
+    };
+    let fits = c.shape().dims().split_last() == Some((&n, lead));
+    // A library that fails in the middle would leave a sum of which nobody knows what was added.
+    let pays = k <= ADDED_TERMS || c.numel() * dtypes[0].size() >= ADDED_BYTES;
+    if !is_wide || !fits || !pays || k == 0 || Blas::current()?.is_present() {
+        return add(Arg::Owned(c));
+    }
+    let out = match Output::reuse(Arg::Owned(c)) {
+        Ok(out) => Some(out),
+        Err(c) => return add(c),
+    };
+    let after = After { bias: None, activation: None, keep_sums: false };
+    match dtypes[0] {
+        DType::F64 => only(typed::<f64>("matmul", a, b, after, out)?),
+        _ => only(typed::<f32>("matmul", a, b, after, out)?),
+    }
+}
+
+/// The first result.
+fn only(mut results: Results<CpuTensor>) -> Result<CpuTensor> {
+    Ok(results.swap_remove(0))
+}
+
+/// What follows a product, as tensors.
+pub(super) struct After<'a> {
+    /// Added to every row: `[n]`.
+    pub bias: Option<&'a CpuTensor>,
+    /// Then applied to every element.
+    pub activation: Option<Activation>,
+    /// Whether what it is applied to is a second result.
+    pub keep_sums: bool,
+}
+
+/// `[…, m, k] × […, k, n]` and what follows. The bits are those of [`matmul`], an addition and the
+/// function; 16-bit floats are rounded after each of the first two, or once if there is a function.
+pub(super) fn matmul_then(
     op: &'static str,
     a: &CpuTensor,
     b: &CpuTensor,
-    bias: Option<&CpuTensor>,
-) -> Result<CpuTensor> {
-    let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
-    match a.dtype() {
-        DType::F32 => typed::<f32>(op, a, b, bias.as_ref().map(|bias| bias.run())),
-        DType::F64 => typed::<f64>(op, a, b, bias.as_ref().map(|bias| bias.run())),
+    after: After<'_>,
+) -> Result<Results<CpuTensor>> {
+    let dtype = a.dtype();
+    match dtype {
+        DType::F32 => typed::<f32>(op, a, b, after, None),
+        DType::F64 => typed::<f64>(op, a, b, after, None),
+        DType::F16 | DType::BF16 if after.activation.is_some() => {
+            let widen = |x| super::cast::cast(x, DType::F32);
+            let bias = after.bias.map(widen).transpose()?;
+            let after = After { bias: bias.as_ref(), ..after };
+            let results = typed::<f32>(op, &widen(a)?, &widen(b)?, after, None)?;
+            results.iter().map(|y| super::cast::cast(y, dtype)).collect()
+        }
         _ => {
             let y = matmul(a, b)?;
-            let Some(bias) = bias else { return Ok(y) };
+            let Some(bias) = after.bias else { return Ok(smallvec![y]) };
             let layout = bias.layout().broadcast_to(op, y.shape())?;
             let bias = bias.with_layout(layout);
-            super::elementwise::binary(BinaryOp::Add, Arg::Owned(y), Arg::Ref(&bias))
+            let y = super::elementwise::binary(BinaryOp::Add, Arg::Owned(y), Arg::Ref(&bias))?;
+            Ok(smallvec![y])
         }
     }
+}
+
+/// What follows a product, as the kernels take it.
+pub(super) struct Finish<'a, E> {
+    /// Added to every row.
+    pub bias: Option<&'a [E]>,
+    /// Then applied to every element.
+    pub function: Option<fn(&mut [E])>,
+    /// Instead of both the product is added to what its place holds.
+    pub add: bool,
+}
+
+impl<E> Clone for Finish<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Finish<'_, E> {}
+
+impl<E: kernels::Float> Finish<'_, E> {
+    /// True if nothing follows.
+    pub fn is_nothing(&self) -> bool {
+        self.bias.is_none() && self.function.is_none() && !self.add
+    }
+
+    /// Of a part of a row of the product that begins at column `from`; `sums` is as long, or empty.
+    pub fn finish(&self, from: usize, row: &mut [E], sums: &mut [E]) {
+        if let Some(bias) = self.bias {
+            row.iter_mut().zip(&bias[from..]).for_each(|(y, &bias)| *y = *y + bias);
+        }
+        if !sums.is_empty() {
+            sums.copy_from_slice(row);
+        }
+        if let Some(function) = self.function {
+            function(row);
+        }
+    }
+}
+
+/// Where a product goes, row-major without gaps.
+pub(super) struct Places<'a, E> {
+    /// What the function makes of the sums.
+    pub c: &'a mut [E],
+    /// The sums, if they are kept; else nothing.
+    pub sums: &'a mut [E],
 }
 
 /// One operand: a matrix at each position of its batch.
@@ -119,18 +230,8 @@ impl<'a, E: Pod> Stack<'a, E> {
         }
     }
 
-    /// Where matrix `i` of the batch begins.
-    fn offset(&self, mut i: usize) -> usize {
-        let mut offset = self.batch.offset();
-        for (&dim, &stride) in self.batch.dims().iter().zip(self.batch.strides()).rev() {
-            offset = offset.wrapping_add_signed((i % dim) as isize * stride);
-            i /= dim;
-        }
-        offset
-    }
-
     pub fn matrix(&self, i: usize) -> Matrix<'a, E> {
-        let offset = self.offset(i);
+        let offset = self.batch.position_of(i);
         Matrix { data: self.data, offset, shape: self.shape, strides: self.strides }
     }
 }
@@ -160,8 +261,9 @@ fn typed<E: Product>(
     op: &'static str,
     a: &CpuTensor,
     b: &CpuTensor,
-    bias: Option<&[E]>,
-) -> Result<CpuTensor> {
+    after: After<'_>,
+    onto: Option<Output>,
+) -> Result<Results<CpuTensor>> {
     let mismatch = || Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() };
     let (rank, rank_b) = (a.shape().ndim(), b.shape().ndim());
     if rank < 2 || rank != rank_b {
@@ -173,34 +275,52 @@ fn typed<E: Product>(
     if k != k_b || a.shape().dims()[..lead] != b.shape().dims()[..lead] {
         return Err(mismatch());
     }
+    let After { bias, activation, keep_sums } = after;
+    let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
+    let finish = Finish {
+        bias: bias.as_ref().map(|bias| bias.run::<E>()),
+        function: activation.map(|activation| E::unary(activation.op()).in_place),
+        add: onto.is_some(),
+    };
     let shape = a.shape().with_axis(lead + 1, Some(n));
-    let mut out = Output::new(op, &shape, E::DTYPE)?;
+    let mut out = match onto {
+        Some(out) => out,
+        None => Output::new(op, &shape, E::DTYPE)?,
+    };
+    let mut sums = keep_sums.then(|| Output::new(op, &shape, E::DTYPE)).transpose()?;
+    let finished = |out: Output, sums: Option<Output>| {
+        Ok([Some(out), sums].into_iter().flatten().map(Output::finish).collect())
+    };
     let batch: usize = shape.dims()[..lead].iter().product();
     if out.numel() == 0 {
-        return Ok(out.finish());
+        return finished(out, sums);
     }
+    let places = Places {
+        c: out.elements::<E>(),
+        sums: sums.as_mut().map(Output::elements::<E>).unwrap_or_default(),
+    };
     if k == 0 {
-        let c = out.elements::<E>();
-        c.fill(E::default());
-        if let Some(bias) = bias {
-            c.chunks_exact_mut(n).for_each(|row| {
-                row.iter_mut().zip(bias).for_each(|(y, &bias)| *y = *y + bias);
-            });
+        places.c.fill(E::default());
+        let mut kept = places.sums.chunks_exact_mut(n);
+        for row in places.c.chunks_exact_mut(n) {
+            finish.finish(0, row, kept.next().unwrap_or_default());
         }
-        return Ok(out.finish());
+        return finished(out, sums);
     }
-    let c = out.elements::<E>();
-    match folded(a.layout(), b.layout(), batch)? {
+    let blas = Blas::current()?;
+    let (path, batch, shape) = match folded(a.layout(), b.layout(), batch)? {
         Some((a_rows, b_matrix)) => {
             let (a, b) = (Stack::<E>::new(a, &a_rows), Stack::<E>::new(b, &b_matrix));
-            one(a.matrix(0), b.matrix(0), bias, c, [batch * m, n])?;
+            let path = one(blas, [a.matrix(0), b.matrix(0)], finish, places, [batch * m, n])?;
+            (path, 1, [batch * m, k, n])
         }
         None => {
             let (a, b) = (Stack::<E>::new(a, a.layout()), Stack::<E>::new(b, b.layout()));
-            many(&a, &b, bias, c, [m, k, n])?;
+            (many(blas, [&a, &b], finish, places, [m, k, n])?, batch, [m, k, n])
         }
-    }
-    Ok(out.finish())
+    };
+    trace::record(|| Traced { dtype: E::DTYPE, batch, shape, path });
+    finished(out, sums)
 }
 
 /// The layouts of a batch that is one product `[batch · m, k] × [k, n]`.
@@ -218,26 +338,38 @@ fn folded(a: &Layout, b: &Layout, batch: usize) -> Result<Option<(Layout, Layout
     Ok(rows.map(|rows| (rows, b_matrix)))
 }
 
+/// Picoseconds for a sum of k products, and what follows it.
+fn cost<E>(k: usize, finish: Finish<'_, E>) -> Cost {
+    let function = if finish.function.is_some() { ACTIVATION_COST } else { 0 };
+    Cost(COST_PER_TERM.saturating_mul(k).saturating_add(function))
+}
+
 /// One product, cut over the threads if it is large.
 fn one<E: Product>(
-    a: Matrix<'_, E>,
-    b: Matrix<'_, E>,
-    bias: Option<&[E]>,
-    c: &mut [E],
-    [m, n]: [usize; 2],
-) -> Result<()> {
-    if blas::gemm(&a, &b, bias, c) {
-        return Ok(());
+    blas: Blas,
+    [a, b]: [Matrix<'_, E>; 2],
+    finish: Finish<'_, E>,
+    mut places: Places<'_, E>,
+    shape: [usize; 2],
+) -> Result<Path> {
+    if !finish.add && blas.gemm(&a, &b, finish, &mut places) {
+        return Ok(Path::Provider);
     }
-    let k = a.shape[1];
-    let (a, b) = (a.view()?, b.view()?);
-    let c = MatMut::row_major(c, [m, n]).map_err(refused)?;
-    let parts = parallel::parts(m.saturating_mul(n), Cost(COST_PER_TERM.saturating_mul(k)));
+    let (a, b, cost) = (a.view()?, b.view()?, cost(a.shape[1], finish));
+    let Places { c, sums } = places;
+    let c = MatMut::row_major(c, shape).map_err(refused)?;
+    let sums = match sums.is_empty() {
+        true => None,
+        false => Some(MatMut::row_major(sums, shape).map_err(refused)?),
+    };
+    let part = Part { a, b, finish, c, sums };
+    let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
     if parts == 1 {
-        return run(Part { a, b, bias, c }).map_err(refused);
+        run(part).map_err(refused)?;
+        return Ok(Path::Embedded);
     }
     let mut pieces = SmallVec::new();
-    split(Part { a, b, bias, c }, parallel::threads().min(parts), &mut pieces);
+    split(part, parallel::threads().min(parts), &mut pieces);
     let failure = Mutex::new(None);
     parallel::for_each_index(pieces.len(), |i| {
         let piece = pieces[i].lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -249,7 +381,7 @@ fn one<E: Product>(
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(refused(error)),
-        None => Ok(()),
+        None => Ok(Path::Embedded),
     }
 }
 
@@ -257,8 +389,9 @@ fn one<E: Product>(
 struct Part<'a, E> {
     a: MatRef<'a, E>,
     b: MatRef<'a, E>,
-    bias: Option<&'a [E]>,
+    finish: Finish<'a, E>,
     c: MatMut<'a, E>,
+    sums: Option<MatMut<'a, E>>,
 }
 
 /// Pieces of a product, each taken by the thread that computes it.
@@ -270,59 +403,81 @@ fn split<'a, E: Product>(part: Part<'a, E>, parts: usize, pieces: &mut Pieces<'a
     let (before, after) = (parts / 2, parts - parts / 2);
     let cut = |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
     let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
-    let Part { a, b, bias, c } = part;
+    let Part { a, b, finish, c, sums } = part;
     if parts > 1 && m >= n && row < m {
         let (a_above, a_below) = a.split_rows(row);
         let (c_above, c_below) = c.split_rows(row);
-        split(Part { a: a_above, b, bias, c: c_above }, before, pieces);
-        split(Part { a: a_below, b, bias, c: c_below }, after, pieces);
+        let (above, below) = sums.map(|sums| sums.split_rows(row)).unzip();
+        split(Part { a: a_above, b, finish, c: c_above, sums: above }, before, pieces);
+        split(Part { a: a_below, b, finish, c: c_below, sums: below }, after, pieces);
     } else if parts > 1 && col < n {
         let (b_left, b_right) = b.split_cols(col);
         let (c_left, c_right) = c.split_cols(col);
-        let (bias_left, bias_right) = bias.map(|bias| bias.split_at(col)).unzip();
-        split(Part { a, b: b_left, bias: bias_left, c: c_left }, before, pieces);
-        split(Part { a, b: b_right, bias: bias_right, c: c_right }, after, pieces);
+        let (left, right) = sums.map(|sums| sums.split_cols(col)).unzip();
+        let (bias_left, bias_right) = finish.bias.map(|bias| bias.split_at(col)).unzip();
+        let finish = |bias| Finish { bias, ..finish };
+        let (finish_left, finish_right) = (finish(bias_left), finish(bias_right));
+        split(Part { a, b: b_left, finish: finish_left, c: c_left, sums: left }, before, pieces);
+        split(Part { a, b: b_right, finish: finish_right, c: c_right, sums: right }, after, pieces);
     } else {
-        pieces.push(Mutex::new(Some(Part { a, b, bias, c })));
+        pieces.push(Mutex::new(Some(Part { a, b, finish, c, sums })));
     }
 }
 
 fn run<E: Product>(part: Part<'_, E>) -> Result<(), GemmError> {
-    let Part { a, b, bias, c } = part;
-    E::workspace().with_borrow_mut(|workspace| match bias {
-        Some(bias) => kernels::gemm_bias(a, b, bias, c, workspace),
-        None => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ZERO }, c, workspace),
+    let Part { a, b, finish: Finish { bias, function, add }, c, sums } = part;
+    let activation = function.map(|function| kernels::Activation { function, sums });
+    E::workspace().with_borrow_mut(|workspace| match add {
+        true => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace),
+        false => kernels::gemm_epilogue(a, b, Epilogue { bias, activation }, c, workspace),
     })
 }
 
 /// A batch of products, shared whole if there are enough of them.
 fn many<E: Product>(
-    a: &Stack<'_, E>,
-    b: &Stack<'_, E>,
-    bias: Option<&[E]>,
-    c: &mut [E],
+    blas: Blas,
+    [a, b]: [&Stack<'_, E>; 2],
+    finish: Finish<'_, E>,
+    places: Places<'_, E>,
     [m, k, n]: [usize; 3],
-) -> Result<()> {
+) -> Result<Path> {
     let area = m * n;
-    let batch = c.len() / area;
-    let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(area);
+    let Places { c, sums } = places;
+    let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
+    let each = |i: usize, c, sums| {
+        one(blas, [a.matrix(i), b.matrix(i)], finish, Places { c, sums }, [m, n])
+    };
     if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
+        let mut path = Path::Embedded;
+        let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            one(a.matrix(i), b.matrix(i), bias, c, [m, n])?;
+            path = each(i, c, sums.next().unwrap_or_default())?;
         }
-        return Ok(());
+        return Ok(path);
     }
-    let failure = Mutex::new(None);
-    parallel::for_each_chunk_mut(c, area, Cost(COST_PER_TERM.saturating_mul(k)), &|first, c| {
-        for (i, c) in c.chunks_exact_mut(area).enumerate() {
+    // Of the first product, or why one failed.
+    let result = Mutex::new(Ok(Path::Embedded));
+    let note = |news| {
+        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_ok() {
+            *result = news;
+        }
+    };
+    let bands = [Band::new(c, area), Band::new(sums, area)];
+    parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
+        let operands = range.clone().map(|i| (a.matrix(i), b.matrix(i)));
+        if finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
+            return note(Ok(Path::ProviderBatch));
+        }
+        let mut sums = sums.chunks_exact_mut(area);
+        for (i, c) in range.zip(c.chunks_exact_mut(area)) {
             // One product a thread: `one` finds no further thread idle, or too little to share.
-            if let Err(error) = one(a.matrix(first + i), b.matrix(first + i), bias, c, [m, n]) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            match each(i, c, sums.next().unwrap_or_default()) {
+                Ok(path) if i == 0 => note(Ok(path)),
+                Ok(_) => {}
+                Err(error) => note(Err(error)),
             }
         }
     });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    result.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -44,6 +44,9 @@ pub(super) fn fused(
         &FusedOp::BiasActivationGrad(f) => bias_activation::gradient(operands, f),
         FusedOp::Dropout(mask) => dropout::dropout(operands, mask),
         FusedOp::Linear => linear::linear(operands),
+        &FusedOp::LinearActivation { activation, keep_sums } => {
+            linear::linear_activation(operands, activation, keep_sums)
+        }
         FusedOp::SinCos => sincos::sincos(operands),
         FusedOp::Im2col(window) => columns::im2col(operands, window),
         &FusedOp::Col2im { image, ref window } => columns::col2im(operands, image, window),

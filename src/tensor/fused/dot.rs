@@ -32,6 +32,12 @@ impl<B: Backend> Tensor<B> {
         if self.rank() != 1 || self.shape() != rhs.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
+        self.dot_rows(rhs)
+    }
+
+    /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.
+    pub(crate) fn dot_rows(&self, rhs: &Tensor<B>) -> Result<Self> {
+        let op = "dot";
         let operands = [Some(self.data()), Some(rhs.data())];
         let [y] = exactly(op, B::fused(&FusedOp::Dot, &operands)?)?;
         Ok(record(op, y, &[self, rhs], |_| dot_rule(self, rhs)))

@@ -10,27 +10,50 @@ use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng as Source, Specials}
 
 type T = Tensor<CpuBackend>;
 
-const LENGTHS: [usize; 10] = [0, 1, 7, 16, 1023, 1024, 1025, 3000, 4096, 9001];
+/// Vectors, and rows: many, long, none.
+const SHAPES: [&[usize]; 16] = [
+    &[0],
+    &[1],
+    &[7],
+    &[16],
+    &[1023],
+    &[1024],
+    &[1025],
+    &[3000],
+    &[4096],
+    &[9001],
+    &[3, 7],
+    &[130, 3],
+    &[2, 3, 1025],
+    &[5, 2, 1],
+    &[4, 0],
+    &[0, 4],
+];
 
 #[test]
 fn products_are_those_of_the_reference() {
     let (mut found, mut rng) = (Disagreements::default(), Source(31));
-    for (dtype, n) in FLOATS.iter().flat_map(|dtype| LENGTHS.map(|n| (*dtype, n))) {
+    for (dtype, shape) in FLOATS.iter().flat_map(|dtype| SHAPES.map(|shape| (*dtype, shape))) {
         let p = Places::of(dtype);
         for (i, arrangement) in Arrangement::ALL.into_iter().enumerate() {
             for fill in [Fill::plain(-2.0, 2.0), Fill::plain(0.0, 1.0).with(900, Specials::NoHuge)]
             {
-                let a = input(&mut rng, fill, dtype, n, arrangement);
+                let a = input(&mut rng, fill, dtype, shape, arrangement);
                 let other = Arrangement::ALL[(i + 3) % 8];
-                let b = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, n, other);
-                let context = format!("{dtype} {n} {arrangement:?}");
+                let b = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, shape, other);
+                let context = format!("{dtype} {shape:?} {arrangement:?}");
                 compare(&mut found, &FusedOp::Dot, &context, &[Some(&a), Some(&b)], |x, want| {
                     let [a, b] = [0, 1].map(|i| values(x[i].as_ref().unwrap()));
-                    let terms = a.iter().zip(&b).map(|(a, b)| (a * b).abs());
-                    let size: f64 = terms.filter(|term| term.is_finite()).sum();
-                    // Additions are in f64; of f64 each element passes a few dozen.
-                    let size = if dtype == DType::F64 { 64.0 * size } else { 1e-6 * size };
-                    vec![vec![p.bound(values(&want[0])[0], size)]]
+                    let n = shape[shape.len() - 1];
+                    let bound = |(row, &want): (usize, &f64)| {
+                        let row = a[row * n..][..n].iter().zip(&b[row * n..][..n]);
+                        let terms = row.map(|(a, b)| (a * b).abs());
+                        let size: f64 = terms.filter(|term| term.is_finite()).sum();
+                        // Additions are in f64; of f64 each element passes a few dozen.
+                        let size = if dtype == DType::F64 { 64.0 * size } else { 1e-6 * size };
+                        p.bound(want, size)
+                    };
+                    vec![values(&want[0]).iter().enumerate().map(bound).collect()]
                 });
             }
         }
@@ -52,6 +75,25 @@ fn products_have_the_bits_of_the_kernel() -> Result<()> {
         let spread = T::cat(&[&a.unsqueeze(1)?, &b.unsqueeze(1)?], 1)?;
         let [a, b] = [0, 1].map(|i| spread.narrow(1, i, 1).and_then(|x| x.squeeze(1)));
         assert_eq!(a?.dot(&b?)?.item::<f64>()?.to_bits(), want.to_bits(), "{n}");
+    }
+    Ok(())
+}
+
+/// A row has the bits that it has alone, wherever it lies and however many there are.
+#[test]
+fn rows_have_the_bits_of_vectors() -> Result<()> {
+    let mut rng = Rng::seed(6);
+    for (rows, n) in [(1000, 3), (70, 1500), (3, 70_000)] {
+        let (a, b) = (T::randn((rows, n), &mut rng)?, T::randn((rows, n), &mut rng)?);
+        let turned = |x: &T| x.t()?.contiguous()?.t();
+        let want: Vec<f32> = (0..rows)
+            .map(|i| a.slice(swath::s![i])?.dot(&b.slice(swath::s![i])?)?.item::<f32>())
+            .collect::<Result<_>>()?;
+        for (a, b) in [(a.clone(), b.clone()), (turned(&a)?, b.clone()), (turned(&a)?, turned(&b)?)]
+        {
+            let found = T::einsum("ij,ij->i", &[&a, &b])?.to_vec::<f32>()?;
+            assert!(found.iter().zip(&want).all(|(x, y)| x.to_bits() == y.to_bits()), "{rows} {n}");
+        }
     }
     Ok(())
 }

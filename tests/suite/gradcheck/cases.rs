@@ -258,6 +258,12 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.one("all", |x| x.transpose(Some(&[2, 0, 1])));
         }
         "permute" => s.one("permute", |x| x.permute(&[2, 0, 1])),
+        "diagonal" => {
+            s.add("square", &[&[2, 3, 3]], &ALL, |xs| xs[0].diagonal(1, 2));
+            s.one("wide", |x| x.diagonal(2, 0));
+            s.one("tall", |x| x.diagonal(2, 1));
+            s.add("tall by two", &[&[4, 2]], &ALL, |xs| xs[0].diagonal(0, 1));
+        }
         "narrow" => s.one("narrow", |x| x.narrow(2, 1, 2)),
         "slice" => {
             s.one("backwards", |x| x.slice(s![1, ..;2, 3..;-2]));
@@ -304,14 +310,28 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.add("one right side of a batch", &[&[2, 3, 4], &[4, 5]], &ALL, f);
             s.add("one left side of a batch", &[&[3, 4], &[2, 4, 2]], &ALL, f);
             s.add("both broadcast", &[&[2, 1, 2, 3], &[3, 3, 2]], &ALL, f);
+            s.add("one right side, three axes", &[&[2, 3, 4], &[1, 4, 5]], &ALL, f);
+            s.add("one left side, three axes", &[&[1, 3, 4], &[2, 4, 2]], &ALL, f);
+            s.add("shared along one axis", &[&[2, 3, 1, 4], &[2, 1, 4, 3]], &ALL, f);
+            s.add("shared along the outer axis", &[&[2, 3, 2, 2], &[3, 2, 2]], &ALL, f);
+            s.add("extents of 1", &[&[1, 2, 3], &[3, 1]], &ALL, f);
             s.add("vectors", &[&[3], &[3]], &ALL, f);
             s.add("a vector on the left", &[&[3], &[2, 3, 2]], &ALL, f);
             s.add("a vector on the right", &[&[2, 2, 3], &[3]], &ALL, f);
+            s.add("a row and a matrix", &[&[3], &[3, 4]], &ALL, f);
             s.add("with itself", &[&[2, 3, 4]], &ALL, |xs| xs[0].matmul(&xs[0].t()?));
         }
         "dot" => {
             s.add("dot", &[&[5], &[5]], &ALL, |xs| xs[0].dot(&xs[1]));
             s.add("with itself", &[&[4]], &ALL, |xs| xs[0].dot(&xs[0]));
+            let rows = |xs: &[T]| T::einsum("ij,ij->i", &[&xs[0], &xs[1]]);
+            s.add("rows", &[&[2, 3], &[2, 3]], &ALL, rows);
+        }
+        "outer" => {
+            s.add("outer", &[&[2], &[3]], &ALL, |xs| xs[0].outer(&xs[1]));
+            s.add("with itself", &[&[3]], &ALL, |xs| xs[0].outer(&xs[0]));
+            let batch = |xs: &[T]| T::einsum("bi,bj->bij", &[&xs[0], &xs[1]]);
+            s.add("batch", &[&[2, 3], &[2, 3]], &ALL, batch);
         }
         "im2col" => {
             for (i, window) in windows().into_iter().enumerate() {
@@ -383,6 +403,10 @@ fn fused(op: &str, s: &mut Suite) {
             s.add("batch", &[&[2, 2, 3], &[4, 3], &[4]], &ALL, f);
             s.add("square", &[&[3, 3], &[3, 3], &[3]], &ALL, f);
             s.add("no bias", &[&[3], &[2, 3]], &ALL, |xs| xs[0].linear(&xs[1], None));
+            for activation in Activation::ALL {
+                let f = move |xs: &[T]| xs[0].linear_activation(&xs[1], Some(&xs[2]), activation);
+                s.add(&format!("{activation:?}"), &[&[2, 2, 3], &[4, 3], &[4]], &ALL, f);
+            }
         }
         "bias_activation" => {
             for activation in Activation::ALL {

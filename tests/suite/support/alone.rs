@@ -10,11 +10,18 @@ const ALONE: &str = "SWATH_TEST_ALONE";
 /// with `name` as its filter.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
+    alone_with(name, &[], body);
+}
+
+/// As [`alone`], with these environment variables.
+#[track_caller]
+pub fn alone_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     if env::var_os(ALONE).is_some() {
         return body();
     }
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(ALONE, "1");
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success() && text.contains("test result: ok. 1 passed");

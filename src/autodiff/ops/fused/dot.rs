@@ -12,7 +12,7 @@ struct DotRule<B: Backend> {
     b: Option<Tensor<B>>,
 }
 
-/// `g b` and `g a`; each factor is kept only if the other one is tracked.
+/// `g b` and `g a`, row by row; each factor is kept only if the other one is tracked.
 pub(crate) fn dot_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
     shared_rule(DotRule {
         a: b.is_tracked().then(|| a.clone()),
@@ -23,7 +23,7 @@ pub(crate) fn dot_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B
 impl<B: Backend> Rule<B> for DotRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
         let (a, b) = (self.a.as_ref().filter(|_| wanted[1]), self.b.as_ref().filter(|_| wanted[0]));
-        let times = |x: &Tensor<B>| upstream.g.mul(x);
+        let times = |x: &Tensor<B>| upstream.g.unsqueeze(-1)?.mul(x);
         Ok(smallvec![b.map(times).transpose()?, a.map(times).transpose()?])
     }
 }

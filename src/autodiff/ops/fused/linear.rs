@@ -6,6 +6,8 @@ use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::tensor::Tensor;
+use crate::tensor::einsum::contract::{Factor, contract};
+use crate::tensor::einsum::equation::{Label, Labels};
 
 struct LinearRule<B: Backend> {
     x: Option<Tensor<B>>,
@@ -26,8 +28,8 @@ impl<B: Backend> Rule<B> for LinearRule<B> {
         let g = upstream.g;
         let (x, weight) =
             (self.x.as_ref().filter(|_| wanted[1]), self.weight.as_ref().filter(|_| wanted[0]));
-        let dx = weight.map(|weight| g.matmul(weight)).transpose()?;
-        let dw = x.map(|x| rows(g)?.t()?.matmul(&rows(x)?)).transpose()?;
+        let dx = weight.map(|weight| upstream.product(0, g, weight)).transpose()?;
+        let dw = x.map(|x| of_weight(upstream, x)).transpose()?;
         let mut gradients: InputGradients<B> = smallvec![dx, dw];
         if let Some(&bias) = wanted.get(2) {
             gradients.push(bias.then(|| g.clone()));
@@ -36,11 +38,24 @@ impl<B: Backend> Rule<B> for LinearRule<B> {
     }
 }
 
-/// `[…, n]` as `[rows, n]`.
-fn rows<B: Backend>(x: &Tensor<B>) -> Result<Tensor<B>> {
-    match x.rank() {
-        1 => x.unsqueeze(0),
-        2 => Ok(x.clone()),
-        _ => x.flatten(0, -2),
+/// `gᵀ·x`: `[n, k]` from `[…, n]` and `[…, k]`.
+fn of_weight<B: Backend>(upstream: &Upstream<'_, B>, x: &Tensor<B>) -> Result<Tensor<B>> {
+    let g = upstream.g;
+    if x.rank() == 2 {
+        return upstream.product(1, &g.t()?, x);
     }
+    if x.rank() > 2 && x.layout().is_contiguous() && g.layout().is_contiguous() {
+        let [g, x] = [g, x].map(|x| x.flatten(0, x.rank() - 2));
+        return upstream.product(1, &g?.t()?, &x?);
+    }
+    const N: Label = 8;
+    const K: Label = 9;
+    let last = x.rank() - 1;
+    let labels = |label: Label| -> Labels { (0..last as Label).chain([label]).collect() };
+    let (a, b) = (Factor::new(g, &labels(N))?, Factor::new(x, &labels(K))?);
+    let shape = [g.dims()[last], x.dims()[last]];
+    let axes = [N, K].into_iter().zip(shape);
+    let order: Labels = axes.filter(|&(_, dim)| dim != 1).map(|(label, _)| label).collect();
+    let kept = order.iter().copied().collect();
+    contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape.into())
 }

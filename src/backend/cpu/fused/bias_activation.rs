@@ -13,21 +13,21 @@ use super::{check_dtype, check_shape, columns, operand};
 use crate::backend::TensorData;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::ops::{Activation, BinaryOp, UnaryOp};
+use crate::ops::{Activation, BinaryOp};
 
 /// Of an `f32`; an `f64` takes about twice as long.
-const FORWARD_COST: usize = 500;
+pub(in super::super) const FORWARD_COST: usize = 500;
 const BACKWARD_COST: usize = 700;
 
-/// The function, its gradient, and whether that is computed from the function's output.
-fn function(activation: Activation) -> (UnaryOp, BinaryOp, bool) {
+/// The function's gradient, and whether that is computed from the function's output.
+fn gradient_of(activation: Activation) -> (BinaryOp, bool) {
     match activation {
-        Activation::Relu => (UnaryOp::Relu, BinaryOp::ReluGrad, false),
-        Activation::Gelu => (UnaryOp::Gelu, BinaryOp::GeluGrad, false),
-        Activation::GeluTanh => (UnaryOp::GeluTanh, BinaryOp::GeluTanhGrad, false),
-        Activation::Silu => (UnaryOp::Silu, BinaryOp::SiluGrad, false),
-        Activation::Sigmoid => (UnaryOp::Sigmoid, BinaryOp::SigmoidGrad, true),
-        Activation::Tanh => (UnaryOp::Tanh, BinaryOp::TanhGrad, true),
+        Activation::Relu => (BinaryOp::ReluGrad, false),
+        Activation::Gelu => (BinaryOp::GeluGrad, false),
+        Activation::GeluTanh => (BinaryOp::GeluTanhGrad, false),
+        Activation::Silu => (BinaryOp::SiluGrad, false),
+        Activation::Sigmoid => (BinaryOp::SigmoidGrad, true),
+        Activation::Tanh => (BinaryOp::TanhGrad, true),
     }
 }
 
@@ -81,7 +81,7 @@ fn rows<T: Working>(
     activation: Activation,
 ) -> Result<Results<CpuTensor>> {
     let bias = Bias::new::<T>(op, x, bias)?;
-    let (f, add) = (T::Wide::unary(function(activation).0), T::Wide::binary(BinaryOp::Add));
+    let (f, add) = (T::Wide::unary(activation.op()), T::Wide::binary(BinaryOp::Add));
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     let x = copy::contiguous(op, x)?;
     let (x, cols) = (x.run::<T>(), bias.cols);
@@ -120,9 +120,9 @@ fn gradient<T: Working>(
     activation: Activation,
 ) -> Result<Results<CpuTensor>> {
     let bias = Bias::new::<T>(op, x, bias)?;
-    let (f, slope, from_output) = function(activation);
-    let (f, slope, add) =
-        (T::Wide::unary(f), T::Wide::binary(slope), T::Wide::binary(BinaryOp::Add));
+    let (slope, from_output) = gradient_of(activation);
+    let f = T::Wide::unary(activation.op());
+    let (slope, add) = (T::Wide::binary(slope), T::Wide::binary(BinaryOp::Add));
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     let (g, x) = (copy::contiguous(op, g)?, copy::contiguous(op, x)?);
     let (g, x, cols) = (g.run::<T>(), x.run::<T>(), bias.cols);

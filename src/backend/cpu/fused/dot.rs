@@ -1,56 +1,218 @@
-//! The inner product, in the tree of a sum: threads take subtrees.
+//! Inner products of rows, each in the tree of a sum: threads share the rows, or the subtrees of one.
+//!
+//! Rows whose elements are apart are gathered some at a time, block by block, so that what lies beside
+//! an element is read with it.
+
+use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::PairwiseSum;
 
 use super::super::fold::Loaded;
+use super::super::memory::Buffer;
 use super::super::parallel::{self, Cost};
 use super::super::{CpuTensor, Output, Results, copy};
 use super::working::for_float;
 use super::{check_dtype, check_shape, operand};
 use crate::backend::TensorData;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::layout::Layout;
+use crate::shape::{Shape, Strides};
 
 const BLOCK: usize = PairwiseSum::BLOCK;
 
 /// Of multiplying and adding one byte of either operand.
 const COST_PER_BYTE: usize = 80;
 
+/// Of a row of any length.
+const COST_PER_ROW: usize = 30_000;
+
+/// Elements, and rows, gathered at a time.
+const BAND_ELEMENTS: usize = 16 << 10;
+const MAX_BAND: usize = 64;
+
 pub(super) fn dot(operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
     let op = "dot";
     let (a, b) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
-    if a.shape().ndim() != 1 {
+    let Some(last) = a.shape().ndim().checked_sub(1) else {
         return Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() });
-    }
+    };
     check_shape(op, b, a.shape())?;
     check_dtype(op, b, a.dtype())?;
+    let shape = a.shape().with_axis(last, None);
     for_float!(op, a, T => {
-        let mut out = Output::new(op, &Shape::scalar(), a.dtype())?;
-        let (a, b) = (copy::contiguous(op, a)?, copy::contiguous(op, b)?);
-        out.elements::<T>()[0] = T::from_f64(product(a.run::<T>(), b.run::<T>()).finish());
+        let mut out = Output::new(op, &shape, a.dtype())?;
+        if out.numel() > 0 {
+            products(&Rows::<T>::new(a, last), &Rows::new(b, last), out.elements::<T>());
+        }
         Ok(smallvec![out.finish()])
     })
 }
 
-fn product<T: Loaded>(a: &[T], b: &[T]) -> PairwiseSum {
-    let blocks = a.len().div_ceil(BLOCK);
+/// An operand as rows: its last axis at each index of the others.
+struct Rows<'a, T> {
+    data: &'a [T],
+    starts: Layout,
+    len: usize,
+    step: isize,
+}
+
+impl<'a, T: Loaded> Rows<'a, T> {
+    fn new(x: &'a CpuTensor, last: usize) -> Self {
+        let layout = x.layout();
+        let (len, step) = (layout.dims()[last], layout.strides()[last]);
+        let step = if len == 1 { 1 } else { step };
+        Rows { data: x.elements(), starts: layout.without_axis(last), len, step }
+    }
+
+    fn row(&self, i: usize) -> Row<'a, T> {
+        Row { data: self.data, start: self.starts.position_of(i), step: self.step }
+    }
+
+    /// How many rows from row `i` on are equally far apart.
+    fn rows_alike(&self, i: usize) -> usize {
+        self.starts.dims().last().map_or(1, |&dim| dim - i % dim)
+    }
+
+    /// A range of `count` rows that are alike, in `space` if their elements are not neighbours.
+    fn band<'s>(
+        &'s self,
+        first: usize,
+        count: usize,
+        range: &Range<usize>,
+        space: &'s mut [T],
+    ) -> Band<'s, T> {
+        let apart = self.starts.strides().last().copied().unwrap_or(0);
+        let shift = range.start as isize * self.step;
+        let start = self.starts.position_of(first).wrapping_add_signed(shift);
+        let len = range.len();
+        if self.step == 1 {
+            return Band { data: self.data, start, apart, len };
+        }
+        let (shape, strides) = (Shape::from([count, len]), Strides::new([apart, self.step]));
+        let layout = Layout::new(shape, strides, start).expect("a part of the operand's layout");
+        let space = &mut space[..count * len];
+        copy::into(self.data, &layout, space);
+        Band { data: space, start: 0, apart: len as isize, len }
+    }
+}
+
+/// Rows of neighbouring elements.
+struct Band<'a, T> {
+    data: &'a [T],
+    start: usize,
+    apart: isize,
+    len: usize,
+}
+
+impl<T> Band<'_, T> {
+    fn row(&self, i: usize) -> &[T] {
+        &self.data[self.start.wrapping_add_signed(i as isize * self.apart)..][..self.len]
+    }
+}
+
+/// Elements that are `step` apart.
+#[derive(Clone, Copy)]
+struct Row<'a, T> {
+    data: &'a [T],
+    start: usize,
+    step: isize,
+}
+
+impl<T: Loaded> Row<'_, T> {
+    /// Elements of a range: where they lie if they are neighbours, else gathered into `space`.
+    fn part<'s>(&'s self, range: Range<usize>, space: &'s mut [T; BLOCK]) -> &'s [T] {
+        if self.step == 1 {
+            return &self.data[self.start + range.start..self.start + range.end];
+        }
+        let space = &mut space[..range.len()];
+        let start = self.start.wrapping_add_signed(range.start as isize * self.step);
+        copy::strided(self.data, start, self.step, space);
+        space
+    }
+}
+
+fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
+    let len = a.len;
+    if len == 0 {
+        return out.fill(T::from_f64(0.0));
+    }
+    if out.len() < parallel::threads() {
+        for (i, y) in out.iter_mut().enumerate() {
+            *y = T::from_f64(shared(a.row(i), b.row(i), len).finish());
+        }
+        return;
+    }
+    let cost = Cost(COST_PER_ROW.saturating_add(Cost(COST_PER_BYTE * size_of::<T>()).times(len).0));
+    parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
+        if a.step != 1 || b.step != 1 {
+            return in_bands(a, b, first, out);
+        }
+        for (i, y) in out.iter_mut().enumerate() {
+            let [a, b] = [a, b].map(|rows| &rows.data[rows.starts.position_of(first + i)..][..len]);
+            let mut sum = PairwiseSum::new();
+            push(&mut sum, a, b);
+            *y = T::from_f64(sum.finish());
+        }
+    });
+}
+
+fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut [T]) {
+    let len = a.len;
+    let block = len.clamp(1, BLOCK);
+    let most = (BAND_ELEMENTS / block).clamp(1, MAX_BAND);
+    let [mut a_space, mut b_space] =
+        [(); 2].map(|()| Buffer::scratch(most * block * size_of::<T>()));
+    let (a_space, b_space) = (a_space.as_slice_mut::<T>(), b_space.as_slice_mut::<T>());
+    let mut done = 0;
+    while done < out.len() {
+        let row = first + done;
+        let count = most.min(out.len() - done).min(a.rows_alike(row));
+        let mut sums: SmallVec<[PairwiseSum; MAX_BAND]> =
+            (0..count).map(|_| PairwiseSum::new()).collect();
+        for start in (0..len).step_by(BLOCK) {
+            let range = start..(start + BLOCK).min(len);
+            let a = a.band(row, count, &range, a_space);
+            let b = b.band(row, count, &range, b_space);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                push(sum, a.row(i), b.row(i));
+            }
+        }
+        for (y, sum) in out[done..].iter_mut().zip(&sums) {
+            *y = T::from_f64(sum.finish());
+        }
+        done += count;
+    }
+}
+
+/// One product, shared by the threads.
+fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
+    let blocks = len.div_ceil(BLOCK);
     let parts = parallel::parts(blocks, Cost(COST_PER_BYTE * size_of::<T>()).times(BLOCK));
     let part_len = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
-    let pieces: SmallVec<[_; 16]> = a.chunks(part_len).zip(b.chunks(part_len)).collect();
-    let mut sums: SmallVec<[PairwiseSum; 16]> = pieces.iter().map(|_| PairwiseSum::new()).collect();
-    parallel::for_each_part_mut(&mut sums, pieces.len(), &|part| part, &|part, sum| {
-        let (a, mut b) = pieces[part];
-        T::feed(a, |a| {
-            let (here, after) = b.split_at(a.len());
-            T::feed(here, |here| sum[0].push_products(a, here));
-            b = after;
-        });
+    let count = len.div_ceil(part_len);
+    let mut sums: SmallVec<[PairwiseSum; 16]> = (0..count).map(|_| PairwiseSum::new()).collect();
+    parallel::for_each_part_mut(&mut sums, count, &|part| part, &|part, sum| {
+        let [a_space, b_space] = &mut [[T::zeroed(); BLOCK]; 2];
+        let range = part * part_len..((part + 1) * part_len).min(len);
+        let at_once = if a.step == 1 && b.step == 1 { part_len } else { BLOCK };
+        for start in range.clone().step_by(at_once) {
+            let part = start..(start + at_once).min(range.end);
+            push(&mut sum[0], a.part(part.clone(), a_space), b.part(part, b_space));
+        }
     });
     let mut whole = PairwiseSum::new();
     for part in &sums {
         whole.append(part);
     }
     whole
+}
+
+/// Adds the products of what begins a block and, before others, ends one.
+fn push<T: Loaded>(sum: &mut PairwiseSum, a: &[T], mut b: &[T]) {
+    T::feed(a, |a| {
+        let (here, after) = b.split_at(a.len());
+        T::feed(here, |here| sum.push_products(a, here));
+        b = after;
+    });
 }

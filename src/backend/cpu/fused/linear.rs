@@ -1,15 +1,19 @@
-//! `linear`: one product with a transposed weight, the bias added as its tiles are written.
-
-use smallvec::smallvec;
+//! `linear` and `linear_activation`: one product with a transposed weight, the bias added and the
+//! function applied while its tiles are at hand.
 
 use super::super::{CpuTensor, Results, matmul};
 use super::operand;
 use crate::backend::TensorData;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::ops::Activation;
 
-pub(super) fn linear(operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
-    let op = "linear";
+pub(super) fn linear(
+    op: &'static str,
+    operands: &[Option<&CpuTensor>],
+    activation: Option<Activation>,
+    keep_sums: bool,
+) -> Result<Results<CpuTensor>> {
     let (x, weight) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
     let bias = operands.get(2).copied().flatten();
     let rank = x.shape().ndim();
@@ -34,7 +38,8 @@ pub(super) fn linear(operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTenso
     let columns = weight.layout().permute(op, &[1, 0])?;
     let shape = lead.iter().chain(columns.dims()).copied().collect();
     let columns = weight.with_layout(columns.broadcast_to(op, &shape)?);
-    let y = matmul::matmul_bias(op, &rows, &columns, bias)?;
-    let shape = x.shape().with_axis(rank - 1, Some(outputs));
-    Ok(smallvec![y.with_layout(Layout::contiguous(shape))])
+    let after = matmul::After { bias, activation, keep_sums };
+    let results = matmul::matmul_then(op, &rows, &columns, after)?;
+    let layout = Layout::contiguous(x.shape().with_axis(rank - 1, Some(outputs)));
+    Ok(results.into_iter().map(|y| y.with_layout(layout)).collect())
 }

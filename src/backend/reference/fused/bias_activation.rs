@@ -6,7 +6,7 @@ use super::super::{ReferenceTensor, check_dtype, check_same};
 use super::{check_float, check_shape, flat, operand, rows, tensor};
 use crate::backend::{Results, TensorData};
 use crate::error::Result;
-use crate::ops::{Activation, BinaryOp, UnaryOp};
+use crate::ops::{Activation, BinaryOp};
 use crate::shape::Shape;
 
 /// x + bias, row-major.
@@ -20,24 +20,13 @@ fn sums(op: &'static str, x: &ReferenceTensor, bias: &ReferenceTensor) -> Result
     Ok(rows.iter().flat_map(|row| row.iter().zip(&bias).map(|(x, b)| x + b)).collect())
 }
 
-fn function(activation: Activation) -> fn(f64) -> f64 {
-    match activation {
-        Activation::Relu => UnaryOp::Relu.reference(),
-        Activation::Gelu => UnaryOp::Gelu.reference(),
-        Activation::GeluTanh => UnaryOp::GeluTanh.reference(),
-        Activation::Silu => UnaryOp::Silu.reference(),
-        Activation::Sigmoid => UnaryOp::Sigmoid.reference(),
-        Activation::Tanh => UnaryOp::Tanh.reference(),
-    }
-}
-
 pub(super) fn bias_activation(
     operands: &[Option<&ReferenceTensor>],
     activation: Activation,
 ) -> Result<Results<ReferenceTensor>> {
     let op = "bias_activation";
     let (x, bias) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
-    let y = sums(op, x, bias)?.into_iter().map(function(activation));
+    let y = sums(op, x, bias)?.into_iter().map(activation.op().reference());
     Ok(smallvec![tensor(op, *x.shape(), x.dtype, y)?])
 }
 
@@ -48,7 +37,7 @@ pub(super) fn gradient(
     let op = "bias_activation_grad";
     let (g, x) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
     check_same(op, g, x)?;
-    let f = function(activation);
+    let f = activation.op().reference();
     let slope: fn(f64, f64) -> f64 = match activation {
         Activation::Relu => BinaryOp::ReluGrad.reference(),
         Activation::Gelu => BinaryOp::GeluGrad.reference(),

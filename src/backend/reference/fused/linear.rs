@@ -1,4 +1,4 @@
-//! `linear`.
+//! `linear` and `linear_activation`.
 
 use smallvec::smallvec;
 
@@ -7,11 +7,32 @@ use super::operand;
 use crate::backend::{Results, TensorData};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
+use crate::ops::Activation;
 use crate::shape::AxisSet;
 
-/// Each element one exact sum of products; then the bias.
 pub(super) fn linear(operands: &[Option<&ReferenceTensor>]) -> Result<Results<ReferenceTensor>> {
-    let op = "linear";
+    Ok(smallvec![sums("linear", operands, |z| z)?])
+}
+
+pub(super) fn linear_activation(
+    operands: &[Option<&ReferenceTensor>],
+    activation: Activation,
+    keep_sums: bool,
+) -> Result<Results<ReferenceTensor>> {
+    let op = "linear_activation";
+    let mut results = smallvec![sums(op, operands, activation.op().reference())?];
+    if keep_sums {
+        results.push(sums(op, operands, |z| z)?);
+    }
+    Ok(results)
+}
+
+/// Each element f of one exact sum of products with the bias.
+fn sums(
+    op: &'static str,
+    operands: &[Option<&ReferenceTensor>],
+    f: fn(f64) -> f64,
+) -> Result<ReferenceTensor> {
     let (x, weight) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
     let bias = operands.get(2).copied().flatten();
     check_dtype(op, x, weight.dtype)?;
@@ -32,14 +53,13 @@ pub(super) fn linear(operands: &[Option<&ReferenceTensor>]) -> Result<Results<Re
         }
     }
     let shape = x.shape().with_axis(rank - 1, Some(outputs));
-    let y = build(op, shape, x.dtype, |index| {
+    build(op, shape, x.dtype, |index| {
         let (mut from_x, column) = (AxisSet::from(index), index[rank - 1]);
         let products = (0..weight.shape().dim(1)).map(|k| {
             from_x[rank - 1] = k;
             (x.at(&from_x).to_f64(), weight.at(&[column, k]).to_f64())
         });
         let bias = bias.map_or(0.0, |bias| bias.at(&[column]).to_f64());
-        Ok(Scalar::Float(exact::dot(products) + bias))
-    })?;
-    Ok(smallvec![y])
+        Ok(Scalar::Float(f(exact::dot(products) + bias)))
+    })
 }

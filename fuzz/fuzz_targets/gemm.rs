@@ -1,0 +1,249 @@
+//! Products of any matrices by the kernels, on every instruction set, against their definition: bit for
+//! bit, and no element read or written that is none of theirs.
+
+#![no_main]
+
+mod input;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use input::Numbers;
+use libfuzzer_sys::arbitrary::{Result, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{
+    Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
+    gemm_packed,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut u = Unstructured::new(bytes);
+    // Bytes that end early make an input too: zeros follow.
+    let done = match u.int_in_range(0..=8) {
+        Ok(0) => views(&mut u),
+        Ok(1..=5) => product::<f32>(&mut u),
+        _ => product::<f64>(&mut u),
+    };
+    done.expect("zeros follow the last byte");
+});
+
+/// Views are accepted if each of their elements is in memory, and outputs only if no two are one.
+fn views(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut data = [0f32; 40];
+    let len = u.int_in_range(0..=40)?;
+    let mut number = || -> Result<isize> {
+        let far = [isize::MAX, isize::MIN, isize::MAX / 2, isize::MIN + 1];
+        Ok(if u.ratio(1, 16)? { *u.choose(&far)? } else { isize::from(u.arbitrary::<i8>()?) % 12 })
+    };
+    let offset = number()?.unsigned_abs();
+    let (shape, strides) = ([number()?, number()?], [number()?, number()?]);
+    let shape = shape.map(|extent| extent.unsigned_abs() % 7);
+    let indices: Vec<i128> = (0..shape[0] * shape[1])
+        .map(|at| [at / shape[1], at % shape[1]].map(|i| i as i128))
+        .map(|[i, j]| offset as i128 + i * strides[0] as i128 + j * strides[1] as i128)
+        .collect();
+    let inside = indices.iter().all(|index| (0..len as i128).contains(index));
+    let distinct = indices.iter().collect::<BTreeSet<_>>().len() == indices.len();
+    let read = MatRef::new(&data[..len], offset, shape, strides).map(|_| ());
+    let written = MatMut::new(&mut data[..len], offset, shape, strides).map(|_| ());
+    let outside = GemmError::OutOfBounds { offset, shape, strides, len };
+    assert_eq!(read, if inside { Ok(()) } else { Err(outside.clone()) });
+    match written {
+        Ok(()) => assert!(inside && distinct, "{shape:?} {strides:?}"),
+        Err(GemmError::Overlap { .. }) => assert!(inside, "{shape:?} {strides:?}"),
+        Err(error) => assert!(!inside && error == outside, "{error}"),
+    }
+    Ok(())
+}
+
+/// A matrix in memory that holds NaN where it has no element.
+#[derive(Clone)]
+struct Matrix<E> {
+    data: Vec<E>,
+    offset: usize,
+    shape: [usize; 2],
+    strides: [isize; 2],
+}
+
+impl<E: Float> Matrix<E> {
+    fn new(u: &mut Unstructured<'_>, shape: [usize; 2], is_output: bool) -> Result<Self> {
+        let inner_is_rows = u.arbitrary::<bool>()?;
+        let [inner, outer] = if inner_is_rows { shape } else { [shape[1], shape[0]] };
+        let inner_stride: isize = match u.int_in_range(0..=7)? {
+            0 => u.int_in_range(2..=4)?,
+            1 => u.int_in_range(-3..=-1)?,
+            2 if !is_output => 0,
+            _ => 1,
+        };
+        let row = inner.max(1) as isize * inner_stride.abs().max(1);
+        let outer_stride = match u.int_in_range(0..=7)? {
+            0 => -row,
+            1 if !is_output => 0,
+            // Elements that several rows share.
+            2 if !is_output => u.int_in_range(-2..=2)?,
+            3..=4 => row + u.int_in_range(1..=20)?,
+            _ => row,
+        };
+        let (down, right) =
+            if inner_is_rows { (inner_stride, outer_stride) } else { (outer_stride, inner_stride) };
+        let reach = |extent: usize, stride: isize| (extent as isize - 1).max(0) * stride;
+        let reaches = [reach(inner, inner_stride), reach(outer, outer_stride)];
+        let low: isize = reaches.iter().map(|reach| reach.min(&0)).sum();
+        let high: isize = reaches.iter().map(|reach| reach.max(&0)).sum();
+        let (before, after) = (u.int_in_range(0..=3)?, u.int_in_range(0..=3)?);
+        let len = (high - low) as usize + 1 + before + after;
+        let mut matrix = Matrix {
+            data: vec![E::NAN; len],
+            offset: before + low.unsigned_abs(),
+            shape,
+            strides: [down, right],
+        };
+        let mut numbers = Numbers::new(u)?;
+        for (i, j) in matrix.elements() {
+            let index = matrix.index(i, j);
+            matrix.data[index] = E::from_f64(numbers.next().expect("numbers do not end"));
+        }
+        Ok(matrix)
+    }
+
+    fn elements(&self) -> impl Iterator<Item = (usize, usize)> + use<E> {
+        let [rows, cols] = self.shape;
+        (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j)))
+    }
+
+    fn index(&self, i: usize, j: usize) -> usize {
+        let [down, right] = self.strides;
+        (self.offset as isize + i as isize * down + j as isize * right) as usize
+    }
+
+    fn at(&self, i: usize, j: usize) -> E {
+        self.data[self.index(i, j)]
+    }
+
+    fn view(&self) -> MatRef<'_, E> {
+        MatRef::new(&self.data, self.offset, self.shape, self.strides).expect("a view")
+    }
+
+    fn describe(&self) -> String {
+        format!("{:?} strides {:?} at {}", self.shape, self.strides, self.offset)
+    }
+}
+
+/// How a product is called.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Gemm,
+    Packed,
+    Bias,
+}
+
+/// Equal, or both NaN; zeros with their signs.
+fn same<E: Float>(x: E, y: E) -> bool {
+    x == y && E::ONE / x == E::ONE / y || is_nan(x) && is_nan(y)
+}
+
+fn is_nan<E: Float>(x: E) -> bool {
+    x.to_f64().is_nan()
+}
+
+/// Element (i, j) of A·B in the order that the product's definition states.
+fn definition<E: Float>(a: &Matrix<E>, b: &Matrix<E>, i: usize, j: usize) -> E {
+    let k = a.shape[1];
+    let mut ab = E::ZERO;
+    for from in (0..k).step_by(256) {
+        let chain = (from..k.min(from + 256))
+            .fold(E::ZERO, |chain, p| a.at(i, p).mul_add(b.at(p, j), chain));
+        ab = if from == 0 { chain } else { ab + chain };
+    }
+    ab
+}
+
+fn product<E: Float + Debug>(u: &mut Unstructured<'_>) -> Result<()> {
+    let [m, n, k] = input::extents(u, 400_000)?;
+    let (a, b) = (Matrix::<E>::new(u, [m, k], false)?, Matrix::<E>::new(u, [k, n], false)?);
+    let mut old = Matrix::<E>::new(u, [m, n], true)?;
+    let call = *u.choose(&[Call::Gemm, Call::Gemm, Call::Packed, Call::Bias])?;
+    let scales = [1.0, 0.0, -1.0, 0.5, 1.7];
+    let alpha = E::from_f64(if call == Call::Bias { 1.0 } else { *u.choose(&scales)? });
+    let scales = if call == Call::Bias { [0.0; 3] } else { [0.0, 1.0, -0.3] };
+    let beta = E::from_f64(*u.choose(&scales)?);
+    let bias: Vec<E> = Numbers::new(u)?.map(E::from_f64).take(n).collect();
+    if beta == E::ZERO {
+        // What is not to be read would be seen in the result.
+        old.data.fill(E::NAN);
+    }
+    let expected: Vec<E> = old
+        .elements()
+        .map(|(i, j)| {
+            let ab = definition(&a, &b, i, j);
+            match call {
+                Call::Bias => ab + bias[j],
+                _ if beta == E::ZERO => alpha * ab,
+                _ => alpha.mul_add(ab, beta * old.at(i, j)),
+            }
+        })
+        .collect();
+
+    for isa in Isa::ALL {
+        let mut c = old.clone();
+        let ran = with_isa(isa, || {
+            run(&a, &b, &bias, (alpha, beta), &mut c, call).expect("operands fit");
+            // Products of no elements run no kernel.
+            swath_kernels::neg(&[0f32], &mut [0f32]);
+        });
+        if ran.is_none() {
+            // This machine lacks the level.
+            continue;
+        }
+        let at = || {
+            let [a, b, c] = [&a, &b, &c].map(Matrix::describe);
+            format!("{isa} {call:?}: A {a}, B {b}, C {c}, alpha {alpha:?}, beta {beta:?}")
+        };
+        let mut changed = c.data.clone();
+        for ((i, j), &expected) in c.elements().zip(&expected) {
+            let got = c.at(i, j);
+            assert!(same(got, expected), "{}: ({i}, {j}) is {got:?}, not {expected:?}", at());
+            changed[c.index(i, j)] = E::NAN;
+        }
+        assert!(changed.iter().all(|&x| is_nan(x)), "{}: memory between elements", at());
+    }
+    Ok(())
+}
+
+fn run<E: Float>(
+    a: &Matrix<E>,
+    b: &Matrix<E>,
+    bias: &[E],
+    (alpha, beta): (E, E),
+    c: &mut Matrix<E>,
+    call: Call,
+) -> std::result::Result<(), GemmError> {
+    let Matrix { data, offset, shape, strides } = c;
+    let c = MatMut::new(data, *offset, *shape, *strides)?;
+    let (a, b) = (a.view(), b.view());
+    let workspace = &mut used(a.shape(), b.shape());
+    match call {
+        Call::Gemm => gemm(Gemm { a, b, alpha, beta }, c, workspace),
+        Call::Bias => gemm_bias(a, b, bias, c, workspace),
+        Call::Packed => {
+            let buffer = &mut used(a.shape(), b.shape());
+            let b = &PackedB::pack(b, buffer);
+            gemm_packed(PackedGemm { a, b, alpha, beta }, c, workspace)
+        }
+    }
+}
+
+/// A workspace; if the product is small, one in which another product has left NaNs.
+fn used<E: Float>([m, k]: [usize; 2], [_, n]: [usize; 2]) -> Workspace<E> {
+    let mut workspace = Workspace::new();
+    if m * k * n <= 20_000 {
+        let nan = [E::NAN];
+        let of = |shape| MatRef::new(&nan, 0, shape, [0, 0]).expect("one element for all");
+        let mut c = vec![E::NAN; m * n];
+        let c = MatMut::row_major(&mut c, [m, n]).expect("a view");
+        let product = Gemm { a: of([m, k]), b: of([k, n]), alpha: E::ONE, beta: E::ONE };
+        gemm(product, c, &mut workspace).expect("operands fit");
+    }
+    workspace
+}

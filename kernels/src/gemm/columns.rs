@@ -1,0 +1,287 @@
+//! Few rows of A and a B whose columns are contiguous: LANES columns at a time, from end to end.
+//!
+//! ```text
+//!   Bᵀ  [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]  column j       LANES streams, each read once, in order
+//!       [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]  column j + 1
+//!        └──┘ LANES of k: a square, transposed in registers; then one multiplication and addition for
+//!             each of its rows and each row of A
+//! ```
+//!
+//! Nothing is packed: so few rows would not win back the stores. Sums over the blocks of k stay in
+//! registers until the columns are done.
+//!
+//! Measured, AVX2, one thread, one row of A: a B of 64 MiB at the speed of plain sequential reading.
+
+use super::KC;
+use super::matrix::{MatMut, MatRef, step};
+use super::pack::MAX_LANES;
+use super::tile::each;
+use super::workspace::Workspace;
+use crate::dispatch::ElementTask;
+use crate::map::{load_up_to, store_up_to};
+use crate::simd::{Float, Lanes, Vector};
+
+/// Most rows of A. A square costs as much as two rows' multiplications; with more, packing it once for
+/// tiles of two vectors is as fast.
+pub(super) const ROWS: usize = 4;
+
+/// Steps of k up to which several rows of A are copied next to each other: at a power of two their lines
+/// and those of B's columns would share one set of the cache.
+const COPIED_STEPS: usize = 8192;
+
+/// C ← alpha · A·B + beta · C, or A·B + bias; B's columns and C's rows are contiguous.
+pub struct ColumnsOfB<'a, E> {
+    a: MatRef<'a, E>,
+    b: MatRef<'a, E>,
+    alpha: E,
+    beta: E,
+    bias: Option<&'a [E]>,
+    c: MatMut<'a, E>,
+    /// Where rows of A are copied to, if they are.
+    copy: Option<*mut E>,
+}
+
+impl<'a, E: Float> ColumnsOfB<'a, E> {
+    /// Whether the product can be computed so.
+    pub(super) fn fits(a: &MatRef<'_, E>, b: &MatRef<'_, E>, c: &MatMut<'_, E>) -> bool {
+        let a_fits = a.strides[1] == 1 || a.shape[1] <= COPIED_STEPS;
+        let few_rows = (1..=ROWS).contains(&a.shape[0]);
+        few_rows && a_fits && a.shape[1] > 0 && b.strides[0] == 1 && c.strides[1] == 1
+    }
+
+    pub(super) fn new(
+        a: MatRef<'a, E>,
+        b: MatRef<'a, E>,
+        (alpha, beta): (E, E),
+        bias: Option<&'a [E]>,
+        c: MatMut<'a, E>,
+        workspace: &mut Workspace<E>,
+    ) -> Self {
+        debug_assert!(Self::fits(&a, &b, &c));
+        let [m, k] = a.shape;
+        let in_place = a.strides[1] == 1 && (m == 1 || k > COPIED_STEPS);
+        let copy = (!in_place).then(|| workspace.elements(m * copied_row(k)).cast());
+        ColumnsOfB { a, b, alpha, beta, bias, c, copy }
+    }
+}
+
+/// From one copied row to the next: whole lines, one more than a power of two has.
+fn copied_row(k: usize) -> usize {
+    k.next_multiple_of(MAX_LANES) + MAX_LANES
+}
+
+impl<E: Float> ElementTask<E> for ColumnsOfB<'_, E> {
+    type Home = Self;
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) {
+        let ColumnsOfB { a, b, alpha, beta, bias, ref c, copy } = self;
+        let ([m, n], k) = (c.shape, a.shape[1]);
+        let (a_data, a_row) = match copy {
+            None => (a.data, a.strides[0]),
+            Some(copy) => {
+                let row = copied_row(k);
+                for i in 0..m {
+                    let (src, dst) =
+                        (step(a.data.cast_mut(), i, a.strides[0]), copy.wrapping_add(i * row));
+                    // SAFETY: row i of A has k elements; the copy's rows are longer than that.
+                    unsafe {
+                        if a.strides[1] == 1 {
+                            dst.copy_from_nonoverlapping(src, k);
+                        } else {
+                            for p in 0..k {
+                                dst.wrapping_add(p).write(*step(src, p, a.strides[1]));
+                            }
+                        }
+                    }
+                }
+                (copy.cast_const(), row as isize)
+            }
+        };
+        for left in (0..n).step_by(S::LANES) {
+            let down = Down {
+                a: a_data,
+                a_row,
+                b: step(b.data.cast_mut(), left, b.strides[1]).cast_const(),
+                b_column: b.strides[1],
+                depth: k,
+                columns: S::LANES.min(n - left),
+                alpha,
+                beta,
+                bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
+                c: c.data.wrapping_add(left),
+                c_row: c.strides[0],
+            };
+            // SAFETY: A (or its copy) and C have m rows, ROWS at most, as `fits` has found; columns
+            // `left..left + columns` are in B, C and the bias.
+            unsafe { down.run(simd, m) };
+        }
+    }
+}
+
+/// Up to LANES columns of B, for all rows of A.
+#[derive(Clone, Copy)]
+struct Down<E> {
+    /// Rows `a_row` apart, k contiguous.
+    a: *const E,
+    a_row: isize,
+    /// Columns `b_column` apart, k contiguous.
+    b: *const E,
+    b_column: isize,
+    /// Steps of k.
+    depth: usize,
+    columns: usize,
+    alpha: E,
+    beta: E,
+    bias: Option<*const E>,
+    c: *mut E,
+    c_row: isize,
+}
+
+impl<E: Float> Down<E> {
+    /// # Safety
+    /// - `1 <= rows <= ROWS`, `1 <= columns <= LANES`;
+    /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
+    /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
+    ///   for reads of as many.
+    #[inline(always)]
+    unsafe fn run<S: Lanes<E>>(self, simd: S, rows: usize) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe {
+            match rows {
+                1 => E::call(simd, Columns::<E, 1>(self)),
+                2 => E::call(simd, Columns::<E, 2>(self)),
+                3 => E::call(simd, Columns::<E, 3>(self)),
+                4 => E::call(simd, Columns::<E, 4>(self)),
+                _ => core::hint::unreachable_unchecked(),
+            }
+        }
+    }
+}
+
+/// M rows of A, as a function of its own.
+struct Columns<E, const M: usize>(Down<E>);
+
+impl<E: Float, const M: usize> ElementTask<E> for Columns<E, M> {
+    type Home = Self;
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) {
+        // SAFETY: made by `Down::run` alone, whose caller's promise this is; N is the number of lanes.
+        unsafe {
+            match const { S::LANES } {
+                16 => self.0.sweep::<S, M, 16>(simd),
+                8 => self.0.sweep::<S, M, 8>(simd),
+                4 => self.0.sweep::<S, M, 4>(simd),
+                2 => self.0.sweep::<S, M, 2>(simd),
+                _ => self.0.sweep::<S, M, 1>(simd),
+            }
+        }
+    }
+}
+
+impl<E: Float> Down<E> {
+    /// # Safety
+    /// As [`Down::run`] for M rows; N is the number of lanes.
+    #[inline(always)]
+    unsafe fn sweep<S: Lanes<E>, const M: usize, const N: usize>(&self, simd: S) {
+        let mut sums = [simd.splat(E::ZERO); M];
+        for from in (0..self.depth).step_by(KC) {
+            let depth = KC.min(self.depth - from);
+            // SAFETY: steps `from..from + depth` are in A and B.
+            let acc = unsafe {
+                if self.columns == N {
+                    self.block::<S, M, N, true>(simd, from, depth)
+                } else {
+                    self.block::<S, M, N, false>(simd, from, depth)
+                }
+            };
+            each::<M>(
+                #[inline(always)]
+                |i| sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] },
+            );
+        }
+        let (alpha, beta) = (simd.splat(self.alpha), simd.splat(self.beta));
+        for (i, &ab) in sums.iter().enumerate() {
+            let c = step(self.c, i, self.c_row);
+            // SAFETY: row i has `columns` elements in C, which is read as the caller promises, and so
+            // has the bias.
+            unsafe {
+                let result = if let Some(bias) = self.bias {
+                    ab + load_up_to(simd, bias, self.columns)
+                } else if self.beta == E::ZERO {
+                    alpha * ab
+                } else {
+                    alpha.mul_add(ab, beta * load_up_to(simd, c, self.columns))
+                };
+                store_up_to(simd, c, self.columns, result);
+            }
+        }
+    }
+
+    /// The chains of one block of k.
+    ///
+    /// # Safety
+    /// As [`Down::run`] for M rows; the steps are in A and B; FULL says that all N columns are.
+    #[inline(always)]
+    unsafe fn block<S: Lanes<E>, const M: usize, const N: usize, const FULL: bool>(
+        &self,
+        simd: S,
+        from: usize,
+        depth: usize,
+    ) -> [S::V; M] {
+        let mut acc = [simd.splat(E::ZERO); M];
+        let (mut a, mut b) = (self.a.wrapping_add(from), self.b.wrapping_add(from));
+        let squares = depth / N;
+        for _ in 0..squares {
+            let mut square = [simd.splat(E::ZERO); N];
+            each::<N>(
+                #[inline(always)]
+                |j| {
+                    if FULL || j < self.columns {
+                        let column = b.wrapping_offset(j as isize * self.b_column);
+                        // SAFETY: column j, N steps that are left.
+                        square[j] = unsafe { simd.load(column) };
+                    }
+                },
+            );
+            let square = S::V::transpose(square);
+            each::<N>(
+                #[inline(always)]
+                |p| {
+                    each::<M>(
+                        #[inline(always)]
+                        |i| {
+                            let row = a.wrapping_offset(i as isize * self.a_row);
+                            // SAFETY: row i, step p of those that are left.
+                            let a = simd.splat(unsafe { *row.wrapping_add(p) });
+                            acc[i] = a.mul_add(square[p], acc[i]);
+                        },
+                    );
+                },
+            );
+            (a, b) = (a.wrapping_add(N), b.wrapping_add(N));
+        }
+        let rest = depth - squares * N;
+        if rest > 0 {
+            let mut square = [simd.splat(E::ZERO); N];
+            for (j, lanes) in square.iter_mut().enumerate().take(self.columns) {
+                // SAFETY: column j, the steps that are left.
+                *lanes = unsafe {
+                    load_up_to(simd, b.wrapping_offset(j as isize * self.b_column), rest)
+                };
+            }
+            let square = S::V::transpose(square);
+            for (p, &b) in square.iter().enumerate().take(rest) {
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let row = a.wrapping_offset(i as isize * self.a_row);
+                    // SAFETY: row i, step p of those that are left.
+                    *acc = simd.splat(unsafe { *row.wrapping_add(p) }).mul_add(b, *acc);
+                }
+            }
+        }
+        acc
+    }
+}

@@ -1,0 +1,102 @@
+//! What becomes of a product's elements while they are in the cache: a bias, and a function.
+
+use super::matrix::{GemmError, MatMut};
+use crate::simd::Float;
+
+/// What is done to a product after its additions over k.
+///
+/// ```text
+/// Z = A·B + bias            the bias in registers, added to every row
+/// C = activation(Z)         a group of rows at a time, from the cache
+/// ```
+#[derive(Debug)]
+pub struct Epilogue<'a, E> {
+    /// Added to every row: n elements.
+    pub bias: Option<&'a [E]>,
+    /// Then applied to every element.
+    pub activation: Option<Activation<'a, E>>,
+}
+
+/// A function of each element of a product.
+#[derive(Debug)]
+pub struct Activation<'a, E> {
+    /// Replaces elements by what it makes of them, of each alone, since it is given runs of any length:
+    /// [`Unary::run_in_place`](crate::Unary::run_in_place) of a kernel.
+    pub function: fn(&mut [E]),
+    /// Where what the function is given is kept too, `[m, n]`: its derivative may need it.
+    pub sums: Option<MatMut<'a, E>>,
+}
+
+impl<E> Epilogue<'_, E> {
+    /// An error unless it fits C.
+    pub(super) fn check(
+        &self,
+        a: [usize; 2],
+        b: [usize; 2],
+        c: [usize; 2],
+    ) -> Result<(), GemmError> {
+        let bias = self.bias.map(|bias| [1, bias.len()]);
+        if let Some(shape) = bias.filter(|shape| shape[1] != c[1]) {
+            return Err(GemmError::ShapeMismatch { a, b, c: shape });
+        }
+        let sums = self.activation.as_ref().and_then(|activation| activation.sums.as_ref());
+        if let Some(shape) = sums.map(MatMut::shape).filter(|&shape| shape != c) {
+            return Err(GemmError::ShapeMismatch { a, b, c: shape });
+        }
+        Ok(())
+    }
+}
+
+impl<E: Float> Epilogue<'_, E> {
+    /// Applies the function to a C that holds its sums.
+    pub(super) fn activate(self, c: MatMut<'_, E>) {
+        if let Some(mut activation) = self.activation {
+            activation.finish(c, [0, 0]);
+        }
+    }
+}
+
+impl<E: Float> Activation<'_, E> {
+    /// For Cᵀ.
+    #[must_use]
+    pub(super) fn t(self) -> Self {
+        Activation { sums: self.sums.map(MatMut::t), ..self }
+    }
+
+    /// For rows `..at` and rows `at..` of C.
+    pub(super) fn split_rows(self, at: usize) -> (Self, Self) {
+        let (above, below) = self.sums.map(|sums| sums.split_rows(at)).unzip();
+        let function = self.function;
+        (Activation { function, sums: above }, Activation { function, sums: below })
+    }
+
+    /// Applies it to a part of C that holds its sums by now, and whose element (0, 0) is C's at `at`.
+    pub(super) fn finish(&mut self, mut part: MatMut<'_, E>, at: [usize; 2]) {
+        let function = self.function;
+        part.initialized = true;
+        let mut sums = self.sums.as_mut().map(|sums| sums.part(at, part.shape()));
+        let are_lists = part.is_list() && sums.as_ref().is_none_or(MatMut::is_list);
+        if are_lists {
+            (part, sums) = (part.flat(), sums.map(MatMut::flat));
+        }
+        let [rows, columns] = part.shape();
+        for i in 0..rows {
+            if part.strides()[1] == 1 {
+                let row = part.row_mut(i);
+                if let Some(sums) = &mut sums {
+                    sums.write_row(i, row);
+                }
+                function(row);
+                continue;
+            }
+            for j in 0..columns {
+                let mut element = part.part([i, j], [1, 1]);
+                let element = element.row_mut(0);
+                if let Some(sums) = &mut sums {
+                    sums.part([i, j], [1, 1]).write_row(0, element);
+                }
+                function(element);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! All of B in the tiles that the micro-kernel reads.
+
+use core::marker::PhantomData;
+
+use super::KC;
+use super::driver::nc;
+use super::matrix::{GemmError, MatRef, step};
+use super::pack::{BlockOfB, MAX_LANES};
+use super::split::Split;
+use super::tile::max_vectors;
+use super::workspace::Workspace;
+use crate::dispatch::{ElementTask, Isa, isa};
+use crate::simd::{Float, Lanes};
+
+/// All of B, packed once, to be multiplied many times or by many threads.
+#[derive(Debug)]
+pub struct PackedB<'w, E> {
+    /// Panel after panel, each block of k after block, each tile after tile.
+    pub(super) data: *const E,
+    pub(super) shape: [usize; 2],
+    isa: Isa,
+    borrow: PhantomData<&'w [E]>,
+}
+
+// SAFETY: a PackedB is a shared borrow of elements, as `&[E]` is.
+unsafe impl<E: Sync> Send for PackedB<'_, E> {}
+// SAFETY: as above.
+unsafe impl<E: Sync> Sync for PackedB<'_, E> {}
+
+impl<'w, E: Float> PackedB<'w, E> {
+    /// Packs `b`, `[k, n]`, into `buffer`, which grows to `k * n` elements and some padding.
+    ///
+    /// # Panics
+    /// If that is more than memory can hold.
+    pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
+        let [k, n] = b.shape;
+        let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
+        let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
+        let isa = if k > 0 && n > 0 { E::pack(Pack { b, data }) } else { isa() };
+        PackedB { data, shape: b.shape, isa, borrow: PhantomData }
+    }
+
+    pub(super) fn check_isa(&self) -> Result<(), GemmError> {
+        let running = isa();
+        if self.isa == running {
+            return Ok(());
+        }
+        Err(GemmError::PackedForOtherIsa { packed: self.isa, running })
+    }
+}
+
+impl<E> PackedB<'_, E> {
+    /// `[k, n]`.
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+}
+
+pub struct Pack<'a, E> {
+    b: MatRef<'a, E>,
+    data: *mut E,
+}
+
+impl<E: Float> ElementTask<E> for Pack<'_, E> {
+    type Home = Self;
+    type Output = Isa;
+
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, simd: S) -> Isa {
+        let ([k, n], b) = (self.b.shape, self.b);
+        let panels = Split::new(n.div_ceil(S::LANES), nc::<E>() / S::LANES);
+        for panel in 0..panels.parts() {
+            let (left, width) = (panels.start(panel) * S::LANES, panels.len(panel) * S::LANES);
+            for from in (0..k).step_by(KC) {
+                let block = BlockOfB {
+                    data: step(step(b.data.cast_mut(), from, b.strides[0]), left, b.strides[1]),
+                    strides: b.strides,
+                    depth: KC.min(k - from),
+                    columns: width.min(n - left),
+                    tiles: Split::new(panels.len(panel), const { max_vectors(S::ISA) }),
+                };
+                // SAFETY: the block is a part of B; panels before it took `left * k` elements and
+                // blocks before it in this panel `from * width`.
+                unsafe { block.pack(simd, self.data.wrapping_add(left * k + from * width)) };
+            }
+        }
+        S::ISA
+    }
+}

@@ -1,0 +1,133 @@
+//! Products of shapes and strides that take each way through the loops around the micro-kernel: what
+//! `hashes.rs` records beside the calls of every length.
+
+use swath_kernels::{
+    Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
+};
+
+use super::{Call, Cell, Part, call, changed, input, numbers};
+
+/// `[m, k, n]` under the name of the way they take.
+const PATHS: [(&str, &[[usize; 3]]); 6] = [
+    // One row, one column, either; the larger B is streamed.
+    ("vector", &[[1, 300, 131], [1, 520, 300], [300, 520, 1], [1, 700, 1], [1, 1, 90]]),
+    // B in place or as columns are, packed from 13 rows on; the larger B, more than half a MiB, streamed.
+    ("skinny", &[[2, 300, 70], [7, 520, 260], [12, 270, 490], [13, 40, 90], [16, 300, 70]]),
+    // Whole in the first levels of the cache.
+    ("small", &[[4, 4, 4], [17, 33, 31], [64, 64, 64], [48, 96, 96]]),
+    ("small_k", &[[40, 1, 70], [100, 3, 50], [33, 0, 9]]),
+    // One more value of k than a block has, several blocks.
+    ("blocks_of_k", &[[20, 257, 40], [9, 1030, 17], [30, 512, 33]]),
+    // Several groups of rows, several panels of B.
+    ("blocked", &[[50, 300, 140], [14, 30, 1100], [97, 40, 100]]),
+];
+
+/// Strides of C, A and B that are neither row-major nor columns, for the shape `[30, 270, 70]`.
+const STRIDES: [[[isize; 2]; 3]; 6] = [
+    // Wider rows; every other element.
+    [[75, 1], [280, 1], [75, 1]],
+    [[160, 2], [560, 2], [150, 2]],
+    // From the last row up, from the last element back.
+    [[-70, 1], [-270, 1], [-70, 1]],
+    [[-70, -1], [-1, -30], [-1, -270]],
+    // One row or column again and again, one element for all.
+    [[1, 30], [0, 1], [1, 0]],
+    [[70, 1], [1, 0], [0, 0]],
+];
+
+const STRIDED: [usize; 3] = [30, 270, 70];
+
+/// Every call, the name of its way as the first word of its variant.
+pub fn calls() -> Vec<Call> {
+    let mut calls = Vec::new();
+    of_real::<f32>(&mut calls);
+    of_real::<f64>(&mut calls);
+    calls
+}
+
+fn of_real<E: Cell + Float>(calls: &mut Vec<Call>) {
+    let plain = (E::ONE, E::ZERO);
+    for (name, shapes) in PATHS {
+        for &[m, k, n] in shapes {
+            for turned in 0..4usize {
+                let of = |[rows, cols]: [usize; 2], turned| {
+                    if turned { [1, rows as isize] } else { [cols as isize, 1] }
+                };
+                let (a, b) = (of([m, k], turned & 1 != 0), of([k, n], turned & 2 != 0));
+                let strides = [[n as isize, 1], a, b];
+                products(calls, &format!("{name} {turned:02b}"), [m, k, n], strides, plain);
+            }
+        }
+    }
+    for strides in STRIDES {
+        products(calls, "strided", STRIDED, strides, plain);
+    }
+    for (alpha, beta) in [(1.0, 1.0), (-0.7, 0.0), (0.3, 2.7)] {
+        for shape @ [_, k, n] in [[1, 300, 131], [7, 270, 490], [20, 30, 40], [20, 600, 70]] {
+            let strides = [[n as isize, 1], [k as isize, 1], [n as isize, 1]];
+            let scales = (E::from_f64(alpha), E::from_f64(beta));
+            products(calls, "scaled", shape, strides, scales);
+        }
+    }
+}
+
+/// First element and length of the memory of a matrix.
+fn memory([rows, cols]: [usize; 2], [down, right]: [isize; 2]) -> (usize, usize) {
+    if rows * cols == 0 {
+        return (0, 0);
+    }
+    let reaches = [(rows as isize - 1) * down, (cols as isize - 1) * right];
+    let low: isize = reaches.iter().map(|reach| reach.min(&0)).sum();
+    let high: isize = reaches.iter().map(|reach| reach.max(&0)).sum();
+    (low.unsigned_abs(), (high - low) as usize + 1)
+}
+
+fn view<E>(x: &[E], shape: [usize; 2], strides: [isize; 2]) -> MatRef<'_, E> {
+    MatRef::new(x, memory(shape, strides).0, shape, strides).expect("a view")
+}
+
+fn view_mut<E>(x: &mut [E], shape: [usize; 2], strides: [isize; 2]) -> MatMut<'_, E> {
+    MatMut::new(x, memory(shape, strides).0, shape, strides).expect("a view")
+}
+
+/// The product by each function; strides are those of C, A and B.
+fn products<E: Cell + Float>(
+    calls: &mut Vec<Call>,
+    name: &str,
+    [m, k, n]: [usize; 3],
+    [c_strides, a_strides, b_strides]: [[isize; 2]; 3],
+    (alpha, beta): (E, E),
+) {
+    let variant = format!("{name} {:?} {c_strides:?} {a_strides:?} {b_strides:?}", [m, k, n]);
+    let len = |shape, strides| memory(shape, strides).1;
+    let (a_len, b_len) = (len([m, k], a_strides), len([k, n], b_strides));
+    let c_len = len([m, n], c_strides);
+    let (a, b) = (input(&numbers::<E>(a_len, 1)), input(&numbers::<E>(b_len, 2)));
+    let old = changed(&numbers::<E>(c_len, 3));
+    let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
+        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+        let c = view_mut(c.of(), [m, n], c_strides);
+        gemm(Gemm { a, b, alpha, beta }, c, &mut Workspace::new()).expect("a product");
+    };
+    calls.push(call::<E, 3>("gemm", &*variant, [a.clone(), b.clone(), old.clone()], run));
+    let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
+        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+        let c = view_mut(c.of(), [m, n], c_strides);
+        let mut buffer = Workspace::new();
+        let b = &PackedB::pack(b, &mut buffer);
+        let product = PackedGemm { a, b, alpha, beta };
+        gemm_packed(product, c, &mut Workspace::new()).expect("a product");
+    };
+    calls.push(call::<E, 3>("gemm_packed", &*variant, [a.clone(), b.clone(), old], run).again());
+    if (alpha, beta) == (E::ONE, E::ZERO) {
+        let run = move |[a, b, bias, c]: [&mut Part<'_>; 4]| {
+            let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+            let c = view_mut(c.of(), [m, n], c_strides);
+            gemm_bias(a, b, bias.of(), c, &mut Workspace::new()).expect("a product");
+        };
+        let bias = input(&numbers::<E>(n, 4));
+        // Memory between the elements stays as it was.
+        let c = changed(&numbers::<E>(c_len, 5));
+        calls.push(call::<E, 4>("gemm_bias", &*variant, [a, b, bias, c], run));
+    }
+}

@@ -1,0 +1,148 @@
+//! A product with a bias and a function: the bits of a product, of additions and of the function after
+//! it.
+
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{
+    Activation, Epilogue, Float, Gemm, GemmError, Isa, MatMut, MatRef, Unary, Workspace, gemm,
+    gemm_bias, gemm_epilogue, math, testing,
+};
+
+fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
+    let sample = testing::interval_sample_f64(-1.0, 1.0, len as u32 + seed);
+    sample.skip(seed as usize).map(E::from_f64).collect()
+}
+
+/// Shapes that take every way through the loops: one and several blocks of k, B read in place,
+/// streamed and packed, a small B under more rows than are done at a time, edges of tiles, several
+/// panels, more rows than partial sums are kept of, and what has no elements.
+const SHAPES: [[usize; 3]; 16] = [
+    [1, 1, 1],
+    [7, 3, 1],
+    [5, 64, 33],
+    [30, 300, 70],
+    [64, 600, 129],
+    [3, 700, 300],
+    [6, 4, 1100],
+    [60, 30, 1030],
+    [12, 520, 520],
+    [1, 513, 1030],
+    [130, 20, 17],
+    [515, 260, 9],
+    [4, 0, 9],
+    [20, 0, 9],
+    [0, 5, 6],
+    [6, 5, 0],
+];
+
+/// What came out, with gaps, and what must have.
+struct Found<'a, E> {
+    what: &'a str,
+    values: &'a [E],
+    expected: &'a [E],
+    columns: usize,
+    strides: [usize; 2],
+}
+
+impl<E: Float> Found<'_, E> {
+    #[track_caller]
+    fn check(&self, of_bits: fn(E) -> u64) {
+        let Found { what, columns: n, strides: [down, right], .. } = *self;
+        for (i, &expected) in self.expected.iter().enumerate() {
+            let y = self.values[i / n * down + i % n * right];
+            assert_eq!(
+                of_bits(y),
+                of_bits(expected),
+                "{what}: element {i}: {y:?}, not {expected:?}"
+            );
+        }
+    }
+}
+
+fn view<E>(values: &mut [E], shape: [usize; 2], strides: [usize; 2]) -> MatMut<'_, E> {
+    MatMut::new(values, 0, shape, strides.map(|stride| stride as isize)).unwrap()
+}
+
+fn check<E: Float + PartialEq>(of_bits: fn(E) -> u64)
+where
+    math::Gelu: Unary<E>,
+{
+    let workspace = &mut Workspace::new();
+    for [m, k, n] in SHAPES {
+        let (a, b, bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
+        for (b_is_transposed, has_bias) in [(false, true), (true, true), (false, false)] {
+            let a = MatRef::row_major(&a, [m, k]).unwrap();
+            let b = match b_is_transposed {
+                false => MatRef::row_major(&b, [k, n]).unwrap(),
+                true => MatRef::row_major(&b, [n, k]).unwrap().t(),
+            };
+            let mut z = vec![E::NAN; m * n];
+            let c = MatMut::row_major(&mut z, [m, n]).unwrap();
+            gemm(Gemm { a, b, alpha: E::ONE, beta: E::ZERO }, c, workspace).unwrap();
+            let bias = has_bias.then_some(&bias[..]);
+            for row in z.chunks_mut(n.max(1)) {
+                let biases = bias.unwrap_or_default();
+                row.iter_mut().zip(biases).for_each(|(y, &bias)| *y = *y + bias);
+            }
+            let mut y = z.clone();
+            math::Gelu::run_in_place(&mut y);
+
+            let layouts = [[n, 1], [n + 3, 1], [1, m], [2 * n, 2]];
+            for (i, strides) in layouts.into_iter().enumerate() {
+                let name = format!("{m} {k} {n}, {strides:?}, {b_is_transposed} {has_bias}");
+                let check = |what: &str, values: &[E], expected: &[E], strides| {
+                    let what = &format!("{name}: {what}");
+                    Found { what, values, expected, columns: n, strides }.check(of_bits);
+                };
+                let places = || vec![E::NAN; 2 * m * n + 3 * m];
+                if let Some(bias) = bias {
+                    let mut c = places();
+                    gemm_bias(a, b, bias, view(&mut c, [m, n], strides), workspace).unwrap();
+                    check("a bias alone", &c, &z, strides);
+                }
+                for kept in [None, Some(strides), Some(layouts[(i + 1) % 4])] {
+                    let (mut c, mut sums) = (places(), places());
+                    let sums_view = match kept {
+                        Some(strides) => Some(view(&mut sums, [m, n], strides)),
+                        None => None,
+                    };
+                    let function = math::Gelu::run_in_place;
+                    let activation = Some(Activation { function, sums: sums_view });
+                    let c_view = view(&mut c, [m, n], strides);
+                    gemm_epilogue(a, b, Epilogue { bias, activation }, c_view, workspace).unwrap();
+                    check("a function", &c, &y, strides);
+                    if let Some(strides) = kept {
+                        check("the sums", &sums, &z, strides);
+                    }
+                    let written = c.iter().filter(|&&x| of_bits(x) != of_bits(E::NAN)).count();
+                    assert_eq!(written, m * n, "{name}: gaps are left alone");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_epilogue_gives_the_bits_of_an_addition_and_a_function_after_the_product() {
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            check::<f32>(|x| x.to_bits().into());
+            check::<f64>(f64::to_bits);
+        });
+    }
+}
+
+#[test]
+fn operands_of_other_shapes_are_errors() {
+    let (a, mut c, mut z) = ([1f32; 6], [0f32; 4], [0f32; 6]);
+    let a = MatRef::row_major(&a, [2, 3]).unwrap();
+    let error = |shape| GemmError::ShapeMismatch { a: [2, 3], b: [3, 2], c: shape };
+    let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
+    let found = gemm_bias(a, a.t(), &[0.0; 3], out, &mut Workspace::new());
+    assert_eq!(found, Err(error([1, 3])));
+
+    let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
+    let sums = Some(MatMut::row_major(&mut z, [2, 3]).unwrap());
+    let activation = Some(Activation { function: |_: &mut [f32]| (), sums });
+    let epilogue = Epilogue { bias: None, activation };
+    assert_eq!(gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new()), Err(error([2, 3])));
+}

@@ -1,0 +1,330 @@
+//! A BLAS library as swath holds it: its entry points, and how it is kept to one thread.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::OnceLock;
+
+use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE};
+
+use crate::blas::BlasInfo;
+
+/// `cblas_sgemm`, `cblas_dgemm`.
+pub(super) type Gemm<E> = unsafe extern "C" fn(
+    CBLAS_LAYOUT,
+    CBLAS_TRANSPOSE,
+    CBLAS_TRANSPOSE,
+    c_int,
+    c_int,
+    c_int,
+    E,
+    *const E,
+    c_int,
+    *const E,
+    c_int,
+    E,
+    *mut E,
+    c_int,
+);
+
+/// `cblas_sgemv`, `cblas_dgemv`.
+pub(super) type Gemv<E> = unsafe extern "C" fn(
+    CBLAS_LAYOUT,
+    CBLAS_TRANSPOSE,
+    c_int,
+    c_int,
+    E,
+    *const E,
+    c_int,
+    *const E,
+    c_int,
+    E,
+    *mut E,
+    c_int,
+);
+
+/// `cblas_sgemm_batch`, `cblas_dgemm_batch` of MKL, BLIS and OpenBLAS (from 0.3.27): groups of
+/// products that share all arguments but their operands' addresses.
+pub(super) type GemmBatch<E> = unsafe extern "C" fn(
+    CBLAS_LAYOUT,
+    *const CBLAS_TRANSPOSE,
+    *const CBLAS_TRANSPOSE,
+    *const c_int,
+    *const c_int,
+    *const c_int,
+    *const E,
+    *const *const E,
+    *const c_int,
+    *const *const E,
+    *const c_int,
+    *const E,
+    *const *mut E,
+    *const c_int,
+    c_int,
+    *const c_int,
+);
+
+/// `cblas_sdot`, `cblas_ddot` as a library with 64-bit integers declares them. One with 32-bit
+/// integers takes the lower halves of the same registers.
+pub(super) type WideDot<E> = unsafe extern "C" fn(i64, *const E, i64, *const E, i64) -> E;
+
+/// The entry points for one element type.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<E> {
+    pub gemm: Gemm<E>,
+    pub gemv: Gemv<E>,
+    pub dot: WideDot<E>,
+    /// Not every library has it.
+    pub gemm_batch: Option<GemmBatch<E>>,
+}
+
+/// Who made the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vendor {
+    Mkl,
+    OpenBlas,
+    Blis,
+    Accelerate,
+    /// The reference BLAS, or one that does not say who it is.
+    Unknown,
+}
+
+impl Vendor {
+    /// As the feature is called that links it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vendor::Mkl => "mkl",
+            Vendor::OpenBlas => "openblas",
+            Vendor::Blis => "blis",
+            Vendor::Accelerate => "accelerate",
+            Vendor::Unknown => "unknown",
+        }
+    }
+}
+
+/// What must be set around a call, in the thread that makes it, and be put back.
+#[derive(Clone, Copy)]
+enum Scoped {
+    Nothing,
+    /// MKL's number of threads for this thread; returns the one before.
+    Mkl(unsafe extern "C" fn(c_int) -> c_int),
+    /// OpenMP's, which an OpenBLAS built with OpenMP follows from call to call.
+    OpenMp {
+        get: unsafe extern "C" fn() -> c_int,
+        set: unsafe extern "C" fn(c_int),
+    },
+}
+
+/// A function that sets a number of threads, or a mode.
+type SetThreads = unsafe extern "C" fn(c_int);
+
+/// A library whose entry points were found.
+pub(super) struct Library {
+    /// The feature that chose it.
+    pub provider: &'static str,
+    pub vendor: Vendor,
+    pub f32: Entries<f32>,
+    pub f64: Entries<f64>,
+    /// The greatest number that its integers hold.
+    pub max_int: usize,
+    /// Why it is called no more.
+    pub failure: OnceLock<String>,
+    /// Called once in every thread that calls the library, with the argument beside it.
+    per_thread: Option<(SetThreads, c_int)>,
+    scoped: Scoped,
+    /// The number of threads it would use.
+    get_threads: Option<unsafe extern "C" fn() -> c_int>,
+    get_core: Option<unsafe extern "C" fn() -> *const c_char>,
+    version: Option<Version>,
+}
+
+/// How a library says its version.
+#[derive(Clone, Copy)]
+enum Version {
+    Text(unsafe extern "C" fn() -> *const c_char),
+    /// Writes into a buffer of the given length.
+    Buffer(unsafe extern "C" fn(*mut c_char, c_int)),
+}
+
+/// Where symbols are looked up by name.
+pub(super) trait Symbols {
+    /// The address of a symbol. `name` ends with a zero byte.
+    ///
+    /// # Safety
+    /// `T` is a function pointer of the symbol's type.
+    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T>;
+}
+
+impl Library {
+    /// With what `symbols` knows of thread control, version and core type.
+    pub fn new(
+        provider: &'static str,
+        symbols: &impl Symbols,
+        f32: Entries<f32>,
+        f64: Entries<f64>,
+    ) -> Library {
+        let mut library = Library::plain(provider, f32, f64);
+        // Other libraries may be in the process too: the one that was asked for goes first.
+        let mut vendors = [Vendor::Mkl, Vendor::OpenBlas, Vendor::Blis, Vendor::Accelerate];
+        vendors.sort_by_key(|vendor| !provider.starts_with(vendor.name()));
+        vendors.into_iter().any(|vendor| library.made_by(vendor, symbols));
+        library
+    }
+
+    /// Takes what `vendor`'s libraries offer, if this is one of them.
+    fn made_by(&mut self, vendor: Vendor, symbols: &impl Symbols) -> bool {
+        // SAFETY: each symbol is asked for by the name and with the type of the vendor's header.
+        unsafe {
+            match vendor {
+                Vendor::Mkl => {
+                    let Some(set) = symbols.find(b"MKL_Set_Num_Threads_Local\0") else {
+                        return false;
+                    };
+                    self.scoped = Scoped::Mkl(set);
+                    self.get_threads = symbols.find(b"MKL_Get_Max_Threads\0");
+                    self.version = symbols.find(b"MKL_Get_Version_String\0").map(Version::Buffer);
+                }
+                Vendor::OpenBlas => {
+                    let Some(config) = symbols.find(b"openblas_get_config\0") else {
+                        return false;
+                    };
+                    self.version = Some(Version::Text(config));
+                    self.get_threads = symbols.find(b"openblas_get_num_threads\0");
+                    self.get_core = symbols.find(b"openblas_get_corename\0");
+                    let open_mp = self.version().contains("USE_OPENMP");
+                    let get = symbols.find(b"omp_get_max_threads\0");
+                    let set = symbols.find(b"omp_set_num_threads\0");
+                    if let (true, Some(get), Some(set)) = (open_mp, get, set) {
+                        self.scoped = Scoped::OpenMp { get, set };
+                    } else {
+                        self.per_thread =
+                            symbols.find(b"openblas_set_num_threads\0").map(|set| (set, 1));
+                    }
+                }
+                Vendor::Blis => {
+                    let Some(version) = symbols.find(b"bli_info_get_version_str\0") else {
+                        return false;
+                    };
+                    self.version = Some(Version::Text(version));
+                    self.per_thread =
+                        symbols.find(b"bli_thread_set_num_threads\0").map(|set| (set, 1));
+                }
+                Vendor::Accelerate => {
+                    // From macOS 15 on; 1 is BLAS_THREADING_SINGLE_THREADED.
+                    let Some(set) = symbols.find(b"BLASSetThreading\0") else { return false };
+                    self.per_thread = Some((set, 1));
+                }
+                Vendor::Unknown => return false,
+            }
+        }
+        self.vendor = vendor;
+        true
+    }
+
+    /// Of which no more is known than its entry points.
+    pub fn plain(provider: &'static str, f32: Entries<f32>, f64: Entries<f64>) -> Library {
+        Library {
+            provider,
+            vendor: Vendor::Unknown,
+            f32,
+            f64,
+            max_int: c_int::MAX as usize,
+            failure: OnceLock::new(),
+            per_thread: None,
+            scoped: Scoped::Nothing,
+            get_threads: None,
+            get_core: None,
+            version: None,
+        }
+    }
+
+    /// The entry points for `E`; none for types other than `f32` and `f64`.
+    pub fn entries<E: 'static>(&self) -> Option<&Entries<E>> {
+        let (f32, f64): (&dyn Any, &dyn Any) = (&self.f32, &self.f64);
+        f32.downcast_ref().or_else(|| f64.downcast_ref())
+    }
+
+    /// Runs `calls`, during which calls from this thread use this thread alone.
+    pub fn on_one_thread<T>(&self, calls: impl FnOnce() -> T) -> T {
+        thread_local! {
+            static PREPARED: Cell<bool> = const { Cell::new(false) };
+        }
+        if let Some((set, argument)) = self.per_thread
+            && !PREPARED.replace(true)
+        {
+            // SAFETY: the library's own function, with a number of threads or the mode beside it.
+            unsafe { set(argument) };
+        }
+        // SAFETY: the library's own functions, whose arguments are numbers of threads.
+        unsafe {
+            match self.scoped {
+                Scoped::Nothing => calls(),
+                Scoped::Mkl(set) => {
+                    let before = set(1);
+                    let result = calls();
+                    set(before);
+                    result
+                }
+                Scoped::OpenMp { get, set } => {
+                    let before = get();
+                    set(1);
+                    let result = calls();
+                    set(before);
+                    result
+                }
+            }
+        }
+    }
+
+    /// What it says of itself.
+    pub fn info(&self) -> BlasInfo {
+        BlasInfo {
+            provider: self.provider,
+            library: self.vendor.name(),
+            path: None,
+            version: self.version(),
+            core: self.core(),
+            threads: self.threads(),
+            warning: self.failure.get().cloned(),
+        }
+    }
+
+    /// Threads that a call uses.
+    fn threads(&self) -> usize {
+        // SAFETY: a function without arguments.
+        let get = |get: unsafe extern "C" fn() -> c_int| unsafe { get() };
+        self.on_one_thread(|| self.get_threads.map_or(1, |f| usize::try_from(get(f)).unwrap_or(1)))
+    }
+
+    /// What the library says of its version and configuration; empty if it says nothing.
+    fn version(&self) -> String {
+        match self.version {
+            None => String::new(),
+            // SAFETY: a function without arguments that returns a terminated string or null.
+            Some(Version::Text(text)) => text_of(unsafe { text() }),
+            Some(Version::Buffer(write)) => {
+                let mut buffer = [0 as c_char; 256];
+                // SAFETY: it writes a terminated string of at most the given length, which leaves
+                // the last byte zero.
+                unsafe { write(buffer.as_mut_ptr(), 255) };
+                text_of(buffer.as_ptr())
+            }
+        }
+    }
+
+    /// The processor type whose kernels it has chosen; empty if it does not say.
+    pub fn core(&self) -> String {
+        // SAFETY: a function without arguments that returns a terminated string or null.
+        self.get_core.map_or(String::new(), |core| text_of(unsafe { core() }))
+    }
+}
+
+/// A string that the library owns and never frees, or a buffer of ours.
+fn text_of(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, and terminated by a zero, as both callers say.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    text.to_string_lossy().trim().to_owned()
+}

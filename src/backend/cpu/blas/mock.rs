@@ -1,0 +1,366 @@
+//! A BLAS for tests: it checks and records the arguments of every call, and computes the product term
+//! by term.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasRowMajor, CblasTrans};
+
+use super::library::{Entries, Library};
+use swath_kernels::Float;
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub function: &'static str,
+    /// m, k, n.
+    pub shape: [usize; 3],
+    pub transposed: [bool; 2],
+    /// Whether C was added to.
+    pub add: bool,
+    /// Addresses between the first and the last byte of A, B and C.
+    pub addresses: [Range<usize>; 3],
+}
+
+#[derive(Default)]
+struct Seen {
+    records: Vec<Record>,
+    /// What no call may do.
+    violations: Vec<String>,
+}
+
+/// One test at a time has the mock: calls come from any thread.
+static SESSION: Mutex<()> = Mutex::new(());
+static SEEN: Mutex<Seen> = Mutex::new(Seen { records: Vec::new(), violations: Vec::new() });
+
+thread_local! {
+    static CURRENT: Cell<Option<&'static Library>> = const { Cell::new(None) };
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The library of this thread's products, in a test.
+pub(super) fn current() -> Option<&'static Library> {
+    CURRENT.get()
+}
+
+/// Runs `f` with this thread's products computed by `library`, and tells what it was called for.
+///
+/// # Panics
+/// If a call had a wrong argument.
+pub(super) fn with<T>(library: Library, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
+    let _session = lock(&SESSION);
+    *lock(&SEEN) = Seen::default();
+    let result = on_this_thread(Some(Box::leak(Box::new(library))), f);
+    let seen = std::mem::take(&mut *lock(&SEEN));
+    assert_eq!(seen.violations, Vec::<String>::new());
+    (result, seen.records)
+}
+
+/// Runs `f` with `library` in place of this thread's.
+pub(super) fn on_this_thread<T>(library: Option<&'static Library>, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<&'static Library>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let _restore = Restore(CURRENT.replace(library));
+    f()
+}
+
+/// The mock as a library.
+pub(super) fn library() -> Library {
+    Library::plain("mock", entries(), entries())
+}
+
+pub(super) fn entries<E: Float>() -> Entries<E> {
+    Entries { gemm, gemv, dot, gemm_batch: Some(gemm_batch) }
+}
+
+/// A matrix among the arguments.
+struct Argument {
+    name: &'static str,
+    address: usize,
+    /// As stored.
+    rows: usize,
+    cols: usize,
+    leading: c_int,
+}
+
+impl Argument {
+    fn new<E>(
+        name: &'static str,
+        data: *const E,
+        transposed: bool,
+        [rows, cols]: [usize; 2],
+        leading: c_int,
+    ) -> Self {
+        let [rows, cols] = if transposed { [cols, rows] } else { [rows, cols] };
+        Argument { name, address: data as usize, rows, cols, leading }
+    }
+
+    /// Its addresses; what the standard forbids becomes a violation.
+    fn range<E>(&self) -> Result<Range<usize>, String> {
+        let Argument { name, address, rows, cols, leading } = *self;
+        let leading = usize::try_from(leading).unwrap_or(0);
+        if leading < cols.max(1) || address == 0 {
+            return Err(format!("{name}: [{rows}, {cols}] with leading dimension {leading}"));
+        }
+        Ok(address..address + ((rows - 1) * leading + cols) * size_of::<E>())
+    }
+}
+
+/// Notes the call; false if it must not be carried out.
+fn note<E>(
+    function: &'static str,
+    layout: CBLAS_LAYOUT,
+    [m, k, n]: [c_int; 3],
+    transposed: [bool; 2],
+    beta: f64,
+    arguments: [Argument; 3],
+) -> bool {
+    let mut seen = lock(&SEEN);
+    let mut refuse = |what: String| {
+        seen.violations.push(format!("{function}: {what}"));
+        false
+    };
+    if !matches!(layout, CblasRowMajor) || (beta != 0.0 && beta != 1.0) {
+        return refuse(format!("layout {layout:?}, beta {beta}"));
+    }
+    let Some(shape) = [m, k, n]
+        .into_iter()
+        .map(|x| usize::try_from(x).ok().filter(|&x| x > 0))
+        .collect::<Option<Vec<_>>>()
+    else {
+        return refuse(format!("extents {m}, {k}, {n}"));
+    };
+    let mut addresses = Vec::new();
+    for argument in &arguments {
+        match argument.range::<E>() {
+            Ok(range) => addresses.push(range),
+            Err(what) => return refuse(what),
+        }
+    }
+    let [a, b, c] = <[Range<usize>; 3]>::try_from(addresses).expect("three matrices");
+    if [&a, &b].iter().any(|read| read.start < c.end && c.start < read.end) {
+        return refuse("C overlaps an operand".to_owned());
+    }
+    let shape = [shape[0], shape[1], shape[2]];
+    let add = beta == 1.0;
+    seen.records.push(Record { function, shape, transposed, add, addresses: [a, b, c] });
+    true
+}
+
+fn is(transpose: CBLAS_TRANSPOSE) -> bool {
+    matches!(transpose, CblasTrans)
+}
+
+/// Element (i, j) of what is stored, or of its transpose.
+unsafe fn at<E: Copy>(data: *const E, transposed: bool, leading: c_int, i: usize, j: usize) -> E {
+    let (row, col) = if transposed { (j, i) } else { (i, j) };
+    // SAFETY: the caller's matrix holds it.
+    unsafe { *data.add(row * leading as usize + col) }
+}
+
+unsafe extern "C" fn gemm<E: Float>(
+    layout: CBLAS_LAYOUT,
+    transpose_a: CBLAS_TRANSPOSE,
+    transpose_b: CBLAS_TRANSPOSE,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    alpha: E,
+    a: *const E,
+    lda: c_int,
+    b: *const E,
+    ldb: c_int,
+    beta: E,
+    c: *mut E,
+    ldc: c_int,
+) {
+    let (ta, tb) = (is(transpose_a), is(transpose_b));
+    let extents = [m, n, k].map(|x| usize::try_from(x).unwrap_or(0));
+    let [rows, cols, depth] = extents;
+    let arguments = [
+        Argument::new("A", a, ta, [rows, depth], lda),
+        Argument::new("B", b, tb, [depth, cols], ldb),
+        Argument::new("C", c.cast_const(), false, [rows, cols], ldc),
+    ];
+    let name = if size_of::<E>() == 8 { "dgemm" } else { "sgemm" };
+    if !note::<E>(name, layout, [m, k, n], [ta, tb], beta.to_f64(), arguments) {
+        return;
+    }
+    for i in 0..rows {
+        for j in 0..cols {
+            // SAFETY: inside of the matrices that the arguments describe.
+            unsafe {
+                let term = |p| at(a, ta, lda, i, p).to_f64() * at(b, tb, ldb, p, j).to_f64();
+                let sum = alpha.to_f64() * (0..depth).map(term).sum::<f64>();
+                let out = c.add(i * ldc as usize + j);
+                let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
+                out.write(E::from_f64(old + sum));
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn gemv<E: Float>(
+    layout: CBLAS_LAYOUT,
+    transpose: CBLAS_TRANSPOSE,
+    rows: c_int,
+    cols: c_int,
+    alpha: E,
+    a: *const E,
+    lda: c_int,
+    x: *const E,
+    x_step: c_int,
+    beta: E,
+    y: *mut E,
+    y_step: c_int,
+) {
+    let transposed = is(transpose);
+    let (outputs, depth) = if transposed { (cols, rows) } else { (rows, cols) };
+    let [m, k] = [outputs, depth].map(|x| usize::try_from(x).unwrap_or(0));
+    let arguments = [
+        Argument::new("A", a, transposed, [m, k], lda),
+        Argument::new("x", x, false, [k, 1], x_step),
+        Argument::new("y", y.cast_const(), false, [m, 1], y_step),
+    ];
+    let name = if size_of::<E>() == 8 { "dgemv" } else { "sgemv" };
+    let extents = [outputs, depth, 1];
+    if !note::<E>(name, layout, extents, [transposed, false], beta.to_f64(), arguments) {
+        return;
+    }
+    for i in 0..m {
+        // SAFETY: inside of the matrix and the vectors that the arguments describe.
+        unsafe {
+            let term = |p: usize| {
+                at(a, transposed, lda, i, p).to_f64() * (*x.add(p * x_step as usize)).to_f64()
+            };
+            let sum = alpha.to_f64() * (0..k).map(term).sum::<f64>();
+            let out = y.add(i * y_step as usize);
+            let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
+            out.write(E::from_f64(old + sum));
+        }
+    }
+}
+
+/// With 32-bit integers: the lower halves.
+unsafe extern "C" fn dot<E: Float>(
+    n: i64,
+    x: *const E,
+    x_step: i64,
+    y: *const E,
+    y_step: i64,
+) -> E {
+    // SAFETY: the caller's vectors hold as many elements.
+    unsafe { wide_dot((n as i32).into(), x, (x_step as i32).into(), y, (y_step as i32).into()) }
+}
+
+/// With 64-bit integers.
+pub(super) unsafe extern "C" fn wide_dot<E: Float>(
+    n: i64,
+    x: *const E,
+    x_step: i64,
+    y: *const E,
+    y_step: i64,
+) -> E {
+    // SAFETY: as the caller promises.
+    let term = |i: i64| unsafe {
+        (*x.offset((i * x_step) as isize)).to_f64() * (*y.offset((i * y_step) as isize)).to_f64()
+    };
+    E::from_f64((0..n).map(term).sum())
+}
+
+unsafe extern "C" fn gemm_batch<E: Float>(
+    layout: CBLAS_LAYOUT,
+    transpose_a: *const CBLAS_TRANSPOSE,
+    transpose_b: *const CBLAS_TRANSPOSE,
+    m: *const c_int,
+    n: *const c_int,
+    k: *const c_int,
+    alpha: *const E,
+    a: *const *const E,
+    lda: *const c_int,
+    b: *const *const E,
+    ldb: *const c_int,
+    beta: *const E,
+    c: *const *mut E,
+    ldc: *const c_int,
+    groups: c_int,
+    group_sizes: *const c_int,
+) {
+    let mut product = 0;
+    for group in 0..usize::try_from(groups).unwrap_or(0) {
+        // SAFETY: the arrays have an element a group, those of addresses one a product.
+        unsafe {
+            for _ in 0..*group_sizes.add(group) {
+                gemm(
+                    layout,
+                    *transpose_a.add(group),
+                    *transpose_b.add(group),
+                    *m.add(group),
+                    *n.add(group),
+                    *k.add(group),
+                    *alpha.add(group),
+                    *a.add(product),
+                    *lda.add(group),
+                    *b.add(product),
+                    *ldb.add(group),
+                    *beta.add(group),
+                    *c.add(product),
+                    *ldc.add(group),
+                );
+                product += 1;
+            }
+        }
+    }
+}
+
+/// What a library that takes its arguments for wrong does.
+pub(super) unsafe extern "C" fn does_nothing<E: Float>(
+    _: CBLAS_LAYOUT,
+    _: CBLAS_TRANSPOSE,
+    _: CBLAS_TRANSPOSE,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+    _: E,
+    _: *const E,
+    _: c_int,
+    _: *const E,
+    _: c_int,
+    _: E,
+    _: *mut E,
+    _: c_int,
+) {
+}
+
+/// A product whose operands are taken for one another's transposes.
+pub(super) unsafe extern "C" fn ignores_transposes<E: Float>(
+    layout: CBLAS_LAYOUT,
+    _: CBLAS_TRANSPOSE,
+    transpose_b: CBLAS_TRANSPOSE,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    alpha: E,
+    a: *const E,
+    _: c_int,
+    b: *const E,
+    ldb: c_int,
+    beta: E,
+    c: *mut E,
+    ldc: c_int,
+) {
+    // SAFETY: A is read as if it had no gaps, which is less than it has.
+    unsafe {
+        let plain = cblas_sys::CblasNoTrans;
+        gemm(layout, plain, transpose_b, m, n, k, alpha, a, k, b, ldb, beta, c, ldc);
+    }
+}

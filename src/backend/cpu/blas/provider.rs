@@ -1,0 +1,271 @@
+//! The library of this process: the one that the build linked, or one opened at run time. It is
+//! found, asked who it is, and tested before the first product.
+
+use std::sync::OnceLock;
+
+use libloading::Library as Handle;
+
+use super::library::{Entries, Library, Symbols, Vendor};
+use super::{core_type, self_test};
+
+/// The feature that `build.rs` chose.
+const PROVIDER: &str = env!("SWATH_BLAS_PROVIDER");
+
+/// What was found.
+pub(super) struct Provider {
+    /// `None`: there is none that may be used, and the embedded product runs.
+    pub library: Option<Library>,
+    /// What was opened at run time.
+    pub path: Option<String>,
+    /// What the user should know.
+    pub warning: Option<String>,
+}
+
+/// The provider, found by the first call.
+///
+/// # Errors
+/// Why the library that the user named cannot be used.
+pub(super) fn provider() -> Result<&'static Provider, &'static str> {
+    static PROVIDER: OnceLock<Result<Provider, String>> = OnceLock::new();
+    PROVIDER.get_or_init(find).as_ref().map_err(String::as_str)
+}
+
+impl Provider {
+    /// None, for a reason that is told once.
+    fn none(reason: String) -> Provider {
+        let warning = format!("{reason}; the embedded product is used");
+        super::tell(&warning);
+        Provider { library: None, path: None, warning: Some(warning) }
+    }
+
+    /// A library that passed its test.
+    fn of(library: Library, path: Option<String>) -> Provider {
+        let core = library.core();
+        let isa = swath_kernels::isa();
+        let better = match library.vendor {
+            Vendor::OpenBlas => core_type::better(&core, isa),
+            _ => None,
+        };
+        let warning = better.map(|better| {
+            format!(
+                "OpenBLAS runs its kernels for {core} on a processor with {isa}: set \
+                 OPENBLAS_CORETYPE={better} before the program starts"
+            )
+        });
+        warning.as_deref().inspect(|warning| super::tell(warning));
+        Provider { library: Some(library), path, warning }
+    }
+}
+
+impl Symbols for Handle {
+    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
+        // SAFETY: the caller names the type.
+        unsafe { self.get::<T>(name) }.ok().map(|symbol| *symbol)
+    }
+}
+
+/// Suffixes of entry points: Accelerate's from macOS 13.3 on, whose plain names are the old ones.
+const SUFFIXES: [&str; 2] = ["$NEWLAPACK", ""];
+
+/// The entry points for the type that BLAS calls `letter`.
+///
+/// # Errors
+/// The entry point that is missing.
+///
+/// # Safety
+/// `E` is the type of that letter.
+unsafe fn entries<E>(symbols: &impl Symbols, letter: char) -> Result<Entries<E>, String> {
+    let name = |function: &str, suffix: &str| format!("cblas_{letter}{function}{suffix}\0");
+    let suffix = SUFFIXES.into_iter().find(|suffix| {
+        // SAFETY: only whether it is there is looked at.
+        unsafe { symbols.find::<*const ()>(name("gemm", suffix).as_bytes()) }.is_some()
+    });
+    let suffix = suffix.unwrap_or_default();
+    let missing = |function: &str| format!("it has no cblas_{letter}{function}");
+    // SAFETY: each with the type of the CBLAS header.
+    unsafe {
+        let find = |function| name(function, suffix);
+        Ok(Entries {
+            gemm: symbols.find(find("gemm").as_bytes()).ok_or_else(|| missing("gemm"))?,
+            gemv: symbols.find(find("gemv").as_bytes()).ok_or_else(|| missing("gemv"))?,
+            dot: symbols.find(find("dot").as_bytes()).ok_or_else(|| missing("dot"))?,
+            gemm_batch: symbols.find(find("gemm_batch").as_bytes()),
+        })
+    }
+}
+
+#[cfg(not(blas = "blas-dynamic"))]
+fn find() -> Result<Provider, String> {
+    let library = linked::library();
+    Ok(match self_test::run(&library) {
+        Ok(()) => Provider::of(library, None),
+        Err(reason) => Provider::none(format!("the BLAS linked by `{PROVIDER}` {reason}")),
+    })
+}
+
+/// A library that the linker found.
+#[cfg(not(blas = "blas-dynamic"))]
+mod linked {
+    use std::mem::transmute;
+
+    #[cfg(blas = "accelerate")]
+    use accelerate_src as _;
+    #[cfg(any(blas = "openblas", blas = "openblas-static"))]
+    use openblas_src as _;
+
+    use super::super::library::WideDot;
+    use super::*;
+
+    /// Finds nothing.
+    struct NoSymbols;
+
+    impl Symbols for NoSymbols {
+        unsafe fn find<T: Copy>(&self, _name: &[u8]) -> Option<T> {
+            None
+        }
+    }
+
+    /// What the process has loaded.
+    fn process() -> Option<Handle> {
+        #[cfg(unix)]
+        return Some(libloading::os::unix::Library::this().into());
+        #[cfg(windows)]
+        return libloading::os::windows::Library::this().ok().map(Handle::from);
+    }
+
+    pub(super) fn library() -> Library {
+        match process() {
+            Some(handle) => with(&handle),
+            None => with(&NoSymbols),
+        }
+    }
+
+    fn with(symbols: &impl Symbols) -> Library {
+        // SAFETY: the types of the letters; a `c_int` argument is the lower half of an `i64` one in
+        // a register, where all five are on 64-bit targets.
+        let (mut s, mut d) = unsafe {
+            (
+                Entries {
+                    gemm: cblas_sys::cblas_sgemm,
+                    gemv: cblas_sys::cblas_sgemv,
+                    dot: transmute::<*const (), WideDot<_>>(cblas_sys::cblas_sdot as *const ()),
+                    gemm_batch: symbols.find(b"cblas_sgemm_batch\0"),
+                },
+                Entries {
+                    gemm: cblas_sys::cblas_dgemm,
+                    gemv: cblas_sys::cblas_dgemv,
+                    dot: transmute::<*const (), WideDot<_>>(cblas_sys::cblas_ddot as *const ()),
+                    gemm_batch: symbols.find(b"cblas_dgemm_batch\0"),
+                },
+            )
+        };
+        // The modern entry points of the same library, where the system has them.
+        if PROVIDER == "accelerate" {
+            // SAFETY: the types of the letters.
+            let modern = unsafe { (entries(symbols, 's'), entries(symbols, 'd')) };
+            if let (Ok(modern_s), Ok(modern_d)) = modern {
+                (s, d) = (modern_s, modern_d);
+            }
+        }
+        Library::new(PROVIDER, symbols, s, d)
+    }
+}
+
+#[cfg(blas = "blas-dynamic")]
+use dynamic::find;
+
+/// A library that is opened by its path.
+#[cfg(blas = "blas-dynamic")]
+mod dynamic {
+    use std::env;
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    /// Names the library to open.
+    const PATH: &str = "SWATH_BLAS";
+
+    /// What OpenBLAS chooses its kernels by, when it is loaded.
+    const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
+
+    /// Looked for in this order where `SWATH_BLAS` is not set: the fastest first.
+    const WELL_KNOWN: &[&str] = if cfg!(target_vendor = "apple") {
+        &[
+            "/System/Library/Frameworks/Accelerate.framework/Accelerate",
+            "libopenblas.dylib",
+            "libblis.dylib",
+        ]
+    } else if cfg!(windows) {
+        &["mkl_rt.2.dll", "libopenblas.dll", "openblas.dll", "libblis.dll"]
+    } else {
+        &[
+            "libmkl_rt.so.3",
+            "libmkl_rt.so.2",
+            "libopenblas.so.0",
+            "libopenblas.so",
+            "libblis.so.4",
+            "libblis.so",
+            "libcblas.so.3",
+            "libblas.so.3",
+        ]
+    };
+
+    pub(super) fn find() -> Result<Provider, String> {
+        if let Some(path) = env::var_os(PATH) {
+            let path_text = path.to_string_lossy().into_owned();
+            return match open(&path) {
+                Ok(library) => Ok(Provider::of(library, Some(path_text))),
+                Err(reason) => Err(format!("{PATH}={path_text}: {reason}")),
+            };
+        }
+        let mut reasons = Vec::new();
+        for name in WELL_KNOWN {
+            match open(OsStr::new(name)) {
+                Ok(library) => return Ok(Provider::of(library, Some((*name).to_owned()))),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Ok(Provider::none(format!("no BLAS library could be opened ({})", reasons.join("; "))))
+    }
+
+    /// # Errors
+    /// Why it cannot be used.
+    fn open(path: &OsStr) -> Result<Library, String> {
+        let (mut handle, mut library) = load(path)?;
+        let better = match library.vendor {
+            Vendor::OpenBlas if env::var_os(CORE_TYPE).is_none() => {
+                core_type::better(&library.core(), swath_kernels::isa())
+            }
+            _ => None,
+        };
+        if let Some(core) = better {
+            drop(handle);
+            // SAFETY: a thread that reads the environment past Rust's lock at this moment is a race
+            // that the guide of the feature warns of; it can only be met before the first product,
+            // and not at all by programs that set the variable themselves.
+            unsafe { env::set_var(CORE_TYPE, core) };
+            let again = load(path);
+            // SAFETY: as above.
+            unsafe { env::remove_var(CORE_TYPE) };
+            (handle, library) = again?;
+        }
+        self_test::run(&library).map_err(|reason| format!("it {reason}"))?;
+        // Its functions are called until the process ends.
+        std::mem::forget(handle);
+        Ok(library)
+    }
+
+    fn load(path: &OsStr) -> Result<(Handle, Library), String> {
+        // SAFETY: what runs when a library is loaded is the library's own; the user, or the system's
+        // names of BLAS libraries, chose it.
+        let handle = unsafe { Handle::new(path) }.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            format!("{error}{}", source.unwrap_or_default())
+        })?;
+        // SAFETY: the types of the letters.
+        let library = unsafe {
+            Library::new(PROVIDER, &handle, entries(&handle, 's')?, entries(&handle, 'd')?)
+        };
+        Ok((handle, library))
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether a library does what its header says: small products with known values through every
+//! entry point, before the first real one.
+//!
+//! A library with 64-bit integers (ILP64) would read the upper halves of arguments that were never
+//! written. It is found out first, by a call that is harmless either way: `dot` of length
+//! 2 - 2³² in 64 bits, which is 2 in 32; a negative length gives 0.
+
+use super::call::{Call, Operand, run_batch};
+use super::layout::Stored;
+use super::library::Library;
+use swath_kernels::Float;
+
+/// Runs all tests.
+///
+/// # Errors
+/// What the library did, as the end of a sentence that begins with its name.
+pub(super) fn run(library: &Library) -> Result<(), String> {
+    library.on_one_thread(|| {
+        typed::<f32>(library, 's')?;
+        typed::<f64>(library, 'd')
+    })
+}
+
+fn typed<E: Float>(library: &Library, letter: char) -> Result<(), String> {
+    let entries = library.entries::<E>().ok_or("has no entry points for the element type")?;
+    let failed = |function: &str, what: String| {
+        Err(format!("failed its self-test: cblas_{letter}{function} {what}"))
+    };
+    if cfg!(target_pointer_width = "64") {
+        let (x, y) = ([3.0, 5.0].map(E::from_f64), [7.0, 11.0].map(E::from_f64));
+        let length = 2 - (1i64 << 32);
+        // SAFETY: of length 2 if the lower half is read, else negative: nothing is then read.
+        match unsafe { (entries.dot)(length, x.as_ptr(), 1, y.as_ptr(), 1) }.to_f64() {
+            76.0 => {}
+            0.0 => {
+                return Err("has 64-bit integers (ILP64), swath calls libraries with 32-bit ones \
+                            (LP64)"
+                    .to_owned());
+            }
+            other => return failed("dot", format!("gave {other} instead of 76")),
+        }
+    }
+    // Extents with a vector's case each, all four transposes, leading dimensions beyond the rows.
+    for shape in [[2, 3, 4], [5, 2, 1], [1, 4, 3], [1, 1, 1]] {
+        for transposed in [(false, false), (false, true), (true, false), (true, true)] {
+            for add in [false, true] {
+                let case = Case::<E>::new(shape, transposed, add);
+                if let Err(what) = case.check(library, false) {
+                    let function = if shape[0] == 1 || shape[2] == 1 { "gemv" } else { "gemm" };
+                    return failed(function, what);
+                }
+                if entries.gemm_batch.is_some()
+                    && let Err(what) = case.check(library, true)
+                {
+                    return failed("gemm_batch", what);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements beyond a row, in every operand.
+const GAP: usize = 3;
+
+/// What stands in C before, and around it before and after.
+const OLD: f64 = 100.0;
+
+/// One product of small integers, which every order of additions computes exactly.
+struct Case<E> {
+    shape: [usize; 3],
+    a: (Vec<E>, Stored),
+    b: (Vec<E>, Stored),
+    add: bool,
+}
+
+impl<E: Float> Case<E> {
+    fn new([m, k, n]: [usize; 3], transposed: (bool, bool), add: bool) -> Self {
+        let operand = |[rows, cols]: [usize; 2], transposed, value: fn(usize, usize) -> f64| {
+            let [outer, inner] = if transposed { [cols, rows] } else { [rows, cols] };
+            let leading = inner + GAP;
+            let mut data = vec![E::NAN; outer * leading];
+            for i in 0..rows {
+                for j in 0..cols {
+                    let (outer, inner) = if transposed { (j, i) } else { (i, j) };
+                    data[outer * leading + inner] = E::from_f64(value(i, j));
+                }
+            }
+            (data, Stored { transposed, leading })
+        };
+        Case {
+            shape: [m, k, n],
+            a: operand([m, k], transposed.0, a_value),
+            b: operand([k, n], transposed.1, b_value),
+            add,
+        }
+    }
+
+    /// # Errors
+    /// What is wrong.
+    fn check(&self, library: &Library, batched: bool) -> Result<(), String> {
+        let [m, k, n] = self.shape;
+        let row = n + GAP;
+        // Where C is only written, what it held must not matter.
+        let old = if self.add { E::from_f64(OLD) } else { E::NAN };
+        let mut c = vec![old; m * row];
+        let call = Call {
+            shape: self.shape,
+            a: Operand { data: self.a.0.as_ptr(), stored: self.a.1 },
+            b: Operand { data: self.b.0.as_ptr(), stored: self.b.1 },
+            c: c.as_mut_ptr(),
+            row,
+            add: self.add,
+        };
+        let batch = library.entries::<E>().and_then(|entries| entries.gemm_batch);
+        // SAFETY: the vectors hold the stored rows of A, B and C with their gaps.
+        let result = unsafe {
+            match batch.filter(|_| batched) {
+                Some(batch) => {
+                    run_batch(library, batch, &call, &[(call.a.data, call.b.data, call.c)])
+                }
+                None => call.run(library),
+            }
+        };
+        let at = || format!("of [{m}, {k}] and [{k}, {n}]");
+        result.map_err(|_| format!("{} returned without writing its result", at()))?;
+        for (i, row) in c.chunks_exact(row).enumerate() {
+            for (j, &value) in row.iter().enumerate() {
+                let sum: f64 = (0..k).map(|p| a_value(i, p) * b_value(p, j)).sum();
+                let expected = match (j < n, self.add) {
+                    (true, true) => OLD + sum,
+                    (true, false) => sum,
+                    (false, _) => old.to_f64(),
+                };
+                let value = value.to_f64();
+                if value != expected && !(value.is_nan() && expected.is_nan()) {
+                    return Err(format!("{} gave {value} at ({i}, {j}), not {expected}", at()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn a_value(i: usize, p: usize) -> f64 {
+    1.0 + i as f64 * 3.0 - p as f64 * 2.0
+}
+
+fn b_value(p: usize, j: usize) -> f64 {
+    5.0 - p as f64 * 4.0 + j as f64 * 7.0
+}

@@ -1,0 +1,427 @@
+//! The mock's report: which products reach a library, how, and that nothing bad ever does.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+use std::ops::Range;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::library::{Library, Symbols, Vendor};
+use super::mock::{self, Record, entries, library};
+use super::self_test;
+use crate::backend::cpu::{CpuBackend, CpuTensor};
+use crate::backend::{Backend, TensorData};
+use crate::blas::trace::{Path, trace};
+use crate::dtype::{DType, HostData};
+use crate::layout::Layout;
+use crate::ops::{Activation, FusedOp};
+use crate::rng::Rng;
+use crate::shape::{Shape, Strides};
+
+mod page;
+
+/// How a matrix lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lies {
+    Plain,
+    Transposed,
+    /// Rows of a wider matrix.
+    Wider,
+    /// The transpose of such rows.
+    WiderTransposed,
+    /// Rows from the last to the first.
+    Flipped,
+    /// Every other column.
+    Spread,
+    /// One row, again and again.
+    Repeated,
+}
+
+const ALL: [Lies; 7] = [
+    Lies::Plain,
+    Lies::Transposed,
+    Lies::Wider,
+    Lies::WiderTransposed,
+    Lies::Flipped,
+    Lies::Spread,
+    Lies::Repeated,
+];
+
+impl Lies {
+    /// Strides, offset and elements of storage of a matrix `[rows, cols]`.
+    fn of(self, rows: usize, cols: usize) -> ([isize; 2], usize, usize) {
+        let [r, c] = [rows as isize, cols as isize];
+        match self {
+            Lies::Plain => ([c, 1], 0, rows * cols),
+            Lies::Transposed => ([1, r], 0, rows * cols),
+            Lies::Wider => ([c + 5, 1], 3, rows * (cols + 5)),
+            Lies::WiderTransposed => ([1, r + 5], 3, cols * (rows + 5)),
+            Lies::Flipped => ([-c, 1], (rows - 1) * cols, rows * cols),
+            Lies::Spread => ([2 * c, 2], 1, rows * cols * 2),
+            Lies::Repeated => ([0, 1], 0, cols),
+        }
+    }
+
+    fn is_transposed(self) -> bool {
+        matches!(self, Lies::Transposed | Lies::WiderTransposed)
+    }
+
+    /// Whether BLAS has words for it, as long as no extent is 1.
+    fn is_said(self) -> bool {
+        !matches!(self, Lies::Flipped | Lies::Spread | Lies::Repeated)
+    }
+}
+
+/// `batch` matrices that lie as said, one after the other or (a batch stride of 0) all the same.
+fn operand(
+    lies: Lies,
+    [rows, cols]: [usize; 2],
+    batch: usize,
+    shared: bool,
+    dtype: DType,
+    rng: &mut Rng,
+) -> CpuTensor {
+    let ([down, right], offset, len) = lies.of(rows, cols);
+    let copies = if shared { 1 } else { batch };
+    let values: Vec<f32> = (0..len * copies).map(|_| rng.normal()).collect();
+    let tensor = CpuBackend::from_host(HostData::F32(values), [len * copies].into()).unwrap();
+    let tensor = CpuBackend::cast(&tensor, dtype).unwrap();
+    let step = if shared { 0 } else { len as isize };
+    let shape = Shape::from([batch, rows, cols]);
+    let layout = Layout::new(shape, Strides::new([step, down, right]), offset).unwrap();
+    CpuBackend::view(&tensor, layout).unwrap()
+}
+
+fn values(x: &CpuTensor) -> Vec<f64> {
+    let x = CpuBackend::contiguous(x).unwrap();
+    match CpuBackend::to_host(&CpuBackend::cast(&x, DType::F64).unwrap()).unwrap() {
+        HostData::F64(values) => values,
+        _ => unreachable!("cast to f64"),
+    }
+}
+
+/// Checks `c` against sums in f64: |error| ≤ k·u·(|A||B|), and what rounding to `dtype` adds.
+fn check(c: &CpuTensor, a: &CpuTensor, b: &CpuTensor, what: &str) {
+    let [batch, m, k] = [0, 1, 2].map(|axis| a.shape().dim(axis));
+    let n = b.shape().dim(2);
+    let (a, b, got) = (values(a), values(b), values(c));
+    // The unit roundoff of the sums; of the result, relative, and below the normal numbers.
+    let (u, rounding, tiny) = match c.dtype() {
+        DType::F64 => (f64::EPSILON, 0.0, 0.0),
+        DType::F32 => (f64::from(f32::EPSILON), 0.0, 0.0),
+        DType::F16 => (f64::from(f32::EPSILON), 2f64.powi(-11), 2f64.powi(-25)),
+        DType::BF16 => (f64::from(f32::EPSILON), 2f64.powi(-8), 0.0),
+        dtype => unreachable!("{dtype}"),
+    };
+    for i in 0..batch * m {
+        for j in 0..n {
+            let term = |p: usize| a[i * k + p] * b[(i / m * k + p) * n + j];
+            let sum: f64 = (0..k).map(term).sum();
+            let size: f64 = (0..k).map(|p| term(p).abs()).sum();
+            let error = (got[i * n + j] - sum).abs();
+            let bound = k as f64 * u * size + rounding * sum.abs() + tiny;
+            assert!(error <= bound, "{what}: {} instead of {sum} at {i}, {j}", got[i * n + j]);
+        }
+    }
+}
+
+/// Addresses of a tensor's storage.
+fn storage(x: &CpuTensor) -> Range<usize> {
+    let bytes = match x.dtype() {
+        DType::F64 => bytemuck::cast_slice::<f64, u8>(x.elements()),
+        _ => bytemuck::cast_slice::<f32, u8>(x.elements()),
+    };
+    let start = bytes.as_ptr() as usize;
+    start..start + bytes.len()
+}
+
+fn lies_in(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// Whether a call reads A and B where they are (gemv may have turned them round).
+fn reads_in_place(record: &Record, a: &CpuTensor, b: &CpuTensor) -> bool {
+    let [x, y, _] = &record.addresses;
+    let (a, b) = (storage(a), storage(b));
+    lies_in(x, &a) && lies_in(y, &b) || lies_in(x, &b) && lies_in(y, &a)
+}
+
+#[test]
+fn every_layout_that_blas_can_say_reaches_it_without_a_copy_and_no_other_reaches_it() {
+    let mut rng = Rng::seed(71);
+    for dtype in [DType::F32, DType::F64] {
+        for a_lies in ALL {
+            for b_lies in ALL {
+                for (batch, shared) in [(1, false), (3, false), (3, true)] {
+                    let a = operand(a_lies, [17, 19], batch, false, dtype, &mut rng);
+                    let b = operand(b_lies, [19, 21], batch, shared, dtype, &mut rng);
+                    let what = format!("{dtype} {a_lies:?} {b_lies:?} batch {batch} {shared}");
+                    let ((c, traced), records) =
+                        mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
+                    check(&c, &a, &b, &what);
+                    let said = a_lies.is_said() && b_lies.is_said();
+                    assert_eq!(!records.is_empty(), said, "{what}");
+                    assert!(records.iter().all(|record| reads_in_place(record, &a, &b)), "{what}");
+                    let turned = [a_lies, b_lies].map(Lies::is_transposed);
+                    assert!(records.iter().all(|record| record.transposed == turned), "{what}");
+                    let path = traced[0].path;
+                    assert_eq!(path != Path::Embedded, said, "{what}: {path}");
+                    // One product for a stack of rows with one right side.
+                    let folds = batch == 1 || shared && matches!(a_lies, Lies::Plain | Lies::Wider);
+                    assert!(!said || records.len() == if folds { 1 } else { 3 }, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_products_are_right_and_no_call_has_a_wrong_argument() {
+    let mut rng = Rng::seed(72);
+    let mut functions = BTreeMap::<&str, usize>::new();
+    for round in 0..400 {
+        let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16][rng.below(4) as usize];
+        let mut extent = |most: u64| [0, 1, 1 + rng.below(most)][rng.below(8).min(2) as usize];
+        let [m, k, n] = [extent(90), extent(90), extent(90)].map(|x| x as usize);
+        let batch = 1 + rng.below(3) as usize;
+        let lies = |rng: &mut Rng| ALL[rng.below(ALL.len() as u64) as usize];
+        let (a_lies, b_lies) = (lies(&mut rng), lies(&mut rng));
+        let shared = rng.below(2) == 0;
+        if m * k * n == 0 {
+            // Views of nothing are made by the tests of zero extents.
+            continue;
+        }
+        let a = operand(a_lies, [m, k], batch, false, dtype, &mut rng);
+        let b = operand(b_lies, [k, n], batch, shared, dtype, &mut rng);
+        // Integers so small that extents, leading dimensions and steps do not fit.
+        let mut library = library();
+        library.max_int = [usize::MAX >> 33, 37, 64][rng.below(3) as usize];
+        let (c, records) = mock::with(library, || CpuBackend::matmul(&a, &b).unwrap());
+        check(
+            &c,
+            &a,
+            &b,
+            &format!("round {round}: {dtype} [{m}, {k}] {a_lies:?} [{k}, {n}] {b_lies:?}"),
+        );
+        for record in records {
+            *functions.entry(record.function).or_default() += 1;
+        }
+    }
+    println!("calls: {functions:?}");
+    for function in ["sgemm", "dgemm", "sgemv", "dgemv"] {
+        assert!(functions.get(function).is_some_and(|&count| count > 20), "{functions:?}");
+    }
+}
+
+/// Several tiles, a vector, and a batch that is no stack of rows: against a product, an addition and the
+/// function, all of the same library.
+#[test]
+fn what_follows_a_product_follows_every_tile() {
+    let mut rng = Rng::seed(76);
+    for (batch, m, k, n) in [(1, 300, 40, 1100), (1, 1, 300, 200), (3, 40, 30, 50)] {
+        for dtype in [DType::F32, DType::F64] {
+            let x = operand(Lies::Wider, [m, k], batch, false, dtype, &mut rng);
+            let weight = operand(Lies::Plain, [n, k], 1, false, dtype, &mut rng);
+            let weight = CpuBackend::reshape(&weight, [n, k]).unwrap();
+            let bias = operand(Lies::Plain, [1, n], 1, false, dtype, &mut rng);
+            let bias = CpuBackend::reshape(&bias, [n]).unwrap();
+            let operands = [Some(&x), Some(&weight), Some(&bias)];
+            for activation in Activation::ALL {
+                let op = FusedOp::LinearActivation { activation, keep_sums: true };
+                let ((found, wanted), records) = mock::with(library(), || {
+                    let z = CpuBackend::fused(&FusedOp::Linear, &operands[..2]).unwrap().remove(0);
+                    let z = CpuBackend::add(&z, &bias).unwrap();
+                    let y = CpuBackend::unary(activation.op(), &z).unwrap();
+                    (CpuBackend::fused(&op, &operands).unwrap(), [y, z])
+                });
+                assert!(records.len() >= 2, "the library computed both");
+                for (found, wanted) in found.iter().zip(&wanted) {
+                    assert_eq!(values(found), values(wanted), "{activation:?} {dtype} {m} {k} {n}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn extents_of_zero_never_reach_the_library() {
+    for [m, k, n] in [[0, 20, 30], [20, 0, 30], [20, 30, 0], [0, 0, 0], [20, 0, 1]] {
+        for batch in [1, 2] {
+            let zeros = |rows, cols| CpuBackend::zeros([batch, rows, cols]);
+            let (a, b) = (zeros(m, k).unwrap(), zeros(k, n).unwrap());
+            let (c, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
+            assert!(records.is_empty() && values(&c).iter().all(|&x| x == 0.0));
+            assert_eq!(c.shape().dims(), [batch, m, n]);
+        }
+    }
+}
+
+#[test]
+fn numbers_beyond_the_librarys_integers_are_split() {
+    let mut rng = Rng::seed(73);
+    for (a_lies, b_lies) in [
+        (Lies::Plain, Lies::Plain),
+        (Lies::Wider, Lies::Transposed),
+        (Lies::Transposed, Lies::Wider),
+        (Lies::WiderTransposed, Lies::WiderTransposed),
+    ] {
+        let a = operand(a_lies, [50, 60], 1, false, DType::F32, &mut rng);
+        let b = operand(b_lies, [60, 70], 1, false, DType::F32, &mut rng);
+        let mut library = library();
+        library.max_int = 40;
+        let (c, records) = mock::with(library, || CpuBackend::matmul(&a, &b).unwrap());
+        check(&c, &a, &b, &format!("{a_lies:?} {b_lies:?}"));
+        assert!(records.iter().any(|record| record.add), "blocks of k are added");
+        assert!(records.iter().all(|record| record.shape.iter().all(|&extent| extent <= 40)));
+    }
+}
+
+#[test]
+fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
+    let mut rng = Rng::seed(74);
+    let [a, b] = [[300, 40], [40, 600]]
+        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
+    let mut broken = library();
+    broken.f32.gemm = mock::does_nothing;
+    let ((), records) = mock::with(broken, || {
+        for _ in 0..2 {
+            check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
+            let failure = mock::current().unwrap().failure.get().unwrap();
+            assert!(failure.contains("without writing its result"), "{failure}");
+        }
+        let info = crate::blas::info();
+        assert!(info.warning.is_some_and(|warning| warning.contains("embedded")));
+    });
+    assert!(records.is_empty());
+}
+
+#[test]
+fn a_result_that_equals_the_canary_is_not_taken_for_a_failure() {
+    for canary in super::call::CANARIES {
+        let canary = canary as f32;
+        let mut a = vec![0.0; 20 * 20];
+        a[19 * 20 + 19] = canary;
+        let identity = (0..400).map(|i| f32::from(u8::from(i % 21 == 0))).collect();
+        let matrix = |values| CpuBackend::from_host(HostData::F32(values), [1, 20, 20].into());
+        let (a, b) = (matrix(a).unwrap(), matrix(identity).unwrap());
+        let (c, records) = mock::with(library(), || {
+            let c = CpuBackend::matmul(&a, &b).unwrap();
+            assert_eq!(mock::current().unwrap().failure.get(), None);
+            c
+        });
+        assert_eq!(values(&c)[399], f64::from(canary));
+        assert!((1..=2).contains(&records.len()));
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_call() {
+    let mut rng = Rng::seed(75);
+    let [a, b] = [[700, 40], [40, 1100]]
+        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
+    let calls = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (_, records) = mock::with(library(), || {
+            let library = mock::current();
+            pool.install(|| mock::on_this_thread(library, || CpuBackend::matmul(&a, &b).unwrap()))
+        });
+        let mut shapes: Vec<_> = records.into_iter().map(|record| record.shape).collect();
+        shapes.sort();
+        shapes
+    };
+    let one = calls(1);
+    assert_eq!(one.len(), 9);
+    for threads in [2, 3, 5] {
+        assert_eq!(calls(threads), one);
+    }
+}
+
+#[test]
+fn the_self_test_finds_what_is_wrong() {
+    let says =
+        |library: Library| mock::with(library, || self_test::run(mock::current().unwrap())).0;
+    assert_eq!(says(library()), Ok(()));
+    let with = |change: fn(&mut Library)| {
+        let mut library = library();
+        change(&mut library);
+        self_test::run(&library).unwrap_err()
+    };
+    let wide = with(|library| library.f32.dot = mock::wide_dot);
+    assert!(wide.contains("64-bit integers (ILP64)"), "{wide}");
+    let nothing = with(|library| library.f64.gemm = mock::does_nothing);
+    assert!(nothing.contains("cblas_dgemm") && nothing.contains("without writing"), "{nothing}");
+    let wrong = with(|library| library.f32.gemm = mock::ignores_transposes);
+    assert!(wrong.contains("cblas_sgemm") && wrong.contains("gave"), "{wrong}");
+}
+
+/// What a vendor's header declares, of a library that notes how many threads it is told to use.
+struct Header(&'static [(&'static str, *const ())]);
+
+impl Symbols for Header {
+    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
+        let name = name.strip_suffix(b"\0").expect("a terminated name");
+        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
+        assert_eq!(size_of::<T>(), size_of::<*const ()>());
+        // SAFETY: a pointer read as a pointer; the caller names the function's type.
+        Some(unsafe { std::mem::transmute_copy(address) })
+    }
+}
+
+/// Threads that the pretended libraries are set to.
+static THREADS: AtomicI32 = AtomicI32::new(8);
+
+extern "C" fn set_and_return(threads: c_int) -> c_int {
+    THREADS.swap(threads, Ordering::Relaxed)
+}
+extern "C" fn set(threads: c_int) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+extern "C" fn get() -> c_int {
+    THREADS.load(Ordering::Relaxed)
+}
+extern "C" fn config() -> *const c_char {
+    c"OpenBLAS 0.3.99 USE_OPENMP".as_ptr()
+}
+extern "C" fn core() -> *const c_char {
+    c"Haswell".as_ptr()
+}
+
+#[test]
+fn each_vendor_is_recognised_and_kept_to_one_thread() {
+    let threads = || THREADS.load(Ordering::Relaxed);
+    let made = |header: Header| {
+        THREADS.store(8, Ordering::Relaxed);
+        Library::new("blas-dynamic", &header, entries(), entries())
+    };
+    let mkl = made(Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]));
+    assert_eq!(mkl.vendor, Vendor::Mkl);
+    assert_eq!(mkl.on_one_thread(threads), 1);
+    assert_eq!(threads(), 8, "the user's setting is back");
+
+    let open_mp = made(Header(&[
+        ("openblas_get_config", config as *const ()),
+        ("openblas_get_corename", core as *const ()),
+        ("openblas_set_num_threads", set as *const ()),
+        ("omp_get_max_threads", get as *const ()),
+        ("omp_set_num_threads", set as *const ()),
+    ]));
+    assert_eq!(open_mp.vendor, Vendor::OpenBlas);
+    assert_eq!(open_mp.on_one_thread(threads), 1);
+    assert_eq!(threads(), 8, "the user's setting is back");
+    let info = open_mp.info();
+    assert_eq!((info.library, info.core.as_str()), ("openblas", "Haswell"));
+    assert!(info.version.contains("0.3.99"));
+
+    let blis = made(Header(&[
+        ("bli_info_get_version_str", core as *const ()),
+        ("bli_thread_set_num_threads", set as *const ()),
+    ]));
+    assert_eq!(blis.vendor, Vendor::Blis);
+    // In every thread that calls it.
+    for _ in 0..2 {
+        THREADS.store(8, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(blis.on_one_thread(threads), 1));
+        });
+    }
+    assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
+}

@@ -1,0 +1,94 @@
+//! Which way matrix products take: for tests, and for people who wonder where the time goes.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use crate::dtype::DType;
+
+/// Who computed a product, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Path {
+    /// The embedded product.
+    Embedded,
+    /// The BLAS library, a call a tile.
+    Provider,
+    /// The BLAS library, many products a call.
+    ProviderBatch,
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Path::Embedded => "embedded",
+            Path::Provider => "provider",
+            Path::ProviderBatch => "provider, batched",
+        })
+    }
+}
+
+/// A matrix product of the CPU backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Traced {
+    /// Type of the operands as they were multiplied: 16-bit floats are multiplied as `f32`.
+    pub dtype: DType,
+    /// Products of this shape; a batch with one right side has been made one product.
+    pub batch: usize,
+    /// m, k, n.
+    pub shape: [usize; 3],
+    /// Of the first product of the batch.
+    pub path: Path,
+}
+
+impl fmt::Display for Traced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Traced { dtype, batch, shape: [m, k, n], path } = self;
+        write!(f, "{batch} x [{m}, {k}] · [{k}, {n}] {dtype}: {path}")
+    }
+}
+
+thread_local! {
+    static RECORD: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` and tells which products it made in this thread, in their order.
+///
+/// ```
+/// use swath::blas::trace::{Path, trace};
+/// use swath::prelude::*;
+/// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
+/// let (product, traced) = trace(|| a.matmul(&a));
+/// assert_eq!(product?.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+/// assert_eq!((traced[0].shape, traced[0].path), ([2, 2, 2], Path::Embedded));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {
+    /// Puts back what an outer `trace` has gathered, also if `f` panics.
+    struct Outer(Option<Vec<Traced>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            RECORD.with_borrow_mut(|record| {
+                let inner = record.take();
+                *record = self.0.take();
+                if let (Some(record), Some(inner)) = (record, inner) {
+                    record.extend(inner);
+                }
+            });
+        }
+    }
+    let outer = Outer(RECORD.replace(Some(Vec::new())));
+    let result = f();
+    let traced = RECORD.with_borrow(|record| record.clone().unwrap_or_default());
+    drop(outer);
+    (result, traced)
+}
+
+/// Adds a product to what this thread gathers, if it gathers.
+pub(crate) fn record(product: impl FnOnce() -> Traced) {
+    RECORD.with_borrow_mut(|record| {
+        if let Some(record) = record {
+            record.push(product());
+        }
+    });
+}

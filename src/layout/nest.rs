@@ -1,0 +1,59 @@
+//! Several layouts walked together.
+
+use crate::shape::{AxisSet, MAX_RANK};
+
+use super::Layout;
+
+/// Loop nest over several operands of one shape: axes that lie as one in every operand are merged,
+/// axes of extent 1 dropped. Made by [`merge_axes`].
+#[derive(Clone, Debug)]
+pub struct LoopNest {
+    dims: AxisSet,
+    strides: smallvec::SmallVec<[smallvec::SmallVec<[isize; MAX_RANK]>; 3]>,
+}
+
+impl LoopNest {
+    /// Extents of the merged axes, outermost first.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Strides of operand `i` along the merged axes.
+    pub fn strides(&self, i: usize) -> &[isize] {
+        &self.strides[i]
+    }
+}
+
+/// Merges the axes of operands of one shape for a walk in row-major order.
+///
+/// Neighbouring axes `i`, `i + 1` are one where `stride[i] = dim[i + 1] * stride[i + 1]` for every
+/// operand; a contiguous tensor becomes one axis, a scalar none.
+pub fn merge_axes(layouts: &[&Layout]) -> LoopNest {
+    let mut nest = LoopNest {
+        dims: AxisSet::new(),
+        strides: layouts.iter().map(|_| Default::default()).collect(),
+    };
+    let Some(first) = layouts.first() else { return nest };
+    for (axis, &dim) in first.dims().iter().enumerate() {
+        if dim == 1 {
+            continue;
+        }
+        let mergeable = !nest.dims.is_empty()
+            && nest.strides.iter().zip(layouts).all(|(merged, layout)| {
+                merged.last().copied() == layout.strides()[axis].checked_mul(dim as isize)
+            });
+        if mergeable {
+            *nest.dims.last_mut().expect("not empty: just tested") *= dim;
+        } else {
+            nest.dims.push(dim);
+        }
+        for (merged, layout) in nest.strides.iter_mut().zip(layouts) {
+            if mergeable {
+                *merged.last_mut().expect("as long as dims") = layout.strides()[axis];
+            } else {
+                merged.push(layout.strides()[axis]);
+            }
+        }
+    }
+    nest
+}

@@ -1,0 +1,135 @@
+//! `einsum`: products and sums over named axes.
+//!
+//! ```text
+//! equation.rs   text -> labels of every axis, extents
+//! order.rs      which two operands are multiplied next
+//! pair.rs       two operands as one matrix product, without copies where strides allow
+//! contract.rs   the product, as recorded operations
+//! ```
+
+pub(crate) mod contract;
+pub(crate) mod equation;
+mod order;
+mod pair;
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+use super::fused::{check_float, check_same_dtype};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use contract::{Factor, contract};
+use equation::{Equation, LabelSet, Labels};
+
+impl<B: Backend> Tensor<B> {
+    /// Sums of products over named axes, in Einstein's notation: `"ik,kj->ij"` is a matrix product.
+    ///
+    /// Each operand has a term that names its axes by letters, upper and lower case being different. Axes
+    /// of one name are walked together; those that the term after `->` lacks are summed. Without `->` the
+    /// result has the letters that stand once, in the order of their codes. `...` stands for any number of
+    /// axes, matched from the last and broadcast. A letter twice in one term takes the diagonal. An extent
+    /// of 1 is repeated where another operand has more. Spaces are skipped.
+    ///
+    /// | equation | result |
+    /// |---|---|
+    /// | `"ij->ji"` | transpose |
+    /// | `"ii"`, `"ii->i"` | trace, diagonal |
+    /// | `"ij->"`, `"ij->j"` | sum, sums of columns |
+    /// | `"i,i"`, `"i,j"` | inner and outer product |
+    /// | `"bik,bkj->bij"` | batch of matrix products |
+    /// | `"bhqd,bhkd->bhqk"` | scores of attention |
+    /// | `"...i,...i->..."` | inner products along the last axis |
+    /// | `"ab,bc,cd->ad"` | chain of products, in the cheapest order |
+    ///
+    /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
+    /// allow; inner products are [`dot`](Tensor::dot) of every row. Of up to six operands the order of
+    /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
+    /// view. Where several letters of a pair are summed, they are added in the order in which the operands
+    /// lie in memory.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (a, b) = (tensor![[1.0, 2.0], [3.0, 4.0]], tensor![[1.0, 0.0], [1.0, 1.0]]);
+    /// assert_eq!(Tensor::einsum("ik,kj->ij", &[&a, &b])?.to_vec::<f32>()?, [3.0, 2.0, 7.0, 4.0]);
+    /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<f32>()?, 5.0);
+    /// assert_eq!(Tensor::einsum("...i->i...", &[&a])?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`], with the equation and all shapes, for an equation that cannot be read
+    /// or does not fit the operands, and for more than eight axes; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers; [`Error::Overflow`].
+    pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
+        let op = "einsum";
+        for x in operands {
+            check_float(op, x)?;
+            check_same_dtype(op, operands[0], x)?;
+        }
+        let refused = |reason: String| {
+            let shapes: Vec<String> = operands.iter().map(|x| x.shape().to_string()).collect();
+            let reason = format!("\"{equation}\" of shapes {}: {reason}", shapes.join(", "));
+            Error::InvalidArgument { op, reason }
+        };
+        let shapes: SmallVec<[Shape; 4]> = operands.iter().map(|x| *x.shape()).collect();
+        let ranks: SmallVec<[usize; 4]> = shapes.iter().map(Shape::ndim).collect();
+        let equation = Equation::parse(equation, &ranks).map_err(refused)?;
+        let extents = equation.extents(&shapes).map_err(refused)?;
+        let shape: Shape = equation.output.iter().map(|&label| extents.of(label)).collect();
+        shape.validate(op)?;
+
+        let mut factors: Factors<B> = SmallVec::new();
+        for (x, labels) in operands.iter().zip(equation.inputs) {
+            let (x, labels) = distinct(x, labels)?;
+            factors.push(Some(Factor::new(&x, &labels)?));
+        }
+        let output: LabelSet = equation.output.iter().copied().collect();
+        for i in 0..factors.len() {
+            if let Some(factor) = factors[i].take() {
+                factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
+            }
+        }
+        let sets: SmallVec<[LabelSet; 4]> = factors.iter().flatten().map(Factor::set).collect();
+        let steps = order::steps(&sets, output, &extents)
+            .ok_or_else(|| refused("every order needs a product of more than 8 axes".to_owned()))?;
+        let order: Labels =
+            equation.output.iter().copied().filter(|&label| extents.of(label) != 1).collect();
+        let last = steps.len().saturating_sub(1);
+        for (i, &[a, b]) in steps.iter().enumerate() {
+            let (Some(a), Some(b)) = (factors[a].take(), factors[b].take()) else { continue };
+            let kept = output.union(needed(&factors));
+            let wanted = (i == last).then_some(order.as_slice());
+            factors.push(Some(contract(&a, &b, kept, wanted)?));
+        }
+        match factors.pop().flatten() {
+            Some(result) => result.into_tensor(&order, shape),
+            None => Err(refused("no operands".to_owned())),
+        }
+    }
+}
+
+/// Operands and products, taken out when they are used.
+type Factors<B> = SmallVec<[Option<Factor<B>>; 8]>;
+
+/// Labels of the factors that are there.
+fn needed<B: Backend>(factors: &Factors<B>) -> LabelSet {
+    factors.iter().flatten().fold(LabelSet::default(), |all, factor| all.union(factor.set()))
+}
+
+/// The diagonal of axes that have one label.
+fn distinct<B: Backend>(x: &Tensor<B>, mut labels: Labels) -> Result<(Tensor<B>, Labels)> {
+    let mut x = x.clone();
+    let repeated = |labels: &Labels| {
+        let first =
+            |(second, label)| Some((labels[..second].iter().position(|l| l == label)?, second));
+        labels.iter().enumerate().find_map(first)
+    };
+    while let Some((first, second)) = repeated(&labels) {
+        x = x.diagonal(first, second)?;
+        labels.remove(second);
+        let label = labels.remove(first);
+        labels.push(label);
+    }
+    Ok((x, labels))
+}

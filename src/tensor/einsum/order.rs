@@ -1,0 +1,221 @@
+//! In which order three or more operands are multiplied, two at a time. Knows extents, not tensors.
+//!
+//! ```text
+//! up to EXHAUSTIVE operands: for every set of operands, by number of members:
+//!     best[set] := min over the ways to cut it in two of  best[one] + best[other] + cost of both
+//! more: again and again the pair whose product is smallest beside what it replaces
+//! ```
+//!
+//! The cost of a pair is its multiplications: the product of the extents of all labels in it. A product
+//! holds the labels that are still needed, at most [`MAX_RANK`].
+
+use smallvec::{SmallVec, smallvec};
+
+use super::equation::{Extents, LabelSet};
+use crate::shape::MAX_RANK;
+
+/// Operands whose orders are all tried: 3⁶ / 2 cuts take some ten microseconds.
+const EXHAUSTIVE: usize = 6;
+
+/// Which two to multiply: operands by number, results numbered on from them.
+pub(super) type Steps = SmallVec<[[usize; 2]; 8]>;
+
+/// The steps that leave one result with the labels of `output`; `None` where every order needs one of
+/// too many axes.
+pub(super) fn steps(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
+    match operands.len() {
+        0 | 1 => Some(Steps::new()),
+        2 => Some(SmallVec::from_slice(&[[0, 1]])),
+        ..=EXHAUSTIVE => cheapest(operands, output, extents),
+        _ => greedy(operands, output, extents),
+    }
+}
+
+/// The best that is known of a set of operands.
+#[derive(Clone, Copy)]
+struct Best {
+    cost: f64,
+    /// One side of the last cut, as a set; 0 for a single operand.
+    one: usize,
+}
+
+fn cheapest(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
+    let count = operands.len();
+    let all = (1usize << count) - 1;
+    let union_of = |set: usize| {
+        let members = (0..count).filter(|i| set >> i & 1 == 1);
+        members.fold(LabelSet::default(), |union, i| union.union(operands[i]))
+    };
+    let held = |set: usize| union_of(set).intersection(output.union(union_of(all & !set)));
+    let mut best: SmallVec<[Option<Best>; 1 << EXHAUSTIVE]> = smallvec![None; all + 1];
+    let by_members = |members: u32| (1..=all).filter(move |set| set.count_ones() == members);
+    for set in by_members(1) {
+        best[set] = Some(Best { cost: 0.0, one: 0 });
+    }
+    for set in (2..=count as u32).flat_map(by_members) {
+        if held(set).len() > MAX_RANK {
+            continue;
+        }
+        // Sides that hold the set's first member, so that each cut comes once.
+        let first = set & set.wrapping_neg();
+        let mut one = (set - 1) & set;
+        while one > 0 {
+            let other = set & !one;
+            if one & first != 0
+                && let (Some(a), Some(b)) = (best[one], best[other])
+            {
+                let cost = a.cost + b.cost + extents.size(held(one).union(held(other)));
+                if best[set].is_none_or(|known| cost < known.cost) {
+                    best[set] = Some(Best { cost, one });
+                }
+            }
+            one = (one - 1) & set;
+        }
+    }
+    let mut steps = Steps::new();
+    number(all, &best, count, &mut steps)?;
+    Some(steps)
+}
+
+/// Writes down the steps of a set, the innermost first; the number of its result.
+fn number(set: usize, best: &[Option<Best>], count: usize, steps: &mut Steps) -> Option<usize> {
+    let Best { one, .. } = best[set]?;
+    if one == 0 {
+        return Some(set.trailing_zeros() as usize);
+    }
+    let pair = [number(one, best, count, steps)?, number(set & !one, best, count, steps)?];
+    steps.push(pair);
+    Some(count + steps.len() - 1)
+}
+
+fn greedy(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
+    let mut open: Vec<(usize, LabelSet)> = operands.iter().copied().enumerate().collect();
+    let mut steps = Steps::new();
+    while open.len() > 1 {
+        let mut best: Option<([f64; 2], [usize; 2], LabelSet)> = None;
+        for i in 0..open.len() {
+            for j in i + 1..open.len() {
+                let (a, b) = (open[i].1, open[j].1);
+                let others = open.iter().enumerate().filter(|&(at, _)| at != i && at != j);
+                let needed = others.fold(output, |needed, (_, (_, set))| needed.union(*set));
+                let held = a.union(b).intersection(needed);
+                let growth = extents.size(held) - extents.size(a) - extents.size(b);
+                let rank = [growth, extents.size(a.union(b))];
+                let better = best.is_none_or(|(known, ..)| rank < known);
+                if held.len() <= MAX_RANK && better {
+                    best = Some((rank, [i, j], held));
+                }
+            }
+        }
+        let (_, [i, j], held) = best?;
+        steps.push([open[i].0, open[j].0]);
+        open.remove(j);
+        open.remove(i);
+        open.push((operands.len() + steps.len() - 1, held));
+    }
+    Some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiplications of following the steps; checks that each operand is used once.
+    fn cost(operands: &[LabelSet], output: LabelSet, extents: &Extents, steps: &Steps) -> f64 {
+        let mut open: Vec<Option<LabelSet>> = operands.iter().copied().map(Some).collect();
+        let mut total = 0.0;
+        for &[i, j] in steps {
+            let (a, b) = (open[i].take().unwrap(), open[j].take().unwrap());
+            let needed = open.iter().flatten().fold(output, |all, set| all.union(*set));
+            open.push(Some(a.union(b).intersection(needed)));
+            total += extents.size(a.union(b));
+        }
+        assert_eq!(open.iter().flatten().count(), 1);
+        total
+    }
+
+    /// The least cost over every sequence of pairs, by trying them.
+    fn least(open: &[LabelSet], output: LabelSet, extents: &Extents) -> f64 {
+        if open.len() == 1 {
+            return 0.0;
+        }
+        let mut least_cost = f64::INFINITY;
+        for i in 0..open.len() {
+            for j in 0..i {
+                let mut rest: Vec<LabelSet> = open.to_vec();
+                let (a, b) = (rest.remove(i), rest.remove(j));
+                let needed = rest.iter().fold(output, |all, set| all.union(*set));
+                let held = a.union(b).intersection(needed);
+                if held.len() > MAX_RANK {
+                    continue;
+                }
+                rest.push(held);
+                let rest_cost = least(&rest, output, extents);
+                least_cost = least_cost.min(extents.size(a.union(b)) + rest_cost);
+            }
+        }
+        least_cost
+    }
+
+    /// Operands over a few labels; each label that only one of them has is in the output.
+    fn random(count: usize, seed: u64) -> (Vec<LabelSet>, LabelSet, Extents) {
+        let mut state = seed;
+        let mut next = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        let extents: Vec<usize> = (0..10).map(|_| next(9) as usize + 1).collect();
+        let operands: Vec<LabelSet> = (0..count)
+            .map(|_| (0..10).filter(|_| next(3) == 0).map(|label| label as u8).collect())
+            .collect();
+        let lone = |label: u8| operands.iter().filter(|set| set.contains(label)).count() == 1;
+        let output = (0..10).filter(|&label| lone(label)).collect();
+        (operands, output, Extents::new(&extents))
+    }
+
+    #[test]
+    fn up_to_six_operands_take_the_least_there_is() {
+        let mut found = 0;
+        for seed in 0..300 {
+            let count = 3 + seed as usize % 4;
+            let (operands, output, extents) = random(count, seed * 977 + 5);
+            let Some(steps) = steps(&operands, output, &extents) else {
+                assert_eq!(least(&operands, output, &extents), f64::INFINITY);
+                continue;
+            };
+            found += 1;
+            assert_eq!(
+                cost(&operands, output, &extents, &steps),
+                least(&operands, output, &extents),
+                "{operands:?}"
+            );
+        }
+        assert!(found > 200, "{found}");
+    }
+
+    #[test]
+    fn more_operands_take_a_chain_link_by_link() {
+        // ab,bc,cd,… with a and the last label small: far cheaper from the ends than outwards.
+        let operands: Vec<LabelSet> = (0..8u8).map(|i| [i, i + 1].into_iter().collect()).collect();
+        let output = [0, 8].into_iter().collect();
+        let extents = Extents::new(&[2, 50, 50, 50, 50, 50, 50, 50, 2]);
+        let steps = steps(&operands, output, &extents).unwrap();
+        assert_eq!(steps.len(), 7);
+        let total = cost(&operands, output, &extents, &steps);
+        assert!(total < 7.0 * 2.0 * 50.0 * 50.0, "{total}");
+    }
+
+    #[test]
+    fn a_result_of_nine_axes_is_avoided_or_refused() {
+        let set = |labels: std::ops::Range<u8>| labels.collect::<LabelSet>();
+        let extents = Extents::new(&[2; 20]);
+        // The first two have ten labels that the third takes away, two at a time.
+        let operands = [set(0..5), set(5..10), set(0..8)];
+        let output = [8, 9].into_iter().collect();
+        let found = steps(&operands, output, &extents).unwrap();
+        assert_ne!(found[0], [0, 1]);
+        // In any order ten labels are left.
+        let operands = [set(0..5), set(5..10), set(10..15)];
+        assert!(steps(&operands, set(0..15), &extents).is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! Matrix products by whoever computes them in this build: a BLAS library, linked or opened at run
+//! time, or the embedded product.
+//!
+//! `SWATH_EXPECT_BLAS` names who must turn out to compute them (`openblas`, `blis`, `mkl`, `unknown`,
+//! `swath`); `SWATH_ILP64_BLAS` names a library with 64-bit integers, for the feature `blas-dynamic`.
+
+use std::env;
+use std::process::{Command, Output};
+
+use swath::blas::trace::{Path, trace};
+use swath::prelude::*;
+use swath::runtime::set_threads;
+
+type T = Tensor<CpuBackend>;
+type R = Tensor<ReferenceBackend>;
+
+/// Runs the test `name` of this program in a process of its own, with a variable set.
+fn again(name: &str, variable: (&str, &str)) -> Output {
+    Command::new(env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture", "--include-ignored"])
+        .env(variable.0, variable.1)
+        .output()
+        .unwrap()
+}
+
+fn has_library() -> bool {
+    swath::blas::info().provider != "embedded"
+}
+
+#[test]
+fn the_expected_library_computes_products() -> Result<()> {
+    let info = swath::blas::info();
+    println!("{info}");
+    assert_eq!(info.threads, 1);
+    if let Ok(expected) = env::var("SWATH_EXPECT_BLAS") {
+        assert_eq!(info.library, expected, "{info}");
+        assert_eq!(info.warning, None);
+        let says_its_version = matches!(info.library, "openblas" | "blis" | "mkl" | "swath");
+        assert_eq!(!info.version.is_empty(), says_its_version, "{info}");
+    }
+    let (a, b) = (T::ones((200, 300), DType::F32)?, T::ones((300, 100), DType::F64)?);
+    for (a, b) in [(&a, &b.to_dtype(DType::F32)?), (&a.to_dtype(DType::F64)?, &b)] {
+        let (c, traced) = trace(|| a.matmul(b));
+        assert!(c?.to_dtype(DType::F64)?.to_vec::<f64>()?.iter().all(|&x| x == 300.0));
+        let expected = if has_library() { Path::Provider } else { Path::Embedded };
+        assert_eq!(traced.iter().map(|product| product.path).collect::<Vec<_>>(), [expected]);
+    }
+    Ok(())
+}
+
+/// Operands of products of many kinds: row-major, transposed, sliced, flipped, spread, shared.
+fn operands() -> Result<Vec<(T, T)>> {
+    let mut rng = Rng::seed(5);
+    let mut normal = |shape: &[usize]| T::randn(shape, &mut rng);
+    let mut pairs = Vec::new();
+    for (m, k, n) in [(1, 1, 1), (33, 47, 65), (1, 300, 200), (200, 300, 1), (300, 40, 600)] {
+        let (a, b) = (normal(&[m, k])?, normal(&[k, n])?);
+        pairs.push((a.clone(), normal(&[n, k])?.t()?));
+        pairs.push((normal(&[k, m])?.t()?, b.clone()));
+        pairs.push((normal(&[m, k + 3])?.narrow(1, 2, k)?, normal(&[k + 3, n])?.narrow(0, 1, k)?));
+        pairs.push((a.flip(0)?, b.flip(1)?));
+        pairs.push((normal(&[m, 2 * k])?.slice(s![.., ..;2])?, b.clone()));
+        pairs.push((a, b));
+    }
+    pairs.push((normal(&[7, 40, 50])?, normal(&[7, 50, 60])?));
+    pairs.push((normal(&[7, 40, 50])?, normal(&[50, 60])?));
+    pairs.push((normal(&[40, 50])?, normal(&[7, 60, 50])?.t()?));
+    pairs.push((normal(&[3, 1, 20, 30])?, normal(&[4, 30, 20])?));
+    Ok(pairs)
+}
+
+#[test]
+fn products_agree_with_the_reference_backend() -> Result<()> {
+    for (a, b) in operands()? {
+        for dtype in [DType::F32, DType::F64, DType::BF16] {
+            let (a, b) = (a.to_dtype(dtype)?, b.to_dtype(dtype)?);
+            let c = a.matmul(&b)?.to_dtype(DType::F64)?;
+            let wide = |x: &T| x.to_dtype(DType::F64)?.to_backend::<ReferenceBackend>();
+            let (a, b): (R, R) = (wide(&a)?, wide(&b)?);
+            let expected = a.matmul(&b)?.to_vec::<f64>()?;
+            let size = a.abs()?.matmul(&b.abs()?)?.to_vec::<f64>()?;
+            let k = a.shape().dim(a.rank() - 1) as f64;
+            let u = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+            let rounding = if dtype == DType::BF16 { 2f64.powi(-8) } else { 0.0 };
+            for ((c, expected), size) in c.to_vec::<f64>()?.iter().zip(expected).zip(size) {
+                let bound = k * u * size + rounding * expected.abs();
+                assert!((c - expected).abs() <= bound, "{dtype} {a:?} {b:?}: {c}, {expected}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() -> Result<()> {
+    let operands = operands()?;
+    let bits = || -> Result<Vec<Vec<u32>>> {
+        let product = |(a, b): &(T, T)| a.matmul(b)?.to_vec::<f32>();
+        let bits = |values: Result<Vec<f32>>| Ok(values?.into_iter().map(f32::to_bits).collect());
+        operands.iter().map(product).map(bits).collect()
+    };
+    set_threads(1)?;
+    let one = bits()?;
+    for threads in [2, 3, 5] {
+        set_threads(threads)?;
+        assert!(bits()? == one, "{threads} threads");
+    }
+    Ok(())
+}
+
+/// For the tests below, in a process of its own.
+#[test]
+#[ignore = "run by other tests"]
+fn one_product() -> Result<()> {
+    let a = T::ones((20, 20), DType::F32)?;
+    assert_eq!(a.matmul(&a)?.to_vec::<f32>()?[0], 20.0);
+    println!("INFO {}", swath::blas::info());
+    Ok(())
+}
+
+#[test]
+fn a_library_that_the_user_names_and_that_cannot_be_used_is_an_error() {
+    if !cfg!(feature = "blas-dynamic") {
+        return;
+    }
+    let says = |path: &str| {
+        let output = again("one_product", ("SWATH_BLAS", path));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), text)
+    };
+    let (success, text) = says("/nowhere/libnothing.so");
+    assert!(!success && text.contains("SWATH_BLAS=/nowhere/libnothing.so"), "{text}");
+    // A library, but none of matrices.
+    let (success, text) = says("libm.so.6");
+    assert!(!success && text.contains("has no cblas_sgemm"), "{text}");
+    if let Ok(path) = env::var("SWATH_ILP64_BLAS") {
+        let (success, text) = says(&path);
+        assert!(!success && text.contains("64-bit integers (ILP64)"), "{text}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Every message names the operation, the equation and all shapes.
+
+use swath::prelude::*;
+
+type T = Tensor<CpuBackend>;
+
+fn zeros(shape: &[usize]) -> T {
+    T::zeros(shape, DType::F32).unwrap()
+}
+
+fn message(equation: &str, shapes: &[&[usize]]) -> String {
+    let operands: Vec<T> = shapes.iter().map(|shape| zeros(shape)).collect();
+    let error = T::einsum(equation, &operands.iter().collect::<Vec<_>>()).unwrap_err();
+    assert!(matches!(error, Error::InvalidArgument { op: "einsum", .. }), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn every_message_of_einsum() {
+    let two: &[&[usize]] = &[&[2, 3], &[3, 4]];
+    let cases: [(&str, &[&[usize]], &str); 18] = [
+        ("ij,jk->iz", two, "`z` of the output is in no operand"),
+        ("ij,jk->ii", two, "`i` stands twice in the output"),
+        ("ij,jkl->i", two, "`jkl` does not name the 2 axes of operand 1"),
+        ("ij,k->i", two, "`k` does not name the 2 axes of operand 1"),
+        ("ij,jkl...->i", two, "`jkl...` does not name the 2 axes of operand 1"),
+        ("ij,kj->i", two, "`j` is 4 in operand 1, 3 before it"),
+        ("ii,jk->i", two, "`i` is 2 and 3 in operand 0"),
+        ("...i,...k->i", two, "axis -1 of `...` is 3 in operand 1, 2 before it"),
+        ("ij->i", two, "1 terms for 2 operands"),
+        ("ij,jk,kl->i", two, "3 terms for 2 operands"),
+        ("i1,jk->i", two, "`1` is no letter"),
+        ("ij,jk->i>k", two, "`>` is no letter"),
+        ("ij,jé->i", two, "`é` is no letter"),
+        ("ij,jk->i,k", two, "`,` is no letter"),
+        ("..ij,jk->i", two, "a point that is not part of `...`"),
+        ("...i...,jk->i", two, "`...` stands twice in `...i...`"),
+        ("abcd,efghi->abcdefghi", &[&[1; 4], &[1; 5]], "the output has 9 axes, at most 8 are"),
+        ("", &[], "1 terms for 0 operands"),
+    ];
+    for (equation, shapes, reason) in cases {
+        let found = message(equation, shapes);
+        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        let expected = format!("einsum: \"{equation}\" of shapes {}: {reason}", shapes.join(", "));
+        assert!(found.starts_with(&expected), "{found}\nnot {expected}");
+    }
+    // Any two operands share three letters with the third each, and four with the output.
+    let found = message("abcdefjk,abcghilm,defghino->jklmno", &[&[2; 8][..]; 3]);
+    assert!(found.ends_with("every order needs a product of more than 8 axes"), "{found}");
+}
+
+#[test]
+fn dtypes_and_sizes() {
+    let (a, wide) = (zeros(&[2, 2]), T::zeros((2, 2), DType::F64).unwrap());
+    let error = T::einsum("ij,jk", &[&a, &wide]).unwrap_err();
+    assert!(matches!(error, Error::DTypeMismatch { op: "einsum", .. }), "{error:?}");
+    let whole = T::zeros((2, 2), DType::I64).unwrap();
+    let error = T::einsum("ii", &[&whole]).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedDType { op: "einsum", .. }), "{error:?}");
+    let long = T::zeros((), DType::F32).unwrap().broadcast_to(1 << 40).unwrap();
+    let error = T::einsum("i,j->ij", &[&long, &long]).unwrap_err();
+    assert!(matches!(error, Error::Overflow { op: "einsum", .. }), "{error:?}");
+}
+
+#[test]
+fn tensordot_outer_and_diagonal() {
+    let (a, b) = (zeros(&[2, 3]), zeros(&[3, 4]));
+    let text = |result: Result<T>| result.unwrap_err().to_string();
+    assert_eq!(text(a.tensordot(&b, 2)), "tensordot: shapes [2, 3] and [3, 4] do not fit");
+    assert_eq!(text(a.tensordot(&b, 3)), "tensordot: 3 axes of shapes [2, 3] and [3, 4]");
+    let uneven = (&[0, 1][..], &[0][..]);
+    let expected = "tensordot: 2 axes of shape [2, 3] beside 1 of shape [3, 4]";
+    assert_eq!(text(a.tensordot(&b, uneven)), expected);
+    assert_eq!(
+        text(a.tensordot(&b, ([1, 1], [0, 1]))),
+        "tensordot: axis 1 appears twice for shape [2, 3]"
+    );
+    assert_eq!(
+        text(a.tensordot(&b, ([2], [0]))),
+        "tensordot: axis 2 is out of range for shape [2, 3]"
+    );
+    let five = zeros(&[1; 5]);
+    assert_eq!(text(five.tensordot(&five, 0)), "tensordot: 10 axes, at most 8 are supported");
+    assert_eq!(text(a.outer(&zeros(&[3]))), "outer: shapes [2, 3] and [3] do not fit");
+    let whole = T::zeros(2, DType::I64).unwrap();
+    assert!(matches!(whole.outer(&whole), Err(Error::UnsupportedDType { op: "outer", .. })));
+    assert!(matches!(
+        whole.tensordot(&whole, 1),
+        Err(Error::UnsupportedDType { op: "tensordot", .. })
+    ));
+    assert_eq!(text(a.diagonal(0, 2)), "diagonal: axis 2 is out of range for shape [2, 3]");
+    assert_eq!(text(a.diagonal(1, -1)), "diagonal: axis 1 appears twice for shape [2, 3]");
+}

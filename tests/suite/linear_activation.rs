@@ -1,0 +1,229 @@
+//! `linear_activation` against `linear` and the function after it, the reference backend and, of threads
+//! and instruction sets, itself.
+
+use swath::ops::{Activation, FusedOp};
+use swath::prelude::*;
+
+use crate::support::alone;
+
+type T = Tensor<CpuBackend>;
+type R = Tensor<ReferenceBackend>;
+
+fn randn(shape: impl Into<Shape>, seed: u64, dtype: DType) -> T {
+    T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
+}
+
+fn values(x: &T) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+fn bits(x: &T) -> Vec<u64> {
+    values(x).into_iter().map(f64::to_bits).collect()
+}
+
+/// x `[…, k]` in order, with its leading axes swapped so that no stack of rows is left, and backwards.
+fn layouts(lead: &[usize], k: usize, dtype: DType) -> Vec<T> {
+    let shape = [lead, &[k]].concat();
+    let mut all = vec![randn(shape.clone(), 1, dtype)];
+    if let [a, b] = *lead {
+        all.push(randn([b, a, k], 2, dtype).permute(&[1, 0, 2]).unwrap());
+    }
+    if !lead.is_empty() {
+        all.push(randn(shape, 3, dtype).flip(0).unwrap());
+    }
+    all
+}
+
+/// x, weight, bias.
+fn operands(lead: &[usize], k: usize, n: usize, dtype: DType) -> Vec<[Option<T>; 3]> {
+    let weights = [randn([n, k], 10, dtype), randn([k, n], 11, dtype).t().unwrap()];
+    let biases = [None, Some(randn(n, 13, dtype)), Some(randn(n, 14, dtype).flip(0).unwrap())];
+    let each = |(i, x): (usize, T)| {
+        [Some(x), Some(weights[(i + n) % 2].clone()), biases[(i + k) % 3].clone()]
+    };
+    layouts(lead, k, dtype).into_iter().enumerate().map(each).collect()
+}
+
+const SIZES: [(usize, usize); 7] =
+    [(3, 2), (1, 5), (0, 4), (300, 70), (64, 192), (520, 1), (16, 1030)];
+
+#[test]
+fn its_bits_are_those_of_linear_and_the_function() {
+    for dtype in [DType::F32, DType::F64] {
+        for lead in [&[][..], &[1], &[7], &[3, 4], &[9, 33], &[0, 2]] {
+            for (k, n) in SIZES {
+                for (i, [x, weight, bias]) in operands(lead, k, n, dtype).into_iter().enumerate() {
+                    let (x, weight) = (x.unwrap(), weight.unwrap());
+                    let tracked = x.requires_grad();
+                    for activation in Activation::ALL {
+                        let z = x.linear(&weight, bias.as_ref()).unwrap();
+                        let expected = z.unary(activation.op()).unwrap();
+                        let of = |x: &T| x.linear_activation(&weight, bias.as_ref(), activation);
+                        let (y, same) = (of(&x).unwrap(), of(&tracked).unwrap());
+                        let at = format!("{dtype} {lead:?} {k} {n} {activation:?}, layout {i}");
+                        assert_eq!(y.dims(), expected.dims(), "{at}");
+                        assert_eq!(bits(&y), bits(&expected), "{at}");
+                        assert_eq!(bits(&same.detach()), bits(&expected), "{at}, recorded");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Between the product in f32 and the result there is one rounding.
+#[test]
+fn sixteen_bits_are_rounded_once() {
+    for dtype in [DType::F16, DType::BF16] {
+        for lead in [&[][..], &[7], &[3, 4]] {
+            for (k, n) in SIZES {
+                for [x, weight, bias] in operands(lead, k, n, dtype) {
+                    let (x, weight) = (x.unwrap(), weight.unwrap());
+                    let wide = |x: &T| x.to_dtype(DType::F32).unwrap();
+                    let (x32, w32, b32) = (wide(&x), wide(&weight), bias.as_ref().map(wide));
+                    for activation in Activation::ALL {
+                        let z = x32.linear(&w32, b32.as_ref()).unwrap();
+                        let y = z.unary(activation.op()).unwrap().to_dtype(dtype).unwrap();
+                        let of = |x: &T| x.linear_activation(&weight, bias.as_ref(), activation);
+                        let at = format!("{dtype} {lead:?} {k} {n} {activation:?}");
+                        assert_eq!(bits(&of(&x).unwrap()), bits(&y), "{at}");
+                        let recorded = of(&x.requires_grad()).unwrap();
+                        assert_eq!(bits(&recorded.detach()), bits(&y), "{at}, recorded");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    alone("linear_activation::threads_change_no_bit", || {
+        // Tall, wide, a batch that is no stack of rows, and one of few large products.
+        let shapes =
+            [(&[520][..], 257, 300), (&[5], 257, 3000), (&[9, 64], 65, 96), (&[2, 300], 65, 300)];
+        for (lead, k, n) in shapes {
+            for [x, weight, bias] in operands(lead, k, n, DType::F32) {
+                let (x, weight) = (x.unwrap(), weight.unwrap());
+                for activation in [Activation::Relu, Activation::Gelu] {
+                    let of = |x: &T| {
+                        let y = x.linear_activation(&weight, bias.as_ref(), activation).unwrap();
+                        bits(&y.detach())
+                    };
+                    swath::runtime::set_threads(1).unwrap();
+                    let expected = of(&x);
+                    for threads in [1, 2, 3, 5] {
+                        swath::runtime::set_threads(threads).unwrap();
+                        assert_eq!(of(&x), expected, "{lead:?} {k} {n}, {threads} threads");
+                        assert_eq!(of(&x.requires_grad()), expected, "{threads} threads, recorded");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The sums are small integers, which both backends have exactly; then only the functions differ, by a
+/// few units.
+#[test]
+fn it_agrees_with_the_reference_backend() {
+    let whole = |shape: &[usize], seed| {
+        let count = shape.iter().product::<usize>();
+        let values: Vec<f64> = (0..count).map(|i| ((i * seed) % 5) as f64 - 2.0).collect();
+        (T::from_vec(values.clone(), shape).unwrap(), R::from_vec(values, shape).unwrap())
+    };
+    for (dtype, unit) in [
+        (DType::F64, f64::EPSILON),
+        (DType::F32, f64::from(f32::EPSILON)),
+        (DType::F16, 2f64.powi(-10)),
+        (DType::BF16, 2f64.powi(-7)),
+    ] {
+        for (lead, k, n) in [(&[5][..], 7, 3), (&[2, 3], 6, 4), (&[], 4, 9)] {
+            let (x, x_reference) = whole(&[lead, &[k]].concat(), 3);
+            let (w, w_reference) = whole(&[n, k], 7);
+            let (b, b_reference) = whole(&[n], 2);
+            for activation in Activation::ALL {
+                for keep_sums in [false, true] {
+                    let op = FusedOp::LinearActivation { activation, keep_sums };
+                    let cast = |x: &T| x.to_dtype(dtype).unwrap();
+                    let (x, w, b) = (cast(&x), cast(&w), cast(&b));
+                    let operands = [&x, &w, &b].map(|x| Some(x.data()));
+                    let found = CpuBackend::fused(&op, &operands).unwrap();
+                    let cast = |x: &R| x.to_dtype(dtype).unwrap();
+                    let references = (cast(&x_reference), cast(&w_reference), cast(&b_reference));
+                    let (x, w, b) = references;
+                    let operands = [&x, &w, &b].map(|x| Some(x.data()));
+                    let wanted = ReferenceBackend::fused(&op, &operands).unwrap();
+                    assert_eq!(
+                        (found.len(), wanted.len()),
+                        (1 + usize::from(keep_sums), found.len())
+                    );
+                    for (found, wanted) in found.into_iter().zip(wanted) {
+                        let wanted = R::from_data(wanted).to_dtype(DType::F64).unwrap();
+                        let wanted = wanted.to_vec::<f64>().unwrap();
+                        for (y, wanted) in values(&T::from_data(found)).into_iter().zip(wanted) {
+                            let error = (y - wanted).abs();
+                            let at = format!("{dtype} {activation:?}: {y}, not {wanted}");
+                            assert!(error <= 8.0 * unit * wanted.abs() + 1e-7 * unit, "{at}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn its_gradients_are_those_of_linear_and_the_function() {
+    for dtype in [DType::F32, DType::F64] {
+        let (x, w, b) =
+            (randn([9, 33, 70], 1, dtype), randn([40, 70], 2, dtype), randn(40, 3, dtype));
+        let [x, w, b] = [x, w, b].map(|x| x.requires_grad());
+        let g = randn([9, 33, 40], 4, dtype);
+        for activation in Activation::ALL {
+            let fused = x.linear_activation(&w, Some(&b), activation).unwrap();
+            let plain = x.linear(&w, Some(&b)).unwrap().unary(activation.op()).unwrap();
+            let [fused, plain] = [fused, plain].map(|y| y.backward_with(&g).unwrap());
+            for input in [&x, &w, &b] {
+                let [found, wanted] = [&fused, &plain].map(|all| bits(all.wrt(input).unwrap()));
+                assert_eq!(found, wanted, "{dtype} {activation:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_tracked_inputs_get_gradients() {
+    let (x, w, b) =
+        (randn([3, 4], 50, DType::F32), randn([2, 4], 51, DType::F32), randn(2, 52, DType::F32));
+    for activation in Activation::ALL {
+        for i in 0..3 {
+            let track = |j: usize, x: &T| if i == j { x.requires_grad() } else { x.detach() };
+            let (x, w, b) = (track(0, &x), track(1, &w), track(2, &b));
+            let y = x.linear_activation(&w, Some(&b), activation).unwrap();
+            let grads = y.sum(None, false).unwrap().backward().unwrap();
+            let found = [&x, &w, &b].map(|x| grads.get(x).is_some());
+            assert_eq!(found, [i == 0, i == 1, i == 2]);
+        }
+        assert!(!x.linear_activation(&w, Some(&b), activation).unwrap().is_tracked());
+        let without = swath::no_grad(|| {
+            x.requires_grad().linear_activation(&w, Some(&b), activation).unwrap()
+        });
+        assert!(!without.is_tracked());
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_errors_with_its_name() {
+    let (x, w) = (randn([2, 3], 60, DType::F32), randn([4, 3], 61, DType::F32));
+    let of = |x: &T, w: &T, b: Option<&T>| {
+        x.linear_activation(w, b, Activation::Gelu).unwrap_err().to_string()
+    };
+    let turned = w.t().unwrap();
+    assert_eq!(of(&x, &turned, None), "linear_activation: shapes [2, 3] and [3, 4] do not fit");
+    let bias = randn(3, 62, DType::F32);
+    assert!(of(&x, &w, Some(&bias)).starts_with("linear_activation: shapes [4, 3] and [3]"));
+    assert!(of(&x, &w.to_dtype(DType::F64).unwrap(), None).starts_with("linear_activation"));
+    let whole = T::zeros((2, 3), DType::I64).unwrap();
+    assert!(of(&whole, &whole, None).starts_with("linear_activation"));
+}

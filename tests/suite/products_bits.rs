@@ -1,0 +1,156 @@
+//! The bits of matrix products of tensors, as SHA-256 in `tests/vectors/products.txt`: the same for every
+//! number of threads, on every instruction set, and for a row alone as in a batch. A BLAS library gives
+//! other bits, which do not depend on the number of threads either.
+//!
+//! `SWATH_BLESS=1 cargo test --test suite products_bits` writes the file anew.
+
+use std::fmt::Write;
+use std::{env, fs};
+
+use sha2::{Digest, Sha256};
+use swath::prelude::*;
+use swath::runtime::{Isa, info, set_threads};
+
+use crate::support::alone_with;
+
+type T = Tensor<CpuBackend>;
+type Product<'a> = &'a dyn Fn(&T) -> Result<T>;
+
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/products.txt");
+
+fn embedded() -> bool {
+    swath::blas::info().provider == "embedded"
+}
+
+fn bits(x: &T) -> Result<Vec<u64>> {
+    let values = x.to_dtype(DType::F64)?.to_vec::<f64>()?;
+    Ok(values.into_iter().map(f64::to_bits).collect())
+}
+
+/// Products under their names.
+fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
+    let mut rng = Rng::seed(91);
+    let mut normal = |shape: &[usize]| T::randn(shape, &mut rng)?.to_dtype(dtype);
+    let mut all = Vec::new();
+    let mut add = |name, y: Result<T>| y.map(|y| all.push((name, y)));
+
+    let (a, b) = (normal(&[130, 300])?, normal(&[300, 140])?);
+    let (a_turned, b_turned) = (normal(&[300, 130])?.t()?, normal(&[140, 300])?.t()?);
+    add("plain", a.matmul(&b))?;
+    add("right side transposed", a.matmul(&b_turned))?;
+    add("left side transposed", a_turned.matmul(&b))?;
+    add("both transposed", a_turned.matmul(&b_turned))?;
+    add("views", a.flip(1)?.matmul(&b.slice(s![..;-1, 1..;2])?))?;
+    add("repeated row", a.narrow(0, 3, 1)?.broadcast_to((60, 300))?.matmul(&b))?;
+
+    let (vector, tall) = (normal(&[700])?, normal(&[700, 300])?);
+    add("vector by matrix", vector.matmul(&tall))?;
+    add("matrix by vector", tall.t()?.matmul(&vector))?;
+    add("few rows", normal(&[7, 520])?.matmul(&normal(&[520, 310])?))?;
+    add("few rows by a transpose", normal(&[9, 520])?.matmul(&normal(&[310, 520])?.t()?))?;
+    add("small", normal(&[40, 33])?.matmul(&normal(&[33, 50])?))?;
+    add("wide", normal(&[20, 40])?.matmul(&normal(&[40, 2100])?))?;
+
+    add("batch", normal(&[9, 33, 47])?.matmul(&normal(&[9, 47, 31])?))?;
+    add("batch of small products", normal(&[150, 12, 12])?.matmul(&normal(&[150, 12, 12])?))?;
+    add("batch with one right side", normal(&[5, 40, 64])?.matmul(&normal(&[64, 90])?))?;
+    add("batch with one left side", normal(&[40, 64])?.matmul(&normal(&[5, 64, 30])?))?;
+    let (left, right) = (normal(&[3, 1, 20, 30])?, normal(&[4, 30, 20])?);
+    add("batches broadcast", left.matmul(&right))?;
+
+    let (x, w, bias) = (normal(&[6, 70, 270])?, normal(&[90, 270])?, normal(&[90])?);
+    add("linear", x.linear(&w, None))?;
+    add("linear with a bias", x.linear(&w, Some(&bias)))?;
+    add("linear of a vector", x.slice(s![1, 2])?.linear(&w, Some(&bias)))?;
+    if matches!(dtype, DType::F32 | DType::F64) {
+        // Cut over the threads by rows, by columns.
+        let (a, b) = (normal(&[300, 520])?, normal(&[520, 260])?);
+        add("large", a.matmul(&b))?;
+        add("large, the other way", b.t()?.matmul(&a.t()?))?;
+        add("large linear", a.linear(&b.t()?, Some(&normal(&[260])?)))?;
+    }
+    Ok(all)
+}
+
+/// A line for each product: name, dtype, hash.
+fn lines() -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for (name, y) in products(dtype)? {
+            let mut hasher = Sha256::new();
+            bits(&y)?.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+            let mut line = format!("{name}: {dtype} ");
+            for byte in hasher.finalize() {
+                write!(line, "{byte:02x}").expect("a string takes all");
+            }
+            lines.push(line);
+        }
+    }
+    Ok(lines)
+}
+
+/// What runs on each level, in a process of its own.
+#[test]
+#[ignore = "run by the test below, with the environment it sets"]
+fn worker() -> Result<()> {
+    assert_eq!(Some(info().isa.name()), env::var("SWATH_ISA").ok().as_deref());
+    set_threads(1)?;
+    let one = lines()?;
+    for threads in [2, 3, 5] {
+        set_threads(threads)?;
+        assert_eq!(lines()?, one, "{threads} threads");
+    }
+    if !embedded() {
+        println!("SKIPPED: bits on record, {} computes products", info().blas);
+    } else if env::var_os("SWATH_BLESS").is_some_and(|value| value == "1") {
+        fs::write(RECORD, one.join("\n") + "\n").expect("the file can be written");
+    } else {
+        let record = fs::read_to_string(RECORD).expect("the record");
+        assert_eq!(one, record.lines().collect::<Vec<_>>(), "not the bits on record");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_level_and_number_of_threads_gives_the_bits_on_record() {
+    for isa in Isa::ALL {
+        if isa.is_available() {
+            alone_with("products_bits::worker", &[("SWATH_ISA", isa.name())], || {
+                panic!("it runs in a process of its own")
+            });
+        } else {
+            println!("SKIPPED {isa}: this machine lacks it");
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_and_in_batches_of_7_and_4096() -> Result<()> {
+    if !embedded() {
+        println!("SKIPPED: {} computes products", info().blas);
+        return Ok(());
+    }
+    let mut rng = Rng::seed(92);
+    for (k, n) in [(300, 70), (40, 33), (520, 300)] {
+        let mut normal = |shape: &[usize]| T::randn(shape, &mut rng);
+        let (w, bias) = (normal(&[n, k])?, normal(&[n])?);
+        for x in [normal(&[4096, k])?, normal(&[k, 4096])?.t()?] {
+            let calls: [Product<'_>; 3] =
+                [&|x| x.matmul(&w.t()?), &|x| x.matmul(&w.t()?.contiguous()?), &|x| {
+                    x.linear(&w, Some(&bias))
+                }];
+            for (i, call) in calls.iter().enumerate() {
+                let whole = call(&x)?;
+                for (from, rows) in [(0, 1), (5, 7), (2047, 1), (2048, 7), (4089, 7), (4095, 1)] {
+                    let some = call(&x.narrow(0, from, rows)?)?;
+                    let expected = bits(&whole.narrow(0, from, rows)?)?;
+                    assert!(bits(&some)? == expected, "[{k}, {n}], call {i}: {rows} from {from}");
+                    // As a batch of one row each.
+                    let batch = call(&x.narrow(0, from, rows)?.unsqueeze(1)?)?;
+                    assert!(bits(&batch)? == expected, "[{k}, {n}], call {i}: batch from {from}");
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! Products take the memory of their results and no more: operands are read where they are, and nothing
+//! is made for a moment. Measured where recycling is off, so that every buffer is asked for. Where it is
+//! on, nothing is asked for again.
+
+use swath::ops::Activation;
+use swath::prelude::*;
+
+use crate::support::{alone, alone_with, counting};
+
+type T = Tensor<CpuBackend>;
+
+/// Handles, recorded operations, and what a product packs of an operand at a time. The operands that
+/// could be copied have a mebibyte or more.
+const SLACK: usize = 384 << 10;
+
+const UNPOOLED: &[(&str, &str)] = &[("SWATH_POOL_BYTES", "0")];
+
+fn randn(shape: &[usize]) -> T {
+    T::randn(shape, &mut Rng::seed(7)).unwrap()
+}
+
+/// The same shape with the axes in memory in reverse order.
+fn turned(shape: &[usize]) -> T {
+    let axes: Vec<usize> = (0..shape.len()).rev().collect();
+    let turned: Vec<usize> = shape.iter().rev().copied().collect();
+    randn(&turned).permute(&axes).unwrap()
+}
+
+/// A window into something with one more along every axis.
+fn window(shape: &[usize]) -> T {
+    let wider: Vec<usize> = shape.iter().map(|dim| dim + 1).collect();
+    let narrow = |x: T, axis: usize| x.narrow(axis, 1, shape[axis]).unwrap();
+    (0..shape.len()).fold(randn(&wider), narrow)
+}
+
+fn bytes(x: &T) -> usize {
+    x.numel() * size_of::<f32>()
+}
+
+/// The most memory that `f` had beyond what it left, in its second run: the first one makes what
+/// products keep to work in.
+#[track_caller]
+fn check<const N: usize>(name: &str, most: usize, f: impl Fn() -> [T; N]) {
+    drop(f());
+    let (results, peak) = counting::peak_of(f);
+    let own: usize = results.iter().map(bytes).sum();
+    println!("{name}: {peak} bytes for results of {own}");
+    assert!(peak <= own + most + SLACK, "{name}: {peak} bytes for results of {own}");
+}
+
+#[test]
+fn einsum_copies_no_operand() {
+    alone_with("products_memory::einsum_copies_no_operand", UNPOOLED, || {
+        swath::runtime::set_threads(1).unwrap();
+        let (matrix, long): (&[usize], &[usize]) = (&[512, 640], &[640, 512]);
+        let cases: [(&str, [&[usize]; 2]); 22] = [
+            ("ij,jk->ik", [matrix, long]),
+            ("ij,jk->ki", [matrix, long]),
+            ("ji,jk->ik", [matrix, matrix]),
+            ("ij,kj->ik", [matrix, matrix]),
+            ("ji,kj->ki", [long, matrix]),
+            ("ij,ij->i", [matrix, matrix]),
+            ("ij,ij->j", [matrix, matrix]),
+            ("ij,ij->", [matrix, matrix]),
+            ("ij,ji->", [matrix, long]),
+            ("ij,ij->ij", [matrix, matrix]),
+            ("ij,j->i", [matrix, &[640]]),
+            ("ij,i->j", [matrix, &[512]]),
+            ("i,j->ij", [&[512], &[640]]),
+            ("bik,bkj->bij", [&[4, 256, 320], &[4, 320, 256]]),
+            ("bik,bjk->bij", [&[4, 256, 320], &[4, 256, 320]]),
+            ("bhqd,bhkd->bhqk", [&[2, 8, 256, 64], &[2, 8, 320, 64]]),
+            ("bhqk,bhkd->bhqd", [&[2, 8, 256, 64], &[2, 8, 64, 320]]),
+            ("bqhd,bkhd->bhqk", [&[2, 256, 8, 64], &[2, 320, 8, 64]]),
+            ("bij,kj->bik", [&[4, 256, 320], &[1024, 320]]),
+            ("bij,jk->bik", [&[4, 256, 320], &[320, 1024]]),
+            ("bhwc,dc->bdhw", [&[4, 16, 16, 320], &[1024, 320]]),
+            ("...i,...i->...", [&[4, 256, 320], &[4, 256, 320]]),
+        ];
+        for (equation, shapes) in cases {
+            for lay in [randn, turned] {
+                let [a, b] = shapes.map(lay);
+                check(equation, 0, || [T::einsum(equation, &[&a, &b]).unwrap()]);
+            }
+        }
+        for equation in ["ij,jk->ik", "bik,bkj->bij", "bij,jk->bik"] {
+            let (a, b) = match equation.len() {
+                9 => (window(matrix), window(long)),
+                _ if equation.contains("bkj") => (window(&[4, 256, 320]), window(&[4, 320, 256])),
+                _ => (window(&[4, 256, 320]), window(&[320, 1024])),
+            };
+            check(equation, 0, || [T::einsum(equation, &[&a, &b]).unwrap()]);
+        }
+        let square = randn(&[1024, 1024]);
+        check("ii->i", 0, || [T::einsum("ii->i", &[&square]).unwrap()]);
+        check("ij->ji", 0, || [T::einsum("ij->ji", &[&square]).unwrap().t().unwrap()]);
+    });
+}
+
+/// Gradients of both factors, from one of the product.
+fn gradients(a: &T, b: &T, g: &T, f: impl Fn(&T, &T) -> Result<T>) -> [T; 2] {
+    let (a, b) = (a.requires_grad(), b.requires_grad());
+    let y = f(&a, &b).unwrap();
+    assert_eq!(y.dims(), g.dims());
+    drop(y.detach());
+    let mut grads = y.backward_with(g).unwrap();
+    [&a, &b].map(|x| grads.remove(x).unwrap())
+}
+
+#[test]
+fn gradients_of_products_take_their_own_memory() {
+    alone_with("products_memory::gradients_of_products_take_their_own_memory", UNPOOLED, || {
+        swath::runtime::set_threads(1).unwrap();
+        let cases: [(&str, [&[usize]; 3]); 9] = [
+            ("plain", [&[512, 640], &[640, 512], &[512, 512]]),
+            ("batch", [&[4, 256, 320], &[4, 320, 256], &[4, 256, 256]]),
+            ("a right side of all", [&[4, 256, 320], &[320, 1024], &[4, 256, 1024]]),
+            ("with an axis of 1", [&[4, 256, 320], &[1, 320, 1024], &[4, 256, 1024]]),
+            ("of two axes", [&[2, 4, 128, 320], &[320, 1024], &[2, 4, 128, 1024]]),
+            ("a batch of one", [&[1, 512, 640], &[640, 512], &[1, 512, 512]]),
+            ("matrix and vector", [&[512, 640], &[640], &[512]]),
+            ("vector and matrix", [&[640], &[640, 512], &[512]]),
+            ("stack and vector", [&[4, 256, 320], &[320], &[4, 256]]),
+        ];
+        for (name, shapes) in cases {
+            let [a, b, g] = shapes.map(randn);
+            let y = bytes(&g);
+            check(name, y, || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        }
+        // One number for all of the upstream, repeated by strides of 0.
+        let (a, b) = (randn(&[4, 256, 320]), randn(&[320, 1024]));
+        let g = T::ones((), DType::F32).unwrap().broadcast_to((4, 256, 1024)).unwrap();
+        check("from a sum", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // Leading axes in another order in memory, alike in both.
+        let turned = |cols| randn(&[256, 4, cols]).permute(&[1, 0, 2]).unwrap();
+        let (a, g) = (turned(320), turned(1024));
+        check("turned", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // A left side of all, where right sides and upstream lie beside each other.
+        let beside = |rows, cols| randn(&[rows, 4, cols]).permute(&[1, 0, 2]).unwrap();
+        let (a, b, g) = (randn(&[1024, 320]), beside(320, 256), beside(1024, 256));
+        check("a left side of all", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // Where they do not: one product at a time is added.
+        let (a, b, g) = (randn(&[1024, 320]), randn(&[4, 320, 256]), randn(&[4, 1024, 256]));
+        let one = bytes(&a);
+        check("added up", bytes(&g) + one, || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // A right side for one of two axes of the batch.
+        let (a, b, g) =
+            (randn(&[4, 2, 128, 320]), randn(&[4, 1, 320, 256]), randn(&[4, 2, 128, 256]));
+        check("shared by pairs", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        for (equation, shapes) in [
+            ("bhqd,bhkd->bhqk", [&[2, 8, 256, 64][..], &[2, 8, 320, 64], &[2, 8, 256, 320]]),
+            ("bqhd,bkhd->bhqk", [&[2, 256, 8, 64], &[2, 320, 8, 64], &[2, 8, 256, 320]]),
+            ("bij,kj->bik", [&[4, 256, 320], &[1024, 320], &[4, 256, 1024]]),
+            ("ij,ij->i", [&[512, 640], &[512, 640], &[512]]),
+            ("i,j->ij", [&[1024], &[640], &[1024, 640]]),
+        ] {
+            let [a, b, g] = shapes.map(randn);
+            let y = bytes(&g);
+            check(equation, y, || gradients(&a, &b, &g, |a, b| T::einsum(equation, &[a, b])));
+        }
+    });
+}
+
+#[test]
+fn linear_takes_the_memory_of_its_results() {
+    alone_with("products_memory::linear_takes_the_memory_of_its_results", UNPOOLED, || {
+        swath::runtime::set_threads(1).unwrap();
+        for lead in [&[1024][..], &[4, 256], &[2, 2, 256]] {
+            let shape = |last| [lead, &[last]].concat();
+            let (x, g) = (randn(&shape(320)), randn(&shape(512)));
+            let (w, b) = (randn(&[512, 320]), randn(&[512]));
+            check("forwards", 0, || [x.linear(&w, Some(&b)).unwrap()]);
+            let (x, w, b) = (x.requires_grad(), w.requires_grad(), b.requires_grad());
+            check("both ways", 0, || {
+                let y = x.linear(&w, Some(&b)).unwrap();
+                let mut grads = y.backward_with(&g).unwrap();
+                let [dx, dw, db] = [&x, &w, &b].map(|x| grads.remove(x).unwrap());
+                [y, dx, dw, db]
+            });
+            // One number for all of the upstream, repeated by strides of 0.
+            let all = T::ones((), DType::F32).unwrap().broadcast_to(shape(512)).unwrap();
+            check("from a sum", 0, || {
+                let y = x.linear(&w, Some(&b)).unwrap();
+                let mut grads = y.backward_with(&all).unwrap();
+                let [dx, dw, db] = [&x, &w, &b].map(|x| grads.remove(x).unwrap());
+                [y, dx, dw, db]
+            });
+        }
+    });
+}
+
+#[test]
+fn linear_activation_takes_the_memory_of_its_results() {
+    let name = "products_memory::linear_activation_takes_the_memory_of_its_results";
+    alone_with(name, UNPOOLED, || {
+        swath::runtime::set_threads(1).unwrap();
+        let (x, g) = (randn(&[4, 256, 320]), randn(&[4, 256, 512]));
+        let (w, b) = (randn(&[512, 320]), randn(&[512]));
+        let (x_tracked, w_tracked, b_tracked) =
+            (x.requires_grad(), w.requires_grad(), b.requires_grad());
+        for activation in Activation::ALL {
+            let name = format!("{activation:?}");
+            check(&name, 0, || [x.linear_activation(&w, Some(&b), activation).unwrap()]);
+            // Relu, sigmoid and tanh have their derivative of the result.
+            let keeps =
+                matches!(activation, Activation::Gelu | Activation::GeluTanh | Activation::Silu);
+            let z = if keeps { bytes(&g) } else { 0 };
+            let (x, w, b) = (&x_tracked, &w_tracked, &b_tracked);
+            let forwards = || x.linear_activation(w, Some(b), activation).unwrap();
+            check(&format!("{name}, recorded"), z, || [forwards()]);
+            assert!(keeps == (counting::peak_of(forwards).1 > bytes(&g) + bytes(&g) / 2));
+            // The gradient of the sums, made of them, then of it those of the operands.
+            check(&format!("{name}, both ways"), bytes(&g), || {
+                let y = forwards();
+                let mut grads = y.backward_with(&g).unwrap();
+                let [dx, dw, db] = [x, w, b].map(|x| grads.remove(x).unwrap());
+                [y, dx, dw, db]
+            });
+        }
+    });
+}
+
+#[test]
+fn products_again_ask_for_nothing() {
+    alone("products_memory::products_again_ask_for_nothing", || {
+        let shapes: [&[usize]; 4] = [&[3, 4, 5], &[5, 6], &[1, 5, 6], &[3, 5]];
+        let [a, b, c, d] = shapes.map(|shape| randn(shape).requires_grad());
+        let products: [(&str, &dyn Fn() -> Result<T>); 7] = [
+            ("batch", &|| T::einsum("bij,jk->bik", &[&a, &b])),
+            ("matrices and vectors", &|| T::einsum("bij,bj->ib", &[&a, &d])),
+            ("three", &|| T::einsum("bij,jk,bj->k", &[&a, &b, &d])),
+            ("inner products", &|| T::einsum("bj,bj->b", &[&d, &d])),
+            ("matmul", &|| a.matmul(&c)),
+            ("tensordot", &|| a.tensordot(&b, 1)),
+            ("four", &|| T::einsum("bij,jl,bj,jk->kl", &[&a, &b, &d, &b])),
+        ];
+        for (name, product) in products {
+            let step = || {
+                let y = product().unwrap().square().unwrap().sum(None, false).unwrap();
+                drop(y.backward().unwrap());
+            };
+            (0..3).for_each(|_| step());
+            let before = counting::calls();
+            (0..3).for_each(|_| step());
+            assert_eq!(counting::calls() - before, 0, "{name}");
+        }
+    });
+}
