@@ -173,7 +173,7 @@ pub fn gemm<E: Float>(
     check(a.shape, b.shape, &c, beta)?;
     // Asked first: of the smallest products everything else would be a good part of the time.
     if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
-        E::multiply_small(Small { a, b, bias: None, c });
+        E::multiply_small(Small::new(a, b, None, c, workspace));
         return Ok(());
     }
     turned(a, b, (alpha, beta), None, c, workspace);
@@ -214,7 +214,7 @@ fn multiply<'a, E: Float>(
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
     let in_place = b.strides[1] == 1 && (few_rows || is_small::<E>(b.shape));
     if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
-        multiply_small(a, b, epilogue, c);
+        multiply_small(a, b, epilogue, c, workspace);
     } else if few_rows && in_place && c.strides[1] == 1 && is_streamed::<E>(b.shape) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
@@ -237,20 +237,21 @@ fn multiply_small<'a, E: Float>(
     b: MatRef<'a, E>,
     Epilogue { bias, mut activation }: Epilogue<'a, E>,
     mut c: MatMut<'a, E>,
+    workspace: &mut Workspace<E>,
 ) {
     while let Some(whole) = activation.take() {
         let rows = c.shape[0].min(A_ROWS);
         let (a_above, a_below) = a.split_rows(rows);
         let (mut c_above, c_below) = c.split_rows(rows);
         let (mut above, below) = whole.split_rows(rows);
-        E::multiply_small(Small { a: a_above, b, bias, c: c_above.reborrow() });
+        E::multiply_small(Small::new(a_above, b, bias, c_above.reborrow(), workspace));
         above.finish(c_above, [0, 0]);
         if c_below.shape[0] == 0 {
             return;
         }
         (a, c, activation) = (a_below, c_below, Some(below));
     }
-    E::multiply_small(Small { a, b, bias, c });
+    E::multiply_small(Small::new(a, b, bias, c, workspace));
 }
 
 /// Whether B is too large to be walked down column by column.

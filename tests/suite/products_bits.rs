@@ -68,6 +68,10 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
         add("large", a.matmul(&b))?;
         add("large, the other way", b.t()?.matmul(&a.t()?))?;
         add("large linear", a.linear(&b.t()?, Some(&normal(&[260])?)))?;
+        // Threads share k.
+        let (a, b) = (normal(&[12, 5000])?, normal(&[20, 5000])?);
+        add("long k", a.matmul(&b.t()?))?;
+        add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
     }
     Ok(all)
 }

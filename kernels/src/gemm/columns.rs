@@ -8,22 +8,28 @@
 //! ```
 //!
 //! Nothing is packed: so few rows would not win back the stores. Sums over the blocks of k stay in
-//! registers until the columns are done.
-//!
-//! Measured, AVX2, one thread, one row of A: a B of 64 MiB at the speed of plain sequential reading.
+//! registers until the columns are done. The streams' lines are asked for ahead, those of the next
+//! columns where these end.
 
 use super::KC;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::MAX_LANES;
 use super::tile::each;
 use super::workspace::Workspace;
-use crate::dispatch::ElementTask;
+use crate::dispatch::{ElementTask, Isa, isa};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Vector};
 
-/// Most rows of A. A square costs as much as two rows' multiplications; with more, packing it once for
-/// tiles of two vectors is as fast.
-pub(super) const ROWS: usize = 4;
+/// Most rows of A: a square and as many sums fit into the registers.
+const fn most_rows(isa: Isa) -> usize {
+    match isa {
+        Isa::Avx512 | Isa::Neon => 8,
+        Isa::Avx2 | Isa::Scalar => 4,
+    }
+}
+
+/// Bytes by which lines are asked for ahead.
+const AHEAD_BYTES: usize = 1024;
 
 /// Steps of k up to which several rows of A are copied next to each other: at a power of two their lines
 /// and those of B's columns would share one set of the cache.
@@ -45,7 +51,7 @@ impl<'a, E: Float> ColumnsOfB<'a, E> {
     /// Whether the product can be computed so.
     pub(super) fn fits(a: &MatRef<'_, E>, b: &MatRef<'_, E>, c: &MatMut<'_, E>) -> bool {
         let a_fits = a.strides[1] == 1 || a.shape[1] <= COPIED_STEPS;
-        let few_rows = (1..=ROWS).contains(&a.shape[0]);
+        let few_rows = (1..=most_rows(isa())).contains(&a.shape[0]);
         few_rows && a_fits && a.shape[1] > 0 && b.strides[0] == 1 && c.strides[1] == 1
     }
 
@@ -113,7 +119,7 @@ impl<E: Float> ElementTask<E> for ColumnsOfB<'_, E> {
                 c: c.data.wrapping_add(left),
                 c_row: c.strides[0],
             };
-            // SAFETY: A (or its copy) and C have m rows, ROWS at most, as `fits` has found; columns
+            // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
             // `left..left + columns` are in B, C and the bias.
             unsafe { down.run(simd, m) };
         }
@@ -141,7 +147,7 @@ struct Down<E> {
 
 impl<E: Float> Down<E> {
     /// # Safety
-    /// - `1 <= rows <= ROWS`, `1 <= columns <= LANES`;
+    /// - `1 <= rows <= most_rows(S::ISA)`, `1 <= columns <= LANES`;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
     /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
     ///   for reads of as many.
@@ -154,6 +160,10 @@ impl<E: Float> Down<E> {
                 2 => E::call(simd, Columns::<E, 2>(self)),
                 3 => E::call(simd, Columns::<E, 3>(self)),
                 4 => E::call(simd, Columns::<E, 4>(self)),
+                5 if const { most_rows(S::ISA) >= 5 } => E::call(simd, Columns::<E, 5>(self)),
+                6 if const { most_rows(S::ISA) >= 6 } => E::call(simd, Columns::<E, 6>(self)),
+                7 if const { most_rows(S::ISA) >= 7 } => E::call(simd, Columns::<E, 7>(self)),
+                8 if const { most_rows(S::ISA) >= 8 } => E::call(simd, Columns::<E, 8>(self)),
                 _ => core::hint::unreachable_unchecked(),
             }
         }
@@ -187,17 +197,16 @@ impl<E: Float> Down<E> {
     /// As [`Down::run`] for M rows; N is the number of lanes.
     #[inline(always)]
     unsafe fn sweep<S: Lanes<E>, const M: usize, const N: usize>(&self, simd: S) {
+        // Lanes beyond the last column hold it once more.
+        let mut offsets = [0; N];
+        for (j, offset) in offsets.iter_mut().enumerate() {
+            *offset = j.min(self.columns - 1) as isize * self.b_column;
+        }
         let mut sums = [simd.splat(E::ZERO); M];
         for from in (0..self.depth).step_by(KC) {
             let depth = KC.min(self.depth - from);
             // SAFETY: steps `from..from + depth` are in A and B.
-            let acc = unsafe {
-                if self.columns == N {
-                    self.block::<S, M, N, true>(simd, from, depth)
-                } else {
-                    self.block::<S, M, N, false>(simd, from, depth)
-                }
-            };
+            let acc = unsafe { self.block::<S, M, N>(simd, &offsets, from, depth) };
             each::<M>(
                 #[inline(always)]
                 |i| sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] },
@@ -224,27 +233,31 @@ impl<E: Float> Down<E> {
     /// The chains of one block of k.
     ///
     /// # Safety
-    /// As [`Down::run`] for M rows; the steps are in A and B; FULL says that all N columns are.
+    /// As [`Down::run`] for M rows; the steps are in A and B; a column of B begins at each offset.
     #[inline(always)]
-    unsafe fn block<S: Lanes<E>, const M: usize, const N: usize, const FULL: bool>(
+    unsafe fn block<S: Lanes<E>, const M: usize, const N: usize>(
         &self,
         simd: S,
+        offsets: &[isize; N],
         from: usize,
         depth: usize,
     ) -> [S::V; M] {
         let mut acc = [simd.splat(E::ZERO); M];
+        let ahead = AHEAD_BYTES / size_of::<E>();
+        // From the end of these columns to the beginning of the next ones.
+        let turn = N as isize * self.b_column - self.depth as isize;
         let (mut a, mut b) = (self.a.wrapping_add(from), self.b.wrapping_add(from));
         let squares = depth / N;
-        for _ in 0..squares {
+        for square in 0..squares {
+            let is_near_end = from + square * N + ahead >= self.depth;
+            let next = b.wrapping_add(ahead).wrapping_offset(if is_near_end { turn } else { 0 });
             let mut square = [simd.splat(E::ZERO); N];
             each::<N>(
                 #[inline(always)]
                 |j| {
-                    if FULL || j < self.columns {
-                        let column = b.wrapping_offset(j as isize * self.b_column);
-                        // SAFETY: column j, N steps that are left.
-                        square[j] = unsafe { simd.load(column) };
-                    }
+                    // SAFETY: a column, N steps that are left.
+                    square[j] = unsafe { simd.load(b.wrapping_offset(offsets[j])) };
+                    simd.prefetch(next.wrapping_offset(offsets[j]).cast());
                 },
             );
             let square = S::V::transpose(square);
@@ -267,11 +280,9 @@ impl<E: Float> Down<E> {
         let rest = depth - squares * N;
         if rest > 0 {
             let mut square = [simd.splat(E::ZERO); N];
-            for (j, lanes) in square.iter_mut().enumerate().take(self.columns) {
-                // SAFETY: column j, the steps that are left.
-                *lanes = unsafe {
-                    load_up_to(simd, b.wrapping_offset(j as isize * self.b_column), rest)
-                };
+            for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
+                // SAFETY: a column, the steps that are left.
+                *lanes = unsafe { load_up_to(simd, b.wrapping_offset(offset), rest) };
             }
             let square = S::V::transpose(square);
             for (p, &b) in square.iter().enumerate().take(rest) {

@@ -138,13 +138,13 @@ impl<E: Float> Panel<E> {
 }
 
 /// A matrix to transpose: `dst[c * dst_row + r] = src[r * src_row + c]`.
-struct Squares<E> {
-    src: *const E,
-    src_row: isize,
+pub(super) struct Squares<E> {
+    pub(super) src: *const E,
+    pub(super) src_row: isize,
     /// Rows and columns of the source.
-    shape: [usize; 2],
-    dst: *mut E,
-    dst_row: usize,
+    pub(super) shape: [usize; 2],
+    pub(super) dst: *mut E,
+    pub(super) dst_row: usize,
 }
 
 impl<E: Float> Squares<E> {
@@ -154,7 +154,7 @@ impl<E: Float> Squares<E> {
     /// The source is valid for reads; the destination for writes of `shape[1]` rows of `shape[0]`
     /// elements, rounded up to whole vectors: what is beyond becomes zero.
     #[inline(always)]
-    unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
+    pub(super) unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
         // SAFETY: as the caller promises; N is the number of lanes.
         unsafe {
             match S::LANES {

@@ -170,6 +170,50 @@ impl Vector for F32x16 {
             )
         }
     }
+    #[inline(always)]
+    fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
+        // Within quarters of the register, 4 rows by 4 columns of them; then quarters change places.
+        // Shuffles that stay in a quarter are faster than those of the general way.
+        let mut quads = rows;
+        for i in 0..4 {
+            let [a, b, c, d] =
+                [rows[4 * i].0, rows[4 * i + 1].0, rows[4 * i + 2].0, rows[4 * i + 3].0];
+            // SAFETY: as in `intrinsics`.
+            let columns = unsafe {
+                let low = [_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d)];
+                let high = [_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d)];
+                [
+                    _mm512_shuffle_ps::<0b01_00_01_00>(low[0], low[1]),
+                    _mm512_shuffle_ps::<0b11_10_11_10>(low[0], low[1]),
+                    _mm512_shuffle_ps::<0b01_00_01_00>(high[0], high[1]),
+                    _mm512_shuffle_ps::<0b11_10_11_10>(high[0], high[1]),
+                ]
+            };
+            for (j, column) in columns.into_iter().enumerate() {
+                quads[4 * i + j] = Self(column);
+            }
+        }
+        let mut out = quads;
+        for j in 0..4 {
+            let [a, b, c, d] = [quads[j].0, quads[4 + j].0, quads[8 + j].0, quads[12 + j].0];
+            // SAFETY: as in `intrinsics`.
+            let columns = unsafe {
+                let (ab, cd) =
+                    (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0x88>(c, d));
+                let even =
+                    [_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd)];
+                let (ab, cd) =
+                    (_mm512_shuffle_f32x4::<0xdd>(a, b), _mm512_shuffle_f32x4::<0xdd>(c, d));
+                let odd =
+                    [_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd)];
+                [even[0], odd[0], even[1], odd[1]]
+            };
+            for (quarter, column) in columns.into_iter().enumerate() {
+                out[4 * quarter + j] = Self(column);
+            }
+        }
+        out
+    }
 }
 
 impl Vector for F64x8 {
@@ -219,6 +263,39 @@ impl Vector for F64x8 {
                 Self(_mm512_permutex2var_pd(self.0, high, other.0)),
             )
         }
+    }
+    #[inline(always)]
+    fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
+        // Pairs within quarters of the register; then quarters change places.
+        let mut pairs = rows;
+        for i in 0..4 {
+            let (a, b) = (rows[2 * i].0, rows[2 * i + 1].0);
+            // SAFETY: as in `intrinsics`.
+            unsafe {
+                pairs[2 * i] = Self(_mm512_unpacklo_pd(a, b));
+                pairs[2 * i + 1] = Self(_mm512_unpackhi_pd(a, b));
+            }
+        }
+        let mut out = pairs;
+        for j in 0..2 {
+            let [a, b, c, d] = [pairs[j].0, pairs[2 + j].0, pairs[4 + j].0, pairs[6 + j].0];
+            // SAFETY: as in `intrinsics`.
+            let columns = unsafe {
+                let (ab, cd) =
+                    (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0x88>(c, d));
+                let even =
+                    [_mm512_shuffle_f64x2::<0x88>(ab, cd), _mm512_shuffle_f64x2::<0xdd>(ab, cd)];
+                let (ab, cd) =
+                    (_mm512_shuffle_f64x2::<0xdd>(a, b), _mm512_shuffle_f64x2::<0xdd>(c, d));
+                let odd =
+                    [_mm512_shuffle_f64x2::<0x88>(ab, cd), _mm512_shuffle_f64x2::<0xdd>(ab, cd)];
+                [even[0], odd[0], even[1], odd[1]]
+            };
+            for (quarter, column) in columns.into_iter().enumerate() {
+                out[2 * quarter + j] = Self(column);
+            }
+        }
+        out
     }
 }
 

@@ -5,18 +5,24 @@
 //!    strides.
 //! 2. A batch whose right side is one matrix (stride 0 over the batch) and whose left side lies as
 //!    one stack of rows is one product.
-//! 3. Small products are shared whole, a large one is cut along its rows or columns; neither changes
-//!    a bit, since an element depends on its row and its column alone.
-//! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once.
+//! 3. Small products are shared whole, a large one is cut along its rows or columns (`part.rs`).
+//! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once: as a whole, or, where one is
+//!    used by few rows only, block by block (`narrow.rs`).
 //! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
+//! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
+
+mod along_k;
+mod narrow;
+mod part;
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
 use bytemuck::Pod;
-use smallvec::{SmallVec, smallvec};
-use swath_kernels::{self as kernels, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace};
+use part::{Part, Pieces, share};
+use smallvec::smallvec;
+use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::blas::Blas;
 use super::fused::ACTIVATION_COST;
@@ -33,10 +39,6 @@ use crate::shape::Shape;
 
 /// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
 const COST_PER_TERM: usize = 11;
-
-/// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.
-const ROW_UNIT: usize = 24;
-const COL_UNIT: usize = 64;
 
 /// An element type with a product.
 pub(super) trait Product: Wide + kernels::Float {
@@ -74,11 +76,7 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     match lhs {
         DType::F32 => only(typed::<f32>(op, a, b, after, None)?),
         DType::F64 => only(typed::<f64>(op, a, b, after, None)?),
-        DType::F16 | DType::BF16 => {
-            let widen = |x| super::cast::cast(x, DType::F32);
-            let y = only(typed::<f32>(op, &widen(a)?, &widen(b)?, after, None)?)?;
-            super::cast::cast(&y, lhs)
-        }
+        DType::F16 | DType::BF16 => super::cast::cast(&only(widened(op, a, b, after)?)?, lhs),
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
     }
 }
@@ -149,7 +147,7 @@ pub(super) fn matmul_then(
             let widen = |x| super::cast::cast(x, DType::F32);
             let bias = after.bias.map(widen).transpose()?;
             let after = After { bias: bias.as_ref(), ..after };
-            let results = typed::<f32>(op, &widen(a)?, &widen(b)?, after, None)?;
+            let results = widened(op, a, b, after)?;
             results.iter().map(|y| super::cast::cast(y, dtype)).collect()
         }
         _ => {
@@ -161,6 +159,20 @@ pub(super) fn matmul_then(
             Ok(smallvec![y])
         }
     }
+}
+
+/// A product of 16-bit floats and what follows it, in `f32`.
+fn widened(
+    op: &'static str,
+    a: &CpuTensor,
+    b: &CpuTensor,
+    after: After<'_>,
+) -> Result<Results<CpuTensor>> {
+    if let Some(results) = narrow::product(op, a, b, &after)? {
+        return Ok(results);
+    }
+    let [a, b] = [a, b].map(|x| super::cast::cast(x, DType::F32));
+    typed::<f32>(op, &a?, &b?, after, None)
 }
 
 /// What follows a product, as the kernels take it.
@@ -197,6 +209,17 @@ impl<E: kernels::Float> Finish<'_, E> {
         }
         if let Some(function) = self.function {
             function(row);
+        }
+    }
+
+    /// Of all rows of a product with `n` columns; `sums` has as many elements, or none.
+    pub fn rows(&self, c: &mut [E], sums: &mut [E], n: usize) {
+        if self.is_nothing() && sums.is_empty() {
+            return;
+        }
+        let mut kept = sums.chunks_exact_mut(n);
+        for row in c.chunks_exact_mut(n) {
+            self.finish(0, row, kept.next().unwrap_or_default());
         }
     }
 }
@@ -301,10 +324,7 @@ fn typed<E: Product>(
     };
     if k == 0 {
         places.c.fill(E::default());
-        let mut kept = places.sums.chunks_exact_mut(n);
-        for row in places.c.chunks_exact_mut(n) {
-            finish.finish(0, row, kept.next().unwrap_or_default());
-        }
+        finish.rows(places.c, places.sums, n);
         return finished(out, sums);
     }
     let blas = Blas::current()?;
@@ -356,6 +376,12 @@ fn one<E: Product>(
         return Ok(Path::Provider);
     }
     let (a, b, cost) = (a.view()?, b.view()?, cost(a.shape[1], finish));
+    let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
+    let threads = if parts == 1 { 1 } else { parallel::threads().min(parts) };
+    if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {
+        along_k::run([a, b], finish, places, shape)?;
+        return Ok(Path::Embedded);
+    }
     let Places { c, sums } = places;
     let c = MatMut::row_major(c, shape).map_err(refused)?;
     let sums = match sums.is_empty() {
@@ -363,74 +389,14 @@ fn one<E: Product>(
         false => Some(MatMut::row_major(sums, shape).map_err(refused)?),
     };
     let part = Part { a, b, finish, c, sums };
-    let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
-    if parts == 1 {
-        run(part).map_err(refused)?;
+    if threads == 1 {
+        part.run()?;
         return Ok(Path::Embedded);
     }
-    let mut pieces = SmallVec::new();
-    split(part, parallel::threads().min(parts), &mut pieces);
-    let failure = Mutex::new(None);
-    parallel::for_each_index(pieces.len(), |i| {
-        let piece = pieces[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(part) = piece
-            && let Err(error) = run(part)
-        {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(refused(error)),
-        None => Ok(Path::Embedded),
-    }
-}
-
-/// A part of a product.
-struct Part<'a, E> {
-    a: MatRef<'a, E>,
-    b: MatRef<'a, E>,
-    finish: Finish<'a, E>,
-    c: MatMut<'a, E>,
-    sums: Option<MatMut<'a, E>>,
-}
-
-/// Pieces of a product, each taken by the thread that computes it.
-type Pieces<'a, E> = SmallVec<[Mutex<Option<Part<'a, E>>>; 8]>;
-
-/// Cuts C in two, again and again, into `parts` of about the same size.
-fn split<'a, E: Product>(part: Part<'a, E>, parts: usize, pieces: &mut Pieces<'a, E>) {
-    let [m, n] = part.c.shape();
-    let (before, after) = (parts / 2, parts - parts / 2);
-    let cut = |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
-    let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
-    let Part { a, b, finish, c, sums } = part;
-    if parts > 1 && m >= n && row < m {
-        let (a_above, a_below) = a.split_rows(row);
-        let (c_above, c_below) = c.split_rows(row);
-        let (above, below) = sums.map(|sums| sums.split_rows(row)).unzip();
-        split(Part { a: a_above, b, finish, c: c_above, sums: above }, before, pieces);
-        split(Part { a: a_below, b, finish, c: c_below, sums: below }, after, pieces);
-    } else if parts > 1 && col < n {
-        let (b_left, b_right) = b.split_cols(col);
-        let (c_left, c_right) = c.split_cols(col);
-        let (left, right) = sums.map(|sums| sums.split_cols(col)).unzip();
-        let (bias_left, bias_right) = finish.bias.map(|bias| bias.split_at(col)).unzip();
-        let finish = |bias| Finish { bias, ..finish };
-        let (finish_left, finish_right) = (finish(bias_left), finish(bias_right));
-        split(Part { a, b: b_left, finish: finish_left, c: c_left, sums: left }, before, pieces);
-        split(Part { a, b: b_right, finish: finish_right, c: c_right, sums: right }, after, pieces);
-    } else {
-        pieces.push(Mutex::new(Some(Part { a, b, finish, c, sums })));
-    }
-}
-
-fn run<E: Product>(part: Part<'_, E>) -> Result<(), GemmError> {
-    let Part { a, b, finish: Finish { bias, function, add }, c, sums } = part;
-    let activation = function.map(|function| kernels::Activation { function, sums });
-    E::workspace().with_borrow_mut(|workspace| match add {
-        true => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace),
-        false => kernels::gemm_epilogue(a, b, Epilogue { bias, activation }, c, workspace),
-    })
+    let mut pieces = Pieces::new();
+    part.split(threads, &mut pieces);
+    share(pieces, Part::run)?;
+    Ok(Path::Embedded)
 }
 
 /// A batch of products, shared whole if there are enough of them.

@@ -11,6 +11,7 @@ mod bands;
 mod crew;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
@@ -27,6 +28,11 @@ const MIN_HOT_REGION_NS: usize = 12_000;
 /// The same while the crew sleeps, and in a rayon pool: waking a thread costs the caller 5 µs, and it
 /// comes 20 to 95 µs later.
 const MIN_COLD_REGION_NS: usize = 100_000;
+
+/// Work in regions that stayed on their callers because the crew slept, in nanoseconds, since it was
+/// last woken. One region too small to wake it is followed by more of its kind: when they add up to one
+/// that is not, waking it has cost less than half of what sleeping has.
+static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
 const MIN_PART_NS: usize = 4_000;
@@ -128,8 +134,12 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
         Some(_) => (rayon::current_num_threads(), MIN_COLD_REGION_NS),
         None => {
             let crew = crew();
-            let least = if crew.is_awake() { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS };
-            (crew.threads(), least)
+            let is_due = crew.is_awake()
+                || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
+            if is_due {
+                KEPT_NS.store(0, Ordering::Relaxed);
+            }
+            (crew.threads(), if is_due { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS })
         }
     };
     if threads == 1 || total_ns < least_ns {

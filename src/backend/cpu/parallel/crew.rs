@@ -28,6 +28,11 @@ use std::time::{Duration, Instant};
 /// pauses between the ops of a training step, too short to be noticed as load.
 pub(crate) const DEFAULT_SPIN_US: u64 = 150;
 
+/// A helper that finds so much time gone between two looks at the clock, which take it 2 µs, shares its
+/// core with another thread, perhaps the caller, for whose time it would go on waiting: asleep it can be
+/// woken where a core is free.
+const AWAY: Duration = Duration::from_micros(30);
+
 /// Longer is a mistake.
 pub(crate) const MAX_SPIN_US: u64 = 1_000_000;
 
@@ -256,16 +261,20 @@ impl Station {
         };
         self.awake.fetch_add(1, Ordering::SeqCst);
         let start = Instant::now();
+        let mut seen_at = Duration::ZERO;
         let mut spins = 0u32;
         let found = loop {
             if let Some(epoch) = open() {
                 break Some(epoch);
             }
             pause(&mut spins);
-            if spins.is_multiple_of(64)
-                && (start.elapsed() >= spin || self.quit.load(Ordering::Relaxed))
-            {
-                break None;
+            if spins.is_multiple_of(64) {
+                let now = start.elapsed();
+                let was_away = now - seen_at >= AWAY;
+                if was_away || now >= spin || self.quit.load(Ordering::Relaxed) {
+                    break None;
+                }
+                seen_at = now;
             }
         };
         self.awake.fetch_sub(1, Ordering::SeqCst);

@@ -1,0 +1,63 @@
+//! A long k and a C too small to be cut: threads compute blocks of k, whose sums are added in their order.
+//!
+//! The result is defined as a sum over blocks of KC values of k; which thread computes a block changes
+//! no bit.
+
+use swath_kernels::{Gemm, MatMut, MatRef, gemm, gemm::KC};
+
+use super::super::memory::Buffer;
+use super::part::{Pieces, share};
+use super::{Finish, Places, Product, refused};
+use crate::error::Result;
+
+/// Elements of C for each thread below which C is not cut: parts as small would be mostly edges of tiles.
+const LEAST_AREA: usize = 1024;
+
+/// Elements of the blocks' sums that are in memory at a time.
+const SUMS_LEN: usize = 1 << 18;
+
+/// Whether so many threads should share a product's blocks of k.
+pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
+    m * n < threads * LEAST_AREA && k / KC >= 2 * threads
+}
+
+pub(super) fn run<E: Product>(
+    [a, b]: [MatRef<'_, E>; 2],
+    finish: Finish<'_, E>,
+    Places { c, sums }: Places<'_, E>,
+    [m, n]: [usize; 2],
+) -> Result<()> {
+    let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
+    let at_once = (SUMS_LEN / area).clamp(1, blocks);
+    let mut memory = Buffer::scratch((1 + at_once) * area * size_of::<E>());
+    let (total, memory) = memory.as_slice_mut::<E>().split_at_mut(area);
+    let (mut a, mut b) = (a, b);
+    for from in (0..blocks).step_by(at_once) {
+        let mut pieces = Pieces::new();
+        for sums in memory.chunks_exact_mut(area).take(at_once.min(blocks - from)) {
+            let (a_block, a_rest) = a.split_cols(KC.min(a.shape()[1]));
+            let (b_block, b_rest) = b.split_rows(KC.min(b.shape()[0]));
+            pieces.push((a_block, b_block, sums));
+            (a, b) = (a_rest, b_rest);
+        }
+        let count = pieces.len();
+        share(pieces, |(a, b, sums)| {
+            let sums = MatMut::row_major(sums, [m, n]).map_err(refused)?;
+            let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
+            E::workspace().with_borrow_mut(|memory| gemm(product, sums, memory)).map_err(refused)
+        })?;
+        for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
+            match from + i {
+                0 => total.copy_from_slice(sums),
+                _ => total.iter_mut().zip(sums).for_each(|(y, &x)| *y = *y + x),
+            }
+        }
+    }
+    if finish.add {
+        c.iter_mut().zip(&*total).for_each(|(y, &x)| *y = *y + x);
+        return Ok(());
+    }
+    c.copy_from_slice(total);
+    finish.rows(c, sums, n);
+    Ok(())
+}
