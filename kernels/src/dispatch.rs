@@ -52,6 +52,11 @@ impl Isa {
         }
     }
 
+    /// Whether kernels have 32 vector registers, or 16 (in scalar code for numbers).
+    pub(crate) const fn has_32_registers(self) -> bool {
+        matches!(self, Isa::Avx512 | Isa::Neon)
+    }
+
     /// True if this machine can run it.
     pub fn is_available(self) -> bool {
         Level::detect(self).is_some()

@@ -40,6 +40,8 @@ pub trait Map1<E: Float> {
     /// Vectors in flight: 1, 2 or 4. Four hide the latency of short kernels; long ones have enough
     /// independent work in two, or in one, and would spill with more.
     const UNROLL: usize = 4;
+    /// The same where there are 32 registers.
+    const UNROLL_32: usize = Self::UNROLL;
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V;
     /// A short form, and the lanes in which it gives what the kernel gives; `None` without one.
@@ -338,7 +340,7 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
         let Operands1 { x, y, len, streams, .. } = self.0;
-        let in_flight = const { unroll::<E, S>(K::UNROLL) };
+        let in_flight = const { unroll::<E, S>([K::UNROLL, K::UNROLL_32]) };
         let mut i = 0;
         // What goes a vector at a time, up to here.
         let mut single = if streams { until_aligned::<E, S>(y, len) } else { 0 };
@@ -369,10 +371,11 @@ impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
     }
 }
 
-/// Vectors in flight; scalar code leaves them to the processor.
+/// Vectors in flight, of those wanted with 16 and with 32 registers; scalar code leaves them to the
+/// processor.
 #[inline(always)]
-const fn unroll<E: Float, S: Lanes<E>>(wanted: usize) -> usize {
-    if S::LANES == 1 { 1 } else { wanted }
+const fn unroll<E: Float, S: Lanes<E>>(wanted: [usize; 2]) -> usize {
+    if S::LANES == 1 { 1 } else { wanted[S::ISA.has_32_registers() as usize] }
 }
 
 /// Elements before the first that is aligned to a vector, at most `len`.

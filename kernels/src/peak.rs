@@ -7,7 +7,7 @@
 use core::hint::black_box;
 
 use crate::copy::with_place;
-use crate::dispatch::{ElementTask, Isa, Task, run};
+use crate::dispatch::{ElementTask, Task, run};
 use crate::map::{Arg, Map1, Map2, Operands1, Operands2};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
@@ -34,9 +34,10 @@ impl<E: Float> ElementTask<E> for Fma {
 
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> usize {
-        match S::ISA {
-            Isa::Neon | Isa::Avx512 => chains::<E, S, CHAINS>(simd, self.steps),
-            Isa::Scalar | Isa::Avx2 => chains::<E, S, CHAINS_IN_16_REGISTERS>(simd, self.steps),
+        if S::ISA.has_32_registers() {
+            chains::<E, S, CHAINS>(simd, self.steps)
+        } else {
+            chains::<E, S, CHAINS_IN_16_REGISTERS>(simd, self.steps)
         }
     }
 }

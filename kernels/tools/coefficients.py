@@ -354,38 +354,37 @@ def tail_family():
             show(label, column, name)
 
 
-# From here on tanh rounds to 1.
-TANH_SATURATED = 9.0625
-
-
-def tanh_family():
+def rows_family(label, f, slope, double, saturated):
+    """Rows of tables of an odd function that tends to 1, from |x| = `saturated` on 1 to within rounding;
+    `slope` its derivative, `double` the function in double precision."""
     # An interval is a quarter of an octave, named by the exponent and two bits: bits >> 21 & 31.
     slot = lambda x: struct.unpack("I", struct.pack("f", x))[0] >> 21
     near_f32 = lambda x: struct.unpack("f", struct.pack("f", x))[0]
     start = lambda i: mpf(struct.unpack("f", struct.pack("I", i << 21))[0])
-    first, last = slot(0.0625) - 1, slot(TANH_SATURATED)
+    first, last = slot(0.0625) - 1, slot(saturated)
     rows, worst = {}, mpf(0)
     for i in range(first, last + 1):
-        a, b = start(i), min(start(i + 1), mpf(TANH_SATURATED))
+        a, b = start(i), min(start(i + 1), mpf(saturated))
         if i == first:
-            # x + x^3 q(x): the base is x itself.
-            centre = top = c1 = mpf(0)
+            # x + x q(x): the base is x itself.
+            centre = top = mpf(0)
+            c1 = f32(slope(mpf(0)) - 1)
             h = start(first + 1)
-            weight = lambda d: 1 / (1 - d * d / 3)
-            target = lambda d: (mp.tanh(d) / d - 1) / d if abs(d) > 1e-9 else -d / 3
+            weight = lambda d: d / f(d) if abs(d) > 1e-9 else 1 / slope(mpf(0))
+            target = lambda d: (f(d) / d - 1 - c1) / d if abs(d) > 1e-9 else mpf(0)
         else:
-            # The float near the middle at which tanh and its slope are nearest to floats.
+            # The float near the middle at which f and its slope are nearest to floats.
             step, h = float((b - a) / 200000), float((b - a) / 2)
             middle = float((a + b) / 2)
             def miss(c):
-                t = math.tanh(c)
-                return max(abs(near_f32(t) - t), h * abs(near_f32(1 - t * t) - 1 + t * t)) / t
+                t, s = double(c), float(slope(c))
+                return max(abs(near_f32(t) - t), h * abs(near_f32(s) - s)) / t
             near = (near_f32(middle + k * step) for k in range(-20000, 20001))
             centre = mpf(min(near, key=miss))
-            top, c1 = f32(mp.tanh(centre)), f32(1 - mp.tanh(centre) ** 2)
+            top, c1 = f32(f(centre)), f32(slope(centre))
             h = max(centre - a, b - centre)
-            weight = lambda d: d * d / mp.tanh(centre + d)
-            target = lambda d: ((mp.tanh(centre + d) - top) / d - c1) / d
+            weight = lambda d: d * d / f(centre + d)
+            target = lambda d: ((f(centre + d) - top) / d - c1) / d
         rest = least_squares(target, weight, 5, h, f32)
         rows[i % 32] = [centre, top, c1] + rest
         for k in range(-100, 101):
@@ -393,11 +392,18 @@ def tanh_family():
             if d == 0 or (i > first and not a <= centre + d <= b):
                 continue
             value = (d if i == first else top) + c1 * d + sum(c * d ** (j + 2) for j, c in enumerate(rest))
-            worst = max(worst, abs(value / mp.tanh(centre + d) - 1))
-    print(f"// f32 TANH_ROWS: centre, tanh, coefficients of d … d^6; relative to tanh: 2^{float(mp.log(worst, 2)):.2f}")
+            worst = max(worst, abs(value / f(centre + d) - 1))
+    note = f"relative: 2^{float(mp.log(worst, 2)):.2f}"
+    print(f"// f32 {label} ROWS: centre, function, coefficients of d … d^6; {note}")
     for i in range(32):
         row = [text(x, "f32") for x in rows.get(i, [mpf(0)] * 8)]
         print("    [" + ", ".join(row[:4]) + ",\n     " + ", ".join(row[4:]) + "],")
+
+
+def tanh_family():
+    # In a double's arithmetic the slope of the search is exact enough, and many times faster.
+    slope = lambda x: 1 - (math.tanh(x) if isinstance(x, float) else mp.tanh(x)) ** 2
+    rows_family("tanh", mp.tanh, slope, math.tanh, 9.0625)
 
 
 def gate_family():
@@ -453,19 +459,10 @@ def near_exact(f, inverse, x, window, name):
 
 def erf_family():
     slope = 2 / sqrt(pi)
-    # f32: erf a = a + a P(a² − 7/32) up to the point where erfc is 1/4, 1 − erfc a beyond.
-    point = f32(erfinv(mpf(3) / 4))
-    begin = f32(-log(4 * erfc(point)))
-    show("POINT, BEGIN, 2/sqrt(pi)", [point, begin, f32(slope)], "f32")
-    odd = lambda z: erf(sqrt(z)) / sqrt(z) - 1 if z > 1e-40 else slope - 1
-    middle = mpf(7) / 32
-    shifted = lambda v: odd(middle + v)
-    show_series("SERIES", shifted, lambda v: 1 / (1 + shifted(v)), 7, -middle, point**2 - middle)
-    rate = lambda d: (-log(4 * erfc(point + d)) - begin) / d if d > 1e-9 else 4 * slope * exp(-(point**2))
-    show_series("RATE", rate, lambda d: d * erfc(point + d), 7, mpf(0), mpf("3.96") - point)
-    # (e^r − 1) / 4r within half an octave.
-    bell = lambda r: mp.expm1(r) / (4 * r) if abs(r) > 1e-40 else mpf(1) / 4
-    show_series("BELL", bell, lambda r: 4 * r * exp(-r), 6, -LN2 / 2, LN2 / 2)
+    density = 2 / math.sqrt(math.pi)
+    bell = lambda x: density * math.exp(-x * x) if isinstance(x, float) else slope * exp(-x * x)
+    rows_family("erf", erf, bell, math.erf, 3.96)
+    show("2/sqrt(pi)", [f32(slope)], "f32")
 
     # f64: intervals.
     rounding, own, count = f64, 3, 15

@@ -22,10 +22,7 @@ use crate::simd::{Float, Lanes, Vector};
 
 /// Most rows of A: a square and as many sums fit into the registers.
 const fn most_rows(isa: Isa) -> usize {
-    match isa {
-        Isa::Avx512 | Isa::Neon => 8,
-        Isa::Avx2 | Isa::Scalar => 4,
-    }
+    if isa.has_32_registers() { 8 } else { 4 }
 }
 
 /// Bytes by which lines are asked for ahead.

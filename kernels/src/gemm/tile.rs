@@ -26,10 +26,7 @@ pub(super) const MAX_NV: usize = 4;
 
 /// Most vectors in a tile's row: 4 where there are 32 registers, 2 where there are 16.
 pub(super) const fn max_vectors(isa: Isa) -> usize {
-    match isa {
-        Isa::Avx512 | Isa::Neon => MAX_NV,
-        Isa::Avx2 | Isa::Scalar => 2,
-    }
+    if isa.has_32_registers() { MAX_NV } else { 2 }
 }
 
 /// Whether a packed tile of B, KC rows of it, takes no more than half of an L1 cache of 32 KiB.

@@ -324,7 +324,7 @@ unsafe fn run2<E: Float, S: Lanes<E>, K: Map2<E>>(
     let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
     // SAFETY: as the caller promised; from `head` on `y` is aligned if it is streamed.
     let done = unsafe {
-        match const { unroll::<E, S>(K::UNROLL) } {
+        match const { unroll::<E, S>([K::UNROLL; 2]) } {
             4 => run2_whole::<E, S, K, 4>(simd, a, b, y, head, len, streams),
             2 => run2_whole::<E, S, K, 2>(simd, a, b, y, head, len, streams),
             _ => head,

@@ -2,9 +2,7 @@
 //!
 //! ```text
 //! a = |x|
-//! f32: erf a = a + a P(a² − MIDDLE)               a < POINT = 0.81, where erfc is 1/4
-//!            = (1 − 2^−n/4) − 2^−n r B(r)       u = −ln(4 erfc a) = BEGIN + d M(d),  d = a − POINT,
-//!                                                r = n ln 2 − u,  B(r) = (e^r − 1) / (4 r)
+//! f32: erf a = T + d (c1 + d (c2 + … c6))        the 29 intervals and the method of tanh.rs
 //! f64: i = round(SCALE a),  d = a − CENTRE[i]                         16 intervals
 //!      erf a = a + a P_i(d)                  i small: P = erf(a)/a − 1, below 0.16
 //!            = VALUE[i] + d P_i(d)           elsewhere
@@ -17,9 +15,8 @@
 //! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most a third of
 //!    the sum, so that all errors before it together move the result by a fraction of a place;
 //!    subnormal results are rounded once.
-//! 2. *f32 has no tables*: both forms are evaluated for all lanes, which takes less time than 16
-//!    entries a coefficient do on AVX2. a² − MIDDLE is rounded once and below a half, so that P's slope,
-//!    which falls from −0.38 to −0.3, need not be exact. 1 − 2^−n/4 is exact: n goes no further than 22.
+//! 2. *f32 shares the method of tanh*: one row of a table a lane. In the first interval the base is a itself,
+//!    and the coefficients are those of erf(a)/a − 1, which is 0.13 at most.
 //! 3. *f64 has coefficients from tables* by the index that rounding to an integer leaves in the low bits
 //!    of a sum. Centres are chosen, not given: near i / SCALE lies a float where erf is a float too
 //!    but for 1/100 of its last place.
@@ -27,22 +24,23 @@
 //!    and so is their product. The power of two comes last: subnormal results keep their accuracy.
 
 mod intervals;
-mod near;
+mod rows;
 mod tables;
 
+use super::copy_sign;
 use super::exp::{ExpConstants, Parts, exp_parts};
-use super::{copy_sign, horner, horner_by_parity};
+use super::tanh::odd_by_rows;
 use crate::map::{Map1, Map2};
-use crate::simd::{IntVector, Lanes, Vector};
+use crate::simd::{Lanes, Vector};
 
 /// The error function, `2/√π ∫₀ˣ e^(−t²) dt`.
 ///
 /// * Domain: all numbers; subnormal results are computed, not flushed.
 /// * ±0 gives ±0, ±∞ gives ±1, NaN gives NaN.
-/// * Largest error: 0.693 ULP, 0.508 where the result is subnormal (f32, all inputs); f64 within 1
+/// * Largest error: 0.625 ULP, 0.508 where the result is subnormal (f32, all inputs); f64 within 1
 ///   float.
-/// * Coefficients: `tools/coefficients.py erf`; the error that those of P leave is 2^-30.1 of the result,
-///   M's is 2^-32.2 and B's 2^-28 of erfc (f32); relative 2^-56.1 (f64).
+/// * Coefficients: `tools/coefficients.py erf`; the error that they leave is 2^-28.3 of the result (f32),
+///   2^-56.1 (f64).
 pub struct Erf;
 
 /// The complementary error function, `1 − erf x`, without its cancellation.
@@ -110,27 +108,11 @@ fn bell<E: ExpConstants, S: Lanes<E>>(simd: S, a: S::V) -> (S::I, [S::V; 2]) {
 }
 
 impl Map1<f32> for Erf {
-    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 2;
 
     #[inline(always)]
     fn apply<S: Lanes<f32>>(simd: S, x: S::V) -> S::V {
-        let a = simd.splat(near::LIMIT).min_or_other(x.abs());
-        let v = a.mul_add(a, simd.splat(-near::MIDDLE));
-        let below = a.mul_add(horner(simd, v, near::SERIES), a);
-
-        let d = a - simd.splat(near::POINT);
-        let [slope, bends @ ..] = near::RATE else { unreachable!() };
-        let rate = d.mul_add(horner_by_parity(simd, d, d * d, bends), simd.splat(*slope));
-        let u = d.mul_add(rate, simd.splat(near::BEGIN));
-        let shifted = u.mul_add(simd.splat(std::f32::consts::LOG2_E), simd.splat(f32::SHIFTER));
-        let shifted = simd.splat(f32::SHIFTER + near::MOST).min_or_other(shifted);
-        let n = shifted - simd.splat(f32::SHIFTER);
-        let r = n.mul_add(simd.splat(std::f32::consts::LN_2), -u);
-        let power = S::V::from_bits(simd.splat_int(near::ONE_BITS) - shifted.to_bits().shl::<23>());
-        let start = power.neg_mul_add(simd.splat(0.25), simd.splat(1.0));
-        let bell = horner_by_parity(simd, r, r * r, near::BELL);
-        let above = (power * r).neg_mul_add(bell, start);
-        copy_sign(simd, below.select(d.lt(simd.splat(0.0)), above), x)
+        odd_by_rows(simd, x, &rows::ROWS, rows::SATURATED)
     }
 }
 

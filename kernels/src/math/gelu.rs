@@ -73,6 +73,7 @@ impl GeluConstants for f64 {
 
 impl<E: GeluConstants> Map1<E> for GeluTanh {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {

@@ -457,6 +457,7 @@ fn unusual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
 
 impl<E: TailConstants> Map1<E> for Gelu {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {

@@ -62,6 +62,7 @@ impl TanConstants for f64 {
 
 impl<E: TanConstants> Map1<E> for Tan {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {

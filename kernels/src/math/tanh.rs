@@ -128,17 +128,29 @@ static ROWS: Rows<f32> = Rows::new([
 ]);
 
 impl Map1<f32> for Tanh {
-    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 2;
 
     #[inline(always)]
     fn apply<S: Lanes<f32>>(simd: S, x: S::V) -> S::V {
-        let magnitude = simd.splat(SATURATED_F32).min_or_other(x.abs());
-        let interval = magnitude.max_or_other(simd.splat(FIRST_INTERVAL)).to_bits().shr::<21>();
-        let [centre, top, c1, c2, c3, c4, c5, c6] = simd.lookup_rows(&ROWS, interval);
-        let d = magnitude - centre;
-        let slope = c6.mul_add(d, c5).mul_add(d, c4).mul_add(d, c3).mul_add(d, c2).mul_add(d, c1);
-        copy_sign(simd, slope.mul_add(d, top.max_or_other(d)), x)
+        odd_by_rows(simd, x, &ROWS, SATURATED_F32)
     }
+}
+
+/// An odd function that is 1 from `saturated` on, by rows of a centre, the function there and six
+/// coefficients; those of the first interval are of `f(x)/x − 1`.
+#[inline(always)]
+pub(super) fn odd_by_rows<S: Lanes<f32>>(
+    simd: S,
+    x: S::V,
+    rows: &'static Rows<f32>,
+    saturated: f32,
+) -> S::V {
+    let magnitude = simd.splat(saturated).min_or_other(x.abs());
+    let interval = magnitude.max_or_other(simd.splat(FIRST_INTERVAL)).to_bits().shr::<21>();
+    let [centre, top, c1, c2, c3, c4, c5, c6] = simd.lookup_rows(rows, interval);
+    let d = magnitude - centre;
+    let slope = c6.mul_add(d, c5).mul_add(d, c4).mul_add(d, c3).mul_add(d, c2).mul_add(d, c1);
+    copy_sign(simd, slope.mul_add(d, top.max_or_other(d)), x)
 }
 
 impl Map1<f64> for Tanh {

@@ -312,6 +312,7 @@ macro_rules! waves {
     ($($Kernel:ident $which:literal)*) => {$(
         impl<E: TrigConstants> Map1<E> for $Kernel {
             const UNROLL: usize = 2;
+            const UNROLL_32: usize = 4;
 
             #[inline(always)]
             fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
