@@ -167,7 +167,7 @@ impl<E: Float> Map2<E> for PlusTriple {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::with_isa;
+    use crate::dispatch::{Isa, with_isa};
 
     #[test]
     fn every_loop_runs_on_every_level_and_counts_its_work() {

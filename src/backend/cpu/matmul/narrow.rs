@@ -2,9 +2,9 @@
 //! the product then finds it in the cache.
 //!
 //! ```text
-//! B stored transposed       columns, all of k       [▒▒▒▒▒▒▒▒▒▒]  f32: a block is a product of its own
-//! B's rows contiguous       KC rows of columns      [▒▒▒]         f32: its product is added to the block
-//!                                                   [▒▒▒]              before, as the definition adds
+//! B stored transposed       columns, MOST_DEPTH of k   [▒▒▒▒▒▒▒▒▒▒]   f32: a block's product is added to
+//! B's rows contiguous       KC rows of columns         [▒▒▒]               that of the block before, as the
+//!                                                      [▒▒▒]               definition adds blocks of k
 //! ```
 //!
 //! With more rows of A the widened factor is used so often that widening it as a whole costs nothing.
@@ -33,6 +33,9 @@ const LEAST_LEN: usize = 1 << 15;
 
 /// Elements of a widened block: 256 KiB, half of a second-level cache.
 const BLOCK_LEN: usize = 1 << 16;
+
+/// Steps of k in a block of a B stored transposed: long runs, and blocks of at most 256 KiB.
+const MOST_DEPTH: usize = 16 * KC;
 
 /// Columns of a block are multiples of this: whole vectors.
 const COL_UNIT: usize = 16;
@@ -132,7 +135,7 @@ fn blocks<H: Half>(
     let [k, n] = b.shape;
     let m = a.len() / k;
     b.view()?;
-    let depth = if b.strides[1] == 1 { k.min(KC) } else { k };
+    let depth = k.min(if b.strides[1] == 1 { KC } else { MOST_DEPTH });
     let cost = Cost((COST_PER_TERM * m + COST_PER_WIDENED).saturating_mul(k));
     let parts = parallel::parts(n, cost);
     let widest = (BLOCK_LEN / depth).min(n.div_ceil(parts)).max(1);
@@ -173,7 +176,7 @@ fn block<H: Half>(
         let wide = &mut memory[..depth * width];
         let is_transposed = b.strides[1] != 1;
         let run = if is_transposed { depth } else { width };
-        if is_transposed && b.strides[1] == k as isize {
+        if is_transposed && depth == k && b.strides[1] == k as isize {
             H::widen(&b.data[at(from, left)..][..wide.len()], wide);
         } else {
             for (i, wide) in wide.chunks_exact_mut(run).enumerate() {
