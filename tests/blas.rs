@@ -34,7 +34,10 @@ fn the_expected_library_computes_products() -> Result<()> {
     assert_eq!(info.threads, 1);
     if let Ok(expected) = env::var("SWATH_EXPECT_BLAS") {
         assert_eq!(info.library, expected, "{info}");
-        assert_eq!(info.warning, None);
+        // A linked OpenBLAS chooses its kernels before the program starts: of old ones it can only be said.
+        let is_linked = !cfg!(feature = "blas-dynamic");
+        let says_so = |text: &str| is_linked && text.contains("OPENBLAS_CORETYPE=SkylakeX");
+        assert!(info.warning.as_deref().is_none_or(says_so), "{info}");
         let says_its_version = matches!(info.library, "openblas" | "blis" | "mkl" | "swath");
         assert_eq!(!info.version.is_empty(), says_its_version, "{info}");
     }
