@@ -129,6 +129,32 @@ fn every_level_and_number_of_threads_gives_the_bits_on_record() {
 }
 
 #[test]
+fn sixteen_bit_floats_add_blocks_of_k_in_the_order_of_f32() -> Result<()> {
+    if !embedded() {
+        println!("SKIPPED: {} computes products", info().blas);
+        return Ok(());
+    }
+    let mut rng = Rng::seed(93);
+    let (x, w) = (T::randn((3, 4096), &mut rng)?, T::randn((64, 4096), &mut rng)?);
+    // The second half of k takes back what the first has added: what is left is the order's rounding.
+    let (x, w) = (T::cat(&[&x, &x], 1)?, T::cat(&[&w, &w.neg()?], 1)?);
+    for dtype in [DType::F16, DType::BF16] {
+        let (x, w) = (x.to_dtype(dtype)?, w.to_dtype(dtype)?);
+        let wide = |x: &T| x.to_dtype(DType::F32);
+        let expected = wide(&x)?.matmul(&wide(&w)?.t()?)?.to_dtype(dtype)?;
+        assert!(bits(&expected)?.iter().any(|&x| x << 1 != 0));
+        for y in [
+            x.matmul(&w.t()?)?,
+            x.matmul(&w.t()?.contiguous()?)?,
+            T::cat(&[&w; 2], 0)?.matmul(&x.t()?)?.narrow(0, 0, 64)?.t()?,
+        ] {
+            assert!(bits(&y)? == bits(&expected)?, "{dtype}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_row_has_the_same_bits_alone_and_in_batches_of_7_and_4096() -> Result<()> {
     if !embedded() {
         println!("SKIPPED: {} computes products", info().blas);

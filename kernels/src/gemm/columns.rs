@@ -68,7 +68,7 @@ impl<'a, E: Float> ColumnsOfB<'a, E> {
     }
 }
 
-/// From one copied row to the next: whole lines, one more than a power of two has.
+/// From one copied row to the next: whole lines, more than a power of two has.
 fn copied_row(k: usize) -> usize {
     k.next_multiple_of(MAX_LANES) + MAX_LANES
 }

@@ -135,6 +135,7 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
         None => {
             let crew = crew();
             let is_due = crew.is_awake()
+                || total_ns >= MIN_COLD_REGION_NS
                 || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
             if is_due {
                 KEPT_NS.store(0, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use super::super::memory::Buffer;
 use super::part::{Pieces, share};
 use super::{Finish, Places, Product, refused};
 use crate::error::Result;
+use crate::shape::Shape;
 
 /// Elements of C for each thread below which C is not cut: parts as small would be mostly edges of tiles.
 const LEAST_AREA: usize = 1024;
@@ -18,7 +19,8 @@ const SUMS_LEN: usize = 1 << 18;
 
 /// Whether so many threads should share a product's blocks of k.
 pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
-    m * n < threads * LEAST_AREA && k / KC >= 2 * threads
+    let area = m * n;
+    area < threads * LEAST_AREA && area * threads <= SUMS_LEN && k / KC >= 2 * threads
 }
 
 pub(super) fn run<E: Product>(
@@ -29,7 +31,7 @@ pub(super) fn run<E: Product>(
 ) -> Result<()> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
     let at_once = (SUMS_LEN / area).clamp(1, blocks);
-    let mut memory = Buffer::scratch((1 + at_once) * area * size_of::<E>());
+    let mut memory = Buffer::new("matmul", &Shape::from([1 + at_once, m, n]), E::DTYPE)?;
     let (total, memory) = memory.as_slice_mut::<E>().split_at_mut(area);
     let (mut a, mut b) = (a, b);
     for from in (0..blocks).step_by(at_once) {

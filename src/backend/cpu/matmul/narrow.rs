@@ -2,9 +2,9 @@
 //! the product then finds it in the cache.
 //!
 //! ```text
-//! B stored transposed       columns, MOST_DEPTH of k   [▒▒▒▒▒▒▒▒▒▒]   f32: a block's product is added to
-//! B's rows contiguous       KC rows of columns         [▒▒▒]               that of the block before, as the
-//!                                                      [▒▒▒]               definition adds blocks of k
+//! B stored transposed       columns, MOST_DEPTH of k   [▒▒▒▒▒▒▒▒▒▒]   f32: products of KC values of k are
+//! B's rows contiguous       KC rows of columns         [▒▒▒]               added one by one, as the definition
+//!                                                      [▒▒▒]               adds blocks of k
 //! ```
 //!
 //! With more rows of A the widened factor is used so often that widening it as a whole costs nothing.
@@ -138,8 +138,8 @@ fn blocks<H: Half>(
     let depth = k.min(if b.strides[1] == 1 { KC } else { MOST_DEPTH });
     let cost = Cost((COST_PER_TERM * m + COST_PER_WIDENED).saturating_mul(k));
     let parts = parallel::parts(n, cost);
-    let widest = (BLOCK_LEN / depth).min(n.div_ceil(parts)).max(1);
-    let width = widest.next_multiple_of(COL_UNIT);
+    let most = (BLOCK_LEN / depth / COL_UNIT).max(1) * COL_UNIT;
+    let width = most.min(n.div_ceil(parts).next_multiple_of(COL_UNIT));
     let mut pieces = Pieces::new();
     let mut rest = MatMut::row_major(&mut *places.c, [m, n]).map_err(refused)?;
     for left in (0..n).step_by(width) {
@@ -188,14 +188,18 @@ fn block<H: Half>(
             true => MatRef::row_major(wide, [width, depth]).map_err(refused)?.t(),
             false => MatRef::row_major(wide, [depth, width]).map_err(refused)?,
         };
-        let a = MatRef::new(a, from, [m, depth], [k as isize, 1]).map_err(refused)?;
-        // Sums over blocks of k are added in their order, as within a product.
-        let beta = if from == 0 { 0.0 } else { 1.0 };
-        let product = Gemm { a, b: wide, alpha: 1.0, beta };
-        let c = c.reborrow();
-        f32::workspace()
-            .with_borrow_mut(|workspace| gemm(product, c, workspace))
-            .map_err(refused)?;
+        // A product a block of k: sums over them are added in their order, as within a product.
+        for at in (0..depth).step_by(KC) {
+            let steps = KC.min(depth - at);
+            let a = MatRef::new(a, from + at, [m, steps], [k as isize, 1]).map_err(refused)?;
+            let wide = wide.split_rows(at).1.split_rows(steps).0;
+            let beta = if from + at == 0 { 0.0 } else { 1.0 };
+            let product = Gemm { a, b: wide, alpha: 1.0, beta };
+            let c = c.reborrow();
+            f32::workspace()
+                .with_borrow_mut(|workspace| gemm(product, c, workspace))
+                .map_err(refused)?;
+        }
     }
     Ok(())
 }

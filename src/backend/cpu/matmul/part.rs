@@ -34,9 +34,11 @@ impl<'a, E: Product> Part<'a, E> {
             |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
         let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
         // Parts of the same columns each pack B, parts of the same rows each copy an A without runs of k.
+        // Units may leave a part next to nothing: then the other way is better.
+        let has_columns = n >= parts * COL_UNIT;
         let by_rows = match self.a.strides()[1] {
-            1 => m / 2 > n || col >= n,
-            _ => m >= n,
+            1 => m / 2 > n || !has_columns,
+            _ => m >= n || !has_columns,
         };
         if parts > 1 && by_rows && row < m {
             let Part { a, b, finish, c, sums } = self;

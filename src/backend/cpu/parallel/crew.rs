@@ -270,7 +270,7 @@ impl Station {
             pause(&mut spins);
             if spins.is_multiple_of(64) {
                 let now = start.elapsed();
-                let was_away = now - seen_at >= AWAY;
+                let was_away = now.saturating_sub(seen_at) >= AWAY;
                 if was_away || now >= spin || self.quit.load(Ordering::Relaxed) {
                     break None;
                 }
