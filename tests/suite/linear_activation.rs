@@ -74,6 +74,10 @@ fn its_bits_are_those_of_linear_and_the_function() {
 /// Between the product in f32 and the result there is one rounding.
 #[test]
 fn sixteen_bits_are_rounded_once() {
+    if swath::blas::info().provider != "embedded" {
+        println!("SKIPPED: a library computes products of f32, and not all of 16-bit floats");
+        return;
+    }
     for dtype in [DType::F16, DType::BF16] {
         for lead in [&[][..], &[7], &[3, 4]] {
             for (k, n) in SIZES {
