@@ -249,11 +249,11 @@ pub(super) fn reduce<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced
 /// Sine and cosine of `high + low`, within an eighth of the circle.
 #[inline(always)]
 fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::V; 2] {
+    let (one, half) = (simd.splat(E::ONE), simd.splat(E::HALF));
     let square = high * high;
-    let half = square * simd.splat(E::HALF);
-    let near = simd.splat(E::ONE) - half;
+    let near = square.neg_mul_add(half, one);
     let cubic = (high * square).mul_add(horner(simd, square, E::SINE), low * near);
-    let near_error = (simd.splat(E::ONE) - near) - half;
+    let near_error = square.neg_mul_add(half, one - near);
     let quartic = (square * square).mul_add(horner(simd, square, E::COSINE), near_error);
     [high + cubic, near + high.neg_mul_add(low, quartic)]
 }
