@@ -34,7 +34,7 @@ const TILE: usize = 1024;
 /// blocks and more numbers a lane make the tiles narrower.
 const SCRATCH: usize = 20 * TILE;
 /// Rows that compete at a time for the largest or smallest of a column.
-const ROUND: usize = 32;
+const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
 
@@ -295,21 +295,47 @@ impl<E: Float, W: Wanted> ElementTask<E> for FindColumns<E, W> {
         let Rows { first, rows, cols, stride } = self.x;
         // The winners so far are in `y`; each band of rows competes with them.
         for band in (0..rows).step_by(ROUND) {
-            for c in (0..cols).step_by(S::LANES) {
-                // SAFETY: the matrix was checked by `Rows::new`; `y` holds `cols` elements, all
-                // written by the first band; elements beyond `cols` are not touched.
-                unsafe {
-                    let x = first.add(band * stride + c);
-                    let mut found = Extreme::new(W::key(load_up_to(simd, x, cols - c)));
-                    for row in 1..ROUND.min(rows - band) {
-                        found.take::<W>(W::key(load_up_to(simd, x.add(row * stride), cols - c)));
-                    }
-                    if band > 0 {
-                        found.take::<W>(load_up_to(simd, self.y.add(c), cols - c));
-                    }
-                    store_up_to(simd, self.y.add(c), cols - c, found.value(simd));
+            // SAFETY: the matrix was checked by `Rows::new`; `y` holds `cols` elements, all written by
+            // the first band.
+            unsafe {
+                let x = first.add(band * stride);
+                match ROUND.min(rows - band) {
+                    ROUND => compete::<E, S, W>(simd, x, stride, ROUND, self.y, cols, band == 0),
+                    count => compete::<E, S, W>(simd, x, stride, count, self.y, cols, band == 0),
                 }
             }
+        }
+    }
+}
+
+/// Lets `count` rows compete with the winners in `y` or, if there are none yet, with each other.
+/// Inlined with a count that is known, each row has load instructions of its own, whose addresses
+/// advance evenly: else the processor does not see them coming.
+///
+/// # Safety
+/// `x` points to `count` rows of `cols` elements, and `y` to as many.
+#[inline(always)]
+unsafe fn compete<E: Float, S: Lanes<E>, W: Wanted>(
+    simd: S,
+    x: *const E,
+    stride: usize,
+    count: usize,
+    y: *mut E,
+    cols: usize,
+    fresh: bool,
+) {
+    for c in (0..cols).step_by(S::LANES) {
+        let left = cols - c;
+        // SAFETY: `left` elements are left of each row; those beyond them are not touched.
+        unsafe {
+            let mut found = Extreme::new(W::key(load_up_to(simd, x.add(c), left)));
+            for row in 1..count {
+                found.take::<W>(W::key(load_up_to(simd, x.add(row * stride + c), left)));
+            }
+            if !fresh {
+                found.take::<W>(load_up_to(simd, y.add(c), left));
+            }
+            store_up_to(simd, y.add(c), left, found.value(simd));
         }
     }
 }

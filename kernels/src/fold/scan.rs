@@ -252,21 +252,46 @@ fn scan_columns<E: Narrow, S: Simd, L: Link>(
     y: &mut [MaybeUninit<E>],
     link: L,
 ) {
-    let (width, cols) = (<S as Lanes<f64>>::LANES, totals.len());
+    let cols = totals.len();
     let some_rows = (ROWS * cols).max(1);
     for (x, y) in x.chunks(some_rows).zip(y.chunks_mut(some_rows)) {
-        let (len, x, y) = (x.len().min(y.len()), x.as_ptr(), y.as_mut_ptr().cast::<E>());
-        for c in (0..cols).step_by(width) {
-            let left = cols - c;
-            // SAFETY: `left` columns are left of the totals and of each row within `len`.
-            unsafe {
-                let mut total: F64<S> = load_up_to(simd, totals.as_ptr().add(c), left);
-                for row in (0..len).step_by(cols) {
-                    total = link.lanes(total, E::widen_up_to(simd, x.add(row + c), left));
-                    E::narrow_up_to(simd, y.add(row + c), left, total);
-                }
-                store_up_to(simd, totals.as_mut_ptr().add(c), left, total);
+        let (x, rows, y) = (x.as_ptr(), x.len() / cols, y.as_mut_ptr().cast::<E>());
+        // SAFETY: both hold so many rows.
+        unsafe {
+            match rows {
+                ROWS => scan_some_rows(simd, x, ROWS, totals, y, link),
+                _ => scan_some_rows(simd, x, rows, totals, y, link),
             }
+        }
+    }
+}
+
+/// Inlined with a number of rows that is known, each row has load instructions of its own, whose
+/// addresses advance evenly: else the processor does not see them coming.
+///
+/// # Safety
+/// `x` is valid for reads and `y` for writes of `rows` rows of as many columns as there are totals.
+#[inline(always)]
+unsafe fn scan_some_rows<E: Narrow, S: Simd, L: Link>(
+    simd: S,
+    x: *const E,
+    rows: usize,
+    totals: &mut [f64],
+    y: *mut E,
+    link: L,
+) {
+    let cols = totals.len();
+    for c in (0..cols).step_by(<S as Lanes<f64>>::LANES) {
+        let left = cols - c;
+        // SAFETY: `left` columns are left of the totals and of each row.
+        unsafe {
+            let mut total: F64<S> = load_up_to(simd, totals.as_ptr().add(c), left);
+            for r in 0..rows {
+                let at = r * cols + c;
+                total = link.lanes(total, E::widen_up_to(simd, x.add(at), left));
+                E::narrow_up_to(simd, y.add(at), left, total);
+            }
+            store_up_to(simd, totals.as_mut_ptr().add(c), left, total);
         }
     }
 }
