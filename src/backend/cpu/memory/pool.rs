@@ -23,6 +23,19 @@ const LOCAL_BYTES_PER_CLASS: usize = 64 << 10;
 /// stricter alignment makes Rust's system allocator write the zeros itself, touching every page.
 pub(super) const LAZY_BYTES: usize = 64 << 10;
 
+/// Blocks from this size on, the size of two huge pages, are to be made of such pages where the system
+/// has them on request: reading and writing 4 KiB pages far apart takes a search for each. NumPy does so
+/// from the same size on.
+const HUGE_BYTES: usize = 4 << 20;
+
+/// Bytes of a page, by which blocks of [`LAZY_BYTES`] and more exceed what they hold: they begin on
+/// different lines of their pages. Allocators would have them all begin on the same, and loads wait
+/// for stores before them that agree in the last 12 bits of the address.
+const PAGE: usize = 4096;
+
+/// Lines from where one block begins in its page to where the next does; odd, so that all are used.
+const LINES_APART: usize = 21;
+
 /// Alignment that allocators give without being asked.
 const SYSTEM_ALIGNMENT: usize = 16;
 
@@ -315,7 +328,7 @@ pub(super) fn system_layout(bytes: usize) -> Option<Layout> {
     let layout = if bytes < LAZY_BYTES {
         Layout::from_size_align(bytes, ALIGNMENT)
     } else {
-        Layout::from_size_align(bytes.checked_add(ALIGNMENT)?, SYSTEM_ALIGNMENT)
+        Layout::from_size_align(bytes.checked_add(PAGE)?, SYSTEM_ALIGNMENT)
     };
     layout.ok()
 }
@@ -331,27 +344,46 @@ pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
     if layout.size() < LAZY_BYTES {
         return Some(Block(base));
     }
-    let shift = ALIGNMENT - base.addr().get() % ALIGNMENT;
-    // SAFETY: `shift` is 16 to 64, as `base` is aligned to 16, and `ALIGNMENT` bytes more than the
-    // block has were asked for: `shift` bytes lie before the block and all of the block follows.
+    if layout.size() >= HUGE_BYTES {
+        ask_for_huge_pages(base, layout.size());
+    }
+    static BLOCKS: AtomicUsize = AtomicUsize::new(0);
+    let line = BLOCKS.fetch_add(LINES_APART, Relaxed) % (PAGE / ALIGNMENT);
+    let shift = line * ALIGNMENT + ALIGNMENT - base.addr().get() % ALIGNMENT;
+    // SAFETY: `shift` is a multiple of 16 from 16 to `PAGE`, as `base` is aligned to 16, and `PAGE` bytes
+    // more than the block has were asked for: `shift` bytes lie before the block and all of it follows.
     let data = unsafe {
         let data = base.add(shift);
-        data.sub(1).write(shift as u8);
+        data.cast::<u16>().sub(1).write(shift as u16);
         data
     };
     Some(Block(data))
+}
+
+/// The pages that lie in a block as a whole; a wish, which the system may not follow.
+fn ask_for_huge_pages(base: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        let skip = base.as_ptr().align_offset(PAGE);
+        // SAFETY: the range lies within memory that was just allocated, and the advice changes no byte.
+        unsafe {
+            libc::madvise(base.add(skip).as_ptr().cast(), bytes - skip, libc::MADV_HUGEPAGE);
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (base, bytes);
 }
 
 pub(super) fn free(layout: Option<Layout>, block: Block) {
     let layout = layout.expect("the block was allocated with this layout");
     SYSTEM_BYTES.fetch_sub(layout.size(), Relaxed);
     // SAFETY: `allocate` made the block by this layout: it began at the system's address, or
-    // as many bytes after it as the byte before the block says. Nobody refers to it: it was free.
+    // as many bytes after it as the two bytes before the block say. Nobody refers to it: it was free.
     unsafe {
         let base = if layout.size() < LAZY_BYTES {
             block.0
         } else {
-            block.0.sub(usize::from(block.0.sub(1).read()))
+            block.0.sub(usize::from(block.0.cast::<u16>().sub(1).read()))
         };
         dealloc(base.as_ptr(), layout);
     }
