@@ -15,8 +15,9 @@ use crate::dtype::{
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// Of converting one element, for each byte read or written.
-const COST_PER_BYTE: usize = 60;
+/// Of converting one element, for each byte read or written: two threads widen 120,000 `bf16` as fast as
+/// one.
+const COST_PER_BYTE: usize = 18;
 
 /// A 16-bit float, converted a slice at a time.
 pub(super) trait Half: Element<Stored = Self> + Pod + Convert<f32> {

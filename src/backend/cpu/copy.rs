@@ -26,8 +26,8 @@ macro_rules! for_size {
 }
 pub(super) use for_size;
 
-/// Of copying one byte, in and out.
-const COST_PER_BYTE: usize = 60;
+/// Of copying one byte, in and out: two threads compare 140,000 `f32` as fast as one.
+const COST_PER_BYTE: usize = 24;
 
 /// What moving an element of type `T` costs.
 pub(super) const fn cost<T>() -> Cost {

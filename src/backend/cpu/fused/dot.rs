@@ -22,7 +22,7 @@ use crate::shape::{Shape, Strides};
 const BLOCK: usize = PairwiseSum::BLOCK;
 
 /// Of multiplying and adding one byte of either operand.
-const COST_PER_BYTE: usize = 80;
+const COST_PER_BYTE: usize = 40;
 
 /// Of a row of any length.
 const COST_PER_ROW: usize = 30_000;
