@@ -257,7 +257,7 @@ pub enum ReduceOp {
     Sum,
     /// Product; 1 of no elements. Integers and truth values multiply in `I64`, wrapping.
     Prod,
-    /// Arithmetic mean, floats only; NaN of no elements.
+    /// Arithmetic mean, floats only; NaN of no elements. A sum beyond the numbers of `f64` makes it ∞.
     Mean,
     /// Sum of squared distances from the mean over the number of elements less `ddof`, floats only;
     /// of no more than `ddof` elements ∞, or NaN where the sum is 0.

@@ -79,7 +79,7 @@ impl<B: Backend> Tensor<B> {
     /// value is none of its dtype.
     pub fn masked_fill(&self, mask: &Tensor<B>, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         let value = value.into();
-        check_scalar("masked_fill", value, self.dtype())?;
+        check_scalar("masked_fill", value, self.dtype(), self.shape())?;
         let value = Tensor::from_data(B::full(Shape::scalar(), value, self.dtype())?);
         Tensor::where_cond(mask, &value, self)
     }

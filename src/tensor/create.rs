@@ -102,7 +102,7 @@ impl<B: Backend> Tensor<B> {
         let value = |i: usize| (i as f64).mul_add(step, start);
         if shape.numel() > 0 && !dtype.is_float() {
             for x in [start, value(1), value(shape.numel() - 1)] {
-                check_scalar(op, Scalar::Float(x), dtype)?;
+                check_scalar(op, Scalar::Float(x), dtype, &shape)?;
             }
         }
         Tensor::from_scalars(op, shape, dtype, |i| Scalar::Float(value(i)))

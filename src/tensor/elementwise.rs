@@ -100,8 +100,13 @@ fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
-/// A number that meets an integer tensor must be that integer.
-pub(super) fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
+/// A number that meets an integer tensor, of this shape, must be that integer.
+pub(super) fn check_scalar(
+    op: &'static str,
+    value: Scalar,
+    dtype: DType,
+    shape: &Shape,
+) -> Result<()> {
     if dtype.is_float() {
         return Ok(());
     }
@@ -112,7 +117,7 @@ pub(super) fn check_scalar(op: &'static str, value: Scalar, dtype: DType) -> Res
         Scalar::Int(x) => (low..=high).contains(&x),
     };
     if !fits {
-        let reason = format!("the number {value} is not a value of the tensor's type {dtype}");
+        let reason = format!("the number {value} is no value of a tensor {shape} of {dtype}");
         return Err(Error::InvalidArgument { op, reason });
     }
     Ok(())
@@ -345,7 +350,7 @@ fn check_operands<B: Backend>(
     check_dtype(dtype, tensor.shape())?;
     for input in [a, b] {
         if let Input::Scalar(value) = input {
-            check_scalar(op, *value, dtype)?;
+            check_scalar(op, *value, dtype, tensor.shape())?;
         }
     }
     Ok(dtype)

@@ -58,7 +58,7 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     prod prod_axis Prod;
-    /// Arithmetic mean of floats; NaN of no elements.
+    /// Arithmetic mean of floats; NaN of no elements. A sum beyond the numbers of `f64` makes it ∞.
     mean mean_axis Mean;
     /// `ln Σ e^x` of floats without overflow; −∞ of no elements, +∞ where an element is.
     ///
@@ -123,7 +123,8 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Standard deviation, the square root of the [`variance`](Tensor::variance). Where it is 0, so is
-    /// its gradient.
+    /// its gradient. Of `f64` it is the root of the rounded variance: ∞ from distances beyond 1e154, and of
+    /// fewer digits where all distances are below 1e-154.
     ///
     /// # Errors
     /// Those of [`variance`](Tensor::variance).
@@ -219,7 +220,8 @@ impl<B: Backend> Tensor<B> {
         if let ReduceOp::Norm { p } = op
             && p.is_nan()
         {
-            return Err(Error::InvalidArgument { op: op.name(), reason: "p is NaN".to_owned() });
+            let reason = format!("p is NaN, of a tensor {}", self.shape());
+            return Err(Error::InvalidArgument { op: op.name(), reason });
         }
         let data = reduce_axes::<B>(op, self.data(), axes, keepdims)?;
         if let ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::Any | ReduceOp::All = op {

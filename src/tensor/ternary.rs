@@ -64,10 +64,10 @@ impl<B: Backend> Tensor<B> {
     fn ternary_inputs(&self, op: TernaryOp, b: Input<'_, B>, c: Input<'_, B>) -> Result<Tensor<B>> {
         let name = op.name();
         if let (TernaryOp::Clamp, Input::Scalar(low), Input::Scalar(high)) = (op, &b, &c) {
-            check_bounds(*low, *high)?;
+            check_bounds(*low, *high, self.shape())?;
             if !self.dtype().is_float() {
-                check_scalar(name, *low, self.dtype())?;
-                check_scalar(name, *high, self.dtype())?;
+                check_scalar(name, *low, self.dtype(), self.shape())?;
+                check_scalar(name, *high, self.dtype(), self.shape())?;
                 let low = Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)?;
                 return Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c);
             }
@@ -113,13 +113,13 @@ fn broadcast<'a, B: Backend>(
     Ok([a.broadcast(shape)?, b.broadcast(shape)?, c.broadcast(shape)?])
 }
 
-fn check_bounds(low: Scalar, high: Scalar) -> Result<()> {
+fn check_bounds(low: Scalar, high: Scalar, shape: &Shape) -> Result<()> {
     let ordered = match (low, high) {
         (Scalar::Int(low), Scalar::Int(high)) => low <= high,
         (low, high) => low.to_f64() <= high.to_f64(),
     };
     if !ordered {
-        let reason = format!("the bounds {low} and {high} are not in order");
+        let reason = format!("the bounds {low} and {high} of a tensor {shape} are not in order");
         return Err(Error::InvalidArgument { op: "clamp", reason });
     }
     Ok(())

@@ -49,8 +49,8 @@ const TILE_COLS: usize = 64;
 /// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
 const WIDE_COLS: usize = 8 * TILE_COLS;
 
-/// Of folding one byte.
-const COST_PER_BYTE: usize = 40;
+/// Of folding one byte: two threads sum 130,000 `f32` as fast as one.
+const COST_PER_BYTE: usize = 24;
 
 pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
     let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
@@ -175,7 +175,8 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
 
 fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     if p.is_nan() {
-        return Err(Error::InvalidArgument { op: plan.op, reason: "p is NaN".to_owned() });
+        let reason = format!("p is NaN, of a tensor {}", plan.x.shape());
+        return Err(Error::InvalidArgument { op: plan.op, reason });
     }
     if p == 0.0 {
         let nonzeros = Tree {
@@ -274,13 +275,29 @@ impl<'a> Plan<'a> {
             self.fold_runs(fold, results);
         } else if self.is_columns() {
             self.fold_columns(fold, results);
-        } else if self.x.strides().contains(&1) && !self.x.layout().is_broadcast() {
+        } else if self.x.layout().is_broadcast() || self.reduced_are_nearest() {
+            self.fold_runs(fold, results);
+        } else if self.is_forward() {
             let (copied, axes) = self.adjacent()?;
             Plan::new(self.op, &copied, &axes)?.fold_runs(fold, results);
         } else {
-            self.fold_runs(fold, results);
+            let copied = copy::contiguous(self.op, self.x)?;
+            return Plan::new(self.op, &copied, &self.axes)?.run(fold, dtype);
         }
         Ok(out.finish())
+    }
+
+    /// Whether neighbours along no axis are nearer to each other than along the last reduced one.
+    fn reduced_are_nearest(&self) -> bool {
+        let last = self.reduced.strides(0).last().map_or(0, |stride| stride.unsigned_abs());
+        let all = self.kept.strides(0).iter().chain(self.reduced.strides(0));
+        all.min_by_key(|stride| stride.unsigned_abs()).is_none_or(|s| last <= s.unsigned_abs())
+    }
+
+    /// Whether the elements lie without gaps along some axis, and none lies before one of a lower index.
+    fn is_forward(&self) -> bool {
+        let strides = self.x.strides();
+        strides.contains(&1) && strides.iter().all(|&stride| stride >= 0)
     }
 
     /// A copy in which the elements of a result are adjacent, and the axes to reduce there.

@@ -5,7 +5,7 @@ use swath_kernels::{Arg, Block, BlockArg, prefetch};
 
 use super::super::copy;
 use super::super::memory::Buffer;
-use super::{MAX_OPERANDS, Operand, Positions, SCRATCH_LEN, TILE_COLS, TILE_ROWS, Walk};
+use super::{MAX_OPERANDS, Operand, Positions, SCRATCH_LEN, TILE_LEN, Walk};
 
 /// Rows of a tile by which an operand that is read where it lies is asked for ahead: its runs are too
 /// short for the hardware to foresee. As many as kernels ask for ahead in blocks.
@@ -140,7 +140,7 @@ impl<'a> Fetch<'a> {
         let position = self.position(operand);
         let Scratch { buffers, tile } = &mut *self.scratch;
         let buffer = buffers[operand.slot].get_or_insert_with(|| {
-            let len = if operand.tiled { TILE_ROWS * TILE_COLS } else { SCRATCH_LEN };
+            let len = if operand.tiled { TILE_LEN } else { SCRATCH_LEN };
             Buffer::scratch(len * size_of::<T>())
         });
         let scratch = buffer.as_slice_mut::<T>();
