@@ -172,7 +172,8 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     fn gather(x: &Self::Tensor, axis: usize, index: &Self::Tensor) -> Result<Self::Tensor>;
 
     /// A copy of `x` with `out[i, index[i, j, …], …] += source[i, j, …]`, added in row-major order
-    /// of `source`, whose shape is the index's. The adjoint of [`Backend::gather`].
+    /// of `source`, whose shape is the index's. 16-bit floats are added in `f32` and rounded once.
+    /// The adjoint of [`Backend::gather`].
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index outside `0..x.dim(axis)`.

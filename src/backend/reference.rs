@@ -391,6 +391,8 @@ impl Backend for ReferenceBackend {
             let (lhs, rhs) = (*index.shape(), *source.shape());
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
+        // 16-bit floats are added in `f32` and rounded once.
+        let working = if dtype.is_float() && dtype.size() == 2 { DType::F32 } else { dtype };
         let mut values = room(op, x.shape())?;
         values.extend_from_slice(&x.values);
         for position in 0..source.numel() {
@@ -401,8 +403,9 @@ impl Backend for ReferenceBackend {
                 true => Scalar::Float(old.to_f64() + more.to_f64()),
                 false => Scalar::Int(old.to_i64().wrapping_add(more.to_i64())),
             };
-            values[target] = round(dtype, sum);
+            values[target] = round(working, sum);
         }
+        values.iter_mut().for_each(|value| *value = round(dtype, *value));
         Ok(ReferenceTensor { layout: x.layout, dtype, values: Arc::new(values) })
     }
 

@@ -14,7 +14,8 @@ use super::Tensor;
 /// Indices are `I64` tensors; an index outside its axis is [`Error::IndexOutOfRange`].
 impl<B: Backend> Tensor<B> {
     /// `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, likewise for others. `index` has this
-    /// tensor's rank and, along every other axis, at most its extent.
+    /// tensor's rank and, along every other axis, at most its extent. The gradient is added up by
+    /// [`scatter_add`](Tensor::scatter_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -33,7 +34,8 @@ impl<B: Backend> Tensor<B> {
 
     /// A copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, likewise for others:
     /// the adjoint of [`gather`](Tensor::gather). Elements are added in row-major order of
-    /// `source`, whose shape is the index's.
+    /// `source`, whose shape is the index's, each sum rounded to the dtype; sums of 16-bit floats
+    /// are taken in `f32` and rounded once. Integers wrap.
     pub fn scatter_add(
         &self,
         axis: impl Into<Axis>,
@@ -59,7 +61,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[self, source], |_| scatter_add_rule(axis, index.clone())))
     }
 
-    /// The parts of `axis` that the one-dimensional `index` names, in its order.
+    /// The parts of `axis` that the one-dimensional `index` names, in its order. The gradient is added
+    /// up by [`index_add`](Tensor::index_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -77,7 +80,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// The rows of this table `[v, c]` that `ids` (`I64`, any shape `[…]`) name: `[…, c]`. The
-    /// gradient adds up the rows in the order of the ids.
+    /// gradient adds up the rows in the order of the ids, as [`index_add`](Tensor::index_add) does.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -109,7 +112,9 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// A copy with the parts of `source` added to the parts of `axis` that the one-dimensional
-    /// `index` names: the adjoint of [`index_select`](Tensor::index_select).
+    /// `index` names: the adjoint of [`index_select`](Tensor::index_select). Parts are added in the
+    /// order of the index, each sum rounded to the dtype; sums of 16-bit floats are taken in `f32` and
+    /// rounded once. Integers wrap.
     pub fn index_add(
         &self,
         axis: impl Into<Axis>,

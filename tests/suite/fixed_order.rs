@@ -53,6 +53,31 @@ fn add_on_threads() -> Result<()> {
     Ok(())
 }
 
+/// Values in row-major order, as bits.
+fn bits(x: &T) -> Result<Vec<u64>> {
+    Ok(x.to_dtype(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
+}
+
+#[test]
+fn gradients_of_16_bit_tables_are_sums_rounded_once() {
+    for (dtype, want) in [(DType::BF16, 4992.0), (DType::F16, 5000.0)] {
+        let ids = T::zeros(5000, DType::I64).unwrap();
+        let table = T::zeros((2, 1), dtype).unwrap().requires_grad();
+        let sum = |y: T| -> Vec<f64> {
+            let g = y.sum(None, false).unwrap().backward().unwrap();
+            let g = g.wrt(&table).unwrap().to_dtype(DType::F64).unwrap();
+            g.to_vec::<f64>().unwrap()
+        };
+        assert_eq!(sum(table.embedding(&ids).unwrap()), [want, 0.0], "{dtype}");
+        assert_eq!(sum(table.index_select(0, &ids).unwrap()), [want, 0.0], "{dtype}");
+        let column = ids.unsqueeze(1).unwrap();
+        assert_eq!(sum(table.gather(0, &column).unwrap()), [want, 0.0], "{dtype}");
+        let ones = T::ones((5000, 1), dtype).unwrap();
+        let added = table.detach().index_add(0, &ids, &ones).unwrap();
+        assert_eq!(bits(&added).unwrap(), [want.to_bits(), 0], "{dtype}");
+    }
+}
+
 #[test]
 fn running_totals_have_the_same_bits_on_any_threads() {
     alone("fixed_order::running_totals_have_the_same_bits_on_any_threads", || {

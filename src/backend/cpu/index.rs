@@ -1,10 +1,14 @@
 //! Selection and addition by index.
+//!
+//! Every sum is taken in row-major order of what is added, to what was there, and rounded after each
+//! addition; sums of 16-bit floats are taken in `f32` and rounded to 16 bits once.
 
 use std::ops::Deref;
 
 use bytemuck::Pod;
 use swath_kernels::{Arg as Run, Binary, math};
 
+use super::cast::cast;
 use super::copy::{self, for_size};
 use super::memory::Buffer;
 use super::parallel::{self, Band, Cost, for_each_band};
@@ -174,6 +178,10 @@ pub(super) fn scatter_add(
     if index.shape() != source.shape() {
         return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
     }
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        let [x, source] = [cast(x, DType::F32)?, cast(source, DType::F32)?];
+        return cast(&scatter_add(&x, axis, index, &source)?, dtype);
+    }
     let selection = select(op, x, axis, index)?;
     let mut out = Output::new(op, x.shape(), dtype)?;
     for_size!(dtype, T => copy::into(x.elements::<T>(), x.layout(), out.elements::<T>()));
@@ -186,16 +194,6 @@ pub(super) fn scatter_add(
     match dtype {
         DType::F32 => job.run::<f32>(out.elements(), add_row::<f32>),
         DType::F64 => job.run::<f64>(out.elements(), add_row::<f64>),
-        DType::F16 => job.run(out.elements(), |y: &mut [half::f16], x| {
-            y.iter_mut()
-                .zip(x)
-                .for_each(|(y, x)| *y = half::f16::from_f32(y.to_f32() + x.to_f32()));
-        }),
-        DType::BF16 => job.run(out.elements(), |y: &mut [half::bf16], x| {
-            y.iter_mut()
-                .zip(x)
-                .for_each(|(y, x)| *y = half::bf16::from_f32(y.to_f32() + x.to_f32()));
-        }),
         DType::I64 => job.run(out.elements(), add_integers::<i64>),
         DType::U8 => job.run(out.elements(), add_integers::<u8>),
         _ => return Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),

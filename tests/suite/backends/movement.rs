@@ -377,6 +377,41 @@ fn scattering_agrees() {
     scatters_agree::<Subject>();
 }
 
+/// Ones added to one place and ones to another, of any 16-bit float: sums that stagnate where each is
+/// rounded to 16 bits.
+fn sums_do_not_stagnate<B: Backend>() {
+    for dtype in [DType::BF16, DType::F16] {
+        let count = 5000;
+        for dims in [&[count][..], &[count, 3], &[count, 40], &[2, count], &[count, 1]] {
+            let axis = usize::from(dims[0] == 2);
+            let mut to = dims.to_vec();
+            to[axis] = 2;
+            let ones = Input::new(dtype, dims, Arrangement::Contiguous, || Scalar::Int(1));
+            let zeros = Input::new(dtype, to, Arrangement::Contiguous, || Scalar::Int(0));
+            // Every index is 0 but the last row's, which names the other place.
+            let mut values = vec![Scalar::Int(0); ones.shape.numel()];
+            *values.last_mut().unwrap() = Scalar::Int(1);
+            let index = Input::of(DType::I64, dims, &values);
+            let rows =
+                Input::new(DType::I64, dims, Arrangement::RepeatedColumns, || Scalar::Int(0));
+            for index in [index, rows] {
+                let sums =
+                    B::scatter_add(&zeros.on::<B>(), axis, &index.on::<B>(), &ones.on::<B>());
+                let sums = B::to_host(&sums.unwrap()).unwrap();
+                let first = sums.get(0).unwrap().to_f64();
+                let want = host(dtype, [Scalar::Int(count as i64)].into_iter());
+                assert_eq!(first, want.get(0).unwrap().to_f64(), "{dtype} {dims:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_16_bit_floats_do_not_stagnate() {
+    sums_do_not_stagnate::<Subject>();
+    sums_do_not_stagnate::<Reference>();
+}
+
 fn joins_agree<B: Backend>() {
     let mut rng = Rng(7);
     let mut seen = Disagreements::default();
