@@ -123,8 +123,15 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "index_add";
         let axis = axis.into().resolve(op, self.shape())?;
-        let index = spread_index(op, self.shape(), axis, index)?;
-        self.scatter_add(axis, &index, source).map_err(|e| named(op, e))
+        let spread = spread_index(op, self.shape(), axis, index)?;
+        if source.shape() != spread.shape() {
+            let rhs = *source.shape();
+            let fits_self = source.rank() == self.rank()
+                && rhs.with_axis(axis, None) == self.shape().with_axis(axis, None);
+            let lhs = if fits_self { *index.shape() } else { *self.shape() };
+            return Err(Error::ShapeMismatch { op, lhs, rhs });
+        }
+        self.scatter_add(axis, &spread, source).map_err(|e| named(op, e))
     }
 
     /// The tensors one after the other along an axis. Other extents and dtypes are equal.
@@ -185,7 +192,8 @@ fn check_index<B: Backend>(
     Ok(())
 }
 
-/// A one-dimensional index repeated, by strides of 0, along the other axes of `shape`.
+/// A one-dimensional index repeated, by strides of 0, along the other axes of `shape`. Where one of them
+/// is empty no element is left for a backend to check, and it is checked here.
 fn spread_index<B: Backend>(
     op: &'static str,
     shape: &Shape,
@@ -205,6 +213,12 @@ fn spread_index<B: Backend>(
         return Err(Error::InvalidShape { op, shape: *index.shape(), reason });
     }
     let len = index.numel();
+    if shape.with_axis(axis, None).numel() == 0 {
+        let extent = shape.dim(axis) as i64;
+        if let Some(index) = index.to_vec::<i64>()?.into_iter().find(|i| !(0..extent).contains(i)) {
+            return Err(Error::IndexOutOfRange { op, index, axis, shape: *shape });
+        }
+    }
     let column: Shape = (0..shape.ndim()).map(|i| if i == axis { len } else { 1 }).collect();
     index.detach().reshape(column)?.broadcast_to(shape.with_axis(axis, Some(len)))
 }

@@ -56,6 +56,22 @@ fn errors_name_the_operation_and_the_shapes() {
         (a.index_select(1, &tensor![i64; -1]), &["index_select", "-1", "[2, 3]"]),
         (a.index_select(1, &integers), &["index_select", "[2, 3]"]),
         (a.scatter_add(0, &integers, &b), &["scatter_add", "[2, 3]", "[4, 5]"]),
+        (zeros((4, 0)).index_select(0, &tensor![i64; 9]), &["index_select", "9", "[4, 0]"]),
+        (zeros((0, 0)).index_select(1, &tensor![i64; 0]), &["index_select", "0", "[0, 0]"]),
+        (zeros((4, 0)).embedding(&tensor![i64; [-1]]), &["embedding", "-1", "[4, 0]"]),
+        (
+            zeros((4, 0)).index_add(0, &tensor![i64; 9], &zeros((1, 0))),
+            &["index_add", "9", "[4, 0]"],
+        ),
+        (
+            zeros((4, 2)).index_add(0, &tensor![i64; 0, 1, 2], &zeros((2, 2))),
+            &["index_add", "[3]", "[2, 2]"],
+        ),
+        (
+            zeros((4, 2)).index_add(0, &tensor![i64; 0, 1, 2], &zeros((3, 5))),
+            &["index_add", "[4, 2]", "[3, 5]"],
+        ),
+        (zeros((4, 2)).index_add(1, &tensor![i64; 0], &zeros(4)), &["index_add", "[4, 2]", "[4]"]),
         (T::where_cond(&a, &a, &b), &["where_cond", "[2, 3]", "[4, 5]"]),
         (T::where_cond(&a, &a, &integers), &["where_cond", "f32", "i64"]),
         (integers.exp(), &["exp", "i64", "[2, 3]"]),
