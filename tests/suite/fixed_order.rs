@@ -53,9 +53,60 @@ fn add_on_threads() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_element_has_an_index_of_its_own_on_any_threads() {
+    alone("fixed_order::every_element_has_an_index_of_its_own_on_any_threads", || {
+        elements_on_threads().unwrap();
+    });
+}
+
 /// Values in row-major order, as bits.
 fn bits(x: &T) -> Result<Vec<u64>> {
     Ok(x.to_dtype(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
+}
+
+fn elements_on_threads() -> Result<()> {
+    let mut rng = Rng::seed(10);
+    // Strips of one matrix, of several, the last axis, rows that the index lacks.
+    let cases: [([usize; 3], usize, [usize; 3]); 6] = [
+        ([1, 300, 517], 1, [1, 400, 517]),
+        ([9, 40, 130], 1, [9, 70, 130]),
+        ([3, 200, 130], 1, [2, 300, 130]),
+        ([30, 20, 90], 2, [30, 20, 300]),
+        ([70, 30, 40], 0, [90, 30, 35]),
+        ([4000, 20, 9], 0, [50, 20, 9]),
+    ];
+    for (shape, axis, wanted) in cases {
+        let count: usize = wanted.iter().product();
+        let extent = shape[axis];
+        let index: Vec<i64> = (0..count).map(|i| (i * i % 1009 * 31 % extent) as i64).collect();
+        let place = |i: usize| {
+            let mut at = [i / (wanted[1] * wanted[2]), i / wanted[2] % wanted[1], i % wanted[2]];
+            at[axis] = index[i] as usize;
+            (at[0] * shape[1] + at[1]) * shape[2] + at[2]
+        };
+        let x = T::randn(shape, &mut rng)?;
+        let source = T::randn(wanted, &mut rng)?;
+        let named = T::from_vec(index.clone(), wanted)?;
+        for dtype in [DType::F32, DType::BF16] {
+            let (x, source) = (x.to_dtype(dtype)?, source.to_dtype(dtype)?);
+            let wide = |x: &T| x.to_dtype(DType::F32)?.to_vec::<f32>();
+            let (values, more) = (wide(&x)?, wide(&source)?);
+            let picked: Vec<f32> = (0..count).map(|i| values[place(i)]).collect();
+            let mut sums = values.clone();
+            (0..count).for_each(|i| sums[place(i)] += more[i]);
+            let (picked, sums) = (T::from_vec(picked, wanted)?, T::from_vec(sums, shape)?);
+            let (picked, sums) = (bits(&picked)?, bits(&sums.to_dtype(dtype)?)?);
+            for threads in [1, 2, 3, 5] {
+                swath::runtime::set_threads(threads)?;
+                let context = format!("{dtype} {shape:?} {axis} on {threads} threads");
+                assert!(bits(&x.gather(axis, &named)?)? == picked, "gather {context}");
+                let got = x.scatter_add(axis, &named, &source)?;
+                assert!(bits(&got)? == sums, "scatter_add {context}");
+            }
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,10 @@
 //! Every sum is taken in row-major order of what is added, to what was there, and rounded after each
 //! addition; sums of 16-bit floats are taken in `f32` and rounded to 16 bits once.
 
+mod elements;
+
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
 use swath_kernels::{Arg as Run, Binary, math};
@@ -14,14 +17,13 @@ use super::memory::Buffer;
 use super::parallel::{self, Band, Cost, for_each_band};
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use crate::shape::Strides;
+use elements::Elements;
 
-/// A checked index: how the other axes of the tensor and the result relate.
+/// An index, and how the other axes of the tensor and the result relate.
 struct Selection<'a> {
-    /// The index's values along the axis, where it selects whole rows; else all, row-major.
+    /// The index's values along the axis, where it selects whole rows, checked; else all, row-major.
     values: Values<'a>,
     /// Rows are blocks of `below` contiguous elements; there are `above` times as many as values.
     rows: Option<Rows>,
@@ -49,7 +51,7 @@ impl Deref for Values<'_> {
     }
 }
 
-/// Checks rank, extents and every index.
+/// Checks rank, extents and the indices of rows.
 fn select<'a>(
     op: &'static str,
     x: &CpuTensor,
@@ -95,65 +97,77 @@ fn select<'a>(
         (Some(_), _) => copied(along, &|values| {
             copy::strided(storage, start, index.strides()[axis], values);
         }),
-        (None, numel) => copied(numel, &|values| {
-            values.iter_mut().zip(index.layout().positions()).for_each(|(v, at)| *v = storage[at]);
-        }),
+        (None, _) if index.is_contiguous() => Values::InPlace(index.run()),
+        (None, numel) => copied(numel, &|values| copy::into(storage, index.layout(), values)),
     };
-    let extent = shape.dim(axis) as i64;
-    if let Some(&index) = values.iter().find(|index| !(0..extent).contains(index)) {
-        return Err(Error::IndexOutOfRange { op, index, axis, shape: *shape });
+    if rows.is_some() || shape.dim(axis) == 0 {
+        check(op, x, axis, &values)?;
     }
     Ok(Selection { values, rows })
 }
 
-/// Where each element of a shape like the index's lies in a tensor of this layout, the index's own
-/// step along `axis` left out.
-fn bases(layout: &Layout, axis: usize, index: &CpuTensor) -> impl Iterator<Item = usize> {
-    let mut strides = Strides::new(layout.strides());
-    strides.as_mut_slice()[axis] = 0;
-    Layout::new(*index.shape(), strides, layout.offset())
-        .map(|layout| layout.positions())
-        .into_iter()
-        .flatten()
+/// The first index that is outside the axis is the error.
+fn check(op: &'static str, x: &CpuTensor, axis: usize, values: &[i64]) -> Result<()> {
+    let shape = *x.shape();
+    match values.iter().find(|&index| !(0..shape.dim(axis) as i64).contains(index)) {
+        Some(&index) => Err(Error::IndexOutOfRange { op, index, axis, shape }),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<CpuTensor> {
-    let selection = select("gather", x, axis, index)?;
-    let mut out = Output::new("gather", index.shape(), x.dtype())?;
+    let op = "gather";
+    let Selection { values, rows } = select(op, x, axis, index)?;
+    let mut out = Output::new(op, index.shape(), x.dtype())?;
     if index.numel() == 0 {
         return Ok(out.finish());
     }
-    match &selection.rows {
+    let extent = x.shape().dim(axis);
+    match rows {
         Some(Rows { below, .. }) => {
-            let x = copy::contiguous("gather", x)?;
-            let (extent, values) = (x.shape().dim(axis), &selection.values);
+            let x = copy::contiguous(op, x)?;
             for_size!(x.dtype(), T => {
-                let (source, row) = (x.run::<T>(), *below);
-                parallel::for_each_chunk_mut(out.elements::<T>(), row, copy::cost::<T>(), &|first, out| {
-                    let (mut above, mut along) = (first / values.len(), first % values.len());
-                    for out in out.chunks_exact_mut(row) {
-                        let from = above * extent + values[along] as usize;
-                        match out {
-                            [out] => *out = source[from],
-                            out => out.copy_from_slice(&source[from * row..][..row]),
-                        }
-                        along += 1;
-                        if along == values.len() {
-                            (above, along) = (above + 1, 0);
-                        }
-                    }
-                });
+                gather_rows(x.run::<T>(), extent, below, &values, out.elements::<T>());
             });
         }
-        None => for_size!(x.dtype(), T => {
-            let (source, stride) = (x.elements::<T>(), x.strides()[axis]);
-            let positions = bases(x.layout(), axis, index).zip(selection.values.iter());
-            for (y, (base, &i)) in out.elements::<T>().iter_mut().zip(positions) {
-                *y = source[base.wrapping_add_signed(i as isize * stride)];
+        None => {
+            let outside = AtomicBool::new(false);
+            let elements =
+                Elements { axis, shape: *index.shape(), values: &values, extent, outside };
+            for_size!(x.dtype(), T => elements.gather(x, out.elements::<T>())?);
+            if elements.outside.load(Ordering::Relaxed) {
+                check(op, x, axis, &values)?;
             }
-        }),
+        }
     }
     Ok(out.finish())
+}
+
+/// Rows of `below` elements of each block of `extent` rows.
+fn gather_rows<T: Pod + Send + Sync>(
+    x: &[T],
+    extent: usize,
+    below: usize,
+    values: &[i64],
+    y: &mut [T],
+) {
+    parallel::for_each_chunk_mut(y, below, copy::cost::<T>(), &|first, mut y| {
+        let (mut above, mut along) = (first / values.len(), first % values.len());
+        while !y.is_empty() {
+            let count = (values.len() - along).min(y.len() / below);
+            let (here, after) = y.split_at_mut(count * below);
+            let (x, values) = (&x[above * extent * below..], &values[along..]);
+            if below == 1 {
+                let x = &x[..extent];
+                here.iter_mut().zip(values).for_each(|(y, &i)| *y = x[i as usize]);
+            } else {
+                for (y, &i) in here.chunks_exact_mut(below).zip(values) {
+                    y.copy_from_slice(&x[i as usize * below..][..below]);
+                }
+            }
+            (y, above, along) = (after, above + 1, 0);
+        }
+    });
 }
 
 pub(super) fn scatter_add(
@@ -178,96 +192,124 @@ pub(super) fn scatter_add(
     if index.shape() != source.shape() {
         return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
     }
-    if matches!(dtype, DType::F16 | DType::BF16) {
-        let [x, source] = [cast(x, DType::F32)?, cast(source, DType::F32)?];
-        return cast(&scatter_add(&x, axis, index, &source)?, dtype);
-    }
     let selection = select(op, x, axis, index)?;
+    if matches!(dtype, DType::F16 | DType::BF16) && source.numel() > 0 {
+        let source = cast(source, DType::F32)?;
+        let mut sums = cast(x, DType::F32)?;
+        add(x, axis, index, &source, &selection, sums.as_slice_mut::<f32>()?)?;
+        return cast(&sums, dtype);
+    }
     let mut out = Output::new(op, x.shape(), dtype)?;
     for_size!(dtype, T => copy::into(x.elements::<T>(), x.layout(), out.elements::<T>()));
     if source.numel() == 0 {
         return Ok(out.finish());
     }
     let source = copy::contiguous(op, source)?;
-    let layout = Layout::contiguous(*x.shape());
-    let job = Scatter { selection, axis, layout, index, source: &source };
     match dtype {
-        DType::F32 => job.run::<f32>(out.elements(), add_row::<f32>),
-        DType::F64 => job.run::<f64>(out.elements(), add_row::<f64>),
-        DType::I64 => job.run(out.elements(), add_integers::<i64>),
-        DType::U8 => job.run(out.elements(), add_integers::<u8>),
-        _ => return Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
+        DType::F32 => add::<f32>(x, axis, index, &source, &selection, out.elements())?,
+        DType::F64 => add::<f64>(x, axis, index, &source, &selection, out.elements())?,
+        DType::I64 => add::<i64>(x, axis, index, &source, &selection, out.elements())?,
+        _ => add::<u8>(x, axis, index, &source, &selection, out.elements())?,
     }
     Ok(out.finish())
+}
+
+/// An element that is added up.
+trait Sum: Pod + Send + Sync {
+    fn plus(self, x: Self) -> Self;
+
+    fn add_row(y: &mut [Self], x: &[Self]) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = y.plus(x));
+    }
 }
 
 /// Rows of so many elements are added before a kernel would have begun.
 const SHORT: usize = 16;
 
-fn add_row<T: std::ops::AddAssign + Copy>(y: &mut [T], x: &[T])
-where
-    math::Add: Binary<T>,
-{
-    match y.len() {
-        0..SHORT => y.iter_mut().zip(x).for_each(|(y, x)| *y += *x),
-        _ => math::Add::run_in_place_left(y, Run::Slice(x)),
+macro_rules! sums {
+    ($($float:ty)*; $($integer:ty)*) => {
+        $(impl Sum for $float {
+            #[inline]
+            fn plus(self, x: Self) -> Self {
+                self + x
+            }
+
+            fn add_row(y: &mut [Self], x: &[Self]) {
+                match y.len() {
+                    0..SHORT => y.iter_mut().zip(x).for_each(|(y, x)| *y += *x),
+                    _ => <math::Add as Binary<$float>>::run_in_place_left(y, Run::Slice(x)),
+                }
+            }
+        })*
+        $(impl Sum for $integer {
+            #[inline]
+            fn plus(self, x: Self) -> Self {
+                self.wrapping_add(x)
+            }
+        })*
+    };
+}
+sums!(f32 f64; i64 u8);
+
+/// Adds the source to `y`, which holds the elements of `x` in order.
+fn add<T: Sum>(
+    x: &CpuTensor,
+    axis: usize,
+    index: &CpuTensor,
+    source: &CpuTensor,
+    Selection { values, rows }: &Selection<'_>,
+    y: &mut [T],
+) -> Result<()> {
+    let (source, extent) = (source.run::<T>(), x.shape().dim(axis));
+    if let Some(rows) = rows {
+        add_rows(rows, extent, values, source, y);
+        return Ok(());
+    }
+    let outside = AtomicBool::new(false);
+    let elements = Elements { axis, shape: *index.shape(), values, extent, outside };
+    elements.add(source, x.shape(), y);
+    match elements.outside.load(Ordering::Relaxed) {
+        true => check("scatter_add", x, axis, values),
+        false => Ok(()),
     }
 }
 
-fn add_integers<T: Element>(y: &mut [T], x: &[T]) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y = T::from_i64(y.to_i64().wrapping_add(x.to_i64())));
-}
-
-struct Scatter<'a> {
-    selection: Selection<'a>,
-    axis: usize,
-    /// Of the result.
-    layout: Layout,
-    index: &'a CpuTensor,
-    source: &'a CpuTensor,
-}
-
-/// Of adding an element of a row, and of looking at an index whose row is another part's.
+/// Of adding an element of a row, of an element alone, and of looking at an index whose row is another
+/// part's.
 const ADD_COST: usize = 120;
+const ADD_ONE_COST: usize = 1000;
 const LOOK_COST: usize = 500;
 
-impl Scatter<'_> {
-    /// Adds the source's rows, or single elements, in its row-major order; every addition is rounded
-    /// to the dtype.
-    ///
-    /// Threads share the targets: each part goes through all rows and adds those that are its own, so
-    /// that every element is added to in the same order. Sharing the columns instead was four times
-    /// slower than one thread: pieces of rows leave the prefetcher idle.
-    fn run<T: Pod + Send + Sync>(&self, out: &mut [T], add: impl Fn(&mut [T], &[T]) + Sync) {
-        let source = self.source.run::<T>();
-        let values = &*self.selection.values;
-        match &self.selection.rows {
-            &Some(Rows { above, below }) => {
-                let extent = self.layout.dims()[self.axis];
-                let per_target =
-                    (ADD_COST * below).saturating_add(LOOK_COST) * values.len() / extent;
-                let out = Band::new(out, below);
-                for_each_band(above * extent, Cost(per_target), out, |range, out| {
-                    for above in range.start / extent..range.end.div_ceil(extent) {
-                        let rows = source[above * values.len() * below..].chunks_exact(below);
-                        for (&i, row) in values.iter().zip(rows) {
-                            let to = above * extent + i as usize;
-                            if range.contains(&to) {
-                                add(&mut out[(to - range.start) * below..][..below], row);
-                            }
-                        }
-                    }
-                });
+/// Adds the source's rows in order.
+///
+/// Threads share the targets: each part goes through all rows and adds those that are its own, so that
+/// every element is added to in the same order. Sharing the columns instead was four times slower than
+/// one thread: pieces of rows leave the prefetcher idle. Rows of one element are shared by whole blocks,
+/// if there are enough.
+fn add_rows<T: Sum>(rows: &Rows, extent: usize, values: &[i64], source: &[T], y: &mut [T]) {
+    let &Rows { above, below } = rows;
+    if below == 1 && above >= parallel::threads() {
+        let (cost, out) = (Cost(ADD_ONE_COST).times(values.len()), Band::new(y, extent));
+        return for_each_band(above, cost, out, |range, y| {
+            let source = source[range.start * values.len()..].chunks_exact(values.len());
+            for (y, row) in y.chunks_exact_mut(extent).zip(source) {
+                for (&i, &x) in values.iter().zip(row) {
+                    let y = &mut y[i as usize];
+                    *y = y.plus(x);
+                }
             }
-            None => {
-                let stride = self.layout.strides()[self.axis];
-                let positions = bases(&self.layout, self.axis, self.index);
-                let positions = positions.zip(self.selection.values.iter());
-                for (x, (base, &i)) in source.chunks_exact(1).zip(positions) {
-                    let position = base.wrapping_add_signed(i as isize * stride);
-                    add(&mut out[position..position + 1], x);
+        });
+    }
+    let per_target = (ADD_COST * below).saturating_add(LOOK_COST) * values.len() / extent;
+    for_each_band(above * extent, Cost(per_target), Band::new(y, below), |range, y| {
+        for above in range.start / extent..range.end.div_ceil(extent) {
+            let rows = source[above * values.len() * below..].chunks_exact(below);
+            for (&i, row) in values.iter().zip(rows) {
+                let to = above * extent + i as usize;
+                if range.contains(&to) {
+                    T::add_row(&mut y[(to - range.start) * below..][..below], row);
                 }
             }
         }
-    }
+    });
 }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use bands::Bands;
-pub(crate) use bands::{Band, for_each_band};
+pub(crate) use bands::{Band, ColumnBand, Columns, for_each_band};
 use crew::Crew;
 
 /// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is

@@ -100,6 +100,25 @@ fn indices_out_of_range_are_errors() {
     bad_indices_agree::<Subject>();
 }
 
+/// Two indices are outside of a tensor that threads share; the error names the first.
+#[test]
+fn the_first_index_out_of_range_is_the_error() {
+    let shape = [300, 400];
+    let ones = Input::new(DType::F32, shape, Arrangement::Contiguous, || Scalar::Int(1));
+    let mut values = vec![Scalar::Int(1); 120_000];
+    (values[70_001], values[119_999]) = (Scalar::Int(-7), Scalar::Int(900));
+    let index = Input::of(DType::I64, shape, &values).on::<Subject>();
+    let x = ones.on::<Subject>();
+    for axis in [0, 1] {
+        for result in
+            [Subject::gather(&x, axis, &index), Subject::scatter_add(&x, axis, &index, &x)]
+        {
+            let error = result.unwrap_err();
+            assert!(matches!(error, Error::IndexOutOfRange { index: -7, .. }), "{error}");
+        }
+    }
+}
+
 /// Which dtypes an operation refuses is in the other tests, which run every dtype; here that the
 /// reference itself refuses what the contract says.
 #[test]

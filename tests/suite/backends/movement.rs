@@ -293,7 +293,7 @@ fn choices_by_a_mask_agree() {
 /// Shape of `x`, axis, shape of the tensor of indices.
 type IndexCase = (&'static [usize], usize, &'static [usize]);
 
-const INDEX_CASES: [IndexCase; 12] = [
+const INDEX_CASES: [IndexCase; 17] = [
     (&[7], 0, &[12]),
     (&[7], 0, &[0]),
     (&[1], 0, &[3]),
@@ -306,11 +306,18 @@ const INDEX_CASES: [IndexCase; 12] = [
     (&[2, 3, 4, 5], 2, &[2, 2, 7, 5]),
     (&[3, 0, 2], 0, &[2, 0, 2]),
     (&[1030], 0, &[2000]),
+    // Strips of columns, of a matrix and of several; an index beside most of a tensor; none of it.
+    (&[9, 200], 0, &[30, 200]),
+    (&[3, 4, 5, 30], 1, &[2, 6, 5, 30]),
+    (&[40, 7, 3], 0, &[2, 7, 3]),
+    (&[2, 3, 4], 2, &[2, 3, 1]),
+    (&[0, 5], 0, &[2, 5]),
 ];
 
 fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
     let (shape, axis, index_shape) = case;
-    Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(shape[axis]) as i64))
+    let extent = shape[axis].max(1);
+    Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(extent) as i64))
 }
 
 fn gathers_agree<B: Backend>() {

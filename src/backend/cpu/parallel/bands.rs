@@ -1,4 +1,4 @@
-//! Outputs cut into parts, several at the same places.
+//! Outputs cut into parts: several at the same places, a matrix by its columns.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -24,6 +24,44 @@ impl<'a, T> Band<'a, T> {
     }
 }
 
+/// A row-major matrix in units of `width` columns; the last may be short.
+pub(crate) struct ColumnBand<'a, T> {
+    first: *mut T,
+    rows: usize,
+    cols: usize,
+    width: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: as for a `Band`.
+unsafe impl<T: Send> Sync for ColumnBand<'_, T> {}
+
+impl<'a, T> ColumnBand<'a, T> {
+    /// The matrix of rows of `cols` elements, which is not 0.
+    pub fn new(out: &'a mut [T], cols: usize, width: usize) -> Self {
+        let (first, rows) = (out.as_mut_ptr(), out.len() / cols);
+        ColumnBand { first, rows, cols, width, borrow: PhantomData }
+    }
+}
+
+/// Columns of a matrix.
+pub(crate) struct Columns<'a, T> {
+    first: *mut T,
+    rows: usize,
+    pitch: usize,
+    width: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Columns<'_, T> {
+    /// What these columns have of row `i`.
+    pub fn row(&mut self, i: usize) -> &mut [T] {
+        assert!(i < self.rows, "row {i} of {}", self.rows);
+        // SAFETY: the row is one of the matrix's, the columns lie within it and are this piece's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.first.add(i * self.pitch), self.width) }
+    }
+}
+
 /// One output, or a tuple or an array of them.
 pub(crate) trait Bands: Sync {
     /// What a part gets: slices in the same arrangement.
@@ -45,6 +83,19 @@ impl<'a, T: Send> Bands for Band<'a, T> {
         // SAFETY: `start <= end <= len` as units do not fall; the memory is the band's for `'a`, and this
         // range of it was given to nobody else, as the caller promised.
         unsafe { std::slice::from_raw_parts_mut(self.first.add(start), end.max(start) - start) }
+    }
+}
+
+impl<'a, T: Send> Bands for ColumnBand<'a, T> {
+    type Piece = Columns<'a, T>;
+
+    unsafe fn piece(&self, units: &Range<usize>) -> Columns<'a, T> {
+        let at = |unit: usize| unit.saturating_mul(self.width).min(self.cols);
+        let (start, end) = (at(units.start), at(units.end));
+        // Where there is no row, no element lies beyond the first.
+        let first = if self.rows == 0 { self.first } else { self.first.wrapping_add(start) };
+        let width = end.max(start) - start;
+        Columns { first, rows: self.rows, pitch: self.cols, width, borrow: PhantomData }
     }
 }
 
