@@ -154,3 +154,37 @@ fn total_on_threads() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn totals_down_one_large_matrix_have_the_same_bits_on_any_threads() {
+    alone("fixed_order::totals_down_one_large_matrix_have_the_same_bits_on_any_threads", || {
+        total_down_columns().unwrap();
+    });
+}
+
+/// Few columns, so that rows are shared if anything is, and many; sums and products that keep their
+/// places.
+fn total_down_columns() -> Result<()> {
+    for shape in [[4096, 1024], [40_000, 3], [70_000, 1], [3000, 70]] {
+        let x = T::randn(shape, &mut Rng::seed(3))?;
+        let factors = x.mul_scalar(1e-3)?.add_scalar(1.0)?;
+        for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64] {
+            let scaled = if dtype == DType::I64 { x.mul_scalar(100.0)? } else { x.clone() };
+            let (x, factors) = (scaled.to_dtype(dtype)?, factors.to_dtype(dtype)?);
+            let of = |threads| -> Result<[Vec<u64>; 2]> {
+                swath::runtime::set_threads(threads)?;
+                let (sums, products) = (x.cumsum(0)?, factors.cumprod(0)?);
+                let exact = sums.slice(s![-1])?;
+                if dtype == DType::I64 {
+                    assert_eq!(exact.to_vec::<i64>()?, x.sum_axis(0, false)?.to_vec::<i64>()?);
+                }
+                Ok([bits(&sums)?, bits(&products)?])
+            };
+            let want = of(1)?;
+            for threads in [2, 3, 5] {
+                assert!(of(threads)? == want, "{dtype} {shape:?} on {threads} threads");
+            }
+        }
+    }
+    Ok(())
+}

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use swath::CrossEntropy;
 use swath::ops::{
-    Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, TernaryOp, UnaryOp,
+    Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp,
     UpdateOp, Window,
 };
 use swath::prelude::*;
@@ -39,6 +39,7 @@ fn update(digest: &mut Digest, x: &T) -> Result<()> {
             let one_nan = |x: &f64| if x.is_nan() { f64::NAN } else { *x }.to_bits();
             digest.add(x.as_slice::<f64>()?.iter().map(one_nan));
         }
+        DType::I64 => digest.add(x.as_slice::<i64>()?.iter().map(|&x| x as u64)),
         _ => return update(digest, &T::from_data(x.clone()).to_dtype(DType::F64)?),
     }
     Ok(())
@@ -125,6 +126,54 @@ fn several_operands(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     update(digest, loss.backward()?.wrt(&x)?)
 }
 
+/// Totals along the first, a middle and the last axis; elements and rows by index, and added up by it.
+fn scans_and_indices(digest: &mut Digest, x: &T) -> Result<()> {
+    let (rows, cols) = (x.dims()[0], x.dims()[1]);
+    for x in [x.clone(), x.slice(s![..rows / 3 * 3, ..])?.reshape((3, rows / 3, cols))?] {
+        for axis in 0..x.rank() {
+            for op in [ScanOp::Sum, ScanOp::Product] {
+                update(digest, &T::from_data(CpuBackend::scan(op, x.contiguous()?.data(), axis)?))?;
+            }
+        }
+    }
+    for (axis, extent) in [rows, cols].into_iter().enumerate() {
+        let named = |i: usize| (i * i % 1013 * 7 % extent) as i64;
+        let elements = T::from_vec((0..rows * cols).map(named).collect(), (rows, cols))?;
+        let parts = T::from_vec((0..2 * extent).map(named).collect(), 2 * extent)?;
+        let (each, whole) = (x.gather(axis, &elements)?, x.index_select(axis, &parts)?);
+        update(digest, &each)?;
+        update(digest, &whole)?;
+        if x.dtype() != DType::Bool {
+            update(digest, &x.scatter_add(axis, &elements, &each)?)?;
+            update(digest, &x.index_add(axis, &parts, &whole)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Folds, totals and indices of integers and of truth values.
+fn integers(digest: &mut Digest, x: &T) -> Result<()> {
+    for dtype in [DType::I64, DType::U8, DType::Bool] {
+        let x = match dtype {
+            DType::Bool => x.gt(0.0)?,
+            _ => x.abs()?.mul_scalar(20.0)?.to_dtype(dtype)?,
+        };
+        let strided = T::cat(&[&x, &x], 1)?.t()?.slice(s![3..;2, ..;-1])?;
+        for op in ReduceOp::ALL {
+            for axes in [&[][..], &[0], &[1], &[0, 1]] {
+                for input in [&x, &strided] {
+                    match input.reduce(op, Some(axes), false) {
+                        Err(Error::UnsupportedDType { .. }) => {}
+                        reduced => update(digest, &reduced?)?,
+                    }
+                }
+            }
+        }
+        scans_and_indices(digest, &x)?;
+    }
+    Ok(())
+}
+
 /// A bit of everything, at sizes on both sides of the thresholds for threads.
 fn digest(large: bool) -> Result<String> {
     let mut digest = Digest(0);
@@ -171,8 +220,10 @@ fn digest(large: bool) -> Result<String> {
         update(&mut digest, &x.softmax(1)?)?;
         fused(&mut digest, &x, &y)?;
         several_operands(&mut digest, &x, &y)?;
+        scans_and_indices(&mut digest, &x)?;
         attention(&mut digest, dtype, if large { 600 } else { 70 })?;
     }
+    integers(&mut digest, &x)?;
     let w = T::randn((cols, 64), &mut rng)?.requires_grad();
     let loss = x.matmul(&w)?.gelu_tanh()?.log_softmax(-1)?.mean(None, false)?;
     update(&mut digest, loss.backward()?.wrt(&w)?)?;

@@ -1,10 +1,11 @@
 //! Tensors large enough that a backend splits the work over threads, one op of each kind.
 
-use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
-use swath::{Arg, Backend, DType, Scalar, TensorData};
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, ScanOp, UnaryOp};
+use swath::{Arg, Backend, DType, HostData, Scalar, TensorData};
 
 use super::Subject;
 use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::alone_with;
 use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 
 /// Above a million elements; no extent is a multiple of a vector or a block.
@@ -74,4 +75,105 @@ fn large_permuted_tensors_agree() {
 #[test]
 fn large_tensors_of_mixed_arrangement_agree() {
     large_tensors_agree::<Subject>(Arrangement::Mixed, Arrangement::Stepped);
+}
+
+type Join = fn(i64, i64) -> i64;
+
+/// Of matrices `[above, n, below]`: the fold and the totals of each of their columns, wrapping.
+fn columns(x: &[i64], [above, n, below]: [usize; 3], op: Join) -> [Vec<i64>; 2] {
+    let mut totals = x.to_vec();
+    let mut folds = Vec::new();
+    for matrix in 0..above {
+        for at in (0..below).map(|column| matrix * n * below + column) {
+            for row in 1..n {
+                let (before, here) = (at + (row - 1) * below, at + row * below);
+                totals[here] = op(totals[before], totals[here]);
+            }
+            folds.push(totals[at + (n - 1) * below]);
+        }
+    }
+    [folds, totals]
+}
+
+fn integers_of<B: Backend>(x: swath::Result<B::Tensor>) -> Vec<i64> {
+    let data = B::to_host(&x.unwrap()).unwrap();
+    let integer = |i| match data.get(i) {
+        Some(Scalar::Int(value)) => value,
+        other => panic!("{other:?}"),
+    };
+    (0..data.len()).map(integer).collect()
+}
+
+/// Long folds are cut into subtrees, rows and matrices shared; results that do not repeat from one part
+/// to the next.
+fn large_integers_agree<B: Backend>() {
+    let mut rng = Rng(23);
+    let threads = swath::runtime::info().threads;
+    for shape in [[1, 1 << 20, 1], [1031, 1019, 1], [37, 151, 190], [1, 1031, 1019]] {
+        for dtype in [DType::I64, DType::U8, DType::Bool] {
+            // Odd numbers: products keep bits of every factor.
+            let values: Vec<i64> = (0..shape.iter().product())
+                .map(|_| match dtype {
+                    DType::I64 => rng.next() as i64 | 1,
+                    DType::U8 => rng.next() as i64 & 255 | 1,
+                    _ => (rng.below(5000) != 0).into(),
+                })
+                .collect();
+            let data = match dtype {
+                DType::I64 => HostData::I64(values.clone()),
+                DType::U8 => HostData::U8(values.iter().map(|&x| x as u8).collect()),
+                _ => HostData::Bool(values.iter().map(|&x| x != 0).collect()),
+            };
+            let x = B::from_host(data, shape.into()).unwrap();
+            let context = |what: &str| format!("{what} {dtype} {shape:?} on {threads} threads");
+            let ops = [
+                (ScanOp::Sum, ReduceOp::Sum, i64::wrapping_add as Join),
+                (ScanOp::Product, ReduceOp::Prod, i64::wrapping_mul),
+            ];
+            for (scan, fold, op) in ops {
+                let [folds, totals] = columns(&values, shape, op);
+                let got = integers_of::<B>(B::reduce(fold, &x, &[1]));
+                assert!(got == folds, "{}", context(fold.name()));
+                let got = integers_of::<B>(B::scan(scan, &x, 1));
+                assert!(got == totals, "{}", context(scan.name()));
+            }
+            let ends: [(ReduceOp, Join); 4] = [
+                (ReduceOp::Max, i64::max),
+                (ReduceOp::Min, i64::min),
+                (ReduceOp::Any, |a, b| i64::from(a != 0 || b != 0)),
+                (ReduceOp::All, |a, b| i64::from(a != 0 && b != 0)),
+            ];
+            for (fold, op) in ends {
+                let [mut want, _] = columns(&values, shape, op);
+                if let ReduceOp::Any | ReduceOp::All = fold {
+                    want.iter_mut().for_each(|x| *x = i64::from(*x != 0));
+                }
+                let got = integers_of::<B>(B::reduce(fold, &x, &[1]));
+                assert!(got == want, "{}", context(fold.name()));
+            }
+            for (fold, of) in [(ReduceOp::ArgMax, ReduceOp::Max), (ReduceOp::ArgMin, ReduceOp::Min)]
+            {
+                let [places, ends] = [fold, of].map(|op| integers_of::<B>(B::reduce(op, &x, &[1])));
+                let [above, n, below] = shape;
+                for matrix in 0..above {
+                    for column in 0..below {
+                        let end = ends[matrix * below + column];
+                        let at = |row| values[(matrix * n + row) * below + column];
+                        let want = (0..n).find(|&row| at(row) == end).unwrap() as i64;
+                        let got = places[matrix * below + column];
+                        assert_eq!(got, want, "{}", context(fold.name()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_integers_agree_with_plain_loops() {
+    for threads in [1, 2, 5] {
+        let name = "backends::large::large_integers_agree_with_plain_loops";
+        let count = threads.to_string();
+        alone_with(name, &[("SWATH_THREADS", &count)], large_integers_agree::<Subject>);
+    }
 }
