@@ -227,11 +227,11 @@ fn in_interval(function: &Function2, i: u64) -> Option<(f64, f64)> {
 fn two_f32(function: &Function2) -> Found {
     let pairs = (1u64 << 30) / stride();
     let chunks = pairs / CHUNK as u64;
-    // The last chunk is that of the special and hard pairs.
+    // The last chunk is that of the special and hard pairs, and of those that every test run takes.
     measure(chunks + 1, |chunk, found| {
         let first = chunk * CHUNK as u64;
         let pairs: Vec<(f32, f32)> = if chunk == chunks {
-            functions::pairs(function, 1 << 14)
+            functions::pairs(function, functions::PAIRS)
         } else {
             let pair = |i: u64| match in_interval(function, i) {
                 Some((a, b)) => (a as f32, b as f32),

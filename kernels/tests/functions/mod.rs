@@ -180,6 +180,9 @@ macro_rules! real {
 real!(f32 ulp_distance_f32 same_class_f32 special_values_f32 even_sample_f32);
 real!(f64 ulp_distance_f64 same_class_f64 special_values_f64 even_sample_f64);
 
+/// Pairs of f32 that every test run takes; measuring takes them too, so that the page has their maxima.
+pub const PAIRS: u32 = 1 << 22;
+
 /// Pairs for a function of two arguments: all special values with each other, the hard ones, and
 /// `count` each of bit patterns of all exponents, of neighbours, and of every rectangle.
 pub fn pairs<E: Real>(function: &Function2, count: u32) -> Vec<(E, E)> {
