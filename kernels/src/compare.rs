@@ -42,9 +42,43 @@ pub trait Compare: Copy + PartialOrd + sealed::Sealed {
     fn test(test: NumberTest, x: &[Self], y: &mut [u8]);
 }
 
+/// An element type that a mask chooses: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
+pub trait Select: Copy + sealed::Choose {}
+
 mod sealed {
     pub trait Sealed {}
+
+    pub trait Choose {
+        /// `a` where the mask is not 0, else `b`.
+        fn choose(mask: u8, a: Self, b: Self) -> Self;
+    }
 }
+
+macro_rules! select {
+    (@bits $t:ident: |$mask:ident, $a:ident, $b:ident| $chosen:expr) => {
+        impl Select for $t {}
+        impl sealed::Choose for $t {
+            #[inline(always)]
+            fn choose($mask: u8, $a: $t, $b: $t) -> $t {
+                $chosen
+            }
+        }
+    };
+    (integer $($t:ident)*) => {$(
+        select!(@bits $t: |mask, a, b| {
+            // In bits: of a choice between two loads the compiler makes a load of a chosen address.
+            let all = (0 as $t).wrapping_sub((mask != 0) as $t);
+            b ^ (a ^ b) & all
+        });
+    )*};
+    (float $($t:ident)*) => {$(
+        select!(@bits $t: |mask, a, b| {
+            $t::from_bits(sealed::Choose::choose(mask, a.to_bits(), b.to_bits()))
+        });
+    )*};
+}
+select!(integer u8 i8 u16 i16 u32 i32 u64 i64);
+select!(float f16 bf16 f32 f64);
 
 /// `y[i] = a[i] op b[i]`, 1 where it holds, else 0.
 ///
@@ -80,7 +114,7 @@ pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
     T::test(test, x, y);
 }
 
-/// `y[i] = a[i]` where `mask[i]` is not 0, else `b[i]`; elements are any of 1, 2, 4 or 8 bytes.
+/// `y[i] = a[i]` where `mask[i]` is not 0, else `b[i]`.
 ///
 /// ```
 /// use swath_kernels::{Arg, select};
@@ -92,10 +126,10 @@ pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
 /// # Panics
 /// If a slice's length is not that of `y`.
 #[track_caller]
-pub fn select<T: Copy + Send>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
+pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
     check("select", [Some(mask.len()), None], y.len());
     check("select", [len(&a), len(&b)], y.len());
-    run(Select { mask, a, b, y });
+    run(Selection { mask, a, b, y });
 }
 
 fn len<T>(x: &Arg<T>) -> Option<usize> {
@@ -112,31 +146,40 @@ fn check(name: &str, inputs: [Option<usize>; 2], output: usize) {
     }
 }
 
-struct Select<'a, T> {
+struct Selection<'a, T> {
     mask: &'a [u8],
     a: Arg<'a, T>,
     b: Arg<'a, T>,
     y: &'a mut [T],
 }
 
-impl<T: Copy> Task for Select<'_, T> {
+impl<T: Select> Task for Selection<'_, T> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
-        let choose = |mask: u8, a: T, b: T| if mask != 0 { a } else { b };
-        let y = self.y.iter_mut().zip(self.mask);
-        match (self.a, self.b) {
+        let Selection { mask, a, b, y } = self;
+        match (a, b) {
             (Arg::Slice(a), Arg::Slice(b)) => {
-                y.zip(a).zip(b).for_each(|(((y, &m), &a), &b)| *y = choose(m, a, b));
+                for (((y, &mask), &a), &b) in y.iter_mut().zip(mask).zip(a).zip(b) {
+                    *y = T::choose(mask, a, b);
+                }
             }
             (Arg::Slice(a), Arg::Scalar(b)) => {
-                y.zip(a).for_each(|((y, &m), &a)| *y = choose(m, a, b));
+                for ((y, &mask), &a) in y.iter_mut().zip(mask).zip(a) {
+                    *y = T::choose(mask, a, b);
+                }
             }
             (Arg::Scalar(a), Arg::Slice(b)) => {
-                y.zip(b).for_each(|((y, &m), &b)| *y = choose(m, a, b));
+                for ((y, &mask), &b) in y.iter_mut().zip(mask).zip(b) {
+                    *y = T::choose(mask, a, b);
+                }
             }
-            (Arg::Scalar(a), Arg::Scalar(b)) => y.for_each(|(y, &m)| *y = choose(m, a, b)),
+            (Arg::Scalar(a), Arg::Scalar(b)) => {
+                for (y, &mask) in y.iter_mut().zip(mask) {
+                    *y = T::choose(mask, a, b);
+                }
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use half::{bf16, f16};
 use swath_kernels::testing::{special_values_f32, special_values_f64, with_isa};
-use swath_kernels::{Arg, Compare, Comparison, Isa, NumberTest, compare, select, test_numbers};
+use swath_kernels::{
+    Arg, Compare, Comparison, Isa, NumberTest, Select, compare, select, test_numbers,
+};
 
 const ALL: [Comparison; 6] = [
     Comparison::Eq,
@@ -118,7 +120,7 @@ fn numbers_are_classified_by_their_bits() {
 
 #[test]
 fn selection_takes_each_element_from_its_side() {
-    fn check<T: Copy + Send + PartialEq + std::fmt::Debug>(from: impl Fn(u8) -> T) {
+    fn check<T: Select + PartialEq + std::fmt::Debug>(from: impl Fn(u8) -> T) {
         for len in (0..=130).chain([1000]) {
             let mask: Vec<u8> = (0..len).map(|i| [0, 1, 0, 255, 2][i * i % 5]).collect();
             let a: Vec<T> = (0..len).map(|i| from(i as u8)).collect();

@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, NumberTest, Rows, Sgd, Ternary, Truth,
-    Unary, adam, compare, convert, dropout, math, nonzero, philox_words, select, sgd, sincos,
-    test_numbers, with_place,
+    Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, NumberTest, Rows, Select, Sgd,
+    Ternary, Truth, Unary, adam, compare, convert, dropout, math, nonzero, philox_words, select,
+    sgd, sincos, test_numbers, with_place,
 };
 
 use super::{Call, Cell, any, call, changed, input, numbers, output};
@@ -173,7 +173,7 @@ fn steps<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
     }
 }
 
-fn selections<T: Cell + Send>(calls: &mut Vec<Call>, len: usize) {
+fn selections<T: Cell + Select>(calls: &mut Vec<Call>, len: usize) {
     let mask: Vec<u8> = any::<u8>(len, 9).into_iter().map(|x| x & 3).collect();
     let number = T::any(3, 8);
     for mix in 0..4usize {

@@ -1,7 +1,7 @@
 //! Comparisons, tests of numbers, and the choice between two tensors by a mask.
 
 use bytemuck::Pod;
-use swath_kernels::{self as kernels, Arg as Run, Compare, Comparison, Truth};
+use swath_kernels::{self as kernels, Arg as Run, Compare, Comparison, Select, Truth};
 
 use super::copy::{self, for_size};
 use super::elementwise::{CHUNK, Input, common, part};
@@ -109,7 +109,7 @@ fn select_into<M: Pod + Send + Sync, T: Pod + Send + Sync>(
     });
 }
 
-fn select_bytes<T: Pod + Send>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T]) {
+fn select_bytes<T: Pod + Select>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T]) {
     match mask {
         Run::Slice(mask) => kernels::select(mask, a, b, y),
         Run::Scalar(mask) => match if mask != 0 { a } else { b } {
@@ -120,7 +120,7 @@ fn select_bytes<T: Pod + Send>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T])
 }
 
 /// By a mask of numbers, whose truth is found a chunk at a time.
-fn select<M: Truth, T: Pod + Send>(mask: Run<M>, a: Run<T>, b: Run<T>, y: &mut [T]) {
+fn select<M: Truth, T: Pod + Select>(mask: Run<M>, a: Run<T>, b: Run<T>, y: &mut [T]) {
     let mut truth = [0; CHUNK];
     match mask {
         Run::Slice(mask) => {
