@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Pairs of machine types are plain loops that the compiler vectorises for the instruction set that
-//! the dispatcher enters. 16-bit floats pass through `f32`, sixteen at a time:
+//! the dispatcher enters; floats are cut to integers by `simd/cut.rs`. 16-bit floats pass through
+//! `f32`, sixteen at a time:
 //!
 //! 1. *From 16 bits* is exact: instructions where the machine has them (AVX-512, F16C, NEON), else
 //!    integer operations; `bf16` is the upper half of an `f32`.
@@ -24,6 +25,7 @@ use half::{bf16, f16};
 
 use crate::Arg;
 use crate::dispatch::{Task, run};
+use crate::simd::cut::Cut;
 use crate::simd::{HALVES, Simd};
 
 /// Elements that pass through `f32` at a time: they stay in the first-level cache.
@@ -95,7 +97,9 @@ impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
         let Each(x, y, f) = self;
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = f(x);
+        }
     }
 }
 
@@ -267,24 +271,38 @@ impl Convert<bf16> for f32 {
 
 /// Conversions among machine types.
 macro_rules! plain {
-    ($($from:ident)*) => {$(
+    ($($from:ident: $($way:ident $to:ident)*;)*) => {$(
         impl sealed::Sealed for $from {}
         impl Truth for $from {
             fn truth(x: &[$from], y: &mut [u8]) {
                 run(Each(x, y, |x| u8::from(x != 0 as $from)));
             }
         }
-        plain!(@to $from f32 f64 i64 i32 u32 u8);
+        $(plain!(@$way $from $to);)*
     )*};
-    (@to $from:ident $($to:ident)*) => {$(
+    (@as $from:ident $to:ident) => {
         impl Convert<$to> for $from {
             fn convert(x: &[$from], y: &mut [$to]) {
                 run(Each(x, y, |x| x as $to));
             }
         }
-    )*};
+    };
+    (@cut $from:ident $to:ident) => {
+        impl Convert<$to> for $from {
+            fn convert(x: &[$from], y: &mut [$to]) {
+                run(Each(x, y, <$from as Cut<$to>>::cut));
+            }
+        }
+    };
 }
-plain!(f32 f64 i64 i32 u32 u8);
+plain! {
+    f32: as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    f64: as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    i64: as f32 as f64 as i64 as i32 as u32 as u8;
+    i32: as f32 as f64 as i64 as i32 as u32 as u8;
+    u32: as f32 as f64 as i64 as i32 as u32 as u8;
+    u8: as f32 as f64 as i64 as i32 as u32 as u8;
+}
 
 /// Conversions of 16-bit floats but those with `f32`.
 macro_rules! halves {
@@ -327,17 +345,17 @@ macro_rules! halves {
                 }
             }
         }
-        halves!(@from $half i32 u32 u8);
+        halves!(@from $half i32 f64, u32 f64, u8 f32);
     )*};
     // Through a type that holds every value.
-    (@from $half:ident $($from:ident)*) => {$(
+    (@from $half:ident $($from:ident $through:ident),*) => {$(
         impl Convert<$half> for $from {
             fn convert(x: &[$from], y: &mut [$half]) {
-                let mut wide = [0f64; CHUNK];
+                let mut wide = [0 as $through; CHUNK];
                 for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                     let wide = &mut wide[..x.len()];
                     $from::convert(x, wide);
-                    f64::convert(wide, y);
+                    $through::convert(wide, y);
                 }
             }
         }

@@ -208,6 +208,42 @@ fn floats_to_integers_saturate() {
 }
 
 #[test]
+fn floats_are_cut_alike_at_every_length() {
+    // Each special value lies at every place of a vector in one of the slices.
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.9, 255.5, -1e10, 1e10, 3e9, 1e19];
+    let x: Vec<f64> =
+        (0..150).map(|i| if i % 4 == 1 { i as f64 } else { special[i % 9] }).collect();
+    let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    macro_rules! check {
+        ($x:expr, $from:ident => $($t:ident)*) => {$(
+            for first in 0..9 {
+                for len in 0..=130 {
+                    let x = &$x[first..][..len];
+                    let expected: Vec<$t> = x.iter().map(|&x| x as $t).collect();
+                    assert_eq!(converted::<$from, $t>(x), expected, "{len} to {}", stringify!($t));
+                }
+            }
+        )*};
+    }
+    on_every_isa(|| {
+        check!(x, f64 => i64 i32 u32 u8);
+        check!(narrow, f32 => i64 i32 u32 u8);
+    });
+}
+
+#[test]
+fn bytes_become_the_nearest_16_bits() {
+    let x: Vec<u8> = (0..=255).collect();
+    on_every_isa(|| {
+        let (f16s, bf16s) = (converted::<_, f16>(&x), converted::<_, bf16>(&x));
+        for ((&x, f16), bf16) in x.iter().zip(f16s).zip(bf16s) {
+            assert_eq!(f16.to_bits(), F16.nearest_i64(x.into()), "{x}");
+            assert_eq!(bf16.to_bits(), BF16.nearest_i64(x.into()), "{x}");
+        }
+    });
+}
+
+#[test]
 fn integers_wrap_and_widen_to_the_nearest_float() {
     let x: Vec<i64> = (0..64)
         .flat_map(|shift| [0, 1, -1, 3].map(|d| (0x1_2345_6789_abcd_ef01u128 >> shift) as i64 + d))
