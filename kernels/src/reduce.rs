@@ -5,11 +5,16 @@
 //! |---|---|
 //! | `slices.rs` | of a slice |
 //! | `columns.rs` | of each column of a matrix |
+//! | `integers.rs`, `joined.rs` | of integers, slices and columns |
+//! | `truth.rs` | whether any or all elements are other than 0, both |
 
 mod columns;
+mod integers;
+mod joined;
 mod slices;
 #[cfg(test)]
 mod tests;
+mod truth;
 
 use core::marker::PhantomData;
 
@@ -33,10 +38,16 @@ pub use columns::{
     mean_columns, min_columns, min_magnitude_columns, norm1_columns, norm2_columns, prod_columns,
     std_columns, sum_columns, variance_columns,
 };
+pub use integers::{
+    Integer, IntegerEnd, IntegerFold, end_of_integer_columns, end_of_integers,
+    fold_integer_columns, fold_integers, place_of_integer_columns, place_of_integers,
+};
 pub use slices::{
     argmax, argmin, dot, logsumexp, max, max_magnitude, mean, min, min_magnitude, norm1, norm2,
     prod, std, sum, variance,
 };
+pub use truth::{all, all_columns, any, any_columns};
+pub(crate) use truth::{decided, decided_columns};
 
 /// Element types that can be reduced: `f32` and `f64`. Sealed.
 ///

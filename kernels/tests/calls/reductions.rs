@@ -1,15 +1,96 @@
 //! Reductions of slices and of columns, and the scans.
 
+use half::{bf16, f16};
 use swath_kernels as k;
-use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, Reduce, Rows, SquareSum};
+use swath_kernels::{
+    Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product, Reduce, Rows,
+    SquareSum, Truth,
+};
 
-use super::{Call, Cell, Part, call, changed, input, numbers, output, shapes};
+use super::{Call, Cell, Part, any, call, changed, input, numbers, output, shapes};
 
 pub fn calls(len: usize) -> Vec<Call> {
     let mut calls = Vec::new();
     of_real::<f32>(&mut calls, len);
     of_real::<f64>(&mut calls, len);
+    of_integers::<i64>(&mut calls, len);
+    of_integers::<u8>(&mut calls, len);
+    truths::<f16>(&mut calls, len);
+    truths::<bf16>(&mut calls, len);
+    truths::<f32>(&mut calls, len);
+    truths::<f64>(&mut calls, len);
+    truths::<i64>(&mut calls, len);
+    truths::<i32>(&mut calls, len);
+    truths::<u32>(&mut calls, len);
+    truths::<u8>(&mut calls, len);
     calls
+}
+
+fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
+    let x = any::<T>(len, 1);
+    let slots = [input(&x).any_length(), output::<i64>(1).any_length()];
+    for fold in [IntegerFold::Sum, IntegerFold::Product] {
+        let run = move |[x, y]: [&mut Part<'_>; 2]| {
+            y.of::<i64>()[0] = k::fold_integers::<T>(fold, x.of());
+        };
+        calls.push(call::<T, 2>("fold_integers", format!("{fold:?}"), slots.clone(), run));
+        each_shape::<T, i64, _>(calls, "fold_integer_columns", fold, len, k::fold_integer_columns);
+    }
+    for end in [IntegerEnd::Largest, IntegerEnd::Smallest] {
+        let out = output::<T>(1).any_length();
+        let run = move |[x, y]: [&mut Part<'_>; 2]| {
+            y.of::<T>()[0] = k::end_of_integers::<T>(end, x.of()).unwrap_or_default();
+        };
+        let own = [slots[0].clone(), out];
+        calls.push(call::<T, 2>("end_of_integers", format!("{end:?}"), own, run));
+        each_shape::<T, T, _>(calls, "end_of_integer_columns", end, len, k::end_of_integer_columns);
+        let run = move |[x, y]: [&mut Part<'_>; 2]| {
+            let place = k::place_of_integers::<T>(end, x.of());
+            y.of::<i64>()[0] = place.map_or(-1, |at| at as i64);
+        };
+        calls.push(call::<T, 2>("place_of_integers", format!("{end:?}"), slots.clone(), run));
+        let columns = k::place_of_integer_columns;
+        each_shape::<T, i64, _>(calls, "place_of_integer_columns", end, len, columns);
+    }
+}
+
+fn truths<T: Cell + Truth>(calls: &mut Vec<Call>, len: usize) {
+    let x = any::<T>(len, 1);
+    let folds: [(&str, fn(&[T]) -> bool); 2] = [("any", k::any), ("all", k::all)];
+    for (name, fold) in folds {
+        let slots = [input(&x).any_length(), output::<u8>(1).any_length()];
+        let run = move |[x, y]: [&mut Part<'_>; 2]| y.of::<u8>()[0] = u8::from(fold(x.of()));
+        calls.push(call::<T, 2>(name, "", slots, run));
+    }
+    each_shape::<T, u8, _>(calls, "any_columns", (), len, |(), x, n, stride, y| {
+        k::any_columns(x, n, stride, y);
+    });
+    each_shape::<T, u8, _>(calls, "all_columns", (), len, |(), x, n, stride, y| {
+        k::all_columns(x, n, stride, y);
+    });
+}
+
+/// A function of the columns of matrices with `len` columns and with `len` rows, adjacent or not.
+fn each_shape<T: Cell, Y: Cell, W: Copy + std::fmt::Debug + 'static>(
+    calls: &mut Vec<Call>,
+    name: &'static str,
+    what: W,
+    len: usize,
+    f: fn(W, &[T], usize, usize, &mut [Y]),
+) {
+    for ([rows, cols], gap) in shapes(len).into_iter().flat_map(|shape| [(shape, 0), (shape, 2)]) {
+        if rows == 0 {
+            continue;
+        }
+        let stride = cols + gap;
+        let x = any::<T>((rows - 1) * stride + cols, 1);
+        let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
+        let slots = [source, output::<Y>(cols).any_length()];
+        let variant = format!("{what:?} [{rows}, {cols}] by {stride}");
+        calls.push(call::<T, 2>(name, variant, slots, move |[x, y]| {
+            f(what, x.of(), rows, stride, y.of());
+        }));
+    }
 }
 
 fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {

@@ -12,7 +12,9 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{self as kernels, Pairwise, PairwiseSum, Partial};
+use swath_kernels::{
+    self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, PairwiseSum, Partial,
+};
 
 use super::cast::Half;
 use crate::dtype::Element;
@@ -245,26 +247,28 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
 }
 
 /// Wrapping sum or product in `i64`.
-pub(super) struct Integers<J> {
-    /// Of no elements.
-    pub start: i64,
-    pub join: J,
-}
+pub(super) struct Integers(pub IntegerFold);
 
-impl<T: Element, J: Fn(i64, i64) -> i64 + Sync> Fold<T> for Integers<J> {
+impl<T: Integer + Pod> Fold<T> for Integers {
     type Out = i64;
     type State = i64;
 
     fn start(&self) -> i64 {
-        self.start
+        match self.0 {
+            IntegerFold::Sum => 0,
+            IntegerFold::Product => 1,
+        }
     }
 
     fn push(&self, state: &mut i64, x: &[T]) {
-        *state = x.iter().fold(*state, |total, x| (self.join)(total, x.to_i64()));
+        <Self as Fold<T>>::append(self, state, &kernels::fold_integers(self.0, x));
     }
 
     fn append(&self, state: &mut i64, next: &i64) {
-        *state = (self.join)(*state, *next);
+        *state = match self.0 {
+            IntegerFold::Sum => state.wrapping_add(*next),
+            IntegerFold::Product => state.wrapping_mul(*next),
+        };
     }
 
     fn finish(&self, state: i64) -> i64 {
@@ -272,21 +276,15 @@ impl<T: Element, J: Fn(i64, i64) -> i64 + Sync> Fold<T> for Integers<J> {
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
-        y.fill(self.start);
-        for row in 0..rows {
-            let x = &x[row * stride..];
-            y.iter_mut().zip(x).for_each(|(y, x)| *y = (self.join)(*y, x.to_i64()));
-        }
+        kernels::fold_integer_columns(self.0, x, rows, stride, y);
         true
     }
 }
 
 /// The largest or smallest integer.
-pub(super) struct ExtremeInteger {
-    pub largest: bool,
-}
+pub(super) struct ExtremeInteger(pub IntegerEnd);
 
-impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInteger {
+impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
     type Out = T;
     type State = Option<T>;
 
@@ -295,13 +293,15 @@ impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInteger {
     }
 
     fn push(&self, state: &mut Option<T>, x: &[T]) {
-        let next = if self.largest { x.iter().max() } else { x.iter().min() }.copied();
-        self.append(state, &next);
+        self.append(state, &kernels::end_of_integers(self.0, x));
     }
 
     fn append(&self, state: &mut Option<T>, next: &Option<T>) {
         *state = match (*state, *next) {
-            (Some(a), Some(b)) => Some(if self.largest { a.max(b) } else { a.min(b) }),
+            (Some(a), Some(b)) => Some(match self.0 {
+                IntegerEnd::Largest => a.max(b),
+                IntegerEnd::Smallest => a.min(b),
+            }),
             (a, b) => a.or(b),
         };
     }
@@ -311,25 +311,15 @@ impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for ExtremeInteger {
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
-        let cols = y.len();
-        y.copy_from_slice(&x[..cols]);
-        for row in 1..rows {
-            let x = &x[row * stride..][..cols];
-            match self.largest {
-                true => y.iter_mut().zip(x).for_each(|(y, x)| *y = (*y).max(*x)),
-                false => y.iter_mut().zip(x).for_each(|(y, x)| *y = (*y).min(*x)),
-            }
-        }
+        kernels::end_of_integer_columns(self.0, x, rows, stride, y);
         true
     }
 }
 
 /// Where the largest or smallest integer is: the first of equals.
-pub(super) struct PlaceInteger {
-    pub largest: bool,
-}
+pub(super) struct PlaceInteger(pub IntegerEnd);
 
-impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for PlaceInteger {
+impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
     type Out = i64;
     type State = Found<T>;
 
@@ -338,17 +328,24 @@ impl<T: Element<Stored = T> + Pod + Ord> Fold<T> for PlaceInteger {
     }
 
     fn push(&self, state: &mut Found<T>, x: &[T]) {
-        let best = if self.largest { x.iter().max() } else { x.iter().min() };
-        let best = best.and_then(|&best| Some((best, x.iter().position(|&x| x == best)?)));
+        let best = kernels::place_of_integers(self.0, x).map(|at| (x[at], at));
         self.append(state, &Found { best, seen: x.len() });
     }
 
     fn append(&self, state: &mut Found<T>, next: &Found<T>) {
-        state.then(*next, |a, best| if self.largest { a > best } else { a < best });
+        state.then(*next, |a, best| match self.0 {
+            IntegerEnd::Largest => a > best,
+            IntegerEnd::Smallest => a < best,
+        });
     }
 
     fn finish(&self, state: Found<T>) -> i64 {
         state.position()
+    }
+
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
+        kernels::place_of_integer_columns(self.0, x, rows, stride, y);
+        true
     }
 }
 
@@ -358,22 +355,15 @@ pub(super) struct Truth<T> {
     element: PhantomData<fn(T)>,
 }
 
-impl<T: Pod + PartialEq> Truth<T> {
+impl<T> Truth<T> {
     pub fn new(all: bool) -> Self {
         Truth { all, element: PhantomData }
     }
-
-    /// Whether there is an element that decides: one that is 0 for all, one that is not for any.
-    fn is_decided_by(&self, x: &[T]) -> bool {
-        let decides = |x: &T| (*x == T::zeroed()) == self.all;
-        // Without a branch an element, but with one a block.
-        x.chunks(PairwiseSum::BLOCK).any(|x| x.iter().fold(false, |found, x| found | decides(x)))
-    }
 }
 
-impl<T: Pod + PartialEq> Fold<T> for Truth<T> {
+impl<T: kernels::Truth + Pod> Fold<T> for Truth<T> {
     type Out = u8;
-    /// True once an element has decided.
+    /// True once an element has decided: one that is 0 for all, one that is not for any.
     type State = bool;
 
     fn start(&self) -> bool {
@@ -381,7 +371,7 @@ impl<T: Pod + PartialEq> Fold<T> for Truth<T> {
     }
 
     fn push(&self, state: &mut bool, x: &[T]) {
-        *state = *state || self.is_decided_by(x);
+        *state = *state || if self.all { !kernels::all(x) } else { kernels::any(x) };
     }
 
     fn append(&self, state: &mut bool, next: &bool) {
@@ -393,13 +383,9 @@ impl<T: Pod + PartialEq> Fold<T> for Truth<T> {
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [u8]) -> bool {
-        y.fill(u8::from(self.all));
-        for row in 0..rows {
-            let x = &x[row * stride..];
-            for (y, x) in y.iter_mut().zip(x) {
-                let truth = u8::from(*x != T::zeroed());
-                *y = if self.all { *y & truth } else { *y | truth };
-            }
+        match self.all {
+            true => kernels::all_columns(x, rows, stride, y),
+            false => kernels::any_columns(x, rows, stride, y),
         }
         true
     }

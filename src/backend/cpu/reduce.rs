@@ -20,7 +20,8 @@ mod odometer;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Moments, Pairwise, PairwiseSum, Product, SquareSum};
+use swath_kernels::{self as kernels, Integer, IntegerEnd, IntegerFold};
+use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, SquareSum};
 
 use super::fold::{
     Extreme, ExtremeInteger, Fold, Integers, Loaded, Place, PlaceInteger, Tree, Truth,
@@ -72,20 +73,18 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
     }
 }
 
-fn of_integers<T: Element<Stored = T> + Pod + Ord>(
+fn of_integers<T: Element<Stored = T> + Pod + Integer>(
     op: ReduceOp,
     plan: &Plan<'_>,
     dtype: DType,
 ) -> Result<CpuTensor> {
     match op {
-        ReduceOp::Sum => plan.run::<T, _>(&Integers { start: 0, join: i64::wrapping_add }, dtype),
-        ReduceOp::Prod => plan.run::<T, _>(&Integers { start: 1, join: i64::wrapping_mul }, dtype),
-        ReduceOp::Max | ReduceOp::Min => {
-            plan.run::<T, _>(&ExtremeInteger { largest: op == ReduceOp::Max }, dtype)
-        }
-        ReduceOp::ArgMax | ReduceOp::ArgMin => {
-            plan.run::<T, _>(&PlaceInteger { largest: op == ReduceOp::ArgMax }, dtype)
-        }
+        ReduceOp::Sum => plan.run::<T, _>(&Integers(IntegerFold::Sum), dtype),
+        ReduceOp::Prod => plan.run::<T, _>(&Integers(IntegerFold::Product), dtype),
+        ReduceOp::Max => plan.run::<T, _>(&ExtremeInteger(IntegerEnd::Largest), dtype),
+        ReduceOp::Min => plan.run::<T, _>(&ExtremeInteger(IntegerEnd::Smallest), dtype),
+        ReduceOp::ArgMax => plan.run::<T, _>(&PlaceInteger(IntegerEnd::Largest), dtype),
+        ReduceOp::ArgMin => plan.run::<T, _>(&PlaceInteger(IntegerEnd::Smallest), dtype),
         _ => Err(plan.unsupported()),
     }
 }
