@@ -29,7 +29,7 @@ enum Arguments {
 use Arguments::{Any, Pair, Positive, PositivePair};
 
 /// A crate's function with its arguments.
-trait Peer {
+pub trait Peer {
     fn run(&mut self);
     fn results(&mut self) -> Vec<f32>;
 }

@@ -5,9 +5,11 @@
 //! cargo run --release --manifest-path benches/peers/Cargo.toml -- [WORD…]
 //! ```
 //!
-//! * Words choose the cases whose name contains one: `product`, `exp`, `"exp 4096"`.
+//! * Words choose the cases whose name contains one: `product`, `exp`, `"exp 4096"`, `tensor`,
+//!   `"tensor sum"`.
 //! * `--worst` draws the arguments of element-wise functions from subnormal and huge numbers.
 //! * `--errors` prints the largest error of each crate's functions instead of times.
+//! * `--alone` times swath's operations of tensors without the others, for `tensors.py`.
 //! * `--test` runs each case once, to see that it works.
 //! * `RAYON_NUM_THREADS=1` keeps the others, too, on one thread.
 //! * `SWATH_ISA` chooses swath's instruction set; the others choose theirs.
@@ -18,6 +20,7 @@ mod race;
 #[allow(dead_code, reason = "the benchmarks of swath use the rest")]
 #[path = "../../support/mod.rs"]
 mod support;
+mod tensors;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,4 +37,7 @@ fn main() {
         }
     }
     elementwise::functions(&wanted, once, worst, errors);
+    if !errors && !worst {
+        tensors::tensors(&wanted, has("--alone"), once);
+    }
 }

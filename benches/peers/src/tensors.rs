@@ -1,0 +1,206 @@
+//! Reductions, functions of rows, broadcasts, layouts and conversions of tensors of `f32` beside those
+//! of other crates.
+//!
+//! Each crate works on tensors of its own and makes a new one a call; rten-vecmath, which has functions
+//! of slices, writes to memory that is there. Results are compared with swath's before anything is timed.
+
+mod arrays;
+mod burn;
+mod candle;
+mod own;
+mod slices;
+
+use std::hint::black_box;
+
+use crate::elementwise::Peer;
+use crate::race::{Rival, ratios};
+use crate::support::values;
+
+/// What the operands of all crates are made of.
+pub struct Inputs {
+    shape: [usize; 2],
+    a: Vec<f32>,
+    b: Vec<f32>,
+    /// Of `shape`.
+    mask: Vec<bool>,
+    /// Of `shape`: for each element a column.
+    columns: Vec<i64>,
+    /// For each row a row.
+    rows: Vec<i64>,
+}
+
+impl Inputs {
+    fn new(shape: [usize; 2]) -> Self {
+        let [rows, columns] = shape;
+        let a = values(rows * columns).to_vec();
+        let b: Vec<f32> = a.iter().rev().copied().collect();
+        // The operands' values, in [-4, 4), choose positions as well.
+        let place = |x: &f32, extent: usize| ((x + 4.0) / 8.0 * extent as f32) as i64;
+        Inputs {
+            shape,
+            mask: b.iter().map(|x| *x < 0.0).collect(),
+            columns: b.iter().map(|x| place(x, columns)).collect(),
+            rows: b[..rows].iter().map(|x| place(x, rows)).collect(),
+            a,
+            b,
+        }
+    }
+
+    /// `b`'s first row: what is added to each row of `a`, and weights of columns.
+    fn row(&self) -> &[f32] {
+        &self.b[..self.shape[1]]
+    }
+
+    /// What is added to each column of `a`.
+    fn column(&self) -> &[f32] {
+        &self.b[..self.shape[0]]
+    }
+}
+
+/// An operation and how far results may differ.
+type Case = (&'static str, f32);
+
+/// No rounding, or the same one.
+const EXACT: f32 = 0.0;
+/// Results of at most 1, of a few roundings; larger and smaller ones in proportion.
+const ROUNDED: f32 = 32.0 * f32::EPSILON;
+
+/// So many values in [-4, 4), added in `f32` in any order: partial sums are a few times √n, and of n
+/// roundings a few times √n add up.
+const fn sum_of(terms: usize) -> f32 {
+    16.0 * f32::EPSILON * terms as f32
+}
+
+const CASES: [([usize; 2], &[Case]); 3] = [
+    (
+        [4096, 1024],
+        &[
+            ("sum", sum_of(4096 * 1024)),
+            ("sum axis 0", sum_of(4096)),
+            ("sum axis 1", sum_of(1024)),
+            ("mean", sum_of(1)),
+            ("max", EXACT),
+            ("max axis 1", EXACT),
+            ("argmax axis 1", EXACT),
+            ("variance axis 1", 16.0 * ROUNDED),
+            ("softmax", 0.01 * ROUNDED),
+            ("layer_norm", 16.0 * ROUNDED),
+            ("cumsum axis 1", sum_of(1024)),
+            ("where_cond", EXACT),
+            ("lt", EXACT),
+            ("to f16", EXACT),
+            ("to i64", EXACT),
+            ("gather axis 1", EXACT),
+            ("index_select axis 0", EXACT),
+        ],
+    ),
+    (
+        [1024, 1024],
+        &[
+            ("a + row 1024", EXACT),
+            ("a + column 1024", EXACT),
+            ("a + scalar 1024", EXACT),
+            ("a.t() + b 1024", EXACT),
+        ],
+    ),
+    (
+        [4096, 4096],
+        &[
+            ("a.t() + b 4096", EXACT),
+            ("a.t() contiguous 4096", EXACT),
+            ("permute(0, 2, 1, 3)", EXACT),
+        ],
+    ),
+];
+
+/// Shape of the tensor that `permute(0, 2, 1, 3)` makes contiguous, of as many elements as `[4096, 4096]`.
+const IMAGES: [usize; 4] = [32, 64, 128, 64];
+/// What layer norm adds to a variance.
+const EPSILON: f32 = 1e-5;
+
+/// An operation of a crate on its operands, whose results are read by `read`.
+struct Call<'a, O, R> {
+    operands: &'a O,
+    function: fn(&O) -> R,
+    read: fn(R) -> Vec<f32>,
+}
+
+impl<O, R> Peer for Call<'_, O, R> {
+    fn run(&mut self) {
+        black_box((self.function)(black_box(self.operands)));
+    }
+
+    fn results(&mut self) -> Vec<f32> {
+        (self.read)((self.function)(self.operands))
+    }
+}
+
+fn call<'a, O, R: 'a>(
+    operands: &'a O,
+    function: fn(&O) -> R,
+    read: fn(R) -> Vec<f32>,
+) -> Option<Box<dyn Peer + 'a>> {
+    Some(Box::new(Call { operands, function, read }))
+}
+
+/// Times the wanted cases, swath `alone` or beside the others.
+pub fn tensors(wanted: &dyn Fn(&str) -> bool, alone: bool, once: bool) {
+    swath::runtime::set_threads(1).expect("one thread is allowed");
+    println!("{:22} {:>12}   time over swath's", "", "swath");
+    for (shape, cases) in CASES {
+        let mut cases =
+            cases.iter().filter(|(name, _)| wanted(&format!("tensor {name}"))).peekable();
+        if cases.peek().is_none() {
+            continue;
+        }
+        let inputs = Inputs::new(shape);
+        let own = own::Operands::new(&inputs);
+        let candle = candle::Operands::new(&inputs);
+        let burn = burn::Operands::new(&inputs);
+        let arrays = arrays::Operands::new(&inputs);
+        for (name, tolerance) in cases {
+            let mut peers = vec![("swath", own::peer(name, &own).expect("swath has all"))];
+            if !alone {
+                let others = [
+                    ("candle", candle::peer(name, &candle)),
+                    ("burn", burn::peer(name, &burn)),
+                    ("ndarray", arrays::peer(name, &arrays)),
+                    ("rten", slices::peer(name, &inputs)),
+                ];
+                peers.extend(others.into_iter().filter_map(|(name, peer)| Some((name, peer?))));
+            }
+            check(name, &mut peers, *tolerance);
+            report(name, shape[0] * shape[1], peers, once);
+        }
+    }
+}
+
+/// A rival that computes something else is no rival.
+fn check(case: &str, peers: &mut [(&str, Box<dyn Peer + '_>)], tolerance: f32) {
+    let (own, others) = peers.split_first_mut().expect("swath");
+    let own = own.1.results();
+    for (name, peer) in others {
+        let results = peer.results();
+        assert_eq!(own.len(), results.len(), "{case}: results of {name}");
+        for (i, (x, y)) in own.iter().zip(&results).enumerate() {
+            assert!((x - y).abs() <= tolerance, "{case}, element {i}: {x}, {name} {y}");
+        }
+    }
+}
+
+fn report(case: &str, elements: usize, peers: Vec<(&'static str, Box<dyn Peer + '_>)>, once: bool) {
+    let rivals: Vec<Rival> = peers
+        .into_iter()
+        .map(|(name, mut peer)| (name, Box::new(move || peer.run()) as Box<dyn FnMut()>))
+        .collect();
+    let (own, ratios) = ratios(rivals, once);
+    print!("{case:22} {:9.3} ns  ", own * 1e9 / elements as f64);
+    let others = &ratios[1..];
+    for (name, ratio) in others {
+        print!(" {name} {ratio:.2}");
+    }
+    if let Some((name, _)) = others.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
+        print!("; best {name}");
+    }
+    println!();
+}
