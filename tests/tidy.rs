@@ -140,6 +140,7 @@ const CFG_PLACES: Files = &[
     "kernels/src/simd",
     "src/backend.rs",
     "src/backend/cpu/blas",
+    "src/backend/cpu/memory/huge_pages.rs",
     "src/lib.rs",
     "tests/",
     "kernels/tests/",

@@ -16,6 +16,7 @@
 //! 5. A shelf that would grow beyond its bound is emptied, which also gets rid of sizes that are no
 //!    longer asked for.
 
+mod huge_pages;
 mod pool;
 
 use std::fmt;

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::{ALIGNMENT, PoolStats};
+use super::{ALIGNMENT, PoolStats, huge_pages};
 use crate::error::{Error, Result};
 
 /// Bytes that the shelf keeps for reuse unless `SWATH_POOL_BYTES` says otherwise; 0 turns recycling
@@ -23,15 +23,10 @@ const LOCAL_BYTES_PER_CLASS: usize = 64 << 10;
 /// stricter alignment makes Rust's system allocator write the zeros itself, touching every page.
 pub(super) const LAZY_BYTES: usize = 64 << 10;
 
-/// Blocks from this size on, the size of two huge pages, are to be made of such pages where the system
-/// has them on request: reading and writing 4 KiB pages far apart takes a search for each. NumPy does so
-/// from the same size on.
-const HUGE_BYTES: usize = 4 << 20;
-
 /// Bytes of a page, by which blocks of [`LAZY_BYTES`] and more exceed what they hold: they begin on
 /// different lines of their pages. Allocators would have them all begin on the same, and loads wait
 /// for stores before them that agree in the last 12 bits of the address.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
 /// Lines from where one block begins in its page to where the next does; odd, so that all are used.
 const LINES_APART: usize = 21;
@@ -344,9 +339,7 @@ pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
     if layout.size() < LAZY_BYTES {
         return Some(Block(base));
     }
-    if layout.size() >= HUGE_BYTES {
-        ask_for_huge_pages(base, layout.size());
-    }
+    huge_pages::ask_for(base, layout.size());
     static BLOCKS: AtomicUsize = AtomicUsize::new(0);
     let line = BLOCKS.fetch_add(LINES_APART, Relaxed) % (PAGE / ALIGNMENT);
     let shift = line * ALIGNMENT + ALIGNMENT - base.addr().get() % ALIGNMENT;
@@ -358,20 +351,6 @@ pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
         data
     };
     Some(Block(data))
-}
-
-/// The pages that lie in a block as a whole; a wish, which the system may not follow.
-fn ask_for_huge_pages(base: NonNull<u8>, bytes: usize) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        let skip = base.as_ptr().align_offset(PAGE);
-        // SAFETY: the range lies within memory that was just allocated, and the advice changes no byte.
-        unsafe {
-            libc::madvise(base.add(skip).as_ptr().cast(), bytes - skip, libc::MADV_HUGEPAGE);
-        }
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = (base, bytes);
 }
 
 pub(super) fn free(layout: Option<Layout>, block: Block) {
