@@ -21,6 +21,9 @@ use swath_kernels::{Arg, Binary, math::Pow};
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
 
+/// Through tensors: those, and where work begins to be shared by threads.
+const TENSOR_SIZES: [usize; 8] = [64, 4096, 40_000, 65_536, 100_000, 131_072, 262_144, 4 << 20];
+
 /// A function and where its arguments come from. Functions of one argument leave the second alone.
 type Case = (&'static str, Arguments, fn(&[f32], &[f32], &mut [f32]));
 
@@ -111,7 +114,7 @@ fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()
     println!("\n{:24} {:>12} {:>14} {:>16}", "", "ns a call", "beyond slice's", "slice's over it");
     for threads in [1, 2] {
         swath::runtime::set_threads(threads)?;
-        for size in SIZES {
+        for size in TENSOR_SIZES {
             for (name, of_slice, of_tensor) in TENSOR_CASES {
                 let (mut x, mut y, mut uniform) = (values(size), values(size), uniform());
                 x.iter_mut().for_each(|x| *x = draw(&mut uniform).abs());
