@@ -14,7 +14,7 @@ use crate::simd::{Float, Lanes, Vector};
 
 /// `√(a² + b²)`, without overflow or underflow on the way.
 ///
-/// * Largest error: 0.853 ULP, 0.887 where the result is subnormal (f32, 2^30 pairs); f64 within 1
+/// * Largest error: 0.853 ULP, 0.895 where the result is subnormal (f32, 2^30 pairs); f64 within 1
 ///   float.
 /// * An infinity gives +∞, even beside NaN; else NaN in either gives NaN; zeros give +0.
 pub struct Hypot;

@@ -329,6 +329,8 @@ pub(super) fn system_layout(bytes: usize) -> Option<Layout> {
 }
 
 /// A zeroed block from the system.
+#[cold]
+#[inline(never)]
 pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
     let layout = layout?;
     // SAFETY: the layout's size is not zero: the smallest block has `OBJECT_STEP` bytes.
