@@ -6,6 +6,7 @@ use super::Float;
 /// that load a lane's row and transpose, once by columns for those that permute whole columns.
 pub struct Rows<E: 'static> {
     pub(super) rows: [[E; 8]; 32],
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "NEON looks rows up"))]
     pub(super) columns: [[E; 32]; 8],
 }
 
