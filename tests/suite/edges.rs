@@ -141,6 +141,17 @@ fn second_derivatives_of_gates_far_from_zero() {
     }
 }
 
+/// An axis of one element may have any stride in a contiguous tensor.
+#[test]
+fn reductions_beside_a_reversed_axis_of_one_element() {
+    let x = Tensor::<CpuBackend>::from_vec((0..360).collect::<Vec<i64>>(), (4, 3, 6, 5)).unwrap();
+    let plain = x.sum(Some(&[0, 2]), false).unwrap().to_vec::<i64>().unwrap();
+    let x = x.reshape((4, 1, 3, 6, 5)).unwrap().flip(1).unwrap();
+    let reversed = x.sum(Some(&[0, 3]), false).unwrap().to_vec::<i64>().unwrap();
+    assert_eq!(reversed, plain);
+    assert_eq!(plain[0], (0..4).flat_map(|i| (0..6).map(move |k| 90 * i + 5 * k)).sum::<i64>());
+}
+
 #[test]
 fn backends_check_what_they_are_given() {
     let x = CpuBackend::from_vec(vec![1.0f32, 2.0], 2).unwrap();

@@ -267,9 +267,13 @@ impl<'a> Plan<'a> {
     fn run<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, dtype: DType) -> Result<CpuTensor> {
         let mut out = Output::new(self.op, &self.shape, dtype)?;
         let results = out.elements::<F::Out>();
-        if results.is_empty() {
-            return Ok(out.finish());
+        if !results.is_empty() {
+            self.fold_into::<T, F>(fold, results)?;
         }
+        Ok(out.finish())
+    }
+
+    fn fold_into<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, results: &mut [F::Out]) -> Result<()> {
         if matches!(self.reduced.strides(0), [] | [.., 1]) || self.count == 0 {
             self.fold_runs(fold, results);
         } else if self.is_columns() {
@@ -281,9 +285,9 @@ impl<'a> Plan<'a> {
             Plan::new(self.op, &copied, &axes)?.fold_runs(fold, results);
         } else {
             let copied = copy::contiguous(self.op, self.x)?;
-            return Plan::new(self.op, &copied, &self.axes)?.run(fold, dtype);
+            Plan::new(self.op, &copied, &self.axes)?.fold_into::<T, F>(fold, results)?;
         }
-        Ok(out.finish())
+        Ok(())
     }
 
     /// Whether neighbours along no axis are nearer to each other than along the last reduced one.
@@ -295,8 +299,9 @@ impl<'a> Plan<'a> {
 
     /// Whether the elements lie without gaps along some axis, and none lies before one of a lower index.
     fn is_forward(&self) -> bool {
-        let strides = self.x.strides();
-        strides.contains(&1) && strides.iter().all(|&stride| stride >= 0)
+        // Of axes of more than one element: others' strides say nothing, and a copy may keep them.
+        let strides = || self.kept.strides(0).iter().chain(self.reduced.strides(0));
+        strides().any(|&stride| stride == 1) && strides().all(|&stride| stride >= 0)
     }
 
     /// A copy in which the elements of a result are adjacent, and the axes to reduce there.
