@@ -242,7 +242,7 @@ struct Dots<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Widen> Weights<'_, E> {
+impl<E: Float + Widen> Weights<'_, E> {
     #[inline(always)]
     fn on<S: Simd + Lanes<E>>(self, simd: S)
     where
@@ -287,7 +287,7 @@ impl<E: Widen> Weights<'_, E> {
     }
 }
 
-impl<E: Widen> WeightsGrad<'_, E> {
+impl<E: Float + Widen> WeightsGrad<'_, E> {
     #[inline(always)]
     fn on<S: Simd + Lanes<E>>(self, simd: S)
     where
@@ -323,7 +323,7 @@ impl<E: Widen> WeightsGrad<'_, E> {
     }
 }
 
-impl<E: Widen> Dots<'_, E> {
+impl<E: Float + Widen> Dots<'_, E> {
     #[inline(always)]
     fn on<S: Simd>(self, simd: S) {
         let Dots { columns, a, b, y } = self;

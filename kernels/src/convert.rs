@@ -185,8 +185,9 @@ pub(crate) fn f16_from_f32(x: f32) -> u16 {
     (sign | if is_nan { nan } else { finite }) as u16
 }
 
+/// The nearest `bf16`.
 #[inline(always)]
-fn bf16_from_f32(x: f32) -> u16 {
+pub(crate) fn bf16_from_f32(x: f32) -> u16 {
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     let nan = bits | 1 << 22;
@@ -195,7 +196,7 @@ fn bf16_from_f32(x: f32) -> u16 {
 
 /// `x` rounded to odd.
 #[inline(always)]
-fn odd_f32(x: f64) -> f32 {
+pub(crate) fn odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
     let back = f64::from(nearest);
     let bits = nearest.to_bits();

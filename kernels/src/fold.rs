@@ -45,10 +45,13 @@ mod tests;
 
 use core::slice::from_raw_parts;
 
+use half::{bf16, f16};
+
+use crate::convert::{bf16_from_f32, f16_from_f32, odd_f32};
 use crate::copy::LINE;
 use crate::dispatch::{Task, run};
 use crate::map::load_up_to;
-use crate::simd::{Float, Lanes, Simd, Token};
+use crate::simd::{Lanes, Simd, Token};
 pub use pairwise::{Pairwise, PairwiseSum};
 use partial::Partial;
 use terms::{Each, Products, Sum, Term, Terms};
@@ -79,13 +82,17 @@ pub(crate) fn ask_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
     ask_for(simd, x.wrapping_byte_add(AHEAD), count);
 }
 
-/// Elements read as `f64` lanes, exactly.
-pub(crate) trait Widen: Float {
+/// Elements that folds read as `f64` lanes, exactly.
+pub(crate) trait Widen: Copy {
     /// Reads a vector or, if that is less, `count` elements; other lanes are zero.
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn widen_up_to<S: Simd>(simd: S, src: *const Self, count: usize) -> F64<S>;
+    /// The same of one element.
+    fn widened(self) -> f64;
+    /// The nearest element, ties to even.
+    fn rounded(x: f64) -> Self;
 }
 
 impl Widen for f32 {
@@ -100,6 +107,14 @@ impl Widen for f32 {
             }
         }
     }
+    #[inline(always)]
+    fn widened(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn rounded(x: f64) -> f32 {
+        x as f32
+    }
 }
 
 impl Widen for f64 {
@@ -108,6 +123,47 @@ impl Widen for f64 {
         // SAFETY: as the caller promised.
         unsafe { load_up_to(simd, src, count) }
     }
+    #[inline(always)]
+    fn widened(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn rounded(x: f64) -> f64 {
+        x
+    }
+}
+
+macro_rules! widen_halves {
+    ($($t:ident $load:ident $from_f32:ident;)*) => {$(
+        impl Widen for $t {
+            #[inline(always)]
+            unsafe fn widen_up_to<S: Simd>(simd: S, src: *const $t, count: usize) -> F64<S> {
+                if count >= <S as Lanes<f64>>::LANES {
+                    // SAFETY: a whole vector may be read; the type is its bits.
+                    return unsafe { simd.$load(src.cast()) };
+                }
+                let mut bits = [0; LANES];
+                for (i, bits) in bits.iter_mut().enumerate().take(count) {
+                    // SAFETY: `count` elements may be read.
+                    *bits = unsafe { src.add(i).read() }.to_bits();
+                }
+                // SAFETY: no vector has more lanes than the array.
+                unsafe { simd.$load(bits.as_ptr()) }
+            }
+            #[inline(always)]
+            fn widened(self) -> f64 {
+                self.to_f64()
+            }
+            #[inline(always)]
+            fn rounded(x: f64) -> $t {
+                $t::from_bits($from_f32(odd_f32(x)))
+            }
+        }
+    )*};
+}
+widen_halves! {
+    f16 load_widened_f16 f16_from_f32;
+    bf16 load_widened_bf16 bf16_from_f32;
 }
 
 /// Pushes the blocks of the terms.

@@ -90,13 +90,13 @@ pub use optim::{Adam, Sgd, adam, power, sgd};
 pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
 pub use reduce::{
-    Integer, IntegerEnd, IntegerFold, Reduce, all, all_columns, any, any_columns, argmax,
-    argmax_columns, argmin, argmin_columns, dot, end_of_integer_columns, end_of_integers,
+    Accumulate, Integer, IntegerEnd, IntegerFold, Reduce, all, all_columns, any, any_columns,
+    argmax, argmax_columns, argmin, argmin_columns, dot, end_of_integer_columns, end_of_integers,
     fold_integer_columns, fold_integers, logsumexp, logsumexp_columns, max, max_columns,
     max_magnitude, max_magnitude_columns, mean, mean_columns, min, min_columns, min_magnitude,
-    min_magnitude_columns, norm1, norm1_columns, norm2, norm2_columns, place_of_integer_columns,
-    place_of_integers, prod, prod_columns, std, std_columns, sum, sum_columns, variance,
-    variance_columns,
+    min_magnitude_columns, norm0, norm0_columns, norm1, norm1_columns, norm2, norm2_columns,
+    place_of_integer_columns, place_of_integers, prod, prod_columns, std, std_columns, sum,
+    sum_columns, variance, variance_columns,
 };
 pub use rows::{
     CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,

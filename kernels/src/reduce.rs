@@ -18,6 +18,8 @@ mod truth;
 
 use core::marker::PhantomData;
 
+use half::{bf16, f16};
+
 use crate::copy::Plain;
 use crate::dispatch::{ElementTask, FoldTask, run};
 use crate::fold::columns::{FindColumns, FoldColumns, Rows};
@@ -35,27 +37,44 @@ use crate::simd::{Float, Lanes, Simd};
 
 pub use columns::{
     argmax_columns, argmin_columns, logsumexp_columns, max_columns, max_magnitude_columns,
-    mean_columns, min_columns, min_magnitude_columns, norm1_columns, norm2_columns, prod_columns,
-    std_columns, sum_columns, variance_columns,
+    mean_columns, min_columns, min_magnitude_columns, norm0_columns, norm1_columns, norm2_columns,
+    prod_columns, std_columns, sum_columns, variance_columns,
 };
 pub use integers::{
     Integer, IntegerEnd, IntegerFold, end_of_integer_columns, end_of_integers,
     fold_integer_columns, fold_integers, place_of_integer_columns, place_of_integers,
 };
 pub use slices::{
-    argmax, argmin, dot, logsumexp, max, max_magnitude, mean, min, min_magnitude, norm1, norm2,
-    prod, std, sum, variance,
+    argmax, argmin, dot, logsumexp, max, max_magnitude, mean, min, min_magnitude, norm0, norm1,
+    norm2, prod, std, sum, variance,
 };
 pub use truth::{all, all_columns, any, any_columns};
 pub(crate) use truth::{decided, decided_columns};
 
-/// Element types that can be reduced: `f32` and `f64`. Sealed.
+/// Element types whose sums and products are accumulated in `f64` and rounded once: `f32`, `f64`,
+/// `f16` and `bf16`. Sealed.
 ///
 /// Its methods are not generic, so that the kernels are compiled with this crate and not again in
 /// each that uses it.
-pub trait Reduce: Float + Plain {
+pub trait Accumulate: Copy + sealed::Sealed {
     #[doc(hidden)]
     fn blocks(x: &[Self], fold: Blocks<'_, Self>);
+    #[doc(hidden)]
+    fn fold_columns(fold: ColumnFold<Self>);
+    #[doc(hidden)]
+    fn rounded(x: f64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Element types that can be reduced in every way: `f32` and `f64`. Sealed.
+///
+/// Its methods are not generic, as those of [`Accumulate`].
+pub trait Reduce: Float + Plain + Accumulate {
+    #[doc(hidden)]
+    fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self);
     #[doc(hidden)]
     fn find(x: &[Self], end: End) -> Self;
     #[doc(hidden)]
@@ -63,7 +82,7 @@ pub trait Reduce: Float + Plain {
     #[doc(hidden)]
     fn logsumexp(x: &[Self]) -> f64;
     #[doc(hidden)]
-    fn columns(fold: ColumnFold<Self>);
+    fn search_columns(search: ColumnSearch<Self>);
 }
 
 /// A fold of a slice's blocks in the tree, and the counter that takes them.
@@ -72,7 +91,6 @@ pub enum Blocks<'a, E> {
     Sum(&'a mut PairwiseSum),
     Magnitudes(&'a mut PairwiseSum),
     Nonzeros(&'a mut PairwiseSum),
-    Exps(&'a mut PairwiseSum, E),
     /// With the elements of a slice that is as long.
     Products(&'a mut PairwiseSum, &'a [E]),
     Factors(&'a mut Pairwise<Product>),
@@ -90,15 +108,18 @@ pub enum End {
     MinMagnitude,
 }
 
-/// A checked fold over rows; made in this module alone.
+/// A checked fold over rows, and where the results go; made in this module alone.
 #[doc(hidden)]
-pub struct ColumnFold<E>(Columns<E>);
+pub struct ColumnFold<E>(Rows<E>, *mut E, Kind);
 
-/// What becomes of the columns, and where the results go.
-enum Columns<E> {
-    Fold(Rows<E>, *mut E, Kind),
-    Find(Rows<E>, *mut E, End),
-    FindIndex(Rows<E>, *mut i64, bool),
+/// As [`ColumnFold`], of a search.
+#[doc(hidden)]
+pub struct ColumnSearch<E>(Search<E>);
+
+/// What is looked for in the columns.
+enum Search<E> {
+    Element(Rows<E>, *mut E, End),
+    Index(Rows<E>, *mut i64, bool),
 }
 
 /// A fold in the tree.
@@ -106,26 +127,59 @@ enum Kind {
     Sum,
     Mean,
     Magnitudes,
+    Nonzeros,
     Factors,
     Variance(usize),
     Std(usize),
     Norm2,
 }
 
-macro_rules! impl_reduce {
+macro_rules! impl_accumulate {
     ($($t:ident $squares:ident)*) => {$(
-        impl Reduce for $t {
+        impl sealed::Sealed for $t {}
+        impl Accumulate for $t {
             fn blocks(x: &[Self], fold: Blocks<'_, Self>) {
                 match fold {
                     Blocks::Sum(into) => push(Each::new(x, Sum), into),
                     Blocks::Magnitudes(into) => push(Each::new(x, Magnitudes), into),
                     Blocks::Nonzeros(into) => push(Each::new(x, Nonzeros), into),
-                    Blocks::Exps(into, shift) => enter_fold(PushExps { x, shift, into }),
                     Blocks::Products(into, y) => push(Products::new(x, y), into),
                     Blocks::Factors(into) => push(Each::new(x, Factors), into),
                     Blocks::Moments(into) => push(Each::new(x, Distances), into),
                     Blocks::Squares(into) => push(Each::new(x, $squares), into),
                 }
+            }
+            fn fold_columns(ColumnFold(x, y, kind): ColumnFold<Self>) {
+                let count = x.count() as f64;
+                match kind {
+                    Kind::Sum => fold_columns(x, y, Sum, |sum| sum),
+                    Kind::Mean => fold_columns(x, y, Sum, |sum| sum / count),
+                    Kind::Nonzeros => fold_columns(x, y, Nonzeros, |count| count),
+                    Kind::Magnitudes => fold_columns(x, y, Magnitudes, |sum| sum),
+                    Kind::Factors => fold_columns(x, y, Factors, |product| product.0),
+                    Kind::Variance(ddof) => {
+                        fold_columns(x, y, Distances, |moments| moments.variance(ddof))
+                    }
+                    Kind::Std(ddof) => {
+                        fold_columns(x, y, Distances, |moments| moments.variance(ddof).sqrt())
+                    }
+                    Kind::Norm2 => fold_columns(x, y, $squares, |sum| sum.root()),
+                }
+            }
+            fn rounded(x: f64) -> Self {
+                <Self as Widen>::rounded(x)
+            }
+        }
+    )*};
+}
+// Squares of narrower floats neither overflow nor vanish in `f64`.
+impl_accumulate!(f16 Squares bf16 Squares f32 Squares f64 ScaledSquares);
+
+macro_rules! impl_reduce {
+    ($($t:ident)*) => {$(
+        impl Reduce for $t {
+            fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self) {
+                enter_fold(PushExps { x, shift, into });
             }
             fn find(x: &[Self], end: End) -> Self {
                 match end {
@@ -144,34 +198,18 @@ macro_rules! impl_reduce {
             fn logsumexp(x: &[Self]) -> f64 {
                 enter_fold(LogSumExp { x })
             }
-            fn columns(fold: ColumnFold<Self>) {
-                match fold.0 {
-                    Columns::Fold(x, y, kind) => {
-                        let count = x.count() as f64;
-                        match kind {
-                            Kind::Sum => fold_columns(x, y, Sum, |sum| sum),
-                            Kind::Mean => fold_columns(x, y, Sum, |sum| sum / count),
-                            Kind::Magnitudes => fold_columns(x, y, Magnitudes, |sum| sum),
-                            Kind::Factors => fold_columns(x, y, Factors, |product| product.0),
-                            Kind::Variance(ddof) => {
-                                fold_columns(x, y, Distances, |moments| moments.variance(ddof))
-                            }
-                            Kind::Std(ddof) => {
-                                fold_columns(x, y, Distances, |moments| moments.variance(ddof).sqrt())
-                            }
-                            Kind::Norm2 => fold_columns(x, y, $squares, |sum| sum.root()),
-                        }
-                    }
-                    Columns::Find(x, y, end) => match end {
+            fn search_columns(search: ColumnSearch<Self>) {
+                match search.0 {
+                    Search::Element(x, y, end) => match end {
                         End::Max => find_columns::<$t, Max>(x, y),
                         End::Min => find_columns::<$t, Min>(x, y),
                         End::MaxMagnitude => find_columns::<$t, Magnitude<Max>>(x, y),
                         End::MinMagnitude => find_columns::<$t, Magnitude<Min>>(x, y),
                     },
-                    Columns::FindIndex(x, y, true) => {
+                    Search::Index(x, y, true) => {
                         enter(FindIndexColumns { x, y, wanted: PhantomData::<Max> });
                     }
-                    Columns::FindIndex(x, y, false) => {
+                    Search::Index(x, y, false) => {
                         enter(FindIndexColumns { x, y, wanted: PhantomData::<Min> });
                     }
                 }
@@ -179,8 +217,7 @@ macro_rules! impl_reduce {
         }
     )*};
 }
-// Squares of `f32` neither overflow nor vanish in `f64`.
-impl_reduce!(f32 Squares f64 ScaledSquares);
+impl_reduce!(f32 f64);
 
 #[inline(always)]
 fn enter<E: Float, T: ElementTask<E>>(task: T) -> T::Output {
@@ -219,7 +256,7 @@ struct PushExps<'a, E> {
     into: &'a mut PairwiseSum,
 }
 
-impl<E: Widen> FoldTask<E> for PushExps<'_, E>
+impl<E: Float + Widen> FoldTask<E> for PushExps<'_, E>
 where
     Exp: Map1<E>,
 {
@@ -238,7 +275,7 @@ struct LogSumExp<'a, E> {
     x: &'a [E],
 }
 
-impl<E: Widen> FoldTask<E> for LogSumExp<'_, E>
+impl<E: Float + Widen> FoldTask<E> for LogSumExp<'_, E>
 where
     Exp: Map1<E>,
 {

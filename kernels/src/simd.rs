@@ -386,6 +386,16 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
+    /// As [`Simd::load_widened`], of IEEE binary16 numbers, which are given as their bits.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
+    unsafe fn load_widened_f16(self, src: *const u16) -> <Self as Lanes<f64>>::V;
+    /// As [`Simd::load_widened_f16`], of numbers that are the upper halves of `f32`.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
+    unsafe fn load_widened_bf16(self, src: *const u16) -> <Self as Lanes<f64>>::V;
     /// Rounds the lanes to `f32` and writes them.
     ///
     /// # Safety

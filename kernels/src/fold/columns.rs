@@ -125,7 +125,7 @@ where
                 }
                 for c in 0..width {
                     let result = (self.finish)(counter.add(c).read());
-                    self.y.add(column + c).write(E::from_f64(result));
+                    self.y.add(column + c).write(E::rounded(result));
                 }
             }
         }
@@ -244,7 +244,7 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
         for c in 0..self.width {
             // SAFETY: as the caller promised; the block has a row.
             unsafe {
-                let shift = if K::SHIFTED { x.add(c).read().to_f64() } else { 0.0 };
+                let shift = if K::SHIFTED { x.add(c).read().widened() } else { 0.0 };
                 let mut numbers = [0.0; M];
                 for (m, number) in numbers.iter_mut().enumerate() {
                     *number = self.lanes.add(m * self.pitch + c).read();

@@ -4,7 +4,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 
 use super::partial::{Moments, Partial, Product, SquareSum};
-use crate::reduce::{Blocks, Reduce};
+use crate::reduce::{Accumulate, Blocks, Reduce};
 
 /// A fold in progress: what blocks fold to, combined like the digits of a binary counter.
 ///
@@ -130,24 +130,24 @@ impl<P: Partial> Pairwise<P> {
 impl PairwiseSum {
     /// Takes a slice, block by block; its end is the end of a block, so only the last slice may
     /// have a length that is no multiple of [`PairwiseSum::BLOCK`].
-    pub fn push_slice<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_slice<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Sum(self));
     }
 
     /// Takes the absolute values of a slice's elements, as [`PairwiseSum::push_slice`] does.
-    pub fn push_magnitudes<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_magnitudes<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Magnitudes(self));
     }
 
     /// Takes 1 for each element of a slice that is not 0, as [`PairwiseSum::push_slice`] does.
-    pub fn push_nonzeros<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_nonzeros<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Nonzeros(self));
     }
 
     /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as
     /// [`PairwiseSum::push_slice`] does.
     pub fn push_exps<E: Reduce>(&mut self, x: &[E], shift: E) {
-        E::blocks(x, Blocks::Exps(self, shift));
+        E::push_exps(self, x, shift);
     }
 
     /// Takes the products of two slices' elements, as [`PairwiseSum::push_slice`] does.
@@ -155,7 +155,7 @@ impl PairwiseSum {
     /// # Panics
     /// If the lengths differ.
     #[track_caller]
-    pub fn push_products<E: Reduce>(&mut self, a: &[E], b: &[E]) {
+    pub fn push_products<E: Accumulate>(&mut self, a: &[E], b: &[E]) {
         assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
         E::blocks(a, Blocks::Products(self, b));
     }
@@ -163,21 +163,21 @@ impl PairwiseSum {
 
 impl Pairwise<Product> {
     /// Takes the factors of a slice, as [`PairwiseSum::push_slice`] takes terms.
-    pub fn push_factors<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_factors<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Factors(self));
     }
 }
 
 impl Pairwise<Moments> {
     /// Takes the elements of a slice, as [`PairwiseSum::push_slice`] does.
-    pub fn push_elements<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_elements<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Moments(self));
     }
 }
 
 impl Pairwise<SquareSum> {
     /// Takes the squares of a slice's elements, as [`PairwiseSum::push_slice`] takes terms.
-    pub fn push_squares<E: Reduce>(&mut self, x: &[E]) {
+    pub fn push_squares<E: Accumulate>(&mut self, x: &[E]) {
         E::blocks(x, Blocks::Squares(self));
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn sums<E, S, const N: usize, const A: usize, const M: usize>(
     mut f: impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
 ) -> [f64; M]
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd,
 {
     let len = x.first().map_or(0, |x| x.len());
@@ -68,7 +68,7 @@ unsafe fn block_sums<E, S, const N: usize, const A: usize, const M: usize>(
     f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
 ) -> [f64; M]
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd,
 {
     let width = <S as Lanes<f64>>::LANES;
@@ -140,7 +140,7 @@ pub(crate) fn exps<'y, E, S>(
     ahead: usize,
 ) -> (&'y mut [E], f64)
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd + Lanes<E>,
     Exp: Map1<E>,
 {
@@ -164,7 +164,7 @@ where
 #[inline(always)]
 pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E, ahead: usize) -> f64
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd + Lanes<E>,
     Exp: Map1<E>,
 {
@@ -192,7 +192,7 @@ unsafe fn sum_of_exps<E, S, const STORE: bool>(
     len: usize,
 ) -> f64
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd + Lanes<E>,
     Exp: Map1<E>,
 {
@@ -231,7 +231,7 @@ unsafe fn block_of_exps<E, S, const STORE: bool>(
     count: usize,
 ) -> f64
 where
-    E: Widen,
+    E: Float + Widen,
     S: Simd + Lanes<E>,
     Exp: Map1<E>,
 {
@@ -301,7 +301,7 @@ where
 /// # Safety
 /// `x` is valid for reads of [`LANES`] elements.
 #[inline(always)]
-unsafe fn add_group<E: Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
+unsafe fn add_group<E: Float + Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
     let width = <S as Lanes<f64>>::LANES;
     for (v, lane) in lanes.iter_mut().enumerate().take(LANES / width) {
         // SAFETY: as the caller promised.

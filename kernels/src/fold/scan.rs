@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 use super::{F64, Widen};
 use crate::dispatch::FoldTask;
 use crate::map::{load_up_to, store_up_to};
-use crate::simd::{Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// How a total takes an element.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Link for Product {
 }
 
 /// Elements that `f64` lanes are rounded to.
-pub(crate) trait Narrow: Widen {
+pub(crate) trait Narrow: Float + Widen {
     /// Rounds a vector's lanes or, if that is less, its first `count`, and writes them.
     ///
     /// # Safety

@@ -125,7 +125,7 @@ impl<E: Widen, K: Term<M>, const M: usize> Terms<M> for Each<'_, E, K> {
     #[inline(always)]
     unsafe fn shift(self, at: usize) -> f64 {
         // SAFETY: the element is there, as the caller promised.
-        if K::SHIFTED { unsafe { self.0.as_ptr().add(at).read() }.to_f64() } else { 0.0 }
+        if K::SHIFTED { unsafe { self.0.as_ptr().add(at).read() }.widened() } else { 0.0 }
     }
 }
 

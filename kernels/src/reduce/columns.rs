@@ -1,7 +1,7 @@
 //! Reductions of each column of a row-major matrix, whose rows need not be adjacent. Each result has
 //! the bits that the function of the same name gives for the column as a slice.
 
-use super::{ColumnFold, Columns, End, Kind, Reduce};
+use super::{Accumulate, ColumnFold, ColumnSearch, End, Kind, Reduce, Search};
 use crate::copy::{Transpose, transpose};
 use crate::fold::PairwiseSum;
 use crate::fold::columns::Rows;
@@ -20,7 +20,7 @@ use crate::output::Output;
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn sum_columns<E: Reduce>(
+pub fn sum_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -40,7 +40,7 @@ pub fn sum_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn mean_columns<E: Reduce>(
+pub fn mean_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -60,7 +60,7 @@ pub fn mean_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn prod_columns<E: Reduce>(
+pub fn prod_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -80,7 +80,7 @@ pub fn prod_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn variance_columns<E: Reduce>(
+pub fn variance_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -101,7 +101,7 @@ pub fn variance_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn std_columns<E: Reduce>(
+pub fn std_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -109,6 +109,26 @@ pub fn std_columns<E: Reduce>(
     y: &mut (impl Output<E> + ?Sized),
 ) {
     fold("std_columns", Kind::Std(ddof), x, rows, row_stride, y.as_raw());
+}
+
+/// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::norm0_columns(&[1.0, 0.0, 3.0, -4.0], 2, 2, &mut y);
+/// assert_eq!(y, [2.0, 1.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn norm0_columns<E: Accumulate>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    fold("norm0_columns", Kind::Nonzeros, x, rows, row_stride, y.as_raw());
 }
 
 /// The sum of magnitudes of each column, as [`sum_columns`].
@@ -122,7 +142,7 @@ pub fn std_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn norm1_columns<E: Reduce>(
+pub fn norm1_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -142,7 +162,7 @@ pub fn norm1_columns<E: Reduce>(
 /// # Panics
 /// If the last row ends beyond `x`.
 #[track_caller]
-pub fn norm2_columns<E: Reduce>(
+pub fn norm2_columns<E: Accumulate>(
     x: &[E],
     rows: usize,
     row_stride: usize,
@@ -152,7 +172,7 @@ pub fn norm2_columns<E: Reduce>(
 }
 
 #[track_caller]
-fn fold<E: Reduce>(
+fn fold<E: Accumulate>(
     name: &str,
     kind: Kind,
     x: &[E],
@@ -161,7 +181,7 @@ fn fold<E: Reduce>(
     (y, cols): (*mut E, usize),
 ) {
     let rows = Rows::new(name, x, rows, cols, row_stride);
-    E::columns(ColumnFold(Columns::Fold(rows, y, kind)));
+    E::fold_columns(ColumnFold(rows, y, kind));
 }
 
 /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
@@ -255,7 +275,7 @@ fn find<E: Reduce>(
     (y, cols): (*mut E, usize),
 ) {
     let rows = some_rows(name, x, rows, cols, row_stride);
-    E::columns(ColumnFold(Columns::Find(rows, y, end)));
+    E::search_columns(ColumnSearch(Search::Element(rows, y, end)));
 }
 
 #[track_caller]
@@ -284,7 +304,7 @@ pub fn argmax_columns<E: Reduce>(
 ) {
     let (y, cols) = y.as_raw();
     let rows = some_rows("argmax_columns", x, rows, cols, row_stride);
-    E::columns(ColumnFold(Columns::FindIndex(rows, y, true)));
+    E::search_columns(ColumnSearch(Search::Index(rows, y, true)));
 }
 
 /// The row of the smallest element of each column, as [`argmax_columns`].
@@ -306,7 +326,7 @@ pub fn argmin_columns<E: Reduce>(
 ) {
     let (y, cols) = y.as_raw();
     let rows = some_rows("argmin_columns", x, rows, cols, row_stride);
-    E::columns(ColumnFold(Columns::FindIndex(rows, y, false)));
+    E::search_columns(ColumnSearch(Search::Index(rows, y, false)));
 }
 
 /// Columns whose powers are summed at a time.

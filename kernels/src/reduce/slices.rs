@@ -1,12 +1,12 @@
 //! Reductions of a slice.
 
-use super::{End, Reduce};
+use super::{Accumulate, End, Reduce};
 use crate::fold::partial::{Moments, Partial, Product, SquareSum};
 use crate::fold::{Pairwise, PairwiseSum};
 
 /// What is pushed on a counter of its own.
 #[inline(always)]
-fn folded<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
+pub(super) fn folded<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
     let mut counter = Pairwise::new();
     push(&mut counter);
     counter.finish()
@@ -21,8 +21,8 @@ fn folded<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
 /// ```
 /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
 /// ```
-pub fn sum<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(folded(|sum: &mut PairwiseSum| sum.push_slice(x)))
+pub fn sum<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|sum: &mut PairwiseSum| sum.push_slice(x)))
 }
 
 /// The arithmetic mean of the elements, NaN if there are none: the sum in `f64`, divided there and
@@ -31,8 +31,8 @@ pub fn sum<E: Reduce>(x: &[E]) -> E {
 /// ```
 /// assert_eq!(swath_kernels::mean(&[3e38f32; 4]), 3e38);
 /// ```
-pub fn mean<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(folded(|sum: &mut PairwiseSum| sum.push_slice(x)) / x.len() as f64)
+pub fn mean<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|sum: &mut PairwiseSum| sum.push_slice(x)) / x.len() as f64)
 }
 
 /// The sum of products `a[i] * b[i]`, +0 if there are none.
@@ -46,9 +46,9 @@ pub fn mean<E: Reduce>(x: &[E]) -> E {
 /// # Panics
 /// If the lengths differ.
 #[track_caller]
-pub fn dot<E: Reduce>(a: &[E], b: &[E]) -> E {
+pub fn dot<E: Accumulate>(a: &[E], b: &[E]) -> E {
     assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-    E::from_f64(folded(|sum: &mut PairwiseSum| sum.push_products(a, b)))
+    E::rounded(folded(|sum: &mut PairwiseSum| sum.push_products(a, b)))
 }
 
 /// The product of the elements, 1 if there are none: multiplied in `f64` in the order of [`sum`] and
@@ -57,11 +57,11 @@ pub fn dot<E: Reduce>(a: &[E], b: &[E]) -> E {
 /// ```
 /// assert_eq!(swath_kernels::prod(&[1e30f32, 1e-30, 4.0]), 4.0);
 /// ```
-pub fn prod<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(folded(|product: &mut Pairwise<Product>| product.push_factors(x)).0)
+pub fn prod<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|product: &mut Pairwise<Product>| product.push_factors(x)).0)
 }
 
-fn moments<E: Reduce>(x: &[E]) -> Moments {
+fn moments<E: Accumulate>(x: &[E]) -> Moments {
     folded(|moments: &mut Pairwise<Moments>| moments.push_elements(x))
 }
 
@@ -77,8 +77,8 @@ fn moments<E: Reduce>(x: &[E]) -> Moments {
 /// let x = [10_001.0f32, 10_002.0, 10_003.0, 10_004.0];
 /// assert_eq!(swath_kernels::variance(&x, 0), 1.25);
 /// ```
-pub fn variance<E: Reduce>(x: &[E], ddof: usize) -> E {
-    E::from_f64(moments(x).variance(ddof))
+pub fn variance<E: Accumulate>(x: &[E], ddof: usize) -> E {
+    E::rounded(moments(x).variance(ddof))
 }
 
 /// The standard deviation: the square root of the [`variance`], taken in `f64` and rounded once.
@@ -86,8 +86,17 @@ pub fn variance<E: Reduce>(x: &[E], ddof: usize) -> E {
 /// ```
 /// assert_eq!(swath_kernels::std(&[1.0f32, 5.0], 0), 2.0);
 /// ```
-pub fn std<E: Reduce>(x: &[E], ddof: usize) -> E {
-    E::from_f64(moments(x).variance(ddof).sqrt())
+pub fn std<E: Accumulate>(x: &[E], ddof: usize) -> E {
+    E::rounded(moments(x).variance(ddof).sqrt())
+}
+
+/// The number of elements that are not 0; NaN is not 0. As [`sum`].
+///
+/// ```
+/// assert_eq!(swath_kernels::norm0(&[3.0f32, -0.0, -4.0]), 2.0);
+/// ```
+pub fn norm0<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|count: &mut PairwiseSum| count.push_nonzeros(x)))
 }
 
 /// The sum of magnitudes, 0 if there are no elements; as [`sum`].
@@ -95,8 +104,8 @@ pub fn std<E: Reduce>(x: &[E], ddof: usize) -> E {
 /// ```
 /// assert_eq!(swath_kernels::norm1(&[3.0f32, -4.0]), 7.0);
 /// ```
-pub fn norm1<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(folded(|sum: &mut PairwiseSum| sum.push_magnitudes(x)))
+pub fn norm1<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|sum: &mut PairwiseSum| sum.push_magnitudes(x)))
 }
 
 /// The Euclidean norm: the square root of the sum of squares, 0 if there are no elements. Summed in
@@ -108,8 +117,8 @@ pub fn norm1<E: Reduce>(x: &[E]) -> E {
 /// let large = 2f64.powi(700);
 /// assert_eq!(swath_kernels::norm2(&[3.0 * large, 4.0 * large]), 5.0 * large);
 /// ```
-pub fn norm2<E: Reduce>(x: &[E]) -> E {
-    E::from_f64(folded(|sum: &mut Pairwise<SquareSum>| sum.push_squares(x)).root())
+pub fn norm2<E: Accumulate>(x: &[E]) -> E {
+    E::rounded(folded(|sum: &mut Pairwise<SquareSum>| sum.push_squares(x)).root())
 }
 
 /// `ln Σ e^x` without overflow, −∞ if there are no elements: m + ln Σ e^(x − m) with m the largest.

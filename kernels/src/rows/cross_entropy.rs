@@ -121,7 +121,7 @@ pub(crate) struct CrossEntropyTask<'a, E> {
     lse: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Widen> FoldTask<E> for CrossEntropyTask<'_, E>
+impl<E: Float + Widen> FoldTask<E> for CrossEntropyTask<'_, E>
 where
     Exp: Map1<E>,
 {
@@ -165,7 +165,7 @@ pub(crate) struct CrossEntropyGradTask<'a, E> {
     dx: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
+impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
 where
     Exp: Map1<E>,
 {

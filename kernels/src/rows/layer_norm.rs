@@ -19,7 +19,7 @@ use crate::fold::Widen;
 use crate::fold::rows::sums;
 use crate::map::rows::{map, places};
 use crate::output::Output;
-use crate::simd::{Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Rows to normalise.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ pub(crate) struct LayerNormTask<'a, E> {
     deviation: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Widen> FoldTask<E> for LayerNormTask<'_, E> {
+impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -198,7 +198,7 @@ pub(crate) struct LayerNormGradTask<'a, E> {
     dbias: &'a mut [f64],
 }
 
-impl<E: Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
+impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

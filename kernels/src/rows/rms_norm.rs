@@ -16,7 +16,7 @@ use crate::fold::Widen;
 use crate::fold::rows::sums;
 use crate::map::rows::{map, places};
 use crate::output::Output;
-use crate::simd::{Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Rows to divide by their root mean square.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ pub(crate) struct RmsNormTask<'a, E> {
     reciprocal: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Widen> FoldTask<E> for RmsNormTask<'_, E> {
+impl<E: Float + Widen> FoldTask<E> for RmsNormTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -153,7 +153,7 @@ pub(crate) struct RmsNormGradTask<'a, E> {
     dweight: &'a mut [f64],
 }
 
-impl<E: Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
+impl<E: Float + Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

@@ -20,7 +20,7 @@ use crate::map::Map1;
 use crate::map::rows::{change, map, places};
 use crate::math::{Exp, Log};
 use crate::output::Output;
-use crate::simd::{Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// `y[i] = e^x[i] / Σ e^x` over the slice.
 ///
@@ -140,7 +140,7 @@ pub(crate) struct SoftmaxTask<'a, E> {
     log: bool,
 }
 
-impl<E: Widen> FoldTask<E> for SoftmaxTask<'_, E>
+impl<E: Float + Widen> FoldTask<E> for SoftmaxTask<'_, E>
 where
     Exp: Map1<E>,
 {
@@ -166,7 +166,7 @@ const GROUP_ROWS: usize = 8;
 const GROUP_LEN: usize = 2048;
 
 #[inline(always)]
-fn softmax_group<E: Widen, S: Simd + Lanes<E>>(
+fn softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
     simd: S,
     x: &[E],
     y: &mut [MaybeUninit<E>],
@@ -196,7 +196,7 @@ fn softmax_group<E: Widen, S: Simd + Lanes<E>>(
 }
 
 #[inline(always)]
-fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
+fn log_softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
     simd: S,
     x: &[E],
     y: &mut [MaybeUninit<E>],
@@ -231,7 +231,11 @@ fn log_softmax_group<E: Widen, S: Simd + Lanes<E>>(
 
 /// The largest number of each row, of at most [`GROUP_ROWS`].
 #[inline(always)]
-fn largest_numbers<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], cols: usize) -> [E; GROUP_ROWS] {
+fn largest_numbers<E: Float + Widen, S: Simd + Lanes<E>>(
+    simd: S,
+    x: &[E],
+    cols: usize,
+) -> [E; GROUP_ROWS] {
     let mut largest = [E::ZERO; GROUP_ROWS];
     for (x, largest) in x.chunks_exact(cols).zip(&mut largest) {
         *largest = max_number(simd, x);
@@ -241,7 +245,7 @@ fn largest_numbers<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E], cols: usize) 
 
 /// The largest number and `Σ exp(x − it)`.
 #[inline(always)]
-pub(super) fn shifted_sum<E: Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> (E, f64)
+pub(super) fn shifted_sum<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> (E, f64)
 where
     Exp: Map1<E>,
 {
@@ -269,7 +273,7 @@ pub(crate) struct SoftmaxGradTask<'a, E> {
     log: bool,
 }
 
-impl<E: Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
+impl<E: Float + Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
 where
     Exp: Map1<E>,
 {

@@ -1,4 +1,4 @@
-//! AVX2 and FMA: 8 `f32` or 4 `f64` lanes; a mask is a vector whose lanes are all ones or all zeros.
+//! AVX2, FMA and F16C: 8 `f32` or 4 `f64` lanes; a mask is a vector whose lanes are all ones or all zeros.
 
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -6,10 +6,20 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use pulp::x86::V3;
 
 use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
-use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task, enter_avx2};
 
-impl Token for V3 {
+/// Proves AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub struct Avx2(#[allow(dead_code, reason = "it is a proof")] V3);
+
+impl Avx2 {
+    /// The token, if the machine has what it stands for.
+    pub fn try_new() -> Option<Self> {
+        V3::try_new().filter(|_| std::arch::is_x86_feature_detected!("f16c")).map(Avx2)
+    }
+}
+
+impl Token for Avx2 {
     const ISA: Isa = Isa::Avx2;
 
     #[inline(always)]
@@ -323,7 +333,7 @@ impl Vector for F64x4 {
     }
 }
 
-impl Lanes<f32> for V3 {
+impl Lanes<f32> for Avx2 {
     type V = F32x8;
     type I = I32x8;
     type M = M32x8;
@@ -367,7 +377,7 @@ impl Lanes<f32> for V3 {
     }
 }
 
-impl Lanes<f64> for V3 {
+impl Lanes<f64> for Avx2 {
     type V = F64x4;
     type I = I64x4;
     type M = M64x4;
@@ -429,24 +439,22 @@ unsafe fn pair_of_halves(low: *const f32, high: *const f32) -> __m256 {
     }
 }
 
-impl Simd for V3 {
-    #[inline(always)]
-    fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        if !std::arch::is_x86_feature_detected!("f16c") {
-            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+impl Simd for Avx2 {
+    intrinsics! {
+        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
+            let (x, y) = (x.as_flattened().as_chunks::<8>(), y.as_flattened_mut().as_chunks_mut::<8>());
+            for (x, y) in x.0.iter().zip(y.0) {
+                let bits = _mm_loadu_si128(x.as_ptr().cast());
+                _mm256_storeu_ps(y.as_mut_ptr(), _mm256_cvtph_ps(bits));
+            }
         }
-        // SAFETY: the instructions have just been detected, AVX by the token.
-        unsafe { widen_f16(x, y) }
-    }
-    #[inline(always)]
-    fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        if !std::arch::is_x86_feature_detected!("f16c") {
-            return y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
+            let (x, y) = (x.as_flattened().as_chunks::<8>(), y.as_flattened_mut().as_chunks_mut::<8>());
+            for (x, y) in x.0.iter().zip(y.0) {
+                let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
+                _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
+            }
         }
-        // SAFETY: the instructions have just been detected, AVX by the token.
-        unsafe { narrow_f16(x, y) }
     }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x4 {
@@ -457,32 +465,15 @@ impl Simd for V3 {
             let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count.min(4) as i32), lane);
             F64x4(_mm256_cvtps_pd(_mm_maskload_ps(src, mask)))
         }
+        fn load_widened_f16(self, src: *const u16) -> F64x4 {
+            F64x4(_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(src.cast()))))
+        }
+        fn load_widened_bf16(self, src: *const u16) -> F64x4 {
+            let bits = _mm_slli_epi32::<16>(_mm_cvtepu16_epi32(_mm_loadl_epi64(src.cast())));
+            F64x4(_mm256_cvtps_pd(_mm_castsi128_ps(bits)))
+        }
         fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
             _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
-        }
-    }
-}
-
-// The token proves AVX2, which does not say that F16C is there.
-
-#[target_feature(enable = "avx,f16c")]
-fn widen_f16(x: &[u16], y: &mut [f32]) {
-    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
-        // SAFETY: both arrays are read and written whole.
-        unsafe {
-            let bits = _mm_loadu_si128(x.as_ptr().cast());
-            _mm256_storeu_ps(y.as_mut_ptr(), _mm256_cvtph_ps(bits));
-        }
-    }
-}
-
-#[target_feature(enable = "avx,f16c")]
-fn narrow_f16(x: &[f32], y: &mut [u16]) {
-    for (x, y) in x.as_chunks::<8>().0.iter().zip(y.as_chunks_mut::<8>().0) {
-        // SAFETY: both arrays are read and written whole.
-        unsafe {
-            let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
-            _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
         }
     }
 }

@@ -377,6 +377,15 @@ impl Simd for V4 {
             let mask = Lanes::<f64>::first(self, count).0;
             F64x8(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, src)))
         }
+        fn load_widened_f16(self, src: *const u16) -> F64x8 {
+            F64x8(_mm512_cvtps_pd(_mm512_castps512_ps256(_mm512_cvtph_ps(_mm256_castsi128_si256(
+                _mm_loadu_si128(src.cast()),
+            )))))
+        }
+        fn load_widened_bf16(self, src: *const u16) -> F64x8 {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(src.cast()));
+            F64x8(_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))))
+        }
         fn store_narrowed(self, dst: *mut f32, x: F64x8) -> () {
             _mm256_storeu_ps(dst, _mm512_cvtpd_ps(x.0))
         }

@@ -358,6 +358,18 @@ impl Simd for Neon {
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
         }
+        fn load_widened_f16(self, src: *const u16) -> F64x2 {
+            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
+            let wide: float32x4_t;
+            core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
+                bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));
+            F64x2(vcvt_f64_f32(vget_low_f32(wide)))
+        }
+        fn load_widened_bf16(self, src: *const u16) -> F64x2 {
+            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
+            let wide = vreinterpretq_f32_u32(vshll_n_u16::<16>(bits));
+            F64x2(vcvt_f64_f32(vget_low_f32(wide)))
+        }
         fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
             vst1_f32(dst, vcvt_f32_f64(x.0))
         }

@@ -3,14 +3,18 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::{
-    Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product, Reduce, Rows,
+    Accumulate, Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product, Rows,
     SquareSum, Truth,
 };
 
-use super::{Call, Cell, Part, any, call, changed, input, numbers, output, shapes};
+use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
 
 pub fn calls(len: usize) -> Vec<Call> {
     let mut calls = Vec::new();
+    accumulations::<f16>(&mut calls, len);
+    accumulations::<bf16>(&mut calls, len);
+    accumulations::<f32>(&mut calls, len);
+    accumulations::<f64>(&mut calls, len);
     of_real::<f32>(&mut calls, len);
     of_real::<f64>(&mut calls, len);
     of_integers::<i64>(&mut calls, len);
@@ -93,16 +97,48 @@ fn each_shape<T: Cell, Y: Cell, W: Copy + std::fmt::Debug + 'static>(
     }
 }
 
-fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
-    // One slice in, one number out.
-    let folds: [(&str, fn(&[E]) -> E); 12] = [
+/// What the four floats have in common.
+fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
+    let folds: [(&str, fn(&[E]) -> E); 8] = [
         ("sum", k::sum),
         ("mean", k::mean),
         ("prod", k::prod),
         ("variance", |x| k::variance(x, 1)),
         ("std", |x| k::std(x, 0)),
+        ("norm0", k::norm0),
         ("norm1", k::norm1),
         ("norm2", k::norm2),
+    ];
+    let x = numbers::<E>(len, 1);
+    each_fold(calls, &folds, &x);
+    let slots = [input(&x), input(&numbers::<E>(len, 2)), output::<E>(1).any_length()];
+    calls.push(call::<E, 3>("dot", "", slots, |[a, b, y]| {
+        y.of::<E>()[0] = k::dot(a.of(), b.of());
+    }));
+    pushes::<E>(calls, &x);
+    let folds: [(&str, Columns<E>); 8] = [
+        ("sum_columns", |x, rows, stride, y| k::sum_columns(x, rows, stride, y)),
+        ("mean_columns", |x, rows, stride, y| k::mean_columns(x, rows, stride, y)),
+        ("prod_columns", |x, rows, stride, y| k::prod_columns(x, rows, stride, y)),
+        ("variance_columns", |x, rows, stride, y| k::variance_columns(x, rows, stride, 1, y)),
+        ("std_columns", |x, rows, stride, y| k::std_columns(x, rows, stride, 0, y)),
+        ("norm0_columns", |x, rows, stride, y| k::norm0_columns(x, rows, stride, y)),
+        ("norm1_columns", |x, rows, stride, y| k::norm1_columns(x, rows, stride, y)),
+        ("norm2_columns", |x, rows, stride, y| k::norm2_columns(x, rows, stride, y)),
+    ];
+    each_column_fold(calls, &folds, len);
+}
+
+/// One slice in, one number out.
+fn each_fold<E: Cell>(calls: &mut Vec<Call>, folds: &[(&'static str, fn(&[E]) -> E)], x: &[E]) {
+    for &(name, fold) in folds {
+        let slots = [input(x).any_length(), output::<E>(1).any_length()];
+        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| y.of::<E>()[0] = fold(x.of())));
+    }
+}
+
+fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
+    let folds: [(&str, fn(&[E]) -> E); 5] = [
         ("logsumexp", k::logsumexp),
         ("max", |x| k::max(x).unwrap_or(E::ZERO)),
         ("min", |x| k::min(x).unwrap_or(E::ZERO)),
@@ -110,13 +146,10 @@ fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
         ("min_magnitude", |x| k::min_magnitude(x).unwrap_or(E::ZERO)),
     ];
     let x = numbers::<E>(len, 1);
-    for (name, fold) in folds {
-        let slots = [input(&x).any_length(), output::<E>(1).any_length()];
-        calls.push(call::<E, 2>(name, "", slots, move |[x, y]| y.of::<E>()[0] = fold(x.of())));
-    }
-    let slots = [input(&x), input(&numbers::<E>(len, 2)), output::<E>(1).any_length()];
-    calls.push(call::<E, 3>("dot", "", slots, |[a, b, y]| {
-        y.of::<E>()[0] = k::dot(a.of(), b.of());
+    each_fold(calls, &folds, &x);
+    let slots = [input(&x).any_length(), output::<f64>(1).any_length()];
+    calls.push(call::<E, 2>("push_exps", "", slots, |[x, y]| {
+        y.of::<f64>()[0] = pushed(|sum: &mut PairwiseSum| sum.push_exps(x.of(), E::ONE));
     }));
     let finds: [(&str, fn(&[E]) -> Option<usize>); 2] =
         [("argmax", k::argmax), ("argmin", k::argmin)];
@@ -126,19 +159,17 @@ fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
             y.of::<i64>()[0] = find(x.of()).map_or(-1, |at| at as i64);
         }));
     }
-    pushes::<E>(calls, &x);
+    columns::<E>(calls, len);
     for shape in shapes(len) {
-        columns::<E>(calls, shape);
         scans::<E>(calls, shape);
     }
 }
 
-fn pushes<E: Cell + Reduce>(calls: &mut Vec<Call>, x: &[E]) {
-    let pushes: [(&str, fn(&[E]) -> f64); 7] = [
+fn pushes<E: Cell + Accumulate>(calls: &mut Vec<Call>, x: &[E]) {
+    let pushes: [(&str, fn(&[E]) -> f64); 6] = [
         ("push_slice", |x| pushed(|sum: &mut PairwiseSum| sum.push_slice(x))),
         ("push_magnitudes", |x| pushed(|sum: &mut PairwiseSum| sum.push_magnitudes(x))),
         ("push_nonzeros", |x| pushed(|sum: &mut PairwiseSum| sum.push_nonzeros(x))),
-        ("push_exps", |x| pushed(|sum: &mut PairwiseSum| sum.push_exps(x, E::ONE))),
         ("push_factors", |x| pushed(|sum: &mut Pairwise<Product>| sum.push_factors(x)).0),
         ("push_elements", |x| {
             pushed(|moments: &mut Pairwise<Moments>| moments.push_elements(x)).squares
@@ -165,15 +196,37 @@ fn pushed<P: k::Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
 type Columns<E> = fn(&[E], usize, usize, &mut [E]);
 type FindColumns<E> = fn(&[E], usize, usize, &mut [i64]);
 
-fn columns<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
-    let folds: [(&str, Columns<E>); 12] = [
-        ("sum_columns", |x, rows, stride, y| k::sum_columns(x, rows, stride, y)),
-        ("mean_columns", |x, rows, stride, y| k::mean_columns(x, rows, stride, y)),
-        ("prod_columns", |x, rows, stride, y| k::prod_columns(x, rows, stride, y)),
-        ("variance_columns", |x, rows, stride, y| k::variance_columns(x, rows, stride, 1, y)),
-        ("std_columns", |x, rows, stride, y| k::std_columns(x, rows, stride, 0, y)),
-        ("norm1_columns", |x, rows, stride, y| k::norm1_columns(x, rows, stride, y)),
-        ("norm2_columns", |x, rows, stride, y| k::norm2_columns(x, rows, stride, y)),
+/// Each column of matrices with `len` columns and with `len` rows, adjacent or not, to a number.
+fn each_column_fold<E: Cell>(
+    calls: &mut Vec<Call>,
+    folds: &[(&'static str, Columns<E>)],
+    len: usize,
+) {
+    for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
+        for &(name, fold) in folds {
+            // A result that is shorter is of fewer columns.
+            let slots = [source.clone(), output::<E>(cols).any_length()];
+            calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
+                fold(x.of(), rows, stride, y.of());
+            }));
+        }
+    });
+}
+
+fn for_each_matrix<E: Cell>(len: usize, mut f: impl FnMut(usize, usize, usize, Slot, &str)) {
+    for ([rows, cols], gap) in shapes(len).into_iter().flat_map(|shape| [(shape, 0), (shape, 2)]) {
+        if rows == 0 {
+            continue;
+        }
+        let stride = cols + gap;
+        let x = numbers::<E>((rows - 1) * stride + cols, 1);
+        let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
+        f(rows, cols, stride, source, &format!("[{rows}, {cols}] by {stride}"));
+    }
+}
+
+fn columns<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
+    let folds: [(&str, Columns<E>); 5] = [
         ("logsumexp_columns", |x, rows, stride, y| k::logsumexp_columns(x, rows, stride, y)),
         ("max_columns", |x, rows, stride, y| k::max_columns(x, rows, stride, y)),
         ("min_columns", |x, rows, stride, y| k::min_columns(x, rows, stride, y)),
@@ -184,32 +237,19 @@ fn columns<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
             k::min_magnitude_columns(x, rows, stride, y)
         }),
     ];
+    each_column_fold(calls, &folds, len);
     let finds: [(&str, FindColumns<E>); 2] = [
         ("argmax_columns", |x, rows, stride, y| k::argmax_columns(x, rows, stride, y)),
         ("argmin_columns", |x, rows, stride, y| k::argmin_columns(x, rows, stride, y)),
     ];
-    if rows == 0 {
-        return;
-    }
-    for gap in [0, 2] {
-        let stride = cols + gap;
-        let x = numbers::<E>((rows - 1) * stride + cols, 1);
-        let variant = format!("[{rows}, {cols}] by {stride}");
-        let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
-        // A result that is shorter is of fewer columns.
-        for (name, fold) in folds {
-            let slots = [source.clone(), output::<E>(cols).any_length()];
-            calls.push(call::<E, 2>(name, &*variant, slots, move |[x, y]| {
-                fold(x.of(), rows, stride, y.of());
-            }));
-        }
+    for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
         for (name, find) in finds {
             let slots = [source.clone(), output::<i64>(cols).any_length()];
-            calls.push(call::<E, 2>(name, &*variant, slots, move |[x, y]| {
+            calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
                 find(x.of(), rows, stride, y.of());
             }));
         }
-    }
+    });
 }
 
 fn scans<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {

@@ -9,14 +9,16 @@
 //! | [`Truth`] | all | any and all |
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use swath_kernels::{
     self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, PairwiseSum, Partial,
 };
 
 use super::cast::Half;
+use super::memory::Buffer;
 use crate::dtype::Element;
 
 /// A fold of elements `T`.
@@ -33,22 +35,23 @@ pub(super) trait Fold<T>: Sync {
     fn append(&self, state: &mut Self::State, next: &Self::State);
     /// The result.
     fn finish(&self, state: Self::State) -> Self::Out;
-    /// Folds each column of a matrix of `rows` > 0 rows at once; false if there is no such kernel.
-    fn columns(&self, _x: &[T], _rows: usize, _stride: usize, _y: &mut [Self::Out]) -> bool {
-        false
-    }
+    /// Folds each column of a matrix of `rows` > 0 rows.
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [Self::Out]);
 }
 
-/// Floats as the kernels take them: 16-bit ones are widened, block by block.
-pub(super) trait Loaded: Element<Stored = Self> + Pod {
-    /// What the kernels take.
+/// Floats. Sums take them as they lie; for what looks at one element after the other 16-bit ones are
+/// widened, block by block.
+pub(super) trait Loaded: Element<Stored = Self> + Pod + kernels::Accumulate {
+    /// What they are compared as.
     type Wide: kernels::Reduce + Pod;
     /// Hands the elements on, all but the last time a whole number of blocks.
     fn feed(x: &[Self], f: impl FnMut(&[Self::Wide]));
-    /// The elements as they lie, if the kernels take them so.
+    /// The elements as they lie, if they are compared so.
     fn native(x: &[Self]) -> Option<&[Self::Wide]>;
     /// As [`Loaded::native`], to be written.
     fn native_mut(x: &mut [Self]) -> Option<&mut [Self::Wide]>;
+    /// Writes what elements are compared as.
+    fn widen(x: &[Self], wide: &mut [Self::Wide]);
 }
 
 macro_rules! native {
@@ -63,6 +66,9 @@ macro_rules! native {
             }
             fn native_mut(x: &mut [Self]) -> Option<&mut [$t]> {
                 Some(x)
+            }
+            fn widen(x: &[Self], wide: &mut [$t]) {
+                wide.copy_from_slice(x);
             }
         }
     )*};
@@ -87,10 +93,54 @@ macro_rules! widened {
             fn native_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
                 None
             }
+            fn widen(x: &[Self], wide: &mut [f32]) {
+                <$t as Half>::widen(x, wide);
+            }
         }
     )*};
 }
 widened!(f16 bf16);
+
+/// Rows and columns that are widened at a time, 64 KiB: with fewer rows `argmax` looks up too often what
+/// it found in those before.
+const BAND_ROWS: usize = 64;
+const BAND_COLS: usize = 256;
+
+/// Some rows of some columns, widened and adjacent, after `held` (0 or 1) rows of what was found in the
+/// rows before.
+struct Band<'a, E> {
+    wide: &'a mut [E],
+    held: usize,
+    rows: Range<usize>,
+    cols: Range<usize>,
+}
+
+/// Hands on all rows of some columns, band by band, then those of the next. What `f` leaves in a band's
+/// first row is what the next one holds.
+fn widened_bands<T: Loaded>(
+    x: &[T],
+    rows: usize,
+    stride: usize,
+    cols: usize,
+    mut f: impl FnMut(Band<'_, T::Wide>),
+) {
+    let mut wide = Buffer::scratch(BAND_ROWS * BAND_COLS * size_of::<T::Wide>());
+    let wide = wide.as_slice_mut::<T::Wide>();
+    for first in (0..cols).step_by(BAND_COLS) {
+        let cols = first..(first + BAND_COLS).min(cols);
+        let (mut row, mut held) = (0, 0);
+        while row < rows {
+            let band = row..(row + BAND_ROWS - held).min(rows);
+            let wide = &mut wide[..(held + band.len()) * cols.len()];
+            for (row, wide) in band.clone().zip(wide.chunks_exact_mut(cols.len()).skip(held)) {
+                T::widen(&x[row * stride + first..][..cols.len()], wide);
+            }
+            row = band.end;
+            f(Band { wide, held, rows: band, cols: cols.clone() });
+            held = 1;
+        }
+    }
+}
 
 /// A kernel that makes `Y` of each column of `rows` rows, `stride` elements apart.
 pub(super) type OfColumns<'a, E, Y> = &'a (dyn Fn(&[E], usize, usize, &mut [Y]) + Sync);
@@ -102,10 +152,10 @@ pub(super) struct Tree<'a, P, E> {
     /// The result, before it is rounded.
     pub finish: &'a (dyn Fn(P) -> f64 + Sync),
     /// The same of columns.
-    pub columns: Option<OfColumns<'a, E, E>>,
+    pub columns: OfColumns<'a, E, E>,
 }
 
-impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T::Wide> {
+impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
     type Out = T;
     type State = Pairwise<P>;
 
@@ -114,7 +164,7 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T::Wide> {
     }
 
     fn push(&self, state: &mut Pairwise<P>, x: &[T]) {
-        T::feed(x, |x| (self.push)(state, x));
+        (self.push)(state, x);
     }
 
     fn append(&self, state: &mut Pairwise<P>, next: &Pairwise<P>) {
@@ -122,14 +172,11 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T::Wide> {
     }
 
     fn finish(&self, state: Pairwise<P>) -> T {
-        T::from_f64((self.finish)(state.finish()))
+        T::rounded((self.finish)(state.finish()))
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
-        let native = (self.columns, T::native(x), T::native_mut(y));
-        let (Some(columns), Some(x), Some(y)) = native else { return false };
-        columns(x, rows, stride, y);
-        true
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) {
+        (self.columns)(x, rows, stride, y);
     }
 }
 
@@ -165,10 +212,21 @@ impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
         T::from_f64(state.map_or(self.none, kernels::Float::to_f64))
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
-        let (Some(x), Some(y)) = (T::native(x), T::native_mut(y)) else { return false };
-        (self.columns)(x, rows, stride, y);
-        true
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) {
+        if let (Some(x), Some(y)) = (T::native(x), T::native_mut(y)) {
+            return (self.columns)(x, rows, stride, y);
+        }
+        let mut best = [T::Wide::zeroed(); BAND_COLS];
+        widened_bands(x, rows, stride, y.len(), |band| {
+            let best = &mut best[..band.cols.len()];
+            (self.columns)(band.wide, band.held + band.rows.len(), best.len(), best);
+            band.wide[..best.len()].copy_from_slice(best);
+            if band.rows.end == rows {
+                for (y, best) in y[band.cols].iter_mut().zip(best) {
+                    *y = T::rounded(kernels::Float::to_f64(*best));
+                }
+            }
+        });
     }
 }
 
@@ -239,10 +297,23 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
         state.position()
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
-        let Some(x) = T::native(x) else { return false };
-        (self.columns)(x, rows, stride, y);
-        true
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
+        if let Some(x) = T::native(x) {
+            return (self.columns)(x, rows, stride, y);
+        }
+        let mut places = [0; BAND_COLS];
+        widened_bands(x, rows, stride, y.len(), |band| {
+            let cols = band.cols.len();
+            let places = &mut places[..cols];
+            (self.columns)(band.wide, band.held + band.rows.len(), cols, places);
+            for (c, (y, &place)) in y[band.cols].iter_mut().zip(&*places).enumerate() {
+                let place = place as usize;
+                band.wide[c] = band.wide[place * cols + c];
+                if let Some(row) = place.checked_sub(band.held) {
+                    *y = (band.rows.start + row) as i64;
+                }
+            }
+        });
     }
 }
 
@@ -275,9 +346,8 @@ impl<T: Integer + Pod> Fold<T> for Integers {
         state
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
         kernels::fold_integer_columns(self.0, x, rows, stride, y);
-        true
     }
 }
 
@@ -310,9 +380,8 @@ impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
         state.unwrap_or_default()
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) -> bool {
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) {
         kernels::end_of_integer_columns(self.0, x, rows, stride, y);
-        true
     }
 }
 
@@ -343,9 +412,8 @@ impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
         state.position()
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) -> bool {
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
         kernels::place_of_integer_columns(self.0, x, rows, stride, y);
-        true
     }
 }
 
@@ -382,11 +450,10 @@ impl<T: kernels::Truth + Pod> Fold<T> for Truth<T> {
         u8::from(state != self.all)
     }
 
-    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [u8]) -> bool {
+    fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [u8]) {
         match self.all {
             true => kernels::all_columns(x, rows, stride, y),
             false => kernels::any_columns(x, rows, stride, y),
         }
-        true
     }
 }

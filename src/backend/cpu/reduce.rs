@@ -96,7 +96,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
             &Tree {
                 push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
                 finish: &|sum| sum,
-                columns: Some(&|x, rows, stride, y| kernels::sum_columns(x, rows, stride, y)),
+                columns: &|x, rows, stride, y| kernels::sum_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -104,7 +104,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
             &Tree {
                 push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
                 finish: &|sum| sum / count as f64,
-                columns: Some(&|x, rows, stride, y| kernels::mean_columns(x, rows, stride, y)),
+                columns: &|x, rows, stride, y| kernels::mean_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -112,7 +112,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
             &Tree {
                 push: &|product: &mut Pairwise<Product>, x| product.push_factors(x),
                 finish: &|product| product.0,
-                columns: Some(&|x, rows, stride, y| kernels::prod_columns(x, rows, stride, y)),
+                columns: &|x, rows, stride, y| kernels::prod_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -120,9 +120,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
             &Tree {
                 push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
                 finish: &|moments| moments.variance(ddof),
-                columns: Some(&|x, rows, stride, y| {
-                    kernels::variance_columns(x, rows, stride, ddof, y)
-                }),
+                columns: &|x, rows, stride, y| kernels::variance_columns(x, rows, stride, ddof, y),
             },
             dtype,
         ),
@@ -130,7 +128,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
             &Tree {
                 push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
                 finish: &|moments| moments.variance(ddof).sqrt(),
-                columns: Some(&|x, rows, stride, y| kernels::std_columns(x, rows, stride, ddof, y)),
+                columns: &|x, rows, stride, y| kernels::std_columns(x, rows, stride, ddof, y),
             },
             dtype,
         ),
@@ -179,23 +177,23 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     }
     if p == 0.0 {
         let nonzeros = Tree {
-            push: &|count: &mut PairwiseSum, x: &[T::Wide]| count.push_nonzeros(x),
+            push: &|count: &mut PairwiseSum, x: &[T]| count.push_nonzeros(x),
             finish: &|count| count,
-            columns: None,
+            columns: &|x, rows, stride, y| kernels::norm0_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&nonzeros, dtype)
     } else if p == 1.0 {
         let magnitudes = Tree {
-            push: &|sum: &mut PairwiseSum, x: &[T::Wide]| sum.push_magnitudes(x),
+            push: &|sum: &mut PairwiseSum, x: &[T]| sum.push_magnitudes(x),
             finish: &|sum| sum,
-            columns: Some(&|x, rows, stride, y| kernels::norm1_columns(x, rows, stride, y)),
+            columns: &|x, rows, stride, y| kernels::norm1_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&magnitudes, dtype)
     } else if p == 2.0 {
         let squares = Tree {
-            push: &|sum: &mut Pairwise<SquareSum>, x: &[T::Wide]| sum.push_squares(x),
+            push: &|sum: &mut Pairwise<SquareSum>, x: &[T]| sum.push_squares(x),
             finish: &SquareSum::root,
-            columns: Some(&|x, rows, stride, y| kernels::norm2_columns(x, rows, stride, y)),
+            columns: &|x, rows, stride, y| kernels::norm2_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&squares, dtype)
     } else if p == f64::INFINITY {
@@ -412,9 +410,7 @@ impl<'a> Plan<'a> {
     fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
         let cost = Cost(COST_PER_BYTE * size_of::<T>());
         self.each_columns::<T, _>(cost, out, &|x, stride, y| {
-            if !fold.columns(x, self.count, stride, y) {
-                fold_tiles(fold, x, self.count, stride, y);
-            }
+            fold.columns(x, self.count, stride, y);
         });
     }
 
@@ -440,34 +436,6 @@ impl<'a> Plan<'a> {
                 (out, at) = (rest, at + len);
             }
         });
-    }
-}
-
-/// Folds columns by transposing tiles of whole blocks of rows.
-fn fold_tiles<T: Pod, F: Fold<T>>(
-    fold: &F,
-    x: &[T],
-    rows: usize,
-    stride: usize,
-    out: &mut [F::Out],
-) {
-    let mut scratch = Buffer::scratch(BLOCK * TILE_COLS * size_of::<T>());
-    let scratch = scratch.as_slice_mut::<T>();
-    for (tile, out) in out.chunks_mut(TILE_COLS).enumerate() {
-        let cols = out.len();
-        let mut states: [F::State; TILE_COLS] = std::array::from_fn(|_| fold.start());
-        for row in (0..rows).step_by(BLOCK) {
-            let count = BLOCK.min(rows - row);
-            let block = &mut scratch[..cols * count];
-            let corner = row * stride + tile * TILE_COLS;
-            copy::transpose(x, corner, stride as isize, [cols, count], block);
-            for (state, column) in states.iter_mut().zip(block.chunks_exact(count)) {
-                fold.push(state, column);
-            }
-        }
-        for (y, state) in out.iter_mut().zip(states) {
-            *y = fold.finish(state);
-        }
     }
 }
 

@@ -151,7 +151,7 @@ fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
         for (i, y) in out.iter_mut().enumerate() {
             let [a, b] = [a, b].map(|rows| &rows.data[rows.starts.position_of(first + i)..][..len]);
             let mut sum = PairwiseSum::new();
-            push(&mut sum, a, b);
+            sum.push_products(a, b);
             *y = T::from_f64(sum.finish());
         }
     });
@@ -175,7 +175,7 @@ fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut
             let a = a.band(row, count, &range, a_space);
             let b = b.band(row, count, &range, b_space);
             for (i, sum) in sums.iter_mut().enumerate() {
-                push(sum, a.row(i), b.row(i));
+                sum.push_products(a.row(i), b.row(i));
             }
         }
         for (y, sum) in out[done..].iter_mut().zip(&sums) {
@@ -198,7 +198,7 @@ fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
         let at_once = if a.step == 1 && b.step == 1 { part_len } else { BLOCK };
         for start in range.clone().step_by(at_once) {
             let part = start..(start + at_once).min(range.end);
-            push(&mut sum[0], a.part(part.clone(), a_space), b.part(part, b_space));
+            sum[0].push_products(a.part(part.clone(), a_space), b.part(part, b_space));
         }
     });
     let mut whole = PairwiseSum::new();
@@ -206,13 +206,4 @@ fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
         whole.append(part);
     }
     whole
-}
-
-/// Adds the products of what begins a block and, before others, ends one.
-fn push<T: Loaded>(sum: &mut PairwiseSum, a: &[T], mut b: &[T]) {
-    T::feed(a, |a| {
-        let (here, after) = b.split_at(a.len());
-        T::feed(here, |here| sum.push_products(a, here));
-        b = after;
-    });
 }

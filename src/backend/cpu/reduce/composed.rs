@@ -83,7 +83,7 @@ fn of_long<E: Loaded<Wide = E> + kernels::Reduce>(x: &[E]) -> E {
     let powers = Tree {
         push: &|sum: &mut PairwiseSum, x| sum.push_exps(x, largest),
         finish: &sum,
-        columns: None,
+        columns: &|_, _, _, _| {},
     };
     fold_shared(&powers, x)
 }
