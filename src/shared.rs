@@ -31,10 +31,17 @@ const MAX_HANDLES: usize = isize::MAX as usize;
 
 impl<T> Shared<T> {
     pub fn new(value: T) -> Self {
+        Shared::made(|| value)
+    }
+
+    /// As [`Shared::new`], of a value that is written where it stays: one that is made first and then copied
+    /// is read in other pieces than it was written in, which takes as long as adding 1,000 numbers.
+    #[inline(always)]
+    pub fn made(make: impl FnOnce() -> T) -> Self {
         const { assert!(align_of::<Counted<T>>() <= memory::OBJECT_ALIGNMENT) };
         let block = memory::take_object(size_of::<Counted<T>>()).cast::<Counted<T>>();
         // SAFETY: the block has room for it and its alignment (asserted above), and is ours alone.
-        unsafe { block.write(Counted { count: AtomicUsize::new(1), value }) };
+        unsafe { block.write(Counted { count: AtomicUsize::new(1), value: make() }) };
         Shared(block)
     }
 }

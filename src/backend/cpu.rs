@@ -50,38 +50,35 @@ pub struct CpuBackend;
 
 /// A tensor in the CPU's memory. Cloning shares the storage.
 ///
-/// Two pointers: a layout is ten times as long, and an op hands its operands and result on a few times.
+/// One pointer: an op hands its operands and result on a few times, and two that are written apart and read
+/// together are read late.
 #[derive(Clone, Debug)]
-pub struct CpuTensor {
-    storage: Shared<Storage>,
-    /// `None` is the storage's own layout.
-    view: Option<Shared<Layout>>,
-}
+pub struct CpuTensor(Shared<View>);
 
-/// Elements, and how they lie where nothing says otherwise.
+/// How elements lie, and where.
 #[derive(Debug)]
-struct Storage {
-    buffer: Buffer,
-    dtype: DType,
-    /// Row-major from the first element.
+struct View {
     layout: Layout,
+    dtype: DType,
+    memory: Memory,
 }
 
-impl Storage {
-    fn new(buffer: Buffer, shape: &Shape, dtype: DType) -> Shared<Self> {
-        let mut storage = Shared::new(Storage { buffer, dtype, layout: Layout::SCALAR });
-        storage.get_mut().expect("just made").layout.set_contiguous(shape);
-        storage
-    }
+/// Where elements lie.
+#[derive(Debug)]
+enum Memory {
+    /// In the tensor's own memory, row-major from its first element.
+    Own(Buffer),
+    /// In that of a tensor that has its own.
+    Of(CpuTensor),
 }
 
 impl TensorData for CpuTensor {
     fn layout(&self) -> &Layout {
-        self.view.as_deref().unwrap_or(&self.storage.layout)
+        &self.0.layout
     }
 
     fn dtype(&self) -> DType {
-        self.storage.dtype
+        self.0.dtype
     }
 }
 
@@ -114,11 +111,11 @@ impl CpuTensor {
             return Err(Error::UnsupportedDType { op, dtype: T::DTYPE, shape: *self.shape() });
         }
         let (start, len) = (self.run_start(), self.numel());
-        let Some(storage) = self.storage.get_mut() else {
+        let Some(buffer) = self.buffer_mut() else {
             let reason = "the storage is shared with another tensor".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         };
-        Ok(&mut storage.buffer.as_slice_mut()[start..start + len])
+        Ok(&mut buffer.as_slice_mut()[start..start + len])
     }
 
     fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
@@ -137,26 +134,55 @@ impl CpuTensor {
         Ok(())
     }
 
+    /// The tensor whose memory it is.
+    fn owner(&self) -> &CpuTensor {
+        match &self.0.memory {
+            Memory::Own(_) => self,
+            Memory::Of(owner) => owner,
+        }
+    }
+
+    fn buffer(&self) -> &Buffer {
+        match &self.owner().0.memory {
+            Memory::Own(buffer) => buffer,
+            Memory::Of(_) => unreachable!("an owner's memory is its own"),
+        }
+    }
+
+    /// The memory, to write, if no other tensor refers to it.
+    fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut self.0.get_mut()?.memory {
+            Memory::Own(buffer) => Some(buffer),
+            Memory::Of(owner) => owner.buffer_mut(),
+        }
+    }
+
+    /// True if no other tensor refers to its memory.
+    fn is_unique(&self) -> bool {
+        self.0.is_unique() && self.owner().0.is_unique()
+    }
+
     /// All of the storage.
     fn elements<T: Pod>(&self) -> &[T] {
         debug_assert_eq!(size_of::<T>(), self.dtype().size());
-        self.storage.buffer.as_slice()
+        self.buffer().as_slice()
     }
 
     /// The same storage under another layout, which does not reach beyond it.
     fn with_layout(&self, layout: Layout) -> CpuTensor {
-        CpuTensor { storage: self.storage.clone(), view: Some(Shared::new(layout)) }
+        let (dtype, memory) = (self.dtype(), Memory::Of(self.owner().clone()));
+        CpuTensor(Shared::new(View { layout, dtype, memory }))
     }
 
     fn is_contiguous(&self) -> bool {
-        self.view.as_ref().is_none_or(|layout| layout.is_contiguous())
+        matches!(self.0.memory, Memory::Own(_)) || self.layout().is_contiguous()
     }
 
     /// The elements of a contiguous layout.
     fn run<T: Pod>(&self) -> &[T] {
         debug_assert!(self.is_contiguous());
-        if self.view.is_none() {
-            return self.elements();
+        if let Memory::Own(buffer) = &self.0.memory {
+            return buffer.as_slice();
         }
         let start = self.run_start();
         &self.elements()[start..start + self.numel()]
@@ -168,43 +194,49 @@ impl CpuTensor {
     }
 }
 
-/// A result in the making: contiguous, its storage not yet shared.
-struct Output {
-    storage: Shared<Storage>,
-}
+/// A result in the making: contiguous, its memory its own and not yet shared.
+struct Output(CpuTensor);
 
 impl Output {
     fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let buffer = Buffer::new(op, shape, dtype)?;
-        Ok(Output { storage: Storage::new(buffer, shape, dtype) })
+        Ok(Output::in_buffer(Buffer::new(op, shape, dtype)?, shape, dtype))
     }
 
     /// As [`Output::new`], for a tensor that is loaded once and stays.
     fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let buffer = Buffer::exact(op, shape, dtype)?;
-        Ok(Output { storage: Storage::new(buffer, shape, dtype) })
+        Ok(Output::in_buffer(Buffer::exact(op, shape, dtype)?, shape, dtype))
+    }
+
+    #[inline(always)]
+    fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
+        let view = || View { layout: Layout::SCALAR, dtype, memory: Memory::Own(buffer) };
+        let mut view = Shared::made(view);
+        view.get_mut().expect("just made").layout.set_contiguous(shape);
+        Output(CpuTensor(view))
     }
 
     /// The operand's own memory, if it was given away and no one else refers to it; it holds the
     /// operand's elements in order. Otherwise the operand comes back.
     fn reuse<'a>(x: Arg<'a, CpuTensor>) -> std::result::Result<Self, Arg<'a, CpuTensor>> {
         match x {
-            Arg::Owned(mut x)
+            Arg::Owned(x)
                 if x.is_contiguous()
-                    && x.storage.buffer.bytes() == x.numel() * x.dtype().size()
-                    && x.storage.is_unique() =>
+                    && x.buffer().bytes() == x.numel() * x.dtype().size()
+                    && x.is_unique() =>
             {
-                if let (Some(view), Some(storage)) = (&x.view, x.storage.get_mut()) {
-                    storage.layout.set_contiguous(view.shape());
-                }
-                Ok(Output { storage: x.storage })
+                let Memory::Of(owner) = &x.0.memory else { return Ok(Output(x)) };
+                let mut owner = owner.clone();
+                let shape = *x.shape();
+                drop(x);
+                owner.0.get_mut().expect("it was unique").layout.set_contiguous(&shape);
+                Ok(Output(owner))
             }
             other => Err(other),
         }
     }
 
     fn shape(&self) -> &Shape {
-        self.storage.layout.shape()
+        self.0.shape()
     }
 
     fn numel(&self) -> usize {
@@ -212,7 +244,7 @@ impl Output {
     }
 
     fn elements<T: Pod>(&mut self) -> &mut [T] {
-        debug_assert_eq!(size_of::<T>(), self.storage.dtype.size());
+        debug_assert_eq!(size_of::<T>(), self.0.dtype().size());
         self.elements_as()
     }
 
@@ -221,12 +253,11 @@ impl Output {
     }
 
     fn elements_as<T: Pod>(&mut self) -> &mut [T] {
-        let storage = self.storage.get_mut().expect("shared by no one until finished");
-        storage.buffer.as_slice_mut()
+        self.0.buffer_mut().expect("shared by no one until finished").as_slice_mut()
     }
 
     fn finish(self) -> CpuTensor {
-        CpuTensor { storage: self.storage, view: None }
+        self.0
     }
 }
 
@@ -256,7 +287,7 @@ impl Backend for CpuBackend {
     }
 
     fn view(x: &CpuTensor, layout: Layout) -> Result<CpuTensor> {
-        let len = x.storage.buffer.bytes() / x.dtype().size();
+        let len = x.buffer().bytes() / x.dtype().size();
         if layout.extent().is_some_and(|(_, high)| high >= len) {
             let reason = format!("a layout of shape {} reaches beyond the storage", layout.shape());
             return Err(Error::InvalidArgument { op: "view", reason });

@@ -88,7 +88,9 @@ pub(crate) struct Buffer {
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Memory for the elements of a shape, with any content.
+    /// Memory for the elements of a shape, with any content. Inlined, as [`Buffer::take`]: what is handed on
+    /// through memory in several words is read late.
+    #[inline(always)]
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         let bytes = bytes_of(op, shape, dtype)?;
         match Buffer::take(bytes)? {
@@ -113,6 +115,7 @@ impl Buffer {
         Ok(Buffer { block, bytes, class: None }.marked())
     }
 
+    #[inline(always)]
     fn take(bytes: usize) -> Result<Option<Self>> {
         let class = class_of(bytes);
         let block = match take(class) {

@@ -80,7 +80,7 @@ fn step<T: Working>(
 
 /// Gives the tensor storage of its own, in row-major order.
 fn make_writable(op: &'static str, x: &mut CpuTensor) -> Result<()> {
-    if x.is_contiguous() && x.storage.is_unique() {
+    if x.is_contiguous() && x.is_unique() {
         return Ok(());
     }
     let mut own = Output::new(op, x.shape(), x.dtype())?;
@@ -93,8 +93,8 @@ fn make_writable(op: &'static str, x: &mut CpuTensor) -> Result<()> {
 /// The elements of a tensor that [`make_writable`] has seen.
 fn writable<T: Working>(x: &mut CpuTensor) -> &mut [T] {
     let (start, len) = (x.run_start(), x.numel());
-    let storage = x.storage.get_mut().expect("make_writable left no one else");
-    &mut storage.buffer.as_slice_mut()[start..start + len]
+    let buffer = x.buffer_mut().expect("make_writable left no one else");
+    &mut buffer.as_slice_mut()[start..start + len]
 }
 
 /// Runs `f` on the tensors to change and the gradient, shared by threads.
