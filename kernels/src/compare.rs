@@ -2,14 +2,15 @@
 //! takes truth values, bytes that are 0 or 1 (as a mask, any byte but 0 is true).
 //!
 //! Comparing is exact on every machine, so these are plain loops; entered through the dispatcher
-//! they are vectorised by the compiler for the chosen instruction set.
+//! they are vectorised by the compiler for the chosen instruction set. Slices are blocks of one row.
 
 use half::{bf16, f16};
 
-use crate::Arg;
-use crate::convert::with_widened;
+use crate::convert::Widened;
 use crate::dispatch::{Task, run};
+use crate::map::{Row, prefetch_row};
 use crate::simd::Simd;
+use crate::{Arg, Block, BlockArg};
 
 /// A comparison. With NaN all are false, but `Ne` is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +38,9 @@ pub enum NumberTest {
 /// An element type that can be compared: `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8`. Sealed.
 pub trait Compare: Copy + PartialOrd + sealed::Sealed {
     #[doc(hidden)]
-    fn compare(op: Comparison, a: Arg<Self>, b: Arg<Self>, y: &mut [u8]);
+    fn compare(op: Comparison, a: &BlockArg<Self>, b: &BlockArg<Self>, rows: &mut Rows<u8>);
     #[doc(hidden)]
-    fn test(test: NumberTest, x: &[Self], y: &mut [u8]);
+    fn test(test: NumberTest, x: &BlockArg<Self>, rows: &mut Rows<u8>);
 }
 
 /// An element type that a mask chooses: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
@@ -94,7 +95,35 @@ select!(float f16 bf16 f32 f64);
 #[track_caller]
 pub fn compare<T: Compare>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
     check("compare", [len(&a), len(&b)], y.len());
-    T::compare(op, a, b, y);
+    T::compare(op, &a.as_row(), &b.as_row(), &mut Rows::one(y));
+}
+
+/// As [`compare`], of rows: `y[r · stride + c] = a[r, c] op b[r, c]`, and nothing between.
+///
+/// ```
+/// use swath_kernels::{Block, BlockArg, Comparison, compare_block};
+/// let a = BlockArg { data: &[1, 2, 3, 4, 5, 6i64], start: 0, stride: 3, is_value: false };
+/// let column = BlockArg { data: &[2, 5], start: 0, stride: 1, is_value: true };
+/// let mut y = [7; 6];
+/// let shape = Block { rows: 2, cols: 3, stride: 3 };
+/// compare_block(Comparison::Ge, a, column, shape, &mut y);
+/// assert_eq!(y, [0, 1, 1, 0, 1, 1]);
+/// ```
+///
+/// # Panics
+/// If a row of an argument or of the result exceeds its slice, or rows of the result overlap.
+#[track_caller]
+pub fn compare_block<T: Compare>(
+    op: Comparison,
+    a: BlockArg<T>,
+    b: BlockArg<T>,
+    shape: Block,
+    y: &mut [u8],
+) {
+    let mut rows = Rows::checked("compare_block", shape, y);
+    a.check("compare_block", shape);
+    b.check("compare_block", shape);
+    T::compare(op, &a, &b, &mut rows);
 }
 
 /// `y[i]` is 1 where `x[i]` passes the test, else 0.
@@ -111,7 +140,32 @@ pub fn compare<T: Compare>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
 #[track_caller]
 pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
     check("test_numbers", [Some(x.len()), None], y.len());
-    T::test(test, x, y);
+    T::test(test, &Arg::Slice(x).as_row(), &mut Rows::one(y));
+}
+
+/// As [`test_numbers`], of rows: `y[r · stride + c]` is 1 where `x[r, c]` passes, and nothing between
+/// is written.
+///
+/// ```
+/// use swath_kernels::{Block, BlockArg, NumberTest, test_numbers_block};
+/// let x = BlockArg { data: &[f64::NAN, 1.0], start: 0, stride: 1, is_value: true };
+/// let mut y = [7; 5];
+/// test_numbers_block(NumberTest::IsNan, x, Block { rows: 2, cols: 2, stride: 3 }, &mut y);
+/// assert_eq!(y, [1, 1, 7, 0, 0]);
+/// ```
+///
+/// # Panics
+/// As [`compare_block`].
+#[track_caller]
+pub fn test_numbers_block<T: Compare>(
+    test: NumberTest,
+    x: BlockArg<T>,
+    shape: Block,
+    y: &mut [u8],
+) {
+    let mut rows = Rows::checked("test_numbers_block", shape, y);
+    x.check("test_numbers_block", shape);
+    T::test(test, &x, &mut rows);
 }
 
 /// `y[i] = a[i]` where `mask[i]` is not 0, else `b[i]`.
@@ -129,7 +183,38 @@ pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
 pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
     check("select", [Some(mask.len()), None], y.len());
     check("select", [len(&a), len(&b)], y.len());
-    run(Selection { mask, a, b, y });
+    let (mask, rows) = (Arg::Slice(mask), &mut Rows::one(y));
+    run(Selection { mask: &mask.as_row(), a: &a.as_row(), b: &b.as_row(), rows });
+}
+
+/// As [`select`], of rows: `y[r · stride + c]` is `a[r, c]` where `mask[r, c]` is not 0, else `b[r, c]`,
+/// and nothing between is written.
+///
+/// ```
+/// use swath_kernels::{Block, BlockArg, select_block};
+/// let mask = BlockArg { data: &[0, 1], start: 1, stride: -1, is_value: true };
+/// let a = BlockArg { data: &[1u8, 2, 3], start: 0, stride: 0, is_value: false };
+/// let b = BlockArg { data: &[9], start: 0, stride: 0, is_value: true };
+/// let mut y = [7; 6];
+/// select_block(mask, a, b, Block { rows: 2, cols: 3, stride: 3 }, &mut y);
+/// assert_eq!(y, [1, 2, 3, 9, 9, 9]);
+/// ```
+///
+/// # Panics
+/// As [`compare_block`].
+#[track_caller]
+pub fn select_block<T: Select>(
+    mask: BlockArg<u8>,
+    a: BlockArg<T>,
+    b: BlockArg<T>,
+    shape: Block,
+    y: &mut [T],
+) {
+    let rows = &mut Rows::checked("select_block", shape, y);
+    mask.check("select_block", shape);
+    a.check("select_block", shape);
+    b.check("select_block", shape);
+    run(Selection { mask: &mask, a: &a, b: &b, rows });
 }
 
 fn len<T>(x: &Arg<T>) -> Option<usize> {
@@ -146,80 +231,140 @@ fn check(name: &str, inputs: [Option<usize>; 2], output: usize) {
     }
 }
 
-struct Selection<'a, T> {
-    mask: &'a [u8],
-    a: Arg<'a, T>,
-    b: Arg<'a, T>,
+/// The rows of a result.
+pub struct Rows<'a, T> {
+    shape: Block,
     y: &'a mut [T],
 }
 
-impl<T: Select> Task for Selection<'_, T> {
-    type Home = Self;
-    type Output = ();
+impl<'a, T> Rows<'a, T> {
+    fn one(y: &'a mut [T]) -> Self {
+        Rows { shape: Block::row(y.len()), y }
+    }
+
+    #[track_caller]
+    fn checked(name: &str, shape: Block, y: &'a mut [T]) -> Self {
+        Rows { shape: shape.checked(name, y.len()), y }
+    }
+
+    /// Calls an `#[inline(always)]` closure with every row and its number.
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
-        let Selection { mask, a, b, y } = self;
-        match (a, b) {
-            (Arg::Slice(a), Arg::Slice(b)) => {
-                for (((y, &mask), &a), &b) in y.iter_mut().zip(mask).zip(a).zip(b) {
-                    *y = T::choose(mask, a, b);
-                }
-            }
-            (Arg::Slice(a), Arg::Scalar(b)) => {
-                for ((y, &mask), &a) in y.iter_mut().zip(mask).zip(a) {
-                    *y = T::choose(mask, a, b);
-                }
-            }
-            (Arg::Scalar(a), Arg::Slice(b)) => {
-                for ((y, &mask), &b) in y.iter_mut().zip(mask).zip(b) {
-                    *y = T::choose(mask, a, b);
-                }
-            }
-            (Arg::Scalar(a), Arg::Scalar(b)) => {
-                for (y, &mask) in y.iter_mut().zip(mask) {
-                    *y = T::choose(mask, a, b);
-                }
-            }
+    fn each(&mut self, mut f: impl FnMut(usize, &mut [T])) {
+        let Block { rows, cols, stride } = self.shape;
+        for r in 0..rows {
+            f(r, &mut self.y[r * stride..r * stride + cols]);
         }
     }
 }
 
-struct Holds<'a, T, F> {
-    a: Arg<'a, T>,
-    b: Arg<'a, T>,
-    y: &'a mut [u8],
+impl<'a, T: Copy> BlockArg<'a, T> {
+    /// Row `r`, when the lines of one some rows ahead have been asked for.
+    #[inline(always)]
+    fn fetched<S: Simd>(&self, simd: S, r: usize, shape: Block) -> Arg<'a, T> {
+        if !self.is_value {
+            let first = self.data.as_ptr().wrapping_add(self.start);
+            prefetch_row(simd, first, self.stride, Row { r, rows: shape.rows, len: shape.cols });
+        }
+        self.row(r, shape.cols)
+    }
+}
+
+/// By reference, as what is passed by value is loaded in other pieces than it was stored in.
+struct Selection<'t, 'a, 'y, T> {
+    mask: &'t BlockArg<'a, u8>,
+    a: &'t BlockArg<'a, T>,
+    b: &'t BlockArg<'a, T>,
+    rows: &'t mut Rows<'y, T>,
+}
+
+impl<T: Select> Task for Selection<'_, '_, '_, T> {
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Selection { mask, a, b, rows } = self;
+        let shape = rows.shape;
+        rows.each(
+            #[inline(always)]
+            |r, y| {
+                let (a, b) = (a.fetched(simd, r, shape), b.fetched(simd, r, shape));
+                match (mask.fetched(simd, r, shape), a, b) {
+                    (Arg::Slice(mask), Arg::Slice(a), Arg::Slice(b)) => {
+                        for (((y, &mask), &a), &b) in y.iter_mut().zip(mask).zip(a).zip(b) {
+                            *y = T::choose(mask, a, b);
+                        }
+                    }
+                    (Arg::Slice(mask), Arg::Slice(a), Arg::Scalar(b)) => {
+                        for ((y, &mask), &a) in y.iter_mut().zip(mask).zip(a) {
+                            *y = T::choose(mask, a, b);
+                        }
+                    }
+                    (Arg::Slice(mask), Arg::Scalar(a), Arg::Slice(b)) => {
+                        for ((y, &mask), &b) in y.iter_mut().zip(mask).zip(b) {
+                            *y = T::choose(mask, a, b);
+                        }
+                    }
+                    (Arg::Slice(mask), Arg::Scalar(a), Arg::Scalar(b)) => {
+                        for (y, &mask) in y.iter_mut().zip(mask) {
+                            *y = T::choose(mask, a, b);
+                        }
+                    }
+                    (Arg::Scalar(mask), a, b) => match if mask != 0 { a } else { b } {
+                        Arg::Slice(x) => y.copy_from_slice(x),
+                        Arg::Scalar(x) => y.fill(x),
+                    },
+                }
+            },
+        );
+    }
+}
+
+/// By reference, as [`Selection`].
+struct Holds<'t, 'a, 'b, 'y, T, F> {
+    a: &'t BlockArg<'a, T>,
+    b: &'t BlockArg<'b, T>,
+    rows: &'t mut Rows<'y, u8>,
     holds: F,
 }
 
-impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, T, F> {
+impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
-        let Holds { a, b, y, holds } = self;
-        match (a, b) {
-            (Arg::Slice(a), Arg::Slice(b)) => {
-                y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = u8::from(holds(a, b)));
-            }
-            (Arg::Slice(a), Arg::Scalar(b)) => {
-                y.iter_mut().zip(a).for_each(|(y, &a)| *y = u8::from(holds(a, b)));
-            }
-            (Arg::Scalar(a), Arg::Slice(b)) => {
-                y.iter_mut().zip(b).for_each(|(y, &b)| *y = u8::from(holds(a, b)));
-            }
-            (Arg::Scalar(a), Arg::Scalar(b)) => y.fill(u8::from(holds(a, b))),
-        }
+    fn run<S: Simd>(self, simd: S) {
+        let Holds { a, b, rows, holds } = self;
+        let shape = rows.shape;
+        rows.each(
+            #[inline(always)]
+            |r, y| match (a.fetched(simd, r, shape), b.fetched(simd, r, shape)) {
+                (Arg::Slice(a), Arg::Slice(b)) => {
+                    y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = u8::from(holds(a, b)));
+                }
+                (Arg::Slice(a), Arg::Scalar(b)) => {
+                    y.iter_mut().zip(a).for_each(|(y, &a)| *y = u8::from(holds(a, b)));
+                }
+                (Arg::Scalar(a), Arg::Slice(b)) => {
+                    y.iter_mut().zip(b).for_each(|(y, &b)| *y = u8::from(holds(a, b)));
+                }
+                (Arg::Scalar(a), Arg::Scalar(b)) => y.fill(u8::from(holds(a, b))),
+            },
+        );
     }
 }
 
-fn compare_each<T: Copy + PartialOrd>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
+fn compare_each<T: Copy + PartialOrd>(
+    op: Comparison,
+    a: &BlockArg<T>,
+    b: &BlockArg<T>,
+    rows: &mut Rows<u8>,
+) {
     match op {
-        Comparison::Eq => run(Holds { a, b, y, holds: |a, b| a == b }),
-        Comparison::Ne => run(Holds { a, b, y, holds: |a, b| a != b }),
-        Comparison::Lt => run(Holds { a, b, y, holds: |a, b| a < b }),
-        Comparison::Le => run(Holds { a, b, y, holds: |a, b| a <= b }),
-        Comparison::Gt => compare_each(Comparison::Lt, b, a, y),
-        Comparison::Ge => compare_each(Comparison::Le, b, a, y),
+        Comparison::Eq => run(Holds { a, b, rows, holds: |a, b| a == b }),
+        Comparison::Ne => run(Holds { a, b, rows, holds: |a, b| a != b }),
+        Comparison::Lt => run(Holds { a, b, rows, holds: |a, b| a < b }),
+        Comparison::Le => run(Holds { a, b, rows, holds: |a, b| a <= b }),
+        Comparison::Gt => compare_each(Comparison::Lt, b, a, rows),
+        Comparison::Ge => compare_each(Comparison::Le, b, a, rows),
     }
 }
 
@@ -227,26 +372,31 @@ macro_rules! compare {
     (integer $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: Arg<$t>, b: Arg<$t>, y: &mut [u8]) {
-                compare_each(op, a, b, y);
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                compare_each(op, a, b, rows);
             }
-            fn test(test: NumberTest, _x: &[$t], y: &mut [u8]) {
-                y.fill(u8::from(test == NumberTest::IsFinite));
+            fn test(test: NumberTest, _x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                rows.each(|_, y| y.fill(u8::from(test == NumberTest::IsFinite)));
             }
         }
     )*};
     (float $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: Arg<$t>, b: Arg<$t>, y: &mut [u8]) {
-                compare_each(op, a, b, y);
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                compare_each(op, a, b, rows);
             }
-            fn test(test: NumberTest, x: &[$t], y: &mut [u8]) {
-                let (a, b) = (Arg::Slice(x), Arg::Scalar($t::INFINITY));
+            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                let infinity = Arg::Scalar($t::INFINITY);
+                let (a, b) = (x, &infinity.as_row());
                 match test {
-                    NumberTest::IsNan => run(Holds { a, b, y, holds: |x: $t, _| x.is_nan() }),
-                    NumberTest::IsInf => run(Holds { a, b, y, holds: |x: $t, inf| x.abs() == inf }),
-                    NumberTest::IsFinite => run(Holds { a, b, y, holds: |x: $t, inf| x.abs() < inf }),
+                    NumberTest::IsNan => run(Holds { a, b, rows, holds: |x: $t, _| x.is_nan() }),
+                    NumberTest::IsInf => {
+                        run(Holds { a, b, rows, holds: |x: $t, inf| x.abs() == inf })
+                    }
+                    NumberTest::IsFinite => {
+                        run(Holds { a, b, rows, holds: |x: $t, inf| x.abs() < inf })
+                    }
                 }
             }
         }
@@ -254,14 +404,22 @@ macro_rules! compare {
     (half $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: Arg<$t>, b: Arg<$t>, y: &mut [u8]) {
-                with_widened(a, b, y, |a, b, y| compare_each(op, a, b, y));
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                let cols = rows.shape.cols;
+                let mut wide = Widened::new();
+                rows.each(|r, y| {
+                    wide.each([a.row(r, cols), b.row(r, cols)], y, |[a, b], y| {
+                        compare_each(op, &a.as_row(), &b.as_row(), &mut Rows::one(y));
+                    });
+                });
             }
-            fn test(test: NumberTest, x: &[$t], y: &mut [u8]) {
-                let zero = Arg::Scalar($t::ZERO);
-                with_widened(Arg::Slice(x), zero, y, |x, _, y| match x {
-                    Arg::Slice(x) => f32::test(test, x, y),
-                    Arg::Scalar(_) => {}
+            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+                let cols = rows.shape.cols;
+                let mut wide = Widened::new();
+                rows.each(|r, y| {
+                    wide.each([x.row(r, cols)], y, |[x], y| {
+                        f32::test(test, &x.as_row(), &mut Rows::one(y));
+                    });
                 });
             }
         }

@@ -223,19 +223,29 @@ fn in_f32<A: Convert<f32>>(x: &[A], mut f: impl FnMut(usize, &[f32])) {
     }
 }
 
-/// Calls `f` on pieces of the operands in `f32` and of `y`.
-pub(crate) fn with_widened<A: Convert<f32>>(
-    a: Arg<A>,
-    b: Arg<A>,
-    y: &mut [u8],
-    mut f: impl FnMut(Arg<f32>, Arg<f32>, &mut [u8]),
-) {
-    let (mut a_wide, mut b_wide) = ([0f32; CHUNK], [0f32; CHUNK]);
-    for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-        let range = i * CHUNK..i * CHUNK + y.len();
-        let a = widened(&a, range.clone(), &mut a_wide);
-        let b = widened(&b, range, &mut b_wide);
-        f(a, b, y);
+/// Where pieces of `N` operands are converted to `f32`.
+pub(crate) struct Widened<const N: usize>([[f32; CHUNK]; N]);
+
+impl<const N: usize> Widened<N> {
+    pub(crate) fn new() -> Self {
+        Widened([[0.0; CHUNK]; N])
+    }
+
+    /// Calls `f` on pieces of the operands in `f32` and of `y`.
+    pub(crate) fn each<A: Convert<f32>>(
+        &mut self,
+        x: [Arg<A>; N],
+        y: &mut [u8],
+        mut f: impl FnMut([Arg<f32>; N], &mut [u8]),
+    ) {
+        for (i, y) in y.chunks_mut(CHUNK).enumerate() {
+            let range = i * CHUNK..i * CHUNK + y.len();
+            let mut pieces = [Arg::Scalar(0.0); N];
+            for ((piece, x), wide) in pieces.iter_mut().zip(&x).zip(&mut self.0) {
+                *piece = widened(x, range.clone(), wide);
+            }
+            f(pieces, y);
+        }
     }
 }
 

@@ -70,7 +70,10 @@ mod simd;
 pub mod testing;
 
 pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
-pub use compare::{Compare, Comparison, NumberTest, Select, compare, select, test_numbers};
+pub use compare::{
+    Compare, Comparison, NumberTest, Select, compare, compare_block, select, select_block,
+    test_numbers, test_numbers_block,
+};
 pub use convert::{Convert, Truth, convert, nonzero};
 pub use copy::{
     Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, prefetch,

@@ -6,9 +6,11 @@
 //! for what is left, a vector at a time: the same, the last vector under a mask
 //! ```
 //!
-//! A kernel with a short form for most numbers ([`Map1::usual`]) has a run go through that, and only a
-//! run with another number in it a vector at a time through the kernel itself: one test a run, and
-//! one copy of the long form.
+//! | file | |
+//! |---|---|
+//! | `block.rs` | arguments, blocks of rows, functions of two arguments |
+//! | `operands.rs` | what constructors have checked, the loop over rows and that over a row |
+//! | `unary.rs`, `binary.rs`, `ternary.rs` | what is done for a row of one, two, three arguments |
 //!
 //! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
 //!    its value.
@@ -19,38 +21,18 @@
 
 mod binary;
 mod block;
+mod operands;
 mod pair;
 pub(crate) mod rows;
 mod ternary;
+mod unary;
 
-use core::marker::PhantomData;
-
-use crate::copy::{Fence, streaming};
-use crate::dispatch::ElementTask;
-use crate::output::Output;
-use crate::simd::{Float, Lanes, Mask, Vector, Wide};
-pub(crate) use binary::Operands2;
+use crate::simd::{Float, Lanes, Mask, Vector};
 pub use block::{Arg, Binary, Block, BlockArg};
+pub(crate) use operands::{Operands, Row, prefetch_row};
 pub(crate) use pair::{MapPair, map_pair};
-pub(crate) use ternary::Operands3;
 pub use ternary::{Map3, Ternary};
-
-/// A one-argument element-wise kernel on lanes.
-pub trait Map1<E: Float> {
-    /// Vectors in flight: 1, 2 or 4. Four hide the latency of short kernels; long ones have enough
-    /// independent work in two, or in one, and would spill with more.
-    const UNROLL: usize = 4;
-    /// The same where there are 32 registers.
-    const UNROLL_32: usize = Self::UNROLL;
-    /// The kernel. `#[inline(always)]` in every implementation.
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V;
-    /// A short form, and the lanes in which it gives what the kernel gives; `None` without one.
-    /// `#[inline(always)]` too.
-    #[inline(always)]
-    fn usual<S: Lanes<E>>(_simd: S, _x: S::V) -> Option<(S::V, S::M)> {
-        None
-    }
-}
+pub use unary::{Map1, Unary};
 
 /// A kernel in two forms: the short one with the lanes it holds for, and one for the others, an
 /// `#[inline(always)]` closure.
@@ -65,31 +47,6 @@ pub trait Map2<E: Float> {
     const UNROLL: usize = 4;
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V;
-}
-
-/// A one-argument element-wise function of slices of `E`.
-///
-/// ```
-/// use swath_kernels::{Unary, math::Exp};
-///
-/// fn apply<F: Unary<f32>>(x: &[f32]) -> Vec<f32> {
-///     let mut y = vec![0.0; x.len()];
-///     F::run(x, &mut y);
-///     y
-/// }
-/// assert_eq!(apply::<Exp>(&[0.0]), [1.0]);
-/// ```
-pub trait Unary<E> {
-    /// The function's name.
-    const NAME: &'static str;
-    /// `y[i] = f(x[i])`.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    fn run<O: Output<E> + ?Sized>(x: &[E], y: &mut O);
-    /// `x[i] = f(x[i])`.
-    fn run_in_place(x: &mut [E]);
 }
 
 /// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module
@@ -206,13 +163,20 @@ macro_rules! kernels {
             #[inline]
             #[track_caller]
             fn run<O: $crate::Output<$t> + ?Sized>(x: &[$t], y: &mut O) {
-                fn compiled(operands: $crate::map::Operands1<$t>) {
-                    operands.map::<$Kernel>();
-                }
-                compiled($crate::map::Operands1::new(stringify!($function), x, y));
+                let x = [$crate::Arg::Slice(x)];
+                kernels!(@run $Kernel 1 $t: new(stringify!($function), x, y));
             }
             fn run_in_place(x: &mut [$t]) {
-                $crate::map::Operands1::in_place(x).map::<$Kernel>();
+                kernels!(@run $Kernel 1 $t: in_place(stringify!($function), [None], x));
+            }
+            #[inline]
+            #[track_caller]
+            fn run_block<O: $crate::Output<$t> + ?Sized>(
+                x: $crate::BlockArg<$t>,
+                shape: $crate::Block,
+                y: &mut O,
+            ) {
+                kernels!(@run $Kernel 1 $t: of_block(stringify!($function), [x], shape, y));
             }
         }
     };
@@ -226,19 +190,17 @@ macro_rules! kernels {
                 b: $crate::Arg<$t>,
                 y: &mut O,
             ) {
-                fn compiled(operands: $crate::map::Operands2<$t>) {
-                    operands.map::<$Kernel>();
-                }
-                compiled($crate::map::Operands2::new(stringify!($function), a, b, y));
+                kernels!(@run $Kernel 2 $t: new(stringify!($function), [a, b], y));
             }
             #[track_caller]
             fn run_in_place_left(a: &mut [$t], b: $crate::Arg<$t>) {
-                $crate::map::Operands2::in_place_left(stringify!($function), a, b).map::<$Kernel>();
+                let arguments = [None, Some(b)];
+                kernels!(@run $Kernel 2 $t: in_place(stringify!($function), arguments, a));
             }
             #[track_caller]
             fn run_in_place_right(a: $crate::Arg<$t>, b: &mut [$t]) {
-                $crate::map::Operands2::in_place_right(stringify!($function), a, b)
-                    .map::<$Kernel>();
+                let arguments = [Some(a), None];
+                kernels!(@run $Kernel 2 $t: in_place(stringify!($function), arguments, b));
             }
             #[inline]
             #[track_caller]
@@ -248,11 +210,7 @@ macro_rules! kernels {
                 shape: $crate::Block,
                 y: &mut O,
             ) {
-                fn compiled(operands: $crate::map::Operands2<$t>) {
-                    operands.map::<$Kernel>();
-                }
-                let name = stringify!($function);
-                compiled($crate::map::Operands2::of_block(name, a, b, shape, y));
+                kernels!(@run $Kernel 2 $t: of_block(stringify!($function), [a, b], shape, y));
             }
             #[track_caller]
             fn run_block_in_place(
@@ -261,8 +219,7 @@ macro_rules! kernels {
                 y: &mut [$t],
             ) {
                 let name = stringify!($function);
-                $crate::map::Operands2::of_block_in_place(name, arguments, shape, y)
-                    .map::<$Kernel>();
+                kernels!(@run $Kernel 2 $t: of_block_in_place(name, arguments, shape, y));
             }
         }
     };
@@ -277,18 +234,40 @@ macro_rules! kernels {
                 c: $crate::Arg<$t>,
                 y: &mut O,
             ) {
-                fn compiled(operands: $crate::map::Operands3<$t>) {
-                    operands.map::<$Kernel>();
-                }
-                compiled($crate::map::Operands3::new(stringify!($function), [a, b, c], y));
+                kernels!(@run $Kernel 3 $t: new(stringify!($function), [a, b, c], y));
             }
             #[track_caller]
             fn run_in_place(arguments: [Option<$crate::Arg<$t>>; 3], y: &mut [$t]) {
-                $crate::map::Operands3::in_place(stringify!($function), arguments, y)
-                    .map::<$Kernel>();
+                kernels!(@run $Kernel 3 $t: in_place(stringify!($function), arguments, y));
+            }
+            #[inline]
+            #[track_caller]
+            fn run_block<O: $crate::Output<$t> + ?Sized>(
+                a: $crate::BlockArg<$t>,
+                b: $crate::BlockArg<$t>,
+                c: $crate::BlockArg<$t>,
+                shape: $crate::Block,
+                y: &mut O,
+            ) {
+                kernels!(@run $Kernel 3 $t: of_block(stringify!($function), [a, b, c], shape, y));
+            }
+            #[track_caller]
+            fn run_block_in_place(
+                arguments: [Option<$crate::BlockArg<$t>>; 3],
+                shape: $crate::Block,
+                y: &mut [$t],
+            ) {
+                let name = stringify!($function);
+                kernels!(@run $Kernel 3 $t: of_block_in_place(name, arguments, shape, y));
             }
         }
     };
+    (@run $Kernel:ident $n:literal $t:ident: $made_by:ident($($argument:expr),*)) => {{
+        fn compiled(operands: $crate::map::Operands<$t, $n>) {
+            operands.map::<$Kernel>();
+        }
+        compiled($crate::map::Operands::$made_by($($argument),*));
+    }};
 }
 pub(crate) use kernels;
 
@@ -297,78 +276,6 @@ pub(crate) use kernels;
 #[track_caller]
 fn lengths_differ(name: &str, input: usize, output: usize) -> ! {
     panic!("{name}: an input has {input} elements, the output {output}");
-}
-
-/// Input and output of a one-argument kernel: `len` elements each, the same memory or apart.
-pub(crate) struct Operands1<'a, E> {
-    x: *const E,
-    y: *mut E,
-    len: usize,
-    streams: bool,
-    _fence: Option<Fence>,
-    borrow: PhantomData<&'a mut E>,
-}
-
-impl<'a, E: Float> Operands1<'a, E> {
-    #[inline]
-    #[track_caller]
-    pub fn new<O: Output<E> + ?Sized>(name: &str, x: &'a [E], y: &'a mut O) -> Self {
-        let (streams, _fence) = streaming(y);
-        let (y, len) = y.as_raw();
-        if x.len() != len {
-            lengths_differ(name, x.len(), len);
-        }
-        Operands1 { x: x.as_ptr(), y, len, streams, _fence, borrow: PhantomData }
-    }
-
-    pub fn in_place(x: &'a mut [E]) -> Self {
-        let y = x.as_mut_ptr();
-        Operands1 { x: y, y, len: x.len(), streams: false, _fence: None, borrow: PhantomData }
-    }
-
-    #[inline(always)]
-    pub fn map<K: Map1<E>>(self) {
-        E::enter(Run1::<E, K>(self, PhantomData));
-    }
-}
-
-struct Run1<'a, E, K>(Operands1<'a, E>, PhantomData<K>);
-
-impl<E: Float, K: Map1<E>> ElementTask<E> for Run1<'_, E, K> {
-    type Home = K;
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
-        let Operands1 { x, y, len, streams, .. } = self.0;
-        let in_flight = const { unroll::<E, S>([K::UNROLL, K::UNROLL_32]) };
-        let mut i = 0;
-        // What goes a vector at a time, up to here.
-        let mut single = if streams { until_aligned::<E, S>(y, len) } else { 0 };
-        loop {
-            while i < single {
-                let count = (single - i).min(S::LANES);
-                // SAFETY: `x` and `y` are valid for `len` elements, as the operands' constructors made
-                // sure, and `single` is at most `len`.
-                unsafe {
-                    let v = load_up_to(simd, x.add(i), count);
-                    store_up_to(simd, y.add(i), count, K::apply(simd, v));
-                }
-                i += count;
-            }
-            if i == len {
-                return;
-            }
-            // SAFETY: as above. Whole vectors were done since `y` was aligned, if it is streamed.
-            i = unsafe {
-                match in_flight {
-                    4 => run1::<E, _, K>(Wide(Wide(simd)), x, y, i, len, streams),
-                    2 => run1::<E, _, K>(Wide(simd), x, y, i, len, streams),
-                    _ => i,
-                }
-            };
-            single = if in_flight == 1 { len } else { len.min(i + in_flight * S::LANES) };
-        }
-    }
 }
 
 /// Vectors in flight, of those wanted with 16 and with 32 registers; scalar code leaves them to the
@@ -382,39 +289,6 @@ const fn unroll<E: Float, S: Lanes<E>>(wanted: [usize; 2]) -> usize {
 #[inline(always)]
 fn until_aligned<E: Float, S: Lanes<E>>(y: *mut E, len: usize) -> usize {
     y.align_offset(size_of::<S::V>()).min(len)
-}
-
-/// Applies `K` to whole vectors from `start` on, up to one for which its short form does not hold;
-/// returns where that begins.
-///
-/// # Safety
-/// `x` is valid for reads and `y` for writes of `len` elements; they are equal or don't overlap. If it
-/// is streamed, `y` is aligned to a register at `start`.
-#[inline(always)]
-unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
-    simd: S,
-    x: *const E,
-    y: *mut E,
-    start: usize,
-    len: usize,
-    streams: bool,
-) -> usize {
-    let mut i = start;
-    while len - i >= S::LANES {
-        // SAFETY: the vector ends within `len`; whole vectors are whole registers, and the first one
-        // is aligned if it is streamed.
-        unsafe {
-            let v = simd.load(x.add(i));
-            let result = match K::usual(simd, v) {
-                Some((result, holds)) if holds.all() => result,
-                Some(_) => break,
-                None => K::apply(simd, v),
-            };
-            store(simd, y.add(i), result, streams);
-        }
-        i += S::LANES;
-    }
-    i
 }
 
 /// Stores a vector, past the caches or not.

@@ -8,7 +8,7 @@ use core::hint::black_box;
 
 use crate::copy::with_place;
 use crate::dispatch::{ElementTask, Task, run};
-use crate::map::{Arg, Map1, Map2, Operands1, Operands2};
+use crate::map::{Arg, Map1, Map2, Operands};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
@@ -134,7 +134,9 @@ impl Task for Triad<'_> {
 /// # Panics
 /// If the lengths differ.
 pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
-    with_place(y, usize::MAX, |mut y| Operands1::new("copy", x, &mut y).map::<Negated>());
+    with_place(y, usize::MAX, |mut y| {
+        Operands::new("copy", [Arg::Slice(x)], &mut y).map::<Negated>()
+    });
 }
 
 struct Negated;
@@ -151,8 +153,10 @@ impl<E: Float> Map1<E> for Negated {
 /// # Panics
 /// If the lengths differ.
 pub fn triad_streaming(a: &[f32], b: &[f32], y: &mut [f32]) {
-    let (a, b) = (Arg::Slice(a), Arg::Slice(b));
-    with_place(y, usize::MAX, |mut y| Operands2::new("triad", a, b, &mut y).map::<PlusTriple>());
+    let arguments = [Arg::Slice(a), Arg::Slice(b)];
+    with_place(y, usize::MAX, |mut y| {
+        Operands::new("triad", arguments, &mut y).map::<PlusTriple>()
+    });
 }
 
 struct PlusTriple;

@@ -3,7 +3,8 @@
 use half::{bf16, f16};
 use swath_kernels::testing::{special_values_f32, special_values_f64, with_isa};
 use swath_kernels::{
-    Arg, Compare, Comparison, Isa, NumberTest, Select, compare, select, test_numbers,
+    Arg, Block, BlockArg, Compare, Comparison, Isa, NumberTest, Select, compare, compare_block,
+    select, select_block, test_numbers, test_numbers_block,
 };
 
 const ALL: [Comparison; 6] = [
@@ -152,6 +153,73 @@ fn selection_takes_each_element_from_its_side() {
         check(|x| u32::from(x) * 0x0101_0101);
         check(|x| u64::from(x) * 0x0101_0101_0101_0101);
     });
+}
+
+/// Each row of a block is what the function of slices makes of that row.
+#[test]
+fn blocks_are_their_rows() {
+    fn check<T: Compare + Select + std::fmt::Debug>(from: impl Fn(u8) -> T) {
+        for (rows, cols) in [(1, 5), (3, 2), (11, 3), (20, 130), (2, 1500)] {
+            let pitch = cols + 3;
+            let wide: Vec<T> = (0..rows * pitch).map(|i| from((i * 7 % 97) as u8)).collect();
+            let masks: Vec<u8> = (0..rows * pitch).map(|i| [0, 1, 0, 255, 2][i * i % 5]).collect();
+            let backwards = ((rows - 1) * pitch + 1, -(pitch as isize), false);
+            let kinds = [(2, pitch as isize, false), (1, 0, false), backwards, (0, 1, true)];
+            fn of<X>(
+                data: &[X],
+                (start, stride, is_value): (usize, isize, bool),
+            ) -> BlockArg<'_, X> {
+                BlockArg { data, start, stride, is_value }
+            }
+            let shape = Block { rows, cols, stride: cols + 2 };
+            for (mask, a, b) in kinds
+                .iter()
+                .flat_map(|&mask| kinds.iter().flat_map(move |&a| kinds.map(move |b| (mask, a, b))))
+            {
+                let context = |r| format!("row {r} of {shape:?}, {mask:?} {a:?} {b:?}");
+                let (mask, a, b) = (of(&masks, mask), of(&wide, a), of(&wide, b));
+                let len = rows * shape.stride;
+                let (mut less, mut finite, mut chosen) =
+                    (vec![7; len], vec![7; len], vec![from(7); len]);
+                compare_block(Comparison::Lt, a, b, shape, &mut less);
+                test_numbers_block(NumberTest::IsFinite, a, shape, &mut finite);
+                select_block(mask, a, b, shape, &mut chosen);
+                for r in 0..rows {
+                    let repeated = |x: Arg<u8>| match x {
+                        Arg::Slice(x) => x.to_vec(),
+                        Arg::Scalar(x) => vec![x; cols],
+                    };
+                    let (x, z) = (a.row(r, cols), b.row(r, cols));
+                    let filled = |x: Arg<T>| match x {
+                        Arg::Slice(x) => x.to_vec(),
+                        Arg::Scalar(x) => vec![x; cols],
+                    };
+                    let (mut l, mut f, mut c) = (vec![0; cols], vec![0; cols], vec![from(0); cols]);
+                    compare(Comparison::Lt, x, z, &mut l);
+                    test_numbers(NumberTest::IsFinite, &filled(x), &mut f);
+                    select(&repeated(mask.row(r, cols)), x, z, &mut c);
+                    let begin = r * shape.stride;
+                    let (row, gap) = (begin..begin + cols, begin + cols..begin + shape.stride);
+                    assert!(less[row.clone()] == l && finite[row.clone()] == f, "{}", context(r));
+                    assert!(chosen[row].iter().eq(&c), "{}", context(r));
+                    assert_eq!([&less[gap.clone()], &finite[gap]], [[7; 2]; 2]);
+                }
+            }
+        }
+    }
+    on_every_isa(|| {
+        check(|x| x);
+        check(|x| if x == 5 { f32::INFINITY } else { x.into() });
+        check(|x| if x == 5 { f16::INFINITY } else { f16::from_f32(x.into()) });
+    });
+}
+
+#[test]
+#[should_panic(expected = "select_block: Block { rows: 2, cols: 2, stride: 2 } exceeds 3 elements")]
+fn rows_of_a_mask_lie_inside_their_slice() {
+    let x = BlockArg { data: &[1, 2, 3, 4], start: 0, stride: 2, is_value: false };
+    let mask = BlockArg { data: &[1, 0, 1], ..x };
+    select_block(mask, x, x, Block { rows: 2, cols: 2, stride: 2 }, &mut [0; 4]);
 }
 
 #[test]

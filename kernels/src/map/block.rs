@@ -1,11 +1,9 @@
 //! Two-argument functions and what they take: slices, values, and the rows of a block, many in one
 //! call.
 
-use super::binary::Source;
 use crate::output::Output;
-use crate::simd::Float;
 
-/// An argument of a [`Binary`] function: a slice, or one value for all elements.
+/// An argument of a function of several: a slice, or one value for all elements.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a, E> {
     /// One value an element.
@@ -14,8 +12,7 @@ pub enum Arg<'a, E> {
     Scalar(E),
 }
 
-/// An argument of [`Binary::run_block`]: rows evenly apart in a slice, in either
-/// direction.
+/// An argument of a function of a [`Block`]: rows evenly apart in a slice, in either direction.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockArg<'a, E> {
     /// Where the rows lie.
@@ -41,9 +38,45 @@ impl<'a, E: Copy> BlockArg<'a, E> {
             false => Arg::Slice(&self.data[start..start + cols]),
         }
     }
+
+    /// The block from a row and a column on.
+    #[inline]
+    pub fn from(&self, row: usize, column: usize) -> Self {
+        let start = self.start.wrapping_add_signed(row as isize * self.stride);
+        BlockArg { start: if self.is_value { start } else { start + column }, ..*self }
+    }
+
+    /// Panics unless the slice holds as many rows and columns as the block has.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn check(&self, name: &str, shape: Block) {
+        let BlockArg { data, start, stride, is_value } = *self;
+        if shape.rows == 0 || shape.cols == 0 {
+            return;
+        }
+        let width = if is_value { 1 } else { shape.cols };
+        let reach = isize::try_from(shape.rows - 1).ok().and_then(|rows| rows.checked_mul(stride));
+        let last = reach.and_then(|reach| start.checked_add_signed(reach));
+        let end = last.and_then(|last| last.max(start).checked_add(width));
+        if end.is_none_or(|end| end > data.len()) {
+            rows_exceed(name, data.len(), shape);
+        }
+    }
 }
 
-/// The rows that [`Binary::run_block`] writes.
+impl<E> Arg<'_, E> {
+    /// The argument of a block of one row.
+    #[inline]
+    pub fn as_row(&self) -> BlockArg<'_, E> {
+        let (data, is_value) = match self {
+            Arg::Slice(x) => (*x, false),
+            Arg::Scalar(x) => (core::slice::from_ref(x), true),
+        };
+        BlockArg { data, start: 0, stride: 0, is_value }
+    }
+}
+
+/// The rows that a function of many, such as [`Binary::run_block`], writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Number of rows.
@@ -109,27 +142,6 @@ pub trait Binary<E> {
     fn run_block_in_place(arguments: [Option<BlockArg<E>>; 2], shape: Block, y: &mut [E]);
 }
 
-impl<E: Float> Source<E> {
-    #[inline]
-    #[track_caller]
-    pub fn of_block(name: &str, arg: BlockArg<E>, shape: Block) -> Self {
-        let BlockArg { data, start, stride, is_value } = arg;
-        if shape.rows == 0 || shape.cols == 0 {
-            return Source::Memory(data.as_ptr(), 0);
-        }
-        let width = if is_value { 1 } else { shape.cols };
-        let reach = isize::try_from(shape.rows - 1).ok().and_then(|rows| rows.checked_mul(stride));
-        let last = reach.and_then(|reach| start.checked_add_signed(reach));
-        let end = last.and_then(|last| last.max(start).checked_add(width));
-        if end.is_none_or(|end| end > data.len()) {
-            rows_exceed(name, arg.data.len(), shape);
-        }
-        // Inside the slice, since `start` lies before `end`; of all of it, since rows may go backwards.
-        let first = data.as_ptr().wrapping_add(start);
-        if is_value { Source::Column(first, stride) } else { Source::Memory(first, stride) }
-    }
-}
-
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -138,10 +150,16 @@ fn rows_exceed(name: &str, len: usize, shape: Block) -> ! {
 }
 
 impl Block {
+    /// One row of so many elements.
+    #[inline]
+    pub fn row(cols: usize) -> Self {
+        Block { rows: 1, cols, stride: cols }
+    }
+
     /// Itself, if a result of `len` elements holds these rows.
     #[inline]
     #[track_caller]
-    pub(super) fn checked(self, name: &str, len: usize) -> Block {
+    pub(crate) fn checked(self, name: &str, len: usize) -> Block {
         let Block { rows, cols, stride } = self;
         if rows == 0 || cols == 0 {
             return Block { rows: 0, cols: 0, stride: 0 };

@@ -4,7 +4,7 @@ use super::*;
 use crate::dispatch::{Isa, with_isa};
 use crate::simd::{IntVector, Mask, Vector};
 use crate::testing::unless_miri;
-use crate::{Binary, Block, BlockArg, Unary};
+use crate::{Binary, Block, BlockArg, Ternary, Unary};
 use core::mem::MaybeUninit;
 
 /// `x * x - 1/x`, four vectors in flight.
@@ -70,6 +70,15 @@ impl<E: Float> Map2<E> for Larger {
     }
 }
 
+/// `a + b / 3 − c / 7`.
+pub struct Weighted;
+impl<E: Float> Map3<E> for Weighted {
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V, c: S::V) -> S::V {
+        a + b / simd.splat(E::from_f64(3.0)) - c / simd.splat(E::from_f64(7.0))
+    }
+}
+
 kernels! {
     unary {
         /// `x * x - 1/x`.
@@ -85,7 +94,10 @@ kernels! {
         /// `max(a, b)`.
         larger Larger;
     }
-    ternary {}
+    ternary {
+        /// `a + b / 3 − c / 7`.
+        weighted Weighted;
+    }
 }
 
 fn values<E: Float>(len: usize, seed: usize) -> Vec<E> {
@@ -146,9 +158,17 @@ fn check_binary<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
     }
 }
 
+type InPlace<E, const N: usize> = fn([Option<BlockArg<E>>; N], Block, &mut [E]);
+
 /// Rows of the arguments apart, repeated, backwards or a value each; between rows of the result nothing
 /// is written.
-fn check_block<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
+fn check_block<E: Float, const N: usize>(
+    name: &str,
+    isa: Isa,
+    f: impl Fn([E; N]) -> E,
+    run: impl Fn([BlockArg<E>; N], Block, &mut Vec<E>),
+    in_place: Option<InPlace<E, N>>,
+) {
     let shapes = [(1, 5), (3, 2), (2, 40), (11, 3), (20, 33), (12, 130)];
     for &(rows, cols) in &shapes[..if cfg!(miri) { 2 } else { shapes.len() }] {
         let (wide, column) = (values::<E>(rows * (cols + 3), 1), values::<E>(rows, 2));
@@ -158,32 +178,38 @@ fn check_block<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
         let values = BlockArg { data: &column, start: 0, stride: 1, is_value: true };
         let value = BlockArg { stride: 0, ..values };
         let all = [row(0, cols as isize), row(2, pitch), row(1, 0), backwards, values, value];
-        for (a, b) in all.iter().flat_map(|&a| all.map(|b| (a, b))) {
+        for mix in 0..all.len().pow(N as u32) {
+            let mut rest = mix;
+            let arguments = [(); N].map(|()| {
+                let argument = all[rest % all.len()];
+                rest /= all.len();
+                argument
+            });
             let at = |x: BlockArg<E>, r: usize, c: usize| {
                 let first = x.start as isize + r as isize * x.stride;
                 x.data[first as usize + if x.is_value { 0 } else { c }]
             };
             for stride in [cols, cols + 4] {
                 let shape = Block { rows, cols, stride };
-                let mut expected = vec![E::ONE; rows * stride];
-                for (r, y) in expected.chunks_exact_mut(stride).enumerate() {
-                    (0..cols).for_each(|c| y[c] = f(at(a, r, c), at(b, r, c)));
-                }
-                let mut y = vec![E::ONE; rows * stride];
-                F::run_block(a, b, shape, &mut y);
-                assert_eq!(bits(&y), bits(&expected), "{} {a:?} {b:?} on {isa}", F::NAME);
-                let given = |x: BlockArg<E>| {
+                let filled = |element: &dyn Fn(usize, usize) -> E| {
                     let mut y = vec![E::ONE; rows * stride];
                     for (r, y) in y.chunks_exact_mut(stride).enumerate() {
-                        (0..cols).for_each(|c| y[c] = at(x, r, c));
+                        (0..cols).for_each(|c| y[c] = element(r, c));
                     }
                     y
                 };
-                let (mut left, mut right) = (given(a), given(b));
-                F::run_block_in_place([None, Some(b)], shape, &mut left);
-                F::run_block_in_place([Some(a), None], shape, &mut right);
-                assert_eq!(bits(&left), bits(&expected), "{} in place on {isa}", F::NAME);
-                assert_eq!(bits(&right), bits(&expected), "{} in place on {isa}", F::NAME);
+                let expected = bits(&filled(&|r, c| f(arguments.map(|x| at(x, r, c)))));
+                let mut y = vec![E::ONE; rows * stride];
+                run(arguments, shape, &mut y);
+                assert_eq!(bits(&y), expected, "{name} {arguments:?} on {isa}");
+                let Some(in_place) = in_place else { continue };
+                for place in 0..N {
+                    let mut y = filled(&|r, c| at(arguments[place], r, c));
+                    let mut given = arguments.map(Some);
+                    given[place] = None;
+                    in_place(given, shape, &mut y);
+                    assert_eq!(bits(&y), expected, "{name} in place of {place} on {isa}");
+                }
             }
         }
     }
@@ -196,6 +222,7 @@ where
     Forked: Unary<E>,
     Uneven: Binary<E>,
     Larger: Binary<E>,
+    Weighted: Ternary<E>,
 {
     check_unary::<E, Short>(isa, |x| x * x - E::ONE / x);
     check_unary::<E, Forked>(isa, |x| x + x);
@@ -205,8 +232,28 @@ where
     });
     check_binary::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
     check_binary::<E, Larger>(isa, |a, b| if a < b { b } else { a });
-    check_block::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
-    check_block::<E, Larger>(isa, |a, b| if a < b { b } else { a });
+    check_block("forked", isa, |[x]| x + x, |[x], shape, y| Forked::run_block(x, shape, y), None);
+    check_block(
+        "uneven",
+        isa,
+        |[a, b]| a - b / E::from_f64(3.0),
+        |[a, b], shape, y| Uneven::run_block(a, b, shape, y),
+        Some(Uneven::run_block_in_place),
+    );
+    check_block(
+        "larger",
+        isa,
+        |[a, b]| if a < b { b } else { a },
+        |[a, b], shape, y| Larger::run_block(a, b, shape, y),
+        Some(Larger::run_block_in_place),
+    );
+    check_block(
+        "weighted",
+        isa,
+        |[a, b, c]| a + b / E::from_f64(3.0) - c / E::from_f64(7.0),
+        |[a, b, c], shape, y| Weighted::run_block(a, b, c, shape, y),
+        Some(Weighted::run_block_in_place),
+    );
 }
 
 #[test]
@@ -229,6 +276,7 @@ fn outputs_may_be_uninitialised() {
     functions::long(&x, &mut y[..]);
     functions::forked_double(&x, &mut y[..]);
     functions::larger(&[0.0; 77], &x, &mut y[..]);
+    functions::weighted(&x, &x, &x, &mut y[..]);
     functions::short(&x, &mut y[..]);
     // SAFETY: the kernel wrote every element.
     let y = unsafe { Box::<[MaybeUninit<f32>]>::assume_init(y) };

@@ -1,6 +1,11 @@
-//! Functions of two arguments on rows: [`Binary::run_block`] and in place.
+//! Functions on rows: [`Unary::run_block`] and those of more arguments, in place too, comparisons and
+//! selection.
 
-use swath_kernels::{Binary, Block, BlockArg, math, with_place};
+use half::bf16;
+use swath_kernels::{
+    Binary, Block, BlockArg, Compare, Comparison, NumberTest, Place, Select, Ternary, Unary,
+    compare_block, math, select_block, test_numbers_block, with_place,
+};
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, output};
 
@@ -44,68 +49,201 @@ impl Rows {
     }
 }
 
-const PAIRS: [[Rows; 2]; 6] = {
-    use Rows::{Adjacent, Backwards, Column, Repeated};
-    [
-        [Adjacent, Adjacent],
-        [Adjacent, Repeated],
-        [Column, Adjacent],
-        [Backwards, Column],
-        [Repeated, Backwards],
-        [Column, Column],
-    ]
-};
+use Rows::{Adjacent, Backwards, Column, Repeated};
+
+const SINGLES: [[Rows; 1]; 4] = [[Adjacent], [Repeated], [Backwards], [Column]];
+
+const PAIRS: [[Rows; 2]; 6] = [
+    [Adjacent, Adjacent],
+    [Adjacent, Repeated],
+    [Column, Adjacent],
+    [Backwards, Column],
+    [Repeated, Backwards],
+    [Column, Column],
+];
+
+const TRIPLES: [[Rows; 3]; 6] = [
+    [Adjacent, Adjacent, Adjacent],
+    [Adjacent, Repeated, Column],
+    [Column, Adjacent, Backwards],
+    [Backwards, Column, Adjacent],
+    [Repeated, Backwards, Repeated],
+    [Column, Column, Column],
+];
 
 pub fn calls(len: usize) -> Vec<Call> {
     let mut calls = Vec::new();
-    of::<f32, math::Sub>(&mut calls, "sub", len);
-    of::<f64, math::Sub>(&mut calls, "sub", len);
-    of::<f32, math::Hypot>(&mut calls, "hypot", len);
-    of::<f64, math::Hypot>(&mut calls, "hypot", len);
+    of_real::<f32>(&mut calls, len);
+    of_real::<f64>(&mut calls, len);
+    comparisons::<f32>(&mut calls, len);
+    comparisons::<bf16>(&mut calls, len);
+    comparisons::<i64>(&mut calls, len);
+    selections::<f32>(&mut calls, len);
+    selections::<u16>(&mut calls, len);
     calls
 }
 
-fn of<E: Cell, F: Binary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
-    // More than are asked for ahead, where that is not too much memory or work.
-    let rows = if cols <= 130 && !cfg!(miri) { 11 } else { 3 };
-    for pair in PAIRS {
-        let slots = [0, 1].map(|k| {
-            let x = any::<E>(pair[k].len(rows, cols), k + 1);
-            pair[k].slot(input(&x), cols)
+fn of_real<E: Cell>(calls: &mut Vec<Call>, cols: usize)
+where
+    math::Exp: Unary<E>,
+    math::Neg: Unary<E>,
+    math::Sub: Binary<E>,
+    math::Hypot: Binary<E>,
+    math::MulAdd: Ternary<E>,
+    math::EluGrad: Ternary<E>,
+{
+    unary::<E, math::Neg>(calls, "neg", cols);
+    unary::<E, math::Exp>(calls, "exp", cols);
+    binary::<E, math::Sub>(calls, "sub", cols);
+    binary::<E, math::Hypot>(calls, "hypot", cols);
+    ternary::<E, math::MulAdd>(calls, "mul_add", cols);
+    ternary::<E, math::EluGrad>(calls, "elu_grad", cols);
+}
+
+fn unary<E: Cell, F: Unary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+    for kinds in SINGLES {
+        apart::<E, E, 1, 2>(calls, "run_block", name, kinds, cols, |[x], shape, y| {
+            F::run_block(x, shape, y)
         });
-        let [a, b] = slots.clone();
-        for gap in [0, 2] {
-            let shape = Block { rows, cols, stride: cols + gap };
-            let y_len = (rows - 1) * shape.stride + cols;
-            // What lies between rows stays as it is.
-            let y = match gap {
-                0 => output::<E>(y_len),
-                _ => changed(&any::<E>(y_len, 3)),
+    }
+}
+
+fn binary<E: Cell, F: Binary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+    for kinds in PAIRS {
+        apart::<E, E, 2, 3>(calls, "run_block", name, kinds, cols, |[a, b], shape, y| {
+            F::run_block(a, b, shape, y)
+        });
+        in_place::<E, 2>(calls, name, kinds, cols, F::run_block_in_place);
+    }
+}
+
+fn ternary<E: Cell, F: Ternary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+    for kinds in TRIPLES {
+        apart::<E, E, 3, 4>(calls, "run_block", name, kinds, cols, |[a, b, c], shape, y| {
+            F::run_block(a, b, c, shape, y)
+        });
+        in_place::<E, 3>(calls, name, kinds, cols, F::run_block_in_place);
+    }
+}
+
+fn comparisons<T: Cell + Compare>(calls: &mut Vec<Call>, cols: usize) {
+    for kinds in PAIRS {
+        for op in [Comparison::Ne, Comparison::Ge] {
+            let name = format!("{op:?}");
+            let run = move |[a, b]: [BlockArg<T>; 2], shape, y: &mut Place<u8>| {
+                compare_block(op, a, b, shape, y);
             };
-            let y = Rows::Adjacent.slot(y, cols);
-            let run = move |[a, b, y]: [&mut Part<'_>; 3]| {
-                let (a, b) = (pair[0].of(a.of::<E>(), rows, cols), pair[1].of(b.of(), rows, cols));
-                match gap {
-                    0 => F::run_block(a, b, shape, y.of::<E>()),
-                    // Past the caches.
-                    _ => with_place(y.of(), 1 << 30, |mut y| F::run_block(a, b, shape, &mut y)),
-                }
-            };
-            let variant = format!("{name} {pair:?} gap {gap}");
-            calls.push(call::<E, 3>("run_block", variant, [a.clone(), b.clone(), y], run));
+            apart::<T, u8, 2, 3>(calls, "compare_block", &name, kinds, cols, run);
         }
-        for place in [0, 1].into_iter().filter(|&k| pair[k] == Rows::Adjacent) {
-            let shape = Block { rows, cols, stride: cols };
-            let other = 1 - place;
-            let y = Rows::Adjacent.slot(changed(&any::<E>(rows * cols, place + 1)), cols);
-            let run = move |[x, y]: [&mut Part<'_>; 2]| {
-                let x = pair[other].of(x.of::<E>(), rows, cols);
-                let mut arguments = [None; 2];
-                arguments[other] = Some(x);
-                F::run_block_in_place(arguments, shape, y.of());
+    }
+    for kinds in SINGLES {
+        let run = |[x]: [BlockArg<T>; 1], shape, y: &mut Place<u8>| {
+            test_numbers_block(NumberTest::IsFinite, x, shape, y);
+        };
+        apart::<T, u8, 1, 2>(calls, "test_numbers_block", "", kinds, cols, run);
+        if matches!(T::KIND, super::Kind::Integer(_)) {
+            let added = calls.len() - 2..;
+            let portable: Vec<Call> = calls.drain(added).map(Call::portable).collect();
+            calls.extend(portable);
+        }
+    }
+}
+
+/// More than are asked for ahead, where that is not too much memory or work.
+fn rows_of(cols: usize) -> usize {
+    if cols <= 130 && !cfg!(miri) { 11 } else { 3 }
+}
+
+/// A result of rows that lie apart: what lies between them stays as it is.
+fn result<E: Cell>(cols: usize, gap: usize) -> (Block, Slot) {
+    let shape = Block { rows: rows_of(cols), cols, stride: cols + gap };
+    let len = (shape.rows - 1) * shape.stride + cols;
+    let y = if gap == 0 { output::<E>(len) } else { changed(&any::<E>(len, 3)) };
+    (shape, Adjacent.slot(y, cols))
+}
+
+fn inputs<E: Cell, const N: usize>(kinds: [Rows; N], cols: usize) -> [Slot; N] {
+    let mut seed = 0;
+    kinds.map(|rows| {
+        seed += 1;
+        rows.slot(input(&any::<E>(rows.len(rows_of(cols), cols), seed)), cols)
+    })
+}
+
+/// Into another slice, whose rows lie apart or not; `M` is one more than `N`.
+fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
+    calls: &mut Vec<Call>,
+    function: &'static str,
+    name: &str,
+    kinds: [Rows; N],
+    cols: usize,
+    f: impl Fn([BlockArg<E>; N], Block, &mut Place<Y>) + Copy + 'static,
+) {
+    for gap in [0, 2] {
+        let (shape, y) = result::<Y>(cols, gap);
+        let slots = inputs::<E, N>(kinds, cols).into_iter().chain([y]).collect::<Vec<Slot>>();
+        let run = move |parts: [&mut Part<'_>; M]| {
+            let mut parts = Vec::from(parts);
+            let y = parts.pop().expect("the result");
+            let mut parts = parts.into_iter();
+            let arguments = kinds.map(|rows| {
+                let x: &mut Part<'_> = parts.next().expect("as many as arguments");
+                rows.of(x.of::<E>(), shape.rows, cols)
+            });
+            // Past the caches, if there are gaps.
+            let whole = if gap == 0 { 0 } else { 1 << 30 };
+            with_place(y.of(), whole, |mut y| f(arguments, shape, &mut y));
+        };
+        let variant = format!("{name} {kinds:?} gap {gap}");
+        let slots: [Slot; M] = slots.try_into().ok().expect("arguments and the result");
+        calls.push(call::<E, M>(function, variant, slots, run));
+    }
+}
+
+/// Into each argument whose rows lie as the result's do.
+fn in_place<E: Cell, const N: usize>(
+    calls: &mut Vec<Call>,
+    name: &str,
+    kinds: [Rows; N],
+    cols: usize,
+    f: fn([Option<BlockArg<E>>; N], Block, &mut [E]),
+) {
+    for place in (0..N).filter(|&k| kinds[k] == Adjacent) {
+        let (shape, _) = result::<E>(cols, 0);
+        let mut slots = inputs::<E, N>(kinds, cols);
+        slots[place] = Adjacent.slot(changed(&any::<E>(shape.rows * cols, place + 1)), cols);
+        let run = move |parts: [&mut Part<'_>; N]| {
+            let mut arguments = [None; N];
+            let mut y: &mut [E] = &mut [];
+            for (k, part) in parts.into_iter().enumerate() {
+                match k == place {
+                    true => y = part.of(),
+                    false => arguments[k] = Some(kinds[k].of(part.of::<E>(), shape.rows, cols)),
+                }
+            }
+            f(arguments, shape, y);
+        };
+        let variant = format!("{name} {kinds:?} in place of {place}");
+        calls.push(call::<E, N>("run_block_in_place", variant, slots, run));
+    }
+}
+
+fn selections<T: Cell + Select>(calls: &mut Vec<Call>, cols: usize) {
+    for kinds in TRIPLES {
+        for gap in [0, 2] {
+            let (shape, y) = result::<T>(cols, gap);
+            let [_, a, b] = inputs::<T, 3>(kinds, cols);
+            let mask: Vec<u8> = any(kinds[0].len(shape.rows, cols), 9);
+            let mask: Vec<u8> = mask.into_iter().map(|x| x & 1).collect();
+            let mask = kinds[0].slot(input(&mask), cols);
+            let run = move |[mask, a, b, y]: [&mut Part<'_>; 4]| {
+                let mask = kinds[0].of(mask.of(), shape.rows, cols);
+                let a = kinds[1].of(a.of(), shape.rows, cols);
+                let b = kinds[2].of(b.of(), shape.rows, cols);
+                select_block(mask, a, b, shape, y.of::<T>());
             };
-            let variant = format!("{name} {pair:?} in place of {place}");
-            calls.push(call::<E, 2>("run_block_in_place", variant, [slots[other].clone(), y], run));
+            let variant = format!("{kinds:?} gap {gap}");
+            calls.push(call::<T, 4>("select_block", variant, [mask, a, b, y], run));
         }
     }
 }
