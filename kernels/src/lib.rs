@@ -76,8 +76,8 @@ pub use compare::{
 };
 pub use convert::{Convert, Truth, convert, nonzero};
 pub use copy::{
-    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, prefetch,
-    transpose, with_place,
+    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, transpose,
+    with_place,
 };
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};

@@ -6,6 +6,7 @@
 //! | `memory` | aligned buffers, recycled by size class |
 //! | `parallel` | the one door to threads: swath's own, or those of the rayon pool of the caller |
 //! | `walk` | operands of any layout as runs beside a contiguous result |
+//! | `pieces` | functions on the pieces of a walk, blocks of rows |
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `fold`, `scan`, `matmul` | the operations |
 //! | `fused` | several passes in one |
 //! | `update` | the optimizers' steps |
@@ -22,6 +23,7 @@ mod index;
 mod matmul;
 pub(crate) mod memory;
 pub(crate) mod parallel;
+mod pieces;
 mod reduce;
 mod scan;
 mod table;

@@ -6,6 +6,7 @@ mod errors;
 mod half;
 mod large;
 mod matmul;
+mod mixes;
 mod movement;
 mod owned;
 mod provided;

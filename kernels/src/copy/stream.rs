@@ -5,7 +5,7 @@
 //! nothing in the caches, so a result that would have stayed there is slower to write and slower to
 //! read.
 
-use core::mem::{size_of, size_of_val};
+use core::mem::size_of;
 use core::ptr::copy_nonoverlapping;
 
 use crate::dispatch::{Isa, Task, run};
@@ -85,22 +85,6 @@ pub(crate) fn streaming<E>(out: &mut (impl Output<E> + ?Sized)) -> (bool, Option
     // No `then_some`: it would make a fence, and drop it, for every small result.
     let fence = if large && !out.streams() { Some(Fence) } else { None };
     (large || out.streams(), fence)
-}
-
-/// Asks for the cache lines of elements that will be read soon.
-pub fn prefetch<T>(x: &[T]) {
-    struct Lines(*const u8, usize);
-    impl Task for Lines {
-        type Home = Self;
-        type Output = ();
-        #[inline(always)]
-        fn run<S: Simd>(self, simd: S) {
-            for at in (0..self.1).step_by(LINE) {
-                simd.prefetch(self.0.wrapping_add(at));
-            }
-        }
-    }
-    run(Lines(x.as_ptr().cast(), size_of_val(x)));
 }
 
 /// Copies elements past the caches.

@@ -20,7 +20,6 @@ pub fn calls(len: usize) -> Vec<Call> {
 }
 
 fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
-    let x = any::<T>(len, 1);
     let number = T::any(5, 2);
     let target = output::<T>(len).any_length();
     let fill = |[y]: [&mut Part<'_>; 1], number: T| k::fill(y.of::<T>(), number);
@@ -30,8 +29,6 @@ fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
         k::with_place(y.of::<T>(), LARGE, |mut y| k::fill(&mut y, number));
     };
     calls.push(call::<T, 1>("with_place", "fill", [target], run).prefix());
-    let run = |[x]: [&mut Part<'_>; 1]| k::prefetch::<T>(x.of());
-    calls.push(call::<T, 1>("prefetch", "", [input(&x).any_length()], run));
     for (stride, offset) in [(1isize, 0), (2, 1), (3, 0), (0, 0), (-1, 0), (-2, 1)] {
         // The first element read, and one behind the last.
         let reach = len.saturating_sub(1) * stride.unsigned_abs();

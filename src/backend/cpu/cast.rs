@@ -6,6 +6,7 @@ use swath_kernels::{self as kernels, Arg as Run, Convert};
 
 use super::copy;
 use super::parallel::Cost;
+use super::pieces::for_each_row;
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
@@ -62,13 +63,17 @@ fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<A>());
     let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
-    walk.run(out.elements::<B>(), cost, &|fetch, y| match fetch.one(&operand) {
-        Run::Slice(x) => f(x, y),
-        Run::Scalar(x) => {
-            let (value, rest) = y.split_at_mut(1);
-            f(&[x], value);
-            rest.fill(value[0]);
-        }
+    walk.run(out.elements::<B>(), cost, &|fetch, y| {
+        let shape = fetch.shape();
+        let x = fetch.one(&operand);
+        for_each_row(shape, y, |r, y| match x.row(r, shape.cols) {
+            Run::Slice(x) => f(x, y),
+            Run::Scalar(x) => {
+                let (value, rest) = y.split_at_mut(1);
+                f(&[x], value);
+                rest.fill(value[0]);
+            }
+        });
     });
     Ok(out.finish())
 }

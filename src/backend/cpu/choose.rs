@@ -1,11 +1,12 @@
 //! Comparisons, tests of numbers, and the choice between two tensors by a mask.
 
 use bytemuck::Pod;
-use swath_kernels::{self as kernels, Arg as Run, Compare, Comparison, Select, Truth};
+use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Compare, Comparison, Select};
 
 use super::copy::{self, for_size};
-use super::elementwise::{CHUNK, Input, common, part};
-use super::walk::Walk;
+use super::elementwise::{Input, common};
+use super::pieces::CHUNK;
+use super::walk::{TILE_LEN, Walk};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element, for_dtype};
@@ -42,8 +43,9 @@ fn compare_typed<E: Element<Stored: Compare>>(
     let walk = Walk::new(&[&a.layout, &b.layout]);
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
     walk.run(out.elements::<u8>(), copy::cost::<E::Stored>(), &|fetch, y| {
+        let shape = fetch.shape();
         let (a, b) = fetch.two(&a, &b);
-        kernels::compare(kernel, a, b, y);
+        kernels::compare_block(kernel, a, b, shape, y);
     });
     Ok(out.finish())
 }
@@ -61,13 +63,9 @@ fn test_typed<T: Compare + Pod + Send + Sync>(op: NumberTest, x: &CpuTensor) -> 
     let mut out = Output::new(op.name(), x.shape(), DType::Bool)?;
     let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<T>());
-    walk.run(out.elements::<u8>(), copy::cost::<T>(), &|fetch, y| match fetch.one(&operand) {
-        Run::Slice(x) => kernels::test_numbers(kernel, x, y),
-        Run::Scalar(x) => {
-            let mut passes = [0];
-            kernels::test_numbers(kernel, &[x], &mut passes);
-            y.fill(passes[0]);
-        }
+    walk.run(out.elements::<u8>(), copy::cost::<T>(), &|fetch, y| {
+        let shape = fetch.shape();
+        kernels::test_numbers_block(kernel, fetch.one(&operand), shape, y);
     });
     Ok(out.finish())
 }
@@ -84,7 +82,7 @@ pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Resu
     }
     let mut out = Output::new(op, a.shape(), a.dtype())?;
     for_size!(a.dtype(), T => match mask.dtype() {
-        DType::Bool | DType::U8 => select_into::<u8, T>(mask, a, b, &mut out, select_bytes),
+        DType::Bool | DType::U8 => select_into::<u8, T>(mask, a, b, &mut out, kernels::select_block),
         dtype => for_dtype!(dtype, M => {
             type Mask = <M as Element>::Stored;
             select_into::<Mask, T>(mask, a, b, &mut out, select);
@@ -98,42 +96,55 @@ fn select_into<M: Pod + Send + Sync, T: Pod + Send + Sync>(
     a: &CpuTensor,
     b: &CpuTensor,
     out: &mut Output,
-    select: impl Fn(Run<M>, Run<T>, Run<T>, &mut [T]) + Sync,
+    select: impl Fn(BlockArg<M>, BlockArg<T>, BlockArg<T>, Block, &mut [T]) + Sync,
 ) {
     let walk = Walk::new(&[mask.layout(), a.layout(), b.layout()]);
     let mask = walk.operand(0, mask.elements::<M>());
     let (a, b) = (walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>()));
     walk.run(out.elements::<T>(), copy::cost::<T>(), &|fetch, y| {
+        let shape = fetch.shape();
         let (mask, a, b) = fetch.three(&mask, &a, &b);
-        select(mask, a, b, y);
+        select(mask, a, b, shape, y);
     });
 }
 
-fn select_bytes<T: Pod + Select>(mask: Run<u8>, a: Run<T>, b: Run<T>, y: &mut [T]) {
-    match mask {
-        Run::Slice(mask) => kernels::select(mask, a, b, y),
-        Run::Scalar(mask) => match if mask != 0 { a } else { b } {
-            Run::Slice(x) => y.copy_from_slice(x),
-            Run::Scalar(x) => y.fill(x),
-        },
+/// By a mask of numbers.
+fn select<M: Compare + Pod, T: Pod + Select>(
+    mask: BlockArg<M>,
+    a: BlockArg<T>,
+    b: BlockArg<T>,
+    shape: Block,
+    y: &mut [T],
+) {
+    match shape.rows * shape.cols {
+        ..=CHUNK => select_by(&mut [0; CHUNK], mask, a, b, shape, y),
+        _ => select_by(&mut [0; TILE_LEN], mask, a, b, shape, y),
     }
 }
 
-/// By a mask of numbers, whose truth is found a chunk at a time.
-fn select<M: Truth, T: Pod + Select>(mask: Run<M>, a: Run<T>, b: Run<T>, y: &mut [T]) {
-    let mut truth = [0; CHUNK];
-    match mask {
-        Run::Slice(mask) => {
-            for (i, (mask, y)) in mask.chunks(CHUNK).zip(y.chunks_mut(CHUNK)).enumerate() {
-                let (start, len) = (i * CHUNK, y.len());
-                let truth = &mut truth[..len];
-                kernels::nonzero(mask, truth);
-                kernels::select(truth, part(a, start, len), part(b, start, len), y);
-            }
-        }
-        Run::Scalar(mask) => {
-            kernels::nonzero(&[mask], &mut truth[..1]);
-            select_bytes(Run::Scalar(truth[0]), a, b, y);
+/// As [`select`], by as many rows as `truth` holds masks of.
+fn select_by<M: Compare + Pod, T: Pod + Select>(
+    truth: &mut [u8],
+    mask: BlockArg<M>,
+    a: BlockArg<T>,
+    b: BlockArg<T>,
+    shape: Block,
+    y: &mut [T],
+) {
+    let zero = Run::Scalar(M::zeroed());
+    let cols = shape.cols.min(truth.len());
+    let rows = truth.len() / cols;
+    for row in (0..shape.rows).step_by(rows) {
+        let rows = rows.min(shape.rows - row);
+        for column in (0..shape.cols).step_by(cols) {
+            let cols = cols.min(shape.cols - column);
+            let of_truth = Block { rows, cols, stride: cols };
+            let mask = mask.from(row, column);
+            kernels::compare_block(Comparison::Ne, mask, zero.as_row(), of_truth, truth);
+            let truth = BlockArg { data: truth, start: 0, stride: cols as isize, is_value: false };
+            let (a, b) = (a.from(row, column), b.from(row, column));
+            let y = &mut y[row * shape.stride + column..];
+            kernels::select_block(truth, a, b, Block { rows, cols, ..shape }, y);
         }
     }
 }

@@ -4,8 +4,8 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Permute, Plain};
 
-use super::elementwise::CHUNK;
 use super::parallel::{self, Cost};
+use super::pieces::CHUNK;
 use super::walk::write_chunks;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};

@@ -15,6 +15,7 @@ use swath_kernels::{Arg as Run, Block, BlockArg, Place};
 
 use super::cast::Half;
 use super::parallel::{self, Cost};
+use super::pieces::{CHUNK, Function1, Function2, Pair, in_chunks1, in_chunks2, part, widened};
 use super::table::{Kernel1, Kernel2, binary_integer, binary_kernel, unary_integer, unary_kernel};
 use super::walk::{Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
@@ -24,10 +25,6 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::shape::Shape;
-
-/// Elements converted, or copied out of the way of their result, at a time: three `f32` arrays of
-/// them stay in the first-level cache.
-pub(super) const CHUNK: usize = 1024;
 
 /// For a byte of result of a function that loads, computes a step and stores, and of one that computes a
 /// polynomial: in the caches, with AVX-512, two threads are as fast as one at 100,000 and at 40,000 `f32`
@@ -84,8 +81,8 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
     };
     let cheap = is_cheap1(op);
     match tensor.dtype() {
-        DType::F32 => unary_float::<f32>(name, unary_kernel(op), cheap, x),
-        DType::F64 => unary_float::<f64>(name, unary_kernel(op), cheap, x),
+        DType::F32 => apply1(name, x, cost::<f32>(cheap), &unary_kernel::<f32>(op)),
+        DType::F64 => apply1(name, x, cost::<f64>(cheap), &unary_kernel::<f64>(op)),
         DType::F16 => unary_half::<f16>(name, unary_kernel(op), cheap, x),
         DType::BF16 => unary_half::<bf16>(name, unary_kernel(op), cheap, x),
         DType::I64 if op.reference_integer().is_some() => unary_int::<i64>(op, x),
@@ -94,17 +91,17 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
     }
 }
 
-/// Runs `f(run of x, result)` over a tensor; the run is `None` where the result holds it already.
+/// Runs a function over a tensor.
 fn apply1<T: Pod + Send + Sync>(
     op: &'static str,
     x: Arg<'_, CpuTensor>,
     cost: Cost,
-    f: impl Fn(Option<Run<T>>, &mut Place<T>) + Sync,
+    f: &impl Function1<T>,
 ) -> Result<CpuTensor> {
     let x = match Output::reuse(x) {
         Ok(mut out) => {
             parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|_, y| {
-                f(None, &mut Place::cached(y));
+                f.run(None, &mut Place::cached(y));
             });
             return Ok(out.finish());
         }
@@ -115,53 +112,17 @@ fn apply1<T: Pod + Send + Sync>(
     if x.is_contiguous() {
         let x = x.run::<T>();
         write_chunks(out.elements(), CHUNK, cost, &|first, y| {
-            f(Some(Run::Slice(&x[first * CHUNK..][..y.len()])), y);
+            f.run(Some(&x[first * CHUNK..][..y.len()]), y);
         });
         return Ok(out.finish());
     }
     let walk = Walk::new(&[x.layout()]);
     let operand = walk.operand(0, x.elements::<T>());
-    walk.run(out.elements(), cost, &|fetch, y| f(Some(fetch.one(&operand)), y));
+    walk.run(out.elements(), cost, &|fetch, y| {
+        let shape = fetch.shape();
+        f.block(Some(fetch.one(&operand)), shape, y);
+    });
     Ok(out.finish())
-}
-
-fn unary_float<T: Pod + Send + Sync>(
-    op: &'static str,
-    kernel: Kernel1<T>,
-    cheap: bool,
-    x: Arg<'_, CpuTensor>,
-) -> Result<CpuTensor> {
-    apply1(op, x, cost::<T>(cheap), |x, y| match x {
-        None => (kernel.in_place)(y),
-        Some(Run::Slice(x)) => (kernel.run)(x, y),
-        Some(Run::Scalar(x)) => {
-            let mut value = [x];
-            (kernel.in_place)(&mut value);
-            y.fill(value[0]);
-        }
-    })
-}
-
-/// Runs `f` on pieces of at most [`CHUNK`] elements, the operand copied out of the result's way.
-fn in_chunks1<T: Pod>(x: Option<Run<T>>, y: &mut [T], f: impl Fn(&[T], &mut [T])) {
-    match x {
-        Some(Run::Slice(x)) => {
-            x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)).for_each(|(x, y)| f(x, y));
-        }
-        Some(Run::Scalar(x)) => {
-            let mut value = [x];
-            f(&[x], &mut value);
-            y.fill(value[0]);
-        }
-        None => {
-            let mut copy = [T::zeroed(); CHUNK];
-            for y in y.chunks_mut(CHUNK) {
-                let copy = &mut copy[..y.len()];
-                copy.copy_from_slice(y);
-                f(copy, y);
-            }
-        }
-    }
 }
 
 fn unary_half<T: Half>(
@@ -170,24 +131,26 @@ fn unary_half<T: Half>(
     cheap: bool,
     x: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
-    apply1(op, x, cost::<f32>(cheap), |x, y| {
-        in_chunks1::<T>(x, y, |x, y| {
-            let mut wide = [0f32; CHUNK];
+    let f = |x: Option<BlockArg<T>>, shape: Block, y: &mut Place<T>| {
+        let mut wide = [0f32; CHUNK];
+        in_chunks1(x, shape, y, |x, y| {
             let wide = &mut wide[..x.len()];
             T::widen(x, wide);
             (kernel.in_place)(wide);
             T::narrow(wide, y);
         });
-    })
+    };
+    apply1(op, x, cost::<f32>(cheap), &f)
 }
 
 fn unary_int<T: Element<Stored = T> + Pod>(
     op: UnaryOp,
     x: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
-    apply1::<T>(op.name(), x, cost::<T>(true), |x, y| {
-        in_chunks1(x, y, |x, y| unary_integer(op, x, y));
-    })
+    let f = |x: Option<BlockArg<T>>, shape: Block, y: &mut Place<T>| {
+        in_chunks1(x, shape, y, |x, y| unary_integer(op, x, y));
+    };
+    apply1(op.name(), x, cost::<T>(true), &f)
 }
 
 /// Shape and dtype of the result of two operands, at most one of them a scalar.
@@ -253,62 +216,6 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 }
 
-/// The operands of a piece of a binary op's result: where one is missing, the result holds it.
-#[derive(Clone, Copy)]
-enum Pair<A> {
-    Both(A, A),
-    Right(A),
-    Left(A),
-}
-
-impl<A> Pair<A> {
-    fn map<B>(self, f: impl Fn(A) -> B) -> Pair<B> {
-        match self {
-            Pair::Both(a, b) => Pair::Both(f(a), f(b)),
-            Pair::Right(b) => Pair::Right(f(b)),
-            Pair::Left(a) => Pair::Left(f(a)),
-        }
-    }
-}
-
-/// A function of two operands on pieces of its result.
-trait Function2<T: Copy>: Sync {
-    /// On adjacent elements.
-    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>);
-
-    /// On rows.
-    fn block(&self, operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>) {
-        for r in 0..shape.rows {
-            let (begin, len) = (r * shape.stride, shape.cols);
-            self.run(operands.map(|x| x.row(r, len)), &mut y.range(begin..begin + len));
-        }
-    }
-}
-
-impl<T: Copy, F: Fn(Pair<Run<T>>, &mut Place<T>) + Sync> Function2<T> for F {
-    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>) {
-        self(operands, y);
-    }
-}
-
-impl<T: Copy> Function2<T> for Kernel2<T> {
-    fn run(&self, operands: Pair<Run<T>>, y: &mut Place<T>) {
-        match operands {
-            Pair::Both(a, b) => (self.run)(a, b, y),
-            Pair::Right(b) => (self.left)(y, b),
-            Pair::Left(a) => (self.right)(a, y),
-        }
-    }
-
-    fn block(&self, operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>) {
-        match operands {
-            Pair::Both(a, b) => (self.block)(a, b, shape, y),
-            Pair::Right(b) => (self.block_in_place)([None, Some(b)], shape, y),
-            Pair::Left(a) => (self.block_in_place)([Some(a), None], shape, y),
-        }
-    }
-}
-
 pub(super) fn binary(
     op: BinaryOp,
     a: Arg<'_, CpuTensor>,
@@ -362,9 +269,9 @@ fn apply2<T: Element<Stored = T> + Pod>(
             let b = Input::new::<T>(op, &b, out.shape())?;
             let walk = Walk::new(&[&b.layout]);
             let operand = b.operand(&walk, 0);
-            walk.change_blocks(out.elements(), cost, &|fetch, y| {
+            walk.change(out.elements(), cost, &|fetch, y| {
                 let shape = fetch.shape();
-                f.block(Pair::Right(fetch.block_of_one(&operand)), shape, y);
+                f.block(Pair::Right(fetch.one(&operand)), shape, y);
             });
             return Ok(out.finish());
         }
@@ -375,9 +282,9 @@ fn apply2<T: Element<Stored = T> + Pod>(
             let a = Input::new::<T>(op, &a, out.shape())?;
             let walk = Walk::new(&[&a.layout]);
             let operand = a.operand(&walk, 0);
-            walk.change_blocks(out.elements(), cost, &|fetch, y| {
+            walk.change(out.elements(), cost, &|fetch, y| {
                 let shape = fetch.shape();
-                f.block(Pair::Left(fetch.block_of_one(&operand)), shape, y);
+                f.block(Pair::Left(fetch.one(&operand)), shape, y);
             });
             return Ok(out.finish());
         }
@@ -396,54 +303,12 @@ fn apply2<T: Element<Stored = T> + Pod>(
     let b = Input::new::<T>(op, &b, shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout]);
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
-    walk.run_blocks(out.elements(), cost, &|fetch, y| {
+    walk.run(out.elements(), cost, &|fetch, y| {
         let shape = fetch.shape();
-        let (a, b) = fetch.block_of_two(&a, &b);
+        let (a, b) = fetch.two(&a, &b);
         f.block(Pair::Both(a, b), shape, y);
     });
     Ok(out.finish())
-}
-
-/// `run[start..start + len]`; a scalar stays one.
-pub(super) fn part<T: Copy>(run: Run<'_, T>, start: usize, len: usize) -> Run<'_, T> {
-    match run {
-        Run::Slice(x) => Run::Slice(&x[start..start + len]),
-        scalar => scalar,
-    }
-}
-
-/// As [`in_chunks1`].
-fn in_chunks2<T: Pod>(
-    operands: Pair<Run<T>>,
-    y: &mut [T],
-    mut f: impl FnMut(Run<T>, Run<T>, &mut [T]),
-) {
-    let mut copy = [T::zeroed(); CHUNK];
-    for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-        let (start, len) = (i * CHUNK, y.len());
-        match operands {
-            Pair::Both(a, b) => f(part(a, start, len), part(b, start, len), y),
-            Pair::Right(b) => {
-                copy[..len].copy_from_slice(y);
-                f(Run::Slice(&copy[..len]), part(b, start, len), y);
-            }
-            Pair::Left(a) => {
-                copy[..len].copy_from_slice(y);
-                f(part(a, start, len), Run::Slice(&copy[..len]), y);
-            }
-        }
-    }
-}
-
-/// A run of at most [`CHUNK`] elements in `f32`.
-pub(super) fn widened<'w, T: Half>(x: Run<T>, scratch: &'w mut [f32; CHUNK]) -> Run<'w, f32> {
-    match x {
-        Run::Scalar(x) => Run::Scalar(x.to_f64() as f32),
-        Run::Slice(x) => {
-            T::widen(x, &mut scratch[..x.len()]);
-            Run::Slice(&scratch[..x.len()])
-        }
-    }
 }
 
 fn binary_half<T: Half>(
@@ -453,9 +318,9 @@ fn binary_half<T: Half>(
     a: Arg<'_, CpuTensor>,
     b: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
-    let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
+    let f = |operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>| {
         let (mut a_wide, mut b_wide, mut y_wide) = ([0f32; CHUNK], [0f32; CHUNK], [0f32; CHUNK]);
-        in_chunks2(operands, y, |a, b, y| {
+        in_chunks2(operands, shape, y, |a, b, y| {
             let y_wide = &mut y_wide[..y.len()];
             let (a, b) = (widened(a, &mut a_wide), widened(b, &mut b_wide));
             (kernel.run)(a, b, &mut Place::cached(y_wide));
@@ -471,8 +336,8 @@ fn binary_int<T: Element<Stored = T> + Pod>(
     b: Arg<'_, CpuTensor>,
 ) -> Result<CpuTensor> {
     let failed = AtomicBool::new(false);
-    let f = |operands: Pair<Run<T>>, y: &mut Place<T>| {
-        in_chunks2(operands, y, |a, b, y| {
+    let f = |operands: Pair<BlockArg<T>>, shape: Block, y: &mut Place<T>| {
+        in_chunks2(operands, shape, y, |a, b, y| {
             if !binary_integer(op, a, b, y) {
                 failed.store(true, Relaxed);
             }

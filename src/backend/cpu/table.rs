@@ -13,15 +13,22 @@ pub(super) struct Kernel1<E> {
     pub run: fn(&[E], &mut Place<'_, E>),
     /// `x[i] = f(x[i])`.
     pub in_place: fn(&mut [E]),
+    /// As `run`, of many rows.
+    pub block: fn(BlockArg<E>, Block, &mut Place<'_, E>),
 }
 
 impl<E: Copy> Kernel1<E> {
     fn of<K: Unary<E>>() -> Self {
-        Kernel1 { run: |x, y| K::run(x, y), in_place: K::run_in_place }
+        Kernel1 {
+            run: |x, y| K::run(x, y),
+            in_place: K::run_in_place,
+            block: |x, shape, y| K::run_block(x, shape, y),
+        }
     }
 }
 
-type BlockInPlace<E> = fn([Option<BlockArg<E>>; 2], Block, &mut [E]);
+/// A function of `N` operands of many rows; `None` is the result's memory.
+pub(super) type BlockInPlace<E, const N: usize> = fn([Option<BlockArg<E>>; N], Block, &mut [E]);
 
 /// A function of two slices, as the tables name it.
 #[derive(Clone, Copy)]
@@ -35,7 +42,7 @@ pub(super) struct Kernel2<E> {
     /// As `run`, of many rows.
     pub block: fn(BlockArg<E>, BlockArg<E>, Block, &mut Place<'_, E>),
     /// As `block`; `None` is the result's memory.
-    pub block_in_place: BlockInPlace<E>,
+    pub block_in_place: BlockInPlace<E, 2>,
 }
 
 impl<E: Copy> Kernel2<E> {

@@ -3,12 +3,14 @@
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{Arg as Run, Ternary, math};
+use swath_kernels::{Arg as Run, Block, BlockArg, Place, Ternary, math};
 
 use super::cast::Half;
-use super::elementwise::{CHUNK, Input, cost, flat, part, widened};
+use super::elementwise::{Input, cost, flat};
 use super::parallel;
-use super::walk::Walk;
+use super::pieces::{CHUNK, for_each_row, part, widened};
+use super::table::BlockInPlace;
+use super::walk::{Fetch, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element, Scalar};
@@ -16,21 +18,56 @@ use crate::error::{Error, Result};
 use crate::ops::{TernaryOp, ternary_ops};
 use crate::shape::Shape;
 
-type Slices3<E> = fn(Run<E>, Run<E>, Run<E>, &mut [E]);
+type Slices3<E> = fn(Run<E>, Run<E>, Run<E>, &mut Place<'_, E>);
+type Blocks3<E> = fn(BlockArg<E>, BlockArg<E>, BlockArg<E>, Block, &mut Place<'_, E>);
 
 /// A function of three slices. Arguments that are `None` are what the result holds.
 #[derive(Clone, Copy)]
 struct Kernel3<E> {
     run: Slices3<E>,
     in_place: fn([Option<Run<E>>; 3], &mut [E]),
+    block: Blocks3<E>,
+    block_in_place: BlockInPlace<E, 3>,
 }
 
 impl<E: Copy> Kernel3<E> {
     fn of<K: Ternary<E>>() -> Self {
-        Kernel3 { run: K::run::<[E]>, in_place: K::run_in_place }
+        Kernel3 {
+            run: |a, b, c, y| K::run(a, b, c, y),
+            in_place: K::run_in_place,
+            block: |a, b, c, shape, y| K::run_block(a, b, c, shape, y),
+            block_in_place: K::run_block_in_place,
+        }
+    }
+}
+
+/// A function of three operands on pieces of its result, which holds the operand that is missing.
+trait Function3<T: Copy>: Sync {
+    /// On rows.
+    fn block(&self, operands: [Option<BlockArg<T>>; 3], shape: Block, y: &mut Place<T>);
+
+    /// On adjacent elements.
+    fn run(&self, operands: [Option<Run<T>>; 3], y: &mut Place<T>) {
+        let rows = operands.each_ref().map(|x| x.as_ref().map(Run::as_row));
+        self.block(rows, Block::row(y.len()), y);
+    }
+}
+
+impl<T: Copy, F: Fn([Option<BlockArg<T>>; 3], Block, &mut Place<T>) + Sync> Function3<T> for F {
+    fn block(&self, operands: [Option<BlockArg<T>>; 3], shape: Block, y: &mut Place<T>) {
+        self(operands, shape, y);
+    }
+}
+
+impl<T: Copy> Function3<T> for Kernel3<T> {
+    fn block(&self, operands: [Option<BlockArg<T>>; 3], shape: Block, y: &mut Place<T>) {
+        match operands {
+            [Some(a), Some(b), Some(c)] => (self.block)(a, b, c, shape, y),
+            operands => (self.block_in_place)(operands, shape, y),
+        }
     }
 
-    fn call(&self, operands: [Option<Run<E>>; 3], y: &mut [E]) {
+    fn run(&self, operands: [Option<Run<T>>; 3], y: &mut Place<T>) {
         match operands {
             [Some(a), Some(b), Some(c)] => (self.run)(a, b, c, y),
             operands => (self.in_place)(operands, y),
@@ -59,8 +96,8 @@ ternary_ops!(ternary_kernels);
 pub(super) fn ternary(op: TernaryOp, operands: [Arg<'_, CpuTensor>; 3]) -> Result<CpuTensor> {
     let (shape, dtype) = common(op.name(), &operands)?;
     match dtype {
-        DType::F32 => ternary_float::<f32>(op, ternary_kernel(op), operands, shape),
-        DType::F64 => ternary_float::<f64>(op, ternary_kernel(op), operands, shape),
+        DType::F32 => apply3(op, operands, shape, &ternary_kernel::<f32>(op)),
+        DType::F64 => apply3(op, operands, shape, &ternary_kernel::<f64>(op)),
         DType::F16 => ternary_half::<f16>(op, operands, shape),
         DType::BF16 => ternary_half::<bf16>(op, operands, shape),
         _ => Err(Error::UnsupportedDType { op: op.name(), dtype, shape }),
@@ -90,21 +127,20 @@ fn is_cheap(op: TernaryOp) -> bool {
     !matches!(op, TernaryOp::EluGrad)
 }
 
-/// The runs, but `None` for the one whose memory the result has.
-fn present<T>(runs: [Run<'_, T>; 3], place: Option<usize>) -> [Option<Run<'_, T>>; 3] {
-    let mut runs = runs.map(Some);
+/// The operands, but `None` for the one whose memory the result has.
+fn present<A>(operands: [A; 3], place: Option<usize>) -> [Option<A>; 3] {
+    let mut operands = operands.map(Some);
     if let Some(place) = place {
-        runs[place] = None;
+        operands[place] = None;
     }
-    runs
+    operands
 }
 
-/// Runs `f(runs of the operands, result)`; a run is `None` where the result holds it already.
 fn apply3<T: Element<Stored = T> + Pod>(
     op: TernaryOp,
     operands: [Arg<'_, CpuTensor>; 3],
     shape: Shape,
-    f: impl Fn([Option<Run<T>>; 3], &mut [T]) + Sync,
+    f: &impl Function3<T>,
 ) -> Result<CpuTensor> {
     let (name, cost) = (op.name(), cost::<T>(is_cheap(op)));
     let mut reused = None;
@@ -130,10 +166,16 @@ fn apply3<T: Element<Stored = T> + Pod>(
         None => Output::new(name, &shape, T::DTYPE)?,
     };
     if let [Some(a), Some(b), Some(c)] = operands.each_ref().map(flat::<T>) {
-        parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+        let run = |first: usize, y: &mut Place<T>| {
             let runs = [a, b, c].map(|run| part(run, first * CHUNK, y.len()));
-            f(present(runs, place), y);
-        });
+            f.run(present(runs, place), y);
+        };
+        match place {
+            None => write_chunks(out.elements(), CHUNK, cost, &run),
+            Some(_) => parallel::for_each_chunk_mut(out.elements(), CHUNK, cost, &|first, y| {
+                run(first, &mut Place::cached(y));
+            }),
+        }
         return Ok(out.finish());
     }
     let [a, b, c] = &operands;
@@ -142,20 +184,16 @@ fn apply3<T: Element<Stored = T> + Pod>(
     let c = Input::new::<T>(name, c, &shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout, &c.layout]);
     let (a, b, c) = (a.operand(&walk, 0), b.operand(&walk, 1), c.operand(&walk, 2));
-    walk.run(out.elements(), cost, &|fetch, y| {
+    let piece = |fetch: &mut Fetch<'_>, y: &mut Place<T>| {
+        let shape = fetch.shape();
         let (a, b, c) = fetch.three(&a, &b, &c);
-        f(present([a, b, c], place), y);
-    });
+        f.block(present([a, b, c], place), shape, y);
+    };
+    match place {
+        None => walk.run(out.elements(), cost, &piece),
+        Some(_) => walk.change(out.elements(), cost, &piece),
+    }
     Ok(out.finish())
-}
-
-fn ternary_float<T: Element<Stored = T> + Pod>(
-    op: TernaryOp,
-    kernel: Kernel3<T>,
-    operands: [Arg<'_, CpuTensor>; 3],
-    shape: Shape,
-) -> Result<CpuTensor> {
-    apply3(op, operands, shape, |operands, y| kernel.call(operands, y))
 }
 
 fn ternary_half<T: Half>(
@@ -164,22 +202,25 @@ fn ternary_half<T: Half>(
     shape: Shape,
 ) -> Result<CpuTensor> {
     let kernel = ternary_kernel::<f32>(op);
-    apply3::<T>(op, operands, shape, |operands, y| {
-        let mut wide = [[0f32; CHUNK]; 3];
-        let mut y_wide = [0f32; CHUNK];
-        for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-            let (start, len) = (i * CHUNK, y.len());
-            let [wide_a, wide_b, wide_c] = &mut wide;
-            let held: &[T] = y;
-            let run = |operand: Option<Run<'_, T>>, wide| match operand {
-                Some(run) => widened(part(run, start, len), wide),
-                None => widened(Run::Slice(held), wide),
-            };
-            let [a, b, c] = operands;
-            let (a, b, c) = (run(a, wide_a), run(b, wide_b), run(c, wide_c));
-            let y_wide = &mut y_wide[..len];
-            (kernel.run)(a, b, c, y_wide);
-            T::narrow(y_wide, y);
-        }
-    })
+    let f = |operands: [Option<BlockArg<T>>; 3], shape: Block, y: &mut Place<T>| {
+        let (mut wide, mut y_wide) = ([[0f32; CHUNK]; 3], [0f32; CHUNK]);
+        for_each_row(shape, y, |r, y| {
+            let operands = operands.map(|x| x.map(|x| x.row(r, shape.cols)));
+            for (i, y) in y.chunks_mut(CHUNK).enumerate() {
+                let (start, len) = (i * CHUNK, y.len());
+                let [wide_a, wide_b, wide_c] = &mut wide;
+                let held: &[T] = y;
+                let run = |operand: Option<Run<'_, T>>, wide| match operand {
+                    Some(run) => widened(part(run, start, len), wide),
+                    None => widened(Run::Slice(held), wide),
+                };
+                let [a, b, c] = operands;
+                let (a, b, c) = (run(a, wide_a), run(b, wide_b), run(c, wide_c));
+                let y_wide = &mut y_wide[..len];
+                (kernel.run)(a, b, c, &mut Place::cached(y_wide));
+                T::narrow(y_wide, y);
+            }
+        });
+    };
+    apply3(op, operands, shape, &f)
 }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! 1. Contiguous operands, and a scalar beside them, are one run: one kernel call a part.
-//! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised. Functions of
-//!    two arguments take all rows of an axis in one call (`run_blocks`).
+//! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised. All rows of an
+//!    axis are one call.
 //! 3. An operand that is contiguous along another axis than the result (a transpose) is walked in
 //!    tiles: parts of it are transposed into scratch memory, then its rows are
 //!    runs like any other. Every line of memory is then fetched once instead of once an element.
@@ -28,22 +28,17 @@ use super::parallel::{self, Cost};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::shape::MAX_RANK;
 pub(super) use fetch::Fetch;
-use fetch::{Scratch, Tile};
+use fetch::Scratch;
 
-/// Elements that an operand's scratch memory holds: runs that need it are cut to this length.
-pub(super) const SCRATCH_LEN: usize = 1024;
+/// Elements of a piece outside of tiles of which some operand passes through scratch memory.
+const SCRATCH_LEN: usize = 1024;
 
 /// Rows and columns, of the result, of a tile of a transposed operand. 64 elements are whole lines of each
 /// row of the operand's storage; runs of 128 keep the other operand and the result in streams.
 const TILE: [usize; 2] = [64, 128];
 
-/// The same where each run is a call: `mul_add` with one operand transposed, of [4096, 1024], takes 0.6
-/// of the time that it takes with runs of 128.
-const TILE_BY_RUNS: [usize; 2] = [16, 512];
-
 /// Elements of a tile.
-const TILE_LEN: usize = TILE[0] * TILE[1];
-const _: () = assert!(TILE_BY_RUNS[0] * TILE_BY_RUNS[1] == TILE_LEN);
+pub(super) const TILE_LEN: usize = TILE[0] * TILE[1];
 
 /// Blocks of a tile's rows that are walked together, column of tiles by column: so that the tiled
 /// operand is read along its rows, and no more pages are in turn than the processor has addresses of.
@@ -62,31 +57,9 @@ const MAX_OPERANDS: usize = 3;
 
 type Positions = [usize; MAX_OPERANDS];
 
-/// What computes a piece of the result. One call a run, through a pointer: a walk is compiled once
-/// for each type of result, not once for each op.
+/// What computes a piece of the result, a block of rows. Through a pointer: a walk is compiled once for
+/// each type of result, not once for each op.
 type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
-
-/// How a result is cut into pieces, and what computes them.
-struct Cut<'f, T> {
-    /// Whether a piece may be many rows.
-    blocks: bool,
-    f: &'f Piece<'f, T>,
-}
-
-impl<T> Cut<'_, T> {
-    /// Rows and columns of a tile.
-    fn tile(&self) -> [usize; 2] {
-        if self.blocks { TILE } else { TILE_BY_RUNS }
-    }
-}
-
-impl<T> Clone for Cut<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Cut<'_, T> {}
 
 /// An operand: all of its storage; where its elements lie says the walk.
 #[derive(Clone, Copy)]
@@ -181,36 +154,24 @@ impl Walk {
     /// Calls `f` on every piece of the result, with what fetches the operands of that piece. `cost`
     /// is that of one element.
     pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
-        self.pieces(out, self.len, cost, Cut { blocks: false, f });
+        self.pieces(out, self.len, cost, f);
     }
 
-    /// As [`Walk::run`] where a piece may be many rows: `f` asks for blocks.
-    pub fn run_blocks<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
-        self.pieces(out, self.len, cost, Cut { blocks: self.has_blocks(), f });
-    }
-
-    /// As [`Walk::run_blocks`] of a result that `f` also reads.
-    pub fn change_blocks<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
-        self.pieces(out, 0, cost, Cut { blocks: self.has_blocks(), f });
-    }
-
-    /// Whether no operand passes through scratch memory that holds a single run.
-    fn has_blocks(&self) -> bool {
-        let inner = |i: usize| self.nest.strides(i).last().copied().unwrap_or(0);
-        let is_tiled = |i: usize| self.tile.is_some_and(|(_, tiled)| tiled[i]);
-        !self.short && (0..self.operands).all(|i| is_tiled(i) || matches!(inner(i), 0 | 1))
+    /// As [`Walk::run`] of a result that `f` also reads.
+    pub fn change<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+        self.pieces(out, 0, cost, f);
     }
 
     /// `whole` is how many elements leave the caches.
-    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, cut: Cut<'_, T>) {
+    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, f: &Piece<'_, T>) {
         debug_assert_eq!(out.len(), self.len);
         if self.len == 0 {
             return;
         }
         match self.tile {
-            Some((axis, _)) => self.run_tiles(axis, out, whole, cost, cut),
+            Some((axis, _)) => self.run_tiles(axis, out, whole, cost, f),
             None => parallel::for_each_chunk_mut(out, 64.min(self.len), cost, &|first, part| {
-                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, cut));
+                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, f));
             }),
         }
     }
@@ -219,8 +180,8 @@ impl Walk {
         self.nest.dims().last().copied().unwrap_or(1)
     }
 
-    /// Longest run: cut where some operand passes through scratch memory.
-    fn longest_run(&self) -> usize {
+    /// Most elements of a piece: as many as scratch memory holds, if some operand passes through it.
+    fn longest_piece(&self) -> usize {
         let inner = |i: usize| self.nest.strides(i).last().copied().unwrap_or(0);
         let direct = (0..self.operands).all(|i| matches!(inner(i), 0 | 1));
         if direct { usize::MAX } else { SCRATCH_LEN }
@@ -272,9 +233,8 @@ impl Walk {
     }
 
     /// The elements from `start` on that `out` holds.
-    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, cut: Cut<'_, T>) {
-        let Cut { blocks, f } = cut;
-        let (inner, longest) = (self.inner_len(), self.longest_run());
+    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Piece<'_, T>) {
+        let (inner, longest) = (self.inner_len(), self.longest_piece());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
         if self.short {
@@ -295,8 +255,9 @@ impl Walk {
             let len = (inner - column).min(longest).min(out.len() - done);
             // Whole rows, up to the end of the axis that leads from one to the next.
             let rows = match outer_axes.checked_sub(1) {
-                Some(axis) if blocks && column == 0 && len == inner => {
-                    ((out.len() - done) / inner).min(self.nest.dims()[axis] - index[axis])
+                Some(axis) if column == 0 && len == inner => {
+                    let most = (out.len() - done).min(longest) / inner;
+                    most.min(self.nest.dims()[axis] - index[axis])
                 }
                 _ => 1,
             };
@@ -340,10 +301,10 @@ impl Walk {
         out: &mut [T],
         whole: usize,
         cost: Cost,
-        cut: Cut<'_, T>,
+        f: &Piece<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
-        let [tile_rows, tile_cols] = cut.tile();
+        let [tile_rows, tile_cols] = TILE;
         let below: usize = dims[axis + 1..].iter().product();
         let blocks = dims[axis].div_ceil(tile_rows);
         let outer: usize = dims[..axis].iter().product();
@@ -366,7 +327,7 @@ impl Walk {
                         for block in from..(from + GROUP).min(blocks.end) {
                             let (begin, end) = (block_start(block), block_start(block + 1));
                             let piece = out.range(begin - start..end - start);
-                            self.run_tile(axis, begin, corner, piece, &mut scratch, cut);
+                            self.run_tile(axis, begin, corner, piece, &mut scratch, f);
                         }
                     }
                 }
@@ -383,37 +344,22 @@ impl Walk {
         (middle, column): (usize, usize),
         mut out: Place<'_, T>,
         scratch: &mut Scratch,
-        cut: Cut<'_, T>,
+        f: &Piece<'_, T>,
     ) {
-        let Cut { blocks, f } = cut;
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
-        let (rows, len) = (out.len() / below, (inner - column).min(cut.tile()[1]));
+        let (rows, len) = (out.len() / below, (inner - column).min(TILE[1]));
         let mut index = self.index_of(start);
         let mut flat = middle;
         for i in (axis + 1..dims.len() - 1).rev() {
             index[i] = flat % dims[i];
             flat /= dims[i];
         }
-        let mut positions = self.positions_of(&index);
-        let filled = [false; MAX_OPERANDS];
-        scratch.tile = Some(Tile { axis, corner: positions, column, rows, cols: len, filled });
+        let positions = self.positions_of(&index);
         let first = middle * inner + column;
-        if blocks {
-            let piece = &mut out.range(first..first + (rows - 1) * below + len);
-            let fetch = Fetch::of_run(self, positions, column, len, scratch);
-            return f(&mut fetch.with_rows(rows, axis, below), piece);
-        }
-        for tile_row in 0..rows {
-            let begin = tile_row * below + first;
-            let piece = &mut out.range(begin..begin + len);
-            let mut fetch = Fetch::of_run(self, positions, column, len, scratch);
-            fetch.tile_row = tile_row;
-            f(&mut fetch, piece);
-            for (i, position) in positions.iter_mut().enumerate().take(self.operands) {
-                *position = position.wrapping_add_signed(self.nest.strides(i)[axis]);
-            }
-        }
+        let piece = &mut out.range(first..first + (rows - 1) * below + len);
+        let fetch = Fetch::of_run(self, positions, column, len, scratch);
+        f(&mut fetch.with_rows(rows, axis, below), piece);
     }
 }
 

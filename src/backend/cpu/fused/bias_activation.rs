@@ -4,9 +4,9 @@
 use smallvec::smallvec;
 use swath_kernels::{Arg as Run, Float, Place};
 
-use super::super::elementwise::CHUNK;
 use super::super::memory::Buffer;
 use super::super::parallel::{Band, Cost, for_each_band};
+use super::super::pieces::CHUNK;
 use super::super::{CpuTensor, Output, Results, cast, copy};
 use super::working::{Wide, Working, for_float};
 use super::{check_dtype, check_shape, columns, operand};

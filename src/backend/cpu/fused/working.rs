@@ -8,8 +8,8 @@ use half::{bf16, f16};
 use swath_kernels::{Angle, Rows};
 
 use super::super::cast::Half;
-use super::super::elementwise::CHUNK;
 use super::super::memory::Buffer;
+use super::super::pieces::CHUNK;
 use super::super::table::{Kernel1, Kernel2, binary_kernel, unary_kernel};
 use crate::dtype::Element;
 use crate::ops::{BinaryOp, UnaryOp};

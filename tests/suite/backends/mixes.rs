@@ -1,0 +1,167 @@
+//! Functions of two and three operands of every mix of arrangements, in tensors that are walked in blocks
+//! of rows, tiles and parts of them.
+
+use swath::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
+use swath::{Arg, Backend, DType, Scalar, Shape, TensorData};
+
+use super::Subject;
+use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::inputs::{Arrangement, Input, Rng};
+
+const EXACT: Tolerance = Tolerance::EXACT;
+
+/// More than a tile in both directions, and rows of two axes.
+const SHAPES: [&[usize]; 2] = [&[70, 200], &[3, 9, 140]];
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    As(Arrangement),
+    /// From the last row to the first, each forwards.
+    Upwards,
+    /// One element for all.
+    Repeated,
+}
+
+const KINDS: [Kind; 10] = {
+    let mut kinds = [Kind::Repeated; 10];
+    let mut i = 0;
+    while i < Arrangement::ALL.len() {
+        kinds[i] = Kind::As(Arrangement::ALL[i]);
+        i += 1;
+    }
+    kinds[i] = Kind::Upwards;
+    kinds
+};
+
+struct Operand {
+    kind: Kind,
+    shape: Shape,
+    input: Input,
+}
+
+impl Operand {
+    /// Small integers, of which every result is exact in every type.
+    fn new(dtype: DType, shape: &[usize], kind: Kind, rng: &mut Rng, below: usize) -> Self {
+        let (dims, arrangement) = match kind {
+            Kind::As(arrangement) => (shape, arrangement),
+            Kind::Upwards => (shape, Arrangement::Contiguous),
+            Kind::Repeated => (&[][..], Arrangement::Contiguous),
+        };
+        let input = Input::new(dtype, dims, arrangement, || Scalar::Int(rng.below(below) as i64));
+        Operand { kind, shape: shape.into(), input }
+    }
+
+    fn on<B: Backend>(&self) -> B::Tensor {
+        let x = self.input.on::<B>();
+        match self.kind {
+            Kind::As(_) => x,
+            Kind::Upwards => B::view(&x, x.layout().flip(0)).unwrap(),
+            Kind::Repeated => {
+                B::view(&x, x.layout().broadcast_to("test", &self.shape).unwrap()).unwrap()
+            }
+        }
+    }
+}
+
+/// Each triple of kinds.
+fn triples() -> impl Iterator<Item = [Kind; 3]> {
+    let count = KINDS.len();
+    (0..count.pow(3))
+        .map(move |mix| [mix, mix / count, mix / count / count].map(|i| KINDS[i % count]))
+}
+
+fn three_operands_agree<B: Backend>(dtype: DType) {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(31);
+    for shape in SHAPES {
+        for (turn, mix) in triples().enumerate() {
+            let all = mix.map(|kind| Operand::new(dtype, shape, kind, &mut rng, 5));
+            let [x, y, z] = all.each_ref().map(|input| input.on::<B>());
+            let [r, s, t] = all.each_ref().map(|input| input.on::<Reference>());
+            let context = |what| move || format!("{what} {dtype} {shape:?} {mix:?}");
+            let want = Reference::ternary(TernaryOp::MulAdd, &r, &s, &t);
+            let got = B::ternary(TernaryOp::MulAdd, &x, &y, &z);
+            seen.compare::<B>(context("mul_add"), got, want.clone(), &EXACT);
+            // One after the other is given away, and gives its memory if it is contiguous.
+            let given = Arg::Owned(all[turn % 3].on::<B>());
+            let got = match turn % 3 {
+                0 => B::ternary(TernaryOp::MulAdd, given, &y, &z),
+                1 => B::ternary(TernaryOp::MulAdd, &x, given, &z),
+                _ => B::ternary(TernaryOp::MulAdd, &x, &y, given),
+            };
+            seen.compare::<B>(context("mul_add, owned"), got, want, &EXACT);
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn functions_of_three_operands_agree() {
+    three_operands_agree::<Subject>(DType::F32);
+    three_operands_agree::<Subject>(DType::BF16);
+}
+
+fn choices_agree<B: Backend>(mask: DType, dtype: DType) {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(37);
+    for shape in SHAPES {
+        for mix in triples() {
+            let m = Operand::new(mask, shape, mix[0], &mut rng, 2);
+            let [a, b] = [mix[1], mix[2]].map(|kind| Operand::new(dtype, shape, kind, &mut rng, 5));
+            let got = B::where_cond(&m.on::<B>(), &a.on::<B>(), &b.on::<B>());
+            let (r, s, t) = (m.on::<Reference>(), a.on::<Reference>(), b.on::<Reference>());
+            let want = Reference::where_cond(&r, &s, &t);
+            seen.compare::<B>(|| format!("{mask} {dtype} {shape:?} {mix:?}"), got, want, &EXACT);
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn choices_by_a_mask_agree() {
+    choices_agree::<Subject>(DType::Bool, DType::F32);
+    choices_agree::<Subject>(DType::F32, DType::F16);
+    choices_agree::<Subject>(DType::F16, DType::I64);
+}
+
+fn one_and_two_operands_agree<B: Backend>(dtype: DType) {
+    let mut seen = Disagreements::default();
+    let mut rng = Rng(41);
+    for (shape, a) in SHAPES.iter().flat_map(|shape| KINDS.map(|a| (shape, a))) {
+        let x = Operand::new(dtype, shape, a, &mut rng, 5);
+        let (ours, theirs) = (x.on::<B>(), x.on::<Reference>());
+        let context = |what| move || format!("{what} {dtype} {shape:?} {a:?}");
+        let (got, want) =
+            (B::unary(UnaryOp::Square, &ours), Reference::unary(UnaryOp::Square, &theirs));
+        seen.compare::<B>(context("square"), got, want, &EXACT);
+        let (got, want) =
+            (B::test(NumberTest::IsFinite, &ours), Reference::test(NumberTest::IsFinite, &theirs));
+        seen.compare::<B>(context("finite"), got, want, &EXACT);
+        let to = if dtype == DType::F64 { DType::BF16 } else { DType::F64 };
+        seen.compare::<B>(
+            context("cast"),
+            B::cast(&ours, to),
+            Reference::cast(&theirs, to),
+            &EXACT,
+        );
+        for b in KINDS {
+            let y = Operand::new(dtype, shape, b, &mut rng, 5);
+            let (other, of_reference) = (y.on::<B>(), y.on::<Reference>());
+            let context = |what| move || format!("{what} {dtype} {shape:?} {a:?} {b:?}");
+            let got = B::compare(CompareOp::Le, &ours, &other);
+            let want = Reference::compare(CompareOp::Le, &theirs, &of_reference);
+            seen.compare::<B>(context("le"), got, want, &EXACT);
+            let got = B::binary(BinaryOp::Mul, &ours, &other);
+            let want = Reference::binary(BinaryOp::Mul, &theirs, &of_reference);
+            seen.compare::<B>(context("mul"), got, want, &EXACT);
+        }
+    }
+    seen.finish();
+}
+
+#[test]
+fn functions_of_one_and_two_operands_agree() {
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8] {
+        one_and_two_operands_agree::<Subject>(dtype);
+    }
+}
