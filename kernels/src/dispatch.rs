@@ -32,7 +32,7 @@ use crate::simd::{Float, Lanes, Simd};
 pub enum Isa {
     /// Portable code, one lane a vector: for correctness, Miri and other CPUs.
     Scalar,
-    /// x86-64 with AVX2 and FMA: 256-bit vectors.
+    /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
     Avx2,
     /// x86-64 with AVX-512 F, BW, CD, DQ, VL: 512-bit vectors.
     Avx512,

@@ -10,7 +10,7 @@
 //! assert_eq!(swath_kernels::sum(&x), 3.5);
 //! ```
 //!
-//! - *Fast in a plain build.* The instruction set (AVX-512, AVX2 with FMA, NEON, else portable code)
+//! - *Fast in a plain build.* The instruction set (AVX-512, AVX2 with FMA and F16C, NEON, else portable code)
 //!   is detected at run time, once; see [`isa`] and [`dispatch`].
 //! - *The same bits everywhere.* An element's result depends on its value alone: not on its position,
 //!   the slice's length or the instruction set. Sums are added in an order that depends on the

@@ -211,7 +211,8 @@ impl Output {
 
     #[inline(always)]
     fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
-        let view = || View { layout: Layout::SCALAR, dtype, memory: Memory::Own(buffer) };
+        let buffer = buffer.in_words();
+        let view = || View { layout: Layout::SCALAR, dtype, memory: Memory::Own(buffer()) };
         let mut view = Shared::made(view);
         view.get_mut().expect("just made").layout.set_contiguous(shape);
         Output(CpuTensor(view))

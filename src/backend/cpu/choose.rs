@@ -4,9 +4,9 @@ use bytemuck::Pod;
 use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Compare, Comparison, Select};
 
 use super::copy::{self, for_size};
-use super::elementwise::{Input, common};
-use super::pieces::CHUNK;
-use super::walk::{TILE_LEN, Walk};
+use super::elementwise::{Input, common, flat};
+use super::pieces::{CHUNK, part};
+use super::walk::{TILE_LEN, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
 use crate::dtype::{DType, Element, for_dtype};
@@ -38,11 +38,19 @@ fn compare_typed<E: Element<Stored: Compare>>(
         CompareOp::Ge => Comparison::Ge,
     };
     let mut out = Output::new(op.name(), shape, DType::Bool)?;
+    let cost = copy::cost::<E::Stored>();
+    if let (Some(a), Some(b)) = (flat::<E>(a), flat::<E>(b)) {
+        write_chunks(out.elements::<u8>(), CHUNK, cost, &|first, y| {
+            let (start, len) = (first * CHUNK, y.len());
+            kernels::compare(kernel, part(a, start, len), part(b, start, len), y);
+        });
+        return Ok(out.finish());
+    }
     let a = Input::new::<E>(op.name(), a, shape)?;
     let b = Input::new::<E>(op.name(), b, shape)?;
     let walk = Walk::new(&[&a.layout, &b.layout]);
     let (a, b) = (a.operand(&walk, 0), b.operand(&walk, 1));
-    walk.run(out.elements::<u8>(), copy::cost::<E::Stored>(), &|fetch, y| {
+    walk.run(out.elements::<u8>(), cost, &|fetch, y| {
         let shape = fetch.shape();
         let (a, b) = fetch.two(&a, &b);
         kernels::compare_block(kernel, a, b, shape, y);
@@ -98,10 +106,21 @@ fn select_into<M: Pod + Send + Sync, T: Pod + Send + Sync>(
     out: &mut Output,
     select: impl Fn(BlockArg<M>, BlockArg<T>, BlockArg<T>, Block, &mut [T]) + Sync,
 ) {
+    let cost = copy::cost::<T>();
+    if mask.is_contiguous() && a.is_contiguous() && b.is_contiguous() {
+        let (mask, a, b) = (mask.run::<M>(), a.run::<T>(), b.run::<T>());
+        write_chunks(out.elements::<T>(), CHUNK, cost, &|first, y| {
+            let range = first * CHUNK..first * CHUNK + y.len();
+            let mask = Run::Slice(&mask[range.clone()]);
+            let (a, b) = (Run::Slice(&a[range.clone()]), Run::Slice(&b[range]));
+            select(mask.as_row(), a.as_row(), b.as_row(), Block::row(y.len()), y);
+        });
+        return;
+    }
     let walk = Walk::new(&[mask.layout(), a.layout(), b.layout()]);
     let mask = walk.operand(0, mask.elements::<M>());
     let (a, b) = (walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>()));
-    walk.run(out.elements::<T>(), copy::cost::<T>(), &|fetch, y| {
+    walk.run(out.elements::<T>(), cost, &|fetch, y| {
         let shape = fetch.shape();
         let (mask, a, b) = fetch.three(&mask, &a, &b);
         select(mask, a, b, shape, y);

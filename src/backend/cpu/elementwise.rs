@@ -239,11 +239,9 @@ pub(super) fn binary(
 }
 
 /// The operand, if it is one run or one number: then there is nothing to walk.
-pub(super) fn flat<'a, T: Element<Stored = T> + Pod>(
-    x: &'a Arg<'_, CpuTensor>,
-) -> Option<Run<'a, T>> {
+pub(super) fn flat<'a, E: Element>(x: &'a Arg<'_, CpuTensor>) -> Option<Run<'a, E::Stored>> {
     match x {
-        Arg::Scalar(value) => Some(Run::Scalar(T::from_scalar(*value))),
+        Arg::Scalar(value) => Some(Run::Scalar(E::from_scalar(*value).to_stored())),
         Arg::Ref(x) if x.is_contiguous() => Some(Run::Slice(x.run())),
         Arg::Owned(x) if x.is_contiguous() => Some(Run::Slice(x.run())),
         _ => None,

@@ -20,6 +20,7 @@ mod huge_pages;
 mod pool;
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 use bytemuck::Pod;
 
@@ -134,6 +135,14 @@ impl Buffer {
             self.as_slice_mut::<u8>().fill(0xFF);
         }
         self
+    }
+
+    /// Itself, made again by the function: until then words in registers. Without that call its memory is
+    /// lost.
+    #[inline(always)]
+    pub fn in_words(self) -> impl FnOnce() -> Buffer {
+        let Buffer { block, bytes, class } = *ManuallyDrop::new(self);
+        move || Buffer { block, bytes, class }
     }
 
     /// Number of bytes.

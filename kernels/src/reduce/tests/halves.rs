@@ -1,0 +1,108 @@
+//! Reductions of 16-bit floats.
+
+use half::{bf16, f16};
+
+use super::on_every_isa;
+use crate::dispatch::Isa;
+use crate::reduce::slices::folded;
+use crate::testing::unless_miri;
+use crate::*;
+
+/// The elements of a slice as `f32`, by the conversion's integer code.
+fn as_f32<E: Accumulate + Into<f32>>(x: &[E]) -> Vec<f32> {
+    x.iter().map(|&x| x.into()).collect()
+}
+
+/// 16-bit floats reduce as the `f32` that they are, each result rounded once.
+fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, isa: Isa) {
+    type Fold<'a, A, R> = &'a dyn Fn(&[A]) -> R;
+    let lens = unless_miri(
+        &[0usize, 1, 2, 5, 7, 8, 15, 16, 17, 31, 130, 1023, 1024, 4100, 9001][..],
+        &[0, 3, 18],
+    );
+    for &len in lens {
+        for finite in [true, false] {
+            let number = |i: usize| {
+                let bits = (i as u32 + 7).wrapping_mul(0x9e37_79b9) >> 11;
+                // Magnitudes about 1, or all that there are.
+                from_bits(if finite { bits as u16 & 0x81ff | 0x3c00 } else { bits as u16 })
+            };
+            let x: Vec<E> = (0..len).map(number).collect();
+            let y: Vec<E> = (len..2 * len).map(number).collect();
+            let (wide, other) = (as_f32(&x), as_f32(&y));
+            let n = len as f64;
+            let wanted: [(&str, Fold<'_, E, E>, f64); 9] = [
+                ("sum", &sum::<E>, folded(|s: &mut PairwiseSum| s.push_slice(&wide))),
+                ("mean", &mean::<E>, folded(|s: &mut PairwiseSum| s.push_slice(&wide)) / n),
+                (
+                    "dot",
+                    &|x| dot(x, &y),
+                    folded(|s: &mut PairwiseSum| s.push_products(&wide, &other)),
+                ),
+                ("prod", &prod::<E>, folded(|p: &mut Pairwise<Product>| p.push_factors(&wide)).0),
+                ("variance", &|x| variance(x, 1), {
+                    folded(|m: &mut Pairwise<Moments>| m.push_elements(&wide)).variance(1)
+                }),
+                ("std", &|x| std(x, 0), {
+                    folded(|m: &mut Pairwise<Moments>| m.push_elements(&wide)).variance(0).sqrt()
+                }),
+                ("norm0", &norm0::<E>, folded(|s: &mut PairwiseSum| s.push_nonzeros(&wide))),
+                ("norm1", &norm1::<E>, folded(|s: &mut PairwiseSum| s.push_magnitudes(&wide))),
+                ("norm2", &norm2::<E>, {
+                    folded(|s: &mut Pairwise<SquareSum>| s.push_squares(&wide)).root()
+                }),
+            ];
+            for (name, fold, wanted) in wanted {
+                let (found, wanted): (f64, f64) = (fold(&x).into(), E::rounded(wanted).into());
+                let same = found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan();
+                assert!(same, "{name} of {len} on {isa}: {found}, not {wanted}");
+            }
+        }
+    }
+    for (rows, cols, gap) in unless_miri(
+        &[(1usize, 1usize, 0usize), (7, 3, 2), (40, 530, 1), (2600, 9, 2)][..],
+        &[(3, 9, 2)],
+    ) {
+        let stride = cols + gap;
+        let x: Vec<E> = (0..rows * stride).map(|i| from_bits((i * 40_503) as u16)).collect();
+        let column = |c: usize| (0..*rows).map(|r| x[r * stride + c]).collect::<Vec<E>>();
+        let mut y = vec![x[0]; *cols];
+        type OfColumns<E> = fn(&[E], usize, usize, &mut [E]);
+        type OfSlice<E> = fn(&[E]) -> E;
+        let folds: [(&str, OfColumns<E>, OfSlice<E>); 8] = [
+            ("sum", |x, r, s, y| sum_columns(x, r, s, y), sum),
+            ("mean", |x, r, s, y| mean_columns(x, r, s, y), mean),
+            ("prod", |x, r, s, y| prod_columns(x, r, s, y), prod),
+            ("variance", |x, r, s, y| variance_columns(x, r, s, 1, y), |x| variance(x, 1)),
+            ("std", |x, r, s, y| std_columns(x, r, s, 0, y), |x| std(x, 0)),
+            ("norm0", |x, r, s, y| norm0_columns(x, r, s, y), norm0),
+            ("norm1", |x, r, s, y| norm1_columns(x, r, s, y), norm1),
+            ("norm2", |x, r, s, y| norm2_columns(x, r, s, y), norm2),
+        ];
+        for (name, of_columns, of_slice) in folds {
+            of_columns(&x, *rows, stride, &mut y);
+            for (c, &y) in y.iter().enumerate() {
+                let (found, wanted): (f64, f64) = (y.into(), of_slice(&column(c)).into());
+                let same = found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan();
+                assert!(
+                    same,
+                    "{name}, column {c} of {rows} {cols} on {isa}: {found}, not {wanted}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_reduce_as_the_floats_that_they_are() {
+    on_every_isa(|isa| {
+        check_halves::<f16>(f16::from_bits, isa);
+        check_halves::<bf16>(bf16::from_bits, isa);
+        // Just above the middle between two: rounding to `f32` first would forget by how much.
+        let tiny = 2f64.powi(-24);
+        let x = [2048.0, 1.0, tiny].map(f16::from_f64);
+        assert_eq!(sum(&x), f16::from_f64(2050.0), "{isa}");
+        let x = [256.0, 1.0, tiny].map(bf16::from_f64);
+        assert_eq!(sum(&x), bf16::from_f64(258.0), "{isa}");
+    });
+}
