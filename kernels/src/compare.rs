@@ -38,9 +38,9 @@ pub enum NumberTest {
 /// An element type that can be compared: `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8`. Sealed.
 pub trait Compare: Copy + PartialOrd + sealed::Sealed {
     #[doc(hidden)]
-    fn compare(op: Comparison, a: &BlockArg<Self>, b: &BlockArg<Self>, rows: &mut Rows<u8>);
+    fn compare(op: Comparison, a: &BlockArg<Self>, b: &BlockArg<Self>, rows: &mut ResultRows<u8>);
     #[doc(hidden)]
-    fn test(test: NumberTest, x: &BlockArg<Self>, rows: &mut Rows<u8>);
+    fn test(test: NumberTest, x: &BlockArg<Self>, rows: &mut ResultRows<u8>);
 }
 
 /// An element type that a mask chooses: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
@@ -95,7 +95,7 @@ select!(float f16 bf16 f32 f64);
 #[track_caller]
 pub fn compare<T: Compare>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
     check("compare", [len(&a), len(&b)], y.len());
-    T::compare(op, &a.as_row(), &b.as_row(), &mut Rows::one(y));
+    T::compare(op, &a.as_row(), &b.as_row(), &mut ResultRows::one(y));
 }
 
 /// As [`compare`], of rows: `y[r · stride + c] = a[r, c] op b[r, c]`, and nothing between.
@@ -120,7 +120,7 @@ pub fn compare_block<T: Compare>(
     shape: Block,
     y: &mut [u8],
 ) {
-    let mut rows = Rows::checked("compare_block", shape, y);
+    let mut rows = ResultRows::checked("compare_block", shape, y);
     a.check("compare_block", shape);
     b.check("compare_block", shape);
     T::compare(op, &a, &b, &mut rows);
@@ -140,7 +140,7 @@ pub fn compare_block<T: Compare>(
 #[track_caller]
 pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
     check("test_numbers", [Some(x.len()), None], y.len());
-    T::test(test, &Arg::Slice(x).as_row(), &mut Rows::one(y));
+    T::test(test, &Arg::Slice(x).as_row(), &mut ResultRows::one(y));
 }
 
 /// As [`test_numbers`], of rows: `y[r · stride + c]` is 1 where `x[r, c]` passes, and nothing between
@@ -163,7 +163,7 @@ pub fn test_numbers_block<T: Compare>(
     shape: Block,
     y: &mut [u8],
 ) {
-    let mut rows = Rows::checked("test_numbers_block", shape, y);
+    let mut rows = ResultRows::checked("test_numbers_block", shape, y);
     x.check("test_numbers_block", shape);
     T::test(test, &x, &mut rows);
 }
@@ -183,7 +183,7 @@ pub fn test_numbers_block<T: Compare>(
 pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
     check("select", [Some(mask.len()), None], y.len());
     check("select", [len(&a), len(&b)], y.len());
-    let (mask, rows) = (Arg::Slice(mask), &mut Rows::one(y));
+    let (mask, rows) = (Arg::Slice(mask), &mut ResultRows::one(y));
     run(Selection { mask: &mask.as_row(), a: &a.as_row(), b: &b.as_row(), rows });
 }
 
@@ -210,7 +210,7 @@ pub fn select_block<T: Select>(
     shape: Block,
     y: &mut [T],
 ) {
-    let rows = &mut Rows::checked("select_block", shape, y);
+    let rows = &mut ResultRows::checked("select_block", shape, y);
     mask.check("select_block", shape);
     a.check("select_block", shape);
     b.check("select_block", shape);
@@ -232,19 +232,19 @@ fn check(name: &str, inputs: [Option<usize>; 2], output: usize) {
 }
 
 /// The rows of a result.
-pub struct Rows<'a, T> {
+pub struct ResultRows<'a, T> {
     shape: Block,
     y: &'a mut [T],
 }
 
-impl<'a, T> Rows<'a, T> {
+impl<'a, T> ResultRows<'a, T> {
     fn one(y: &'a mut [T]) -> Self {
-        Rows { shape: Block::row(y.len()), y }
+        ResultRows { shape: Block::row(y.len()), y }
     }
 
     #[track_caller]
     fn checked(name: &str, shape: Block, y: &'a mut [T]) -> Self {
-        Rows { shape: shape.checked(name, y.len()), y }
+        ResultRows { shape: shape.checked(name, y.len()), y }
     }
 
     /// Calls an `#[inline(always)]` closure with every row and its number.
@@ -274,7 +274,7 @@ struct Selection<'t, 'a, 'y, T> {
     mask: &'t BlockArg<'a, u8>,
     a: &'t BlockArg<'a, T>,
     b: &'t BlockArg<'a, T>,
-    rows: &'t mut Rows<'y, T>,
+    rows: &'t mut ResultRows<'y, T>,
 }
 
 impl<T: Select> Task for Selection<'_, '_, '_, T> {
@@ -323,7 +323,7 @@ impl<T: Select> Task for Selection<'_, '_, '_, T> {
 struct Holds<'t, 'a, 'b, 'y, T, F> {
     a: &'t BlockArg<'a, T>,
     b: &'t BlockArg<'b, T>,
-    rows: &'t mut Rows<'y, u8>,
+    rows: &'t mut ResultRows<'y, u8>,
     holds: F,
 }
 
@@ -356,7 +356,7 @@ fn compare_each<T: Copy + PartialOrd>(
     op: Comparison,
     a: &BlockArg<T>,
     b: &BlockArg<T>,
-    rows: &mut Rows<u8>,
+    rows: &mut ResultRows<u8>,
 ) {
     match op {
         Comparison::Eq => run(Holds { a, b, rows, holds: |a, b| a == b }),
@@ -372,10 +372,10 @@ macro_rules! compare {
     (integer $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 compare_each(op, a, b, rows);
             }
-            fn test(test: NumberTest, _x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn test(test: NumberTest, _x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 rows.each(|_, y| y.fill(u8::from(test == NumberTest::IsFinite)));
             }
         }
@@ -383,10 +383,10 @@ macro_rules! compare {
     (float $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 compare_each(op, a, b, rows);
             }
-            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 let infinity = Arg::Scalar($t::INFINITY);
                 let (a, b) = (x, &infinity.as_row());
                 match test {
@@ -404,21 +404,21 @@ macro_rules! compare {
     (half $($t:ident)*) => {$(
         impl sealed::Sealed for $t {}
         impl Compare for $t {
-            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 let cols = rows.shape.cols;
                 let mut wide = Widened::new();
                 rows.each(|r, y| {
                     wide.each([a.row(r, cols), b.row(r, cols)], y, |[a, b], y| {
-                        compare_each(op, &a.as_row(), &b.as_row(), &mut Rows::one(y));
+                        compare_each(op, &a.as_row(), &b.as_row(), &mut ResultRows::one(y));
                     });
                 });
             }
-            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut Rows<u8>) {
+            fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 let cols = rows.shape.cols;
                 let mut wide = Widened::new();
                 rows.each(|r, y| {
                     wide.each([x.row(r, cols)], y, |[x], y| {
-                        f32::test(test, &x.as_row(), &mut Rows::one(y));
+                        f32::test(test, &x.as_row(), &mut ResultRows::one(y));
                     });
                 });
             }

@@ -18,7 +18,7 @@
 //! 1. Sixteen lanes are two vectors of AVX-512, four of AVX2, eight of NEON: the same additions.
 //! 2. Two or four chains of dependent additions leave the adders idle, so whole blocks are taken
 //!    several at a time: eight vectors in flight whatever their width.
-//! 3. `f32` is widened and summed in `f64`, which memory hides, and rounded once at the end.
+//! 3. Narrower floats are widened and summed in `f64`, which memory hides, and rounded once at the end.
 //!
 //! Products, sums of squares and moments have the same tree: what an element adds to its lane
 //! ([`Terms`]), and what neighbours become ([`Partial`]), are all that differs.

@@ -11,6 +11,7 @@
 //! | `block.rs` | arguments, blocks of rows, functions of two arguments |
 //! | `operands.rs` | what constructors have checked, the loop over rows and that over a row |
 //! | `unary.rs`, `binary.rs`, `ternary.rs` | what is done for a row of one, two, three arguments |
+//! | `pair.rs`, `rows.rs` | functions with two results; functions of rows and values of each |
 //!
 //! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
 //!    its value.

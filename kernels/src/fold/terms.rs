@@ -80,7 +80,7 @@ impl<'a, E, K> Each<'a, E, K> {
     }
 }
 
-/// The products of two slices' elements: exact in `f64` if they are `f32`, else inside an FMA.
+/// The products of two slices' elements: exact in `f64` if they are narrower, else inside an FMA.
 #[derive(Clone, Copy)]
 pub(crate) struct Products<'a, E>(&'a [E], &'a [E]);
 

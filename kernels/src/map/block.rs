@@ -32,7 +32,9 @@ impl<'a, E: Copy> BlockArg<'a, E> {
     /// If it exceeds the slice.
     #[track_caller]
     pub fn row(&self, r: usize, cols: usize) -> Arg<'a, E> {
-        let start = self.start.wrapping_add_signed(r as isize * self.stride);
+        let shift = isize::try_from(r).ok().and_then(|r| r.checked_mul(self.stride));
+        let start = shift.and_then(|shift| self.start.checked_add_signed(shift));
+        let start = start.expect("a row that the slice holds");
         match self.is_value {
             true => Arg::Scalar(self.data[start]),
             false => Arg::Slice(&self.data[start..start + cols]),
@@ -41,7 +43,7 @@ impl<'a, E: Copy> BlockArg<'a, E> {
 
     /// The block from a row and a column on.
     #[inline]
-    pub fn from(&self, row: usize, column: usize) -> Self {
+    pub fn starting_at(&self, row: usize, column: usize) -> Self {
         let start = self.start.wrapping_add_signed(row as isize * self.stride);
         BlockArg { start: if self.is_value { start } else { start + column }, ..*self }
     }

@@ -37,7 +37,7 @@ pub fn mean<E: Accumulate>(x: &[E]) -> E {
 
 /// The sum of products `a[i] * b[i]`, +0 if there are none.
 ///
-/// Products are exact for `f32` and fused with the addition for `f64`; else as [`sum`].
+/// Products are exact for `f32` and narrower floats, and fused with the addition for `f64`; else as [`sum`].
 ///
 /// ```
 /// assert_eq!(swath_kernels::dot(&[1.0f32, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);

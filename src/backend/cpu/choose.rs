@@ -151,6 +151,20 @@ fn select_by<M: Compare + Pod, T: Pod + Select>(
     y: &mut [T],
 ) {
     let zero = Run::Scalar(M::zeroed());
+    if mask.is_value {
+        // A truth value a row, of as many rows as there is room for.
+        for row in (0..shape.rows).step_by(truth.len()) {
+            let rows = truth.len().min(shape.rows - row);
+            let column = Block { rows, cols: 1, stride: 1 };
+            let ne = Comparison::Ne;
+            kernels::compare_block(ne, mask.starting_at(row, 0), zero.as_row(), column, truth);
+            let truth = BlockArg { data: truth, start: 0, stride: 1, is_value: true };
+            let (a, b) = (a.starting_at(row, 0), b.starting_at(row, 0));
+            let y = &mut y[row * shape.stride..];
+            kernels::select_block(truth, a, b, Block { rows, ..shape }, y);
+        }
+        return;
+    }
     let cols = shape.cols.min(truth.len());
     let rows = truth.len() / cols;
     for row in (0..shape.rows).step_by(rows) {
@@ -158,10 +172,10 @@ fn select_by<M: Compare + Pod, T: Pod + Select>(
         for column in (0..shape.cols).step_by(cols) {
             let cols = cols.min(shape.cols - column);
             let of_truth = Block { rows, cols, stride: cols };
-            let mask = mask.from(row, column);
+            let mask = mask.starting_at(row, column);
             kernels::compare_block(Comparison::Ne, mask, zero.as_row(), of_truth, truth);
             let truth = BlockArg { data: truth, start: 0, stride: cols as isize, is_value: false };
-            let (a, b) = (a.from(row, column), b.from(row, column));
+            let (a, b) = (a.starting_at(row, column), b.starting_at(row, column));
             let y = &mut y[row * shape.stride + column..];
             kernels::select_block(truth, a, b, Block { rows, cols, ..shape }, y);
         }

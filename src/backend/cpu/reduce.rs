@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! reduced elements adjacent in storage       slices, fed where they lie
-//! kept elements adjacent, one reduced axis   the kernels' column folds; for folds that have none,
-//!                                            tiles transposed into scratch memory
+//! kept elements adjacent, one reduced axis   the kernels' column folds; the largest and smallest of
+//!                                            16-bit floats by bands of rows that are widened
 //! neither                                    runs gathered in chunks of whole blocks; if an axis
 //!                                            is contiguous at all, a contiguous copy first
 //! ```
@@ -43,15 +43,19 @@ const BLOCK: usize = swath_kernels::PairwiseSum::BLOCK;
 /// Elements gathered before they are folded: whole blocks, several at a time.
 const GATHERED: usize = 4 * BLOCK;
 
-/// Columns of a transposed tile, of one block of rows: four lines of `f32` of each row, and 256 KiB,
-/// a part of the second-level cache.
-const TILE_COLS: usize = 64;
+/// Columns that a thread takes are multiples of this: four lines of `f32` of each row.
+const COL_UNIT: usize = 64;
 
 /// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
-const WIDE_COLS: usize = 8 * TILE_COLS;
+const WIDE_COLS: usize = 8 * COL_UNIT;
 
-/// Of folding one byte: two threads sum 130,000 `f32` as fast as one.
+/// Of folding one byte of `f32` or more: two threads sum 130,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
+
+/// Of folding an element: 16-bit floats take a little longer than `f32`.
+fn cost<T>() -> Cost {
+    Cost(COST_PER_BYTE * if size_of::<T>() == 2 { 5 } else { size_of::<T>() })
+}
 
 pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
     let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
@@ -312,7 +316,7 @@ impl<'a> Plan<'a> {
     /// Every result folds the runs that its elements lie in.
     fn fold_runs<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
         let data = self.x.elements::<T>();
-        let cost = Cost(COST_PER_BYTE * size_of::<T>()).times(self.count.max(1));
+        let cost = cost::<T>().times(self.count.max(1));
         if out.len() < parallel::threads() && self.is_one_run() {
             for (i, y) in out.iter_mut().enumerate() {
                 let at = self.position(i);
@@ -408,8 +412,7 @@ impl<'a> Plan<'a> {
 
     /// The results of the innermost kept axis are folded side by side.
     fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
-        let cost = Cost(COST_PER_BYTE * size_of::<T>());
-        self.each_columns::<T, _>(cost, out, &|x, stride, y| {
+        self.each_columns::<T, _>(cost::<T>(), out, &|x, stride, y| {
             fold.columns(x, self.count, stride, y);
         });
     }
@@ -424,8 +427,8 @@ impl<'a> Plan<'a> {
         let data = self.x.elements::<T>();
         let stride = self.reduced.strides(0)[0].unsigned_abs();
         let cols = self.kept.dims().last().copied().unwrap_or(1);
-        let unit = out.len() / parallel::threads() / TILE_COLS * TILE_COLS;
-        let unit = unit.clamp(TILE_COLS, WIDE_COLS);
+        let unit = out.len() / parallel::threads() / COL_UNIT * COL_UNIT;
+        let unit = unit.clamp(COL_UNIT, WIDE_COLS);
         parallel::for_each_chunk_mut(out, unit, cost.times(self.count), &|first, mut out| {
             let mut at = first * unit;
             while !out.is_empty() {
@@ -442,7 +445,7 @@ impl<'a> Plan<'a> {
 /// Folds one slice on all threads: parts are subtrees of equally many, a power of two of, blocks.
 fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
     let blocks = x.len().div_ceil(BLOCK);
-    let parts = parallel::parts(blocks, Cost(COST_PER_BYTE * size_of::<T>()).times(BLOCK));
+    let parts = parallel::parts(blocks, cost::<T>().times(BLOCK));
     let mut state = fold.start();
     if parts <= 1 {
         fold.push(&mut state, x);

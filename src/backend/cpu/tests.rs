@@ -57,6 +57,56 @@ fn an_operand_given_away_gives_its_memory() {
 }
 
 #[test]
+fn a_view_of_a_whole_storage_gives_its_memory_and_a_lone_one_is_written() {
+    let a = wild([4, 6]);
+    let expected = bits(&CpuBackend::unary(Exp, &a).unwrap());
+    let at = address(&a);
+    let layout = a.layout().reshape("r", &[24].into()).unwrap().unwrap();
+    let view = CpuBackend::view(&a, layout).unwrap();
+    let mut kept = CpuBackend::view(&view, *a.layout()).unwrap();
+    let copied = CpuBackend::unary(Exp, Arg::Owned(view)).unwrap();
+    assert_ne!(address(&copied), at, "others refer to the memory");
+    assert_eq!((bits(&copied), copied.shape().dims()), (expected.clone(), &[24][..]));
+    assert!(kept.as_slice_mut::<f32>().is_err(), "a refers to the memory");
+    drop(a);
+    kept.as_slice_mut::<f32>().unwrap()[0] += 0.0;
+    let layout = kept.layout().reshape("r", &[3, 8].into()).unwrap().unwrap();
+    let view = CpuBackend::view(&kept, layout).unwrap();
+    drop(kept);
+    let there = CpuBackend::unary(Exp, Arg::Owned(view)).unwrap();
+    assert_eq!((address(&there), there.shape().dims()), (at, &[3, 8][..]));
+    assert_eq!(bits(&there), expected);
+}
+
+#[test]
+fn extremes_of_16_bit_columns_are_those_of_rows() {
+    let (rows, cols) = (200, 1300);
+    let number = |i: usize| match (i / cols, i % cols) {
+        // In the first band of rows that is widened, and in later ones.
+        (5 | 190, 7) | (150, 300 | 1299) | (63 | 64, 600) => f32::NAN,
+        (_, 8) => [0.0, -0.0][i / cols % 63 / 62],
+        (row, 9) => [-0.0, 0.0][row / 199],
+        _ => (i * 7919 % 97) as f32 - 48.0,
+    };
+    let x = (0..rows * cols).map(number).collect();
+    let x = CpuBackend::from_host(HostData::F32(x), [rows, cols].into()).unwrap();
+    for dtype in [DType::F16, DType::BF16] {
+        let x = CpuBackend::cast(&x, dtype).unwrap();
+        let turned = CpuBackend::contiguous(&t(&x)).unwrap();
+        let norm = |p| ReduceOp::Norm { p };
+        let norms = [norm(f64::INFINITY), norm(f64::NEG_INFINITY)];
+        let ops = [ReduceOp::Max, ReduceOp::Min, ReduceOp::ArgMax, ReduceOp::ArgMin];
+        for op in ops.into_iter().chain(norms) {
+            let found = CpuBackend::reduce(op, &x, &[0]).unwrap();
+            let wanted = CpuBackend::reduce(op, &turned, &[1]).unwrap();
+            let [found, wanted] =
+                [found, wanted].map(|x| CpuBackend::cast(&x, DType::F32).unwrap());
+            assert_eq!(bits(&found), bits(&wanted), "{op:?} of {dtype}");
+        }
+    }
+}
+
+#[test]
 fn an_operand_that_meets_itself_is_shared() {
     let a = wild([300]);
     let twice = CpuBackend::binary(Add, Arg::Owned(a.clone()), &a).unwrap();
@@ -123,7 +173,7 @@ fn sums_along_any_axis_have_the_bits_of_the_slice() {
 fn the_number_of_threads_changes_no_bit() {
     let (a, b) = (wild([1100, 1300]), wild([1300, 1100]));
     let (p, q) = (wild([9, 150, 160]), wild([9, 160, 140]));
-    let embedding = wild([50, 24]);
+    let (embedding, few) = (wild([50, 24]), wild([9000, 40]));
     let index: Vec<i64> = (0..4000).map(|i| i * 7 % 50).collect();
     let index = CpuBackend::from_host(HostData::I64(index), [4000, 1].into()).unwrap();
     let index =
@@ -133,6 +183,8 @@ fn the_number_of_threads_changes_no_bit() {
         let rows = CpuBackend::gather(&embedding, 0, &index).unwrap();
         [
             CpuBackend::unary(Exp, &t(&a)).unwrap(),
+            CpuBackend::unary(Exp, &t(&few)).unwrap(),
+            CpuBackend::binary(Add, &t(&few), &t(&few)).unwrap(),
             CpuBackend::binary(Add, &t(&a), &b).unwrap(),
             CpuBackend::reduce(ReduceOp::Sum, &a, &[0, 1]).unwrap(),
             CpuBackend::reduce(ReduceOp::Sum, &a, &[0]).unwrap(),

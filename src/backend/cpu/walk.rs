@@ -37,6 +37,9 @@ const SCRATCH_LEN: usize = 1024;
 /// row of the operand's storage; runs of 128 keep the other operand and the result in streams.
 const TILE: [usize; 2] = [64, 128];
 
+/// Rows of the tiles of a result that has too few for the threads: a quarter of a tile's.
+const FEW_ROWS: usize = TILE[0] / 4;
+
 /// Elements of a tile.
 pub(super) const TILE_LEN: usize = TILE[0] * TILE[1];
 
@@ -45,6 +48,9 @@ pub(super) const TILE_LEN: usize = TILE[0] * TILE[1];
 /// `a.t() + b` over a triad, 1 and 8: 3.4 and 2.8 at 1024², 2.0 and 2.0 at 4096²; on two threads 2.7 and
 /// 1.8, 2.2 and 1.9.
 const GROUP: usize = 8;
+
+/// Blocks of rows a thread below which they are too few to be shared evenly.
+const FEW_PARTS: usize = 4;
 
 /// Below this extent a tile is not worth its set-up.
 const TILE_MIN: usize = 4;
@@ -304,10 +310,12 @@ impl Walk {
         f: &Piece<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
-        let [tile_rows, tile_cols] = TILE;
         let below: usize = dims[axis + 1..].iter().product();
-        let blocks = dims[axis].div_ceil(tile_rows);
         let outer: usize = dims[..axis].iter().product();
+        let threads = parallel::threads();
+        let are_few = threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
+        let [tile_rows, tile_cols] = [if are_few { FEW_ROWS } else { TILE[0] }, TILE[1]];
+        let blocks = dims[axis].div_ceil(tile_rows);
         let block_start = |block: usize| {
             let (above, row) = (block / blocks, block % blocks * tile_rows);
             (above * dims[axis] + row) * below

@@ -70,7 +70,11 @@ fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<Cpu
 
 /// As [`kernels::logsumexp`], shared by threads.
 fn of_long<E: Loaded<Wide = E> + kernels::Reduce>(x: &[E]) -> E {
-    let largest = Extreme { of: kernels::max, columns: &|_, _, _, _| {}, none: f64::NEG_INFINITY };
+    let largest = Extreme {
+        of: kernels::max,
+        columns: &|_, _, _, _| unreachable!("one slice is folded"),
+        none: f64::NEG_INFINITY,
+    };
     let largest: E = fold_shared(&largest, x);
     if !kernels::Float::to_f64(largest).is_finite() {
         return largest;
@@ -83,7 +87,7 @@ fn of_long<E: Loaded<Wide = E> + kernels::Reduce>(x: &[E]) -> E {
     let powers = Tree {
         push: &|sum: &mut PairwiseSum, x| sum.push_exps(x, largest),
         finish: &sum,
-        columns: &|_, _, _, _| {},
+        columns: &|_, _, _, _| unreachable!("one slice is folded"),
     };
     fold_shared(&powers, x)
 }
