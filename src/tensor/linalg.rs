@@ -59,6 +59,16 @@ impl<B: Backend> Tensor<B> {
             (_, 1) => return self.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.squeeze(-1),
             _ => {}
         }
+        if let (Some((lead, [m, k])), Some((rhs_lead, [inner, n]))) =
+            (self.dims().split_last_chunk(), rhs.dims().split_last_chunk())
+            && lead == rhs_lead
+            && k == inner
+        {
+            let batch = Shape::from(lead);
+            shape_of(&batch, *m, *n).validate(op)?;
+            let data = B::matmul(self.data(), rhs.data())?;
+            return Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)));
+        }
         let (a_batch, [m, k]) = split(self.shape());
         let (b_batch, [inner, n]) = split(rhs.shape());
         if k != inner {

@@ -57,10 +57,14 @@ fn its_bits_are_those_of_the_product_and_the_addition() {
                 for (i, x) in layouts(lead, k, dtype).iter().enumerate() {
                     let (weight, bias) = (&weights[i % 3], &biases[(i + k) % 3]);
                     let y = x.linear(weight, bias.as_ref()).unwrap();
-                    let mut expected = x.matmul(&weight.t().unwrap()).unwrap();
+                    // 16-bit floats are rounded once, after both.
+                    let work = if dtype.size() == 2 { DType::F32 } else { dtype };
+                    let of = |x: &T| x.to_dtype(work).unwrap();
+                    let mut expected = of(x).matmul(&of(weight).t().unwrap()).unwrap();
                     if let Some(bias) = bias {
-                        expected = expected.add(bias).unwrap();
+                        expected = expected.add(&of(bias)).unwrap();
                     }
+                    let expected = expected.to_dtype(dtype).unwrap();
                     assert_eq!(y.dims(), expected.dims());
                     let at = format!("{dtype} {lead:?} {k} {n}, layout {i}");
                     assert_eq!(bits(&y), bits(&expected), "{at}");
@@ -68,6 +72,24 @@ fn its_bits_are_those_of_the_product_and_the_addition() {
             }
         }
     }
+}
+
+/// As `f32` would have it: the product alone would leave the type's range, or be infinite beside another infinity.
+#[test]
+fn products_of_16_bit_floats_beyond_their_range_meet_the_bias_first() {
+    let f16 = |x: f64| T::full((1, 1), x).unwrap().to_dtype(DType::F16).unwrap();
+    let of = |x: f64, bias: f64| {
+        let bias = f16(bias).reshape(1).unwrap();
+        f16(x)
+            .linear(&f16(x), Some(&bias))
+            .unwrap()
+            .to_dtype(DType::F64)
+            .unwrap()
+            .item::<f64>()
+            .unwrap()
+    };
+    assert_eq!(of(256.0, -32768.0), 32768.0);
+    assert_eq!(of(300.0, f64::NEG_INFINITY), f64::NEG_INFINITY);
 }
 
 #[test]

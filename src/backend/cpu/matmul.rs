@@ -21,7 +21,6 @@ use std::thread::LocalKey;
 
 use bytemuck::Pod;
 use part::{Part, Pieces, share};
-use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::blas::Blas;
@@ -72,13 +71,7 @@ pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     if lhs != rhs {
         return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() });
     }
-    let after = After { bias: None, activation: None, keep_sums: false };
-    match lhs {
-        DType::F32 => only(typed::<f32>(op, a, b, after, None)?),
-        DType::F64 => only(typed::<f64>(op, a, b, after, None)?),
-        DType::F16 | DType::BF16 => super::cast::cast(&only(widened(op, a, b, after)?)?, lhs),
-        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
-    }
+    Ok(product(op, a, b, After { bias: None, activation: None, keep_sums: false })?.0)
 }
 
 /// Terms of a sum up to which [`matmul_add`] adds it from registers: one block of k. That takes .82 to
@@ -111,14 +104,9 @@ pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<C
     };
     let after = After { bias: None, activation: None, keep_sums: false };
     match dtypes[0] {
-        DType::F64 => only(typed::<f64>("matmul", a, b, after, out)?),
-        _ => only(typed::<f32>("matmul", a, b, after, out)?),
+        DType::F64 => Ok(typed::<f64>("matmul", a, b, after, out)?.0),
+        _ => Ok(typed::<f32>("matmul", a, b, after, out)?.0),
     }
-}
-
-/// The first result.
-fn only(mut results: Results<CpuTensor>) -> Result<CpuTensor> {
-    Ok(results.swap_remove(0))
 }
 
 /// What follows a product, as tensors.
@@ -131,45 +119,42 @@ pub(super) struct After<'a> {
     pub keep_sums: bool,
 }
 
+/// What a product and what follows it come to, and the sums if they are kept.
+type Both = (CpuTensor, Option<CpuTensor>);
+
 /// `[…, m, k] × […, k, n]` and what follows. The bits are those of [`matmul`], an addition and the
-/// function; 16-bit floats are rounded after each of the first two, or once if there is a function.
+/// function, but 16-bit floats are rounded once.
 pub(super) fn matmul_then(
     op: &'static str,
     a: &CpuTensor,
     b: &CpuTensor,
     after: After<'_>,
 ) -> Result<Results<CpuTensor>> {
+    let (y, sums) = product(op, a, b, after)?;
+    Ok([Some(y), sums].into_iter().flatten().collect())
+}
+
+fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> Result<Both> {
     let dtype = a.dtype();
     match dtype {
         DType::F32 => typed::<f32>(op, a, b, after, None),
         DType::F64 => typed::<f64>(op, a, b, after, None),
-        DType::F16 | DType::BF16 if after.activation.is_some() => {
+        DType::F16 | DType::BF16 => {
             let widen = |x| super::cast::cast(x, DType::F32);
             let bias = after.bias.map(widen).transpose()?;
             let after = After { bias: bias.as_ref(), ..after };
-            let results = widened(op, a, b, after)?;
-            results.iter().map(|y| super::cast::cast(y, dtype)).collect()
+            let (y, sums) = widened(op, a, b, after)?;
+            let narrow = |x: CpuTensor| super::cast::cast(&x, dtype);
+            Ok((narrow(y)?, sums.map(narrow).transpose()?))
         }
-        _ => {
-            let y = matmul(a, b)?;
-            let Some(bias) = after.bias else { return Ok(smallvec![y]) };
-            let layout = bias.layout().broadcast_to(op, y.shape())?;
-            let bias = bias.with_layout(layout);
-            let y = super::elementwise::binary(BinaryOp::Add, Arg::Owned(y), Arg::Ref(&bias))?;
-            Ok(smallvec![y])
-        }
+        _ => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
     }
 }
 
 /// A product of 16-bit floats and what follows it, in `f32`.
-fn widened(
-    op: &'static str,
-    a: &CpuTensor,
-    b: &CpuTensor,
-    after: After<'_>,
-) -> Result<Results<CpuTensor>> {
-    if let Some(results) = narrow::product(op, a, b, &after)? {
-        return Ok(results);
+fn widened(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> Result<Both> {
+    if let Some(both) = narrow::product(op, a, b, &after)? {
+        return Ok(both);
     }
     let [a, b] = [a, b].map(|x| super::cast::cast(x, DType::F32));
     typed::<f32>(op, &a?, &b?, after, None)
@@ -212,15 +197,23 @@ impl<E: kernels::Float> Finish<'_, E> {
         }
     }
 
-    /// Of all rows of a product with `n` columns; `sums` has as many elements, or none.
+    /// Of all rows of a product with `n` columns, shared by threads; `sums` has as many elements, or none.
     pub fn rows(&self, c: &mut [E], sums: &mut [E], n: usize) {
         if self.is_nothing() && sums.is_empty() {
             return;
         }
-        let mut kept = sums.chunks_exact_mut(n);
-        for row in c.chunks_exact_mut(n) {
-            self.finish(0, row, kept.next().unwrap_or_default());
-        }
+        let (rows, cost) = (c.len() / n, cost(0, *self).times(n));
+        parallel::for_each_band(
+            rows,
+            cost,
+            [Band::new(c, n), Band::new(sums, n)],
+            |_, [c, sums]| {
+                let mut kept = sums.chunks_exact_mut(n);
+                for row in c.chunks_exact_mut(n) {
+                    self.finish(0, row, kept.next().unwrap_or_default());
+                }
+            },
+        );
     }
 }
 
@@ -268,6 +261,16 @@ pub(crate) struct Matrix<'a, E> {
     pub strides: [isize; 2],
 }
 
+impl<'a, E: Pod> Matrix<'a, E> {
+    /// A tensor of two axes.
+    fn of(x: &'a CpuTensor) -> Self {
+        let layout = x.layout();
+        let (dims, strides) = (layout.dims(), layout.strides());
+        let (shape, strides) = ([dims[0], dims[1]], [strides[0], strides[1]]);
+        Matrix { data: x.elements(), offset: layout.offset(), shape, strides }
+    }
+}
+
 impl<'a, E> Matrix<'a, E> {
     /// The matrix for the kernels; an error if an element lies outside `data`.
     pub fn view(&self) -> Result<MatRef<'a, E>> {
@@ -286,7 +289,7 @@ fn typed<E: Product>(
     b: &CpuTensor,
     after: After<'_>,
     onto: Option<Output>,
-) -> Result<Results<CpuTensor>> {
+) -> Result<Both> {
     let mismatch = || Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() };
     let (rank, rank_b) = (a.shape().ndim(), b.shape().ndim());
     if rank < 2 || rank != rank_b {
@@ -311,9 +314,7 @@ fn typed<E: Product>(
         None => Output::new(op, &shape, E::DTYPE)?,
     };
     let mut sums = keep_sums.then(|| Output::new(op, &shape, E::DTYPE)).transpose()?;
-    let finished = |out: Output, sums: Option<Output>| {
-        Ok([Some(out), sums].into_iter().flatten().map(Output::finish).collect())
-    };
+    let finished = |out: Output, sums: Option<Output>| Ok((out.finish(), sums.map(Output::finish)));
     let batch: usize = shape.dims()[..lead].iter().product();
     if out.numel() == 0 {
         return finished(out, sums);
@@ -328,6 +329,11 @@ fn typed<E: Product>(
         return finished(out, sums);
     }
     let blas = Blas::current()?;
+    if lead == 0 {
+        let path = one(blas, [Matrix::of(a), Matrix::of(b)], finish, places, [m, n])?;
+        trace::record(|| Traced { dtype: E::DTYPE, batch, shape: [m, k, n], path });
+        return finished(out, sums);
+    }
     let (path, batch, shape) = match folded(a.layout(), b.layout(), batch)? {
         Some((a_rows, b_matrix)) => {
             let (a, b) = (Stack::<E>::new(a, &a_rows), Stack::<E>::new(b, &b_matrix));

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// `x · weightᵀ + bias`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
-    /// The bits are those of `x.matmul(&weight.t()?)?.add(bias)`.
+    /// The bits are those of `x.matmul(&weight.t()?)?.add(bias)`, but 16-bit floats are rounded once.
     ///
     /// ```
     /// use swath::prelude::*;

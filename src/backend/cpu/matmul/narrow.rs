@@ -16,8 +16,10 @@ use super::super::cast::{Half, cast};
 use super::super::copy;
 use super::super::memory::Buffer;
 use super::part::{Pieces, share};
-use super::{After, COST_PER_TERM, Finish, Matrix, Output, Places, Stack, Wide, folded, refused};
-use super::{Cost, CpuTensor, Path, Product, Results, parallel};
+use super::{
+    After, Both, COST_PER_TERM, Finish, Matrix, Output, Places, Stack, Wide, folded, refused,
+};
+use super::{Cost, CpuTensor, Path, Product, parallel};
 use crate::backend::TensorData;
 use crate::blas::trace::{self, Traced};
 use crate::dtype::DType;
@@ -49,7 +51,7 @@ pub(super) fn product(
     a: &CpuTensor,
     b: &CpuTensor,
     after: &After<'_>,
-) -> Result<Option<Results<CpuTensor>>> {
+) -> Result<Option<Both>> {
     match a.dtype() {
         DType::F16 => typed::<f16>(op, a, b, after),
         _ => typed::<bf16>(op, a, b, after),
@@ -61,7 +63,7 @@ fn typed<H: Half>(
     a: &CpuTensor,
     b: &CpuTensor,
     after: &After<'_>,
-) -> Result<Option<Results<CpuTensor>>> {
+) -> Result<Option<Both>> {
     let (dims, dims_b) = (a.shape().dims(), b.shape().dims());
     let rank = dims.len();
     if rank < 2 || rank != dims_b.len() || dims[rank - 1] != dims_b[rank - 2] {
@@ -122,7 +124,7 @@ fn typed<H: Half>(
         let layout = layout.reshape(op, &result)?;
         Ok(y.with_layout(layout.expect("leading axes come from one")))
     };
-    [Some(out), sums].into_iter().flatten().map(shaped).collect::<Result<_>>().map(Some)
+    Ok(Some((shaped(out)?, sums.map(shaped).transpose()?)))
 }
 
 /// `a [m, k] · b`, a block of b after the other.
