@@ -62,7 +62,7 @@ fn its_bits_are_those_of_the_product_and_the_addition() {
                     let of = |x: &T| x.to_dtype(work).unwrap();
                     let mut expected = of(x).matmul(&of(weight).t().unwrap()).unwrap();
                     if let Some(bias) = bias {
-                        expected = expected.add(&of(bias)).unwrap();
+                        expected = expected.add(of(bias)).unwrap();
                     }
                     let expected = expected.to_dtype(dtype).unwrap();
                     assert_eq!(y.dims(), expected.dims());
