@@ -369,11 +369,19 @@ pub(crate) fn broadcast_pair<B: Backend>(
     b: &B::Tensor,
 ) -> Result<(B::Tensor, B::Tensor)> {
     let shape = broadcast_shape_for(op, a.shape(), b.shape())?;
-    let view = |x: &B::Tensor| match x.shape() == &shape {
+    Ok((broadcast::<B>(op, a, &shape)?, broadcast::<B>(op, b, &shape)?))
+}
+
+/// The tensor under a shape that its own broadcasts to: itself, where it has that.
+pub(crate) fn broadcast<B: Backend>(
+    op: &'static str,
+    x: &B::Tensor,
+    shape: &Shape,
+) -> Result<B::Tensor> {
+    match x.shape() == shape {
         true => Ok(x.clone()),
-        false => B::view(x, x.layout().broadcast_to(op, &shape)?),
-    };
-    Ok((view(a)?, view(b)?))
+        false => B::view(x, x.layout().broadcast_to(op, shape)?),
+    }
 }
 
 /// A truth value times a number multiplies as 0 or 1 of the number's dtype; every other pair must

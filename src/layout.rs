@@ -3,7 +3,7 @@
 
 mod nest;
 
-pub use nest::{LoopNest, merge_axes};
+pub use nest::{LoopNest, merge_axes, merge_some_axes};
 
 use crate::error::{Error, Result};
 use crate::shape::{AxisSet, MAX_RANK, Shape, Strides};

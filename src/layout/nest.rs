@@ -29,12 +29,19 @@ impl LoopNest {
 /// Neighbouring axes `i`, `i + 1` are one where `stride[i] = dim[i + 1] * stride[i + 1]` for every
 /// operand; a contiguous tensor becomes one axis, a scalar none.
 pub fn merge_axes(layouts: &[&Layout]) -> LoopNest {
+    let rank = layouts.first().map_or(0, |layout| layout.dims().len());
+    merge_some_axes(layouts, 0..rank)
+}
+
+/// As [`merge_axes`], of these axes alone, in this order.
+pub fn merge_some_axes(layouts: &[&Layout], axes: impl IntoIterator<Item = usize>) -> LoopNest {
     let mut nest = LoopNest {
         dims: AxisSet::new(),
         strides: layouts.iter().map(|_| Default::default()).collect(),
     };
     let Some(first) = layouts.first() else { return nest };
-    for (axis, &dim) in first.dims().iter().enumerate() {
+    for axis in axes {
+        let dim = first.dims()[axis];
         if dim == 1 {
             continue;
         }

@@ -5,7 +5,9 @@ use crate::autodiff::is_grad_enabled;
 use crate::autodiff::ops::select::where_rule;
 use crate::autodiff::ops::view::identity_rule;
 use crate::autodiff::rules::{Saved, binary_keeps, binary_rule, unary_rule};
-use crate::backend::{Backend, TensorData, broadcast_pair, check_arithmetic, unify_bool};
+use crate::backend::{
+    Backend, TensorData, broadcast, broadcast_pair, check_arithmetic, unify_bool,
+};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
@@ -286,7 +288,7 @@ impl<B: Backend> Tensor<B> {
         }
         let shape = broadcast_shape_for(op, a.shape(), b.shape())?;
         let shape = broadcast_shape_for(op, &shape, mask.shape())?;
-        let view = |x: &Tensor<B>| B::view(x.data(), x.layout().broadcast_to(op, &shape)?);
+        let view = |x: &Tensor<B>| broadcast::<B>(op, x.data(), &shape);
         let mask_view = view(mask)?;
         let y = B::where_cond(&mask_view, &view(a)?, &view(b)?)?;
         Ok(record(op, y, &[a, b], |_| where_rule(Tensor::from_data(mask_view))))

@@ -4,9 +4,8 @@ use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::matmul::matmul_rule;
-use crate::backend::{Arg, Backend, TensorData, broadcast_pair};
+use crate::backend::{Arg, Backend, TensorData, broadcast, broadcast_pair};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::ops::BinaryOp;
 use crate::shape::{Axis, AxisSet, MAX_RANK, Shape, broadcast_shape_for};
 
@@ -77,12 +76,7 @@ impl<B: Backend> Tensor<B> {
         let batch = broadcast_shape_for(op, &a_batch, &b_batch).map_err(rename)?;
         shape_of(&batch, m, n).validate(op)?;
         let operand = |x: &Tensor<B>, rows, cols| -> Result<B::Tensor> {
-            let shape = shape_of(&batch, rows, cols);
-            if x.shape() == &shape {
-                return Ok(x.data().clone());
-            }
-            let layout: Layout = x.layout().broadcast_to(op, &shape)?;
-            B::view(x.data(), layout)
+            broadcast::<B>(op, x.data(), &shape_of(&batch, rows, cols))
         };
         let data = B::matmul(&operand(self, m, k)?, &operand(rhs, k, n)?)?;
         Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)))

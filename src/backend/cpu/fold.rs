@@ -33,8 +33,8 @@ pub(super) trait Fold<T>: Sync {
     fn push(&self, state: &mut Self::State, x: &[T]);
     /// Takes the fold of the elements that follow, where they are a subtree.
     fn append(&self, state: &mut Self::State, next: &Self::State);
-    /// The result.
-    fn finish(&self, state: Self::State) -> Self::Out;
+    /// The result. By reference: a tree's state is long.
+    fn finish(&self, state: &Self::State) -> Self::Out;
     /// Folds each column of a matrix of `rows` > 0 rows.
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [Self::Out]);
 }
@@ -171,7 +171,7 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
         state.append(next);
     }
 
-    fn finish(&self, state: Pairwise<P>) -> T {
+    fn finish(&self, state: &Pairwise<P>) -> T {
         T::rounded((self.finish)(state.finish()))
     }
 
@@ -208,7 +208,7 @@ impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
         };
     }
 
-    fn finish(&self, state: Self::State) -> T {
+    fn finish(&self, state: &Self::State) -> T {
         T::from_f64(state.map_or(self.none, kernels::Float::to_f64))
     }
 
@@ -293,7 +293,7 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
         state.then(*next, |a, best| self.beats(a, best));
     }
 
-    fn finish(&self, state: Self::State) -> i64 {
+    fn finish(&self, state: &Self::State) -> i64 {
         state.position()
     }
 
@@ -342,8 +342,8 @@ impl<T: Integer + Pod> Fold<T> for Integers {
         };
     }
 
-    fn finish(&self, state: i64) -> i64 {
-        state
+    fn finish(&self, state: &i64) -> i64 {
+        *state
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
@@ -376,7 +376,7 @@ impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
         };
     }
 
-    fn finish(&self, state: Option<T>) -> T {
+    fn finish(&self, state: &Option<T>) -> T {
         state.unwrap_or_default()
     }
 
@@ -408,7 +408,7 @@ impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
         });
     }
 
-    fn finish(&self, state: Found<T>) -> i64 {
+    fn finish(&self, state: &Found<T>) -> i64 {
         state.position()
     }
 
@@ -446,8 +446,8 @@ impl<T: kernels::Truth + Pod> Fold<T> for Truth<T> {
         *state |= *next;
     }
 
-    fn finish(&self, state: bool) -> u8 {
-        u8::from(state != self.all)
+    fn finish(&self, state: &bool) -> u8 {
+        u8::from(*state != self.all)
     }
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [u8]) {

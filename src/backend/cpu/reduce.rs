@@ -32,7 +32,7 @@ use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::layout::{Layout, LoopNest, merge_axes};
+use crate::layout::{LoopNest, merge_some_axes};
 use crate::ops::ReduceOp;
 use crate::shape::{AxisSet, Shape};
 use odometer::Odometer;
@@ -228,8 +228,7 @@ struct Plan<'a> {
     x: &'a CpuTensor,
     /// Of the result, reduced axes as extent 1.
     shape: Shape,
-    /// Kept axes, then reduced axes, each in their order.
-    permuted: Layout,
+    /// Merged.
     kept: LoopNest,
     reduced: LoopNest,
     /// Those that are reduced.
@@ -242,27 +241,20 @@ impl<'a> Plan<'a> {
     fn new(op: &'static str, x: &'a CpuTensor, axes: &[usize]) -> Result<Self> {
         let rank = x.shape().ndim();
         x.shape().resolve_axes(op, Some(axes))?;
-        let kept_axes = (0..rank).filter(|axis| !axes.contains(axis));
-        let order: AxisSet =
-            kept_axes.chain((0..rank).filter(|axis| axes.contains(axis))).collect();
-        let permuted = x.layout().permute(op, &order)?;
-        let split = rank - axes.len();
-        let (mut kept, mut reduced) = (permuted, permuted);
-        for _ in split..rank {
-            kept = kept.without_axis(split);
-        }
-        for _ in 0..split {
-            reduced = reduced.without_axis(0);
-        }
+        let of = |is_reduced: bool| {
+            let axes = (0..rank).filter(|axis| axes.contains(axis) == is_reduced);
+            merge_some_axes(&[x.layout()], axes)
+        };
+        let (kept, reduced) = (of(false), of(true));
+        let count = axes.iter().map(|&axis| x.shape().dim(axis)).product();
         Ok(Plan {
             op,
             x,
             shape: x.shape().reduced(axes, true),
-            permuted,
-            kept: merge_axes(&[&kept]),
-            reduced: merge_axes(&[&reduced]),
+            kept,
+            reduced,
             axes: axes.iter().copied().collect(),
-            count: reduced.numel(),
+            count,
         })
     }
 
@@ -308,8 +300,11 @@ impl<'a> Plan<'a> {
 
     /// A copy in which the elements of a result are adjacent, and the axes to reduce there.
     fn adjacent(&self) -> Result<(CpuTensor, AxisSet)> {
-        let view = self.x.with_layout(self.permuted);
-        let rank = self.permuted.dims().len();
+        let rank = self.x.shape().ndim();
+        let kept = (0..rank).filter(|axis| !self.axes.contains(axis));
+        let reduced = (0..rank).filter(|axis| self.axes.contains(axis));
+        let order: AxisSet = kept.chain(reduced).collect();
+        let view = self.x.with_layout(self.x.layout().permute(self.op, &order)?);
         Ok((copy::contiguous(self.op, &view)?, (rank - self.axes.len()..rank).collect()))
     }
 
@@ -327,12 +322,12 @@ impl<'a> Plan<'a> {
         let one_run = self.is_one_run();
         parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
             let mut scratch = None;
-            let mut kept = Odometer::new(&self.kept, first, self.permuted.offset());
+            let mut kept = Odometer::new(&self.kept, first, self.x.layout().offset());
             if one_run {
                 for y in out {
                     let mut state = fold.start();
                     fold.push(&mut state, &data[kept.position..kept.position + self.count]);
-                    *y = fold.finish(state);
+                    *y = fold.finish(&state);
                     kept.step();
                 }
                 return;
@@ -340,7 +335,7 @@ impl<'a> Plan<'a> {
             for y in out {
                 let mut state = fold.start();
                 self.feed(data, kept.position, &mut scratch, |x| fold.push(&mut state, x));
-                *y = fold.finish(state);
+                *y = fold.finish(&state);
                 kept.step();
             }
         });
@@ -363,7 +358,7 @@ impl<'a> Plan<'a> {
 
     /// Where the elements of result `i` begin.
     fn position(&self, i: usize) -> usize {
-        Odometer::new(&self.kept, i, self.permuted.offset()).position
+        Odometer::new(&self.kept, i, self.x.layout().offset()).position
     }
 
     /// Hands on the elements from `base` on in order: all but the last call get whole blocks.
@@ -449,7 +444,7 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
     let mut state = fold.start();
     if parts <= 1 {
         fold.push(&mut state, x);
-        return fold.finish(state);
+        return fold.finish(&state);
     }
     let part_len = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
     let pieces: SmallVec<[&[T]; 16]> = x.chunks(part_len).collect();
@@ -460,5 +455,5 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
     for next in &states {
         fold.append(&mut state, next);
     }
-    fold.finish(state)
+    fold.finish(&state)
 }
