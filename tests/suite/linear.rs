@@ -41,7 +41,14 @@ fn layouts(lead: &[usize], k: usize, dtype: DType) -> Vec<T> {
 #[test]
 fn its_bits_are_those_of_the_product_and_the_addition() {
     let sizes = [(3, 2), (1, 5), (300, 70), (64, 192), (520, 1), (16, 1030)];
-    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+    let mut dtypes = vec![DType::F32, DType::F64, DType::F16, DType::BF16];
+    if swath::blas::info().provider != "embedded" {
+        println!(
+            "SKIPPED: 16-bit floats; a library computes products of f32, and not all of theirs"
+        );
+        dtypes.truncate(2);
+    }
+    for dtype in dtypes {
         for lead in [&[][..], &[1], &[7], &[3, 4], &[9, 33]] {
             for (k, n) in sizes {
                 let weights = [
