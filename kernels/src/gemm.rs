@@ -22,7 +22,7 @@
 //! # How
 //!
 //! ```text
-//!              n                         LOOP 5  columns of B and C, NC at a time
+//!              n                         LOOP 5  columns of B and C, NC at a time (`cache`)
 //!        ┌───────┬─────┐                 LOOP 4    k, KC at a time
 //!      k │▒▒▒▒▒▒▒│     │ KC                          pack B [KC, NC] into L2, tile by tile
 //!        │       │     │                 LOOP 3      rows, 8·MR at a time: A in place
@@ -52,13 +52,14 @@
 //!
 //! | file | for |
 //! |---|---|
-//! | `small` | a B that stays near and one block of k: the tiles and nothing around them; a transposed B is turned first |
+//! | `small` | a B that stays near and one block of k: the tiles and nothing around them; a transposed B is turned first; 4³ of `f32` is four instructions of one vector |
 //! | `rows` | few rows of A and a large B: its rows, side by side, as they lie |
 //! | `columns` | a few rows of A and a B stored transposed: its columns through registers |
 //!
 //! Measured share of the FMA peak, one thread, f32, sizes 64 to 1024: this scheme .88 to .97 (B
 //! transposed: .91 at 64); the classic order (A block in L2, B panel in L1) .62 to .83.
 
+mod cache;
 mod columns;
 mod driver;
 mod epilogue;
@@ -88,10 +89,6 @@ pub(crate) use small::Small;
 /// Values of k in one chain of fused multiply-adds. Part of the result's definition: never tuned.
 /// 256, 384 and 512 are equally fast; 256 is the most accurate of them.
 pub const KC: usize = 256;
-
-/// Bytes of one row of a packed panel of B: with KC rows of `f32` a panel takes 1 MiB, half of the
-/// L2 cache it was measured in.
-const NC_BYTES: usize = 4096;
 
 /// Rows of A up to which B is read in place: packing writes and reads B once more, which so few
 /// rows do not win back.
@@ -165,21 +162,23 @@ pub struct PackedGemm<'a, E> {
 /// is uninitialised memory.
 pub fn gemm<E: Float>(
     product: Gemm<'_, E>,
-    c: MatMut<'_, E>,
+    mut c: MatMut<'_, E>,
     workspace: &mut Workspace<E>,
 ) -> Result<(), GemmError> {
-    let Gemm { a, b, alpha, beta } = product;
+    let Gemm { ref a, ref b, alpha, beta } = product;
     check(a.shape, b.shape, &c, beta)?;
     // Asked first: of the smallest products everything else would be a good part of the time.
-    if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
-        E::multiply_small(Small::new(a, b, None, c, workspace));
+    if alpha == E::ONE && beta == E::ZERO && Small::fits(a, b, &c) {
+        E::multiply_small(&Small::new(a, b, None, &mut c, workspace));
         return Ok(());
     }
-    turned(a, b, (alpha, beta), None, c, workspace);
+    turned(*a, *b, (alpha, beta), None, c, workspace);
     Ok(())
 }
 
-/// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked.
+/// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked. A call of its own: its frame
+/// would be made for the smallest products too.
+#[inline(never)]
 fn turned<'a, E: Float>(
     mut a: MatRef<'a, E>,
     mut b: MatRef<'a, E>,
@@ -226,7 +225,8 @@ fn multiply<'a, E: Float>(
         epilogue.activate(c);
     } else {
         let b = if in_place { OperandB::InPlace(b) } else { OperandB::Strided(b) };
-        Product { a, b, alpha, beta, epilogue, c }.run(workspace);
+        let nc = cache::panel_columns::<E>();
+        Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
     }
 }
 
@@ -243,14 +243,14 @@ fn multiply_small<'a, E: Float>(
         let (a_above, a_below) = a.split_rows(rows);
         let (mut c_above, c_below) = c.split_rows(rows);
         let (mut above, below) = whole.split_rows(rows);
-        E::multiply_small(Small::new(a_above, b, bias, c_above.reborrow(), workspace));
+        E::multiply_small(&Small::new(&a_above, &b, bias, &mut c_above, workspace));
         above.finish(c_above, [0, 0]);
         if c_below.shape[0] == 0 {
             return;
         }
         (a, c, activation) = (a_below, c_below, Some(below));
     }
-    E::multiply_small(Small::new(a, b, bias, c, workspace));
+    E::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
 }
 
 /// Whether B is too large to be walked down column by column.
@@ -319,6 +319,10 @@ pub fn gemm_epilogue<E: Float>(
     check(a.shape, b.shape, &c, E::ZERO)?;
     epilogue.check(a.shape, b.shape, c.shape)?;
     let Epilogue { bias, activation } = epilogue;
+    if activation.is_none() && Small::fits(&a, &b, &c) {
+        E::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
+        return Ok(());
+    }
     match bias {
         None => turned(a, b, (E::ONE, E::ZERO), activation, c, workspace),
         Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
@@ -362,7 +366,8 @@ pub fn gemm_packed<E: Float>(
     check(a.shape, b.shape(), &c, beta)?;
     b.check_isa()?;
     let epilogue = Epilogue { bias: None, activation: None };
-    Product { a, b: OperandB::Packed(b), alpha, beta, epilogue, c }.run(workspace);
+    let nc = b.nc;
+    Product { a, b: OperandB::Packed(b), nc, alpha, beta, epilogue, c }.run(workspace);
     Ok(())
 }
 

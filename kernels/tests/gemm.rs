@@ -255,6 +255,25 @@ fn any_strides() {
     }
 }
 
+/// Some layouts of them are a product of one vector.
+#[test]
+fn squares_of_four() {
+    for a in ALL_LAYOUTS {
+        for b in ALL_LAYOUTS {
+            for c in [Rows, Columns, Padded, Spread, NegativeRows] {
+                for scales in SCALES {
+                    check_layouts::<f32>([4, 4, 4], [a, b, c], scales);
+                    check_layouts::<f64>([4, 4, 4], [a, b, c], scales);
+                }
+            }
+        }
+    }
+    for shape in [[2, 4, 8], [4, 2, 4], [4, 8, 4], [8, 4, 2], [16, 4, 1], [1, 4, 16]] {
+        check_layouts::<f32>(shape, [Rows, Rows, Rows], PLAIN);
+        check_layouts::<f32>(shape, [Columns, Columns, Rows], PLAIN);
+    }
+}
+
 #[test]
 fn partial_sums_of_more_rows_than_the_scratch_holds() {
     check_layouts::<f32>([1030, 300, 5], [Rows, Rows, Padded], (1.0, 1.0));

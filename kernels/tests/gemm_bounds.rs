@@ -173,6 +173,10 @@ fn nothing_outside_of_the_operands_is_touched() {
         }
     }
     for b in [Rows, Columns] {
+        for a in [Rows, Columns] {
+            check::<f32>([4, 4, 4], [a, b, Rows], Call::Gemm(0.0));
+            check::<f32>([4, 4, 4], [a, b, Rows], Call::Bias);
+        }
         check::<f32>([20, 300, 1100], [Columns, b, Rows], Call::Gemm(1.0));
         check::<f32>([20, 300, 1100], [Rows, b, Rows], Call::Packed(0.0));
         check::<f32>([20, 300, 1100], [Rows, b, Wider], Call::Bias);

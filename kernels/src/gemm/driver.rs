@@ -7,14 +7,9 @@ use super::packed::PackedB;
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors, tiles_of_b_stay};
 use super::workspace::Workspace;
-use super::{IN_PLACE_ROWS, KC, NC_BYTES, SCRATCH_ROWS, SKINNY_VECTORS};
+use super::{IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
 use crate::dispatch::ElementTask;
 use crate::simd::{Float, Lanes, Vector};
-
-/// Columns of B and C in LOOP 5.
-pub(super) const fn nc<E>() -> usize {
-    NC_BYTES / size_of::<E>()
-}
 
 /// B as the micro-kernel finds it.
 #[derive(Clone, Copy)]
@@ -40,6 +35,8 @@ impl<E> OperandB<'_, E> {
 pub(super) struct Product<'a, E> {
     pub(super) a: MatRef<'a, E>,
     pub(super) b: OperandB<'a, E>,
+    /// Columns of B and C in LOOP 5, whole vectors; those of a packed B.
+    pub(super) nc: usize,
     pub(super) alpha: E,
     pub(super) beta: E,
     /// With a bias C is row-major and not read: alpha 1, beta 0.
@@ -50,8 +47,8 @@ pub(super) struct Product<'a, E> {
 impl<E: Float> Product<'_, E> {
     /// Computes it, in pieces of [`SCRATCH_ROWS`] rows if partial sums need memory.
     pub(super) fn run(self, workspace: &mut Workspace<E>) {
-        let Product { mut a, b, alpha, beta, epilogue: Epilogue { bias, mut activation }, mut c } =
-            self;
+        let Product { mut a, b, nc, alpha, beta, epilogue, mut c } = self;
+        let Epilogue { bias, mut activation } = epilogue;
         let k = a.shape[1];
         let scratch = k > KC && (beta != E::ZERO || c.strides[1] != 1);
         while scratch && c.shape[0] > SCRATCH_ROWS {
@@ -60,12 +57,12 @@ impl<E: Float> Product<'_, E> {
             let split = activation.map(|activation| activation.split_rows(SCRATCH_ROWS));
             let (above, below) = split.unzip();
             let epilogue = Epilogue { bias, activation: above };
-            Product { a: a_above, b, alpha, beta, epilogue, c: c_above }
+            Product { a: a_above, b, nc, alpha, beta, epilogue, c: c_above }
                 .run_piece(scratch, workspace);
             (a, c, activation) = (a_below, c_below, below);
         }
         let epilogue = Epilogue { bias, activation };
-        Product { a, b, alpha, beta, epilogue, c }.run_piece(scratch, workspace);
+        Product { a, b, nc, alpha, beta, epilogue, c }.run_piece(scratch, workspace);
     }
 
     fn run_piece(self, scratch: bool, workspace: &mut Workspace<E>) {
@@ -73,7 +70,7 @@ impl<E: Float> Product<'_, E> {
         if m == 0 || n == 0 {
             return;
         }
-        let width = self.b.columns().min(nc::<E>()).next_multiple_of(MAX_LANES);
+        let width = self.b.columns().min(self.nc).next_multiple_of(MAX_LANES);
         let packed = match self.b {
             OperandB::Strided(_) => KC.min(self.a.shape[1]) * width,
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
@@ -121,12 +118,12 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
 
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Product { a, ref b, alpha, beta, epilogue, mut c } = self.product;
+        let Product { a, ref b, nc, alpha, beta, epilogue, mut c } = self.product;
         let Epilogue { bias, mut activation } = epilogue;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let panel_vectors = match b {
             OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
-            _ => nc::<E>() / S::LANES,
+            _ => nc / S::LANES,
         };
         let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
         let in_place = matches!(b, OperandB::InPlace(_));

@@ -82,6 +82,7 @@ impl std::error::Error for GemmError {}
 /// Checks that every element of the view lies inside `len` elements.
 ///
 /// An index is linear in row and column, so its extremes are at the corners.
+#[inline]
 fn check_bounds(
     len: usize,
     offset: usize,
@@ -175,6 +176,7 @@ impl<'a, E> MatRef<'a, E> {
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if an element lies outside of `data`.
+    #[inline]
     pub fn new(
         data: &'a [E],
         offset: usize,

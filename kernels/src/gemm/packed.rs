@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::KC;
-use super::driver::nc;
+use super::cache::panel_columns;
 use super::matrix::{GemmError, MatRef, step};
 use super::pack::{BlockOfB, MAX_LANES};
 use super::split::Split;
@@ -18,6 +18,8 @@ pub struct PackedB<'w, E> {
     /// Panel after panel, each block of k after block, each tile after tile.
     pub(super) data: *const E,
     pub(super) shape: [usize; 2],
+    /// Columns of a panel, in the last one at most.
+    pub(super) nc: usize,
     isa: Isa,
     borrow: PhantomData<&'w [E]>,
 }
@@ -33,11 +35,16 @@ impl<'w, E: Float> PackedB<'w, E> {
     /// # Panics
     /// If that is more than memory can hold.
     pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
+        PackedB::in_panels(b, panel_columns::<E>(), buffer)
+    }
+
+    /// As [`PackedB::pack`], in panels of at most `nc` columns, whole vectors.
+    pub(super) fn in_panels(b: MatRef<'_, E>, nc: usize, buffer: &'w mut Workspace<E>) -> Self {
         let [k, n] = b.shape;
         let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
         let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
-        let isa = if k > 0 && n > 0 { E::pack(Pack { b, data }) } else { isa() };
-        PackedB { data, shape: b.shape, isa, borrow: PhantomData }
+        let isa = if k > 0 && n > 0 { E::pack(Pack { b, nc, data }) } else { isa() };
+        PackedB { data, shape: b.shape, nc, isa, borrow: PhantomData }
     }
 
     pub(super) fn check_isa(&self) -> Result<(), GemmError> {
@@ -58,6 +65,7 @@ impl<E> PackedB<'_, E> {
 
 pub struct Pack<'a, E> {
     b: MatRef<'a, E>,
+    nc: usize,
     data: *mut E,
 }
 
@@ -68,7 +76,7 @@ impl<E: Float> ElementTask<E> for Pack<'_, E> {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> Isa {
         let ([k, n], b) = (self.b.shape, self.b);
-        let panels = Split::new(n.div_ceil(S::LANES), nc::<E>() / S::LANES);
+        let panels = Split::new(n.div_ceil(S::LANES), self.nc / S::LANES);
         for panel in 0..panels.parts() {
             let (left, width) = (panels.start(panel) * S::LANES, panels.len(panel) * S::LANES);
             for from in (0..k).step_by(KC) {

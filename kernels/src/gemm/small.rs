@@ -11,14 +11,18 @@ use super::tile::{LayoutOfA, MR, Tile, max_vectors};
 use super::workspace::Workspace;
 use super::{KC, is_small};
 use crate::dispatch::ElementTask;
-use crate::simd::{Float, Lanes};
+use crate::simd::{Float, Lanes, Vector};
 
 /// C ← A·B (+ bias, of n elements) of operands that fit.
+///
+/// They and the task itself are taken by reference: a copy would load them in other pieces than they
+/// were just stored in, which takes longer than the product of the smallest.
 pub struct Small<'a, E> {
-    a: MatRef<'a, E>,
-    b: MatRef<'a, E>,
+    a: &'a MatRef<'a, E>,
+    b: &'a MatRef<'a, E>,
     bias: Option<&'a [E]>,
-    c: MatMut<'a, E>,
+    /// Borrowed exclusively by [`Small::new`].
+    c: &'a MatMut<'a, E>,
     /// Where B is transposed to, if it is.
     transposed: Option<*mut E>,
 }
@@ -40,10 +44,10 @@ impl<'a, E: Float> Small<'a, E> {
 
     #[inline]
     pub(super) fn new(
-        a: MatRef<'a, E>,
-        b: MatRef<'a, E>,
+        a: &'a MatRef<'a, E>,
+        b: &'a MatRef<'a, E>,
         bias: Option<&'a [E]>,
-        c: MatMut<'a, E>,
+        c: &'a mut MatMut<'_, E>,
         workspace: &mut Workspace<E>,
     ) -> Self {
         let transposed = (b.strides[1] != 1).then(|| {
@@ -54,14 +58,24 @@ impl<'a, E: Float> Small<'a, E> {
     }
 }
 
-impl<E: Float> ElementTask<E> for Small<'_, E> {
-    type Home = Self;
+impl<'a, E: Float> ElementTask<E> for &Small<'a, E> {
+    type Home = Small<'a, E>;
     type Output = ();
 
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let Small { a, b, bias, c, transposed } = self;
+        let Small { a, b, bias, c, transposed } = *self;
         let ([m, n], depth) = (c.shape, a.shape[1]);
+        // Compared as arrays, extents and strides would be loaded two at a time, which waits until the
+        // stores of either have reached the cache.
+        if S::LANES == 16 && m * n == 16 && m == depth && depth == 4 && bias.is_none() {
+            let is_dense = |s: [isize; 2]| s[0] * s[1] == 4 && (s[0] == 1 || s[1] == 1);
+            if is_dense(a.strides) && is_dense(b.strides) && c.strides[0] == 4 {
+                // SAFETY: a dense matrix of [4, 4] is 16 elements from its first one on.
+                unsafe { fours(simd, (a.data, a.strides), (b.data, b.strides), c.data) };
+                return;
+            }
+        }
         let (b, b_step) = match transposed {
             None => (b.data, b.strides[0]),
             Some(dst) => {
@@ -109,5 +123,69 @@ impl<E: Float> ElementTask<E> for Small<'_, E> {
                 }
             }
         }
+    }
+}
+
+/// Bits of small integers, for the lanes of an index.
+const fn index(rows: usize, columns: usize) -> [f32; 16] {
+    let mut lanes = [0.0; 16];
+    let mut i = 0;
+    while i < 16 {
+        lanes[i] = f32::from_bits((i / 4 * rows + i % 4 * columns) as u32);
+        i += 1;
+    }
+    lanes
+}
+
+/// Where lanes of C find their first element of A, and of B, and how far the next one of either is, by
+/// the stride along which lanes differ: 1 or 4.
+static INDICES: [[[f32; 16]; 3]; 2] =
+    [[index(1, 0), index(0, 1), steps(1)], [index(4, 0), index(0, 4), steps(4)]];
+
+const fn steps(step: u32) -> [f32; 16] {
+    [f32::from_bits(step); 16]
+}
+
+/// Row `which` of [`INDICES`] for a stride.
+///
+/// # Safety
+/// Vectors have 16 lanes: an `E` of which 16 make a vector is `f32`.
+#[inline(always)]
+unsafe fn indices<E: Float, S: Lanes<E>>(simd: S, which: usize, stride: isize) -> S::I {
+    let table = &INDICES[usize::from(stride == 4)][which];
+    // SAFETY: as the caller promised.
+    unsafe { simd.load(table.as_ptr().cast::<E>()).to_bits() }
+}
+
+/// C ← A·B of [4, 4] matrices without gaps, each a vector of 16 lanes: a step of k is one fused
+/// multiply-add of all of C, of elements looked up in A and B.
+///
+/// ```text
+/// lane 4 i + j:  C[i, j] = fma(A[i, p], B[p, j], C[i, j])   for p = 0 to 3
+/// ```
+///
+/// # Safety
+/// 16 elements can be read at `a` and at `b`, and written at `c`; their strides are 1 and 4, either way
+/// round; vectors have 16 lanes.
+#[inline(always)]
+unsafe fn fours<E: Float, S: Lanes<E>>(
+    simd: S,
+    (a, a_strides): (*const E, [isize; 2]),
+    (b, b_strides): (*const E, [isize; 2]),
+    c: *mut E,
+) {
+    // SAFETY: as the caller promised.
+    unsafe {
+        let in_c = [indices(simd, 0, a_strides[0]), indices(simd, 1, b_strides[1])];
+        let steps = [indices(simd, 2, a_strides[1]), indices(simd, 2, b_strides[0])];
+        let [mut in_a, mut in_b] = in_c;
+        let (a, b) = (&*a.cast::<[E; 16]>(), &*b.cast::<[E; 16]>());
+        let mut acc = simd.splat(E::ZERO);
+        for _ in 0..4 {
+            let x = S::V::lookup16(a, in_a, acc);
+            acc = x.mul_add(S::V::lookup16(b, in_b, acc), acc);
+            (in_a, in_b) = (in_a + steps[0], in_b + steps[1]);
+        }
+        simd.store(c, acc);
     }
 }

@@ -3,13 +3,16 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+use super::KC;
+use super::cache::panel_columns;
 use super::pack::{A_ROWS, MAX_LANES};
 use super::tile::{MAX_NV, MR};
 
 /// Memory for packed operands and partial sums, reused from call to call.
 ///
-/// It grows to what the largest product so far needed (about 1 MiB for B, at most 2 MiB more where
-/// partial sums cannot live in C) and is the only memory that a product allocates. One a thread.
+/// It grows to what the largest product so far needed (half a second-level cache for B, at most 2 MiB
+/// more where partial sums cannot live in C) and is the only memory that a product allocates. One a
+/// thread.
 ///
 /// ```
 /// let mut workspace = swath_kernels::Workspace::<f32>::new();
@@ -37,11 +40,11 @@ impl<E> Workspace<E> {
         self.lines.capacity() * size_of::<Line>() / size_of::<E>()
     }
 
-    /// Grows to what every product whose partial sums live in C needs: 1.3 MiB, which the system lends
-    /// as they are written.
+    /// Grows to what every product whose partial sums live in C needs, 1.3 MiB at most, which the
+    /// system lends as they are written.
     pub fn reserve_panel(&mut self) {
-        let panel = super::KC * (super::NC_BYTES / size_of::<E>()).next_multiple_of(MAX_LANES);
-        let copy = A_ROWS * super::KC;
+        let panel = KC * panel_columns::<E>();
+        let copy = A_ROWS * KC;
         let spill = MR * MAX_NV * MAX_LANES;
         if self.capacity() < panel + copy + spill {
             self.grow(panel + copy + spill);

@@ -25,7 +25,7 @@ pub trait Sealed: Sized {
     /// with this crate and not again in each that uses it.
     fn multiply(task: Piece<'_, Self>);
     /// As [`Sealed::multiply`], for small ones.
-    fn multiply_small(task: Small<'_, Self>);
+    fn multiply_small(task: &Small<'_, Self>);
     /// As [`Sealed::multiply`], for few rows of A and a large B.
     fn multiply_rows(task: RowsOfB<'_, Self>);
     /// As [`Sealed::multiply`], for few rows of A and a B whose columns are contiguous.
@@ -77,7 +77,7 @@ macro_rules! impl_sealed {
                 fn multiply(task: Piece<'_, Self>) {
                     Self::enter(task);
                 }
-                fn multiply_small(task: Small<'_, Self>) {
+                fn multiply_small(task: &Small<'_, Self>) {
                     Self::enter(task);
                 }
                 fn multiply_rows(task: RowsOfB<'_, Self>) {

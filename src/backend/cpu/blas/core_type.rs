@@ -1,10 +1,15 @@
-//! Whether OpenBLAS has chosen kernels that are too old for this processor.
+//! Whether a library has chosen kernels that are too old for this processor.
 //!
-//! It knows processors by their model numbers: one that is newer than the library gets the kernels
+//! Libraries know processors by their model numbers: one that is newer than OpenBLAS gets the kernels
 //! of an ancestor, which may be half as fast (0.3.21 takes those for AVX2 on processors with AVX-512
 //! that it does not know). `OPENBLAS_CORETYPE`, read when the library is loaded, chooses others.
+//!
+//! BLIS takes kernels in plain C, a sixth as fast. Its `BLIS_ARCH_TYPE` is left to the user: the numbers
+//! differ between versions, and a build without the kernels asked for ends the program.
 
 use swath_kernels::Isa;
+
+use super::library::Vendor;
 
 /// Core types of OpenBLAS on x86-64 whose kernels use less than AVX2.
 const BEFORE_AVX2: [&str; 20] = [
@@ -43,9 +48,37 @@ pub(super) fn better(chosen: &str, isa: Isa) -> Option<&'static str> {
     }
 }
 
+/// What the user should know of the kernels that a library has chosen.
+pub(super) fn warning(vendor: Vendor, core: &str, isa: Isa) -> Option<String> {
+    match vendor {
+        Vendor::OpenBlas => better(core, isa).map(|better| {
+            format!(
+                "OpenBLAS runs its kernels for {core} on a processor with {isa}: set \
+                 OPENBLAS_CORETYPE={better} before the program starts"
+            )
+        }),
+        Vendor::Blis if core == "generic" && isa != Isa::Scalar => Some(format!(
+            "BLIS runs its generic kernels on a processor with {isa}, which it does not know or was \
+             not built for: take another build of it, another library or the embedded product"
+        )),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generic_kernels_of_blis_are_told() {
+        let text = warning(Vendor::Blis, "generic", Isa::Avx512).unwrap();
+        assert!(text.contains("generic kernels on a processor with avx512"), "{text}");
+        assert_eq!(warning(Vendor::Blis, "skx", Isa::Avx512), None);
+        assert_eq!(warning(Vendor::Blis, "generic", Isa::Scalar), None);
+        assert_eq!(warning(Vendor::Unknown, "generic", Isa::Avx2), None);
+        let text = warning(Vendor::OpenBlas, "Haswell", Isa::Avx512).unwrap();
+        assert!(text.contains("OPENBLAS_CORETYPE=SkylakeX"), "{text}");
+    }
 
     #[test]
     fn kernels_for_an_older_instruction_set_are_noticed() {

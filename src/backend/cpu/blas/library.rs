@@ -134,8 +134,19 @@ pub(super) struct Library {
     scoped: Scoped,
     /// The number of threads it would use.
     get_threads: Option<unsafe extern "C" fn() -> c_int>,
-    get_core: Option<unsafe extern "C" fn() -> *const c_char>,
+    core: Option<Core>,
     version: Option<Version>,
+}
+
+/// How a library says whose kernels it has chosen.
+#[derive(Clone, Copy)]
+enum Core {
+    Name(unsafe extern "C" fn() -> *const c_char),
+    /// The name of a number.
+    Numbered {
+        number: unsafe extern "C" fn() -> c_int,
+        name: unsafe extern "C" fn(c_int) -> *const c_char,
+    },
 }
 
 /// How a library says its version.
@@ -190,7 +201,7 @@ impl Library {
                     };
                     self.version = Some(Version::Text(config));
                     self.get_threads = symbols.find(b"openblas_get_num_threads\0");
-                    self.get_core = symbols.find(b"openblas_get_corename\0");
+                    self.core = symbols.find(b"openblas_get_corename\0").map(Core::Name);
                     let open_mp = self.version().contains("USE_OPENMP");
                     let get = symbols.find(b"omp_get_max_threads\0");
                     let set = symbols.find(b"omp_set_num_threads\0");
@@ -206,6 +217,10 @@ impl Library {
                         return false;
                     };
                     self.version = Some(Version::Text(version));
+                    let number = symbols.find(b"bli_arch_query_id\0");
+                    let name = symbols.find(b"bli_arch_string\0");
+                    self.core =
+                        number.zip(name).map(|(number, name)| Core::Numbered { number, name });
                     self.per_thread =
                         symbols.find(b"bli_thread_set_num_threads\0").map(|set| (set, 1));
                 }
@@ -233,7 +248,7 @@ impl Library {
             per_thread: None,
             scoped: Scoped::Nothing,
             get_threads: None,
-            get_core: None,
+            core: None,
             version: None,
         }
     }
@@ -314,8 +329,15 @@ impl Library {
 
     /// The processor type whose kernels it has chosen; empty if it does not say.
     pub fn core(&self) -> String {
-        // SAFETY: a function without arguments that returns a terminated string or null.
-        self.get_core.map_or(String::new(), |core| text_of(unsafe { core() }))
+        // SAFETY: functions without arguments but the number that one of them returned; what they
+        // return as text is terminated or null.
+        let text = self.core.map(|core| unsafe {
+            match core {
+                Core::Name(name) => name(),
+                Core::Numbered { number, name } => name(number()),
+            }
+        });
+        text.map_or(String::new(), text_of)
     }
 }
 

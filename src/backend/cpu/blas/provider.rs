@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use libloading::Library as Handle;
 
-use super::library::{Entries, Library, Symbols, Vendor};
+use super::library::{Entries, Library, Symbols};
 use super::{core_type, self_test};
 
 /// The feature that `build.rs` chose.
@@ -40,18 +40,7 @@ impl Provider {
 
     /// A library that passed its test.
     fn of(library: Library, path: Option<String>) -> Provider {
-        let core = library.core();
-        let isa = swath_kernels::isa();
-        let better = match library.vendor {
-            Vendor::OpenBlas => core_type::better(&core, isa),
-            _ => None,
-        };
-        let warning = better.map(|better| {
-            format!(
-                "OpenBLAS runs its kernels for {core} on a processor with {isa}: set \
-                 OPENBLAS_CORETYPE={better} before the program starts"
-            )
-        });
+        let warning = core_type::warning(library.vendor, &library.core(), swath_kernels::isa());
         warning.as_deref().inspect(|warning| super::tell(warning));
         Provider { library: Some(library), path, warning }
     }
@@ -180,6 +169,7 @@ mod dynamic {
     use std::env;
     use std::ffi::OsStr;
 
+    use super::super::library::Vendor;
     use super::*;
 
     /// Names the library to open.

@@ -1,0 +1,118 @@
+//! How much of B is packed at a time: what the second-level cache has room for.
+//!
+//! The size decides in which order elements of C are computed, never their bits.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use super::KC;
+use super::pack::MAX_LANES;
+
+/// A second-level cache's bytes where the system does not tell.
+const DEFAULT: usize = 1 << 20;
+
+/// The part of it that a panel of B takes; A and C pass through the rest.
+const SHARE: usize = 2;
+
+/// Bytes of the smallest and of the largest panel.
+const LIMITS: [usize; 2] = [128 << 10, 1 << 20];
+
+/// Columns of a panel of B, [`KC`] deep: whole vectors of every instruction set.
+#[inline]
+pub(super) fn panel_columns<E>() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    let bytes = *BYTES.get_or_init(|| panel_bytes(second_level().unwrap_or(DEFAULT)));
+    bytes / (KC * size_of::<E>()) / MAX_LANES * MAX_LANES
+}
+
+fn panel_bytes(cache: usize) -> usize {
+    (cache / SHARE).clamp(LIMITS[0], LIMITS[1])
+}
+
+/// What Linux says of the first processor's caches.
+fn second_level() -> Option<usize> {
+    if cfg!(miri) {
+        return None;
+    }
+    (0..8).find_map(|i| {
+        let of = |name| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{i}/{name}");
+            fs::read_to_string(path).ok()
+        };
+        let holds_data = of("type")?.trim() != "Instruction";
+        (of("level")?.trim() == "2" && holds_data).then(|| parsed(&of("size")?)).flatten()
+    })
+}
+
+/// `1024K` or `2M` in bytes.
+fn parsed(size: &str) -> Option<usize> {
+    let size = size.trim();
+    let (digits, unit) = match size.strip_suffix('K') {
+        Some(digits) => (digits, 1 << 10),
+        None => (size.strip_suffix('M')?, 1 << 20),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{OperandB, Product};
+    use super::super::{Epilogue, MatMut, MatRef, PackedB, Workspace};
+    use super::{KC, LIMITS, panel_bytes, panel_columns, parsed, second_level};
+    use crate::testing::unless_miri;
+
+    #[test]
+    fn sizes_are_read_as_linux_writes_them() {
+        assert_eq!(parsed("1024K\n"), Some(1 << 20));
+        assert_eq!(parsed("2M"), Some(2 << 20));
+        for wrong in ["", "K", "12", "-1K", "1 K", "99999999999999999999K", "18446744073709551615M"]
+        {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn panels_are_half_a_cache_within_limits() {
+        assert_eq!(panel_bytes(512 << 10), 256 << 10);
+        assert_eq!([panel_bytes(0), panel_bytes(usize::MAX)], LIMITS);
+        assert!(second_level().is_none_or(|bytes| (1 << 14..1 << 28).contains(&bytes)));
+        for columns in [panel_columns::<f32>(), panel_columns::<f64>()] {
+            assert!(columns >= 64 && columns.is_multiple_of(16), "{columns}");
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_panels() {
+        let [m, k, n] = unless_miri([70, 2 * KC + 30, 700], [3, KC + 2, 130]);
+        let fill = |len: usize, seed: usize| -> Vec<f32> {
+            (0..len).map(|i| ((i * seed) % 1009) as f32 / 504.5 - 1.0).collect()
+        };
+        let (a, b, old) = (fill(m * k, 7919), fill(k * n, 6007), fill(m * n, 4001));
+        let a = MatRef::row_major(&a, [m, k]).unwrap();
+        let [plain, turned] = [MatRef::row_major(&b, [k, n]), MatRef::row_major(&b, [n, k])];
+        let [plain, turned] = [plain.unwrap(), turned.unwrap().t()];
+        let workspace = &mut Workspace::new();
+        let mut product = |b: OperandB<'_, f32>, nc: usize, beta: f32| {
+            let mut c = old.clone();
+            let out = MatMut::row_major(&mut c, [m, n]).unwrap();
+            let epilogue = Epilogue { bias: None, activation: None };
+            Product { a, b, nc, alpha: 1.0, beta, epilogue, c: out }.run(workspace);
+            c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        for beta in [0.0, 0.5] {
+            for b in [plain, turned] {
+                let whole = product(OperandB::Strided(b), 1024, beta);
+                for nc in [16, 64, 112, 512] {
+                    let (mut buffer, at) = (Workspace::new(), format!("{nc} columns, beta {beta}"));
+                    assert!(product(OperandB::Strided(b), nc, beta) == whole, "{at}");
+                    let packed = PackedB::in_panels(b, nc, &mut buffer);
+                    assert!(product(OperandB::Packed(&packed), nc, beta) == whole, "{at}, packed");
+                }
+            }
+            assert!(
+                product(OperandB::InPlace(plain), 112, beta)
+                    == product(OperandB::Strided(plain), 1024, beta)
+            );
+        }
+    }
+}
