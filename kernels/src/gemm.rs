@@ -230,6 +230,10 @@ fn multiply<'a, E: Float>(
     }
 }
 
+/// Elements of C, in the second-level cache, for which a transposed B is turned anew where a function
+/// is applied to what is near.
+const TURNED_LEN: usize = 1 << 15;
+
 /// As [`multiply`], where [`Small::fits`].
 fn multiply_small<'a, E: Float>(
     mut a: MatRef<'a, E>,
@@ -238,8 +242,9 @@ fn multiply_small<'a, E: Float>(
     mut c: MatMut<'a, E>,
     workspace: &mut Workspace<E>,
 ) {
+    let most = if b.strides[1] == 1 { 0 } else { TURNED_LEN / c.shape[1].max(1) };
     while let Some(whole) = activation.take() {
-        let rows = c.shape[0].min(A_ROWS);
+        let rows = c.shape[0].min(most.max(A_ROWS));
         let (a_above, a_below) = a.split_rows(rows);
         let (mut c_above, c_below) = c.split_rows(rows);
         let (mut above, below) = whole.split_rows(rows);
