@@ -258,19 +258,10 @@ fn any_strides() {
 /// Some layouts of them are a product of one vector.
 #[test]
 fn squares_of_four() {
-    for a in ALL_LAYOUTS {
-        for b in ALL_LAYOUTS {
-            for c in [Rows, Columns, Padded, Spread, NegativeRows] {
-                for scales in SCALES {
-                    check_layouts::<f32>([4, 4, 4], [a, b, c], scales);
-                    check_layouts::<f64>([4, 4, 4], [a, b, c], scales);
-                }
-            }
+    for (a, b) in ALL_LAYOUTS.into_iter().flat_map(|a| ALL_LAYOUTS.map(|b| (a, b))) {
+        for c in [Rows, Columns, Padded, Spread] {
+            check_layouts::<f32>([4, 4, 4], [a, b, c], PLAIN);
         }
-    }
-    for shape in [[2, 4, 8], [4, 2, 4], [4, 8, 4], [8, 4, 2], [16, 4, 1], [1, 4, 16]] {
-        check_layouts::<f32>(shape, [Rows, Rows, Rows], PLAIN);
-        check_layouts::<f32>(shape, [Columns, Columns, Rows], PLAIN);
     }
 }
 
