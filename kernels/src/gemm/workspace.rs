@@ -10,9 +10,8 @@ use super::tile::{MAX_NV, MR};
 
 /// Memory for packed operands and partial sums, reused from call to call.
 ///
-/// It grows to what the largest product so far needed (half a second-level cache for B, at most 2 MiB
-/// more where partial sums cannot live in C) and is the only memory that a product allocates. One a
-/// thread.
+/// It grows to what the largest product so far needed (1 MiB at most for B, at most 2 MiB more where
+/// partial sums cannot live in C) and is the only memory that a product allocates. One a thread.
 ///
 /// ```
 /// let mut workspace = swath_kernels::Workspace::<f32>::new();
