@@ -44,8 +44,8 @@ pub struct BlasInfo {
     pub core: String,
     /// Threads that a call uses: 1, swath's threads call it.
     pub threads: usize,
-    /// What should be changed: a library that was not used and why, or one that runs kernels for an
-    /// older processor.
+    /// What should be changed: a library that was not used and why, or one that runs generic kernels or
+    /// an older processor's.
     pub warning: Option<String>,
 }
 
