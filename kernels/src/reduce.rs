@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `slices.rs` | of a slice |
 //! | `columns.rs` | of each column of a matrix |
+//! | `parts.rs` | of each column of a part of the rows, before rounding |
 //! | `integers.rs`, `joined.rs` | of integers, slices and columns |
 //! | `truth.rs` | whether any or all elements are other than 0, both |
 
 mod columns;
 mod integers;
 mod joined;
+mod parts;
 mod slices;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ use half::{bf16, f16};
 
 use crate::copy::Plain;
 use crate::dispatch::{ElementTask, FoldTask, run};
-use crate::fold::columns::{FindColumns, FoldColumns, Rows};
+use crate::fold::columns::{FindColumns, FoldColumns, Folded, Rows};
 use crate::fold::extreme::{Find, Magnitude, Max, Min, Wanted};
 use crate::fold::find::{FindIndex, FindIndexColumns};
 use crate::fold::partial::{Moments, Product, SquareSum};
@@ -110,7 +112,17 @@ pub enum End {
 
 /// A checked fold over rows, and where the results go; made in this module alone.
 #[doc(hidden)]
-pub struct ColumnFold<E>(Rows<E>, *mut E, Kind);
+pub struct ColumnFold<E>(Rows<E>, Columns<E>);
+
+/// What columns are folded to in the tree, and where that goes.
+enum Columns<E> {
+    Sum(Folded<E, f64>),
+    Magnitudes(Folded<E, f64>),
+    Nonzeros(Folded<E, f64>),
+    Factors(Folded<E, Product>),
+    Moments(Folded<E, Moments>),
+    Squares(Folded<E, SquareSum>),
+}
 
 /// As [`ColumnFold`], of a search.
 #[doc(hidden)]
@@ -120,18 +132,6 @@ pub struct ColumnSearch<E>(Search<E>);
 enum Search<E> {
     Element(Rows<E>, *mut E, End),
     Index(Rows<E>, *mut i64, bool),
-}
-
-/// A fold in the tree.
-enum Kind {
-    Sum,
-    Mean,
-    Magnitudes,
-    Nonzeros,
-    Factors,
-    Variance(usize),
-    Std(usize),
-    Norm2,
 }
 
 macro_rules! impl_accumulate {
@@ -149,21 +149,14 @@ macro_rules! impl_accumulate {
                     Blocks::Squares(into) => push(Each::new(x, $squares), into),
                 }
             }
-            fn fold_columns(ColumnFold(x, y, kind): ColumnFold<Self>) {
-                let count = x.count() as f64;
-                match kind {
-                    Kind::Sum => fold_columns(x, y, Sum, |sum| sum),
-                    Kind::Mean => fold_columns(x, y, Sum, |sum| sum / count),
-                    Kind::Nonzeros => fold_columns(x, y, Nonzeros, |count| count),
-                    Kind::Magnitudes => fold_columns(x, y, Magnitudes, |sum| sum),
-                    Kind::Factors => fold_columns(x, y, Factors, |product| product.0),
-                    Kind::Variance(ddof) => {
-                        fold_columns(x, y, Distances, |moments| moments.variance(ddof))
-                    }
-                    Kind::Std(ddof) => {
-                        fold_columns(x, y, Distances, |moments| moments.variance(ddof).sqrt())
-                    }
-                    Kind::Norm2 => fold_columns(x, y, $squares, |sum| sum.root()),
+            fn fold_columns(ColumnFold(x, columns): ColumnFold<Self>) {
+                match columns {
+                    Columns::Sum(y) => fold_columns(x, Sum, y),
+                    Columns::Magnitudes(y) => fold_columns(x, Magnitudes, y),
+                    Columns::Nonzeros(y) => fold_columns(x, Nonzeros, y),
+                    Columns::Factors(y) => fold_columns(x, Factors, y),
+                    Columns::Moments(y) => fold_columns(x, Distances, y),
+                    Columns::Squares(y) => fold_columns(x, $squares, y),
                 }
             }
             fn rounded(x: f64) -> Self {
@@ -242,11 +235,10 @@ fn find_columns<E: Float, W: Wanted>(x: Rows<E>, y: *mut E) {
 #[inline(always)]
 fn fold_columns<E: Widen, K: Term<M>, const M: usize>(
     x: Rows<E>,
-    y: *mut E,
     _term: K,
-    finish: impl Fn(K::Entry) -> f64,
+    y: Folded<E, K::Entry>,
 ) {
-    run(FoldColumns { x, y, term: PhantomData::<K>, finish });
+    run(FoldColumns::<E, K, M> { x, y });
 }
 
 /// Pushes the sums of `e^(x − shift)`, block by block.

@@ -188,3 +188,50 @@ fn total_down_columns() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn reductions_of_columns_have_the_same_bits_on_any_threads() {
+    alone("fixed_order::reductions_of_columns_have_the_same_bits_on_any_threads", || {
+        reduce_columns().unwrap();
+    });
+}
+
+/// Few columns of many rows, which threads share by the rows; zeros, equals and NaN among them.
+fn reduce_columns() -> Result<()> {
+    for shape in [[6000, 300], [40_000, 3], [70_001, 1], [2049, 70]] {
+        let x = T::randn(shape, &mut Rng::seed(4))?.mul_scalar(3.0)?;
+        let odd = x.slice(s![.., -1..])?.round()?;
+        let odd = odd.add_scalar(-5.0)?.recip()?.mul_scalar(0.0)?;
+        let x = T::cat(&[&x, &x.round()?, &odd], 1)?;
+        for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8] {
+            let x = x.to_dtype(dtype)?;
+            let transposed = x.t()?.contiguous()?;
+            let of = |x: &T, axis: isize| -> Result<Vec<u64>> {
+                let mut all = vec![x.sum_axis(axis, false)?, x.prod_axis(axis, false)?];
+                all.extend([x.max_axis(axis, false)?, x.min_axis(axis, false)?]);
+                all.extend([x.argmax(axis, false)?, x.argmin(axis, false)?]);
+                all.extend([x.any_axis(axis, false)?, x.all_axis(axis, false)?]);
+                if dtype.is_float() {
+                    all.extend([x.mean_axis(axis, false)?, x.variance_axis(axis, false, 1)?]);
+                    for p in [0.0, 1.0, 2.0] {
+                        all.push(x.norm_axis(p, axis, false)?);
+                    }
+                }
+                let mut found = Vec::new();
+                for y in all {
+                    let nan = f64::NAN.to_bits();
+                    let of_nan = |bits: u64| if f64::from_bits(bits).is_nan() { nan } else { bits };
+                    found.extend(bits(&y)?.into_iter().map(of_nan));
+                }
+                Ok(found)
+            };
+            swath::runtime::set_threads(1)?;
+            let want = of(&transposed, 1)?;
+            for threads in [1, 2, 3, 5, 7, 13] {
+                swath::runtime::set_threads(threads)?;
+                assert!(of(&x, 0)? == want, "{dtype} {shape:?} on {threads} threads");
+            }
+        }
+    }
+    Ok(())
+}

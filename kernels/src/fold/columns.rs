@@ -8,7 +8,7 @@
 //!         for each band of 128 rows, for each lane l in 0..16, for each vector of columns:
 //!             lane[l] = ((lane[l] + row[l]) + row[l + 16]) + … + row[l + 112]
 //!         combine the lanes; push what they come to on the tile's binary counter
-//!     fold the counter; round into the output
+//!     fold the counter; finish, round into the output
 //! ```
 //!
 //! 1. A tile is wide, so that rows are read in long pieces; its lanes live in the second-level cache.
@@ -20,7 +20,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::extreme::{Extreme, Wanted};
-use super::partial::Partial;
+use super::partial::{Finish, Finished, Partial};
 use super::terms::Term;
 use super::{BLOCK, LANES, Widen};
 use crate::dispatch::{ElementTask, Task};
@@ -37,6 +37,12 @@ const SCRATCH: usize = 20 * TILE;
 const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
+/// Bytes ahead that lines of rows are asked for where one row of at least half as many follows the
+/// other: 0.85 of the time of [4096, 1024] `f32` on Zen 5, 1.15 in the second-level cache. Where
+/// others take the columns beside, their lines would be asked for.
+const AHEAD: usize = 2048;
+/// Bytes of rows that are expected in the second-level cache.
+const CACHED: usize = 1 << 20;
 
 /// A row-major matrix whose bounds are checked.
 #[derive(Clone, Copy)]
@@ -66,28 +72,23 @@ impl<E> Rows<E> {
         );
         Rows { first: x.as_ptr(), rows, cols, stride }
     }
-
-    /// Number of rows.
-    pub fn count(&self) -> usize {
-        self.rows
-    }
 }
 
-/// Folds the rows into `y`, which has room for a row; `finish` makes the result, before it is rounded,
-/// of what a column comes to.
-pub(crate) struct FoldColumns<E, K, F, const M: usize> {
+/// Room for a row of what columns come to.
+pub(crate) enum Folded<E, P> {
+    /// Finished and rounded.
+    Rounded(*mut E, Finish),
+    /// What a part of the rows folds to.
+    Partial(*mut P),
+}
+
+/// Folds the rows.
+pub(crate) struct FoldColumns<E, K: Term<M>, const M: usize> {
     pub x: Rows<E>,
-    pub y: *mut E,
-    pub term: PhantomData<K>,
-    pub finish: F,
+    pub y: Folded<E, K::Entry>,
 }
 
-impl<E, K, F, const M: usize> Task for FoldColumns<E, K, F, M>
-where
-    E: Widen,
-    K: Term<M>,
-    F: Fn(K::Entry) -> f64,
-{
+impl<E: Widen, K: Term<M>, const M: usize> Task for FoldColumns<E, K, M> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -97,18 +98,21 @@ where
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let column_size = LANES * M * size_of::<f64>() + (levels + 1) * size_of::<K::Entry>();
         let pitch = (SCRATCH * size_of::<f64>() / column_size).min(TILE) / LANES * LANES;
+        let row_size = cols * size_of::<E>();
+        let spans = cols == stride && cols <= pitch;
+        let asks = spans && row_size >= AHEAD / 2 && rows > CACHED / row_size;
         let mut scratch = [MaybeUninit::<f64>::uninit(); SCRATCH];
         let lanes = scratch.as_mut_ptr().cast::<f64>();
         const { assert!(align_of::<K::Entry>() <= align_of::<f64>()) };
         for column in (0..cols).step_by(pitch) {
             // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of
             // `pitch` entries, which the scratch holds; the matrix was checked by `Rows::new`; `y`
-            // holds `cols` elements; every entry that is read was written: those of the set bits of
-            // the number of blocks.
+            // holds a row; every entry that is read was written: those of the set bits of the number
+            // of blocks.
             unsafe {
                 let counter = lanes.add(LANES * M * pitch).cast::<K::Entry>();
                 let width = pitch.min(cols - column);
-                let tile = Tile::<K, M> { lanes, counter, pitch, width };
+                let tile = Tile::<K, M> { lanes, counter, pitch, width, asks };
                 if blocks == 0 {
                     (0..width).for_each(|c| counter.add(c).write(K::Entry::EMPTY));
                 }
@@ -123,9 +127,14 @@ where
                 if blocks > 1 {
                     tile.finish(blocks);
                 }
-                for c in 0..width {
-                    let result = (self.finish)(counter.add(c).read());
-                    self.y.add(column + c).write(E::rounded(result));
+                match self.y {
+                    Folded::Rounded(y, finish) => {
+                        for c in 0..width {
+                            let result = counter.add(c).read().finished(finish);
+                            y.add(column + c).write(E::rounded(result));
+                        }
+                    }
+                    Folded::Partial(y) => counter.copy_to_nonoverlapping(y.add(column), width),
                 }
             }
         }
@@ -133,13 +142,14 @@ where
 }
 
 /// Scratch of one tile: [`LANES`] times `M` rows of lanes; the newest block's entries, then those of
-/// the counter's levels. Rows are `pitch` wide.
+/// the counter's levels. Rows are `pitch` wide. Lines of the matrix are asked for if `asks`.
 #[derive(Clone, Copy)]
 struct Tile<K: Term<M>, const M: usize> {
     lanes: *mut f64,
     counter: *mut K::Entry,
     pitch: usize,
     width: usize,
+    asks: bool,
 }
 
 impl<K: Term<M>, const M: usize> Tile<K, M> {
@@ -155,9 +165,10 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
                 let rows = (count - row).div_ceil(LANES).min(BAND);
                 // SAFETY: these are rows band + lane + 16 k, k < `rows`, below `count`.
                 unsafe {
-                    match rows {
-                        BAND => self.add_to_lane(simd, x, stride, [row, BAND]),
-                        _ => self.add_to_lane(simd, x, stride, [row, rows]),
+                    match (rows, self.asks) {
+                        (BAND, true) => self.add_to_lane(simd, x, stride, [row, BAND], true),
+                        (BAND, false) => self.add_to_lane(simd, x, stride, [row, BAND], false),
+                        _ => self.add_to_lane(simd, x, stride, [row, rows], false),
                     }
                 }
             }
@@ -165,7 +176,8 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
     }
 
     /// Adds `rows` rows of the block at `x` to a lane, the first of them number `row`, [`LANES`]
-    /// strides apart. The first rows of a block start their lanes.
+    /// strides apart, if `asks` asking for the lines [`AHEAD`]. The first rows of a block start their
+    /// lanes.
     ///
     /// # Safety
     /// The rows are there and the scratch holds the lane.
@@ -176,6 +188,7 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
         x: *const E,
         stride: usize,
         [row, rows]: [usize; 2],
+        asks: bool,
     ) {
         let lane = row % LANES;
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
@@ -195,6 +208,9 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
                 };
                 for k in 0..rows {
                     let row = x.add((row + k * LANES) * stride + c);
+                    if asks {
+                        simd.prefetch(row.cast::<u8>().wrapping_add(AHEAD));
+                    }
                     let element = E::widen_up_to(simd, row, self.width - c);
                     numbers = K::add(simd, element, shift, numbers);
                 }

@@ -10,6 +10,60 @@ pub trait Partial: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
     fn then(self, next: Self) -> Self;
 }
 
+/// What becomes of a fold before it is rounded.
+#[derive(Clone, Copy)]
+pub(crate) enum Finish {
+    /// The sum, the product, the mean, the square root of a sum of squares.
+    Whole,
+    /// A sum over so many.
+    Mean(f64),
+    /// With so many degrees of freedom less than elements.
+    Variance(usize),
+    /// As [`Finish::Variance`].
+    Std(usize),
+}
+
+/// What the elements of a column fold to.
+pub(crate) trait Finished: Partial {
+    /// The result, before it is rounded; what is no end of this kind of fold is [`Finish::Whole`].
+    fn finished(self, finish: Finish) -> f64;
+}
+
+impl Finished for f64 {
+    #[inline(always)]
+    fn finished(self, finish: Finish) -> f64 {
+        match finish {
+            Finish::Mean(count) => self / count,
+            _ => self,
+        }
+    }
+}
+
+impl Finished for Product {
+    #[inline(always)]
+    fn finished(self, _: Finish) -> f64 {
+        self.0
+    }
+}
+
+impl Finished for Moments {
+    #[inline(always)]
+    fn finished(self, finish: Finish) -> f64 {
+        match finish {
+            Finish::Variance(ddof) => self.variance(ddof),
+            Finish::Std(ddof) => self.variance(ddof).sqrt(),
+            _ => self.mean,
+        }
+    }
+}
+
+impl Finished for SquareSum {
+    #[inline(always)]
+    fn finished(self, _: Finish) -> f64 {
+        self.root()
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f64 {}

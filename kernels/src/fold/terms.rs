@@ -3,14 +3,14 @@
 use core::marker::PhantomData;
 use core::ops::{Add, Mul};
 
-use super::partial::{Moments, Partial, Product, SquareSum};
+use super::partial::{Finished, Moments, Partial, Product, SquareSum};
 use super::{F64, LANES, Widen, ask_for};
 use crate::simd::{Lanes, Mask, Simd, Vector};
 
 /// What an element adds to its lane, of `M` numbers.
 pub(crate) trait Term<const M: usize>: Copy {
     /// What a block folds to.
-    type Entry: Partial;
+    type Entry: Finished;
     /// What lanes start from.
     const START: f64 = 0.0;
     /// True if elements are measured from the first one of their block, else from 0.
@@ -37,7 +37,7 @@ pub(crate) trait Terms<const M: usize>: Copy {
     /// What becomes of an element.
     type Term: Term<M, Entry = Self::Entry>;
     /// What a block folds to.
-    type Entry: Partial;
+    type Entry: Finished;
 
     /// How many there are.
     fn len(self) -> usize;

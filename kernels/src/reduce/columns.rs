@@ -1,10 +1,11 @@
 //! Reductions of each column of a row-major matrix, whose rows need not be adjacent. Each result has
 //! the bits that the function of the same name gives for the column as a slice.
 
-use super::{Accumulate, ColumnFold, ColumnSearch, End, Kind, Reduce, Search};
+use super::{Accumulate, ColumnFold, ColumnSearch, Columns, End, Reduce, Search};
 use crate::copy::{Transpose, transpose};
 use crate::fold::PairwiseSum;
-use crate::fold::columns::Rows;
+use crate::fold::columns::{Folded, Rows};
+use crate::fold::partial::Finish;
 use crate::map::rows::places;
 use crate::output::Output;
 
@@ -26,7 +27,9 @@ pub fn sum_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("sum_columns", Kind::Sum, x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("sum_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, Finish::Whole))));
 }
 
 /// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
@@ -46,7 +49,9 @@ pub fn mean_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("mean_columns", Kind::Mean, x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("mean_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, Finish::Mean(rows as f64)))));
 }
 
 /// The product of each column, as [`sum_columns`]; 1 if there are no rows.
@@ -66,7 +71,9 @@ pub fn prod_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("prod_columns", Kind::Factors, x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("prod_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Factors(Folded::Rounded(y, Finish::Whole))));
 }
 
 /// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
@@ -87,7 +94,9 @@ pub fn variance_columns<E: Accumulate>(
     ddof: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("variance_columns", Kind::Variance(ddof), x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("variance_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, Finish::Variance(ddof)))));
 }
 
 /// The standard deviation of each column, as [`variance_columns`].
@@ -108,7 +117,9 @@ pub fn std_columns<E: Accumulate>(
     ddof: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("std_columns", Kind::Std(ddof), x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("std_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, Finish::Std(ddof)))));
 }
 
 /// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
@@ -128,7 +139,9 @@ pub fn norm0_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("norm0_columns", Kind::Nonzeros, x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("norm0_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Nonzeros(Folded::Rounded(y, Finish::Whole))));
 }
 
 /// The sum of magnitudes of each column, as [`sum_columns`].
@@ -148,7 +161,9 @@ pub fn norm1_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("norm1_columns", Kind::Magnitudes, x, rows, row_stride, y.as_raw());
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("norm1_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Magnitudes(Folded::Rounded(y, Finish::Whole))));
 }
 
 /// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
@@ -168,20 +183,9 @@ pub fn norm2_columns<E: Accumulate>(
     row_stride: usize,
     y: &mut (impl Output<E> + ?Sized),
 ) {
-    fold("norm2_columns", Kind::Norm2, x, rows, row_stride, y.as_raw());
-}
-
-#[track_caller]
-fn fold<E: Accumulate>(
-    name: &str,
-    kind: Kind,
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    (y, cols): (*mut E, usize),
-) {
-    let rows = Rows::new(name, x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(rows, y, kind));
+    let (y, cols) = y.as_raw();
+    let x = Rows::new("norm2_columns", x, rows, cols, row_stride);
+    E::fold_columns(ColumnFold(x, Columns::Squares(Folded::Rounded(y, Finish::Whole))));
 }
 
 /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin

@@ -8,18 +8,17 @@
 //! | [`ExtremeInteger`], [`PlaceInteger`] | integers | an element, and where it is |
 //! | [`Truth`] | all | any and all |
 
+mod loaded;
+
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
-use half::{bf16, f16};
-use swath_kernels::{
-    self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, PairwiseSum, Partial,
-};
+use swath_kernels::{self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, Partial};
 
-use super::cast::Half;
-use super::memory::Buffer;
-use crate::dtype::Element;
+use super::parallel;
+use loaded::{BAND_COLS, widened_bands};
+
+pub(super) use loaded::Loaded;
 
 /// A fold of elements `T`.
 pub(super) trait Fold<T>: Sync {
@@ -37,107 +36,43 @@ pub(super) trait Fold<T>: Sync {
     fn finish(&self, state: &Self::State) -> Self::Out;
     /// Folds each column of a matrix of `rows` > 0 rows.
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [Self::Out]);
+    /// The same by threads that share the rows.
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [Self::Out]);
 }
 
-/// Floats. Sums take them as they lie; for what looks at one element after the other 16-bit ones are
-/// widened, block by block.
-pub(super) trait Loaded: Element<Stored = Self> + Pod + kernels::Accumulate {
-    /// What they are compared as.
-    type Wide: kernels::Reduce + Pod;
-    /// Hands the elements on, all but the last time a whole number of blocks.
-    fn feed(x: &[Self], f: impl FnMut(&[Self::Wide]));
-    /// The elements as they lie, if they are compared so.
-    fn native(x: &[Self]) -> Option<&[Self::Wide]>;
-    /// As [`Loaded::native`], to be written.
-    fn native_mut(x: &mut [Self]) -> Option<&mut [Self::Wide]>;
-    /// Writes what elements are compared as.
-    fn widen(x: &[Self], wide: &mut [Self::Wide]);
+/// A matrix whose rows threads share, in parts of equally many, a power of two of, blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a, T> {
+    pub x: &'a [T],
+    pub rows: usize,
+    pub stride: usize,
+    pub part_rows: usize,
 }
 
-macro_rules! native {
-    ($($t:ty)*) => {$(
-        impl Loaded for $t {
-            type Wide = $t;
-            fn feed(x: &[Self], mut f: impl FnMut(&[$t])) {
-                f(x);
-            }
-            fn native(x: &[Self]) -> Option<&[$t]> {
-                Some(x)
-            }
-            fn native_mut(x: &mut [Self]) -> Option<&mut [$t]> {
-                Some(x)
-            }
-            fn widen(x: &[Self], wide: &mut [$t]) {
-                wide.copy_from_slice(x);
-            }
-        }
-    )*};
-}
-native!(f32 f64);
+impl<T: Sync> Parts<'_, T> {
+    /// What `f` makes of the columns of each part, a row a part.
+    fn each<Y: Clone + Send>(&self, cols: usize, none: Y, f: OfColumns<'_, T, Y>) -> Vec<Y> {
+        let Parts { x, rows, stride, part_rows } = *self;
+        let parts = rows.div_ceil(part_rows);
+        let mut results = vec![none; parts * cols];
+        parallel::for_each_part_mut(&mut results, parts, &|part| part * cols, &|part, results| {
+            let first = part * part_rows;
+            f(&x[first * stride..], part_rows.min(rows - first), stride, results);
+        });
+        results
+    }
 
-macro_rules! widened {
-    ($($t:ty)*) => {$(
-        impl Loaded for $t {
-            type Wide = f32;
-            fn feed(x: &[Self], mut f: impl FnMut(&[f32])) {
-                let mut wide = [0f32; PairwiseSum::BLOCK];
-                for x in x.chunks(PairwiseSum::BLOCK) {
-                    let wide = &mut wide[..x.len()];
-                    <$t as Half>::widen(x, wide);
-                    f(wide);
-                }
-            }
-            fn native(_x: &[Self]) -> Option<&[f32]> {
-                None
-            }
-            fn native_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
-                None
-            }
-            fn widen(x: &[Self], wide: &mut [f32]) {
-                <$t as Half>::widen(x, wide);
-            }
-        }
-    )*};
-}
-widened!(f16 bf16);
-
-/// Rows and columns that are widened at a time, 64 KiB: with fewer rows `argmax` looks up too often what
-/// it found in those before.
-const BAND_ROWS: usize = 64;
-const BAND_COLS: usize = 256;
-
-/// Some rows of some columns, widened and adjacent, after `held` (0 or 1) rows of what was found in the
-/// rows before.
-struct Band<'a, E> {
-    wide: &'a mut [E],
-    held: usize,
-    rows: Range<usize>,
-    cols: Range<usize>,
-}
-
-/// Hands on all rows of some columns, band by band, then those of the next. What `f` leaves in a band's
-/// first row is what the next one holds.
-fn widened_bands<T: Loaded>(
-    x: &[T],
-    rows: usize,
-    stride: usize,
-    cols: usize,
-    mut f: impl FnMut(Band<'_, T::Wide>),
-) {
-    let mut wide = Buffer::scratch(BAND_ROWS * BAND_COLS * size_of::<T::Wide>());
-    let wide = wide.as_slice_mut::<T::Wide>();
-    for first in (0..cols).step_by(BAND_COLS) {
-        let cols = first..(first + BAND_COLS).min(cols);
-        let (mut row, mut held) = (0, 0);
-        while row < rows {
-            let band = row..(row + BAND_ROWS - held).min(rows);
-            let wide = &mut wide[..(held + band.len()) * cols.len()];
-            for (row, wide) in band.clone().zip(wide.chunks_exact_mut(cols.len()).skip(held)) {
-                T::widen(&x[row * stride + first..][..cols.len()], wide);
-            }
-            row = band.end;
-            f(Band { wide, held, rows: band, cols: cols.clone() });
-            held = 1;
+    /// Places in the whole of places in the parts, of which the first is taken that no other beats.
+    fn places(&self, places: &[i64], y: &mut [i64], beats: impl Fn(&T, &T) -> bool) {
+        let cols = y.len();
+        for (c, y) in y.iter_mut().enumerate() {
+            let rows = places[c..].iter().step_by(cols).enumerate();
+            let mut rows = rows.map(|(part, &place)| part * self.part_rows + place as usize);
+            let at = |row: usize| &self.x[row * self.stride + c];
+            let first = rows.next().unwrap_or(0);
+            let best =
+                rows.fold(first, |best, row| if beats(at(row), at(best)) { row } else { best });
+            *y = best as i64;
         }
     }
 }
@@ -153,6 +88,8 @@ pub(super) struct Tree<'a, P, E> {
     pub finish: &'a (dyn Fn(P) -> f64 + Sync),
     /// The same of columns.
     pub columns: OfColumns<'a, E, E>,
+    /// What columns of a part of the rows fold to.
+    pub part: OfColumns<'a, E, P>,
 }
 
 impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
@@ -177,6 +114,16 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) {
         (self.columns)(x, rows, stride, y);
+    }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+        let cols = y.len();
+        let partials = parts.each(cols, P::EMPTY, self.part);
+        for (c, y) in y.iter_mut().enumerate() {
+            let mut whole = Pairwise::new();
+            partials[c..].iter().step_by(cols).for_each(|&partial| whole.push(partial));
+            *y = T::rounded((self.finish)(whole.finish()));
+        }
     }
 }
 
@@ -227,6 +174,12 @@ impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
                 }
             }
         });
+    }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+        let of = |x: &[T], rows, stride, y: &mut [T]| Fold::columns(self, x, rows, stride, y);
+        let found = parts.each(y.len(), T::zeroed(), &of);
+        Fold::columns(self, &found, found.len() / y.len(), y.len(), y);
     }
 }
 
@@ -315,12 +268,22 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
             }
         });
     }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+        let of = |x: &[T], rows, stride, y: &mut [i64]| Fold::columns(self, x, rows, stride, y);
+        let places = parts.each(y.len(), 0, &of);
+        parts.places(&places, y, |a, best| {
+            let mut wide = [T::Wide::zeroed(); 2];
+            T::widen(&[*a, *best], &mut wide);
+            self.beats(wide[0], wide[1])
+        });
+    }
 }
 
 /// Wrapping sum or product in `i64`.
 pub(super) struct Integers(pub IntegerFold);
 
-impl<T: Integer + Pod> Fold<T> for Integers {
+impl<T: Integer + Pod + Sync> Fold<T> for Integers {
     type Out = i64;
     type State = i64;
 
@@ -348,6 +311,12 @@ impl<T: Integer + Pod> Fold<T> for Integers {
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
         kernels::fold_integer_columns(self.0, x, rows, stride, y);
+    }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+        let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
+        let folded = parts.each(y.len(), 0, &of);
+        self.columns(&folded, folded.len() / y.len(), y.len(), y);
     }
 }
 
@@ -383,12 +352,27 @@ impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [T]) {
         kernels::end_of_integer_columns(self.0, x, rows, stride, y);
     }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+        let of = |x: &[T], rows, stride, y: &mut [T]| self.columns(x, rows, stride, y);
+        let found = parts.each(y.len(), T::default(), &of);
+        self.columns(&found, found.len() / y.len(), y.len(), y);
+    }
 }
 
 /// Where the largest or smallest integer is: the first of equals.
 pub(super) struct PlaceInteger(pub IntegerEnd);
 
-impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
+impl PlaceInteger {
+    fn beats<T: Ord>(&self, a: &T, best: &T) -> bool {
+        match self.0 {
+            IntegerEnd::Largest => a > best,
+            IntegerEnd::Smallest => a < best,
+        }
+    }
+}
+
+impl<T: Integer + Pod + Send + Sync> Fold<T> for PlaceInteger {
     type Out = i64;
     type State = Found<T>;
 
@@ -402,10 +386,7 @@ impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
     }
 
     fn append(&self, state: &mut Found<T>, next: &Found<T>) {
-        state.then(*next, |a, best| match self.0 {
-            IntegerEnd::Largest => a > best,
-            IntegerEnd::Smallest => a < best,
-        });
+        state.then(*next, |a, best| self.beats(&a, &best));
     }
 
     fn finish(&self, state: &Found<T>) -> i64 {
@@ -414,6 +395,12 @@ impl<T: Integer + Pod + Send> Fold<T> for PlaceInteger {
 
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [i64]) {
         kernels::place_of_integer_columns(self.0, x, rows, stride, y);
+    }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+        let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
+        let places = parts.each(y.len(), 0, &of);
+        parts.places(&places, y, |a, best| self.beats(a, best));
     }
 }
 
@@ -429,7 +416,7 @@ impl<T> Truth<T> {
     }
 }
 
-impl<T: kernels::Truth + Pod> Fold<T> for Truth<T> {
+impl<T: kernels::Truth + Pod + Sync> Fold<T> for Truth<T> {
     type Out = u8;
     /// True once an element has decided: one that is 0 for all, one that is not for any.
     type State = bool;
@@ -455,5 +442,11 @@ impl<T: kernels::Truth + Pod> Fold<T> for Truth<T> {
             true => kernels::all_columns(x, rows, stride, y),
             false => kernels::any_columns(x, rows, stride, y),
         }
+    }
+
+    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [u8]) {
+        let of = |x: &[T], rows, stride, y: &mut [u8]| self.columns(x, rows, stride, y);
+        let decided = parts.each(y.len(), 0, &of);
+        Truth::<u8>::new(self.all).columns(&decided, decided.len() / y.len(), y.len(), y);
     }
 }

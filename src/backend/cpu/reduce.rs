@@ -24,7 +24,7 @@ use swath_kernels::{self as kernels, Integer, IntegerEnd, IntegerFold};
 use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, SquareSum};
 
 use super::fold::{
-    Extreme, ExtremeInteger, Fold, Integers, Loaded, Place, PlaceInteger, Tree, Truth,
+    Extreme, ExtremeInteger, Fold, Integers, Loaded, Parts, Place, PlaceInteger, Tree, Truth,
 };
 use super::memory::Buffer;
 use super::parallel::{self, Cost};
@@ -48,6 +48,9 @@ const COL_UNIT: usize = 64;
 
 /// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
 const WIDE_COLS: usize = 8 * COL_UNIT;
+
+/// Columns a thread up to which threads share rows: with more each has rows in long pieces of its own.
+const NARROW_COLS: usize = 1024;
 
 /// Of folding one byte of `f32` or more: two threads sum 130,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
@@ -101,6 +104,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
                 push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
                 finish: &|sum| sum,
                 columns: &|x, rows, stride, y| kernels::sum_columns(x, rows, stride, y),
+                part: &|x, rows, stride, y| PairwiseSum::sums_of_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -109,6 +113,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
                 push: &|sum: &mut PairwiseSum, x| sum.push_slice(x),
                 finish: &|sum| sum / count as f64,
                 columns: &|x, rows, stride, y| kernels::mean_columns(x, rows, stride, y),
+                part: &|x, rows, stride, y| PairwiseSum::sums_of_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -117,6 +122,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
                 push: &|product: &mut Pairwise<Product>, x| product.push_factors(x),
                 finish: &|product| product.0,
                 columns: &|x, rows, stride, y| kernels::prod_columns(x, rows, stride, y),
+                part: &|x, rows, stride, y| Pairwise::products_of_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -125,6 +131,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
                 push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
                 finish: &|moments| moments.variance(ddof),
                 columns: &|x, rows, stride, y| kernels::variance_columns(x, rows, stride, ddof, y),
+                part: &|x, rows, stride, y| Pairwise::moments_of_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -133,6 +140,7 @@ fn of_floats<T: Loaded>(op: ReduceOp, plan: &Plan<'_>, dtype: DType) -> Result<C
                 push: &|moments: &mut Pairwise<Moments>, x| moments.push_elements(x),
                 finish: &|moments| moments.variance(ddof).sqrt(),
                 columns: &|x, rows, stride, y| kernels::std_columns(x, rows, stride, ddof, y),
+                part: &|x, rows, stride, y| Pairwise::moments_of_columns(x, rows, stride, y),
             },
             dtype,
         ),
@@ -184,6 +192,7 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
             push: &|count: &mut PairwiseSum, x: &[T]| count.push_nonzeros(x),
             finish: &|count| count,
             columns: &|x, rows, stride, y| kernels::norm0_columns(x, rows, stride, y),
+            part: &|x, rows, stride, y| PairwiseSum::nonzeros_of_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&nonzeros, dtype)
     } else if p == 1.0 {
@@ -191,6 +200,7 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
             push: &|sum: &mut PairwiseSum, x: &[T]| sum.push_magnitudes(x),
             finish: &|sum| sum,
             columns: &|x, rows, stride, y| kernels::norm1_columns(x, rows, stride, y),
+            part: &|x, rows, stride, y| PairwiseSum::magnitudes_of_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&magnitudes, dtype)
     } else if p == 2.0 {
@@ -198,6 +208,7 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
             push: &|sum: &mut Pairwise<SquareSum>, x: &[T]| sum.push_squares(x),
             finish: &SquareSum::root,
             columns: &|x, rows, stride, y| kernels::norm2_columns(x, rows, stride, y),
+            part: &|x, rows, stride, y| Pairwise::squares_of_columns(x, rows, stride, y),
         };
         plan.run::<T, _>(&squares, dtype)
     } else if p == f64::INFINITY {
@@ -407,6 +418,16 @@ impl<'a> Plan<'a> {
 
     /// The results of the innermost kept axis are folded side by side.
     fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
+        if self.kept.dims().len() == 1 && out.len() < NARROW_COLS * parallel::threads() {
+            let blocks = self.count.div_ceil(BLOCK);
+            let parts = parallel::parts(blocks, cost::<T>().times(BLOCK * out.len()));
+            if parts > 1 {
+                let x = &self.x.elements::<T>()[self.position(0)..];
+                let stride = self.reduced.strides(0)[0].unsigned_abs();
+                let part_rows = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
+                return fold.columns_of(Parts { x, rows: self.count, stride, part_rows }, out);
+            }
+        }
         self.each_columns::<T, _>(cost::<T>(), out, &|x, stride, y| {
             fold.columns(x, self.count, stride, y);
         });

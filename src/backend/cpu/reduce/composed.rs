@@ -88,6 +88,7 @@ fn of_long<E: Loaded<Wide = E> + kernels::Reduce>(x: &[E]) -> E {
         push: &|sum: &mut PairwiseSum, x| sum.push_exps(x, largest),
         finish: &sum,
         columns: &|_, _, _, _| unreachable!("one slice is folded"),
+        part: &|_, _, _, _| unreachable!("one slice is folded"),
     };
     fold_shared(&powers, x)
 }
