@@ -127,6 +127,36 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
         ("norm2_columns", |x, rows, stride, y| k::norm2_columns(x, rows, stride, y)),
     ];
     each_column_fold(calls, &folds, len);
+    let parts: [(&str, Columns<E, f64>); 6] = [
+        ("sums_of_columns", |x, n, stride, y| PairwiseSum::sums_of_columns(x, n, stride, y)),
+        ("magnitudes_of_columns", |x, n, stride, y| {
+            PairwiseSum::magnitudes_of_columns(x, n, stride, y);
+        }),
+        ("nonzeros_of_columns", |x, n, stride, y| {
+            PairwiseSum::nonzeros_of_columns(x, n, stride, y);
+        }),
+        ("products_of_columns", |x, n, stride, y| {
+            of_parts(y, |y| Pairwise::products_of_columns(x, n, stride, y), |product| product.0);
+        }),
+        ("moments_of_columns", |x, n, stride, y| {
+            of_parts(
+                y,
+                |y| Pairwise::moments_of_columns(x, n, stride, y),
+                |moments| moments.squares,
+            );
+        }),
+        ("squares_of_columns", |x, n, stride, y| {
+            of_parts(y, |y| Pairwise::squares_of_columns(x, n, stride, y), SquareSum::root);
+        }),
+    ];
+    each_column_fold(calls, &parts, len);
+}
+
+/// What `f` makes of columns, each as a number.
+fn of_parts<P: k::Partial>(y: &mut [f64], f: impl FnOnce(&mut [P]), number: impl Fn(P) -> f64) {
+    let mut parts = vec![P::EMPTY; y.len()];
+    f(&mut parts);
+    y.iter_mut().zip(parts).for_each(|(y, part)| *y = number(part));
 }
 
 /// One slice in, one number out.
@@ -193,19 +223,19 @@ fn pushed<P: k::Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
     fold.finish()
 }
 
-type Columns<E> = fn(&[E], usize, usize, &mut [E]);
+type Columns<E, Y = E> = fn(&[E], usize, usize, &mut [Y]);
 type FindColumns<E> = fn(&[E], usize, usize, &mut [i64]);
 
 /// Each column of matrices with `len` columns and with `len` rows, adjacent or not, to a number.
-fn each_column_fold<E: Cell>(
+fn each_column_fold<E: Cell, Y: Cell>(
     calls: &mut Vec<Call>,
-    folds: &[(&'static str, Columns<E>)],
+    folds: &[(&'static str, Columns<E, Y>)],
     len: usize,
 ) {
     for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
         for &(name, fold) in folds {
             // A result that is shorter is of fewer columns.
-            let slots = [source.clone(), output::<E>(cols).any_length()];
+            let slots = [source.clone(), output::<Y>(cols).any_length()];
             calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
                 fold(x.of(), rows, stride, y.of());
             }));
