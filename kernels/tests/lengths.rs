@@ -153,6 +153,9 @@ fn exported() -> BTreeSet<String> {
     for method in source("src/fold/pairwise.rs").split("pub fn push_").skip(1) {
         names.insert(format!("push_{}", method.split(['<', '(']).next().unwrap_or("")));
     }
+    for method in source("src/reduce/parts.rs").split("pub fn ").skip(1) {
+        names.extend(method.split('<').next().map(String::from));
+    }
     names
 }
 
