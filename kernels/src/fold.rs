@@ -26,7 +26,7 @@
 //! | file | what |
 //! |---|---|
 //! | `terms.rs` | what elements add to their lanes |
-//! | `partial.rs` | what blocks fold to |
+//! | `partial.rs` | what blocks fold to, and results of it |
 //! | `pairwise.rs` | the binary counter |
 //! | `columns.rs` | the tree over the rows of a matrix |
 //! | `rows.rs` | sums inside other kernels |

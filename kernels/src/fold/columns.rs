@@ -20,7 +20,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::extreme::{Extreme, Wanted};
-use super::partial::{Finish, Finished, Partial};
+use super::partial::{Finished, Partial};
 use super::terms::Term;
 use super::{BLOCK, LANES, Widen};
 use crate::dispatch::{ElementTask, Task};
@@ -30,9 +30,9 @@ use crate::simd::{Float, Lanes, Simd};
 /// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
 /// 1.4 times as long, their short pieces of rows being fetched late.
 const TILE: usize = 1024;
-/// Room for a tile's lanes and counter, 160 KiB of stack: a full tile's sums of up to 7 blocks; more
+/// Room for a tile's lanes and counter, 192 KiB of stack: a full tile's sums of up to 127 blocks; more
 /// blocks and more numbers a lane make the tiles narrower.
-const SCRATCH: usize = 20 * TILE;
+const SCRATCH: usize = 24 * TILE;
 /// Rows that compete at a time for the largest or smallest of a column.
 const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
@@ -75,9 +75,9 @@ impl<E> Rows<E> {
 }
 
 /// Room for a row of what columns come to.
-pub(crate) enum Folded<E, P> {
+pub(crate) enum Folded<E, P: Finished> {
     /// Finished and rounded.
-    Rounded(*mut E, Finish),
+    Rounded(*mut E, P::Finish),
     /// What a part of the rows folds to.
     Partial(*mut P),
 }

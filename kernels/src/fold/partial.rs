@@ -1,4 +1,4 @@
-//! What blocks of elements fold to, and how neighbours become one.
+//! What blocks of elements fold to, how neighbours become one, and results of it.
 
 use core::fmt::Debug;
 
@@ -10,56 +10,64 @@ pub trait Partial: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
     fn then(self, next: Self) -> Self;
 }
 
-/// What becomes of a fold before it is rounded.
-#[derive(Clone, Copy)]
-pub(crate) enum Finish {
-    /// The sum, the product, the mean, the square root of a sum of squares.
-    Whole,
-    /// A sum over so many.
-    Mean(f64),
-    /// With so many degrees of freedom less than elements.
-    Variance(usize),
-    /// As [`Finish::Variance`].
-    Std(usize),
-}
-
 /// What the elements of a column fold to.
 pub(crate) trait Finished: Partial {
-    /// The result, before it is rounded; what is no end of this kind of fold is [`Finish::Whole`].
-    fn finished(self, finish: Finish) -> f64;
+    /// What may become of it before it is rounded.
+    type Finish: Copy;
+    /// The result, before it is rounded.
+    fn finished(self, finish: Self::Finish) -> f64;
+}
+
+/// What becomes of a sum.
+#[derive(Clone, Copy)]
+pub(crate) enum OfSum {
+    /// Nothing.
+    Whole,
+    /// A mean of so many.
+    Mean(f64),
 }
 
 impl Finished for f64 {
+    type Finish = OfSum;
     #[inline(always)]
-    fn finished(self, finish: Finish) -> f64 {
+    fn finished(self, finish: OfSum) -> f64 {
         match finish {
-            Finish::Mean(count) => self / count,
-            _ => self,
+            OfSum::Whole => self,
+            OfSum::Mean(count) => self / count,
         }
     }
 }
 
 impl Finished for Product {
+    type Finish = ();
     #[inline(always)]
-    fn finished(self, _: Finish) -> f64 {
+    fn finished(self, (): ()) -> f64 {
         self.0
     }
 }
 
+/// What becomes of moments, with so many degrees of freedom less than elements.
+#[derive(Clone, Copy)]
+pub(crate) enum OfMoments {
+    Variance(usize),
+    Std(usize),
+}
+
 impl Finished for Moments {
+    type Finish = OfMoments;
     #[inline(always)]
-    fn finished(self, finish: Finish) -> f64 {
+    fn finished(self, finish: OfMoments) -> f64 {
         match finish {
-            Finish::Variance(ddof) => self.variance(ddof),
-            Finish::Std(ddof) => self.variance(ddof).sqrt(),
-            _ => self.mean,
+            OfMoments::Variance(ddof) => self.variance(ddof),
+            OfMoments::Std(ddof) => self.variance(ddof).sqrt(),
         }
     }
 }
 
 impl Finished for SquareSum {
+    type Finish = ();
     #[inline(always)]
-    fn finished(self, _: Finish) -> f64 {
+    fn finished(self, (): ()) -> f64 {
         self.root()
     }
 }

@@ -5,7 +5,7 @@ use super::{Accumulate, ColumnFold, ColumnSearch, Columns, End, Reduce, Search};
 use crate::copy::{Transpose, transpose};
 use crate::fold::PairwiseSum;
 use crate::fold::columns::{Folded, Rows};
-use crate::fold::partial::Finish;
+use crate::fold::partial::{OfMoments, OfSum};
 use crate::map::rows::places;
 use crate::output::Output;
 
@@ -29,7 +29,7 @@ pub fn sum_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("sum_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, Finish::Whole))));
+    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, OfSum::Whole))));
 }
 
 /// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
@@ -51,7 +51,7 @@ pub fn mean_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("mean_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, Finish::Mean(rows as f64)))));
+    E::fold_columns(ColumnFold(x, Columns::Sum(Folded::Rounded(y, OfSum::Mean(rows as f64)))));
 }
 
 /// The product of each column, as [`sum_columns`]; 1 if there are no rows.
@@ -73,7 +73,7 @@ pub fn prod_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("prod_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Factors(Folded::Rounded(y, Finish::Whole))));
+    E::fold_columns(ColumnFold(x, Columns::Factors(Folded::Rounded(y, ()))));
 }
 
 /// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
@@ -96,7 +96,7 @@ pub fn variance_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("variance_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, Finish::Variance(ddof)))));
+    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, OfMoments::Variance(ddof)))));
 }
 
 /// The standard deviation of each column, as [`variance_columns`].
@@ -119,7 +119,7 @@ pub fn std_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("std_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, Finish::Std(ddof)))));
+    E::fold_columns(ColumnFold(x, Columns::Moments(Folded::Rounded(y, OfMoments::Std(ddof)))));
 }
 
 /// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
@@ -141,7 +141,7 @@ pub fn norm0_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("norm0_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Nonzeros(Folded::Rounded(y, Finish::Whole))));
+    E::fold_columns(ColumnFold(x, Columns::Nonzeros(Folded::Rounded(y, OfSum::Whole))));
 }
 
 /// The sum of magnitudes of each column, as [`sum_columns`].
@@ -163,7 +163,7 @@ pub fn norm1_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("norm1_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Magnitudes(Folded::Rounded(y, Finish::Whole))));
+    E::fold_columns(ColumnFold(x, Columns::Magnitudes(Folded::Rounded(y, OfSum::Whole))));
 }
 
 /// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
@@ -185,7 +185,7 @@ pub fn norm2_columns<E: Accumulate>(
 ) {
     let (y, cols) = y.as_raw();
     let x = Rows::new("norm2_columns", x, rows, cols, row_stride);
-    E::fold_columns(ColumnFold(x, Columns::Squares(Folded::Rounded(y, Finish::Whole))));
+    E::fold_columns(ColumnFold(x, Columns::Squares(Folded::Rounded(y, ()))));
 }
 
 /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin

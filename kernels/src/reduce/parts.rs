@@ -6,7 +6,8 @@ use crate::fold::partial::{Moments, Product, SquareSum};
 use crate::fold::{Pairwise, PairwiseSum};
 
 impl PairwiseSum {
-    /// The sums of the columns of `rows` rows that [`sum_columns`](crate::sum_columns) takes, before they are rounded.
+    /// The sums of the columns of `rows` rows that [`sum_columns`](crate::sum_columns) takes, before they
+    /// are rounded.
     ///
     /// Parts of the rows that are equally many, a power of two of, [blocks](Pairwise::BLOCK), are
     /// subtrees: pushed in order as if they were blocks they give the bits of the whole. The last part

@@ -232,43 +232,51 @@ fn places_are_the_first_of_equals() {
     });
 }
 
-/// What two blocks of rows at a time fold to, pushed in order, is what a column as a slice folds to.
-fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa: Isa) {
-    type OfColumns<'a, E, P> = &'a dyn Fn(&[E], usize, usize, &mut [P]);
-    type OfSlice<'a, E, P> = &'a dyn Fn(&mut Pairwise<P>, &[E]);
-    let check = Check { x, rows, stride, cols, isa };
-    struct Check<'a, E> {
-        x: &'a [E],
-        rows: usize,
-        stride: usize,
-        cols: usize,
-        isa: Isa,
-    }
-    impl<E: Reduce> Check<'_, E> {
-        fn that<P: Partial>(&self, of: OfColumns<'_, E, P>, push: OfSlice<'_, E, P>, none: P) {
-            let Check { x, rows, stride, cols, isa } = *self;
-            let part_rows = 2 * PairwiseSum::BLOCK;
-            let mut parts = vec![Pairwise::new(); cols];
-            for first in (0..rows).step_by(part_rows) {
-                let mut y = vec![none; cols];
-                of(&x[first * stride..], part_rows.min(rows - first), stride, &mut y);
-                parts.iter_mut().zip(y).for_each(|(part, y)| part.push(y));
-            }
-            for (c, part) in parts.iter().enumerate() {
-                let column: Vec<E> = (0..rows).map(|r| x[r * stride + c]).collect();
-                let mut whole = Pairwise::new();
-                push(&mut whole, &column);
-                let (got, want) = (format!("{:?}", part.finish()), format!("{:?}", whole.finish()));
-                assert_eq!(got, want, "column {c} of {rows} {cols} on {isa}");
-            }
+/// A matrix whose columns are folded in parts, two blocks of rows at a time.
+struct InParts<'a, E> {
+    x: &'a [E],
+    rows: usize,
+    stride: usize,
+    cols: usize,
+    isa: Isa,
+}
+
+type PartOfColumns<'a, E, P> = &'a dyn Fn(&[E], usize, usize, &mut [P]);
+type PushSlice<'a, E, P> = &'a dyn Fn(&mut Pairwise<P>, &[E]);
+
+impl<E: Reduce> InParts<'_, E> {
+    /// What the parts fold to, pushed in order, is what a column as a slice folds to.
+    fn check<P: Partial>(&self, part: PartOfColumns<'_, E, P>, push: PushSlice<'_, E, P>) {
+        let InParts { x, rows, stride, cols, isa } = *self;
+        let part_rows = 2 * PairwiseSum::BLOCK;
+        let mut folds = vec![Pairwise::new(); cols];
+        for first in (0..rows).step_by(part_rows) {
+            let mut y = vec![P::EMPTY; cols];
+            part(&x[first * stride..], part_rows.min(rows - first), stride, &mut y);
+            folds.iter_mut().zip(y).for_each(|(fold, y)| fold.push(y));
+        }
+        for (c, fold) in folds.iter().enumerate() {
+            let column: Vec<E> = (0..rows).map(|r| x[r * stride + c]).collect();
+            let mut whole = Pairwise::new();
+            push(&mut whole, &column);
+            let (got, want) = (format!("{:?}", fold.finish()), format!("{:?}", whole.finish()));
+            assert_eq!(got, want, "column {c} of {rows} {cols} on {isa}");
         }
     }
-    check.that(&PairwiseSum::sums_of_columns, &PairwiseSum::push_slice, 0.0);
-    check.that(&PairwiseSum::magnitudes_of_columns, &PairwiseSum::push_magnitudes, 0.0);
-    check.that(&PairwiseSum::nonzeros_of_columns, &PairwiseSum::push_nonzeros, 0.0);
-    check.that(&Pairwise::products_of_columns, &Pairwise::push_factors, Product(0.0));
-    check.that(&Pairwise::moments_of_columns, &Pairwise::push_elements, Partial::EMPTY);
-    check.that(&Pairwise::squares_of_columns, &Pairwise::push_squares, Partial::EMPTY);
+}
+
+fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa: Isa) {
+    let parts = InParts { x, rows, stride, cols, isa };
+    parts.check(&PairwiseSum::sums_of_columns, &PairwiseSum::push_slice);
+    parts.check(&PairwiseSum::magnitudes_of_columns, &PairwiseSum::push_magnitudes);
+    parts.check(&PairwiseSum::nonzeros_of_columns, &PairwiseSum::push_nonzeros);
+    parts.check(&Pairwise::moments_of_columns, &Pairwise::push_elements);
+    parts.check(&Pairwise::squares_of_columns, &Pairwise::push_squares);
+    // Near 1, so that products of thousands stay numbers.
+    let factors: Vec<f64> = uniform(x.len(), 12).iter().map(|x| 1.0 + x / 64.0).collect();
+    let factors = narrowed::<E>(&factors);
+    let parts = InParts { x: &factors, rows, stride, cols, isa };
+    parts.check(&Pairwise::products_of_columns, &Pairwise::push_factors);
 }
 
 fn check_columns<E: Reduce>(isa: Isa) {

@@ -13,12 +13,20 @@ mod loaded;
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
-use swath_kernels::{self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, Partial};
+use swath_kernels::{
+    self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, PairwiseSum, Partial,
+};
 
 use super::parallel;
 use loaded::{BAND_COLS, widened_bands};
 
 pub(super) use loaded::Loaded;
+
+/// Elements of each of at most so many parts of `len`: equally many, a power of two of, blocks, which are
+/// subtrees.
+pub(super) fn part_len(len: usize, parts: usize) -> usize {
+    len.div_ceil(PairwiseSum::BLOCK).div_ceil(parts).next_power_of_two() * PairwiseSum::BLOCK
+}
 
 /// A fold of elements `T`.
 pub(super) trait Fold<T>: Sync {
@@ -37,10 +45,10 @@ pub(super) trait Fold<T>: Sync {
     /// Folds each column of a matrix of `rows` > 0 rows.
     fn columns(&self, x: &[T], rows: usize, stride: usize, y: &mut [Self::Out]);
     /// The same by threads that share the rows.
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [Self::Out]);
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [Self::Out]);
 }
 
-/// A matrix whose rows threads share, in parts of equally many, a power of two of, blocks.
+/// A matrix whose rows threads share, in parts of a length that [`part_len`] gives.
 #[derive(Clone, Copy)]
 pub(super) struct Parts<'a, T> {
     pub x: &'a [T],
@@ -116,7 +124,7 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
         (self.columns)(x, rows, stride, y);
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let cols = y.len();
         let partials = parts.each(cols, P::EMPTY, self.part);
         for (c, y) in y.iter_mut().enumerate() {
@@ -176,7 +184,7 @@ impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
         });
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let of = |x: &[T], rows, stride, y: &mut [T]| Fold::columns(self, x, rows, stride, y);
         let found = parts.each(y.len(), T::zeroed(), &of);
         Fold::columns(self, &found, found.len() / y.len(), y.len(), y);
@@ -269,7 +277,7 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
         });
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| Fold::columns(self, x, rows, stride, y);
         let places = parts.each(y.len(), 0, &of);
         parts.places(&places, y, |a, best| {
@@ -313,7 +321,7 @@ impl<T: Integer + Pod + Sync> Fold<T> for Integers {
         kernels::fold_integer_columns(self.0, x, rows, stride, y);
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
         let folded = parts.each(y.len(), 0, &of);
         self.columns(&folded, folded.len() / y.len(), y.len(), y);
@@ -353,7 +361,7 @@ impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
         kernels::end_of_integer_columns(self.0, x, rows, stride, y);
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [T]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let of = |x: &[T], rows, stride, y: &mut [T]| self.columns(x, rows, stride, y);
         let found = parts.each(y.len(), T::default(), &of);
         self.columns(&found, found.len() / y.len(), y.len(), y);
@@ -397,7 +405,7 @@ impl<T: Integer + Pod + Send + Sync> Fold<T> for PlaceInteger {
         kernels::place_of_integer_columns(self.0, x, rows, stride, y);
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [i64]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
         let places = parts.each(y.len(), 0, &of);
         parts.places(&places, y, |a, best| self.beats(a, best));
@@ -444,7 +452,7 @@ impl<T: kernels::Truth + Pod + Sync> Fold<T> for Truth<T> {
         }
     }
 
-    fn columns_of(&self, parts: Parts<'_, T>, y: &mut [u8]) {
+    fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [u8]) {
         let of = |x: &[T], rows, stride, y: &mut [u8]| self.columns(x, rows, stride, y);
         let decided = parts.each(y.len(), 0, &of);
         Truth::<u8>::new(self.all).columns(&decided, decided.len() / y.len(), y.len(), y);

@@ -39,7 +39,7 @@ static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 const MIN_PART_NS: usize = 3_000;
 
 /// Parts a thread gets on average: more than one evens out threads that start late.
-const PARTS_PER_THREAD: usize = 4;
+pub(crate) const PARTS_PER_THREAD: usize = 4;
 
 static CREW: RwLock<Option<Arc<Crew>>> = RwLock::new(None);
 

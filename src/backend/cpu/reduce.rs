@@ -12,8 +12,8 @@
 //!                                            is contiguous at all, a contiguous copy first
 //! ```
 //!
-//! Threads share the results; a few long folds are shared by cutting at powers of two of blocks,
-//! which are subtrees.
+//! Threads share the results. A few long folds, and the rows of narrow matrices, are shared by cutting
+//! at powers of two of blocks, which are subtrees.
 
 mod composed;
 mod odometer;
@@ -25,6 +25,7 @@ use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, SquareSum};
 
 use super::fold::{
     Extreme, ExtremeInteger, Fold, Integers, Loaded, Parts, Place, PlaceInteger, Tree, Truth,
+    part_len,
 };
 use super::memory::Buffer;
 use super::parallel::{self, Cost};
@@ -49,8 +50,8 @@ const COL_UNIT: usize = 64;
 /// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
 const WIDE_COLS: usize = 8 * COL_UNIT;
 
-/// Columns a thread up to which threads share rows: with more each has rows in long pieces of its own.
-const NARROW_COLS: usize = 1024;
+/// What parts of the rows of narrow matrices may fold to at most, in entries: 1.5 MiB of the largest.
+const MAX_PARTIALS: usize = 1 << 16;
 
 /// Of folding one byte of `f32` or more: two threads sum 130,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
@@ -418,19 +419,35 @@ impl<'a> Plan<'a> {
 
     /// The results of the innermost kept axis are folded side by side.
     fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
-        if self.kept.dims().len() == 1 && out.len() < NARROW_COLS * parallel::threads() {
-            let blocks = self.count.div_ceil(BLOCK);
-            let parts = parallel::parts(blocks, cost::<T>().times(BLOCK * out.len()));
-            if parts > 1 {
-                let x = &self.x.elements::<T>()[self.position(0)..];
-                let stride = self.reduced.strides(0)[0].unsigned_abs();
-                let part_rows = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
-                return fold.columns_of(Parts { x, rows: self.count, stride, part_rows }, out);
+        if let Some(part_rows) = self.rows_to_share(out.len()) {
+            let (x, rows) = (&self.x.elements::<T>()[self.position(0)..], self.count);
+            let stride = self.reduced.strides(0)[0].unsigned_abs();
+            let parts = rows.div_ceil(part_rows);
+            if parallel::parts(parts, cost::<T>().times(part_rows * out.len())) > 1 {
+                fold.columns_in_parts(Parts { x, rows, stride, part_rows }, out);
+            } else {
+                fold.columns(&x[..(rows - 1) * stride + out.len()], rows, stride, out);
             }
+            return;
         }
         self.each_columns::<T, _>(cost::<T>(), out, &|x, stride, y| {
             fold.columns(x, self.count, stride, y);
         });
+    }
+
+    /// The rows of a part, if threads that share the rows of the only matrix have no more to do each than
+    /// threads that share its `cols` columns: they read whole rows.
+    fn rows_to_share(&self, cols: usize) -> Option<usize> {
+        let (threads, rows) = (parallel::threads(), self.count);
+        let part_rows = part_len(rows, threads * parallel::PARTS_PER_THREAD);
+        let parts = rows.div_ceil(part_rows);
+        let unit = column_unit(cols, threads);
+        let row_share = (parts.div_ceil(threads) * part_rows).min(rows);
+        let col_share = (cols.div_ceil(unit).div_ceil(threads) * unit).min(cols);
+        // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
+        let is_even = row_share.saturating_mul(cols) <= col_share.saturating_mul(rows);
+        let is_one = self.kept.dims().len() == 1 && parts > 1 && parts <= MAX_PARTIALS / cols;
+        (is_one && is_even).then_some(part_rows)
     }
 
     /// `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
@@ -443,8 +460,7 @@ impl<'a> Plan<'a> {
         let data = self.x.elements::<T>();
         let stride = self.reduced.strides(0)[0].unsigned_abs();
         let cols = self.kept.dims().last().copied().unwrap_or(1);
-        let unit = out.len() / parallel::threads() / COL_UNIT * COL_UNIT;
-        let unit = unit.clamp(COL_UNIT, WIDE_COLS);
+        let unit = column_unit(out.len(), parallel::threads());
         parallel::for_each_chunk_mut(out, unit, cost.times(self.count), &|first, mut out| {
             let mut at = first * unit;
             while !out.is_empty() {
@@ -458,7 +474,12 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Folds one slice on all threads: parts are subtrees of equally many, a power of two of, blocks.
+/// Columns, of so many, that a thread takes at a time.
+fn column_unit(cols: usize, threads: usize) -> usize {
+    (cols / threads / COL_UNIT * COL_UNIT).clamp(COL_UNIT, WIDE_COLS)
+}
+
+/// Folds one slice on all threads, in parts that are subtrees.
 fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
     let blocks = x.len().div_ceil(BLOCK);
     let parts = parallel::parts(blocks, cost::<T>().times(BLOCK));
@@ -467,8 +488,7 @@ fn fold_shared<T: Pod + Sync, F: Fold<T>>(fold: &F, x: &[T]) -> F::Out {
         fold.push(&mut state, x);
         return fold.finish(&state);
     }
-    let part_len = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
-    let pieces: SmallVec<[&[T]; 16]> = x.chunks(part_len).collect();
+    let pieces: SmallVec<[&[T]; 16]> = x.chunks(part_len(x.len(), parts)).collect();
     let mut states: SmallVec<[F::State; 16]> = pieces.iter().map(|_| fold.start()).collect();
     parallel::for_each_part_mut(&mut states, pieces.len(), &|part| part, &|part, state| {
         fold.push(&mut state[0], pieces[part])

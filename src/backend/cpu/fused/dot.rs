@@ -8,7 +8,7 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::PairwiseSum;
 
-use super::super::fold::Loaded;
+use super::super::fold::{Loaded, part_len};
 use super::super::memory::Buffer;
 use super::super::parallel::{self, Cost};
 use super::super::{CpuTensor, Output, Results, copy};
@@ -189,7 +189,7 @@ fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut
 fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
     let blocks = len.div_ceil(BLOCK);
     let parts = parallel::parts(blocks, Cost(COST_PER_BYTE * size_of::<T>()).times(BLOCK));
-    let part_len = blocks.div_ceil(parts).next_power_of_two() * BLOCK;
+    let part_len = part_len(len, parts);
     let count = len.div_ceil(part_len);
     let mut sums: SmallVec<[PairwiseSum; 16]> = (0..count).map(|_| PairwiseSum::new()).collect();
     parallel::for_each_part_mut(&mut sums, count, &|part| part, &|part, sum| {
