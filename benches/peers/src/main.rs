@@ -1,17 +1,19 @@
 //! swath beside other crates, in one process, interleaved: ratios of times, the median over
-//! repetitions in which all ran one after the other, on one thread.
+//! repetitions in which all ran one after the other.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peers/Cargo.toml -- [WORD…]
 //! ```
 //!
-//! * Words choose the cases whose name contains one: `product`, `exp`, `"exp 4096"`, `tensor`,
-//!   `"tensor sum"`.
+//! * Words choose the cases whose name contains one: `product`, `"product f32 NN"`, `exp`,
+//!   `"exp 4096"`, `tensor`, `"tensor sum"`.
 //! * `--worst` draws the arguments of element-wise functions from subnormal and huge numbers.
 //! * `--errors` prints the largest error of each crate's functions instead of times.
-//! * `--alone` times swath's operations of tensors without the others, for `tensors.py`.
+//! * `--alone` times swath's tensors without the others, for `tensors.py` and `products.py`.
 //! * `--test` runs each case once, to see that it works.
-//! * `RAYON_NUM_THREADS=1` keeps the others, too, on one thread.
+//! * `--blas=PATH` adds a BLAS library to the products; may be given again.
+//! * `RAYON_NUM_THREADS=1` keeps the others, too, on one thread. With another number the products use so
+//!   many, of all who can; other cases stay on one.
 //! * `SWATH_ISA` chooses swath's instruction set; the others choose theirs.
 
 mod elementwise;
@@ -29,12 +31,14 @@ fn main() {
     let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
 
-    println!("kernels run on {}, one thread", swath_kernels::isa());
+    println!("kernels run on {}", swath_kernels::isa());
     if !errors && !worst {
-        println!("{:20} {:>12}   time over swath's", "", "swath");
-        for size in [16, 64, 256, 1024].into_iter().filter(|n| wanted(&format!("product {n}"))) {
-            products::products(size, once);
-        }
+        println!("{:24} {:>9}   time over swath's", "", "swath");
+        let threads = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+        let libraries = arguments.iter().filter_map(|argument| argument.strip_prefix("--blas="));
+        let libraries: Vec<String> = libraries.map(String::from).collect();
+        let plan = products::Plan { threads: threads.unwrap_or(1), alone: has("--alone"), once };
+        products::products(&wanted, &libraries, &plan);
     }
     elementwise::functions(&wanted, once, worst, errors);
     if !errors && !worst {

@@ -8,10 +8,10 @@ const REPETITIONS: usize = 31;
 const SAMPLE: f64 = 0.5e-3;
 
 /// A crate and one call of it.
-pub type Rival<'a> = (&'static str, Box<dyn FnMut() + 'a>);
+pub type Rival<'a> = (&'a str, Box<dyn FnMut() + 'a>);
 
 /// Times the rivals in turn: the first one's seconds a call, and each one's time over the first's.
-pub fn ratios(mut rivals: Vec<Rival>, once: bool) -> (f64, Vec<(&'static str, f64)>) {
+pub fn ratios<'a>(mut rivals: Vec<Rival<'a>>, once: bool) -> (f64, Vec<(&'a str, f64)>) {
     let mut calls = Vec::new();
     for (_, run) in &mut rivals {
         time(run, 1);
@@ -37,7 +37,7 @@ pub fn ratios(mut rivals: Vec<Rival>, once: bool) -> (f64, Vec<(&'static str, f6
 /// Times the rivals in turn and prints the first one's time and the others' over it.
 pub fn race(name: &str, rivals: Vec<Rival>, once: bool) {
     let (own, others) = ratios(rivals, once);
-    print!("{name:20} {:9.2} us  ", own * 1e6);
+    print!("{name:24} {:9.2} us  ", own * 1e6);
     for (rival, ratio) in &others[1..] {
         print!(" {rival} {ratio:.2}");
     }
