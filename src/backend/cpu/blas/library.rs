@@ -127,6 +127,8 @@ pub(super) struct Library {
     pub f64: Entries<f64>,
     /// The greatest number that its integers hold.
     pub max_int: usize,
+    /// Tiles that a product is cut into at most: the machine's cores, however many threads are used.
+    pub tiles: usize,
     /// Why it is called no more.
     pub failure: OnceLock<String>,
     /// Called once in every thread that calls the library, with the argument beside it.
@@ -244,6 +246,7 @@ impl Library {
             f32,
             f64,
             max_int: c_int::MAX as usize,
+            tiles: std::thread::available_parallelism().map_or(1, usize::from),
             failure: OnceLock::new(),
             per_thread: None,
             scoped: Scoped::Nothing,

@@ -75,7 +75,9 @@ pub(super) fn on_this_thread<T>(library: Option<&'static Library>, f: impl FnOnc
 
 /// The mock as a library.
 pub(super) fn library() -> Library {
-    Library::plain("mock", entries(), entries())
+    let mut library = Library::plain("mock", entries(), entries());
+    library.tiles = 6;
+    library
 }
 
 pub(super) fn entries<E: Float>() -> Entries<E> {

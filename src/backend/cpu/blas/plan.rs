@@ -1,15 +1,18 @@
-//! How a product is cut into calls. It depends on shapes and strides alone, so that the bits do not
-//! depend on the threads.
+//! How a product is cut into calls. It depends on shapes, strides and the machine, so that the bits
+//! do not depend on the threads.
 
 use smallvec::SmallVec;
 
 use super::layout::Stored;
 use crate::backend::cpu::parallel;
 
-/// Rows and columns of a tile of C: large enough that packing is paid back (4 % at 256 x 512),
-/// small enough that a product of 512 x 512 feeds two threads.
-const TILE_ROWS: usize = 256;
-const TILE_COLS: usize = 512;
+/// Rows and columns that a tile of C has at least, where C has them: a library packs its operands
+/// anew in each call.
+const TILE_ROWS: usize = 128;
+const TILE_COLS: usize = 256;
+
+/// Multiplications that a tile has at least.
+const TILE_TERMS: usize = 1 << 21;
 
 /// A part of an extent: start and length.
 pub(super) type Part = (usize, usize);
@@ -23,15 +26,19 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Of `[m, k] × [k, n]` into a row-major C, for a library whose integers hold at most `most`.
+    /// Of `[m, k] × [k, n]` into a row-major C in at most so many tiles, for a library whose integers
+    /// hold at most `most`.
     ///
-    /// Where a leading dimension is larger than that, parts have one stored row, which needs none.
-    pub fn new([m, k, n]: [usize; 3], a: Stored, b: Stored, most: usize) -> Plan {
+    /// Where a number is larger than that there are more tiles. Where a leading dimension is, parts have
+    /// one stored row, which needs none.
+    pub fn new(shape: [usize; 3], [a, b]: [Stored; 2], tiles: usize, most: usize) -> Plan {
+        let [m, k, n] = shape;
         let (a_large, b_large) = (a.leading > most, b.leading > most);
         let limit = |one: bool, usual: usize| if one { 1 } else { usual.min(most) };
+        let (rows, cols) = grid(shape, tiles);
         Plan {
-            rows: even(m, limit(a_large && !a.transposed || n > most, TILE_ROWS)),
-            cols: even(n, limit(b_large && b.transposed, TILE_COLS)),
+            rows: even(m, limit(a_large && !a.transposed || n > most, m.div_ceil(rows))),
+            cols: even(n, limit(b_large && b.transposed, n.div_ceil(cols))),
             depths: even(k, limit(a_large && a.transposed || b_large && !b.transposed, most)),
         }
     }
@@ -45,6 +52,18 @@ impl Plan {
     pub fn tile(&self, index: usize) -> (Part, Part) {
         (self.rows[index / self.cols.len()], self.cols[index % self.cols.len()])
     }
+}
+
+/// Parts of the rows and of the columns: as many tiles up to `tiles` as are large enough, and of
+/// these the cut that packs least.
+fn grid([m, k, n]: [usize; 3], tiles: usize) -> (usize, usize) {
+    let terms = m.saturating_mul(k).saturating_mul(n);
+    let tiles = (terms / TILE_TERMS).clamp(1, tiles.max(1));
+    let (most_rows, most_cols) = ((m / TILE_ROWS).max(1), (n / TILE_COLS).max(1));
+    let cuts = (1..=tiles.min(most_rows)).map(|rows| (rows, (tiles / rows).min(most_cols)));
+    // Each part of the rows has B packed, each part of the columns A.
+    let packed = |(rows, cols): (usize, usize)| (rows * n).saturating_add(cols * m);
+    cuts.max_by_key(|&cut| (cut.0 * cut.1, std::cmp::Reverse(packed(cut)))).unwrap_or((1, 1))
 }
 
 /// As few parts of at most `most` as can be, as even as can be.
@@ -71,17 +90,40 @@ mod tests {
         assert_eq!(next, extent);
     }
 
+    const ROW_MAJOR: Stored = Stored { transposed: false, leading: 1 };
+
     #[test]
     fn the_grid_covers_every_index_once() {
-        let row_major = |leading| Stored { transposed: false, leading };
-        for (m, k, n) in [(1, 1, 1), (255, 300, 513), (1000, 7, 5000), (3, 99, 1)] {
-            for most in [7, 100, i32::MAX as usize] {
-                let plan = Plan::new([m, k, n], row_major(k), row_major(n), most);
-                covers(&plan.rows, m, TILE_ROWS.min(most));
-                covers(&plan.cols, n, TILE_COLS.min(most));
+        for (m, k, n) in [(1, 1, 1), (255, 300, 513), (1000, 7, 5000), (3, 99, 1), (700, 700, 900)]
+        {
+            for (most, tiles) in [(7, 1), (100, 5), (1 << 31, 1), (1 << 31, 6)] {
+                let plan = Plan::new([m, k, n], [ROW_MAJOR; 2], tiles, most);
+                covers(&plan.rows, m, most);
+                covers(&plan.cols, n, most);
                 covers(&plan.depths, k, most);
                 assert_eq!(plan.tiles(), plan.rows.len() * plan.cols.len());
+                assert!(plan.tiles() <= tiles || most < 1000);
             }
+        }
+    }
+
+    #[test]
+    fn products_are_cut_for_every_core_while_tiles_are_large() {
+        let grids = [
+            ([1024, 1024, 1024], 1, (1, 1)),
+            ([1024, 1024, 1024], 2, (2, 1)),
+            ([1024, 1024, 1024], 4, (2, 2)),
+            ([1024, 1024, 1024], 6, (3, 2)),
+            ([1024, 1024, 1024], 64, (8, 4)),
+            ([4096, 1024, 1024], 4, (4, 1)),
+            ([1024, 1024, 4096], 4, (1, 4)),
+            // A vector; a product too small for two tiles; one with few terms.
+            ([1, 4096, 4096], 2, (1, 2)),
+            ([128, 128, 128], 8, (1, 1)),
+            ([1024, 2, 1024], 8, (1, 1)),
+        ];
+        for (shape, tiles, expected) in grids {
+            assert_eq!(grid(shape, tiles), expected, "{shape:?} {tiles}");
         }
     }
 
@@ -92,7 +134,7 @@ mod tests {
         {
             let a = Stored { transposed: a_transposed, leading: 1000 };
             let b = Stored { transposed: b_transposed, leading: 1000 };
-            let plan = Plan::new([20, 30, 40], a, b, 100);
+            let plan = Plan::new([20, 30, 40], [a, b], 8, 100);
             let longest = |parts: &[Part]| parts.iter().map(|part| part.1).max();
             let stepped = |is_one: bool, extent: usize| Some(if is_one { 1 } else { extent });
             assert_eq!(longest(&plan.rows), stepped(!a_transposed, 20));

@@ -79,7 +79,7 @@ pub(super) fn gemm<E: Float>(
         return Ok(false);
     }
     let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return Ok(false) };
-    let plan = Plan::new([m, k, n], a.stored, b.stored, library.max_int);
+    let plan = Plan::new([m, k, n], [a.stored, b.stored], library.tiles, library.max_int);
     let (out, sums) = (Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
     let tile = |index: usize| -> Result<(), Failure> {
         let ((row, rows), (col, cols)) = plan.tile(index);
@@ -155,7 +155,7 @@ pub(super) fn gemm_batch<'a, E: Float>(
             }
             Some(_) => {}
             None => {
-                let plan = Plan::new([m, k, n], a.stored, b.stored, library.max_int);
+                let plan = Plan::new([m, k, n], [a.stored, b.stored], 1, library.max_int);
                 if plan.tiles() != 1 || plan.depths.len() != 1 {
                     return Ok(false);
                 }

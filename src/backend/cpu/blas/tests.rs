@@ -329,7 +329,7 @@ fn the_number_of_threads_changes_no_call() {
         shapes
     };
     let one = calls(1);
-    assert_eq!(one.len(), 9);
+    assert_eq!(one.len(), 6);
     for threads in [2, 3, 5] {
         assert_eq!(calls(threads), one);
     }
