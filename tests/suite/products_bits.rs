@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::{env, fs};
 
 use sha2::{Digest, Sha256};
+use swath::nn::Activation;
 use swath::prelude::*;
 use swath::runtime::{Isa, info, set_threads};
 
@@ -73,6 +74,8 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
         add("long k", a.matmul(&b.t()?))?;
         add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
     }
+    let (a, b) = (normal(&[3, 300, 40])?, normal(&[300, 90])?);
+    add("packed right side", a.t()?.matmul(&b))?;
     Ok(all)
 }
 
@@ -126,6 +129,27 @@ fn every_level_and_number_of_threads_gives_the_bits_on_record() {
             println!("SKIPPED {isa}: this machine lacks it");
         }
     }
+}
+
+/// The left sides are no stack of rows, so that the batch is not one product.
+#[test]
+fn products_that_share_a_right_side_have_the_bits_of_each_alone() -> Result<()> {
+    let mut rng = Rng::seed(95);
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        let mut normal = |shape: &[usize]| T::randn(shape, &mut rng)?.to_dtype(dtype);
+        let left = normal(&[2, 3, 300, 40])?.t()?;
+        let (right, weight, bias) = (normal(&[300, 90])?, normal(&[90, 300])?, normal(&[90])?);
+        let linear = |x: &T| x.linear_activation(&weight, Some(&bias), Activation::Gelu);
+        let products: [Product; 3] = [&|x| x.matmul(&right), &|x| x.matmul(&weight.t()?), &linear];
+        for product in products {
+            let together = product(&left)?;
+            for (i, j) in [(0, 0), (0, 2), (1, 1)] {
+                let alone = product(&left.slice(s![i, j])?)?;
+                assert_eq!(bits(&together.slice(s![i, j])?)?, bits(&alone)?, "{dtype} {i} {j}");
+            }
+        }
+    }
+    Ok(())
 }
 
 #[test]

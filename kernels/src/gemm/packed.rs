@@ -2,13 +2,13 @@
 
 use core::marker::PhantomData;
 
-use super::KC;
 use super::cache::panel_columns;
 use super::matrix::{GemmError, MatRef, step};
 use super::pack::{BlockOfB, MAX_LANES};
 use super::split::Split;
 use super::tile::max_vectors;
 use super::workspace::Workspace;
+use super::{IN_PLACE_ROWS, KC, is_small};
 use crate::dispatch::{ElementTask, Isa, isa};
 use crate::simd::{Float, Lanes};
 
@@ -36,6 +36,12 @@ impl<'w, E: Float> PackedB<'w, E> {
     /// If that is more than memory can hold.
     pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
         PackedB::in_panels(b, panel_columns::<E>(), buffer)
+    }
+
+    /// Whether a product with so many rows of A would pack a B of shape `[k, n]` by itself. Where not,
+    /// it is computed from B as it lies, and packing it before gains nothing.
+    pub fn pays(rows: usize, b: [usize; 2]) -> bool {
+        rows > IN_PLACE_ROWS && !is_small::<E>(b)
     }
 
     /// As [`PackedB::pack`], in panels of at most `nc` columns, whole vectors.

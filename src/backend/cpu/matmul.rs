@@ -5,18 +5,19 @@
 //!    strides.
 //! 2. A batch whose right side is one matrix (stride 0 over the batch) and whose left side lies as
 //!    one stack of rows is one product.
-//! 3. Small products are shared whole, a large one is cut along its rows or columns (`part.rs`).
+//! 3. Small products are shared whole, with one packed right side if it is the same (`batch.rs`), a large
+//!    one is cut along its rows or columns (`part.rs`).
 //! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once: as a whole, or, where one is
 //!    used by few rows only, block by block (`narrow.rs`).
 //! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
 //! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
 
 mod along_k;
+mod batch;
 mod narrow;
 mod part;
 
 use std::cell::RefCell;
-use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
 use bytemuck::Pod;
@@ -43,21 +44,28 @@ const COST_PER_TERM: usize = 11;
 pub(super) trait Product: Wide + kernels::Float {
     /// This thread's memory for packing, kept from product to product.
     fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
+
+    /// The same for a right side that several products share.
+    fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
 
 macro_rules! product {
-    ($($t:ty, $name:ident;)*) => {$(
+    ($($t:ty, $name:ident, $shared:ident;)*) => {$(
         thread_local! {
             static $name: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
+            static $shared: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
         }
         impl Product for $t {
             fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
                 &$name
             }
+            fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
+                &$shared
+            }
         }
     )*};
 }
-product! { f32, WORKSPACE_F32; f64, WORKSPACE_F64; }
+product! { f32, WORKSPACE_F32, SHARED_F32; f64, WORKSPACE_F64, SHARED_F64; }
 
 /// Memory for this thread's products, before the first one.
 pub(super) fn warm_up() {
@@ -246,6 +254,12 @@ impl<'a, E: Pod> Stack<'a, E> {
         }
     }
 
+    /// True if it is the same matrix at every position.
+    fn is_one_matrix(&self) -> bool {
+        let steps = self.batch.dims().iter().zip(self.batch.strides());
+        steps.into_iter().all(|(&dim, &stride)| dim <= 1 || stride == 0)
+    }
+
     pub fn matrix(&self, i: usize) -> Matrix<'a, E> {
         let offset = self.batch.position_of(i);
         Matrix { data: self.data, offset, shape: self.shape, strides: self.strides }
@@ -342,7 +356,7 @@ fn typed<E: Product>(
         }
         None => {
             let (a, b) = (Stack::<E>::new(a, a.layout()), Stack::<E>::new(b, b.layout()));
-            (many(blas, [&a, &b], finish, places, [m, k, n])?, batch, [m, k, n])
+            (batch::many(blas, [&a, &b], finish, places, [m, k, n])?, batch, [m, k, n])
         }
     };
     trace::record(|| Traced { dtype: E::DTYPE, batch, shape, path });
@@ -403,53 +417,4 @@ fn one<E: Product>(
     part.split(threads, &mut pieces);
     share(pieces, Part::run)?;
     Ok(Path::Embedded)
-}
-
-/// A batch of products, shared whole if there are enough of them.
-fn many<E: Product>(
-    blas: Blas,
-    [a, b]: [&Stack<'_, E>; 2],
-    finish: Finish<'_, E>,
-    places: Places<'_, E>,
-    [m, k, n]: [usize; 3],
-) -> Result<Path> {
-    let area = m * n;
-    let Places { c, sums } = places;
-    let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
-    let each = |i: usize, c, sums| {
-        one(blas, [a.matrix(i), b.matrix(i)], finish, Places { c, sums }, [m, n])
-    };
-    if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
-        let mut path = Path::Embedded;
-        let mut sums = sums.chunks_exact_mut(area);
-        for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            path = each(i, c, sums.next().unwrap_or_default())?;
-        }
-        return Ok(path);
-    }
-    // Of the first product, or why one failed.
-    let result = Mutex::new(Ok(Path::Embedded));
-    let note = |news| {
-        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-        if result.is_ok() {
-            *result = news;
-        }
-    };
-    let bands = [Band::new(c, area), Band::new(sums, area)];
-    parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
-        let operands = range.clone().map(|i| (a.matrix(i), b.matrix(i)));
-        if finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
-            return note(Ok(Path::ProviderBatch));
-        }
-        let mut sums = sums.chunks_exact_mut(area);
-        for (i, c) in range.zip(c.chunks_exact_mut(area)) {
-            // One product a thread: `one` finds no further thread idle, or too little to share.
-            match each(i, c, sums.next().unwrap_or_default()) {
-                Ok(path) if i == 0 => note(Ok(path)),
-                Ok(_) => {}
-                Err(error) => note(Err(error)),
-            }
-        }
-    });
-    result.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,100 @@
+//! A batch of products: small ones are shared whole, and one right side is packed once for all.
+
+use std::sync::{Mutex, PoisonError};
+
+use swath_kernels::{self as kernels, MatMut, PackedB, PackedGemm};
+
+use super::super::blas::Blas;
+use super::super::parallel::{self, Band, Cost};
+use super::{Finish, Matrix, Places, Product, Stack, cost, one, refused};
+use crate::blas::trace::Path;
+use crate::error::Result;
+
+/// The products `[m, k] × [k, n]` of a batch.
+pub(super) fn many<E: Product>(
+    blas: Blas,
+    [a, b]: [&Stack<'_, E>; 2],
+    finish: Finish<'_, E>,
+    places: Places<'_, E>,
+    [m, k, n]: [usize; 3],
+) -> Result<Path> {
+    let area = m * n;
+    let Places { c, sums } = places;
+    let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
+    let each = |i: usize, c, sums| {
+        one(blas, [a.matrix(i), b.matrix(i)], finish, Places { c, sums }, [m, n])
+    };
+    if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
+        let mut path = Path::Embedded;
+        let mut sums = sums.chunks_exact_mut(area);
+        for (i, c) in c.chunks_exact_mut(area).enumerate() {
+            path = each(i, c, sums.next().unwrap_or_default())?;
+        }
+        return Ok(path);
+    }
+    if batch > 1 && b.is_one_matrix() && !blas.is_present() && PackedB::<E>::pays(m, [k, n]) {
+        shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
+        return Ok(Path::Embedded);
+    }
+    // Of the first product, or why one failed.
+    let result = Mutex::new(Ok(Path::Embedded));
+    let note = |news| {
+        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_ok() {
+            *result = news;
+        }
+    };
+    let bands = [Band::new(c, area), Band::new(sums, area)];
+    parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
+        let operands = range.clone().map(|i| (a.matrix(i), b.matrix(i)));
+        if finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
+            return note(Ok(Path::ProviderBatch));
+        }
+        let mut sums = sums.chunks_exact_mut(area);
+        for (i, c) in range.zip(c.chunks_exact_mut(area)) {
+            // One product a thread: `one` finds no further thread idle, or too little to share.
+            match each(i, c, sums.next().unwrap_or_default()) {
+                Ok(path) if i == 0 => note(Ok(path)),
+                Ok(_) => {}
+                Err(error) => note(Err(error)),
+            }
+        }
+    });
+    result.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A batch of products with one right side, which is packed once for all.
+fn shared_right<E: Product>(
+    a: &Stack<'_, E>,
+    b: Matrix<'_, E>,
+    finish: Finish<'_, E>,
+    Places { c, sums }: Places<'_, E>,
+    cost: Cost,
+) -> Result<()> {
+    let (rows, n) = (a.shape[0], b.shape[1]);
+    let (batch, area) = (c.len() / (rows * n), rows * n);
+    E::shared_workspace().with_borrow_mut(|workspace| {
+        let packed = &PackedB::pack(b.view()?, workspace);
+        let failure = Mutex::new(Ok(()));
+        let bands = [Band::new(c, area), Band::new(sums, area)];
+        parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
+            let mut sums = sums.chunks_exact_mut(n);
+            for (i, c) in range.zip(c.chunks_exact_mut(area)) {
+                let done = a.matrix(i).view().and_then(|a| {
+                    let product = PackedGemm { a, b: packed, alpha: E::ONE, beta: E::ZERO };
+                    let c = MatMut::row_major(&mut *c, [rows, n]).map_err(refused)?;
+                    E::workspace()
+                        .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
+                        .map_err(refused)
+                });
+                if done.is_err() {
+                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = done;
+                }
+                for row in c.chunks_exact_mut(n) {
+                    finish.finish(0, row, sums.next().unwrap_or_default());
+                }
+            }
+        });
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+    })
+}
