@@ -16,7 +16,7 @@ use std::hint::black_box;
 use support::{Bench, REFERENCE_PEAK, Work, values};
 use swath::prelude::*;
 use swath_kernels as kernels;
-use swath_kernels::{Arg, Binary, math::Pow};
+use swath_kernels::{Arg, Binary, math::Pow, peak};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
@@ -109,9 +109,12 @@ fn main() -> Result<()> {
 }
 
 /// Some functions of the arguments' magnitudes through `Tensor`, on one thread and on two, beside the
-/// slices' on one.
+/// slices' on one and a copy of as many bytes on as many threads.
 fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()> {
-    println!("\n{:24} {:>12} {:>14} {:>16}", "", "ns a call", "beyond slice's", "slice's over it");
+    println!(
+        "\n{:24} {:>12} {:>14} {:>16} {:>13}",
+        "", "ns a call", "beyond slice's", "slice's over it", "of bandwidth"
+    );
     for threads in [1, 2] {
         swath::runtime::set_threads(threads)?;
         for size in TENSOR_SIZES {
@@ -119,15 +122,19 @@ fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()
                 let (mut x, mut y, mut uniform) = (values(size), values(size), uniform());
                 x.iter_mut().for_each(|x| *x = draw(&mut uniform).abs());
                 let tensor = T::from_slice(&x, size)?;
-                let call = Work::new(1, || {
+                let call = Work::new(8 * size, || {
                     _ = black_box(of_tensor(black_box(&tensor)).expect("a shape that fits"));
                 });
-                let slice = Work::new(1, || of_slice(black_box(&x), &mut y));
+                let slice = Work::new(8 * size, || of_slice(black_box(&x), &mut y));
+                let copy = Work::on_threads(threads, size, 8 * size, |x, _, y| peak::copy(x, y));
                 let name = format!("tensor {name} {size} T{threads}");
-                if let Some(measured) = bench.measure(&name, call, &mut [slice]) {
-                    let (nanoseconds, ratio) = (measured.seconds * 1e9, measured.yardsticks[0].1);
+                if let Some(measured) = bench.measure(&name, call, &mut [slice, copy]) {
+                    let nanoseconds = measured.seconds * 1e9;
+                    let (ratio, share) = (measured.yardsticks[0].1, measured.yardsticks[1].1);
                     let beyond = nanoseconds * (1.0 - ratio);
-                    println!("{name:24} {nanoseconds:12.0} {beyond:14.0} {ratio:16.2}");
+                    println!(
+                        "{name:24} {nanoseconds:12.0} {beyond:14.0} {ratio:16.2} {share:13.2}"
+                    );
                 }
             }
         }

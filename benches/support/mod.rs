@@ -104,7 +104,7 @@ impl<'a> Work<'a> {
     /// How often [`Work::on_threads`] goes over so many bytes before it returns: threads are spawned
     /// anew, so often that it does not count.
     pub fn rounds(bytes: usize) -> usize {
-        ((1 << 25) / bytes).max(1)
+        ((1 << 27) / bytes).max(1)
     }
 
     /// Calls that take about `seconds`.

@@ -145,3 +145,35 @@ fn no_threads_and_too_many_are_errors() {
     assert!(set_threads(0).is_err());
     assert!(set_threads(MAX_THREADS + 1).is_err());
 }
+
+/// The least work that a region can hand over: both threads have to be in it at once.
+#[test]
+#[ignore = "measures: cargo test --release --lib hand_over -- --ignored --nocapture"]
+fn hand_over_takes_less_than_half_of_rayons() {
+    const REGIONS: usize = 2001;
+    let median_us = |region: &dyn Fn(&AtomicUsize)| {
+        let mut times: Vec<f64> = (0..REGIONS)
+            .map(|_| {
+                let met = AtomicUsize::new(0);
+                let start = std::time::Instant::now();
+                region(&met);
+                start.elapsed().as_secs_f64() * 1e6
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[REGIONS / 2]
+    };
+    let meet = |met: &AtomicUsize| {
+        met.fetch_add(1, Ordering::SeqCst);
+        while met.load(Ordering::SeqCst) < 2 {
+            std::hint::spin_loop();
+        }
+    };
+    let crew = Crew::new(2, || ());
+    let own = median_us(&|met| crew.run(2, &|_| meet(met)));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let join = median_us(&|met| _ = pool.install(|| rayon::join(|| meet(met), || meet(met))));
+    let within = pool.install(|| median_us(&|met| _ = rayon::join(|| meet(met), || meet(met))));
+    println!("swath {own:.2} us; rayon from outside its pool {join:.2} us, inside {within:.2} us");
+    assert!(own < join / 2.0);
+}
