@@ -1,6 +1,7 @@
 //! Element-wise functions of `f32` slices: time an element, GB/s of the bytes that the function must
 //! touch, and the share of the bandwidth that a copy (one input) or a triad (two inputs) of the same
-//! size reaches beside it. Then some of them through `Tensor`: what a call takes beyond the slice's
+//! size reaches beside it, with ordinary or with non-temporal stores, whichever is faster. Arrays of the
+//! largest size come from memory, not from a cache. Then some of them through `Tensor`: what a call takes beyond the slice's
 //! on one thread, and how much faster two threads are than that.
 //!
 //! `cargo bench --bench elementwise -- [--worst] [WORD…]`: arguments are normally distributed with
@@ -13,7 +14,7 @@
 mod support;
 
 use std::hint::black_box;
-use support::{Bench, REFERENCE_PEAK, Work, values};
+use support::{Bench, Kernel, REFERENCE_PEAK, Work, values};
 use swath::prelude::*;
 use swath_kernels as kernels;
 use swath_kernels::{Arg, Binary, math::Pow, peak};
@@ -23,6 +24,15 @@ const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
 
 /// Through tensors: those, and where work begins to be shared by threads.
 const TENSOR_SIZES: [usize; 8] = [64, 4096, 40_000, 65_536, 100_000, 131_072, 262_144, 4 << 20];
+
+/// Arrays of the largest size that a case goes over in turn, so that all come from memory; the limit
+/// goes over one that is so many times as long.
+const IN_TURN: usize = 4;
+
+/// How many arrays of so many elements a case goes over.
+fn arrays(size: usize) -> usize {
+    if size == SIZES[SIZES.len() - 1] { IN_TURN } else { 1 }
+}
 
 /// A function and where its arguments come from. Functions of one argument leave the second alone.
 type Case = (&'static str, Arguments, fn(&[f32], &[f32], &mut [f32]));
@@ -89,20 +99,29 @@ fn main() -> Result<()> {
     let draw = if worst { worst_value } else { normal_value };
     for size in SIZES {
         for (name, arguments, function) in CASES {
-            let (mut a, mut b, mut y) = (values(size), values(size), values(size));
             let mut uniform = uniform();
-            for x in a.iter_mut() {
-                let drawn = draw(&mut uniform);
-                let positive = matches!(arguments, Positive | PositivePair);
-                *x = if positive { drawn.abs() } else { drawn };
-            }
-            b.iter_mut().for_each(|x| *x = draw(&mut uniform));
-            let (bytes, bandwidth) = match arguments {
-                Pair | PositivePair => (12 * size, Work::triad(size)),
-                Any | Positive => (8 * size, Work::copy(size)),
+            let mut sets: Vec<_> = (0..arrays(size))
+                .map(|_| {
+                    let (mut a, mut b) = (values(size), values(size));
+                    for x in a.iter_mut() {
+                        let drawn = draw(&mut uniform);
+                        let positive = matches!(arguments, Positive | PositivePair);
+                        *x = if positive { drawn.abs() } else { drawn };
+                    }
+                    b.iter_mut().for_each(|x| *x = draw(&mut uniform));
+                    (a, b, values(size))
+                })
+                .collect();
+            let mut turn = (0..sets.len()).cycle();
+            let streams: usize = match arguments {
+                Pair | PositivePair => 3,
+                Any | Positive => 2,
             };
-            let call = Work::new(bytes, || function(black_box(&a), black_box(&b), &mut y));
-            report(&bench, name, size, call, bandwidth);
+            let call = Work::new(4 * streams * size, || {
+                let (a, b, y) = &mut sets[turn.next().unwrap_or(0)];
+                function(black_box(a), black_box(b), y);
+            });
+            report(&bench, name, size, call, streams);
         }
     }
     tensors(&bench, draw)
@@ -119,18 +138,30 @@ fn tensors(bench: &Bench, draw: fn(&mut dyn FnMut() -> f64) -> f32) -> Result<()
         swath::runtime::set_threads(threads)?;
         for size in TENSOR_SIZES {
             for (name, of_slice, of_tensor) in TENSOR_CASES {
-                let (mut x, mut y, mut uniform) = (values(size), values(size), uniform());
-                x.iter_mut().for_each(|x| *x = draw(&mut uniform).abs());
-                let tensor = T::from_slice(&x, size)?;
+                let mut uniform = uniform();
+                let mut sets = Vec::new();
+                for _ in 0..arrays(size) {
+                    let mut x = values(size);
+                    x.iter_mut().for_each(|x| *x = draw(&mut uniform).abs());
+                    sets.push((T::from_slice(&x, size)?, x));
+                }
+                let (mut turn, mut turn_of_slices) =
+                    ((0..sets.len()).cycle(), (0..sets.len()).cycle());
+                let mut y: Vec<_> = sets.iter().map(|_| values(size)).collect();
                 let call = Work::new(8 * size, || {
-                    _ = black_box(of_tensor(black_box(&tensor)).expect("a shape that fits"));
+                    let (tensor, _) = &sets[turn.next().unwrap_or(0)];
+                    _ = black_box(of_tensor(black_box(tensor)).expect("a shape that fits"));
                 });
-                let slice = Work::new(8 * size, || of_slice(black_box(&x), &mut y));
-                let copy = Work::on_threads(threads, size, 8 * size, |x, _, y| peak::copy(x, y));
+                let slice = Work::new(8 * size, || {
+                    let i = turn_of_slices.next().unwrap_or(0);
+                    of_slice(black_box(&sets[i].1), &mut y[i]);
+                });
+                let [plain, streaming] = limits(threads, size, 2);
                 let name = format!("tensor {name} {size} T{threads}");
-                if let Some(measured) = bench.measure(&name, call, &mut [slice, copy]) {
+                if let Some(measured) = bench.measure(&name, call, &mut [slice, plain, streaming]) {
                     let nanoseconds = measured.seconds * 1e9;
-                    let (ratio, share) = (measured.yardsticks[0].1, measured.yardsticks[1].1);
+                    let ratio = measured.yardsticks[0].1;
+                    let share = measured.yardsticks[1].1.min(measured.yardsticks[2].1);
                     let beyond = nanoseconds * (1.0 - ratio);
                     println!(
                         "{name:24} {nanoseconds:12.0} {beyond:14.0} {ratio:16.2} {share:13.2}"
@@ -169,12 +200,25 @@ fn worst_value(uniform: &mut dyn FnMut() -> f64) -> f32 {
     if uniform() < 0.5 { -x as f32 } else { x as f32 }
 }
 
-fn report(bench: &Bench, name: &str, size: usize, call: Work, bandwidth: Work) {
+/// A copy (two arrays) or a triad (three) of so many elements, or of the larger array that stands for
+/// several, by ordinary and by non-temporal stores.
+fn limits(threads: usize, size: usize, streams: usize) -> [Work<'static>; 2] {
+    let kernels: [Kernel; 2] = match streams {
+        2 => [|x, _, y| peak::copy(x, y), |x, _, y| peak::copy_streaming(x, y)],
+        _ => [peak::triad, peak::triad_streaming],
+    };
+    let size = size * arrays(size);
+    kernels.map(|kernel| Work::on_threads(threads, size, 4 * streams * size, kernel))
+}
+
+fn report(bench: &Bench, name: &str, size: usize, call: Work, streams: usize) {
     let name = format!("{name} {size}");
-    if let Some(measured) = bench.measure(&name, call, &mut [bandwidth, Work::fma_f32()]) {
+    let [plain, streaming] = limits(1, size, streams);
+    if let Some(measured) = bench.measure(&name, call, &mut [plain, streaming, Work::fma_f32()]) {
         let nanoseconds = measured.seconds * 1e9 / size as f64;
-        let (bandwidth, share) = measured.yardsticks[0];
-        let peak = measured.yardsticks[1].0 / 1e9;
+        let [plain, streaming] = [measured.yardsticks[0], measured.yardsticks[1]];
+        let (bandwidth, share) = if plain.1 < streaming.1 { plain } else { streaming };
+        let peak = measured.yardsticks[2].0 / 1e9;
         println!(
             "{name:20} {nanoseconds:10.3} {:8.1} {share:13.3} {:9.1} {:15.3}",
             measured.rate / 1e9,

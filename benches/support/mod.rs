@@ -59,26 +59,7 @@ impl<'a> Work<'a> {
         Work::new(4 * n, move || _ = black_box(peak::read(black_box(&x))))
     }
 
-    /// Reading one and writing one array of `n` elements, in bytes.
-    pub fn copy(n: usize) -> Work<'a> {
-        let (x, mut y) = (values(n), values(n));
-        Work::new(8 * n, move || {
-            peak::copy(black_box(&x), &mut y);
-            black_box(&mut y);
-        })
-    }
-
-    /// Reading two and writing one array of `n` elements, in bytes.
-    pub fn triad(n: usize) -> Work<'a> {
-        let (a, b, mut y) = (values(n), values(n), values(n));
-        Work::new(12 * n, move || {
-            peak::triad(black_box(&a), black_box(&b), &mut y);
-            black_box(&mut y);
-        })
-    }
-
-    /// As [`Work::copy`] or [`Work::triad`] on so many threads, which share the elements; `kernel` gets
-    /// two inputs and a result.
+    /// `kernel` on two inputs and a result of `n` elements, which so many threads share, in bytes.
     pub fn on_threads(threads: usize, n: usize, bytes: usize, kernel: Kernel) -> Work<'a> {
         let share = || (values(n / threads), values(n / threads), values(n / threads));
         let mut shares: Vec<_> = (0..threads).map(|_| share()).collect();

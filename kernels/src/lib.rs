@@ -45,7 +45,8 @@
 //! 5. *Promise a bound* by two numbers in the row, `cube Cube 1 1;` (floats from the correctly rounded
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
 //!    independent references and domains, and a row of `ACCURACY.md`, which `tests/exhaustive.rs` says how
-//!    to measure. The sample runs on every instruction set of the machine.
+//!    to measure. The sample runs on every instruction set of the machine. `tests/hashes.rs` wants the
+//!    function's bits in `HASHES.txt`, and says how they get there.
 
 mod attention;
 mod compare;

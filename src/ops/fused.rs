@@ -84,7 +84,7 @@ pub struct AttentionParameters {
 /// | `RmsNormGrad` | g, x, weight?, 1/rms | gradients of x, weight `[n]` |
 /// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |
 /// | `BiasActivationGrad` | g, x `[…, n]`, bias `[n]` | gradient of x + bias |
-/// | `Dropout` | x | x / (1 - p) where kept, else 0 |
+/// | `Dropout` | x | x / (1 - p) where kept, else 0 · x |
 /// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, log Σ e^scores `[…, t]` |
 /// | `AttentionGrad` | g, q, k, v, mask?, y, log Σ e^scores | gradients of q, k, v |
 /// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |

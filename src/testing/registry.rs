@@ -177,7 +177,7 @@ const FUSED_ONCE: &[Entry] = &[
     ),
     (
         "dropout",
-        "x / (1 - p) where a counter-based generator says so, else 0.",
+        "x / (1 - p) where a counter-based generator says so, else 0 · x.",
         &[("x", "g / (1 - p) at the same places, else 0")],
     ),
 ];

@@ -58,6 +58,7 @@ fn training_takes_the_memory_of_its_first_steps() {
             swath::runtime::set_threads(threads).unwrap();
             a_step_after_the_third_asks_for_nothing(0.0);
             a_step_after_the_third_asks_for_nothing(0.1);
+            folds_of_columns_ask_for_nothing().unwrap();
         }
         resident_memory_stays_the_same();
     });
@@ -72,6 +73,34 @@ fn a_step_after_the_third_asks_for_nothing(dropout: f64) {
         let asked = counting::calls() - before;
         assert!(step <= 3 || asked == 0, "dropout {dropout}, step {step}: asked {asked} times");
     }
+}
+
+/// Of so many rows that threads share them.
+fn folds_of_columns_ask_for_nothing() -> Result<()> {
+    let mut rng = Rng::seed(2);
+    let x = T::randn((4096, 512), &mut rng)?;
+    let (ids, half) = (x.to_dtype(DType::I64)?, x.to_dtype(DType::BF16)?);
+    let weight = T::randn((16, 512), &mut rng)?.requires_grad();
+    let bias = T::zeros(16, DType::F32)?.requires_grad();
+    type Step<'a> = (&'a str, &'a dyn Fn() -> Result<()>);
+    let steps: [Step; 7] = [
+        ("sum", &|| x.sum_axis(0, false).map(drop)),
+        ("variance", &|| x.variance(Some(&[0]), false, 1).map(drop)),
+        ("max", &|| half.max(Some(&[0]), false).map(drop)),
+        ("argmax", &|| x.argmax(0, false).map(drop)),
+        ("sum of integers", &|| ids.sum_axis(0, false).map(drop)),
+        ("any", &|| ids.any(Some(&[0]), false).map(drop)),
+        ("bias", &|| x.linear(&weight, Some(&bias))?.sum(None, false)?.backward().map(drop)),
+    ];
+    for (name, step) in steps {
+        for round in 1..=12 {
+            let before = counting::calls();
+            step()?;
+            let asked = counting::calls() - before;
+            assert!(round <= 3 || asked == 0, "{name}, round {round}: asked {asked} times");
+        }
+    }
+    Ok(())
 }
 
 fn resident_memory_stays_the_same() {

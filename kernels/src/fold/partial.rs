@@ -2,8 +2,10 @@
 
 use core::fmt::Debug;
 
+use bytemuck::{Pod, Zeroable};
+
 /// What a part of the elements folds to. Sealed.
-pub trait Partial: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
+pub trait Partial: Pod + Debug + Send + Sync + sealed::Sealed {
     /// The fold of no elements.
     const EMPTY: Self;
     /// The fold of these elements and then those of `next`.
@@ -80,6 +82,16 @@ mod sealed {
     impl Sealed for super::SquareSum {}
 }
 
+macro_rules! numbers_alone {
+    ($($t:ty)*) => {$(
+        // SAFETY: `f64`s one after the other, all of whose bits are numbers.
+        unsafe impl Zeroable for $t {}
+        // SAFETY: as above; no padding.
+        unsafe impl Pod for $t {}
+    )*};
+}
+numbers_alone! { Product Moments SquareSum }
+
 /// A sum.
 impl Partial for f64 {
     const EMPTY: f64 = 0.0;
@@ -91,6 +103,7 @@ impl Partial for f64 {
 
 /// A product.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
 pub struct Product(pub f64);
 
 impl Partial for Product {
@@ -103,6 +116,7 @@ impl Partial for Product {
 
 /// Number, mean and spread of elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
 pub struct Moments {
     /// How many there are.
     pub count: f64,
@@ -165,6 +179,7 @@ impl Partial for Moments {
 /// of two (Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978). `f32` needs
 /// neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
 pub struct SquareSum {
     pub(super) large: f64,
     pub(super) medium: f64,

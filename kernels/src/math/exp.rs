@@ -39,7 +39,7 @@ use crate::simd::{Float, IntVector, Lanes, Vector};
 /// * Largest error: 0.572 ULP, 0.533 where the result is subnormal (f32, all inputs); f64 within 1
 ///   float.
 /// * Coefficients: `tools/coefficients.py exp`; q minimises the error relative to r for
-///   |r| <= 0.0434: 2^-27.6 (f32), 2^-61.3 (f64).
+///   |r| <= 0.0434: 2^-27.5 (f32), 2^-61.3 (f64).
 pub struct Exp;
 
 /// Constants of the reduction and of q, from `tools/coefficients.py exp`.

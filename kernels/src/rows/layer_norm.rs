@@ -8,8 +8,9 @@
 //!
 //! 1. Statistics are summed in `f64`, the squares from the differences. For `f32`, μ is subtracted as
 //!    a sum of two floats, so that a row far from 0 keeps its places.
-//! 2. The backward pass widens g and x once for everything that is summed: two sums along the row and
-//!    two across the rows, which the caller keeps in `f64` and adds to row by row.
+//! 2. The backward pass gets μ as one float and finds the other one as the mean of x − μ. Then it widens g
+//!    and x once for everything that is summed: two sums along the row and two across the rows, which
+//!    the caller keeps in `f64` and adds to row by row.
 
 use core::mem::MaybeUninit;
 
@@ -208,7 +209,16 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
         for (i, (&mean, &r)) in statistics.enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
             let dx = &mut dx[i * cols..][..cols];
-            let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mean.to_f64(), r.to_f64()]);
+            let kept = Lanes::<f64>::splat(simd, mean.to_f64());
+            let [rest] = sums(
+                simd,
+                [x],
+                [],
+                #[inline(always)]
+                |[x], []| [x - kept],
+            );
+            let low = rest / cols as f64;
+            let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mean.to_f64() + low, r.to_f64()]);
             let totals = [&mut *dweight, &mut *dbias];
             let [h, hx] = match rows.weight {
                 Some(w) => sums(
@@ -240,21 +250,21 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
             };
             let mean_of = |sum: f64| E::from_f64(sum / cols as f64);
             let [a, b] = Lanes::<E>::splat_all(simd, [mean_of(h), mean_of(hx)]);
-            let [mean, r] = Lanes::<E>::splat_all(simd, [mean, r]);
+            let [mean, low, r] = Lanes::<E>::splat_all(simd, [mean, E::from_f64(low), r]);
             match rows.weight {
                 Some(w) => map(
                     simd,
                     [g, x, w],
                     dx,
                     #[inline(always)]
-                    |[g, x, w]| ((x - mean) * r).neg_mul_add(b, g * w - a) * r,
+                    |[g, x, w]| (((x - mean) - low) * r).neg_mul_add(b, g * w - a) * r,
                 ),
                 None => map(
                     simd,
                     [g, x],
                     dx,
                     #[inline(always)]
-                    |[g, x]| ((x - mean) * r).neg_mul_add(b, g - a) * r,
+                    |[g, x]| (((x - mean) - low) * r).neg_mul_add(b, g - a) * r,
                 ),
             };
         }

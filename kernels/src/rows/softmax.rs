@@ -24,9 +24,10 @@ use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// `y[i] = e^x[i] / Σ e^x` over the slice.
 ///
-/// * Safe against overflow: the largest element is subtracted first. That difference is rounded; else
-///   the result is within 2 ULP of the exact one: with u half a place of 1, the relative error is at
-///   most (3.2 + |x\[i\] − max|) u, where the result is normal.
+/// * Safe against overflow: the largest element is subtracted first. These differences are rounded: with
+///   u half a place of 1, the relative error is at most (4.3 + |x\[i\] − max| + D) u, where the result
+///   is normal. D = Σ y |x − max|, of all other differences together, is at most ln n, and reaches it
+///   only where all of them round to the same side.
 /// * A NaN, +∞, or nothing but −∞ makes every element NaN.
 ///
 /// ```
@@ -54,7 +55,8 @@ pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
 /// `y[i] = x[i] − ln Σ e^x` over the slice.
 ///
 /// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm. With u half a
-///   place of 1 and s = Σ e^(x − max), the error is at most (|x\[i\] − max| + 2 ln s + |y\[i\]| + 2) u.
+///   place of 1 and s = Σ e^(x − max), the error is at most
+///   (|x\[i\] − max| + D + 2 ln s + |y\[i\]| + 2) u, D ≤ ln n as for [`softmax`].
 /// * A NaN, +∞, or nothing but −∞ makes every element NaN.
 ///
 /// ```

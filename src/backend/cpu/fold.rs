@@ -17,6 +17,7 @@ use swath_kernels::{
     self as kernels, Integer, IntegerEnd, IntegerFold, Pairwise, PairwiseSum, Partial,
 };
 
+use super::memory::Buffer;
 use super::parallel;
 use loaded::{BAND_COLS, widened_bands};
 
@@ -58,16 +59,17 @@ pub(super) struct Parts<'a, T> {
 }
 
 impl<T: Sync> Parts<'_, T> {
-    /// What `f` makes of the columns of each part, a row a part.
-    fn each<Y: Clone + Send>(&self, cols: usize, none: Y, f: OfColumns<'_, T, Y>) -> Vec<Y> {
+    /// Hands on what `f` makes of the columns of each part, a row a part.
+    fn each<Y: Pod + Send>(&self, cols: usize, f: OfColumns<'_, T, Y>, join: impl FnOnce(&[Y])) {
         let Parts { x, rows, stride, part_rows } = *self;
         let parts = rows.div_ceil(part_rows);
-        let mut results = vec![none; parts * cols];
-        parallel::for_each_part_mut(&mut results, parts, &|part| part * cols, &|part, results| {
+        let mut memory = Buffer::scratch(parts * cols * size_of::<Y>());
+        let results = memory.as_slice_mut::<Y>();
+        parallel::for_each_part_mut(results, parts, &|part| part * cols, &|part, results| {
             let first = part * part_rows;
             f(&x[first * stride..], part_rows.min(rows - first), stride, results);
         });
-        results
+        join(results);
     }
 
     /// Places in the whole of places in the parts, of which the first is taken that no other beats.
@@ -126,12 +128,13 @@ impl<P: Partial, T: Loaded> Fold<T> for Tree<'_, P, T> {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let cols = y.len();
-        let partials = parts.each(cols, P::EMPTY, self.part);
-        for (c, y) in y.iter_mut().enumerate() {
-            let mut whole = Pairwise::new();
-            partials[c..].iter().step_by(cols).for_each(|&partial| whole.push(partial));
-            *y = T::rounded((self.finish)(whole.finish()));
-        }
+        parts.each(cols, self.part, |partials| {
+            for (c, y) in y.iter_mut().enumerate() {
+                let mut whole = Pairwise::new();
+                partials[c..].iter().step_by(cols).for_each(|&partial| whole.push(partial));
+                *y = T::rounded((self.finish)(whole.finish()));
+            }
+        });
     }
 }
 
@@ -186,8 +189,8 @@ impl<T: Loaded> Fold<T> for Extreme<'_, T::Wide> {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let of = |x: &[T], rows, stride, y: &mut [T]| Fold::columns(self, x, rows, stride, y);
-        let found = parts.each(y.len(), T::zeroed(), &of);
-        Fold::columns(self, &found, found.len() / y.len(), y.len(), y);
+        let cols = y.len();
+        parts.each(cols, &of, |found| Fold::columns(self, found, found.len() / cols, cols, y));
     }
 }
 
@@ -279,12 +282,12 @@ impl<T: Loaded> Fold<T> for Place<'_, T::Wide> {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| Fold::columns(self, x, rows, stride, y);
-        let places = parts.each(y.len(), 0, &of);
-        parts.places(&places, y, |a, best| {
+        let beats = |a: &T, best: &T| {
             let mut wide = [T::Wide::zeroed(); 2];
             T::widen(&[*a, *best], &mut wide);
             self.beats(wide[0], wide[1])
-        });
+        };
+        parts.each(y.len(), &of, |places| parts.places(places, y, beats));
     }
 }
 
@@ -323,8 +326,8 @@ impl<T: Integer + Pod + Sync> Fold<T> for Integers {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
-        let folded = parts.each(y.len(), 0, &of);
-        self.columns(&folded, folded.len() / y.len(), y.len(), y);
+        let cols = y.len();
+        parts.each(cols, &of, |folded| self.columns(folded, folded.len() / cols, cols, y));
     }
 }
 
@@ -363,8 +366,8 @@ impl<T: Integer + Pod + Default + Send + Sync> Fold<T> for ExtremeInteger {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [T]) {
         let of = |x: &[T], rows, stride, y: &mut [T]| self.columns(x, rows, stride, y);
-        let found = parts.each(y.len(), T::default(), &of);
-        self.columns(&found, found.len() / y.len(), y.len(), y);
+        let cols = y.len();
+        parts.each(cols, &of, |found| self.columns(found, found.len() / cols, cols, y));
     }
 }
 
@@ -407,8 +410,9 @@ impl<T: Integer + Pod + Send + Sync> Fold<T> for PlaceInteger {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [i64]) {
         let of = |x: &[T], rows, stride, y: &mut [i64]| self.columns(x, rows, stride, y);
-        let places = parts.each(y.len(), 0, &of);
-        parts.places(&places, y, |a, best| self.beats(a, best));
+        parts.each(y.len(), &of, |places| {
+            parts.places(places, y, |a, best| self.beats(a, best));
+        });
     }
 }
 
@@ -454,7 +458,9 @@ impl<T: kernels::Truth + Pod + Sync> Fold<T> for Truth<T> {
 
     fn columns_in_parts(&self, parts: Parts<'_, T>, y: &mut [u8]) {
         let of = |x: &[T], rows, stride, y: &mut [u8]| self.columns(x, rows, stride, y);
-        let decided = parts.each(y.len(), 0, &of);
-        Truth::<u8>::new(self.all).columns(&decided, decided.len() / y.len(), y.len(), y);
+        let cols = y.len();
+        parts.each(cols, &of, |decided| {
+            Truth::<u8>::new(self.all).columns(decided, decided.len() / cols, cols, y);
+        });
     }
 }
