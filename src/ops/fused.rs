@@ -79,7 +79,7 @@ pub struct AttentionParameters {
 /// | `CrossEntropy` | logits `[r, n]`, targets `[r]` (`I64`) | losses `[r]`, log Σ e^logits `[r]` |
 /// | `CrossEntropyGrad` | g `[r]`, logits, targets, log Σ e^logits `[r]` | gradient of logits |
 /// | `LayerNorm` | x `[…, n]`, weight? `[n]`, bias? `[n]` | y, mean `[…, 1]`, 1/deviation `[…, 1]` |
-/// | `LayerNormGrad` | g, x, weight?, mean, 1/deviation | gradients of x, weight `[n]`, bias `[n]` |
+/// | `LayerNormGrad` | g, x, weight?, 1/deviation | gradients of x, weight `[n]`, bias `[n]` |
 /// | `RmsNorm` | x `[…, n]`, weight? `[n]` | y, 1/rms `[…, 1]` |
 /// | `RmsNormGrad` | g, x, weight?, 1/rms | gradients of x, weight `[n]` |
 /// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |

@@ -8,9 +8,9 @@
 //!
 //! 1. Statistics are summed in `f64`, the squares from the differences. For `f32`, μ is subtracted as
 //!    a sum of two floats, so that a row far from 0 keeps its places.
-//! 2. The backward pass gets μ as one float and finds the other one as the mean of x − μ. Then it widens g
-//!    and x once for everything that is summed: two sums along the row and two across the rows, which
-//!    the caller keeps in `f64` and adds to row by row.
+//! 2. The backward pass sums μ anew, as one float would have lost that. Then it widens g and x once for
+//!    everything that is summed: two sums along the row and two across the rows, which the caller
+//!    keeps in `f64` and adds to row by row.
 
 use core::mem::MaybeUninit;
 
@@ -44,8 +44,6 @@ pub struct LayerNormGradRows<'a, E> {
     pub x: &'a [E],
     /// `[n]`; ones if absent.
     pub weight: Option<&'a [E]>,
-    /// μ, `[r]`.
-    pub mean: &'a [E],
     /// `1/√(σ² + ε)`, `[r]`.
     pub reciprocal_deviation: &'a [E],
 }
@@ -100,17 +98,37 @@ pub fn layer_norm_grad_rows<E: Rows>(
 ) {
     let name = "layer_norm_grad";
     let dx = places(dx);
-    let cols = columns(name, rows.x.len(), rows.mean.len());
-    same_len(name, rows.reciprocal_deviation.len(), rows.mean.len());
+    let count = rows.reciprocal_deviation.len();
+    let cols = columns(name, rows.x.len(), count);
     for len in [rows.g.len(), dx.len()] {
         same_len(name, len, rows.x.len());
     }
     let parameters = rows.weight.map(<[E]>::len).into_iter().chain([dweight.len(), dbias.len()]);
-    for len in parameters.filter(|_| !rows.mean.is_empty()) {
+    for len in parameters.filter(|_| count > 0) {
         same_len(name, len, cols);
     }
     let task = LayerNormGradTask { rows, cols, dx, dweight, dbias };
     E::run(RowKernel(Kernel::LayerNormGrad(task)));
+}
+
+/// The mean of a row.
+#[inline(always)]
+fn mean_of<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> f64 {
+    let [sum] = sums(
+        simd,
+        [x],
+        [],
+        #[inline(always)]
+        |[x], []| [x],
+    );
+    sum / x.len() as f64
+}
+
+/// A number as the sum of two floats; the low one is NaN where it is infinite, as then is all of the row.
+#[inline(always)]
+fn in_two<E: Float>(x: f64) -> [E; 2] {
+    let high = E::from_f64(x);
+    [high, E::from_f64(x - high.to_f64())]
 }
 
 pub(crate) struct LayerNormTask<'a, E> {
@@ -130,14 +148,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
         let count = cols as f64;
         for (i, (mean, deviation)) in mean.iter_mut().zip(deviation).enumerate() {
             let x = &rows.x[i * cols..][..cols];
-            let [sum] = sums(
-                simd,
-                [x],
-                [],
-                #[inline(always)]
-                |[x], []| [x],
-            );
-            let mu = sum / count;
+            let mu = mean_of(simd, x);
             let centre = Lanes::<f64>::splat(simd, mu);
             let [squares] = sums(
                 simd,
@@ -149,9 +160,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
                     [d * d]
                 },
             );
-            let high = E::from_f64(mu);
-            // NaN where the mean is infinite, which the rest of the row is then too.
-            let low = E::from_f64(mu - high.to_f64());
+            let [high, low] = in_two::<E>(mu);
             let r = E::from_f64(1.0 / (squares / count + rows.eps).sqrt());
             mean.write(high);
             deviation.write(r);
@@ -205,20 +214,11 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let LayerNormGradTask { rows, cols, dx, dweight, dbias } = self;
-        let statistics = rows.mean.iter().zip(rows.reciprocal_deviation);
-        for (i, (&mean, &r)) in statistics.enumerate() {
+        for (i, &r) in rows.reciprocal_deviation.iter().enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
             let dx = &mut dx[i * cols..][..cols];
-            let kept = Lanes::<f64>::splat(simd, mean.to_f64());
-            let [rest] = sums(
-                simd,
-                [x],
-                [],
-                #[inline(always)]
-                |[x], []| [x - kept],
-            );
-            let low = rest / cols as f64;
-            let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mean.to_f64() + low, r.to_f64()]);
+            let mu = mean_of(simd, x);
+            let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mu, r.to_f64()]);
             let totals = [&mut *dweight, &mut *dbias];
             let [h, hx] = match rows.weight {
                 Some(w) => sums(
@@ -248,23 +248,24 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
                     },
                 ),
             };
-            let mean_of = |sum: f64| E::from_f64(sum / cols as f64);
-            let [a, b] = Lanes::<E>::splat_all(simd, [mean_of(h), mean_of(hx)]);
-            let [mean, low, r] = Lanes::<E>::splat_all(simd, [mean, E::from_f64(low), r]);
+            let mean = |sum: f64| E::from_f64(sum / cols as f64);
+            let [a, b] = Lanes::<E>::splat_all(simd, [mean(h), mean(hx)]);
+            let [high, low] = in_two::<E>(mu);
+            let [high, low, r] = Lanes::<E>::splat_all(simd, [high, low, r]);
             match rows.weight {
                 Some(w) => map(
                     simd,
                     [g, x, w],
                     dx,
                     #[inline(always)]
-                    |[g, x, w]| (((x - mean) - low) * r).neg_mul_add(b, g * w - a) * r,
+                    |[g, x, w]| (((x - high) - low) * r).neg_mul_add(b, g * w - a) * r,
                 ),
                 None => map(
                     simd,
                     [g, x],
                     dx,
                     #[inline(always)]
-                    |[g, x]| (((x - mean) - low) * r).neg_mul_add(b, g - a) * r,
+                    |[g, x]| (((x - high) - low) * r).neg_mul_add(b, g - a) * r,
                 ),
             };
         }

@@ -93,7 +93,7 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
     let count = rows * cols;
     let [x, g] = [1, 2].map(|seed| numbers::<E>(count, seed));
     let [weight, bias] = [3, 4].map(|seed| numbers::<E>(cols, seed));
-    let [mean, deviation] = [5, 6].map(|seed| numbers::<E>(rows, seed));
+    let deviation = numbers::<E>(rows, 6);
     let sums = [7, 8].map(|seed| numbers::<f64>(cols, seed));
     // Without rows nothing says how long they are.
     let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
@@ -110,19 +110,17 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
         };
         calls.push(call::<E, 6>("layer_norm_rows", &*variant, slots, run));
         let [dw, db] = [&sums[0], &sums[1]].map(|x| of_row(changed(x)));
-        let slots =
-            [input(&g), input(&x), w, input(&mean), input(&deviation), output::<E>(count), dw, db];
-        let run = move |[g, x, w, mean, deviation, dx, dw, db]: [&mut Part<'_>; 8]| {
+        let slots = [input(&g), input(&x), w, input(&deviation), output::<E>(count), dw, db];
+        let run = move |[g, x, w, deviation, dx, dw, db]: [&mut Part<'_>; 7]| {
             let rows = LayerNormGradRows {
                 g: g.of(),
                 x: x.of(),
                 weight: is_affine.then_some(&*w.of()),
-                mean: mean.of(),
                 reciprocal_deviation: deviation.of(),
             };
             k::layer_norm_grad_rows(rows, dx.of::<E>(), dw.of(), db.of());
         };
-        calls.push(call::<E, 8>("layer_norm_grad_rows", &*variant, slots, run));
+        calls.push(call::<E, 7>("layer_norm_grad_rows", &*variant, slots, run));
     }
 }
 

@@ -45,7 +45,7 @@ const GIVEN: &[Given] = &[
         terms: &["ignore_index", "label_smoothing"],
         functions: &[],
     },
-    Given { op: "layer_norm", operands: 4, optional: &[2], terms: &[], functions: &[] },
+    Given { op: "layer_norm", operands: 3, optional: &[2], terms: &[], functions: &[] },
     Given {
         op: "bias_activation",
         operands: 2,

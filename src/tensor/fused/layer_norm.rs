@@ -48,8 +48,8 @@ impl<B: Backend> Tensor<B> {
             check_same_dtype(op, self, parameter)?;
         }
         let operands = [Some(self.data()), weight.map(Tensor::data), bias.map(Tensor::data)];
-        let [y, mean, deviation] = exactly(op, B::fused(&FusedOp::LayerNorm { eps }, &operands)?)?;
-        let rule = |_: &B::Tensor| layer_norm_rule(self, weight, bias, eps, [mean, deviation]);
+        let [y, _, deviation] = exactly(op, B::fused(&FusedOp::LayerNorm { eps }, &operands)?)?;
+        let rule = |_: &B::Tensor| layer_norm_rule(self, weight, bias, eps, deviation);
         Ok(match (weight, bias) {
             (Some(weight), Some(bias)) => record(op, y, &[self, weight, bias], rule),
             (Some(one), None) | (None, Some(one)) => record(op, y, &[self, one], rule),

@@ -93,23 +93,42 @@ pub fn layer_norm(p: &Places, x: &[f64], eps: f64, weight: &[f64], y: &[f64]) ->
 }
 
 pub fn mean(p: &Places, x: &[f64], mean: f64) -> f64 {
-    2.0 * p.wide * mean.abs() + 8.0 * 2f64.powi(-53) * mean_size(x) + p.tiny
+    2.0 * p.wide * mean.abs() + lost_in_mean(x) + p.tiny
 }
 
 pub fn reciprocal_deviation(p: &Places, want: f64) -> f64 {
     16.0 * p.wide * want.abs()
 }
 
-/// Gradient of a row; `normal` are its x̂.
-pub fn layer_norm_dx(p: &Places, h: &[f64], normal: &[f64], r: f64, dx: &[f64]) -> Vec<f64> {
+/// Half a place of 1 in `f64`.
+pub const DOUBLE: f64 = 1.0 / (1u64 << 53) as f64;
+
+/// What the mean of a row loses in `f64`.
+pub fn lost_in_mean(x: &[f64]) -> f64 {
+    8.0 * DOUBLE * mean_size(x)
+}
+
+/// Gradient of a row; `normal` are its x̂, of which `lost` is what their mean loses.
+pub fn layer_norm_dx(
+    p: &Places,
+    h: &[f64],
+    normal: &[f64],
+    r: f64,
+    lost: f64,
+    dx: &[f64],
+) -> Vec<f64> {
     let n = h.len() as f64;
     let a = mean_size(h);
     let b = h.iter().zip(normal).map(|(h, x)| (h * x).abs()).sum::<f64>() / n;
     let each = h.iter().zip(normal).zip(dx);
-    each.map(|((h, x), dx)| p.bound(*dx, 8.0 * r * (h.abs() + a + x.abs() * b))).collect()
+    let each = each.map(|((h, x), dx)| {
+        let of_mean = r * lost * (b + lost * a + x.abs() * a);
+        p.bound(*dx, 8.0 * r * (h.abs() + a + x.abs() * b)) + of_mean
+    });
+    each.collect()
 }
 
 /// A sum over rows, in `f64`, of terms whose sizes sum up to `size`.
 pub fn column(p: &Places, size: f64, want: f64) -> f64 {
-    p.bound(want, 0.0) + 64.0 * 2f64.powi(-53) * size
+    p.bound(want, 0.0) + 64.0 * DOUBLE * size
 }

@@ -53,7 +53,7 @@ fn check(found: &mut Disagreements, rng: &mut Rng, case: Case, fill: usize, has_
         for (i, want) in rows(&want[0]).into_iter().enumerate() {
             let normal: Vec<f64> = x[i].iter().map(|x| x * r[i]).collect();
             let h: Vec<f64> = g[i].iter().zip(&weight).map(|(g, w)| g * w).collect();
-            dx.extend(bounds::layer_norm_dx(&p, &h, &normal, r[i], &want));
+            dx.extend(bounds::layer_norm_dx(&p, &h, &normal, r[i], 0.0, &want));
             for k in 0..n {
                 sizes[k] += (g[i][k] * normal[k]).abs();
             }

@@ -14,8 +14,7 @@ struct LayerNormRule<B: Backend> {
     /// For the recorded definition; its values are not needed.
     bias: Option<Tensor<B>>,
     eps: f64,
-    /// Mean and 1/deviation.
-    statistics: [B::Tensor; 2],
+    reciprocal_deviation: B::Tensor,
 }
 
 /// Gradients of x and of those of weight and bias that there are.
@@ -24,10 +23,10 @@ pub(crate) fn layer_norm_rule<B: Backend>(
     weight: Option<&Tensor<B>>,
     bias: Option<&Tensor<B>>,
     eps: f64,
-    statistics: [B::Tensor; 2],
+    reciprocal_deviation: B::Tensor,
 ) -> SharedRule<B> {
     let (weight, bias) = (weight.cloned(), bias.cloned());
-    shared_rule(LayerNormRule { x: x.clone(), weight, bias, eps, statistics })
+    shared_rule(LayerNormRule { x: x.clone(), weight, bias, eps, reciprocal_deviation })
 }
 
 impl<B: Backend> Rule<B> for LayerNormRule<B> {
@@ -37,9 +36,8 @@ impl<B: Backend> Rule<B> for LayerNormRule<B> {
             let y = self.x.layer_norm_definition(weight, bias, self.eps)?;
             definition_gradients(&[Some(&self.x), weight, bias], upstream.g, &y)?
         } else {
-            let [mean, deviation] = &self.statistics;
             let (g, x, weight) = (upstream.g.data(), self.x.data(), weight.map(Tensor::data));
-            let operands = [Some(g), Some(x), weight, Some(mean), Some(deviation)];
+            let operands = [Some(g), Some(x), weight, Some(&self.reciprocal_deviation)];
             let gradients: [Tensor<B>; 3] = fused_gradient(&FusedOp::LayerNormGrad, &operands)?;
             gradients.into_iter().map(Some).collect()
         };

@@ -71,16 +71,13 @@ fn gradients<T: Working>(
     let weight = parameter::<T>(op, x, cols, optional(operands, 2))?;
     let weight = weight.as_ref().map(|weight| weight.run::<T::Wide>());
     let shape = statistics_shape(x);
-    let (mean, deviation) = (operand(op, operands, 3)?, operand(op, operands, 4)?);
-    for statistic in [mean, deviation] {
-        check_dtype(op, statistic, <T::Wide as Element>::DTYPE)?;
-        check_shape(op, statistic, &shape)?;
-    }
+    let deviation = operand(op, operands, 3)?;
+    check_dtype(op, deviation, <T::Wide as Element>::DTYPE)?;
+    check_shape(op, deviation, &shape)?;
     let mut dx = Output::new(op, x.shape(), x.dtype())?;
     let (g, x) = (copy::contiguous(op, g)?, copy::contiguous(op, x)?);
-    let (mean, deviation) = (copy::contiguous(op, mean)?, copy::contiguous(op, deviation)?);
-    let (g, x) = (g.run::<T>(), x.run::<T>());
-    let (mean, deviation) = (mean.run::<T::Wide>(), deviation.run::<T::Wide>());
+    let deviation = copy::contiguous(op, deviation)?;
+    let (g, x, deviation) = (g.run::<T>(), x.run::<T>(), deviation.run::<T::Wide>());
 
     let size = [shape.numel(), cols];
     let cost = Cost(BACKWARD_COST).times(size_of::<T::Wide>() / 4);
@@ -93,7 +90,6 @@ fn gradients<T: Working>(
                 g: T::read(&g[span.clone()], g_wide),
                 x: T::read(&x[span], x_wide),
                 weight,
-                mean: &mean[here.clone()],
                 reciprocal_deviation: &deviation[here],
             };
             let dx = &mut dx[group.start * cols..group.end * cols];

@@ -151,29 +151,39 @@ fn no_threads_and_too_many_are_errors() {
 #[ignore = "measures: cargo test --release --lib hand_over -- --ignored --nocapture"]
 fn hand_over_takes_less_than_half_of_rayons() {
     const REGIONS: usize = 2001;
-    let median_us = |region: &dyn Fn(&AtomicUsize)| {
-        let mut times: Vec<f64> = (0..REGIONS)
-            .map(|_| {
-                let met = AtomicUsize::new(0);
-                let start = std::time::Instant::now();
-                region(&met);
-                start.elapsed().as_secs_f64() * 1e6
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        times[REGIONS / 2]
+    let median_us = |mut nanoseconds: Vec<u128>| {
+        nanoseconds.sort();
+        nanoseconds[REGIONS / 2] as f64 / 1e3
     };
-    let meet = |met: &AtomicUsize| {
-        met.fetch_add(1, Ordering::SeqCst);
-        while met.load(Ordering::SeqCst) < 2 {
-            std::hint::spin_loop();
+    // Until the other thread begins, and until the region is over.
+    let measure = |name: &str, region: &dyn Fn(&(dyn Fn() + Sync))| {
+        let (mut begins, mut ends) = (Vec::new(), Vec::new());
+        for _ in 0..REGIONS {
+            let (met, began) = (AtomicUsize::new(0), std::sync::Mutex::new(0));
+            let start = std::time::Instant::now();
+            region(&|| {
+                let at = start.elapsed().as_nanos();
+                if met.fetch_add(1, Ordering::SeqCst) == 1 {
+                    *began.lock().unwrap() = at;
+                }
+                while met.load(Ordering::SeqCst) < 2 {
+                    std::hint::spin_loop();
+                }
+            });
+            ends.push(start.elapsed().as_nanos());
+            begins.push(began.into_inner().unwrap());
         }
+        let (begin, end) = (median_us(begins), median_us(ends));
+        println!(
+            "{name}: the other thread begins after {begin:.2} us, the region takes {end:.2} us"
+        );
+        end
     };
     let crew = Crew::new(2, || ());
-    let own = median_us(&|met| crew.run(2, &|_| meet(met)));
+    let own = measure("swath", &|meet| crew.run(2, &|_| meet()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let join = median_us(&|met| _ = pool.install(|| rayon::join(|| meet(met), || meet(met))));
-    let within = pool.install(|| median_us(&|met| _ = rayon::join(|| meet(met), || meet(met))));
-    println!("swath {own:.2} us; rayon from outside its pool {join:.2} us, inside {within:.2} us");
-    assert!(own < join / 2.0);
+    let outside = measure("rayon, from outside its pool", &|meet| {
+        _ = pool.install(|| rayon::join(meet, meet));
+    });
+    assert!(own < outside / 2.0);
 }
