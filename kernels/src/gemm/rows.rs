@@ -11,6 +11,10 @@
 //! products a vector of them is loaded and stored once. Rows of chains lie a line further apart than a
 //! panel is wide: at a power of two they would share one set of the cache.
 //!
+//! Where two tiles of rows share B's lines, the lines of the next 8 rows are asked for meanwhile: 0.66 to 0.75
+//! of the time from memory, 0.72 to 1.03 from a shared cache (8 and 12 rows of A, AVX-512); with one tile, no
+//! change.
+//!
 //! Measured, AVX2, one thread, one row of A: a B of 64 MiB at 1.2 times the speed of plain sequential
 //! reading; panels of 4 KiB instead of 16 KiB lose a quarter of it.
 
@@ -220,8 +224,8 @@ impl<E: Float, const R0: usize, const R1: usize> Along<E, R0, R1> {
         for start in (0..done).step_by(NV * S::LANES) {
             // SAFETY: `start + NV * LANES <= columns`.
             unsafe {
-                first.tile::<S, R0, NV>(simd, a0, start);
-                second.tile::<S, R1, NV>(simd, a1, start);
+                first.tile::<S, R0, NV>(simd, a0, start, R1 > 0);
+                second.tile::<S, R1, NV>(simd, a1, start, false);
             }
         }
         done
@@ -246,7 +250,7 @@ impl<E: Float> Strip<E> {
         a
     }
 
-    /// STEPS steps for NV vectors of columns from `start` on.
+    /// STEPS steps for NV vectors of columns from `start` on; `ahead` asks for the lines of the next ones.
     ///
     /// # Safety
     /// As [`Strip::run`] for ROWS rows with STEPS steps; the columns are the strip's.
@@ -256,6 +260,7 @@ impl<E: Float> Strip<E> {
         simd: S,
         a: &[[E; STEPS]; ROWS],
         start: usize,
+        ahead: bool,
     ) {
         let chains = self.chains.wrapping_add(start);
         let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
@@ -280,7 +285,13 @@ impl<E: Float> Strip<E> {
                     let mut row = [simd.splat(E::ZERO); NV];
                     each::<NV>(
                         #[inline(always)]
-                        |v| row[v] = simd.load(b.wrapping_add(v * S::LANES)),
+                        |v| {
+                            row[v] = simd.load(b.wrapping_add(v * S::LANES));
+                            if ahead {
+                                let next = b.wrapping_offset(STEPS as isize * self.b_step);
+                                simd.prefetch(next.wrapping_add(v * S::LANES).cast());
+                            }
+                        },
                     );
                     each::<ROWS>(
                         #[inline(always)]

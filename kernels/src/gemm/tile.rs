@@ -138,7 +138,10 @@ impl<E: Float> Tile<E> {
                 #[inline(always)]
                 |i| {
                     let row = self.out.wrapping_offset(i as isize * self.out_row);
-                    simd.prefetch(row.cast());
+                    each::<NV>(
+                        #[inline(always)]
+                        |v| simd.prefetch(row.wrapping_add(v * S::LANES).cast()),
+                    );
                     simd.prefetch(row.wrapping_add(NV * S::LANES - 1).cast());
                 },
             );
