@@ -7,7 +7,8 @@
 //! ```
 //!
 //! * It takes up to 90 minutes on two cores, and can be stopped: a function that was measured is not
-//!   measured again as long as its bits on a sample stay the same (`SWATH_AGAIN=1` does).
+//!   measured again as long as its bits on a sample, and how many pairs are drawn, stay the same
+//!   (`SWATH_AGAIN=1` does).
 //! * The page names the instruction sets of all machines that found the same figures.
 //! * `SWATH_FUNCTION=exp,log` measures these alone; the others keep their rows.
 //! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and leaves the page as it is: the
@@ -359,7 +360,7 @@ fn rows2(function: &Function2) -> [Row; 2] {
         let (a, b): (Vec<E>, Vec<E>) = functions::pairs::<E>(function, 1 << 14).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
         (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
-        fingerprint(&y)
+        format!("{} {}", fingerprint(&y), functions::PAIRS)
     }
     let name = function.name;
     let narrow = row(
