@@ -1,8 +1,8 @@
 //! Element-wise functions of `f32` slices: time an element, GB/s of the bytes that the function must
 //! touch, and the share of the bandwidth that a copy (one input) or a triad (two inputs) of the same
 //! size reaches beside it, with ordinary or with non-temporal stores, whichever is faster. Arrays of the
-//! largest size come from memory, not from a cache. Then some of them through `Tensor`: what a call takes beyond the slice's
-//! on one thread, and how much faster two threads are than that.
+//! largest size come from memory, not from a cache. Then some of them through `Tensor`: what a call takes
+//! beyond the slice's on one thread, and how much faster two threads are than that.
 //!
 //! `cargo bench --bench elementwise -- [--worst] [WORD…]`: arguments are normally distributed with
 //! standard deviation 2, or with `--worst` subnormal and huge ones too.
@@ -23,7 +23,7 @@ use swath_kernels::{Arg, Binary, math::Pow, peak};
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
 
 /// Through tensors: those, and where work begins to be shared by threads.
-const TENSOR_SIZES: [usize; 8] = [64, 4096, 40_000, 65_536, 100_000, 131_072, 262_144, 4 << 20];
+const TENSOR_SIZES: [usize; 8] = [64, 4096, 50_000, 65_536, 100_000, 131_072, 262_144, 4 << 20];
 
 /// Arrays of the largest size that a case goes over in turn, so that all come from memory; the limit
 /// goes over one that is so many times as long.

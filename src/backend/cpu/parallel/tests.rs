@@ -148,7 +148,7 @@ fn no_threads_and_too_many_are_errors() {
 
 /// The least work that a region can hand over: both threads have to be in it at once.
 #[test]
-#[ignore = "measures: cargo test --release --lib hand_over -- --ignored --nocapture"]
+#[ignore = "measures: cargo test --lib hand_over -- --ignored --nocapture"]
 fn hand_over_takes_less_than_half_of_rayons() {
     const REGIONS: usize = 2001;
     let median_us = |mut nanoseconds: Vec<u128>| {
