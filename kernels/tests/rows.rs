@@ -82,8 +82,10 @@ fn check_softmax<E: Rows>() {
             let want: Vec<f64> = x.iter().map(|x| (x - most).exp() / sum).collect();
             let spread: f64 = x.iter().zip(&want).map(|(x, y)| y * (x - most).abs()).sum();
             // The bounds of the documentation, and the reference's own error in f64.
+            // In the first row the other differences' roundings cancel.
+            let (constant, spread) = if row == 0 { (3.2, 0.0) } else { (4.3, spread) };
             assert_within("softmax", &y[span.clone()], &want, |i| {
-                (4.3 + (x[i] - most).abs() + spread) * u * want[i] + of_f64 * want[i]
+                (constant + (x[i] - most).abs() + spread) * u * want[i] + of_f64 * want[i]
             });
             let want: Vec<f64> = x.iter().map(|x| x - most - sum.ln()).collect();
             let bound = (1.2 + spread) * u + (sum.ln() + most).abs() * u + of_f64;
