@@ -128,7 +128,10 @@ pub fn layer_norm_dx(
     each.collect()
 }
 
+/// What a sum over rows loses in `f64` of its terms' sizes.
+pub const SUM: f64 = 64.0 * DOUBLE;
+
 /// A sum over rows, in `f64`, of terms whose sizes sum up to `size`.
 pub fn column(p: &Places, size: f64, want: f64) -> f64 {
-    p.bound(want, 0.0) + 64.0 * DOUBLE * size
+    p.bound(want, 0.0) + SUM * size
 }

@@ -243,7 +243,7 @@ fn check_layer_norm(
             let h: Vec<f64> = g[i].iter().zip(&weight).map(|(g, w)| g * w).collect();
             dx.extend(bounds::layer_norm_dx(&p, &h, &normal, r[i], lost, &want));
             for k in 0..n {
-                along[k] += (g[i][k] * normal[k]).abs() + g[i][k].abs() * lost / bounds::DOUBLE;
+                along[k] += (g[i][k] * normal[k]).abs() + g[i][k].abs() * lost / bounds::SUM;
                 sizes[k] += g[i][k].abs();
             }
         }

@@ -10,6 +10,9 @@ use super::{Finish, Matrix, Places, Product, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
 
+/// Most bytes of a right side that is packed once for a batch: a thread keeps that memory.
+const MOST_SHARED_BYTES: usize = 4 << 20;
+
 /// The products `[m, k] × [k, n]` of a batch.
 pub(super) fn many<E: Product>(
     blas: Blas,
@@ -32,7 +35,8 @@ pub(super) fn many<E: Product>(
         }
         return Ok(path);
     }
-    if batch > 1 && b.is_one_matrix() && !blas.is_present() && PackedB::<E>::pays(m, [k, n]) {
+    let is_shared = batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<E>();
+    if is_shared && !blas.is_present() && PackedB::<E>::pays(m, [k, n]) {
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
         return Ok(Path::Embedded);
     }
