@@ -59,6 +59,7 @@ impl<'a, E: Float> Small<'a, E> {
 }
 
 impl<'a, E: Float> ElementTask<E> for &Small<'a, E> {
+    const ALIGNS_FRAME: bool = false;
     type Home = Small<'a, E>;
     type Output = ();
 

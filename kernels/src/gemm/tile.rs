@@ -118,6 +118,7 @@ impl<E: Float> Tile<E> {
 struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<E>);
 
 impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, E, ROWS, NV> {
+    const ALIGNS_FRAME: bool = false;
     type Home = Self;
     type Output = ();
 

@@ -41,6 +41,7 @@ macro_rules! impl_sealed {
         const _: () = {
             struct OnSimd<T>(T);
             impl<T: ElementTask<$t>> Task for OnSimd<T> {
+                const ALIGNS_FRAME: bool = T::ALIGNS_FRAME;
                 type Home = T::Home;
                 type Output = T::Output;
                 #[inline(always)]
