@@ -39,8 +39,9 @@ static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
 const MIN_PART_NS: usize = 3_000;
 
-/// Parts a thread gets on average: more than one evens out threads that start late.
-pub(crate) const PARTS_PER_THREAD: usize = 4;
+/// Parts a thread gets: more than one evens out threads that start late. With 8 each `exp` to `sin` of
+/// 131,072 elements take 4 to 8 % longer.
+pub(crate) const PARTS_PER_THREAD: usize = 2;
 
 static CREW: RwLock<Option<Arc<Crew>>> = RwLock::new(None);
 
@@ -148,7 +149,11 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     if threads == 1 || total_ns < least_ns {
         return 1;
     }
-    (threads * PARTS_PER_THREAD).min(total_ns / MIN_PART_NS).min(units)
+    let most = total_ns / MIN_PART_NS;
+    // As many for each thread, so that none waits for another's last.
+    let parts =
+        if most < threads { most } else { threads * (most / threads).min(PARTS_PER_THREAD) };
+    parts.min(units)
 }
 
 /// Time that a unit of work takes on one thread, in picoseconds: roughly, on a machine that is not the

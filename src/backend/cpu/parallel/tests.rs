@@ -64,6 +64,16 @@ fn regions_in_quick_succession_lose_no_part() {
 }
 
 #[test]
+fn more_parts_than_a_word_counts_are_all_run() {
+    let crew = Crew::new(3, || ());
+    for parts in [65_535, 65_536, 200_001] {
+        let runs: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+        crew.run(parts, &|part| _ = runs[part].fetch_add(1, Ordering::Relaxed));
+        assert!(runs.into_iter().all(|runs| runs.into_inner() == 1), "{parts}");
+    }
+}
+
+#[test]
 fn helpers_that_fell_asleep_come_again() {
     let crew = Crew::new(3, || ());
     for _ in 0..5 {
