@@ -180,20 +180,25 @@ pub(crate) struct Row {
 /// begins `stride` elements behind the one before, if it does not follow that at once: the hardware
 /// fetches ahead along a row alone.
 #[inline(always)]
-pub(crate) fn prefetch_row<S: Token, T>(
+pub(crate) fn prefetch_row<S: Token, T>(simd: S, first: *const T, stride: isize, row: Row) {
+    if row.r + ROWS_AHEAD < row.rows {
+        prefetch_row_ahead(simd, first, stride, row);
+    }
+}
+
+/// A function of its own: what it takes from strides would be computed for a single row too, which for
+/// 64 elements is a fourth of the call.
+#[inline(never)]
+fn prefetch_row_ahead<S: Token, T>(
     simd: S,
     first: *const T,
     stride: isize,
-    Row { r, rows, len }: Row,
+    Row { r, len, .. }: Row,
 ) {
-    let ahead = r + ROWS_AHEAD;
-    if ahead < rows
-        && stride != 0
-        && stride != len as isize
-        && len * size_of::<T>() <= LONGEST_AHEAD
-    {
-        let row = first.wrapping_offset(ahead as isize * stride).cast::<u8>();
-        for at in (0..len * size_of::<T>()).step_by(LINE) {
+    let bytes = len * size_of::<T>();
+    if stride != 0 && stride != len as isize && bytes <= LONGEST_AHEAD {
+        let row = first.wrapping_offset((r + ROWS_AHEAD) as isize * stride).cast::<u8>();
+        for at in (0..bytes).step_by(LINE) {
             simd.prefetch(row.wrapping_add(at));
         }
     }
