@@ -22,9 +22,10 @@ pub(crate) use bands::{Band, ColumnBand, Columns, for_each_band};
 use crew::Crew;
 
 /// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is
-/// handed to spinning threads and back costs about 1 µs, and what lies in the caller's caches comes to
-/// theirs at a few bytes a nanosecond. [`Cost`] is about twice the time with AVX-512: `exp` of 50,000
-/// elements, the least that is shared, takes as long on two threads as on one.
+/// handed to spinning threads and back costs 0.4 to 2 µs, by how far apart the cores are, and what lies
+/// in the caller's caches comes to theirs at a few bytes a nanosecond. [`Cost`] is about twice the time
+/// with AVX-512: `exp` of 50,000 elements, the least that is shared, takes as long on two threads as on
+/// one where cores are far apart.
 const MIN_HOT_REGION_NS: usize = 15_000;
 
 /// The same while the crew sleeps, and in a rayon pool: waking a thread costs the caller 5 µs, and it
@@ -39,9 +40,9 @@ static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
 const MIN_PART_NS: usize = 3_000;
 
-/// Parts a thread gets: more than one evens out threads that start late. With 8 each `exp` to `sin` of
-/// 131,072 elements take 4 to 8 % longer.
-pub(crate) const PARTS_PER_THREAD: usize = 2;
+/// Parts a thread gets, unless they would be small: several even out threads that start late and
+/// units that do not divide.
+pub(crate) const PARTS_PER_THREAD: usize = 4;
 
 static CREW: RwLock<Option<Arc<Crew>>> = RwLock::new(None);
 
@@ -149,8 +150,13 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     if threads == 1 || total_ns < least_ns {
         return 1;
     }
+    cut(units, total_ns, threads)
+}
+
+/// The parts of a region that threads share.
+fn cut(units: usize, total_ns: usize, threads: usize) -> usize {
     let most = total_ns / MIN_PART_NS;
-    // As many for each thread, so that none waits for another's last.
+    // As many for each thread where units suffice: a fifth part would be half a thread's time.
     let parts =
         if most < threads { most } else { threads * (most / threads).min(PARTS_PER_THREAD) };
     parts.min(units)

@@ -142,6 +142,36 @@ fn a_panic_in_a_part_reaches_the_caller_and_the_crew_goes_on() {
 }
 
 #[test]
+fn panics_of_caller_and_helper_at_once_leave_the_next_region_clean() {
+    let crew = Crew::new(2, || ());
+    let met = AtomicUsize::new(0);
+    let run = std::panic::AssertUnwindSafe(|| {
+        crew.run(2, &|part| {
+            met.fetch_add(1, Ordering::SeqCst);
+            while met.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            panic!("part {part} fails");
+        });
+    });
+    assert!(std::panic::catch_unwind(run).is_err());
+    for _ in 0..3 {
+        let count = AtomicUsize::new(0);
+        crew.run(4, &|_| _ = count.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(count.into_inner(), 4);
+    }
+}
+
+#[test]
+fn few_units_and_small_work_are_cut_evenly() {
+    let units = [1, 2, 3, 6, 10, 1000].map(|units| cut(units, 1_000_000, 2));
+    assert_eq!(units, [1, 2, 3, 6, 8, 8]);
+    let small = [1, 2, 5, 7, 9, 100].map(|parts| cut(1000, parts * MIN_PART_NS, 2));
+    assert_eq!(small, [1, 2, 4, 6, 8, 8]);
+    assert_eq!(cut(1000, 5 * MIN_PART_NS, 16), 5);
+}
+
+#[test]
 fn a_region_inside_a_pool_stays_in_it() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     pool.install(|| {
