@@ -197,7 +197,7 @@ pub fn isa() -> Isa {
 
 /// Work over whole slices, generic over the instruction set that will run it.
 ///
-/// `run` is `#[inline(always)]` in every implementation, as is all that it calls, so that it is
+/// `run` is `#[inline(always)]` in every implementation, as is all it calls with vectors, so that it is
 /// compiled inside the trampoline with the level's features.
 pub trait Task {
     /// Whether its frame is aligned for vectors that registers do not hold: worth it for all but
