@@ -170,6 +170,8 @@ fn widened(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
 
 /// What follows a product, as the kernels take it.
 pub(super) struct Finish<'a, E> {
+    /// The operation, for errors.
+    pub op: &'static str,
     /// Added to every row.
     pub bias: Option<&'a [E]>,
     /// Then applied to every element.
@@ -287,14 +289,14 @@ impl<'a, E: Pod> Matrix<'a, E> {
 
 impl<'a, E> Matrix<'a, E> {
     /// The matrix for the kernels; an error if an element lies outside `data`.
-    pub fn view(&self) -> Result<MatRef<'a, E>> {
-        MatRef::new(self.data, self.offset, self.shape, self.strides).map_err(refused)
+    pub fn view(&self) -> std::result::Result<MatRef<'a, E>, GemmError> {
+        MatRef::new(self.data, self.offset, self.shape, self.strides)
     }
 }
 
 /// The kernel refuses what the checks above it have let through: a defect, told instead of hidden.
-pub(super) fn refused(error: GemmError) -> Error {
-    Error::InvalidArgument { op: "matmul", reason: error.to_string() }
+pub(super) fn refused(op: &'static str) -> impl Fn(GemmError) -> Error + Copy {
+    move |error| Error::InvalidArgument { op, reason: error.to_string() }
 }
 
 fn typed<E: Product>(
@@ -318,6 +320,7 @@ fn typed<E: Product>(
     let After { bias, activation, keep_sums } = after;
     let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
     let finish = Finish {
+        op,
         bias: bias.as_ref().map(|bias| bias.run::<E>()),
         function: activation.map(|activation| E::unary(activation.op()).in_place),
         add: onto.is_some(),
@@ -348,7 +351,7 @@ fn typed<E: Product>(
         trace::record(|| Traced { dtype: E::DTYPE, batch, shape: [m, k, n], path });
         return finished(out, sums);
     }
-    let (path, batch, shape) = match folded(a.layout(), b.layout(), batch)? {
+    let (path, batch, shape) = match folded(op, a.layout(), b.layout(), batch)? {
         Some((a_rows, b_matrix)) => {
             let (a, b) = (Stack::<E>::new(a, &a_rows), Stack::<E>::new(b, &b_matrix));
             let path = one(blas, [a.matrix(0), b.matrix(0)], finish, places, [batch * m, n])?;
@@ -364,7 +367,12 @@ fn typed<E: Product>(
 }
 
 /// The layouts of a batch that is one product `[batch · m, k] × [k, n]`.
-fn folded(a: &Layout, b: &Layout, batch: usize) -> Result<Option<(Layout, Layout)>> {
+fn folded(
+    op: &'static str,
+    a: &Layout,
+    b: &Layout,
+    batch: usize,
+) -> Result<Option<(Layout, Layout)>> {
     let lead = a.dims().len() - 2;
     let mut b_matrix = *b;
     for (&dim, &stride) in b.dims()[..lead].iter().zip(b.strides()) {
@@ -374,7 +382,7 @@ fn folded(a: &Layout, b: &Layout, batch: usize) -> Result<Option<(Layout, Layout
         b_matrix = b_matrix.without_axis(0);
     }
     let [m, k] = [a.dims()[lead], a.dims()[lead + 1]];
-    let rows = a.reshape("matmul", &Shape::from([batch * m, k]))?;
+    let rows = a.reshape(op, &Shape::from([batch * m, k]))?;
     Ok(rows.map(|rows| (rows, b_matrix)))
 }
 
@@ -395,7 +403,9 @@ fn one<E: Product>(
     if !finish.add && blas.gemm(&a, &b, finish, &mut places) {
         return Ok(Path::Provider);
     }
-    let (a, b, cost) = (a.view()?, b.view()?, cost(a.shape[1], finish));
+    let refused = refused(finish.op);
+    let (a, b) = (a.view().map_err(refused)?, b.view().map_err(refused)?);
+    let cost = cost(a.shape()[1], finish);
     let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
     let threads = if parts == 1 { 1 } else { parallel::threads().min(parts) };
     if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {

@@ -273,11 +273,12 @@ impl HeadsOutput {
     /// Its memory as heads of `[rows, columns]`.
     fn heads<E: Real>(
         &mut self,
+        op: &'static str,
         shape: &Extents,
         [rows, columns]: [usize; 2],
     ) -> Result<parts::Heads<'_, E>> {
         let all = [shape.batches * rows, shape.heads * columns];
-        let matrix = MatMut::row_major(self.out.elements::<E>(), all).map_err(refused)?;
+        let matrix = MatMut::row_major(self.out.elements::<E>(), all).map_err(refused(op))?;
         Ok(parts::Heads { matrix, rows, columns })
     }
 

@@ -31,7 +31,7 @@ pub(super) fn run<E: Product>(
 ) -> Result<()> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
     let at_once = (SUMS_LEN / area).clamp(1, blocks);
-    let mut memory = Buffer::new("matmul", &Shape::from([1 + at_once, m, n]), E::DTYPE)?;
+    let mut memory = Buffer::new(finish.op, &Shape::from([1 + at_once, m, n]), E::DTYPE)?;
     let (total, memory) = memory.as_slice_mut::<E>().split_at_mut(area);
     let (mut a, mut b) = (a, b);
     for from in (0..blocks).step_by(at_once) {
@@ -44,9 +44,11 @@ pub(super) fn run<E: Product>(
         }
         let count = pieces.len();
         share(pieces, |(a, b, sums)| {
-            let sums = MatMut::row_major(sums, [m, n]).map_err(refused)?;
+            let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
             let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
-            E::workspace().with_borrow_mut(|memory| gemm(product, sums, memory)).map_err(refused)
+            E::workspace()
+                .with_borrow_mut(|memory| gemm(product, sums, memory))
+                .map_err(refused(finish.op))
         })?;
         for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
             match from + i {

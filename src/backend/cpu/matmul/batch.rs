@@ -78,7 +78,7 @@ fn shared_right<E: Product>(
     let (rows, n) = (a.shape[0], b.shape[1]);
     let (batch, area) = (c.len() / (rows * n), rows * n);
     E::shared_workspace().with_borrow_mut(|workspace| {
-        let packed = &PackedB::pack(b.view()?, workspace);
+        let packed = &PackedB::pack(b.view().map_err(refused(finish.op))?, workspace);
         let failure = Mutex::new(Ok(()));
         let bands = [Band::new(c, area), Band::new(sums, area)];
         parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
@@ -86,13 +86,13 @@ fn shared_right<E: Product>(
             for (i, c) in range.zip(c.chunks_exact_mut(area)) {
                 let done = a.matrix(i).view().and_then(|a| {
                     let product = PackedGemm { a, b: packed, alpha: E::ONE, beta: E::ZERO };
-                    let c = MatMut::row_major(&mut *c, [rows, n]).map_err(refused)?;
+                    let c = MatMut::row_major(&mut *c, [rows, n])?;
                     E::workspace()
                         .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
-                        .map_err(refused)
                 });
-                if done.is_err() {
-                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = done;
+                if let Err(error) = done {
+                    *failure.lock().unwrap_or_else(PoisonError::into_inner) =
+                        Err(refused(finish.op)(error));
                 }
                 for row in c.chunks_exact_mut(n) {
                     finish.finish(0, row, sums.next().unwrap_or_default());

@@ -81,7 +81,7 @@ fn typed<H: Half>(
     if m == 0 || (!turned && (m > FEW_ROWS || is_small(k * n))) || (turned && is_small(m * k)) {
         return Ok(None);
     }
-    let Some((rows, columns)) = folded(a.layout(), b.layout(), batch)? else { return Ok(None) };
+    let Some((rows, columns)) = folded(op, a.layout(), b.layout(), batch)? else { return Ok(None) };
     // The factor that is widened as a whole, `[few, k]`, and the other one, `[k, many]`.
     let (few, many) = match turned {
         false => (a.with_layout(rows), Stack::<H>::new(b, &columns).matrix(0)),
@@ -99,6 +99,7 @@ fn typed<H: Half>(
     let mut sums = after.keep_sums.then(|| Output::new(op, &shape, DType::F32)).transpose()?;
     let bias = after.bias.map(|bias| copy::contiguous(op, bias)).transpose()?;
     let finish = Finish {
+        op,
         bias: bias.as_ref().map(|bias| bias.run::<f32>()),
         function: after.activation.map(|activation| f32::unary(activation.op()).in_place),
         add: false,
@@ -136,20 +137,20 @@ fn blocks<H: Half>(
 ) -> Result<()> {
     let [k, n] = b.shape;
     let m = a.len() / k;
-    b.view()?;
+    b.view().map_err(refused(finish.op))?;
     let depth = k.min(if b.strides[1] == 1 { KC } else { MOST_DEPTH });
     let cost = Cost((COST_PER_TERM * m + COST_PER_WIDENED).saturating_mul(k));
     let parts = parallel::parts(n, cost);
     let most = (BLOCK_LEN / depth / COL_UNIT).max(1) * COL_UNIT;
     let width = most.min(n.div_ceil(parts).next_multiple_of(COL_UNIT));
     let mut pieces = Pieces::new();
-    let mut rest = MatMut::row_major(&mut *places.c, [m, n]).map_err(refused)?;
+    let mut rest = MatMut::row_major(&mut *places.c, [m, n]).map_err(refused(finish.op))?;
     for left in (0..n).step_by(width) {
         let (c, right) = rest.split_cols(width.min(n - left));
         pieces.push((left, c));
         rest = right;
     }
-    let run = |(left, c): (usize, MatMut<'_, f32>)| block(a, b, left, depth, c);
+    let run = |(left, c): (usize, MatMut<'_, f32>)| block(finish.op, a, b, left, depth, c);
     match parts {
         1 => pieces.into_iter().try_for_each(run)?,
         _ => share(pieces, run)?,
@@ -160,6 +161,7 @@ fn blocks<H: Half>(
 
 /// The columns of C from `left` on.
 fn block<H: Half>(
+    op: &'static str,
     a: &[f32],
     b: &Matrix<'_, H>,
     left: usize,
@@ -187,20 +189,20 @@ fn block<H: Half>(
             }
         }
         let wide = match is_transposed {
-            true => MatRef::row_major(wide, [width, depth]).map_err(refused)?.t(),
-            false => MatRef::row_major(wide, [depth, width]).map_err(refused)?,
+            true => MatRef::row_major(wide, [width, depth]).map_err(refused(op))?.t(),
+            false => MatRef::row_major(wide, [depth, width]).map_err(refused(op))?,
         };
         // A product a block of k: sums over them are added in their order, as within a product.
         for at in (0..depth).step_by(KC) {
             let steps = KC.min(depth - at);
-            let a = MatRef::new(a, from + at, [m, steps], [k as isize, 1]).map_err(refused)?;
+            let a = MatRef::new(a, from + at, [m, steps], [k as isize, 1]).map_err(refused(op))?;
             let wide = wide.split_rows(at).1.split_rows(steps).0;
             let beta = if from + at == 0 { 0.0 } else { 1.0 };
             let product = Gemm { a, b: wide, alpha: 1.0, beta };
             let c = c.reborrow();
             f32::workspace()
                 .with_borrow_mut(|workspace| gemm(product, c, workspace))
-                .map_err(refused)?;
+                .map_err(refused(op))?;
         }
     }
     Ok(())

@@ -65,14 +65,14 @@ impl<'a, E: Product> Part<'a, E> {
 
     /// Computes it on this thread.
     pub fn run(self) -> Result<()> {
-        let Part { a, b, finish: Finish { bias, function, add }, c, sums } = self;
+        let Part { a, b, finish: Finish { op, bias, function, add }, c, sums } = self;
         let activation = function.map(|function| kernels::Activation { function, sums });
         E::workspace()
             .with_borrow_mut(|workspace| match add {
                 true => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace),
                 false => kernels::gemm_epilogue(a, b, Epilogue { bias, activation }, c, workspace),
             })
-            .map_err(refused)
+            .map_err(refused(op))
     }
 }
 

@@ -40,12 +40,12 @@ pub(super) fn run<E: Real>(
     let output = |size| HeadsOutput::new::<E>(op, operands.q, size);
     let (mut dq, mut dk, mut dv) = (output([t, d])?, output([s, d])?, output([s, e])?);
     if batches * heads > 0 {
-        let (dk, dv) = (dk.heads::<E>(&shape, [s, d])?, dv.heads(&shape, [s, e])?);
-        let results = (dq.heads(&shape, [t, d])?, (dk, dv));
+        let (dk, dv) = (dk.heads::<E>(op, &shape, [s, d])?, dv.heads(op, &shape, [s, e])?);
+        let results = (dq.heads(op, &shape, [t, d])?, (dk, dv));
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
         let parts = parts::cut(results, &shape, parts);
         let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
-        parts::run(&parts, |part: parts::Part<Gradients<'_, E>>| {
+        parts::run(op, &parts, |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
             E::workspace().with_borrow_mut(|workspace| {

@@ -38,14 +38,14 @@ pub(super) fn run<E: Real>(
     let mut log_sum = Output::new(op, &sums, E::DTYPE)?;
     if batches * heads * t > 0 {
         let sums = MatMut::row_major(log_sum.elements::<E>(), [batches, heads * t]);
-        let sums = Heads { matrix: sums.map_err(refused)?, rows: 1, columns: t };
-        let results = (y.heads(&shape, [t, e])?, sums);
+        let sums = Heads { matrix: sums.map_err(refused(op))?, rows: 1, columns: t };
+        let results = (y.heads(op, &shape, [t, e])?, sums);
         let units = batches * heads * t.div_ceil(LEAST_BLOCKS * ROWS);
         let cost = problem.cost(d + e, 1);
         let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(LEAST_BLOCKS * ROWS)));
         let works: smallvec::SmallVec<[_; 16]> = cut(results, &shape, parts);
         let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
-        parts::run(&works, |work: Work<'_, E>| {
+        parts::run(op, &works, |work: Work<'_, E>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
             E::workspace().with_borrow_mut(|workspace| {

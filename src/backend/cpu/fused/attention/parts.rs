@@ -110,6 +110,7 @@ pub(super) fn cut<T: Split>(results: T, shape: &Extents, parts: usize) -> Parts<
 
 /// `f` on each of the things, on any thread; the first error that is found.
 pub(super) fn run<T: Send>(
+    op: &'static str,
     things: &[Mutex<Option<T>>],
     f: impl Fn(T) -> std::result::Result<(), GemmError> + Sync,
 ) -> Result<()> {
@@ -123,7 +124,7 @@ pub(super) fn run<T: Send>(
         }
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(refused(error)),
+        Some(error) => Err(refused(op)(error)),
         None => Ok(()),
     }
 }
