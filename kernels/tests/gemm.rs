@@ -229,7 +229,7 @@ fn vectors_times_matrices() {
 
 #[test]
 fn few_rows_and_a_large_b_are_streamed() {
-    for m in [1, 5, 12] {
+    for m in [1, 5, 12, 13, 24] {
         for scales in [PLAIN, (1.0, 1.0), (0.3, 2.7)] {
             check_layouts::<f32>([m, 600, 301], [Rows, Rows, Rows], scales);
             check_layouts::<f32>([m, 257, 1100], [Columns, Padded, Spread], scales);

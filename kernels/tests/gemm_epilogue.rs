@@ -15,7 +15,7 @@ fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
 /// Shapes that take every way through the loops: one and several blocks of k, B read in place,
 /// streamed and packed, a small B under more rows than are done at a time, edges of tiles, several
 /// panels, more rows than partial sums are kept of, and what has no elements.
-const SHAPES: [[usize; 3]; 17] = [
+const SHAPES: [[usize; 3]; 18] = [
     [1, 1, 1],
     [7, 3, 1],
     [5, 64, 33],
@@ -25,6 +25,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [6, 4, 1100],
     [60, 30, 1030],
     [12, 520, 520],
+    [21, 520, 520],
     [1, 513, 1030],
     [130, 20, 17],
     [400, 90, 96],

@@ -7,7 +7,7 @@ use super::packed::PackedB;
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors, tiles_of_b_stay};
 use super::workspace::Workspace;
-use super::{IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
+use super::{FEW_ROWS, FEW_ROWS_BYTES, IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
 use crate::dispatch::ElementTask;
 use crate::simd::{Float, Lanes, Vector};
 
@@ -123,6 +123,9 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
         let ([m, n], k) = (c.shape, a.shape[1]);
         let panel_vectors = match b {
             OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
+            OperandB::Strided(_) if m <= FEW_ROWS => {
+                (nc / S::LANES).min(FEW_ROWS_BYTES / (KC * S::LANES * size_of::<E>()))
+            }
             _ => nc / S::LANES,
         };
         let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
