@@ -6,23 +6,25 @@
 mod input;
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 
+use half::{bf16, f16};
 use input::Numbers;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
-    gemm_packed,
+    Factor, Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
+    gemm_bias, gemm_packed,
 };
 
 fuzz_target!(|bytes: &[u8]| {
     let mut u = Unstructured::new(bytes);
     // Bytes that end early make an input too: zeros follow.
-    let done = match u.int_in_range(0..=8) {
+    let done = match u.int_in_range(0..=12) {
         Ok(0) => views(&mut u),
         Ok(1..=5) => product::<f32>(&mut u),
+        Ok(6..=7) => product::<f16>(&mut u),
+        Ok(8..=9) => product::<bf16>(&mut u),
         _ => product::<f64>(&mut u),
     };
     done.expect("zeros follow the last byte");
@@ -57,16 +59,37 @@ fn views(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What matrices hold.
+trait Number: Factor {
+    fn nearest(x: f64) -> Self;
+}
+
+macro_rules! numbers {
+    ($($t:ident $nearest:path;)*) => {$(
+        impl Number for $t {
+            fn nearest(x: f64) -> Self {
+                $nearest(x)
+            }
+        }
+    )*};
+}
+numbers! {
+    f16 f16::from_f64;
+    bf16 bf16::from_f64;
+    f32 Float::from_f64;
+    f64 Float::from_f64;
+}
+
 /// A matrix in memory that holds NaN where it has no element.
 #[derive(Clone)]
-struct Matrix<E> {
-    data: Vec<E>,
+struct Matrix<T> {
+    data: Vec<T>,
     offset: usize,
     shape: [usize; 2],
     strides: [isize; 2],
 }
 
-impl<E: Float> Matrix<E> {
+impl<T: Number> Matrix<T> {
     fn new(u: &mut Unstructured<'_>, shape: [usize; 2], is_output: bool) -> Result<Self> {
         let inner_is_rows = u.arbitrary::<bool>()?;
         let [inner, outer] = if inner_is_rows { shape } else { [shape[1], shape[0]] };
@@ -94,7 +117,7 @@ impl<E: Float> Matrix<E> {
         let (before, after) = (u.int_in_range(0..=3)?, u.int_in_range(0..=3)?);
         let len = (high - low) as usize + 1 + before + after;
         let mut matrix = Matrix {
-            data: vec![E::NAN; len],
+            data: vec![T::nearest(f64::NAN); len],
             offset: before + low.unsigned_abs(),
             shape,
             strides: [down, right],
@@ -102,12 +125,12 @@ impl<E: Float> Matrix<E> {
         let mut numbers = Numbers::new(u)?;
         for (i, j) in matrix.elements() {
             let index = matrix.index(i, j);
-            matrix.data[index] = E::from_f64(numbers.next().expect("numbers do not end"));
+            matrix.data[index] = T::nearest(numbers.next().expect("numbers do not end"));
         }
         Ok(matrix)
     }
 
-    fn elements(&self) -> impl Iterator<Item = (usize, usize)> + use<E> {
+    fn elements(&self) -> impl Iterator<Item = (usize, usize)> + use<T> {
         let [rows, cols] = self.shape;
         (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j)))
     }
@@ -117,11 +140,11 @@ impl<E: Float> Matrix<E> {
         (self.offset as isize + i as isize * down + j as isize * right) as usize
     }
 
-    fn at(&self, i: usize, j: usize) -> E {
-        self.data[self.index(i, j)]
+    fn at(&self, i: usize, j: usize) -> T::Sum {
+        self.data[self.index(i, j)].widened()
     }
 
-    fn view(&self) -> MatRef<'_, E> {
+    fn view(&self) -> MatRef<'_, T> {
         MatRef::new(&self.data, self.offset, self.shape, self.strides).expect("a view")
     }
 
@@ -148,38 +171,38 @@ fn is_nan<E: Float>(x: E) -> bool {
 }
 
 /// Element (i, j) of A·B in the order that the product's definition states.
-fn definition<E: Float>(a: &Matrix<E>, b: &Matrix<E>, i: usize, j: usize) -> E {
+fn definition<T: Number>(a: &Matrix<T>, b: &Matrix<T>, i: usize, j: usize) -> T::Sum {
     let k = a.shape[1];
-    let mut ab = E::ZERO;
+    let mut ab = T::Sum::ZERO;
     for from in (0..k).step_by(256) {
         let chain = (from..k.min(from + 256))
-            .fold(E::ZERO, |chain, p| a.at(i, p).mul_add(b.at(p, j), chain));
+            .fold(T::Sum::ZERO, |chain, p| a.at(i, p).mul_add(b.at(p, j), chain));
         ab = if from == 0 { chain } else { ab + chain };
     }
     ab
 }
 
-fn product<E: Float + Debug>(u: &mut Unstructured<'_>) -> Result<()> {
+fn product<T: Number<Sum: Number>>(u: &mut Unstructured<'_>) -> Result<()> {
     let [m, n, k] = input::extents(u, 400_000)?;
-    let (a, b) = (Matrix::<E>::new(u, [m, k], false)?, Matrix::<E>::new(u, [k, n], false)?);
-    let mut old = Matrix::<E>::new(u, [m, n], true)?;
+    let (a, b) = (Matrix::<T>::new(u, [m, k], false)?, Matrix::<T>::new(u, [k, n], false)?);
+    let mut old = Matrix::<T::Sum>::new(u, [m, n], true)?;
     let call = *u.choose(&[Call::Gemm, Call::Gemm, Call::Packed, Call::Bias])?;
     let scales = [1.0, 0.0, -1.0, 0.5, 1.7];
-    let alpha = E::from_f64(if call == Call::Bias { 1.0 } else { *u.choose(&scales)? });
+    let alpha = T::Sum::from_f64(if call == Call::Bias { 1.0 } else { *u.choose(&scales)? });
     let scales = if call == Call::Bias { [0.0; 3] } else { [0.0, 1.0, -0.3] };
-    let beta = E::from_f64(*u.choose(&scales)?);
-    let bias: Vec<E> = Numbers::new(u)?.map(E::from_f64).take(n).collect();
-    if beta == E::ZERO {
+    let beta = T::Sum::from_f64(*u.choose(&scales)?);
+    let bias: Vec<T::Sum> = Numbers::new(u)?.map(T::Sum::from_f64).take(n).collect();
+    if beta == T::Sum::ZERO {
         // What is not to be read would be seen in the result.
-        old.data.fill(E::NAN);
+        old.data.fill(T::Sum::NAN);
     }
-    let expected: Vec<E> = old
+    let expected: Vec<T::Sum> = old
         .elements()
         .map(|(i, j)| {
             let ab = definition(&a, &b, i, j);
             match call {
                 Call::Bias => ab + bias[j],
-                _ if beta == E::ZERO => alpha * ab,
+                _ if beta == T::Sum::ZERO => alpha * ab,
                 _ => alpha.mul_add(ab, beta * old.at(i, j)),
             }
         })
@@ -197,26 +220,26 @@ fn product<E: Float + Debug>(u: &mut Unstructured<'_>) -> Result<()> {
             continue;
         }
         let at = || {
-            let [a, b, c] = [&a, &b, &c].map(Matrix::describe);
+            let ([a, b], c) = ([&a, &b].map(Matrix::describe), c.describe());
             format!("{isa} {call:?}: A {a}, B {b}, C {c}, alpha {alpha:?}, beta {beta:?}")
         };
         let mut changed = c.data.clone();
         for ((i, j), &expected) in c.elements().zip(&expected) {
             let got = c.at(i, j);
             assert!(same(got, expected), "{}: ({i}, {j}) is {got:?}, not {expected:?}", at());
-            changed[c.index(i, j)] = E::NAN;
+            changed[c.index(i, j)] = T::Sum::NAN;
         }
         assert!(changed.iter().all(|&x| is_nan(x)), "{}: memory between elements", at());
     }
     Ok(())
 }
 
-fn run<E: Float>(
-    a: &Matrix<E>,
-    b: &Matrix<E>,
-    bias: &[E],
-    (alpha, beta): (E, E),
-    c: &mut Matrix<E>,
+fn run<T: Number<Sum: Number>>(
+    a: &Matrix<T>,
+    b: &Matrix<T>,
+    bias: &[T::Sum],
+    (alpha, beta): (T::Sum, T::Sum),
+    c: &mut Matrix<T::Sum>,
     call: Call,
 ) -> std::result::Result<(), GemmError> {
     let Matrix { data, offset, shape, strides } = c;

@@ -170,6 +170,12 @@ pub(crate) fn f32_from_f16(bits: u16) -> f32 {
     f32::from_bits(value.to_bits() | quiet | sign)
 }
 
+/// Of a `bf16`: the upper half of an `f32`.
+#[inline(always)]
+pub(crate) fn f32_from_bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
 /// The nearest `binary16`, without its instruction.
 #[inline(always)]
 pub(crate) fn f16_from_f32(x: f32) -> u16 {
@@ -281,7 +287,7 @@ impl Convert<f16> for f32 {
 
 impl Convert<f32> for bf16 {
     fn convert(x: &[bf16], y: &mut [f32]) {
-        run(Each(x.reinterpret_cast(), y, |x: u16| f32::from_bits(u32::from(x) << 16)));
+        run(Each(x.reinterpret_cast(), y, f32_from_bf16));
     }
 }
 

@@ -140,7 +140,7 @@ macro_rules! widen_halves {
             unsafe fn widen_up_to<S: Simd>(simd: S, src: *const $t, count: usize) -> F64<S> {
                 if count >= <S as Lanes<f64>>::LANES {
                     // SAFETY: a whole vector may be read; the type is its bits.
-                    return unsafe { simd.$load(src.cast()) };
+                    return unsafe { Lanes::<f64>::$load(simd, src.cast()) };
                 }
                 let mut bits = [0; LANES];
                 for (i, bits) in bits.iter_mut().enumerate().take(count) {
@@ -148,7 +148,7 @@ macro_rules! widen_halves {
                     *bits = unsafe { src.add(i).read() }.to_bits();
                 }
                 // SAFETY: no vector has more lanes than the array.
-                unsafe { simd.$load(bits.as_ptr()) }
+                unsafe { Lanes::<f64>::$load(simd, bits.as_ptr()) }
             }
             #[inline(always)]
             fn widened(self) -> f64 {
@@ -162,8 +162,8 @@ macro_rules! widen_halves {
     )*};
 }
 widen_halves! {
-    f16 load_widened_f16 f16_from_f32;
-    bf16 load_widened_bf16 bf16_from_f32;
+    f16 load_f16 f16_from_f32;
+    bf16 load_bf16 bf16_from_f32;
 }
 
 /// Pushes the blocks of the terms.

@@ -1,4 +1,5 @@
-//! The embedded matrix product: C ← α·A·B + β·C for `f32` and `f64`, any strides.
+//! The embedded matrix product: C ← α·A·B + β·C for `f32`, `f64` and, summed in `f32`, 16-bit floats; any
+//! strides.
 //!
 //! # What is computed
 //!
@@ -41,7 +42,8 @@
 //! C is asked for before LOOP 1, which then finds it in L1.
 //!
 //! 1. Where k is not contiguous in A, 8·MR of its rows are copied, one after the other, before LOOP 2.
-//! 2. Where B is stored transposed, packing transposes blocks in registers.
+//! 2. Where B is stored transposed, packing transposes blocks in registers. Both copies widen 16-bit floats,
+//!    whose A is always copied and whose B always packed; few rows of A widen B where they read it.
 //! 3. B is read in place, under a mask at its right edge, where packing it would not pay: rows
 //!    contiguous and few rows of A, or a small B.
 //! 4. Partial sums of the blocks of k live in C if beta = 0, else in the workspace.
@@ -63,6 +65,7 @@ mod cache;
 mod columns;
 mod driver;
 mod epilogue;
+mod factor;
 mod matrix;
 mod pack;
 mod packed;
@@ -73,6 +76,7 @@ mod tile;
 mod workspace;
 
 pub use epilogue::{Activation, Epilogue};
+pub use factor::Factor;
 pub use matrix::{GemmError, MatMut, MatRef};
 pub use packed::PackedB;
 pub use workspace::Workspace;
@@ -119,28 +123,28 @@ const SCRATCH_ROWS: usize = 512;
 
 /// C ← `alpha`·`a`·`b` + `beta`·C.
 #[derive(Clone, Copy, Debug)]
-pub struct Gemm<'a, E> {
+pub struct Gemm<'a, T: Factor> {
     /// A, `[m, k]`.
-    pub a: MatRef<'a, E>,
+    pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
-    pub b: MatRef<'a, E>,
-    /// Factor of the product.
-    pub alpha: E,
-    /// Factor of the old C; where it is zero, C is not read.
-    pub beta: E,
+    pub b: MatRef<'a, T>,
+    /// What the product is multiplied by.
+    pub alpha: T::Sum,
+    /// What the old C is multiplied by; where it is zero, C is not read.
+    pub beta: T::Sum,
 }
 
 /// C ← `alpha`·`a`·`b` + `beta`·C with B packed before.
 #[derive(Clone, Copy, Debug)]
-pub struct PackedGemm<'a, E> {
+pub struct PackedGemm<'a, T: Factor> {
     /// A, `[m, k]`.
-    pub a: MatRef<'a, E>,
+    pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
-    pub b: &'a PackedB<'a, E>,
-    /// Factor of the product.
-    pub alpha: E,
-    /// Factor of the old C; where it is zero, C is not read.
-    pub beta: E,
+    pub b: &'a PackedB<'a, T::Sum>,
+    /// What the product is multiplied by.
+    pub alpha: T::Sum,
+    /// What the old C is multiplied by; where it is zero, C is not read.
+    pub beta: T::Sum,
 }
 
 /// Computes a product on this thread. `c` is `[m, n]`; see [the module](self) for the order of
@@ -168,16 +172,16 @@ pub struct PackedGemm<'a, E> {
 /// # Errors
 /// [`GemmError::ShapeMismatch`]; [`GemmError::UninitializedOutput`] if `beta` is not zero and `c`
 /// is uninitialised memory.
-pub fn gemm<E: Float>(
-    product: Gemm<'_, E>,
-    mut c: MatMut<'_, E>,
-    workspace: &mut Workspace<E>,
+pub fn gemm<T: Factor>(
+    product: Gemm<'_, T>,
+    mut c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     let Gemm { ref a, ref b, alpha, beta } = product;
     check(a.shape, b.shape, &c, beta)?;
     // Asked first: of the smallest products everything else would be a good part of the time.
-    if alpha == E::ONE && beta == E::ZERO && Small::fits(a, b, &c) {
-        E::multiply_small(&Small::new(a, b, None, &mut c, workspace));
+    if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(a, b, &c) {
+        T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
         return Ok(());
     }
     turned(*a, *b, (alpha, beta), None, c, workspace);
@@ -187,13 +191,13 @@ pub fn gemm<E: Float>(
 /// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked. A call of its own: its frame
 /// would be made for the smallest products too.
 #[inline(never)]
-fn turned<'a, E: Float>(
-    mut a: MatRef<'a, E>,
-    mut b: MatRef<'a, E>,
-    factors: (E, E),
-    mut activation: Option<Activation<'a, E>>,
-    mut c: MatMut<'a, E>,
-    workspace: &mut Workspace<E>,
+fn turned<'a, T: Factor>(
+    mut a: MatRef<'a, T>,
+    mut b: MatRef<'a, T>,
+    factors: (T::Sum, T::Sum),
+    mut activation: Option<Activation<'a, T::Sum>>,
+    mut c: MatMut<'a, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) {
     let [m, n] = c.shape;
     // Vectors run along the rows of C: a lone column is made a row.
@@ -209,31 +213,34 @@ fn turned<'a, E: Float>(
 }
 
 /// C ← f(alpha · A·B + beta · C), or with a bias f(A·B + bias); shapes were checked.
-fn multiply<'a, E: Float>(
-    a: MatRef<'a, E>,
-    b: MatRef<'a, E>,
-    (alpha, beta): (E, E),
-    epilogue: Epilogue<'a, E>,
-    mut c: MatMut<'a, E>,
-    workspace: &mut Workspace<E>,
+fn multiply<'a, T: Factor>(
+    a: MatRef<'a, T>,
+    b: MatRef<'a, T>,
+    (alpha, beta): (T::Sum, T::Sum),
+    epilogue: Epilogue<'a, T::Sum>,
+    mut c: MatMut<'a, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) {
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
-    let in_place = b.strides[1] == 1 && (few_rows || is_small::<E>(b.shape));
-    if alpha == E::ONE && beta == E::ZERO && Small::fits(&a, &b, &c) {
+    let has_runs = b.strides[1] == 1;
+    if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
         multiply_small(a, b, epilogue, c, workspace);
-    } else if few_rows && in_place && c.strides[1] == 1 && is_streamed::<E>(b.shape) {
+    } else if few_rows && has_runs && c.strides[1] == 1 && is_streamed::<T>(b.shape) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
-        E::multiply_rows(product);
+        T::multiply_rows(product);
         epilogue.activate(c);
     } else if ColumnsOfB::fits(&a, &b, &c) {
         let sums = c.reborrow();
         let product = ColumnsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
-        E::multiply_columns(product);
+        T::multiply_columns(product);
         epilogue.activate(c);
     } else {
-        let b = if in_place { OperandB::InPlace(b) } else { OperandB::Strided(b) };
-        let nc = cache::panel_columns::<E>();
+        let b = match T::as_sums(b) {
+            Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => OperandB::InPlace(b),
+            _ => OperandB::Strided(b),
+        };
+        let nc = cache::panel_columns::<T::Sum>();
         Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
     }
 }
@@ -243,27 +250,27 @@ fn multiply<'a, E: Float>(
 const TURNED_LEN: usize = 1 << 15;
 
 /// As [`multiply`], where [`Small::fits`].
-fn multiply_small<'a, E: Float>(
-    mut a: MatRef<'a, E>,
-    b: MatRef<'a, E>,
-    Epilogue { bias, mut activation }: Epilogue<'a, E>,
-    mut c: MatMut<'a, E>,
-    workspace: &mut Workspace<E>,
+fn multiply_small<'a, T: Factor>(
+    mut a: MatRef<'a, T>,
+    b: MatRef<'a, T>,
+    Epilogue { bias, mut activation }: Epilogue<'a, T::Sum>,
+    mut c: MatMut<'a, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) {
-    let most = if b.strides[1] == 1 { 0 } else { TURNED_LEN / c.shape[1].max(1) };
+    let most = if T::IS_SUM && b.strides[1] == 1 { 0 } else { TURNED_LEN / c.shape[1].max(1) };
     while let Some(whole) = activation.take() {
         let rows = c.shape[0].min(most.max(A_ROWS));
         let (a_above, a_below) = a.split_rows(rows);
         let (mut c_above, c_below) = c.split_rows(rows);
         let (mut above, below) = whole.split_rows(rows);
-        E::multiply_small(&Small::new(&a_above, &b, bias, &mut c_above, workspace));
+        T::multiply_small(&Small::new(&a_above, &b, bias, &mut c_above, workspace));
         above.finish(c_above, [0, 0]);
         if c_below.shape[0] == 0 {
             return;
         }
         (a, c, activation) = (a_below, c_below, Some(below));
     }
-    E::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
+    T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
 }
 
 /// Whether B is too large to be walked down column by column.
@@ -290,12 +297,12 @@ fn is_small<E>([k, n]: [usize; 2]) -> bool {
 ///
 /// # Errors
 /// [`GemmError::ShapeMismatch`], also for a bias of another length.
-pub fn gemm_bias<E: Float>(
-    a: MatRef<'_, E>,
-    b: MatRef<'_, E>,
-    bias: &[E],
-    c: MatMut<'_, E>,
-    workspace: &mut Workspace<E>,
+pub fn gemm_bias<T: Factor>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    bias: &[T::Sum],
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation: None }, c, workspace)
 }
@@ -322,30 +329,31 @@ pub fn gemm_bias<E: Float>(
 ///
 /// # Errors
 /// [`GemmError::ShapeMismatch`], also for a bias of another length and sums of another shape than C's.
-pub fn gemm_epilogue<E: Float>(
-    a: MatRef<'_, E>,
-    b: MatRef<'_, E>,
-    epilogue: Epilogue<'_, E>,
-    mut c: MatMut<'_, E>,
-    workspace: &mut Workspace<E>,
+pub fn gemm_epilogue<T: Factor>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    epilogue: Epilogue<'_, T::Sum>,
+    mut c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
-    check(a.shape, b.shape, &c, E::ZERO)?;
+    check(a.shape, b.shape, &c, T::Sum::ZERO)?;
     epilogue.check(a.shape, b.shape, c.shape)?;
     let Epilogue { bias, activation } = epilogue;
     if activation.is_none() && Small::fits(&a, &b, &c) {
-        E::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
+        T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
         return Ok(());
     }
+    let (zero, one) = (T::Sum::ZERO, T::Sum::ONE);
     match bias {
-        None => turned(a, b, (E::ONE, E::ZERO), activation, c, workspace),
+        None => turned(a, b, (one, zero), activation, c, workspace),
         Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
             let epilogue = Epilogue { bias: Some(bias), activation };
-            multiply(a, b, (E::ONE, E::ZERO), epilogue, c, workspace);
+            multiply(a, b, (one, zero), epilogue, c, workspace);
         }
         // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
         Some(bias) => {
             c.fill_rows(bias);
-            turned(a, b, (E::ONE, E::ONE), activation, c, workspace);
+            turned(a, b, (one, one), activation, c, workspace);
         }
     }
     Ok(())
@@ -370,10 +378,10 @@ pub fn gemm_epilogue<E: Float>(
 /// # Errors
 /// As [`gemm`]; [`GemmError::PackedForOtherIsa`] if another instruction set runs than when `b` was
 /// packed, which only tests can bring about.
-pub fn gemm_packed<E: Float>(
-    product: PackedGemm<'_, E>,
-    c: MatMut<'_, E>,
-    workspace: &mut Workspace<E>,
+pub fn gemm_packed<T: Factor>(
+    product: PackedGemm<'_, T>,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     let PackedGemm { a, b, alpha, beta } = product;
     check(a.shape, b.shape(), &c, beta)?;

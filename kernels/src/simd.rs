@@ -68,7 +68,7 @@ pub(crate) mod cut;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
-mod sealed;
+pub(crate) mod sealed;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -76,6 +76,7 @@ mod wide;
 
 use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
+use crate::gemm::Factor;
 pub use table::Rows;
 pub(crate) use wide::Wide;
 
@@ -92,6 +93,7 @@ pub trait Float:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
+    + Factor<Sum = Self>
     + sealed::Sealed
 {
     /// Positive zero.
@@ -282,6 +284,16 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first(self, src: *const E, count: usize) -> Self::V;
+    /// Reads `LANES` IEEE binary16 numbers, which are given as their bits, exactly.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `LANES` numbers.
+    unsafe fn load_f16(self, src: *const u16) -> Self::V;
+    /// As [`Lanes::load_f16`], of numbers that are the upper halves of `f32`.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of `LANES` numbers.
+    unsafe fn load_bf16(self, src: *const u16) -> Self::V;
     /// Writes `LANES` elements.
     ///
     /// # Safety
@@ -386,16 +398,6 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     unsafe fn load_first_widened(self, src: *const f32, count: usize) -> <Self as Lanes<f64>>::V;
-    /// As [`Simd::load_widened`], of IEEE binary16 numbers, which are given as their bits.
-    ///
-    /// # Safety
-    /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
-    unsafe fn load_widened_f16(self, src: *const u16) -> <Self as Lanes<f64>>::V;
-    /// As [`Simd::load_widened_f16`], of numbers that are the upper halves of `f32`.
-    ///
-    /// # Safety
-    /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
-    unsafe fn load_widened_bf16(self, src: *const u16) -> <Self as Lanes<f64>>::V;
     /// Rounds the lanes to `f32` and writes them.
     ///
     /// # Safety

@@ -5,9 +5,11 @@
 mod guarded;
 
 use guarded::{Against, Guarded};
+use half::{bf16, f16};
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
+    Factor, Float as _, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
+    gemm_packed,
 };
 
 /// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
@@ -57,7 +59,35 @@ struct Matrix<E> {
     strides: [isize; 2],
 }
 
-impl<E: Float> Matrix<E> {
+/// What matrices hold.
+trait Number: Copy {
+    fn from_f64(x: f64) -> Self;
+}
+
+macro_rules! numbers {
+    ($($t:ident)*) => {$(
+        impl Number for $t {
+            fn from_f64(x: f64) -> Self {
+                $t::from_f64(x)
+            }
+        }
+    )*};
+}
+numbers!(f16 bf16);
+
+impl Number for f32 {
+    fn from_f64(x: f64) -> Self {
+        x as f32
+    }
+}
+
+impl Number for f64 {
+    fn from_f64(x: f64) -> Self {
+        x
+    }
+}
+
+impl<E: Number> Matrix<E> {
     /// Elements by their row and column; gaps are `gap`.
     fn new(shape: [usize; 2], lies: Lies, against: Against, gap: E) -> Self {
         let strides = lies.strides(shape);
@@ -104,17 +134,22 @@ enum Call {
 
 /// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
 /// sums are exact.
-fn check<E: Float>([m, k, n]: [usize; 3], [a_lies, b_lies, c_lies]: [Lies; 3], call: Call) {
-    let nan = E::NAN;
+fn check<T: Factor<Sum: Number> + Number>(
+    [m, k, n]: [usize; 3],
+    [a_lies, b_lies, c_lies]: [Lies; 3],
+    call: Call,
+) {
+    let nan = T::from_f64(f64::NAN);
     // One row or column again and again has the same numbers in all.
     let of_a = |i: usize| if matches!(a_lies, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
     let of_b = |j: usize| if matches!(b_lies, OneColumn) || j % 2 == 1 { 1.0 } else { 3.0 };
-    let gap = E::from_f64(-77.0);
+    let number = <T::Sum as Number>::from_f64;
+    let gap = number(-77.0);
     for against in Against::BOTH {
-        let mut a = Matrix::new([m, k], a_lies, against, nan).filled(|i, _| of_a(i));
-        let mut b = Matrix::new([k, n], b_lies, against, nan).filled(|_, j| of_b(j));
-        let mut bias = Guarded::<E>::new(n, against);
-        bias.elements().iter_mut().enumerate().for_each(|(j, x)| *x = E::from_f64(j as f64));
+        let mut a = Matrix::<T>::new([m, k], a_lies, against, nan).filled(|i, _| of_a(i));
+        let mut b = Matrix::<T>::new([k, n], b_lies, against, nan).filled(|_, j| of_b(j));
+        let mut bias = Guarded::<T::Sum>::new(n, against);
+        bias.elements().iter_mut().enumerate().for_each(|(j, x)| *x = number(j as f64));
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             // A C that is not to be read is NaN.
             let beta = if let Call::Gemm(beta) | Call::Packed(beta) = call { beta } else { 0.0 };
@@ -123,13 +158,13 @@ fn check<E: Float>([m, k, n]: [usize; 3], [a_lies, b_lies, c_lies]: [Lies; 3], c
             let (view, workspace) = (a.view(), &mut Workspace::new());
             let run = || match call {
                 Call::Gemm(beta) => {
-                    let (alpha, beta) = (E::ONE, E::from_f64(beta));
+                    let (alpha, beta) = (T::Sum::ONE, number(beta));
                     gemm(Gemm { a: view, b: b.view(), alpha, beta }, c.view_mut(), workspace)
                 }
                 Call::Packed(beta) => {
                     let mut buffer = Workspace::new();
                     let b = &PackedB::pack(b.view(), &mut buffer);
-                    let (alpha, beta) = (E::ONE, E::from_f64(beta));
+                    let (alpha, beta) = (T::Sum::ONE, number(beta));
                     gemm_packed(PackedGemm { a: view, b, alpha, beta }, c.view_mut(), workspace)
                 }
                 Call::Bias => gemm_bias(view, b.view(), bias.elements(), c.view_mut(), workspace),
@@ -143,7 +178,7 @@ fn check<E: Float>([m, k, n]: [usize; 3], [a_lies, b_lies, c_lies]: [Lies; 3], c
                     _ if beta == 0.0 => 0.0,
                     _ => beta * old,
                 };
-                let expected = E::from_f64(k as f64 * of_a(i) * of_b(j) + more);
+                let expected = number(k as f64 * of_a(i) * of_b(j) + more);
                 let index = c.index(i, j);
                 let got = std::mem::replace(&mut c.memory.elements()[index], gap);
                 assert!(got == expected, "{}: ({i}, {j}) is {got:?}", at());
@@ -163,12 +198,14 @@ fn nothing_outside_of_the_operands_is_touched() {
                     for b in [Rows, Columns] {
                         check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
                         check::<f64>([m, k, n], [a, b, Columns], Call::Gemm(1.0));
+                        check::<f16>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
                         check::<f32>([m, k, n], [a, b, Rows], Call::Bias);
                     }
                 }
                 check::<f64>([m, k, n], [Rows, Columns, Wider], Call::Bias);
                 check::<f32>([m, k, n], [Rows, Rows, Rows], Call::Packed(0.0));
                 check::<f64>([m, k, n], [Rows, Columns, Rows], Call::Packed(1.0));
+                check::<bf16>([m, k, n], [Rows, Columns, Rows], Call::Packed(0.0));
             }
         }
     }
@@ -205,6 +242,7 @@ fn gaps_between_elements_are_neither_read_nor_written() {
                 let c = outputs.next().expect("a cycle");
                 check::<f32>(shape, [a, b, c], Call::Gemm(0.0));
                 check::<f64>(shape, [a, b, c], Call::Gemm(-0.5));
+                check::<bf16>(shape, [a, b, c], Call::Gemm(1.0));
                 check::<f64>(shape, [a, b, c], Call::Packed(0.0));
                 check::<f32>(shape, [a, b, c], Call::Bias);
             }
@@ -220,6 +258,8 @@ fn few_rows_times_a_streamed_matrix_stay_within_it() {
             check::<f32>([m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0));
             check::<f64>([m, 270, 245], [Columns, b, Wider], Call::Gemm(1.0));
             check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias);
+            check::<f16>([m, 270, 979], [Columns, b, Rows], Call::Gemm(0.0));
+            check::<bf16>([m, 270, 979], [Wider, b, Rows], Call::Bias);
         }
         check::<f64>([m, 270, 245], [Rows, Rows, Rows], Call::Packed(1.0));
     }

@@ -12,12 +12,14 @@
 //! columns where these end.
 
 use super::KC;
+use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::MAX_LANES;
 use super::tile::each;
 use super::workspace::Workspace;
 use crate::dispatch::{ElementTask, Isa, isa};
 use crate::map::{load_up_to, store_up_to};
+use crate::simd::sealed::Sealed as _;
 use crate::simd::{Float, Lanes, Vector};
 
 /// Most rows of A: a square and as many sums fit into the registers.
@@ -33,36 +35,37 @@ const AHEAD_BYTES: usize = 1024;
 const COPIED_STEPS: usize = 8192;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; B's columns and C's rows are contiguous.
-pub struct ColumnsOfB<'a, E> {
-    a: MatRef<'a, E>,
-    b: MatRef<'a, E>,
-    alpha: E,
-    beta: E,
-    bias: Option<&'a [E]>,
-    c: MatMut<'a, E>,
-    /// Where rows of A are copied to, if they are.
-    copy: Option<*mut E>,
+pub struct ColumnsOfB<'a, T: Factor> {
+    a: MatRef<'a, T>,
+    b: MatRef<'a, T>,
+    alpha: T::Sum,
+    beta: T::Sum,
+    bias: Option<&'a [T::Sum]>,
+    c: MatMut<'a, T::Sum>,
+    /// Where rows of A are copied to, widened, if they are.
+    copy: Option<*mut T::Sum>,
 }
 
-impl<'a, E: Float> ColumnsOfB<'a, E> {
+impl<'a, T: Factor> ColumnsOfB<'a, T> {
     /// Whether the product can be computed so.
-    pub(super) fn fits(a: &MatRef<'_, E>, b: &MatRef<'_, E>, c: &MatMut<'_, E>) -> bool {
-        let a_fits = a.strides[1] == 1 || a.shape[1] <= COPIED_STEPS;
+    pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
+        let has_runs = a.strides[1] == 1 && (T::IS_SUM || a.shape[0] == 1);
+        let a_fits = has_runs || a.shape[1] <= COPIED_STEPS;
         let few_rows = (1..=most_rows(isa())).contains(&a.shape[0]);
         few_rows && a_fits && a.shape[1] > 0 && b.strides[0] == 1 && c.strides[1] == 1
     }
 
     pub(super) fn new(
-        a: MatRef<'a, E>,
-        b: MatRef<'a, E>,
-        (alpha, beta): (E, E),
-        bias: Option<&'a [E]>,
-        c: MatMut<'a, E>,
-        workspace: &mut Workspace<E>,
+        a: MatRef<'a, T>,
+        b: MatRef<'a, T>,
+        (alpha, beta): (T::Sum, T::Sum),
+        bias: Option<&'a [T::Sum]>,
+        c: MatMut<'a, T::Sum>,
+        workspace: &mut Workspace<T::Sum>,
     ) -> Self {
         debug_assert!(Self::fits(&a, &b, &c));
         let [m, k] = a.shape;
-        let in_place = a.strides[1] == 1 && (m == 1 || k > COPIED_STEPS);
+        let in_place = T::IS_SUM && a.strides[1] == 1 && (m == 1 || k > COPIED_STEPS);
         let copy = (!in_place).then(|| workspace.elements(m * copied_row(k)).cast());
         ColumnsOfB { a, b, alpha, beta, bias, c, copy }
     }
@@ -73,28 +76,32 @@ fn copied_row(k: usize) -> usize {
     k.next_multiple_of(MAX_LANES) + MAX_LANES
 }
 
-impl<E: Float> ElementTask<E> for ColumnsOfB<'_, E> {
+impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
         let ColumnsOfB { a, b, alpha, beta, bias, ref c, copy } = self;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let (a_data, a_row) = match copy {
-            None => (a.data, a.strides[0]),
+            None => (a.data.cast(), a.strides[0]),
             Some(copy) => {
                 let row = copied_row(k);
                 for i in 0..m {
                     let (src, dst) =
                         (step(a.data.cast_mut(), i, a.strides[0]), copy.wrapping_add(i * row));
-                    // SAFETY: row i of A has k elements; the copy's rows are longer than that.
+                    // SAFETY: row i of A has k elements; the copy's rows are whole vectors, and longer.
                     unsafe {
                         if a.strides[1] == 1 {
-                            dst.copy_from_nonoverlapping(src, k);
+                            for p in (0..k).step_by(S::LANES) {
+                                let x = T::load_up_to(simd, src.wrapping_add(p), k - p);
+                                simd.store(dst.wrapping_add(p), x);
+                            }
                         } else {
                             for p in 0..k {
-                                dst.wrapping_add(p).write(*step(src, p, a.strides[1]));
+                                let x = *step(src, p, a.strides[1]);
+                                dst.wrapping_add(p).write(x.widened());
                             }
                         }
                     }
@@ -125,42 +132,42 @@ impl<E: Float> ElementTask<E> for ColumnsOfB<'_, E> {
 
 /// Up to LANES columns of B, for all rows of A.
 #[derive(Clone, Copy)]
-struct Down<E> {
+struct Down<T: Factor> {
     /// Rows `a_row` apart, k contiguous.
-    a: *const E,
+    a: *const T::Sum,
     a_row: isize,
     /// Columns `b_column` apart, k contiguous.
-    b: *const E,
+    b: *const T,
     b_column: isize,
     /// Steps of k.
     depth: usize,
     columns: usize,
-    alpha: E,
-    beta: E,
-    bias: Option<*const E>,
-    c: *mut E,
+    alpha: T::Sum,
+    beta: T::Sum,
+    bias: Option<*const T::Sum>,
+    c: *mut T::Sum,
     c_row: isize,
 }
 
-impl<E: Float> Down<E> {
+impl<T: Factor> Down<T> {
     /// # Safety
     /// - `1 <= rows <= most_rows(S::ISA)`, `1 <= columns <= LANES`;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
     /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
     ///   for reads of as many.
     #[inline(always)]
-    unsafe fn run<S: Lanes<E>>(self, simd: S, rows: usize) {
+    unsafe fn run<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
         // SAFETY: the caller's promise, passed on.
         unsafe {
             match rows {
-                1 => E::call(simd, Columns::<E, 1>(self)),
-                2 => E::call(simd, Columns::<E, 2>(self)),
-                3 => E::call(simd, Columns::<E, 3>(self)),
-                4 => E::call(simd, Columns::<E, 4>(self)),
-                5 if const { most_rows(S::ISA) >= 5 } => E::call(simd, Columns::<E, 5>(self)),
-                6 if const { most_rows(S::ISA) >= 6 } => E::call(simd, Columns::<E, 6>(self)),
-                7 if const { most_rows(S::ISA) >= 7 } => E::call(simd, Columns::<E, 7>(self)),
-                8 if const { most_rows(S::ISA) >= 8 } => E::call(simd, Columns::<E, 8>(self)),
+                1 => T::Sum::call(simd, Columns::<T, 1>(self)),
+                2 => T::Sum::call(simd, Columns::<T, 2>(self)),
+                3 => T::Sum::call(simd, Columns::<T, 3>(self)),
+                4 => T::Sum::call(simd, Columns::<T, 4>(self)),
+                5 if const { most_rows(S::ISA) >= 5 } => T::Sum::call(simd, Columns::<T, 5>(self)),
+                6 if const { most_rows(S::ISA) >= 6 } => T::Sum::call(simd, Columns::<T, 6>(self)),
+                7 if const { most_rows(S::ISA) >= 7 } => T::Sum::call(simd, Columns::<T, 7>(self)),
+                8 if const { most_rows(S::ISA) >= 8 } => T::Sum::call(simd, Columns::<T, 8>(self)),
                 _ => core::hint::unreachable_unchecked(),
             }
         }
@@ -168,14 +175,14 @@ impl<E: Float> Down<E> {
 }
 
 /// M rows of A, as a function of its own.
-struct Columns<E, const M: usize>(Down<E>);
+struct Columns<T: Factor, const M: usize>(Down<T>);
 
-impl<E: Float, const M: usize> ElementTask<E> for Columns<E, M> {
+impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
         // SAFETY: made by `Down::run` alone, whose caller's promise this is; N is the number of lanes.
         unsafe {
             match const { S::LANES } {
@@ -189,17 +196,17 @@ impl<E: Float, const M: usize> ElementTask<E> for Columns<E, M> {
     }
 }
 
-impl<E: Float> Down<E> {
+impl<T: Factor> Down<T> {
     /// # Safety
     /// As [`Down::run`] for M rows; N is the number of lanes.
     #[inline(always)]
-    unsafe fn sweep<S: Lanes<E>, const M: usize, const N: usize>(&self, simd: S) {
+    unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize>(&self, simd: S) {
         // Lanes beyond the last column hold it once more.
         let mut offsets = [0; N];
         for (j, offset) in offsets.iter_mut().enumerate() {
             *offset = j.min(self.columns - 1) as isize * self.b_column;
         }
-        let mut sums = [simd.splat(E::ZERO); M];
+        let mut sums = [simd.splat(T::Sum::ZERO); M];
         for from in (0..self.depth).step_by(KC) {
             let depth = KC.min(self.depth - from);
             // SAFETY: steps `from..from + depth` are in A and B.
@@ -217,7 +224,7 @@ impl<E: Float> Down<E> {
             unsafe {
                 let result = if let Some(bias) = self.bias {
                     ab + load_up_to(simd, bias, self.columns)
-                } else if self.beta == E::ZERO {
+                } else if self.beta == T::Sum::ZERO {
                     alpha * ab
                 } else {
                     alpha.mul_add(ab, beta * load_up_to(simd, c, self.columns))
@@ -232,15 +239,15 @@ impl<E: Float> Down<E> {
     /// # Safety
     /// As [`Down::run`] for M rows; the steps are in A and B; a column of B begins at each offset.
     #[inline(always)]
-    unsafe fn block<S: Lanes<E>, const M: usize, const N: usize>(
+    unsafe fn block<S: Lanes<T::Sum>, const M: usize, const N: usize>(
         &self,
         simd: S,
         offsets: &[isize; N],
         from: usize,
         depth: usize,
     ) -> [S::V; M] {
-        let mut acc = [simd.splat(E::ZERO); M];
-        let ahead = AHEAD_BYTES / size_of::<E>();
+        let mut acc = [simd.splat(T::Sum::ZERO); M];
+        let ahead = AHEAD_BYTES / size_of::<T>();
         // From the end of these columns to the beginning of the next ones.
         let turn = N as isize * self.b_column - self.depth as isize;
         let (mut a, mut b) = (self.a.wrapping_add(from), self.b.wrapping_add(from));
@@ -248,12 +255,12 @@ impl<E: Float> Down<E> {
         for square in 0..squares {
             let is_near_end = from + square * N + ahead >= self.depth;
             let next = b.wrapping_add(ahead).wrapping_offset(if is_near_end { turn } else { 0 });
-            let mut square = [simd.splat(E::ZERO); N];
+            let mut square = [simd.splat(T::Sum::ZERO); N];
             each::<N>(
                 #[inline(always)]
                 |j| {
                     // SAFETY: a column, N steps that are left.
-                    square[j] = unsafe { simd.load(b.wrapping_offset(offsets[j])) };
+                    square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
                     simd.prefetch(next.wrapping_offset(offsets[j]).cast());
                 },
             );
@@ -276,10 +283,10 @@ impl<E: Float> Down<E> {
         }
         let rest = depth - squares * N;
         if rest > 0 {
-            let mut square = [simd.splat(E::ZERO); N];
+            let mut square = [simd.splat(T::Sum::ZERO); N];
             for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
                 // SAFETY: a column, the steps that are left.
-                *lanes = unsafe { load_up_to(simd, b.wrapping_offset(offset), rest) };
+                *lanes = unsafe { T::load_up_to(simd, b.wrapping_offset(offset), rest) };
             }
             let square = S::V::transpose(square);
             for (p, &b) in square.iter().enumerate().take(rest) {

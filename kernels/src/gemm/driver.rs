@@ -1,8 +1,9 @@
 //! The loops around the micro-kernel.
 
 use super::epilogue::Epilogue;
+use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::{A_ROWS, A_TILES, BlockOfA, BlockOfB, MAX_LANES};
+use super::pack::{A_ROWS, A_TILES, BlockOfB, Copied, MAX_LANES, copied_row};
 use super::packed::PackedB;
 use super::split::Split;
 use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors, tiles_of_b_stay};
@@ -13,44 +14,45 @@ use crate::simd::{Float, Lanes, Vector};
 
 /// B as the micro-kernel finds it.
 #[derive(Clone, Copy)]
-pub(super) enum OperandB<'a, E> {
+pub(super) enum OperandB<'a, T: Factor> {
     /// Rows are contiguous and read where they lie.
-    InPlace(MatRef<'a, E>),
+    InPlace(MatRef<'a, T::Sum>),
     /// Packed block by block into the workspace.
-    Strided(MatRef<'a, E>),
+    Strided(MatRef<'a, T>),
     /// Packed as a whole before.
-    Packed(&'a PackedB<'a, E>),
+    Packed(&'a PackedB<'a, T::Sum>),
 }
 
-impl<E> OperandB<'_, E> {
+impl<T: Factor> OperandB<'_, T> {
     fn columns(&self) -> usize {
         match self {
-            OperandB::InPlace(b) | OperandB::Strided(b) => b.shape[1],
+            OperandB::InPlace(b) => b.shape[1],
+            OperandB::Strided(b) => b.shape[1],
             OperandB::Packed(b) => b.shape[1],
         }
     }
 }
 
 /// A product whose shapes were checked: A `[m, k]`, B `[k, n]`, C `[m, n]`.
-pub(super) struct Product<'a, E> {
-    pub(super) a: MatRef<'a, E>,
-    pub(super) b: OperandB<'a, E>,
+pub(super) struct Product<'a, T: Factor> {
+    pub(super) a: MatRef<'a, T>,
+    pub(super) b: OperandB<'a, T>,
     /// Columns of B and C in LOOP 5, whole vectors; those of a packed B.
     pub(super) nc: usize,
-    pub(super) alpha: E,
-    pub(super) beta: E,
+    pub(super) alpha: T::Sum,
+    pub(super) beta: T::Sum,
     /// With a bias C is row-major and not read: alpha 1, beta 0.
-    pub(super) epilogue: Epilogue<'a, E>,
-    pub(super) c: MatMut<'a, E>,
+    pub(super) epilogue: Epilogue<'a, T::Sum>,
+    pub(super) c: MatMut<'a, T::Sum>,
 }
 
-impl<E: Float> Product<'_, E> {
+impl<T: Factor> Product<'_, T> {
     /// Computes it, in pieces of [`SCRATCH_ROWS`] rows if partial sums need memory.
-    pub(super) fn run(self, workspace: &mut Workspace<E>) {
+    pub(super) fn run(self, workspace: &mut Workspace<T::Sum>) {
         let Product { mut a, b, nc, alpha, beta, epilogue, mut c } = self;
         let Epilogue { bias, mut activation } = epilogue;
         let k = a.shape[1];
-        let scratch = k > KC && (beta != E::ZERO || c.strides[1] != 1);
+        let scratch = k > KC && (beta != T::Sum::ZERO || c.strides[1] != 1);
         while scratch && c.shape[0] > SCRATCH_ROWS {
             let (a_above, a_below) = a.split_rows(SCRATCH_ROWS);
             let (c_above, c_below) = c.split_rows(SCRATCH_ROWS);
@@ -65,7 +67,7 @@ impl<E: Float> Product<'_, E> {
         Product { a, b, nc, alpha, beta, epilogue, c }.run_piece(scratch, workspace);
     }
 
-    fn run_piece(self, scratch: bool, workspace: &mut Workspace<E>) {
+    fn run_piece(self, scratch: bool, workspace: &mut Workspace<T::Sum>) {
         let [m, n] = self.c.shape;
         if m == 0 || n == 0 {
             return;
@@ -76,10 +78,11 @@ impl<E: Float> Product<'_, E> {
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
-        let copy_row = BlockOfA::<E>::row(KC.min(self.a.shape[1]));
-        let copy = if self.a.strides[1] == 1 { 0 } else { A_ROWS * copy_row };
+        let copy_row = copied_row(KC.min(self.a.shape[1]));
+        let in_place = T::IS_SUM && self.a.strides[1] == 1;
+        let copy = if in_place { 0 } else { A_ROWS * copy_row };
         let partial = if scratch { m * width } else { 0 };
-        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<E>();
+        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<T::Sum>();
         let copy_memory = spill_memory.wrapping_add(spill);
         let packed_memory = copy_memory.wrapping_add(copy);
         let memory = Memory {
@@ -89,7 +92,7 @@ impl<E: Float> Product<'_, E> {
             partial: packed_memory.wrapping_add(packed),
             has_partial: scratch,
         };
-        E::multiply(Piece { product: self, memory });
+        T::multiply(Piece { product: self, memory });
     }
 }
 
@@ -107,31 +110,31 @@ struct Memory<E> {
 }
 
 /// A product with its memory.
-pub struct Piece<'a, E> {
-    product: Product<'a, E>,
-    memory: Memory<E>,
+pub struct Piece<'a, T: Factor> {
+    product: Product<'a, T>,
+    memory: Memory<T::Sum>,
 }
 
-impl<E: Float> ElementTask<E> for Piece<'_, E> {
+impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
         let Product { a, ref b, nc, alpha, beta, epilogue, mut c } = self.product;
         let Epilogue { bias, mut activation } = epilogue;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let panel_vectors = match b {
             OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
             OperandB::Strided(_) if m <= FEW_ROWS => {
-                (nc / S::LANES).min(FEW_ROWS_BYTES / (KC * S::LANES * size_of::<E>()))
+                (nc / S::LANES).min(FEW_ROWS_BYTES / (KC * S::LANES * size_of::<T::Sum>()))
             }
             _ => nc / S::LANES,
         };
         let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
         let in_place = matches!(b, OperandB::InPlace(_));
         let rows = Split::new(m, MR);
-        let plain = alpha == E::ONE && c.strides[1] == 1;
+        let plain = alpha == T::Sum::ONE && c.strides[1] == 1;
         // Few rows are best left until they are one long run.
         let at_once = m <= IN_PLACE_ROWS;
 
@@ -173,11 +176,13 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                 } else {
                     (c_panel, c.strides[0])
                 };
-                let direct = !last || plain && (beta == E::ZERO || beta == E::ONE && first);
+                let direct =
+                    !last || plain && (beta == T::Sum::ZERO || beta == T::Sum::ONE && first);
                 let (out, out_row) = if last { (c_panel, c.strides[0]) } else { (sums, sums_row) };
-                let add = !first || last && beta != E::ZERO;
+                let add = !first || last && beta != T::Sum::ZERO;
                 let bias = bias.filter(|_| last).map(|bias| bias.as_ptr().wrapping_add(left));
                 let layout = match a.strides {
+                    _ if !T::IS_SUM => None,
                     [stride, 1] => Some(LayoutOfA::Rows(stride)),
                     [1, stride] if tiles.parts() == 1 => Some(LayoutOfA::Columns(stride)),
                     _ => None,
@@ -190,19 +195,16 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     let group_top = rows.start(group);
                     let group_corner = step(corner, group_top, a.strides[0]);
                     let (a_group, a_layout, a_row) = if let Some(layout) = layout {
-                        (group_corner, layout, a.strides[0])
+                        (group_corner.cast(), layout, a.strides[0])
                     } else {
                         let end = group + group_rows - 1;
-                        let block = BlockOfA {
-                            data: group_corner,
-                            strides: a.strides,
-                            rows: rows.start(end) + rows.len(end) - group_top,
-                            depth,
-                        };
+                        let group_rows = rows.start(end) + rows.len(end) - group_top;
+                        let (strides, shape) = (a.strides, [group_rows, depth]);
+                        let block = Copied { data: group_corner, strides, shape };
                         // SAFETY: the rows and the block's k are in A; the memory holds A_ROWS rows of
                         // KC elements.
-                        unsafe { block.pack(simd, self.memory.copy_of_a) };
-                        let row = BlockOfA::<E>::row(depth) as isize;
+                        unsafe { block.write(simd, self.memory.copy_of_a) };
+                        let row = block.row() as isize;
                         (self.memory.copy_of_a, LayoutOfA::Rows(row), row)
                     };
 

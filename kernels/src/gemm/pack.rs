@@ -1,4 +1,5 @@
-//! Packing: B by panels as wide as a tile, and rows of an A whose k is not contiguous.
+//! Packing: B by panels as wide as a tile, and matrices copied row by row, such as an A whose k is not
+//! contiguous; 16-bit floats are widened on the way.
 //!
 //! ```text
 //! B [depth, columns] ──> tile 0 [depth, width 0] | tile 1 [depth, width 1] | …
@@ -7,10 +8,10 @@
 //! Each panel is read from front to back by the micro-kernel. The last one is padded with zeros to
 //! whole vectors; the padding's products land in lanes that are never written out.
 
-use super::matrix::step;
+use super::factor::Factor;
+use super::matrix::{MatRef, step};
 use super::split::Split;
 use super::tile::MR;
-use crate::map::load_up_to;
 use crate::simd::{Float, Lanes, Vector};
 
 /// The most lanes that any vector has.
@@ -18,9 +19,9 @@ pub(super) const MAX_LANES: usize = 16;
 
 /// A block of B to pack.
 #[derive(Clone, Copy)]
-pub(super) struct BlockOfB<E> {
+pub(super) struct BlockOfB<T> {
     /// Element (0, 0) of the block.
-    pub(super) data: *const E,
+    pub(super) data: *const T,
     /// From one k, and from one column, to the next.
     pub(super) strides: [isize; 2],
     /// Steps of k.
@@ -30,14 +31,14 @@ pub(super) struct BlockOfB<E> {
     pub(super) tiles: Split,
 }
 
-impl<E: Float> BlockOfB<E> {
+impl<T: Factor> BlockOfB<T> {
     /// Writes the block to `dst`, panel after panel.
     ///
     /// # Safety
     /// Every element of the block is valid for reads, and `dst` is valid for writes of
     /// `depth * columns` elements, `columns` rounded up to whole vectors.
     #[inline(always)]
-    pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
+    pub(super) unsafe fn pack<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum) {
         for tile in 0..self.tiles.parts() {
             let (start, width) =
                 (self.tiles.start(tile) * S::LANES, self.tiles.len(tile) * S::LANES);
@@ -64,22 +65,22 @@ impl<E: Float> BlockOfB<E> {
 }
 
 /// One panel: `columns` of B become `width` columns of `dst`, the rest zero.
-struct Panel<E> {
-    data: *const E,
+struct Panel<T: Factor> {
+    data: *const T,
     strides: [isize; 2],
     depth: usize,
     columns: usize,
     width: usize,
-    dst: *mut E,
+    dst: *mut T::Sum,
 }
 
-impl<E: Float> Panel<E> {
+impl<T: Factor> Panel<T> {
     /// Columns are contiguous: rows are copied.
     ///
     /// # Safety
     /// As [`BlockOfB::pack`].
     #[inline(always)]
-    unsafe fn copy<S: Lanes<E>>(&self, simd: S) {
+    unsafe fn copy<S: Lanes<T::Sum>>(&self, simd: S) {
         let (whole, rest) = (self.columns / S::LANES, self.columns % S::LANES);
         let (mut src, mut dst) = (self.data, self.dst);
         for _ in 0..self.depth {
@@ -87,11 +88,12 @@ impl<E: Float> Panel<E> {
             unsafe {
                 for v in 0..whole {
                     let at = v * S::LANES;
-                    simd.store(dst.wrapping_add(at), simd.load(src.wrapping_add(at)));
+                    simd.store(dst.wrapping_add(at), T::load(simd, src.wrapping_add(at)));
                 }
                 if rest > 0 {
                     let at = whole * S::LANES;
-                    simd.store(dst.wrapping_add(at), simd.load_first(src.wrapping_add(at), rest));
+                    let x = T::load_up_to(simd, src.wrapping_add(at), rest);
+                    simd.store(dst.wrapping_add(at), x);
                 }
             }
             src = src.wrapping_offset(self.strides[0]);
@@ -104,7 +106,7 @@ impl<E: Float> Panel<E> {
     /// # Safety
     /// As [`BlockOfB::pack`].
     #[inline(always)]
-    unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
+    unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         let squares = Squares {
             src: self.data,
             src_row: self.strides[1],
@@ -129,7 +131,10 @@ impl<E: Float> Panel<E> {
             for j in 0..self.width {
                 // SAFETY: row p and column j are in the panel, and read only where j < columns.
                 unsafe {
-                    let x = if j < self.columns { *step(src, j, self.strides[1]) } else { E::ZERO };
+                    let x = match j < self.columns {
+                        true => (*step(src, j, self.strides[1])).widened(),
+                        false => T::Sum::ZERO,
+                    };
                     self.dst.wrapping_add(p * self.width + j).write(x);
                 }
             }
@@ -138,23 +143,23 @@ impl<E: Float> Panel<E> {
 }
 
 /// A matrix to transpose: `dst[c * dst_row + r] = src[r * src_row + c]`.
-pub(super) struct Squares<E> {
-    pub(super) src: *const E,
+pub(super) struct Squares<T: Factor> {
+    pub(super) src: *const T,
     pub(super) src_row: isize,
     /// Rows and columns of the source.
     pub(super) shape: [usize; 2],
-    pub(super) dst: *mut E,
+    pub(super) dst: *mut T::Sum,
     pub(super) dst_row: usize,
 }
 
-impl<E: Float> Squares<E> {
+impl<T: Factor> Squares<T> {
     /// Squares of LANES rows and columns, each transposed in registers.
     ///
     /// # Safety
     /// The source is valid for reads; the destination for writes of `shape[1]` rows of `shape[0]`
     /// elements, rounded up to whole vectors: what is beyond becomes zero.
     #[inline(always)]
-    pub(super) unsafe fn transpose<S: Lanes<E>>(&self, simd: S) {
+    pub(super) unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         // SAFETY: as the caller promises; N is the number of lanes.
         unsafe {
             match S::LANES {
@@ -170,9 +175,9 @@ impl<E: Float> Squares<E> {
     /// # Safety
     /// As [`Squares::transpose`].
     #[inline(always)]
-    unsafe fn by<S: Lanes<E>, const N: usize>(&self, simd: S) {
+    unsafe fn by<S: Lanes<T::Sum>, const N: usize>(&self, simd: S) {
         let [rows, cols] = self.shape;
-        let zero = simd.splat(E::ZERO);
+        let zero = simd.splat(T::Sum::ZERO);
         for r in (0..rows).step_by(N) {
             let src = step(self.src.cast_mut(), r, self.src_row);
             let dst = self.dst.wrapping_add(r);
@@ -181,7 +186,7 @@ impl<E: Float> Squares<E> {
                 let mut square = [zero; N];
                 for (j, lanes) in square.iter_mut().enumerate() {
                     // SAFETY: rows r..r + N and columns c..c + N are in the source.
-                    *lanes = unsafe { simd.load(step(src, j, self.src_row).wrapping_add(c)) };
+                    *lanes = unsafe { T::load(simd, step(src, j, self.src_row).wrapping_add(c)) };
                 }
                 for (i, lanes) in S::V::transpose(square).into_iter().enumerate() {
                     // SAFETY: row c + i of the destination, the vector from r on.
@@ -193,7 +198,7 @@ impl<E: Float> Squares<E> {
                 for (j, lanes) in square.iter_mut().enumerate().take(rows - r) {
                     let src = step(src, j, self.src_row).wrapping_add(c);
                     // SAFETY: row r + j and the columns that are left from c on.
-                    *lanes = unsafe { load_up_to(simd, src, cols - c) };
+                    *lanes = unsafe { T::load_up_to(simd, src, cols - c) };
                 }
                 let square = S::V::transpose(square);
                 for (i, &lanes) in square.iter().enumerate().take(cols - c) {
@@ -211,49 +216,71 @@ pub(super) const A_TILES: usize = 8;
 /// Rows of A copied at a time.
 pub(super) const A_ROWS: usize = A_TILES * MR;
 
-/// Up to [`A_ROWS`] rows of A over a block of k.
-pub(super) struct BlockOfA<E> {
-    /// First row, first k.
-    pub(super) data: *const E,
-    /// From one row, and from one k, to the next.
+/// A matrix that is copied row by row, each beginning with a vector.
+#[derive(Clone, Copy)]
+pub(super) struct Copied<T> {
+    /// Element (0, 0).
+    pub(super) data: *const T,
+    /// From one row, and from one column, to the next.
     pub(super) strides: [isize; 2],
-    pub(super) rows: usize,
-    /// Steps of k.
-    pub(super) depth: usize,
+    /// Rows and columns.
+    pub(super) shape: [usize; 2],
 }
 
-impl<E: Float> BlockOfA<E> {
-    /// Elements from one row of the copy to the next: whole vectors.
-    pub(super) fn row(depth: usize) -> usize {
-        depth.next_multiple_of(MAX_LANES)
+/// Elements from one copied row to the next: whole vectors.
+pub(super) fn copied_row(columns: usize) -> usize {
+    columns.next_multiple_of(MAX_LANES)
+}
+
+impl<T: Factor> Copied<T> {
+    /// All of a matrix.
+    pub(super) fn of(matrix: &MatRef<'_, T>) -> Self {
+        Copied { data: matrix.data, strides: matrix.strides, shape: matrix.shape }
     }
 
-    /// Writes element (i, p) to `dst[i * row + p]`: rows that a tile reads as it does those of an A
-    /// that needs no copy. (A copy with k going down would spread a tile's six rows over as many lines
-    /// as k has steps, more than L1 has beside a tile of B.)
+    /// Elements from one copied row to the next.
+    pub(super) fn row(&self) -> usize {
+        copied_row(self.shape[1])
+    }
+
+    /// Elements of the copy.
+    pub(super) fn len(&self) -> usize {
+        self.shape[0] * self.row()
+    }
+
+    /// Writes element (i, j) to `dst[i * row + j]`: of A, rows that a tile reads as it does those that need
+    /// no copy. (A copy with k going down would spread a tile's six rows over as many lines as k has steps,
+    /// more than L1 has beside a tile of B.)
     ///
     /// # Safety
-    /// Every element of the block is valid for reads, and `dst` for writes of `rows` rows.
+    /// Every element of the matrix is valid for reads, and `dst` for writes of `len` elements.
     #[inline(always)]
-    pub(super) unsafe fn pack<S: Lanes<E>>(&self, simd: S, dst: *mut E) {
-        let dst_row = Self::row(self.depth);
-        if self.strides[0] == 1 {
-            let squares = Squares {
-                src: self.data,
-                src_row: self.strides[1],
-                shape: [self.depth, self.rows],
-                dst,
-                dst_row,
-            };
-            // SAFETY: the block is readable; rows of the copy are whole vectors long.
+    pub(super) unsafe fn write<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum) {
+        let (Copied { data, strides, shape: [rows, columns] }, dst_row) = (*self, self.row());
+        if strides[0] == 1 {
+            let (src_row, shape) = (strides[1], [columns, rows]);
+            let squares = Squares { src: data, src_row, shape, dst, dst_row };
+            // SAFETY: the matrix is readable; rows of the copy are whole vectors long.
             unsafe { squares.transpose(simd) };
             return;
         }
-        for i in 0..self.rows {
-            let src = step(self.data.cast_mut(), i, self.strides[0]);
-            for p in 0..self.depth {
-                // SAFETY: row i and step p are in the block, and in the copy.
-                unsafe { dst.wrapping_add(i * dst_row + p).write(*step(src, p, self.strides[1])) };
+        for i in 0..rows {
+            let src = step(data.cast_mut(), i, strides[0]);
+            let dst = dst.wrapping_add(i * dst_row);
+            if strides[1] == 1 {
+                for j in (0..columns).step_by(S::LANES) {
+                    // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are whole
+                    // vectors.
+                    unsafe {
+                        let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
+                        simd.store(dst.wrapping_add(j), x);
+                    }
+                }
+                continue;
+            }
+            for j in 0..columns {
+                // SAFETY: row i and column j are in the matrix, and in the copy.
+                unsafe { dst.wrapping_add(j).write((*step(src, j, strides[1])).widened()) };
             }
         }
     }

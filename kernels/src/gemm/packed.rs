@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use super::cache::panel_columns;
+use super::factor::Factor;
 use super::matrix::{GemmError, MatRef, step};
 use super::pack::{BlockOfB, MAX_LANES};
 use super::split::Split;
@@ -37,7 +38,7 @@ impl<'w, E: Float> PackedB<'w, E> {
     ///
     /// # Panics
     /// If that is more than memory can hold.
-    pub fn pack(b: MatRef<'_, E>, buffer: &'w mut Workspace<E>) -> Self {
+    pub fn pack<T: Factor<Sum = E>>(b: MatRef<'_, T>, buffer: &'w mut Workspace<E>) -> Self {
         PackedB::in_panels(b, panel_columns::<E>(), buffer)
     }
 
@@ -49,11 +50,15 @@ impl<'w, E: Float> PackedB<'w, E> {
     }
 
     /// As [`PackedB::pack`], in panels of at most `nc` columns, whole vectors.
-    pub(super) fn in_panels(b: MatRef<'_, E>, nc: usize, buffer: &'w mut Workspace<E>) -> Self {
+    pub(super) fn in_panels<T: Factor<Sum = E>>(
+        b: MatRef<'_, T>,
+        nc: usize,
+        buffer: &'w mut Workspace<E>,
+    ) -> Self {
         let [k, n] = b.shape;
         let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
         let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
-        let isa = if k > 0 && n > 0 { E::pack(Pack { b, nc, data }) } else { isa() };
+        let isa = if k > 0 && n > 0 { T::pack(Pack { b, nc, data }) } else { isa() };
         PackedB { data, shape: b.shape, nc, isa, borrow: PhantomData }
     }
 
@@ -73,18 +78,18 @@ impl<E> PackedB<'_, E> {
     }
 }
 
-pub struct Pack<'a, E> {
-    b: MatRef<'a, E>,
+pub struct Pack<'a, T: Factor> {
+    b: MatRef<'a, T>,
     nc: usize,
-    data: *mut E,
+    data: *mut T::Sum,
 }
 
-impl<E: Float> ElementTask<E> for Pack<'_, E> {
+impl<T: Factor> ElementTask<T::Sum> for Pack<'_, T> {
     type Home = Self;
     type Output = Isa;
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) -> Isa {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) -> Isa {
         let ([k, n], b) = (self.b.shape, self.b);
         let panels = Split::new(n.div_ceil(S::LANES), self.nc / S::LANES);
         for panel in 0..panels.parts() {

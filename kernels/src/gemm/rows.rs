@@ -11,7 +11,8 @@
 //! products a vector of them is loaded and stored once. Rows of chains lie a line further apart than a
 //! panel is wide: at a power of two they would share one set of the cache.
 //!
-//! More than 12 rows of A are two halves, of which the second finds the 8 rows of B in L1.
+//! More than 12 rows of A are two halves, of which the second finds the 8 rows of B in L1; of 16-bit floats,
+//! which each group of rows widens anew, four rows are a group.
 //!
 //! Where two tiles of rows share B's lines, the lines of the next 8 rows are asked for meanwhile: 0.66 to 0.75
 //! of the time from memory, 0.72 to 1.03 from a shared cache (8 and 12 rows of A, AVX-512); with one tile, no
@@ -23,36 +24,38 @@
 
 use super::cache::chains_bytes;
 use super::driver::Finish;
+use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::MAX_LANES;
 use super::tile::{LayoutOfA, Tile, each, max_vectors};
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
 use crate::dispatch::ElementTask;
+use crate::simd::sealed::Sealed as _;
 use crate::simd::{Float, Lanes, Vector};
 
 /// Rows of B read side by side.
 const STEPS: usize = 8;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; B's and C's rows are contiguous, m ≤ IN_PLACE_ROWS.
-pub struct RowsOfB<'a, E> {
-    pub(super) a: MatRef<'a, E>,
-    pub(super) b: MatRef<'a, E>,
-    pub(super) alpha: E,
-    pub(super) beta: E,
-    pub(super) bias: Option<&'a [E]>,
-    pub(super) c: MatMut<'a, E>,
-    memory: *mut E,
+pub struct RowsOfB<'a, T: Factor> {
+    pub(super) a: MatRef<'a, T>,
+    pub(super) b: MatRef<'a, T>,
+    pub(super) alpha: T::Sum,
+    pub(super) beta: T::Sum,
+    pub(super) bias: Option<&'a [T::Sum]>,
+    pub(super) c: MatMut<'a, T::Sum>,
+    memory: *mut T::Sum,
 }
 
-impl<'a, E: Float> RowsOfB<'a, E> {
+impl<'a, T: Factor> RowsOfB<'a, T> {
     pub(super) fn new(
-        a: MatRef<'a, E>,
-        b: MatRef<'a, E>,
-        (alpha, beta): (E, E),
-        bias: Option<&'a [E]>,
-        c: MatMut<'a, E>,
-        workspace: &mut Workspace<E>,
+        a: MatRef<'a, T>,
+        b: MatRef<'a, T>,
+        (alpha, beta): (T::Sum, T::Sum),
+        bias: Option<&'a [T::Sum]>,
+        c: MatMut<'a, T::Sum>,
+        workspace: &mut Workspace<T::Sum>,
     ) -> Self {
         debug_assert!(c.shape[0] <= IN_PLACE_ROWS && b.strides[1] == 1 && c.strides[1] == 1);
         let [m, n] = c.shape;
@@ -64,7 +67,7 @@ impl<'a, E: Float> RowsOfB<'a, E> {
     /// Columns of a panel: whole tiles.
     fn width(m: usize) -> usize {
         let tile = super::tile::MAX_NV * MAX_LANES;
-        (chains_bytes() / size_of::<E>() / m).next_multiple_of(tile)
+        (chains_bytes() / size_of::<T::Sum>() / m).next_multiple_of(tile)
     }
 
     /// From one row of chains to the next.
@@ -73,12 +76,12 @@ impl<'a, E: Float> RowsOfB<'a, E> {
     }
 }
 
-impl<E: Float> ElementTask<E> for RowsOfB<'_, E> {
+impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
         let RowsOfB { a, b, alpha, beta, bias, ref c, memory: chains } = self;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let (width, chains_row) = (Self::width(m), Self::chains_row(m));
@@ -131,20 +134,23 @@ impl<E: Float> ElementTask<E> for RowsOfB<'_, E> {
 
 /// `chains [rows, columns] (+)= a [rows, steps] · b [steps, columns]`.
 #[derive(Clone, Copy)]
-struct Strip<E> {
-    a: *const E,
+struct Strip<T: Factor> {
+    a: *const T,
     a_strides: [isize; 2],
-    b: *const E,
+    b: *const T,
     b_step: isize,
     columns: usize,
     steps: usize,
     /// Goes on with the chains instead of starting them at zero.
     resume: bool,
-    chains: *mut E,
+    chains: *mut T::Sum,
     chains_row: isize,
 }
 
-impl<E: Float> Strip<E> {
+impl<T: Factor> Strip<T> {
+    /// Most rows of A in a group.
+    const GROUP: usize = if T::IS_SUM { 12 } else { 4 };
+
     /// # Safety
     /// - `1 <= rows <= IN_PLACE_ROWS`, `1 <= steps <= STEPS`;
     /// - `a` is valid for reads at `a_strides` for as many rows and steps, `b` for `columns` elements a
@@ -152,43 +158,38 @@ impl<E: Float> Strip<E> {
     /// - `chains` is valid for writes, with `resume` for reads, of `columns` elements a row, rounded up to
     ///   whole vectors.
     #[inline(always)]
-    unsafe fn run<S: Lanes<E>>(self, simd: S, rows: usize) {
-        const { assert!(IN_PLACE_ROWS == 24) };
+    unsafe fn run<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
         let mut strip = self;
-        let mut height = if rows > 12 { rows / 2 } else { rows };
         let mut left = rows;
-        loop {
-            // SAFETY: the caller's promise, for `height` of the rows.
-            unsafe { strip.half(simd, height) };
+        for groups in (1..=rows.div_ceil(Self::GROUP)).rev() {
+            let height = left / groups;
+            // SAFETY: the caller's promise, for `height` of the rows, at most GROUP.
+            unsafe { strip.group(simd, height) };
             left -= height;
-            if left == 0 {
-                return;
-            }
             strip.a = step(strip.a.cast_mut(), height, strip.a_strides[0]).cast_const();
             strip.chains = step(strip.chains, height, strip.chains_row);
-            height = left;
         }
     }
 
     /// # Safety
-    /// As [`Strip::run`], and `rows <= 12`.
+    /// As [`Strip::run`], and `rows <= GROUP`.
     #[inline(always)]
-    unsafe fn half<S: Lanes<E>>(self, simd: S, rows: usize) {
+    unsafe fn group<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
         // SAFETY: the caller's promise, passed on.
         unsafe {
             match rows {
-                1 => E::call(simd, Along::<E, 1, 0>(self)),
-                2 => E::call(simd, Along::<E, 2, 0>(self)),
-                3 => E::call(simd, Along::<E, 3, 0>(self)),
-                4 => E::call(simd, Along::<E, 4, 0>(self)),
-                5 => E::call(simd, Along::<E, 5, 0>(self)),
-                6 => E::call(simd, Along::<E, 6, 0>(self)),
-                7 => E::call(simd, Along::<E, 4, 3>(self)),
-                8 => E::call(simd, Along::<E, 4, 4>(self)),
-                9 => E::call(simd, Along::<E, 5, 4>(self)),
-                10 => E::call(simd, Along::<E, 5, 5>(self)),
-                11 => E::call(simd, Along::<E, 6, 5>(self)),
-                12 => E::call(simd, Along::<E, 6, 6>(self)),
+                1 => T::Sum::call(simd, Along::<T, 1, 0>(self)),
+                2 => T::Sum::call(simd, Along::<T, 2, 0>(self)),
+                3 => T::Sum::call(simd, Along::<T, 3, 0>(self)),
+                4 => T::Sum::call(simd, Along::<T, 4, 0>(self)),
+                5 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 0>(self)),
+                6 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 0>(self)),
+                7 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 4, 3>(self)),
+                8 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 4, 4>(self)),
+                9 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 4>(self)),
+                10 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 5>(self)),
+                11 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 5>(self)),
+                12 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 6>(self)),
                 _ => core::hint::unreachable_unchecked(),
             }
         }
@@ -197,14 +198,14 @@ impl<E: Float> Strip<E> {
 
 /// A strip of R0 + R1 rows, as a function of its own. The second tile follows the first one in the same
 /// columns, whose 8 lines of B are then in L1, whatever set of it they share.
-struct Along<E, const R0: usize, const R1: usize>(Strip<E>);
+struct Along<T: Factor, const R0: usize, const R1: usize>(Strip<T>);
 
-impl<E: Float, const R0: usize, const R1: usize> ElementTask<E> for Along<E, R0, R1> {
+impl<T: Factor, const R0: usize, const R1: usize> ElementTask<T::Sum> for Along<T, R0, R1> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
         let first = self.0;
         let second = Strip {
             a: step(first.a.cast_mut(), R0, first.a_strides[0]).cast_const(),
@@ -230,16 +231,16 @@ impl<E: Float, const R0: usize, const R1: usize> ElementTask<E> for Along<E, R0,
     }
 }
 
-impl<E: Float, const R0: usize, const R1: usize> Along<E, R0, R1> {
+impl<T: Factor, const R0: usize, const R1: usize> Along<T, R0, R1> {
     /// The tiles of NV whole vectors; how many columns these are.
     ///
     /// # Safety
     /// As [`Strip::run`] for R0 and R1 rows with STEPS steps.
     #[inline(always)]
-    unsafe fn tiles<S: Lanes<E>, const NV: usize>(
+    unsafe fn tiles<S: Lanes<T::Sum>, const NV: usize>(
         simd: S,
-        (first, a0): (&Strip<E>, &[[E; STEPS]; R0]),
-        (second, a1): (&Strip<E>, &[[E; STEPS]; R1]),
+        (first, a0): (&Strip<T>, &[[T::Sum; STEPS]; R0]),
+        (second, a1): (&Strip<T>, &[[T::Sum; STEPS]; R1]),
     ) -> usize {
         let done = first.columns - first.columns % (NV * S::LANES);
         for start in (0..done).step_by(NV * S::LANES) {
@@ -253,19 +254,19 @@ impl<E: Float, const R0: usize, const R1: usize> Along<E, R0, R1> {
     }
 }
 
-impl<E: Float> Strip<E> {
+impl<T: Factor> Strip<T> {
     /// Its part of A, close together.
     ///
     /// # Safety
     /// As [`Strip::run`] for ROWS rows.
     #[inline(always)]
-    unsafe fn steps_of_a<const ROWS: usize>(&self) -> [[E; STEPS]; ROWS] {
-        let mut a = [[E::ZERO; STEPS]; ROWS];
+    unsafe fn steps_of_a<const ROWS: usize>(&self) -> [[T::Sum; STEPS]; ROWS] {
+        let mut a = [[T::Sum::ZERO; STEPS]; ROWS];
         for (i, row) in a.iter_mut().enumerate() {
             let src = step(self.a.cast_mut(), i, self.a_strides[0]);
             for (p, a) in row.iter_mut().enumerate().take(self.steps) {
                 // SAFETY: i < rows and p < steps.
-                *a = unsafe { *step(src, p, self.a_strides[1]) };
+                *a = unsafe { *step(src, p, self.a_strides[1]) }.widened();
             }
         }
         a
@@ -276,15 +277,15 @@ impl<E: Float> Strip<E> {
     /// # Safety
     /// As [`Strip::run`] for ROWS rows with STEPS steps; the columns are the strip's.
     #[inline(always)]
-    unsafe fn tile<S: Lanes<E>, const ROWS: usize, const NV: usize>(
+    unsafe fn tile<S: Lanes<T::Sum>, const ROWS: usize, const NV: usize>(
         &self,
         simd: S,
-        a: &[[E; STEPS]; ROWS],
+        a: &[[T::Sum; STEPS]; ROWS],
         start: usize,
         ahead: bool,
     ) {
         let chains = self.chains.wrapping_add(start);
-        let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
+        let mut acc = [[simd.splat(T::Sum::ZERO); NV]; ROWS];
         // SAFETY: row i < rows, the vectors from `start` on.
         unsafe {
             if self.resume {
@@ -303,11 +304,11 @@ impl<E: Float> Strip<E> {
             each::<STEPS>(
                 #[inline(always)]
                 |p| {
-                    let mut row = [simd.splat(E::ZERO); NV];
+                    let mut row = [simd.splat(T::Sum::ZERO); NV];
                     each::<NV>(
                         #[inline(always)]
                         |v| {
-                            row[v] = simd.load(b.wrapping_add(v * S::LANES));
+                            row[v] = T::load(simd, b.wrapping_add(v * S::LANES));
                             if ahead {
                                 let next = b.wrapping_offset(STEPS as isize * self.b_step);
                                 simd.prefetch(next.wrapping_add(v * S::LANES).cast());
@@ -345,25 +346,40 @@ impl<E: Float> Strip<E> {
     /// # Safety
     /// As [`Strip::run`] for ROWS rows.
     #[inline(always)]
-    unsafe fn rest<S: Lanes<E>, const ROWS: usize>(
+    unsafe fn rest<S: Lanes<T::Sum>, const ROWS: usize>(
         &self,
         simd: S,
-        a: &[[E; STEPS]; ROWS],
+        a: &[[T::Sum; STEPS]; ROWS],
         done: usize,
     ) {
         if ROWS == 0 {
             return;
         }
+        let mut wide = [T::Sum::ZERO; STEPS * MAX_LANES];
         for start in (done..self.columns).step_by(S::LANES) {
+            let lanes = S::LANES.min(self.columns - start);
+            let b = self.b.wrapping_add(start);
+            let (b, b_step, b_last) = if T::IS_SUM {
+                (b.cast(), self.b_step, lanes)
+            } else {
+                for p in 0..self.steps {
+                    // SAFETY: step p of B has `lanes` columns from `start` on; the array holds STEPS vectors.
+                    unsafe {
+                        let row = T::load_up_to(simd, step(b.cast_mut(), p, self.b_step), lanes);
+                        simd.store(wide.as_mut_ptr().wrapping_add(p * S::LANES), row);
+                    }
+                }
+                (wide.as_ptr(), S::LANES as isize, S::LANES)
+            };
             let tile = Tile {
                 rows: ROWS,
                 vectors: 1,
                 depth: self.steps,
-                a: a.as_ptr().cast::<E>(),
+                a: a.as_ptr().cast(),
                 a_layout: LayoutOfA::Rows(STEPS as isize),
-                b: self.b.wrapping_add(start),
-                b_step: self.b_step,
-                b_last: S::LANES.min(self.columns - start),
+                b,
+                b_step,
+                b_last,
                 out: self.chains.wrapping_add(start),
                 out_row: self.chains_row,
                 out_last: S::LANES,

@@ -2,10 +2,11 @@
 //!
 //! The loops of the driver with nothing around them. Of 4³ they take a third of the driver's
 //! instructions; the sums are those of one block, so the bits are the same. A B stored transposed is
-//! transposed in registers, square by square, into the workspace.
+//! transposed in registers, square by square, into the workspace; 16-bit factors are widened into it.
 
+use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::{MAX_LANES, Squares};
+use super::pack::Copied;
 use super::split::Split;
 use super::tile::{LayoutOfA, MR, Tile, max_vectors};
 use super::workspace::Workspace;
@@ -17,21 +18,21 @@ use crate::simd::{Float, Lanes, Vector};
 ///
 /// They and the task itself are taken by reference: a copy would load them in other pieces than they
 /// were just stored in, which takes longer than the product of the smallest.
-pub struct Small<'a, E> {
-    a: &'a MatRef<'a, E>,
-    b: &'a MatRef<'a, E>,
-    bias: Option<&'a [E]>,
+pub struct Small<'a, T: Factor> {
+    a: &'a MatRef<'a, T>,
+    b: &'a MatRef<'a, T>,
+    bias: Option<&'a [T::Sum]>,
     /// Borrowed exclusively by [`Small::new`].
-    c: &'a MatMut<'a, E>,
-    /// Where B is transposed to, if it is.
-    transposed: Option<*mut E>,
+    c: &'a MatMut<'a, T::Sum>,
+    /// Where B is copied to, if it is, and, of 16-bit floats, A behind it.
+    copy: Option<*mut T::Sum>,
 }
 
-impl<'a, E: Float> Small<'a, E> {
+impl<'a, T: Factor> Small<'a, T> {
     /// Whether a product is such a one: A and B have no gaps along one of their axes, rows of C are
-    /// contiguous and C is no column, k is one block, all of B stays near.
+    /// contiguous and C is no column, k is one block, all of B stays near, and all of an A that is widened.
     #[inline]
-    pub(super) fn fits(a: &MatRef<'_, E>, b: &MatRef<'_, E>, c: &MatMut<'_, E>) -> bool {
+    pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
         let has_runs = |strides: [isize; 2]| strides[0] == 1 || strides[1] == 1;
         let is_column = c.shape[1] == 1 && c.shape[0] > 1;
         has_runs(a.strides)
@@ -39,56 +40,63 @@ impl<'a, E: Float> Small<'a, E> {
             && c.strides[1] == 1
             && !is_column
             && (1..=KC).contains(&a.shape[1])
-            && is_small::<E>(b.shape)
+            && is_small::<T::Sum>(b.shape)
+            && (T::IS_SUM || is_small::<T::Sum>(a.shape))
     }
 
     #[inline]
     pub(super) fn new(
-        a: &'a MatRef<'a, E>,
-        b: &'a MatRef<'a, E>,
-        bias: Option<&'a [E]>,
-        c: &'a mut MatMut<'_, E>,
-        workspace: &mut Workspace<E>,
+        a: &'a MatRef<'a, T>,
+        b: &'a MatRef<'a, T>,
+        bias: Option<&'a [T::Sum]>,
+        c: &'a mut MatMut<'_, T::Sum>,
+        workspace: &mut Workspace<T::Sum>,
     ) -> Self {
-        let transposed = (b.strides[1] != 1).then(|| {
-            let [k, n] = b.shape;
-            workspace.elements(k * n.next_multiple_of(MAX_LANES)).cast()
+        let copy = (!T::IS_SUM || b.strides[1] != 1).then(|| {
+            let of_a = if T::IS_SUM { 0 } else { Copied::of(a).len() };
+            workspace.elements(Copied::of(b).len() + of_a).cast()
         });
-        Small { a, b, bias, c, transposed }
+        Small { a, b, bias, c, copy }
     }
 }
 
-impl<'a, E: Float> ElementTask<E> for &Small<'a, E> {
+impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
     const ALIGNS_FRAME: bool = false;
-    type Home = Small<'a, E>;
+    type Home = Small<'a, T>;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
-        let Small { a, b, bias, c, transposed } = *self;
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+        let Small { a, b, bias, c, copy } = *self;
         let ([m, n], depth) = (c.shape, a.shape[1]);
         // Compared as arrays, extents and strides would be loaded two at a time, which waits until the
         // stores of either have reached the cache.
-        if S::LANES == 16 && m * n == 16 && m == depth && depth == 4 && bias.is_none() {
+        let is_four = m * n == 16 && m == depth && depth == 4;
+        if T::IS_SUM && S::LANES == 16 && is_four && bias.is_none() {
             let is_dense = |s: [isize; 2]| s[0] * s[1] == 4 && (s[0] == 1 || s[1] == 1);
             if is_dense(a.strides) && is_dense(b.strides) && c.strides[0] == 4 {
                 // SAFETY: a dense matrix of [4, 4] is 16 elements from its first one on.
-                unsafe { fours(simd, (a.data, a.strides), (b.data, b.strides), c.data) };
+                unsafe {
+                    fours(simd, (a.data.cast(), a.strides), (b.data.cast(), b.strides), c.data);
+                }
                 return;
             }
         }
-        let (b, b_step) = match transposed {
-            None => (b.data, b.strides[0]),
-            Some(dst) => {
-                let dst_row = n.next_multiple_of(S::LANES);
-                let (src_row, shape) = (b.strides[1], [n, depth]);
-                let squares = Squares { src: b.data, src_row, shape, dst, dst_row };
-                // SAFETY: B has n columns, k contiguous; the memory holds k rows of whole vectors.
-                unsafe { squares.transpose(simd) };
-                (dst.cast_const(), dst_row as isize)
+        let (mut a_data, mut a_strides) = (a.data.cast(), a.strides);
+        let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
+        if let Some(dst) = copy {
+            let of_b = Copied::of(b);
+            // SAFETY: the copy has room for all of B.
+            unsafe { of_b.write(simd, dst) };
+            (b_data, b_step) = (dst.cast_const(), of_b.row() as isize);
+            if !T::IS_SUM {
+                let (of_a, dst) = (Copied::of(a), dst.wrapping_add(of_b.len()));
+                // SAFETY: the copy has room for all of A behind B.
+                unsafe { of_a.write(simd, dst) };
+                (a_data, a_strides) = (dst.cast_const(), [of_a.row() as isize, 1]);
             }
-        };
-        let a_layout = match a.strides {
+        }
+        let a_layout = match a_strides {
             [stride, 1] => LayoutOfA::Rows(stride),
             [_, stride] => LayoutOfA::Columns(stride),
         };
@@ -97,21 +105,21 @@ impl<'a, E: Float> ElementTask<E> for &Small<'a, E> {
         for tile in 0..tiles.parts() {
             let (start, vectors) = (tiles.start(tile) * S::LANES, tiles.len(tile));
             let last = S::LANES.min(n - start - (vectors - 1) * S::LANES);
-            let b_last = if transposed.is_some() { S::LANES } else { last };
+            let b_last = if copy.is_some() { S::LANES } else { last };
             for row in 0..rows.parts() {
                 let (top, height) = (rows.start(row), rows.len(row));
                 // SAFETY: rows and vectors come from splits by MR and max_vectors; rows
                 // `top..top + height` are in A and C, columns `start..` up to n in B (or whole vectors in
-                // its transpose), C and the bias.
+                // its copy), C and the bias.
                 unsafe {
                     Tile {
                         rows: height,
                         vectors,
                         depth,
                         resume: false,
-                        a: step(a.data.cast_mut(), top, a.strides[0]).cast_const(),
+                        a: step::<T::Sum>(a_data.cast_mut(), top, a_strides[0]).cast_const(),
                         a_layout,
-                        b: b.wrapping_add(start),
+                        b: b_data.wrapping_add(start),
                         b_step,
                         b_last,
                         out: step(c.data, top, c.strides[0]).wrapping_add(start),

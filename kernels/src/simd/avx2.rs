@@ -369,6 +369,13 @@ impl Lanes<f32> for Avx2 {
         fn load_first(self, src: *const f32, count: usize) -> F32x8 {
             F32x8(_mm256_maskload_ps(src, Lanes::<f32>::first(self, count).0))
         }
+        fn load_f16(self, src: *const u16) -> F32x8 {
+            F32x8(_mm256_cvtph_ps(_mm_loadu_si128(src.cast())))
+        }
+        fn load_bf16(self, src: *const u16) -> F32x8 {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(src.cast()));
+            F32x8(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
+        }
         fn store(self, dst: *mut f32, x: F32x8) -> () { _mm256_storeu_ps(dst, x.0) }
         fn store_streaming(self, dst: *mut f32, x: F32x8) -> () { _mm256_stream_ps(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x8) -> () {
@@ -394,6 +401,13 @@ impl Lanes<f64> for Avx2 {
         fn load(self, src: *const f64) -> F64x4 { F64x4(_mm256_loadu_pd(src)) }
         fn load_first(self, src: *const f64, count: usize) -> F64x4 {
             F64x4(_mm256_maskload_pd(src, Lanes::<f64>::first(self, count).0))
+        }
+        fn load_f16(self, src: *const u16) -> F64x4 {
+            F64x4(_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(src.cast()))))
+        }
+        fn load_bf16(self, src: *const u16) -> F64x4 {
+            let bits = _mm_slli_epi32::<16>(_mm_cvtepu16_epi32(_mm_loadl_epi64(src.cast())));
+            F64x4(_mm256_cvtps_pd(_mm_castsi128_ps(bits)))
         }
         fn store(self, dst: *mut f64, x: F64x4) -> () { _mm256_storeu_pd(dst, x.0) }
         fn store_streaming(self, dst: *mut f64, x: F64x4) -> () { _mm256_stream_pd(dst, x.0) }
@@ -464,13 +478,6 @@ impl Simd for Avx2 {
             let lane = _mm_setr_epi32(0, 1, 2, 3);
             let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count.min(4) as i32), lane);
             F64x4(_mm256_cvtps_pd(_mm_maskload_ps(src, mask)))
-        }
-        fn load_widened_f16(self, src: *const u16) -> F64x4 {
-            F64x4(_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(src.cast()))))
-        }
-        fn load_widened_bf16(self, src: *const u16) -> F64x4 {
-            let bits = _mm_slli_epi32::<16>(_mm_cvtepu16_epi32(_mm_loadl_epi64(src.cast())));
-            F64x4(_mm256_cvtps_pd(_mm_castsi128_ps(bits)))
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
             _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))

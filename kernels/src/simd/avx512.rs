@@ -323,6 +323,13 @@ impl Lanes<f32> for V4 {
         fn load_first(self, src: *const f32, count: usize) -> F32x16 {
             F32x16(_mm512_maskz_loadu_ps(Lanes::<f32>::first(self, count).0, src))
         }
+        fn load_f16(self, src: *const u16) -> F32x16 {
+            F32x16(_mm512_cvtph_ps(_mm256_loadu_si256(src.cast())))
+        }
+        fn load_bf16(self, src: *const u16) -> F32x16 {
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(src.cast()));
+            F32x16(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
+        }
         fn store(self, dst: *mut f32, x: F32x16) -> () { _mm512_storeu_ps(dst, x.0) }
         fn store_streaming(self, dst: *mut f32, x: F32x16) -> () { _mm512_stream_ps(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
@@ -345,6 +352,15 @@ impl Lanes<f64> for V4 {
         fn load(self, src: *const f64) -> F64x8 { F64x8(_mm512_loadu_pd(src)) }
         fn load_first(self, src: *const f64, count: usize) -> F64x8 {
             F64x8(_mm512_maskz_loadu_pd(Lanes::<f64>::first(self, count).0, src))
+        }
+        fn load_f16(self, src: *const u16) -> F64x8 {
+            F64x8(_mm512_cvtps_pd(_mm512_castps512_ps256(_mm512_cvtph_ps(_mm256_castsi128_si256(
+                _mm_loadu_si128(src.cast()),
+            )))))
+        }
+        fn load_bf16(self, src: *const u16) -> F64x8 {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(src.cast()));
+            F64x8(_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))))
         }
         fn store(self, dst: *mut f64, x: F64x8) -> () { _mm512_storeu_pd(dst, x.0) }
         fn store_streaming(self, dst: *mut f64, x: F64x8) -> () { _mm512_stream_pd(dst, x.0) }
@@ -376,15 +392,6 @@ impl Simd for V4 {
         fn load_first_widened(self, src: *const f32, count: usize) -> F64x8 {
             let mask = Lanes::<f64>::first(self, count).0;
             F64x8(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, src)))
-        }
-        fn load_widened_f16(self, src: *const u16) -> F64x8 {
-            F64x8(_mm512_cvtps_pd(_mm512_castps512_ps256(_mm512_cvtph_ps(_mm256_castsi128_si256(
-                _mm_loadu_si128(src.cast()),
-            )))))
-        }
-        fn load_widened_bf16(self, src: *const u16) -> F64x8 {
-            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(src.cast()));
-            F64x8(_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))))
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x8) -> () {
             _mm256_storeu_ps(dst, _mm512_cvtpd_ps(x.0))

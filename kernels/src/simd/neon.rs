@@ -209,6 +209,10 @@ impl Lanes<f32> for Neon {
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(4));
             F32x4(vld1q_f32(lanes.as_ptr()))
         }
+        fn load_f16(self, src: *const u16) -> F32x4 { F32x4(widen_f16(vld1_u16(src))) }
+        fn load_bf16(self, src: *const u16) -> F32x4 {
+            F32x4(vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(src))))
+        }
         fn store(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
         fn store_streaming(self, dst: *mut f32, x: F32x4) -> () { vst1q_f32(dst, x.0) }
         fn store_first(self, dst: *mut f32, count: usize, x: F32x4) -> () {
@@ -318,6 +322,15 @@ impl Lanes<f64> for Neon {
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vld1q_f64(lanes.as_ptr()))
         }
+        fn load_f16(self, src: *const u16) -> F64x2 {
+            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
+            F64x2(vcvt_f64_f32(vget_low_f32(widen_f16(bits))))
+        }
+        fn load_bf16(self, src: *const u16) -> F64x2 {
+            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
+            let wide = vreinterpretq_f32_u32(vshll_n_u16::<16>(bits));
+            F64x2(vcvt_f64_f32(vget_low_f32(wide)))
+        }
         fn store(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
         fn store_streaming(self, dst: *mut f64, x: F64x2) -> () { vst1q_f64(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x2) -> () {
@@ -328,15 +341,26 @@ impl Lanes<f64> for Neon {
     }
 }
 
+/// The values of four IEEE binary16 numbers: the standard library's intrinsic is not stable.
+///
+/// # Safety
+/// The CPU has NEON.
+#[inline(always)]
+unsafe fn widen_f16(bits: uint16x4_t) -> float32x4_t {
+    let wide: float32x4_t;
+    // SAFETY: an instruction of NEON that changes nothing but `wide`.
+    unsafe {
+        core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
+            bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));
+    }
+    wide
+}
+
 impl Simd for Neon {
     intrinsics! {
         fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
             for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
-                let bits = vld1_u16(x.as_ptr());
-                let wide: float32x4_t;
-                core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
-                    bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));
-                vst1q_f32(y.as_mut_ptr(), wide);
+                vst1q_f32(y.as_mut_ptr(), widen_f16(vld1_u16(x.as_ptr())));
             }
         }
         fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
@@ -357,18 +381,6 @@ impl Simd for Neon {
             let mut lanes = [0.0; 2];
             core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
-        }
-        fn load_widened_f16(self, src: *const u16) -> F64x2 {
-            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
-            let wide: float32x4_t;
-            core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
-                bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));
-            F64x2(vcvt_f64_f32(vget_low_f32(wide)))
-        }
-        fn load_widened_bf16(self, src: *const u16) -> F64x2 {
-            let bits = vcreate_u16(u64::from(src.cast::<u32>().read_unaligned()));
-            let wide = vreinterpretq_f32_u32(vshll_n_u16::<16>(bits));
-            F64x2(vcvt_f64_f32(vget_low_f32(wide)))
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
             vst1_f32(dst, vcvt_f32_f64(x.0))

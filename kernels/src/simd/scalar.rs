@@ -5,7 +5,7 @@
 //! function elsewhere: the same bits, at very different speeds.
 
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::convert::f32_from_f16;
+use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -253,6 +253,16 @@ macro_rules! lanes {
                 $v(0.0)
             }
             #[inline(always)]
+            unsafe fn load_f16(self, src: *const u16) -> $v {
+                // SAFETY: valid for one read, as the caller promised.
+                $v(f32_from_f16(unsafe { src.read() }).into())
+            }
+            #[inline(always)]
+            unsafe fn load_bf16(self, src: *const u16) -> $v {
+                // SAFETY: valid for one read, as the caller promised.
+                $v(f32_from_bf16(unsafe { src.read() }).into())
+            }
+            #[inline(always)]
             unsafe fn store(self, dst: *mut $float, x: $v) {
                 // SAFETY: valid for one write, as the caller promised.
                 unsafe { dst.write(x.0) }
@@ -280,16 +290,6 @@ impl Simd for Scalar {
     #[inline(always)]
     unsafe fn load_first_widened(self, _src: *const f32, _count: usize) -> F64x1 {
         F64x1(0.0)
-    }
-    #[inline(always)]
-    unsafe fn load_widened_f16(self, src: *const u16) -> F64x1 {
-        // SAFETY: valid for one read, as the caller promised.
-        F64x1(f64::from(f32_from_f16(unsafe { src.read() })))
-    }
-    #[inline(always)]
-    unsafe fn load_widened_bf16(self, src: *const u16) -> F64x1 {
-        // SAFETY: valid for one read, as the caller promised.
-        F64x1(f64::from(f32::from_bits(u32::from(unsafe { src.read() }) << 16)))
     }
     #[inline(always)]
     unsafe fn store_narrowed(self, dst: *mut f32, x: F64x1) {

@@ -1,8 +1,7 @@
 //! What closes [`Float`](super::Float).
 
 use crate::copy::Tiles;
-use crate::dispatch::{ElementTask, FoldTask, Isa, Task, run};
-use crate::gemm::{ColumnsOfB, Pack, Piece, RowsOfB, Small};
+use crate::dispatch::{ElementTask, FoldTask, Task, run};
 
 /// Closes [`super::Float`], and carries what code generic over the element type cannot say
 /// otherwise: every token has lanes of it.
@@ -21,18 +20,8 @@ pub trait Sealed: Sized {
     fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
     where
         Self: super::Float;
-    /// [`Sealed::enter`] for the parts of a product: not generic, so that they are compiled
-    /// with this crate and not again in each that uses it.
-    fn multiply(task: Piece<'_, Self>);
-    /// As [`Sealed::multiply`], for small ones.
-    fn multiply_small(task: &Small<'_, Self>);
-    /// As [`Sealed::multiply`], for few rows of A and a large B.
-    fn multiply_rows(task: RowsOfB<'_, Self>);
-    /// As [`Sealed::multiply`], for few rows of A and a B whose columns are contiguous.
-    fn multiply_columns(task: ColumnsOfB<'_, Self>);
-    /// As [`Sealed::multiply`], for packing.
-    fn pack(task: Pack<'_, Self>) -> Isa;
-    /// As [`Sealed::multiply`], for transposing.
+    /// [`Sealed::enter`] for transposing: not generic, so that it is compiled with this crate and not
+    /// again in each that uses it.
     fn transpose(task: Tiles<'_, Self>);
 }
 
@@ -74,21 +63,6 @@ macro_rules! impl_sealed {
                 #[inline(always)]
                 fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
                     simd.call(OnSimd(task))
-                }
-                fn multiply(task: Piece<'_, Self>) {
-                    Self::enter(task);
-                }
-                fn multiply_small(task: &Small<'_, Self>) {
-                    Self::enter(task);
-                }
-                fn multiply_rows(task: RowsOfB<'_, Self>) {
-                    Self::enter(task);
-                }
-                fn multiply_columns(task: ColumnsOfB<'_, Self>) {
-                    Self::enter(task);
-                }
-                fn pack(task: Pack<'_, Self>) -> Isa {
-                    Self::enter(task)
                 }
                 fn transpose(task: Tiles<'_, Self>) {
                     Self::enter(task);

@@ -238,6 +238,16 @@ impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
         }
     }
     #[inline(always)]
+    unsafe fn load_f16(self, src: *const u16) -> Self::V {
+        // SAFETY: the caller's: `src` is valid for reads of two vectors.
+        unsafe { Two([self.0.load_f16(src), self.0.load_f16(src.add(S::LANES))]) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, src: *const u16) -> Self::V {
+        // SAFETY: the caller's: `src` is valid for reads of two vectors.
+        unsafe { Two([self.0.load_bf16(src), self.0.load_bf16(src.add(S::LANES))]) }
+    }
+    #[inline(always)]
     unsafe fn store(self, dst: *mut E, x: Self::V) {
         // SAFETY: the caller's: `dst` is valid for writes of two vectors.
         unsafe {

@@ -111,7 +111,7 @@ fn products<E: Cell + Float>(
     };
     calls.push(call::<E, 3>("gemm", &*variant, [a.clone(), b.clone(), old.clone()], run));
     let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
-        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of::<E>(), [k, n], b_strides));
         let c = view_mut(c.of(), [m, n], c_strides);
         let mut buffer = Workspace::new();
         let b = &PackedB::pack(b, &mut buffer);

@@ -7,20 +7,20 @@
 //!    one stack of rows is one product.
 //! 3. Small products are shared whole, with one packed right side if it is the same (`batch.rs`), a large
 //!    one is cut along its rows or columns (`part.rs`).
-//! 4. 16-bit operands are converted to `f32`, multiplied, and rounded once: as a whole, or, where one is
-//!    used by few rows only, block by block (`narrow.rs`).
+//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once.
+//!    Where a provider is present they are widened as a whole, unless few rows use them.
 //! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
 //! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
 
 mod along_k;
 mod batch;
-mod narrow;
 mod part;
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use bytemuck::Pod;
+use half::{bf16, f16};
 use part::{Part, Pieces, share};
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
@@ -31,7 +31,7 @@ use super::parallel::{self, Band, Cost};
 use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
 use crate::blas::trace::{self, Path, Traced};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element as _};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{Activation, BinaryOp};
@@ -40,7 +40,7 @@ use crate::shape::Shape;
 /// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
 const COST_PER_TERM: usize = 11;
 
-/// An element type with a product.
+/// An element type of products.
 pub(super) trait Product: Wide + kernels::Float {
     /// This thread's memory for packing, kept from product to product.
     fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
@@ -48,6 +48,10 @@ pub(super) trait Product: Wide + kernels::Float {
     /// The same for a right side that several products share.
     fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
+
+/// An element type of factors.
+pub(super) trait Factor: kernels::Factor<Sum: Product> + Pod {}
+impl<T: kernels::Factor<Sum: Product> + Pod> Factor for T {}
 
 macro_rules! product {
     ($($t:ty, $name:ident, $shared:ident;)*) => {$(
@@ -151,7 +155,10 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
             let widen = |x| super::cast::cast(x, DType::F32);
             let bias = after.bias.map(widen).transpose()?;
             let after = After { bias: bias.as_ref(), ..after };
-            let (y, sums) = widened(op, a, b, after)?;
+            let (y, sums) = match dtype {
+                DType::F16 => widened::<f16>(op, a, b, after)?,
+                _ => widened::<bf16>(op, a, b, after)?,
+            };
             let narrow = |x: CpuTensor| super::cast::cast(&x, dtype);
             Ok((narrow(y)?, sums.map(narrow).transpose()?))
         }
@@ -159,10 +166,22 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
     }
 }
 
+/// Rows of a matrix, or columns of another one, up to which reading the other factor takes longer than the
+/// arithmetic, so that no provider gets it widened.
+const FEW_ROWS: usize = 48;
+
 /// A product of 16-bit floats and what follows it, in `f32`.
-fn widened(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> Result<Both> {
-    if let Some(both) = narrow::product(op, a, b, &after)? {
-        return Ok(both);
+fn widened<T: Factor<Sum = f32>>(
+    op: &'static str,
+    a: &CpuTensor,
+    b: &CpuTensor,
+    after: After<'_>,
+) -> Result<Both> {
+    let rows = a.shape().dims().iter().rev().nth(1);
+    let is_read_once = |extent: Option<&usize>| extent.is_some_and(|&extent| extent <= FEW_ROWS);
+    let is_bound = is_read_once(rows) || is_read_once(b.shape().dims().last());
+    if is_bound || !Blas::current()?.is_present() {
+        return typed::<T>(op, a, b, after, None);
     }
     let [a, b] = [a, b].map(|x| super::cast::cast(x, DType::F32));
     typed::<f32>(op, &a?, &b?, after, None)
@@ -287,6 +306,14 @@ impl<'a, E: Pod> Matrix<'a, E> {
     }
 }
 
+impl<'a, T: Factor> Matrix<'a, T> {
+    /// The matrix as one of the sums' type, if it is such a one.
+    fn as_sums(&self) -> Option<Matrix<'a, T::Sum>> {
+        let Matrix { data, offset, shape, strides } = *self;
+        T::IS_SUM.then(|| Matrix { data: bytemuck::cast_slice(data), offset, shape, strides })
+    }
+}
+
 impl<'a, E> Matrix<'a, E> {
     /// The matrix for the kernels; an error if an element lies outside `data`.
     pub fn view(&self) -> std::result::Result<MatRef<'a, E>, GemmError> {
@@ -299,7 +326,7 @@ pub(super) fn refused(op: &'static str) -> impl Fn(GemmError) -> Error + Copy {
     move |error| Error::InvalidArgument { op, reason: error.to_string() }
 }
 
-fn typed<E: Product>(
+fn typed<T: Factor>(
     op: &'static str,
     a: &CpuTensor,
     b: &CpuTensor,
@@ -321,48 +348,48 @@ fn typed<E: Product>(
     let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
     let finish = Finish {
         op,
-        bias: bias.as_ref().map(|bias| bias.run::<E>()),
-        function: activation.map(|activation| E::unary(activation.op()).in_place),
+        bias: bias.as_ref().map(|bias| bias.run::<T::Sum>()),
+        function: activation.map(|activation| T::Sum::unary(activation.op()).in_place),
         add: onto.is_some(),
     };
     let shape = a.shape().with_axis(lead + 1, Some(n));
     let mut out = match onto {
         Some(out) => out,
-        None => Output::new(op, &shape, E::DTYPE)?,
+        None => Output::new(op, &shape, T::Sum::DTYPE)?,
     };
-    let mut sums = keep_sums.then(|| Output::new(op, &shape, E::DTYPE)).transpose()?;
+    let mut sums = keep_sums.then(|| Output::new(op, &shape, T::Sum::DTYPE)).transpose()?;
     let finished = |out: Output, sums: Option<Output>| Ok((out.finish(), sums.map(Output::finish)));
     let batch: usize = shape.dims()[..lead].iter().product();
     if out.numel() == 0 {
         return finished(out, sums);
     }
     let places = Places {
-        c: out.elements::<E>(),
-        sums: sums.as_mut().map(Output::elements::<E>).unwrap_or_default(),
+        c: out.elements::<T::Sum>(),
+        sums: sums.as_mut().map(Output::elements::<T::Sum>).unwrap_or_default(),
     };
     if k == 0 {
-        places.c.fill(E::default());
+        places.c.fill(T::Sum::default());
         finish.rows(places.c, places.sums, n);
         return finished(out, sums);
     }
     let blas = Blas::current()?;
     if lead == 0 {
-        let path = one(blas, [Matrix::of(a), Matrix::of(b)], finish, places, [m, n])?;
-        trace::record(|| Traced { dtype: E::DTYPE, batch, shape: [m, k, n], path });
+        let path = one::<T>(blas, [Matrix::of(a), Matrix::of(b)], finish, places, [m, n])?;
+        trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape: [m, k, n], path });
         return finished(out, sums);
     }
     let (path, batch, shape) = match folded(op, a.layout(), b.layout(), batch)? {
         Some((a_rows, b_matrix)) => {
-            let (a, b) = (Stack::<E>::new(a, &a_rows), Stack::<E>::new(b, &b_matrix));
+            let (a, b) = (Stack::<T>::new(a, &a_rows), Stack::<T>::new(b, &b_matrix));
             let path = one(blas, [a.matrix(0), b.matrix(0)], finish, places, [batch * m, n])?;
             (path, 1, [batch * m, k, n])
         }
         None => {
-            let (a, b) = (Stack::<E>::new(a, a.layout()), Stack::<E>::new(b, b.layout()));
+            let (a, b) = (Stack::<T>::new(a, a.layout()), Stack::<T>::new(b, b.layout()));
             (batch::many(blas, [&a, &b], finish, places, [m, k, n])?, batch, [m, k, n])
         }
     };
-    trace::record(|| Traced { dtype: E::DTYPE, batch, shape, path });
+    trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape, path });
     finished(out, sums)
 }
 
@@ -393,14 +420,17 @@ fn cost<E>(k: usize, finish: Finish<'_, E>) -> Cost {
 }
 
 /// One product, cut over the threads if it is large.
-fn one<E: Product>(
+fn one<T: Factor>(
     blas: Blas,
-    [a, b]: [Matrix<'_, E>; 2],
-    finish: Finish<'_, E>,
-    mut places: Places<'_, E>,
+    [a, b]: [Matrix<'_, T>; 2],
+    finish: Finish<'_, T::Sum>,
+    mut places: Places<'_, T::Sum>,
     shape: [usize; 2],
 ) -> Result<Path> {
-    if !finish.add && blas.gemm(&a, &b, finish, &mut places) {
+    if !finish.add
+        && let (Some(a), Some(b)) = (a.as_sums(), b.as_sums())
+        && blas.gemm(&a, &b, finish, &mut places)
+    {
         return Ok(Path::Provider);
     }
     let refused = refused(finish.op);

@@ -3,11 +3,12 @@
 //! The result is defined as a sum over blocks of KC values of k; which thread computes a block changes
 //! no bit.
 
-use swath_kernels::{Gemm, MatMut, MatRef, gemm, gemm::KC};
+use swath_kernels::{Float as _, Gemm, MatMut, MatRef, gemm, gemm::KC};
 
 use super::super::memory::Buffer;
 use super::part::{Pieces, share};
-use super::{Finish, Places, Product, refused};
+use super::{Factor, Finish, Places, Product as _, refused};
+use crate::dtype::Element as _;
 use crate::error::Result;
 use crate::shape::Shape;
 
@@ -23,16 +24,16 @@ pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
     area < threads * LEAST_AREA && area * threads <= SUMS_LEN && k / KC >= 2 * threads
 }
 
-pub(super) fn run<E: Product>(
-    [a, b]: [MatRef<'_, E>; 2],
-    finish: Finish<'_, E>,
-    Places { c, sums }: Places<'_, E>,
+pub(super) fn run<T: Factor>(
+    [a, b]: [MatRef<'_, T>; 2],
+    finish: Finish<'_, T::Sum>,
+    Places { c, sums }: Places<'_, T::Sum>,
     [m, n]: [usize; 2],
 ) -> Result<()> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
     let at_once = (SUMS_LEN / area).clamp(1, blocks);
-    let mut memory = Buffer::new(finish.op, &Shape::from([1 + at_once, m, n]), E::DTYPE)?;
-    let (total, memory) = memory.as_slice_mut::<E>().split_at_mut(area);
+    let mut memory = Buffer::new(finish.op, &Shape::from([1 + at_once, m, n]), T::Sum::DTYPE)?;
+    let (total, memory) = memory.as_slice_mut::<T::Sum>().split_at_mut(area);
     let (mut a, mut b) = (a, b);
     for from in (0..blocks).step_by(at_once) {
         let mut pieces = Pieces::new();
@@ -45,8 +46,8 @@ pub(super) fn run<E: Product>(
         let count = pieces.len();
         share(pieces, |(a, b, sums)| {
             let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
-            let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
-            E::workspace()
+            let product = Gemm { a, b, alpha: T::Sum::ONE, beta: T::Sum::ZERO };
+            T::Sum::workspace()
                 .with_borrow_mut(|memory| gemm(product, sums, memory))
                 .map_err(refused(finish.op))
         })?;

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use swath_kernels::{self as kernels, MatMut, PackedB, PackedGemm};
+use swath_kernels::{self as kernels, Float as _, MatMut, PackedB, PackedGemm};
 
 use super::super::blas::Blas;
 use super::super::parallel::{self, Band, Cost};
-use super::{Finish, Matrix, Places, Product, Stack, cost, one, refused};
+use super::{Factor, Finish, Matrix, Places, Product as _, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
 
@@ -14,11 +14,11 @@ use crate::error::Result;
 const MOST_SHARED_BYTES: usize = 4 << 20;
 
 /// The products `[m, k] × [k, n]` of a batch.
-pub(super) fn many<E: Product>(
+pub(super) fn many<T: Factor>(
     blas: Blas,
-    [a, b]: [&Stack<'_, E>; 2],
-    finish: Finish<'_, E>,
-    places: Places<'_, E>,
+    [a, b]: [&Stack<'_, T>; 2],
+    finish: Finish<'_, T::Sum>,
+    places: Places<'_, T::Sum>,
     [m, k, n]: [usize; 3],
 ) -> Result<Path> {
     let area = m * n;
@@ -35,8 +35,9 @@ pub(super) fn many<E: Product>(
         }
         return Ok(path);
     }
-    let is_shared = batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<E>();
-    if is_shared && !blas.is_present() && PackedB::<E>::pays(m, [k, n]) {
+    let is_shared =
+        batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<T::Sum>();
+    if is_shared && !blas.is_present() && PackedB::<T::Sum>::pays(m, [k, n]) {
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
         return Ok(Path::Embedded);
     }
@@ -50,8 +51,9 @@ pub(super) fn many<E: Product>(
     };
     let bands = [Band::new(c, area), Band::new(sums, area)];
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
-        let operands = range.clone().map(|i| (a.matrix(i), b.matrix(i)));
-        if finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
+        let operands =
+            range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
+        if T::IS_SUM && finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
             return note(Ok(Path::ProviderBatch));
         }
         let mut sums = sums.chunks_exact_mut(area);
@@ -68,16 +70,16 @@ pub(super) fn many<E: Product>(
 }
 
 /// A batch of products with one right side, which is packed once for all.
-fn shared_right<E: Product>(
-    a: &Stack<'_, E>,
-    b: Matrix<'_, E>,
-    finish: Finish<'_, E>,
-    Places { c, sums }: Places<'_, E>,
+fn shared_right<T: Factor>(
+    a: &Stack<'_, T>,
+    b: Matrix<'_, T>,
+    finish: Finish<'_, T::Sum>,
+    Places { c, sums }: Places<'_, T::Sum>,
     cost: Cost,
 ) -> Result<()> {
     let (rows, n) = (a.shape[0], b.shape[1]);
     let (batch, area) = (c.len() / (rows * n), rows * n);
-    E::shared_workspace().with_borrow_mut(|workspace| {
+    T::Sum::shared_workspace().with_borrow_mut(|workspace| {
         let packed = &PackedB::pack(b.view().map_err(refused(finish.op))?, workspace);
         let failure = Mutex::new(Ok(()));
         let bands = [Band::new(c, area), Band::new(sums, area)];
@@ -85,9 +87,10 @@ fn shared_right<E: Product>(
             let mut sums = sums.chunks_exact_mut(n);
             for (i, c) in range.zip(c.chunks_exact_mut(area)) {
                 let done = a.matrix(i).view().and_then(|a| {
-                    let product = PackedGemm { a, b: packed, alpha: E::ONE, beta: E::ZERO };
+                    let (alpha, beta) = (T::Sum::ONE, T::Sum::ZERO);
+                    let product = PackedGemm { a, b: packed, alpha, beta };
                     let c = MatMut::row_major(&mut *c, [rows, n])?;
-                    E::workspace()
+                    T::Sum::workspace()
                         .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
                 });
                 if let Err(error) = done {

@@ -4,9 +4,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Epilogue, Gemm, MatMut, MatRef};
+use swath_kernels::{self as kernels, Epilogue, Float as _, Gemm, MatMut, MatRef};
 
-use super::{Finish, Product, parallel, refused};
+use super::{Factor, Finish, Product as _, parallel, refused};
 use crate::error::{Error, Result};
 
 /// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.
@@ -14,18 +14,18 @@ const ROW_UNIT: usize = 6;
 const COL_UNIT: usize = 64;
 
 /// A part of a product.
-pub(super) struct Part<'a, E> {
-    pub a: MatRef<'a, E>,
-    pub b: MatRef<'a, E>,
-    pub finish: Finish<'a, E>,
-    pub c: MatMut<'a, E>,
-    pub sums: Option<MatMut<'a, E>>,
+pub(super) struct Part<'a, T: Factor> {
+    pub a: MatRef<'a, T>,
+    pub b: MatRef<'a, T>,
+    pub finish: Finish<'a, T::Sum>,
+    pub c: MatMut<'a, T::Sum>,
+    pub sums: Option<MatMut<'a, T::Sum>>,
 }
 
 /// Pieces of work that a thread takes one by one.
 pub(super) type Pieces<T> = SmallVec<[T; 8]>;
 
-impl<'a, E: Product> Part<'a, E> {
+impl<'a, T: Factor> Part<'a, T> {
     /// Cuts C in two, again and again, into `parts` of about the same size.
     pub fn split(self, parts: usize, pieces: &mut Pieces<Self>) {
         let [m, n] = self.c.shape();
@@ -67,9 +67,10 @@ impl<'a, E: Product> Part<'a, E> {
     pub fn run(self) -> Result<()> {
         let Part { a, b, finish: Finish { op, bias, function, add }, c, sums } = self;
         let activation = function.map(|function| kernels::Activation { function, sums });
-        E::workspace()
+        let one = T::Sum::ONE;
+        T::Sum::workspace()
             .with_borrow_mut(|workspace| match add {
-                true => kernels::gemm(Gemm { a, b, alpha: E::ONE, beta: E::ONE }, c, workspace),
+                true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, c, workspace),
                 false => kernels::gemm_epilogue(a, b, Epilogue { bias, activation }, c, workspace),
             })
             .map_err(refused(op))
