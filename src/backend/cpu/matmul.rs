@@ -7,7 +7,8 @@
 //!    one stack of rows is one product.
 //! 3. Small products are shared whole, with one packed right side if it is the same (`batch.rs`), a large
 //!    one is cut along its rows or columns (`part.rs`).
-//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once.
+//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once, by
+//!    the thread in whose cache they are.
 //!    Where a provider is present they are widened as a whole, unless few rows use them.
 //! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
 //! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
@@ -22,16 +23,17 @@ use std::thread::LocalKey;
 use bytemuck::Pod;
 use half::{bf16, f16};
 use part::{Part, Pieces, share};
-use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
+use swath_kernels::{self as kernels, GemmError, MatRef, Workspace};
 
 use super::blas::Blas;
+use super::cast::{Half, cast};
 use super::fused::ACTIVATION_COST;
 use super::fused::working::Wide;
 use super::parallel::{self, Band, Cost};
 use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
 use crate::blas::trace::{self, Path, Traced};
-use crate::dtype::{DType, Element as _};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{Activation, BinaryOp};
@@ -49,9 +51,23 @@ pub(super) trait Product: Wide + kernels::Float {
     fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
 
-/// An element type of factors.
-pub(super) trait Factor: kernels::Factor<Sum: Product> + Pod {}
-impl<T: kernels::Factor<Sum: Product> + Pod> Factor for T {}
+/// Makes results of sums, as many of each.
+type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
+
+/// An element type of factors and results.
+pub(super) trait Factor: kernels::Factor<Sum: Product> + Element + Pod {
+    /// Of sums of another type.
+    const ROUND: Option<Round<Self>>;
+}
+
+macro_rules! factor {
+    ($($t:ty, $round:expr;)*) => {$(
+        impl Factor for $t {
+            const ROUND: Option<Round<Self>> = $round;
+        }
+    )*};
+}
+factor! { f32, None; f64, None; f16, Some(Half::narrow); bf16, Some(Half::narrow); }
 
 macro_rules! product {
     ($($t:ty, $name:ident, $shared:ident;)*) => {$(
@@ -152,15 +168,13 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
         DType::F32 => typed::<f32>(op, a, b, after, None),
         DType::F64 => typed::<f64>(op, a, b, after, None),
         DType::F16 | DType::BF16 => {
-            let widen = |x| super::cast::cast(x, DType::F32);
+            let widen = |x| cast(x, DType::F32);
             let bias = after.bias.map(widen).transpose()?;
             let after = After { bias: bias.as_ref(), ..after };
-            let (y, sums) = match dtype {
-                DType::F16 => widened::<f16>(op, a, b, after)?,
-                _ => widened::<bf16>(op, a, b, after)?,
-            };
-            let narrow = |x: CpuTensor| super::cast::cast(&x, dtype);
-            Ok((narrow(y)?, sums.map(narrow).transpose()?))
+            match dtype {
+                DType::F16 => halves::<f16>(op, a, b, after),
+                _ => halves::<bf16>(op, a, b, after),
+            }
         }
         _ => Err(Error::UnsupportedDType { op, dtype, shape: *a.shape() }),
     }
@@ -170,8 +184,8 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
 /// arithmetic, so that no provider gets it widened.
 const FEW_ROWS: usize = 48;
 
-/// A product of 16-bit floats and what follows it, in `f32`.
-fn widened<T: Factor<Sum = f32>>(
+/// A product of 16-bit floats and what follows it, with a bias in `f32`.
+fn halves<T: Factor<Sum = f32>>(
     op: &'static str,
     a: &CpuTensor,
     b: &CpuTensor,
@@ -183,8 +197,10 @@ fn widened<T: Factor<Sum = f32>>(
     if is_bound || !Blas::current()?.is_present() {
         return typed::<T>(op, a, b, after, None);
     }
-    let [a, b] = [a, b].map(|x| super::cast::cast(x, DType::F32));
-    typed::<f32>(op, &a?, &b?, after, None)
+    let [a, b] = [a, b].map(|x| cast(x, DType::F32));
+    let (y, sums) = typed::<f32>(op, &a?, &b?, after, None)?;
+    let narrow = |x: CpuTensor| cast(&x, T::DTYPE);
+    Ok((narrow(y)?, sums.map(narrow).transpose()?))
 }
 
 /// What follows a product, as the kernels take it.
@@ -252,6 +268,26 @@ pub(super) struct Places<'a, E> {
     pub c: &'a mut [E],
     /// The sums, if they are kept; else nothing.
     pub sums: &'a mut [E],
+}
+
+/// Where the elements of [`Places`] are rounded to, if they are; else nothing.
+pub(super) struct Rounded<'a, T> {
+    c: &'a mut [T],
+    sums: &'a mut [T],
+}
+
+impl<T: Factor> Rounded<'_, T> {
+    fn nowhere() -> Self {
+        Rounded { c: &mut [], sums: &mut [] }
+    }
+
+    /// Rounds all elements.
+    fn of(self, places: &Places<'_, T::Sum>) {
+        if let Some(round) = T::ROUND {
+            round(&places.c[..self.c.len()], self.c);
+            round(&places.sums[..self.sums.len()], self.sums);
+        }
+    }
 }
 
 /// One operand: a matrix at each position of its batch.
@@ -358,7 +394,13 @@ fn typed<T: Factor>(
         None => Output::new(op, &shape, T::Sum::DTYPE)?,
     };
     let mut sums = keep_sums.then(|| Output::new(op, &shape, T::Sum::DTYPE)).transpose()?;
-    let finished = |out: Output, sums: Option<Output>| Ok((out.finish(), sums.map(Output::finish)));
+    let finished = |out: Output, sums: Option<Output>| {
+        let finished = |out: Output| match T::ROUND {
+            None => Ok(out.finish()),
+            Some(_) => cast(&out.finish(), T::DTYPE),
+        };
+        Ok((finished(out)?, sums.map(finished).transpose()?))
+    };
     let batch: usize = shape.dims()[..lead].iter().product();
     if out.numel() == 0 {
         return finished(out, sums);
@@ -373,24 +415,27 @@ fn typed<T: Factor>(
         return finished(out, sums);
     }
     let blas = Blas::current()?;
-    if lead == 0 {
-        let path = one::<T>(blas, [Matrix::of(a), Matrix::of(b)], finish, places, [m, n])?;
-        trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape: [m, k, n], path });
-        return finished(out, sums);
-    }
-    let (path, batch, shape) = match folded(op, a.layout(), b.layout(), batch)? {
-        Some((a_rows, b_matrix)) => {
-            let (a, b) = (Stack::<T>::new(a, &a_rows), Stack::<T>::new(b, &b_matrix));
-            let path = one(blas, [a.matrix(0), b.matrix(0)], finish, places, [batch * m, n])?;
-            (path, 1, [batch * m, k, n])
-        }
-        None => {
-            let (a, b) = (Stack::<T>::new(a, a.layout()), Stack::<T>::new(b, b.layout()));
-            (batch::many(blas, [&a, &b], finish, places, [m, k, n])?, batch, [m, k, n])
-        }
+    let note = |batch: usize, shape: [usize; 3], path: Path| {
+        trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape, path });
     };
-    trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape, path });
-    finished(out, sums)
+    let (a, b, rows) = if lead == 0 {
+        (Matrix::<T>::of(a), Matrix::of(b), m)
+    } else if let Some((a_rows, b_matrix)) = folded(op, a.layout(), b.layout(), batch)? {
+        let (a, b) = (Stack::new(a, &a_rows), Stack::new(b, &b_matrix));
+        (a.matrix(0), b.matrix(0), batch * m)
+    } else {
+        let (a, b) = (Stack::<T>::new(a, a.layout()), Stack::new(b, b.layout()));
+        note(batch, [m, k, n], batch::many(blas, [&a, &b], finish, places, [m, k, n])?);
+        return finished(out, sums);
+    };
+    let narrow = || T::ROUND.map(|_| Output::new(op, &shape, T::DTYPE)).transpose();
+    let (mut y, mut z) = (narrow()?, if keep_sums { narrow()? } else { None });
+    let rounded = Rounded {
+        c: y.as_mut().map(Output::elements::<T>).unwrap_or_default(),
+        sums: z.as_mut().map(Output::elements::<T>).unwrap_or_default(),
+    };
+    note(1, [rows, k, n], one(blas, [a, b], finish, places, rounded, [rows, n])?);
+    Ok((y.unwrap_or(out).finish(), z.or(sums).map(Output::finish)))
 }
 
 /// The layouts of a batch that is one product `[batch · m, k] × [k, n]`.
@@ -425,6 +470,7 @@ fn one<T: Factor>(
     [a, b]: [Matrix<'_, T>; 2],
     finish: Finish<'_, T::Sum>,
     mut places: Places<'_, T::Sum>,
+    rounded: Rounded<'_, T>,
     shape: [usize; 2],
 ) -> Result<Path> {
     if !finish.add
@@ -439,20 +485,18 @@ fn one<T: Factor>(
     let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
     let threads = if parts == 1 { 1 } else { parallel::threads().min(parts) };
     if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {
-        along_k::run([a, b], finish, places, shape)?;
+        along_k::run([a, b], finish, &mut places, shape)?;
+        rounded.of(&places);
         return Ok(Path::Embedded);
     }
-    let Places { c, sums } = places;
-    let c = MatMut::row_major(c, shape).map_err(refused)?;
-    let sums = match sums.is_empty() {
-        true => None,
-        false => Some(MatMut::row_major(sums, shape).map_err(refused)?),
-    };
-    let part = Part { a, b, finish, c, sums };
     if threads == 1 {
-        part.run()?;
+        let Places { c, sums } = &mut places;
+        let (places_of_part, nowhere) = (Places { c, sums }, Rounded::nowhere());
+        Part::new([a, b], finish, places_of_part, nowhere, shape).map_err(refused)?.run()?;
+        rounded.of(&places);
         return Ok(Path::Embedded);
     }
+    let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     let mut pieces = Pieces::new();
     part.split(threads, &mut pieces);
     share(pieces, Part::run)?;

@@ -27,7 +27,7 @@ pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
 pub(super) fn run<T: Factor>(
     [a, b]: [MatRef<'_, T>; 2],
     finish: Finish<'_, T::Sum>,
-    Places { c, sums }: Places<'_, T::Sum>,
+    Places { c, sums }: &mut Places<'_, T::Sum>,
     [m, n]: [usize; 2],
 ) -> Result<()> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));

@@ -6,14 +6,14 @@ use swath_kernels::{self as kernels, Float as _, MatMut, PackedB, PackedGemm};
 
 use super::super::blas::Blas;
 use super::super::parallel::{self, Band, Cost};
-use super::{Factor, Finish, Matrix, Places, Product as _, Stack, cost, one, refused};
+use super::{Factor, Finish, Matrix, Places, Product as _, Rounded, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
 
 /// Most bytes of a right side that is packed once for a batch: a thread keeps that memory.
 const MOST_SHARED_BYTES: usize = 4 << 20;
 
-/// The products `[m, k] × [k, n]` of a batch.
+/// The products `[m, k] × [k, n]` of a batch, not rounded.
 pub(super) fn many<T: Factor>(
     blas: Blas,
     [a, b]: [&Stack<'_, T>; 2],
@@ -25,7 +25,8 @@ pub(super) fn many<T: Factor>(
     let Places { c, sums } = places;
     let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
     let each = |i: usize, c, sums| {
-        one(blas, [a.matrix(i), b.matrix(i)], finish, Places { c, sums }, [m, n])
+        let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums });
+        one(blas, operands, finish, places, Rounded::nowhere(), [m, n])
     };
     if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
         let mut path = Path::Embedded;

@@ -4,31 +4,85 @@
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Epilogue, Float as _, Gemm, MatMut, MatRef};
+use swath_kernels::{self as kernels, Epilogue, Float as _, Gemm, GemmError, MatMut, MatRef};
 
-use super::{Factor, Finish, Product as _, parallel, refused};
+use super::{Factor, Finish, Places, Product as _, Rounded, parallel, refused};
 use crate::error::{Error, Result};
 
 /// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.
 const ROW_UNIT: usize = 6;
 const COL_UNIT: usize = 64;
 
+/// A result of a product, or a part of it.
+struct Out<'a, T: Factor> {
+    /// It, or what it is rounded from.
+    sums: MatMut<'a, T::Sum>,
+    rounded: Option<MatMut<'a, T>>,
+}
+
+impl<'a, T: Factor> Out<'a, T> {
+    /// Row-major; not rounded if `rounded` is empty.
+    fn new(
+        sums: &'a mut [T::Sum],
+        rounded: &'a mut [T],
+        shape: [usize; 2],
+    ) -> std::result::Result<Self, GemmError> {
+        let is_rounded = !rounded.is_empty();
+        let rounded = is_rounded.then(|| MatMut::row_major(rounded, shape)).transpose()?;
+        Ok(Out { sums: MatMut::row_major(sums, shape)?, rounded })
+    }
+
+    fn split_rows(self, at: usize) -> (Self, Self) {
+        let (above, below) = self.sums.split_rows(at);
+        let (rounded, rounded_below) = self.rounded.map(|rounded| rounded.split_rows(at)).unzip();
+        (Out { sums: above, rounded }, Out { sums: below, rounded: rounded_below })
+    }
+
+    fn split_cols(self, at: usize) -> (Self, Self) {
+        let (left, right) = self.sums.split_cols(at);
+        let (rounded, rounded_right) = self.rounded.map(|rounded| rounded.split_cols(at)).unzip();
+        (Out { sums: left, rounded }, Out { sums: right, rounded: rounded_right })
+    }
+
+    /// Rounds all elements, if they are.
+    fn round(mut self) {
+        if let (Some(round), Some(mut rounded)) = (T::ROUND, self.rounded) {
+            let [rows, _] = rounded.shape();
+            (0..rows).for_each(|i| round(self.sums.row_mut(i), rounded.row_mut(i)));
+        }
+    }
+}
+
 /// A part of a product.
 pub(super) struct Part<'a, T: Factor> {
-    pub a: MatRef<'a, T>,
-    pub b: MatRef<'a, T>,
-    pub finish: Finish<'a, T::Sum>,
-    pub c: MatMut<'a, T::Sum>,
-    pub sums: Option<MatMut<'a, T::Sum>>,
+    a: MatRef<'a, T>,
+    b: MatRef<'a, T>,
+    finish: Finish<'a, T::Sum>,
+    c: Out<'a, T>,
+    /// The sums, if they are kept.
+    sums: Option<Out<'a, T>>,
 }
 
 /// Pieces of work that a thread takes one by one.
 pub(super) type Pieces<T> = SmallVec<[T; 8]>;
 
 impl<'a, T: Factor> Part<'a, T> {
+    /// All of a product; an error if places are shorter than its shape says.
+    pub fn new(
+        [a, b]: [MatRef<'a, T>; 2],
+        finish: Finish<'a, T::Sum>,
+        places: Places<'a, T::Sum>,
+        rounded: Rounded<'a, T>,
+        shape: [usize; 2],
+    ) -> std::result::Result<Self, GemmError> {
+        let (keeps_sums, sums) = (!places.sums.is_empty(), places.sums);
+        let sums = keeps_sums.then(|| Out::new(sums, rounded.sums, shape)).transpose()?;
+        Ok(Part { a, b, finish, c: Out::new(places.c, rounded.c, shape)?, sums })
+    }
+
     /// Cuts C in two, again and again, into `parts` of about the same size.
     pub fn split(self, parts: usize, pieces: &mut Pieces<Self>) {
-        let [m, n] = self.c.shape();
+        let [m, n] = self.c.sums.shape();
         let (before, after) = (parts / 2, parts - parts / 2);
         let cut =
             |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
@@ -65,15 +119,21 @@ impl<'a, T: Factor> Part<'a, T> {
 
     /// Computes it on this thread.
     pub fn run(self) -> Result<()> {
-        let Part { a, b, finish: Finish { op, bias, function, add }, c, sums } = self;
-        let activation = function.map(|function| kernels::Activation { function, sums });
-        let one = T::Sum::ONE;
+        let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
+        let kept = sums.as_mut().map(|sums| sums.sums.reborrow());
+        let activation = function.map(|function| kernels::Activation { function, sums: kept });
+        let (one, out) = (T::Sum::ONE, c.sums.reborrow());
         T::Sum::workspace()
             .with_borrow_mut(|workspace| match add {
-                true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, c, workspace),
-                false => kernels::gemm_epilogue(a, b, Epilogue { bias, activation }, c, workspace),
+                true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
+                false => {
+                    let epilogue = Epilogue { bias, activation };
+                    kernels::gemm_epilogue(a, b, epilogue, out, workspace)
+                }
             })
-            .map_err(refused(op))
+            .map_err(refused(op))?;
+        [Some(c), sums].into_iter().flatten().for_each(Out::round);
+        Ok(())
     }
 }
 
