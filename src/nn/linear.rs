@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::ops::Activation;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
@@ -80,5 +81,9 @@ impl<B: Backend> Linear<B> {
 impl<B: Backend> Module<B> for Linear<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         x.linear(&self.weight, self.bias.as_ref())
+    }
+
+    fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
+        x.linear_activation(&self.weight, self.bias.as_ref(), activation)
     }
 }

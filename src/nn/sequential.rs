@@ -9,6 +9,9 @@ use crate::tensor::Tensor;
 
 /// Modules one after the other. A module's name in a path is its number, from 0.
 ///
+/// An [`Activation`] behind a [`Linear`](super::Linear) is computed with it, as
+/// [`linear_activation`](Tensor::linear_activation) says: 16-bit floats are then rounded once for both.
+///
 /// ```
 /// use swath::nn::{Activation, Func, Linear, Module, Sequential};
 /// use swath::prelude::*;
@@ -45,6 +48,25 @@ impl<B: Backend> Sequential<B> {
         self.layers.push(Box::new(layer));
         self
     }
+
+    /// All layers, and then the function: an [`Activation`] goes to the layer before it.
+    fn run(&self, x: &Tensor<B>, activation: Option<Activation>) -> Result<Tensor<B>> {
+        let (mut x, mut left, mut last) = (x.clone(), &self.layers[..], activation);
+        while let Some((layer, rest)) = left.split_first() {
+            let (next, after) = match rest.split_first() {
+                Some((next, after)) => (next.as_activation(), after),
+                None => (last.take(), rest),
+            };
+            (x, left) = match next {
+                Some(activation) => (layer.forward_then(&x, activation)?, after),
+                None => (layer.forward(&x)?, rest),
+            };
+        }
+        match last {
+            Some(activation) => activation.forward(&x),
+            None => Ok(x),
+        }
+    }
 }
 
 impl<B: Backend> Visit<B> for Sequential<B> {
@@ -59,7 +81,11 @@ impl<B: Backend> Visit<B> for Sequential<B> {
 
 impl<B: Backend> Module<B> for Sequential<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x))
+        self.run(x, None)
+    }
+
+    fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
+        self.run(x, Some(activation))
     }
 }
 
@@ -108,5 +134,9 @@ impl<B: Backend> Visit<B> for Activation {
 impl<B: Backend> Module<B> for Activation {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         x.unary(self.op())
+    }
+
+    fn as_activation(&self) -> Option<Activation> {
+        Some(*self)
     }
 }

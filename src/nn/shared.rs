@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::{Module, Visit, Visitor, VisitorMut};
 use crate::backend::Backend;
 use crate::error::Result;
+use crate::ops::Activation;
 use crate::tensor::Tensor;
 
 /// A part that stands at several places of a model: a clone is another handle on the same part. Its
@@ -63,5 +64,13 @@ impl<B: Backend, M: Visit<B>> Visit<B> for Shared<M> {
 impl<B: Backend, M: Module<B>> Module<B> for Shared<M> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         self.read().forward(x)
+    }
+
+    fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
+        self.read().forward_then(x, activation)
+    }
+
+    fn as_activation(&self) -> Option<Activation> {
+        self.read().as_activation()
     }
 }

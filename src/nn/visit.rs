@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::ops::Activation;
 use crate::tensor::Tensor;
 
 /// What a tensor is to its model.
@@ -57,6 +58,18 @@ pub trait Visit<B: Backend> {
 pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// The output.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>>;
+
+    /// The function of the output. A module that ends in a product, as [`Linear`](super::Linear) does,
+    /// applies it to what is still in the cache.
+    fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
+        self.forward(x)?.unary(activation.op())
+    }
+
+    /// The function that the module is, if it is nothing else: [`Sequential`](super::Sequential) hands it to
+    /// [`Module::forward_then`] of the module before.
+    fn as_activation(&self) -> Option<Activation> {
+        None
+    }
 
     /// Switches every part between training and evaluation.
     fn set_training(&mut self, training: bool) {
@@ -159,17 +172,24 @@ impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
     }
 }
 
-impl<B: Backend, T: Module<B> + ?Sized> Module<B> for Box<T> {
-    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        (**self).forward(x)
-    }
-}
+macro_rules! module_within {
+    ($($holder:ident)*) => {$(
+        impl<B: Backend, T: Module<B> + ?Sized> Module<B> for $holder<T> {
+            fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+                (**self).forward(x)
+            }
 
-impl<B: Backend, T: Module<B> + ?Sized> Module<B> for Arc<T> {
-    fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        (**self).forward(x)
-    }
+            fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
+                (**self).forward_then(x, activation)
+            }
+
+            fn as_activation(&self) -> Option<Activation> {
+                (**self).as_activation()
+            }
+        }
+    )*};
 }
+module_within!(Box Arc);
 
 /// The steps of a path, joined by dots. Paths of usual length take no memory from the system.
 #[derive(Default)]

@@ -106,19 +106,30 @@ fn threads_change_no_bit() {
         // Tall, wide, a batch that is no stack of rows, and one of few large products.
         let shapes =
             [(&[520][..], 257, 300), (&[5], 257, 3000), (&[9, 64], 65, 96), (&[2, 300], 65, 300)];
-        for (lead, k, n) in shapes {
-            for [x, weight, bias] in operands(lead, k, n, DType::F32) {
+        let all = shapes.into_iter().flat_map(|shape| [(shape, DType::F32), (shape, DType::BF16)]);
+        for ((lead, k, n), dtype) in all {
+            for [x, weight, bias] in operands(lead, k, n, dtype) {
                 let (x, weight) = (x.unwrap(), weight.unwrap());
                 for activation in [Activation::Relu, Activation::Gelu] {
                     let of = |x: &T| {
                         let y = x.linear_activation(&weight, bias.as_ref(), activation).unwrap();
                         bits(&y.detach())
                     };
+                    let op = FusedOp::LinearActivation { activation, keep_sums: true };
+                    let kept = |x: &T| {
+                        let bias = bias.as_ref().map(T::data);
+                        let operands = [Some(x.data()), Some(weight.data()), bias];
+                        let both = CpuBackend::fused(&op, &operands).unwrap();
+                        both.into_iter().map(|y| bits(&T::from_data(y))).collect::<Vec<_>>()
+                    };
                     swath::runtime::set_threads(1).unwrap();
-                    let expected = of(&x);
+                    let (expected, both) = (of(&x), kept(&x));
+                    assert_eq!(both[0], expected);
                     for threads in [1, 2, 3, 5] {
                         swath::runtime::set_threads(threads).unwrap();
-                        assert_eq!(of(&x), expected, "{lead:?} {k} {n}, {threads} threads");
+                        let at = format!("{dtype} {lead:?} {k} {n}, {threads} threads");
+                        assert_eq!(of(&x), expected, "{at}");
+                        assert!(kept(&x) == both, "{at}");
                         assert_eq!(of(&x.requires_grad()), expected, "{threads} threads, recorded");
                     }
                 }

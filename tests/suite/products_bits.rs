@@ -63,17 +63,15 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     add("linear", x.linear(&w, None))?;
     add("linear with a bias", x.linear(&w, Some(&bias)))?;
     add("linear of a vector", x.slice(s![1, 2])?.linear(&w, Some(&bias)))?;
-    if matches!(dtype, DType::F32 | DType::F64) {
-        // Cut over the threads by rows, by columns.
-        let (a, b) = (normal(&[300, 520])?, normal(&[520, 260])?);
-        add("large", a.matmul(&b))?;
-        add("large, the other way", b.t()?.matmul(&a.t()?))?;
-        add("large linear", a.linear(&b.t()?, Some(&normal(&[260])?)))?;
-        // Threads share k.
-        let (a, b) = (normal(&[12, 5000])?, normal(&[20, 5000])?);
-        add("long k", a.matmul(&b.t()?))?;
-        add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
-    }
+    // Cut over the threads by rows, by columns.
+    let (a, b) = (normal(&[300, 520])?, normal(&[520, 260])?);
+    add("large", a.matmul(&b))?;
+    add("large, the other way", b.t()?.matmul(&a.t()?))?;
+    add("large linear", a.linear(&b.t()?, Some(&normal(&[260])?)))?;
+    // Threads share k.
+    let (a, b) = (normal(&[12, 5000])?, normal(&[20, 5000])?);
+    add("long k", a.matmul(&b.t()?))?;
+    add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
     let (a, b) = (normal(&[3, 300, 40])?, normal(&[300, 90])?);
     add("packed right side", a.t()?.matmul(&b))?;
     Ok(all)

@@ -119,6 +119,42 @@ fn gradients_of_a_sequence() {
     check(build, &randn((2, 3), 6), 2);
 }
 
+/// With 16-bit floats a product and its function are rounded once, which shows that they were computed
+/// together.
+#[test]
+fn a_sequence_hands_functions_to_the_layers_before_them() {
+    let linear = |inputs, outputs, dtype| {
+        let options = LinearOptions { dtype, ..Default::default() };
+        Linear::<CpuBackend>::with_options(inputs, outputs, options, &mut rng()).unwrap()
+    };
+    let bits = |x: &T| x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+    for dtype in [DType::F32, DType::BF16] {
+        let x = randn((40, 3), 8).to_dtype(dtype).unwrap();
+        let (first, second) = (linear(3, 50, dtype), linear(50, 4, dtype));
+        let hidden = first.forward_then(&x, Activation::Gelu).unwrap();
+        let apart = first.forward(&x).unwrap().gelu().unwrap();
+        assert_eq!(bits(&hidden) == bits(&apart), dtype == DType::F32, "{dtype}");
+
+        let model = Sequential::new().push(first).push(Activation::Gelu).push(second);
+        let within = |layers: Sequential| Sequential::new().push(nn::Shared::new(layers));
+        let y = model.layers[2].forward(&hidden).unwrap();
+        assert_eq!(bits(&model.forward(&x).unwrap()), bits(&y), "{dtype}");
+        let expected = bits(&model.layers[2].forward_then(&hidden, Activation::Silu).unwrap());
+        let y = model.forward_then(&x, Activation::Silu).unwrap();
+        assert_eq!(bits(&y), expected, "{dtype}");
+        let y = within(model).push(Activation::Silu).forward(&x).unwrap();
+        assert_eq!(bits(&y), expected, "{dtype}");
+    }
+    let x = randn((2, 3), 9);
+    let functions = Sequential::new().push(Activation::Relu).push(Activation::Tanh);
+    let expected = bits(&x.relu().unwrap().tanh().unwrap().sigmoid().unwrap());
+    assert_eq!(bits(&functions.forward_then(&x, Activation::Sigmoid).unwrap()), expected);
+    let nothing = Sequential::new();
+    assert_eq!(bits(&nothing.forward(&x).unwrap()), bits(&x));
+    let y = nothing.forward_then(&x, Activation::Relu).unwrap();
+    assert_eq!(bits(&y), bits(&x.relu().unwrap()));
+}
+
 #[test]
 fn activations_are_the_methods_of_their_names() {
     let x = randn(9, 7);
