@@ -15,21 +15,23 @@
 
 mod along_k;
 mod batch;
+mod finish;
 mod part;
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use bytemuck::Pod;
+pub(super) use finish::{Finish, Places};
+use finish::{Rounded, cost};
 use half::{bf16, f16};
 use part::{Part, Pieces, share};
 use swath_kernels::{self as kernels, GemmError, MatRef, Workspace};
 
 use super::blas::Blas;
 use super::cast::{Half, cast};
-use super::fused::ACTIVATION_COST;
 use super::fused::working::Wide;
-use super::parallel::{self, Band, Cost};
+use super::parallel;
 use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
 use crate::blas::trace::{self, Path, Traced};
@@ -38,9 +40,6 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{Activation, BinaryOp};
 use crate::shape::Shape;
-
-/// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
-const COST_PER_TERM: usize = 11;
 
 /// An element type of products.
 pub(super) trait Product: Wide + kernels::Float {
@@ -201,93 +200,6 @@ fn halves<T: Factor<Sum = f32>>(
     let (y, sums) = typed::<f32>(op, &a?, &b?, after, None)?;
     let narrow = |x: CpuTensor| cast(&x, T::DTYPE);
     Ok((narrow(y)?, sums.map(narrow).transpose()?))
-}
-
-/// What follows a product, as the kernels take it.
-pub(super) struct Finish<'a, E> {
-    /// The operation, for errors.
-    pub op: &'static str,
-    /// Added to every row.
-    pub bias: Option<&'a [E]>,
-    /// Then applied to every element.
-    pub function: Option<fn(&mut [E])>,
-    /// Instead of both the product is added to what its place holds.
-    pub add: bool,
-}
-
-impl<E> Clone for Finish<'_, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E> Copy for Finish<'_, E> {}
-
-impl<E: kernels::Float> Finish<'_, E> {
-    /// True if nothing follows.
-    pub fn is_nothing(&self) -> bool {
-        self.bias.is_none() && self.function.is_none() && !self.add
-    }
-
-    /// Of a part of a row of the product that begins at column `from`; `sums` is as long, or empty.
-    pub fn finish(&self, from: usize, row: &mut [E], sums: &mut [E]) {
-        if let Some(bias) = self.bias {
-            row.iter_mut().zip(&bias[from..]).for_each(|(y, &bias)| *y = *y + bias);
-        }
-        if !sums.is_empty() {
-            sums.copy_from_slice(row);
-        }
-        if let Some(function) = self.function {
-            function(row);
-        }
-    }
-
-    /// Of all rows of a product with `n` columns, shared by threads; `sums` has as many elements, or none.
-    pub fn rows(&self, c: &mut [E], sums: &mut [E], n: usize) {
-        if self.is_nothing() && sums.is_empty() {
-            return;
-        }
-        let (rows, cost) = (c.len() / n, cost(0, *self).times(n));
-        parallel::for_each_band(
-            rows,
-            cost,
-            [Band::new(c, n), Band::new(sums, n)],
-            |_, [c, sums]| {
-                let mut kept = sums.chunks_exact_mut(n);
-                for row in c.chunks_exact_mut(n) {
-                    self.finish(0, row, kept.next().unwrap_or_default());
-                }
-            },
-        );
-    }
-}
-
-/// Where a product goes, row-major without gaps.
-pub(super) struct Places<'a, E> {
-    /// What the function makes of the sums.
-    pub c: &'a mut [E],
-    /// The sums, if they are kept; else nothing.
-    pub sums: &'a mut [E],
-}
-
-/// Where the elements of [`Places`] are rounded to, if they are; else nothing.
-pub(super) struct Rounded<'a, T> {
-    c: &'a mut [T],
-    sums: &'a mut [T],
-}
-
-impl<T: Factor> Rounded<'_, T> {
-    fn nowhere() -> Self {
-        Rounded { c: &mut [], sums: &mut [] }
-    }
-
-    /// Rounds all elements.
-    fn of(self, places: &Places<'_, T::Sum>) {
-        if let Some(round) = T::ROUND {
-            round(&places.c[..self.c.len()], self.c);
-            round(&places.sums[..self.sums.len()], self.sums);
-        }
-    }
 }
 
 /// One operand: a matrix at each position of its batch.
@@ -456,12 +368,6 @@ fn folded(
     let [m, k] = [a.dims()[lead], a.dims()[lead + 1]];
     let rows = a.reshape(op, &Shape::from([batch * m, k]))?;
     Ok(rows.map(|rows| (rows, b_matrix)))
-}
-
-/// Picoseconds for a sum of k products, and what follows it.
-fn cost<E>(k: usize, finish: Finish<'_, E>) -> Cost {
-    let function = if finish.function.is_some() { ACTIVATION_COST } else { 0 };
-    Cost(COST_PER_TERM.saturating_mul(k).saturating_add(function))
 }
 
 /// One product, cut over the threads if it is large.
