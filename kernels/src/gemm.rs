@@ -42,8 +42,8 @@
 //! C is asked for before LOOP 1, which then finds it in L1.
 //!
 //! 1. Where k is not contiguous in A, 8·MR of its rows are copied, one after the other, before LOOP 2.
-//! 2. Where B is stored transposed, packing transposes blocks in registers. Both copies widen 16-bit floats,
-//!    whose A is always copied and whose B always packed; few rows of A widen B where they read it.
+//! 2. Where B is stored transposed, packing transposes blocks in registers. Both copies widen 16-bit floats:
+//!    in these loops their A is always copied and their B always packed.
 //! 3. B is read in place, under a mask at its right edge, where packing it would not pay: rows
 //!    contiguous and few rows of A, or a small B.
 //! 4. Partial sums of the blocks of k live in C if beta = 0, else in the workspace.
@@ -223,9 +223,11 @@ fn multiply<'a, T: Factor>(
 ) {
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
     let has_runs = b.strides[1] == 1;
+    // Of a lone column of 16-bit floats only single ones could be widened, as a column whole vectors.
+    let is_wide = T::IS_SUM || c.shape[1] > 1;
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
         multiply_small(a, b, epilogue, c, workspace);
-    } else if few_rows && has_runs && c.strides[1] == 1 && is_streamed::<T>(b.shape) {
+    } else if few_rows && has_runs && is_wide && c.strides[1] == 1 && is_streamed::<T>(b.shape) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_rows(product);

@@ -1,6 +1,7 @@
 //! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, functions of
 //! rows (softmax, cross-entropy, layer norm, rms norm), optimizers' steps, matrix products, copies and
-//! transposes, for `f32` and `f64`. No tensors, no threads, no allocation.
+//! transposes, for `f32` and `f64`, folds and products for 16-bit floats too. No tensors, no threads, no
+//! allocation.
 //!
 //! ```
 //! let x = [0.5f32, 1.0, 2.0];

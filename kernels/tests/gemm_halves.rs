@@ -84,7 +84,7 @@ impl<T: Half> Matrix<T> {
 #[derive(Clone, Copy, Debug)]
 enum Call<'a> {
     Gemm(f32, f32),
-    Packed,
+    Packed(f32, f32),
     /// With a bias and a function, whose arguments are kept.
     Epilogue(&'a [f32]),
 }
@@ -103,10 +103,10 @@ fn product<T: Factor<Sum = f32>>(
     let out = MatMut::new(&mut c, 0, [m, n], strides).unwrap();
     match call {
         Call::Gemm(alpha, beta) => gemm(Gemm { a, b, alpha, beta }, out, workspace),
-        Call::Packed => {
+        Call::Packed(alpha, beta) => {
             let mut buffer = Workspace::new();
             let b = &PackedB::pack(b, &mut buffer);
-            gemm_packed(PackedGemm { a, b, alpha: 1.0, beta: 0.0 }, out, workspace)
+            gemm_packed(PackedGemm { a, b, alpha, beta }, out, workspace)
         }
         Call::Epilogue(bias) => {
             let kept = Some(MatMut::new(&mut sums, 0, [m, n], strides).unwrap());
@@ -145,8 +145,9 @@ fn check<T: Half>(a: &Matrix<T>, b: &Matrix<T>, c_strides: [usize; 2], call: Cal
 }
 
 /// One and several blocks of k, a B of few columns and of several panels, one whose columns or rows are
-/// streamed (more than half a MiB), groups of rows of every size, a lone column, nothing.
-const SHAPES: [[usize; 3]; 22] = [
+/// streamed (more than half a MiB), groups of rows of every size, lone columns, a k too long for copies of A,
+/// nothing.
+const SHAPES: [[usize; 3]; 26] = [
     [1, 1, 1],
     [7, 3, 5],
     [4, 4, 4],
@@ -165,6 +166,10 @@ const SHAPES: [[usize; 3]; 22] = [
     [24, 520, 530],
     [25, 520, 530],
     [300, 520, 1],
+    [1, 9000, 1],
+    [8, 8200, 17],
+    [258, 20, 1100],
+    [1, 66_000, 5],
     [515, 260, 9],
     [4, 0, 9],
     [0, 5, 6],
@@ -183,7 +188,7 @@ fn shapes_and_layouts<T: Half>() {
                 let to = [[n.max(1), 1], [n + 3, 1], [1, m.max(1)], [2 * n.max(1), 2]][(i + j) % 4];
                 check(&a, &b, to, Call::Gemm(1.0, 0.0));
                 check(&a, &b, to, Call::Gemm(-0.7, 0.3));
-                check(&a, &b, to, Call::Packed);
+                check(&a, &b, to, Call::Packed(1.0, (j % 2) as f32));
                 check(&a, &b, to, Call::Epilogue(&bias));
             }
         }

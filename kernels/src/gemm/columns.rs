@@ -30,9 +30,9 @@ const fn most_rows(isa: Isa) -> usize {
 /// Bytes by which lines are asked for ahead.
 const AHEAD_BYTES: usize = 1024;
 
-/// Steps of k up to which several rows of A are copied next to each other: at a power of two their lines
+/// Elements up to which several rows of A are copied next to each other: at a power of two their lines
 /// and those of B's columns would share one set of the cache.
-const COPIED_STEPS: usize = 8192;
+const COPIED_LEN: usize = 8 * 8192;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; B's columns and C's rows are contiguous.
 pub struct ColumnsOfB<'a, T: Factor> {
@@ -49,9 +49,9 @@ pub struct ColumnsOfB<'a, T: Factor> {
 impl<'a, T: Factor> ColumnsOfB<'a, T> {
     /// Whether the product can be computed so.
     pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
-        let has_runs = a.strides[1] == 1 && (T::IS_SUM || a.shape[0] == 1);
-        let a_fits = has_runs || a.shape[1] <= COPIED_STEPS;
-        let few_rows = (1..=most_rows(isa())).contains(&a.shape[0]);
+        let [m, k] = a.shape;
+        let few_rows = (1..=most_rows(isa())).contains(&m);
+        let a_fits = T::IS_SUM && a.strides[1] == 1 || m.saturating_mul(k) <= COPIED_LEN;
         few_rows && a_fits && a.shape[1] > 0 && b.strides[0] == 1 && c.strides[1] == 1
     }
 
@@ -65,7 +65,8 @@ impl<'a, T: Factor> ColumnsOfB<'a, T> {
     ) -> Self {
         debug_assert!(Self::fits(&a, &b, &c));
         let [m, k] = a.shape;
-        let in_place = T::IS_SUM && a.strides[1] == 1 && (m == 1 || k > COPIED_STEPS);
+        let in_place =
+            T::IS_SUM && a.strides[1] == 1 && (m == 1 || m.saturating_mul(k) > COPIED_LEN);
         let copy = (!in_place).then(|| workspace.elements(m * copied_row(k)).cast());
         ColumnsOfB { a, b, alpha, beta, bias, c, copy }
     }

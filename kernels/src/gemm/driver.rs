@@ -203,8 +203,8 @@ impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
                         let block = Copied { data: group_corner, strides, shape };
                         // SAFETY: the rows and the block's k are in A; the memory holds A_ROWS rows of
                         // KC elements.
-                        unsafe { block.write(simd, self.memory.copy_of_a) };
-                        let row = block.row() as isize;
+                        unsafe { block.write(simd, self.memory.copy_of_a, copied_row(depth)) };
+                        let row = copied_row(depth) as isize;
                         (self.memory.copy_of_a, LayoutOfA::Rows(row), row)
                     };
 

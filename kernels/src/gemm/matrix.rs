@@ -407,6 +407,15 @@ impl<'a, E> MatMut<'a, E> {
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
+    /// All elements, of an initialised output whose row follows row without a gap.
+    pub fn list_mut(&mut self) -> Option<&mut [E]> {
+        let [rows, cols] = self.shape;
+        // SAFETY: `rows * cols` elements from the first one on are the matrix's, initialised, in the slice that
+        // `self` borrows alone.
+        (self.initialized && self.is_list())
+            .then(|| unsafe { core::slice::from_raw_parts_mut(self.data, rows * cols) })
+    }
+
     /// A view of the same elements for a shorter time.
     pub fn reborrow(&mut self) -> MatMut<'_, E> {
         MatMut { borrow: PhantomData, ..*self }

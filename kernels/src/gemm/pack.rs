@@ -227,7 +227,7 @@ pub(super) struct Copied<T> {
     pub(super) shape: [usize; 2],
 }
 
-/// Elements from one copied row to the next: whole vectors.
+/// Elements from one copied row to the next, whole vectors of every instruction set.
 pub(super) fn copied_row(columns: usize) -> usize {
     columns.next_multiple_of(MAX_LANES)
 }
@@ -238,25 +238,21 @@ impl<T: Factor> Copied<T> {
         Copied { data: matrix.data, strides: matrix.strides, shape: matrix.shape }
     }
 
-    /// Elements from one copied row to the next.
-    pub(super) fn row(&self) -> usize {
-        copied_row(self.shape[1])
-    }
-
-    /// Elements of the copy.
+    /// Elements of a copy whose rows are [`copied_row`] long.
     pub(super) fn len(&self) -> usize {
-        self.shape[0] * self.row()
+        self.shape[0] * copied_row(self.shape[1])
     }
 
-    /// Writes element (i, j) to `dst[i * row + j]`: of A, rows that a tile reads as it does those that need
+    /// Writes element (i, j) to `dst[i * dst_row + j]`: of A, rows that a tile reads as it does those that need
     /// no copy. (A copy with k going down would spread a tile's six rows over as many lines as k has steps,
     /// more than L1 has beside a tile of B.)
     ///
     /// # Safety
-    /// Every element of the matrix is valid for reads, and `dst` for writes of `len` elements.
+    /// Every element of the matrix is valid for reads, and `dst` for writes of as many rows of `dst_row`
+    /// elements, whole vectors that hold the columns.
     #[inline(always)]
-    pub(super) unsafe fn write<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum) {
-        let (Copied { data, strides, shape: [rows, columns] }, dst_row) = (*self, self.row());
+    pub(super) unsafe fn write<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum, dst_row: usize) {
+        let Copied { data, strides, shape: [rows, columns] } = *self;
         if strides[0] == 1 {
             let (src_row, shape) = (strides[1], [columns, rows]);
             let squares = Squares { src: data, src_row, shape, dst, dst_row };

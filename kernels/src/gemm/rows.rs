@@ -26,7 +26,7 @@ use super::cache::chains_bytes;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::MAX_LANES;
+use super::pack::{Copied, MAX_LANES, copied_row};
 use super::tile::{LayoutOfA, Tile, each, max_vectors};
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
@@ -60,7 +60,8 @@ impl<'a, T: Factor> RowsOfB<'a, T> {
         debug_assert!(c.shape[0] <= IN_PLACE_ROWS && b.strides[1] == 1 && c.strides[1] == 1);
         let [m, n] = c.shape;
         let partial = if b.shape[0] > KC { m * Self::width(m).min(n) } else { 0 };
-        let memory = workspace.elements(m * Self::chains_row(m) + partial).cast();
+        let of_a = if T::IS_SUM { 0 } else { m * copied_row(KC) };
+        let memory = workspace.elements(m * Self::chains_row(m) + of_a + partial).cast();
         RowsOfB { a, b, alpha, beta, bias, c, memory }
     }
 
@@ -85,18 +86,28 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let RowsOfB { a, b, alpha, beta, bias, ref c, memory: chains } = self;
         let ([m, n], k) = (c.shape, a.shape[1]);
         let (width, chains_row) = (Self::width(m), Self::chains_row(m));
-        let partial = chains.wrapping_add(m * chains_row);
+        let copy = chains.wrapping_add(m * chains_row);
+        let partial = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             for from in (0..k).step_by(KC) {
                 let depth = KC.min(k - from);
+                let corner = step(a.data.cast_mut(), from, a.strides[1]).cast_const();
+                let (a_block, a_strides) = if T::IS_SUM {
+                    (corner.cast(), a.strides)
+                } else {
+                    let block = Copied { data: corner, strides: a.strides, shape: [m, depth] };
+                    // SAFETY: the block's steps of k are in A; the copy holds m rows of KC elements.
+                    unsafe { block.write(simd, copy, copied_row(depth)) };
+                    (copy.cast_const(), [copied_row(depth) as isize, 1])
+                };
                 for at in (0..depth).step_by(STEPS) {
                     let steps = STEPS.min(depth - at);
-                    let a = step(a.data.cast_mut(), from + at, a.strides[1]);
+                    let a = step::<T::Sum>(a_block.cast_mut(), at, a_strides[1]);
                     let b = step(b.data.cast_mut(), from + at, b.strides[0]);
                     let strip = Strip {
                         a: a.cast_const(),
-                        a_strides: self.a.strides,
+                        a_strides,
                         b: b.wrapping_add(left).cast_const(),
                         b_step: self.b.strides[0],
                         columns,
@@ -106,7 +117,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         chains_row: chains_row as isize,
                     };
                     // SAFETY: A and C have m rows, IN_PLACE_ROWS at most; `steps` of k from `from + at` on
-                    // are in A and B, the panel's columns in B; chains have m rows of `width` columns and a
+                    // are in A (or its copy) and B, the panel's columns in B; chains have m rows of `width` columns and a
                     // line more. Steps before wrote what is resumed.
                     unsafe { strip.run(simd, m) };
                 }
@@ -135,7 +146,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
 /// `chains [rows, columns] (+)= a [rows, steps] · b [steps, columns]`.
 #[derive(Clone, Copy)]
 struct Strip<T: Factor> {
-    a: *const T,
+    a: *const T::Sum,
     a_strides: [isize; 2],
     b: *const T,
     b_step: isize,
@@ -266,7 +277,7 @@ impl<T: Factor> Strip<T> {
             let src = step(self.a.cast_mut(), i, self.a_strides[0]);
             for (p, a) in row.iter_mut().enumerate().take(self.steps) {
                 // SAFETY: i < rows and p < steps.
-                *a = unsafe { *step(src, p, self.a_strides[1]) }.widened();
+                *a = unsafe { *step(src, p, self.a_strides[1]) };
             }
         }
         a

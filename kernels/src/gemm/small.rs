@@ -6,7 +6,7 @@
 
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::Copied;
+use super::pack::{Copied, copied_row};
 use super::split::Split;
 use super::tile::{LayoutOfA, MR, Tile, max_vectors};
 use super::workspace::Workspace;
@@ -41,7 +41,7 @@ impl<'a, T: Factor> Small<'a, T> {
             && !is_column
             && (1..=KC).contains(&a.shape[1])
             && is_small::<T::Sum>(b.shape)
-            && (T::IS_SUM || is_small::<T::Sum>(a.shape))
+            && (T::IS_SUM || is_small::<T::Sum>([a.shape[0], copied_row(a.shape[1])]))
     }
 
     #[inline]
@@ -85,15 +85,15 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
         let (mut a_data, mut a_strides) = (a.data.cast(), a.strides);
         let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
         if let Some(dst) = copy {
-            let of_b = Copied::of(b);
-            // SAFETY: the copy has room for all of B.
-            unsafe { of_b.write(simd, dst) };
-            (b_data, b_step) = (dst.cast_const(), of_b.row() as isize);
+            let (of_b, row) = (Copied::of(b), n.next_multiple_of(S::LANES));
+            // SAFETY: the copy has room for all of B, in rows of whole vectors of any instruction set.
+            unsafe { of_b.write(simd, dst, row) };
+            (b_data, b_step) = (dst.cast_const(), row as isize);
             if !T::IS_SUM {
-                let (of_a, dst) = (Copied::of(a), dst.wrapping_add(of_b.len()));
+                let (dst, row) = (dst.wrapping_add(of_b.len()), copied_row(depth));
                 // SAFETY: the copy has room for all of A behind B.
-                unsafe { of_a.write(simd, dst) };
-                (a_data, a_strides) = (dst.cast_const(), [of_a.row() as isize, 1]);
+                unsafe { Copied::of(a).write(simd, dst, row) };
+                (a_data, a_strides) = (dst.cast_const(), [row as isize, 1]);
             }
         }
         let a_layout = match a_strides {

@@ -7,9 +7,9 @@
 //!    one stack of rows is one product.
 //! 3. Small products are shared whole, with one packed right side if it is the same (`batch.rs`), a large
 //!    one is cut along its rows or columns (`part.rs`).
-//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once, by
-//!    the thread in whose cache they are.
-//!    Where a provider is present they are widened as a whole, unless few rows use them.
+//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once: parts
+//!    by the thread that has computed them, batches as a whole. A provider gets them widened as a whole,
+//!    unless few rows use them or they are a batch that is no stack of rows.
 //! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
 //! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
 
@@ -179,8 +179,8 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
     }
 }
 
-/// Rows of a matrix, or columns of another one, up to which reading the other factor takes longer than the
-/// arithmetic, so that no provider gets it widened.
+/// Rows, or columns, of a result up to which reading one factor takes longer than the arithmetic, so that no
+/// provider gets it widened.
 const FEW_ROWS: usize = 48;
 
 /// A product of 16-bit floats and what follows it, with a bias in `f32`.
@@ -190,15 +190,30 @@ fn halves<T: Factor<Sum = f32>>(
     b: &CpuTensor,
     after: After<'_>,
 ) -> Result<Both> {
-    let rows = a.shape().dims().iter().rev().nth(1);
-    let is_read_once = |extent: Option<&usize>| extent.is_some_and(|&extent| extent <= FEW_ROWS);
-    let is_bound = is_read_once(rows) || is_read_once(b.shape().dims().last());
-    if is_bound || !Blas::current()?.is_present() {
+    let (dims, dims_b) = (a.shape().dims(), b.shape().dims());
+    let lead = dims.len().saturating_sub(2);
+    let agree = dims.len() >= 2
+        && dims.len() == dims_b.len()
+        && dims[..lead] == dims_b[..lead]
+        && dims[lead + 1] == dims_b[lead];
+    if !agree || dims.contains(&0) || !Blas::current()?.is_present() {
         return typed::<T>(op, a, b, after, None);
     }
-    let [a, b] = [a, b].map(|x| cast(x, DType::F32));
+    let n = dims_b[lead + 1];
+    let batch: usize = dims[..lead].iter().product();
+    let is_bound = batch * dims[lead] <= FEW_ROWS || n <= FEW_ROWS;
+    let Some((rows, matrix)) = folded(op, a.layout(), b.layout(), batch)?.filter(|_| !is_bound)
+    else {
+        return typed::<T>(op, a, b, after, None);
+    };
+    let [a, b] = [a.with_layout(rows), b.with_layout(matrix)].map(|x| cast(&x, DType::F32));
     let (y, sums) = typed::<f32>(op, &a?, &b?, after, None)?;
-    let narrow = |x: CpuTensor| cast(&x, T::DTYPE);
+    let shape = Shape::from(dims).with_axis(lead + 1, Some(n));
+    let narrow = |x: CpuTensor| -> Result<CpuTensor> {
+        let x = cast(&x, T::DTYPE)?;
+        let layout = x.layout().reshape(op, &shape)?.expect("row follows row");
+        Ok(x.with_layout(layout))
+    };
     Ok((narrow(y)?, sums.map(narrow).transpose()?))
 }
 
@@ -395,14 +410,11 @@ fn one<T: Factor>(
         rounded.of(&places);
         return Ok(Path::Embedded);
     }
+    let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     if threads == 1 {
-        let Places { c, sums } = &mut places;
-        let (places_of_part, nowhere) = (Places { c, sums }, Rounded::nowhere());
-        Part::new([a, b], finish, places_of_part, nowhere, shape).map_err(refused)?.run()?;
-        rounded.of(&places);
+        part.run()?;
         return Ok(Path::Embedded);
     }
-    let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     let mut pieces = Pieces::new();
     part.split(threads, &mut pieces);
     share(pieces, Part::run)?;

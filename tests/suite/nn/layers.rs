@@ -145,6 +145,14 @@ fn a_sequence_hands_functions_to_the_layers_before_them() {
         let y = within(model).push(Activation::Silu).forward(&x).unwrap();
         assert_eq!(bits(&y), expected, "{dtype}");
     }
+    let x = randn((40, 3), 9).to_dtype(DType::BF16).unwrap();
+    let layer = std::sync::Arc::new(linear(3, 50, DType::BF16));
+    let expected = layer.forward_then(&x, Activation::Gelu).unwrap().relu().unwrap();
+    let model = Sequential::new()
+        .push(layer)
+        .push(nn::Shared::new(Activation::Gelu))
+        .push(Activation::Relu);
+    assert_eq!(bits(&model.forward(&x).unwrap()), bits(&expected));
     let x = randn((2, 3), 9);
     let functions = Sequential::new().push(Activation::Relu).push(Activation::Tanh);
     let expected = bits(&x.relu().unwrap().tanh().unwrap().sigmoid().unwrap());

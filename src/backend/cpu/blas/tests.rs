@@ -242,6 +242,51 @@ fn what_follows_a_product_follows_every_tile() {
     }
 }
 
+/// `[batch, m, k] x [k, n]` of 16-bit floats with a bias, a function and its arguments: few rows in all, one
+/// more, a stack of rows, few columns, a batch that is no stack.
+#[test]
+fn sixteen_bit_floats_reach_the_library_widened_where_many_rows_use_them() {
+    let mut rng = Rng::seed(77);
+    let stack = Lies::Plain;
+    for (lies, batch, m, n, reaches) in [
+        (stack, 1, 48, 90, false),
+        (stack, 1, 49, 90, true),
+        (stack, 4, 12, 90, false),
+        (stack, 4, 13, 90, true),
+        (stack, 1, 90, 48, false),
+        (Lies::Transposed, 4, 60, 90, false),
+    ] {
+        for dtype in [DType::F16, DType::BF16] {
+            let x = operand(lies, [m, 70], batch, false, dtype, &mut rng);
+            let tensor = |shape: &[usize], rng: &mut Rng| {
+                let x = operand(stack, [shape.iter().product(), 1], 1, false, dtype, rng);
+                CpuBackend::reshape(&x, shape).unwrap()
+            };
+            let (weight, bias) = (tensor(&[n, 70], &mut rng), tensor(&[n], &mut rng));
+            let op = FusedOp::LinearActivation { activation: Activation::Gelu, keep_sums: true };
+            let product = |[x, weight, bias]: [&CpuTensor; 3]| {
+                let operands = [Some(x), Some(weight), Some(bias)];
+                mock::with(library(), || trace(|| CpuBackend::fused(&op, &operands).unwrap()))
+            };
+            let ((found, traced), records) = product([&x, &weight, &bias]);
+            let what = format!("{dtype} {batch} {m} {n} {lies:?}");
+            assert_eq!((records.is_empty(), records.len() <= 1), (!reaches, true), "{what}");
+            let provider = traced.iter().any(|traced| traced.path != Path::Embedded);
+            assert_eq!(provider, reaches, "{what}");
+
+            let wide = [&x, &weight, &bias].map(|x| CpuBackend::cast(x, DType::F32).unwrap());
+            let ((wanted, _), _) = product(wide.each_ref());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert_eq!(found.shape(), wanted.shape(), "{what}");
+                for (y, z) in values(found).into_iter().zip(values(wanted)) {
+                    let unit = if dtype == DType::F16 { 2f64.powi(-11) } else { 2f64.powi(-8) };
+                    assert!((y - z).abs() <= 1.1 * unit * z.abs() + 1e-6, "{what}: {y}, not {z}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn extents_of_zero_never_reach_the_library() {
     for [m, k, n] in [[0, 20, 30], [20, 0, 30], [20, 30, 0], [0, 0, 0], [20, 0, 1]] {

@@ -38,7 +38,8 @@ pub(super) fn many<T: Factor>(
     }
     let is_shared =
         batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<T::Sum>();
-    if is_shared && !blas.is_present() && PackedB::<T::Sum>::pays(m, [k, n]) {
+    let is_embedded = !T::IS_SUM || !blas.is_present();
+    if is_shared && is_embedded && PackedB::<T::Sum>::pays(m, [k, n]) {
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
         return Ok(Path::Embedded);
     }

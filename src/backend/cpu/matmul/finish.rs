@@ -96,8 +96,11 @@ impl<T: Factor> Rounded<'_, T> {
     /// Rounds all elements.
     pub fn of(self, places: &Places<'_, T::Sum>) {
         if let Some(round) = T::ROUND {
-            round(&places.c[..self.c.len()], self.c);
-            round(&places.sums[..self.sums.len()], self.sums);
+            for (wide, rounded) in [(&*places.c, self.c), (&*places.sums, self.sums)] {
+                if !rounded.is_empty() {
+                    round(wide, rounded);
+                }
+            }
         }
     }
 }

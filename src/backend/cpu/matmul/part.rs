@@ -16,39 +16,42 @@ const COL_UNIT: usize = 64;
 /// A result of a product, or a part of it.
 struct Out<'a, T: Factor> {
     /// It, or what it is rounded from.
-    sums: MatMut<'a, T::Sum>,
+    wide: MatMut<'a, T::Sum>,
     rounded: Option<MatMut<'a, T>>,
 }
 
 impl<'a, T: Factor> Out<'a, T> {
     /// Row-major; not rounded if `rounded` is empty.
     fn new(
-        sums: &'a mut [T::Sum],
+        wide: &'a mut [T::Sum],
         rounded: &'a mut [T],
         shape: [usize; 2],
     ) -> std::result::Result<Self, GemmError> {
         let is_rounded = !rounded.is_empty();
         let rounded = is_rounded.then(|| MatMut::row_major(rounded, shape)).transpose()?;
-        Ok(Out { sums: MatMut::row_major(sums, shape)?, rounded })
+        Ok(Out { wide: MatMut::row_major(wide, shape)?, rounded })
     }
 
     fn split_rows(self, at: usize) -> (Self, Self) {
-        let (above, below) = self.sums.split_rows(at);
+        let (above, below) = self.wide.split_rows(at);
         let (rounded, rounded_below) = self.rounded.map(|rounded| rounded.split_rows(at)).unzip();
-        (Out { sums: above, rounded }, Out { sums: below, rounded: rounded_below })
+        (Out { wide: above, rounded }, Out { wide: below, rounded: rounded_below })
     }
 
     fn split_cols(self, at: usize) -> (Self, Self) {
-        let (left, right) = self.sums.split_cols(at);
+        let (left, right) = self.wide.split_cols(at);
         let (rounded, rounded_right) = self.rounded.map(|rounded| rounded.split_cols(at)).unzip();
-        (Out { sums: left, rounded }, Out { sums: right, rounded: rounded_right })
+        (Out { wide: left, rounded }, Out { wide: right, rounded: rounded_right })
     }
 
     /// Rounds all elements, if they are.
     fn round(mut self) {
         if let (Some(round), Some(mut rounded)) = (T::ROUND, self.rounded) {
+            if let (Some(x), Some(y)) = (self.wide.list_mut(), rounded.list_mut()) {
+                return round(x, y);
+            }
             let [rows, _] = rounded.shape();
-            (0..rows).for_each(|i| round(self.sums.row_mut(i), rounded.row_mut(i)));
+            (0..rows).for_each(|i| round(self.wide.row_mut(i), rounded.row_mut(i)));
         }
     }
 }
@@ -82,12 +85,12 @@ impl<'a, T: Factor> Part<'a, T> {
 
     /// Cuts C in two, again and again, into `parts` of about the same size.
     pub fn split(self, parts: usize, pieces: &mut Pieces<Self>) {
-        let [m, n] = self.c.sums.shape();
+        let [m, n] = self.c.wide.shape();
         let (before, after) = (parts / 2, parts - parts / 2);
         let cut =
             |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
         let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
-        // Parts of the same columns each pack B, parts of the same rows each copy an A without runs of k.
+        // Parts of the same columns each pack B, parts of the same rows each copy an A without runs of k, or of 16-bit floats.
         // Units may leave a part next to nothing: then the other way is better.
         let has_columns = n >= parts * COL_UNIT;
         let by_rows = match self.a.strides()[1] {
@@ -120,9 +123,9 @@ impl<'a, T: Factor> Part<'a, T> {
     /// Computes it on this thread.
     pub fn run(self) -> Result<()> {
         let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
-        let kept = sums.as_mut().map(|sums| sums.sums.reborrow());
+        let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
         let activation = function.map(|function| kernels::Activation { function, sums: kept });
-        let (one, out) = (T::Sum::ONE, c.sums.reborrow());
+        let (one, out) = (T::Sum::ONE, c.wide.reborrow());
         T::Sum::workspace()
             .with_borrow_mut(|workspace| match add {
                 true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
