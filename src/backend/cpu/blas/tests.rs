@@ -178,7 +178,7 @@ fn every_layout_that_blas_can_say_reaches_it_without_a_copy_and_no_other_reaches
 fn random_products_are_right_and_no_call_has_a_wrong_argument() {
     let mut rng = Rng::seed(72);
     let mut functions = BTreeMap::<&str, usize>::new();
-    for round in 0..400 {
+    for round in 0..800 {
         let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16][rng.below(4) as usize];
         let mut extent = |most: u64| [0, 1, 1 + rng.below(most)][rng.below(8).min(2) as usize];
         let [m, k, n] = [extent(90), extent(90), extent(90)].map(|x| x as usize);
