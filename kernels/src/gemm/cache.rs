@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn bits_do_not_depend_on_the_panels() {
-        let [m, k, n] = unless_miri([70, 2 * KC + 30, 700], [3, KC + 2, 130]);
+        let [m, k, n] = unless_miri([70, 2 * KC + 30, 700], [2, KC + 2, 34]);
         let fill = |len: usize, seed: usize| -> Vec<f32> {
             (0..len).map(|i| ((i * seed) % 1009) as f32 / 504.5 - 1.0).collect()
         };
