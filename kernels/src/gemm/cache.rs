@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn bits_do_not_depend_on_the_panels() {
-        let [m, k, n] = unless_miri([70, 2 * KC + 30, 700], [2, KC + 2, 34]);
+        let [m, k, n] = unless_miri([70, 2 * KC + 30, 700], [2, KC + 2, 18]);
+        let panels: &[usize] = unless_miri(&[16, 64, 112, 512], &[16]);
         let fill = |len: usize, seed: usize| -> Vec<f32> {
             (0..len).map(|i| ((i * seed) % 1009) as f32 / 504.5 - 1.0).collect()
         };
@@ -117,7 +118,7 @@ mod tests {
         for beta in [0.0, 0.5] {
             for b in [plain, turned] {
                 let whole = product(OperandB::Strided(b), 1024, beta);
-                for nc in [16, 64, 112, 512] {
+                for &nc in panels {
                     let (mut buffer, at) = (Workspace::new(), format!("{nc} columns, beta {beta}"));
                     assert!(product(OperandB::Strided(b), nc, beta) == whole, "{at}");
                     let packed = PackedB::in_panels(b, nc, &mut buffer);
