@@ -12,6 +12,7 @@ use super::tile::{LayoutOfA, MR, Tile, max_vectors};
 use super::workspace::Workspace;
 use super::{KC, is_small};
 use crate::dispatch::ElementTask;
+use crate::simd::sealed::Sealed as _;
 use crate::simd::{Float, Lanes, Vector};
 
 /// C ← A·B (+ bias, of n elements) of operands that fit.
@@ -67,21 +68,41 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
 
     #[inline(always)]
     fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        let Small { a, b, bias, c, copy } = *self;
-        let ([m, n], depth) = (c.shape, a.shape[1]);
+        let Small { a, b, bias, c, .. } = *self;
+        if const { !T::IS_SUM || S::LANES != 16 } {
+            return Tiles(self).run(simd);
+        }
         // Compared as arrays, extents and strides would be loaded two at a time, which waits until the
         // stores of either have reached the cache.
+        let ([m, n], depth) = (c.shape, a.shape[1]);
         let is_four = m * n == 16 && m == depth && depth == 4;
-        if T::IS_SUM && S::LANES == 16 && is_four && bias.is_none() {
-            let is_dense = |s: [isize; 2]| s[0] * s[1] == 4 && (s[0] == 1 || s[1] == 1);
-            if is_dense(a.strides) && is_dense(b.strides) && c.strides[0] == 4 {
-                // SAFETY: a dense matrix of [4, 4] is 16 elements from its first one on.
-                unsafe {
-                    fours(simd, (a.data.cast(), a.strides), (b.data.cast(), b.strides), c.data);
-                }
-                return;
-            }
+        let is_dense = |s: [isize; 2]| s[0] * s[1] == 4 && (s[0] == 1 || s[1] == 1);
+        if is_four
+            && bias.is_none()
+            && is_dense(a.strides)
+            && is_dense(b.strides)
+            && c.strides[0] == 4
+        {
+            // SAFETY: a dense matrix of [4, 4] is 16 elements from its first one on.
+            unsafe { fours(simd, (a.data.cast(), a.strides), (b.data.cast(), b.strides), c.data) };
+            return;
         }
+        T::Sum::call(simd, Tiles(self));
+    }
+}
+
+/// The tiles, as a function of their own: its frame would take as long as a product of four by four.
+struct Tiles<'s, 'a, T: Factor>(&'s Small<'a, T>);
+
+impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
+    const ALIGNS_FRAME: bool = false;
+    type Home = Small<'a, T>;
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+        let Small { a, b, bias, c, copy } = *self.0;
+        let ([m, n], depth) = (c.shape, a.shape[1]);
         let (mut a_data, mut a_strides) = (a.data.cast(), a.strides);
         let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
         if let Some(dst) = copy {
