@@ -297,25 +297,6 @@ def inverse_hyperbolic_family():
     fit_from_zero("ACOSH", rest, lambda d: d / near_one(d), {"f32": 5, "f64": 11}, mpf("0.5"))
 
 
-def least_squares(f, weight, count, h, rounding):
-    """`count` coefficients on [-h, h], rounded one after the other and the rest fitted again, at
-    Chebyshev's points: many intervals in the time that exchanges take for one."""
-    nodes = [h * cos(pi * (2 * i + 1) / (4 * count)) for i in range(2 * count)]
-    return least_squares_at(nodes, f, weight, count, rounding)
-
-
-def least_squares_at(nodes, f, weight, count, rounding):
-    """As `least_squares`, at the given points."""
-    weights, values = [weight(x) for x in nodes], [f(x) for x in nodes]
-    known = []
-    while len(known) < count:
-        powers = range(len(known), count)
-        system = matrix([[w * x**p for p in powers] for w, x in zip(weights, nodes)])
-        known.append(rounding(lu_solve(system, matrix([w * v for w, v in zip(weights, values)]))[0]))
-        values = [f(x) - sum(c * x**i for i, c in enumerate(known)) for x in nodes]
-    return known
-
-
 def gelu_family():
     for name, short in (("f32", 12), ("f64", 26)):
         rounding = ROUND[name]
@@ -605,8 +586,6 @@ FAMILIES = {
     "tail": tail_family,
     "tanh": tanh_family,
     "gate": gate_family,
-
-
     "erf": erf_family,
     "erfc": erfc_family,
     "power": power_family,
