@@ -4,7 +4,7 @@ mod calls;
 mod functions;
 mod reference;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -172,4 +172,30 @@ fn every_public_function_is_called() {
     assert_eq!(missing, ["isa", "power", "try_isa"]);
     let unknown: Vec<&String> = called.difference(&exported).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn products_and_sums_are_called_with_every_element_type() {
+    let mut called: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for call in calls::every(3) {
+        called.entry(call.function).or_default().insert(call.dtype);
+    }
+    let sources = [
+        ("src/gemm.rs", "<T: Factor>"),
+        ("src/reduce/slices.rs", "<E: Accumulate>"),
+        ("src/reduce/columns.rs", "<E: Accumulate>"),
+    ];
+    for (name, of_all) in sources {
+        let source = source(name);
+        let functions = source.lines().filter_map(|line| line.strip_prefix("pub fn "));
+        let functions = functions.filter_map(|line| Some(line.split_once(of_all)?.0));
+        let mut count = 0;
+        for function in functions {
+            for dtype in ["bf16", "f16", "f32", "f64"] {
+                assert!(called[function].contains(dtype), "{function} of {dtype} is not called");
+            }
+            count += 1;
+        }
+        assert!(count >= 4, "{count} functions {of_all} in {name}");
+    }
 }

@@ -1,14 +1,18 @@
 //! Products of shapes and strides that take each way through the loops around the micro-kernel: what
 //! `hashes.rs` records beside the calls of every length.
 
+use half::{bf16, f16};
 use swath_kernels::{
-    Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
+    Factor, Float as _, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
+    gemm_packed,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers};
 
-/// `[m, k, n]` under the name of the way they take.
-const PATHS: [(&str, &[[usize; 3]]); 6] = [
+/// Shapes `[m, k, n]` under the name of the way they take.
+type Way = (&'static str, &'static [[usize; 3]]);
+
+const PATHS: [Way; 6] = [
     // One row, one column, either; the larger B is streamed.
     ("vector", &[[1, 300, 131], [1, 520, 300], [300, 520, 1], [1, 700, 1], [1, 1, 90]]),
     // B in place or as columns are, packed from 13 rows on; the larger B, more than half a MiB, streamed.
@@ -21,6 +25,10 @@ const PATHS: [(&str, &[[usize; 3]]); 6] = [
     // Several groups of rows, several panels of B.
     ("blocked", &[[50, 300, 140], [14, 30, 1100], [97, 40, 100]]),
 ];
+
+/// Of 16-bit floats twice as many make the half MiB from which on B is streamed, by rows and by columns.
+const HALVES: [Way; 1] =
+    [("streamed", &[[1, 520, 530], [2, 263, 1030], [7, 520, 530], [13, 700, 400], [530, 520, 1]])];
 
 /// Strides of C, A and B that are neither row-major nor columns, for the shape `[30, 270, 70]`.
 const STRIDES: [[[isize; 2]; 3]; 6] = [
@@ -40,14 +48,17 @@ const STRIDED: [usize; 3] = [30, 270, 70];
 /// Every call, the name of its way as the first word of its variant.
 pub fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
-    of_real::<f32>(&mut calls);
-    of_real::<f64>(&mut calls);
+    of_factor::<f32>(&mut calls, &PATHS);
+    of_factor::<f64>(&mut calls, &PATHS);
+    let ways = [&PATHS[..], &HALVES].concat();
+    of_factor::<f16>(&mut calls, &ways);
+    of_factor::<bf16>(&mut calls, &ways);
     calls
 }
 
-fn of_real<E: Cell + Float>(calls: &mut Vec<Call>) {
-    let plain = (E::ONE, E::ZERO);
-    for (name, shapes) in PATHS {
+fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, ways: &[Way]) {
+    let plain = (T::Sum::ONE, T::Sum::ZERO);
+    for &(name, shapes) in ways {
         for &[m, k, n] in shapes {
             for turned in 0..4usize {
                 let of = |[rows, cols]: [usize; 2], turned| {
@@ -55,18 +66,18 @@ fn of_real<E: Cell + Float>(calls: &mut Vec<Call>) {
                 };
                 let (a, b) = (of([m, k], turned & 1 != 0), of([k, n], turned & 2 != 0));
                 let strides = [[n as isize, 1], a, b];
-                products(calls, &format!("{name} {turned:02b}"), [m, k, n], strides, plain);
+                products::<T>(calls, &format!("{name} {turned:02b}"), [m, k, n], strides, plain);
             }
         }
     }
     for strides in STRIDES {
-        products(calls, "strided", STRIDED, strides, plain);
+        products::<T>(calls, "strided", STRIDED, strides, plain);
     }
     for (alpha, beta) in [(1.0, 1.0), (-0.7, 0.0), (0.3, 2.7)] {
         for shape @ [_, k, n] in [[1, 300, 131], [7, 270, 490], [20, 30, 40], [20, 600, 70]] {
             let strides = [[n as isize, 1], [k as isize, 1], [n as isize, 1]];
-            let scales = (E::from_f64(alpha), E::from_f64(beta));
-            products(calls, "scaled", shape, strides, scales);
+            let scales = (T::Sum::from_f64(alpha), T::Sum::from_f64(beta));
+            products::<T>(calls, "scaled", shape, strides, scales);
         }
     }
 }
@@ -91,43 +102,43 @@ fn view_mut<E>(x: &mut [E], shape: [usize; 2], strides: [isize; 2]) -> MatMut<'_
 }
 
 /// The product by each function; strides are those of C, A and B.
-fn products<E: Cell + Float>(
+fn products<T: Cell + Factor<Sum: Cell>>(
     calls: &mut Vec<Call>,
     name: &str,
     [m, k, n]: [usize; 3],
     [c_strides, a_strides, b_strides]: [[isize; 2]; 3],
-    (alpha, beta): (E, E),
+    (alpha, beta): (T::Sum, T::Sum),
 ) {
     let variant = format!("{name} {:?} {c_strides:?} {a_strides:?} {b_strides:?}", [m, k, n]);
     let len = |shape, strides| memory(shape, strides).1;
     let (a_len, b_len) = (len([m, k], a_strides), len([k, n], b_strides));
     let c_len = len([m, n], c_strides);
-    let (a, b) = (input(&numbers::<E>(a_len, 1)), input(&numbers::<E>(b_len, 2)));
-    let old = changed(&numbers::<E>(c_len, 3));
+    let (a, b) = (input(&numbers::<T>(a_len, 1)), input(&numbers::<T>(b_len, 2)));
+    let old = changed(&numbers::<T::Sum>(c_len, 3));
     let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
-        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+        let (a, b) = (view(a.of::<T>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
         let c = view_mut(c.of(), [m, n], c_strides);
         gemm(Gemm { a, b, alpha, beta }, c, &mut Workspace::new()).expect("a product");
     };
-    calls.push(call::<E, 3>("gemm", &*variant, [a.clone(), b.clone(), old.clone()], run));
+    calls.push(call::<T, 3>("gemm", &*variant, [a.clone(), b.clone(), old.clone()], run));
     let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
-        let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of::<E>(), [k, n], b_strides));
+        let (a, b) = (view(a.of::<T>(), [m, k], a_strides), view(b.of::<T>(), [k, n], b_strides));
         let c = view_mut(c.of(), [m, n], c_strides);
         let mut buffer = Workspace::new();
         let b = &PackedB::pack(b, &mut buffer);
         let product = PackedGemm { a, b, alpha, beta };
         gemm_packed(product, c, &mut Workspace::new()).expect("a product");
     };
-    calls.push(call::<E, 3>("gemm_packed", &*variant, [a.clone(), b.clone(), old], run).again());
-    if (alpha, beta) == (E::ONE, E::ZERO) {
+    calls.push(call::<T, 3>("gemm_packed", &*variant, [a.clone(), b.clone(), old], run).again());
+    if (alpha, beta) == (T::Sum::ONE, T::Sum::ZERO) {
         let run = move |[a, b, bias, c]: [&mut Part<'_>; 4]| {
-            let (a, b) = (view(a.of::<E>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
+            let (a, b) = (view(a.of::<T>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
             let c = view_mut(c.of(), [m, n], c_strides);
             gemm_bias(a, b, bias.of(), c, &mut Workspace::new()).expect("a product");
         };
-        let bias = input(&numbers::<E>(n, 4));
+        let bias = input(&numbers::<T::Sum>(n, 4));
         // Memory between the elements stays as it was.
-        let c = changed(&numbers::<E>(c_len, 5));
-        calls.push(call::<E, 4>("gemm_bias", &*variant, [a, b, bias, c], run));
+        let c = changed(&numbers::<T::Sum>(c_len, 5));
+        calls.push(call::<T, 4>("gemm_bias", &*variant, [a, b, bias, c], run));
     }
 }
