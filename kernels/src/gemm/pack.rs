@@ -56,7 +56,7 @@ impl<T: Factor> BlockOfB<T> {
             unsafe {
                 match self.strides {
                     [_, 1] => panel.copy(simd),
-                    [1, _] => panel.transpose(simd),
+                    [1 | -1, _] => panel.transpose(simd),
                     _ => panel.gather(),
                 }
             }
@@ -101,19 +101,14 @@ impl<T: Factor> Panel<T> {
         }
     }
 
-    /// k is contiguous: columns become rows.
+    /// k is contiguous, up or down: columns become rows.
     ///
     /// # Safety
     /// As [`BlockOfB::pack`].
     #[inline(always)]
     unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
-        let squares = Squares {
-            src: self.data,
-            src_row: self.strides[1],
-            shape: [self.columns, self.depth],
-            dst: self.dst,
-            dst_row: self.width,
-        };
+        let (shape, strides) = ([self.columns, self.depth], [self.strides[1], self.strides[0]]);
+        let squares = Squares::new(self.data, strides, shape, self.dst, self.width);
         // SAFETY: the panel's columns are readable over its depth; `width` is whole vectors.
         unsafe { squares.transpose(simd) };
         // A panel ends with the vector that holds its last column.
@@ -126,40 +121,101 @@ impl<T: Factor> Panel<T> {
     /// As [`BlockOfB::pack`].
     #[inline(always)]
     unsafe fn gather(&self) {
-        for p in 0..self.depth {
-            let src = step(self.data.cast_mut(), p, self.strides[0]);
-            for j in 0..self.width {
-                // SAFETY: row p and column j are in the panel, and read only where j < columns.
-                unsafe {
-                    let x = match j < self.columns {
-                        true => (*step(src, j, self.strides[1])).widened(),
-                        false => T::Sum::ZERO,
-                    };
-                    self.dst.wrapping_add(p * self.width + j).write(x);
-                }
+        let Panel { data, strides, depth, columns, width, dst } = *self;
+        // SAFETY: rows and columns are the panel's; what is left of its width is written here.
+        unsafe {
+            gather(data, strides, [depth, columns], dst, width);
+            for p in 0..depth {
+                dst.wrapping_add(p * width + columns).write_bytes(0, width - columns);
             }
         }
     }
 }
 
+/// Columns read at a time where they are the shorter way.
+const STRIP: usize = 4;
+
+/// Writes element (i, j) to `dst[i * dst_row + j]`, reading along the shorter of any strides: a few columns
+/// side by side, all of their rows, or row by row.
+///
+/// # Safety
+/// Every element of the matrix is valid for reads, and those of `dst` for writes.
+#[inline(always)]
+unsafe fn gather<T: Factor>(
+    src: *const T,
+    strides: [isize; 2],
+    [rows, columns]: [usize; 2],
+    dst: *mut T::Sum,
+    dst_row: usize,
+) {
+    let down = strides[0].unsigned_abs() < strides[1].unsigned_abs();
+    let stripped = if down { columns - columns % STRIP } else { 0 };
+    for left in (0..stripped).step_by(STRIP) {
+        let (src, dst) = (step(src.cast_mut(), left, strides[1]), dst.wrapping_add(left));
+        // SAFETY: the columns `left..left + STRIP`.
+        unsafe { gather_rows(src, strides, [rows, STRIP], dst, dst_row) };
+    }
+    let (src, dst) = (step(src.cast_mut(), stripped, strides[1]), dst.wrapping_add(stripped));
+    // SAFETY: the columns that are left.
+    unsafe { gather_rows(src, strides, [rows, columns - stripped], dst, dst_row) };
+}
+
+/// As [`gather`], row by row.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+unsafe fn gather_rows<T: Factor>(
+    src: *const T,
+    strides: [isize; 2],
+    [rows, columns]: [usize; 2],
+    dst: *mut T::Sum,
+    dst_row: usize,
+) {
+    for i in 0..rows {
+        let (src, dst) = (step(src.cast_mut(), i, strides[0]), dst.wrapping_add(i * dst_row));
+        for j in 0..columns {
+            // SAFETY: row i and column j are in the matrix, and in the copy.
+            unsafe { dst.wrapping_add(j).write((*step(src, j, strides[1])).widened()) };
+        }
+    }
+}
+
 /// A matrix to transpose: `dst[c * dst_row + r] = src[r * src_row + c]`.
-pub(super) struct Squares<T: Factor> {
-    pub(super) src: *const T,
-    pub(super) src_row: isize,
+struct Squares<T: Factor> {
+    src: *const T,
+    src_row: isize,
     /// Rows and columns of the source.
-    pub(super) shape: [usize; 2],
-    pub(super) dst: *mut T::Sum,
-    pub(super) dst_row: usize,
+    shape: [usize; 2],
+    dst: *mut T::Sum,
+    dst_row: isize,
 }
 
 impl<T: Factor> Squares<T> {
+    /// Of a source whose columns are adjacent, from the first on or from the last: then both are turned.
+    #[inline(always)]
+    fn new(
+        src: *const T,
+        [src_row, src_column]: [isize; 2],
+        shape: [usize; 2],
+        dst: *mut T::Sum,
+        dst_row: usize,
+    ) -> Self {
+        let (dst_row, last) = (dst_row as isize, shape[1].saturating_sub(1));
+        if src_column == 1 {
+            return Squares { src, src_row, shape, dst, dst_row };
+        }
+        let (src, dst) = (step(src.cast_mut(), last, src_column), step(dst, last, dst_row));
+        Squares { src, src_row, shape, dst, dst_row: -dst_row }
+    }
+
     /// Squares of LANES rows and columns, each transposed in registers.
     ///
     /// # Safety
     /// The source is valid for reads; the destination for writes of `shape[1]` rows of `shape[0]`
     /// elements, rounded up to whole vectors: what is beyond becomes zero.
     #[inline(always)]
-    pub(super) unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
+    unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         // SAFETY: as the caller promises; N is the number of lanes.
         unsafe {
             match S::LANES {
@@ -190,7 +246,7 @@ impl<T: Factor> Squares<T> {
                 }
                 for (i, lanes) in S::V::transpose(square).into_iter().enumerate() {
                     // SAFETY: row c + i of the destination, the vector from r on.
-                    unsafe { simd.store(dst.wrapping_add((c + i) * self.dst_row), lanes) };
+                    unsafe { simd.store(step(dst, c + i, self.dst_row), lanes) };
                 }
             }
             for c in (whole..cols).step_by(N) {
@@ -203,7 +259,7 @@ impl<T: Factor> Squares<T> {
                 let square = S::V::transpose(square);
                 for (i, &lanes) in square.iter().enumerate().take(cols - c) {
                     // SAFETY: as above; the vector may reach beyond `rows`, as promised.
-                    unsafe { simd.store(dst.wrapping_add((c + i) * self.dst_row), lanes) };
+                    unsafe { simd.store(step(dst, c + i, self.dst_row), lanes) };
                 }
             }
         }
@@ -253,30 +309,28 @@ impl<T: Factor> Copied<T> {
     #[inline(always)]
     pub(super) unsafe fn write<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum, dst_row: usize) {
         let Copied { data, strides, shape: [rows, columns] } = *self;
-        if strides[0] == 1 {
-            let (src_row, shape) = (strides[1], [columns, rows]);
-            let squares = Squares { src: data, src_row, shape, dst, dst_row };
+        if matches!(strides[0], 1 | -1) && strides[1] != 1 {
+            let [src_column, src_row] = strides;
+            let squares = Squares::new(data, [src_row, src_column], [columns, rows], dst, dst_row);
             // SAFETY: the matrix is readable; rows of the copy are whole vectors long.
             unsafe { squares.transpose(simd) };
+            return;
+        }
+        if strides[1] != 1 {
+            // SAFETY: the matrix is readable, and the copy has its rows.
+            unsafe { gather(data, strides, [rows, columns], dst, dst_row) };
             return;
         }
         for i in 0..rows {
             let src = step(data.cast_mut(), i, strides[0]);
             let dst = dst.wrapping_add(i * dst_row);
-            if strides[1] == 1 {
-                for j in (0..columns).step_by(S::LANES) {
-                    // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are whole
-                    // vectors.
-                    unsafe {
-                        let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
-                        simd.store(dst.wrapping_add(j), x);
-                    }
+            for j in (0..columns).step_by(S::LANES) {
+                // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are whole
+                // vectors.
+                unsafe {
+                    let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
+                    simd.store(dst.wrapping_add(j), x);
                 }
-                continue;
-            }
-            for j in 0..columns {
-                // SAFETY: row i and column j are in the matrix, and in the copy.
-                unsafe { dst.wrapping_add(j).write((*step(src, j, strides[1])).widened()) };
             }
         }
     }
