@@ -8,12 +8,12 @@ use guarded::{Against, Guarded};
 use half::{bf16, f16};
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Factor, Float as _, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
-    gemm_packed,
+    Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace,
+    gemm, gemm_bias, gemm_epilogue, gemm_packed,
 };
 
 /// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Lies {
     Rows,
     Columns,
@@ -113,6 +113,11 @@ impl<E: Number> Matrix<E> {
         (self.offset as isize + i as isize * down + j as isize * right) as usize
     }
 
+    fn replace(&mut self, i: usize, j: usize, by: E) -> E {
+        let index = self.index(i, j);
+        std::mem::replace(&mut self.memory.elements()[index], by)
+    }
+
     fn view(&mut self) -> MatRef<'_, E> {
         let Matrix { memory, offset, shape, strides } = self;
         MatRef::new(memory.elements(), *offset, *shape, *strides).unwrap()
@@ -130,6 +135,12 @@ enum Call {
     Gemm(f64),
     Packed(f64),
     Bias,
+    /// A bias and [`negate`], whose arguments are kept so.
+    Epilogue(Lies),
+}
+
+fn negate<E: Float>(x: &mut [E]) {
+    x.iter_mut().for_each(|x| *x = -*x);
 }
 
 /// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
@@ -155,6 +166,8 @@ fn check<T: Factor<Sum: Number> + Number>(
             let beta = if let Call::Gemm(beta) | Call::Packed(beta) = call { beta } else { 0.0 };
             let old = if beta == 0.0 { f64::NAN } else { 5.0 };
             let mut c = Matrix::new([m, n], c_lies, against, gap).filled(|_, _| old);
+            let sums_lie = if let Call::Epilogue(lies) = call { lies } else { Rows };
+            let mut sums = Matrix::new([m, n], sums_lie, against, gap).filled(|_, _| f64::NAN);
             let (view, workspace) = (a.view(), &mut Workspace::new());
             let run = || match call {
                 Call::Gemm(beta) => {
@@ -168,23 +181,35 @@ fn check<T: Factor<Sum: Number> + Number>(
                     gemm_packed(PackedGemm { a: view, b, alpha, beta }, c.view_mut(), workspace)
                 }
                 Call::Bias => gemm_bias(view, b.view(), bias.elements(), c.view_mut(), workspace),
+                Call::Epilogue(_) => {
+                    let sums = Some(sums.view_mut());
+                    let activation = Some(Activation { function: negate::<T::Sum>, sums });
+                    let epilogue = Epilogue { bias: Some(bias.elements()), activation };
+                    gemm_epilogue(view, b.view(), epilogue, c.view_mut(), workspace)
+                }
             };
             with_isa(isa, run).unwrap().unwrap();
             let lies = [a_lies, b_lies, c_lies];
             let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {lies:?}, {call:?}");
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let more = match call {
-                    Call::Bias => j as f64,
+                    Call::Bias | Call::Epilogue(_) => j as f64,
                     _ if beta == 0.0 => 0.0,
                     _ => beta * old,
                 };
                 let expected = number(k as f64 * of_a(i) * of_b(j) + more);
-                let index = c.index(i, j);
-                let got = std::mem::replace(&mut c.memory.elements()[index], gap);
-                assert!(got == expected, "{}: ({i}, {j}) is {got:?}", at());
+                let (got, kept) = (c.replace(i, j, gap), sums.replace(i, j, gap));
+                if matches!(call, Call::Epilogue(_)) {
+                    assert!(got == -expected, "{}: ({i}, {j}) is {got:?}", at());
+                    assert!(kept == expected, "{}: ({i}, {j}) of the sums is {kept:?}", at());
+                } else {
+                    assert!(got == expected, "{}: ({i}, {j}) is {got:?}", at());
+                }
             }
-            let untouched = c.memory.elements().iter().all(|&x| x == gap);
-            assert!(untouched, "{}: memory between the elements of C", at());
+            for (name, matrix) in [("C", &mut c), ("the sums", &mut sums)] {
+                let untouched = matrix.memory.elements().iter().all(|&x| x == gap);
+                assert!(untouched, "{}: memory between the elements of {name}", at());
+            }
         }
     }
 }
@@ -200,8 +225,11 @@ fn nothing_outside_of_the_operands_is_touched() {
                         check::<f64>([m, k, n], [a, b, Columns], Call::Gemm(1.0));
                         check::<f16>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
                         check::<f32>([m, k, n], [a, b, Rows], Call::Bias);
+                        check::<f32>([m, k, n], [a, b, Rows], Call::Epilogue(Rows));
                     }
                 }
+                check::<f64>([m, k, n], [Rows, Columns, Columns], Call::Epilogue(Columns));
+                check::<bf16>([m, k, n], [Rows, Rows, Wider], Call::Epilogue(Rows));
                 check::<f64>([m, k, n], [Rows, Columns, Wider], Call::Bias);
                 check::<f32>([m, k, n], [Rows, Rows, Rows], Call::Packed(0.0));
                 check::<f64>([m, k, n], [Rows, Columns, Rows], Call::Packed(1.0));
@@ -217,6 +245,7 @@ fn nothing_outside_of_the_operands_is_touched() {
         check::<f32>([20, 300, 1100], [Columns, b, Rows], Call::Gemm(1.0));
         check::<f32>([20, 300, 1100], [Rows, b, Rows], Call::Packed(0.0));
         check::<f32>([20, 300, 1100], [Rows, b, Wider], Call::Bias);
+        check::<f32>([20, 300, 1100], [Rows, b, Rows], Call::Epilogue(Wider));
     }
 }
 
@@ -245,6 +274,8 @@ fn gaps_between_elements_are_neither_read_nor_written() {
                 check::<bf16>(shape, [a, b, c], Call::Gemm(1.0));
                 check::<f64>(shape, [a, b, c], Call::Packed(0.0));
                 check::<f32>(shape, [a, b, c], Call::Bias);
+                let sums = outputs.next().expect("a cycle");
+                check::<f64>(shape, [a, b, c], Call::Epilogue(sums));
             }
         }
     }
@@ -260,6 +291,7 @@ fn few_rows_times_a_streamed_matrix_stay_within_it() {
             check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias);
             check::<f16>([m, 270, 979], [Columns, b, Rows], Call::Gemm(0.0));
             check::<bf16>([m, 270, 979], [Wider, b, Rows], Call::Bias);
+            check::<f32>([m, 270, 491], [Rows, b, Wider], Call::Epilogue(Rows));
         }
         check::<f64>([m, 270, 245], [Rows, Rows, Rows], Call::Packed(1.0));
     }
