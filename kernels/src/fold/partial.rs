@@ -120,8 +120,10 @@ impl Partial for Product {
 pub struct Moments {
     /// How many there are.
     pub count: f64,
-    /// Their arithmetic mean; 0 of none.
-    pub mean: f64,
+    /// One of them.
+    pub(super) shift: f64,
+    /// From there to their arithmetic mean. Rounded to a sum, means far from 0 would be too near each other.
+    pub(super) distance: f64,
     /// The sum of the squares of their distances from the mean.
     pub squares: f64,
 }
@@ -144,7 +146,13 @@ impl Moments {
         } else {
             left
         };
-        Moments { count, mean: shift + distance, squares }
+        Moments { count, shift, distance, squares }
+    }
+
+    /// Their arithmetic mean; 0 of none.
+    #[inline(always)]
+    pub fn mean(self) -> f64 {
+        self.shift + self.distance
     }
 
     /// The sum of squared distances over `count − ddof`; of no more than `ddof` elements ∞, or NaN if
@@ -159,15 +167,16 @@ impl Moments {
 /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 /// variances" (1979).
 impl Partial for Moments {
-    const EMPTY: Moments = Moments { count: 0.0, mean: 0.0, squares: 0.0 };
+    const EMPTY: Moments = Moments { count: 0.0, shift: 0.0, distance: 0.0, squares: 0.0 };
     #[inline(always)]
     fn then(self, next: Moments) -> Moments {
         let count = self.count + next.count;
         let share = next.count / count;
-        let apart = next.mean - self.mean;
+        let apart = (next.shift - self.shift) + (next.distance - self.distance);
         Moments {
             count,
-            mean: self.mean + apart * share,
+            shift: self.shift,
+            distance: self.distance + apart * share,
             squares: self.squares + next.squares + apart * apart * (self.count * share),
         }
     }

@@ -70,8 +70,8 @@ fn moments<E: Accumulate>(x: &[E]) -> Moments {
 /// if they are all equal; NaN if one is infinite.
 ///
 /// One pass in `f64`, block by block ([`PairwiseSum::BLOCK`]): each measures distances from its first
-/// element, and blocks are merged in the order of [`sum`]. The relative error is below 2^-40 of the
-/// variance of a block, whatever the mean; then the result is rounded once.
+/// element, and blocks are merged in the order of [`sum`], their means still so measured. The relative error
+/// is below 2^-40 of the variance of a block, whatever the mean; then the result is rounded once.
 ///
 /// ```
 /// let x = [10_001.0f32, 10_002.0, 10_003.0, 10_004.0];

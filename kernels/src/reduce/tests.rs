@@ -77,6 +77,24 @@ fn a_first_element_far_from_the_others_costs_no_precision() {
     }
 }
 
+/// Means of blocks differ by hundredths where neighbouring floats are 2^-13, and at last 1/8, apart.
+#[test]
+fn variances_of_f64_are_near_the_exact_ones_whatever_the_mean() {
+    let len = unless_miri(4096, 1030);
+    for mean in [1e9, 1e12, 1e15] {
+        // Multiples of 1/8 near 0, so that adding the mean is exact.
+        let near: Vec<f64> = uniform(len, 5).iter().map(|x| (x * 32.0).floor() / 8.0).collect();
+        let x: Vec<f64> = near.iter().map(|x| mean + x).collect();
+        assert!(x.iter().zip(&near).all(|(x, near)| x - mean == *near));
+        let exact = two_pass_variance(&near, 0);
+        let found = variance(&x, 0);
+        assert!(is_near(found, exact, 2f64.powi(-40)), "{mean:e}: {found}, not {exact}");
+        let mut y = [0.0];
+        variance_columns(&x, len, 1, 0, &mut y);
+        assert_eq!(y[0], found);
+    }
+}
+
 #[test]
 fn variances_at_the_edges() {
     assert_eq!(variance(&[0.1f32; 2000], 1), 0.0);
