@@ -1,5 +1,7 @@
 //! Every operation of every instruction set against the scalar level, which states what each means.
 
+use half::{bf16, f16};
+
 use super::*;
 use crate::dispatch::{ElementTask, Isa, Task, run, with_isa};
 use crate::testing::unless_miri;
@@ -331,6 +333,20 @@ impl Memory {
             let x = &source[offset..];
             // SAFETY: 16 elements or more lie behind every offset.
             assert_eq!(lanes(unsafe { simd.load(x.as_ptr()) }), bits(&x[..S::LANES]));
+        }
+        let halves: Vec<u16> = (0..=u16::MAX).step_by(unless_miri(1, 251)).collect();
+        for x in halves.chunks_exact(S::LANES) {
+            // SAFETY: the chunk is a whole vector.
+            let (loaded_f16, loaded_bf16) =
+                unsafe { (lanes(simd.load_f16(x.as_ptr())), lanes(simd.load_bf16(x.as_ptr()))) };
+            for (i, &x) in x.iter().enumerate() {
+                let expected = [f16::from_bits(x).to_f64(), bf16::from_bits(x).to_f64()];
+                for (found, expected) in [loaded_f16[i], loaded_bf16[i]].into_iter().zip(expected) {
+                    let same = E::from_f64(expected).to_u64() == found;
+                    let both_nan = expected.is_nan() && is_nan::<E>(found);
+                    assert!(same || both_nan, "{x:#06x}: {found:#x} on {}", S::ISA);
+                }
+            }
         }
         for count in 0..S::LANES {
             let exact: Box<[E]> = source[..count].into();
