@@ -128,7 +128,8 @@ pub struct Gemm<'a, T: Factor> {
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: MatRef<'a, T>,
-    /// What the product is multiplied by.
+    /// What the product is multiplied by. Where it is zero A and B are read all the same, unlike a BLAS's: a NaN
+    /// there gives NaN.
     pub alpha: T::Sum,
     /// What the old C is multiplied by; where it is zero, C is not read.
     pub beta: T::Sum,
@@ -141,7 +142,8 @@ pub struct PackedGemm<'a, T: Factor> {
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: &'a PackedB<'a, T::Sum>,
-    /// What the product is multiplied by.
+    /// What the product is multiplied by. Where it is zero A and B are read all the same, unlike a BLAS's: a NaN
+    /// there gives NaN.
     pub alpha: T::Sum,
     /// What the old C is multiplied by; where it is zero, C is not read.
     pub beta: T::Sum,

@@ -42,7 +42,7 @@ Errors of f32 are in units in the last place of the exact value (its subnormal s
 correct rounding. Those of f64 are counts of floats from the correctly rounded result. The results whose exact value is
 subnormal have a column of their own. The class of every result (NaN, infinity, sign of zero) was that of the reference:
 CORE-MATH's correctly rounded functions, and formulas in twice the precision for those that it lacks.
-`kernels/tests/accuracy.rs` compares a sample with this table on every run.
+`kernels/tests/accuracy.rs` compares a sample of f32 with this table on every run, and one of f64 with `ULP_BOUNDS`.
 
 | function | type | instruction sets | inputs | largest error | at | of subnormal results | at | correctly rounded, % |
 |---|---|---|---|---|---|---|---|---|

@@ -16,7 +16,8 @@ pub(super) fn folded<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
 ///
 /// Added in `f64` in an order that depends on the length alone ([`PairwiseSum`]) and rounded once:
 /// the same bits on every machine. A sum of `f32` without cancellation is within 1.01 units of
-/// rounding, 2^-24, for up to 2^26 elements.
+/// rounding, 2^-24, for up to 2^26 elements. One of `f64` rounds at every addition, of which up to 63 follow each
+/// other in a lane, then 4 and one a level of the tree: up to 64 units of 2^-53 were measured.
 ///
 /// ```
 /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);

@@ -51,7 +51,8 @@ pub struct LayerNormGradRows<'a, E> {
 /// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
 ///
 /// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused).
-/// A NaN or an infinity makes its row NaN.
+/// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
+/// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
 ///
 /// ```
 /// use swath_kernels::{LayerNormRows, layer_norm_rows};

@@ -12,7 +12,8 @@ use crate::tensor::Tensor;
 impl<B: Backend> Tensor<B> {
     /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
     ///
-    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros.
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros. Rows of `f32` whose
+    /// `1 / √(mean(x²) + eps)` is more than 3.4e38 give ∞ or NaN.
     ///
     /// ```
     /// use swath::prelude::*;
