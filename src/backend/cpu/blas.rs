@@ -15,8 +15,8 @@
 //! 1. A matrix is row-major with a leading dimension, or the transpose of one; everything else is
 //!    declined and goes to the embedded product.
 //! 2. The library uses the calling thread alone; swath's threads share the calls.
-//! 3. C is cut into tiles, one call each. The grid depends on the shapes alone, so the bits do not
-//!    depend on the threads.
+//! 3. C is cut into tiles, one call each, unless a batch has a product for every core. The grid depends
+//!    on the shapes and on the cores that the process may use, so the bits do not depend on the threads.
 //! 4. Every number is checked to fit the library's integers, extents of zero never reach it, and a
 //!    canary in C tells whether a call wrote its result. A library that fails is not called again.
 
@@ -58,6 +58,9 @@ fn tell(line: &str) {
 pub(super) struct Blas {
     #[cfg(any(blas, test))]
     library: Option<&'static library::Library>,
+    /// Tiles that a product is cut into at most.
+    #[cfg(any(blas, test))]
+    tiles: usize,
 }
 
 impl Blas {
@@ -66,10 +69,32 @@ impl Blas {
     /// # Errors
     /// [`Error::Runtime`](crate::error::Error::Runtime) if the user named one that cannot be used.
     pub fn current() -> Result<Blas> {
+        #[cfg(any(blas, test))]
+        let library = using::library()?;
         Ok(Blas {
             #[cfg(any(blas, test))]
-            library: using::library()?,
+            library,
+            #[cfg(any(blas, test))]
+            tiles: library.map_or(1, |library| library.tiles),
         })
+    }
+
+    /// For products of a batch: none is cut where there is one for every core.
+    #[allow(unused_variables, unused_mut, reason = "without a provider no product is cut")]
+    pub fn of_batch(mut self, batch: usize) -> Blas {
+        #[cfg(any(blas, test))]
+        if batch >= self.tiles {
+            self.tiles = 1;
+        }
+        self
+    }
+
+    /// Whether there is a library that gets no product in parts.
+    pub fn keeps_whole(self) -> bool {
+        #[cfg(any(blas, test))]
+        return self.library.is_some() && self.tiles == 1;
+        #[cfg(not(any(blas, test)))]
+        false
     }
 
     /// Whether there is a library, even if it declines most products.
@@ -78,6 +103,12 @@ impl Blas {
         return self.library.is_some();
         #[cfg(not(any(blas, test)))]
         false
+    }
+
+    /// The library, unless it has failed.
+    #[cfg(any(blas, test))]
+    fn usable(self) -> Option<&'static library::Library> {
+        self.library.filter(|library| library.failure.get().is_none())
     }
 
     /// C ← A·B, and what follows. False if declined; the places then hold anything.
@@ -90,14 +121,25 @@ impl Blas {
         places: &mut Places<'_, E>,
     ) -> bool {
         #[cfg(any(blas, test))]
-        if let Some(library) = self.library.filter(|library| library.failure.get().is_none()) {
-            return using::done(library, product::gemm(library, a, b, finish, places));
+        if let Some(library) = self.usable() {
+            let done = product::gemm(library, self.tiles, [a, b], finish, places);
+            return using::done(library, done);
         }
         false
     }
 
-    /// C ← A·B for products of one shape, on this thread: C is as many results one after the other,
-    /// row-major without gaps.
+    /// Whether products like A·B go to [`gemm_batch`](Blas::gemm_batch).
+    #[allow(unused_variables, reason = "without a provider every product is declined")]
+    pub fn takes_batch<E: Float>(self, a: &Matrix<'_, E>, b: &Matrix<'_, E>) -> bool {
+        #[cfg(any(blas, test))]
+        if let Some(library) = self.usable() {
+            return product::takes_batch(library, self.tiles, a, b);
+        }
+        false
+    }
+
+    /// C ← A·B for products that [`takes_batch`](Blas::takes_batch) takes, on this thread: C is as many
+    /// results one after the other, row-major without gaps.
     #[allow(unused_variables, reason = "without a provider every product is declined")]
     pub fn gemm_batch<'a, E: Float>(
         self,
@@ -106,7 +148,7 @@ impl Blas {
         c: &mut [E],
     ) -> bool {
         #[cfg(any(blas, test))]
-        if let Some(library) = self.library.filter(|library| library.failure.get().is_none()) {
+        if let Some(library) = self.usable() {
             return using::done(library, product::gemm_batch(library, shape, operands, c));
         }
         false

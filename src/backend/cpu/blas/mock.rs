@@ -185,6 +185,46 @@ unsafe extern "C" fn gemm<E: Float>(
     c: *mut E,
     ldc: c_int,
 ) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        product(
+            ["sgemm", "dgemm"],
+            layout,
+            transpose_a,
+            transpose_b,
+            m,
+            n,
+            k,
+            alpha,
+            a,
+            lda,
+            b,
+            ldb,
+            beta,
+            c,
+            ldc,
+        );
+    }
+}
+
+/// C ← alpha·A·B + beta·C, noted under the name for its element type.
+unsafe fn product<E: Float>(
+    names: [&'static str; 2],
+    layout: CBLAS_LAYOUT,
+    transpose_a: CBLAS_TRANSPOSE,
+    transpose_b: CBLAS_TRANSPOSE,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    alpha: E,
+    a: *const E,
+    lda: c_int,
+    b: *const E,
+    ldb: c_int,
+    beta: E,
+    c: *mut E,
+    ldc: c_int,
+) {
     let (ta, tb) = (is(transpose_a), is(transpose_b));
     let extents = [m, n, k].map(|x| usize::try_from(x).unwrap_or(0));
     let [rows, cols, depth] = extents;
@@ -193,7 +233,7 @@ unsafe extern "C" fn gemm<E: Float>(
         Argument::new("B", b, tb, [depth, cols], ldb),
         Argument::new("C", c.cast_const(), false, [rows, cols], ldc),
     ];
-    let name = if size_of::<E>() == 8 { "dgemm" } else { "sgemm" };
+    let name = names[usize::from(size_of::<E>() == 8)];
     if !note::<E>(name, layout, [m, k, n], [ta, tb], beta.to_f64(), arguments) {
         return;
     }
@@ -297,12 +337,13 @@ unsafe extern "C" fn gemm_batch<E: Float>(
     groups: c_int,
     group_sizes: *const c_int,
 ) {
-    let mut product = 0;
+    let mut i = 0;
     for group in 0..usize::try_from(groups).unwrap_or(0) {
         // SAFETY: the arrays have an element a group, those of addresses one a product.
         unsafe {
             for _ in 0..*group_sizes.add(group) {
-                gemm(
+                product(
+                    ["sgemm_batch", "dgemm_batch"],
                     layout,
                     *transpose_a.add(group),
                     *transpose_b.add(group),
@@ -310,15 +351,15 @@ unsafe extern "C" fn gemm_batch<E: Float>(
                     *n.add(group),
                     *k.add(group),
                     *alpha.add(group),
-                    *a.add(product),
+                    *a.add(i),
                     *lda.add(group),
-                    *b.add(product),
+                    *b.add(i),
                     *ldb.add(group),
                     *beta.add(group),
-                    *c.add(product),
+                    *c.add(i),
                     *ldc.add(group),
                 );
-                product += 1;
+                i += 1;
             }
         }
     }

@@ -61,13 +61,13 @@ fn is_its_work([m, k, n]: [usize; 3]) -> bool {
     m.saturating_mul(n).saturating_mul(k) >= SMALL
 }
 
-/// C ← A·B, and what follows, tile by tile.
+/// C ← A·B, and what follows, in at most so many tiles.
 ///
 /// False if declined. The places then hold anything, as they do where the library failed.
 pub(super) fn gemm<E: Float>(
     library: &Library,
-    a: &Matrix<'_, E>,
-    b: &Matrix<'_, E>,
+    tiles: usize,
+    [a, b]: [&Matrix<'_, E>; 2],
     finish: Finish<'_, E>,
     places: &mut Places<'_, E>,
 ) -> Result<bool, Failure> {
@@ -79,7 +79,7 @@ pub(super) fn gemm<E: Float>(
         return Ok(false);
     }
     let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return Ok(false) };
-    let plan = Plan::new([m, k, n], [a.stored, b.stored], library.tiles, library.max_int);
+    let plan = Plan::new([m, k, n], [a.stored, b.stored], tiles, library.max_int);
     let (out, sums) = (Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
     let tile = |index: usize| -> Result<(), Failure> {
         let ((row, rows), (col, cols)) = plan.tile(index);
@@ -128,6 +128,24 @@ pub(super) fn gemm<E: Float>(
     if failed.into_inner() { Err(Failure::NotWritten) } else { Ok(true) }
 }
 
+/// Whether products like A·B go to [`gemm_batch`]: it depends on what the cut depends on, and no product
+/// that would be cut goes there.
+pub(super) fn takes_batch<E: Float>(
+    library: &Library,
+    tiles: usize,
+    a: &Matrix<'_, E>,
+    b: &Matrix<'_, E>,
+) -> bool {
+    let ([m, k], [_, n]) = (a.shape, b.shape);
+    let has_it = library.entries::<E>().is_some_and(|entries| entries.gemm_batch.is_some());
+    if !has_it || m <= 1 || n <= 1 || k == 0 || !is_its_work([m, k, n]) {
+        return false;
+    }
+    let (Some(a), Some(b)) = (stored(a), stored(b)) else { return false };
+    let plan = Plan::new([m, k, n], [a, b], tiles, library.max_int);
+    plan.tiles() == 1 && plan.depths.len() == 1
+}
+
 /// C ← A·B for products of one shape, on this thread: C is as many results one after the other.
 pub(super) fn gemm_batch<'a, E: Float>(
     library: &Library,
@@ -138,7 +156,7 @@ pub(super) fn gemm_batch<'a, E: Float>(
     let Some(batch) = library.entries::<E>().and_then(|entries| entries.gemm_batch) else {
         return Ok(false);
     };
-    if m * n == 0 || k == 0 || m == 1 || n == 1 || !is_its_work([m, k, n]) {
+    if m == 0 || k == 0 || n == 0 {
         return Ok(false);
     }
     let mut addresses: SmallVec<[_; MOST_OF_BATCH]> = SmallVec::new();
@@ -154,13 +172,7 @@ pub(super) fn gemm_batch<'a, E: Float>(
                 return Ok(false);
             }
             Some(_) => {}
-            None => {
-                let plan = Plan::new([m, k, n], [a.stored, b.stored], 1, library.max_int);
-                if plan.tiles() != 1 || plan.depths.len() != 1 {
-                    return Ok(false);
-                }
-                call = Some(Call { shape: [m, k, n], a, b, c, row: n, add: false });
-            }
+            None => call = Some(Call { shape: [m, k, n], a, b, c, row: n, add: false }),
         }
         addresses.push((a.data, b.data, c));
     }

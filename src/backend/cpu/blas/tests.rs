@@ -1,12 +1,10 @@
 //! The mock's report: which products reach a library, how, and that nothing bad ever does.
 
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int};
 use std::ops::Range;
-use std::sync::atomic::{AtomicI32, Ordering};
 
-use super::library::{Library, Symbols, Vendor};
-use super::mock::{self, Record, entries, library};
+use super::library::Library;
+use super::mock::{self, Record, library};
 use super::self_test;
 use crate::backend::cpu::{CpuBackend, CpuTensor};
 use crate::backend::{Backend, TensorData};
@@ -18,6 +16,7 @@ use crate::rng::Rng;
 use crate::shape::{Shape, Strides};
 
 mod page;
+mod vendors;
 
 /// How a matrix lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -358,25 +357,72 @@ fn a_result_that_equals_the_canary_is_not_taken_for_a_failure() {
     }
 }
 
+/// Products of one tile and of several, alone and in batches: fewer than the six cores of the mock, and as
+/// many.
 #[test]
 fn the_number_of_threads_changes_no_call() {
     let mut rng = Rng::seed(75);
-    let [a, b] = [[700, 40], [40, 1100]]
-        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
-    let calls = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let (_, records) = mock::with(library(), || {
-            let library = mock::current();
-            pool.install(|| mock::on_this_thread(library, || CpuBackend::matmul(&a, &b).unwrap()))
-        });
-        let mut shapes: Vec<_> = records.into_iter().map(|record| record.shape).collect();
-        shapes.sort();
-        shapes
-    };
-    let one = calls(1);
-    assert_eq!(one.len(), 6);
-    for threads in [2, 3, 5] {
-        assert_eq!(calls(threads), one);
+    for (batch, [m, k, n], function, calls, path) in [
+        (1, [700, 40, 1100], "sgemm", 6, Path::Provider),
+        (2, [300, 40, 600], "sgemm", 4, Path::Provider),
+        (3, [300, 40, 600], "sgemm", 6, Path::Provider),
+        (6, [300, 40, 600], "sgemm_batch", 6, Path::ProviderBatch),
+        (2, [60, 70, 80], "sgemm_batch", 2, Path::ProviderBatch),
+        (3, [60, 70, 80], "sgemm_batch", 3, Path::ProviderBatch),
+        (3, [1, 70, 80], "sgemv", 3, Path::Provider),
+    ] {
+        let what = format!("{batch} of {m}, {k}, {n}");
+        let a = operand(Lies::Plain, [m, k], batch, false, DType::F32, &mut rng);
+        let b = operand(Lies::Transposed, [k, n], batch, false, DType::F32, &mut rng);
+        let calls_of = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let ((_, traced), mut records) = mock::with(library(), || {
+                let library = mock::current();
+                let product = || trace(|| CpuBackend::matmul(&a, &b).unwrap());
+                pool.install(|| mock::on_this_thread(library, product))
+            });
+            assert_eq!(traced[0].path, path, "{what}, {threads} threads");
+            records.sort_by_key(|record| record.addresses[2].start);
+            let c = records[0].addresses[2].start;
+            let place = |record: &Record| {
+                let [a, b] = [0, 1].map(|i| record.addresses[i].clone());
+                (
+                    record.function,
+                    record.shape,
+                    record.transposed,
+                    a,
+                    b,
+                    record.addresses[2].start - c,
+                )
+            };
+            records.iter().map(place).collect::<Vec<_>>()
+        };
+        let one = calls_of(1);
+        assert_eq!(one.len(), calls, "{what}");
+        assert!(one.iter().all(|call| call.0 == function), "{what}: {one:?}");
+        for threads in [2, 3, 5] {
+            assert_eq!(calls_of(threads), one, "{what}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_call_of_many_is_given_every_product_of_a_batch_where_it_lies() {
+    let mut rng = Rng::seed(78);
+    for (dtype, function) in [(DType::F32, "sgemm_batch"), (DType::F64, "dgemm_batch")] {
+        let (lies, lies_b) = (Lies::WiderTransposed, Lies::Wider);
+        let a = operand(lies, [20, 30], 40, false, dtype, &mut rng);
+        let b = operand(lies_b, [30, 25], 40, false, dtype, &mut rng);
+        let ((c, traced), records) =
+            mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
+        check(&c, &a, &b, function);
+        assert_eq!(traced[0].path, Path::ProviderBatch);
+        assert_eq!(records.len(), 40);
+        for record in &records {
+            assert_eq!((record.function, record.shape), (function, [20, 30, 25]));
+            assert_eq!((record.transposed, record.add), ([true, false], false));
+            assert!(reads_in_place(record, &a, &b) && lies_in(&record.addresses[2], &storage(&c)));
+        }
     }
 }
 
@@ -396,77 +442,4 @@ fn the_self_test_finds_what_is_wrong() {
     assert!(nothing.contains("cblas_dgemm") && nothing.contains("without writing"), "{nothing}");
     let wrong = with(|library| library.f32.gemm = mock::ignores_transposes);
     assert!(wrong.contains("cblas_sgemm") && wrong.contains("gave"), "{wrong}");
-}
-
-/// What a vendor's header declares, of a library that notes how many threads it is told to use.
-struct Header(&'static [(&'static str, *const ())]);
-
-impl Symbols for Header {
-    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
-        let name = name.strip_suffix(b"\0").expect("a terminated name");
-        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
-        assert_eq!(size_of::<T>(), size_of::<*const ()>());
-        // SAFETY: a pointer read as a pointer; the caller names the function's type.
-        Some(unsafe { std::mem::transmute_copy(address) })
-    }
-}
-
-/// Threads that the pretended libraries are set to.
-static THREADS: AtomicI32 = AtomicI32::new(8);
-
-extern "C" fn set_and_return(threads: c_int) -> c_int {
-    THREADS.swap(threads, Ordering::Relaxed)
-}
-extern "C" fn set(threads: c_int) {
-    THREADS.store(threads, Ordering::Relaxed);
-}
-extern "C" fn get() -> c_int {
-    THREADS.load(Ordering::Relaxed)
-}
-extern "C" fn config() -> *const c_char {
-    c"OpenBLAS 0.3.99 USE_OPENMP".as_ptr()
-}
-extern "C" fn core() -> *const c_char {
-    c"Haswell".as_ptr()
-}
-
-#[test]
-fn each_vendor_is_recognised_and_kept_to_one_thread() {
-    let threads = || THREADS.load(Ordering::Relaxed);
-    let made = |header: Header| {
-        THREADS.store(8, Ordering::Relaxed);
-        Library::new("blas-dynamic", &header, entries(), entries())
-    };
-    let mkl = made(Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]));
-    assert_eq!(mkl.vendor, Vendor::Mkl);
-    assert_eq!(mkl.on_one_thread(threads), 1);
-    assert_eq!(threads(), 8, "the user's setting is back");
-
-    let open_mp = made(Header(&[
-        ("openblas_get_config", config as *const ()),
-        ("openblas_get_corename", core as *const ()),
-        ("openblas_set_num_threads", set as *const ()),
-        ("omp_get_max_threads", get as *const ()),
-        ("omp_set_num_threads", set as *const ()),
-    ]));
-    assert_eq!(open_mp.vendor, Vendor::OpenBlas);
-    assert_eq!(open_mp.on_one_thread(threads), 1);
-    assert_eq!(threads(), 8, "the user's setting is back");
-    let info = open_mp.info();
-    assert_eq!((info.library, info.core.as_str()), ("openblas", "Haswell"));
-    assert!(info.version.contains("0.3.99"));
-
-    let blis = made(Header(&[
-        ("bli_info_get_version_str", core as *const ()),
-        ("bli_thread_set_num_threads", set as *const ()),
-    ]));
-    assert_eq!(blis.vendor, Vendor::Blis);
-    // In every thread that calls it.
-    for _ in 0..2 {
-        THREADS.store(8, Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(blis.on_one_thread(threads), 1));
-        });
-    }
-    assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
 }

@@ -24,15 +24,22 @@ pub(super) fn many<T: Factor>(
     let area = m * n;
     let Places { c, sums } = places;
     let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
+    let blas = blas.of_batch(batch);
     let each = |i: usize, c, sums| {
         let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums });
         one(blas, operands, finish, places, Rounded::nowhere(), [m, n])
     };
-    if batch < parallel::threads() && parallel::parts(2, cost) > 1 {
+    let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
+    let takes_many = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
+    let is_shared_whole = takes_many || blas.keeps_whole() || batch >= parallel::threads();
+    if !is_shared_whole && parallel::parts(2, cost) > 1 {
         let mut path = Path::Embedded;
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            path = each(i, c, sums.next().unwrap_or_default())?;
+            let of_this = each(i, c, sums.next().unwrap_or_default())?;
+            if i == 0 {
+                path = of_this;
+            }
         }
         return Ok(path);
     }
@@ -55,7 +62,7 @@ pub(super) fn many<T: Factor>(
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
         let operands =
             range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
-        if T::IS_SUM && finish.is_nothing() && blas.gemm_batch([m, k, n], operands, c) {
+        if takes_many && blas.gemm_batch([m, k, n], operands, c) {
             return note(Ok(Path::ProviderBatch));
         }
         let mut sums = sums.chunks_exact_mut(area);

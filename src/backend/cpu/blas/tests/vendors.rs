@@ -1,0 +1,80 @@
+//! Who a library is taken for, and how it is kept to one thread.
+
+use std::ffi::{c_char, c_int};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::backend::cpu::blas::library::{Library, Symbols, Vendor};
+use crate::backend::cpu::blas::mock::entries;
+
+/// What a vendor's header declares, of a library that notes how many threads it is told to use.
+struct Header(&'static [(&'static str, *const ())]);
+
+impl Symbols for Header {
+    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
+        let name = name.strip_suffix(b"\0").expect("a terminated name");
+        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
+        assert_eq!(size_of::<T>(), size_of::<*const ()>());
+        // SAFETY: a pointer read as a pointer; the caller names the function's type.
+        Some(unsafe { std::mem::transmute_copy(address) })
+    }
+}
+
+/// Threads that the pretended libraries are set to.
+static THREADS: AtomicI32 = AtomicI32::new(8);
+
+extern "C" fn set_and_return(threads: c_int) -> c_int {
+    THREADS.swap(threads, Ordering::Relaxed)
+}
+extern "C" fn set(threads: c_int) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+extern "C" fn get() -> c_int {
+    THREADS.load(Ordering::Relaxed)
+}
+extern "C" fn config() -> *const c_char {
+    c"OpenBLAS 0.3.99 USE_OPENMP".as_ptr()
+}
+extern "C" fn core() -> *const c_char {
+    c"Haswell".as_ptr()
+}
+
+#[test]
+fn each_vendor_is_recognised_and_kept_to_one_thread() {
+    let threads = || THREADS.load(Ordering::Relaxed);
+    let made = |header: Header| {
+        THREADS.store(8, Ordering::Relaxed);
+        Library::new("blas-dynamic", &header, entries(), entries())
+    };
+    let mkl = made(Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]));
+    assert_eq!(mkl.vendor, Vendor::Mkl);
+    assert_eq!(mkl.on_one_thread(threads), 1);
+    assert_eq!(threads(), 8, "the user's setting is back");
+
+    let open_mp = made(Header(&[
+        ("openblas_get_config", config as *const ()),
+        ("openblas_get_corename", core as *const ()),
+        ("openblas_set_num_threads", set as *const ()),
+        ("omp_get_max_threads", get as *const ()),
+        ("omp_set_num_threads", set as *const ()),
+    ]));
+    assert_eq!(open_mp.vendor, Vendor::OpenBlas);
+    assert_eq!(open_mp.on_one_thread(threads), 1);
+    assert_eq!(threads(), 8, "the user's setting is back");
+    let info = open_mp.info();
+    assert_eq!((info.library, info.core.as_str()), ("openblas", "Haswell"));
+    assert!(info.version.contains("0.3.99"));
+
+    let blis = made(Header(&[
+        ("bli_info_get_version_str", core as *const ()),
+        ("bli_thread_set_num_threads", set as *const ()),
+    ]));
+    assert_eq!(blis.vendor, Vendor::Blis);
+    // In every thread that calls it.
+    for _ in 0..2 {
+        THREADS.store(8, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(blis.on_one_thread(threads), 1));
+        });
+    }
+    assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
+}
