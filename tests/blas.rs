@@ -100,19 +100,36 @@ fn products_agree_with_the_reference_backend() -> Result<()> {
     Ok(())
 }
 
+/// Besides the products above, some that are large enough for a tile a core, alone and in batches.
 #[test]
 fn the_number_of_threads_changes_no_bit() -> Result<()> {
-    let operands = operands()?;
-    let bits = || -> Result<Vec<Vec<u32>>> {
-        let product = |(a, b): &(T, T)| a.matmul(b)?.to_vec::<f32>();
-        let bits = |values: Result<Vec<f32>>| Ok(values?.into_iter().map(f32::to_bits).collect());
-        operands.iter().map(product).map(bits).collect()
-    };
-    set_threads(1)?;
-    let one = bits()?;
-    for threads in [2, 3, 5] {
-        set_threads(threads)?;
-        assert!(bits()? == one, "{threads} threads");
+    let mut rng = Rng::seed(6);
+    let mut operands = operands()?;
+    for [batch, m, k, n] in [
+        [1, 512, 512, 512],
+        [1, 257, 4000, 511],
+        [1, 1, 4096, 4096],
+        [2, 512, 512, 512],
+        [2, 300, 300, 300],
+        [3, 140, 700, 540],
+    ] {
+        operands.push((T::randn((batch, m, k), &mut rng)?, T::randn((batch, k, n), &mut rng)?));
+    }
+    for dtype in [DType::F32, DType::F64] {
+        for (a, b) in &operands {
+            let (a, b) = (a.to_dtype(dtype)?, b.to_dtype(dtype)?);
+            let bits = || -> Result<Vec<u64>> {
+                let c = a.matmul(&b)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
+                Ok(c.into_iter().map(f64::to_bits).collect())
+            };
+            set_threads(1)?;
+            let one = bits()?;
+            for threads in [2, 3, 5] {
+                set_threads(threads)?;
+                let [a, b] = [a.dims(), b.dims()];
+                assert!(bits()? == one, "{dtype} {a:?} x {b:?}: {threads} threads");
+            }
+        }
     }
     Ok(())
 }
