@@ -1,7 +1,6 @@
 //! A BLAS library as swath holds it: its entry points, and how it is kept to one thread.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
@@ -102,21 +101,33 @@ impl Vendor {
     }
 }
 
-/// What must be set around a call, in the thread that makes it, and be put back.
+/// How calls are kept to the thread that makes them.
 #[derive(Clone, Copy)]
-enum Scoped {
+enum Control {
     Nothing,
-    /// MKL's number of threads for this thread; returns the one before.
+    /// MKL's number of threads for this thread, set around a call; returns the one before.
     Mkl(unsafe extern "C" fn(c_int) -> c_int),
-    /// OpenMP's, which an OpenBLAS built with OpenMP follows from call to call.
-    OpenMp {
-        get: unsafe extern "C" fn() -> c_int,
+    /// A setting of this thread, set around a call: OpenMP's number of threads, which an OpenBLAS built
+    /// with it follows, and Accelerate's mode, 1 being BLAS_THREADING_SINGLE_THREADED.
+    Around {
+        get: GetThreads,
         set: unsafe extern "C" fn(c_int),
+    },
+    /// A setting of all threads, which stays at 1: others may be in a call when this one's ends.
+    Kept {
+        get: GetThreads,
+        set: unsafe extern "C" fn(c_int),
+    },
+    /// The same of BLIS, whose integers are as wide as pointers. Numbers for its loops go before the
+    /// number for all.
+    Blis {
+        get: GetThreads,
+        set: unsafe extern "C" fn(isize),
+        set_loops: unsafe extern "C" fn(isize, isize, isize, isize, isize),
     },
 }
 
-/// A function that sets a number of threads, or a mode.
-type SetThreads = unsafe extern "C" fn(c_int);
+type GetThreads = unsafe extern "C" fn() -> c_int;
 
 /// A library whose entry points were found.
 pub(super) struct Library {
@@ -131,11 +142,9 @@ pub(super) struct Library {
     pub tiles: usize,
     /// Why it is called no more.
     pub failure: OnceLock<String>,
-    /// Called once in every thread that calls the library, with the argument beside it.
-    per_thread: Option<(SetThreads, c_int)>,
-    scoped: Scoped,
+    control: Control,
     /// The number of threads it would use.
-    get_threads: Option<unsafe extern "C" fn() -> c_int>,
+    get_threads: Option<GetThreads>,
     core: Option<Core>,
     version: Option<Version>,
 }
@@ -193,7 +202,7 @@ impl Library {
                     let Some(set) = symbols.find(b"MKL_Set_Num_Threads_Local\0") else {
                         return false;
                     };
-                    self.scoped = Scoped::Mkl(set);
+                    self.control = Control::Mkl(set);
                     self.get_threads = symbols.find(b"MKL_Get_Max_Threads\0");
                     self.version = symbols.find(b"MKL_Get_Version_String\0").map(Version::Buffer);
                 }
@@ -208,10 +217,11 @@ impl Library {
                     let get = symbols.find(b"omp_get_max_threads\0");
                     let set = symbols.find(b"omp_set_num_threads\0");
                     if let (true, Some(get), Some(set)) = (open_mp, get, set) {
-                        self.scoped = Scoped::OpenMp { get, set };
-                    } else {
-                        self.per_thread =
-                            symbols.find(b"openblas_set_num_threads\0").map(|set| (set, 1));
+                        self.control = Control::Around { get, set };
+                    } else if let Some(get) = self.get_threads
+                        && let Some(set) = symbols.find(b"openblas_set_num_threads\0")
+                    {
+                        self.control = Control::Kept { get, set };
                     }
                 }
                 Vendor::Blis => {
@@ -223,13 +233,21 @@ impl Library {
                     let name = symbols.find(b"bli_arch_string\0");
                     self.core =
                         number.zip(name).map(|(number, name)| Core::Numbered { number, name });
-                    self.per_thread =
-                        symbols.find(b"bli_thread_set_num_threads\0").map(|set| (set, 1));
+                    self.get_threads = symbols.find(b"bli_thread_get_num_threads\0");
+                    let set = symbols.find(b"bli_thread_set_num_threads\0");
+                    let set_loops = symbols.find(b"bli_thread_set_ways\0");
+                    if let (Some(get), Some(set), Some(set_loops)) =
+                        (self.get_threads, set, set_loops)
+                    {
+                        self.control = Control::Blis { get, set, set_loops };
+                    }
                 }
                 Vendor::Accelerate => {
-                    // From macOS 15 on; 1 is BLAS_THREADING_SINGLE_THREADED.
-                    let Some(set) = symbols.find(b"BLASSetThreading\0") else { return false };
-                    self.per_thread = Some((set, 1));
+                    // From macOS 15 on.
+                    let get = symbols.find(b"BLASGetThreading\0");
+                    let set = symbols.find(b"BLASSetThreading\0");
+                    let (Some(get), Some(set)) = (get, set) else { return false };
+                    self.control = Control::Around { get, set };
                 }
                 Vendor::Unknown => return false,
             }
@@ -248,8 +266,7 @@ impl Library {
             max_int: c_int::MAX as usize,
             tiles: std::thread::available_parallelism().map_or(1, usize::from),
             failure: OnceLock::new(),
-            per_thread: None,
-            scoped: Scoped::Nothing,
+            control: Control::Nothing,
             get_threads: None,
             core: None,
             version: None,
@@ -264,26 +281,30 @@ impl Library {
 
     /// Runs `calls`, during which calls from this thread use this thread alone.
     pub fn on_one_thread<T>(&self, calls: impl FnOnce() -> T) -> T {
-        thread_local! {
-            static PREPARED: Cell<bool> = const { Cell::new(false) };
-        }
-        if let Some((set, argument)) = self.per_thread
-            && !PREPARED.replace(true)
-        {
-            // SAFETY: the library's own function, with a number of threads or the mode beside it.
-            unsafe { set(argument) };
-        }
-        // SAFETY: the library's own functions, whose arguments are numbers of threads.
+        // SAFETY: the library's own functions, whose arguments are numbers of threads or modes.
         unsafe {
-            match self.scoped {
-                Scoped::Nothing => calls(),
-                Scoped::Mkl(set) => {
+            match self.control {
+                Control::Nothing => calls(),
+                Control::Kept { get, set } => {
+                    if get() != 1 {
+                        set(1);
+                    }
+                    calls()
+                }
+                Control::Blis { get, set, set_loops } => {
+                    if get() != 1 {
+                        set_loops(1, 1, 1, 1, 1);
+                        set(1);
+                    }
+                    calls()
+                }
+                Control::Mkl(set) => {
                     let before = set(1);
                     let result = calls();
                     set(before);
                     result
                 }
-                Scoped::OpenMp { get, set } => {
+                Control::Around { get, set } => {
                     let before = get();
                     set(1);
                     let result = calls();
@@ -310,7 +331,7 @@ impl Library {
     /// Threads that a call uses.
     fn threads(&self) -> usize {
         // SAFETY: a function without arguments.
-        let get = |get: unsafe extern "C" fn() -> c_int| unsafe { get() };
+        let get = |get: GetThreads| unsafe { get() };
         self.on_one_thread(|| self.get_threads.map_or(1, |f| usize::try_from(get(f)).unwrap_or(1)))
     }
 

@@ -28,6 +28,12 @@ extern "C" fn set_and_return(threads: c_int) -> c_int {
 extern "C" fn set(threads: c_int) {
     THREADS.store(threads, Ordering::Relaxed);
 }
+extern "C" fn set_wide(threads: isize) {
+    THREADS.store(threads as i32, Ordering::Relaxed);
+}
+extern "C" fn set_loops(jc: isize, pc: isize, ic: isize, jr: isize, ir: isize) {
+    assert_eq!([jc, pc, ic, jr, ir], [1; 5]);
+}
 extern "C" fn get() -> c_int {
     THREADS.load(Ordering::Relaxed)
 }
@@ -64,17 +70,34 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     assert_eq!((info.library, info.core.as_str()), ("openblas", "Haswell"));
     assert!(info.version.contains("0.3.99"));
 
+    let apple = made(Header(&[
+        ("BLASGetThreading", get as *const ()),
+        ("BLASSetThreading", set as *const ()),
+    ]));
+    assert_eq!(apple.vendor, Vendor::Accelerate);
+    assert_eq!(apple.on_one_thread(threads), 1);
+    assert_eq!(threads(), 8, "the user's setting is back");
+
     let blis = made(Header(&[
         ("bli_info_get_version_str", core as *const ()),
-        ("bli_thread_set_num_threads", set as *const ()),
+        ("bli_thread_get_num_threads", get as *const ()),
+        ("bli_thread_set_num_threads", set_wide as *const ()),
+        ("bli_thread_set_ways", set_loops as *const ()),
     ]));
     assert_eq!(blis.vendor, Vendor::Blis);
-    // In every thread that calls it.
-    for _ in 0..2 {
-        THREADS.store(8, Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(blis.on_one_thread(threads), 1));
-        });
+    let plain = made(Header(&[
+        ("openblas_get_config", core as *const ()),
+        ("openblas_get_num_threads", get as *const ()),
+        ("openblas_set_num_threads", set as *const ()),
+    ]));
+    assert_eq!(plain.vendor, Vendor::OpenBlas);
+    // Also where the program has set another number since.
+    for library in [blis, plain] {
+        for _ in 0..2 {
+            THREADS.store(8, Ordering::Relaxed);
+            assert_eq!(library.on_one_thread(threads), 1);
+            assert_eq!(threads(), 1, "it stays");
+        }
     }
     assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
 }
