@@ -15,8 +15,8 @@
 //! the table is the provider.
 //!
 //! Every library is called on the calling thread alone, on a grid of tiles that the shapes and the
-//! machine's cores decide, and the tiles are shared by swath's own threads: no oversubscription, and the
-//! same bits for any number of threads. It must compute small products correctly before it gets a real
+//! cores that the process may use decide, and the tiles are shared by swath's own threads: no
+//! oversubscription, and the same bits for any number of threads. It must compute small products correctly before it gets a real
 //! one; where it cannot, a line on the standard error stream says so and the embedded product runs.
 //! Operands whose layout BLAS cannot express, and products that are faster without it, stay with the
 //! embedded product.

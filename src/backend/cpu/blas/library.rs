@@ -138,7 +138,8 @@ pub(super) struct Library {
     pub f64: Entries<f64>,
     /// The greatest number that its integers hold.
     pub max_int: usize,
-    /// Tiles that a product is cut into at most: the machine's cores, however many threads are used.
+    /// Tiles that a product is cut into at most: the cores that the process may use, however many
+    /// threads swath has.
     pub tiles: usize,
     /// Why it is called no more.
     pub failure: OnceLock<String>,

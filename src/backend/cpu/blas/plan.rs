@@ -1,5 +1,5 @@
-//! How a product is cut into calls. It depends on shapes, strides and the machine, so that the bits
-//! do not depend on the threads.
+//! How a product is cut into calls. It depends on shapes, strides and the cores that the process may
+//! use, so that the bits do not depend on the threads.
 
 use smallvec::SmallVec;
 
