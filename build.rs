@@ -36,6 +36,9 @@ const LIBRARIES: [Library; 3] = [
     },
 ];
 
+/// Where to get what the crate openblas-src links.
+const OPENBLAS: &str = "Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas";
+
 const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
@@ -51,6 +54,12 @@ fn main() {
     println!("cargo::rustc-cfg=blas");
     println!("cargo::rustc-cfg=blas=\"{provider}\"");
     println!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}");
+    if *provider == "openblas" && !is_known_openblas() {
+        println!(
+            "cargo::warning=the feature `openblas` needs the library openblas, which pkg-config and the \
+             linker do not know: where linking fails, install it ({OPENBLAS})"
+        );
+    }
     if let Some(library) = LIBRARIES.iter().find(|library| library.feature == *provider)
         && let Err(tried) = link(library)
     {
@@ -123,6 +132,17 @@ fn probe(name: &str) -> Result<(), String> {
 #[cfg(not(any(feature = "mkl", feature = "blis", feature = "netlib")))]
 fn probe(_name: &str) -> Result<(), String> {
     Err("not asked".to_owned())
+}
+
+/// Whether openblas-src, which links it, finds it. It has ways of its own on other systems.
+fn is_known_openblas() -> bool {
+    let [host, target] = ["HOST", "TARGET"].map(env::var_os);
+    let program = env::var_os("PKG_CONFIG").unwrap_or_else(|| "pkg-config".into());
+    let asked = || Command::new(program).args(["--exists", "openblas"]).status();
+    host != target
+        || env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux")
+        || linker_finds("openblas")
+        || asked().is_ok_and(|status| status.success())
 }
 
 /// Whether the C compiler, which links for Rust, knows where the library is.
