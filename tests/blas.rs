@@ -34,14 +34,17 @@ fn the_expected_library_computes_products() -> Result<()> {
     assert_eq!(info.threads, 1);
     if let Ok(expected) = env::var("SWATH_EXPECT_BLAS") {
         assert_eq!(info.library, expected, "{info}");
-        // A linked OpenBLAS chooses its kernels before the program starts: of old ones it can only be
-        // said. BLIS has generic ones where it was not built for the processor.
+        // A linked OpenBLAS chooses its kernels before the program starts, BLIS and MKL by themselves:
+        // of old ones it can only be said.
         let is_linked = !cfg!(feature = "blas-dynamic");
         let is_generic_blis =
             info.library == "blis" && info.core == "generic" && isa() != Isa::Scalar;
-        let can_only_be_said = |text: &str| match is_generic_blis {
-            true => text.contains("BLIS runs its generic kernels"),
-            false => is_linked && text.contains("OPENBLAS_CORETYPE=SkylakeX"),
+        let can_only_be_said = |text: &str| match info.library {
+            "openblas" => is_linked && text.contains("OPENBLAS_CORETYPE=SkylakeX"),
+            "blis" if is_generic_blis => text.contains("BLIS runs its generic kernels"),
+            "blis" => text.contains("BLIS runs its kernels for"),
+            "mkl" => text.contains("MKL does not know this processor"),
+            _ => false,
         };
         assert!(info.warning.as_deref().map_or(!is_generic_blis, can_only_be_said), "{info}");
         let says_its_version = matches!(info.library, "openblas" | "blis" | "mkl" | "swath");

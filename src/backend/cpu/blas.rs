@@ -6,7 +6,7 @@
 //! | `provider` | which library: linked, or opened at run time |
 //! | `library` | its entry points; how it is kept to one thread |
 //! | `self_test` | what it must compute before it is used |
-//! | `core_type` | whether OpenBLAS chose kernels for an older processor |
+//! | `core_type` | whether it chose kernels for an older processor |
 //! | `layout` | matrices as BLAS says them |
 //! | `plan` | the grid of calls |
 //! | `product` | the calls of a product, shared by threads |

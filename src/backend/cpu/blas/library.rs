@@ -159,6 +159,16 @@ enum Core {
         number: unsafe extern "C" fn() -> c_int,
         name: unsafe extern "C" fn(c_int) -> *const c_char,
     },
+    Mkl(unsafe extern "C" fn(*mut MklVersion)),
+}
+
+/// `MKLVersion`: before 2024 it had three numbers, and a gap, which is the same with 64-bit pointers.
+#[repr(C)]
+struct MklVersion {
+    _numbers: [c_int; 4],
+    _status_and_build: [*const c_char; 2],
+    processor: *const c_char,
+    _platform: *const c_char,
 }
 
 /// How a library says its version.
@@ -206,6 +216,9 @@ impl Library {
                     self.control = Control::Mkl(set);
                     self.get_threads = symbols.find(b"MKL_Get_Max_Threads\0");
                     self.version = symbols.find(b"MKL_Get_Version_String\0").map(Version::Buffer);
+                    if cfg!(target_pointer_width = "64") {
+                        self.core = symbols.find(b"MKL_Get_Version\0").map(Core::Mkl);
+                    }
                 }
                 Vendor::OpenBlas => {
                     let Some(config) = symbols.find(b"openblas_get_config\0") else {
@@ -354,12 +367,17 @@ impl Library {
 
     /// The processor type whose kernels it has chosen; empty if it does not say.
     pub fn core(&self) -> String {
-        // SAFETY: functions without arguments but the number that one of them returned; what they
-        // return as text is terminated or null.
+        // SAFETY: functions without arguments but the number that one of them returned, and one that
+        // fills a struct of which null pointers are values; their texts are terminated or null.
         let text = self.core.map(|core| unsafe {
             match core {
                 Core::Name(name) => name(),
                 Core::Numbered { number, name } => name(number()),
+                Core::Mkl(fill) => {
+                    let mut version = std::mem::zeroed::<MklVersion>();
+                    fill(&mut version);
+                    version.processor
+                }
             }
         });
         text.map_or(String::new(), text_of)
