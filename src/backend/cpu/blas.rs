@@ -209,7 +209,7 @@ mod using {
         }
         #[cfg(blas)]
         return Some(match provider::provider() {
-            Err(reason) => BlasInfo::embedded(Some(reason.to_owned())),
+            Err(reason) => BlasInfo::embedded(Some(format!("{reason}; every product is an error"))),
             Ok(provider) => match &provider.library {
                 None => BlasInfo::embedded(provider.warning.clone()),
                 Some(library) => {

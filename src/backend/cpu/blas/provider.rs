@@ -178,7 +178,7 @@ mod dynamic {
     /// What OpenBLAS chooses its kernels by, when it is loaded.
     const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
 
-    /// Looked for in this order where `SWATH_BLAS` is not set: the fastest first.
+    /// Looked for in this order where `SWATH_BLAS` is not set or empty: the fastest first.
     const WELL_KNOWN: &[&str] = if cfg!(target_vendor = "apple") {
         &[
             "/System/Library/Frameworks/Accelerate.framework/Accelerate",
@@ -201,7 +201,7 @@ mod dynamic {
     };
 
     pub(super) fn find() -> Result<Provider, String> {
-        if let Some(path) = env::var_os(PATH) {
+        if let Some(path) = env::var_os(PATH).filter(|path| !path.is_empty()) {
             let path_text = path.to_string_lossy().into_owned();
             return match open(&path) {
                 Ok(library) => Ok(Provider::of(library, Some(path_text))),
