@@ -1,7 +1,7 @@
 //! Products cut into calls, and the calls shared by the threads.
 
 use std::slice::from_raw_parts_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
@@ -119,13 +119,13 @@ pub(super) fn gemm<E: Float>(
         library.on_one_thread(|| (0..tiles).try_for_each(tile))?;
         return Ok(true);
     }
-    let failed = AtomicBool::new(false);
+    let failure = OnceLock::new();
     parallel::for_each_index(tiles, |index| {
-        if library.on_one_thread(|| tile(index)).is_err() {
-            failed.store(true, Ordering::Relaxed);
+        if let Err(of_tile) = library.on_one_thread(|| tile(index)) {
+            failure.get_or_init(|| of_tile);
         }
     });
-    if failed.into_inner() { Err(Failure::NotWritten) } else { Ok(true) }
+    failure.into_inner().map_or(Ok(true), Err)
 }
 
 /// Whether products like A·B go to [`gemm_batch`]: it depends on what the cut depends on, and no product
