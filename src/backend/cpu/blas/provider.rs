@@ -129,22 +129,48 @@ mod linked {
         }
     }
 
+    /// A function that the library need not have: another library in the process may have it.
+    ///
+    /// # Safety
+    /// `T` is a function pointer of the symbol's type.
+    unsafe fn beside<T: Copy>(symbols: &impl Symbols, name: &[u8]) -> Option<T> {
+        #[cfg(target_os = "linux")]
+        {
+            let object = |function: *const ()| {
+                let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+                // SAFETY: it looks the address up and writes `info`, whose zeros are null pointers.
+                unsafe {
+                    libc::dladdr(function.cast(), info.as_mut_ptr());
+                    info.assume_init().dli_fbase
+                }
+            };
+            // SAFETY: only its address is looked at.
+            let function = unsafe { symbols.find::<*const ()>(name) }?;
+            if object(function) != object(cblas_sys::cblas_sgemm as *const ()) {
+                return None;
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { symbols.find(name) }
+    }
+
     fn with(symbols: &impl Symbols) -> Library {
-        // SAFETY: the types of the letters; a `c_int` argument is the lower half of an `i64` one in
-        // a register, where all five are on 64-bit targets.
+        // SAFETY: the types of the letters; `dot` is called on 64-bit targets alone, where a `c_int`
+        // argument is the lower half of an `i64` one: in a register, or (the fifth one on Windows) in
+        // the eight bytes that it has on the stack.
         let (mut s, mut d) = unsafe {
             (
                 Entries {
                     gemm: cblas_sys::cblas_sgemm,
                     gemv: cblas_sys::cblas_sgemv,
                     dot: transmute::<*const (), WideDot<_>>(cblas_sys::cblas_sdot as *const ()),
-                    gemm_batch: symbols.find(b"cblas_sgemm_batch\0"),
+                    gemm_batch: beside(symbols, b"cblas_sgemm_batch\0"),
                 },
                 Entries {
                     gemm: cblas_sys::cblas_dgemm,
                     gemv: cblas_sys::cblas_dgemv,
                     dot: transmute::<*const (), WideDot<_>>(cblas_sys::cblas_ddot as *const ()),
-                    gemm_batch: symbols.find(b"cblas_dgemm_batch\0"),
+                    gemm_batch: beside(symbols, b"cblas_dgemm_batch\0"),
                 },
             )
         };
