@@ -39,6 +39,7 @@ pub mod macros;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod recording;
 mod rng;
 pub mod runtime;
 mod shape;

@@ -130,6 +130,58 @@ fn from_inside_a_users_pool_and_from_outside_at_once() {
     });
 }
 
+/// Runs `f(i)` for `i` in `0..jobs` in a pool of a user's own.
+fn in_a_pool(jobs: usize, f: impl Fn(usize) + Sync) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    pool.scope(|scope| {
+        for i in 0..jobs {
+            let f = &f;
+            scope.spawn(move |_| f(i));
+        }
+    });
+}
+
+/// A thread that waits for its region takes up another job, which needs the memory that a batch of
+/// products with one right side is packed into.
+#[test]
+fn jobs_share_a_threads_memory_for_packing() {
+    case(|| {
+        let batch = T::randn([64, 32, 128], &mut Rng::seed(1)).unwrap();
+        let a = batch.permute(&[1, 0, 2]).unwrap();
+        let b = T::randn([1, 128, 128], &mut Rng::seed(2)).unwrap().expand([32, 128, 128]).unwrap();
+        let product = || a.matmul(&b).unwrap().to_vec::<f32>().unwrap();
+        let expected = product();
+        in_a_pool(200, |_| assert_eq!(product(), expected));
+    });
+}
+
+/// A region of a call that is not recorded waits, and its thread takes up another job: that one is.
+#[test]
+fn jobs_taken_up_while_waiting_are_recorded() {
+    case(|| {
+        let x = T::randn(2_000_000, &mut Rng::seed(3)).unwrap();
+        let lost = AtomicUsize::new(0);
+        in_a_pool(300, |i| match i % 3 {
+            0 => no_grad(|| {
+                for _ in 0..3 {
+                    x.exp().unwrap();
+                }
+            }),
+            1 => {
+                let is_tracked = x.requires_grad().exp().unwrap().is_tracked();
+                lost.fetch_add(usize::from(!is_tracked), Ordering::Relaxed);
+            }
+            _ => {
+                let w = x.requires_grad();
+                let sum = w.exp().unwrap().sum(None, false).unwrap();
+                let gradient = sum.backward().and_then(|grads| grads.wrt(&w).cloned());
+                lost.fetch_add(usize::from(gradient.is_err()), Ordering::Relaxed);
+            }
+        });
+        assert_eq!(lost.into_inner(), 0, "recordings lost");
+    });
+}
+
 /// A user's jobs go on while swath has more threads than the machine has cores.
 #[test]
 fn a_users_jobs_are_not_starved() {

@@ -22,8 +22,8 @@ use crate::tensor::Tensor;
 
 use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
-use super::mode::with_recording;
 use super::scratch;
+use crate::recording::with_recording;
 
 /// Which gradients a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

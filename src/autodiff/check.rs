@@ -131,7 +131,7 @@ fn projected_gradient<B: Backend>(
 ) -> Result<Tensor<B>> {
     // The points of a difference are untracked; their gradients are needed all the same.
     let xs: &[Tensor<B>] = &xs.iter().map(Tensor::requires_grad).collect::<Vec<_>>();
-    let gradients = super::mode::with_recording(true, || {
+    let gradients = crate::recording::with_recording(true, || {
         let y = f(xs)?;
         let upstream = random_like(&y, &mut Rng::seed(options.seed))?;
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };

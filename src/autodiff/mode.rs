@@ -1,18 +1,14 @@
-//! Whether operations on this thread are recorded.
+//! Recording on and off, as users ask for it.
 
-use std::cell::Cell;
-
-thread_local! {
-    static RECORDING: Cell<bool> = const { Cell::new(true) };
-}
+use crate::recording::{is_recording, with_recording};
 
 /// True if operations on tracked tensors are recorded on this thread.
 pub fn is_grad_enabled() -> bool {
-    RECORDING.get()
+    is_recording()
 }
 
 /// Runs `f` without recording: its results are untracked. Holds for the calling thread, also if
-/// `f` panics.
+/// `f` panics; not for other jobs that it takes up in a rayon pool while an operation waits for its parts.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -23,15 +19,4 @@ pub fn is_grad_enabled() -> bool {
 /// ```
 pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
     with_recording(false, f)
-}
-
-pub(crate) fn with_recording<R>(recording: bool, f: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            RECORDING.set(self.0);
-        }
-    }
-    let _restore = Restore(RECORDING.replace(recording));
-    f()
 }

@@ -84,6 +84,18 @@ pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {
     (result, traced)
 }
 
+/// Runs `f`, of which this thread gathers nothing.
+pub(crate) fn untraced<T>(f: impl FnOnce() -> T) -> T {
+    struct Gathered(Option<Vec<Traced>>);
+    impl Drop for Gathered {
+        fn drop(&mut self) {
+            RECORD.set(self.0.take());
+        }
+    }
+    let _gathered = Gathered(RECORD.take());
+    f()
+}
+
 /// Adds a product to what this thread gathers, if it gathers.
 pub(crate) fn record(product: impl FnOnce() -> Traced) {
     RECORD.with_borrow_mut(|record| {

@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
+use crate::blas::trace;
 use crate::error::{Error, Result};
+use crate::recording::with_recording;
 use bands::Bands;
 pub(crate) use bands::{Band, ColumnBand, Columns, for_each_band};
 use crew::Crew;
@@ -191,7 +193,7 @@ pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
 /// Not generic: all closures share one copy of what rayon's join brings along.
 fn share(parts: usize, f: &(dyn Fn(usize) + Sync)) {
     match rayon::current_thread_index() {
-        Some(_) => in_rayon(0..parts, f),
+        Some(_) => as_for_any_job(|| in_rayon(0..parts, f)),
         None => crew().run(parts, f),
     }
 }
@@ -202,6 +204,12 @@ fn in_rayon(range: Range<usize>, f: &(dyn Fn(usize) + Sync)) {
     }
     let middle = range.start + range.len() / 2;
     rayon::join(|| in_rayon(range.start..middle, f), || in_rayon(middle..range.end, f));
+}
+
+/// Runs `f`, in which this thread may wait and, meanwhile, take up any other job of the pool: that one is
+/// recorded, and traced by nobody, whatever the call is in that waits.
+fn as_for_any_job<R>(f: impl FnOnce() -> R) -> R {
+    trace::untraced(|| with_recording(true, f))
 }
 
 /// `f(part, its slice)` for every part in `0..parts`; part `i` is `start(i)..start(i + 1)` of

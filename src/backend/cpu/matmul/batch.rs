@@ -86,31 +86,32 @@ fn shared_right<T: Factor>(
     Places { c, sums }: Places<'_, T::Sum>,
     cost: Cost,
 ) -> Result<()> {
+    let refused = refused(finish.op);
     let (rows, n) = (a.shape[0], b.shape[1]);
     let (batch, area) = (c.len() / (rows * n), rows * n);
-    T::Sum::shared_workspace().with_borrow_mut(|workspace| {
-        let packed = &PackedB::pack(b.view().map_err(refused(finish.op))?, workspace);
-        let failure = Mutex::new(Ok(()));
-        let bands = [Band::new(c, area), Band::new(sums, area)];
-        parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
-            let mut sums = sums.chunks_exact_mut(n);
-            for (i, c) in range.zip(c.chunks_exact_mut(area)) {
-                let done = a.matrix(i).view().and_then(|a| {
-                    let (alpha, beta) = (T::Sum::ONE, T::Sum::ZERO);
-                    let product = PackedGemm { a, b: packed, alpha, beta };
-                    let c = MatMut::row_major(&mut *c, [rows, n])?;
-                    T::Sum::workspace()
-                        .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
-                });
-                if let Err(error) = done {
-                    *failure.lock().unwrap_or_else(PoisonError::into_inner) =
-                        Err(refused(finish.op)(error));
-                }
-                for row in c.chunks_exact_mut(n) {
-                    finish.finish(0, row, sums.next().unwrap_or_default());
-                }
+    let (alpha, beta) = (T::Sum::ONE, if finish.add { T::Sum::ONE } else { T::Sum::ZERO });
+    // Taken out, not borrowed: a thread that waits for others in a rayon pool may come here for another job.
+    let mut memory = T::Sum::shared_workspace().take();
+    let packed = PackedB::pack(b.view().map_err(refused)?, &mut memory);
+    let failure = Mutex::new(Ok(()));
+    let bands = [Band::new(c, area), Band::new(sums, area)];
+    parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
+        let mut sums = sums.chunks_exact_mut(n);
+        for (i, c) in range.zip(c.chunks_exact_mut(area)) {
+            let done = a.matrix(i).view().and_then(|a| {
+                let product = PackedGemm { a, b: &packed, alpha, beta };
+                let c = MatMut::row_major(&mut *c, [rows, n])?;
+                T::Sum::workspace()
+                    .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
+            });
+            if let Err(error) = done {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Err(refused(error));
             }
-        });
-        failure.into_inner().unwrap_or_else(PoisonError::into_inner)
-    })
+            for row in c.chunks_exact_mut(n) {
+                finish.finish(0, row, sums.next().unwrap_or_default());
+            }
+        }
+    });
+    T::Sum::shared_workspace().set(memory);
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
