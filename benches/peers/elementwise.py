@@ -11,7 +11,9 @@ import os, re, statistics, subprocess, sys, time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SIZES = 4096, 262144
-POSITIVE = "sqrt", "log"
+POSITIVE = "sqrt", "log", "pow", "pow_scalar"
+# Of the benchmark's pow_scalar.
+EXPONENT = 1.7
 
 
 def functions():
@@ -26,7 +28,11 @@ def functions():
     yield "relu", "numpy", lambda x, b, y: numpy.maximum(x, 0, out=y)
     for name, theirs in (("add", "add"), ("mul", "multiply")):
         yield name, "numpy", lambda x, b, y, f=getattr(numpy, theirs): f(x, b, out=y)
-    for name in ("neg", "sqrt", "exp", "log", "tanh", "sigmoid", "sin", "cos"):
+    yield "pow", "numpy", lambda x, b, y: numpy.power(x, b, out=y)
+    yield "pow_scalar", "numpy", lambda x, b, y: numpy.power(x, numpy.float32(EXPONENT), out=y)
+    yield "pow", "torch", lambda x, b, y: torch.pow(x, b, out=y)
+    yield "pow_scalar", "torch", lambda x, b, y: torch.pow(x, EXPONENT, out=y)
+    for name in ("neg", "sqrt", "exp", "log", "tanh", "sigmoid", "sin", "cos", "erf"):
         yield name, "torch", lambda x, b, y, f=getattr(torch, name): f(x, out=y)
     for name in ("add", "mul"):
         yield name, "torch", lambda x, b, y, f=getattr(torch, name): f(x, b, out=y)

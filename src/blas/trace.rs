@@ -11,6 +11,10 @@ use crate::dtype::DType;
 pub enum Path {
     /// The embedded product.
     Embedded,
+    /// The embedded product, k shared by threads: C is too small to be cut.
+    EmbeddedAlongK,
+    /// The embedded product, the right side of a batch packed once.
+    EmbeddedPacked,
     /// The BLAS library, a call a tile.
     Provider,
     /// The BLAS library, many products a call.
@@ -21,6 +25,8 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Path::Embedded => "embedded",
+            Path::EmbeddedAlongK => "embedded, along k",
+            Path::EmbeddedPacked => "embedded, right side packed",
             Path::Provider => "provider",
             Path::ProviderBatch => "provider, batched",
         })

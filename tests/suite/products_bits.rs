@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::{env, fs};
 
 use sha2::{Digest, Sha256};
+use swath::blas::trace::{Path, trace};
 use swath::nn::Activation;
 use swath::prelude::*;
 use swath::runtime::{Isa, info, set_threads};
@@ -104,6 +105,11 @@ fn worker() -> Result<()> {
     for threads in [2, 3, 5] {
         set_threads(threads)?;
         assert_eq!(lines()?, one, "{threads} threads");
+        // Too few rows and columns to be shared.
+        let x = T::randn((32, 16_384), &mut Rng::seed(92))?;
+        let (y, traced) = trace(|| x.matmul(&x.t()?));
+        assert_eq!(y?.dims(), [32, 32]);
+        assert!(!embedded() || traced[0].path == Path::EmbeddedAlongK, "{}", traced[0]);
     }
     if !embedded() {
         println!("SKIPPED: bits on record, {} computes products", info().blas);
@@ -140,7 +146,9 @@ fn products_that_share_a_right_side_have_the_bits_of_each_alone() -> Result<()> 
         let linear = |x: &T| x.linear_activation(&weight, Some(&bias), Activation::Gelu);
         let products: [Product; 3] = [&|x| x.matmul(&right), &|x| x.matmul(&weight.t()?), &linear];
         for product in products {
-            let together = product(&left)?;
+            let (together, traced) = trace(|| product(&left));
+            let together = together?;
+            assert!(!embedded() || traced[0].path == Path::EmbeddedPacked, "{}", traced[0]);
             for (i, j) in [(0, 0), (0, 2), (1, 1)] {
                 let alone = product(&left.slice(s![i, j])?)?;
                 assert_eq!(bits(&together.slice(s![i, j])?)?, bits(&alone)?, "{dtype} {i} {j}");

@@ -408,7 +408,7 @@ fn one<T: Factor>(
     if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {
         along_k::run([a, b], finish, &mut places, shape)?;
         rounded.of(&places);
-        return Ok(Path::Embedded);
+        return Ok(Path::EmbeddedAlongK);
     }
     let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     if threads == 1 {

@@ -14,8 +14,8 @@ use swath_kernels::Float;
 use crate::backend::cpu::matmul::{Finish, Matrix, Places};
 use crate::backend::cpu::parallel::{self, Cost};
 
-/// Multiplications below which the embedded product is the faster one: of 16³ it takes
-/// 69 ns where OpenBLAS takes 77.
+/// Multiplications up to which products stay with the embedded one: a batch of 16³ takes 1.3 times as long by
+/// OpenBLAS, 1.4 by MKL and 5.8 by BLIS (one thread, Zen 4), one of 32³ 1.05, 1.3 and 2.2, of 64³ 1.0 to 1.25.
 const SMALL: usize = 16 * 16 * 16;
 
 /// Picoseconds for a multiplication and an addition.
@@ -58,7 +58,7 @@ impl<E> Out<E> {
 
 /// Whether the library should compute a product.
 fn is_its_work([m, k, n]: [usize; 3]) -> bool {
-    m.saturating_mul(n).saturating_mul(k) >= SMALL
+    m.saturating_mul(n).saturating_mul(k) > SMALL
 }
 
 /// C ← A·B, and what follows, in at most so many tiles.

@@ -48,7 +48,7 @@ pub(super) fn many<T: Factor>(
     let is_embedded = !T::IS_SUM || !blas.is_present();
     if is_shared && is_embedded && PackedB::<T::Sum>::pays(m, [k, n]) {
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
-        return Ok(Path::Embedded);
+        return Ok(Path::EmbeddedPacked);
     }
     // Of the first product, or why one failed.
     let result = Mutex::new(Ok(Path::Embedded));
