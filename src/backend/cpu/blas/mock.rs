@@ -208,6 +208,7 @@ unsafe extern "C" fn gemm<E: Float>(
 }
 
 /// C ← alpha·A·B + beta·C, noted under the name for its element type.
+#[allow(clippy::too_many_arguments, reason = "those of BLAS")]
 unsafe fn product<E: Float>(
     names: [&'static str; 2],
     layout: CBLAS_LAYOUT,
