@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
     Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace,
-    gemm, gemm_bias, gemm_epilogue, gemm_packed,
+    gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
 };
 
 /// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
@@ -219,6 +219,9 @@ fn nothing_outside_of_the_operands_is_touched() {
     for m in [1, 2, 6, 7, 13, 20] {
         for n in [1, 3, 8, 17, 33, 64, 71] {
             for k in [1, 6, 17, 300] {
+                if testing::is_quick() && k == 300 && n > 17 {
+                    continue;
+                }
                 for a in [Rows, Columns] {
                     for b in [Rows, Columns] {
                         check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
