@@ -225,6 +225,7 @@ fn logarithm<E: LogConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V
 macro_rules! logarithms {
     ($($Base:ident)*) => {$(
         impl<E: LogConstants> Map1<E> for $Base {
+            const UNROLL_32: usize = 2;
             #[inline(always)]
             fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
                 logarithm::<E, S, $Base>(simd, x)
