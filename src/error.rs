@@ -210,6 +210,19 @@ pub enum Error {
     Runtime(String),
 }
 
+impl Error {
+    /// As the error of `op`, one of whose steps it comes from: the step's shapes need not be the operands',
+    /// which `given` names.
+    pub(crate) fn in_step_of(self, op: &'static str, given: impl FnOnce() -> String) -> Error {
+        match self {
+            Error::OutOfMemory { bytes, .. } => Error::OutOfMemory { op, bytes },
+            Error::Unsupported { backend, .. } => Error::Unsupported { op, backend },
+            Error::Runtime(reason) => Error::Runtime(reason),
+            step => Error::InvalidArgument { op, reason: format!("{}: {step}", given()) },
+        }
+    }
+}
+
 fn tensor_of(name: &Option<String>) -> String {
     name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }

@@ -20,7 +20,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use contract::{Factor, contract};
-use equation::{Equation, LabelSet, Labels};
+use equation::{Equation, Extents, LabelSet, Labels};
 
 impl<B: Backend> Tensor<B> {
     /// Sums of products over named axes, in Einstein's notation: `"ik,kj->ij"` is a matrix product.
@@ -59,17 +59,21 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`], with the equation and all shapes, for an equation that cannot be read
-    /// or does not fit the operands, and for more than eight axes; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers; [`Error::Overflow`].
+    /// or does not fit the operands, for more than eight axes, and for a product on the way to the result
+    /// that is too large; [`Error::Overflow`] for a result that is; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers.
     pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let op = "einsum";
         for x in operands {
             check_float(op, x)?;
             check_same_dtype(op, operands[0], x)?;
         }
-        let refused = |reason: String| {
+        let given = || {
             let shapes: Vec<String> = operands.iter().map(|x| x.shape().to_string()).collect();
-            let reason = format!("\"{equation}\" of shapes {}: {reason}", shapes.join(", "));
+            format!("\"{equation}\" of shapes {}", shapes.join(", "))
+        };
+        let refused = |reason: String| {
+            let reason = format!("{}: {reason}", given());
             Error::InvalidArgument { op, reason }
         };
         let shapes: SmallVec<[Shape; 4]> = operands.iter().map(|x| *x.shape()).collect();
@@ -79,34 +83,43 @@ impl<B: Backend> Tensor<B> {
         let shape: Shape = equation.output.iter().map(|&label| extents.of(label)).collect();
         shape.validate(op)?;
 
-        let mut factors: Factors<B> = SmallVec::new();
-        for (x, labels) in operands.iter().zip(equation.inputs) {
-            let (x, labels) = distinct(x, labels)?;
-            factors.push(Some(Factor::new(&x, &labels)?));
-        }
-        let output: LabelSet = equation.output.iter().copied().collect();
-        for i in 0..factors.len() {
-            if let Some(factor) = factors[i].take() {
-                factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
-            }
-        }
-        let sets: SmallVec<[LabelSet; 4]> = factors.iter().flatten().map(Factor::set).collect();
-        let steps = order::steps(&sets, output, &extents)
-            .ok_or_else(|| refused("every order needs a product of more than 8 axes".to_owned()))?;
-        let order: Labels =
-            equation.output.iter().copied().filter(|&label| extents.of(label) != 1).collect();
-        let last = steps.len().saturating_sub(1);
-        for (i, &[a, b]) in steps.iter().enumerate() {
-            let (Some(a), Some(b)) = (factors[a].take(), factors[b].take()) else { continue };
-            let kept = output.union(needed(&factors));
-            let wanted = (i == last).then_some(order.as_slice());
-            factors.push(Some(contract(&a, &b, kept, wanted)?));
-        }
-        match factors.pop().flatten() {
-            Some(result) => result.into_tensor(&order, shape),
-            None => Err(refused("no operands".to_owned())),
+        contracted(equation, &extents, operands, shape)
+            .map_err(|step| step.in_step_of(op, given))?
+            .ok_or_else(|| refused("every order needs a product of more than 8 axes".to_owned()))
+    }
+}
+
+/// The result, of this shape; `None` where every order needs a product of too many axes.
+fn contracted<B: Backend>(
+    equation: Equation,
+    extents: &Extents,
+    operands: &[&Tensor<B>],
+    shape: Shape,
+) -> Result<Option<Tensor<B>>> {
+    let mut factors: Factors<B> = SmallVec::new();
+    for (x, labels) in operands.iter().zip(equation.inputs) {
+        let (x, labels) = distinct(x, labels)?;
+        factors.push(Some(Factor::new(&x, &labels)?));
+    }
+    let output: LabelSet = equation.output.iter().copied().collect();
+    for i in 0..factors.len() {
+        if let Some(factor) = factors[i].take() {
+            factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
         }
     }
+    let sets: SmallVec<[LabelSet; 4]> = factors.iter().flatten().map(Factor::set).collect();
+    let Some(steps) = order::steps(&sets, output, extents) else { return Ok(None) };
+    let order: Labels =
+        equation.output.iter().copied().filter(|&label| extents.of(label) != 1).collect();
+    let last = steps.len().saturating_sub(1);
+    for (i, &[a, b]) in steps.iter().enumerate() {
+        let (Some(a), Some(b)) = (factors[a].take(), factors[b].take()) else { continue };
+        let kept = output.union(needed(&factors));
+        let wanted = (i == last).then_some(order.as_slice());
+        factors.push(Some(contract(&a, &b, kept, wanted)?));
+    }
+    let result = factors.pop().flatten();
+    result.map(|result| result.into_tensor(&order, shape)).transpose()
 }
 
 /// Operands and products, taken out when they are used.

@@ -112,7 +112,8 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
         Shape::from([self.numel(), rhs.numel()]).validate(op)?;
-        self.unsqueeze(1)?.outer_matrices(&rhs.unsqueeze(0)?)
+        let product = self.unsqueeze(1)?.outer_matrices(&rhs.unsqueeze(0)?);
+        product.map_err(|step| step.in_step_of(op, || shapes_of(self, rhs)))
     }
 
     /// `[…, m, 1] × […, 1, n] → […, m, n]`, floats of one dtype: element-wise forwards, matrix products
@@ -146,8 +147,9 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::ShapeMismatch`] if paired extents
-    /// differ; [`Error::InvalidArgument`] for lists of different lengths; [`Error::TooManyAxes`];
-    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    /// differ; [`Error::InvalidArgument`] for lists of different lengths, and for products that are too
+    /// large until they are summed; [`Error::TooManyAxes`]; [`Error::Overflow`]; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers.
     pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
         let op = "tensordot";
         check_float(op, self)?;
@@ -174,9 +176,12 @@ impl<B: Backend> Tensor<B> {
         shape.validate(op)?;
         let order: Labels =
             result().filter(|&&(_, dim)| dim != 1).map(|&(label, _)| label).collect();
-        let (a, b) = (Factor::new(self, &labels)?, Factor::new(rhs, &rhs_labels)?);
         let kept = order.iter().copied().collect();
-        contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
+        let contracted = || {
+            let (a, b) = (Factor::new(self, &labels)?, Factor::new(rhs, &rhs_labels)?);
+            contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
+        };
+        contracted().map_err(|step: Error| step.in_step_of(op, || shapes_of(self, rhs)))
     }
 }
 
@@ -247,6 +252,10 @@ impl TensordotAxes {
         };
         Ok([resolved(&lists[0], lhs)?, resolved(&lists[1], rhs)?])
     }
+}
+
+fn shapes_of<B: Backend>(lhs: &Tensor<B>, rhs: &Tensor<B>) -> String {
+    format!("shapes {} and {}", lhs.shape(), rhs.shape())
 }
 
 /// Leading axes, and the last two.

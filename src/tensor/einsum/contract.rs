@@ -167,9 +167,9 @@ fn sum_of_products<B: Backend>(
         };
         own(left).max(own(right))
     };
-    let size = (axes..lead).map(extent).product::<usize>()
-        * left.dims()[left.rank() - 2]
-        * right.dims()[right.rank() - 1];
+    let matrix = [left.dims()[left.rank() - 2], right.dims()[right.rank() - 1]];
+    // What is too large to be counted `matmul` refuses.
+    let size = (axes..lead).map(extent).chain(matrix).fold(1, usize::saturating_mul);
     let count: usize = left.dims()[..axes].iter().product();
     if axes == 0 || count == 0 || size < ONE_BY_ONE || should_record(left.dtype(), &[left, right]) {
         return sum_leading(left.matmul(right)?, axes);

@@ -91,3 +91,43 @@ fn tensordot_outer_and_diagonal() {
     assert_eq!(text(a.diagonal(0, 2)), "diagonal: axis 2 is out of range for shape [2, 3]");
     assert_eq!(text(a.diagonal(1, -1)), "diagonal: axis 1 appears twice for shape [2, 3]");
 }
+
+/// Of one number, repeated by strides of 0.
+fn repeated(shape: &[usize]) -> T {
+    T::zeros((), DType::F32).unwrap().broadcast_to(shape).unwrap()
+}
+
+#[test]
+fn products_on_the_way_that_are_too_large() {
+    // Whichever two are multiplied first.
+    for (equation, shape) in [
+        ("xij,yjk,zki->xyz", &[1 << 10, 1 << 24, 1 << 24][..]),
+        ("xi,yi,zi->xyz", &[1 << 19, 1 << 30]),
+    ] {
+        let x = repeated(shape);
+        let error = T::einsum(equation, &[&x; 3]).unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { op: "einsum", .. }), "{error:?}");
+        let found = error.to_string();
+        let start = format!("einsum: \"{equation}\" of shapes {shape:?}, {shape:?}, {shape:?}: ");
+        assert!(found.starts_with(&start) && found.contains("more elements"), "{found}");
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_had() {
+    let check = |called: &str, result: Result<T>| match result.unwrap_err() {
+        Error::OutOfMemory { op, bytes } => assert_eq!((op, bytes >> 59), (called, 1)),
+        error => panic!("{called}: {error:?}"),
+    };
+    let (long, short) = (repeated(&[1 << 57]), repeated(&[2]));
+    let rows = repeated(&[1 << 57, 2]);
+    check("einsum", T::einsum("i,i->i", &[&long, &long]));
+    check("einsum", T::einsum("ij->i", &[&rows]));
+    check("einsum", T::einsum("ij,ij->i", &[&rows, &rows]));
+    check("einsum", T::einsum("ij,j->i", &[&rows, &short]));
+    check("einsum", T::einsum("i,j->ij", &[&repeated(&[1 << 56]), &short]));
+    check("tensordot", rows.tensordot(&short, 1));
+    check("tensordot", repeated(&[1 << 56]).tensordot(&short, 0));
+    check("outer", repeated(&[1 << 56]).outer(&short));
+    check("matmul", rows.matmul(&short));
+}
