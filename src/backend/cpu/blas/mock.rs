@@ -185,68 +185,51 @@ unsafe extern "C" fn gemm<E: Float>(
     c: *mut E,
     ldc: c_int,
 ) {
+    let (transposed, shape) = ([transpose_a, transpose_b].map(is), [m, k, n]);
+    let (a, b, c) = ((a, lda), (b, ldb), (c, ldc));
+    let product = Product { layout, transposed, shape, alpha, a, b, beta, c };
     // SAFETY: as the caller promises.
-    unsafe {
-        product(
-            ["sgemm", "dgemm"],
-            layout,
-            transpose_a,
-            transpose_b,
-            m,
-            n,
-            k,
-            alpha,
-            a,
-            lda,
-            b,
-            ldb,
-            beta,
-            c,
-            ldc,
-        );
-    }
+    unsafe { product.run(["sgemm", "dgemm"]) }
 }
 
-/// C ← alpha·A·B + beta·C, noted under the name for its element type.
-#[allow(clippy::too_many_arguments, reason = "those of BLAS")]
-unsafe fn product<E: Float>(
-    names: [&'static str; 2],
+/// C ← alpha·A·B + beta·C, each matrix with its leading dimension.
+struct Product<E> {
     layout: CBLAS_LAYOUT,
-    transpose_a: CBLAS_TRANSPOSE,
-    transpose_b: CBLAS_TRANSPOSE,
-    m: c_int,
-    n: c_int,
-    k: c_int,
+    transposed: [bool; 2],
+    /// m, k, n.
+    shape: [c_int; 3],
     alpha: E,
-    a: *const E,
-    lda: c_int,
-    b: *const E,
-    ldb: c_int,
+    a: (*const E, c_int),
+    b: (*const E, c_int),
     beta: E,
-    c: *mut E,
-    ldc: c_int,
-) {
-    let (ta, tb) = (is(transpose_a), is(transpose_b));
-    let extents = [m, n, k].map(|x| usize::try_from(x).unwrap_or(0));
-    let [rows, cols, depth] = extents;
-    let arguments = [
-        Argument::new("A", a, ta, [rows, depth], lda),
-        Argument::new("B", b, tb, [depth, cols], ldb),
-        Argument::new("C", c.cast_const(), false, [rows, cols], ldc),
-    ];
-    let name = names[usize::from(size_of::<E>() == 8)];
-    if !note::<E>(name, layout, [m, k, n], [ta, tb], beta.to_f64(), arguments) {
-        return;
-    }
-    for i in 0..rows {
-        for j in 0..cols {
-            // SAFETY: inside of the matrices that the arguments describe.
-            unsafe {
-                let term = |p| at(a, ta, lda, i, p).to_f64() * at(b, tb, ldb, p, j).to_f64();
-                let sum = alpha.to_f64() * (0..depth).map(term).sum::<f64>();
-                let out = c.add(i * ldc as usize + j);
-                let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
-                out.write(E::from_f64(old + sum));
+    c: (*mut E, c_int),
+}
+
+impl<E: Float> Product<E> {
+    /// Computes it, noted under the name for its element type.
+    unsafe fn run(self, names: [&'static str; 2]) {
+        let Product { layout, transposed, shape, alpha, a: (a, lda), b: (b, ldb), beta, .. } = self;
+        let ([ta, tb], (c, ldc)) = (transposed, self.c);
+        let [rows, depth, cols] = shape.map(|x| usize::try_from(x).unwrap_or(0));
+        let arguments = [
+            Argument::new("A", a, ta, [rows, depth], lda),
+            Argument::new("B", b, tb, [depth, cols], ldb),
+            Argument::new("C", c.cast_const(), false, [rows, cols], ldc),
+        ];
+        let name = names[usize::from(size_of::<E>() == 8)];
+        if !note::<E>(name, layout, shape, transposed, beta.to_f64(), arguments) {
+            return;
+        }
+        for i in 0..rows {
+            for j in 0..cols {
+                // SAFETY: inside of the matrices that the arguments describe.
+                unsafe {
+                    let term = |p| at(a, ta, lda, i, p).to_f64() * at(b, tb, ldb, p, j).to_f64();
+                    let sum = alpha.to_f64() * (0..depth).map(term).sum::<f64>();
+                    let out = c.add(i * ldc as usize + j);
+                    let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
+                    out.write(E::from_f64(old + sum));
+                }
             }
         }
     }
@@ -343,23 +326,17 @@ unsafe extern "C" fn gemm_batch<E: Float>(
         // SAFETY: the arrays have an element a group, those of addresses one a product.
         unsafe {
             for _ in 0..*group_sizes.add(group) {
-                product(
-                    ["sgemm_batch", "dgemm_batch"],
+                let product = Product {
                     layout,
-                    *transpose_a.add(group),
-                    *transpose_b.add(group),
-                    *m.add(group),
-                    *n.add(group),
-                    *k.add(group),
-                    *alpha.add(group),
-                    *a.add(i),
-                    *lda.add(group),
-                    *b.add(i),
-                    *ldb.add(group),
-                    *beta.add(group),
-                    *c.add(i),
-                    *ldc.add(group),
-                );
+                    transposed: [*transpose_a.add(group), *transpose_b.add(group)].map(is),
+                    shape: [*m.add(group), *k.add(group), *n.add(group)],
+                    alpha: *alpha.add(group),
+                    a: (*a.add(i), *lda.add(group)),
+                    b: (*b.add(i), *ldb.add(group)),
+                    beta: *beta.add(group),
+                    c: (*c.add(i), *ldc.add(group)),
+                };
+                product.run(["sgemm_batch", "dgemm_batch"]);
                 i += 1;
             }
         }
