@@ -12,9 +12,10 @@ use input::Numbers;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use swath_kernels::dispatch::with_isa;
+use swath_kernels::math::{Gelu, Sigmoid};
 use swath_kernels::{
-    Factor, Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
-    gemm_bias, gemm_packed,
+    Activation, Epilogue, Factor, Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm,
+    Unary, Workspace, gemm, gemm_epilogue, gemm_packed,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -80,6 +81,29 @@ numbers! {
     f64 Float::from_f64;
 }
 
+/// What products are sums of.
+trait Sum: Number + Float {
+    /// Functions of each element alone.
+    const FUNCTIONS: [fn(&mut [Self]); 3];
+}
+
+macro_rules! sums {
+    ($($t:ident)*) => {$(
+        impl Sum for $t {
+            const FUNCTIONS: [fn(&mut [$t]); 3] =
+                [Gelu::run_in_place, Sigmoid::run_in_place, count];
+        }
+    )*};
+}
+sums!(f32 f64);
+
+/// Makes numbers of NaNs too, so that memory between elements tells where it was applied.
+fn count<E: Float>(values: &mut [E]) {
+    for x in values {
+        *x = if is_nan(*x) { E::ONE } else { *x + E::ONE };
+    }
+}
+
 /// A matrix in memory that holds NaN where it has no element.
 #[derive(Clone)]
 struct Matrix<T> {
@@ -130,6 +154,13 @@ impl<T: Number> Matrix<T> {
         Ok(matrix)
     }
 
+    /// With NaN for its elements too.
+    fn empty(u: &mut Unstructured<'_>, shape: [usize; 2]) -> Result<Self> {
+        let mut matrix = Matrix::new(u, shape, true)?;
+        matrix.data.fill(T::nearest(f64::NAN));
+        Ok(matrix)
+    }
+
     fn elements(&self) -> impl Iterator<Item = (usize, usize)> + use<T> {
         let [rows, cols] = self.shape;
         (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j)))
@@ -148,6 +179,10 @@ impl<T: Number> Matrix<T> {
         MatRef::new(&self.data, self.offset, self.shape, self.strides).expect("a view")
     }
 
+    fn view_mut(&mut self) -> std::result::Result<MatMut<'_, T>, GemmError> {
+        MatMut::new(&mut self.data, self.offset, self.shape, self.strides)
+    }
+
     fn describe(&self) -> String {
         format!("{:?} strides {:?} at {}", self.shape, self.strides, self.offset)
     }
@@ -158,7 +193,38 @@ impl<T: Number> Matrix<T> {
 enum Call {
     Gemm,
     Packed,
-    Bias,
+    Epilogue,
+}
+
+/// What is done to the elements of a product.
+#[derive(Clone)]
+struct After<E> {
+    bias: Option<Vec<E>>,
+    /// Which of [`Sum::FUNCTIONS`].
+    function: Option<usize>,
+    /// What the function is given.
+    sums: Option<Matrix<E>>,
+}
+
+impl<E: Sum> After<E> {
+    const NOTHING: Self = After { bias: None, function: None, sums: None };
+
+    fn new(u: &mut Unstructured<'_>, [m, n]: [usize; 2]) -> Result<Self> {
+        let mut after = Self::NOTHING;
+        if u.arbitrary::<bool>()? {
+            after.bias = Some(Numbers::new(u)?.map(E::nearest).take(n).collect());
+        }
+        if !u.ratio(1, 4)? {
+            after.function = Some(u.choose_index(E::FUNCTIONS.len())?);
+            after.sums = u.arbitrary::<bool>()?.then(|| Matrix::empty(u, [m, n])).transpose()?;
+        }
+        Ok(after)
+    }
+
+    fn describe(&self) -> String {
+        let (has_bias, sums) = (self.bias.is_some(), self.sums.as_ref().map(Matrix::describe));
+        format!("bias {has_bias}, function {:?}, sums {sums:?}", self.function)
+    }
 }
 
 /// Equal, or both NaN; zeros with their signs.
@@ -182,36 +248,53 @@ fn definition<T: Number>(a: &Matrix<T>, b: &Matrix<T>, i: usize, j: usize) -> T:
     ab
 }
 
-fn product<T: Number<Sum: Number>>(u: &mut Unstructured<'_>) -> Result<()> {
+/// The elements are these, and what lies between them is as it was.
+fn check<E: Sum>(c: &Matrix<E>, expected: &[E], at: impl Fn() -> String) {
+    let mut changed = c.data.clone();
+    for ((i, j), &expected) in c.elements().zip(expected) {
+        let got = c.data[c.index(i, j)];
+        assert!(same(got, expected), "{}: ({i}, {j}) is {got:?}, not {expected:?}", at());
+        changed[c.index(i, j)] = E::NAN;
+    }
+    assert!(changed.iter().all(|&x| is_nan(x)), "{}: memory between elements", at());
+}
+
+fn product<T: Number<Sum: Sum>>(u: &mut Unstructured<'_>) -> Result<()> {
     let [m, n, k] = input::extents(u, 400_000)?;
     let (a, b) = (Matrix::<T>::new(u, [m, k], false)?, Matrix::<T>::new(u, [k, n], false)?);
     let mut old = Matrix::<T::Sum>::new(u, [m, n], true)?;
-    let call = *u.choose(&[Call::Gemm, Call::Gemm, Call::Packed, Call::Bias])?;
-    let scales = [1.0, 0.0, -1.0, 0.5, 1.7];
-    let alpha = T::Sum::from_f64(if call == Call::Bias { 1.0 } else { *u.choose(&scales)? });
-    let scales = if call == Call::Bias { [0.0; 3] } else { [0.0, 1.0, -0.3] };
-    let beta = T::Sum::from_f64(*u.choose(&scales)?);
-    let bias: Vec<T::Sum> = Numbers::new(u)?.map(T::Sum::from_f64).take(n).collect();
+    let call = *u.choose(&[Call::Gemm, Call::Packed, Call::Epilogue, Call::Epilogue])?;
+    let (mut alpha, mut beta, mut after) = (T::Sum::ONE, T::Sum::ZERO, After::NOTHING);
+    if call == Call::Epilogue {
+        after = After::new(u, [m, n])?;
+    } else {
+        alpha = T::Sum::from_f64(*u.choose(&[1.0, 0.0, -1.0, 0.5, 1.7])?);
+        beta = T::Sum::from_f64(*u.choose(&[0.0, 1.0, -0.3])?);
+    }
     if beta == T::Sum::ZERO {
         // What is not to be read would be seen in the result.
         old.data.fill(T::Sum::NAN);
     }
-    let expected: Vec<T::Sum> = old
+    let sums: Vec<T::Sum> = old
         .elements()
         .map(|(i, j)| {
             let ab = definition(&a, &b, i, j);
-            match call {
-                Call::Bias => ab + bias[j],
-                _ if beta == T::Sum::ZERO => alpha * ab,
-                _ => alpha.mul_add(ab, beta * old.at(i, j)),
+            match &after.bias {
+                Some(bias) => ab + bias[j],
+                None if beta == T::Sum::ZERO => alpha * ab,
+                None => alpha.mul_add(ab, beta * old.at(i, j)),
             }
         })
         .collect();
+    let mut expected = sums.clone();
+    if let Some(function) = after.function {
+        T::Sum::FUNCTIONS[function](&mut expected);
+    }
 
     for isa in Isa::ALL {
-        let mut c = old.clone();
+        let (mut c, mut after) = (old.clone(), after.clone());
         let ran = with_isa(isa, || {
-            run(&a, &b, &bias, (alpha, beta), &mut c, call).expect("operands fit");
+            run(&a, &b, (alpha, beta), &mut after, &mut c, call).expect("operands fit");
             // Products of no elements run no kernel.
             swath_kernels::neg(&[0f32], &mut [0f32]);
         });
@@ -221,38 +304,41 @@ fn product<T: Number<Sum: Number>>(u: &mut Unstructured<'_>) -> Result<()> {
         }
         let at = || {
             let ([a, b], c) = ([&a, &b].map(Matrix::describe), c.describe());
-            format!("{isa} {call:?}: A {a}, B {b}, C {c}, alpha {alpha:?}, beta {beta:?}")
+            let after = after.describe();
+            format!("{isa} {call:?}: A {a}, B {b}, C {c}, alpha {alpha:?}, beta {beta:?}, {after}")
         };
-        let mut changed = c.data.clone();
-        for ((i, j), &expected) in c.elements().zip(&expected) {
-            let got = c.at(i, j);
-            assert!(same(got, expected), "{}: ({i}, {j}) is {got:?}, not {expected:?}", at());
-            changed[c.index(i, j)] = T::Sum::NAN;
+        check(&c, &expected, at);
+        if let Some(kept) = &after.sums {
+            check(kept, &sums, || format!("the sums of {}", at()));
         }
-        assert!(changed.iter().all(|&x| is_nan(x)), "{}: memory between elements", at());
     }
     Ok(())
 }
 
-fn run<T: Number<Sum: Number>>(
+fn run<T: Number<Sum: Sum>>(
     a: &Matrix<T>,
     b: &Matrix<T>,
-    bias: &[T::Sum],
     (alpha, beta): (T::Sum, T::Sum),
+    after: &mut After<T::Sum>,
     c: &mut Matrix<T::Sum>,
     call: Call,
 ) -> std::result::Result<(), GemmError> {
-    let Matrix { data, offset, shape, strides } = c;
-    let c = MatMut::new(data, *offset, *shape, *strides)?;
+    let c = c.view_mut()?;
     let (a, b) = (a.view(), b.view());
     let workspace = &mut used(a.shape(), b.shape());
     match call {
         Call::Gemm => gemm(Gemm { a, b, alpha, beta }, c, workspace),
-        Call::Bias => gemm_bias(a, b, bias, c, workspace),
         Call::Packed => {
             let buffer = &mut used(a.shape(), b.shape());
             let b = &PackedB::pack(b, buffer);
             gemm_packed(PackedGemm { a, b, alpha, beta }, c, workspace)
+        }
+        Call::Epilogue => {
+            let sums = after.sums.as_mut().map(Matrix::view_mut).transpose()?;
+            let function = after.function.map(|function| T::Sum::FUNCTIONS[function]);
+            let activation = function.map(|function| Activation { function, sums });
+            let epilogue = Epilogue { bias: after.bias.as_deref(), activation };
+            gemm_epilogue(a, b, epilogue, c, workspace)
         }
     }
 }
