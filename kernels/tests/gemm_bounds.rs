@@ -24,6 +24,8 @@ enum Lies {
     Spread,
     /// From the last row to the first, from the last element to the first.
     RowsUp,
+    /// From the last element of a row to the first.
+    RowsBack,
     Backwards,
     BackwardsColumns,
     /// One row, one column again and again; for operands that are read.
@@ -43,6 +45,7 @@ impl Lies {
             WiderColumns => [1, rows + 7],
             Spread => [3 * cols, 3],
             RowsUp => [-cols, 1],
+            RowsBack => [cols, -1],
             Backwards => [-cols, -1],
             BackwardsColumns => [-1, -rows],
             OneRow => [0, 1],
@@ -261,12 +264,14 @@ fn gaps_between_elements_are_neither_read_nor_written() {
         WiderColumns,
         Spread,
         RowsUp,
+        RowsBack,
         Backwards,
         BackwardsColumns,
         OneRow,
         OneColumn,
     ];
-    let written = [Rows, Wider, WiderColumns, Spread, RowsUp, Backwards, BackwardsColumns];
+    let written =
+        [Rows, Wider, WiderColumns, Spread, RowsUp, RowsBack, Backwards, BackwardsColumns];
     let mut outputs = written.into_iter().cycle();
     for shape in [[1, 40, 70], [9, 300, 37], [50, 20, 130]] {
         for a in read {
@@ -288,7 +293,7 @@ fn gaps_between_elements_are_neither_read_nor_written() {
 #[test]
 fn few_rows_times_a_streamed_matrix_stay_within_it() {
     for m in (1..=13).chain([19, 24, 25]) {
-        for b in [Rows, Columns, Wider, WiderColumns] {
+        for b in [Rows, Columns, Wider, WiderColumns, Spread, RowsBack] {
             check::<f32>([m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0));
             check::<f64>([m, 270, 245], [Columns, b, Wider], Call::Gemm(1.0));
             check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias);

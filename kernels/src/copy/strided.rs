@@ -41,7 +41,7 @@ pub fn copy_strided<T: Plain>(
 /// # Safety
 /// `len` elements of `dst` may be written; as many may be read from `src` on, `stride` apart.
 #[inline(always)]
-pub(super) unsafe fn copy_run<T: Plain>(
+pub(crate) unsafe fn copy_run<T: Plain>(
     src: *const T,
     stride: isize,
     dst: *mut T,
@@ -58,6 +58,12 @@ pub(super) unsafe fn copy_run<T: Plain>(
                 let first = src.sub(len - 1);
                 for i in 0..len {
                     dst.add(i).write(first.add(len - 1 - i).read());
+                }
+            }
+            // Whole vectors are read and every other lane taken.
+            2 => {
+                for i in 0..len {
+                    dst.add(i).write(src.add(2 * i).read());
                 }
             }
             _ => {

@@ -5,6 +5,7 @@ use half::{bf16, f16};
 
 use super::matrix::MatRef;
 use super::{ColumnsOfB, Pack, Piece, RowsOfB, Small};
+use crate::Plain;
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Isa;
 use crate::map;
@@ -25,7 +26,7 @@ use crate::simd::{Float, Lanes, MAX_LANES};
 /// assert_eq!(c, [5.0, 11.0, 11.0, 25.0]);
 /// # Ok::<(), swath_kernels::GemmError>(())
 /// ```
-pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Sealed {
+pub trait Factor: Plain + core::fmt::Debug + sealed::Sealed {
     /// The type of the sums.
     type Sum: Float;
     /// Whether it is the type of the sums itself.

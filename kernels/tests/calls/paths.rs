@@ -45,6 +45,16 @@ const STRIDES: [[[isize; 2]; 3]; 6] = [
 
 const STRIDED: [usize; 3] = [30, 270, 70];
 
+/// Strides of few rows by a B whose rows lie in reverse, with gaps, or are one element, for the shape
+/// `[5, 270, 600]`.
+const SKINNY_STRIDES: [[[isize; 2]; 3]; 3] = [
+    [[600, 1], [270, 1], [600, -1]],
+    [[610, 1], [1, 5], [1230, 2]],
+    [[600, 1], [-270, -1], [1, 0]],
+];
+
+const SKINNY_STRIDED: [usize; 3] = [5, 270, 600];
+
 /// Every call, the name of its way as the first word of its variant.
 pub fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
@@ -72,6 +82,9 @@ fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, ways: &[Way]) {
     }
     for strides in STRIDES {
         products::<T>(calls, "strided", STRIDED, strides, plain);
+    }
+    for strides in SKINNY_STRIDES {
+        products::<T>(calls, "skinny_strided", SKINNY_STRIDED, strides, plain);
     }
     for (alpha, beta) in [(1.0, 1.0), (-0.7, 0.0), (0.3, 2.7)] {
         for shape @ [_, k, n] in [[1, 300, 131], [7, 270, 490], [20, 30, 40], [20, 600, 70]] {

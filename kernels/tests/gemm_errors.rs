@@ -1,0 +1,65 @@
+//! Views and operands that fit nothing: errors that name the call and the shapes.
+
+use swath_kernels::{
+    Activation, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace, gemm, gemm_bias,
+    gemm_epilogue,
+};
+
+#[test]
+fn bad_views_and_shapes_are_errors_that_name_them() {
+    let data = [0.0f32; 12];
+    for (offset, shape, strides) in [
+        (0, [3, 5], [5, 1]),
+        (1, [3, 4], [4, 1]),
+        (0, [2, 2], [-1, 1]),
+        (usize::MAX, [1, 1], [1, 1]),
+        (0, [usize::MAX, 2], [1, 1]),
+        (0, [3, 3], [isize::MAX, isize::MAX]),
+        (0, [2, 2], [isize::MIN, 1]),
+    ] {
+        let error = MatRef::new(&data, offset, shape, strides).unwrap_err();
+        assert_eq!(error, GemmError::OutOfBounds { offset, shape, strides, len: 12 });
+        assert!(error.to_string().contains(&format!("{shape:?}")), "{error}");
+    }
+    assert!(MatRef::new(&data, 99, [0, usize::MAX], [isize::MAX, isize::MIN]).is_ok());
+    assert!(MatRef::new(&data, 11, [3, 4], [-4, -1]).is_ok());
+
+    let mut data = [0.0f32; 12];
+    for strides in [[0, 1], [1, 0], [1, 1], [2, 1], [-1, 1], [1, 2]] {
+        let error = MatMut::new(&mut data, 4, [3, 3], strides).unwrap_err();
+        assert_eq!(error, GemmError::Overlap { shape: [3, 3], strides });
+    }
+    assert!(MatMut::new(&mut data, 0, [1, 3], [0, 1]).is_ok());
+    assert!(MatMut::new(&mut data, 0, [3, 2], [2, 1]).is_ok());
+
+    let (a, b) = ([0.0f32; 6], [0.0f32; 8]);
+    let product = Gemm {
+        a: MatRef::row_major(&a, [2, 3]).unwrap(),
+        b: MatRef::row_major(&b, [4, 2]).unwrap(),
+        alpha: 1.0,
+        beta: 0.0,
+    };
+    let c = MatMut::row_major(&mut data, [2, 2]).unwrap();
+    let error = gemm(product, c, &mut Workspace::new()).unwrap_err();
+    assert_eq!(error, GemmError::ShapeMismatch { a: [2, 3], b: [4, 2], c: [2, 2] });
+    assert_eq!(
+        error.to_string(),
+        "gemm: the product of [2, 3] and [4, 2] does not have the shape [2, 2]"
+    );
+}
+
+#[test]
+fn operands_of_other_shapes_are_errors() {
+    let (a, mut c, mut z) = ([1f32; 6], [0f32; 4], [0f32; 6]);
+    let a = MatRef::row_major(&a, [2, 3]).unwrap();
+    let error = |shape| GemmError::ShapeMismatch { a: [2, 3], b: [3, 2], c: shape };
+    let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
+    let found = gemm_bias(a, a.t(), &[0.0; 3], out, &mut Workspace::new());
+    assert_eq!(found, Err(error([1, 3])));
+
+    let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
+    let sums = Some(MatMut::row_major(&mut z, [2, 3]).unwrap());
+    let activation = Some(Activation { function: |_: &mut [f32]| (), sums });
+    let epilogue = Epilogue { bias: None, activation };
+    assert_eq!(gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new()), Err(error([2, 3])));
+}
