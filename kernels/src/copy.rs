@@ -17,13 +17,10 @@ mod strided;
 mod tests;
 mod transpose;
 
-use half::{bf16, f16};
-
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
 pub use stream::with_place;
 pub(crate) use stream::{Fence, LINE, streaming};
-pub(crate) use strided::copy_run;
 pub use strided::{copy_strided, fill};
 pub(crate) use transpose::Tiles;
 pub use transpose::{Transpose, transpose};
@@ -41,4 +38,4 @@ macro_rules! impl_plain {
         impl Plain for $t {}
     )*};
 }
-impl_plain!(bool u8 i8 u16 i16 u32 i32 f16 bf16 f32 u64 i64 f64);
+impl_plain!(bool u8 i8 u16 i16 u32 i32 f32 u64 i64 f64);

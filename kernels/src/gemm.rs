@@ -55,7 +55,7 @@
 //! | file | for |
 //! |---|---|
 //! | `small` | a B that stays near and one block of k: the tiles and nothing around them; a transposed B is turned first; 4³ of `f32` is four instructions of one vector |
-//! | `rows` | few rows of A and a large B, or one with gaps: its rows, side by side, as they lie |
+//! | `rows` | few rows of A and a large B, or one in reverse: its rows, side by side, as they lie |
 //! | `columns` | a few rows of A and a B stored transposed: its columns through registers |
 //!
 //! Measured share of the FMA peak, one thread, f32, sizes 64 to 1024: this scheme .88 to .97 (B
@@ -108,10 +108,6 @@ const FEW_ROWS_BYTES: usize = 256 << 10;
 
 /// Bytes of B up to which it is read in place, L1 and a part of L2 (96 x 96 `f32`).
 const IN_PLACE_BYTES: usize = 96 * 96 * 4;
-
-/// Bytes of a B of few rows of A from which on its rows are followed: walking down its columns would
-/// leave the hardware's prefetcher idle.
-const STREAM_BYTES: usize = 512 * 1024;
 
 /// Vectors in a panel of a B stored transposed where A has few rows: its columns are then streamed
 /// along all of k, no more of them at once than the prefetcher follows.
@@ -225,17 +221,11 @@ fn multiply<'a, T: Factor>(
 ) {
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
     let has_runs = b.strides[1] == 1;
-    // Packing rows in reverse or with gaps takes longer than so few rows of a product of any size.
-    let is_across = if has_runs {
-        is_streamed::<T>(b.shape)
-    } else {
-        b.shape[0] > 0 && b.strides[1].unsigned_abs() < b.strides[0].unsigned_abs()
-    };
     // Of a lone column of 16-bit floats only single ones could be widened, as a column whole vectors.
     let is_wide = T::IS_SUM || c.shape[1] > 1;
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
         multiply_small(a, b, epilogue, c, workspace);
-    } else if few_rows && is_across && is_wide && c.strides[1] == 1 {
+    } else if c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_rows(product);
@@ -281,11 +271,6 @@ fn multiply_small<'a, T: Factor>(
         (a, c, activation) = (a_below, c_below, Some(below));
     }
     T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
-}
-
-/// Whether B is too large to be walked down column by column.
-fn is_streamed<E>([k, n]: [usize; 2]) -> bool {
-    k.saturating_mul(n) > STREAM_BYTES / size_of::<E>()
 }
 
 /// Whether all of B stays in L1 and a part of L2.

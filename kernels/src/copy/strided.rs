@@ -41,7 +41,7 @@ pub fn copy_strided<T: Plain>(
 /// # Safety
 /// `len` elements of `dst` may be written; as many may be read from `src` on, `stride` apart.
 #[inline(always)]
-pub(crate) unsafe fn copy_run<T: Plain>(
+pub(super) unsafe fn copy_run<T: Plain>(
     src: *const T,
     stride: isize,
     dst: *mut T,

@@ -5,7 +5,6 @@ use half::{bf16, f16};
 
 use super::matrix::MatRef;
 use super::{ColumnsOfB, Pack, Piece, RowsOfB, Small};
-use crate::Plain;
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Isa;
 use crate::map;
@@ -26,7 +25,7 @@ use crate::simd::{Float, Lanes, MAX_LANES};
 /// assert_eq!(c, [5.0, 11.0, 11.0, 25.0]);
 /// # Ok::<(), swath_kernels::GemmError>(())
 /// ```
-pub trait Factor: Plain + core::fmt::Debug + sealed::Sealed {
+pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Sealed {
     /// The type of the sums.
     type Sum: Float;
     /// Whether it is the type of the sums itself.
@@ -55,7 +54,7 @@ pub trait Factor: Plain + core::fmt::Debug + sealed::Sealed {
     /// As [`Factor::multiply`], for small products.
     #[doc(hidden)]
     fn multiply_small(task: &Small<'_, Self>);
-    /// As [`Factor::multiply`], for few rows of A and a large B.
+    /// As [`Factor::multiply`], for few rows of A and a B that is read along its rows.
     #[doc(hidden)]
     fn multiply_rows(task: RowsOfB<'_, Self>);
     /// As [`Factor::multiply`], for few rows of A and a B whose columns are contiguous.

@@ -8,14 +8,10 @@
 //! Each panel is read from front to back by the micro-kernel. The last one is padded with zeros to
 //! whole vectors; the padding's products land in lanes that are never written out.
 
-use core::mem::MaybeUninit;
-
 use super::factor::Factor;
 use super::matrix::{MatRef, step};
 use super::split::Split;
 use super::tile::MR;
-use crate::copy::copy_run;
-use crate::map::store_up_to;
 use crate::simd::{Float, Lanes, Vector};
 
 /// The most lanes that any vector has.
@@ -61,7 +57,7 @@ impl<T: Factor> BlockOfB<T> {
                 match self.strides {
                     [_, 1] => panel.copy(simd),
                     [1 | -1, _] => panel.transpose(simd),
-                    _ => panel.gather(simd),
+                    _ => panel.gather(),
                 }
             }
         }
@@ -124,11 +120,11 @@ impl<T: Factor> Panel<T> {
     /// # Safety
     /// As [`BlockOfB::pack`].
     #[inline(always)]
-    unsafe fn gather<S: Lanes<T::Sum>>(&self, simd: S) {
+    unsafe fn gather(&self) {
         let Panel { data, strides, depth, columns, width, dst } = *self;
         // SAFETY: rows and columns are the panel's; what is left of its width is written here.
         unsafe {
-            gather(simd, data, strides, [depth, columns], dst, width);
+            gather(data, strides, [depth, columns], dst, width);
             for p in 0..depth {
                 dst.wrapping_add(p * width + columns).write_bytes(0, width - columns);
             }
@@ -136,82 +132,51 @@ impl<T: Factor> Panel<T> {
     }
 }
 
-/// Elements of a row or column with gaps that are brought together at a time.
-const RUN: usize = 64;
+/// Columns read at a time where they are the shorter way.
+const STRIP: usize = 4;
 
-/// Writes element (i, j) to `dst[i * dst_row + j]`, reading along the shorter of any strides: row by row, or
-/// runs of a vector's columns, brought together and then transposed.
+/// Writes element (i, j) to `dst[i * dst_row + j]`, reading along the shorter of any strides: a few columns
+/// side by side, all of their rows, or row by row.
 ///
 /// # Safety
-/// Every element of the matrix is valid for reads, and `dst` for writes of as many rows of `dst_row`
-/// elements, whole vectors that hold the columns.
+/// Every element of the matrix is valid for reads, and those of `dst` for writes.
 #[inline(always)]
-unsafe fn gather<T: Factor, S: Lanes<T::Sum>>(
-    simd: S,
+unsafe fn gather<T: Factor>(
     src: *const T,
     strides: [isize; 2],
     [rows, columns]: [usize; 2],
     dst: *mut T::Sum,
     dst_row: usize,
 ) {
-    if strides[0].unsigned_abs() >= strides[1].unsigned_abs() {
-        for i in 0..rows {
-            let (src, dst) = (step(src.cast_mut(), i, strides[0]), dst.wrapping_add(i * dst_row));
-            // SAFETY: row i of the matrix and of the copy.
-            unsafe { gather_row(simd, src, strides[1], columns, dst) };
-        }
-        return;
+    let down = strides[0].unsigned_abs() < strides[1].unsigned_abs();
+    let stripped = if down { columns - columns % STRIP } else { 0 };
+    for left in (0..stripped).step_by(STRIP) {
+        let (src, dst) = (step(src.cast_mut(), left, strides[1]), dst.wrapping_add(left));
+        // SAFETY: the columns `left..left + STRIP`.
+        unsafe { gather_rows(src, strides, [rows, STRIP], dst, dst_row) };
     }
-    let mut runs = [const { MaybeUninit::<[T; RUN]>::uninit() }; MAX_LANES];
-    for left in (0..columns).step_by(S::LANES) {
-        let width = S::LANES.min(columns - left);
-        let src = step(src.cast_mut(), left, strides[1]);
-        for top in (0..rows).step_by(RUN) {
-            let depth = RUN.min(rows - top);
-            for (j, run) in runs.iter_mut().enumerate().take(width) {
-                let src = step(step(src, j, strides[1]), top, strides[0]);
-                // SAFETY: rows `top..top + depth` of column `left + j`, and no more than a run has.
-                unsafe { copy_run(src, strides[0], run.as_mut_ptr().cast(), depth, false) };
-            }
-            let squares = Squares {
-                src: runs.as_ptr().cast::<T>(),
-                src_row: RUN as isize,
-                shape: [width, depth],
-                dst: dst.wrapping_add(top * dst_row + left),
-                dst_row: dst_row as isize,
-            };
-            // SAFETY: `depth` elements of `width` runs were written; the copy's rows are whole vectors.
-            unsafe { squares.transpose(simd) };
-        }
-    }
+    let (src, dst) = (step(src.cast_mut(), stripped, strides[1]), dst.wrapping_add(stripped));
+    // SAFETY: the columns that are left.
+    unsafe { gather_rows(src, strides, [rows, columns - stripped], dst, dst_row) };
 }
 
-/// Writes element j to `dst[j]`.
+/// As [`gather`], row by row.
 ///
 /// # Safety
-/// `len` elements, `stride` apart, are valid for reads from `src` on, and as many of `dst` for writes.
+/// As [`gather`].
 #[inline(always)]
-unsafe fn gather_row<T: Factor, S: Lanes<T::Sum>>(
-    simd: S,
+unsafe fn gather_rows<T: Factor>(
     src: *const T,
-    stride: isize,
-    len: usize,
+    strides: [isize; 2],
+    [rows, columns]: [usize; 2],
     dst: *mut T::Sum,
+    dst_row: usize,
 ) {
-    if T::IS_SUM {
-        // SAFETY: as the caller promised; T is the type of the sums.
-        return unsafe { copy_run(src, stride, dst.cast(), len, false) };
-    }
-    let mut run = MaybeUninit::<[T; RUN]>::uninit();
-    let run = run.as_mut_ptr().cast::<T>();
-    for from in (0..len).step_by(RUN) {
-        let count = RUN.min(len - from);
-        // SAFETY: `count` elements from `from` on, no more than a run has.
-        unsafe { copy_run(step(src.cast_mut(), from, stride), stride, run, count, false) };
-        for j in (0..count).step_by(S::LANES) {
-            let (run, dst) = (run.wrapping_add(j), dst.wrapping_add(from + j));
-            // SAFETY: as many elements of the run and of the copy.
-            unsafe { store_up_to(simd, dst, count - j, T::load_up_to(simd, run, count - j)) };
+    for i in 0..rows {
+        let (src, dst) = (step(src.cast_mut(), i, strides[0]), dst.wrapping_add(i * dst_row));
+        for j in 0..columns {
+            // SAFETY: row i and column j are in the matrix, and in the copy.
+            unsafe { dst.wrapping_add(j).write((*step(src, j, strides[1])).widened()) };
         }
     }
 }
@@ -353,7 +318,7 @@ impl<T: Factor> Copied<T> {
         }
         if strides[1] != 1 {
             // SAFETY: the matrix is readable, and the copy has its rows.
-            unsafe { gather(simd, data, strides, [rows, columns], dst, dst_row) };
+            unsafe { gather(data, strides, [rows, columns], dst, dst_row) };
             return;
         }
         for i in 0..rows {

@@ -1,4 +1,5 @@
-//! Few rows of A and a large B whose rows are contiguous: B is read once, as it lies.
+//! Few rows of A and a B that is read along its rows: a large one as it lies, one in reverse whatever its
+//! size.
 //!
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
@@ -14,8 +15,8 @@
 //! More than 12 rows of A are two halves, of which the second finds the 8 rows of B in L1; of 16-bit floats,
 //! which each group of rows widens anew, four rows are a group.
 //!
-//! A B whose columns lie in reverse is read as it lies too, for sums in reverse. Of rows with gaps, runs are
-//! copied first.
+//! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
+//! k is done.
 //!
 //! Where two tiles of rows share B's lines, the lines of the next 8 rows are asked for meanwhile: 0.66 to 0.75
 //! of the time from memory, 0.72 to 1.03 from a shared cache (8 and 12 rows of A, AVX-512); with one tile, no
@@ -33,7 +34,6 @@ use super::pack::{Copied, MAX_LANES, copied_row};
 use super::tile::{LayoutOfA, Tile, each, max_vectors};
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
-use crate::copy::copy_run;
 use crate::dispatch::ElementTask;
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{Float, Lanes, Vector};
@@ -41,13 +41,15 @@ use crate::simd::{Float, Lanes, Vector};
 /// Rows of B read side by side.
 const STEPS: usize = 8;
 
-/// Columns of a B with gaps whose 8 rows are copied at a time, whole tiles.
-const RUN: usize = 512;
+/// Bytes of a B with contiguous rows from which on they are followed: walking down its columns would leave the
+/// hardware's prefetcher idle.
+const STREAM_BYTES: usize = 512 * 1024;
 
-/// Whether B's rows are read as they lie: adjacent elements, from the first on or from the last.
-fn has_runs(column: isize) -> bool {
-    matches!(column, 1 | -1)
-}
+/// Rows of A up to which a B in reverse is not packed: one row takes 0.2 of the time of packing, 12 take 0.55.
+const REVERSED_ROWS: usize = 12;
+
+/// Fewest columns of such a B.
+const MIN_COLUMNS: usize = 64;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; C's rows are contiguous, m ≤ IN_PLACE_ROWS.
 pub struct RowsOfB<'a, T: Factor> {
@@ -61,6 +63,20 @@ pub struct RowsOfB<'a, T: Factor> {
 }
 
 impl<'a, T: Factor> RowsOfB<'a, T> {
+    /// Whether so many rows are computed sooner so.
+    pub(super) fn pays(b: &MatRef<'_, T>, rows: usize) -> bool {
+        let [k, n] = b.shape;
+        let most = match b.strides {
+            [_, 1] if k.saturating_mul(n) > STREAM_BYTES / size_of::<T>() => IN_PLACE_ROWS,
+            // Columns that are as near are no streams; fewer steps or columns are packed in less time.
+            [down, -1] if down.unsigned_abs() > 1 && k >= STEPS && n >= MIN_COLUMNS => {
+                REVERSED_ROWS
+            }
+            _ => 0,
+        };
+        (1..=most).contains(&rows)
+    }
+
     pub(super) fn new(
         a: MatRef<'a, T>,
         b: MatRef<'a, T>,
@@ -69,13 +85,13 @@ impl<'a, T: Factor> RowsOfB<'a, T> {
         c: MatMut<'a, T::Sum>,
         workspace: &mut Workspace<T::Sum>,
     ) -> Self {
-        debug_assert!(c.shape[0] <= IN_PLACE_ROWS && c.strides[1] == 1);
+        debug_assert!(
+            c.shape[0] <= IN_PLACE_ROWS && matches!(b.strides[1], 1 | -1) && c.strides[1] == 1
+        );
         let [m, n] = c.shape;
         let partial = if b.shape[0] > KC { m * Self::width(m).min(n) } else { 0 };
         let of_a = if T::IS_SUM { 0 } else { m * copied_row(KC) };
-        // Room for as many sums, which are no smaller.
-        let of_b = if has_runs(b.strides[1]) { 0 } else { STEPS * RUN };
-        let memory = workspace.elements(m * Self::chains_row(m) + of_a + of_b + partial).cast();
+        let memory = workspace.elements(m * Self::chains_row(m) + of_a + partial).cast();
         RowsOfB { a, b, alpha, beta, bias, c, memory }
     }
 
@@ -101,11 +117,8 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let ([m, n], k) = (c.shape, a.shape[1]);
         let (width, chains_row) = (Self::width(m), Self::chains_row(m));
         let copy = chains.wrapping_add(m * chains_row);
-        let copy_of_b = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
-        let has_runs = has_runs(b.strides[1]);
-        // Chains of a B in reverse are turned when a block is done.
+        let partial = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
         let is_reversed = b.strides[1] == -1;
-        let partial = copy_of_b.wrapping_add(if has_runs { 0 } else { STEPS * RUN });
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };
@@ -124,38 +137,22 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                     let steps = STEPS.min(depth - at);
                     let a = step::<T::Sum>(a_block.cast_mut(), at, a_strides[1]);
                     let corner = step(b.data.cast_mut(), from + at, b.strides[0]);
-                    for start in (0..columns).step_by(if has_runs { columns } else { RUN }) {
-                        let corner = step(corner, first + start, b.strides[1]);
-                        let (b, b_step, columns) = if has_runs {
-                            (corner, b.strides[0], columns)
-                        } else {
-                            let columns = RUN.min(columns - start);
-                            let copy = copy_of_b.cast::<T>();
-                            for p in 0..steps {
-                                let src = step(corner, p, b.strides[0]);
-                                let dst = copy.wrapping_add(p * RUN);
-                                // SAFETY: step p has these columns in B; the copy has STEPS runs.
-                                unsafe { copy_run(src, b.strides[1], dst, columns, false) };
-                            }
-                            (copy, RUN as isize, columns)
-                        };
-                        let strip = Strip {
-                            a: a.cast_const(),
-                            a_strides,
-                            b: b.cast_const(),
-                            b_step,
-                            columns,
-                            steps,
-                            resume: at > 0,
-                            chains: chains.wrapping_add(start),
-                            chains_row: chains_row as isize,
-                        };
-                        // SAFETY: A and C have m rows, IN_PLACE_ROWS at most; `steps` of k from
-                        // `from + at` on are in A (or its copy) and B, the panel's columns in B (or its
-                        // copy); chains have m rows of `width` columns and a line more, and runs are
-                        // whole vectors. Steps before wrote what is resumed.
-                        unsafe { strip.run(simd, m) };
-                    }
+                    let corner = step(corner, first, b.strides[1]);
+                    let strip = Strip {
+                        a: a.cast_const(),
+                        a_strides,
+                        b: corner.cast_const(),
+                        b_step: self.b.strides[0],
+                        columns,
+                        steps,
+                        resume: at > 0,
+                        chains,
+                        chains_row: chains_row as isize,
+                    };
+                    // SAFETY: A and C have m rows, IN_PLACE_ROWS at most; `steps` of k from `from + at` on
+                    // are in A (or its copy) and B, the panel's columns in B; chains have m rows of `width` columns and a
+                    // line more. Steps before wrote what is resumed.
+                    unsafe { strip.run(simd, m) };
                 }
                 if is_reversed {
                     for i in 0..m {
