@@ -245,7 +245,7 @@ fn few_rows_and_a_large_b_are_streamed() {
     }
 }
 
-/// Several panels of chains, blocks of k, runs that are copied.
+/// Several panels of chains and blocks of k; rows in reverse are read as they lie, the others packed.
 #[test]
 fn few_rows_and_rows_of_b_with_gaps_or_in_reverse() {
     for m in [1, 5, 7, 12, 13] {

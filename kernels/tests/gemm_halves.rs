@@ -182,7 +182,7 @@ fn shapes_and_layouts<T: Half>() {
     for &[m, k, n] in &SHAPES[..testing::unless_miri(SHAPES.len(), 3)] {
         let plain = m * k * n > 100_000 || testing::is_quick();
         let all = layouts([k, n]).len();
-        // Few rows have a way of their own for every layout of B.
+        // Few rows take other ways by the layout of B.
         let few = m <= 24 && !testing::is_quick();
         let count = if plain { 2 } else { all };
         let of_b = if few { all } else { count };
