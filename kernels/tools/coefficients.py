@@ -197,11 +197,33 @@ def exp_family():
 
 
 def log_family():
-    a, b = mpf("0.6965") - 1, mpf("1.3931") - 1
-    c, worst = fit(log_rest, lambda r: abs(r**3 / log1p(r)), 9, a, b, f32)
-    show("LOG_POLY", c, "f32", f"relative to log: 2^{float(mp.log(worst, 2)):.2f}")
+    start = struct.unpack("<I", struct.pack("<f", 0.7084))[0]
+    ends = [mpf(struct.unpack("<f", struct.pack("<I", start + (j << 20)))[0]) for j in range(9)]
+    inverses, most = [], mpf(0)
+    for low, high in zip(ends, ends[1:]):
+        # As few bits as keep r small: next to 1, where the logarithm is small, r is exact then.
+        for bits in (4, 5, 6):
+            floor = mp.floor(2 / (low + high) * 2**bits)
+            candidates = [floor / 2**bits, (floor + 1) / 2**bits]
+            r, c = min((max(abs(low * c - 1), abs(high * c - 1)), c) for c in candidates)
+            if r < 0.0625:
+                break
+        assert r < 0.0625 and (c == 1 or abs(log(c)) >= r)
+        inverses.append(c)
+        most = max(most, r)
+    c = least_squares(log_rest, lambda r: r * r, 4, most, f32)
+    points = [most * k / 400 for k in range(-400, 401)]
+    worst = max(r * r * abs(log_rest(r) - mp.polyval(c[::-1], r)) for r in points)
+    show("LOG_POLY", c, "f32", f"relative to r: 2^{float(mp.log(worst, 2)):.2f}, |r| <= {float(most):.4f}")
+    show("INVERSE", inverses, "f32")
+    for label, unit in (("ln", mpf(1)), ("log2", LN2), ("log10", log(mpf(10)))):
+        logs = [-log(c) / unit for c in inverses]
+        highs = [mp.nint(x * 2**16) / mpf(2) ** 16 for x in logs]
+        show(f"CENTRES of {label}", highs, "f32")
+        show(f"CENTRES of {label}, rest", [f32(x - h) for x, h in zip(logs, highs)], "f32")
     hi = truncated(LN2, 16)
     show("LN2_HI, LN2_LO", [hi, f32(LN2 - hi)], "f32")
+    a, b = mpf("0.6965") - 1, mpf("1.3931") - 1
     # 2 atanh(s) = s (2 + z R(z)), z = s^2
     r = lambda z: sum(2 * z**i / (2 * i + 3) for i in range(30))
     s = max(abs(a / (2 + a)), abs(b / (2 + b)))

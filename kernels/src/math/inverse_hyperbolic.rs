@@ -16,7 +16,7 @@
 //! 3. From 2^30 on (f64: 2^60) √(x² ± 1) is x: the logarithm of 2 x.
 
 use super::inverse_trig::{RootConstants, half_reciprocal, root};
-use super::log::LogConstants;
+use super::log::{LogConstants, Reduced};
 use super::{copy_sign, horner};
 use crate::map::Map1;
 use crate::simd::{Lanes, Vector};
@@ -124,19 +124,6 @@ impl InverseHyperbolicConstants for f64 {
     const FAR: f64 = 1_152_921_504_606_846_976.0;
 }
 
-/// `ln(2^exponent u) + low` of a normal number.
-#[inline(always)]
-fn log_near<E: LogConstants, S: Lanes<E>>(simd: S, u: S::V, exponent: S::V, low: S::V) -> S::V {
-    let (e, m) = E::split(simd, u);
-    let e = e + exponent;
-    let [ln2_high, ln2_low] = simd.splat_all(E::LN2);
-    let r = m - simd.splat(E::ONE);
-    let main = e * ln2_high;
-    let sum = main + r;
-    let error = (main - sum) + r;
-    sum + E::correction(simd, r, e.mul_add(ln2_low, error + low))
-}
-
 /// `ln(sum + sum_low)`, or ln(2 x) where `far`.
 #[inline(always)]
 fn log_of_sum<E: LogConstants + RootConstants, S: Lanes<E>>(
@@ -148,7 +135,7 @@ fn log_of_sum<E: LogConstants + RootConstants, S: Lanes<E>>(
     let zero = simd.splat(E::ZERO);
     let low = (sum_low + sum_low) * half_reciprocal(simd, sum);
     let exponent = simd.splat(E::ONE).select(far, zero);
-    log_near(simd, x.select(far, sum), exponent, zero.select(far, low))
+    Reduced::new(simd, x.select(far, sum), exponent).ln(simd, Some(zero.select(far, low)))
 }
 
 impl<E: InverseHyperbolicConstants> Map1<E> for Asinh {
@@ -219,7 +206,7 @@ impl<E: InverseHyperbolicConstants> Map1<E> for Atanh {
         let residual = quotient.neg_mul_add(under, over) + over_low;
         // Both relative to what they are missing from.
         let low = (residual + residual) * half_reciprocal(simd, over);
-        let log = log_near(simd, quotient, simd.splat(E::ZERO), low);
+        let log = Reduced::new(simd, quotient, simd.splat(E::ZERO)).ln(simd, Some(low));
 
         let end = simd.splat(E::INFINITY).select(magnitude.eq(one), simd.splat(E::NAN));
         let y = series.select(magnitude.lt(half), half * log);
