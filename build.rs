@@ -50,7 +50,22 @@ fn main() {
         let feature = name.to_uppercase().replace('-', "_");
         env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
     };
-    let Some(provider) = PROVIDERS.iter().find(is_on) else { return };
+    let exists = |name: &&&str| {
+        **name != "accelerate"
+            || env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor == "apple")
+    };
+    let mut chosen = PROVIDERS.iter().filter(is_on).peekable();
+    let is_wanted = chosen.peek().is_some();
+    let Some(provider) = chosen.find(exists) else {
+        if is_wanted {
+            println!(
+                "cargo::error=the feature `accelerate` needs Apple's Accelerate, which other systems lack: \
+                 choose one of {}",
+                PROVIDERS[1..].join(", ")
+            );
+        }
+        return;
+    };
     println!("cargo::rustc-cfg=blas");
     println!("cargo::rustc-cfg=blas=\"{provider}\"");
     println!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}");
