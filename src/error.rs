@@ -211,13 +211,44 @@ pub enum Error {
 }
 
 impl Error {
+    /// Under the name of the method that was called, which another one does the work of on the same operands.
+    pub(crate) fn named(mut self, op: &'static str) -> Error {
+        use Error::*;
+        match &mut self {
+            ShapeMismatch { op: name, .. }
+            | InvalidShape { op: name, .. }
+            | TooManyAxes { op: name, .. }
+            | LengthMismatch { op: name, .. }
+            | AxisOutOfRange { op: name, .. }
+            | RepeatedAxis { op: name, .. }
+            | IndexOutOfRange { op: name, .. }
+            | DTypeMismatch { op: name, .. }
+            | UnsupportedDType { op: name, .. }
+            | InvalidArgument { op: name, .. }
+            | EmptyReduction { op: name, .. }
+            | IntegerDivision { op: name, .. }
+            | Overflow { op: name, .. }
+            | OutOfMemory { op: name, .. }
+            | Unsupported { op: name, .. }
+            | File { op: name, .. } => *name = op,
+            // Those of backward passes name an operation that was recorded, not the one called.
+            NotScalar { .. }
+            | NoGradient { .. }
+            | GraphReleased { .. }
+            | GradientNotKept { .. }
+            | GradientCheck { .. }
+            | Runtime(_) => {}
+        }
+        self
+    }
+
     /// As the error of `op`, one of whose steps it comes from: the step's shapes need not be the operands',
     /// which `given` names.
     pub(crate) fn in_step_of(self, op: &'static str, given: impl FnOnce() -> String) -> Error {
         match self {
-            Error::OutOfMemory { bytes, .. } => Error::OutOfMemory { op, bytes },
-            Error::Unsupported { backend, .. } => Error::Unsupported { op, backend },
-            Error::Runtime(reason) => Error::Runtime(reason),
+            Error::OutOfMemory { .. } | Error::Unsupported { .. } | Error::Runtime(_) => {
+                self.named(op)
+            }
             step => Error::InvalidArgument { op, reason: format!("{}: {step}", given()) },
         }
     }

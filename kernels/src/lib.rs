@@ -25,10 +25,10 @@
 //!
 //! 1. *Learn the vocabulary*: the traits `Lanes` and `Vector` of `simd.rs`. Every operation is exactly
 //!    specified, so a kernel written in it has the same bits on every instruction set. An operation
-//!    that is missing is added to the trait and to the four files under `simd/`; the tests beside
-//!    them compare it with the scalar level.
+//!    that is missing is added to the trait, to the four files of instruction sets under `simd/` and to
+//!    `wide.rs`, which pairs vectors; the tests beside them compare it with the scalar level.
 //! 2. *Write the kernel* in the file of its family under `math/`: a unit struct that implements
-//!    `Map1` or `Map2`, with `#[inline(always)]` on `apply` and all that it calls.
+//!    `Map1`, `Map2` or `Map3`, with `#[inline(always)]` on `apply` and all that it calls.
 //!
 //!    ```text
 //!    pub struct Cube;

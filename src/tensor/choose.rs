@@ -53,16 +53,18 @@ impl<B: Backend> Tensor<B> {
     /// ```
     pub fn logical_and(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         Tensor::where_cond(self, &rhs.truth()?, &constant(false)?)
+            .map_err(|e| e.named("logical_and"))
     }
 
     /// True where one of the two is, or both. Shapes broadcast; dtypes may differ.
     pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::where_cond(self, &constant(true)?, &rhs.truth()?)
+        Tensor::where_cond(self, &constant(true)?, &rhs.truth()?).map_err(|e| e.named("logical_or"))
     }
 
     /// True where the element is zero.
     pub fn logical_not(&self) -> Result<Tensor<B>> {
         Tensor::where_cond(self, &constant(false)?, &constant(true)?)
+            .map_err(|e| e.named("logical_not"))
     }
 
     /// This tensor with `value` where `mask` is not zero. The shapes broadcast.
@@ -81,7 +83,7 @@ impl<B: Backend> Tensor<B> {
         let value = value.into();
         check_scalar("masked_fill", value, self.dtype(), self.shape())?;
         let value = Tensor::from_data(B::full(Shape::scalar(), value, self.dtype())?);
-        Tensor::where_cond(mask, &value, self)
+        Tensor::where_cond(mask, &value, self).map_err(|e| e.named("masked_fill"))
     }
 
     /// As truth values, without a gradient.

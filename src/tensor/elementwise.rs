@@ -241,11 +241,13 @@ impl<B: Backend> Tensor<B> {
     /// `self + value`.
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         Tensor::binary_inputs(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
+            .map_err(|e| e.named("add_scalar"))
     }
 
     /// `self · value`.
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
+            .map_err(|e| e.named("mul_scalar"))
     }
 
     /// `self` to a power that is a number: [`pow`](Tensor::pow) with one exponent.
@@ -258,12 +260,14 @@ impl<B: Backend> Tensor<B> {
     /// ```
     pub fn powf(&self, p: f64) -> Result<Tensor<B>> {
         Tensor::binary_inputs(BinaryOp::Pow, Input::Ref(self), Input::Scalar(p.into()))
+            .map_err(|e| e.named("powf"))
     }
 
     /// `self · mul + add`; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
-        let product = self.mul_scalar(mul)?;
+        let product = self.mul_scalar(mul).map_err(|e| e.named("affine"))?;
         Tensor::binary_inputs(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
+            .map_err(|e| e.named("affine"))
     }
 
     /// `a` where `mask` is not zero, else `b`. All three broadcast; `a` and `b` have one dtype,
@@ -297,7 +301,7 @@ impl<B: Backend> Tensor<B> {
     /// As a mask: `a` where this tensor is not zero, else `b`. See
     /// [`where_cond`](Tensor::where_cond).
     pub fn select(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::where_cond(self, a, b)
+        Tensor::where_cond(self, a, b).map_err(|e| e.named("select"))
     }
 
     /// Converted to another dtype as Rust's `as` does: floats to integers cut the fraction off and

@@ -33,6 +33,7 @@ use smallvec::SmallVec;
 use crate::backend::{Backend, Results};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 use super::Tensor;
 
@@ -50,6 +51,15 @@ pub(super) fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result
         dtype if dtype.is_float() => Ok(()),
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
     }
+}
+
+/// What keeps a normalisation from dividing by zero.
+fn check_eps(op: &'static str, eps: f64, shape: &Shape) -> Result<()> {
+    if eps >= 0.0 {
+        return Ok(());
+    }
+    let reason = format!("eps is {eps}, not at least 0, of a tensor {shape}");
+    Err(Error::InvalidArgument { op, reason })
 }
 
 /// A second operand of the dtype of the first.

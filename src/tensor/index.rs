@@ -75,7 +75,7 @@ impl<B: Backend> Tensor<B> {
         let op = "index_select";
         let axis = axis.into().resolve(op, self.shape())?;
         let index = spread_index(op, self.shape(), axis, index)?;
-        let data = B::gather(self.data(), axis, index.data()).map_err(|e| named(op, e))?;
+        let data = B::gather(self.data(), axis, index.data()).map_err(|e| e.named(op))?;
         Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
     }
 
@@ -107,7 +107,7 @@ impl<B: Backend> Tensor<B> {
         let shape: Shape = ids.dims().iter().copied().chain([width]).collect();
         shape.validate(op)?;
         let flat = ids.detach().reshape(ids.numel())?;
-        let rows = self.index_select(0, &flat).map_err(|error| named(op, error))?;
+        let rows = self.index_select(0, &flat).map_err(|error| error.named(op))?;
         rows.reshape(shape)
     }
 
@@ -131,7 +131,7 @@ impl<B: Backend> Tensor<B> {
             let lhs = if fits_self { *index.shape() } else { *self.shape() };
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        self.scatter_add(axis, &spread, source).map_err(|e| named(op, e))
+        self.scatter_add(axis, &spread, source).map_err(|e| e.named(op))
     }
 
     /// The tensors one after the other along an axis. Other extents and dtypes are equal.
@@ -150,23 +150,6 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, tensors, |_| {
             cat_rule(axis, tensors.iter().map(|tensor| tensor.dims()[axis]).collect())
         }))
-    }
-}
-
-/// The error under the name of the method that was called.
-fn named(op: &'static str, error: Error) -> Error {
-    match error {
-        Error::IndexOutOfRange { index, axis, shape, .. } => {
-            Error::IndexOutOfRange { op, index, axis, shape }
-        }
-        Error::ShapeMismatch { lhs, rhs, .. } => Error::ShapeMismatch { op, lhs, rhs },
-        Error::DTypeMismatch { lhs, rhs, shape, .. } => {
-            Error::DTypeMismatch { op, lhs, rhs, shape }
-        }
-        Error::UnsupportedDType { dtype, shape, .. } => {
-            Error::UnsupportedDType { op, dtype, shape }
-        }
-        error => error,
     }
 }
 

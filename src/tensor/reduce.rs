@@ -196,7 +196,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] of no elements.
     pub fn argmax_all(&self) -> Result<Self> {
-        self.reduce(ReduceOp::ArgMax, None, false)
+        self.reduce(ReduceOp::ArgMax, None, false).map_err(|e| e.named("argmax_all"))
     }
 
     /// Position of the smallest of all elements, as [`argmax_all`](Tensor::argmax_all).
@@ -204,7 +204,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// Those of [`argmax_all`](Tensor::argmax_all).
     pub fn argmin_all(&self) -> Result<Self> {
-        self.reduce(ReduceOp::ArgMin, None, false)
+        self.reduce(ReduceOp::ArgMin, None, false).map_err(|e| e.named("argmin_all"))
     }
 
     fn reduce_axis(&self, op: ReduceOp, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {

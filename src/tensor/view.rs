@@ -61,7 +61,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The last two axes swapped: the transpose of a matrix.
     pub fn t(&self) -> Result<Self> {
-        self.transpose(None)
+        self.transpose(None).map_err(|e| e.named("t"))
     }
 
     /// Axis i of the result is axis `axes[i]` of this tensor.

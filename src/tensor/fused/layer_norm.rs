@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{check_float, check_same_dtype, exactly};
+use super::{check_eps, check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -25,7 +25,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
-    /// [`Error::InvalidShape`] without an axis.
+    /// [`Error::InvalidShape`] without an axis; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
     pub fn layer_norm(
         &self,
         weight: Option<&Tensor<B>>,
@@ -34,6 +34,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "layer_norm";
         check_float(op, self)?;
+        check_eps(op, eps, self.shape())?;
         let Some(&n) = self.dims().last() else {
             let reason = "there is no axis to normalise over";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });

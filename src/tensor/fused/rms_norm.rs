@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{check_float, check_same_dtype, exactly};
+use super::{check_eps, check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -24,10 +24,11 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
-    /// [`Error::InvalidShape`] without an axis.
+    /// [`Error::InvalidShape`] without an axis; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
     pub fn rms_norm(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
         let op = "rms_norm";
         check_float(op, self)?;
+        check_eps(op, eps, self.shape())?;
         let Some(&n) = self.dims().last() else {
             let reason = "there is no axis to normalise over";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
