@@ -1,7 +1,7 @@
 //! Tensors large enough that a backend splits the work over threads, one op of each kind.
 
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, ScanOp, UnaryOp};
-use swath::{Arg, Backend, DType, HostData, Scalar, TensorData};
+use swath::{Arg, Backend, DType, HostData, Scalar, Tensor, TensorData};
 
 use super::Subject;
 use crate::support::agree::{Disagreements, Reference, Tolerance};
@@ -176,4 +176,46 @@ fn large_integers_agree_with_plain_loops() {
         let count = threads.to_string();
         alone_with(name, &[("SWATH_THREADS", &count)], large_integers_agree::<Subject>);
     }
+}
+
+/// Truth values of masks of numbers are made in pieces, whose second one is reached by long columns and long
+/// rows on one thread.
+#[test]
+fn masks_of_numbers_go_in_pieces() {
+    let name = "backends::large::masks_of_numbers_go_in_pieces";
+    alone_with(name, &[("SWATH_THREADS", "1")], || {
+        let shapes =
+            [([20_000, 70], [20_000, 1]), ([2, 20_000], [1, 20_000]), ([7, 3000], [7, 3000])];
+        for ([rows, cols], of_mask) in shapes {
+            let number = |i: usize| (i % 7) as f32 - 3.0;
+            let mask = (0..of_mask[0] * of_mask[1]).map(number).collect();
+            let mask = Tensor::<Subject>::from_vec(mask, of_mask).unwrap();
+            let count = rows * cols;
+            let a: Vec<f32> = (0..count).map(|i| i as f32).collect();
+            let x = Tensor::<Subject>::from_vec(a.clone(), (cols, rows)).unwrap().t().unwrap();
+            let y = Tensor::where_cond(&mask, &x, &x.neg().unwrap()).unwrap();
+            let got = y.to_vec::<f32>().unwrap();
+            for (at, got) in got.iter().enumerate() {
+                let (row, col) = (at / cols, at % cols);
+                let of_mask = row.min(of_mask[0] - 1) * of_mask[1] + col.min(of_mask[1] - 1);
+                let from = a[col * rows + row];
+                let want = if number(of_mask) == 0.0 { -from } else { from };
+                assert_eq!(*got, want, "[{row}, {col}] of [{rows}, {cols}]");
+            }
+        }
+    });
+}
+
+/// Fewer rows than threads, long enough to be shared by them.
+#[test]
+fn long_rows_without_a_finite_element_agree() {
+    const LEN: usize = 1 << 20;
+    for (value, want) in [(f32::NEG_INFINITY, f32::NEG_INFINITY), (f32::INFINITY, f32::INFINITY)] {
+        let x = Tensor::<Subject>::full(LEN, value).unwrap();
+        assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), want);
+    }
+    let mut values = vec![f32::NEG_INFINITY; LEN];
+    values[LEN - 5] = 2.5;
+    let x = Tensor::<Subject>::from_vec(values, LEN).unwrap();
+    assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), 2.5);
 }
