@@ -192,14 +192,13 @@ fn masks_of_numbers_go_in_pieces() {
             let mask = Tensor::<Subject>::from_vec(mask, of_mask).unwrap();
             let count = rows * cols;
             let a: Vec<f32> = (0..count).map(|i| i as f32).collect();
-            let x = Tensor::<Subject>::from_vec(a.clone(), (cols, rows)).unwrap().t().unwrap();
+            let x = Tensor::<Subject>::from_vec(a.clone(), (rows, cols)).unwrap();
             let y = Tensor::where_cond(&mask, &x, &x.neg().unwrap()).unwrap();
             let got = y.to_vec::<f32>().unwrap();
             for (at, got) in got.iter().enumerate() {
                 let (row, col) = (at / cols, at % cols);
                 let of_mask = row.min(of_mask[0] - 1) * of_mask[1] + col.min(of_mask[1] - 1);
-                let from = a[col * rows + row];
-                let want = if number(of_mask) == 0.0 { -from } else { from };
+                let want = if number(of_mask) == 0.0 { -a[at] } else { a[at] };
                 assert_eq!(*got, want, "[{row}, {col}] of [{rows}, {cols}]");
             }
         }
