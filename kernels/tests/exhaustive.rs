@@ -36,7 +36,12 @@ const TEXT: &str = "\
 Written by `cargo test --release -p swath-kernels -- --ignored exhaustive`. f32 functions of one argument ran on
 all 2^32 inputs, those of two on 2^30 pairs spread over all bit patterns and over the intervals where the function is
 neither trivial nor out of range, and on pairs known to be hard. f64 functions ran on 2^24 bit patterns and 2^24
-numbers from each interval. Every instruction set named computed every result, with the same bits.
+numbers from each interval. Every instruction set named computed every result, with the same bits. NEON runs every
+257th of these inputs under an emulator (`.ci/run neon_accuracy`), which fails where an error exceeds the one here; its
+bits are those of `HASHES.txt`.
+
+Functions of three arguments are compared with exact arithmetic (`kernels/tests/ternary.rs`), derivatives of one
+argument with slopes in twice the precision (`kernels/tests/gradients.rs`): what they promise stands with each of them.
 
 Errors of f32 are in units in the last place of the exact value (its subnormal spacing where it is subnormal): 0.5 is
 correct rounding. Those of f64 are counts of floats from the correctly rounded result. The results whose exact value is
