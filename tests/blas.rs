@@ -4,6 +4,8 @@
 //! `SWATH_EXPECT_BLAS` names who must turn out to compute them (`openblas`, `blis`, `mkl`, `unknown`,
 //! `swath`); `SWATH_ILP64_BLAS` names a library with 64-bit integers, for the feature `blas-dynamic`.
 
+mod fake_blas;
+
 use std::env;
 use std::process::{Command, Output};
 
@@ -149,6 +151,20 @@ fn one_product() -> Result<()> {
     let a = T::ones((20, 20), DType::F32)?;
     assert_eq!(a.matmul(&a)?.to_vec::<f32>()?[0], 20.0);
     println!("INFO {}", swath::blas::info());
+    Ok(())
+}
+
+/// As `one_product`, of both types, twice.
+#[test]
+#[ignore = "run by other tests"]
+fn products_twice() -> Result<()> {
+    for dtype in [DType::F32, DType::F64, DType::F32, DType::F64] {
+        let a = T::ones((20, 20), dtype)?;
+        let c = a.matmul(&a)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
+        assert!(c.iter().all(|&x| x == 20.0), "{c:?}");
+    }
+    println!("INFO {}", swath::blas::info());
+    println!("OPENBLAS_CORETYPE {:?}", env::var_os("OPENBLAS_CORETYPE"));
     Ok(())
 }
 
