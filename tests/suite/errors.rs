@@ -87,6 +87,7 @@ fn errors_name_the_operation_and_the_shapes() {
         (integers.affine(2.0, 1.5), &["affine", "1.5", "i64"]),
         (zeros((0, 3)).argmax_all(), &["argmax_all", "[0, 3]"]),
         (zeros((0, 3)).argmin_all(), &["argmin_all", "[0, 3]"]),
+        (bits.dot(&bits), &["dot", "bool", "[2]"]),
         (a.layer_norm(None, None, -1.0), &["layer_norm", "-1", "[2, 3]"]),
         (a.rms_norm(None, f64::NAN), &["rms_norm", "NaN", "[2, 3]"]),
         (integers.exp(), &["exp", "i64", "[2, 3]"]),

@@ -11,7 +11,7 @@ use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes};
-use crate::shape::MAX_RANK;
+use crate::shape::{MAX_RANK, Shape};
 
 /// Runs an expression with `$t` bound to an unsigned integer of the element size of a dtype.
 macro_rules! for_size {
@@ -144,6 +144,21 @@ pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
 ///
 /// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
 /// has one contiguous run. In a single block each is copied from where it lies.
+/// The elements of each tensor after those of the one before.
+fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
+    for_size!(tensors[0].dtype(), T => {
+        let mut out = out.elements::<T>();
+        for x in tensors {
+            let (here, after) = out.split_at_mut(x.shape().numel());
+            into(x.elements::<T>(), x.layout(), here);
+            out = after;
+        }
+    });
+}
+
+/// Runs of at most so many bytes are joined as a transpose.
+const NARROW_BYTES: usize = 64;
+
 pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let shape = joined_shape("cat", tensors, axis)?;
     let (first, along) = (tensors[0], shape.dim(axis));
@@ -151,14 +166,20 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
     if block == shape.numel() {
-        for_size!(first.dtype(), T => {
-            let mut out = out.elements::<T>();
-            for x in tensors {
-                let (here, after) = out.split_at_mut(x.shape().numel());
-                into(x.elements::<T>(), x.layout(), here);
-                out = after;
-            }
-        });
+        one_after_another(tensors, &mut out);
+        return Ok(out.finish());
+    }
+    let width = first.shape().dim(axis) * below;
+    let are_alike = tensors.iter().all(|x| x.shape() == first.shape());
+    if are_alike && (1..=NARROW_BYTES).contains(&(width * first.dtype().size())) {
+        // Then read across: a copy a run would be a call for a few elements.
+        let rows = first.shape().numel() / width;
+        let stacked: Shape = [tensors.len(), rows, width].into();
+        let mut stack = Output::new("cat", &stacked, first.dtype())?;
+        one_after_another(tensors, &mut stack);
+        let stack = stack.finish();
+        let across = stack.layout().permute("cat", &[1, 0, 2])?;
+        for_size!(first.dtype(), T => into(stack.elements::<T>(), &across, out.elements::<T>()));
         return Ok(out.finish());
     }
     let sources = tensors.iter().map(|x| contiguous("cat", x));

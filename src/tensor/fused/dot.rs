@@ -6,33 +6,36 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{check_float, check_same_dtype, exactly};
+use super::{check_same_dtype, exactly};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// The inner product `Σ aᵢ bᵢ` of vectors `[n]` and `[n]`, a tensor without axes; 0 of no elements.
     ///
     /// Floats up to 32 bits are multiplied and added in `f64` and rounded once, `f64` with fused
-    /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum).
+    /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum). Integers wrap.
     ///
     /// ```
     /// use swath::prelude::*;
     /// let (a, b) = (tensor![1e8, 1.0, -1e8], tensor![1.0, 2.0, 1.0]);
     /// assert_eq!(a.dot(&b)?.item::<f32>()?, 2.0);
+    /// assert_eq!(tensor![i64; 3, -4].dot(&tensor![i64; 5, 6])?.item::<i64>()?, -9);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the lengths differ or a shape has other than one axis;
-    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for truth values.
     pub fn dot(&self, rhs: &Tensor<B>) -> Result<Self> {
         let op = "dot";
-        check_float(op, self)?;
         check_same_dtype(op, self, rhs)?;
         if self.rank() != 1 || self.shape() != rhs.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
-        self.dot_rows(rhs)
+        if self.dtype().is_float() {
+            return self.dot_rows(rhs);
+        }
+        self.mul(rhs).and_then(|products| products.sum(None, false)).map_err(|e| e.named(op))
     }
 
     /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.

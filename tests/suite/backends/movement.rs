@@ -427,7 +427,9 @@ fn joins_agree<B: Backend>() {
         for shape in SHAPES.into_iter().filter(|shape| !shape.is_empty()) {
             for axis in 0..shape.len() {
                 for (turn, extents) in
-                    [&[2][..], &[1, 3], &[0, 2, 0], &[4, 1, 7, 2]].iter().enumerate()
+                    [&[2][..], &[1, 3], &[0, 2, 0], &[4, 1, 7, 2], &[1, 1], &[3, 3, 3]]
+                        .iter()
+                        .enumerate()
                 {
                     let parts: Vec<Input> = (0..extents.len())
                         .map(|i| {
