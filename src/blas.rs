@@ -12,7 +12,7 @@
 //!
 //! "As below" is at build time: the folder `SWATH_BLAS_LIB_DIR`, then `pkg-config`, then where the
 //! linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
-//! the table is the provider.
+//! the table is the provider. `accelerate` counts on Apple's systems alone.
 //!
 //! Every library is called on the calling thread alone, on a grid of tiles that the shapes and the
 //! cores that the process may use decide, and the tiles are shared by swath's own threads: no

@@ -7,7 +7,7 @@
 
 use super::call::{Call, Operand, run_batch};
 use super::layout::Stored;
-use super::library::Library;
+use super::library::{Entries, GemmBatch, Library};
 use swath_kernels::Float;
 
 /// Runs all tests.
@@ -16,13 +16,12 @@ use swath_kernels::Float;
 /// What the library did, as the end of a sentence that begins with its name.
 pub(super) fn run(library: &Library) -> Result<(), String> {
     library.on_one_thread(|| {
-        typed::<f32>(library, 's')?;
-        typed::<f64>(library, 'd')
+        typed(library, &library.f32, 's')?;
+        typed(library, &library.f64, 'd')
     })
 }
 
-fn typed<E: Float>(library: &Library, letter: char) -> Result<(), String> {
-    let entries = library.entries::<E>().ok_or("has no entry points for the element type")?;
+fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Result<(), String> {
     let failed = |function: &str, what: String| {
         Err(format!("failed its self-test: cblas_{letter}{function} {what}"))
     };
@@ -45,12 +44,12 @@ fn typed<E: Float>(library: &Library, letter: char) -> Result<(), String> {
         for transposed in [(false, false), (false, true), (true, false), (true, true)] {
             for add in [false, true] {
                 let case = Case::<E>::new(shape, transposed, add);
-                if let Err(what) = case.check(library, false) {
+                if let Err(what) = case.check(library, None) {
                     let function = if shape[0] == 1 || shape[2] == 1 { "gemv" } else { "gemm" };
                     return failed(function, what);
                 }
-                if entries.gemm_batch.is_some()
-                    && let Err(what) = case.check(library, true)
+                if let Some(batch) = entries.gemm_batch
+                    && let Err(what) = case.check(library, Some(batch))
                 {
                     return failed("gemm_batch", what);
                 }
@@ -98,7 +97,7 @@ impl<E: Float> Case<E> {
 
     /// # Errors
     /// What is wrong.
-    fn check(&self, library: &Library, batched: bool) -> Result<(), String> {
+    fn check(&self, library: &Library, batch: Option<GemmBatch<E>>) -> Result<(), String> {
         let [m, k, n] = self.shape;
         let row = n + GAP;
         // Where C is only written, what it held must not matter.
@@ -112,10 +111,9 @@ impl<E: Float> Case<E> {
             row,
             add: self.add,
         };
-        let batch = library.entries::<E>().and_then(|entries| entries.gemm_batch);
         // SAFETY: the vectors hold the stored rows of A, B and C with their gaps.
         let result = unsafe {
-            match batch.filter(|_| batched) {
+            match batch {
                 Some(batch) => {
                     run_batch(library, batch, &call, &[(call.a.data, call.b.data, call.c)])
                 }
