@@ -43,7 +43,10 @@ enum { PLAIN = 111 };
                               int lda, const T *b, int ldb, T beta, T *c, int ldc) {                      \
         (void)order;                                                                                      \
         called();                                                                                         \
-        if (fault("early") && m > 5) return;                                                              \
+        if (fault("early") && m > 5) {                                                                    \
+            fprintf(stderr, "fake: returned early\n");                                                    \
+            return;                                                                                       \
+        }                                                                                                 \
         for (int i = 0; i < m; i++) {                                                                     \
             for (int j = 0; j < n; j++) {                                                                 \
                 T sum = 0, *to = &c[i * ldc + j];                                                         \
