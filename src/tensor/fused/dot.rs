@@ -3,6 +3,7 @@
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::fused::dot::dot_rule;
 use crate::backend::Backend;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
@@ -13,7 +14,8 @@ impl<B: Backend> Tensor<B> {
     /// The inner product `Σ aᵢ bᵢ` of vectors `[n]` and `[n]`, a tensor without axes; 0 of no elements.
     ///
     /// Floats up to 32 bits are multiplied and added in `f64` and rounded once, `f64` with fused
-    /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum). Integers wrap.
+    /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum).
+    /// Integers are multiplied and added as `i64`, which wraps, and give one.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -32,10 +34,15 @@ impl<B: Backend> Tensor<B> {
         if self.rank() != 1 || self.shape() != rhs.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
-        if self.dtype().is_float() {
-            return self.dot_rows(rhs);
+        match self.dtype() {
+            dtype if dtype.is_float() => self.dot_rows(rhs),
+            dtype @ DType::Bool => Err(Error::UnsupportedDType { op, dtype, shape: *self.shape() }),
+            _ => {
+                let wide = |x: &Tensor<B>| x.to_dtype(DType::I64);
+                let products = wide(self)?.mul(&wide(rhs)?);
+                products.and_then(|x| x.sum(None, false)).map_err(|e| e.named(op))
+            }
         }
-        self.mul(rhs).and_then(|products| products.sum(None, false)).map_err(|e| e.named(op))
     }
 
     /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.

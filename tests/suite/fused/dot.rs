@@ -102,13 +102,14 @@ fn rows_have_the_bits_of_vectors() -> Result<()> {
 fn what_does_not_fit_is_an_error_with_the_shapes() {
     let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
     let integers = tensor![i64; 1, 2];
+    let truth = integers.to_dtype(DType::Bool).unwrap();
     let cases: [(Result<T>, &[&str]); 6] = [
         (zeros(&[2]).dot(&zeros(&[3])), &["dot: ", "[2]", "[3]"]),
         (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]"]),
         (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]"]),
         (zeros(&[3]).dot(&zeros(&[1])), &["dot: ", "[3]", "[1]"]),
         (zeros(&[2]).dot(&integers), &["dot: ", "f32", "i64"]),
-        (integers.dot(&integers), &["dot: ", "i64", "[2]"]),
+        (truth.dot(&truth), &["dot: ", "bool", "[2]"]),
     ];
     for (result, parts) in cases {
         let text = result.unwrap_err().to_string();
@@ -116,4 +117,15 @@ fn what_does_not_fit_is_an_error_with_the_shapes() {
             assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
         }
     }
+}
+
+#[test]
+fn integers_are_added_as_i64() {
+    let (a, b) = (tensor![i64; i64::MAX, 3], tensor![i64; 2, -5]);
+    let want = i64::MAX.wrapping_mul(2).wrapping_add(-15);
+    assert_eq!(a.dot(&b).unwrap().item::<i64>().unwrap(), want);
+    let bytes = |x: &T| x.to_dtype(DType::U8).unwrap();
+    let (a, b) = (bytes(&tensor![i64; 200, 7]), bytes(&tensor![i64; 3, 9]));
+    assert_eq!(a.dot(&b).unwrap().item::<i64>().unwrap(), 663);
+    assert_eq!(tensor![i64;].dot(&tensor![i64;]).unwrap().item::<i64>().unwrap(), 0);
 }
