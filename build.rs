@@ -1,5 +1,5 @@
-//! Chooses the BLAS provider: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is on, and
-//! `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo unifies features,
+//! Chooses the BLAS provider: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is on and which
+//! the target has, and `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo unifies features,
 //! so that two at once are no error: the order decides.
 
 use std::path::{Path, PathBuf};
@@ -50,18 +50,17 @@ fn main() {
         let feature = name.to_uppercase().replace('-', "_");
         env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
     };
-    let exists = |name: &&&str| {
-        **name != "accelerate"
-            || env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor == "apple")
-    };
+    let is_apple = env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor == "apple");
+    let exists = |name: &&&str| **name != "accelerate" || is_apple;
     let mut chosen = PROVIDERS.iter().filter(is_on).peekable();
     let is_wanted = chosen.peek().is_some();
     let Some(provider) = chosen.find(exists) else {
         if is_wanted {
+            let others: Vec<&str> = PROVIDERS.iter().filter(exists).copied().collect();
             println!(
                 "cargo::error=the feature `accelerate` needs Apple's Accelerate, which other systems lack: \
                  choose one of {}",
-                PROVIDERS[1..].join(", ")
+                others.join(", ")
             );
         }
         return;

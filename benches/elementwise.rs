@@ -77,15 +77,20 @@ const CASES: [Case; 20] = [
 type TensorCase = (&'static str, fn(&[f32], &mut [f32]), fn(&T) -> Result<T>);
 type T = Tensor<CpuBackend>;
 
-const TENSOR_CASES: [TensorCase; 8] = [
+const TENSOR_CASES: [TensorCase; 13] = [
     ("neg", |x, y| kernels::neg(x, y), T::neg),
+    ("relu", |x, y| kernels::relu(x, y), T::relu),
     ("sqrt", |x, y| kernels::sqrt(x, y), T::sqrt),
     ("exp", |x, y| kernels::exp(x, y), T::exp),
     ("log", |x, y| kernels::log(x, y), T::log),
     ("tanh", |x, y| kernels::tanh(x, y), T::tanh),
     ("sigmoid", |x, y| kernels::sigmoid(x, y), T::sigmoid),
+    ("silu", |x, y| kernels::silu(x, y), T::silu),
+    ("gelu_tanh", |x, y| kernels::gelu_tanh(x, y), T::gelu_tanh),
     ("gelu", |x, y| kernels::gelu(x, y), T::gelu),
+    ("erf", |x, y| kernels::erf(x, y), T::erf),
     ("sin", |x, y| kernels::sin(x, y), T::sin),
+    ("cos", |x, y| kernels::cos(x, y), T::cos),
 ];
 
 fn main() -> Result<()> {

@@ -25,24 +25,55 @@ fn main() -> Result<()> {
                 let row = Tensor::<CpuBackend>::from_slice(&values(size), size)?;
                 let column = row.unsqueeze(1)?;
                 for (case, other) in [("a + row 1024", &row), ("a + column 1024", &column)] {
-                    report(&bench, &name(case), threads, n, Limit::Copy, 1.05, || a.add(other));
+                    report(&bench, &name(case), threads, n, Limit::Copy, Some(1.05), || {
+                        a.add(other)
+                    });
                 }
                 let scalar = || a.add_scalar(0.5);
-                report(&bench, &name("a + scalar 1024"), threads, n, Limit::Copy, 1.05, scalar);
+                report(
+                    &bench,
+                    &name("a + scalar 1024"),
+                    threads,
+                    n,
+                    Limit::Copy,
+                    Some(1.05),
+                    scalar,
+                );
                 let sum = || transposed.add(&b);
-                report(&bench, &name("a.t() + b 1024"), threads, n, Limit::Triad, 1.3, sum);
+                report(&bench, &name("a.t() + b 1024"), threads, n, Limit::Triad, Some(1.3), sum);
+                let flat = a.reshape((n / 4, 4))?;
+                let [left, right] = [flat.narrow(1, 0, 1)?, flat.narrow(1, 1, 3)?];
+                let (left, right) = (left.contiguous()?, right.contiguous()?);
+                let joined = || Tensor::cat(&[&left, &right], 1);
+                report(
+                    &bench,
+                    &name("cat of 1 and 3 columns"),
+                    threads,
+                    n,
+                    Limit::Copy,
+                    None,
+                    joined,
+                );
                 continue;
             }
             let sum = || transposed.add(&b);
-            report(&bench, &name("a.t() + b 4096"), threads, n, Limit::Triad, 1.9, sum);
+            report(&bench, &name("a.t() + b 4096"), threads, n, Limit::Triad, Some(1.9), sum);
             let copy = || transposed.contiguous();
-            report(&bench, &name("a.t() contiguous 4096"), threads, n, Limit::Copy, 1.6, copy);
+            report(
+                &bench,
+                &name("a.t() contiguous 4096"),
+                threads,
+                n,
+                Limit::Copy,
+                Some(1.6),
+                copy,
+            );
             let images = a.reshape((32, 64, 128, 64))?.permute(&[0, 2, 1, 3])?;
             let copy = || images.contiguous();
             let case = name("permute(0, 2, 1, 3) [32, 64, 128, 64]");
-            report(&bench, &case, threads, n, Limit::Copy, 1.2, copy);
+            report(&bench, &case, threads, n, Limit::Copy, Some(1.2), copy);
             let sum = || a.add(&b);
-            report(&bench, &name("a + b 4096"), threads, n, Limit::Triad, 1.1, sum);
+            report(&bench, &name("a + b 4096"), threads, n, Limit::Triad, Some(1.1), sum);
         }
     }
     Ok(())
@@ -62,7 +93,7 @@ fn report(
     threads: usize,
     n: usize,
     limit: Limit,
-    target: f64,
+    target: Option<f64>,
     case: impl Fn() -> Result<Tensor<CpuBackend>>,
 ) {
     let (bytes, kernels): (usize, [Kernel; 2]) = match limit {
@@ -78,9 +109,10 @@ fn report(
         }
     });
     if let Some(measured) = bench.measure(name, case, &mut limits) {
+        let target = target.map_or("–".to_owned(), |target| format!("{target:.2}"));
         let share = measured.yardsticks.iter().map(|limit| limit.1).fold(f64::INFINITY, f64::min);
         println!(
-            "{name:40} {:9.1} us {:8.1} {:12.3} {target:8.2}",
+            "{name:40} {:9.1} us {:8.1} {:12.3} {target:>8}",
             measured.seconds * 1e6 / rounds as f64,
             measured.rate / 1e9,
             1.0 / share,

@@ -257,3 +257,37 @@ impl Error {
 fn tensor_of(name: &Option<String>) -> String {
     name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+    use crate::dtype::DType;
+    use crate::shape::Shape;
+
+    #[test]
+    fn every_error_of_an_operation_takes_the_called_methods_name() {
+        let (op, shape, lhs, rhs) = ("before", Shape::scalar(), DType::F32, DType::F64);
+        let (reason, path) = (String::new, String::new());
+        for error in [
+            Error::ShapeMismatch { op, lhs: shape, rhs: shape },
+            Error::InvalidShape { op, shape, reason: "" },
+            Error::TooManyAxes { op, rank: 9 },
+            Error::LengthMismatch { op, len: 2, shape },
+            Error::AxisOutOfRange { op, axis: 1, shape },
+            Error::RepeatedAxis { op, axis: 1, shape },
+            Error::IndexOutOfRange { op, index: 1, axis: 0, shape },
+            Error::DTypeMismatch { op, lhs, rhs, shape },
+            Error::UnsupportedDType { op, dtype: lhs, shape },
+            Error::InvalidArgument { op, reason: reason() },
+            Error::EmptyReduction { op, shape },
+            Error::IntegerDivision { op, shape },
+            Error::Overflow { op, shape },
+            Error::OutOfMemory { op, bytes: 1 },
+            Error::Unsupported { op, backend: "cpu" },
+            Error::File { op, path, tensor: None, reason: reason() },
+        ] {
+            let text = error.named("after").to_string();
+            assert!(text.starts_with("after: "), "{text}");
+        }
+    }
+}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints every constant of src/math/: python3 coefficients.py [family] (needs mpmath).
 
-A polynomial is fitted by Remez exchange to the smallest weighted error, then its coefficients are
-rounded one after the other, lowest power first, and the rest is fitted again around each rounded
-one. The error printed is that of the rounded coefficients in exact arithmetic, times the weight.
+A polynomial is fitted to the smallest weighted error, by Remez exchange or by least squares at
+Chebyshev's points, which come close to it. Then its coefficients are rounded one after the other,
+lowest power first, and the rest is fitted again around each rounded one. The error printed is that of the rounded coefficients in exact arithmetic, times the weight.
 """
 
 import math
@@ -208,6 +208,7 @@ def log_family():
             r, c = min((max(abs(low * c - 1), abs(high * c - 1)), c) for c in candidates)
             if r < 0.0625:
                 break
+        # The logarithm of 2^e / c is then larger than r, or 0.
         assert r < 0.0625 and (c == 1 or abs(log(c)) >= r)
         inverses.append(c)
         most = max(most, r)

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::NumberTest;
-use crate::shape::Shape;
+use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
 use super::elementwise::check_scalar;
@@ -52,13 +52,14 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn logical_and(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::where_cond(self, &rhs.truth()?, &constant(false)?)
-            .map_err(|e| e.named("logical_and"))
+        let both = || Tensor::where_cond(self, &rhs.truth()?, &constant(false)?);
+        both().map_err(|e| e.named("logical_and"))
     }
 
     /// True where one of the two is, or both. Shapes broadcast; dtypes may differ.
     pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::where_cond(self, &constant(true)?, &rhs.truth()?).map_err(|e| e.named("logical_or"))
+        let either = || Tensor::where_cond(self, &constant(true)?, &rhs.truth()?);
+        either().map_err(|e| e.named("logical_or"))
     }
 
     /// True where the element is zero.
@@ -81,9 +82,11 @@ impl<B: Backend> Tensor<B> {
     /// value is none of its dtype.
     pub fn masked_fill(&self, mask: &Tensor<B>, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         let value = value.into();
-        check_scalar("masked_fill", value, self.dtype(), self.shape())?;
+        let op = "masked_fill";
+        check_scalar(op, value, self.dtype(), self.shape())?;
+        broadcast_shape_for(op, self.shape(), mask.shape())?;
         let value = Tensor::from_data(B::full(Shape::scalar(), value, self.dtype())?);
-        Tensor::where_cond(mask, &value, self).map_err(|e| e.named("masked_fill"))
+        Tensor::where_cond(mask, &value, self).map_err(|e| e.named(op))
     }
 
     /// As truth values, without a gradient.

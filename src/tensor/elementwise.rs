@@ -11,7 +11,7 @@ use crate::backend::{
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::shape::{Shape, broadcast_shape_for, broadcast_shapes_for};
 
 use super::Tensor;
 use super::operators::{Input, Operand};
@@ -290,8 +290,7 @@ impl<B: Backend> Tensor<B> {
                 shape: *a.shape(),
             });
         }
-        let shape = broadcast_shape_for(op, a.shape(), b.shape())?;
-        let shape = broadcast_shape_for(op, &shape, mask.shape())?;
+        let shape = broadcast_shapes_for(op, &[mask.shape(), a.shape(), b.shape()])?;
         let view = |x: &Tensor<B>| broadcast::<B>(op, x.data(), &shape);
         let mask_view = view(mask)?;
         let y = B::where_cond(&mask_view, &view(a)?, &view(b)?)?;

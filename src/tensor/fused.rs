@@ -53,12 +53,12 @@ pub(super) fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result
     }
 }
 
-/// What keeps a normalisation from dividing by zero.
+/// What is added to a variance or a mean square before its root is taken.
 fn check_eps(op: &'static str, eps: f64, shape: &Shape) -> Result<()> {
     if eps >= 0.0 {
         return Ok(());
     }
-    let reason = format!("eps is {eps}, not at least 0, of a tensor {shape}");
+    let reason = format!("eps is {eps:?}, not at least 0, of a tensor {shape}");
     Err(Error::InvalidArgument { op, reason })
 }
 

@@ -10,7 +10,7 @@ use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::shape::{Shape, broadcast_shape_for, broadcast_shapes_for};
 
 use super::Tensor;
 use super::elementwise::check_scalar;
@@ -72,13 +72,17 @@ impl<B: Backend> Tensor<B> {
                 return Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c);
             }
         }
-        let (dtype, mut shape) = (self.dtype(), *self.shape());
-        for x in [&b, &c].into_iter().filter_map(|input| input.tensor()) {
-            if x.dtype() != dtype {
-                return Err(Error::DTypeMismatch { op: name, lhs: dtype, rhs: x.dtype(), shape });
-            }
-            shape = broadcast_shape_for(name, &shape, x.shape())?;
+        let dtype = self.dtype();
+        let tensors = [&b, &c].map(|input| input.tensor());
+        if let Some(x) = tensors.iter().flatten().find(|x| x.dtype() != dtype) {
+            let (rhs, shape) = (x.dtype(), *self.shape());
+            return Err(Error::DTypeMismatch { op: name, lhs: dtype, rhs, shape });
         }
+        let shape = match tensors.map(|x| x.map(Tensor::shape)) {
+            [Some(b), Some(c)] => broadcast_shapes_for(name, &[self.shape(), b, c])?,
+            [Some(x), None] | [None, Some(x)] => broadcast_shape_for(name, self.shape(), x)?,
+            [None, None] => *self.shape(),
+        };
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op: name, dtype, shape });
         }

@@ -205,7 +205,11 @@ const PARAMETRIC: &[Entry] = &[
         "Products of the elements up to each, along an axis.",
         &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
-    ("dot", "`Σ a b` of two vectors, or of rows in `einsum`.", &[("a", "g b"), ("b", "g a")]),
+    (
+        "dot",
+        "`Σ a b` of two vectors; of floats also of rows, in `einsum`.",
+        &[("a", "g b"), ("b", "g a")],
+    ),
     ("im2col", "Windows of images as columns.", &[("x", "col2im of g")]),
     ("col2im", "Columns added up to images.", &[("x", "im2col of g")]),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),

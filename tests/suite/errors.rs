@@ -78,6 +78,9 @@ fn errors_name_the_operation_and_the_shapes() {
         (a.logical_and(&b), &["logical_and", "[2, 3]", "[4, 5]"]),
         (a.logical_or(&b), &["logical_or", "[2, 3]", "[4, 5]"]),
         (a.select(&a, &b), &["select", "[2, 3]", "[4, 5]"]),
+        (b.select(&zeros((2, 1)), &zeros((1, 3))), &["select", "[4, 5]", "[2, 1]"]),
+        (a.mul_add(&zeros((2, 1)), &b), &["mul_add", "[2, 3]", "[4, 5]"]),
+        (zeros((2, 1)).mul_add(&zeros((1, 3)), &zeros((2, 5))), &["mul_add", "[1, 3]", "[2, 5]"]),
         (a.select(&a, &integers), &["select", "f32", "i64"]),
         (T::full((), 1.0f32).unwrap().t(), &["t: ", "[]"]),
         (integers.powf(2.0), &["powf", "i64", "[2, 3]"]),
@@ -89,6 +92,8 @@ fn errors_name_the_operation_and_the_shapes() {
         (zeros((0, 3)).argmin_all(), &["argmin_all", "[0, 3]"]),
         (bits.dot(&bits), &["dot", "bool", "[2]"]),
         (a.layer_norm(None, None, -1.0), &["layer_norm", "-1", "[2, 3]"]),
+        (a.layer_norm(None, None, f64::NAN), &["layer_norm", "NaN", "[2, 3]"]),
+        (a.rms_norm(None, -1e-320), &["rms_norm", "-1e-320", "[2, 3]"]),
         (a.rms_norm(None, f64::NAN), &["rms_norm", "NaN", "[2, 3]"]),
         (integers.exp(), &["exp", "i64", "[2, 3]"]),
         (integers.mean(None, false), &["mean", "i64", "[2, 3]"]),
@@ -116,6 +121,12 @@ fn errors_name_the_operation_and_the_shapes() {
         let text = message(result);
         for part in parts {
             assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+        }
+        // Those of the operands in their order.
+        let mut rest = text.as_str();
+        for shape in parts.iter().filter(|part| part.starts_with('[')) {
+            assert!(rest.contains(shape), "\"{text}\" should say \"{shape}\" later");
+            rest = &rest[rest.find(shape).unwrap()..];
         }
     }
     let text = a.item::<f32>().unwrap_err().to_string();

@@ -8,7 +8,7 @@
 //! sum  = main + r                    error of this addition kept
 //! ln x = sum + (q(r) + e LN2_LOW + LN_C_LOW + error)
 //!
-//! f32:  eight c, |r| < 1/16,  q(r) = r² (−1/2 + r Q(r))                 Q of degree 3
+//! f32:  eight c, |r| < 1/16,  q(r) = r² Q(r)                  Q of degree 4, beginning with −1/2
 //! f64:  c = 1,  q(r) = −r²/2 + s (r²/2 + z R(z)),  s = r / (2 + r), z = s²,   R of degree 6
 //! ```
 //!
@@ -16,11 +16,12 @@
 //!    0.7084 lays 1 into the middle of the fifth one, whose c is 1: near 1, where ln x is small,
 //!    nothing is added to r. A table of eight is one permutation on AVX-512 and AVX2, and takes six
 //!    coefficients less than one interval for all.
-//! 2. *1/c has four to six bits*, as few as keep r small. Beside the fifth interval m / c − 1 is then
-//!    exact; further away its error is below 2^-30, where |ln x| > 0.1.
-//! 3. *main is exact*: LN2_HIGH and LN_C_HIGH are multiples of 2^-16, and e has eight bits.
-//!    main is 0 or larger than |r|, so that the error of main + r is a float and found exactly.
-//! 4. *The last addition dominates*: its error is half a place; the bracket is at most a fiftieth of
+//! 2. *1/c has four to six bits after the point*, as few as keep r small. m / c − 1 is then exact in the
+//!    first seven intervals; in the eighth, where |ln x| > 0.25, its error is at most 2^-29.
+//! 3. *main is exact*: LN2_HIGH and LN_C_HIGH are multiples of 2^-16 and e has eight bits (f64: LN2_HIGH
+//!    has 42, e eleven). main is 0 or larger than |r|, so that the error of main + r is a float and
+//!    found exactly.
+//! 4. *The last addition dominates*: its error is half a place; the bracket is at most a 26th of
 //!    the sum (f64, where r reaches 0.39: a third).
 //! 5. The f64 form is the series of 2 artanh(s), which converges twice as fast as one in r: one
 //!    division against ten more coefficients. m is split at 0.6965 instead of √2/2 to balance the two
@@ -41,8 +42,8 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 /// * Domain: numbers above zero, subnormal ones included.
 /// * ±0 gives −∞, +∞ gives +∞, below zero and NaN give NaN; ln 1 = +0.
 /// * Largest error: 0.570 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: `tools/coefficients.py log`; Q's error is 2^-31.4 of r (f32), R's 2^-58.3 of
-///   ln(1 + r) (f64).
+/// * Coefficients: `tools/coefficients.py log`; the error of r² Q(r) is 2^-31.4 of r (f32), that of R 2^-58.3
+///   of ln(1 + r) (f64).
 pub struct Log;
 
 /// `log2 x`.
@@ -62,7 +63,7 @@ pub struct Log2;
 pub struct Log10;
 
 /// The logarithms that are added to that of `1 + r`, in some base. High parts are multiples of 2^-16
-/// (f64: 2^-42).
+/// (f64: have 42 bits).
 pub(super) struct Offsets<E> {
     /// Of 2: high part and rest.
     of_two: [E; 2],

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Permute, Plain};
+use swath_kernels::{self as kernels, Permute, Place, Plain};
 
 use super::parallel::{self, Cost};
 use super::pieces::CHUNK;
@@ -11,7 +11,7 @@ use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes};
-use crate::shape::{MAX_RANK, Shape};
+use crate::shape::MAX_RANK;
 
 /// Runs an expression with `$t` bound to an unsigned integer of the element size of a dtype.
 macro_rules! for_size {
@@ -140,10 +140,6 @@ pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
     Ok(out.finish())
 }
 
-/// The tensors one after the other along `axis`.
-///
-/// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
-/// has one contiguous run. In a single block each is copied from where it lies.
 /// The elements of each tensor after those of the one before.
 fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
     for_size!(tensors[0].dtype(), T => {
@@ -156,9 +152,43 @@ fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
     });
 }
 
-/// Runs of at most so many bytes are joined as a transpose.
-const NARROW_BYTES: usize = 64;
+/// Bytes of the result in which each tensor's narrow runs are written one after the other: a part of the
+/// first-level cache.
+const TILE_BYTES: usize = 8 << 10;
 
+/// `out[row · block + at ..][..width] = runs[row · width ..][..width]`, for all rows. Widths of a few elements
+/// are loops without a call.
+fn write_column<T: Plain>(
+    runs: &[T],
+    width: usize,
+    out: &mut Place<'_, T>,
+    block: usize,
+    at: usize,
+) {
+    fn narrow<T: Copy, const WIDTH: usize>(runs: &[T], out: &mut [T], block: usize, at: usize) {
+        for (run, row) in runs.as_chunks::<WIDTH>().0.iter().zip(out.chunks_exact_mut(block)) {
+            row[at..at + WIDTH].copy_from_slice(run);
+        }
+    }
+    macro_rules! by_width {
+        ($($narrow:literal)*) => {
+            match width {
+                0 => {}
+                $($narrow => narrow::<T, $narrow>(runs, out, block, at),)*
+                _ => for (row, run) in runs.chunks_exact(width).enumerate() {
+                    let begin = row * block + at;
+                    kernels::copy_strided(run, 0, 1, &mut out.range(begin..begin + width));
+                },
+            }
+        };
+    }
+    by_width!(1 2 3 4 5 6 7 8 12 16);
+}
+
+/// The tensors one after the other along `axis`.
+///
+/// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
+/// has one contiguous run. In a single block each is copied from where it lies.
 pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let shape = joined_shape("cat", tensors, axis)?;
     let (first, along) = (tensors[0], shape.dim(axis));
@@ -169,32 +199,23 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
         one_after_another(tensors, &mut out);
         return Ok(out.finish());
     }
-    let width = first.shape().dim(axis) * below;
-    let are_alike = tensors.iter().all(|x| x.shape() == first.shape());
-    if are_alike && (1..=NARROW_BYTES).contains(&(width * first.dtype().size())) {
-        // Then read across: a copy a run would be a call for a few elements.
-        let rows = first.shape().numel() / width;
-        let stacked: Shape = [tensors.len(), rows, width].into();
-        let mut stack = Output::new("cat", &stacked, first.dtype())?;
-        one_after_another(tensors, &mut stack);
-        let stack = stack.finish();
-        let across = stack.layout().permute("cat", &[1, 0, 2])?;
-        for_size!(first.dtype(), T => into(stack.elements::<T>(), &across, out.elements::<T>()));
-        return Ok(out.finish());
-    }
     let sources = tensors.iter().map(|x| contiguous("cat", x));
     let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
     for_size!(first.dtype(), T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
         let block = block.max(1);
+        let tile = (TILE_BYTES / (block * size_of::<T>())).max(1);
         write_chunks(out.elements::<T>(), block, cost::<T>(), &|first, out| {
-            for i in 0..out.len() / block {
-                let mut begin = i * block;
-                for &(run, len) in &runs {
-                    let from = (first + i) * len;
-                    kernels::copy_strided(&run[from..from + len], 0, 1, &mut out.range(begin..begin + len));
-                    begin += len;
+            let rows = out.len() / block;
+            for top in (0..rows).step_by(tile) {
+                let (from, end) = (first + top, rows.min(top + tile));
+                let mut out = out.range(top * block..end * block);
+                let mut at = 0;
+                for &(run, width) in &runs {
+                    let run = &run[from * width..(first + end) * width];
+                    write_column(run, width, &mut out, block, at);
+                    at += width;
                 }
             }
         });

@@ -15,7 +15,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// Floats up to 32 bits are multiplied and added in `f64` and rounded once, `f64` with fused
     /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum).
-    /// Integers are multiplied and added as `i64`, which wraps, and give one.
+    /// Integers are multiplied and added as `i64`, which wraps; the result is an `I64`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -37,12 +37,20 @@ impl<B: Backend> Tensor<B> {
         match self.dtype() {
             dtype if dtype.is_float() => self.dot_rows(rhs),
             dtype @ DType::Bool => Err(Error::UnsupportedDType { op, dtype, shape: *self.shape() }),
-            _ => {
-                let wide = |x: &Tensor<B>| x.to_dtype(DType::I64);
-                let products = wide(self)?.mul(&wide(rhs)?);
-                products.and_then(|x| x.sum(None, false)).map_err(|e| e.named(op))
-            }
+            _ => self.dot_of_integers(rhs).map_err(|e| e.named(op)),
         }
+    }
+
+    /// Piece by piece, as each needs three `i64` an element.
+    fn dot_of_integers(&self, rhs: &Tensor<B>) -> Result<Self> {
+        const PIECE: usize = 1 << 16;
+        let mut sum = Tensor::zeros((), DType::I64)?;
+        for start in (0..self.numel()).step_by(PIECE) {
+            let len = PIECE.min(self.numel() - start);
+            let wide = |x: &Tensor<B>| x.narrow(0, start, len)?.to_dtype(DType::I64);
+            sum = sum.add(&wide(self)?.mul(&wide(rhs)?)?.sum(None, false)?)?;
+        }
+        Ok(sum)
     }
 
     /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.

@@ -208,6 +208,11 @@ fn masks_of_numbers_go_in_pieces() {
 /// Fewer rows than threads, long enough to be shared by them.
 #[test]
 fn long_rows_without_a_finite_element_agree() {
+    let name = "backends::large::long_rows_without_a_finite_element_agree";
+    alone_with(name, &[("SWATH_THREADS", "2")], long_rows_without_a_finite_element);
+}
+
+fn long_rows_without_a_finite_element() {
     const LEN: usize = 1 << 20;
     for (value, want) in [(f32::NEG_INFINITY, f32::NEG_INFINITY), (f32::INFINITY, f32::INFINITY)] {
         let x = Tensor::<Subject>::full(LEN, value).unwrap();
@@ -217,4 +222,31 @@ fn long_rows_without_a_finite_element_agree() {
     values[LEN - 5] = 2.5;
     let x = Tensor::<Subject>::from_vec(values, LEN).unwrap();
     assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), 2.5);
+}
+
+/// Runs of every small width beside others, in more rows than are joined at a time.
+#[test]
+fn narrow_parts_are_joined_row_by_row() {
+    const ROWS: usize = 4099;
+    for dtype in [DType::U8, DType::BF16, DType::F32, DType::I64] {
+        for width in 0..=20 {
+            let widths = [width, 1, 3, width];
+            let value = |part: usize, i: usize| ((part * 37 + i * 11) % 101) as f32;
+            let parts: Vec<Tensor<Subject>> = (0..4)
+                .map(|part| {
+                    let values = (0..ROWS * widths[part]).map(|i| value(part, i)).collect();
+                    let x = Tensor::from_vec(values, [ROWS, widths[part]]).unwrap();
+                    x.to_dtype(dtype).unwrap()
+                })
+                .collect();
+            let joined = Tensor::cat(&parts.iter().collect::<Vec<_>>(), 1).unwrap();
+            let found = joined.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            let rows = (0..ROWS).flat_map(|row| (0..4).map(move |part| (row, part)));
+            let want = rows.flat_map(|(row, part)| {
+                let from = row * widths[part];
+                (from..from + widths[part]).map(move |i| value(part, i))
+            });
+            assert!(want.eq(found), "{dtype}, width {width}");
+        }
+    }
 }

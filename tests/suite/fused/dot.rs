@@ -124,8 +124,19 @@ fn integers_are_added_as_i64() {
     let (a, b) = (tensor![i64; i64::MAX, 3], tensor![i64; 2, -5]);
     let want = i64::MAX.wrapping_mul(2).wrapping_add(-15);
     assert_eq!(a.dot(&b).unwrap().item::<i64>().unwrap(), want);
-    let bytes = |x: &T| x.to_dtype(DType::U8).unwrap();
-    let (a, b) = (bytes(&tensor![i64; 200, 7]), bytes(&tensor![i64; 3, 9]));
-    assert_eq!(a.dot(&b).unwrap().item::<i64>().unwrap(), 663);
+    for (dtype, largest) in
+        [(DType::U8, 255), (DType::U32, u32::MAX.into()), (DType::I32, i32::MAX.into())]
+    {
+        let narrow = |x: &T| x.to_dtype(dtype).unwrap();
+        let (a, b) = (narrow(&tensor![i64; largest, 7]), narrow(&tensor![i64; 3, 9]));
+        let dot = a.dot(&b).unwrap();
+        assert_eq!(dot.item::<i64>().unwrap(), 3 * largest + 63, "{dtype}");
+        // More than is converted at a time, every other element of what lies there.
+        let long: Vec<i64> = (0..400_001).map(|i| i % 101).collect();
+        let long =
+            narrow(&T::from_slice(&long, long.len()).unwrap()).slice(swath::s![..;2]).unwrap();
+        let want: i64 = (0..400_001).step_by(2).map(|i| (i % 101) * (i % 101)).sum();
+        assert_eq!(long.dot(&long).unwrap().item::<i64>().unwrap(), want, "{dtype}");
+    }
     assert_eq!(tensor![i64;].dot(&tensor![i64;]).unwrap().item::<i64>().unwrap(), 0);
 }

@@ -73,11 +73,27 @@ impl<E: Float> Call<E> {
     ///   nobody else accesses them meanwhile.
     pub unsafe fn run(&self, library: &Library) -> Result<(), Failure> {
         let entries = library.entries::<E>().ok_or(Failure::Arguments)?;
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.run_by(entries, library.max_int) }
+    }
+
+    /// As [`run`](Call::run), by these functions of a library.
+    ///
+    /// # Errors
+    /// As [`Call::run`].
+    ///
+    /// # Safety
+    /// As [`Call::run`].
+    pub(super) unsafe fn run_by(
+        &self,
+        entries: &Entries<E>,
+        max_int: usize,
+    ) -> Result<(), Failure> {
         let [m, _, n] = self.shape;
         // SAFETY: the caller's promise, passed on; the last element is one of C's.
         unsafe {
             let last = self.c.wrapping_add((m - 1) * self.row + (n - 1));
-            written(last, self.add, || self.send(entries, library.max_int))
+            written(last, self.add, || self.send(entries, max_int))
         }
     }
 

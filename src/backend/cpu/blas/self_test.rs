@@ -44,12 +44,12 @@ fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Res
         for transposed in [(false, false), (false, true), (true, false), (true, true)] {
             for add in [false, true] {
                 let case = Case::<E>::new(shape, transposed, add);
-                if let Err(what) = case.check(library, None) {
+                if let Err(what) = case.check(library, entries, None) {
                     let function = if shape[0] == 1 || shape[2] == 1 { "gemv" } else { "gemm" };
                     return failed(function, what);
                 }
                 if let Some(batch) = entries.gemm_batch
-                    && let Err(what) = case.check(library, Some(batch))
+                    && let Err(what) = case.check(library, entries, Some(batch))
                 {
                     return failed("gemm_batch", what);
                 }
@@ -97,7 +97,12 @@ impl<E: Float> Case<E> {
 
     /// # Errors
     /// What is wrong.
-    fn check(&self, library: &Library, batch: Option<GemmBatch<E>>) -> Result<(), String> {
+    fn check(
+        &self,
+        library: &Library,
+        entries: &Entries<E>,
+        batch: Option<GemmBatch<E>>,
+    ) -> Result<(), String> {
         let [m, k, n] = self.shape;
         let row = n + GAP;
         // Where C is only written, what it held must not matter.
@@ -117,7 +122,7 @@ impl<E: Float> Case<E> {
                 Some(batch) => {
                     run_batch(library, batch, &call, &[(call.a.data, call.b.data, call.c)])
                 }
-                None => call.run(library),
+                None => call.run_by(entries, library.max_int),
             }
         };
         let at = || format!("of [{m}, {k}] and [{k}, {n}]");
