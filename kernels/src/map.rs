@@ -17,8 +17,8 @@
 //!    its value.
 //! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
-//! 4. Results too large for the caches are stored past them where there are vectors, runs from an
-//!    aligned address on; in place the lines are in the caches already.
+//! 4. Runs of long rows begin at an aligned address of the result. Results too large for the caches are
+//!    stored past them where there are vectors; in place the lines are in the caches already.
 
 mod binary;
 mod block;
@@ -286,9 +286,17 @@ const fn unroll<E: Float, S: Lanes<E>>(wanted: [usize; 2]) -> usize {
     if S::LANES == 1 { 1 } else { wanted[S::ISA.has_32_registers() as usize] }
 }
 
-/// Elements before the first that is aligned to a vector, at most `len`.
+/// Elements from which on results begin at an aligned address: large vectors of the system's allocator
+/// begin 16 bytes after one, and stores of 64 bytes there touch two lines each.
+const ALIGNED_FROM: usize = 512;
+
+/// Elements before the first that is aligned to a vector, at most `len`; none where alignment neither must
+/// be (`streams`) nor pays.
 #[inline(always)]
-fn until_aligned<E: Float, S: Lanes<E>>(y: *mut E, len: usize) -> usize {
+fn until_aligned<E: Float, S: Lanes<E>>(y: *mut E, len: usize, streams: bool) -> usize {
+    if !streams && (S::LANES == 1 || len < ALIGNED_FROM) {
+        return 0;
+    }
     y.align_offset(size_of::<S::V>()).min(len)
 }
 

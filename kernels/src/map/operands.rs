@@ -395,7 +395,7 @@ pub(super) unsafe fn run_row<E: Float, S: Lanes<E>, K: MapAll<E, N>, const N: us
     len: usize,
     streams: bool,
 ) {
-    let head = if streams { until_aligned::<E, S>(y, len) } else { 0 };
+    let head = until_aligned::<E, S>(y, len, streams);
     // SAFETY: as the caller promised; from `head` on `y` is aligned if it is streamed.
     let done = unsafe {
         match const { unroll::<E, S>([K::UNROLL; 2]) } {

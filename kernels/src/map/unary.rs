@@ -126,7 +126,7 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
     let in_flight = const { unroll::<E, S>([K::UNROLL, K::UNROLL_32]) };
     let mut i = 0;
     // What goes a vector at a time, up to here.
-    let mut single = if streams { until_aligned::<E, S>(y, len) } else { 0 };
+    let mut single = until_aligned::<E, S>(y, len, streams);
     loop {
         while i < single {
             let count = (single - i).min(S::LANES);
