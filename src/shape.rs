@@ -423,19 +423,6 @@ pub(crate) fn broadcast_shape_for(op: &'static str, a: &Shape, b: &Shape) -> Res
     Ok(out)
 }
 
-/// The shape of all of them together. The error names the first two operands that do not fit: what some are
-/// together need be the shape of none.
-pub(crate) fn broadcast_shapes_for(op: &'static str, shapes: &[&Shape]) -> Result<Shape> {
-    let mut all = Shape::scalar();
-    for (i, b) in shapes.iter().enumerate() {
-        all = broadcast_shape_for(op, &all, b).map_err(|error| {
-            let pair = shapes[..i].iter().find_map(|a| broadcast_shape_for(op, a, b).err());
-            pair.unwrap_or(error)
-        })?;
-    }
-    Ok(all)
-}
-
 /// The index of an operand of shape `shape` that broadcasting reads for `index` of the result.
 ///
 /// ```

@@ -11,10 +11,11 @@ use crate::backend::{
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp, binary_ops, unary_ops};
-use crate::shape::{Shape, broadcast_shape_for, broadcast_shapes_for};
+use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
 use super::operators::{Input, Operand};
+use super::ternary::broadcast_shapes_for;
 
 macro_rules! unary_methods {
     ($({

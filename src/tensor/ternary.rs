@@ -10,7 +10,7 @@ use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
-use crate::shape::{Shape, broadcast_shape_for, broadcast_shapes_for};
+use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
 use super::elementwise::check_scalar;
@@ -127,4 +127,17 @@ fn check_bounds(low: Scalar, high: Scalar, shape: &Shape) -> Result<()> {
         return Err(Error::InvalidArgument { op: "clamp", reason });
     }
     Ok(())
+}
+
+/// The shape of all of them together. The error names the first two operands that do not fit: what some are
+/// together need be the shape of none.
+pub(super) fn broadcast_shapes_for(op: &'static str, shapes: &[&Shape]) -> Result<Shape> {
+    let mut all = Shape::scalar();
+    for (i, b) in shapes.iter().enumerate() {
+        all = broadcast_shape_for(op, &all, b).map_err(|error| {
+            let pair = shapes[..i].iter().find_map(|a| broadcast_shape_for(op, a, b).err());
+            pair.unwrap_or(error)
+        })?;
+    }
+    Ok(all)
 }
