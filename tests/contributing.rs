@@ -2,7 +2,7 @@
 //! compiles, and the tests that the new row brings along run and pass.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A block of code, the file it goes into, and the line it follows (`None`: at the end).
@@ -84,8 +84,7 @@ fn the_page_names_three_places_that_exist() {
 #[ignore = "builds a second copy of the crate: cargo test --test contributing -- --ignored"]
 fn an_op_added_in_three_places_is_tested_by_its_row() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let copy = shared.join("contributing");
+    let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("contributing");
     let _ = fs::remove_dir_all(&copy);
     copy_tree(root, &copy);
     let page = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
@@ -103,8 +102,7 @@ fn an_op_added_in_three_places_is_tested_by_its_row() {
     fs::write(path, tests).unwrap();
     let output = Command::new(env!("CARGO"))
         .current_dir(&copy)
-        // Where other crates are built already.
-        .env("CARGO_TARGET_DIR", shared.parent().unwrap())
+        .env("CARGO_TARGET_DIR", copy.with_extension("target"))
         .env("SWATH_BLESS", "1")
         .args(["test", "--offline", "--test", "suite", "--", "softsign", "gradcheck::", "isa::"])
         .args(["backends::", "mutation::", "ops_page::"])
