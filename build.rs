@@ -1,6 +1,6 @@
 //! Chooses the BLAS provider: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is on and which
-//! the target has, and `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo unifies features,
-//! so that two at once are no error: the order decides.
+//! the target has, and `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo
+//! unifies features, so that two at once are no error: the order decides.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
