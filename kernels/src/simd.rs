@@ -381,6 +381,9 @@ pub trait Token: Copy + Send + Sync + 'static {
     /// Asks for the cache line of an address, which need not be valid.
     #[inline(always)]
     fn prefetch(self, _address: *const u8) {}
+    /// As [`prefetch`](Token::prefetch), into the second-level cache: many more lines can be on their way.
+    #[inline(always)]
+    fn prefetch_far(self, _address: *const u8) {}
 }
 
 /// 16-bit floats in a block that is converted at once.

@@ -1,5 +1,4 @@
-//! How much of B is packed at a time, what the second-level cache has room for; and how many sums are kept
-//! in the first-level cache.
+//! How much of B is packed at a time: what the second-level cache has room for.
 //!
 //! The sizes decide in which order elements of C are computed, never their bits.
 
@@ -28,23 +27,8 @@ fn panel_bytes(cache: usize) -> usize {
     cache.clamp(LIMITS[0], LIMITS[1])
 }
 
-/// Bytes of the chains that few rows of A have at a time: what leaves 16 KiB of the first-level cache to B.
-#[inline]
-pub(super) fn chains_bytes() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| if first_level() >= Some(48 << 10) { 32 << 10 } else { 16 << 10 })
-}
-
-fn first_level() -> Option<usize> {
-    level("1")
-}
-
+/// What Linux says of the first processor's cache.
 fn second_level() -> Option<usize> {
-    level("2")
-}
-
-/// What Linux says of the first processor's caches.
-fn level(wanted: &str) -> Option<usize> {
     if cfg!(miri) {
         return None;
     }
@@ -54,7 +38,7 @@ fn level(wanted: &str) -> Option<usize> {
             fs::read_to_string(path).ok()
         };
         let holds_data = of("type")?.trim() != "Instruction";
-        (of("level")?.trim() == wanted && holds_data).then(|| parsed(&of("size")?)).flatten()
+        (of("level")?.trim() == "2" && holds_data).then(|| parsed(&of("size")?)).flatten()
     })
 }
 
@@ -72,7 +56,7 @@ fn parsed(size: &str) -> Option<usize> {
 mod tests {
     use super::super::driver::{OperandB, Product};
     use super::super::{Epilogue, MatMut, MatRef, PackedB, Workspace};
-    use super::{KC, LIMITS, first_level, panel_bytes, panel_columns, parsed, second_level};
+    use super::{KC, LIMITS, panel_bytes, panel_columns, parsed, second_level};
     use crate::testing::unless_miri;
 
     #[test]
@@ -90,7 +74,6 @@ mod tests {
         assert_eq!(panel_bytes(512 << 10), 512 << 10);
         assert_eq!([panel_bytes(0), panel_bytes(usize::MAX)], LIMITS);
         assert!(second_level().is_none_or(|bytes| (1 << 14..1 << 28).contains(&bytes)));
-        assert!(first_level().is_none_or(|bytes| (1 << 12..=1 << 20).contains(&bytes)));
         for columns in [panel_columns::<f32>(), panel_columns::<f64>()] {
             assert!(columns >= 64 && columns.is_multiple_of(16), "{columns}");
         }

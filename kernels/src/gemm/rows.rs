@@ -4,7 +4,8 @@
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
-//!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, in L1
+//!         the next 8                        [░░░░░░░            ]   on their way into L2
+//!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, near
 //! ```
 //!
 //! Going down B's columns a tile at a time would take one line a row: the hardware's prefetcher follows
@@ -18,15 +19,26 @@
 //! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
 //! k is done.
 //!
-//! Where two tiles of rows share B's lines, the lines of the next 8 rows are asked for meanwhile: 0.66 to 0.75
-//! of the time from memory, 0.72 to 1.03 from a shared cache (8 and 12 rows of A, AVX-512); with one tile, no
-//! change.
+//! The next 8 rows' lines are asked for meanwhile, since the hardware does not run ahead of arithmetic. Into the
+//! second-level cache: as many as the first-level one can wait for are too few to keep memory busy.
 //!
-//! Measured, AVX2, one thread, one row of A: a B of 64 MiB at 1.2 times the speed of plain sequential
-//! reading; panels of 4 KiB instead of 16 KiB lose a quarter of it. Chains of 32 KiB instead of 16 KiB, where
-//! L1 has 48 KiB, take .81 to .97 of the time of 4 to 16 rows (.94 to 1.06 of 8), since runs of B are longer.
+//! Measured on Zen 4, one thread, 2 to 24 rows of A, [1024, 4096] of B; the time over that of chains of 16 KiB and
+//! lines asked for into the first-level cache, where tiles come in pairs:
+//!
+//! | B | AVX-512 | AVX2 |
+//! |---|---|---|
+//! | `f32`, from memory | .73 to .98 | .66 to .91 |
+//! | `f32`, from the shared cache | .86 to 1.01, 2 and 4 rows to 1.18 | .70 to 1.01, 2 and 4 rows to 1.17 |
+//! | `f64`, from memory | .68 to .97 | .70 to .97 |
+//! | `bf16`, which asks only where B is large | .74 to 1.06 | .59 to .94 |
+//!
+//! One row takes .7 to 1.05 of the time. If it always asked, it would take up to 1.1 from the shared cache, of 16-bit
+//! floats, whose lines are half as many, up to 1.3.
+//!
+//! Tried besides: lines further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; the 8 rows
+//! after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each line asked for
+//! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows.
 
-use super::cache::chains_bytes;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
@@ -40,6 +52,13 @@ use crate::simd::{Float, Lanes, Vector};
 
 /// Rows of B read side by side.
 const STEPS: usize = 8;
+
+/// Bytes of the chains of a panel. Of 32 KiB, in caches of 32 and of 48 KiB, 2 to 24 rows take .8 to 1.0 of the
+/// time of 16 KiB: runs of B are longer.
+const CHAINS_BYTES: usize = 32 << 10;
+
+/// Bytes of a B that no cache holds, as far as can be known.
+const FAR_BYTES: usize = 16 << 20;
 
 /// Bytes of a B with contiguous rows from which on they are followed: walking down its columns would leave the
 /// hardware's prefetcher idle.
@@ -98,7 +117,7 @@ impl<'a, T: Factor> RowsOfB<'a, T> {
     /// Columns of a panel: whole tiles.
     fn width(m: usize) -> usize {
         let tile = super::tile::MAX_NV * MAX_LANES;
-        (chains_bytes() / size_of::<T::Sum>() / m).next_multiple_of(tile)
+        (CHAINS_BYTES / size_of::<T::Sum>() / m).next_multiple_of(tile)
     }
 
     /// From one row of chains to the next.
@@ -119,6 +138,8 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let copy = chains.wrapping_add(m * chains_row);
         let partial = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
         let is_reversed = b.strides[1] == -1;
+        let is_far = k.saturating_mul(n) > FAR_BYTES / size_of::<T>();
+        let asks_ahead = is_far || T::IS_SUM && m > 1;
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };
@@ -146,6 +167,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         columns,
                         steps,
                         resume: at > 0,
+                        asks_ahead: asks_ahead && from + at + STEPS < k,
                         chains,
                         chains_row: chains_row as isize,
                     };
@@ -194,6 +216,8 @@ struct Strip<T: Factor> {
     steps: usize,
     /// Goes on with the chains instead of starting them at zero.
     resume: bool,
+    /// Asks for the lines of the next STEPS rows.
+    asks_ahead: bool,
     chains: *mut T::Sum,
     chains_row: isize,
 }
@@ -219,6 +243,7 @@ impl<T: Factor> Strip<T> {
             left -= height;
             strip.a = step(strip.a.cast_mut(), height, strip.a_strides[0]).cast_const();
             strip.chains = step(strip.chains, height, strip.chains_row);
+            strip.asks_ahead = false;
         }
     }
 
@@ -261,6 +286,7 @@ impl<T: Factor, const R0: usize, const R1: usize> ElementTask<T::Sum> for Along<
         let second = Strip {
             a: step(first.a.cast_mut(), R0, first.a_strides[0]).cast_const(),
             chains: step(first.chains, R0, first.chains_row),
+            asks_ahead: false,
             ..first
         };
         // SAFETY: the promise of `Strip::run`, for the first R0 rows and the R1 below them; NV vectors are
@@ -297,8 +323,8 @@ impl<T: Factor, const R0: usize, const R1: usize> Along<T, R0, R1> {
         for start in (0..done).step_by(NV * S::LANES) {
             // SAFETY: `start + NV * LANES <= columns`.
             unsafe {
-                first.tile::<S, R0, NV>(simd, a0, start, R1 > 0);
-                second.tile::<S, R1, NV>(simd, a1, start, false);
+                first.tile::<S, R0, NV>(simd, a0, start);
+                second.tile::<S, R1, NV>(simd, a1, start);
             }
         }
         done
@@ -323,7 +349,7 @@ impl<T: Factor> Strip<T> {
         a
     }
 
-    /// STEPS steps for NV vectors of columns from `start` on; `ahead` asks for the lines of the next ones.
+    /// STEPS steps for NV vectors of columns from `start` on.
     ///
     /// # Safety
     /// As [`Strip::run`] for ROWS rows with STEPS steps; the columns are the strip's.
@@ -333,9 +359,18 @@ impl<T: Factor> Strip<T> {
         simd: S,
         a: &[[T::Sum; STEPS]; ROWS],
         start: usize,
-        ahead: bool,
     ) {
         let chains = self.chains.wrapping_add(start);
+        if self.asks_ahead {
+            let mut next = step(self.b.cast_mut(), STEPS, self.b_step).wrapping_add(start);
+            for _ in 0..STEPS {
+                each::<NV>(
+                    #[inline(always)]
+                    |v| simd.prefetch_far(next.wrapping_add(v * S::LANES).cast()),
+                );
+                next = next.wrapping_offset(self.b_step);
+            }
+        }
         let mut acc = [[simd.splat(T::Sum::ZERO); NV]; ROWS];
         // SAFETY: row i < rows, the vectors from `start` on.
         unsafe {
@@ -358,13 +393,7 @@ impl<T: Factor> Strip<T> {
                     let mut row = [simd.splat(T::Sum::ZERO); NV];
                     each::<NV>(
                         #[inline(always)]
-                        |v| {
-                            row[v] = T::load(simd, b.wrapping_add(v * S::LANES));
-                            if ahead {
-                                let next = b.wrapping_offset(STEPS as isize * self.b_step);
-                                simd.prefetch(next.wrapping_add(v * S::LANES).cast());
-                            }
-                        },
+                        |v| row[v] = T::load(simd, b.wrapping_add(v * S::LANES)),
                     );
                     each::<ROWS>(
                         #[inline(always)]

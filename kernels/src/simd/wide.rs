@@ -201,6 +201,10 @@ impl<S: Token> Token for Wide<S> {
     fn prefetch(self, address: *const u8) {
         self.0.prefetch(address);
     }
+    #[inline(always)]
+    fn prefetch_far(self, address: *const u8) {
+        self.0.prefetch_far(address);
+    }
 }
 
 impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
