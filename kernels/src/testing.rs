@@ -1,6 +1,8 @@
 //! What accuracy tests need: a distance between floats that cannot be fooled, and inputs that reach
 //! every exponent.
 
+pub use crate::map::ALIGNED_FROM;
+
 /// How many floats apart two `f32` are; `u32::MAX` between NaN and a number, 0 between NaNs.
 ///
 /// Counted on the line of all floats, from −∞ to +∞, where −0 and +0 are one point: the sign of a

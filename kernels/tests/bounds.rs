@@ -14,14 +14,13 @@ mod reference;
 use calls::{Call, Part, Role};
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
 use guarded::{Against, Guarded};
-use swath_kernels::testing::with_isa;
+use swath_kernels::testing::{ALIGNED_FROM, with_isa};
 use swath_kernels::{Arg, Isa};
 
-const LONGEST: usize = 600;
+const LONGEST: usize = ALIGNED_FROM + 88;
 
-/// From 512 elements on vectors lie at aligned addresses.
 fn lengths() -> impl Iterator<Item = usize> {
-    (0..=130).chain([512, 545, 600])
+    (0..=130).chain([ALIGNED_FROM, ALIGNED_FROM + 33, LONGEST])
 }
 
 /// Runs a test at every length, against either page, on every instruction set; the three slices lie

@@ -40,8 +40,8 @@ numbers from each interval. Every instruction set named computed every result, w
 257th of these inputs under an emulator (`.ci/run neon_accuracy`), which fails where an error exceeds the one here; its
 bits are those of `HASHES.txt`.
 
-Functions of three arguments are compared with exact arithmetic (`kernels/tests/ternary.rs`), derivatives of one
-argument with slopes in twice the precision (`kernels/tests/gradients.rs`): what they promise stands with each of them.
+Functions of three arguments are compared with twice their precision (`kernels/tests/ternary.rs`), derivatives of one
+argument with slopes in as much (`kernels/tests/gradients.rs`): what they promise stands with each of them.
 
 Errors of f32 are in units in the last place of the exact value (its subnormal spacing where it is subnormal): 0.5 is
 correct rounding. Those of f64 are counts of floats from the correctly rounded result. The results whose exact value is

@@ -8,13 +8,13 @@ mod reference;
 use std::collections::{BTreeMap, HashMap};
 
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
-use swath_kernels::testing::{is_quick, unless_miri, with_isa};
+use swath_kernels::testing::{ALIGNED_FROM, is_quick, unless_miri, with_isa};
 use swath_kernels::{Arg, Isa};
 
 const LONGEST: usize = unless_miri(130, 9);
 const OFFSETS: usize = unless_miri(16, 2);
-/// Where vectors lie at aligned addresses, wherever the slice begins.
-const LONG: [usize; 2] = unless_miri([512, 600], [LONGEST; 2]);
+/// Where vectors begin at an aligned address, wherever the slice does.
+const LONG: [usize; 2] = unless_miri([ALIGNED_FROM, ALIGNED_FROM + 88], [LONGEST; 2]);
 
 /// Arguments of all classes and exponents, as many as the longest slice at the last offset needs.
 fn arguments<E: Real>(seed: usize) -> Vec<E> {
@@ -24,7 +24,15 @@ fn arguments<E: Real>(seed: usize) -> Vec<E> {
         0 => E::from_f64((i as f64 * 0.37 + seed as f64).sin() * 3.0),
         _ => all[(i * 61 + seed * 7) % all.len()],
     };
-    (0..LONG[1] + OFFSETS).map(pick).collect()
+    (0..LONG[1] + OFFSETS + LINE / size_of::<E>()).map(pick).collect()
+}
+
+const LINE: usize = 64;
+
+/// What lies from a cache line on.
+fn from_a_line<E>(x: &mut [E]) -> &mut [E] {
+    let at = x.as_ptr().align_offset(LINE);
+    &mut x[at..][..LONG[1] + OFFSETS]
 }
 
 fn assert_same<E: Real>(what: &dyn Fn() -> String, got: &[E], expected: &[E]) {
@@ -34,7 +42,7 @@ fn assert_same<E: Real>(what: &dyn Fn() -> String, got: &[E], expected: &[E]) {
     }
 }
 
-fn on_every_isa(f: impl Fn(Isa)) {
+fn on_every_isa(mut f: impl FnMut(Isa)) {
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         with_isa(isa, || f(isa));
     }
@@ -66,13 +74,14 @@ fn check1<E: Real>(name: &str, slices: Slices1<E>) {
     }
 }
 
-fn check1_of<E: Real>(name: &str, slices: Slices1<E>, x: Vec<E>) {
+fn check1_of<E: Real>(name: &str, slices: Slices1<E>, mut x: Vec<E>) {
+    let mut y = x.clone();
+    let (x, y) = (&*from_a_line(&mut x), from_a_line(&mut y));
     on_every_isa(|isa| {
-        let mut alone = x.clone();
+        let mut alone = x.to_vec();
         for (x, y) in x.chunks(1).zip(alone.chunks_mut(1)) {
             (slices.run)(x, y);
         }
-        let mut y = vec![E::ZERO; x.len()];
         for (offset, len) in windows() {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
@@ -80,6 +89,10 @@ fn check1_of<E: Real>(name: &str, slices: Slices1<E>, x: Vec<E>) {
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
             (slices.run)(&x[window.clone()], &mut y[out.clone()]);
             assert_same(&what("apart"), &y[out], &alone[window.clone()]);
+            if len >= ALIGNED_FROM {
+                (slices.run)(&x[window.clone()], &mut y[window.clone()]);
+                assert_same(&what("alike"), &y[window.clone()], &alone[window.clone()]);
+            }
             y[window.clone()].copy_from_slice(&x[window.clone()]);
             (slices.in_place)(&mut y[window.clone()]);
             assert_same(&what("in place"), &y[window.clone()], &alone[window]);
@@ -88,13 +101,13 @@ fn check1_of<E: Real>(name: &str, slices: Slices1<E>, x: Vec<E>) {
 }
 
 fn check2<E: Real>(name: &str, slices: Slices2<E>) {
-    let (a, b) = (arguments::<E>(2), arguments::<E>(3));
+    let [mut a, mut b, mut y] = [2, 3, 4].map(arguments::<E>);
+    let (a, b, y) = (&*from_a_line(&mut a), &*from_a_line(&mut b), from_a_line(&mut y));
     on_every_isa(|isa| {
-        let mut alone = a.clone();
+        let mut alone = a.to_vec();
         for (i, y) in alone.chunks_mut(1).enumerate() {
             (slices.run)(Arg::Scalar(a[i]), Arg::Scalar(b[i]), y);
         }
-        let mut y = vec![E::ZERO; a.len()];
         for (offset, len) in windows() {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
@@ -104,6 +117,10 @@ fn check2<E: Real>(name: &str, slices: Slices2<E>) {
             (slices.run)(Arg::Slice(a), Arg::Slice(b), &mut y[out.clone()]);
             assert_same(&what("apart"), &y[out], expected);
             let y = &mut y[window];
+            if len >= ALIGNED_FROM {
+                (slices.run)(Arg::Slice(a), Arg::Slice(b), y);
+                assert_same(&what("alike"), y, expected);
+            }
             y.copy_from_slice(a);
             (slices.in_place_left)(y, Arg::Slice(b));
             assert_same(&what("in place of the left"), y, expected);

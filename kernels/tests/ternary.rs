@@ -1,6 +1,9 @@
-//! Functions of three arguments against exact arithmetic, with every mix of slices and numbers, in
+//! Functions of three arguments against twice their precision, with every mix of slices and numbers, in
 //! place and not, at every length.
 
+mod reference;
+
+use reference::DoubleDouble;
 use swath_kernels::testing::{
     even_sample_f32, even_sample_f64, special_values_f32, special_values_f64, with_isa,
 };
@@ -126,6 +129,31 @@ fn lerp_is_exact_at_its_ends_and_near_between() {
 }
 
 #[test]
+fn lerp_of_f64_is_as_near() {
+    on_every_isa(|| {
+        // In twice the precision nothing may overflow or vanish.
+        let middle = |x: &f64| (1e-200..1e200).contains(&x.abs());
+        let values: Vec<f64> = even_sample_f64(1 << 16).filter(middle).collect();
+        let near = |x: f64, y: f64| x * (1.0 + (y.to_bits() & 0xffff) as f64 * 1e-5);
+        let weights = [0.0, 1.0, 0.5, 0.25, 0.3, 0.999, 1e-7, -2.0, 3.5];
+        let pairs = values.windows(2).flat_map(|x| [[x[0], x[1]], [x[0], near(x[0], x[1])]]);
+        let inputs: Vec<[f64; 3]> = pairs.flat_map(|[a, b]| weights.map(|w| [a, b, w])).collect();
+        for ([a, b, w], y) in inputs.iter().zip(run::<math::Lerp, f64>(&inputs)) {
+            let [wide_a, wide_b, wide_w] = [*a, *b, *w].map(DoubleDouble::from);
+            let exact = wide_a * (DoubleDouble::from(1.0) - wide_w) + wide_b * wide_w;
+            let error = (DoubleDouble::from(y) - exact).high.abs();
+            let units = match w {
+                0.0 | 1.0 => 0.0,
+                w if (0.0..=1.0).contains(w) => 2.0,
+                w => 2.0 + 3.0 * w.abs(),
+            };
+            let allowed = units * 2f64.powi(-53) * (a.abs() + b.abs());
+            assert!(error <= allowed, "from {a:e} to {b:e} by {w}: {y:e}");
+        }
+    });
+}
+
+#[test]
 fn slopes_of_leaky_relu_and_elu() {
     on_every_isa(|| {
         let x: Vec<f32> = even_sample_f32(1 << 14).collect();
@@ -143,6 +171,23 @@ fn slopes_of_leaky_relu_and_elu() {
             let allowed = 2.5 * 2f64.powi(-23) * exact.abs() + 1e-44;
             let near = (f64::from(y) - exact).abs() <= allowed;
             assert!(near || x.is_nan() && y.is_nan(), "{x:e}: {y:e}, not {exact:e}");
+        }
+    });
+    on_every_isa(|| {
+        let inputs: Vec<[f64; 3]> = even_sample_f64(1 << 16)
+            .filter(|x| *x > -700.0)
+            .flat_map(|x| [[1.0, x, 0.25], [-2.7, x, 1.3]])
+            .collect();
+        for ([g, x, s], y) in inputs.iter().zip(run::<math::EluGrad, f64>(&inputs)) {
+            let [wide_g, wide_s] = [*g, *s].map(DoubleDouble::from);
+            // The exponential is rounded here, to half a unit.
+            let factor =
+                if *x > 0.0 { wide_g } else { wide_g * wide_s * core_math::exp(*x).into() };
+            let error = (DoubleDouble::from(y) - factor).high.abs();
+            assert!(error <= 3.0 * 2f64.powi(-52) * factor.high.abs(), "{g} {x:e} {s}: {y:e}");
+        }
+        for ([g, x, s], y) in inputs.iter().zip(run::<math::LeakyReluGrad, f64>(&inputs)) {
+            assert_eq!(y, if *x > 0.0 { *g } else { g * s });
         }
     });
     let at_zero = [[3.0f64, 0.0, 0.5], [3.0, -0.0, 0.5], [3.0, f64::NEG_INFINITY, 0.5]];

@@ -3,7 +3,8 @@
 
 A polynomial is fitted to the smallest weighted error, by Remez exchange or by least squares at
 Chebyshev's points, which come close to it. Then its coefficients are rounded one after the other,
-lowest power first, and the rest is fitted again around each rounded one. The error printed is that of the rounded coefficients in exact arithmetic, times the weight.
+lowest power first, and the rest is fitted again around each rounded one. The error printed is that of
+the rounded coefficients in exact arithmetic, times the weight.
 """
 
 import math

@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 
-use super::{lengths_differ, load_up_to, store, store_up_to, unroll, until_aligned};
+use super::{lengths_differ, lie_alike, load_up_to, store, store_up_to, unroll, until_aligned};
 use crate::copy::{Fence, LINE, streaming};
 use crate::dispatch::ElementTask;
 use crate::output::Output;
@@ -263,6 +263,8 @@ pub(super) trait Operand<E: Float, S: Lanes<E>>: Copy {
     /// # Safety
     /// The elements are there.
     unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V;
+    /// Whether vectors are aligned where those at `y` are; a value's are not loaded.
+    fn lies_like(self, y: *const E) -> bool;
 }
 
 /// The arguments of a kernel: as many operands as it has arguments.
@@ -277,6 +279,8 @@ pub(super) trait Arguments<E: Float, S: Lanes<E>, const N: usize>: Copy {
     /// # Safety
     /// The elements are there.
     unsafe fn up_to(self, simd: S, i: usize, count: usize) -> [S::V; N];
+    /// As [`Operand::lies_like`], of all.
+    fn lie_like(self, y: *const E) -> bool;
 }
 
 macro_rules! arguments {
@@ -293,6 +297,11 @@ macro_rules! arguments {
                 let ($($x,)*) = self;
                 // SAFETY: the elements are there, as the caller promised.
                 unsafe { [$($x.up_to(simd, i, count)),*] }
+            }
+            #[inline(always)]
+            fn lie_like(self, y: *const E) -> bool {
+                let ($($x,)*) = self;
+                $($x.lies_like(y))&&*
             }
         }
     };
@@ -314,6 +323,10 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Elements<E> {
     unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V {
         // SAFETY: the elements are there, as the caller promised.
         unsafe { load_up_to(simd, self.0.add(i), count) }
+    }
+    #[inline(always)]
+    fn lies_like(self, y: *const E) -> bool {
+        lie_alike::<E, S>(self.0, y)
     }
 }
 
@@ -344,6 +357,10 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Splat<E, S> {
     #[inline(always)]
     unsafe fn up_to(self, _simd: S, _i: usize, _count: usize) -> S::V {
         self.0
+    }
+    #[inline(always)]
+    fn lies_like(self, _y: *const E) -> bool {
+        true
     }
 }
 
@@ -380,6 +397,10 @@ impl<E: Float, S: Lanes<E>> Operand<E, S> for Stepping<E> {
         // SAFETY: as in `vector`.
         unsafe { load_up_to(simd, self.from.add(i * self.step), count) }
     }
+    #[inline(always)]
+    fn lies_like(self, y: *const E) -> bool {
+        self.step == 0 || lie_alike::<E, S>(self.from, y)
+    }
 }
 
 /// The loop of a kernel over a row.
@@ -395,7 +416,7 @@ pub(super) unsafe fn run_row<E: Float, S: Lanes<E>, K: MapAll<E, N>, const N: us
     len: usize,
     streams: bool,
 ) {
-    let head = until_aligned::<E, S>(y, len, streams);
+    let head = until_aligned::<E, S>(y, len, streams, || arguments.lie_like(y));
     // SAFETY: as the caller promised; from `head` on `y` is aligned if it is streamed.
     let done = unsafe {
         match const { unroll::<E, S>([K::UNROLL; 2]) } {

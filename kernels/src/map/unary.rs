@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use super::operands::{Operands, Row, RowKernel, Source};
-use super::{load_up_to, store, store_up_to, unroll, until_aligned};
+use super::{lie_alike, load_up_to, store, store_up_to, unroll, until_aligned};
 use crate::output::Output;
 use crate::simd::{Float, Lanes, MAX_LANES, Mask, Wide};
 use crate::{Block, BlockArg};
@@ -126,7 +126,7 @@ unsafe fn run1<E: Float, S: Lanes<E>, K: Map1<E>>(
     let in_flight = const { unroll::<E, S>([K::UNROLL, K::UNROLL_32]) };
     let mut i = 0;
     // What goes a vector at a time, up to here.
-    let mut single = until_aligned::<E, S>(y, len, streams);
+    let mut single = until_aligned::<E, S>(y, len, streams, || lie_alike::<E, S>(x, y));
     loop {
         while i < single {
             let count = (single - i).min(S::LANES);
