@@ -84,7 +84,7 @@ impl<B: Backend> Tensor<B> {
             [None, None] => *self.shape(),
         };
         if !dtype.is_float() {
-            return Err(Error::UnsupportedDType { op: name, dtype, shape });
+            return Err(Error::UnsupportedDType { op: name, dtype, shape: *self.shape() });
         }
         let inputs = [Input::Ref(self), b, c];
         let tracked = inputs.each_ref().map(|input| input.is_tracked());

@@ -174,6 +174,11 @@ fn backends_check_what_they_are_given() {
     }
     assert_eq!(CpuBackend::cat(&[&a, &b], 1).unwrap().shape(), &Shape::new([2, 5]));
 
+    // The shape is the left operand's, not that of all together.
+    let [row, column] = [Tensor::zeros(3, DType::I64), Tensor::zeros([2, 1], DType::I64)];
+    let (row, column): (Tensor, Tensor) = (row.unwrap(), column.unwrap());
+    let text = row.lerp(&column, 0.5).unwrap_err().to_string();
+    assert_eq!(text, "lerp: not defined for i64 (of shape [3])");
     let text = tensor![i64; 1, 2].clamp(0.5, 5.0).unwrap_err().to_string();
     assert!(text.contains("clamp") && text.contains("0.5"), "{text}");
 }

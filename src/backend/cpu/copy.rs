@@ -1,5 +1,7 @@
 //! Moves elements without looking at them: copies of any layout, by element size.
 
+use core::ops::Range;
+
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Permute, Place, Plain};
@@ -156,33 +158,59 @@ fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
 /// first-level cache.
 const TILE_BYTES: usize = 8 << 10;
 
-/// `out[row · block + at ..][..width] = runs[row · width ..][..width]`, for all rows. Widths of a few elements
-/// are loops without a call.
-fn write_column<T: Plain>(
-    runs: &[T],
-    width: usize,
-    out: &mut Place<'_, T>,
-    block: usize,
-    at: usize,
-) {
-    fn narrow<T: Copy, const WIDTH: usize>(runs: &[T], out: &mut [T], block: usize, at: usize) {
+/// Elements up to which a run is copied without a call, by two moves that may overlap. Joined so, two runs of 64 or
+/// 128 bytes take 0.2 to 0.9 of the time of calls, of 256 bytes 1.2 to 1.9, since rows then go past the caches.
+const fn narrow<T>() -> usize {
+    let elements = 128 / size_of::<T>();
+    if elements < 64 { elements } else { 64 }
+}
+
+/// `out[row · block + at ..][..width] = runs[row · width ..][..width]`, for all rows; at most [`narrow`] elements
+/// a row.
+fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize, at: usize) {
+    /// The first and the last `PART` elements of each run.
+    fn ends<T: Copy, const PART: usize>(
+        runs: &[T],
+        width: usize,
+        out: &mut [T],
+        block: usize,
+        at: usize,
+    ) {
+        let last = width - PART;
+        for (run, row) in runs.chunks_exact(width).zip(out.chunks_exact_mut(block)) {
+            let row = &mut row[at..at + width];
+            row[..PART].copy_from_slice(&run[..PART]);
+            row[last..].copy_from_slice(&run[last..]);
+        }
+    }
+    fn whole<T: Copy, const WIDTH: usize>(runs: &[T], out: &mut [T], block: usize, at: usize) {
         for (run, row) in runs.as_chunks::<WIDTH>().0.iter().zip(out.chunks_exact_mut(block)) {
             row[at..at + WIDTH].copy_from_slice(run);
         }
     }
-    macro_rules! by_width {
-        ($($narrow:literal)*) => {
-            match width {
-                0 => {}
-                $($narrow => narrow::<T, $narrow>(runs, out, block, at),)*
-                _ => for (row, run) in runs.chunks_exact(width).enumerate() {
-                    let begin = row * block + at;
-                    kernels::copy_strided(run, 0, 1, &mut out.range(begin..begin + width));
-                },
-            }
-        };
+    match width {
+        0 => {}
+        1 => whole::<T, 1>(runs, out, block, at),
+        2 => whole::<T, 2>(runs, out, block, at),
+        3 => whole::<T, 3>(runs, out, block, at),
+        4 => whole::<T, 4>(runs, out, block, at),
+        5..=8 => ends::<T, 4>(runs, width, out, block, at),
+        9..=16 => ends::<T, 8>(runs, width, out, block, at),
+        17..=32 => ends::<T, 16>(runs, width, out, block, at),
+        _ => ends::<T, 32>(runs, width, out, block, at),
     }
-    by_width!(1 2 3 4 5 6 7 8 12 16);
+}
+
+/// Rows, each the runs of all tensors one after the other.
+fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Place<'_, T>) {
+    let mut at = 0;
+    for row in rows {
+        for &(run, width) in runs {
+            let run = &run[row * width..][..width];
+            kernels::copy_strided(run, 0, 1, &mut out.range(at..at + width));
+            at += width;
+        }
+    }
 }
 
 /// The tensors one after the other along `axis`.
@@ -204,17 +232,20 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     for_size!(first.dtype(), T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
-        let block = block.max(1);
+        let are_narrow = runs.iter().all(|&(_, width)| width <= narrow::<T>());
         let tile = (TILE_BYTES / (block * size_of::<T>())).max(1);
         write_chunks(out.elements::<T>(), block, cost::<T>(), &|first, out| {
             let rows = out.len() / block;
+            if !are_narrow {
+                return write_rows(&runs, first..first + rows, out);
+            }
             for top in (0..rows).step_by(tile) {
                 let (from, end) = (first + top, rows.min(top + tile));
-                let mut out = out.range(top * block..end * block);
+                let out = &mut out[top * block..end * block];
                 let mut at = 0;
                 for &(run, width) in &runs {
                     let run = &run[from * width..(first + end) * width];
-                    write_column(run, width, &mut out, block, at);
+                    write_column(run, width, out, block, at);
                     at += width;
                 }
             }

@@ -41,9 +41,9 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Piece by piece, as each needs three `i64` an element.
+    /// Piece by piece, as each needs three `i64` an element; pieces that threads still share.
     fn dot_of_integers(&self, rhs: &Tensor<B>) -> Result<Self> {
-        const PIECE: usize = 1 << 16;
+        const PIECE: usize = 1 << 17;
         let mut sum = Tensor::zeros((), DType::I64)?;
         for start in (0..self.numel()).step_by(PIECE) {
             let len = PIECE.min(self.numel() - start);
