@@ -6,7 +6,7 @@
 mod files;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -118,43 +118,48 @@ fn steps_written(folder: &Path) -> usize {
     text.lines().count().saturating_sub(1)
 }
 
-/// Starts a run of 300 steps and waits until `steps` of them are saved; `None` if it was done before.
-fn interrupted_after(folder: &Path, steps: usize) -> Option<Child> {
-    let mut command = command(folder, &with(&["--steps", "300"]));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let start = Instant::now();
-    while steps_written(folder) < steps {
-        assert!(start.elapsed() < Duration::from_secs(120), "the run does not go on");
-        if child.try_wait().unwrap().is_some() {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Some(child)
+/// Steps of a run that is interrupted.
+const STEPS: usize = 300;
+
+fn whole_run(folder: &Path) -> Command {
+    command(folder, &with(&["--steps", &STEPS.to_string()]))
 }
 
-/// Sends a run of 300 steps a signal, `wait` after `steps` of them are saved; what it said. Starts another
-/// where a run is done before, as may happen where this process has to wait for a core.
+/// Sends a run a signal, `wait` after `steps` of its steps are saved; what it said. Starts another where the run
+/// is at its end by then, as may happen where this process has to wait for a core.
 fn signalled_after(folder: &Path, steps: usize, wait: Duration, signal: &str) -> Output {
     for _ in 0..10 {
-        if let Some(child) = interrupted_after(folder, steps) {
-            std::thread::sleep(wait);
-            let id = child.id().to_string();
-            assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-            let output = child.wait_with_output().unwrap();
-            if steps_written(folder) < 300 {
-                return output;
-            }
+        let mut child =
+            whole_run(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let start = Instant::now();
+        while steps_written(folder) < steps && child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(120), "the run does not go on");
+            std::thread::sleep(Duration::from_millis(1));
         }
+        std::thread::sleep(wait);
+        let runs = child.try_wait().unwrap().is_none();
+        let id = child.id().to_string();
+        if runs {
+            assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        }
+        let seen = steps_written(folder);
+        let output = child.wait_with_output().unwrap();
+        if steps_written(folder) < STEPS {
+            assert!(runs, "the run ended by itself: {}", text(&output));
+            return output;
+        }
+        // A step or two may be done before a signal takes effect.
+        assert!(!runs || seen > STEPS / 2, "{signal} after {seen} steps: {}", text(&output));
+        assert!(output.status.code() != Some(1), "{}", text(&output));
         std::fs::remove_dir_all(folder.join("out")).unwrap();
     }
-    panic!("runs of 300 steps are done before {steps} of them are seen");
+    panic!("ten runs were at their end before {signal} could be sent after {steps} steps");
 }
 
 #[test]
 fn a_killed_run_goes_on_to_the_same_digest() {
     let whole = Scratch::new("train-whole");
-    let expected = hash(&output(command(&whole.0, &with(&["--steps", "300"]))));
+    let expected = hash(&output(whole_run(&whole.0)));
     let mut rng = Rng::seed(u64::from(std::process::id()));
     let scratch = Scratch::new("train-killed");
     let first = 1 + rng.below(150) as usize;
@@ -166,7 +171,7 @@ fn a_killed_run_goes_on_to_the_same_digest() {
     let curve =
         |scratch: &Scratch| std::fs::read_to_string(scratch.0.join("out/history.csv")).unwrap();
     assert_eq!(curve(&scratch), curve(&whole));
-    assert_eq!(steps_written(&scratch.0), 300);
+    assert_eq!(steps_written(&scratch.0), STEPS);
     for file in ["loss.svg", "model.safetensors", "state.safetensors"] {
         let of = |scratch: &Scratch| std::fs::read(scratch.0.join("out").join(file)).unwrap();
         assert_eq!(of(&scratch), of(&whole), "{file}");
@@ -176,7 +181,7 @@ fn a_killed_run_goes_on_to_the_same_digest() {
 #[test]
 fn ctrl_c_saves_and_says_how_to_go_on() {
     let whole = Scratch::new("train-uninterrupted");
-    let expected = hash(&output(command(&whole.0, &with(&["--steps", "300"]))));
+    let expected = hash(&output(whole_run(&whole.0)));
     let scratch = Scratch::new("train-ctrl-c");
     let stopped = signalled_after(&scratch.0, 30, Duration::ZERO, "-INT");
     assert!(stopped.status.success(), "{}", text(&stopped));

@@ -20,7 +20,7 @@ mod transpose;
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
 pub use stream::with_place;
-pub(crate) use stream::{Fence, LINE, streaming};
+pub(crate) use stream::{Fence, LINE, is_streamed, streaming};
 pub use strided::{copy_strided, fill};
 pub(crate) use transpose::Tiles;
 pub use transpose::{Transpose, transpose};

@@ -17,7 +17,7 @@
 //!    its value.
 //! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
 //! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
-//! 4. Runs of long rows begin at an aligned address of the result. Results too large for the caches are
+//! 4. Runs of long rows begin at an aligned address where all slices lie alike. Results too large for the caches are
 //!    stored past them where there are vectors; in place the lines are in the caches already.
 
 mod binary;
@@ -288,7 +288,7 @@ const fn unroll<E: Float, S: Lanes<E>>(wanted: [usize; 2]) -> usize {
 
 /// Elements from which on runs of vectors begin at an aligned address where all slices then do: large vectors
 /// of the system's allocator begin 16 bytes after one, and loads and stores of 64 bytes there touch two lines
-/// each. So 1024 to 2048 elements take .69 to .77 of the time of add and neg, and .98 to 1.06 where they begin at
+/// each. So 1024 to 2048 elements take .67 to .77 of the time of add and neg, and .98 to 1.06 where they begin at
 /// one anyway (Zen 4, AVX-512); of 512 elements, up to 1.13.
 pub const ALIGNED_FROM: usize = 1024;
 

@@ -383,7 +383,7 @@ pub trait Token: Copy + Send + Sync + 'static {
     fn prefetch(self, _address: *const u8) {}
     /// As [`prefetch`](Token::prefetch), into the second-level cache: many more lines can be on their way.
     #[inline(always)]
-    fn prefetch_far(self, _address: *const u8) {}
+    fn prefetch_l2(self, _address: *const u8) {}
 }
 
 /// 16-bit floats in a block that is converted at once.

@@ -5,7 +5,8 @@ mod reference;
 
 use reference::DoubleDouble;
 use swath_kernels::testing::{
-    even_sample_f32, even_sample_f64, special_values_f32, special_values_f64, with_isa,
+    ALIGNED_FROM, even_sample_f32, even_sample_f64, special_values_f32, special_values_f64,
+    with_isa,
 };
 use swath_kernels::{Arg, Isa, Ternary, math};
 
@@ -201,7 +202,7 @@ fn arguments_are_slices_or_numbers_and_one_may_be_the_result() {
     let column = |k: f32| move |i: usize| k + i as f32 * 0.5;
     let [a, b, c] = [column(2.0), column(-30.0), column(1000.0)];
     on_every_isa(|| {
-        for len in (0..=70).chain([130, 1000]) {
+        for len in (0..=70).chain([130, ALIGNED_FROM + 33]) {
             for mix in 0..8 {
                 let slices = [a, b, c].map(|f| (0..len).map(f).collect::<Vec<f32>>());
                 let is_slice = |k: usize| mix >> k & 1 == 1;

@@ -27,15 +27,15 @@ const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// Elements of `T` by which lines are asked for ahead, into the second-level cache: a column's lines may share one
-/// set of the first-level one with those of all others.
+/// Elements of `T` by which lines are asked for ahead: 1 KiB, of `f64` 2. Into the second-level cache: a column's
+/// lines may share one set of the first-level one with those of all others.
 ///
 /// On Zen 4, one thread, and [1024, 4096] of B, this takes of the time of 1 KiB ahead into the first-level cache, with
 /// AVX-512 and up to 8 rows of A .56 to .96 where B comes from memory and .51 to 1.03 where it lies in the shared cache,
 /// with AVX2 and up to 4 rows .73 to .96 and .82 to 1.12 (3 rows of `bf16` 1.14 and 1.18). Half as far takes up to 1.4
 /// times as long with AVX2; twice as far gains nothing.
 const fn ahead<T: Factor>() -> usize {
-    KC * size_of::<T::Sum>() / size_of::<T>()
+    256 * size_of::<T::Sum>() / size_of::<T>()
 }
 
 /// Elements up to which several rows of A are copied next to each other: at a power of two their lines
@@ -270,7 +270,7 @@ impl<T: Factor> Down<T> {
                 |j| {
                     // SAFETY: a column, N steps that are left.
                     square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
-                    simd.prefetch_far(next.wrapping_offset(offsets[j]).cast());
+                    simd.prefetch_l2(next.wrapping_offset(offsets[j]).cast());
                 },
             );
             let square = S::V::transpose(square);

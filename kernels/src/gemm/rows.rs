@@ -30,14 +30,15 @@
 //! | `f32`, from memory | .73 to .98 | .66 to .91 |
 //! | `f32`, from the shared cache | .86 to 1.01, 2 and 4 rows to 1.18 | .70 to 1.01, 2 and 4 rows to 1.17 |
 //! | `f64`, from memory | .68 to .97 | .70 to .97 |
-//! | `bf16`, which asks only where B is large | .74 to 1.06 | .59 to .94 |
+//! | `bf16`, too small a B to ask: longer chains alone | .74 to 1.06 | .59 to .94 |
 //!
 //! One row takes .7 to 1.05 of the time. If it always asked, it would take up to 1.1 from the shared cache, of 16-bit
 //! floats, whose lines are half as many, up to 1.3.
 //!
 //! Tried besides: lines further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; the 8 rows
 //! after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each line asked for
-//! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows.
+//! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows; each line once, where a
+//! vector is shorter, 1.05 to 1.25 from memory with AVX2.
 
 use super::driver::Finish;
 use super::factor::Factor;
@@ -46,6 +47,7 @@ use super::pack::{Copied, MAX_LANES, copied_row};
 use super::tile::{LayoutOfA, Tile, each, max_vectors};
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
+use crate::copy::is_streamed;
 use crate::dispatch::ElementTask;
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{Float, Lanes, Vector};
@@ -53,12 +55,9 @@ use crate::simd::{Float, Lanes, Vector};
 /// Rows of B read side by side.
 const STEPS: usize = 8;
 
-/// Bytes of the chains of a panel. Of 32 KiB, in caches of 32 and of 48 KiB, 2 to 24 rows take .8 to 1.0 of the
-/// time of 16 KiB: runs of B are longer.
+/// Bytes of the chains of a panel. Of 32 KiB, 2 to 24 rows take .8 to 1.0 of the time of 16 KiB, in a cache of 48 KiB
+/// 8 rows up to 1.06: runs of B are longer.
 const CHAINS_BYTES: usize = 32 << 10;
-
-/// Bytes of a B that no cache holds, as far as can be known.
-const FAR_BYTES: usize = 16 << 20;
 
 /// Bytes of a B with contiguous rows from which on they are followed: walking down its columns would leave the
 /// hardware's prefetcher idle.
@@ -138,7 +137,8 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let copy = chains.wrapping_add(m * chains_row);
         let partial = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
         let is_reversed = b.strides[1] == -1;
-        let is_far = k.saturating_mul(n) > FAR_BYTES / size_of::<T>();
+        // As large as what is written past the caches: B, or what a thread has of it, comes from memory.
+        let is_far = is_streamed::<T>(k.saturating_mul(n));
         let asks_ahead = is_far || T::IS_SUM && m > 1;
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
@@ -366,7 +366,7 @@ impl<T: Factor> Strip<T> {
             for _ in 0..STEPS {
                 each::<NV>(
                     #[inline(always)]
-                    |v| simd.prefetch_far(next.wrapping_add(v * S::LANES).cast()),
+                    |v| simd.prefetch_l2(next.wrapping_add(v * S::LANES).cast()),
                 );
                 next = next.wrapping_offset(self.b_step);
             }

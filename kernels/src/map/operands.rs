@@ -263,7 +263,7 @@ pub(super) trait Operand<E: Float, S: Lanes<E>>: Copy {
     /// # Safety
     /// The elements are there.
     unsafe fn up_to(self, simd: S, i: usize, count: usize) -> S::V;
-    /// Whether vectors are aligned where those at `y` are; a value's are not loaded.
+    /// Whether vectors are aligned where those at `y` are, or do not move.
     fn lies_like(self, y: *const E) -> bool;
 }
 

@@ -20,7 +20,7 @@ impl Token for V4 {
     intrinsics! {
         fn fence(self) -> () { _mm_sfence() }
         fn prefetch(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
-        fn prefetch_far(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
+        fn prefetch_l2(self, address: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
 }
 

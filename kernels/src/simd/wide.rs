@@ -202,8 +202,8 @@ impl<S: Token> Token for Wide<S> {
         self.0.prefetch(address);
     }
     #[inline(always)]
-    fn prefetch_far(self, address: *const u8) {
-        self.0.prefetch_far(address);
+    fn prefetch_l2(self, address: *const u8) {
+        self.0.prefetch_l2(address);
     }
 }
 

@@ -158,8 +158,8 @@ fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
 /// first-level cache.
 const TILE_BYTES: usize = 8 << 10;
 
-/// Elements up to which a run is copied without a call, by two moves that may overlap. Joined so, two runs of 64 or
-/// 128 bytes take 0.2 to 0.9 of the time of calls, of 256 bytes 1.2 to 1.9, since rows then go past the caches.
+/// Elements up to which a run is copied without a call, by two moves that may overlap. Joined so, two runs of 64 to
+/// 128 bytes take 0.15 to 0.9 of the time of calls; of 256 bytes 1.2 to 1.4, and 1.9 where calls write past the caches.
 const fn narrow<T>() -> usize {
     let elements = 128 / size_of::<T>();
     if elements < 64 { elements } else { 64 }
@@ -197,7 +197,8 @@ fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize,
         5..=8 => ends::<T, 4>(runs, width, out, block, at),
         9..=16 => ends::<T, 8>(runs, width, out, block, at),
         17..=32 => ends::<T, 16>(runs, width, out, block, at),
-        _ => ends::<T, 32>(runs, width, out, block, at),
+        33..=64 => ends::<T, 32>(runs, width, out, block, at),
+        _ => unreachable!("runs are narrow"),
     }
 }
 
@@ -207,7 +208,10 @@ fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Pl
     for row in rows {
         for &(run, width) in runs {
             let run = &run[row * width..][..width];
-            kernels::copy_strided(run, 0, 1, &mut out.range(at..at + width));
+            match width <= narrow::<T>() {
+                true => out[at..at + width].copy_from_slice(run),
+                false => kernels::copy_strided(run, 0, 1, &mut out.range(at..at + width)),
+            }
             at += width;
         }
     }
