@@ -152,6 +152,34 @@ fn check2<E: Real>(name: &str, slices: Slices2<E>) {
     });
 }
 
+/// In runs of vectors that are taken together, one lane's NaN may not decide how another is computed.
+fn check_beside_nan<E: Real>(name: &str, slices: Slices1<E>, signalling: E, numbers: &[E]) {
+    const LEN: usize = unless_miri(64, 3);
+    on_every_isa(|isa| {
+        for (at, &number) in (0..LEN).flat_map(|at| numbers.iter().map(move |x| (at, x))) {
+            let mut alone = [number];
+            (slices.in_place)(&mut alone);
+            for nan_at in (0..LEN).filter(|&i| i != at && (i % 5 == 0 || i.abs_diff(at) < 9)) {
+                let mut y = [E::from_f64(1.25); LEN];
+                (y[at], y[nan_at]) = (number, signalling);
+                (slices.in_place)(&mut y);
+                let what = || format!("{name} of {number:e}, {isa}, {at} with a NaN at {nan_at}");
+                assert_same(&what, &y[at..=at], &alone);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_signalling_nan_changes_nothing_beside_it() {
+    let (f32s, f64s) = ([1e30, 2e4, -1e-40, -90.0], [1e200, 2e4, -1e-310, -740.0]);
+    let [f32_nan, f64_nan] = [0x7f80_0001, 0x7ff0_0000_0000_0001];
+    for function in of_one_argument() {
+        check_beside_nan(function.name, function.f32, f32::from_bits(f32_nan as u32), &f32s);
+        check_beside_nan(function.name, function.f64, f64::from_bits(f64_nan), &f64s);
+    }
+}
+
 #[test]
 fn functions_of_one_argument_f32() {
     of_one_argument().for_each(|function| check1(function.name, function.f32));

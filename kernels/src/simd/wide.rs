@@ -57,14 +57,19 @@ macro_rules! prefix_operators {
 }
 prefix_operators!(Neg neg Not not);
 
+/// Whether masks are asked one by one, and not all together: `hidden` in `neon.rs` says why.
+const ASKS_APART: bool = cfg!(target_arch = "aarch64");
+
 impl<M: Mask> Mask for Two<M> {
     #[inline(always)]
     fn any(self) -> bool {
-        (self.0[0] | self.0[1]).any()
+        let [low, high] = self.0;
+        if const { ASKS_APART } { low.any() | high.any() } else { (low | high).any() }
     }
     #[inline(always)]
     fn all(self) -> bool {
-        (self.0[0] & self.0[1]).all()
+        let [low, high] = self.0;
+        if const { ASKS_APART } { low.all() & high.all() } else { (low & high).all() }
     }
 }
 
