@@ -55,7 +55,7 @@ pub struct Erfc;
 
 /// The gradient of [`Erf`] from upstream and input, `g 2/√π e^(−x²)`; of [`Erfc`] it is the negative.
 ///
-/// Within 2 ULP where e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
+/// Within 2.5 ULP where e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
 pub struct ErfGrad;
 
 /// Constants of the gradient.

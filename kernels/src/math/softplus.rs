@@ -39,8 +39,7 @@ pub struct LogSigmoid;
 
 /// The gradient of [`Softplus`] from its input: `g σ(x)`.
 ///
-/// * Two roundings, that of [`Sigmoid`] and that of the product: within 1.04 ULP where both are
-///   normal.
+/// * Two roundings, that of [`Sigmoid`] and that of the product: within 2 ULP where both are normal.
 /// * −∞ gives a factor of +0, +∞ of 1; NaN in either gives NaN.
 pub struct SoftplusGrad;
 

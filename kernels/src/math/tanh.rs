@@ -47,7 +47,7 @@ pub struct Tanh;
 
 /// The gradient of [`Tanh`] from its output: `g (1 − y²)`.
 ///
-/// * 1 − y² is rounded once, the product once: within 1 ULP of `g (1 − y²)` where that is normal.
+/// * 1 − y² is rounded once, the product once: within 1.5 ULP of `g (1 − y²)` where that is normal.
 /// * y = ±1 gives a zero with the sign of g; NaN in either gives NaN, as does g = ±∞ at y = ±1.
 pub struct TanhGrad;
 
