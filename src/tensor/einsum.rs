@@ -45,8 +45,8 @@ impl<B: Backend> Tensor<B> {
     /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
     /// allow; inner products are [`dot`](Tensor::dot) of every row. Of up to six operands the order of
     /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
-    /// view. Where several letters of a pair are summed, they are added in the order in which the operands
-    /// lie in memory.
+    /// view. Where several letters of a pair are summed, they are walked in the order in which they stand
+    /// first in the equation, however the operands lie in memory; one that does not lie so is copied.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -96,6 +96,7 @@ fn contracted<B: Backend>(
     operands: &[&Tensor<B>],
     shape: Shape,
 ) -> Result<Option<Tensor<B>>> {
+    let sequence = equation.sequence();
     let mut factors: Factors<B> = SmallVec::new();
     for (x, labels) in operands.iter().zip(equation.inputs) {
         let (x, labels) = distinct(x, labels)?;
@@ -116,7 +117,7 @@ fn contracted<B: Backend>(
         let (Some(a), Some(b)) = (factors[a].take(), factors[b].take()) else { continue };
         let kept = output.union(needed(&factors));
         let wanted = (i == last).then_some(order.as_slice());
-        factors.push(Some(contract(&a, &b, kept, wanted)?));
+        factors.push(Some(contract(&a, &b, kept, wanted, &sequence)?));
     }
     let result = factors.pop().flatten();
     result.map(|result| result.into_tensor(&order, shape)).transpose()

@@ -176,10 +176,10 @@ impl<B: Backend> Tensor<B> {
         shape.validate(op)?;
         let order: Labels =
             result().filter(|&&(_, dim)| dim != 1).map(|&(label, _)| label).collect();
-        let kept = order.iter().copied().collect();
+        let kept = result().map(|&(label, _)| label).collect();
         let contracted = || {
             let (a, b) = (Factor::new(self, &labels)?, Factor::new(rhs, &rhs_labels)?);
-            contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
+            contract(&a, &b, kept, Some(&order), &labels)?.into_tensor(&order, shape)
         };
         contracted().map_err(|step: Error| step.in_step_of(op, || shapes_of(self, rhs)))
     }

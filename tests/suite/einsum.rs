@@ -1,6 +1,7 @@
 //! `einsum` against sums written as loops over all indices, in f64; published values; derivatives;
 //! messages. What it copies is measured in `products_memory.rs`.
 
+mod bits;
 mod errors;
 mod naive;
 mod vectors;

@@ -20,11 +20,11 @@ type Product<'a> = &'a dyn Fn(&T) -> Result<T>;
 
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/products.txt");
 
-fn embedded() -> bool {
+pub fn embedded() -> bool {
     swath::blas::info().provider == "embedded"
 }
 
-fn bits(x: &T) -> Result<Vec<u64>> {
+pub fn bits(x: &T) -> Result<Vec<u64>> {
     let values = x.to_dtype(DType::F64)?.to_vec::<f64>()?;
     Ok(values.into_iter().map(f64::to_bits).collect())
 }
@@ -75,6 +75,18 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
     let (a, b) = (normal(&[3, 300, 40])?, normal(&[300, 90])?);
     add("packed right side", a.t()?.matmul(&b))?;
+
+    let (a, b) = (normal(&[8, 40, 90])?, normal(&[8, 90, 50])?);
+    let (a_turned, b_turned) = (a.permute(&[1, 0, 2])?, b.permute(&[2, 1, 0])?);
+    add("einsum over two axes", T::einsum("sik,skj->ij", &[&a, &b]))?;
+    add("einsum of a row", T::einsum("bk,kj->bj", &[&normal(&[1, 700])?, &normal(&[700, 1])?]))?;
+    add("tensordot", a_turned.tensordot(&b_turned, ([1, 2], [2, 1])))?;
+    let (x, w) = (normal(&[5, 60, 40])?.requires_grad(), normal(&[30, 60])?.requires_grad());
+    let grads = w.matmul(&x)?.square()?.sum(None, false)?.backward()?;
+    add("gradient of one left side", grads.wrt(&w).cloned())?;
+    let grads = x.permute(&[2, 0, 1])?.linear(&w, None)?.square()?.sum(None, false)?.backward()?;
+    add("gradient of a weight", grads.wrt(&w).cloned())?;
+    add("gradient of linear's input", grads.wrt(&x).cloned())?;
     Ok(all)
 }
 

@@ -96,7 +96,8 @@ impl<B: Backend> MatmulRule<B> {
             let lead = (rank - own..rank - 2).map(|axis| axis as Label);
             lead.chain(matrix).collect()
         };
-        let a = Factor::new(left, &labels(left.rank(), left_matrix))?;
+        let sequence = labels(left.rank(), left_matrix);
+        let a = Factor::new(left, &sequence)?;
         let b = Factor::new(right, &labels(right.rank(), right_matrix))?;
         let side = self.sides[of];
         let all = labels(usize::from(side.rank), matrix);
@@ -106,7 +107,7 @@ impl<B: Backend> MatmulRule<B> {
         };
         let shape: Shape = all.iter().map(extent).collect();
         let order: Labels = all.iter().copied().filter(|label| extent(label) != 1).collect();
-        let kept = order.iter().copied().collect();
-        contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape)
+        let kept = all.iter().copied().filter(|&label| !side.is_repeated(label)).collect();
+        contract(&a, &b, kept, Some(&order), &sequence)?.into_tensor(&order, shape)
     }
 }

@@ -3,8 +3,7 @@
 use smallvec::SmallVec;
 
 use super::equation::{Label, LabelSet, Labels};
-use super::pair::{LabelledAxes, LabelledAxis, ONE_BY_ONE, Pair, Product, pair};
-use crate::autodiff::graph::should_record;
+use super::pair::{LabelledAxes, LabelledAxis, Pair, Product, pair};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
@@ -14,20 +13,48 @@ use crate::tensor::Tensor;
 pub(crate) struct Factor<B: Backend> {
     tensor: Tensor<B>,
     labels: Labels,
+    /// Labels of axes of extent 1, which `tensor` lacks.
+    ones: LabelSet,
 }
 
 impl<B: Backend> Factor<B> {
     /// A tensor with a distinct label for each axis. Axes of extent 1 go away: in a product they repeat
     /// to whatever extent the other factor has.
     pub fn new(tensor: &Tensor<B>, labels: &[Label]) -> Result<Self> {
-        let axes = || tensor.dims().iter().zip(labels).filter(|&(&dim, _)| dim != 1);
+        let is_one = |&(&dim, _): &(&usize, &Label)| dim == 1;
+        let axes = || tensor.dims().iter().zip(labels);
+        let ones = axes().filter(is_one).map(|(_, &label)| label).collect();
+        let axes = || axes().filter(|axis| !is_one(axis));
         let labels: Labels = axes().map(|(_, &label)| label).collect();
         let shape: Shape = axes().map(|(&dim, _)| dim).collect();
-        Ok(Factor { tensor: reshaped(tensor, shape)?, labels })
+        Ok(Factor { tensor: reshaped(tensor, shape)?, labels, ones })
     }
 
     pub fn set(&self) -> LabelSet {
         self.labels.iter().copied().collect()
+    }
+
+    /// All labels, of axes of extent 1 too.
+    fn all(&self) -> LabelSet {
+        self.set().union(self.ones)
+    }
+
+    /// Repeated along the axes of `kept` that have extent 1 here and more in `other`.
+    fn repeated_as(&self, other: &Self, kept: LabelSet) -> Result<Self> {
+        let is_missing = |label: &&Label| {
+            kept.contains(**label) && self.ones.contains(**label) && other.set().contains(**label)
+        };
+        let missing: Labels = other.labels.iter().filter(is_missing).copied().collect();
+        let own = self.labels.iter().zip(self.tensor.dims()).map(|(&label, &dim)| (label, dim));
+        let axes = || missing.iter().map(|&label| (label, other.extent(label))).chain(own.clone());
+        let shape: Shape = axes().map(|(_, dim)| dim).collect();
+        let tensor = match missing.is_empty() {
+            true => self.tensor.clone(),
+            false => self.tensor.broadcast_to(shape)?,
+        };
+        let labels: Labels = axes().map(|(label, _)| label).collect();
+        let ones = self.ones.without(labels.iter().copied().collect());
+        Ok(Factor { tensor, labels, ones })
     }
 
     /// Summed over the axes whose labels are not kept.
@@ -39,7 +66,8 @@ impl<B: Backend> Factor<B> {
             return Ok(self);
         }
         let tensor = self.tensor.sum(Some(&axes), false)?;
-        Ok(Factor { tensor, labels: self.labels.into_iter().filter(|&l| is_kept(l)).collect() })
+        let labels = self.labels.into_iter().filter(|&label| is_kept(label)).collect();
+        Ok(Factor { tensor, labels, ones: self.ones })
     }
 
     /// With its axes in the order of `labels`, in `shape`, which may have axes of extent 1 besides.
@@ -85,12 +113,11 @@ impl<B: Backend> Factor<B> {
 
     /// One axis for each label of `lead`, or one for all, of extent 1 where a label is missing (none in
     /// front of all others); then one for each group.
-    fn arranged(&self, lead: &[&Labels], merged: bool, groups: &[&Labels]) -> Result<Tensor<B>> {
-        let lead: Labels = lead.iter().copied().flatten().copied().collect();
+    fn arranged(&self, lead: &Labels, merged: bool, groups: &[&Labels]) -> Result<Tensor<B>> {
         let axes: Labels = lead.iter().chain(groups.iter().copied().flatten()).copied().collect();
         let mut dims: SmallVec<[usize; 10]> = SmallVec::new();
         match merged {
-            true => dims.push(self.count(&lead)),
+            true => dims.push(self.count(lead)),
             false => dims.extend(lead.iter().map(|&label| self.extent(label))),
         }
         let missing = lead.iter().take_while(|label| !self.labels.contains(label)).count();
@@ -107,81 +134,80 @@ fn reshaped<B: Backend>(x: &Tensor<B>, shape: Shape) -> Result<Tensor<B>> {
     }
 }
 
-/// The product of two factors, summed over the labels that both have and `kept` lacks; those that only
-/// one has are kept. Axes are in the order of `wanted`, which names all that are kept, if it can be had
-/// for nothing.
+/// The product of two factors, summed over the labels that both have and `kept` lacks, in the order of
+/// `sequence`, which names these; those that only one has are kept. Axes are in the order of `wanted`,
+/// which names all that are kept and have another extent than 1, if it can be had for nothing.
+///
+/// `kept` names axes of extent 1 as well, so that which sums are inner products does not depend on
+/// extents: a row has the same bits alone as among others.
 pub(crate) fn contract<B: Backend>(
     a: &Factor<B>,
     b: &Factor<B>,
     kept: LabelSet,
     wanted: Option<&[Label]>,
+    sequence: &[Label],
 ) -> Result<Factor<B>> {
-    match pair(&a.axes(), &b.axes(), kept, wanted) {
+    let both = a.all().intersection(b.all());
+    if kept.intersection(a.all().union(b.all())) == kept.intersection(both) {
+        let [a, b] = [a.repeated_as(b, kept)?, b.repeated_as(a, kept)?];
+        return paired(&a, &b, kept, wanted, sequence, Kind::Inner);
+    }
+    paired(a, b, kept, wanted, sequence, Kind::Matrices)
+}
+
+/// What a sum of products is.
+enum Kind {
+    /// A number for every index of axes that both factors have.
+    Inner,
+    Matrices,
+}
+
+fn paired<B: Backend>(
+    a: &Factor<B>,
+    b: &Factor<B>,
+    kept: LabelSet,
+    wanted: Option<&[Label]>,
+    sequence: &[Label],
+    kind: Kind,
+) -> Result<Factor<B>> {
+    let ones = a.ones.union(b.ones).intersection(kept);
+    let (tensor, labels) = match pair(&a.axes(), &b.axes(), kept, wanted, sequence) {
         Pair::Elementwise(labels) => {
             let spread = |x: &Factor<B>| {
                 let shape: Shape = labels.iter().map(|&label| x.extent(label)).collect();
                 reshaped(&x.permuted(&labels)?, shape)
             };
-            Ok(Factor { tensor: spread(a)?.mul(&spread(b)?)?, labels })
+            (spread(a)?.mul(&spread(b)?)?, labels)
         }
-        Pair::Product(product) if product.swapped => multiplied(b, a, product),
-        Pair::Product(product) => multiplied(a, b, product),
-    }
+        Pair::Product(product) if product.swapped => multiplied(b, a, &product, kind)?,
+        Pair::Product(product) => multiplied(a, b, &product, kind)?,
+    };
+    let ones = ones.without(labels.iter().copied().collect());
+    Ok(Factor { tensor, labels, ones })
 }
 
-fn multiplied<B: Backend>(a: &Factor<B>, b: &Factor<B>, product: Product) -> Result<Factor<B>> {
-    let Product { summed, lead, rows, cols, inner, merged_lead: merged, .. } = &product;
-    let outer = [summed, lead];
-    let tensor = if rows.is_empty() && cols.is_empty() {
-        let [left, right] = [a, b].map(|x| x.arranged(&outer, *merged, &[inner]));
-        sum_leading(left?.dot_rows(&right?)?, summed.len())?
-    } else {
-        let left = a.arranged(&outer, *merged, &[rows, inner])?;
-        let right = b.arranged(&outer, *merged, &[inner, cols])?;
-        match inner.is_empty() {
-            true => left.outer_matrices(&right)?,
-            false => sum_of_products(&left, &right, summed.len())?,
+fn multiplied<B: Backend>(
+    a: &Factor<B>,
+    b: &Factor<B>,
+    product: &Product,
+    kind: Kind,
+) -> Result<(Tensor<B>, Labels)> {
+    let Product { lead, rows, cols, inner, merged_lead: merged, .. } = product;
+    let tensor = match kind {
+        Kind::Inner => {
+            let [left, right] = [a, b].map(|x| x.arranged(lead, *merged, &[inner]));
+            left?.dot_rows(&right?)?
+        }
+        Kind::Matrices => {
+            let left = a.arranged(lead, *merged, &[rows, inner])?;
+            let right = b.arranged(lead, *merged, &[inner, cols])?;
+            match inner.is_empty() {
+                true => left.outer_matrices(&right)?,
+                false => left.matmul(&right)?,
+            }
         }
     };
     let labels: Labels = lead.iter().chain(rows).chain(cols).copied().collect();
     let shape: Shape = labels.iter().map(|&label| a.extent_with(b, label)).collect();
-    Ok(Factor { tensor: reshaped(&tensor, shape)?, labels })
-}
-
-fn sum_leading<B: Backend>(x: Tensor<B>, axes: usize) -> Result<Tensor<B>> {
-    let axes: AxisSet = (0..axes).collect();
-    if axes.is_empty() { Ok(x) } else { x.sum(Some(&axes), false) }
-}
-
-/// `[…, m, k] × […, k, n]`, summed over the first axes, which both have.
-fn sum_of_products<B: Backend>(
-    left: &Tensor<B>,
-    right: &Tensor<B>,
-    axes: usize,
-) -> Result<Tensor<B>> {
-    let lead = left.rank().max(right.rank()) - 2;
-    let extent = |axis: usize| {
-        let own = |x: &Tensor<B>| {
-            let place = (axis + x.rank()).checked_sub(lead + 2);
-            place.map_or(1, |axis| x.dims()[axis])
-        };
-        own(left).max(own(right))
-    };
-    let matrix = [left.dims()[left.rank() - 2], right.dims()[right.rank() - 1]];
-    // What is too large to be counted `matmul` refuses.
-    let size = (axes..lead).map(extent).chain(matrix).fold(1, usize::saturating_mul);
-    let count: usize = left.dims()[..axes].iter().product();
-    if axes == 0 || count == 0 || size < ONE_BY_ONE || should_record(left.dtype(), &[left, right]) {
-        return sum_leading(left.matmul(right)?, axes);
-    }
-    let mut total: Option<B::Tensor> = None;
-    for i in 0..left.dims()[0] {
-        let at = |x: &Tensor<B>| x.narrow(0, i, 1)?.squeeze(0);
-        let product = sum_of_products(&at(left)?, &at(right)?, axes - 1)?.into_data();
-        match &mut total {
-            Some(total) => B::accumulate_grad(total, &product)?,
-            None => total = Some(product),
-        }
-    }
-    total.map_or_else(|| sum_leading(left.matmul(right)?, axes), |sum| Ok(Tensor::from_data(sum)))
+    Ok((reshaped(&tensor, shape)?, labels))
 }

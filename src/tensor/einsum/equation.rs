@@ -44,6 +44,10 @@ impl LabelSet {
         LabelSet(self.0 & other.0)
     }
 
+    pub fn without(self, other: LabelSet) -> LabelSet {
+        LabelSet(self.0 & !other.0)
+    }
+
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -189,6 +193,17 @@ impl Equation {
             return Err(format!("the output has {axes} axes, at most {MAX_RANK} are supported"));
         }
         Ok(Equation { inputs: labels, output })
+    }
+
+    /// The labels of all operands, in the order in which they stand first.
+    pub fn sequence(&self) -> Labels {
+        let mut sequence = Labels::new();
+        for &label in self.inputs.iter().flatten() {
+            if !sequence.contains(&label) {
+                sequence.push(label);
+            }
+        }
+        sequence
     }
 
     /// What the labels stand for, if the operands agree: extents are equal, or 1 beside another in a

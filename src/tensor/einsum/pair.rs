@@ -16,8 +16,8 @@
 //!    times stride of the next. Only the order of falling strides can.
 //! 2. Axes of `left` that do not lie as one with the others stay outside the product, where the right
 //!    side is repeated by a stride of 0; likewise for `right`. Inside stays what lies densest.
-//! 3. The axes of `inner` must lie as one in both operands. If they don't, the cheapest of these is done:
-//!    copy one operand, copy both, or keep some of the axes outside the product and sum them after it.
+//! 3. The axes of `inner` are summed in one order, whatever the layout, since it decides the bits. An
+//!    operand in which they do not lie as one in this order is copied.
 //! 4. Without `inner` the product is element-wise, unless every index of `left` meets every one of
 //!    `right`: as a matrix product its gradients are matrix products too, that sum as they go.
 //! 5. The result may have its axes in any order, which a view puts right. If the last one wanted is of
@@ -47,14 +47,12 @@ pub(super) enum Pair {
 }
 
 /// `[lead…, rows, inner] × [lead…, inner, cols] → [lead…, rows, cols]`, each of the last three a group
-/// of axes; the first axes of the result are summed after it.
+/// of axes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Product {
     /// The second operand is on the left.
     pub swapped: bool,
-    /// Summed after the product, at the front.
-    pub summed: Labels,
-    /// Kept; an operand that lacks one is repeated.
+    /// An operand that lacks one is repeated.
     pub lead: Labels,
     pub rows: Labels,
     pub cols: Labels,
@@ -77,10 +75,6 @@ impl Side<'_> {
 
     fn extent(&self, label: Label) -> usize {
         self.axis(label).map_or(1, |axis| axis.extent)
-    }
-
-    fn numel(&self) -> f64 {
-        self.0.iter().map(|axis| axis.extent as f64).product()
     }
 
     /// Labels of a group by falling stride; in their order here where strides are equal.
@@ -136,53 +130,14 @@ fn run(
     (labels[best].into(), outside)
 }
 
-/// Sums of so many elements are made product by product, which takes no memory: all products at once
-/// would be written and read once. Smaller ones are faster at once, and count twice beside copies.
-pub(super) const ONE_BY_ONE: usize = 1 << 15;
-
-/// How the labels of `inner` are treated.
-struct Inner {
-    /// One axis of both operands.
-    inner: Labels,
-    summed: Labels,
-    /// Whether an operand is copied for it.
-    copies: [bool; 2],
-}
-
-fn inner_axes(a: &Side<'_>, b: &Side<'_>, group: LabelSet, result: f64) -> Inner {
-    let mut best = Inner { inner: Labels::new(), summed: Labels::new(), copies: [false; 2] };
-    let mut best_cost = f64::INFINITY;
-    let weight = if result < ONE_BY_ONE as f64 { 2.0 } else { 1.0 };
-    let mut offer = |cost: f64, candidate: Inner| {
-        if cost < best_cost {
-            (best, best_cost) = (candidate, cost);
-        }
-    };
-    for order in [a.sorted(group), b.sorted(group)] {
-        let copies = [a, b].map(|side| !side.lies_as_one(&order));
-        let cost = |copied: bool, side: &Side<'_>| if copied { side.numel() } else { 0.0 };
-        let total = cost(copies[0], a) + cost(copies[1], b);
-        // What is summed later lies further out, so that the products read memory in order.
-        let (inner, rest) = run(
-            &order,
-            order.last().copied(),
-            |label| a.extent(label),
-            |outer, inner| a.adjoin(outer, inner) && b.adjoin(outer, inner),
-        );
-        offer(total, Inner { inner: order, summed: Labels::new(), copies });
-        let products: f64 = rest.iter().map(|&label| a.extent(label) as f64).product();
-        offer(weight * products * result, Inner { inner, summed: rest, copies: [false; 2] });
-    }
-    best
-}
-
 /// How to multiply `a` and `b`, with the labels of `kept` in the result, in the order of `wanted` if it
-/// is known.
+/// is known, and those of `inner` in the order of `sequence`.
 pub(super) fn pair(
     a: &[LabelledAxis],
     b: &[LabelledAxis],
     kept: LabelSet,
     wanted: Option<&[Label]>,
+    sequence: &[Label],
 ) -> Pair {
     let last = wanted.and_then(|labels| labels.last());
     let alone = |side: &[LabelledAxis], other: &[LabelledAxis], label: Label| {
@@ -194,9 +149,9 @@ pub(super) fn pair(
     let (a, b) = if swapped { (Side(b), Side(a)) } else { (Side(a), Side(b)) };
     let both = a.set().intersection(b.set());
     let batch = both.intersection(kept);
-    let (left, right) = (LabelSet(a.set().0 & !both.0), LabelSet(b.set().0 & !both.0));
-    let inner = LabelSet(both.0 & !kept.0);
-    let result = left.union(right).union(batch);
+    let (left, right) = (a.set().without(both), b.set().without(both));
+    let is_inner = |label: &&Label| both.contains(**label) && !kept.contains(**label);
+    let inner: Labels = sequence.iter().filter(is_inner).copied().collect();
     let order: Labels = match wanted {
         Some(labels) => labels.into(),
         None => {
@@ -209,42 +164,38 @@ pub(super) fn pair(
         }
     };
     let empty = LabelSet::default();
-    if inner == empty {
+    if inner.is_empty() {
         let batch_first = order.iter().take(batch.len()).all(|&label| batch.contains(label));
         if left == empty || right == empty || !batch_first {
             return Pair::Elementwise(order);
         }
     }
-    let extent = |label| a.axis(label).or(b.axis(label)).map_or(1, |axis| axis.extent);
-    let size = result.iter().map(|label| extent(label) as f64).product();
-    let Inner { inner, summed, copies } = inner_axes(&a, &b, inner, size);
-    let group = |side: &Side<'_>, group: LabelSet, copied: bool| {
+    let group = |side: &Side<'_>, group: LabelSet| {
         let sorted = side.sorted(group);
-        if copied {
+        if !side.lies_as_one(&inner) {
             return (sorted, Labels::new());
         }
         let nearest = side.nearest().filter(|&label| group.contains(label));
         let adjoin = |outer, inner| side.adjoin(outer, inner);
         run(&sorted, nearest, |label| side.extent(label), adjoin)
     };
-    let (rows, rows_outside) = group(&a, left, copies[0]);
-    let (cols, cols_outside) = group(&b, right, copies[1]);
+    let (rows, rows_outside) = group(&a, left);
+    let (cols, cols_outside) = group(&b, right);
     let is_lead = |label: &&Label| {
         batch.contains(**label) || rows_outside.contains(label) || cols_outside.contains(label)
     };
     let lead: Labels = order.iter().filter(is_lead).copied().collect();
-    if summed.len() + lead.len() + 2 <= MAX_RANK {
+    if lead.len() + 2 <= MAX_RANK {
         let merged_lead = false;
-        return Pair::Product(Product { swapped, summed, lead, rows, cols, inner, merged_lead });
+        return Pair::Product(Product { swapped, lead, rows, cols, inner, merged_lead });
     }
     let in_order = |set: LabelSet| order.iter().filter(|&&l| set.contains(l)).copied().collect();
     Pair::Product(Product {
         swapped,
-        summed: Labels::new(),
         lead: in_order(batch),
         rows: in_order(left),
         cols: in_order(right),
-        inner: inner.into_iter().chain(summed).collect(),
+        inner,
         merged_lead: true,
     })
 }
@@ -274,14 +225,15 @@ mod tests {
         labels.iter().map(|&label| char::from(label + b'a')).collect()
     }
 
-    /// `summed lead rows cols inner` of a product, with `~` in front where the operands changed places.
+    /// `lead rows cols inner` of a product, with `~` in front where the operands changed places.
     fn product(a: &LabelledAxes, b: &LabelledAxes, wanted: &str) -> String {
         let wanted = labels(wanted);
-        match pair(a, b, wanted.iter().copied().collect(), Some(&wanted)) {
+        let sequence: Labels = a.iter().map(|axis| axis.label).collect();
+        match pair(a, b, wanted.iter().copied().collect(), Some(&wanted), &sequence) {
             Pair::Elementwise(order) => format!("elementwise {}", text(&order)),
             Pair::Product(p) => {
                 let mark = if p.swapped { "~" } else { "" };
-                let groups = [&p.summed, &p.lead, &p.rows, &p.cols, &p.inner];
+                let groups = [&p.lead, &p.rows, &p.cols, &p.inner];
                 format!("{mark}{}", groups.map(|group| text(group)).join(" "))
             }
         }
@@ -291,45 +243,44 @@ mod tests {
     fn everyday_products() {
         let rows = |labels, extents: &[usize]| rows_major(labels, extents);
         let ij = rows("ij", &[3, 4]);
-        assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ik"), "  i k j");
-        assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ki"), "~  k i j");
-        assert_eq!(product(&ij, &rows("kj", &[5, 4]), "ik"), "  i k j");
-        assert_eq!(product(&ij, &rows("ij", &[3, 4]), "i"), " i   j");
-        assert_eq!(product(&ij, &axes("ij", &[3, 4], &[9, 1]), ""), "i    j");
+        assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ik"), " i k j");
+        assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ki"), "~ k i j");
+        assert_eq!(product(&ij, &rows("kj", &[5, 4]), "ik"), " i k j");
+        assert_eq!(product(&ij, &rows("ij", &[3, 4]), "i"), "i   j");
+        // A window of a wider matrix, which is copied.
+        assert_eq!(product(&ij, &axes("ij", &[3, 4], &[9, 1]), ""), "   ij");
         assert_eq!(product(&ij, &rows("ij", &[3, 4]), "ij"), "elementwise ij");
         assert_eq!(product(&ij, &rows("j", &[4]), "ji"), "elementwise ji");
-        assert_eq!(product(&ij, &rows("k", &[5]), "ijk"), "  ij k ");
+        assert_eq!(product(&ij, &rows("k", &[5]), "ijk"), " ij k ");
         let bij = rows("bij", &[2, 3, 4]);
-        assert_eq!(product(&bij, &rows("bjk", &[2, 4, 5]), "bik"), " b i k j");
-        assert_eq!(product(&bij, &rows("kj", &[5, 4]), "bik"), "  bi k j");
-        assert_eq!(product(&bij, &rows("bk", &[2, 5]), "bijk"), " b ij k ");
+        assert_eq!(product(&bij, &rows("bjk", &[2, 4, 5]), "bik"), "b i k j");
+        assert_eq!(product(&bij, &rows("kj", &[5, 4]), "bik"), " bi k j");
+        assert_eq!(product(&bij, &rows("bk", &[2, 5]), "bijk"), "b ij k ");
         assert_eq!(product(&bij, &rows("bk", &[2, 5]), "ijkb"), "elementwise ijkb");
     }
 
     #[test]
-    fn inner_axes_take_an_order_that_both_have() {
+    fn inner_axes_have_one_order_whatever_the_strides() {
         let a = rows_major("ijk", &[6, 4, 5]);
-        // Both in order, whatever order the letters stand in.
-        assert_eq!(product(&a, &axes("kjl", &[5, 4, 7], &[7, 35, 1]), "il"), "  i l jk");
-        // In reverse order in b, which is the smaller one: b is copied.
-        assert_eq!(product(&a, &rows_major("kj", &[5, 4]), "i"), "  i  jk");
-        // Copying would cost 20 elements, products that are summed 4.
-        let (a, b) = (rows_major("jk", &[4, 5]), rows_major("kj", &[5, 4]));
-        assert_eq!(product(&a, &b, ""), "j    k");
-        // Strides of 0 lie as one.
-        let repeated = axes("jk", &[4, 5], &[0, 0]);
-        assert_eq!(product(&repeated, &b, ""), "    kj");
+        for b in [axes("kjl", &[5, 4, 7], &[7, 35, 1]), axes("kjl", &[5, 4, 7], &[28, 7, 1])] {
+            assert_eq!(product(&a, &b, "il"), " i l jk");
+        }
+        let turned = axes("ijk", &[6, 4, 5], &[1, 6, 24]);
+        assert_eq!(product(&turned, &rows_major("kj", &[5, 4]), "i"), " i  jk");
+        // Rows of an operand that is copied are one axis, wherever they lie.
+        let a = axes("xjyk", &[2, 4, 3, 5], &[60, 15, 5, 1]);
+        assert_eq!(product(&a, &rows_major("jkl", &[4, 5, 7]), "xyl"), " xy l jk");
     }
 
     #[test]
     fn rows_that_do_not_lie_as_one_stay_outside() {
         // A window: every row of b but the last.
         let a = axes("bij", &[2, 3, 4], &[16, 4, 1]);
-        assert_eq!(product(&a, &rows_major("jk", &[4, 5]), "bik"), " b i k j");
+        assert_eq!(product(&a, &rows_major("jk", &[4, 5]), "bik"), "b i k j");
         // Both sides, and a batch.
         let a = axes("xbij", &[7, 2, 3, 4], &[32, 16, 4, 1]);
         let b = axes("xjcd", &[7, 4, 2, 5], &[64, 16, 8, 1]);
-        assert_eq!(product(&a, &b, "xbicd"), " xbc i d j");
+        assert_eq!(product(&a, &b, "xbicd"), "xbc i d j");
     }
 
     #[test]
@@ -337,7 +288,9 @@ mod tests {
         let a = rows_major("abcdefgh", &[2; 8]);
         let b = rows_major("abcdefgh", &[2; 8]);
         let kept: LabelSet = labels("abcdefg").into_iter().collect();
-        let Pair::Product(found) = pair(&a, &b, kept, None) else { panic!("a product") };
+        let Pair::Product(found) = pair(&a, &b, kept, None, &labels("abcdefgh")) else {
+            panic!("a product")
+        };
         assert!(found.merged_lead && text(&found.lead) == "abcdefg" && text(&found.inner) == "h");
     }
 }

@@ -52,10 +52,11 @@ fn of_weight<B: Backend>(upstream: &Upstream<'_, B>, x: &Tensor<B>) -> Result<Te
     const K: Label = 9;
     let last = x.rank() - 1;
     let labels = |label: Label| -> Labels { (0..last as Label).chain([label]).collect() };
-    let (a, b) = (Factor::new(g, &labels(N))?, Factor::new(x, &labels(K))?);
+    let sequence = labels(N);
+    let (a, b) = (Factor::new(g, &sequence)?, Factor::new(x, &labels(K))?);
     let shape = [g.dims()[last], x.dims()[last]];
     let axes = [N, K].into_iter().zip(shape);
     let order: Labels = axes.filter(|&(_, dim)| dim != 1).map(|(label, _)| label).collect();
-    let kept = order.iter().copied().collect();
-    contract(&a, &b, kept, Some(&order))?.into_tensor(&order, shape.into())
+    let kept = [N, K].into_iter().collect();
+    contract(&a, &b, kept, Some(&order), &sequence)?.into_tensor(&order, shape.into())
 }
