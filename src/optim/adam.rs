@@ -14,6 +14,8 @@ const STATE: &[&str] = &["exp_avg", "exp_avg_sq"];
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's: [`UpdateOp::Adam`] is the formula. Its weight decay is added
 /// to the gradient; [`AdamW`]'s is not.
+///
+/// The averages have the parameter's dtype: of 16-bit parameters small squares of gradients round to zero.
 #[derive(Debug)]
 pub struct Adam<B: Backend = CpuBackend> {
     options: AdamOptions,

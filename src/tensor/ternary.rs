@@ -68,8 +68,9 @@ impl<B: Backend> Tensor<B> {
             if !self.dtype().is_float() {
                 check_scalar(name, *low, self.dtype(), self.shape())?;
                 check_scalar(name, *high, self.dtype(), self.shape())?;
-                let low = Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)?;
-                return Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c);
+                return Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)
+                    .and_then(|low| Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c))
+                    .map_err(|e| e.named(name));
             }
         }
         let dtype = self.dtype();

@@ -21,6 +21,7 @@ fn errors_name_the_operation_and_the_shapes() {
     let (a, b) = (zeros((2, 3)), zeros((4, 5)));
     let integers = tensor![i64; [1, 2, 3], [4, 5, 6]];
     let bits = tensor![bool; true, false];
+    let i32s = bits.to_dtype(DType::I32).unwrap();
     let cases: Vec<(Result<T>, &[&str])> = vec![
         (a.add(&b), &["add", "[2, 3]", "[4, 5]"]),
         (a.matmul(&b), &["matmul", "[2, 3]", "[4, 5]"]),
@@ -91,6 +92,8 @@ fn errors_name_the_operation_and_the_shapes() {
         (zeros((0, 3)).argmax_all(), &["argmax_all", "[0, 3]"]),
         (zeros((0, 3)).argmin_all(), &["argmin_all", "[0, 3]"]),
         (bits.dot(&bits), &["dot", "bool", "[2]"]),
+        (i32s.clamp(0.0, 1.0), &["clamp", "i32", "[2]"]),
+        (bits.clamp(0.0, 1.0), &["clamp", "bool", "[2]"]),
         (a.layer_norm(None, None, -1.0), &["layer_norm", "-1", "[2, 3]"]),
         (a.layer_norm(None, None, f64::NAN), &["layer_norm", "NaN", "[2, 3]"]),
         (a.rms_norm(None, -1e-320), &["rms_norm", "-1e-320", "[2, 3]"]),

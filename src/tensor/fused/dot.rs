@@ -26,12 +26,16 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the lengths differ or a shape has other than one axis;
+    /// [`Error::ShapeMismatch`] if the lengths differ; [`Error::InvalidArgument`] for other than vectors;
     /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for truth values.
     pub fn dot(&self, rhs: &Tensor<B>) -> Result<Self> {
         let op = "dot";
         check_same_dtype(op, self, rhs)?;
-        if self.rank() != 1 || self.shape() != rhs.shape() {
+        if self.rank() != 1 || rhs.rank() != 1 {
+            let reason = format!("of shapes {} and {}: not two vectors", self.shape(), rhs.shape());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        if self.shape() != rhs.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
         match self.dtype() {

@@ -103,10 +103,11 @@ fn what_does_not_fit_is_an_error_with_the_shapes() {
     let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
     let integers = tensor![i64; 1, 2];
     let truth = integers.to_dtype(DType::Bool).unwrap();
-    let cases: [(Result<T>, &[&str]); 6] = [
+    let cases: [(Result<T>, &[&str]); 7] = [
         (zeros(&[2]).dot(&zeros(&[3])), &["dot: ", "[2]", "[3]"]),
-        (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]"]),
-        (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]"]),
+        (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]", "not two vectors"]),
+        (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]", "not two vectors"]),
+        (zeros(&[3]).dot(&zeros(&[3, 1])), &["dot: ", "[3]", "[3, 1]", "not two vectors"]),
         (zeros(&[3]).dot(&zeros(&[1])), &["dot: ", "[3]", "[1]"]),
         (zeros(&[2]).dot(&integers), &["dot: ", "f32", "i64"]),
         (truth.dot(&truth), &["dot: ", "bool", "[2]"]),
