@@ -338,6 +338,9 @@ pub fn gemm_epilogue<T: Factor>(
         T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
         return Ok(());
     }
+    if c.is_empty() {
+        return Ok(());
+    }
     let (zero, one) = (T::Sum::ZERO, T::Sum::ONE);
     match bias {
         None => turned(a, b, (one, zero), activation, c, workspace),

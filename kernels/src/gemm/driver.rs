@@ -51,6 +51,9 @@ impl<T: Factor> Product<'_, T> {
     pub(super) fn run(self, workspace: &mut Workspace<T::Sum>) {
         let Product { mut a, b, nc, alpha, beta, epilogue, mut c } = self;
         let Epilogue { bias, mut activation } = epilogue;
+        if c.is_empty() {
+            return;
+        }
         let k = a.shape[1];
         let scratch = k > KC && (beta != T::Sum::ZERO || c.strides[1] != 1);
         while scratch && c.shape[0] > SCRATCH_ROWS {
@@ -68,10 +71,7 @@ impl<T: Factor> Product<'_, T> {
     }
 
     fn run_piece(self, scratch: bool, workspace: &mut Workspace<T::Sum>) {
-        let [m, n] = self.c.shape;
-        if m == 0 || n == 0 {
-            return;
-        }
+        let m = self.c.shape[0];
         let width = self.b.columns().min(self.nc).next_multiple_of(MAX_LANES);
         let packed = match self.b {
             OperandB::Strided(_) => KC.min(self.a.shape[1]) * width,

@@ -383,6 +383,11 @@ impl<'a, E> MatMut<'a, E> {
         rows.split_cols(at[1]).1.split_cols(shape[1]).0
     }
 
+    /// Whether there are no elements.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
     /// Whether row follows row without a gap.
     pub(super) fn is_list(&self) -> bool {
         self.strides == [self.shape[1] as isize, 1]
