@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace,
-    gemm, gemm_bias, gemm_epilogue, gemm_packed,
+    Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
 };
 
 /// More rows, or columns, than could be walked.
@@ -47,4 +47,27 @@ fn products_of_no_elements_return_at_once() {
     check(1f64);
     check(f16::ONE);
     check(bf16::ONE);
+}
+
+/// The offset from which a slice's elements would begin at address 0, and rows that far apart.
+#[test]
+fn views_of_no_elements_are_empty_slices_wherever_they_begin() {
+    let mut data = [1f32; 4];
+    let to_null = (data.as_ptr().addr() / 4).wrapping_neg() & (usize::MAX >> 2);
+    let mut list = MatMut::new(&mut data, to_null, [0, 5], [5, 1]).unwrap();
+    assert_eq!(list.list_mut(), Some(&mut [][..]));
+    let mut list = MatMut::new(&mut data, to_null, [5, 0], [0, 1]).unwrap();
+    assert_eq!(list.list_mut(), Some(&mut [][..]));
+    assert_eq!(list.row_mut(4), []);
+    let mut rows = MatMut::new(&mut data, 0, [2, 0], [to_null as isize, 1]).unwrap();
+    assert_eq!([rows.row_mut(0).len(), rows.row_mut(1).len()], [0, 0]);
+    let (above, mut below) = rows.split_rows(1);
+    assert_eq!(below.row_mut(0), []);
+
+    let nothing = MatRef::new(&[], to_null, [2, 0], [3, 1]).unwrap();
+    let activation = Some(Activation { function: math::Relu::run_in_place, sums: Some(above) });
+    let c = MatMut::new(&mut [], to_null, [1, 0], [3, 1]).unwrap();
+    let epilogue = Epilogue { bias: Some(&[]), activation };
+    let a = MatRef::row_major(&[1f32; 2], [1, 2]).unwrap();
+    gemm_epilogue(a, nothing, epilogue, c, &mut Workspace::new()).unwrap();
 }

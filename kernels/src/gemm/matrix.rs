@@ -361,10 +361,13 @@ impl<'a, E> MatMut<'a, E> {
     {
         let ([rows, cols], [down, right]) = (self.shape, self.strides);
         assert!(i < rows && row.len() == cols, "write_row: {} elements", row.len());
+        if cols == 0 {
+            return;
+        }
         let first = step(self.data, i, down);
         if right == 1 {
-            // SAFETY: row i < rows: its `cols` elements, next to each other, lie in the slice that
-            // `self` borrows alone.
+            // SAFETY: row i < rows: its `cols` elements, which there are, next to each other, lie in the
+            // slice that `self` borrows alone.
             unsafe { first.copy_from_nonoverlapping(row.as_ptr(), cols) };
             return;
         }
@@ -383,7 +386,7 @@ impl<'a, E> MatMut<'a, E> {
         rows.split_cols(at[1]).1.split_cols(shape[1]).0
     }
 
-    /// Whether there are no elements.
+    /// Whether there are no elements. Where the view begins then says nothing: no offset was checked.
     pub(super) fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }
@@ -407,18 +410,26 @@ impl<'a, E> MatMut<'a, E> {
         let [rows, cols] = self.shape;
         let plain = self.initialized && (self.strides[1] == 1 || cols <= 1);
         assert!(i < rows && plain, "row_mut: row {i} of the shape {:?}", self.shape);
-        // SAFETY: i < rows: the row's elements, initialised and next to each other, lie in the
-        // slice that `self` borrows alone.
+        if cols == 0 {
+            return &mut [];
+        }
+        // SAFETY: i < rows and there are columns: the row's elements, initialised and next to each other,
+        // lie in the slice that `self` borrows alone.
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
     /// All elements, of an initialised output whose row follows row without a gap.
     pub fn list_mut(&mut self) -> Option<&mut [E]> {
         let [rows, cols] = self.shape;
-        // SAFETY: `rows * cols` elements from the first one on are the matrix's, initialised, in the slice that
-        // `self` borrows alone.
-        (self.initialized && self.is_list())
-            .then(|| unsafe { core::slice::from_raw_parts_mut(self.data, rows * cols) })
+        if !self.initialized || !self.is_list() {
+            return None;
+        }
+        if self.is_empty() {
+            return Some(&mut []);
+        }
+        // SAFETY: there are elements: `rows * cols` from the first one on are the matrix's, initialised, in the
+        // slice that `self` borrows alone.
+        Some(unsafe { core::slice::from_raw_parts_mut(self.data, rows * cols) })
     }
 
     /// A view of the same elements for a shorter time.
