@@ -261,7 +261,8 @@ fn check<E: Sum>(c: &Matrix<E>, expected: &[E], at: impl Fn() -> String) {
 
 fn product<T: Number<Sum: Sum>>(u: &mut Unstructured<'_>) -> Result<()> {
     let [m, n, k] = input::extents(u, 400_000)?;
-    let (a, b) = (Matrix::<T>::new(u, [m, k], false)?, Matrix::<T>::new(u, [k, n], false)?);
+    let mut a = Matrix::<T>::new(u, [m, k], false)?;
+    let mut b = Matrix::<T>::new(u, [k, n], false)?;
     let mut old = Matrix::<T::Sum>::new(u, [m, n], true)?;
     let call = *u.choose(&[Call::Gemm, Call::Packed, Call::Epilogue, Call::Epilogue])?;
     let (mut alpha, mut beta, mut after) = (T::Sum::ONE, T::Sum::ZERO, After::NOTHING);
@@ -271,9 +272,13 @@ fn product<T: Number<Sum: Sum>>(u: &mut Unstructured<'_>) -> Result<()> {
         alpha = T::Sum::from_f64(*u.choose(&[1.0, 0.0, -1.0, 0.5, 1.7])?);
         beta = T::Sum::from_f64(*u.choose(&[0.0, 1.0, -0.3])?);
     }
+    // What is not to be read would be seen in the result.
     if beta == T::Sum::ZERO {
-        // What is not to be read would be seen in the result.
         old.data.fill(T::Sum::NAN);
+    }
+    if alpha == T::Sum::ZERO {
+        a.data.fill(T::nearest(f64::NAN));
+        b.data.fill(T::nearest(f64::NAN));
     }
     let sums: Vec<T::Sum> = old
         .elements()
@@ -281,6 +286,8 @@ fn product<T: Number<Sum: Sum>>(u: &mut Unstructured<'_>) -> Result<()> {
             let ab = definition(&a, &b, i, j);
             match &after.bias {
                 Some(bias) => ab + bias[j],
+                None if alpha == T::Sum::ZERO && beta == T::Sum::ZERO => T::Sum::ZERO,
+                None if alpha == T::Sum::ZERO => beta * old.at(i, j),
                 None if beta == T::Sum::ZERO => alpha * ab,
                 None => alpha.mul_add(ab, beta * old.at(i, j)),
             }

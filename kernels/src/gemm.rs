@@ -8,7 +8,8 @@
 //! ```text
 //! acc_b = fma(a[k], b[k], … fma(a[1], b[1], fma(a[0], b[0], +0)))   over block b of KC values of k
 //! AB    = ((acc_0 + acc_1) + acc_2) + …                             +0 if there is no k
-//! C     = alpha · AB                    if beta = 0; C is not read
+//! C     = beta · C, or +0 if beta = 0   if alpha = 0; A and B are not read
+//!         alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
 //!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row, f applied
 //!                                       to every element
@@ -124,8 +125,7 @@ pub struct Gemm<'a, T: Factor> {
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: MatRef<'a, T>,
-    /// What the product is multiplied by. Where it is zero A and B are read all the same, unlike a BLAS's: a NaN
-    /// there gives NaN.
+    /// What the product is multiplied by; where it is zero, A and B are not read.
     pub alpha: T::Sum,
     /// What the old C is multiplied by; where it is zero, C is not read.
     pub beta: T::Sum,
@@ -138,8 +138,7 @@ pub struct PackedGemm<'a, T: Factor> {
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: &'a PackedB<'a, T::Sum>,
-    /// What the product is multiplied by. Where it is zero A and B are read all the same, unlike a BLAS's: a NaN
-    /// there gives NaN.
+    /// What the product is multiplied by; where it is zero, A and B are not read.
     pub alpha: T::Sum,
     /// What the old C is multiplied by; where it is zero, C is not read.
     pub beta: T::Sum,
@@ -223,14 +222,15 @@ fn multiply<'a, T: Factor>(
     let has_runs = b.strides[1] == 1;
     // Of a lone column of 16-bit floats only single ones could be widened, as a column whole vectors.
     let is_wide = T::IS_SUM || c.shape[1] > 1;
+    let reads = alpha != T::Sum::ZERO;
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
         multiply_small(a, b, epilogue, c, workspace);
-    } else if c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
+    } else if reads && c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_rows(product);
         epilogue.activate(c);
-    } else if ColumnsOfB::fits(&a, &b, &c) {
+    } else if reads && ColumnsOfB::fits(&a, &b, &c) {
         let sums = c.reborrow();
         let product = ColumnsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_columns(product);

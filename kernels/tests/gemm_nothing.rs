@@ -1,10 +1,86 @@
-//! Products of no rows or no columns.
+//! Products of which nothing is read: alpha = 0; and of which nothing is written: no rows or no columns.
 
 use half::{bf16, f16};
+use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary,
-    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
+    Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Unary,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
 };
+
+/// Shapes that take every way through the loops: few and many rows, lone columns, one and several blocks of
+/// k, a small B, one that is streamed and one that is packed, more rows than partial sums are kept of.
+const SHAPES: [[usize; 3]; 9] = [
+    [7, 3, 5],
+    [4, 4, 4],
+    [3, 263, 1030],
+    [4, 700, 400],
+    [30, 300, 70],
+    [300, 90, 96],
+    [530, 300, 9],
+    [300, 520, 1],
+    [2, 0, 9],
+];
+
+fn same<E: Float>(x: E, y: E) -> bool {
+    x == y && E::ONE / x == E::ONE / y || x.to_f64().is_nan() && y.to_f64().is_nan()
+}
+
+/// With A and B nothing but NaN.
+fn check_alpha_zero<T: Factor>(nan: T) {
+    let number = T::Sum::from_f64;
+    let old = [-0.0, 1.5, f64::INFINITY, 0.0, -2.25, f64::NAN, 1e-30].map(number);
+    let workspace = &mut Workspace::new();
+    for &[m, k, n] in &SHAPES[..testing::unless_miri(SHAPES.len(), 2)] {
+        let (a, b) = (vec![nan; m * k], vec![nan; k * n]);
+        let a = MatRef::row_major(&a, [m, k]).unwrap();
+        let turned = MatRef::row_major(&b, [n, k]).unwrap().t();
+        for b in [MatRef::row_major(&b, [k, n]).unwrap(), turned] {
+            let mut buffer = Workspace::new();
+            let packed = PackedB::pack(b, &mut buffer);
+            for (alpha, beta) in [(0.0, 0.0), (-0.0, 0.0), (0.0, 1.0), (-0.0, 1.0), (0.0, -0.3)] {
+                let (alpha, beta) = (number(alpha), number(beta));
+                for (is_packed, strides) in [false, true]
+                    .into_iter()
+                    .flat_map(|is_packed| [[n, 1], [1, m], [2 * n, 2]].map(|s| (is_packed, s)))
+                {
+                    let len = (m - 1) * strides[0] + (n - 1) * strides[1] + 1;
+                    let mut c: Vec<T::Sum> = (0..len).map(|i| old[i % 7]).collect();
+                    let out = MatMut::new(&mut c, 0, [m, n], strides.map(|s| s as isize)).unwrap();
+                    match is_packed {
+                        true => {
+                            gemm_packed(PackedGemm { a, b: &packed, alpha, beta }, out, workspace)
+                        }
+                        false => gemm(Gemm { a, b, alpha, beta }, out, workspace),
+                    }
+                    .unwrap();
+                    for at in (0..m * n).map(|at| at / n * strides[0] + at % n * strides[1]) {
+                        let (x, is_zero) = (old[at % 7], beta == number(0.0));
+                        let wanted = if is_zero { number(0.0) } else { beta * x };
+                        assert!(
+                            same(c[at], wanted),
+                            "[{m}, {k}, {n}], C {strides:?}, B {:?}, packed {is_packed}: {alpha:?} \
+                             AB + {beta:?} {x:?} is {:?}",
+                            b.strides(),
+                            c[at]
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn alpha_zero_reads_neither_a_nor_b() {
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            check_alpha_zero(f32::NAN);
+            check_alpha_zero(f64::NAN);
+            check_alpha_zero(f16::NAN);
+            check_alpha_zero(bf16::NAN);
+        });
+    }
+}
 
 /// More rows, or columns, than could be walked.
 const MANY: usize = 1 << 45;

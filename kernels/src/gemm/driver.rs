@@ -49,10 +49,15 @@ pub(super) struct Product<'a, T: Factor> {
 impl<T: Factor> Product<'_, T> {
     /// Computes it, in pieces of [`SCRATCH_ROWS`] rows if partial sums need memory.
     pub(super) fn run(self, workspace: &mut Workspace<T::Sum>) {
-        let Product { mut a, b, nc, alpha, beta, epilogue, mut c } = self;
+        let Product { mut a, b, nc, mut alpha, beta, epilogue, mut c } = self;
         let Epilogue { bias, mut activation } = epilogue;
         if c.is_empty() {
             return;
+        }
+        if alpha == T::Sum::ZERO {
+            // AB of no k is +0, and fma(-0, +0, x) is x, a -0 too.
+            a = a.split_cols(0).0;
+            alpha = if beta == T::Sum::ZERO { T::Sum::ZERO } else { -T::Sum::ZERO };
         }
         let k = a.shape[1];
         let scratch = k > KC && (beta != T::Sum::ZERO || c.strides[1] != 1);
