@@ -291,7 +291,7 @@ fn is_small<E>([k, n]: [usize; 2]) -> bool {
 /// ```
 ///
 /// # Errors
-/// [`GemmError::ShapeMismatch`], also for a bias of another length.
+/// [`GemmError::ShapeMismatch`]; [`GemmError::BiasLength`].
 pub fn gemm_bias<T: Factor>(
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,
@@ -323,7 +323,7 @@ pub fn gemm_bias<T: Factor>(
 /// ```
 ///
 /// # Errors
-/// [`GemmError::ShapeMismatch`], also for a bias of another length and sums of another shape than C's.
+/// [`GemmError::ShapeMismatch`], also for sums of another shape than C's; [`GemmError::BiasLength`].
 pub fn gemm_epilogue<T: Factor>(
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,

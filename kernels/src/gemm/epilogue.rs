@@ -35,9 +35,9 @@ impl<E> Epilogue<'_, E> {
         b: [usize; 2],
         c: [usize; 2],
     ) -> Result<(), GemmError> {
-        let bias = self.bias.map(|bias| [1, bias.len()]);
-        if let Some(shape) = bias.filter(|shape| shape[1] != c[1]) {
-            return Err(GemmError::ShapeMismatch { a, b, c: shape });
+        let columns = c[1];
+        if let Some(len) = self.bias.map(<[E]>::len).filter(|&len| len != columns) {
+            return Err(GemmError::BiasLength { len, columns });
         }
         let sums = self.activation.as_ref().and_then(|activation| activation.sums.as_ref());
         if let Some(shape) = sums.map(MatMut::shape).filter(|&shape| shape != c) {

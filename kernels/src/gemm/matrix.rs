@@ -37,6 +37,13 @@ pub enum GemmError {
         /// Shape of C.
         c: [usize; 2],
     },
+    /// A bias has not one element a column of C.
+    BiasLength {
+        /// Elements of the bias.
+        len: usize,
+        /// Columns of C.
+        columns: usize,
+    },
     /// `beta` is not zero, but C is uninitialised memory.
     UninitializedOutput {
         /// Shape of C.
@@ -65,6 +72,9 @@ impl fmt::Display for GemmError {
             ),
             Self::ShapeMismatch { a, b, c } => {
                 write!(f, "gemm: the product of {a:?} and {b:?} does not have the shape {c:?}")
+            }
+            Self::BiasLength { len, columns } => {
+                write!(f, "gemm: a bias of {len} elements for {columns} columns")
             }
             Self::UninitializedOutput { c } => write!(
                 f,
