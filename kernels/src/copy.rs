@@ -17,6 +17,8 @@ mod strided;
 mod tests;
 mod transpose;
 
+use half::{bf16, f16};
+
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
 pub use stream::with_place;
@@ -38,4 +40,4 @@ macro_rules! impl_plain {
         impl Plain for $t {}
     )*};
 }
-impl_plain!(bool u8 i8 u16 i16 u32 i32 f32 u64 i64 f64);
+impl_plain!(bool u8 i8 u16 i16 f16 bf16 u32 i32 f32 u64 i64 f64);

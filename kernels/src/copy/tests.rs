@@ -306,6 +306,40 @@ fn a_place_is_streamed_if_the_whole_is_large() {
     assert_eq!(x, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
 }
 
+/// Bits of all exponents, signalling NaNs among them.
+#[test]
+fn halves_are_moved_as_their_bits() {
+    fn check<T: Plain>(of: fn(u16) -> T, bits: fn(T) -> u16) {
+        let bits = |x: &[T]| x.iter().map(|&x| bits(x)).collect::<Vec<u16>>();
+        let x: Vec<u16> = (0..63u16).map(|i| i.wrapping_mul(1031).wrapping_add(0x7c01)).collect();
+        let from: Vec<T> = x.iter().map(|&x| of(x)).collect();
+        let mut to = [of(1); 63];
+        fill(&mut to[..9], of(0x7f81));
+        assert_eq!(bits(&to[..10]), [&[0x7f81; 9][..], &[1]].concat());
+        copy_strided(&from, 62, -2, &mut to[..32]);
+        assert_eq!(bits(&to[..32]), x.iter().rev().step_by(2).copied().collect::<Vec<_>>());
+        let turned: Vec<u16> = (0..63).map(|i| x[i % 9 * 7 + i / 9]).collect();
+        let (rows, cols) = (9, 7);
+        let shape =
+            Transpose { rows, cols, src_offset: 0, src_row_stride: cols, dst_row_stride: rows };
+        transpose(&from, &mut to, shape);
+        assert_eq!(bits(&to), turned);
+        to.fill(of(1));
+        permute(&from, &mut to, Permute { dims: &[7, 9], strides: &[1, 7], offset: 0 });
+        assert_eq!(bits(&to), turned);
+        for shape in im2col_shapes().into_iter().filter(|shape| shape.images_len() <= Some(63)) {
+            let from = &from[..shape.images_len().unwrap()];
+            let expected = windows(shape).iter().map(|at| at.map_or(0, |at| x[at])).collect();
+            let mut columns = vec![of(1); shape.columns_len().unwrap()];
+            im2col(from, &mut columns, shape);
+            let (found, expected): (_, Vec<u16>) = (bits(&columns), expected);
+            assert_eq!(found, expected, "{shape:?}");
+        }
+    }
+    check(half::f16::from_bits, half::f16::to_bits);
+    check(half::bf16::from_bits, half::bf16::to_bits);
+}
+
 /// The windows of a shape by their definition: for each element of the columns the element of the
 /// images, if it is not beyond an edge.
 fn windows(shape: Im2col) -> Vec<Option<usize>> {
