@@ -1,6 +1,7 @@
 //! Measures every function and writes `ACCURACY.md`: f32 functions of one argument on all 2^32
-//! inputs, those of two on 2^30 pairs and the hard ones, f64 functions on 2^24 bit patterns and as many
-//! numbers from each of their intervals; on every instruction set of the machine, whose bits must be equal.
+//! inputs, those of two on 2^30 pairs and the hard ones, f64 functions of one argument on 2^24 bit patterns and
+//! as many numbers from each of their intervals, those of two on 2^25 pairs; on every instruction set of the
+//! machine, whose bits must be equal.
 //!
 //! ```text
 //! cargo test --release -p swath-kernels -- --ignored exhaustive
@@ -35,10 +36,11 @@ const TEXT: &str = "\
 
 Written by `cargo test --release -p swath-kernels -- --ignored exhaustive`. f32 functions of one argument ran on
 all 2^32 inputs, those of two on 2^30 pairs spread over all bit patterns and over the intervals where the function is
-neither trivial nor out of range, and on pairs known to be hard. f64 functions ran on 2^24 bit patterns and 2^24
-numbers from each interval. Every instruction set named computed every result, with the same bits. NEON runs every
-257th of these inputs under an emulator (`.ci/run neon_accuracy`), which fails where an error exceeds the one here; its
-bits are those of `HASHES.txt`.
+neither trivial nor out of range, and on pairs known to be hard. f64 functions of one
+argument ran on 2^24 bit patterns and 2^24 numbers from each interval, those of two on 2^25 pairs: of bit patterns, but
+every second from one of the intervals in turn where the function has any. Every instruction set named computed every
+result, with the same bits. NEON runs every 257th of these inputs under an emulator (`.ci/run neon_accuracy`), which
+fails where an error exceeds the one here; its bits are those of `HASHES.txt`.
 
 Functions of three arguments are compared with twice their precision (`kernels/tests/ternary.rs`), derivatives of one
 argument with slopes in as much (`kernels/tests/gradients.rs`): what they promise stands with each of them.
@@ -415,6 +417,28 @@ fn with_other_machines(mut row: Row, page: &[Row]) -> Row {
         row.isas = levels.filter(|name| names.contains(name)).collect::<Vec<_>>().join(" ");
     }
     row
+}
+
+/// What the page says of f64 are the numbers of arguments in its rows.
+#[test]
+fn the_page_says_how_many_arguments_ran() {
+    let page = fs::read_to_string(functions::beside_manifest("ACCURACY.md")).expect("the page");
+    assert!(page.starts_with(TEXT), "the page's text is another than the one here");
+    let rows = table::read();
+    let inputs = |name: &str| {
+        let row = rows.iter().find(|row| row.name == name && row.dtype == "f64");
+        row.unwrap_or_else(|| panic!("{name} has no row")).inputs.parse::<u64>().expect("a number")
+    };
+    for function in of_one_argument() {
+        let lists = 1 + function.intervals.len() as u64;
+        assert_eq!(inputs(function.name), lists << 24, "{}", function.name);
+    }
+    for function in of_two_arguments() {
+        assert_eq!(inputs(function.name), 1 << 25, "{}", function.name);
+        let of_bits = (0..1 << 10).filter(|&i| in_interval(function, i).is_none()).count();
+        let expected = if function.intervals.is_empty() { 1 << 10 } else { 1 << 9 };
+        assert_eq!(of_bits, expected, "{}", function.name);
+    }
 }
 
 #[test]
