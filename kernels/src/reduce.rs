@@ -71,7 +71,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Element types that can be reduced in every way: `f32` and `f64`. Sealed.
+/// Element types that can be reduced in every way: `f32` and `f64`. Sealed. Of `f16` and `bf16` the largest and
+/// smallest elements, their places and [`logsumexp`] are had by [`convert`](crate::convert) to `f32` first, which
+/// is exact and keeps their order.
 ///
 /// Its methods are not generic, as those of [`Accumulate`].
 pub trait Reduce: Float + Plain + Accumulate {

@@ -448,6 +448,14 @@ fn dropout_keeps_what_the_words_say() {
 }
 
 #[test]
+fn squares_beyond_the_range_of_f64_make_a_row_of_zeros() {
+    let (mut y, mut mean, mut r) = ([f64::NAN; 2], [f64::NAN], [f64::NAN]);
+    let rows = LayerNormRows { x: &[1e200, -1e200], weight: None, bias: None, eps: 0.0 };
+    layer_norm_rows(rows, &mut y, &mut mean, &mut r);
+    assert_eq!((y, mean, r), ([0.0; 2], [0.0], [0.0]));
+}
+
+#[test]
 fn wrong_lengths_panic() {
     let panics = |f: fn()| std::panic::catch_unwind(f).is_err();
     assert!(panics(|| softmax(&[1.0f32, 2.0], &mut [0.0; 3])));

@@ -107,6 +107,11 @@ fn variances_at_the_edges() {
     assert_eq!(variance(&[1e200, -1e200, 0.0], 0), f64::INFINITY);
     assert_eq!(variance(&[3e38f32, -3e38], 0), f32::INFINITY);
     assert_eq!(std(&[3e38f32, -3e38], 0), 3e38);
+    assert_eq!(std(&[1e-45f32, 4e-45], 0), 1e-45);
+    assert_eq!(std(&[1e200, -1e200], 0), f64::INFINITY);
+    assert_eq!(std(&[1e-170, 3e-170], 0), 0.0);
+    assert!(is_near(std(&[1e-150, 3e-150], 0), 1e-150, 1e-12));
+    assert!(is_near(std(&[1e150, 3e150], 0), 1e150, 1e-12));
 }
 
 /// The tree of `fold/tests.rs`, with products.
