@@ -18,7 +18,7 @@
 //!   length alone; see [`PairwiseSum`]. (NaN is NaN: its sign and payload are the CPU's own.)
 //! - *Accurate.* [`math::ULP_BOUNDS`] is what is promised, on every instruction set: for functions of one `f32`
 //!   it was measured on all inputs, of two on 2^30 pairs. The figures measured stand with each function in
-//!   [`math`].
+//!   [`math`], as does what derivatives and functions of three arguments promise.
 //! - *Outputs may be uninitialised memory*, see [`Output`]; [`Unary`] and [`Binary`] also run in place.
 //!
 //! # Write a kernel in five steps
@@ -48,7 +48,10 @@
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
 //!    independent references and domains, and a row of `ACCURACY.md`, which `tests/exhaustive.rs` says how
 //!    to measure. The sample runs on every instruction set of the machine. `tests/hashes.rs` wants the
-//!    function's bits in `HASHES.txt`, and says how they get there.
+//!    function's bits in `HASHES.txt`, and says how they get there. A row of three arguments takes no numbers:
+//!    its contract alone promises, a test in `tests/ternary.rs` holds it to that, and its bits are those of
+//!    its calls in `tests/calls/element_wise.rs`, which `tests/lengths.rs` asks for. Nor does the row of a
+//!    derivative, which is compared in `tests/gradients.rs` and listed in `tests/functions/gradient.rs`.
 
 mod attention;
 mod compare;

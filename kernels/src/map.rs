@@ -75,7 +75,9 @@ macro_rules! kernels {
             .rows();
 
         #[allow(dead_code, reason = "as above")]
-        /// The name of every function.
+        /// The name of every function of one argument and of two, derivatives too. `tests/accuracy.rs`
+        /// compares them with references, `tests/gradients.rs` the derivatives. Functions of three arguments
+        /// are compared in `tests/ternary.rs`, [`sincos`](crate::sincos) in `tests/trigonometric.rs`.
         pub const NAMES: &[&str] =
             &[$(stringify!($function),)* $(stringify!($function2)),*];
 
