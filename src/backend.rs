@@ -27,7 +27,9 @@ use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
 use crate::shape::{Shape, broadcast_shape_for};
-pub(crate) use checks::{check_arithmetic, check_len, joined_shape, reduced_dtype};
+pub(crate) use checks::{
+    check_arithmetic, check_len, check_mask, check_step, joined_shape, reduced_dtype,
+};
 
 /// What every backend's tensor can say of itself.
 pub trait TensorData: Clone + Debug + Send + Sync + 'static {

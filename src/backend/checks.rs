@@ -3,7 +3,7 @@
 use super::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::ReduceOp;
+use crate::ops::{DropoutMask, ReduceOp, UpdateOp};
 use crate::shape::Shape;
 
 /// As many values as the shape has elements.
@@ -54,6 +54,24 @@ pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) ->
         }
         _ => Ok(()),
     }
+}
+
+/// A probability in `[0, 1)`.
+pub(crate) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
+    if !(0.0..1.0).contains(&mask.p) {
+        let reason = format!("the probability {} is not in 0..1", mask.p);
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    Ok(())
+}
+
+/// A step that is numbered from 1, where steps are numbered.
+pub(crate) fn check_step(op: &UpdateOp) -> Result<()> {
+    if let UpdateOp::Adam { step: 0, .. } = op {
+        let reason = "step 0, but the first is 1".to_owned();
+        return Err(Error::InvalidArgument { op: op.name(), reason });
+    }
+    Ok(())
 }
 
 /// Dtype of the result of a reduction; an error where there is none.

@@ -9,7 +9,7 @@ use super::fused::working::{Working, for_float};
 use super::parallel::{Band, Cost, for_each_band};
 use super::pieces::CHUNK;
 use super::{CpuTensor, Output, copy};
-use crate::backend::TensorData;
+use crate::backend::{TensorData, check_step};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::UpdateOp;
@@ -24,6 +24,7 @@ pub(super) fn update(
     state: &mut [CpuTensor],
 ) -> Result<()> {
     let name = op.name();
+    check_step(op)?;
     if state.len() != op.states() {
         let reason = format!("{} state tensors, not {}", state.len(), op.states());
         return Err(Error::InvalidArgument { op: name, reason });

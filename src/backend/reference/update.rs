@@ -1,7 +1,7 @@
 //! Definitions of the optimizers' steps: one element at a time, in `f64`, each result rounded once.
 
 use super::{ReferenceTensor, build, check_same};
-use crate::backend::TensorData;
+use crate::backend::{TensorData, check_step};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::UpdateOp;
@@ -13,6 +13,7 @@ pub(super) fn update(
     state: &mut [ReferenceTensor],
 ) -> Result<()> {
     let name = op.name();
+    check_step(op)?;
     if state.len() != op.states() {
         let reason = format!("{} state tensors, not {}", state.len(), op.states());
         return Err(Error::InvalidArgument { op: name, reason });

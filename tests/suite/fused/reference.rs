@@ -301,6 +301,16 @@ fn bias_activation_and_its_gradient() {
 
 #[test]
 fn dropout_of_every_probability() {
+    for p in [1.0, -0.5, f64::NAN] {
+        let op = FusedOp::Dropout(DropoutMask { p, seed: 0, stream: 0 });
+        let shape = Shape::from(2);
+        let x = Subject::full(shape, Scalar::Float(1.0), DType::F32).unwrap();
+        let error = Subject::fused(&op, &[Some(&x)]).unwrap_err();
+        assert!(error.to_string().contains("probability"), "{error}");
+        let x = Reference::full(shape, Scalar::Float(1.0), DType::F32).unwrap();
+        assert!(Reference::fused(&op, &[Some(&x)]).is_err());
+    }
+
     let (mut found, mut rng) = (Disagreements::default(), Rng(5));
     for (dtype, shape, arrangement) in cases() {
         let p = Places::of(dtype);

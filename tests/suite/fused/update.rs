@@ -143,6 +143,26 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
         assert!(error.to_string().starts_with("sgd"), "{error}");
         assert_eq!(p.as_slice::<f32>().unwrap(), [5.0, 6.0]);
     }
+    let none = |decoupled| UpdateOp::Adam {
+        rate: 1.0,
+        betas: [0.9, 0.99],
+        eps: 1e-8,
+        weight_decay: 0.0,
+        decoupled,
+        step: 0,
+    };
+    for (decoupled, name) in [(false, "adam"), (true, "adamw")] {
+        let (mut p, gradient, mut state) =
+            (tensor(&[5.0, 6.0]), tensor(&[1.0, 1.0]), [same(), same()].concat());
+        let error = Subject::update(&none(decoupled), &mut p, &gradient, &mut state).unwrap_err();
+        let text = format!("{name}: step 0, but the first is 1");
+        assert_eq!(error.to_string(), text);
+        assert_eq!(p.as_slice::<f32>().unwrap(), [5.0, 6.0]);
+        let one = || Reference::full(Shape::from(2), Scalar::Float(1.0), DType::F32).unwrap();
+        let (mut p, mut state) = (one(), [one(), one()]);
+        let error = Reference::update(&none(decoupled), &mut p, &one(), &mut state).unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
     let integers = Subject::full(Shape::from(2), Scalar::Int(1), DType::I64).unwrap();
     let (mut p, mut state) = (integers.clone(), [integers.clone()]);
     let error = Subject::update(&PLAIN, &mut p, &integers, &mut state).unwrap_err();

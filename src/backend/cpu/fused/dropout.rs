@@ -8,7 +8,7 @@ use super::super::pieces::CHUNK;
 use super::super::{CpuTensor, Output, Results, copy};
 use super::operand;
 use super::working::{Working, for_float};
-use crate::backend::TensorData;
+use crate::backend::{TensorData, check_mask};
 use crate::error::Result;
 use crate::ops::DropoutMask;
 
@@ -20,6 +20,7 @@ pub(super) fn dropout(
     mask: &DropoutMask,
 ) -> Result<Results<CpuTensor>> {
     let x = operand("dropout", operands, 0)?;
+    check_mask("dropout", mask)?;
     for_float!("dropout", x, T => elements::<T>(x, mask))
 }
 

@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::super::ReferenceTensor;
 use super::{check_float, flat, operand, tensor};
-use crate::backend::{Results, TensorData};
+use crate::backend::{Results, TensorData, check_mask};
 use crate::error::Result;
 use crate::ops::DropoutMask;
 use crate::rng::{Rng, RngState};
@@ -16,6 +16,7 @@ pub(super) fn dropout(
     let op = "dropout";
     let x = operand(op, operands, 0)?;
     check_float(op, x)?;
+    check_mask(op, mask)?;
     let (seed, stream) = (mask.seed, mask.stream);
     let mut rng = Rng::from_state(RngState { seed, stream, position: 0 });
     let y = flat(x).into_iter().map(|x| {
