@@ -77,11 +77,12 @@ pub fn sgd<E: Rows>(step: Sgd, p: &mut [E], g: &[E], b: Option<&mut [E]>) {
 /// `p -= rate / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
 ///
 /// # Panics
-/// If the lengths differ.
+/// If the lengths differ or the step's number is 0.
 #[track_caller]
 pub fn adam<E: Rows>(step: Adam, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) {
     check("adam", p.len(), [g.len(), m.len()]);
     check("adam", p.len(), [v.len()]);
+    assert!(step.step >= 1, "adam: step 0, but the first is 1");
     E::run(RowKernel(Kernel::Adam(AdamStep { step, p, g, m, v })));
 }
 

@@ -122,11 +122,12 @@ pub struct Dropout {
 /// ```
 ///
 /// # Panics
-/// If the lengths differ or `first` is no multiple of 4.
+/// If the lengths differ, `p` is not in `[0, 1)` or `first` is no multiple of 4.
 #[track_caller]
 pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
     let y = places(y);
     assert!(x.len() == y.len(), "dropout: slices of {} and of {} elements", x.len(), y.len());
+    assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
     assert!(mask.first.is_multiple_of(4), "dropout: begins within a block of words");
     E::run(RowKernel(Kernel::Dropout(DropoutTask { mask, x, y })));
 }
