@@ -46,8 +46,9 @@ pub struct RmsNormGradRows<'a, E> {
 ///
 /// The statistic is rounded once from `f64`; an element has two more roundings, one without a weight.
 /// A NaN makes its row NaN, an infinity makes itself NaN and the others 0. Squares of `f64` overflow
-/// beyond 1e154, which makes a row of zeros, and below 1e-154 lose digits and at last vanish. Where `1/√(mean x² + ε)` is beyond the largest number, as of `f32` near 1e-40 with ε = 0,
-/// elements are infinite, or NaN if they are 0.
+/// beyond 1e154, which makes a row of zeros, and below 1e-154 lose digits and at last vanish. Where
+/// `1/√(mean x² + ε)` is beyond the largest number, as of `f32` near 1e-40 with ε = 0, elements are
+/// infinite, or NaN if they are 0.
 ///
 /// ```
 /// use swath_kernels::{RmsNormRows, rms_norm_rows};

@@ -2,13 +2,12 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::fused::attention::attention_rule;
-use crate::backend::Backend;
+use crate::backend::{Backend, check_mask};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::dropout::check_mask;
 use super::{check_float, check_same_dtype, exactly};
 use crate::tensor::Tensor;
 

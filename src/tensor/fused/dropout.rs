@@ -2,9 +2,9 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::fused::dropout::dropout_rule;
-use crate::backend::Backend;
+use crate::backend::{Backend, check_mask};
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{DropoutMask, FusedOp};
 use crate::rng::{Rng, RngState};
 
@@ -38,14 +38,6 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn dropout_definition(&self, mask: DropoutMask) -> Result<Self> {
         self.mul(&dropout_factors(&mask, self)?)
     }
-}
-
-pub(super) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
-    if !(0.0..1.0).contains(&mask.p) {
-        let reason = format!("the probability {} is not in 0..1", mask.p);
-        return Err(Error::InvalidArgument { op, reason });
-    }
-    Ok(())
 }
 
 /// 0 or `1 / (1 - p)` for each element of a tensor like `x`.
