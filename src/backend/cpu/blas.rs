@@ -18,7 +18,7 @@
 //! 3. C is cut into tiles, one call each, unless a batch has a product for every core. The grid depends
 //!    on the shapes and on the cores that the process may use, so the bits do not depend on the threads.
 //! 4. Every number is checked to fit the library's integers, extents of zero never reach it, and a
-//!    canary in C tells whether a call wrote its result. A library that fails is not called again.
+//!    canary in each C tells whether a call wrote it. A library that fails is not called again.
 
 use swath_kernels::Float;
 

@@ -9,7 +9,7 @@ use super::layout::Stored;
 use super::library::{Entries, GemmBatch, Library};
 use swath_kernels::Float;
 
-/// Written to the last element of C before a call: finite, and nothing that is likely to be a result.
+/// Written to the last element of every C before a call: finite, and nothing that is likely to be a result.
 pub(super) const CANARIES: [f64; 2] = [-6.254_803_215e-27, 8.901_352_467e-25];
 
 /// An operand of one call.
@@ -93,7 +93,7 @@ impl<E: Float> Call<E> {
         // SAFETY: the caller's promise, passed on; the last element is one of C's.
         unsafe {
             let last = self.c.wrapping_add((m - 1) * self.row + (n - 1));
-            written(last, self.add, || self.send(entries, max_int))
+            written([last], self.add, || self.send(entries, max_int))
         }
     }
 
@@ -187,25 +187,29 @@ impl<E: Float> Call<E> {
     }
 }
 
-/// Runs `send`, and sees that it wrote C's last element.
+/// Runs `send`, and sees that it wrote the last element of every C.
 ///
 /// # Safety
-/// Unless `add`, `last` is valid for reads and writes.
+/// Unless `add`, each of `lasts` is valid for reads and writes.
 unsafe fn written<E: Float>(
-    last: *mut E,
+    lasts: impl IntoIterator<Item = *mut E>,
     add: bool,
     send: impl Fn() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if add {
         return send();
     }
+    let mut unwritten: SmallVec<[*mut E; 16]> = lasts.into_iter().collect();
     for canary in CANARIES.map(E::from_f64) {
-        // SAFETY: as the caller promises.
-        unsafe { last.write(canary) };
+        for last in &unwritten {
+            // SAFETY: as the caller promises.
+            unsafe { last.write(canary) };
+        }
         send()?;
-        // The canary may be what the product is, but then the other one is not.
+        // The canary may be what a product is, but then the other one is not.
         // SAFETY: as the caller promises.
-        if unsafe { *last } != canary {
+        unwritten.retain(|last| unsafe { **last == canary });
+        if unwritten.is_empty() {
             return Ok(());
         }
     }
@@ -284,7 +288,6 @@ pub(super) unsafe fn run_batch<E: Float>(
         }
         Ok(())
     };
-    let Some(of_last) = c.last() else { return Ok(()) };
-    // SAFETY: the last element of the last C.
-    unsafe { written(of_last.wrapping_add(last), call.add, send) }
+    // SAFETY: the last element of each C.
+    unsafe { written(c.iter().map(|c| c.wrapping_add(last)), call.add, send) }
 }

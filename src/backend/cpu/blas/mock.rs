@@ -24,16 +24,23 @@ pub(super) struct Record {
     pub addresses: [Range<usize>; 3],
 }
 
-#[derive(Default)]
 struct Seen {
     records: Vec<Record>,
     /// What no call may do.
     violations: Vec<String>,
+    /// The greatest number that a call may give.
+    max_int: usize,
+}
+
+impl Seen {
+    const fn nothing(max_int: usize) -> Seen {
+        Seen { records: Vec::new(), violations: Vec::new(), max_int }
+    }
 }
 
 /// One test at a time has the mock: calls come from any thread.
 static SESSION: Mutex<()> = Mutex::new(());
-static SEEN: Mutex<Seen> = Mutex::new(Seen { records: Vec::new(), violations: Vec::new() });
+static SEEN: Mutex<Seen> = Mutex::new(Seen::nothing(0));
 
 thread_local! {
     static CURRENT: Cell<Option<&'static Library>> = const { Cell::new(None) };
@@ -54,9 +61,9 @@ pub(super) fn current() -> Option<&'static Library> {
 /// If a call had a wrong argument.
 pub(super) fn with<T>(library: Library, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
     let _session = lock(&SESSION);
-    *lock(&SEEN) = Seen::default();
+    *lock(&SEEN) = Seen::nothing(library.max_int);
     let result = on_this_thread(Some(Box::leak(Box::new(library))), f);
-    let seen = std::mem::take(&mut *lock(&SEEN));
+    let seen = std::mem::replace(&mut *lock(&SEEN), Seen::nothing(0));
     assert_eq!(seen.violations, Vec::<String>::new());
     (result, seen.records)
 }
@@ -81,7 +88,7 @@ pub(super) fn library() -> Library {
 }
 
 pub(super) fn entries<E: Float>() -> Entries<E> {
-    Entries { gemm, gemv, dot, gemm_batch: Some(gemm_batch) }
+    Entries { gemm, gemv, dot, gemm_batch: Some(gemm_batch::<E, RIGHT>) }
 }
 
 /// A matrix among the arguments.
@@ -127,12 +134,18 @@ fn note<E>(
     arguments: [Argument; 3],
 ) -> bool {
     let mut seen = lock(&SEEN);
+    let numbers = [m, k, n].into_iter().chain(arguments.iter().map(|argument| argument.leading));
+    let greatest = numbers.max().and_then(|number| usize::try_from(number).ok());
+    let is_beyond = greatest.is_some_and(|number| number > seen.max_int);
     let mut refuse = |what: String| {
         seen.violations.push(format!("{function}: {what}"));
         false
     };
     if !matches!(layout, CblasRowMajor) || (beta != 0.0 && beta != 1.0) {
         return refuse(format!("layout {layout:?}, beta {beta}"));
+    }
+    if is_beyond {
+        return refuse(format!("{greatest:?} is beyond the library's integers"));
     }
     let Some(shape) = [m, k, n]
         .into_iter()
@@ -303,7 +316,12 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
     E::from_f64((0..n).map(term).sum())
 }
 
-unsafe extern "C" fn gemm_batch<E: Float>(
+/// What a [`gemm_batch`] does wrong: nothing, the operands of the first product taken for those of all, or,
+/// any other number, that product not written.
+pub(super) const RIGHT: usize = usize::MAX;
+pub(super) const FIRST_OPERANDS: usize = usize::MAX - 1;
+
+pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
     layout: CBLAS_LAYOUT,
     transpose_a: *const CBLAS_TRANSPOSE,
     transpose_b: *const CBLAS_TRANSPOSE,
@@ -326,17 +344,20 @@ unsafe extern "C" fn gemm_batch<E: Float>(
         // SAFETY: the arrays have an element a group, those of addresses one a product.
         unsafe {
             for _ in 0..*group_sizes.add(group) {
+                let of = if FAULT == FIRST_OPERANDS { 0 } else { i };
                 let product = Product {
                     layout,
                     transposed: [*transpose_a.add(group), *transpose_b.add(group)].map(is),
                     shape: [*m.add(group), *k.add(group), *n.add(group)],
                     alpha: *alpha.add(group),
-                    a: (*a.add(i), *lda.add(group)),
-                    b: (*b.add(i), *ldb.add(group)),
+                    a: (*a.add(of), *lda.add(group)),
+                    b: (*b.add(of), *ldb.add(group)),
                     beta: *beta.add(group),
                     c: (*c.add(i), *ldc.add(group)),
                 };
-                product.run(["sgemm_batch", "dgemm_batch"]);
+                if i != FAULT {
+                    product.run(["sgemm_batch", "dgemm_batch"]);
+                }
                 i += 1;
             }
         }
@@ -360,6 +381,49 @@ pub(super) unsafe extern "C" fn does_nothing<E: Float>(
     _: *mut E,
     _: c_int,
 ) {
+}
+
+/// As [`does_nothing`], of matrices × vectors.
+pub(super) unsafe extern "C" fn gemv_does_nothing<E: Float>(
+    _: CBLAS_LAYOUT,
+    _: CBLAS_TRANSPOSE,
+    _: c_int,
+    _: c_int,
+    _: E,
+    _: *const E,
+    _: c_int,
+    _: *const E,
+    _: c_int,
+    _: E,
+    _: *mut E,
+    _: c_int,
+) {
+}
+
+/// What a library that takes some arguments for wrong does: C is not written where its rows and its columns
+/// are even in number.
+pub(super) unsafe extern "C" fn does_nothing_where_even<E: Float>(
+    layout: CBLAS_LAYOUT,
+    transpose_a: CBLAS_TRANSPOSE,
+    transpose_b: CBLAS_TRANSPOSE,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    alpha: E,
+    a: *const E,
+    lda: c_int,
+    b: *const E,
+    ldb: c_int,
+    beta: E,
+    c: *mut E,
+    ldc: c_int,
+) {
+    if m % 2 == 1 || n % 2 == 1 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            gemm(layout, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+        }
+    }
 }
 
 /// A product whose operands are taken for one another's transposes.

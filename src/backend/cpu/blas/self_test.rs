@@ -5,6 +5,8 @@
 //! written. It is found out first, by a call that is harmless either way: `dot` of length
 //! 2 - 2³² in 64 bits, which is 2 in 32; a negative length gives 0.
 
+use std::array::from_fn;
+
 use super::call::{Call, Operand, run_batch};
 use super::layout::Stored;
 use super::library::{Entries, GemmBatch, Library};
@@ -62,10 +64,13 @@ fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Res
 /// Elements beyond a row, in every operand.
 const GAP: usize = 3;
 
+/// Products in a call of a batch, each of operands of its own.
+const BATCH: usize = 2;
+
 /// What stands in C before, and around it before and after.
 const OLD: f64 = 100.0;
 
-/// One product of small integers, which every order of additions computes exactly.
+/// Products of small integers, which every order of additions computes exactly. One alone is the first.
 struct Case<E> {
     shape: [usize; 3],
     a: (Vec<E>, Stored),
@@ -78,11 +83,13 @@ impl<E: Float> Case<E> {
         let operand = |[rows, cols]: [usize; 2], transposed, value: fn(usize, usize) -> f64| {
             let [outer, inner] = if transposed { [cols, rows] } else { [rows, cols] };
             let leading = inner + GAP;
-            let mut data = vec![E::NAN; outer * leading];
-            for i in 0..rows {
-                for j in 0..cols {
-                    let (outer, inner) = if transposed { (j, i) } else { (i, j) };
-                    data[outer * leading + inner] = E::from_f64(value(i, j));
+            let mut data = vec![E::NAN; BATCH * outer * leading];
+            for (t, data) in data.chunks_exact_mut(outer * leading).enumerate() {
+                for i in 0..rows {
+                    for j in 0..cols {
+                        let (outer, inner) = if transposed { (j, i) } else { (i, j) };
+                        data[outer * leading + inner] = E::from_f64(value(i + t, j + t));
+                    }
                 }
             }
             (data, Stored { transposed, leading })
@@ -107,7 +114,8 @@ impl<E: Float> Case<E> {
         let row = n + GAP;
         // Where C is only written, what it held must not matter.
         let old = if self.add { E::from_f64(OLD) } else { E::NAN };
-        let mut c = vec![old; m * row];
+        let count = if batch.is_some() { BATCH } else { 1 };
+        let mut c = vec![old; count * m * row];
         let call = Call {
             shape: self.shape,
             a: Operand { data: self.a.0.as_ptr(), stored: self.a.1 },
@@ -120,7 +128,10 @@ impl<E: Float> Case<E> {
         let result = unsafe {
             match batch {
                 Some(batch) => {
-                    run_batch(library, batch, &call, &[(call.a.data, call.b.data, call.c)])
+                    let of = |all: &[E], t| all[t * (all.len() / BATCH)..].as_ptr();
+                    let addresses: [_; BATCH] =
+                        from_fn(|t| (of(&self.a.0, t), of(&self.b.0, t), call.c.add(t * m * row)));
+                    run_batch(library, batch, &call, &addresses)
                 }
                 None => call.run_by(entries, library.max_int),
             }
@@ -128,8 +139,10 @@ impl<E: Float> Case<E> {
         let at = || format!("of [{m}, {k}] and [{k}, {n}]");
         result.map_err(|_| format!("{} returned without writing its result", at()))?;
         for (i, row) in c.chunks_exact(row).enumerate() {
+            let (t, i) = (i / m, i % m);
             for (j, &value) in row.iter().enumerate() {
-                let sum: f64 = (0..k).map(|p| a_value(i, p) * b_value(p, j)).sum();
+                let term = |p| a_value(i + t, p + t) * b_value(p + t, j + t);
+                let sum: f64 = (0..k).map(term).sum();
                 let expected = match (j < n, self.add) {
                     (true, true) => OLD + sum,
                     (true, false) => sum,

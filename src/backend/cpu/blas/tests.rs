@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::library::Library;
 use super::mock::{self, Record, library};
-use super::self_test;
 use crate::backend::cpu::{CpuBackend, CpuTensor};
 use crate::backend::{Backend, TensorData};
 use crate::blas::trace::{Path, trace};
@@ -15,6 +13,7 @@ use crate::ops::{Activation, FusedOp};
 use crate::rng::Rng;
 use crate::shape::{Shape, Strides};
 
+mod calls;
 mod page;
 mod vendors;
 
@@ -300,61 +299,79 @@ fn extents_of_zero_never_reach_the_library() {
     }
 }
 
+/// Alone and in a batch.
 #[test]
-fn numbers_beyond_the_librarys_integers_are_split() {
-    let mut rng = Rng::seed(73);
-    for (a_lies, b_lies) in [
-        (Lies::Plain, Lies::Plain),
-        (Lies::Wider, Lies::Transposed),
-        (Lies::Transposed, Lies::Wider),
-        (Lies::WiderTransposed, Lies::WiderTransposed),
+fn products_of_at_most_16_cubed_multiplications_are_embedded() {
+    let mut rng = Rng::seed(80);
+    for ([m, k, n], reaches) in [
+        ([16, 16, 16], false),
+        ([16, 17, 16], true),
+        ([1, 64, 64], false),
+        ([1, 64, 65], true),
+        ([512, 8, 1], false),
+        ([513, 8, 1], true),
     ] {
-        let a = operand(a_lies, [50, 60], 1, false, DType::F32, &mut rng);
-        let b = operand(b_lies, [60, 70], 1, false, DType::F32, &mut rng);
-        let mut library = library();
-        library.max_int = 40;
-        let (c, records) = mock::with(library, || CpuBackend::matmul(&a, &b).unwrap());
-        check(&c, &a, &b, &format!("{a_lies:?} {b_lies:?}"));
-        assert!(records.iter().any(|record| record.add), "blocks of k are added");
-        assert!(records.iter().all(|record| record.shape.iter().all(|&extent| extent <= 40)));
+        for (dtype, batch) in [(DType::F32, 1), (DType::F64, 1), (DType::F32, 5), (DType::F64, 5)] {
+            let a = operand(Lies::Plain, [m, k], batch, false, dtype, &mut rng);
+            let b = operand(Lies::Plain, [k, n], batch, false, dtype, &mut rng);
+            let (_, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
+            let calls = if reaches { batch } else { 0 };
+            assert_eq!(records.len(), calls, "{batch} of {m}, {k}, {n}");
+        }
     }
 }
 
+/// Extents beyond 40, and leading dimensions alone. That every number of a call is at most 40 the mock sees.
+#[test]
+fn numbers_beyond_the_librarys_integers_are_split() {
+    let mut rng = Rng::seed(73);
+    use Lies::{Plain, Transposed, Wider, WiderTransposed};
+    for ([m, k, n], a_lies, b_lies, calls) in [
+        ([50, 60, 70], Plain, Plain, 50 * 60 * 2),
+        ([50, 60, 70], Wider, Transposed, 50 * 70 * 2),
+        ([50, 60, 70], Transposed, Wider, 50 * 60 * 2),
+        ([50, 60, 70], WiderTransposed, WiderTransposed, 50 * 70 * 60),
+        ([30, 38, 39], Wider, Plain, 30),
+        ([30, 38, 39], Plain, WiderTransposed, 39),
+        ([30, 32, 39], Plain, Wider, 32),
+        ([38, 30, 33], WiderTransposed, Plain, 30),
+    ] {
+        let a = operand(a_lies, [m, k], 1, false, DType::F32, &mut rng);
+        let b = operand(b_lies, [k, n], 1, false, DType::F32, &mut rng);
+        let what = format!("{a_lies:?} {b_lies:?} {m} {k} {n}");
+        let mut library = library();
+        library.max_int = 40;
+        let ((c, traced), records) =
+            mock::with(library, || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
+        check(&c, &a, &b, &what);
+        assert_eq!((traced[0].path, records.len()), (Path::Provider, calls), "{what}");
+    }
+}
+
+/// All four tiles or the last one, on one thread and shared by two.
 #[test]
 fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
     let mut rng = Rng::seed(74);
-    let [a, b] = [[300, 40], [40, 600]]
+    let [a, b] = [[301, 80], [80, 601]]
         .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
-    let mut broken = library();
-    broken.f32.gemm = mock::does_nothing;
-    let ((), records) = mock::with(broken, || {
-        for _ in 0..2 {
-            check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
-            let failure = mock::current().unwrap().failure.get().unwrap();
-            assert!(failure.contains("without writing its result"), "{failure}");
-        }
-        let info = crate::blas::info();
-        assert!(info.warning.is_some_and(|warning| warning.contains("embedded")));
-    });
-    assert!(records.is_empty());
-}
-
-#[test]
-fn a_result_that_equals_the_canary_is_not_taken_for_a_failure() {
-    for canary in super::call::CANARIES {
-        let canary = canary as f32;
-        let mut a = vec![0.0; 20 * 20];
-        a[19 * 20 + 19] = canary;
-        let identity = (0..400).map(|i| f32::from(u8::from(i % 21 == 0))).collect();
-        let matrix = |values| CpuBackend::from_host(HostData::F32(values), [1, 20, 20].into());
-        let (a, b) = (matrix(a).unwrap(), matrix(identity).unwrap());
-        let (c, records) = mock::with(library(), || {
-            let c = CpuBackend::matmul(&a, &b).unwrap();
-            assert_eq!(mock::current().unwrap().failure.get(), None);
-            c
+    for (threads, is_last, written) in [(1, false, 0), (1, true, 3), (2, false, 0), (2, true, 3)] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut broken = library();
+        broken.f32.gemm = if is_last { mock::does_nothing_where_even } else { mock::does_nothing };
+        let products = || {
+            for _ in 0..2 {
+                check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
+                let failure = mock::current().unwrap().failure.get().unwrap();
+                assert!(failure.contains("without writing its result"), "{failure}");
+            }
+            let info = crate::blas::info();
+            assert!(info.warning.is_some_and(|warning| warning.contains("embedded")));
+        };
+        let ((), records) = mock::with(broken, || {
+            let library = mock::current();
+            pool.install(|| mock::on_this_thread(library, products));
         });
-        assert_eq!(values(&c)[399], f64::from(canary));
-        assert!((1..=2).contains(&records.len()));
+        assert_eq!(records.len(), written, "{threads} threads");
     }
 }
 
@@ -425,22 +442,4 @@ fn a_call_of_many_is_given_every_product_of_a_batch_where_it_lies() {
             assert!(reads_in_place(record, &a, &b) && lies_in(&record.addresses[2], &storage(&c)));
         }
     }
-}
-
-#[test]
-fn the_self_test_finds_what_is_wrong() {
-    let says =
-        |library: Library| mock::with(library, || self_test::run(mock::current().unwrap())).0;
-    assert_eq!(says(library()), Ok(()));
-    let with = |change: fn(&mut Library)| {
-        let mut library = library();
-        change(&mut library);
-        self_test::run(&library).unwrap_err()
-    };
-    let wide = with(|library| library.f32.dot = mock::wide_dot);
-    assert!(wide.contains("64-bit integers (ILP64)"), "{wide}");
-    let nothing = with(|library| library.f64.gemm = mock::does_nothing);
-    assert!(nothing.contains("cblas_dgemm") && nothing.contains("without writing"), "{nothing}");
-    let wrong = with(|library| library.f32.gemm = mock::ignores_transposes);
-    assert!(wrong.contains("cblas_sgemm") && wrong.contains("gave"), "{wrong}");
 }

@@ -1,7 +1,7 @@
 //! Who a library is taken for, and how it is kept to one thread.
 
 use std::ffi::{c_char, c_int};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::backend::cpu::blas::library::{Library, Symbols, Vendor};
 use crate::backend::cpu::blas::mock::entries;
@@ -19,20 +19,30 @@ impl Symbols for Header {
     }
 }
 
-/// Threads that the pretended libraries are set to.
+/// Threads that the pretended libraries are set to, and those of BLIS's loops.
 static THREADS: AtomicI32 = AtomicI32::new(8);
+static LOOPS: AtomicI32 = AtomicI32::new(8);
+
+/// Whether they stay at what they are, whatever they are told.
+static ARE_DEAF: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn set_and_return(threads: c_int) -> c_int {
-    THREADS.swap(threads, Ordering::Relaxed)
+    let before = get();
+    set(threads);
+    before
 }
 extern "C" fn set(threads: c_int) {
-    THREADS.store(threads, Ordering::Relaxed);
+    if !ARE_DEAF.load(Ordering::Relaxed) {
+        THREADS.store(threads, Ordering::Relaxed);
+    }
 }
 extern "C" fn set_wide(threads: isize) {
-    THREADS.store(threads as i32, Ordering::Relaxed);
+    set(threads as c_int);
 }
+/// No number for all holds from here on.
 extern "C" fn set_loops(jc: isize, pc: isize, ic: isize, jr: isize, ir: isize) {
-    assert_eq!([jc, pc, ic, jr, ir], [1; 5]);
+    LOOPS.store((jc * pc * ic * jr * ir) as i32, Ordering::Relaxed);
+    set(-1);
 }
 extern "C" fn get() -> c_int {
     THREADS.load(Ordering::Relaxed)
@@ -51,7 +61,10 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
         THREADS.store(8, Ordering::Relaxed);
         Library::new("blas-dynamic", &header, entries(), entries())
     };
-    let mkl = made(Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]));
+    let mkl = made(Header(&[
+        ("MKL_Set_Num_Threads_Local", set_and_return as *const ()),
+        ("MKL_Get_Max_Threads", get as *const ()),
+    ]));
     assert_eq!(mkl.vendor, Vendor::Mkl);
     assert_eq!(mkl.on_one_thread(threads), 1);
     assert_eq!(threads(), 8, "the user's setting is back");
@@ -59,6 +72,7 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     let open_mp = made(Header(&[
         ("openblas_get_config", config as *const ()),
         ("openblas_get_corename", core as *const ()),
+        ("openblas_get_num_threads", get as *const ()),
         ("openblas_set_num_threads", set as *const ()),
         ("omp_get_max_threads", get as *const ()),
         ("omp_set_num_threads", set as *const ()),
@@ -92,12 +106,24 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     ]));
     assert_eq!(plain.vendor, Vendor::OpenBlas);
     // Also where the program has set another number since.
-    for library in [blis, plain] {
+    for library in [&blis, &plain] {
         for _ in 0..2 {
             THREADS.store(8, Ordering::Relaxed);
+            LOOPS.store(8, Ordering::Relaxed);
             assert_eq!(library.on_one_thread(threads), 1);
             assert_eq!(threads(), 1, "it stays");
+            let loops = if library.vendor == Vendor::Blis { 1 } else { 8 };
+            assert_eq!(LOOPS.load(Ordering::Relaxed), loops);
         }
     }
+    // What is told of the threads is what the library says.
+    for (are_deaf, told) in [(false, 1), (true, 8)] {
+        ARE_DEAF.store(are_deaf, Ordering::Relaxed);
+        for library in [&mkl, &open_mp, &blis, &plain] {
+            THREADS.store(8, Ordering::Relaxed);
+            assert_eq!(library.info().threads, told, "{:?}", library.vendor);
+        }
+    }
+    ARE_DEAF.store(false, Ordering::Relaxed);
     assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
 }

@@ -1,0 +1,163 @@
+//! What stands between a product and the library: the integers, the canaries, the self-test.
+
+use super::{Lies, check, operand, values};
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::backend::cpu::blas::call::{CANARIES, Call, Failure, Operand, run_batch};
+use crate::backend::cpu::blas::layout::Stored;
+use crate::backend::cpu::blas::library::Library;
+use crate::backend::cpu::blas::mock::{self, FIRST_OPERANDS, RIGHT, gemm_batch, library};
+use crate::backend::cpu::blas::self_test;
+use crate::dtype::{DType, HostData};
+use crate::rng::Rng;
+
+/// The plan lets no such number come so far.
+#[test]
+fn a_number_beyond_the_librarys_integers_is_in_no_call() {
+    const MOST: usize = 40;
+    // Extents m, k, n; A, of which transposed or not; the leading dimensions of A, B and C.
+    let fits = [
+        ([3, 4, 5], false, [MOST; 3]),
+        ([MOST, 4, 5], false, [MOST; 3]),
+        ([3, MOST, 5], true, [MOST; 3]),
+        ([3, 4, MOST], false, [MOST; 3]),
+        ([3, 4, 1], false, [MOST; 3]),
+        ([1, 4, 5], false, [MOST; 3]),
+    ];
+    let beyond = [
+        ([MOST + 1, 4, 5], false, [MOST; 3]),
+        ([3, MOST + 1, 5], true, [MOST; 3]),
+        ([1, 4, MOST + 1], false, [MOST + 1; 3]),
+        ([2, 4, MOST + 1], false, [MOST + 1; 3]),
+        ([3, 4, 5], false, [MOST + 1, MOST, MOST]),
+        ([3, 4, 5], false, [MOST, MOST + 1, MOST]),
+        ([3, 4, 5], false, [MOST, MOST, MOST + 1]),
+        // Matrices × vectors: the lone row of C has no next one.
+        ([MOST + 1, 4, 1], false, [MOST; 3]),
+        ([3, MOST + 1, 1], true, [MOST; 3]),
+        ([3, 4, 1], false, [MOST + 1, MOST, MOST]),
+        ([3, 4, 1], false, [MOST, MOST + 1, MOST]),
+        ([3, 4, 1], false, [MOST, MOST, MOST + 1]),
+        ([1, 4, 5], true, [MOST + 1, MOST, MOST]),
+        ([1, 4, 5], false, [MOST, MOST + 1, MOST]),
+    ];
+    let (a, b) = (vec![1f32; 64 * 64], vec![1f32; 64 * 64]);
+    let run = |([m, k, n], transposed, [lda, ldb, ldc]): ([usize; 3], bool, [usize; 3]), count| {
+        let mut c = vec![0f32; 64 * 64];
+        let call = Call {
+            shape: [m, k, n],
+            a: Operand { data: a.as_ptr(), stored: Stored { transposed, leading: lda } },
+            b: Operand { data: b.as_ptr(), stored: Stored { transposed: false, leading: ldb } },
+            c: c.as_mut_ptr(),
+            row: ldc,
+            add: false,
+        };
+        let mut library = library();
+        library.max_int = MOST;
+        mock::with(library, || {
+            let library = mock::current().unwrap();
+            // SAFETY: no extent and no leading dimension is more than the 64 of these vectors.
+            unsafe {
+                match count {
+                    0 => call.run(library),
+                    _ => {
+                        let addresses = vec![(call.a.data, call.b.data, call.c); count];
+                        run_batch(library, gemm_batch::<f32, RIGHT>, &call, &addresses)
+                    }
+                }
+            }
+        })
+    };
+    for case in fits {
+        for count in [0, 1] {
+            let (result, records) = run(case, count);
+            assert_eq!((result, records.len()), (Ok(()), 1), "{case:?}");
+        }
+    }
+    for case in beyond {
+        let (result, records) = run(case, 0);
+        assert_eq!((result, records.len()), (Err(Failure::Arguments), 0), "{case:?}");
+    }
+    // Those of matrices alone: products with a vector are calls of one.
+    for case in &beyond[3..7] {
+        let (result, records) = run(*case, 1);
+        assert_eq!((result, records.len()), (Err(Failure::Arguments), 0), "{case:?}");
+    }
+    let (result, records) = run(fits[0], MOST + 1);
+    assert_eq!((result, records.len()), (Err(Failure::Arguments), 0));
+}
+
+#[test]
+fn a_product_of_a_batch_that_is_not_written_is_noticed_wherever_it_stands() {
+    let mut rng = Rng::seed(79);
+    for faulty in [gemm_batch::<f32, 0>, gemm_batch::<f32, 7>, gemm_batch::<f32, 15>] {
+        let a = operand(Lies::Plain, [20, 30], 16, false, DType::F32, &mut rng);
+        let b = operand(Lies::Plain, [30, 25], 16, false, DType::F32, &mut rng);
+        let mut broken = library();
+        broken.f32.gemm_batch = Some(faulty);
+        let ((), records) = mock::with(broken, || {
+            for _ in 0..2 {
+                check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
+                assert!(mock::current().unwrap().failure.get().is_some());
+            }
+        });
+        assert_eq!(records.len(), 2 * 15, "one call with each canary");
+    }
+}
+
+/// One product, and a batch in which each canary is a result.
+#[test]
+fn a_result_that_equals_the_canary_is_not_taken_for_a_failure() {
+    let canaries = CANARIES.map(|canary| canary as f32);
+    for results in [&canaries[..1], &canaries[1..], &canaries] {
+        let batch = results.len();
+        let (mut a, mut b) = (vec![0.0; batch * 400], vec![0.0; batch * 400]);
+        for (i, &result) in results.iter().enumerate() {
+            a[i * 400 + 399] = result;
+            (0..20).for_each(|j| b[i * 400 + j * 21] = 1.0);
+        }
+        let matrices = |x| CpuBackend::from_host(HostData::F32(x), [batch, 20, 20].into()).unwrap();
+        let (a, b) = (matrices(a), matrices(b));
+        let (c, records) = mock::with(library(), || {
+            let c = CpuBackend::matmul(&a, &b).unwrap();
+            assert_eq!(mock::current().unwrap().failure.get(), None);
+            c
+        });
+        let last = values(&c).into_iter().skip(399).step_by(400);
+        assert!(last.eq(results.iter().map(|&result| f64::from(result))));
+        let calls = if results[0] == canaries[0] { 2 } else { 1 };
+        assert_eq!(records.len(), calls * batch, "a second canary where the first is a result");
+    }
+}
+
+#[test]
+fn the_self_test_finds_what_is_wrong() {
+    let says =
+        |library: Library| mock::with(library, || self_test::run(mock::current().unwrap())).0;
+    assert_eq!(says(library()), Ok(()));
+    let finds = |change: fn(&mut Library), told: &str| {
+        let mut library = library();
+        change(&mut library);
+        let reason = says(library).unwrap_err();
+        assert!(reason.contains(told), "{reason}, not {told}");
+    };
+    finds(|it| it.f32.dot = mock::wide_dot, "64-bit integers (ILP64)");
+    finds(|it| it.f64.dot = mock::wide_dot, "64-bit integers (ILP64)");
+    let not_written = "returned without writing its result";
+    let matrix = "of [2, 3] and [3, 4]";
+    finds(|it| it.f32.gemm = mock::does_nothing, &format!("cblas_sgemm {matrix} {not_written}"));
+    finds(|it| it.f64.gemm = mock::does_nothing, &format!("cblas_dgemm {matrix} {not_written}"));
+    finds(|it| it.f32.gemm = mock::ignores_transposes, &format!("cblas_sgemm {matrix} gave"));
+    let vector = format!("gemv of [5, 2] and [2, 1] {not_written}");
+    finds(|it| it.f32.gemv = mock::gemv_does_nothing, &format!("cblas_s{vector}"));
+    finds(|it| it.f64.gemv = mock::gemv_does_nothing, &format!("cblas_d{vector}"));
+    let batch = format!("gemm_batch {matrix}");
+    let of_batch = format!("{batch} {not_written}");
+    finds(|it| it.f32.gemm_batch = Some(gemm_batch::<_, 0>), &format!("cblas_s{of_batch}"));
+    finds(|it| it.f32.gemm_batch = Some(gemm_batch::<_, 1>), &format!("cblas_s{of_batch}"));
+    finds(|it| it.f64.gemm_batch = Some(gemm_batch::<_, 1>), &format!("cblas_d{of_batch}"));
+    finds(
+        |it| it.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
+        &format!("cblas_s{batch} gave"),
+    );
+}
