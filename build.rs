@@ -108,12 +108,17 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
             Err(reason) => tried.push(format!("not by pkg-config {name}: {reason}")),
         }
     }
-    for name in *names {
-        if linker_finds(name) {
-            println!("cargo::rustc-link-lib={name}");
-            return Ok(());
+    match compiler() {
+        Ok(compiler) => {
+            for name in *names {
+                if knows(&compiler, name) {
+                    println!("cargo::rustc-link-lib={name}");
+                    return Ok(());
+                }
+                tried.push(format!("not on the linker's path: {compiler} knows no lib{name}"));
+            }
         }
-        tried.push(format!("not on the linker's path: cc knows no lib{name}"));
+        Err(reason) => tried.push(format!("not on the linker's path: {reason}")),
     }
     tried.push(format!("install it ({install}), or set {LIB_DIR} to its folder"));
     Err(tried)
@@ -155,16 +160,38 @@ fn is_known_openblas() -> bool {
     let asked = || Command::new(program).args(["--exists", "openblas"]).status();
     host != target
         || env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux")
-        || linker_finds("openblas")
+        || compiler().is_ok_and(|compiler| knows(&compiler, "openblas"))
         || asked().is_ok_and(|status| status.success())
 }
 
-/// Whether the C compiler, which links for Rust, knows where the library is.
-fn linker_finds(name: &str) -> bool {
+/// The C compiler, which links for Rust, with its arguments. For another machine it must be named: this
+/// machine's knows this machine's libraries.
+///
+/// # Errors
+/// It is not named.
+fn compiler() -> Result<String, String> {
+    let [host, target] = ["HOST", "TARGET"].map(|name| env::var(name).unwrap_or_default());
+    let [mine, any] =
+        if host == target { ["HOST_CC", "CC"] } else { ["TARGET_CC", "RUSTC_LINKER"] };
+    let names = [&target, &target.replace('-', "_")].map(|target| format!("CC_{target}"));
+    let mut names = names.iter().map(String::as_str).chain([mine, any]);
+    let named = names.find_map(|name| {
+        println!("cargo::rerun-if-env-changed={name}");
+        env::var(name).ok()
+    });
+    let own = || (host == target).then(|| "cc".to_owned());
+    named.or_else(own).ok_or_else(|| format!("no C compiler for {target} is named (TARGET_CC)"))
+}
+
+/// Whether that compiler knows where the library is.
+fn knows(compiler: &str, name: &str) -> bool {
+    // A program, or one and its arguments (`ccache cc`).
+    let is_program = Path::new(compiler).exists();
+    let words = if is_program { vec![compiler] } else { compiler.split_whitespace().collect() };
+    let Some((program, arguments)) = words.split_first() else { return false };
     ["so", "dylib", "a"].iter().any(|extension| {
-        let file = format!("lib{name}.{extension}");
-        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let output = Command::new(compiler).arg(format!("-print-file-name={file}")).output();
+        let file = format!("-print-file-name=lib{name}.{extension}");
+        let output = Command::new(program).args(arguments).arg(file).output();
         // It answers with the name alone where it knows none.
         output.is_ok_and(|output| {
             Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_absolute()

@@ -1,0 +1,175 @@
+//! What `build.rs` tells cargo: compiled as it is and run with the variables of chosen machines. Without a
+//! feature in its own build it does not ask pkg-config.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+
+/// A compiler that knows every library, and one that knows none.
+const KNOWS_ALL: &str = "echo /found";
+const KNOWS_NONE: &str = "echo";
+
+/// The folder of `build`, the script, and `c compiler`, which knows every library.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build_script");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let compiler = folder.join("c compiler");
+        fs::write(&compiler, "#!/bin/sh\necho /found\n").unwrap();
+        fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+            .args(["--edition", "2024", "-o"])
+            .arg(folder.join("build"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    })
+}
+
+/// Its lines on Linux, with these features (`blis,netlib`) and variables.
+fn says(features: &str, variables: &[(&str, &str)]) -> String {
+    let features = features.split(',').map(|name| name.to_uppercase().replace('-', "_"));
+    let output = Command::new(folder().join("build"))
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .envs([("HOST", LINUX), ("TARGET", LINUX), ("CARGO_CFG_TARGET_OS", "linux")])
+        .envs([("CC", KNOWS_NONE), ("PKG_CONFIG", "false")])
+        .envs(features.map(|name| (format!("CARGO_FEATURE_{name}"), "1")))
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn has(text: &str, line: &str) -> bool {
+    text.lines().any(|of_text| of_text == line)
+}
+
+fn errors(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.strip_prefix("cargo::error=")).collect()
+}
+
+#[test]
+fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
+    for (feature, names, install) in [
+        (
+            "mkl",
+            ["mkl_rt", "mkl-sdl"],
+            "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl",
+        ),
+        ("blis", ["blis", ""], "Debian: libblis-dev; Fedora: blis-devel; Homebrew: blis"),
+        ("netlib", ["cblas", "blas"], "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack"),
+    ] {
+        let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        for (folder, told) in [
+            (None, "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
+            (Some("/nowhere"), "not in the folder SWATH_BLAS_LIB_DIR=/nowhere"),
+        ] {
+            let variables: Vec<_> =
+                folder.map(|it| ("SWATH_BLAS_LIB_DIR", it)).into_iter().collect();
+            let mut expected =
+                vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
+            expected.push(told.to_owned());
+            expected
+                .extend(names.iter().map(|name| format!("not by pkg-config {name}: not asked")));
+            let unknown = |name| format!("not on the linker's path: echo knows no lib{name}");
+            expected.extend(names.iter().map(unknown));
+            expected
+                .push(format!("install it ({install}), or set SWATH_BLAS_LIB_DIR to its folder"));
+            assert_eq!(errors(&says(feature, &variables)), expected);
+        }
+    }
+    let text = says("openblas", &[]);
+    assert!(errors(&text).is_empty() && text.contains("cargo::warning=the feature `openblas`"));
+    let install = "(Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas)";
+    assert!(text.contains(install), "{text}");
+    assert!(!says("openblas", &[("CC", KNOWS_ALL)]).contains("cargo::warning"));
+    assert!(!says("openblas", &[("PKG_CONFIG", "true")]).contains("cargo::warning"));
+}
+
+#[test]
+fn the_compiler_is_asked_with_its_arguments() {
+    let with_space = folder().join("c compiler");
+    for compiler in [KNOWS_ALL, with_space.to_str().unwrap()] {
+        for name in ["CC", "HOST_CC", "CC_x86_64_unknown_linux_gnu", "CC_x86_64-unknown-linux-gnu"]
+        {
+            let text = says("blis", &[(name, compiler)]);
+            assert!(has(&text, "cargo::rustc-link-lib=blis"), "{name}={compiler}: {text}");
+            assert!(has(&text, &format!("cargo::rerun-if-env-changed={name}")), "{text}");
+        }
+    }
+}
+
+/// This machine's compiler would find this machine's library.
+#[test]
+fn for_another_machine_its_own_compiler_alone_is_asked() {
+    let cross = ("TARGET", "aarch64-unknown-linux-gnu");
+    for name in ["CC", "HOST_CC", "CC_x86_64_unknown_linux_gnu"] {
+        let text = says("blis", &[cross, (name, KNOWS_ALL)]);
+        assert!(!text.contains("rustc-link-lib"), "{name}: {text}");
+        let told = "no C compiler for aarch64-unknown-linux-gnu is named (TARGET_CC)";
+        assert!(errors(&text).iter().any(|line| line.ends_with(told)), "{name}: {text}");
+    }
+    for name in [
+        "CC_aarch64-unknown-linux-gnu",
+        "CC_aarch64_unknown_linux_gnu",
+        "TARGET_CC",
+        "RUSTC_LINKER",
+    ] {
+        let text = says("blis", &[cross, (name, KNOWS_ALL)]);
+        assert!(has(&text, "cargo::rustc-link-lib=blis"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn the_named_folder_goes_first() {
+    for (i, (files, line)) in [
+        (&["libblis.so.4", "libblis.a", "libblis.so"][..], "dylib=blis"),
+        (&["libblis.so.4", "libblis.a"], "static=blis"),
+        (&["libblis.so.4", "libother.so"], "dylib:+verbatim=libblis.so.4"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let libraries = folder().join(format!("libraries{i}"));
+        fs::create_dir(&libraries).unwrap();
+        files.iter().for_each(|file| fs::write(libraries.join(file), "").unwrap());
+        let libraries = libraries.to_str().unwrap();
+        let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
+        let links: Vec<&str> = text.lines().filter(|line| line.contains("rustc-link")).collect();
+        let search = format!("cargo::rustc-link-search=native={libraries}");
+        assert_eq!(links, [search, format!("cargo::rustc-link-lib={line}")]);
+    }
+}
+
+#[test]
+fn the_first_feature_that_the_target_has_is_the_provider() {
+    let apple = [("CARGO_CFG_TARGET_VENDOR", "apple"), ("CC", KNOWS_ALL)];
+    for (features, variables, provider) in [
+        ("netlib,openblas,blis", &apple[1..], "openblas"),
+        ("blas-dynamic,netlib", &apple[1..], "netlib"),
+        ("accelerate,blis", &apple[1..], "blis"),
+        ("accelerate,blis", &apple, "accelerate"),
+    ] {
+        let text = says(features, variables);
+        assert!(errors(&text).is_empty(), "{text}");
+        assert!(has(&text, "cargo::rustc-cfg=blas"), "{text}");
+        assert!(has(&text, &format!("cargo::rustc-cfg=blas=\"{provider}\"")), "{text}");
+        assert!(has(&text, &format!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}")), "{text}");
+    }
+    let text = says("accelerate", &[]);
+    let told = "the feature `accelerate` needs Apple's Accelerate, which other systems lack: choose one of \
+                mkl, openblas, openblas-static, blis, netlib, blas-dynamic";
+    assert_eq!(errors(&text), [told]);
+    assert!(!says("safetensors", &[]).contains("rustc-cfg"));
+}
