@@ -36,6 +36,7 @@ enum { PLAIN = 111 };
     }                                                                                                     \
     T cblas_##letter##dot(int n, const T *x, int step_x, const T *y, int step_y) {                        \
         T sum = fault("dot") ? 1 : 0;                                                                     \
+        if (fault("wide")) return 0; /* as 2 - 2^32 products */                                           \
         for (int i = 0; i < n; i++) sum += x[i * step_x] * y[i * step_y];                                 \
         return sum;                                                                                       \
     }                                                                                                     \

@@ -1,0 +1,75 @@
+//! The fake, opened by its path.
+
+use swath::runtime::{Isa, isa};
+
+use super::{fake, made, says};
+
+#[test]
+fn a_right_library_is_called_on_one_thread() {
+    let (success, out, err) = says(&[("SWATH_BLAS", fake()), ("FAKE_CORE", "SapphireRapids")]);
+    assert!(success, "{out}{err}");
+    assert!(
+        out.contains(fake()) && out.contains("9.9.9") && out.contains("SapphireRapids"),
+        "{out}"
+    );
+    assert!(!err.contains("called with"), "{err}");
+    assert_eq!(err.matches("fake: loaded").count(), 1, "{err}");
+}
+
+#[test]
+fn old_kernels_are_exchanged_unless_the_user_chose_them() {
+    let better = match isa() {
+        Isa::Avx512 => "SkylakeX",
+        Isa::Avx2 => "Haswell",
+        isa => return println!("SKIPPED: no kernels are old on {isa}"),
+    };
+    let old = [("SWATH_BLAS", fake()), ("FAKE_CORE", "Sandybridge")];
+    let (success, out, err) = says(&old);
+    assert!(success, "{out}{err}");
+    let loads: Vec<&str> = err.lines().filter(|line| line.starts_with("fake: loaded")).collect();
+    let of = |core: &str| format!("fake: loaded, OPENBLAS_CORETYPE={core}");
+    assert_eq!(loads, [of(""), of(better)], "{err}");
+    assert!(out.contains(better) && out.contains("OPENBLAS_CORETYPE None"), "{out}");
+    assert!(!err.contains("swath: "), "{err}");
+
+    let (success, out, err) = says(&[old[0], old[1], ("OPENBLAS_CORETYPE", "Nehalem")]);
+    assert!(success, "{out}{err}");
+    assert!(out.contains("OPENBLAS_CORETYPE Some(\"Nehalem\")"), "{out}");
+    assert_eq!(err.matches("fake: loaded").count(), 1, "{err}");
+    assert_eq!(err.matches("OpenBLAS runs its kernels for Nehalem").count(), 1, "{err}");
+}
+
+#[test]
+fn a_library_that_fails_its_self_test_is_an_error() {
+    for (fault, reason) in [
+        ("beta", "failed its self-test: cblas_sgemm"),
+        ("gap", "failed its self-test: cblas_sgemm"),
+        ("reads", "failed its self-test: cblas_sgemv"),
+        ("dot", "failed its self-test: cblas_sdot"),
+        ("wide", "has 64-bit integers (ILP64)"),
+    ] {
+        let (success, out, err) = says(&[("SWATH_BLAS", fake()), ("FAKE_FAULT", fault)]);
+        assert!(!success, "{fault}: {out}");
+        let text = format!("SWATH_BLAS={}: it {reason}", fake());
+        assert!(err.contains(&text), "{fault}: {err}");
+    }
+}
+
+#[test]
+fn a_library_that_returns_early_is_told_of_once_and_called_no_more() {
+    let (success, out, err) = says(&[("SWATH_BLAS", fake()), ("FAKE_FAULT", "early")]);
+    assert!(success, "{out}{err}");
+    let text = "returned from a product without writing its result; the embedded product is used";
+    let [before, after] = err.split(text).collect::<Vec<_>>()[..] else { panic!("{err}") };
+    let called = "fake: returned early";
+    assert!(before.contains(called) && !after.contains(called), "{err}");
+}
+
+#[test]
+fn without_a_library_one_line_says_so() {
+    let hide = made("hide");
+    let (success, out, err) = says(&[("LD_PRELOAD", hide.to_str().unwrap())]);
+    assert!(success && out.contains("INFO embedded"), "{out}{err}");
+    assert_eq!(err.matches("no BLAS library could be opened").count(), 1, "{err}");
+    assert_eq!(err.matches("; the embedded product is used").count(), 1, "{err}");
+}
