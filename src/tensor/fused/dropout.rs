@@ -27,7 +27,8 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless `0 <= p < 1`; [`Error::UnsupportedDType`] for integers.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `0 <= p < 1`;
+    /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn dropout(&self, mask: DropoutMask) -> Result<Self> {
         check_float("dropout", self)?;
         check_mask("dropout", &mask)?;

@@ -18,6 +18,14 @@ fn normal(shape: &[usize], dtype: DType, seed: u64) -> T {
     T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
 }
 
+/// Libraries take other paths for other shapes and transposes.
+fn is_by_provider() -> bool {
+    if !embedded() {
+        println!("SKIPPED: {} computes products", swath::blas::info());
+    }
+    !embedded()
+}
+
 fn einsum<'a>(equation: &'a str) -> impl Fn(&T, &T) -> Result<T> + 'a {
     move |a, b| T::einsum(equation, &[a, b])
 }
@@ -33,8 +41,7 @@ fn of_first(f: impl Fn(&T, &T) -> Result<T>) -> impl Fn(&T, &T) -> Result<T> {
 
 #[test]
 fn a_row_has_the_same_bits_alone_as_among_others() {
-    if !embedded() {
-        println!("SKIPPED: {} computes products", swath::blas::info());
+    if is_by_provider() {
         return;
     }
     let shared_left = of_first(|a, b| a.matmul(b));
@@ -107,6 +114,9 @@ fn sums(dtype: DType, check: impl Fn(&str, Call<'_>, &T, &T)) {
 
 #[test]
 fn the_layout_of_the_operands_changes_no_bits() {
+    if is_by_provider() {
+        return;
+    }
     for dtype in DTYPES {
         sums(dtype, |name, f, a, b| {
             let expected = bits(&f(a, b).unwrap()).unwrap();
