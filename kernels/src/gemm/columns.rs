@@ -12,6 +12,7 @@
 //! columns where these end.
 
 use super::KC;
+use super::cache::asks_first_level;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::MAX_LANES;
@@ -27,8 +28,8 @@ const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// Elements of `T` by which lines are asked for ahead: 1 KiB, of `f64` 2. Into the second-level cache: a column's
-/// lines may share one set of the first-level one with those of all others.
+/// Elements of `T` by which lines are asked for ahead: 1 KiB, of `f64` 2. Into the second-level cache but where
+/// [`asks_first_level`]: a column's lines may share one set of the first-level one with those of all others.
 ///
 /// On Zen 4, one thread, and [1024, 4096] of B, this takes of the time of 1 KiB ahead into the first-level cache, with
 /// AVX-512 and up to 8 rows of A .56 to .96 where B comes from memory and .51 to 1.03 where it lies in the shared cache,
@@ -118,6 +119,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 (copy.cast_const(), row as isize)
             }
         };
+        let asks_near = asks_first_level();
         for left in (0..n).step_by(S::LANES) {
             let down = Down {
                 a: a_data,
@@ -131,6 +133,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
                 c: c.data.wrapping_add(left),
                 c_row: c.strides[0],
+                asks_near,
             };
             // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
             // `left..left + columns` are in B, C and the bias.
@@ -156,6 +159,8 @@ struct Down<T: Factor> {
     bias: Option<*const T::Sum>,
     c: *mut T::Sum,
     c_row: isize,
+    /// Asks for lines ahead into the first-level cache, not the second.
+    asks_near: bool,
 }
 
 impl<T: Factor> Down<T> {
@@ -265,14 +270,25 @@ impl<T: Factor> Down<T> {
             let is_near_end = from + square * N + ahead >= self.depth;
             let next = b.wrapping_add(ahead).wrapping_offset(if is_near_end { turn } else { 0 });
             let mut square = [simd.splat(T::Sum::ZERO); N];
-            each::<N>(
-                #[inline(always)]
-                |j| {
-                    // SAFETY: a column, N steps that are left.
-                    square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
-                    simd.prefetch_l2(next.wrapping_offset(offsets[j]).cast());
-                },
-            );
+            if self.asks_near {
+                each::<N>(
+                    #[inline(always)]
+                    |j| {
+                        // SAFETY: a column, N steps that are left.
+                        square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
+                        simd.prefetch(next.wrapping_offset(offsets[j]).cast());
+                    },
+                );
+            } else {
+                each::<N>(
+                    #[inline(always)]
+                    |j| {
+                        // SAFETY: a column, N steps that are left.
+                        square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
+                        simd.prefetch_l2(next.wrapping_offset(offsets[j]).cast());
+                    },
+                );
+            }
             let square = S::V::transpose(square);
             each::<N>(
                 #[inline(always)]

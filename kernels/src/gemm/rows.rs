@@ -4,7 +4,7 @@
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
-//!         the next 8                        [░░░░░░░            ]   on their way into L2
+//!         the next 8                        [░░░░░░░            ]   on their way into L1 or L2
 //!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, near
 //! ```
 //!
@@ -19,8 +19,9 @@
 //! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
 //! k is done.
 //!
-//! The next 8 rows' lines are asked for meanwhile, since the hardware does not run ahead of arithmetic. Into the
-//! second-level cache: as many as the first-level one can wait for are too few to keep memory busy.
+//! The next 8 rows' lines are asked for meanwhile, where the hardware does not run ahead of arithmetic. Into the
+//! second-level cache: as many as the first-level one can wait for are too few to keep memory busy. Cores that do run
+//! ahead ([`asks_first_level`]) are asked for them by pairs of tiles alone, and into the first.
 //!
 //! Measured on Zen 4, one thread, 2 to 24 rows of A, [1024, 4096] of B; the time over that of chains of 16 KiB and
 //! lines asked for into the first-level cache, where tiles come in pairs:
@@ -40,6 +41,7 @@
 //! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows; each line once, where a
 //! vector is shorter, 1.05 to 1.25 from memory with AVX2.
 
+use super::cache::asks_first_level;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
@@ -139,7 +141,8 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let is_reversed = b.strides[1] == -1;
         // As large as what is written past the caches: B, or what a thread has of it, comes from memory.
         let is_far = is_streamed::<T>(k.saturating_mul(n));
-        let asks_ahead = is_far || T::IS_SUM && m > 1;
+        let asks_near = asks_first_level();
+        let asks_ahead = asks_near || is_far || T::IS_SUM && m > 1;
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };
@@ -168,6 +171,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         steps,
                         resume: at > 0,
                         asks_ahead: asks_ahead && from + at + STEPS < k,
+                        asks_near,
                         chains,
                         chains_row: chains_row as isize,
                     };
@@ -218,6 +222,8 @@ struct Strip<T: Factor> {
     resume: bool,
     /// Asks for the lines of the next STEPS rows.
     asks_ahead: bool,
+    /// By pairs of tiles alone, into the first-level cache.
+    asks_near: bool,
     chains: *mut T::Sum,
     chains_row: isize,
 }
@@ -282,7 +288,8 @@ impl<T: Factor, const R0: usize, const R1: usize> ElementTask<T::Sum> for Along<
 
     #[inline(always)]
     fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        let first = self.0;
+        let mut first = self.0;
+        first.asks_ahead &= R1 > 0 || !first.asks_near;
         let second = Strip {
             a: step(first.a.cast_mut(), R0, first.a_strides[0]).cast_const(),
             chains: step(first.chains, R0, first.chains_row),
@@ -364,10 +371,17 @@ impl<T: Factor> Strip<T> {
         if self.asks_ahead {
             let mut next = step(self.b.cast_mut(), STEPS, self.b_step).wrapping_add(start);
             for _ in 0..STEPS {
-                each::<NV>(
-                    #[inline(always)]
-                    |v| simd.prefetch_l2(next.wrapping_add(v * S::LANES).cast()),
-                );
+                if self.asks_near {
+                    each::<NV>(
+                        #[inline(always)]
+                        |v| simd.prefetch(next.wrapping_add(v * S::LANES).cast()),
+                    );
+                } else {
+                    each::<NV>(
+                        #[inline(always)]
+                        |v| simd.prefetch_l2(next.wrapping_add(v * S::LANES).cast()),
+                    );
+                }
                 next = next.wrapping_offset(self.b_step);
             }
         }
