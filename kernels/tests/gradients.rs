@@ -106,8 +106,8 @@ fn piecewise_slopes_and_their_ends() {
     check!(f32, Relu6Grad, relu6, points_f32(-2.0, 8.0), tolerance(0.0, 0.0));
     check!(f64, Relu6Grad, relu6, points_f64(-2.0, 8.0), tolerance(0.0, 0.0));
     let hardsigmoid = |x: f64| if -3.0 < x && x < 3.0 { 1.0 / 6.0 } else { 0.0 };
-    check!(f32, HardsigmoidGrad, hardsigmoid, points_f32(-4.0, 4.0), tolerance(1.0, 0.0));
-    check!(f64, HardsigmoidGrad, hardsigmoid, points_f64(-4.0, 4.0), tolerance(1.0, 0.0));
+    check!(f32, HardsigmoidGrad, hardsigmoid, points_f32(-4.0, 4.0), tolerance(0.5, 0.0));
+    check!(f64, HardsigmoidGrad, hardsigmoid, points_f64(-4.0, 4.0), tolerance(0.5, 0.0));
     let hardswish = |x: f64| match x {
         x if x <= -3.0 => 0.0,
         x if x < 3.0 => (x + 1.5) / 3.0,
@@ -159,10 +159,21 @@ fn gelu_tanh_slope_from_input() {
     check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points_f32(-5.0, 10.0), allowed());
     check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points_f64(-5.0, 20.0), allowed());
     // The rounding of v times the exponential's slope.
-    let f32_tail = points_f32(-11.0, -2.0).filter(|&x| x < -2.0);
-    check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, f32_tail, tolerance(350.0, 0.0));
-    let f64_tail = points_f64(-22.0, -2.0).filter(|&x| x < -2.0);
-    check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, f64_tail, tolerance(2400.0, 0.0));
+    let f32_tail = |low, high, allowed: fn() -> Tolerance| {
+        let points = points_f32(low, high).filter(|&x| x < -2.0);
+        check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points, allowed());
+    };
+    f32_tail(-9.5, -2.0, || tolerance(200.0, 0.0));
+    f32_tail(-10.23, -9.5, || tolerance(350.0, 0.0));
+    // Subnormal: 2^-141 and 2^-1063 of g.
+    f32_tail(-11.0, -10.23, || tolerance(0.5, 2f64.powi(23 - 141)));
+    let f64_tail = |low, high, allowed: fn() -> Tolerance| {
+        let points = points_f64(low, high).filter(|&x| x < -2.0);
+        check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points, allowed());
+    };
+    f64_tail(-20.0, -2.0, || tolerance(1300.0, 0.0));
+    f64_tail(-21.22, -20.0, || tolerance(2400.0, 0.0));
+    f64_tail(-22.0, -21.22, || tolerance(0.5, 2f64.powi(52 - 1063)));
 }
 
 #[test]

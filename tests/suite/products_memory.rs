@@ -1,5 +1,5 @@
 //! Products take the memory of their results and no more: operands are read where they are, and nothing
-//! is made for a moment. Measured where recycling is off, so that every buffer is asked for. Where it is
+//! is made for a moment, but copies of those whose axes do not lie in the order of their sum. Measured where recycling is off, so that every buffer is asked for. Where it is
 //! on, nothing is asked for again.
 
 use swath::ops::Activation;

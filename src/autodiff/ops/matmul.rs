@@ -46,7 +46,8 @@ const K: Label = 10;
 /// `C = A·B`: `dA = G·Bᵀ`, `dB = Aᵀ·G`; each factor is kept only if the other one is tracked.
 ///
 /// A factor that is one for several products, along axes that it lacks or has once, gets a product that
-/// sums over these axes too: with a single B the batch is folded into the rows of A and G.
+/// sums over these axes too: with a single B the batch is folded into the rows of A and G, with a single A the
+/// columns of B and G are put beside each other first, by a copy of each.
 pub(crate) fn matmul_rule<B: Backend>(
     a: &Tensor<B>,
     b: &Tensor<B>,
