@@ -224,7 +224,13 @@ impl<T: Factor> Down<T> {
         for from in (0..self.depth).step_by(KC) {
             let depth = KC.min(self.depth - from);
             // SAFETY: steps `from..from + depth` are in A and B.
-            let acc = unsafe { self.block::<S, M, N>(simd, &offsets, from, depth) };
+            let acc = unsafe {
+                if self.asks_near {
+                    self.block::<S, M, N, true>(simd, &offsets, from, depth)
+                } else {
+                    self.block::<S, M, N, false>(simd, &offsets, from, depth)
+                }
+            };
             each::<M>(
                 #[inline(always)]
                 |i| sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] },
@@ -248,12 +254,12 @@ impl<T: Factor> Down<T> {
         }
     }
 
-    /// The chains of one block of k.
+    /// The chains of one block of k; NEAR: lines are asked for into the first-level cache.
     ///
     /// # Safety
     /// As [`Down::run`] for M rows; the steps are in A and B; a column of B begins at each offset.
     #[inline(always)]
-    unsafe fn block<S: Lanes<T::Sum>, const M: usize, const N: usize>(
+    unsafe fn block<S: Lanes<T::Sum>, const M: usize, const N: usize, const NEAR: bool>(
         &self,
         simd: S,
         offsets: &[isize; N],
@@ -270,25 +276,15 @@ impl<T: Factor> Down<T> {
             let is_near_end = from + square * N + ahead >= self.depth;
             let next = b.wrapping_add(ahead).wrapping_offset(if is_near_end { turn } else { 0 });
             let mut square = [simd.splat(T::Sum::ZERO); N];
-            if self.asks_near {
-                each::<N>(
-                    #[inline(always)]
-                    |j| {
-                        // SAFETY: a column, N steps that are left.
-                        square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
-                        simd.prefetch(next.wrapping_offset(offsets[j]).cast());
-                    },
-                );
-            } else {
-                each::<N>(
-                    #[inline(always)]
-                    |j| {
-                        // SAFETY: a column, N steps that are left.
-                        square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
-                        simd.prefetch_l2(next.wrapping_offset(offsets[j]).cast());
-                    },
-                );
-            }
+            each::<N>(
+                #[inline(always)]
+                |j| {
+                    // SAFETY: a column, N steps that are left.
+                    square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
+                    let next = next.wrapping_offset(offsets[j]).cast();
+                    if NEAR { simd.prefetch(next) } else { simd.prefetch_l2(next) }
+                },
+            );
             let square = S::V::transpose(square);
             each::<N>(
                 #[inline(always)]
