@@ -46,8 +46,15 @@ pub(crate) fn usual_or<V: Vector>((usual, holds): (V, V::Mask), other: impl FnOn
 pub trait Map2<E: Float> {
     /// As [`Map1::UNROLL`].
     const UNROLL: usize = 4;
+    /// As [`Map1::UNROLL_32`].
+    const UNROLL_32: usize = Self::UNROLL;
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V;
+    /// As [`Map1::usual`].
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(_simd: S, _a: S::V, _b: S::V) -> Option<(S::V, S::M)> {
+        None
+    }
 }
 
 /// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module

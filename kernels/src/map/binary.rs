@@ -15,6 +15,11 @@ use crate::simd::{Float, Lanes, MAX_LANES};
 /// A kernel of two arguments as one of `N`.
 struct Two<K>(PhantomData<K>);
 
+/// Whether a kernel is: those are that have less than four vectors in flight with 16 registers.
+const fn is_long<E: Float, K: Map2<E>>() -> bool {
+    K::UNROLL < 4
+}
+
 impl<E: Float> Operands<'_, E, 2> {
     #[inline(always)]
     pub fn map<K: Map2<E>>(self) {
@@ -23,11 +28,16 @@ impl<E: Float> Operands<'_, E, 2> {
 }
 
 impl<E: Float, K: Map2<E>> MapAll<E, 2> for Two<K> {
-    const UNROLL: usize = K::UNROLL;
+    const UNROLL: [usize; 2] = [K::UNROLL, K::UNROLL_32];
+    const TAKES_TURNS: bool = is_long::<E, K>();
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         K::apply(simd, a, b)
+    }
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> Option<(S::V, S::M)> {
+        K::usual(simd, a, b)
     }
 }
 
@@ -47,7 +57,7 @@ impl<E: Float, K: Map2<E>> RowKernel<E, 2> for Two<K> {
         // SAFETY: as the caller promised; `y` holds the first argument once it has been written.
         unsafe {
             let (mut a, b) = (a.row(simd, row), b.row(simd, row));
-            if const { K::UNROLL < 4 || S::LANES == 1 } {
+            if const { is_long::<E, K>() || S::LANES == 1 } {
                 let arguments = (Stepping::new(a, for_a), Stepping::new(b, for_b));
                 return run_row::<E, S, Self, 2>(simd, arguments, y, len, streams);
             }

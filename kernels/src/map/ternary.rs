@@ -83,7 +83,8 @@ impl<E: Float> Operands<'_, E, 3> {
 }
 
 impl<E: Float, K: Map3<E>> MapAll<E, 3> for Three<K> {
-    const UNROLL: usize = 2;
+    const UNROLL: [usize; 2] = [2; 2];
+    const TAKES_TURNS: bool = false;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [a, b, c]: [S::V; 3]) -> S::V {

@@ -162,6 +162,7 @@ impl<E: ErfcTables> Map1<E> for Erfc {
 
 impl<E: Bell> Map2<E> for ErfGrad {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {

@@ -98,6 +98,7 @@ fn large<E: Expm1Constants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
 
 impl<E: Expm1Constants> Map2<E> for Elu {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, x: S::V, scale: S::V) -> S::V {

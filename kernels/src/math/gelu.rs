@@ -114,6 +114,9 @@ fn rates<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
 }
 
 impl<E: GeluConstants> Map2<E> for GeluTanhGrad {
+    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let one = simd.splat(E::ONE);

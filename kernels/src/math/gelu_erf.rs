@@ -479,6 +479,7 @@ impl<E: TailConstants> Map1<E> for Gelu {
 
 impl<E: TailConstants> Map2<E> for GeluGrad {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {

@@ -284,6 +284,7 @@ impl<V: Vector<Elem: InverseTrigConstants>> Angle<V> {
 
 impl<E: InverseTrigConstants> Map2<E> for Atan2 {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, y: S::V, x: S::V) -> S::V {

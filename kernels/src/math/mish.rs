@@ -91,6 +91,7 @@ fn tail<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
 
 impl<E: GateConstants> Map2<E> for MishGrad {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {

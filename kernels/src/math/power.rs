@@ -15,13 +15,13 @@
 //!    the errors of r², of r − r²/2 and of that sum are kept; only r³ Q(r) is rounded as it is.
 //! 3. *No cancellation near 1*: the first c is 1 and the last 1/2, whose logarithm is that of 2 bit
 //!    for bit, so that the exact part is 0 on both sides of 1.
-//! 4. *Everything else is rare*: bases that are zero, negative or not finite and exponents that are
-//!    not finite are handled behind one branch on "any such lane".
+//! 4. *Everything else is rare*: bases that are zero, subnormal, negative or not finite, exponents that are
+//!    not finite and results that are not normal are handled behind one branch on "any such lane".
 
-use super::exp::{ExpConstants, Parts, exp_parts};
+use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
-use crate::map::Map2;
-use crate::simd::{IntVector, Lanes, Mask, Vector};
+use crate::map::{Map2, usual_or};
+use crate::simd::{IntVector, Lanes, Vector};
 
 /// `a^b`, with the special cases of C's `pow` (IEEE 754-2019, section 9.2.1).
 ///
@@ -165,8 +165,15 @@ fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     let [carried, carried_rescaled] = simd.splat_all(E::CARRIED);
     let subnormal = x.lt(simd.splat(E::MIN_NORMAL));
     let x = (x * simd.splat(E::RESCALE)).select(subnormal, x);
+    log_sum_of_normal(simd, x, carried_rescaled.select(subnormal, carried))
+}
+
+/// `ln (x 2^k)` as a sum of two floats, for normal numbers x above zero, `carried` being what k leaves of
+/// `CARRIED`.
+#[inline(always)]
+fn log_sum_of_normal<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V, carried: S::V) -> [S::V; 2] {
     let (e, m) = E::split(simd, x);
-    let e = e - carried_rescaled.select(subnormal, carried);
+    let e = e - carried;
 
     let half = simd.splat(E::HALF);
     let [inverse, log, log_low] = E::lookup::<S>(m);
@@ -188,23 +195,52 @@ fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
 
 impl<E: PowConstants> Map2<E> for Pow {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
-        let [high, low] = log_sum(simd, a.abs());
-        let product = b * high;
-        let product_low = b.mul_add(low, b.mul_add(high, -product));
-        let in_range = product.abs().lt(simd.splat(E::LIMIT));
-        let product_low = product_low.select(in_range, simd.splat(E::ZERO));
-        let [least, most] = simd.splat_all(E::EXP_RANGE);
-        let product = most.min_or_other(least.max_or_other(product));
-        let Parts { k, t, r, s } = exp_parts(simd, product, Some(product_low));
-        let y = (r + s).mul_add(t, t).scale_by_power_of_two(k);
-
-        let infinity = simd.splat(E::INFINITY);
-        let plain = simd.splat(E::ZERO).lt(a) & a.lt(infinity) & b.abs().lt(infinity);
-        if plain.all() { y } else { special(simd, a, b, y) }
+        usual_or(
+            usual(simd, a, b),
+            #[inline(always)]
+            || special(simd, a, b, power_of_magnitude(simd, a, b)),
+        )
     }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> Option<(S::V, S::M)> {
+        Some(usual(simd, a, b))
+    }
+}
+
+/// `a^b` where a is normal and above zero and the result is normal, and where that is.
+#[inline(always)]
+fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M) {
+    let [carried, _] = simd.splat_all(E::CARRIED);
+    let [product, product_low] = times(log_sum_of_normal(simd, a, carried), b);
+    let ScaledParts { t, r, low } = scaled_parts(simd, product);
+    let r = r + (low + product_low);
+    let y = (r + r * r * horner(simd, r, E::POLY)).mul_add(t, t);
+    let is_plain = simd.splat(E::MIN_NORMAL).le(a) & a.lt(simd.splat(E::INFINITY));
+    (y, is_plain & product.abs().le(simd.splat(E::EXP_ORDINARY)))
+}
+
+/// `b (high + low)`, a sum of two floats too.
+#[inline(always)]
+fn times<V: Vector>([high, low]: [V; 2], b: V) -> [V; 2] {
+    let product = b * high;
+    [product, b.mul_add(low, b.mul_add(high, -product))]
+}
+
+/// `|a|^b` for finite numbers, of which a is not zero.
+#[inline(always)]
+fn power_of_magnitude<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    let [product, product_low] = times(log_sum(simd, a.abs()), b);
+    let in_range = product.abs().lt(simd.splat(E::LIMIT));
+    let product_low = product_low.select(in_range, simd.splat(E::ZERO));
+    let [least, most] = simd.splat_all(E::EXP_RANGE);
+    let product = most.min_or_other(least.max_or_other(product));
+    let Parts { k, t, r, s } = exp_parts(simd, product, Some(product_low));
+    (r + s).mul_add(t, t).scale_by_power_of_two(k)
 }
 
 /// `a^b` where `y` is `|a|^b` for numbers other than zero.

@@ -254,6 +254,9 @@ impl<E: ExpConstants> Map2<E> for SigmoidGrad {
 }
 
 impl<E: GateConstants> Map2<E> for SiluGrad {
+    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
+
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
         let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);

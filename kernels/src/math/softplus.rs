@@ -103,6 +103,7 @@ where
     Sigmoid: Map1<E>,
 {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
@@ -115,6 +116,7 @@ where
     Sigmoid: Map1<E>,
 {
     const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {

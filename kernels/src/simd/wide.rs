@@ -23,6 +23,13 @@ pub(crate) struct Wide<S>(pub S);
 #[derive(Clone, Copy)]
 pub(crate) struct Two<T>([T; 2]);
 
+impl<T> Two<T> {
+    #[inline(always)]
+    pub fn halves(self) -> [T; 2] {
+        self.0
+    }
+}
+
 /// A function of the lower halves and of the upper ones: without closures, which would be functions
 /// compiled for no instruction set.
 macro_rules! both {
@@ -181,8 +188,9 @@ impl<V: Vector> Vector for Two<V> {
     }
 }
 
+/// A vector of each two.
 #[inline(always)]
-fn join<V: Copy, const N: usize>(low: [V; N], high: [V; N]) -> [Two<V>; N] {
+pub(crate) fn join<V: Copy, const N: usize>(low: [V; N], high: [V; N]) -> [Two<V>; N] {
     let mut both = [Two([low[0]; 2]); N];
     let mut i = 0;
     while i < N {
