@@ -2,7 +2,8 @@
 //!
 //! Short kernels have a loop for two slices and one for a value on either side, which stays in a
 //! register. Long ones have one loop that reads a value as memory that it does not advance in: the
-//! load is lost among their instructions, and their code would be there three times.
+//! load is lost among their instructions, and their code would be there three times. There vectors take turns, operation
+//! by operation: one after the other, a core looks ahead for two or three of them only.
 
 use core::marker::PhantomData;
 
@@ -15,7 +16,7 @@ use crate::simd::{Float, Lanes, MAX_LANES};
 /// A kernel of two arguments as one of `N`.
 struct Two<K>(PhantomData<K>);
 
-/// Whether a kernel is: those are that have less than four vectors in flight with 16 registers.
+/// Whether a kernel is long: it has less than four vectors in flight with 16 registers.
 const fn is_long<E: Float, K: Map2<E>>() -> bool {
     K::UNROLL < 4
 }

@@ -15,13 +15,15 @@
 //!    the errors of r², of r − r²/2 and of that sum are kept; only r³ Q(r) is rounded as it is.
 //! 3. *No cancellation near 1*: the first c is 1 and the last 1/2, whose logarithm is that of 2 bit
 //!    for bit, so that the exact part is 0 on both sides of 1.
-//! 4. *Everything else is rare*: bases that are zero, subnormal, negative or not finite, exponents that are
-//!    not finite and results that are not normal are handled behind one branch on "any such lane".
+//! 4. *Everything else is rare*: bases that are zero, negative or not finite and exponents that are
+//!    not finite are handled behind one branch on "any such lane".
+//! 5. *The short form*, for normal bases above zero and normal results, is the same sum with fewer steps: no base is
+//!    rescaled and no product clamped, and 2^k joins t, which changes no bit of t + t p.
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
-use crate::map::{Map2, usual_or};
-use crate::simd::{IntVector, Lanes, Vector};
+use crate::map::Map2;
+use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `a^b`, with the special cases of C's `pow` (IEEE 754-2019, section 9.2.1).
 ///
@@ -199,11 +201,10 @@ impl<E: PowConstants> Map2<E> for Pow {
 
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
-        usual_or(
-            usual(simd, a, b),
-            #[inline(always)]
-            || special(simd, a, b, power_of_magnitude(simd, a, b)),
-        )
+        let y = power_of_magnitude(simd, a, b);
+        let infinity = simd.splat(E::INFINITY);
+        let is_plain = simd.splat(E::ZERO).lt(a) & a.lt(infinity) & b.abs().lt(infinity);
+        if is_plain.all() { y } else { special(simd, a, b, y) }
     }
 
     #[inline(always)]
@@ -212,7 +213,7 @@ impl<E: PowConstants> Map2<E> for Pow {
     }
 }
 
-/// `a^b` where a is normal and above zero and the result is normal, and where that is.
+/// `a^b` where a is normal and above zero and the result is normal, with the bits of the long form; and where that is.
 #[inline(always)]
 fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M) {
     let [carried, _] = simd.splat_all(E::CARRIED);
