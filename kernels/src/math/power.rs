@@ -17,8 +17,8 @@
 //!    for bit, so that the exact part is 0 on both sides of 1.
 //! 4. *Everything else is rare*: bases that are zero, negative or not finite and exponents that are
 //!    not finite are handled behind one branch on "any such lane".
-//! 5. *The short form*, for normal bases above zero and normal results, is the same sum with fewer steps: no base is
-//!    rescaled and no product clamped, and 2^k joins t, which changes no bit of t + t p.
+//! 5. *The short form*, for normal bases and normal results, is the same sum with fewer steps: no base is rescaled and
+//!    no product clamped, and 2^k joins t, which changes no bit of t + t p.
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
@@ -213,16 +213,26 @@ impl<E: PowConstants> Map2<E> for Pow {
     }
 }
 
-/// `a^b` where a is normal and above zero and the result is normal, with the bits of the long form; and where that is.
+/// `a^b` with the bits of the long form, and where it has them: not where a is subnormal or b infinite, nor where
+/// the result is not normal but for a special case.
 #[inline(always)]
 fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M) {
+    let magnitude = a.abs();
     let [carried, _] = simd.splat_all(E::CARRIED);
-    let [product, product_low] = times(log_sum_of_normal(simd, a, carried), b);
+    let [product, product_low] = times(log_sum_of_normal(simd, magnitude, carried), b);
     let ScaledParts { t, r, low } = scaled_parts(simd, product);
     let r = r + (low + product_low);
     let y = (r + r * r * horner(simd, r, E::POLY)).mul_add(t, t);
-    let is_plain = simd.splat(E::MIN_NORMAL).le(a) & a.lt(simd.splat(E::INFINITY));
-    (y, is_plain & product.abs().le(simd.splat(E::EXP_ORDINARY)))
+
+    let [least, infinity] = simd.splat_all([E::MIN_NORMAL, E::INFINITY]);
+    let is_normal = product.abs().le(simd.splat(E::EXP_ORDINARY));
+    let plain = least.le(a) & a.lt(infinity) & is_normal;
+    if plain.all() {
+        return (y, plain);
+    }
+    let is_special = magnitude.eq(simd.splat(E::ZERO)) | !magnitude.lt(infinity) | b.is_nan();
+    let holds = is_special | least.le(magnitude) & is_normal;
+    (special(simd, a, b, y), holds)
 }
 
 /// `b (high + low)`, a sum of two floats too.
