@@ -9,7 +9,7 @@
 //! | file | |
 //! |---|---|
 //! | `block.rs` | arguments, blocks of rows, functions of two arguments |
-//! | `operands.rs` | what constructors have checked, the loop over rows and that over a row |
+//! | `operands.rs`, `row_loop.rs` | what constructors have checked and the loop over rows; that over a row of two or three arguments |
 //! | `unary.rs`, `binary.rs`, `ternary.rs` | what is done for a row of one, two, three arguments |
 //! | `pair.rs`, `rows.rs` | functions with two results; functions of rows and values of each |
 //!
@@ -24,6 +24,7 @@ mod binary;
 mod block;
 mod operands;
 mod pair;
+mod row_loop;
 pub(crate) mod rows;
 mod ternary;
 mod unary;
@@ -44,7 +45,8 @@ pub(crate) fn usual_or<V: Vector>((usual, holds): (V, V::Mask), other: impl FnOn
 
 /// A two-argument element-wise kernel on lanes.
 pub trait Map2<E: Float> {
-    /// As [`Map1::UNROLL`].
+    /// As [`Map1::UNROLL`]. With less than 4 the kernel is a long one: all kinds of arguments share a loop, in which
+    /// vectors take turns, operation by operation.
     const UNROLL: usize = 4;
     /// As [`Map1::UNROLL_32`].
     const UNROLL_32: usize = Self::UNROLL;

@@ -180,6 +180,80 @@ fn a_signalling_nan_changes_nothing_beside_it() {
     }
 }
 
+/// A pair is computed alike by itself and at any place among others, which decide the form that a run of vectors takes.
+fn check_pairs<E: Real>(name: &str, slices: Slices2<E>, pairs: &[[f64; 2]], nan: E) {
+    const LEN: usize = unless_miri(69, 3);
+    let pairs: Vec<[E; 2]> = pairs.iter().map(|pair| pair.map(E::from_f64)).collect();
+    let one = E::from_f64(1.0);
+    let pairs = [pairs, vec![[nan, one], [one, nan], [nan, nan]]].concat();
+    let [usual, beside] = [[1.25, 0.75], [-2.0, 3.0]].map(|pair| pair.map(E::from_f64));
+    on_every_isa(|isa| {
+        let alone = |[a, b]: [E; 2]| {
+            let mut y = [nan];
+            (slices.run)(Arg::Slice(&[a]), Arg::Slice(&[b]), &mut y);
+            y[0]
+        };
+        for (at, &pair) in (0..LEN).flat_map(|at| pairs.iter().map(move |pair| (at, pair))) {
+            for other in [usual, beside] {
+                let (mut a, mut b) = ([usual[0]; LEN], [usual[1]; LEN]);
+                let mut expected = [alone(usual); LEN];
+                for (i, pair) in [((at + LEN / 9 + 1) % LEN, other), (at, pair)] {
+                    ([a[i], b[i]], expected[i]) = (pair, alone(pair));
+                }
+                let mut y = [nan; LEN];
+                (slices.run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+                let what = || format!("{name} of {pair:?} at {at}, {isa}, beside {other:?}");
+                assert_same(&what, &y, &expected);
+            }
+        }
+    });
+}
+
+#[test]
+fn pairs_are_computed_alike_among_others() {
+    let (zero, infinity) = (0.0, f64::INFINITY);
+    let both = [
+        [infinity, 0.5],
+        [-infinity, 3.0],
+        [zero, -1.0],
+        [-zero, 3.0],
+        [zero, zero],
+        [1.5, infinity],
+        [0.5, -infinity],
+        [-1.0, infinity],
+        [-8.0, 1.0 / 3.0],
+        [-2.0, 7.0],
+        [-3.0, zero],
+        [1.0, 1e30],
+    ];
+    let small = [
+        [1e-40, 0.5],
+        [1e-45, -0.25],
+        [-1e-40, 3.0],
+        [2.0, 127.5],
+        [2.0, -126.5],
+        [2.0, -140.0],
+        [2.0, 200.0],
+    ];
+    let large = [
+        [1e-310, 0.5],
+        [5e-324, -0.25],
+        [-1e-310, 3.0],
+        [2.0, 1022.5],
+        [2.0, -1022.5],
+        [2.0, -1060.0],
+        [2.0, 2000.0],
+    ];
+    let (f32s, f64s) = ([&both[..], &small].concat(), [&both[..], &large].concat());
+    let [f32_nan, f64_nan] = [0x7f80_0001, 0x7ff0_0000_0000_0001];
+    let check = |name, f32_slices, f64_slices| {
+        check_pairs(name, f32_slices, &f32s, f32::from_bits(f32_nan as u32));
+        check_pairs(name, f64_slices, &f64s, f64::from_bits(f64_nan));
+    };
+    of_two_arguments().for_each(|function| check(function.name, function.f32, function.f64));
+    of_gradients().for_each(|function| check(function.name, function.f32, function.f64));
+}
+
 #[test]
 fn functions_of_one_argument_f32() {
     of_one_argument().for_each(|function| check1(function.name, function.f32));

@@ -8,15 +8,14 @@
 use core::marker::PhantomData;
 
 use super::Map2;
-use super::operands::{
-    Elements, MapAll, Operands, Row, RowKernel, Source, Splat, Stepping, run_row,
-};
+use super::operands::{Elements, Operands, Row, RowKernel, Source, Splat, Stepping};
+use super::row_loop::{MapAll, run_row};
 use crate::simd::{Float, Lanes, MAX_LANES};
 
 /// A kernel of two arguments as one of `N`.
 struct Two<K>(PhantomData<K>);
 
-/// Whether a kernel is long: it has less than four vectors in flight with 16 registers.
+/// Whether a kernel is long, as [`Map2::UNROLL`] says.
 const fn is_long<E: Float, K: Map2<E>>() -> bool {
     K::UNROLL < 4
 }

@@ -5,7 +5,8 @@
 
 use core::marker::PhantomData;
 
-use super::operands::{MapAll, Operands, Row, RowKernel, Source, Stepping, run_row};
+use super::operands::{Operands, Row, RowKernel, Source, Stepping};
+use super::row_loop::{MapAll, run_row};
 use crate::output::Output;
 use crate::simd::{Float, Lanes, MAX_LANES};
 use crate::{Arg, Block, BlockArg};

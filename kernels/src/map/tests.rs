@@ -50,6 +50,34 @@ fn forked<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     ((x * simd.splat(E::from_f64(2.0))).select(small, simd.splat(E::NAN)), small)
 }
 
+/// `a + 2 b`, in two forms of which the short one is wrong for large b.
+pub struct ForkedSum;
+impl<E: Float> Map2<E> for ForkedSum {
+    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(_simd: S, a: S::V, b: S::V) -> S::V {
+        a + (b + b)
+    }
+
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> Option<(S::V, S::M)> {
+        let (double, holds) = forked(simd, b);
+        Some((a + double, holds))
+    }
+}
+
+/// `a - 2 b`, vectors taking turns.
+pub struct InTurn;
+impl<E: Float> Map2<E> for InTurn {
+    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+        b.neg_mul_add(simd.splat(E::from_f64(2.0)), a)
+    }
+}
+
 /// `a - b / 3`.
 pub struct Uneven;
 impl<E: Float> Map2<E> for Uneven {
@@ -93,6 +121,10 @@ kernels! {
         uneven Uneven;
         /// `max(a, b)`.
         larger Larger;
+        /// `a + 2 b`.
+        forked_sum ForkedSum;
+        /// `a - 2 b`.
+        in_turn InTurn;
     }
     ternary {
         /// `a + b / 3 − c / 7`.
@@ -222,6 +254,8 @@ where
     Forked: Unary<E>,
     Uneven: Binary<E>,
     Larger: Binary<E>,
+    ForkedSum: Binary<E>,
+    InTurn: Binary<E>,
     Weighted: Ternary<E>,
 {
     check_unary::<E, Short>(isa, |x| x * x - E::ONE / x);
@@ -232,6 +266,8 @@ where
     });
     check_binary::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
     check_binary::<E, Larger>(isa, |a, b| if a < b { b } else { a });
+    check_binary::<E, ForkedSum>(isa, |a, b| a + (b + b));
+    check_binary::<E, InTurn>(isa, |a, b| a - (b + b));
     check_block("forked", isa, |[x]| x + x, |[x], shape, y| Forked::run_block(x, shape, y), None);
     check_block(
         "uneven",
@@ -246,6 +282,20 @@ where
         |[a, b]| if a < b { b } else { a },
         |[a, b], shape, y| Larger::run_block(a, b, shape, y),
         Some(Larger::run_block_in_place),
+    );
+    check_block(
+        "forked sum",
+        isa,
+        |[a, b]| a + (b + b),
+        |[a, b], shape, y| ForkedSum::run_block(a, b, shape, y),
+        Some(ForkedSum::run_block_in_place),
+    );
+    check_block(
+        "in turn",
+        isa,
+        |[a, b]| a - (b + b),
+        |[a, b], shape, y| InTurn::run_block(a, b, shape, y),
+        Some(InTurn::run_block_in_place),
     );
     check_block(
         "weighted",
@@ -276,6 +326,8 @@ fn outputs_may_be_uninitialised() {
     functions::long(&x, &mut y[..]);
     functions::forked_double(&x, &mut y[..]);
     functions::larger(&[0.0; 77], &x, &mut y[..]);
+    functions::forked_sum(&x, &x, &mut y[..]);
+    functions::in_turn(&x, &x, &mut y[..]);
     functions::weighted(&x, &x, &x, &mut y[..]);
     functions::short(&x, &mut y[..]);
     // SAFETY: the kernel wrote every element.

@@ -14,10 +14,10 @@ use crate::{Block, BlockArg};
 
 /// A one-argument element-wise kernel on lanes.
 pub trait Map1<E: Float> {
-    /// Vectors in flight: 1, 2 or 4. Four hide the latency of short kernels; long ones have enough
+    /// Vectors in flight with 16 registers: 1, 2 or 4. Four hide the latency of short kernels; long ones have enough
     /// independent work in two, or in one, and would spill with more.
     const UNROLL: usize = 4;
-    /// The same where there are 32 registers.
+    /// The same with 32 registers.
     const UNROLL_32: usize = Self::UNROLL;
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V;

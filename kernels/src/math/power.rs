@@ -17,8 +17,9 @@
 //!    for bit, so that the exact part is 0 on both sides of 1.
 //! 4. *Everything else is rare*: bases that are zero, negative or not finite and exponents that are
 //!    not finite are handled behind one branch on "any such lane".
-//! 5. *The short form*, for normal bases and normal results, is the same sum with fewer steps: no base is rescaled and
-//!    no product clamped, and 2^k joins t, which changes no bit of t + t p.
+//! 5. *The short form*, for normal bases of either sign and normal results, and for zeros, infinities and NaN, is the
+//!    same sum with fewer steps: no base is rescaled and no product clamped, and 2^k joins t, which changes no bit of
+//!    t + t p.
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
@@ -170,8 +171,7 @@ fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     log_sum_of_normal(simd, x, carried_rescaled.select(subnormal, carried))
 }
 
-/// `ln (x 2^k)` as a sum of two floats, for normal numbers x above zero, `carried` being what k leaves of
-/// `CARRIED`.
+/// `ln (x 2^k)` as a sum of two floats, for normal numbers x above zero; `carried` is `CARRIED[0]` less k.
 #[inline(always)]
 fn log_sum_of_normal<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V, carried: S::V) -> [S::V; 2] {
     let (e, m) = E::split(simd, x);
@@ -203,8 +203,8 @@ impl<E: PowConstants> Map2<E> for Pow {
     fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
         let y = power_of_magnitude(simd, a, b);
         let infinity = simd.splat(E::INFINITY);
-        let is_plain = simd.splat(E::ZERO).lt(a) & a.lt(infinity) & b.abs().lt(infinity);
-        if is_plain.all() { y } else { special(simd, a, b, y) }
+        let is_ordinary = simd.splat(E::ZERO).lt(a) & a.lt(infinity) & b.abs().lt(infinity);
+        if is_ordinary.all() { y } else { special(simd, a, b, y) }
     }
 
     #[inline(always)]
@@ -213,8 +213,8 @@ impl<E: PowConstants> Map2<E> for Pow {
     }
 }
 
-/// `a^b` with the bits of the long form, and where it has them: not where a is subnormal or b infinite, nor where
-/// the result is not normal but for a special case.
+/// `a^b` with the bits of the long form, and where it has them: where |a| is normal and |b ln |a|| is at most
+/// `EXP_ORDINARY`, or a is zero, infinite or NaN, or b is NaN.
 #[inline(always)]
 fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M) {
     let magnitude = a.abs();
