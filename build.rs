@@ -13,25 +13,30 @@ const PROVIDERS: [&str; 7] =
 /// A library that this script finds; crates find the others.
 struct Library {
     feature: &'static str,
-    /// Names that pkg-config or the linker may know, the best one first.
+    /// Names that the linker may know, the best one first.
     names: &'static [&'static str],
+    /// Those of pkg-config.
+    packages: &'static [&'static str],
     install: &'static str,
 }
 
 const LIBRARIES: [Library; 3] = [
     Library {
         feature: "mkl",
-        names: &["mkl_rt", "mkl-sdl"],
+        names: &["mkl_rt"],
+        packages: &["mkl-sdl", "mkl_rt"],
         install: "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl",
     },
     Library {
         feature: "blis",
         names: &["blis"],
+        packages: &["blis"],
         install: "Debian: libblis-dev; Fedora: blis-devel; Homebrew: blis",
     },
     Library {
         feature: "netlib",
         names: &["cblas", "blas"],
+        packages: &["cblas", "blas"],
         install: "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack",
     },
 ];
@@ -88,7 +93,7 @@ fn main() {
 /// # Errors
 /// What was looked for, where, and what to install, line by line.
 fn link(library: &Library) -> Result<(), Vec<String>> {
-    let Library { feature, names, install } = library;
+    let Library { feature, names, packages, install } = library;
     let mut tried =
         vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
     match env::var_os(LIB_DIR).map(PathBuf::from) {
@@ -99,10 +104,16 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
                 println!("cargo::rustc-link-lib={line}");
                 return Ok(());
             }
-            None => tried.push(format!("not in the folder {LIB_DIR}={}", folder.display())),
+            None => {
+                let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).exists();
+                let why = names.iter().find(is_static).map_or(String::new(), |name| {
+                    format!(": lib{name}.a is static, and could not be kept to one thread")
+                });
+                tried.push(format!("not in the folder {LIB_DIR}={}{why}", folder.display()));
+            }
         },
     }
-    for name in *names {
+    for name in *packages {
         match probe(name) {
             Ok(()) => return Ok(()),
             Err(reason) => tried.push(format!("not by pkg-config {name}: {reason}")),
@@ -124,14 +135,11 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
     Err(tried)
 }
 
-/// The linker's words for a library in `folder`, under its name or with a version behind it.
+/// The linker's words for a shared library in `folder`, under its name or with a version behind it.
 fn linked_from(folder: &Path, name: &str) -> Option<String> {
     let plain = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("{name}.lib")];
     if plain.iter().any(|file| folder.join(file).exists()) {
         return Some(format!("dylib={name}"));
-    }
-    if folder.join(format!("lib{name}.a")).exists() {
-        return Some(format!("static={name}"));
     }
     let files =
         fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -189,7 +197,7 @@ fn knows(compiler: &str, name: &str) -> bool {
     let is_program = Path::new(compiler).exists();
     let words = if is_program { vec![compiler] } else { compiler.split_whitespace().collect() };
     let Some((program, arguments)) = words.split_first() else { return false };
-    ["so", "dylib", "a"].iter().any(|extension| {
+    ["so", "dylib"].iter().any(|extension| {
         let file = format!("-print-file-name=lib{name}.{extension}");
         let output = Command::new(program).args(arguments).arg(file).output();
         // It answers with the name alone where it knows none.

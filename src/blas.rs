@@ -14,7 +14,7 @@
 //! linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
 //! the table is the provider. `accelerate` counts on Apple's systems alone.
 //!
-//! Every library is called on the calling thread alone, on a grid of tiles that the shapes and the
+//! Every library is called on the calling thread alone, where it can be kept to that, on a grid of tiles that the shapes and the
 //! cores that the process may use decide, and the tiles are shared by swath's own threads: no
 //! oversubscription, and the same bits for any number of threads. It must compute small products correctly before it gets a real
 //! one; where it cannot, a line on the standard error stream says so and the embedded product runs.
@@ -43,10 +43,11 @@ pub struct BlasInfo {
     pub version: String,
     /// The processor type whose kernels it has chosen; empty if it does not say.
     pub core: String,
-    /// Threads that a call uses: 1, swath's threads call it.
+    /// Threads that a call uses: 1, swath's threads call it. Of a library that does not say it is what swath
+    /// takes for true; `warning` tells of those that swath cannot keep to it.
     pub threads: usize,
-    /// What should be changed: a library that was not used and why, or one that runs generic kernels or
-    /// an older processor's.
+    /// What should be changed: a library that was not used and why, one that runs generic kernels or an older
+    /// processor's, or one that may use threads of its own.
     pub warning: Option<String>,
 }
 

@@ -62,11 +62,7 @@ fn errors(text: &str) -> Vec<&str> {
 #[test]
 fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
     for (feature, names, install) in [
-        (
-            "mkl",
-            ["mkl_rt", "mkl-sdl"],
-            "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl",
-        ),
+        ("mkl", ["mkl_rt", ""], "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl"),
         ("blis", ["blis", ""], "Debian: libblis-dev; Fedora: blis-devel; Homebrew: blis"),
         ("netlib", ["cblas", "blas"], "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack"),
     ] {
@@ -80,8 +76,9 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
             let mut expected =
                 vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
             expected.push(told.to_owned());
+            let packages = if feature == "mkl" { vec!["mkl-sdl", "mkl_rt"] } else { names.clone() };
             expected
-                .extend(names.iter().map(|name| format!("not by pkg-config {name}: not asked")));
+                .extend(packages.iter().map(|name| format!("not by pkg-config {name}: not asked")));
             let unknown = |name| format!("not on the linker's path: echo knows no lib{name}");
             expected.extend(names.iter().map(unknown));
             expected
@@ -135,7 +132,7 @@ fn for_another_machine_its_own_compiler_alone_is_asked() {
 fn the_named_folder_goes_first() {
     for (i, (files, line)) in [
         (&["libblis.so.4", "libblis.a", "libblis.so"][..], "dylib=blis"),
-        (&["libblis.so.4", "libblis.a"], "static=blis"),
+        (&["libblis.so.4", "libblis.a"], "dylib:+verbatim=libblis.so.4"),
         (&["libblis.so.4", "libother.so"], "dylib:+verbatim=libblis.so.4"),
     ]
     .into_iter()
@@ -150,6 +147,19 @@ fn the_named_folder_goes_first() {
         let search = format!("cargo::rustc-link-search=native={libraries}");
         assert_eq!(links, [search, format!("cargo::rustc-link-lib={line}")]);
     }
+}
+
+#[test]
+fn a_static_library_is_refused() {
+    let libraries = folder().join("static");
+    fs::create_dir(&libraries).unwrap();
+    fs::write(libraries.join("libblis.a"), "").unwrap();
+    let libraries = libraries.to_str().unwrap();
+    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries)]);
+    let told = format!(
+        "not in the folder SWATH_BLAS_LIB_DIR={libraries}: libblis.a is static, and could not be kept to one thread"
+    );
+    assert!(errors(&text).contains(&told.as_str()) && !text.contains("rustc-link"), "{text}");
 }
 
 #[test]

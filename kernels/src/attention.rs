@@ -1,21 +1,23 @@
 //! What attention does to a block of rows of scores: softmax, and its derivative, in place.
 //!
 //! ```text
-//! weights        m = max(scale x)    p = e^(scale x − m)    inverse = 1 / Σ p    log_sum = m + ln Σ p
-//! derivative     p = e^(scale x − log_sum)                  d = grad_scale · p (d − mean)
+//! weights        m = max(scale x)    p = e^(scale x − m)            inverse = 1 / Σ p
+//! derivative                         p = e^(scale x − m) inverse    d = grad_scale · p (d − mean)
 //! ```
 //!
 //! 1. A row sees its first columns alone; the others become zeros, so that products may run over the
 //!    whole block.
 //! 2. Weights are left as they are and the caller divides the result, which has fewer columns.
-//! 3. A row that sees nothing, or −∞ alone, has weights of zero and a `log_sum` of −∞.
-//! 4. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
+//! 3. A row that sees nothing, or −∞ alone, has weights of zero and −∞ as its largest score.
+//! 4. The largest score and the sum stay two numbers: m + ln Σ p, rounded, would cost each weight as many
+//!    places as the scores are large.
+//! 5. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
 
 use crate::dispatch::{Task, run};
 use crate::fold::rows::max_lane;
 use crate::fold::{Widen, dot_within, sum_within};
 use crate::map::{Map1, load_up_to, store_up_to};
-use crate::math::{Exp, Log};
+use crate::math::Exp;
 use crate::simd::{Float, Lanes, Mask, Simd, Vector};
 
 /// Vectors in flight.
@@ -48,13 +50,13 @@ impl<E> ScoreBlock<E> {
     }
 
     #[track_caller]
-    fn check(&self, name: &str, block: usize, of_rows: [usize; 2]) {
+    fn check<const N: usize>(&self, name: &str, block: usize, of_rows: [usize; N]) {
         let reach = self.rows.saturating_sub(1).checked_mul(self.stride);
         let len = reach.and_then(|reach| reach.checked_add(self.columns));
         let fits = self.rows == 0 || len.is_some_and(|len| len <= block);
         let Self { rows, columns, stride, .. } = self;
         assert!(
-            fits && (*rows < 2 || columns <= stride) && of_rows == [*rows; 2],
+            fits && (*rows < 2 || columns <= stride) && of_rows == [*rows; N],
             "{name}: {rows} rows of {columns} in steps of {stride} need more than {block} elements, \
              or {of_rows:?} rows"
         );
@@ -71,7 +73,7 @@ pub trait Attend: Float {
     fn weights_grad(
         rows: [&mut [Self]; 2],
         block: ScoreBlock<Self>,
-        of_rows: [&[Self]; 2],
+        of_rows: [&[Self]; 3],
         grad_scale: Self,
     );
     #[doc(hidden)]
@@ -84,21 +86,22 @@ macro_rules! impl_attend {
         impl Attend for $t {
             #[track_caller]
             fn weights(scores: &mut [$t], block: ScoreBlock<$t>, of_rows: [&mut [$t]; 2]) {
-                let [inverse, log_sum] = of_rows;
-                block.check("attention_weights", scores.len(), [inverse.len(), log_sum.len()]);
-                run(Weights { scores, block, inverse, log_sum });
+                let [largest, inverse] = of_rows;
+                block.check("attention_weights", scores.len(), [largest.len(), inverse.len()]);
+                run(Weights { scores, block, largest, inverse });
             }
             #[track_caller]
             fn weights_grad(
                 rows: [&mut [$t]; 2],
                 block: ScoreBlock<$t>,
-                of_rows: [&[$t]; 2],
+                of_rows: [&[$t]; 3],
                 grad_scale: $t,
             ) {
-                let ([scores, grad], [log_sum, mean]) = (rows, of_rows);
+                let ([scores, grad], [largest, inverse, mean]) = (rows, of_rows);
+                let lens = [largest.len(), inverse.len(), mean.len()];
                 let name = "attention_weights_grad";
-                block.check(name, scores.len().min(grad.len()), [log_sum.len(), mean.len()]);
-                run(WeightsGrad { scores, grad, block, log_sum, mean, grad_scale });
+                block.check(name, scores.len().min(grad.len()), lens);
+                run(WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale });
             }
             #[track_caller]
             fn dots(columns: usize, a: (&[$t], usize), b: (&[$t], usize), y: &mut [$t]) {
@@ -135,60 +138,59 @@ macro_rules! impl_attend {
 }
 impl_attend!(f32 f64);
 
-/// Replaces each row of scores by `e^(scale x − max)`, and gives the factor that makes its sum 1 and
-/// `ln Σ e^(scale x)`.
+/// Replaces each row of scores by `e^(scale x − largest)`, and gives the largest of its `scale x` and the
+/// factor that makes its sum 1.
 ///
-/// A row that sees no score but −∞ becomes zeros, with a `log_sum` of −∞; NaN makes a row NaN.
+/// A row that sees no score but −∞ becomes zeros, with −∞ as the largest and a factor of 1; NaN makes a row NaN.
 ///
 /// ```
 /// use swath_kernels::{ScoreBlock, attention_weights};
 /// let mut scores = [0.0f32, 9.0, 1.0, 1.0];
 /// let block = ScoreBlock { rows: 2, columns: 2, stride: 2, seen: Some(1), scale: 1.0 };
-/// let (mut inverse, mut log_sum) = ([0.0; 2], [0.0; 2]);
-/// attention_weights(&mut scores, block, &mut inverse, &mut log_sum);
-/// assert_eq!((scores, inverse), ([1.0, 0.0, 1.0, 1.0], [1.0, 0.5]));
-/// assert_eq!(log_sum, [0.0, 1.0 + std::f32::consts::LN_2]);
+/// let (mut largest, mut inverse) = ([0.0; 2], [0.0; 2]);
+/// attention_weights(&mut scores, block, &mut largest, &mut inverse);
+/// assert_eq!(scores, [1.0, 0.0, 1.0, 1.0]);
+/// assert_eq!((largest, inverse), ([0.0, 1.0], [1.0, 0.5]));
 /// ```
 ///
 /// # Panics
-/// If the block does not fit `scores`, or `inverse` or `log_sum` has not `rows` elements.
+/// If the block does not fit `scores`, or `largest` or `inverse` has not `rows` elements.
 #[track_caller]
 pub fn attention_weights<E: Attend>(
     scores: &mut [E],
     block: ScoreBlock<E>,
+    largest: &mut [E],
     inverse: &mut [E],
-    log_sum: &mut [E],
 ) {
-    E::weights(scores, block, [inverse, log_sum]);
+    E::weights(scores, block, [largest, inverse]);
 }
 
-/// Replaces scores by weights `p = e^(scale x − log_sum)`, and what `grad` holds, the gradient of the
+/// Replaces scores by weights `p = e^(scale x − largest) inverse`, and what `grad` holds, the gradient of the
 /// weights, by that of the scores: `grad_scale · p (grad − mean)`.
 ///
-/// A row whose `log_sum` is −∞ becomes zeros in both.
+/// A row whose largest score is −∞ becomes zeros in both.
 ///
 /// ```
 /// use swath_kernels::{ScoreBlock, attention_weights_grad};
 /// let (mut scores, mut grad) = ([3.0f32, 3.0], [1.0, 0.0]);
 /// let block = ScoreBlock { rows: 1, columns: 2, stride: 2, seen: None, scale: 1.0 };
-/// let log_sum = [3.0 + std::f32::consts::LN_2];
-/// attention_weights_grad(&mut scores, &mut grad, block, &log_sum, &[0.5], 2.0);
-/// assert!(scores.iter().all(|p| (p - 0.5).abs() < 1e-6));
-/// assert!((grad[0] - 0.5).abs() < 1e-6 && (grad[1] + 0.5).abs() < 1e-6);
+/// attention_weights_grad(&mut scores, &mut grad, block, &[3.0], &[0.5], &[0.5], 2.0);
+/// assert_eq!((scores, grad), ([0.5, 0.5], [0.5, -0.5]));
 /// ```
 ///
 /// # Panics
-/// If the block does not fit `scores` and `grad`, or `log_sum` or `mean` has not `rows` elements.
+/// If the block does not fit `scores` and `grad`, or `largest`, `inverse` or `mean` has not `rows` elements.
 #[track_caller]
 pub fn attention_weights_grad<E: Attend>(
     scores: &mut [E],
     grad: &mut [E],
     block: ScoreBlock<E>,
-    log_sum: &[E],
+    largest: &[E],
+    inverse: &[E],
     mean: &[E],
     grad_scale: E,
 ) {
-    E::weights_grad([scores, grad], block, [log_sum, mean], grad_scale);
+    E::weights_grad([scores, grad], block, [largest, inverse, mean], grad_scale);
 }
 
 /// `y[i] = Σ a[i a_stride + j] b[i b_stride + j]` over `j < columns`, with the bits of
@@ -222,15 +224,16 @@ fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
 struct Weights<'a, E> {
     scores: &'a mut [E],
     block: ScoreBlock<E>,
+    largest: &'a mut [E],
     inverse: &'a mut [E],
-    log_sum: &'a mut [E],
 }
 
 struct WeightsGrad<'a, E> {
     scores: &'a mut [E],
     grad: &'a mut [E],
     block: ScoreBlock<E>,
-    log_sum: &'a [E],
+    largest: &'a [E],
+    inverse: &'a [E],
     mean: &'a [E],
     grad_scale: E,
 }
@@ -247,9 +250,8 @@ impl<E: Float + Widen> Weights<'_, E> {
     fn on<S: Simd + Lanes<E>>(self, simd: S)
     where
         Exp: Map1<E>,
-        Log: Map1<E>,
     {
-        let Weights { scores, block, inverse, log_sum } = self;
+        let Weights { scores, block, largest: maxima, inverse } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
         for i in 0..block.rows {
             let seen = block.seen(i);
@@ -267,20 +269,18 @@ impl<E: Float + Widen> Weights<'_, E> {
                 }
                 let rest = row.add(seen);
                 core::slice::from_raw_parts_mut(rest, block.columns - seen).fill(E::ZERO);
-                (inverse[i], log_sum[i]) = (sum, largest);
+                (maxima[i], inverse[i]) = (largest, sum);
             }
         }
         let one = Lanes::<E>::splat(simd, E::ONE);
         let mut i = 0;
         while i < block.rows {
             let count = block.rows - i;
-            let (inverse, log_sum) = (inverse[i..].as_mut_ptr(), log_sum[i..].as_mut_ptr());
-            // SAFETY: both slices have `rows` elements, `count` of them from i on.
+            let inverse = inverse[i..].as_mut_ptr();
+            // SAFETY: `count` of the `rows` elements begin at i.
             unsafe {
                 let sum = load_up_to::<E, S>(simd, inverse, count);
-                let largest = load_up_to::<E, S>(simd, log_sum, count);
                 store_up_to::<E, S>(simd, inverse, count, one / sum);
-                store_up_to::<E, S>(simd, log_sum, count, largest + Log::apply(simd, sum));
             }
             i += <S as Lanes<E>>::LANES;
         }
@@ -293,16 +293,16 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
     where
         Exp: Map1<E>,
     {
-        let WeightsGrad { scores, grad, block, log_sum, mean, grad_scale } = self;
+        let WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
         let grad_scale = Lanes::<E>::splat(simd, grad_scale);
         for i in 0..block.rows {
-            let blind = log_sum[i] == -E::INFINITY;
+            let blind = largest[i] == -E::INFINITY;
             let seen = if blind { 0 } else { block.seen(i) };
             let scores = &mut scores[i * block.stride..][..block.columns];
             let grad = &mut grad[i * block.stride..][..block.columns];
-            let minus = Lanes::<E>::splat(simd, -log_sum[i]);
-            let mean = Lanes::<E>::splat(simd, mean[i]);
+            let [minus, inverse, mean] =
+                Lanes::<E>::splat_all(simd, [-largest[i], inverse[i], mean[i]]);
             let (x, d) = (scores.as_mut_ptr(), grad.as_mut_ptr());
             let mut j = 0;
             while j < seen {
@@ -311,7 +311,7 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
                 unsafe {
                     let score = load_up_to::<E, S>(simd, x.add(j), count);
                     let slope = load_up_to::<E, S>(simd, d.add(j), count);
-                    let p = Exp::apply(simd, score.mul_add(scale, minus));
+                    let p = Exp::apply(simd, score.mul_add(scale, minus)) * inverse;
                     store_up_to::<E, S>(simd, x.add(j), count, p);
                     store_up_to::<E, S>(simd, d.add(j), count, p * (slope - mean) * grad_scale);
                 }

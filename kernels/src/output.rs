@@ -1,5 +1,6 @@
 //! Where kernels write: memory that may be uninitialised, through the caches or past them.
 
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut, Range};
 
@@ -57,23 +58,33 @@ impl<E: Copy> Output<E> for Vec<E> {
 }
 
 /// A part of a result that [`with_place`](crate::with_place) lends: kernels that write it know how
-/// large the whole is.
+/// large the whole is. It stays on its thread: the fence after stores past the caches is that thread's.
+///
+/// ```compile_fail
+/// let mut y = [0.0f32; 4];
+/// swath_kernels::with_place(&mut y, 4, |mut place| {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| swath_kernels::fill(&mut place, 1.0));
+///     });
+/// });
+/// ```
 #[derive(Debug)]
 pub struct Place<'a, E> {
     elements: &'a mut [E],
     streams: bool,
+    of_this_thread: PhantomData<*mut ()>,
 }
 
 impl<'a, E> Place<'a, E> {
     /// Memory that is written through the caches.
     #[inline(always)]
     pub fn cached(elements: &'a mut [E]) -> Self {
-        Place { elements, streams: false }
+        Place { elements, streams: false, of_this_thread: PhantomData }
     }
 
     /// Memory that is written past the caches; whoever made it fences.
     pub(crate) fn streamed(elements: &'a mut [E]) -> Self {
-        Place { elements, streams: true }
+        Place { elements, streams: true, of_this_thread: PhantomData }
     }
 
     /// Some of the elements.
@@ -83,7 +94,7 @@ impl<'a, E> Place<'a, E> {
     #[inline]
     #[track_caller]
     pub fn range(&mut self, range: Range<usize>) -> Place<'_, E> {
-        Place { elements: &mut self.elements[range], streams: self.streams }
+        Place { elements: &mut self.elements[range], ..*self }
     }
 }
 

@@ -160,3 +160,29 @@ impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Words;
+
+    /// Salmon et al., Random123, `tests/kat_vectors`: counter, key and words of `philox4x32 10`.
+    #[test]
+    fn words_are_the_published_ones() {
+        for (number, stream, seed, words) in [
+            (0, 0, 0, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+            (u64::MAX, u64::MAX, u64::MAX, [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
+            (
+                0x85a3_08d3_243f_6a88,
+                0x0370_7344_1319_8a2e,
+                0x299f_31d0_a409_3822,
+                [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+            ),
+        ] {
+            let group = Words { seed, stream }.group(number);
+            assert_eq!(group[..4], words);
+            // The same block as the last of a group that begins before it.
+            let last = Words { seed, stream }.group(number.wrapping_sub(15));
+            assert_eq!(last[60..], words);
+        }
+    }
+}

@@ -29,45 +29,52 @@ const BLOCKS: [(usize, usize, Option<isize>); 9] = [
 
 type Results = [Vec<f64>; 5];
 
-fn run<E: Attend>(rows: usize, columns: usize, seen: Option<isize>) -> Results {
+/// Scores, however large all of them are.
+fn scores<E: Attend>(len: usize, offset: f64) -> Vec<E> {
+    let near = values::<E>(len, 1, 8.0);
+    near.into_iter().map(|x| E::from_f64(x.to_f64() + offset)).collect()
+}
+
+fn run<E: Attend>(rows: usize, columns: usize, seen: Option<isize>, offset: f64) -> Results {
     let stride = columns + 3;
     let block = ScoreBlock { rows, columns, stride, seen, scale: E::from_f64(0.7) };
-    let x = values::<E>(rows * stride, 1, 8.0);
+    let x = scores::<E>(rows * stride, offset);
     let mut weights = x.clone();
-    let (mut inverse, mut log_sum) = (vec![E::NAN; rows], vec![E::NAN; rows]);
-    attention_weights(&mut weights, block, &mut inverse, &mut log_sum);
+    let (mut largest, mut inverse) = (vec![E::NAN; rows], vec![E::NAN; rows]);
+    attention_weights(&mut weights, block, &mut largest, &mut inverse);
     let (mut again, mut grad) = (x, values::<E>(rows * stride, 2, 1.0));
     let mean = values::<E>(rows, 3, 0.2);
-    attention_weights_grad(&mut again, &mut grad, block, &log_sum, &mean, E::from_f64(1.5));
-    [&weights, &inverse, &log_sum, &again, &grad].map(|x| wide(x))
+    let scale = E::from_f64(1.5);
+    attention_weights_grad(&mut again, &mut grad, block, &largest, &inverse, &mean, scale);
+    [&weights, &largest, &inverse, &again, &grad].map(|x| wide(x))
 }
 
 fn check<E: Attend>(epsilon: f64) {
-    for (rows, columns, seen) in BLOCKS {
+    let offsets = [0.0, 1e4].into_iter().flat_map(|offset| BLOCKS.map(|block| (block, offset)));
+    for ((rows, columns, seen), offset) in offsets {
         let mut results = Isa::ALL.iter().filter_map(|&isa| {
             with_isa(isa, || {
-                run::<E>(rows, columns, seen)
+                run::<E>(rows, columns, seen, offset)
                     .map(|x| x.into_iter().map(f64::to_bits).collect::<Vec<_>>())
             })
         });
         let first = results.next().expect("every machine has the scalar level");
         results.for_each(|other| assert!(other == first, "{rows} {columns} {seen:?}: bits differ"));
 
-        let [weights, inverse, log_sum, again, grad] = run::<E>(rows, columns, seen);
+        let [weights, largest, inverse, again, grad] = run::<E>(rows, columns, seen, offset);
         let stride = columns + 3;
-        let (x, d) = (values::<E>(rows * stride, 1, 8.0), values::<E>(rows * stride, 2, 1.0));
+        let (x, d) = (scores::<E>(rows * stride, offset), values::<E>(rows * stride, 2, 1.0));
         let (x, d, mean) = (wide(&x), wide(&d), wide(&values::<E>(rows, 3, 0.2)));
         let scale = E::from_f64(0.7).to_f64();
         for i in 0..rows {
             let sees = seen.map_or(columns as isize, |seen| seen + i as isize);
             let sees = sees.clamp(0, columns as isize) as usize;
-            let e: Vec<f64> = (0..sees).map(|j| (x[i * stride + j] * scale).exp()).collect();
+            let row = &x[i * stride..][..sees];
+            let most = row.iter().map(|x| x * scale).fold(f64::NEG_INFINITY, f64::max);
+            // The product with the scale is fused with the difference, but the largest is rounded.
+            assert!(most == largest[i] || (most - largest[i]).abs() <= epsilon * most.abs());
+            let e: Vec<f64> = row.iter().map(|x| x.mul_add(scale, -largest[i]).exp()).collect();
             let total: f64 = e.iter().sum();
-            if sees == 0 {
-                assert_eq!(log_sum[i], f64::NEG_INFINITY);
-            } else {
-                assert!((log_sum[i] - total.ln()).abs() <= 16.0 * epsilon, "{}", log_sum[i]);
-            }
             for j in 0..columns {
                 let (p, q) = (weights[i * stride + j] * inverse[i], again[i * stride + j]);
                 let slope = grad[i * stride + j];
@@ -96,13 +103,13 @@ fn rows_of_minus_infinity_are_zeros_and_nan_spreads_over_its_row() {
     let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
     let x = [low, low, low, nan, 1.0, 2.0, low, nan, low, low, 0.0, low];
     let block = ScoreBlock { rows: 4, columns: 3, stride: 3, seen: None, scale: 1.0 };
-    let (mut p, mut inverse, mut log_sum) = (x, [0f32; 4], [0f32; 4]);
-    attention_weights(&mut p, block, &mut inverse, &mut log_sum);
-    assert_eq!((p[..3].to_vec(), log_sum[0], inverse[0]), (vec![0.0; 3], low, 1.0));
-    assert!(p[3..9].iter().all(|p| p.is_nan()) && log_sum[1].is_nan() && log_sum[2].is_nan());
-    assert_eq!((p[9..].to_vec(), log_sum[3]), (vec![0.0, 1.0, 0.0], 0.0));
+    let (mut p, mut largest, mut inverse) = (x, [0f32; 4], [0f32; 4]);
+    attention_weights(&mut p, block, &mut largest, &mut inverse);
+    assert_eq!((p[..3].to_vec(), largest[0], inverse[0]), (vec![0.0; 3], low, 1.0));
+    assert!(p[3..9].iter().all(|p| p.is_nan()) && largest[1].is_nan() && largest[2].is_nan());
+    assert_eq!((p[9..].to_vec(), largest[3], inverse[3]), (vec![0.0, 1.0, 0.0], 0.0, 1.0));
     let (mut again, mut grad) = (x, [1f32; 12]);
-    attention_weights_grad(&mut again, &mut grad, block, &log_sum, &[0.5; 4], 1.0);
+    attention_weights_grad(&mut again, &mut grad, block, &largest, &inverse, &[0.5; 4], 1.0);
     assert_eq!((again[..3].to_vec(), grad[..3].to_vec()), (vec![0.0; 3], vec![0.0; 3]));
     assert!(again[3..9].iter().chain(&grad[3..9]).all(|x| x.is_nan()));
     assert_eq!(

@@ -477,3 +477,39 @@ fn a_packed_b_of_another_instruction_set_is_refused() {
         assert_eq!(result, Some(Err(error)));
     }
 }
+
+/// The sign of a sum that rounds to zero is that of its last product, on every path and in every block of k.
+fn check_vanishing<E: Float>(tiny: f64) {
+    for shape in
+        [[1, 256, 24], [4, 4, 4], [5, 256, 24], [3, 300, 1100], [20, 600, 40], [70, 40, 129]]
+    {
+        for [layout_a, layout_b] in [
+            [Rows, Rows],
+            [Rows, Columns],
+            [Columns, Rows],
+            [Rows, NegativeColumns],
+            [Rows, NegativeBoth],
+            [Spread, EveryOther],
+        ] {
+            let [m, k, n] = shape;
+            let mut random = Random(0x1234_5678_9abc_def1);
+            let [mut a, mut b] = [([m, k], layout_a), ([k, n], layout_b)]
+                .map(|(shape, layout)| Matrix::<E>::new(shape, layout, &mut random));
+            for x in a.data.iter_mut().chain(&mut b.data) {
+                *x = E::from_f64(x.to_f64() * tiny);
+            }
+            let c = Matrix::<E>::new([m, n], Rows, &mut random);
+            let zeros = [0.0, -0.0].map(E::from_f64);
+            let seen =
+                zeros.map(|zero| (0..m * n).any(|at| same(oracle(&a, &b, [at / n, at % n]), zero)));
+            assert_eq!(seen, [true; 2], "{shape:?}");
+            check(&a, &b, &c, E::ONE, E::ZERO);
+        }
+    }
+}
+
+#[test]
+fn sums_that_vanish_keep_their_signs() {
+    check_vanishing::<f32>(2f64.powi(-77));
+    check_vanishing::<f64>(2f64.powi(-540));
+}

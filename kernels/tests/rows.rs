@@ -121,49 +121,66 @@ fn softmax_is_within_its_bounds() {
     on_every_isa(check_softmax::<f32>, check_softmax::<f64>);
 }
 
+/// However large the logits are, all of them: probabilities see their differences alone.
 fn check_cross_entropy<E: Rows>() {
     let u = roundoff::<E>();
     let mut random = Random(5);
     for cols in COLUMNS {
+        let log_cols = (cols as f64).ln();
         let of_f64 = 2f64.powi(-52) * cols as f64;
-        let logits = random.fill::<E>(4 * cols, 6.0);
         let targets = [0, cols as i64 - 1, -100, cols as i64 / 2];
-        for smoothing in [0.0, 0.1] {
+        for (offset, smoothing) in [(0.0, 0.0), (0.0, 0.1), (1e3, 0.0), (-1e5, 0.1)] {
+            let near = random.fill::<E>(4 * cols, 6.0);
+            let logits: Vec<E> = near.iter().map(|x| E::from_f64(x.to_f64() + offset)).collect();
             let rows = CrossEntropyRows {
                 logits: &logits,
                 targets: &targets,
                 ignore_index: Some(-100),
                 label_smoothing: smoothing,
             };
-            let (mut losses, mut lse) = (vec![E::NAN; 4], vec![E::NAN; 4]);
-            cross_entropy_rows(rows, &mut losses, &mut lse);
+            let [mut losses, mut largest, mut rest] = [(); 3].map(|()| vec![E::NAN; 4]);
+            cross_entropy_rows(rows, &mut losses, &mut largest, &mut rest);
             let g = random.fill::<E>(4, 1.0);
             let mut dx = vec![E::NAN; 4 * cols];
-            cross_entropy_grad_rows(rows, &g, &lse, &mut dx);
+            cross_entropy_grad_rows(rows, &g, &largest, &rest, &mut dx);
             for (row, &target) in targets.iter().enumerate() {
                 let x = wide(&logits[row * cols..][..cols]);
-                let log_sum = x.iter().map(|x| x.exp()).sum::<f64>().ln();
-                let mean = x.iter().sum::<f64>() / cols as f64;
+                let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let e: Vec<f64> = x.iter().map(|x| (x - most).exp()).collect();
+                let beside = |k: Option<usize>| -> f64 {
+                    e.iter().enumerate().filter(|&(i, _)| Some(i) != k).map(|(_, e)| e).sum()
+                };
+                let sum = beside(None);
+                assert_eq!(largest[row].to_f64(), most);
+                let others = beside(x.iter().position(|&x| x == most));
+                assert_within("Σ", &rest[row..=row], &[others], |_| {
+                    u * sum * (log_cols + 4.0) + of_f64
+                });
                 let dx = &dx[row * cols..][..cols];
                 if target == -100 {
                     assert!(losses[row].to_f64() == 0.0 && dx.iter().all(|x| x.to_f64() == 0.0));
                     continue;
                 }
-                let at_target = x[target as usize];
-                let want = log_sum - (1.0 - smoothing) * at_target - smoothing * mean;
-                assert_within("loss", &losses[row..=row], &[want], |_| u * (16.0 + want) + of_f64);
-                assert_within("log Σ", &lse[row..=row], &[log_sum], |_| {
-                    u * (16.0 + log_sum.abs()) + of_f64
+                let target = target as usize;
+                let (x_target, spread) = (x[target], smoothing / cols as f64);
+                let above: f64 = x.iter().map(|x| x_target - x).sum::<f64>() / cols as f64;
+                let want = (most - x_target) + sum.ln() + smoothing * above;
+                let exact = 2f64.powi(-52) * (16.0 + 4.0 * smoothing * offset.abs()) + of_f64;
+                assert_within("loss", &losses[row..=row], &[want], |_| {
+                    u * (want.abs() + log_cols + 4.0) + exact
                 });
                 let g = g[row].to_f64();
-                let lse = lse[row].to_f64();
-                let spread = smoothing / cols as f64;
-                let want = x.iter().enumerate().map(|(k, x)| {
-                    let on = if k == target as usize { 1.0 - smoothing } else { 0.0 };
-                    g * ((x - lse).exp() - on - spread)
+                let slope = |k: usize| match k == target {
+                    true => smoothing - beside(Some(k)) / sum - spread,
+                    false => e[k] / sum - spread,
+                };
+                let want: Vec<f64> = (0..cols).map(|k| g * slope(k)).collect();
+                assert_within("gradient", dx, &want, |k| {
+                    let p = if k == target { beside(Some(k)) / sum } else { e[k] / sum };
+                    let of_p = p * (most - x[k] + log_cols + 8.0);
+                    let smoothed = if smoothing == 0.0 { 0.0 } else { 3.0 * (p + smoothing) };
+                    g.abs() * (u * (of_p + smoothed) + of_f64)
                 });
-                let want: Vec<f64> = want.collect();
-                assert_within("gradient", dx, &want, |_| 4.0 * u * g.abs());
             }
         }
     }
@@ -175,18 +192,23 @@ fn cross_entropy_is_that_of_plain_sums() {
 }
 
 #[test]
-fn a_loss_near_zero_keeps_its_places() {
-    // ln(1 + e^-20) beside logits of 50: lse alone would be 50 exactly.
+fn a_loss_near_zero_and_its_gradient_keep_their_places() {
+    // ln(1 + e^-20) beside logits of 50: ln Σ e^x alone would be 50 exactly, and p of the target 1.
     let rows = CrossEntropyRows {
         logits: &[50.0f32, 30.0],
         targets: &[0],
         ignore_index: None,
         label_smoothing: 0.0,
     };
-    let (mut loss, mut lse) = ([0f32], [0f32]);
-    cross_entropy_rows(rows, &mut loss, &mut lse);
-    let want = (-20f64).exp().ln_1p();
-    assert!((f64::from(loss[0]) / want - 1.0).abs() < 1e-6, "{} {want}", loss[0]);
+    let [mut loss, mut largest, mut rest] = [[0f32]; 3];
+    cross_entropy_rows(rows, &mut loss, &mut largest, &mut rest);
+    let e = (-20f64).exp();
+    let near = |x: f32, want: f64| assert!((f64::from(x) / want - 1.0).abs() < 1e-6, "{x} {want}");
+    near(loss[0], e.ln_1p());
+    let mut dx = [0f32; 2];
+    cross_entropy_grad_rows(rows, &[1.0], &largest, &rest, &mut dx);
+    near(dx[0], -e / (1.0 + e));
+    near(dx[1], e / (1.0 + e));
 }
 
 fn check_layer_norm<E: Rows>() {
@@ -344,11 +366,12 @@ fn bits<E: Rows>(cols: usize, shift: usize) -> Vec<u64> {
         ignore_index: Some(-1),
         label_smoothing: 0.2,
     };
-    let (mut one, mut other) = (vec![E::NAN; 3], vec![E::NAN; 3]);
-    cross_entropy_rows(rows, &mut one, &mut other);
-    cross_entropy_grad_rows(rows, &g[..3], &other, &mut dx);
+    let [mut one, mut other, mut third] = [(); 3].map(|()| vec![E::NAN; 3]);
+    cross_entropy_rows(rows, &mut one, &mut other, &mut third);
+    cross_entropy_grad_rows(rows, &g[..3], &other, &third, &mut dx);
     keep(&one);
     keep(&other);
+    keep(&third);
     keep(&dx);
     let rows = LayerNormRows { x, weight: Some(w), bias: Some(b), eps: 1e-5 };
     layer_norm_rows(rows, &mut y, &mut one, &mut other);
@@ -419,12 +442,14 @@ fn words_do_not_depend_on_how_they_are_cut() {
             assert_eq!(words, all[first..first + len], "{len} words from {first}");
         }
     }
-    // The row of Random123's `kat_vectors` whose counter and key are all ones: the counter's lower
-    // half is the block's number, 2^64 - 1, whose words begin beyond 2^64.
-    let mut words = [0; 4];
-    philox_words(0, 0, 0, &mut words);
-    assert_eq!(words, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-    assert_ne!(words, all[..4]);
+    // Where the number of a block of four passes 2^32.
+    let before = (1 << 34) - 70;
+    philox_words(7, 3, before, &mut all);
+    for i in 0..all.len() {
+        let mut word = [0];
+        philox_words(7, 3, before + i as u64, &mut word);
+        assert_eq!(word[0], all[i], "word {i} from 2^34 - 70");
+    }
 }
 
 #[test]
@@ -468,8 +493,14 @@ fn wrong_lengths_panic() {
         label_smoothing: 0.0,
     };
     let losses = |targets: &'static [i64], len: usize| {
-        let run = move || cross_entropy_rows(rows(targets), &mut vec![0.0; len], &mut vec![0.0; 2]);
-        std::panic::catch_unwind(run).is_err()
+        let run = move |lens: [usize; 3]| {
+            let [mut losses, mut largest, mut rest] = lens.map(|len| vec![0.0; len]);
+            cross_entropy_rows(rows(targets), &mut losses, &mut largest, &mut rest);
+        };
+        let panics = |lens| std::panic::catch_unwind(|| run(lens)).is_err();
+        let wrong = [[len, 2, 2], [2, len, 2], [2, 2, len]].map(panics);
+        assert!(wrong == [wrong[0]; 3]);
+        wrong[0]
     };
     assert!(!losses(&[0, 1], 2));
     assert!(losses(&[0, 1], 3) && losses(&[0, 2], 2) && losses(&[-1, 0], 2) && losses(&[0; 3], 2));

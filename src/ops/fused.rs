@@ -76,8 +76,8 @@ pub struct AttentionParameters {
 /// |---|---|---|
 /// | `Softmax`, `LogSoftmax` | x `[…, n]` | y `[…, n]` |
 /// | `SoftmaxGrad`, `LogSoftmaxGrad` | g, y `[…, n]` | gradient of x |
-/// | `CrossEntropy` | logits `[r, n]`, targets `[r]` (`I64`) | losses `[r]`, log Σ e^logits `[r]` |
-/// | `CrossEntropyGrad` | g `[r]`, logits, targets, log Σ e^logits `[r]` | gradient of logits |
+/// | `CrossEntropy` | logits `[r, n]`, targets `[r]` (`I64`) | losses, largest logits, Σ e^(logit - largest) - 1, all `[r]` |
+/// | `CrossEntropyGrad` | g `[r]`, logits, targets, largest logits, Σ e^(logit - largest) - 1 | gradient of logits |
 /// | `LayerNorm` | x `[…, n]`, weight? `[n]`, bias? `[n]` | y, mean `[…, 1]`, 1/deviation `[…, 1]` |
 /// | `LayerNormGrad` | g, x, weight?, 1/deviation | gradients of x, weight `[n]`, bias `[n]` |
 /// | `RmsNorm` | x `[…, n]`, weight? `[n]` | y, 1/rms `[…, 1]` |
@@ -85,8 +85,8 @@ pub struct AttentionParameters {
 /// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |
 /// | `BiasActivationGrad` | g, x `[…, n]`, bias `[n]` | gradient of x + bias |
 /// | `Dropout` | x | x / (1 - p) where kept, else 0 · x |
-/// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, log Σ e^scores `[…, t]` |
-/// | `AttentionGrad` | g, q, k, v, mask?, y, log Σ e^scores | gradients of q, k, v |
+/// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, largest scores m and 1/Σ e^(score - m) `[…, t]` |
+/// | `AttentionGrad` | g, q, k, v, mask?, y, m, 1/Σ e^(score - m) | gradients of q, k, v |
 /// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |
 /// | `LinearActivation` | as of `Linear` | f(z) `[…, n]`, and, if kept, z = x·weightᵀ + bias |
 /// | `SinCos` | x of any shape | sine, cosine |

@@ -37,7 +37,7 @@ macro_rules! ternary_ops {
             }
             {
                 /// Interpolation from `a` to `b`, `a + c · (b - a)`; exactly `a` for `c = 0` and `b` for
-                /// `c = 1` where `b - a` is finite. From `c = 1/2` on it is computed as
+                /// `c = 1` where `b - a` is finite (−0 may become +0). From `c = 1/2` on it is computed as
                 /// `b - (1 - c) · (b - a)`.
                 lerp, Lerp;
                 value: |a, b, c| if c < 0.5 { a + c * (b - a) } else { b - (1.0 - c) * (b - a) };

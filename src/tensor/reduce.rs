@@ -97,7 +97,7 @@ impl<B: Backend> Tensor<B> {
     /// 1: estimated from a sample). Of no more than `ddof` elements ∞, or NaN where they are equal.
     ///
     /// One pass over memory, in `f64`, rounded once; accurate however far the mean is from 0. Distances
-    /// beyond 1e154, which only `f64` has, make it ∞.
+    /// beyond 1e154, which only `f64` has, make it ∞, or NaN where they or their sum exceed 1.8e308.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -1,5 +1,7 @@
 //! The fake, opened by its path.
 
+use std::path::Path;
+
 use swath::runtime::{Isa, isa};
 
 use super::{fake, made, says};
@@ -72,4 +74,27 @@ fn without_a_library_one_line_says_so() {
     assert!(success && out.contains("INFO embedded"), "{out}{err}");
     assert_eq!(err.matches("no BLAS library could be opened").count(), 1, "{err}");
     assert_eq!(err.matches("; the embedded product is used").count(), 1, "{err}");
+}
+
+/// What is found after it, if anything is, depends on the machine.
+#[test]
+fn a_well_known_library_that_fails_its_self_test_is_told_of() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("well_known");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(fake(), folder.join("libopenblas.so.0")).unwrap();
+    let variables = [
+        ("LD_LIBRARY_PATH", folder.to_str().unwrap()),
+        ("FAKE_FAULT", "beta"),
+        ("FAKE_CORE", "Zen5"),
+    ];
+    let (success, out, err) = says(&variables);
+    assert!(success, "{out}{err}");
+    let told = match out.contains("INFO embedded") {
+        true => "libopenblas.so.0: it failed its self-test",
+        false => "swath: libopenblas.so.0 is not used: it failed its self-test",
+    };
+    assert_eq!(err.matches(told).count(), 1, "{out}{err}");
+    assert!(out.contains(told.trim_start_matches("swath: ")), "{out}");
+    // A library that is not there is nothing to tell of.
+    assert!(!err.contains("libmkl_rt.so.3 is not used"), "{err}");
 }

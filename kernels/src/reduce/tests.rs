@@ -105,6 +105,7 @@ fn variances_at_the_edges() {
     assert!(variance(&[1.0, f64::INFINITY], 0).is_nan());
     assert!(variance(&[1.0, f32::NAN], 0).is_nan());
     assert_eq!(variance(&[1e200, -1e200, 0.0], 0), f64::INFINITY);
+    assert!(variance(&[1e308f64, -1e308], 0).is_nan());
     assert_eq!(variance(&[3e38f32, -3e38], 0), f32::INFINITY);
     assert_eq!(std(&[3e38f32, -3e38], 0), 3e38);
     assert_eq!(std(&[1e-45f32, 4e-45], 0), 1e-45);
@@ -170,6 +171,9 @@ fn norms_neither_overflow_nor_vanish() {
         assert_eq!(norm2(&[1e-300, 3.0, 4.0]), 5.0);
         let edge = 2f64.powi(480);
         assert!(is_near(norm2(&[3.0 * edge, edge, edge]), 11f64.sqrt() * edge, 1e-15));
+        // Each square is in range, their sum is not.
+        let many = [2f64.powi(509); 1000];
+        assert!(is_near(norm2(&many), 1000f64.sqrt() * 2f64.powi(509), 1e-15));
         assert_eq!(norm2(&[f64::INFINITY, 1.0]), f64::INFINITY);
         assert!(norm2(&[f64::NAN, f64::INFINITY]).is_nan() && norm2(&[f64::NAN]).is_nan());
         assert_eq!((norm2::<f64>(&[]), norm2(&[0.0; 50]), norm1::<f32>(&[])), (0.0, 0.0, 0.0));

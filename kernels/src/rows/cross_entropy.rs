@@ -1,13 +1,15 @@
 //! Cross-entropy of rows of logits and class numbers.
 //!
 //! ```text
-//! m = max x     s = Σ exp(x − m)     lse = m + ln s
+//! m = max x     rest = Σ exp(x − m) − 1     s = 1 + rest
 //! loss = (m − x[t]) + ln s + ε (x[t] − mean x)
-//! dx_i = g (exp(x_i − lse) − (1 − ε) [i = t] − ε/n)
+//! dx_i = g (exp(x_i − m) / s − ε/n)
+//! dx_t = g ((expm1(x_t − m) − rest) / s + ε − ε/n)
 //! ```
 //!
-//! 1. The loss is summed in `f64` from m − x\[t\] and ln s, which keep their places where the loss is
-//!    near 0: lse itself, rounded, would not.
+//! 1. m and rest stay two numbers: m + ln s, rounded, would cost each probability as many places as the
+//!    logits are large, and the loss all of them where it is near 0. It is summed in `f64`.
+//! 2. The target's p − 1 keeps its places where p is near 1: both terms of the numerator are at most 0.
 
 use core::mem::MaybeUninit;
 
@@ -18,9 +20,9 @@ use crate::fold::Widen;
 use crate::fold::rows::{at_number, sums};
 use crate::map::Map1;
 use crate::map::rows::{map, places};
-use crate::math::Exp;
+use crate::math::{Exp, Expm1};
 use crate::output::Output;
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Logits `[r, n]`, row-major, with a class number each row, and how they are compared.
 #[derive(Clone, Copy, Debug)]
@@ -58,23 +60,24 @@ impl<E: Float> CrossEntropyRows<'_, E> {
     }
 }
 
-/// Writes each row's loss, in nats, and `ln Σ e^x`, both `[r]`.
+/// Writes each row's loss, in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`: what
+/// [`cross_entropy_grad_rows`] wants to know again.
 ///
-/// The loss is rounded once from `f64`: the error is half a place of it and the rounding of x − max
-/// to `E` in each exponential. NaN, +∞ in a row, or −∞ alone, give NaN.
+/// All are rounded once from `f64`: the error is half a place of each and the rounding of x − largest
+/// to `E` in each exponential. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
 ///
 /// ```
 /// use swath_kernels::{CrossEntropyRows, cross_entropy_rows};
 /// let logits = [0.0f32, 0.0, 0.0, 100.0];
-/// let (mut losses, mut lse) = ([0.0f32; 2], [0.0f32; 2]);
+/// let (mut losses, mut largest, mut rest) = ([0.0f32; 2], [0.0f32; 2], [0.0f32; 2]);
 /// let rows = CrossEntropyRows {
 ///     logits: &logits,
 ///     targets: &[0, 1],
 ///     ignore_index: None,
 ///     label_smoothing: 0.0,
 /// };
-/// cross_entropy_rows(rows, &mut losses, &mut lse);
-/// assert_eq!((losses[0], lse[1]), (std::f32::consts::LN_2, 100.0));
+/// cross_entropy_rows(rows, &mut losses, &mut largest, &mut rest);
+/// assert_eq!((losses[0], largest, rest), (std::f32::consts::LN_2, [0.0, 100.0], [1.0, 3.8e-44]));
 /// ```
 ///
 /// # Panics
@@ -83,17 +86,26 @@ impl<E: Float> CrossEntropyRows<'_, E> {
 pub fn cross_entropy_rows<E: Rows>(
     rows: CrossEntropyRows<'_, E>,
     losses: &mut (impl Output<E> + ?Sized),
-    log_sum_exp: &mut (impl Output<E> + ?Sized),
+    largest: &mut (impl Output<E> + ?Sized),
+    rest: &mut (impl Output<E> + ?Sized),
 ) {
     let name = "cross_entropy";
     let cols = rows.check(name);
-    let (losses, lse) = (places(losses), places(log_sum_exp));
-    same_len(name, losses.len(), rows.targets.len());
-    same_len(name, lse.len(), rows.targets.len());
-    E::run(RowKernel(Kernel::CrossEntropy(CrossEntropyTask { rows, cols, losses, lse })));
+    let (losses, largest, rest) = (places(losses), places(largest), places(rest));
+    for len in [losses.len(), largest.len(), rest.len()] {
+        same_len(name, len, rows.targets.len());
+    }
+    let task = CrossEntropyTask { rows, cols, losses, largest, rest };
+    E::run(RowKernel(Kernel::CrossEntropy(task)));
 }
 
-/// Writes the gradient of the logits from that of the losses, `g` `[r]`, and `ln Σ e^x` `[r]`.
+/// Writes the gradient of the logits from that of the losses, `g` `[r]`, the largest logit of each row,
+/// and `Σ e^(x − largest) − 1`, both `[r]`.
+///
+/// However large the logits are, a probability p, or p − 1 of the target, has a relative error of at most
+/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. p − 1 has besides
+/// the rounding of that sum, which is `f64`'s: about 2^-52. The label's smoothing and the product with `g` round once
+/// each.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows or a target is no class.
@@ -101,16 +113,18 @@ pub fn cross_entropy_rows<E: Rows>(
 pub fn cross_entropy_grad_rows<E: Rows>(
     rows: CrossEntropyRows<'_, E>,
     g: &[E],
-    log_sum_exp: &[E],
+    largest: &[E],
+    rest: &[E],
     dx: &mut (impl Output<E> + ?Sized),
 ) {
     let name = "cross_entropy_grad";
     let cols = rows.check(name);
-    same_len(name, g.len(), rows.targets.len());
-    same_len(name, log_sum_exp.len(), rows.targets.len());
+    for len in [g.len(), largest.len(), rest.len()] {
+        same_len(name, len, rows.targets.len());
+    }
     let dx = places(dx);
     same_len(name, dx.len(), rows.logits.len());
-    let task = CrossEntropyGradTask { rows, cols, g, lse: log_sum_exp, dx };
+    let task = CrossEntropyGradTask { rows, cols, g, largest, rest, dx };
     E::run(RowKernel(Kernel::CrossEntropyGrad(task)));
 }
 
@@ -118,7 +132,8 @@ pub(crate) struct CrossEntropyTask<'a, E> {
     rows: CrossEntropyRows<'a, E>,
     cols: usize,
     losses: &'a mut [MaybeUninit<E>],
-    lse: &'a mut [MaybeUninit<E>],
+    largest: &'a mut [MaybeUninit<E>],
+    rest: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyTask<'_, E>
@@ -129,13 +144,15 @@ where
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let CrossEntropyTask { rows, cols, losses, lse } = self;
-        let results = losses.iter_mut().zip(lse);
-        for (i, (&target, (loss, lse))) in rows.targets.iter().zip(results).enumerate() {
+        let CrossEntropyTask { rows, cols, losses, largest: maxima, rest } = self;
+        let results = losses.iter_mut().zip(maxima).zip(rest);
+        for (i, (&target, ((loss, maximum), rest))) in rows.targets.iter().zip(results).enumerate()
+        {
             let x = rows.row(i, cols);
             let (largest, sum) = shifted_sum(simd, x);
+            maximum.write(largest);
+            rest.write(E::from_f64(sum - 1.0));
             let log = log(simd, sum);
-            lse.write(E::from_f64(largest.to_f64() + log));
             if rows.ignores(target) {
                 loss.write(E::ZERO);
                 continue;
@@ -161,46 +178,50 @@ pub(crate) struct CrossEntropyGradTask<'a, E> {
     rows: CrossEntropyRows<'a, E>,
     cols: usize,
     g: &'a [E],
-    lse: &'a [E],
+    largest: &'a [E],
+    rest: &'a [E],
     dx: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
 where
     Exp: Map1<E>,
+    Expm1: Map1<E>,
 {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let CrossEntropyGradTask { rows, cols, g, lse, dx } = self;
+        let CrossEntropyGradTask { rows, cols, g, largest, rest, dx } = self;
         let smoothing = rows.label_smoothing;
         let spread = smoothing / cols as f64;
-        let (on, off) = (E::from_f64(1.0 - smoothing + spread), E::from_f64(spread));
-        let each = rows.targets.iter().zip(g).zip(lse).zip(dx.chunks_exact_mut(cols.max(1)));
-        for (i, (((&target, &g), &lse), dx)) in each.enumerate() {
+        let (minus_spread, to_target) = (E::from_f64(-spread), E::from_f64(smoothing - spread));
+        let saved = rows.targets.iter().zip(g).zip(largest.iter().zip(rest));
+        let each = saved.zip(dx.chunks_exact_mut(cols.max(1)));
+        for (i, (((&target, &g), (&largest, &rest)), dx)) in each.enumerate() {
             if rows.ignores(target) {
                 dx.fill(MaybeUninit::new(E::ZERO));
                 continue;
             }
             let x = rows.row(i, cols);
-            let [lse_lanes, g_lanes, off] = Lanes::<E>::splat_all(simd, [lse, g, off]);
+            let inverse = E::from_f64(1.0 / (1.0 + rest.to_f64()));
+            let [max, inverse, g, minus_spread] =
+                Lanes::<E>::splat_all(simd, [largest, inverse, g, minus_spread]);
             let dx = map(
                 simd,
                 [x],
                 dx,
                 #[inline(always)]
-                |[x]| (Exp::apply(simd, x - lse_lanes) - off) * g_lanes,
+                |[x]| Exp::apply(simd, x - max).mul_add(inverse, minus_spread) * g,
             );
-            // The target's own: 1 − p is formed once, from the exact difference.
             let target = target as usize;
-            let value = at_number(
+            let [rest, to_target] = Lanes::<E>::splat_all(simd, [rest, to_target]);
+            dx[target] = at_number(
                 simd,
                 x[target],
                 #[inline(always)]
-                |x| (Exp::apply(simd, x - lse_lanes) - Lanes::<E>::splat(simd, on)) * g_lanes,
+                |x| (Expm1::apply(simd, x - max) - rest).mul_add(inverse, to_target) * g,
             );
-            dx[target] = value;
         }
     }
 }

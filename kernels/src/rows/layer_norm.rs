@@ -54,7 +54,8 @@ pub struct LayerNormGradRows<'a, E> {
 /// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
 /// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
 /// Squares of `f64` leave their range: a row with an element further than about 1e154 from the mean is one of
-/// zeros, as is its `1/√(σ² + ε)`; where all are nearer than 1e-154, σ² loses digits and at last is 0.
+/// zeros, as is its `1/√(σ² + ε)`, and NaN where the sum of its elements exceeds the largest number; where all are
+/// nearer than 1e-154, σ² loses digits and at last is 0.
 ///
 /// ```
 /// use swath_kernels::{LayerNormRows, layer_norm_rows};

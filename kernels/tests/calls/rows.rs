@@ -67,25 +67,29 @@ fn cross_entropies<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 
     // Without classes nothing but the ignored target is one.
     let class = |i: usize| if cols == 0 || i % 4 == 2 { -100 } else { (i * 7 % cols) as i64 };
     let targets: Vec<i64> = (0..rows).map(class).collect();
-    let [x, g, lse] =
-        [(rows * cols, 1), (rows, 2), (rows, 3)].map(|(len, seed)| numbers::<E>(len, seed));
+    let [x, g, largest, rest] = [(rows * cols, 1), (rows, 2), (rows, 3), (rows, 4)]
+        .map(|(len, seed)| numbers::<E>(len, seed));
     for label_smoothing in [0.0, 0.1] {
         let variant = format!("[{rows}, {cols}] {label_smoothing}");
-        let slots = [input(&x), input(&targets), output::<E>(rows), output::<E>(rows)];
-        let run = move |[x, targets, losses, lse]: [&mut Part<'_>; 4]| {
+        let of_rows = output::<E>(rows);
+        let slots = [input(&x), input(&targets), of_rows.clone(), of_rows.clone(), of_rows];
+        let run = move |[x, targets, losses, largest, rest]: [&mut Part<'_>; 5]| {
             k::cross_entropy_rows(
                 logits(x.of(), targets.of(), label_smoothing),
                 losses.of::<E>(),
-                lse.of::<E>(),
+                largest.of::<E>(),
+                rest.of::<E>(),
             );
         };
-        calls.push(call::<E, 4>("cross_entropy_rows", &*variant, slots, run));
-        let slots = [input(&x), input(&targets), input(&g), input(&lse), output::<E>(rows * cols)];
-        let run = move |[x, targets, g, lse, dx]: [&mut Part<'_>; 5]| {
+        calls.push(call::<E, 5>("cross_entropy_rows", &*variant, slots, run));
+        let of_rows = [&g, &largest, &rest].map(|x| input(x));
+        let [g, largest, rest] = of_rows;
+        let slots = [input(&x), input(&targets), g, largest, rest, output::<E>(rows * cols)];
+        let run = move |[x, targets, g, largest, rest, dx]: [&mut Part<'_>; 6]| {
             let rows = logits(x.of(), targets.of(), label_smoothing);
-            k::cross_entropy_grad_rows(rows, g.of(), lse.of(), dx.of::<E>());
+            k::cross_entropy_grad_rows(rows, g.of(), largest.of(), rest.of(), dx.of::<E>());
         };
-        calls.push(call::<E, 5>("cross_entropy_grad_rows", &*variant, slots, run));
+        calls.push(call::<E, 6>("cross_entropy_grad_rows", &*variant, slots, run));
     }
 }
 
@@ -167,16 +171,18 @@ fn attention<E: Cell + Attend>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2
             "attention_weights",
             &*variant,
             slots,
-            move |[x, inverse, sum]| {
-                k::attention_weights(x.of(), block, inverse.of(), sum.of());
+            move |[x, largest, inverse]| {
+                k::attention_weights(x.of(), block, largest.of(), inverse.of());
             },
         ));
-        let of_rows = [3, 4].map(|seed| numbers::<E>(rows, seed));
-        let slots = [scores, changed(&g).at_least(), input(&of_rows[0]), input(&of_rows[1])];
-        let run = move |[x, g, sum, mean]: [&mut Part<'_>; 4]| {
-            k::attention_weights_grad(x.of(), g.of(), block, sum.of(), mean.of(), scale);
+        let [largest, inverse, mean] = [3, 4, 5].map(|seed| input(&numbers::<E>(rows, seed)));
+        let slots = [scores, changed(&g).at_least(), largest, inverse, mean];
+        let run = move |[x, g, largest, inverse, mean]: [&mut Part<'_>; 5]| {
+            let (x, g) = (x.of(), g.of());
+            let of_rows = (largest.of(), inverse.of(), mean.of());
+            k::attention_weights_grad(x, g, block, of_rows.0, of_rows.1, of_rows.2, scale);
         };
-        calls.push(call::<E, 4>("attention_weights_grad", &*variant, slots, run));
+        calls.push(call::<E, 5>("attention_weights_grad", &*variant, slots, run));
         // A result that is shorter is of fewer rows; the second operand is one row for all of them.
         let slots = [
             input(&x).at_least(),

@@ -122,7 +122,7 @@ pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<C
     let fits = c.shape().dims().split_last() == Some((&n, lead));
     // A library that fails in the middle would leave a sum of which nobody knows what was added.
     let pays = k <= ADDED_TERMS || c.numel() * dtypes[0].size() >= ADDED_BYTES;
-    if !is_wide || !fits || !pays || k == 0 || Blas::current()?.is_present() {
+    if !is_wide || !fits || !pays || k * c.numel() == 0 || Blas::current()?.is_present() {
         return add(Arg::Owned(c));
     }
     let out = match Output::reuse(Arg::Owned(c)) {
@@ -196,7 +196,8 @@ fn halves<T: Factor<Sum = f32>>(
         && dims.len() == dims_b.len()
         && dims[..lead] == dims_b[..lead]
         && dims[lead + 1] == dims_b[lead];
-    if !agree || dims.contains(&0) || !Blas::current()?.is_present() {
+    let is_empty = dims.iter().chain(dims_b).any(|&extent| extent == 0);
+    if !agree || is_empty || !Blas::current()?.is_present() {
         return typed::<T>(op, a, b, after, None);
     }
     let n = dims_b[lead + 1];

@@ -95,8 +95,8 @@ impl<B: Backend> Tensor<B> {
         let CrossEntropy { ignore_index, label_smoothing, .. } = options;
         let fused = FusedOp::CrossEntropy { ignore_index, label_smoothing };
         let operands = [Some(self.data()), Some(targets.data())];
-        let [losses, lse] = exactly(op, B::fused(&fused, &operands)?)?;
-        let rule = |_: &B::Tensor| cross_entropy_rule(self, targets, lse, options);
+        let [losses, largest, rest] = exactly(op, B::fused(&fused, &operands)?)?;
+        let rule = |_: &B::Tensor| cross_entropy_rule(self, targets, [largest, rest], options);
         Ok(record(op, losses, &[self], rule))
     }
 

@@ -2,7 +2,7 @@
 
 use swath::ops::DropoutMask;
 use swath::prelude::*;
-use swath::{CrossEntropy, Reduction};
+use swath::{Attention, CrossEntropy, Reduction};
 
 type T = Tensor<CpuBackend>;
 
@@ -48,6 +48,39 @@ fn rows_far_from_zero_keep_their_places() -> Result<()> {
         assert!((f64::from(y) - want).abs() <= 3e-7 * want.abs(), "{k}: {y} {want}");
     }
     Ok(())
+}
+
+/// Probabilities see differences alone, and these are exact here.
+#[test]
+fn gradients_of_large_logits_are_those_of_small_ones() -> Result<()> {
+    fn check<B: Backend>() -> Result<()> {
+        let tensor = |x: &[f32], shape: &[usize]| {
+            Ok::<_, Error>(Tensor::<B>::from_slice(x, shape)?.requires_grad())
+        };
+        let targets = Tensor::<B>::from_slice(&[0i64], 1)?;
+        let of_logits = |offset: f32| -> Result<Vec<f32>> {
+            let x = tensor(&[0.25, 0.0, -0.5, 0.125].map(|x| x + offset), &[1, 4])?;
+            let loss = x.cross_entropy(&targets, CrossEntropy::default())?;
+            loss.backward()?.wrt(&x)?.to_vec()
+        };
+        let of_values = |size: f32| -> Result<Vec<f32>> {
+            let q = tensor(&[size, 1.0], &[1, 2])?;
+            let k = tensor(&[size, 0.25, size, 0.0, size, -0.5], &[3, 2])?;
+            let v = tensor(&[1.0, 2.0, 3.0], &[3, 1])?;
+            let options = Attention { scale: Some(1.0), ..Default::default() };
+            let y = q.scaled_dot_product_attention(&k, &v, options)?;
+            y.sum(None, false)?.backward()?.wrt(&v)?.to_vec()
+        };
+        for offset in [-1000.0, 4096.0, 65536.0] {
+            assert_eq!(of_logits(offset)?, of_logits(0.0)?, "{}", B::NAME);
+        }
+        for size in [16.0, 256.0] {
+            assert_eq!(of_values(size)?, of_values(0.0)?, "{}", B::NAME);
+        }
+        Ok(())
+    }
+    check::<CpuBackend>()?;
+    check::<ReferenceBackend>()
 }
 
 #[test]

@@ -53,14 +53,24 @@ pub fn log_softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64
     each.map(|((g, y), dx)| p.bound(*dx, 4.0 * (g.abs() + y.exp() * along))).collect()
 }
 
-/// Also for `log Σ`.
+/// Also for what beside the largest is added up.
 pub fn loss(p: &Places, x: &[f64], smoothing: f64, loss: f64) -> f64 {
     let largest = x.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
     p.bound(loss, 16.0 + 4.0 * smoothing * largest)
 }
 
-pub fn cross_entropy_grad(p: &Places, g: f64, dx: &[f64]) -> Vec<f64> {
-    dx.iter().map(|dx| p.bound(*dx, 4.0 * g.abs())).collect()
+/// However large the logits are, each probability is relatively as near as a softmax is, and so is what a
+/// target's lacks to 1, but for the rounding of the sum that it comes from, which is of `f64`.
+pub fn cross_entropy_grad(p: &Places, g: f64, x: &[f64], smoothing: f64, dx: &[f64]) -> Vec<f64> {
+    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let log = (x.len() as f64).ln();
+    let each = x.iter().zip(dx);
+    each.map(|(x, dx)| {
+        let relative = (dx / g).abs() + smoothing;
+        let of_sum = 2f64.powi(-51) / p.wide;
+        p.bound(*dx, g.abs() * (relative * (8.0 + log + (x - most).abs()) + of_sum))
+    })
+    .collect()
 }
 
 pub struct Normal {

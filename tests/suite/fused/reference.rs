@@ -162,26 +162,35 @@ fn cross_entropy_and_its_gradient() {
                         let rows = x.iter().zip(values(&want[k]));
                         rows.map(|(x, y)| bounds::loss(p, x, label_smoothing, y)).collect()
                     };
-                    vec![of(0, &p), of(1, &Places::of(want[1].dtype()))]
+                    let wide = Places::of(want[1].dtype());
+                    let largest = values(&want[1]).iter().map(|&x| wide.bound(x, 0.0)).collect();
+                    vec![of(0, &p), largest, of(2, &wide)]
                 });
                 if i > 0 {
                     continue;
                 }
                 let g = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, count, arrangement);
-                let log_sums = ReferenceBackend::fused(
+                let mut saved = ReferenceBackend::fused(
                     &op,
                     &[Some(&x.on::<Reference>()), Some(&targets.on::<Reference>())],
                 )
                 .unwrap()
-                .remove(1);
-                let scalars: Vec<_> = values(&log_sums).into_iter().map(Scalar::Float).collect();
-                let log_sums = Input::of(log_sums.dtype(), count, &scalars);
+                .into_iter()
+                .skip(1)
+                .map(|x| {
+                    let scalars: Vec<_> = values(&x).into_iter().map(Scalar::Float).collect();
+                    Input::of(x.dtype(), count, &scalars)
+                });
+                let (largest, rest) = (saved.next().unwrap(), saved.next().unwrap());
                 let op = FusedOp::CrossEntropyGrad { ignore_index, label_smoothing };
-                let inputs = [Some(&g), Some(&x), Some(&targets), Some(&log_sums)];
+                let inputs = [&g, &x, &targets, &largest, &rest].map(Some);
                 compare(&mut found, &op, &context, &inputs, |operands, want| {
-                    let g = values(operands[0].as_ref().unwrap());
-                    let rows = g.into_iter().zip(rows(&want[0]));
-                    vec![rows.flat_map(|(g, dx)| bounds::cross_entropy_grad(&p, g, &dx)).collect()]
+                    let (g, x) = (operands[0].as_ref().unwrap(), operands[1].as_ref().unwrap());
+                    let rows = values(g).into_iter().zip(rows(x)).zip(rows(&want[0]));
+                    let bound = |((g, x), dx): ((f64, Vec<f64>), Vec<f64>)| {
+                        bounds::cross_entropy_grad(&p, g, &x, label_smoothing, &dx)
+                    };
+                    vec![rows.flat_map(bound).collect()]
                 });
             }
         }

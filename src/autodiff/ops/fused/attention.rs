@@ -13,32 +13,34 @@ struct AttentionRule<B: Backend> {
     v: Tensor<B>,
     mask: Option<Tensor<B>>,
     y: B::Tensor,
-    log_sum: B::Tensor,
+    largest: B::Tensor,
+    inverse: B::Tensor,
     parameters: AttentionParameters,
 }
 
-/// The fused gradient, which computes the weights anew from log Σ e^scores.
+/// The fused gradient, which computes the weights anew from each row's largest score and 1/Σ e^(score − it).
 pub(crate) fn attention_rule<B: Backend>(
     [q, k, v]: [&Tensor<B>; 3],
     mask: Option<&Tensor<B>>,
     y: &B::Tensor,
-    log_sum: B::Tensor,
+    [largest, inverse]: [B::Tensor; 2],
     parameters: AttentionParameters,
 ) -> SharedRule<B> {
     let (q, k, v, mask, y) = (q.clone(), k.clone(), v.clone(), mask.cloned(), y.clone());
-    shared_rule(AttentionRule { q, k, v, mask, y, log_sum, parameters })
+    shared_rule(AttentionRule { q, k, v, mask, y, largest, inverse, parameters })
 }
 
 impl<B: Backend> Rule<B> for AttentionRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
-        let AttentionRule { q, k, v, mask, y, log_sum, parameters } = self;
+        let AttentionRule { q, k, v, mask, y, largest, inverse, parameters } = self;
         if upstream.create_graph() {
             let y = q.attention_definition(k, v, mask.as_ref(), parameters)?;
             return definition_gradients(&[Some(q), Some(k), Some(v)], upstream.g, &y);
         }
         let mask = mask.as_ref().map(|mask| mask.data());
         let (g, q, k, v) = (upstream.g.data(), q.data(), k.data(), v.data());
-        let operands = [Some(g), Some(q), Some(k), Some(v), mask, Some(y), Some(log_sum)];
+        let saved = [Some(y), Some(largest), Some(inverse)];
+        let operands = [Some(g), Some(q), Some(k), Some(v), mask, saved[0], saved[1], saved[2]];
         let op = FusedOp::AttentionGrad(*parameters);
         let gradients: [Tensor<B>; 3] = fused_gradient(&op, &operands)?;
         let each = gradients.into_iter().zip(wanted);

@@ -14,7 +14,8 @@ use super::{definition_gradients, fused_gradient};
 struct CrossEntropyRule<B: Backend> {
     logits: Tensor<B>,
     targets: Tensor<B>,
-    log_sum_exp: B::Tensor,
+    largest: B::Tensor,
+    rest: B::Tensor,
     options: CrossEntropy,
 }
 
@@ -22,16 +23,16 @@ struct CrossEntropyRule<B: Backend> {
 pub(crate) fn cross_entropy_rule<B: Backend>(
     logits: &Tensor<B>,
     targets: &Tensor<B>,
-    log_sum_exp: B::Tensor,
+    [largest, rest]: [B::Tensor; 2],
     options: CrossEntropy,
 ) -> SharedRule<B> {
     let (logits, targets) = (logits.clone(), targets.clone());
-    shared_rule(CrossEntropyRule { logits, targets, log_sum_exp, options })
+    shared_rule(CrossEntropyRule { logits, targets, largest, rest, options })
 }
 
 impl<B: Backend> Rule<B> for CrossEntropyRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
-        let CrossEntropyRule { logits, targets, log_sum_exp, options } = self;
+        let CrossEntropyRule { logits, targets, largest, rest, options } = self;
         let g = upstream.g;
         if upstream.create_graph() {
             let losses = logits.cross_entropy_definition(targets, options)?;
@@ -39,8 +40,7 @@ impl<B: Backend> Rule<B> for CrossEntropyRule<B> {
         }
         let &CrossEntropy { ignore_index, label_smoothing, .. } = options;
         let op = FusedOp::CrossEntropyGrad { ignore_index, label_smoothing };
-        let operands =
-            [Some(g.data()), Some(logits.data()), Some(targets.data()), Some(log_sum_exp)];
+        let operands = [g.data(), logits.data(), targets.data(), largest, rest].map(Some);
         let [gradient] = fused_gradient(&op, &operands)?;
         Ok(smallvec![Some(gradient)])
     }

@@ -141,6 +141,8 @@ pub(super) struct Library {
     /// Tiles that a product is cut into at most: the cores that the process may use, however many
     /// threads swath has.
     pub tiles: usize,
+    /// Whether it is a part of the program, whose functions cannot be looked up by name.
+    pub is_static: bool,
     /// Why it is called no more.
     pub failure: OnceLock<String>,
     control: Control,
@@ -257,11 +259,15 @@ impl Library {
                     }
                 }
                 Vendor::Accelerate => {
-                    // From macOS 15 on.
+                    // The number from macOS 15 on, the name from 13.3 on.
                     let get = symbols.find(b"BLASGetThreading\0");
                     let set = symbols.find(b"BLASSetThreading\0");
-                    let (Some(get), Some(set)) = (get, set) else { return false };
-                    self.control = Control::Around { get, set };
+                    let modern = symbols.find::<*const ()>(b"cblas_sgemm$NEWLAPACK\0");
+                    if let (Some(get), Some(set)) = (get, set) {
+                        self.control = Control::Around { get, set };
+                    } else if self.provider != vendor.name() && modern.is_none() {
+                        return false;
+                    }
                 }
                 Vendor::Unknown => return false,
             }
@@ -279,6 +285,7 @@ impl Library {
             f64,
             max_int: c_int::MAX as usize,
             tiles: std::thread::available_parallelism().map_or(1, usize::from),
+            is_static: false,
             failure: OnceLock::new(),
             control: Control::Nothing,
             get_threads: None,
@@ -326,6 +333,24 @@ impl Library {
                     result
                 }
             }
+        }
+    }
+
+    /// What the user should know of a library that may use threads of its own, for all that swath can do.
+    pub fn threads_warning(&self) -> Option<String> {
+        let Control::Nothing = self.control else { return None };
+        match self.vendor {
+            Vendor::Accelerate => Some(
+                "Accelerate can be kept to one thread from macOS 15 on: set \
+                 VECLIB_MAXIMUM_THREADS=1 before the program starts"
+                    .to_owned(),
+            ),
+            _ if self.is_static => Some(format!(
+                "the BLAS linked by `{}` is a static library, which cannot be asked who it is: where it has \
+                 threads, set its number of them to 1 before the program starts, or link the shared one",
+                self.provider
+            )),
+            _ => None,
         }
     }
 

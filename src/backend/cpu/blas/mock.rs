@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasRowMajor, CblasTrans};
 
-use super::library::{Entries, Library};
+use super::library::{Entries, Library, Symbols};
 use swath_kernels::Float;
 
 /// One call.
@@ -42,7 +42,12 @@ impl Seen {
 static SESSION: Mutex<()> = Mutex::new(());
 static SEEN: Mutex<Seen> = Mutex::new(Seen::nothing(0));
 
+/// Threads that a call from outside of [`Library::on_one_thread`] would use.
+const UNTOLD: c_int = 8;
+
 thread_local! {
+    /// MKL's number of threads for this thread.
+    static THREADS: Cell<c_int> = const { Cell::new(UNTOLD) };
     static CURRENT: Cell<Option<&'static Library>> = const { Cell::new(None) };
 }
 
@@ -63,6 +68,7 @@ pub(super) fn with<T>(library: Library, f: impl FnOnce() -> T) -> (T, Vec<Record
     let _session = lock(&SESSION);
     *lock(&SEEN) = Seen::nothing(library.max_int);
     let result = on_this_thread(Some(Box::leak(Box::new(library))), f);
+    assert_eq!(THREADS.get(), UNTOLD, "the user's number of threads");
     let seen = std::mem::replace(&mut *lock(&SEEN), Seen::nothing(0));
     assert_eq!(seen.violations, Vec::<String>::new());
     (result, seen.records)
@@ -80,9 +86,27 @@ pub(super) fn on_this_thread<T>(library: Option<&'static Library>, f: impl FnOnc
     f()
 }
 
-/// The mock as a library.
+/// What a library's header declares.
+pub(super) struct Header(pub &'static [(&'static str, *const ())]);
+
+impl Symbols for Header {
+    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
+        let name = name.strip_suffix(b"\0").expect("a terminated name");
+        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
+        assert_eq!(size_of::<T>(), size_of::<*const ()>());
+        // SAFETY: a pointer read as a pointer; the caller names the function's type.
+        Some(unsafe { std::mem::transmute_copy(address) })
+    }
+}
+
+extern "C" fn set_threads(threads: c_int) -> c_int {
+    THREADS.replace(threads)
+}
+
+/// The mock as a library, which is told its number of threads as MKL is.
 pub(super) fn library() -> Library {
-    let mut library = Library::plain("mock", entries(), entries());
+    let header = Header(&[("MKL_Set_Num_Threads_Local", set_threads as *const ())]);
+    let mut library = Library::new("mock", &header, entries(), entries());
     library.tiles = 6;
     library
 }
@@ -143,6 +167,9 @@ fn note<E>(
     };
     if !matches!(layout, CblasRowMajor) || (beta != 0.0 && beta != 1.0) {
         return refuse(format!("layout {layout:?}, beta {beta}"));
+    }
+    if THREADS.get() != 1 {
+        return refuse(format!("{} threads", THREADS.get()));
     }
     if is_beyond {
         return refuse(format!("{greatest:?} is beyond the library's integers"));

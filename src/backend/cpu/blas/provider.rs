@@ -38,10 +38,12 @@ impl Provider {
         Provider { library: None, path: None, warning: Some(warning) }
     }
 
-    /// A library that passed its test.
-    fn of(library: Library, path: Option<String>) -> Provider {
-        let warning = core_type::warning(library.vendor, &library.core(), swath_kernels::isa());
-        warning.as_deref().inspect(|warning| super::tell(warning));
+    /// A library that passed its test, after others that did not.
+    fn of(library: Library, path: Option<String>, refused: Vec<String>) -> Provider {
+        let slow = core_type::warning(library.vendor, &library.core(), swath_kernels::isa());
+        let warnings = refused.into_iter().chain(library.threads_warning()).chain(slow);
+        let warnings: Vec<String> = warnings.inspect(|warning| super::tell(warning)).collect();
+        let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
         Provider { library: Some(library), path, warning }
     }
 }
@@ -87,7 +89,7 @@ unsafe fn entries<E>(symbols: &impl Symbols, letter: char) -> Result<Entries<E>,
 fn find() -> Result<Provider, String> {
     let library = linked::library();
     Ok(match self_test::run(&library) {
-        Ok(()) => Provider::of(library, None),
+        Ok(()) => Provider::of(library, None, Vec::new()),
         Err(reason) => Provider::none(format!("the BLAS linked by `{PROVIDER}` {reason}")),
     })
 }
@@ -114,7 +116,8 @@ mod linked {
         }
     }
 
-    /// What the process has loaded.
+    /// What the process has loaded. A program does not tell the names of its own functions, nor of those that
+    /// were linked into it.
     fn process() -> Option<Handle> {
         #[cfg(unix)]
         return Some(libloading::os::unix::Library::this().into());
@@ -123,10 +126,64 @@ mod linked {
     }
 
     pub(super) fn library() -> Library {
-        match process() {
-            Some(handle) => with(&handle),
-            None => with(&NoSymbols),
+        let mut library = match process() {
+            Some(handle) => with(&OpenBlasOr(handle)),
+            None => with(&OpenBlasOr(NoSymbols)),
+        };
+        library.is_static = is_static();
+        library
+    }
+
+    /// The functions of the OpenBLAS that is a part of this program, before others of their names.
+    struct OpenBlasOr<S>(S);
+
+    impl<S: Symbols> Symbols for OpenBlasOr<S> {
+        unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
+            #[cfg(blas = "openblas-static")]
+            {
+                use std::ffi::{c_char, c_int};
+                unsafe extern "C" {
+                    fn openblas_get_config() -> *const c_char;
+                    fn openblas_get_corename() -> *const c_char;
+                    fn openblas_get_num_threads() -> c_int;
+                    fn openblas_set_num_threads(threads: c_int);
+                }
+                let own = match name {
+                    b"openblas_get_config\0" => Some(openblas_get_config as *const ()),
+                    b"openblas_get_corename\0" => Some(openblas_get_corename as *const ()),
+                    b"openblas_get_num_threads\0" => Some(openblas_get_num_threads as *const ()),
+                    b"openblas_set_num_threads\0" => Some(openblas_set_num_threads as *const ()),
+                    _ => None,
+                };
+                if let Some(function) = own
+                    && size_of::<T>() == size_of_val(&function)
+                {
+                    // SAFETY: a pointer read as a pointer; the caller names the function's type.
+                    return Some(unsafe { std::mem::transmute_copy(&function) });
+                }
+            }
+            // SAFETY: as the caller promises.
+            unsafe { self.0.find(name) }
         }
+    }
+
+    /// Where the program or library lies that has this function.
+    #[cfg(target_os = "linux")]
+    fn object(function: *const ()) -> *mut std::ffi::c_void {
+        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: it looks the address up and writes `info`, whose zeros are null pointers.
+        unsafe {
+            libc::dladdr(function.cast(), info.as_mut_ptr());
+            info.assume_init().dli_fbase
+        }
+    }
+
+    /// Whether the library is a part of what swath is a part of.
+    fn is_static() -> bool {
+        #[cfg(target_os = "linux")]
+        return object(cblas_sys::cblas_sgemm as *const ()) == object(library as *const ());
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 
     /// A function that the library need not have: another library in the process may have it.
@@ -136,14 +193,6 @@ mod linked {
     unsafe fn beside<T: Copy>(symbols: &impl Symbols, name: &[u8]) -> Option<T> {
         #[cfg(target_os = "linux")]
         {
-            let object = |function: *const ()| {
-                let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-                // SAFETY: it looks the address up and writes `info`, whose zeros are null pointers.
-                unsafe {
-                    libc::dladdr(function.cast(), info.as_mut_ptr());
-                    info.assume_init().dli_fbase
-                }
-            };
             // SAFETY: only its address is looked at.
             let function = unsafe { symbols.find::<*const ()>(name) }?;
             if object(function) != object(cblas_sys::cblas_sgemm as *const ()) {
@@ -232,23 +281,35 @@ mod dynamic {
         if let Some(path) = env::var_os(PATH).filter(|path| !path.is_empty()) {
             let path_text = path.to_string_lossy().into_owned();
             return match open(&path) {
-                Ok(library) => Ok(Provider::of(library, Some(path_text))),
-                Err(reason) => Err(format!("{PATH}={path_text}: {reason}")),
+                Ok(library) => Ok(Provider::of(library, Some(path_text), Vec::new())),
+                Err(Refused::Absent(reason) | Refused::Unfit(reason)) => {
+                    Err(format!("{PATH}={path_text}: {reason}"))
+                }
             };
         }
-        let mut reasons = Vec::new();
+        let (mut reasons, mut unfit) = (Vec::new(), Vec::new());
         for name in WELL_KNOWN {
             match open(OsStr::new(name)) {
-                Ok(library) => return Ok(Provider::of(library, Some((*name).to_owned()))),
-                Err(reason) => reasons.push(reason),
+                Ok(library) => return Ok(Provider::of(library, Some((*name).to_owned()), unfit)),
+                Err(Refused::Absent(reason)) => reasons.push(reason),
+                Err(Refused::Unfit(reason)) => {
+                    reasons.push(format!("{name}: {reason}"));
+                    unfit.push(format!("{name} is not used: {reason}"));
+                }
             }
         }
         Ok(Provider::none(format!("no BLAS library could be opened ({})", reasons.join("; "))))
     }
 
-    /// # Errors
-    /// Why it cannot be used.
-    fn open(path: &OsStr) -> Result<Library, String> {
+    /// Why a library cannot be used.
+    enum Refused {
+        /// It could not be opened.
+        Absent(String),
+        /// It was opened, and is none or does not compute rightly.
+        Unfit(String),
+    }
+
+    fn open(path: &OsStr) -> Result<Library, Refused> {
         let (mut handle, mut library) = load(path)?;
         let better = match library.vendor {
             Vendor::OpenBlas if env::var_os(CORE_TYPE).is_none() => {
@@ -267,23 +328,23 @@ mod dynamic {
             unsafe { env::remove_var(CORE_TYPE) };
             (handle, library) = again?;
         }
-        self_test::run(&library).map_err(|reason| format!("it {reason}"))?;
+        self_test::run(&library).map_err(|reason| Refused::Unfit(format!("it {reason}")))?;
         // Its functions are called until the process ends.
         std::mem::forget(handle);
         Ok(library)
     }
 
-    fn load(path: &OsStr) -> Result<(Handle, Library), String> {
+    fn load(path: &OsStr) -> Result<(Handle, Library), Refused> {
         // SAFETY: what runs when a library is loaded is the library's own; the user, or the system's
         // names of BLAS libraries, chose it.
         let handle = unsafe { Handle::new(path) }.map_err(|error| {
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-            format!("{error}{}", source.unwrap_or_default())
+            Refused::Absent(format!("{error}{}", source.unwrap_or_default()))
         })?;
         // SAFETY: the types of the letters.
-        let library = unsafe {
-            Library::new(PROVIDER, &handle, entries(&handle, 's')?, entries(&handle, 'd')?)
-        };
+        let found = unsafe { (entries(&handle, 's'), entries(&handle, 'd')) };
+        let (s, d) = (found.0.map_err(Refused::Unfit)?, found.1.map_err(Refused::Unfit)?);
+        let library = Library::new(PROVIDER, &handle, s, d);
         Ok((handle, library))
     }
 }

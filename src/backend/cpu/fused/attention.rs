@@ -228,21 +228,22 @@ pub(super) fn attention_grad(
     let dtype = checked.q.dtype();
     let rank = checked.q.shape().ndim();
     let y_shape = checked.q.shape().with_axis(rank - 1, Some(checked.v.shape().dim(rank - 1)));
-    let sums = checked.q.shape().with_axis(rank - 1, None);
+    let of_rows = checked.q.shape().with_axis(rank - 1, None);
     let statistics = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let g = fitting(op, operands, 0, y_shape, dtype)?;
     let y = fitting(op, operands, 5, y_shape, dtype)?;
-    let log_sum = fitting(op, operands, 6, sums, statistics)?;
+    let saved = |i| fitting(op, operands, i, of_rows, statistics);
+    let (largest, inverse) = (saved(6)?, saved(7)?);
     match dtype {
-        DType::F32 => backward::run::<f32>(op, parameters, &checked, [g, y, log_sum]),
-        DType::F64 => backward::run::<f64>(op, parameters, &checked, [g, y, log_sum]),
+        DType::F32 => backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse]),
+        DType::F64 => backward::run::<f64>(op, parameters, &checked, [g, y, largest, inverse]),
         dtype => {
             let wide = widened(operands)?;
             let wide: smallvec::SmallVec<[Option<&CpuTensor>; 8]> =
                 wide.iter().map(Option::as_ref).collect();
             let [g, y] = [operand(op, &wide, 0)?, operand(op, &wide, 5)?];
             let checked = Operands::new(op, &wide, 1)?;
-            let results = backward::run::<f32>(op, parameters, &checked, [g, y, log_sum])?;
+            let results = backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse])?;
             results.iter().map(|x| narrowed(x, dtype)).collect()
         }
     }

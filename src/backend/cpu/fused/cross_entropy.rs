@@ -80,21 +80,24 @@ pub(super) fn forward(
 fn losses<T: Working>(op: &'static str, rows: &Rows) -> Result<Results<CpuTensor>> {
     let (count, cols) = (rows.targets.numel(), rows.cols);
     let mut losses = Output::new(op, rows.targets.shape(), T::DTYPE)?;
-    let mut lse = Output::new(op, rows.targets.shape(), <T::Wide as Element>::DTYPE)?;
-    let bands = (Band::new(losses.elements::<T>(), 1), Band::new(lse.elements::<T::Wide>(), 1));
+    let statistic = || Output::new(op, rows.targets.shape(), <T::Wide as Element>::DTYPE);
+    let (mut largest, mut rest) = (statistic()?, statistic()?);
+    let statistics = [&mut largest, &mut rest].map(|s| Band::new(s.elements::<T::Wide>(), 1));
+    let bands = (Band::new(losses.elements::<T>(), 1), statistics);
     let cost = Cost(FORWARD_COST).times(cols * size_of::<T::Wide>() / 4);
     let x = rows.logits.run::<T>();
-    for_each_band(count, cost, bands, |range, (losses, lse)| {
+    for_each_band(count, cost, bands, |range, (losses, [largest, rest])| {
         for_each_group::<T, 2>(range.len(), cols.max(1), |group, [x_wide, losses_wide]| {
             let here = range.start + group.start..range.start + group.end;
             let x = T::read(&x[here.start * cols..here.end * cols], x_wide);
             let kernel = rows.kernel::<T>(x, here);
-            T::write(&mut losses[group.clone()], losses_wide, |losses| {
-                cross_entropy_rows(kernel, losses, &mut lse[group]);
+            let (largest, rest) = (&mut largest[group.clone()], &mut rest[group.clone()]);
+            T::write(&mut losses[group], losses_wide, |losses| {
+                cross_entropy_rows(kernel, losses, largest, rest);
             });
         });
     });
-    Ok(smallvec![losses.finish(), lse.finish()])
+    Ok(smallvec![losses.finish(), largest.finish(), rest.finish()])
 }
 
 pub(super) fn backward(
@@ -104,36 +107,39 @@ pub(super) fn backward(
 ) -> Result<Results<CpuTensor>> {
     let op = "cross_entropy_grad";
     let (g, logits) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
-    let (targets, lse) = (operand(op, operands, 2)?, operand(op, operands, 3)?);
+    let targets = operand(op, operands, 2)?;
+    let saved = [operand(op, operands, 3)?, operand(op, operands, 4)?];
     let rows = Rows::new(op, logits, targets, ignore_index, label_smoothing)?;
     let shape: &Shape = targets.shape();
     check_dtype(op, g, logits.dtype())?;
     check_shape(op, g, shape)?;
-    check_shape(op, lse, shape)?;
-    for_float!(op, logits, T => gradient::<T>(op, &rows, g, lse))
+    saved.into_iter().try_for_each(|x| check_shape(op, x, shape))?;
+    for_float!(op, logits, T => gradient::<T>(op, &rows, g, saved))
 }
 
 fn gradient<T: Working>(
     op: &'static str,
     rows: &Rows,
     g: &CpuTensor,
-    lse: &CpuTensor,
+    saved: [&CpuTensor; 2],
 ) -> Result<Results<CpuTensor>> {
-    check_dtype(op, lse, <T::Wide as Element>::DTYPE)?;
+    saved.into_iter().try_for_each(|x| check_dtype(op, x, <T::Wide as Element>::DTYPE))?;
     let (count, cols) = (rows.targets.numel(), rows.cols);
     let mut dx = Output::new(op, rows.logits.shape(), T::DTYPE)?;
-    let (g, lse) = (copy::contiguous(op, g)?, copy::contiguous(op, lse)?);
-    let (x, g, lse) = (rows.logits.run::<T>(), g.run::<T>(), lse.run::<T::Wide>());
+    let g = copy::contiguous(op, g)?;
+    let saved = [copy::contiguous(op, saved[0])?, copy::contiguous(op, saved[1])?];
+    let (x, g, saved) =
+        (rows.logits.run::<T>(), g.run::<T>(), saved.each_ref().map(|x| x.run::<T::Wide>()));
     let cost = Cost(BACKWARD_COST).times(cols * size_of::<T::Wide>() / 4);
     for_each_band(count, cost, Band::new(dx.elements::<T>(), cols), |range, dx| {
         for_each_group::<T, 3>(range.len(), cols.max(1), |group, [x_wide, g_wide, dx_wide]| {
             let here = range.start + group.start..range.start + group.end;
             let x = T::read(&x[here.start * cols..here.end * cols], x_wide);
             let g = T::read(&g[here.clone()], g_wide);
-            let lse = &lse[here.clone()];
+            let [largest, rest] = saved.map(|x| &x[here.clone()]);
             let kernel = rows.kernel::<T>(x, here);
             let dx = &mut dx[group.start * cols..group.end * cols];
-            T::write(dx, dx_wide, |dx| cross_entropy_grad_rows(kernel, g, lse, dx));
+            T::write(dx, dx_wide, |dx| cross_entropy_grad_rows(kernel, g, largest, rest, dx));
         });
     });
     Ok(smallvec![dx.finish()])

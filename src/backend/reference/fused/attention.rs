@@ -25,7 +25,8 @@ struct Row {
     weights: Vec<f64>,
     /// What dropout multiplies each weight by.
     factors: Vec<f64>,
-    log_sum: f64,
+    /// The largest score and the reciprocal of `Σ e^(score − it)`.
+    statistics: [f64; 2],
 }
 
 /// `index` with other last two entries.
@@ -110,14 +111,14 @@ impl<'a> Operands<'a> {
             if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
         });
         if top == f64::NEG_INFINITY {
-            return Row { weights: vec![0.0; s], factors, log_sum: f64::NEG_INFINITY };
+            return Row { weights: vec![0.0; s], factors, statistics: [top, 1.0] };
         }
         let e: Vec<f64> = scores.iter().map(|score| (score - top).exp()).collect();
         let total = exact::sum(e.iter().copied());
         let mut row = Row {
             weights: e.into_iter().map(|e| e / total).collect(),
             factors,
-            log_sum: top + total.ln(),
+            statistics: [top, 1.0 / total],
         };
         if let Some(dropout) = self.parameters.dropout {
             let dims = self.q.shape().dims();
@@ -167,13 +168,15 @@ pub(super) fn attention(
         let products = (0..s).map(|j| (weight(j), at(all.v, index, lead, [j, index[lead + 1]])));
         Ok(Scalar::Float(exact::dot(products)))
     })?;
-    let sums = build(op, all.q.shape().with_axis(lead + 1, None), all.statistics(), |index| {
-        Ok(Scalar::Float(rows[all.number(index, index[lead])].log_sum))
-    })?;
-    Ok(smallvec![y, sums])
+    let statistic = |i: usize| {
+        build(op, all.q.shape().with_axis(lead + 1, None), all.statistics(), |index| {
+            Ok(Scalar::Float(rows[all.number(index, index[lead])].statistics[i]))
+        })
+    };
+    Ok(smallvec![y, statistic(0)?, statistic(1)?])
 }
 
-/// By the chain rule through each row; y and the sums are not looked at.
+/// By the chain rule through each row; what the forward pass saved is not looked at.
 pub(super) fn attention_grad(
     parameters: &AttentionParameters,
     operands: &[Option<&ReferenceTensor>],
@@ -182,11 +185,15 @@ pub(super) fn attention_grad(
     let all = Operands::new(op, parameters, operands, 1)?;
     let (lead, [t, s, _, e], rows) = (all.lead(), all.extents(), all.rows());
     let (g, y) = (operand(op, operands, 0)?, operand(op, operands, 5)?);
-    let log_sum = operand(op, operands, 6)?;
+    let (largest, inverse) = (operand(op, operands, 6)?, operand(op, operands, 7)?);
     let y_shape = all.q.shape().with_axis(lead + 1, Some(e));
-    let sums = all.q.shape().with_axis(lead + 1, None);
-    let expected = [(g, y_shape, all.q.dtype), (y, y_shape, all.q.dtype)];
-    for (x, shape, dtype) in expected.into_iter().chain([(log_sum, sums, all.statistics())]) {
+    let (of_rows, statistics) = (all.q.shape().with_axis(lead + 1, None), all.statistics());
+    for (x, shape, dtype) in [
+        (g, y_shape, all.q.dtype),
+        (y, y_shape, all.q.dtype),
+        (largest, of_rows, statistics),
+        (inverse, of_rows, statistics),
+    ] {
         check_dtype(op, x, dtype)?;
         if *x.shape() != shape {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: shape });

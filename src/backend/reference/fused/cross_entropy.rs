@@ -38,10 +38,11 @@ pub(super) fn losses(
     let op = "cross_entropy";
     let (logits, targets) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
     let classes = classes(op, logits, targets, ignore_index)?;
-    let (mut losses, mut log_sums) = (Vec::new(), Vec::new());
+    let (mut losses, mut maxima, mut rests) = (Vec::new(), Vec::new(), Vec::new());
     for (row, class) in rows(op, logits)?.iter().zip(classes) {
         let (largest, sum) = shifted_sum(row);
-        log_sums.push(largest + sum.ln());
+        maxima.push(largest);
+        rests.push(sum - 1.0);
         losses.push(class.map_or(0.0, |class| {
             let mean = exact::sum(row.iter().copied()) / row.len() as f64;
             let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (row[class] - mean) };
@@ -51,10 +52,12 @@ pub(super) fn losses(
     let (shape, dtype) = (*targets.shape(), logits.dtype);
     Ok(smallvec![
         tensor(op, shape, dtype, losses)?,
-        tensor(op, shape, statistics_dtype(dtype), log_sums)?
+        tensor(op, shape, statistics_dtype(dtype), maxima)?,
+        tensor(op, shape, statistics_dtype(dtype), rests)?
     ])
 }
 
+/// From the logits; what the forward pass saved is not looked at.
 pub(super) fn gradient(
     operands: &[Option<&ReferenceTensor>],
     ignore_index: Option<i64>,
@@ -62,19 +65,31 @@ pub(super) fn gradient(
 ) -> Result<Results<ReferenceTensor>> {
     let op = "cross_entropy_grad";
     let (g, logits) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
-    let (targets, log_sums) = (operand(op, operands, 2)?, operand(op, operands, 3)?);
+    let targets = operand(op, operands, 2)?;
     let classes = classes(op, logits, targets, ignore_index)?;
     check_dtype(op, g, logits.dtype)?;
     check_shape(op, g, targets.shape())?;
-    check_dtype(op, log_sums, statistics_dtype(logits.dtype))?;
-    check_shape(op, log_sums, targets.shape())?;
+    for i in [3, 4] {
+        let saved = operand(op, operands, i)?;
+        check_dtype(op, saved, statistics_dtype(logits.dtype))?;
+        check_shape(op, saved, targets.shape())?;
+    }
     let mut dx = Vec::new();
     let rows = rows(op, logits)?;
-    for (((row, class), g), log_sum) in rows.iter().zip(classes).zip(flat(g)).zip(flat(log_sums)) {
+    for ((row, class), g) in rows.iter().zip(classes).zip(flat(g)) {
+        let (largest, sum) = shifted_sum(row);
+        let spread = smoothing / row.len() as f64;
         for (k, x) in row.iter().enumerate() {
-            let wanted = f64::from(u8::from(class == Some(k)));
-            let wanted = (1.0 - smoothing) * wanted + smoothing / row.len() as f64;
-            dx.push(class.map_or(0.0, |_| g * ((x - log_sum).exp() - wanted)));
+            let e = (x - largest).exp();
+            // The target's e − Σ e, by what the others add, keeps its places.
+            let off = match class == Some(k) {
+                true => {
+                    let others = row.iter().enumerate().filter(|&(j, _)| j != k);
+                    -exact::sum(others.map(|(_, x)| (x - largest).exp())) / sum + smoothing
+                }
+                false => e / sum,
+            };
+            dx.push(class.map_or(0.0, |_| g * (off - spread)));
         }
     }
     Ok(smallvec![tensor(op, *logits.shape(), logits.dtype, dx)?])

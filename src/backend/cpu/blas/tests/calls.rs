@@ -57,7 +57,7 @@ fn a_number_beyond_the_librarys_integers_is_in_no_call() {
         mock::with(library, || {
             let library = mock::current().unwrap();
             // SAFETY: no extent and no leading dimension is more than the 64 of these vectors.
-            unsafe {
+            library.on_one_thread(|| unsafe {
                 match count {
                     0 => call.run(library),
                     _ => {
@@ -65,7 +65,7 @@ fn a_number_beyond_the_librarys_integers_is_in_no_call() {
                         run_batch(library, gemm_batch::<f32, RIGHT>, &call, &addresses)
                     }
                 }
-            }
+            })
         })
     };
     for case in fits {

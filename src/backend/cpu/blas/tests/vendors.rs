@@ -3,21 +3,8 @@
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crate::backend::cpu::blas::library::{Library, Symbols, Vendor};
-use crate::backend::cpu::blas::mock::entries;
-
-/// What a vendor's header declares, of a library that notes how many threads it is told to use.
-struct Header(&'static [(&'static str, *const ())]);
-
-impl Symbols for Header {
-    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
-        let name = name.strip_suffix(b"\0").expect("a terminated name");
-        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
-        assert_eq!(size_of::<T>(), size_of::<*const ()>());
-        // SAFETY: a pointer read as a pointer; the caller names the function's type.
-        Some(unsafe { std::mem::transmute_copy(address) })
-    }
-}
+use crate::backend::cpu::blas::library::{Library, Vendor};
+use crate::backend::cpu::blas::mock::{Header, entries};
 
 /// Threads that the pretended libraries are set to, and those of BLIS's loops.
 static THREADS: AtomicI32 = AtomicI32::new(8);
@@ -126,4 +113,39 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     }
     ARE_DEAF.store(false, Ordering::Relaxed);
     assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
+}
+
+#[test]
+fn of_two_libraries_in_a_process_the_provider_s_is_asked() {
+    let both = [
+        ("MKL_Set_Num_Threads_Local", set_and_return as *const ()),
+        ("openblas_get_config", config as *const ()),
+    ];
+    let header = Header(Box::leak(Box::new(both)));
+    for (provider, vendor) in [
+        ("mkl", Vendor::Mkl),
+        ("openblas", Vendor::OpenBlas),
+        ("openblas-static", Vendor::OpenBlas),
+    ] {
+        assert_eq!(Library::new(provider, &header, entries(), entries()).vendor, vendor);
+    }
+}
+
+#[test]
+fn a_library_that_cannot_be_kept_to_one_thread_is_told_of() {
+    let none = Header(&[]);
+    let modern = Header(&[("cblas_sgemm$NEWLAPACK", set as *const ())]);
+    for (provider, header) in [("accelerate", &none), ("blas-dynamic", &modern)] {
+        let library = Library::new(provider, header, entries(), entries());
+        assert_eq!(library.vendor, Vendor::Accelerate);
+        assert!(library.threads_warning().unwrap().contains("VECLIB_MAXIMUM_THREADS=1"));
+    }
+    let mut library = Library::new("netlib", &none, entries(), entries());
+    assert_eq!((library.vendor, library.threads_warning()), (Vendor::Unknown, None));
+    library.is_static = true;
+    assert!(library.threads_warning().unwrap().contains("a static library"));
+    let with_control = Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]);
+    let mut library = Library::new("mkl", &with_control, entries(), entries());
+    library.is_static = true;
+    assert_eq!(library.threads_warning(), None);
 }

@@ -2,6 +2,7 @@
 
 use swath_kernels as kernels;
 
+use super::super::super::copy::contiguous;
 use super::super::super::memory::Buffer;
 use super::super::super::parallel;
 use super::head::{
@@ -12,11 +13,13 @@ use super::parts::{self, Heads};
 use super::*;
 use crate::dtype::Element;
 
-/// What the backward pass knows beside the operands: the gradient of y, y, and log Σ e^scores.
+/// What the backward pass knows beside the operands: the gradient of y, y, and of each row its largest score
+/// m and 1/Σ e^(score − m).
 struct Saved<'a, E> {
     g: Stack<'a, E>,
     y: Stack<'a, E>,
-    log_sum: &'a [E],
+    largest: &'a [E],
+    inverse: &'a [E],
 }
 
 /// dq, dk and dv.
@@ -26,16 +29,17 @@ pub(super) fn run<E: Real>(
     op: &'static str,
     parameters: &AttentionParameters,
     operands: &Operands<'_>,
-    [g, y, log_sum]: [&CpuTensor; 3],
+    [g, y, largest, inverse]: [&CpuTensor; 4],
 ) -> Result<Results<CpuTensor>> {
     let problem = operands.problem::<E>(parameters);
     let shape = problem.shape;
     let Extents { batches, heads, t, s, d, e } = shape;
-    let log_sum = super::super::super::copy::contiguous(op, log_sum)?;
+    let (largest, inverse) = (contiguous(op, largest)?, contiguous(op, inverse)?);
     let saved = Saved {
         g: Stack::new(g, g.layout()),
         y: Stack::new(y, y.layout()),
-        log_sum: log_sum.run(),
+        largest: largest.run(),
+        inverse: inverse.run(),
     };
     let output = |size| HeadsOutput::new::<E>(op, operands.q, size);
     let (mut dq, mut dk, mut dv) = (output([t, d])?, output([s, d])?, output([s, e])?);
@@ -109,7 +113,9 @@ impl<E: Real> Problem<'_, E> {
                 continue;
             }
             let (weights, slopes) = (&mut weights[..rows * stride], &mut slopes[..rows * stride]);
-            let (means, log_sum) = (&mut means[..rows], &saved.log_sum[head * t + first..][..rows]);
+            let means = &mut means[..rows];
+            let [largest, inverse] =
+                [saved.largest, saved.inverse].map(|x| &x[head * t + first..][..rows]);
             let q_rows = contiguous_rows(&q, first, rows, q_copy);
             let g_rows = contiguous_rows(&g, first, rows, g_copy);
             let y_rows = contiguous_rows(&y, first, rows, y_copy);
@@ -130,7 +136,7 @@ impl<E: Real> Problem<'_, E> {
             let scale = self.parameters.scale;
             let block = self.block(first, rows, columns, if masked { 1.0 } else { scale });
             let scale = <E as Element>::from_f64(scale);
-            kernels::attention_weights_grad(weights, slopes, block, log_sum, means, scale);
+            kernels::attention_weights_grad(weights, slopes, block, largest, inverse, means, scale);
             if dropout.is_some() {
                 for (weights, factors) in weights.chunks_mut(stride).zip(factors.chunks(stride)) {
                     multiply(&mut weights[..columns], factors);

@@ -19,9 +19,12 @@ use crate::ops::AttentionParameters;
 /// Blocks of a head that are worth preparing its keys and values for.
 const LEAST_BLOCKS: usize = 4;
 
-/// Results of a range of queries of heads: y, and log Σ e^scores as `[batches, heads · t]`.
+/// y, and of each row its largest score m and 1/Σ e^(score − m), as `[batches, heads · t]`.
+type Outputs<'a, E> = (Heads<'a, E>, (Heads<'a, E>, Heads<'a, E>));
+
+/// Results of a range of queries of heads.
 struct Work<'a, E> {
-    part: Part<(Heads<'a, E>, Heads<'a, E>)>,
+    part: Part<Outputs<'a, E>>,
     queries: Range<usize>,
 }
 
@@ -34,12 +37,16 @@ pub(super) fn run<E: Real>(
     let shape = problem.shape;
     let Extents { batches, heads, t, d, e, .. } = shape;
     let mut y = HeadsOutput::new::<E>(op, operands.q, [t, e])?;
-    let sums = operands.q.shape().with_axis(operands.q.shape().ndim() - 1, None);
-    let mut log_sum = Output::new(op, &sums, E::DTYPE)?;
+    let of_rows = operands.q.shape().with_axis(operands.q.shape().ndim() - 1, None);
+    let statistic = || Output::new(op, &of_rows, E::DTYPE);
+    let (mut largest, mut inverse) = (statistic()?, statistic()?);
     if batches * heads * t > 0 {
-        let sums = MatMut::row_major(log_sum.elements::<E>(), [batches, heads * t]);
-        let sums = Heads { matrix: sums.map_err(refused(op))?, rows: 1, columns: t };
-        let results = (y.heads(op, &shape, [t, e])?, sums);
+        let of_heads = |statistic| {
+            let matrix = MatMut::row_major(statistic, [batches, heads * t]).map_err(refused(op))?;
+            Ok(Heads { matrix, rows: 1, columns: t })
+        };
+        let statistics = (of_heads(largest.elements::<E>())?, of_heads(inverse.elements::<E>())?);
+        let results = (y.heads(op, &shape, [t, e])?, statistics);
         let units = batches * heads * t.div_ceil(LEAST_BLOCKS * ROWS);
         let cost = problem.cost(d + e, 1);
         let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(LEAST_BLOCKS * ROWS)));
@@ -50,21 +57,22 @@ pub(super) fn run<E: Real>(
             let memory = memory.as_slice_mut::<E>();
             E::workspace().with_borrow_mut(|workspace| {
                 let queries = work.queries;
-                work.part.each(heads, |head, (y, log_sum)| {
-                    let (mut y, mut log_sum) = (y.matrix, log_sum.matrix);
+                work.part.each(heads, |head, (y, (largest, inverse))| {
+                    let [mut y, mut largest, mut inverse] =
+                        [y.matrix, largest.matrix, inverse.matrix];
                     let arena = Arena(&mut *memory);
-                    let results = (&mut y, log_sum.row_mut(0));
+                    let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
                     problem.forward(head, queries.clone(), results, arena, workspace)
                 })
             })
         })?;
     }
-    Ok(smallvec![y.finish(), log_sum.finish()])
+    Ok(smallvec![y.finish(), largest.finish(), inverse.finish()])
 }
 
 /// Parts of heads and, if those are fewer than wanted, of their queries.
 fn cut<'a, E>(
-    results: (Heads<'a, E>, Heads<'a, E>),
+    results: Outputs<'a, E>,
     shape: &Extents,
     wanted: usize,
 ) -> smallvec::SmallVec<[Mutex<Option<Work<'a, E>>>; 16]> {
@@ -76,22 +84,25 @@ fn cut<'a, E>(
     for part in parts {
         let part = part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(part) = part else { continue };
-        let Part { first, count, results: (y, log_sum) } = part;
+        let (first, count) = (part.first, part.count);
         // Several heads lie between each other: only a single one is cut.
         if ranges == 1 || count != [1, 1] {
-            let part = Part { first, count, results: (y, log_sum) };
             works.push(Mutex::new(Some(Work { part, queries: 0..t })));
             continue;
         }
-        let (mut y, mut log_sum) = (y, log_sum);
+        let (mut y, (mut largest, mut inverse)) = part.results;
         for i in 0..ranges {
             let start = |i| (parallel::even_start(blocks, ranges, i) * ROWS).min(t);
             let queries = start(i)..start(i + 1);
             let (y_above, y_below) = y.matrix.split_rows(queries.len());
-            let (sum_left, sum_right) = log_sum.matrix.split_cols(queries.len());
+            let [(largest_left, largest_right), (inverse_left, inverse_right)] =
+                [largest, inverse].map(|x| x.matrix.split_cols(queries.len()));
             let head = |matrix, rows, columns| Heads { matrix, rows, columns };
-            let results = (head(y_above, queries.len(), shape.e), head(sum_left, 1, queries.len()));
-            (y, log_sum) = (head(y_below, t, shape.e), head(sum_right, 1, t));
+            let of_rows = |matrix| head(matrix, 1, queries.len());
+            let statistics = (of_rows(largest_left), of_rows(inverse_left));
+            let results = (head(y_above, queries.len(), shape.e), statistics);
+            y = head(y_below, t, shape.e);
+            (largest, inverse) = (head(largest_right, 1, t), head(inverse_right, 1, t));
             works.push(Mutex::new(Some(Work { part: Part { first, count, results }, queries })));
         }
     }
@@ -103,17 +114,17 @@ fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
     let &Extents { s, d, e, .. } = shape;
     let stride = shape.scores_stride();
     let factors = if parameters.dropout.is_some() { stride } else { 0 };
-    let sizes = [pieces_len(s, d), s * e, ROWS * stride, ROWS * e, ROWS, factors];
+    let sizes = [pieces_len(s, d), s * e, ROWS * stride, ROWS * e, factors];
     sizes.into_iter().map(Arena::<u8>::size).sum()
 }
 
 impl<E: Real> Problem<'_, E> {
-    /// One head's y `[queries, e]` and log Σ e^scores `[queries]` for a range of its queries.
+    /// One head's y `[queries, e]` and statistics `[queries]` for a range of its queries.
     fn forward(
         &self,
         head: usize,
         queries: Range<usize>,
-        (y, log_sum): (&mut MatMut<'_, E>, &mut [E]),
+        (y, mut statistics): (&mut MatMut<'_, E>, [&mut [E]; 2]),
         mut arena: Arena<'_, E>,
         workspace: &mut Workspace<E>,
     ) -> std::result::Result<(), GemmError> {
@@ -124,7 +135,6 @@ impl<E: Real> Problem<'_, E> {
         let values = arena.take(s * e);
         let scores = arena.take(ROWS * stride);
         let sums = arena.take(ROWS * e);
-        let inverse = arena.take(ROWS);
         let dropout = self.parameters.dropout;
         let factors = arena.take(if dropout.is_some() { stride } else { 0 });
 
@@ -134,8 +144,8 @@ impl<E: Real> Problem<'_, E> {
         for first in queries.clone().step_by(ROWS) {
             let rows = ROWS.min(queries.end - first);
             let columns = self.seen(first + rows - 1);
-            let log_sum = &mut log_sum[first - queries.start..][..rows];
-            let inverse = &mut inverse[..rows];
+            let [largest, inverse] =
+                statistics.each_mut().map(|x| &mut x[first - queries.start..][..rows]);
             let scores = &mut scores[..rows * stride];
 
             product_with_pieces(
@@ -149,7 +159,7 @@ impl<E: Real> Problem<'_, E> {
             let masked = self.mask_scores(head, first, columns, stride, scores);
             let scale = if masked { 1.0 } else { self.parameters.scale };
             let block = self.block(first, rows, columns, scale);
-            kernels::attention_weights(scores, block, inverse, log_sum);
+            kernels::attention_weights(scores, block, largest, inverse);
             if let Some(dropout) = &dropout {
                 for (i, row) in scores.chunks_mut(stride).enumerate() {
                     let factors = &mut factors[..columns];
