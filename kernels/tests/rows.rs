@@ -5,7 +5,7 @@ use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Adam, CrossEntropyRows, Dropout, Isa, LayerNormGradRows, LayerNormRows, Rows, Sgd, adam,
     cross_entropy_grad_rows, cross_entropy_rows, dropout, layer_norm_grad_rows, layer_norm_rows,
-    log_softmax, log_softmax_grad_rows, log_softmax_rows, logsumexp, philox_words, sgd, softmax,
+    log_softmax, log_softmax_grad_rows, log_softmax_rows, logsumexp, sgd, softmax,
     softmax_grad_rows, softmax_rows,
 };
 
@@ -429,47 +429,6 @@ fn every_instruction_set_and_alignment_gives_the_same_bits() {
         softmax(&x[3 + cols..][..cols], &mut alone);
         assert_eq!(all[cols..2 * cols], alone, "a row alone and in a matrix");
     }
-}
-
-#[test]
-fn words_do_not_depend_on_how_they_are_cut() {
-    let mut all = vec![0; 300];
-    philox_words(7, 3, 0, &mut all);
-    for first in [0, 1, 2, 3, 4, 63, 64, 65, 130] {
-        for len in [0, 1, 5, 64, 70] {
-            let mut words = vec![0; len];
-            philox_words(7, 3, first as u64, &mut words);
-            assert_eq!(words, all[first..first + len], "{len} words from {first}");
-        }
-    }
-    // Where the number of a block of four passes 2^32.
-    let before = (1 << 34) - 70;
-    philox_words(7, 3, before, &mut all);
-    for i in 0..all.len() {
-        let mut word = [0];
-        philox_words(7, 3, before + i as u64, &mut word);
-        assert_eq!(word[0], all[i], "word {i} from 2^34 - 70");
-    }
-}
-
-#[test]
-fn dropout_keeps_what_the_words_say() {
-    let (p, seed, stream) = (0.37, 21, 2);
-    let x: Vec<f64> = (0..1000).map(|i| 1.0 + f64::from(i)).collect();
-    let mut words = vec![0; 1000];
-    philox_words(seed, stream, 400, &mut words);
-    let mut y = vec![f64::NAN; 1000];
-    dropout(Dropout { p, seed, stream, first: 400 }, &x, &mut y);
-    for ((y, x), word) in y.iter().zip(&x).zip(words) {
-        let kept = f64::from(word) / 2f64.powi(32) >= p;
-        assert!(if kept { (y * (1.0 - p) / x - 1.0).abs() < 1e-15 } else { *y == 0.0 });
-    }
-    let mut y = [0.0f32; 2];
-    dropout(Dropout { p: 0.0, seed, stream, first: 0 }, &[f32::NAN, 3.0], &mut y);
-    assert!(y[0].is_nan() && y[1] == 3.0);
-    let nearly_all = Dropout { p: 1.0 - f64::EPSILON, seed, stream, first: 0 };
-    dropout(nearly_all, &[1.0f32, 3.0], &mut y);
-    assert_eq!(y, [0.0, 0.0]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A BLAS library with faults by choice: what real libraries do not do on the machine that runs the tests.
 //! Made by the C compiler that links Rust's programs on Linux.
-#![cfg(all(blas, target_os = "linux"))]
+#![cfg(all(blas, not(blas = "openblas-static"), target_os = "linux"))]
 
-#[cfg(not(any(blas = "blas-dynamic", blas = "openblas-static")))]
+#[cfg(not(blas = "blas-dynamic"))]
 mod linked;
 #[cfg(blas = "blas-dynamic")]
 mod opened;

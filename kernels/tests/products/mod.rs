@@ -1,0 +1,159 @@
+//! Matrices in all layouts, and the product by a scalar statement of its order of additions.
+
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{Float, Gemm, Isa, MatMut, MatRef, Workspace, gemm};
+
+/// A small generator of its own (xorshift64*), so that inputs are the same on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    pub fn fill<E: Float>(&mut self, len: usize) -> Box<[E]> {
+        (0..len).map(|_| E::from_f64(self.next())).collect()
+    }
+}
+
+/// A matrix in exactly as much memory as its strides need.
+pub struct Matrix<E> {
+    pub data: Box<[E]>,
+    pub offset: usize,
+    pub shape: [usize; 2],
+    pub strides: [isize; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Layout {
+    Rows,
+    Columns,
+    /// Rows further apart than they are long.
+    Padded,
+    PaddedColumns,
+    /// Neither stride is 1.
+    Spread,
+    EveryOther,
+    NegativeRows,
+    NegativeColumns,
+    NegativeBoth,
+    /// One row, again and again.
+    ZeroRows,
+    ZeroColumns,
+}
+
+use Layout::*;
+
+impl<E: Float> Matrix<E> {
+    pub fn new(shape: [usize; 2], layout: Layout, random: &mut Random) -> Self {
+        let [rows, cols] = shape.map(|extent| extent as isize);
+        let strides = match layout {
+            Rows => [cols, 1],
+            Columns => [1, rows],
+            Padded => [cols + 5, 1],
+            PaddedColumns => [1, rows + 3],
+            Spread => [3 * cols + 1, 3],
+            EveryOther => [2 * cols + 1, 2],
+            NegativeRows => [-cols, 1],
+            NegativeColumns => [cols, -1],
+            NegativeBoth => [-1, -rows],
+            ZeroRows => [0, 1],
+            ZeroColumns => [1, 0],
+        };
+        let reach = |extent: isize, stride: isize| (extent - 1).max(0) * stride;
+        let reaches = [reach(rows, strides[0]), reach(cols, strides[1])];
+        let low: isize = reaches.iter().map(|r| r.min(&0)).sum();
+        let high: isize = reaches.iter().map(|r| r.max(&0)).sum();
+        let len = if rows * cols == 0 { 0 } else { (high - low + 1) as usize };
+        Matrix { data: random.fill(len), offset: -low as usize, shape, strides }
+    }
+
+    pub fn at(&self, i: usize, j: usize) -> E {
+        let [down, right] = self.strides;
+        self.data[(self.offset as isize + i as isize * down + j as isize * right) as usize]
+    }
+
+    pub fn view(&self) -> MatRef<'_, E> {
+        MatRef::new(&self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+
+    pub fn view_mut(&mut self) -> MatMut<'_, E> {
+        MatMut::new(&mut self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+
+    pub fn copy(&self) -> Self {
+        Matrix { data: self.data.clone(), ..*self }
+    }
+}
+
+/// One element of A·B in the stated order, by the standard library's fused multiply-add.
+pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
+    let k = a.shape[1];
+    let mut ab = E::ZERO;
+    for from in (0..k).step_by(256) {
+        let mut chain = E::ZERO;
+        for p in from..k.min(from + 256) {
+            chain = a.at(i, p).mul_add(b.at(p, j), chain);
+        }
+        ab = if from == 0 { chain } else { ab + chain };
+    }
+    ab
+}
+
+pub fn scaled<E: Float>(ab: E, c: E, alpha: E, beta: E) -> E {
+    if beta != E::ZERO {
+        if alpha == E::ONE && beta == E::ONE { c + ab } else { alpha.mul_add(ab, beta * c) }
+    } else if alpha == E::ONE {
+        ab
+    } else {
+        alpha * ab
+    }
+}
+
+/// Instruction sets of this machine; the others are printed.
+pub fn levels() -> Vec<Isa> {
+    let (have, lack): (Vec<_>, Vec<_>) = Isa::ALL.into_iter().partition(|isa| isa.is_available());
+    lack.iter().for_each(|isa| println!("skipped on this machine: {isa}"));
+    have
+}
+
+pub fn same<E: Float>(x: E, y: E) -> bool {
+    // Equal numbers differ in bits only as zeros do, and then in the sign of their reciprocal.
+    x == y && E::ONE / x == E::ONE / y
+}
+
+/// Checks `gemm` on every level against the oracle, bit for bit.
+pub fn check<E: Float>(a: &Matrix<E>, b: &Matrix<E>, c: &Matrix<E>, alpha: E, beta: E) {
+    let mut workspace = Workspace::new();
+    let [m, n] = c.shape;
+    let expected = |i, j| scaled(oracle(a, b, [i, j]), c.at(i, j), alpha, beta);
+    let expected: Vec<E> = (0..m * n).map(|at| expected(at / n, at % n)).collect();
+    for isa in levels() {
+        let mut result = c.copy();
+        let product = Gemm { a: a.view(), b: b.view(), alpha, beta };
+        let mut run = || gemm(product, result.view_mut(), &mut workspace).unwrap();
+        if m * n == 0 {
+            run();
+        } else {
+            with_isa(isa, run).unwrap();
+        }
+        for (at, &expected) in expected.iter().enumerate() {
+            let got = result.at(at / n, at % n);
+            assert!(
+                same(got, expected),
+                "{isa}: {:?}{:?} x {:?}{:?} -> {:?}, alpha {alpha:?}, beta {beta:?}: ({}, {}) is \
+                 {got:?}, not {expected:?}",
+                a.shape,
+                a.strides,
+                b.shape,
+                b.strides,
+                c.strides,
+                at / n,
+                at % n,
+            );
+        }
+    }
+}
