@@ -44,7 +44,7 @@ pub struct BlasInfo {
     /// The processor type whose kernels it has chosen; empty if it does not say.
     pub core: String,
     /// Threads that a call uses: 1, swath's threads call it. Of a library that does not say it is what swath
-    /// takes for true; `warning` tells of those that swath cannot keep to it.
+    /// takes for true; `warning` tells of those of which it knows that they cannot be kept to it.
     pub threads: usize,
     /// What should be changed: a library that was not used and why, one that runs generic kernels or an older
     /// processor's, or one that may use threads of its own.

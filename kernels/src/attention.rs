@@ -10,7 +10,8 @@
 //! 2. Weights are left as they are and the caller divides the result, which has fewer columns.
 //! 3. A row that sees nothing, or −∞ alone, has weights of zero and −∞ as its largest score.
 //! 4. The largest score and the sum stay two numbers: m + ln Σ p, rounded, would cost each weight as many
-//!    places as the scores are large.
+//!    places as the scores are large. The largest is rounded, and what it is subtracted from is not: beyond about 1e9
+//!    (`f64`: 1e18) half a place of a score may make a row infinite or NaN.
 //! 5. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
 
 use crate::dispatch::{Task, run};

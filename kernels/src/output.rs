@@ -60,7 +60,7 @@ impl<E: Copy> Output<E> for Vec<E> {
 /// A part of a result that [`with_place`](crate::with_place) lends: kernels that write it know how
 /// large the whole is. It stays on its thread: the fence after stores past the caches is that thread's.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// let mut y = [0.0f32; 4];
 /// swath_kernels::with_place(&mut y, 4, |mut place| {
 ///     std::thread::scope(|scope| {

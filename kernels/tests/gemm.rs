@@ -327,7 +327,7 @@ fn a_packed_b_of_another_instruction_set_is_refused() {
     }
 }
 
-/// The sign of a sum that rounds to zero is that of its last product, on every path and in every block of k.
+/// Products that round to zero leave a zero's sign, on every path and in every block of k.
 fn check_vanishing<E: Float>(tiny: f64) {
     for shape in
         [[1, 256, 24], [4, 4, 4], [5, 256, 24], [3, 300, 1100], [20, 600, 40], [70, 40, 129]]

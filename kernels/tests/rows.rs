@@ -129,7 +129,7 @@ fn check_cross_entropy<E: Rows>() {
         let log_cols = (cols as f64).ln();
         let of_f64 = 2f64.powi(-52) * cols as f64;
         let targets = [0, cols as i64 - 1, -100, cols as i64 / 2];
-        for (offset, smoothing) in [(0.0, 0.0), (0.0, 0.1), (1e3, 0.0), (-1e5, 0.1)] {
+        for (offset, smoothing) in [(0.0, 0.0), (0.0, 0.1), (1e3, 0.0), (-1e5, 0.1), (0.0, 1.0)] {
             let near = random.fill::<E>(4 * cols, 6.0);
             let logits: Vec<E> = near.iter().map(|x| E::from_f64(x.to_f64() + offset)).collect();
             let rows = CrossEntropyRows {
@@ -152,10 +152,11 @@ fn check_cross_entropy<E: Rows>() {
                 };
                 let sum = beside(None);
                 assert_eq!(largest[row].to_f64(), most);
-                let others = beside(x.iter().position(|&x| x == most));
-                assert_within("Σ", &rest[row..=row], &[others], |_| {
-                    u * sum * (log_cols + 4.0) + of_f64
-                });
+                let first = x.iter().position(|&x| x == most);
+                let of_others = |k: usize| if Some(k) == first { 0.0 } else { e[k] };
+                let size = (0..cols).map(|k| of_others(k) * (most - x[k] + 4.0)).sum::<f64>();
+                let of_sum = if cols == 1 { 0.0 } else { of_f64 };
+                assert_within("Σ", &rest[row..=row], &[beside(first)], |_| u * size + of_sum);
                 let dx = &dx[row * cols..][..cols];
                 if target == -100 {
                     assert!(losses[row].to_f64() == 0.0 && dx.iter().all(|x| x.to_f64() == 0.0));
@@ -170,16 +171,19 @@ fn check_cross_entropy<E: Rows>() {
                     u * (want.abs() + log_cols + 4.0) + exact
                 });
                 let g = g[row].to_f64();
-                let slope = |k: usize| match k == target {
-                    true => smoothing - beside(Some(k)) / sum - spread,
-                    false => e[k] / sum - spread,
+                // What varies with the logits, and what does not.
+                let parts = |k: usize| match k == target {
+                    true if smoothing < 0.5 => (-beside(Some(k)) / sum, smoothing - spread),
+                    true => (e[k] / sum, smoothing - 1.0 - spread),
+                    false => (e[k] / sum, -spread),
                 };
-                let want: Vec<f64> = (0..cols).map(|k| g * slope(k)).collect();
+                let want: Vec<f64> =
+                    (0..cols).map(parts).map(|(p, fixed)| g * (p + fixed)).collect();
                 assert_within("gradient", dx, &want, |k| {
-                    let p = if k == target { beside(Some(k)) / sum } else { e[k] / sum };
-                    let of_p = p * (most - x[k] + log_cols + 8.0);
-                    let smoothed = if smoothing == 0.0 { 0.0 } else { 3.0 * (p + smoothing) };
-                    g.abs() * (u * (of_p + smoothed) + of_f64)
+                    let (p, fixed) = parts(k);
+                    let of_p = p.abs() * (most - x[k] + log_cols + 8.0);
+                    let of_sum = if k == target { of_f64 } else { of_f64 * p };
+                    g.abs() * (u * (of_p + 3.0 * fixed.abs()) + of_sum)
                 });
             }
         }

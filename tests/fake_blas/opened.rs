@@ -89,6 +89,9 @@ fn a_well_known_library_that_fails_its_self_test_is_told_of() {
     ];
     let (success, out, err) = says(&variables);
     assert!(success, "{out}{err}");
+    if out.contains("libmkl_rt") {
+        return println!("SKIPPED: this machine has MKL, which goes first");
+    }
     let told = match out.contains("INFO embedded") {
         true => "libopenblas.so.0: it failed its self-test",
         false => "swath: libopenblas.so.0 is not used: it failed its self-test",

@@ -24,8 +24,8 @@ pub struct Clamp;
 ///
 /// `d` and the fused multiply-add round, from 1/2 on `1 − w` too where it is not exact (below 0 and
 /// above 2): the error is at most 2 u (|a| + |b|), or half of the smallest subnormal number where that is more, for
-/// `w` in 0 … 1, u = 2^-24 (f64: 2^-53). Exactly `a` at 0 and `b` at 1, but for −0, which becomes +0 beside
-/// anything else than −0. Where `b − a` overflows the result is infinite or NaN.
+/// `w` in 0 … 1, u = 2^-24 (f64: 2^-53). Exactly `a` at 0 and `b` at 1, but for −0, which may become +0.
+/// Where `b − a` overflows the result is infinite or NaN.
 pub struct Lerp;
 
 /// The gradient of [`LeakyRelu`](super::LeakyRelu) from upstream `g`, input `x` and slope `s`: `g`

@@ -4,12 +4,14 @@
 //! m = max x     rest = Σ exp(x − m) − 1     s = 1 + rest
 //! loss = (m − x[t]) + ln s + ε (x[t] − mean x)
 //! dx_i = g (exp(x_i − m) / s − ε/n)
-//! dx_t = g ((expm1(x_t − m) − rest) / s + ε − ε/n)
+//! dx_t = g ((expm1(x_t − m) − rest) / s + ε − ε/n)     ε < 1/2
+//!        g (exp(x_t − m) / s − (1 − ε + ε/n))           else
 //! ```
 //!
 //! 1. m and rest stay two numbers: m + ln s, rounded, would cost each probability as many places as the
 //!    logits are large, and the loss all of them where it is near 0. It is summed in `f64`.
-//! 2. The target's p − 1 keeps its places where p is near 1: both terms of the numerator are at most 0.
+//! 2. The target's p − 1 keeps its places where p is near 1, which is wanted where ε is small: both terms of the
+//!    numerator are at most 0. Where ε is near 1, p is wanted to be small.
 
 use core::mem::MaybeUninit;
 
@@ -63,8 +65,8 @@ impl<E: Float> CrossEntropyRows<'_, E> {
 /// Writes each row's loss, in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`: what
 /// [`cross_entropy_grad_rows`] wants to know again.
 ///
-/// All are rounded once from `f64`: the error is half a place of each and the rounding of x − largest
-/// to `E` in each exponential. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
+/// All are rounded once from `f64`: the error is half a place of each, and that of the exponentials, of which
+/// x − largest is rounded to `E`. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
 ///
 /// ```
 /// use swath_kernels::{CrossEntropyRows, cross_entropy_rows};
@@ -77,7 +79,7 @@ impl<E: Float> CrossEntropyRows<'_, E> {
 ///     label_smoothing: 0.0,
 /// };
 /// cross_entropy_rows(rows, &mut losses, &mut largest, &mut rest);
-/// assert_eq!((losses[0], largest, rest), (std::f32::consts::LN_2, [0.0, 100.0], [1.0, 3.8e-44]));
+/// assert_eq!((losses[0], largest, rest), (std::f32::consts::LN_2, [0.0, 100.0], [1.0, 0.0]));
 /// ```
 ///
 /// # Panics
@@ -102,10 +104,10 @@ pub fn cross_entropy_rows<E: Rows>(
 /// Writes the gradient of the logits from that of the losses, `g` `[r]`, the largest logit of each row,
 /// and `Σ e^(x − largest) − 1`, both `[r]`.
 ///
-/// However large the logits are, a probability p, or p − 1 of the target, has a relative error of at most
-/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. p − 1 has besides
-/// the rounding of that sum, which is `f64`'s: about 2^-52. The label's smoothing and the product with `g` round once
-/// each.
+/// However large the logits are, a probability p, where it is a normal number, has a relative error of at most
+/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. So has what
+/// the target's lacks to 1, but for the rounding of the sum, which is of `f64`: less than 2^-46; of `f64` logits it
+/// counts everywhere. ε/n, the sum with it and the product with `g` round once each.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows or a target is no class.
@@ -195,7 +197,9 @@ where
         let CrossEntropyGradTask { rows, cols, g, largest, rest, dx } = self;
         let smoothing = rows.label_smoothing;
         let spread = smoothing / cols as f64;
-        let (minus_spread, to_target) = (E::from_f64(-spread), E::from_f64(smoothing - spread));
+        let is_near_one = smoothing < 0.5;
+        let of_target = if is_near_one { smoothing } else { smoothing - 1.0 } - spread;
+        let (minus_spread, of_target) = (E::from_f64(-spread), E::from_f64(of_target));
         let saved = rows.targets.iter().zip(g).zip(largest.iter().zip(rest));
         let each = saved.zip(dx.chunks_exact_mut(cols.max(1)));
         for (i, (((&target, &g), (&largest, &rest)), dx)) in each.enumerate() {
@@ -215,12 +219,18 @@ where
                 |[x]| Exp::apply(simd, x - max).mul_add(inverse, minus_spread) * g,
             );
             let target = target as usize;
-            let [rest, to_target] = Lanes::<E>::splat_all(simd, [rest, to_target]);
+            let [rest, of_target] = Lanes::<E>::splat_all(simd, [rest, of_target]);
             dx[target] = at_number(
                 simd,
                 x[target],
                 #[inline(always)]
-                |x| (Expm1::apply(simd, x - max) - rest).mul_add(inverse, to_target) * g,
+                |x| {
+                    let e = match is_near_one {
+                        true => Expm1::apply(simd, x - max) - rest,
+                        false => Exp::apply(simd, x - max),
+                    };
+                    e.mul_add(inverse, of_target) * g
+                },
             );
         }
     }

@@ -122,7 +122,7 @@ pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<C
     let fits = c.shape().dims().split_last() == Some((&n, lead));
     // A library that fails in the middle would leave a sum of which nobody knows what was added.
     let pays = k <= ADDED_TERMS || c.numel() * dtypes[0].size() >= ADDED_BYTES;
-    if !is_wide || !fits || !pays || k * c.numel() == 0 || Blas::current()?.is_present() {
+    if !is_wide || !fits || !pays || k == 0 || c.numel() == 0 || Blas::current()?.is_present() {
         return add(Arg::Owned(c));
     }
     let out = match Output::reuse(Arg::Owned(c)) {

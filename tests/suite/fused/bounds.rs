@@ -53,24 +53,53 @@ pub fn log_softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64
     each.map(|((g, y), dx)| p.bound(*dx, 4.0 * (g.abs() + y.exp() * along))).collect()
 }
 
-/// Also for what beside the largest is added up.
 pub fn loss(p: &Places, x: &[f64], smoothing: f64, loss: f64) -> f64 {
     let largest = x.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
     p.bound(loss, 16.0 + 4.0 * smoothing * largest)
 }
 
+/// Exponentials of a row's distances from its largest, `[x − most, e^it]`, and their sum.
+fn exponentials(x: &[f64]) -> (Vec<[f64; 2]>, f64) {
+    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // Of −∞ nothing is added, whose distance counts for nothing.
+    let distance = |x: &f64| (x - most).max(-1e4);
+    let each: Vec<_> = x.iter().map(distance).map(|d| [d, d.exp()]).collect();
+    let sum = each.iter().map(|[_, e]| e).sum();
+    (each, sum)
+}
+
+/// What the others than the largest add up to, in `f64`.
+pub fn rest(p: &Places, x: &[f64], rest: f64) -> f64 {
+    let (each, sum) = exponentials(x);
+    let others = each.iter().filter(|[d, _]| *d != 0.0);
+    let of_others: f64 = others.map(|[d, e]| e * (d.abs() + 4.0)).sum();
+    p.bound(rest, of_others + sum * 2f64.powi(-50) / p.wide)
+}
+
 /// However large the logits are, each probability is relatively as near as a softmax is, and so is what a
 /// target's lacks to 1, but for the rounding of the sum that it comes from, which is of `f64`.
-pub fn cross_entropy_grad(p: &Places, g: f64, x: &[f64], smoothing: f64, dx: &[f64]) -> Vec<f64> {
-    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+pub fn cross_entropy_grad(
+    p: &Places,
+    g: f64,
+    x: &[f64],
+    target: i64,
+    smoothing: f64,
+    dx: &[f64],
+) -> Vec<f64> {
     let log = (x.len() as f64).ln();
-    let each = x.iter().zip(dx);
-    each.map(|(x, dx)| {
-        let relative = (dx / g).abs() + smoothing;
-        let of_sum = 2f64.powi(-51) / p.wide;
-        p.bound(*dx, g.abs() * (relative * (8.0 + log + (x - most).abs()) + of_sum))
-    })
-    .collect()
+    let (each, sum) = exponentials(x);
+    let spread = smoothing / x.len() as f64;
+    let slope = |(k, [d, e]): (usize, [f64; 2])| {
+        let probability = e / sum;
+        let (varies, fixed) = match target == k as i64 {
+            true if smoothing < 0.5 => (1.0 - probability, smoothing),
+            true => (probability, 1.0 - smoothing + spread),
+            false => (probability, spread),
+        };
+        varies * (8.0 + log + d.abs()) + 3.0 * fixed + 2f64.powi(-50) / p.wide
+    };
+    let each = each.into_iter().enumerate().map(slope);
+    each.zip(dx).map(|(size, dx)| p.bound(*dx, g.abs() * size)).collect()
 }
 
 pub struct Normal {

@@ -158,13 +158,13 @@ fn cross_entropy_and_its_gradient() {
                 let inputs = [Some(&x), Some(&targets)];
                 compare(&mut found, &op, &context, &inputs, |operands, want| {
                     let x = rows(operands[0].as_ref().unwrap());
-                    let of = |k: usize, p: &Places| {
-                        let rows = x.iter().zip(values(&want[k]));
-                        rows.map(|(x, y)| bounds::loss(p, x, label_smoothing, y)).collect()
-                    };
+                    let losses = x.iter().zip(values(&want[0]));
+                    let losses = losses.map(|(x, y)| bounds::loss(&p, x, label_smoothing, y));
                     let wide = Places::of(want[1].dtype());
                     let largest = values(&want[1]).iter().map(|&x| wide.bound(x, 0.0)).collect();
-                    vec![of(0, &p), largest, of(2, &wide)]
+                    let rests = x.iter().zip(values(&want[2]));
+                    let rests = rests.map(|(x, y)| bounds::rest(&wide, x, y)).collect();
+                    vec![losses.collect(), largest, rests]
                 });
                 if i > 0 {
                     continue;
@@ -186,11 +186,15 @@ fn cross_entropy_and_its_gradient() {
                 let inputs = [&g, &x, &targets, &largest, &rest].map(Some);
                 compare(&mut found, &op, &context, &inputs, |operands, want| {
                     let (g, x) = (operands[0].as_ref().unwrap(), operands[1].as_ref().unwrap());
-                    let rows = values(g).into_iter().zip(rows(x)).zip(rows(&want[0]));
-                    let bound = |((g, x), dx): ((f64, Vec<f64>), Vec<f64>)| {
-                        bounds::cross_entropy_grad(&p, g, &x, label_smoothing, &dx)
-                    };
-                    vec![rows.flat_map(bound).collect()]
+                    let targets = values(operands[2].as_ref().unwrap());
+                    let each = rows(x)
+                        .into_iter()
+                        .zip(rows(&want[0]))
+                        .zip(values(g).into_iter().zip(targets));
+                    let bounds = each.flat_map(|((x, dx), (g, target))| {
+                        bounds::cross_entropy_grad(&p, g, &x, target as i64, label_smoothing, &dx)
+                    });
+                    vec![bounds.collect()]
                 });
             }
         }

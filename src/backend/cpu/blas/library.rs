@@ -345,11 +345,18 @@ impl Library {
                  VECLIB_MAXIMUM_THREADS=1 before the program starts"
                     .to_owned(),
             ),
-            _ if self.is_static => Some(format!(
+            Vendor::Unknown if self.is_static => Some(format!(
                 "the BLAS linked by `{}` is a static library, which cannot be asked who it is: where it has \
                  threads, set its number of them to 1 before the program starts, or link the shared one",
                 self.provider
             )),
+            Vendor::Unknown if ["mkl", "openblas", "blis"].contains(&self.provider) => {
+                Some(format!(
+                    "the BLAS linked by `{}` does not say who it is and cannot be kept to one thread: where it has \
+                 threads, set its number of them to 1 before the program starts",
+                    self.provider
+                ))
+            }
             _ => None,
         }
     }

@@ -107,39 +107,50 @@ mod linked {
     use super::super::library::WideDot;
     use super::*;
 
-    /// Finds nothing.
-    struct NoSymbols;
+    /// The functions that this process knows by name: not its own, nor those of a library that is a part of it.
+    struct Process {
+        #[cfg(not(target_os = "linux"))]
+        handle: Option<Handle>,
+        is_static: bool,
+    }
 
-    impl Symbols for NoSymbols {
-        unsafe fn find<T: Copy>(&self, _name: &[u8]) -> Option<T> {
-            None
+    impl Process {
+        fn new() -> Process {
+            Process {
+                #[cfg(all(unix, not(target_os = "linux")))]
+                handle: Some(libloading::os::unix::Library::this().into()),
+                #[cfg(windows)]
+                handle: libloading::os::windows::Library::this().ok().map(Handle::from),
+                is_static: is_static(),
+            }
+        }
+
+        /// That of another library of the same kind would be no control of this one.
+        unsafe fn named<T: Copy>(&self, name: &[u8]) -> Option<T> {
+            if self.is_static {
+                return None;
+            }
+            #[cfg(target_os = "linux")]
+            {
+                // In a plugin, what it was linked with is found by this handle alone.
+                // SAFETY: the name is terminated, by the contract of `find`.
+                let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
+                // SAFETY: a pointer read as a pointer; the caller names the function's type.
+                (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
+            }
+            #[cfg(not(target_os = "linux"))]
+            // SAFETY: as the caller promises.
+            unsafe {
+                self.handle.as_ref()?.find(name)
+            }
         }
     }
 
-    /// What the process has loaded. A program does not tell the names of its own functions, nor of those that
-    /// were linked into it.
-    fn process() -> Option<Handle> {
-        #[cfg(unix)]
-        return Some(libloading::os::unix::Library::this().into());
-        #[cfg(windows)]
-        return libloading::os::windows::Library::this().ok().map(Handle::from);
-    }
-
-    pub(super) fn library() -> Library {
-        let mut library = match process() {
-            Some(handle) => with(&OpenBlasOr(handle)),
-            None => with(&OpenBlasOr(NoSymbols)),
-        };
-        library.is_static = is_static();
-        library
-    }
-
-    /// The functions of the OpenBLAS that is a part of this program, before others of their names.
-    struct OpenBlasOr<S>(S);
-
-    impl<S: Symbols> Symbols for OpenBlasOr<S> {
+    impl Symbols for Process {
         unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
-            #[cfg(blas = "openblas-static")]
+            const { assert!(size_of::<T>() == size_of::<*const ()>()) };
+            // They are known when this is compiled, wherever the library ends up.
+            #[cfg(any(blas = "openblas", blas = "openblas-static"))]
             {
                 use std::ffi::{c_char, c_int};
                 unsafe extern "C" {
@@ -149,22 +160,27 @@ mod linked {
                     fn openblas_set_num_threads(threads: c_int);
                 }
                 let own = match name {
-                    b"openblas_get_config\0" => Some(openblas_get_config as *const ()),
-                    b"openblas_get_corename\0" => Some(openblas_get_corename as *const ()),
-                    b"openblas_get_num_threads\0" => Some(openblas_get_num_threads as *const ()),
-                    b"openblas_set_num_threads\0" => Some(openblas_set_num_threads as *const ()),
-                    _ => None,
+                    b"openblas_get_config\0" => openblas_get_config as *const (),
+                    b"openblas_get_corename\0" => openblas_get_corename as *const (),
+                    b"openblas_get_num_threads\0" => openblas_get_num_threads as *const (),
+                    b"openblas_set_num_threads\0" => openblas_set_num_threads as *const (),
+                    _ => std::ptr::null(),
                 };
-                if let Some(function) = own
-                    && size_of::<T>() == size_of_val(&function)
-                {
+                if !own.is_null() {
                     // SAFETY: a pointer read as a pointer; the caller names the function's type.
-                    return Some(unsafe { std::mem::transmute_copy(&function) });
+                    return Some(unsafe { std::mem::transmute_copy(&own) });
                 }
             }
             // SAFETY: as the caller promises.
-            unsafe { self.0.find(name) }
+            unsafe { self.named(name) }
         }
+    }
+
+    pub(super) fn library() -> Library {
+        let process = Process::new();
+        let mut library = with(&process);
+        library.is_static = process.is_static;
+        library
     }
 
     /// Where the program or library lies that has this function.

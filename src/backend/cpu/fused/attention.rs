@@ -3,10 +3,10 @@
 //! ```text
 //! for each head, for each block of ROWS queries:                      cols: the keys they may see
 //!     S = Q·Kᵀ[.., ..cols]                                            forward
-//!     P = e^(scale S + mask − max), zero where not seen; L = log sum
+//!     P = e^(scale S + mask − m), zero where not seen; m = max
 //!     Y = P·V / Σ P
 //!
-//!     P = e^(scale S + mask − L)                                      backward
+//!     P = e^(scale S + mask − m) / Σ P                                backward
 //!     dP = dY·Vᵀ;  D = rowsum(dY ∘ Y);  dS = scale P ∘ (dP − D)
 //!     dQ = dS·K;  dK += dSᵀ·Q;  dV += Pᵀ·dY
 //! ```

@@ -81,12 +81,13 @@ pub(super) fn gradient(
         let spread = smoothing / row.len() as f64;
         for (k, x) in row.iter().enumerate() {
             let e = (x - largest).exp();
-            // The target's e − Σ e, by what the others add, keeps its places.
             let off = match class == Some(k) {
-                true => {
+                // p − 1, by what the others add, keeps its places where p is near 1.
+                true if smoothing < 0.5 => {
                     let others = row.iter().enumerate().filter(|&(j, _)| j != k);
-                    -exact::sum(others.map(|(_, x)| (x - largest).exp())) / sum + smoothing
+                    smoothing - exact::sum(others.map(|(_, x)| (x - largest).exp())) / sum
                 }
+                true => e / sum - (1.0 - smoothing),
                 false => e / sum,
             };
             dx.push(class.map_or(0.0, |_| g * (off - spread)));

@@ -144,6 +144,8 @@ fn a_library_that_cannot_be_kept_to_one_thread_is_told_of() {
     assert_eq!((library.vendor, library.threads_warning()), (Vendor::Unknown, None));
     library.is_static = true;
     assert!(library.threads_warning().unwrap().contains("a static library"));
+    let library = Library::new("blis", &none, entries(), entries());
+    assert!(library.threads_warning().unwrap().contains("does not say who it is"));
     let with_control = Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]);
     let mut library = Library::new("mkl", &with_control, entries(), entries());
     library.is_static = true;
