@@ -14,10 +14,11 @@
 //! linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
 //! the table is the provider. `accelerate` counts on Apple's systems alone.
 //!
-//! Every library is called on the calling thread alone, where it can be kept to that, on a grid of tiles that the shapes and the
-//! cores that the process may use decide, and the tiles are shared by swath's own threads: no
-//! oversubscription, and the same bits for any number of threads. It must compute small products correctly before it gets a real
-//! one; where it cannot, a line on the standard error stream says so and the embedded product runs.
+//! Every library is called on the calling thread alone, where it can be kept to that, on a grid of tiles
+//! that the shapes and the cores that the process may use decide, and the tiles are shared by swath's own
+//! threads: no oversubscription, and the same bits for any number of threads. It must compute small products
+//! correctly before it gets a real one; where it cannot, a line on the standard error stream says so and the
+//! embedded product runs.
 //! Operands whose layout BLAS cannot express, and products that are faster without it, stay with the
 //! embedded product.
 //!

@@ -82,8 +82,7 @@ fn cross_entropies<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 
             );
         };
         calls.push(call::<E, 5>("cross_entropy_rows", &*variant, slots, run));
-        let of_rows = [&g, &largest, &rest].map(|x| input(x));
-        let [g, largest, rest] = of_rows;
+        let [g, largest, rest] = [&g, &largest, &rest].map(|x| input(x));
         let slots = [input(&x), input(&targets), g, largest, rest, output::<E>(rows * cols)];
         let run = move |[x, targets, g, largest, rest, dx]: [&mut Part<'_>; 6]| {
             let rows = logits(x.of(), targets.of(), label_smoothing);
@@ -178,9 +177,8 @@ fn attention<E: Cell + Attend>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2
         let [largest, inverse, mean] = [3, 4, 5].map(|seed| input(&numbers::<E>(rows, seed)));
         let slots = [scores, changed(&g).at_least(), largest, inverse, mean];
         let run = move |[x, g, largest, inverse, mean]: [&mut Part<'_>; 5]| {
-            let (x, g) = (x.of(), g.of());
-            let of_rows = (largest.of(), inverse.of(), mean.of());
-            k::attention_weights_grad(x, g, block, of_rows.0, of_rows.1, of_rows.2, scale);
+            let (largest, inverse, mean) = (largest.of(), inverse.of(), mean.of());
+            k::attention_weights_grad(x.of(), g.of(), block, largest, inverse, mean, scale);
         };
         calls.push(call::<E, 5>("attention_weights_grad", &*variant, slots, run));
         // A result that is shorter is of fewer rows; the second operand is one row for all of them.

@@ -13,8 +13,9 @@ impl<B: Backend> Tensor<B> {
     /// `(x - mean) / √(variance + eps) · weight + bias` over the last axis: x is `[…, n]`, `weight`
     /// and `bias` `[n]`. The variance is that of the population (divided by n).
     ///
-    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros, or NaN where their sum exceeds 1.8e308. Rows of `f32` whose elements are
-    /// further than 3.4e38 from the mean, or whose `1 / √(variance + eps)` is more than that, give ∞ or NaN.
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros, or NaN where their sum exceeds
+    /// 1.8e308. Rows of `f32` whose elements are further than 3.4e38 from the mean, or whose
+    /// `1 / √(variance + eps)` is more than that, give ∞ or NaN.
     ///
     /// ```
     /// use swath::prelude::*;

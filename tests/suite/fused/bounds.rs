@@ -96,7 +96,8 @@ pub fn cross_entropy_grad(
             true => (probability, 1.0 - smoothing + spread),
             false => (probability, spread),
         };
-        varies * (8.0 + log + d.abs()) + 3.0 * fixed + 2f64.powi(-50) / p.wide
+        // Whatever p is, no more than four places of the upstream.
+        (varies * (8.0 + log + d.abs()) + 3.0 * fixed + 2f64.powi(-50) / p.wide).min(4.0)
     };
     let each = each.into_iter().enumerate().map(slope);
     each.zip(dx).map(|(size, dx)| p.bound(*dx, g.abs() * size)).collect()
