@@ -165,6 +165,8 @@ kernels! {
         log_sigmoid LogSigmoid 1 1;
         /// `x tanh(ln(1 + e^x))`.
         mish Mish 1 1;
+        /// `λ x` where `x` is not negative, else `λ α (e^x − 1)`.
+        selu Selu 1 1;
     }
     binary {
         // Arithmetic.

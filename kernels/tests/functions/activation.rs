@@ -19,6 +19,8 @@ functions1! {
         [(-40.0, 746.0), (-4.0, 4.0)];
     mish Mish |x| reference::mish_wide(x.into()) as f32, reference::mish_wide,
         reference::mish, [(-755.0, 40.0), (-4.0, 4.0)];
+    selu Selu |x| reference::selu_wide(x.into()) as f32, reference::selu_wide,
+        reference::selu, [(-40.0, 40.0), (-1.0, 1.0)];
     relu6 Relu6 |x| x.clamp(0.0, 6.0), |x| x.clamp(0.0, 6.0), |x| x.clamp(0.0, 6.0), [(-1.0, 7.0)];
     hardsigmoid Hardsigmoid |x| reference::hardsigmoid_wide(x.into()) as f32,
         reference::hardsigmoid_wide, reference::hardsigmoid, [(-3.5, 3.5), (-3.0, -2.99)];

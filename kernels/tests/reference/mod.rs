@@ -64,13 +64,39 @@ pub fn elu(x: f64, scale: f64) -> f64 {
     let exponent = ((scale.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
     let half = exponent / 2;
     let scale = scale * 2f64.powi(-half) * 2f64.powi(half - exponent);
-    // Likewise a tiny argument's, which is the result's.
-    let (mantissa, shift) = if x > -1e-30 {
-        (DoubleDouble::from(x * 2f64.powi(1000)), -1000)
+    let curve = scaled_exp_minus_one(x);
+    Scaled { mantissa: curve.mantissa * scale.into(), exponent: exponent + curve.exponent }.round()
+}
+
+/// `e^x − 1` of a negative number; a tiny argument's exponent, which is the result's, costs no bits.
+fn scaled_exp_minus_one(x: f64) -> Scaled {
+    if x > -1e-30 {
+        Scaled { mantissa: DoubleDouble::from(x * 2f64.powi(1000)), exponent: -1000 }
     } else {
-        (exp_minus_one(x), 0)
-    };
-    Scaled { mantissa: mantissa * scale.into(), exponent: exponent + shift }.round()
+        Scaled { mantissa: exp_minus_one(x), exponent: 0 }
+    }
+}
+
+const SELU_SCALE: DoubleDouble =
+    DoubleDouble { high: 1.0507009873554805, low: 3.9874847667154144e-17 };
+const SELU_ALPHA: DoubleDouble =
+    DoubleDouble { high: 1.6732632423543772, low: 1.0657222547717531e-16 };
+
+/// As [`sigmoid_wide`].
+pub fn selu_wide(x: f64) -> f64 {
+    let curve = if x < 0.0 { SELU_ALPHA.high * core_math::expm1(x) } else { x };
+    SELU_SCALE.high * curve
+}
+
+pub fn selu(x: f64) -> f64 {
+    match x {
+        x if x == 0.0 || !selu_wide(x).is_finite() => selu_wide(x),
+        x if x < 0.0 => {
+            let Scaled { mantissa, exponent } = scaled_exp_minus_one(x);
+            Scaled { mantissa: mantissa * SELU_ALPHA * SELU_SCALE, exponent }.round()
+        }
+        x => times(x, Scaled { mantissa: SELU_SCALE, exponent: 0 }),
+    }
 }
 
 /// The limits of a function whose formula would leave the range of numbers.
