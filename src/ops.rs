@@ -34,7 +34,9 @@ mod ternary;
 mod window;
 
 use formulas::*;
-pub(crate) use formulas::{GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0};
+pub(crate) use formulas::{
+    GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
+};
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;

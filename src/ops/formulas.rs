@@ -5,6 +5,11 @@ pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;
 /// The cubic coefficient of `UnaryOp::GeluTanh` (Hendrycks & Gimpel, 2016).
 pub(crate) const GELU_TANH_CUBIC: f64 = 0.044_715;
 
+/// λ of `UnaryOp::Selu` (Klambauer et al., 2017).
+pub(crate) const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+/// α of `UnaryOp::Selu`.
+pub(crate) const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
+
 /// 1/√(2π).
 pub(crate) const NORMAL_DENSITY_AT_0: f64 = 0.398_942_280_401_432_7;
 

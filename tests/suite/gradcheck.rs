@@ -170,6 +170,8 @@ fn ties_and_kinks_have_the_documented_gradients() {
     assert_eq!(at(|x| x.hardsigmoid()?.mul(6.0), &[-3.0, 0.0, 3.0]), [0.0, 1.0, 0.0]);
     assert_eq!(at(|x| x.leaky_relu(0.25), &[-1.0, 0.0, 2.0]), [0.25, 0.25, 1.0]);
     assert_eq!(at(|x| x.elu(0.25), &[0.0, 2.0, -f32::INFINITY]), [0.25, 1.0, 0.0]);
+    let selu = [1.758_099_3, 1.050_701, 0.0];
+    assert_eq!(at(|x| x.selu(), &[0.0, 2.0, -f32::INFINITY]), selu);
     assert_eq!(at(|x| x.clamp(-1.0, 1.0), &[-2.0, -1.0, 0.5, 1.0, 3.0]), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(at(|x| x.masked_fill(&x.gt(0.0)?, 5.0), &[-2.0, 1.0]), [1.0, 0.0]);
     // An infinite gradient stays where the value came from.

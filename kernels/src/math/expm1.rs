@@ -37,7 +37,7 @@ pub struct Expm1;
 pub struct Elu;
 
 /// `λ x` where `x` is not negative, else `λ α (e^x − 1)`: the self-normalizing unit of Klambauer et al.
-/// (2017), λ = 1.0507009873554805, α = 1.6732632423543773.
+/// (2017), λ = 1.05070098735548, α = 1.673263242354377.
 ///
 /// * Domain: all numbers; ±0 give themselves, subnormal results are computed, not flushed.
 /// * −∞ gives −λ α = −1.7580993, +∞ gives +∞, NaN gives NaN.

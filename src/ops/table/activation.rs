@@ -71,6 +71,19 @@ macro_rules! activation {
                 gradient: (g, x) => g.mish_grad(x);
             }
             {
+                /// Scaled exponential linear unit (Klambauer et al., 2017): `λ x` where `x` is not
+                /// negative, else `λ α · (e^x - 1)`, with λ = 1.05070098735548 and
+                /// α = 1.673263242354377. The derivative at 0 is `λ α`.
+                selu, Selu;
+                value: |x| crate::ops::SELU_SCALE
+                    * if x < 0.0 { crate::ops::SELU_ALPHA * x.exp_m1() } else { x };
+                integer: ();
+                domain: -4.0, 4.0;
+                gradient: (g, x) => g
+                    .mul_scalar(crate::ops::SELU_SCALE)?
+                    .elu_grad(x, crate::ops::SELU_ALPHA);
+            }
+            {
                 /// Rectified linear unit up to 6, `min(max(x, 0), 6)`. The derivative at 0 and 6 is 0.
                 relu6, Relu6;
                 value: |x| if x < 0.0 { 0.0 } else if x > 6.0 { 6.0 } else { x };
