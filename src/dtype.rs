@@ -58,6 +58,14 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
+    /// `F32` in place of a type of 16 bits, for what those do not hold: counts, exponents, totals.
+    pub(crate) const fn at_least_f32(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            dtype => dtype,
+        }
+    }
+
     /// True for the types that arithmetic is defined on: all but `I32` and `U32`, which are there
     /// to be stored and converted.
     pub const fn has_arithmetic(self) -> bool {

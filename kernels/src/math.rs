@@ -215,6 +215,8 @@ kernels! {
         log_sigmoid_grad LogSigmoidGrad;
         /// The gradient of [`mish`] from upstream `a` and input `b`.
         mish_grad MishGrad;
+        /// The gradient of [`selu`] from upstream `a` and input `b`.
+        selu_grad SeluGrad;
         /// The gradient of [`relu6`] from upstream `a` and input or output `b`.
         relu6_grad Relu6Grad;
         /// The gradient of [`hardsigmoid`] from upstream `a` and input `b`.

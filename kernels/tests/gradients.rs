@@ -134,8 +134,8 @@ fn piecewise_slopes_and_their_ends() {
 #[test]
 fn silu_slope_from_input() {
     let allowed = || tolerance(6.0, 3.0);
-    check!(f32, SiluGrad, reference::silu_slope, points_f32(-1.5, 60.0), allowed());
-    check!(f64, SiluGrad, reference::silu_slope, points_f64(-1.5, 500.0), allowed());
+    check!(f32, SiluGrad, reference::silu_slope, points_f32(-2.0, 60.0), allowed());
+    check!(f64, SiluGrad, reference::silu_slope, points_f64(-2.0, 500.0), allowed());
     let tail = || tolerance(7.0, 0.0);
     check!(
         f32,
@@ -207,13 +207,24 @@ fn softplus_and_log_sigmoid_slopes_from_input() {
 #[test]
 fn mish_slope_from_input() {
     let allowed = || tolerance(6.0, 3.0);
-    check!(f32, MishGrad, reference::mish_slope, points_f32(-1.5, 60.0), allowed());
-    check!(f64, MishGrad, reference::mish_slope, points_f64(-1.5, 500.0), allowed());
+    check!(f32, MishGrad, reference::mish_slope, points_f32(-2.0, 60.0), allowed());
+    check!(f64, MishGrad, reference::mish_slope, points_f64(-2.0, 500.0), allowed());
     let tail = || tolerance(12.0, 0.0);
     let f32_tail = points_f32(-106.0, -2.0).filter(|&x| x < -2.0);
     check!(f32, MishGrad, reference::mish_slope, f32_tail, tail());
     let f64_tail = points_f64(-750.0, -2.0).filter(|&x| x < -2.0);
     check!(f64, MishGrad, reference::mish_slope, f64_tail, tail());
+}
+
+#[test]
+fn selu_slope_from_input() {
+    let allowed = || tolerance(2.5, 0.0);
+    check!(f32, SeluGrad, reference::selu_slope, points_f32(-106.0, 106.0), allowed());
+    check!(f64, SeluGrad, reference::selu_slope, points_f64(-750.0, 750.0), allowed());
+    // A slope below 1 does not meet an infinite product first.
+    let mut y = [0f32; 2];
+    math::SeluGrad::run(Arg::Scalar(f32::MAX), Arg::Slice(&[-1.0, -4.0]), &mut y[..]);
+    assert!(y[0] < f32::MAX && y[1] < y[0], "{y:?}");
 }
 
 #[test]
@@ -237,4 +248,5 @@ fn limits_are_numbers_and_nan_propagates() {
     limits::<math::SoftplusGrad>(0.0, 1.0);
     limits::<math::LogSigmoidGrad>(1.0, 0.0);
     limits::<math::MishGrad>(0.0, 1.0);
+    limits::<math::SeluGrad>(0.0, 1.0507009873554805);
 }

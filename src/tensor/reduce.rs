@@ -48,7 +48,7 @@ reductions! {
     /// Product; 1 of no elements. Products of integers and truth values are `I64` and wrap. Floats are
     /// multiplied in `f64`, in the order of a sum, and rounded once.
     ///
-    /// The gradient is right where elements are 0: that of each is the product of the others.
+    /// The gradient is right where elements are 0: that of each is the product of the others, in `f64` too.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -17,6 +17,7 @@ mod fixed_order;
 mod fused;
 mod gpt;
 mod gradcheck;
+mod gradient_range;
 mod isa;
 mod layout;
 mod linear;

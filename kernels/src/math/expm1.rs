@@ -13,7 +13,7 @@
 //!    one branch.
 //! 4. The sign bit of x is set in the result: it has it anyway, unless it is a zero.
 
-use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
+use super::exp::{Exp, ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
 use crate::map::{Map1, Map2};
 use crate::simd::{Lanes, Mask, Vector};
@@ -45,6 +45,10 @@ pub struct Elu;
 /// * Method: `x + (λ − 1) x`; the two parts of e^x − 1 times λ α, a sum of two floats. Coefficients: those of
 ///   `exp.rs`; λ and α to 31 places as in the authors' program.
 pub struct Selu;
+
+/// The gradient of [`Selu`] from upstream `g` and input `x`: `λ g` where `x > 0`, else `g λ α e^x`. Within
+/// 2.5 ULP where no step leaves the normal numbers; NaN in either gives NaN.
+pub struct SeluGrad;
 
 trait Expm1Constants: ExpConstants {
     /// Below it the result is −1.
@@ -146,5 +150,19 @@ impl<E: Expm1Constants> Map1<E> for Selu {
         let curve = v.mul_add(below, v.mul_add(below_low, rest * below));
         let line = x.mul_add(simd.splat(E::SELU_ABOVE), x);
         curve.select(x.lt(simd.splat(E::ZERO)), line)
+    }
+}
+
+impl<E: Expm1Constants> Map2<E> for SeluGrad {
+    const UNROLL: usize = 2;
+    const UNROLL_32: usize = 4;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+        let zero = simd.splat(E::ZERO);
+        let [below, below_low] = simd.splat_all(E::SELU_BELOW);
+        let e = <Exp as Map1<E>>::apply(simd, zero.min_or_other(x));
+        let slope = e.mul_add(below, e * below_low);
+        g.mul_add(simd.splat(E::SELU_ABOVE), g).select(zero.lt(x), g * slope)
     }
 }

@@ -22,6 +22,7 @@ gradients! {
     softplus_grad SoftplusGrad;
     log_sigmoid_grad LogSigmoidGrad;
     mish_grad MishGrad;
+    selu_grad SeluGrad;
     relu6_grad Relu6Grad;
     hardsigmoid_grad HardsigmoidGrad;
     hardswish_grad HardswishGrad;

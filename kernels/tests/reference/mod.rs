@@ -189,6 +189,15 @@ pub fn erf_slope(x: f64) -> f64 {
     Scaled { mantissa: bell.mantissa * TWO_BY_SQRT_PI, exponent: bell.exponent }.round()
 }
 
+/// The derivative of selu.
+pub fn selu_slope(x: f64) -> f64 {
+    if x > 0.0 {
+        return SELU_SCALE.high;
+    }
+    let Scaled { mantissa, exponent } = double_double::exp(x.max(-1000.0).into());
+    Scaled { mantissa: mantissa * SELU_ALPHA * SELU_SCALE, exponent }.round()
+}
+
 /// The derivative of tanh where its value is `y`.
 pub fn tanh_slope(y: f64) -> f64 {
     let (one, y) = (DoubleDouble::from(1.0), DoubleDouble::from(y));

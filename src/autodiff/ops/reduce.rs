@@ -24,7 +24,7 @@ struct ReduceRule<B: Backend> {
 /// ```text
 /// sum, mean        g, g / k
 /// prod             g times the product of the others
-/// variance, std    2 g (x − mean) / (k − ddof),   g (x − mean) / (y (k − ddof)), 0 where y is 0
+/// variance, std    2 g (x − mean) / (k − ddof),   (x − mean) / y · g / (k − ddof), 0 where y is 0
 /// max, min         g where x equals y, or is NaN, split evenly among ties
 /// norm             p = 0: 0      p = 1: g sign(x)      p = ∞, −∞: as max, min of |x|, times sign(x)
 ///                  else g sign(x) (|x| / y)^(p − 1); 0 where x or y is 0
@@ -51,13 +51,14 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
         let Some((x, y)) = &self.values else {
             let share = match self.op {
                 ReduceOp::Mean => {
-                    g.to_dtype(counting(dtype))?.div(self.count())?.to_dtype(dtype)?
+                    g.to_dtype(dtype.at_least_f32())?.div(self.count())?.to_dtype(dtype)?
                 }
                 _ => g,
             };
             return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
-        let wide = counting(dtype);
+        // As the value, whose partial products may leave the range of the elements.
+        let wide = if self.op == ReduceOp::Prod { DType::F64 } else { dtype.at_least_f32() };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
         let gradient = match self.op {
@@ -65,10 +66,7 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             ReduceOp::Variance { ddof } => {
                 self.distances(&x)?.mul(&g.mul(2.0)?.div(self.freedom(ddof))?)?
             }
-            ReduceOp::Std { ddof } => {
-                let share = over(&g, &y)?.div(self.freedom(ddof))?;
-                self.distances(&x)?.mul(&share)?
-            }
+            ReduceOp::Std { ddof } => along(&self.distances(&x)?, &y, &g.div(self.freedom(ddof))?)?,
             ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
             // Nothing has a largest element.
             ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
@@ -96,8 +94,10 @@ impl<B: Backend> ReduceRule<B> {
         (self.count() - ddof as f64).max(0.0)
     }
 
+    /// `x − mean`, from which the mean's own rounding is taken off: far from 0 it would be most of a distance.
     fn distances(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        x.sub(&x.mean(Some(&self.axes), true)?)
+        let near = x.sub(&x.mean(Some(&self.axes), true)?)?;
+        near.sub(&near.mean(Some(&self.axes), true)?)
     }
 
     /// `g` where `chosen`, split evenly among those of one result.
@@ -112,10 +112,10 @@ impl<B: Backend> ReduceRule<B> {
             return Tensor::zeros(self.shape, g.dtype());
         }
         if p == 1.0 {
-            return x.sign()?.mul(g);
+            return x.sign()?.mul(g)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
         if p == 2.0 {
-            return x.mul(&over(g, y)?);
+            return along(x, y, g);
         }
         let size = x.abs()?;
         if p.is_infinite() {
@@ -169,14 +169,15 @@ fn instead<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<
     Tensor::where_cond(chosen, &value, x)
 }
 
+/// `x / y · g`, 0 where y is 0; in this order, since g may exceed what is left of the range by y.
+fn along<B: Backend>(x: &Tensor<B>, y: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
+    let is_zero = y.eq(0.0)?;
+    x.div(&instead(y, &is_zero, 1.0)?)?.mul(&instead(g, &is_zero, 0.0)?)
+}
+
 /// `a / y`; 0 where y is 0.
 fn over<B: Backend>(a: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
     let is_zero = y.eq(0.0)?;
     let zero = Tensor::zeros(Shape::scalar(), y.dtype())?;
     Tensor::where_cond(&is_zero, &zero, &a.div(&instead(y, &is_zero, 1.0)?)?)
-}
-
-/// A float type that holds the number of elements: 16 bits do not.
-fn counting(dtype: DType) -> DType {
-    if dtype.size() < 4 { DType::F32 } else { dtype }
 }

@@ -66,6 +66,7 @@ fn is_cheap2(op: BinaryOp) -> bool {
             | SoftplusGrad
             | LogSigmoidGrad
             | MishGrad
+            | SeluGrad
     )
 }
 

@@ -79,9 +79,7 @@ macro_rules! activation {
                     * if x < 0.0 { crate::ops::SELU_ALPHA * x.exp_m1() } else { x };
                 integer: ();
                 domain: -4.0, 4.0;
-                gradient: (g, x) => g
-                    .mul_scalar(crate::ops::SELU_SCALE)?
-                    .elu_grad(x, crate::ops::SELU_ALPHA);
+                gradient: (g, x) => g.selu_grad(x);
             }
             {
                 /// Rectified linear unit up to 6, `min(max(x, 0), 6)`. The derivative at 0 and 6 is 0.

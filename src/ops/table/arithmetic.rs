@@ -19,7 +19,7 @@ macro_rules! arithmetic {
                 value: |x| x.abs();
                 integer: (|x| x.wrapping_abs());
                 domain: -4.0, 4.0;
-                gradient: (g, x) => g.mul(x.sign()?);
+                gradient: (g, x) => g.mul(x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
             }
             {
                 /// Sign: −1, ±0 or 1; NaN of NaN. The derivative is exactly 0.

@@ -98,14 +98,19 @@ macro_rules! binary {
                 /// a number below 0 to a power that is no integer is NaN.
                 ///
                 /// The derivative with respect to `a` is 0 where `b` is 0, with respect to `b`
-                /// 0 where `a` is 0 and `b` is not negative.
+                /// 0 where `a` is 0 and `b` is not negative. The former is `a^(b - 1)` times `b`, where
+                /// `b - 1` is rounded, in 16 bits to an `f32`.
                 pow, Pow;
                 value: |a, b| a.powf(b);
                 integer: ();
                 domain: 0.3, 3.0; -2.0, 2.0;
                 gradient_a: (g, a, b) => {
-                    let slope = a.pow(b.sub(1.0)?)?.mul(b)?;
-                    Tensor::where_cond(&b.eq(0.0)?, &b.zeros_like()?, &g.mul(slope)?)
+                    // In 16 bits `b - 1` may be `b`.
+                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
+                    let (a, b, g) = (a.to_dtype(wide)?, b.to_dtype(wide)?, g.to_dtype(wide)?);
+                    let slope = a.pow(b.sub(1.0)?)?.mul(&b)?;
+                    let gradient = g.mul(slope)?;
+                    Tensor::where_cond(&b.eq(0.0)?, &b.zeros_like()?, &gradient)?.to_dtype(dtype)
                 };
                 gradient_b: (g, a, y) => {
                     // Of a zero, y is 0, 1 or infinite: 0 or -∞.
@@ -141,7 +146,7 @@ macro_rules! binary {
                 integer: ();
                 domain: -4.0, 4.0; -0.6, 0.6;
                 gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
-                gradient_b: (g, a) => g.mul(a.minimum(0.0)?);
+                gradient_b: (g, a) => g.mul(a)?.masked_fill(&a.ge(0.0)?, 0.0);
             }
             {
                 /// Exponential linear unit: `a` where it is not negative, else `b · (e^a - 1)`. The
@@ -151,7 +156,9 @@ macro_rules! binary {
                 integer: ();
                 domain: -4.0, 4.0; -1.5, 1.5;
                 gradient_a: (g, a, b) => g.elu_grad(a, b);
-                gradient_b: (g, a) => g.mul(a.minimum(0.0)?.expm1()?);
+                gradient_b: (g, a) => {
+                    g.mul(a.minimum(0.0)?.expm1()?)?.masked_fill(&a.ge(0.0)?, 0.0)
+                };
             }
         ], $($rest)* }
     };

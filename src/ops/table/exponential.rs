@@ -19,7 +19,7 @@ macro_rules! exponential {
                 value: |x| x.exp2();
                 integer: ();
                 domain: -4.0, 4.0;
-                gradient: (g, y) => g.mul(y)?.mul_scalar(std::f64::consts::LN_2);
+                gradient: (g, y) => y.mul_scalar(std::f64::consts::LN_2)?.mul(g);
             }
             {
                 /// Power of ten, `10^x`; exact where the result is.
@@ -59,7 +59,7 @@ macro_rules! exponential {
                 value: |x| x.log10();
                 integer: ();
                 domain: 0.1, 6.0;
-                gradient: (g, x) => g.div(x)?.mul_scalar(std::f64::consts::LOG10_E);
+                gradient: (g, x) => g.mul_scalar(std::f64::consts::LOG10_E)?.div(x);
             }
             {
                 /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ of −1, NaN below.

@@ -121,6 +121,20 @@ macro_rules! gradient {
                 };
             }
             {
+                /// Derivative of `selu` at `b`: `a · λ` where `b > 0`, else `a · λ α · e^b`.
+                selu_grad, SeluGrad;
+                value: |a, b| {
+                    let slope = if b > 0.0 { 1.0 } else { crate::ops::SELU_ALPHA * b.exp() };
+                    a * (crate::ops::SELU_SCALE * slope)
+                };
+                integer: ();
+                domain: -2.0, 2.0; -4.0, 4.0;
+                gradient_a: (g, b) => g.selu_grad(b);
+                gradient_b: (g, a, b) => {
+                    g.mul(a)?.selu_grad(b)?.masked_fill(&b.gt(0.0)?, 0.0)
+                };
+            }
+            {
                 /// Derivative of `mish` at `b`, times `a`.
                 mish_grad, MishGrad;
                 value: |a, b| a * crate::ops::mish_slope(b);

@@ -35,7 +35,7 @@ macro_rules! special {
                 value: |x| 1.0 / x.sqrt();
                 integer: ();
                 domain: 0.2, 4.0;
-                gradient: (g, x, y) => g.mul(y)?.div(x)?.mul_scalar(-0.5);
+                gradient: (g, x, y) => y.mul_scalar(-0.5)?.mul(g)?.div(x);
             }
         ], $($rest)* }
     };

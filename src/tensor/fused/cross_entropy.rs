@@ -80,7 +80,7 @@ impl<B: Backend> Tensor<B> {
                 Some(ignored) => {
                     let counted = flat.ne(&Tensor::full(Shape::scalar(), ignored)?)?;
                     // A float of 16 bits holds neither the count nor the sum.
-                    let wide = if self.dtype().size() < 4 { DType::F32 } else { self.dtype() };
+                    let wide = self.dtype().at_least_f32();
                     let count = counted.sum(None, false)?.to_dtype(wide)?;
                     let sum = losses.to_dtype(wide)?.sum(None, false)?;
                     sum.div(&count)?.to_dtype(self.dtype())

@@ -1,0 +1,141 @@
+//! Gradients that fit their type come out right although a careless order of steps would leave its
+//! range or its places on the way. Expected values are worked out by hand.
+
+use swath::prelude::*;
+
+type T = Tensor<CpuBackend>;
+
+fn tensor(values: &[f64], dtype: DType) -> T {
+    T::from_slice(values, values.len()).unwrap().to_dtype(dtype).unwrap()
+}
+
+fn wide(x: &T) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec().unwrap()
+}
+
+/// The gradient of `f` at `x` where every element of its value has the upstream `g`.
+fn gradient(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64], g: f64) -> Vec<f64> {
+    let x = tensor(x, dtype).requires_grad();
+    let y = f(&x).unwrap();
+    let upstream = T::full((), g).unwrap().to_dtype(dtype).unwrap();
+    let grads = y.mul(&upstream).unwrap().sum(None, false).unwrap().backward().unwrap();
+    wide(grads.wrt(&x).unwrap())
+}
+
+/// Equal to within so many units in the last place of the type, beside 1.
+#[track_caller]
+fn assert_near(dtype: DType, found: &[f64], expected: &[f64], units: f64) {
+    let unit = match dtype {
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        DType::F32 => 2f64.powi(-23),
+        _ => 2f64.powi(-52),
+    };
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        let allowed = units * unit * expected.abs();
+        let near = found == expected || (found - expected).abs() <= allowed;
+        assert!(near, "{dtype}: {found:e}, not {expected:e}");
+    }
+}
+
+#[test]
+fn products_of_others() {
+    let prod = |x: &T| x.prod(None, false);
+    let at = |x: &[f64]| gradient(DType::F32, prod, x, 1.0);
+    let expected = [1e-30, 1e-30, 1e30, 1e30];
+    assert_near(DType::F32, &at(&[1e30, 1e30, 1e-30, 1e-30]), &expected, 2.0);
+    assert_eq!(at(&[1e30, 1e30, 0.0, 0.0]), [0.0; 4]);
+    let one_zero = at(&[1e30, 1e30, 0.0, 1.0]);
+    assert_eq!(one_zero, [0.0, 0.0, f64::INFINITY, 0.0]);
+    let x = [60000.0, 60000.0, 2f64.powi(-14), 2f64.powi(-14)];
+    let half = gradient(DType::F16, prod, &x, 1.0);
+    assert_near(DType::F16, &half[..2], &[60000.0 * 2f64.powi(-28); 2], 1.0);
+    // 219,726 is beyond the type.
+    assert_eq!(half[2..], [f64::INFINITY; 2]);
+}
+
+#[test]
+fn running_products() {
+    let cumprod = |x: &T| x.cumprod(0);
+    let at = |dtype, x: &[f64]| gradient(dtype, cumprod, x, 1.0);
+    let single = at(DType::F32, &[1e-30, 1e20, 1e20, 1e20]);
+    // dx1 = x0 (1 + x2 + x2 x3), dx2 = x0 x1 (1 + x3), dx3 = x0 x1 x2.
+    assert_near(DType::F32, &single, &[f64::INFINITY, 1e10, 1e10, 1e10], 4.0);
+    let zero_first = at(DType::F32, &[0.0, 1e30, 1e30, 1e30, 1.0]);
+    assert_eq!(zero_first, [f64::INFINITY, 0.0, 0.0, 0.0, 0.0]);
+    for dtype in [DType::F32, DType::F64] {
+        let last = at(dtype, &[1.0, 1.0, 1.0, 1.0, f64::INFINITY]);
+        let endless = f64::INFINITY;
+        assert_eq!(last, [endless, endless, endless, endless, 1.0], "{dtype}");
+    }
+}
+
+#[test]
+fn norms_and_deviations_of_tiny_numbers() {
+    let norm = |x: &T| x.norm(2.0, None, false);
+    for (dtype, tiny) in [(DType::F32, 1e-40), (DType::F64, 1e-310)] {
+        let slopes = gradient(dtype, norm, &[3.0 * tiny, 4.0 * tiny], 1.0);
+        // The norm is subnormal itself.
+        slopes.iter().zip([0.6, 0.8]).for_each(|(s, e)| assert!((s - e).abs() < 1e-4, "{s}"));
+        assert_eq!(gradient(dtype, norm, &[0.0, tiny], 1.0), [0.0, 1.0]);
+        assert_eq!(gradient(dtype, norm, &[0.0, 0.0], f64::INFINITY), [0.0, 0.0]);
+    }
+    let spread = gradient(DType::F32, |x| x.std(None, false, 0), &[1e-40, -1e-40], 1.0);
+    spread.iter().zip([0.5, -0.5]).for_each(|(s, e)| assert!((s - e).abs() < 1e-4, "{s}"));
+}
+
+#[test]
+fn variances_far_from_zero() {
+    let x: Vec<f64> = [0.25, -1.75, 1.5, -0.5, 0.875, 1.125, -1.0].map(|d| 1e4 + d).to_vec();
+    let mean = x.iter().sum::<f64>() / 7.0;
+    let slopes: Vec<f64> = x.iter().map(|x| 2.0 * (x - mean) / 7.0).collect();
+    let found = gradient(DType::F32, |x| x.variance(None, false, 0), &x, 1.0);
+    assert_near(DType::F32, &found, &slopes, 8.0);
+    let std = (x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 7.0).sqrt();
+    let slopes: Vec<f64> = x.iter().map(|x| (x - mean) / (7.0 * std)).collect();
+    let found = gradient(DType::F32, |x| x.std(None, false, 0), &x, 1.0);
+    assert_near(DType::F32, &found, &slopes, 8.0);
+}
+
+#[test]
+fn powers_in_16_bits() {
+    let slope = 346.0 * 0.875f64.powf(345.0);
+    let found = gradient(DType::BF16, |x| x.powf(346.0), &[0.875], 1.0);
+    assert_near(DType::BF16, &found, &[slope], 1.0);
+    let exponent = 0.099975586; // of f16
+    let slope = exponent * 3e4f64.powf(exponent - 1.0);
+    let found = gradient(DType::F16, |x| x.powf(0.1), &[3e4], 1.0);
+    assert_near(DType::F16, &found, &[slope], 8.0);
+}
+
+#[test]
+fn small_factors_come_first() {
+    let largest = 65504.0;
+    let selu = gradient(DType::F16, |x| x.selu(), &[-4.0, -1.0], largest);
+    let expected = [-4f64, -1.0].map(|x| largest * 1.7580993408473768 * x.exp());
+    assert_near(DType::F16, &selu, &expected, 2.0);
+    let rsqrt = gradient(DType::F32, |x| x.rsqrt(), &[2e-26], 1.0);
+    assert_near(DType::F32, &rsqrt, &[-0.5 * 2e-26f64.powf(-1.5)], 4.0);
+    let exp2 = gradient(DType::F16, |x| x.exp2(), &[15.375], 1.875);
+    assert_near(DType::F16, &exp2, &[15.375f64.exp2() * 1.875 * std::f64::consts::LN_2], 2.0);
+    let x = 2f64.powi(-16);
+    let log10 = gradient(DType::F16, |x| x.log10(), &[x], 2.0);
+    assert_near(DType::F16, &log10, &[2.0 / x / std::f64::consts::LN_10], 2.0);
+}
+
+#[test]
+fn an_infinite_upstream_does_not_meet_a_slope_of_zero() {
+    let endless = f64::INFINITY;
+    let x = [-2.0, 0.0, 2.0];
+    let at = |f: fn(&T) -> Result<T>| gradient(DType::F32, f, &x, endless);
+    assert_eq!(at(|x| x.abs()), [-endless, 0.0, endless]);
+    let of_norm = gradient(DType::F32, |x| x.norm(1.0, None, false), &x, endless);
+    assert_eq!(of_norm, [-endless, 0.0, endless]);
+    for f in [
+        |b: &T| tensor(&[2.0; 3], DType::F32).leaky_relu(b),
+        |b: &T| tensor(&[2.0; 3], DType::F32).elu(b),
+    ] {
+        assert_eq!(at(f), [0.0; 3]);
+    }
+}
