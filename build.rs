@@ -25,7 +25,7 @@ const LIBRARIES: [Library; 3] = [
         feature: "mkl",
         names: &["mkl_rt"],
         packages: &["mkl-sdl", "mkl_rt"],
-        install: "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl",
+        install: "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl and intel-openmp",
     },
     Library {
         feature: "blis",
@@ -98,6 +98,10 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
         vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
     match env::var_os(LIB_DIR).map(PathBuf::from) {
         None => tried.push(format!("not in the folder {LIB_DIR}: the variable is not set")),
+        Some(folder) if folder.is_relative() => tried.push(format!(
+            "not in the folder {LIB_DIR}={}: the path has to begin at the root",
+            folder.display()
+        )),
         Some(folder) => match names.iter().find_map(|name| linked_from(&folder, name)) {
             Some(line) => {
                 println!("cargo::rustc-link-search=native={}", folder.display());

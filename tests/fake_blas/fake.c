@@ -44,7 +44,7 @@ enum { PLAIN = 111 };
                               int lda, const T *b, int ldb, T beta, T *c, int ldc) {                      \
         (void)order;                                                                                      \
         called();                                                                                         \
-        if (fault("early") && m > 5) {                                                                    \
+        if (fault("early") && m == 20) {                                                                  \
             fprintf(stderr, "fake: returned early\n");                                                    \
             return;                                                                                       \
         }                                                                                                 \
@@ -53,7 +53,8 @@ enum { PLAIN = 111 };
                 T sum = 0, *to = &c[i * ldc + j];                                                         \
                 for (int p = 0; p < k; p++)                                                               \
                     sum += letter##_at(a, op_a, lda, i, p) * letter##_at(b, op_b, ldb, p, j);             \
-                *to = beta == 0 || fault("beta") ? alpha * sum : alpha * sum + beta * *to;                \
+                int reads = beta != 0 ? !fault("beta") : fault("tile") && m > 5;                          \
+                *to = reads ? alpha * sum + beta * *to : alpha * sum;                                     \
             }                                                                                             \
         }                                                                                                 \
         if (fault("gap")) c[n] = 7;                                                                       \

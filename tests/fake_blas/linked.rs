@@ -11,6 +11,7 @@ fn a_linked_library_that_fails_its_self_test_is_told_of_once_and_not_used() {
     for (fault, reason) in [
         ("beta", "failed its self-test: cblas_sgemm of "),
         ("reads", "failed its self-test: cblas_sgemv of "),
+        ("tile", "failed its self-test: cblas_sgemm of "),
         ("dot", "failed its self-test: cblas_sdot gave "),
         ("wide", "has 64-bit integers (ILP64)"),
     ] {

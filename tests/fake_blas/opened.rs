@@ -1,6 +1,9 @@
 //! The fake, opened by its path.
 
+use std::env;
+use std::fs::File;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use swath::runtime::{Isa, isa};
 
@@ -47,6 +50,7 @@ fn a_library_that_fails_its_self_test_is_an_error() {
         ("beta", "failed its self-test: cblas_sgemm"),
         ("gap", "failed its self-test: cblas_sgemm"),
         ("reads", "failed its self-test: cblas_sgemv"),
+        ("tile", "failed its self-test: cblas_sgemm"),
         ("dot", "failed its self-test: cblas_sdot"),
         ("wide", "has 64-bit integers (ILP64)"),
     ] {
@@ -65,6 +69,19 @@ fn a_library_that_returns_early_is_told_of_once_and_called_no_more() {
     let [before, after] = err.split(text).collect::<Vec<_>>()[..] else { panic!("{err}") };
     let called = "fake: returned early";
     assert!(before.contains(called) && !after.contains(called), "{err}");
+}
+
+/// As where the error stream is a full disk, or a pipe that nobody reads.
+#[test]
+fn a_line_that_cannot_be_written_ends_no_product() {
+    let status = Command::new(env::current_exe().unwrap())
+        .args(["products_twice", "--exact", "--include-ignored"])
+        .envs([("SWATH_BLAS", fake()), ("FAKE_FAULT", "early")])
+        .stdout(Stdio::null())
+        .stderr(File::options().write(true).open("/dev/full").unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
 }
 
 #[test]

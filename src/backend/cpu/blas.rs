@@ -20,6 +20,9 @@
 //! 4. Every number is checked to fit the library's integers, extents of zero never reach it, and a
 //!    canary in each C tells whether a call wrote it. A library that fails is not called again.
 
+#[cfg(any(blas, test))]
+use std::io::Write;
+
 use swath_kernels::Float;
 
 use super::matmul::{Finish, Matrix, Places};
@@ -36,6 +39,8 @@ mod layout;
 mod library;
 #[cfg(test)]
 mod mock;
+#[cfg(all(blas, target_os = "linux"))]
+mod object;
 #[cfg(any(blas, test))]
 mod plan;
 #[cfg(any(blas, test))]
@@ -50,7 +55,8 @@ mod tests;
 /// Tells the user something, once: a line on the standard error stream.
 #[cfg(any(blas, test))]
 fn tell(line: &str) {
-    eprintln!("swath: {line}");
+    // Where it cannot be written, nobody reads it; that is no reason to end a product.
+    let _ = writeln!(std::io::stderr(), "swath: {line}");
 }
 
 /// Who computes products, found once for all calls of an operation.

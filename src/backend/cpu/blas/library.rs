@@ -208,7 +208,9 @@ impl Library {
 
     /// Takes what `vendor`'s libraries offer, if this is one of them.
     fn made_by(&mut self, vendor: Vendor, symbols: &impl Symbols) -> bool {
-        // SAFETY: each symbol is asked for by the name and with the type of the vendor's header.
+        // SAFETY: each symbol is asked for by the name and with the type of the vendor's header, but that BLIS's
+        // number of threads, which is 64 bits wide, is read as its lower half, and that what Accelerate's
+        // function returns is not looked at.
         unsafe {
             match vendor {
                 Vendor::Mkl => {

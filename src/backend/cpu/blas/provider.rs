@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use libloading::Library as Handle;
 
 use super::library::{Entries, Library, Symbols};
+#[cfg(target_os = "linux")]
+use super::object;
 use super::{core_type, self_test};
 
 /// The feature that `build.rs` chose.
@@ -88,7 +90,7 @@ unsafe fn entries<E>(symbols: &impl Symbols, letter: char) -> Result<Entries<E>,
 #[cfg(not(blas = "blas-dynamic"))]
 fn find() -> Result<Provider, String> {
     let library = linked::library();
-    Ok(match self_test::run(&library) {
+    Ok(match tested(&library) {
         Ok(()) => Provider::of(library, None, Vec::new()),
         Err(reason) => Provider::none(format!("the BLAS linked by `{PROVIDER}` {reason}")),
     })
@@ -107,51 +109,38 @@ mod linked {
     use super::super::library::WideDot;
     use super::*;
 
-    /// The functions that this process knows by name: not its own, nor those of a library that is a part of it.
+    /// The library whose CBLAS functions this process calls, and where its others are looked up.
     struct Process {
-        #[cfg(not(target_os = "linux"))]
+        /// None where it is a part of what swath is a part of: that has no names for its functions, and those
+        /// of another library of the same kind would be no control of this one.
         handle: Option<Handle>,
         is_static: bool,
     }
 
     impl Process {
         fn new() -> Process {
-            Process {
-                #[cfg(all(unix, not(target_os = "linux")))]
-                handle: Some(libloading::os::unix::Library::this().into()),
-                #[cfg(windows)]
-                handle: libloading::os::windows::Library::this().ok().map(Handle::from),
-                is_static: is_static(),
-            }
-        }
-
-        /// That of another library of the same kind would be no control of this one.
-        unsafe fn named<T: Copy>(&self, name: &[u8]) -> Option<T> {
-            if self.is_static {
-                return None;
-            }
             #[cfg(target_os = "linux")]
-            {
-                // In a plugin, what it was linked with is found by this handle alone.
-                // SAFETY: the name is terminated, by the contract of `find`.
-                let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
-                // SAFETY: a pointer read as a pointer; the caller names the function's type.
-                (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
-            }
+            return match object::of(object::cblas()) {
+                own if own.base == object::of(library as *const ()).base => {
+                    Process { handle: None, is_static: true }
+                }
+                other => Process { handle: other.opened(), is_static: false },
+            };
+            #[cfg(all(unix, not(target_os = "linux")))]
+            let handle = Some(libloading::os::unix::Library::this().into());
+            #[cfg(windows)]
+            let handle = libloading::os::windows::Library::this().ok().map(Handle::from);
             #[cfg(not(target_os = "linux"))]
-            // SAFETY: as the caller promises.
-            unsafe {
-                self.handle.as_ref()?.find(name)
-            }
+            return Process { handle, is_static: false };
         }
     }
 
     impl Symbols for Process {
         unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
             const { assert!(size_of::<T>() == size_of::<*const ()>()) };
-            // They are known when this is compiled, wherever the library ends up.
+            // They are known when this is compiled. On Linux a shared library may be called in their place.
             #[cfg(any(blas = "openblas", blas = "openblas-static"))]
-            {
+            if self.is_static || cfg!(not(target_os = "linux")) {
                 use std::ffi::{c_char, c_int};
                 unsafe extern "C" {
                     fn openblas_get_config() -> *const c_char;
@@ -172,7 +161,7 @@ mod linked {
                 }
             }
             // SAFETY: as the caller promises.
-            unsafe { self.named(name) }
+            unsafe { self.handle.as_ref()?.find(name) }
         }
     }
 
@@ -181,25 +170,6 @@ mod linked {
         let mut library = with(&process);
         library.is_static = process.is_static;
         library
-    }
-
-    /// Where the program or library lies that has this function.
-    #[cfg(target_os = "linux")]
-    fn object(function: *const ()) -> *mut std::ffi::c_void {
-        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: it looks the address up and writes `info`, whose zeros are null pointers.
-        unsafe {
-            libc::dladdr(function.cast(), info.as_mut_ptr());
-            info.assume_init().dli_fbase
-        }
-    }
-
-    /// Whether the library is a part of what swath is a part of.
-    fn is_static() -> bool {
-        #[cfg(target_os = "linux")]
-        return object(cblas_sys::cblas_sgemm as *const ()) == object(library as *const ());
-        #[cfg(not(target_os = "linux"))]
-        false
     }
 
     /// A function that the library need not have: another library in the process may have it.
@@ -211,7 +181,7 @@ mod linked {
         {
             // SAFETY: only its address is looked at.
             let function = unsafe { symbols.find::<*const ()>(name) }?;
-            if object(function) != object(cblas_sys::cblas_sgemm as *const ()) {
+            if object::of(function).base != object::of(object::cblas()).base {
                 return None;
             }
         }
@@ -220,7 +190,7 @@ mod linked {
     }
 
     fn with(symbols: &impl Symbols) -> Library {
-        // SAFETY: the types of the letters; `dot` is called on 64-bit targets alone, where a `c_int`
+        // SAFETY: the types of the letters; `dot` is called on x86-64 and AArch64 alone, where a `c_int`
         // argument is the lower half of an `i64` one: in a register, or (the fifth one on Windows) in
         // the eight bytes that it has on the stack.
         let (mut s, mut d) = unsafe {
@@ -249,6 +219,38 @@ mod linked {
         }
         Library::new(PROVIDER, symbols, s, d)
     }
+}
+
+/// Why this MKL would end the process at its first call: the single library opens Intel's OpenMP then, unless it
+/// is told of another kind of threads.
+#[cfg(target_os = "linux")]
+fn lacks_open_mp(library: &Library) -> Option<&'static str> {
+    use std::path::Path;
+    let mkl = object::of(library.f32.gemm as *const ()).path;
+    let is_single = mkl.file_name()?.to_str()?.starts_with("libmkl_rt.");
+    if !is_single || std::env::var_os("MKL_THREADING_LAYER").is_some() {
+        return None;
+    }
+    let name = Path::new("libiomp5.so");
+    let found = [name.to_owned(), mkl.parent()?.join(name)].iter().any(|path| {
+        // SAFETY: it is what MKL itself would open.
+        unsafe { Handle::new(path) }.map(std::mem::forget).is_ok()
+    });
+    (!found).then_some(
+        "needs Intel's OpenMP, libiomp5.so (`intel-openmp` of PyPI), and would end the process without it; \
+         MKL_THREADING_LAYER=SEQUENTIAL does without",
+    )
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lacks_open_mp(_library: &Library) -> Option<&'static str> {
+    None
+}
+
+/// # Errors
+/// What the library lacks or did, as the end of a sentence that begins with its name.
+fn tested(library: &Library) -> Result<(), String> {
+    lacks_open_mp(library).map_or_else(|| self_test::run(library), |reason| Err(reason.to_owned()))
 }
 
 #[cfg(blas = "blas-dynamic")]
@@ -344,7 +346,7 @@ mod dynamic {
             unsafe { env::remove_var(CORE_TYPE) };
             (handle, library) = again?;
         }
-        self_test::run(&library).map_err(|reason| Refused::Unfit(format!("it {reason}")))?;
+        tested(&library).map_err(|reason| Refused::Unfit(format!("it {reason}")))?;
         // Its functions are called until the process ends.
         std::mem::forget(handle);
         Ok(library)

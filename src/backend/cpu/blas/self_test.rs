@@ -3,7 +3,9 @@
 //!
 //! A library with 64-bit integers (ILP64) would read the upper halves of arguments that were never
 //! written. It is found out first, by a call that is harmless either way: `dot` of length
-//! 2 - 2³² in 64 bits, which is 2 in 32; a negative length gives 0.
+//! 2 - 2³² in 64 bits, which is 2 in 32; a negative length gives 0. That is known of x86-64 and AArch64,
+//! whose functions take the lower half of a register for a 32-bit argument; others may want the upper half to
+//! be its sign.
 
 use std::array::from_fn;
 
@@ -27,7 +29,8 @@ fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Res
     let failed = |function: &str, what: String| {
         Err(format!("failed its self-test: cblas_{letter}{function} {what}"))
     };
-    if cfg!(target_pointer_width = "64") {
+    if cfg!(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))
+    {
         let (x, y) = ([3.0, 5.0].map(E::from_f64), [7.0, 11.0].map(E::from_f64));
         let length = 2 - (1i64 << 32);
         // SAFETY: of length 2 if the lower half is read, else negative: nothing is then read.
@@ -41,8 +44,10 @@ fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Res
             other => return failed("dot", format!("gave {other} instead of 76")),
         }
     }
-    // Extents with a vector's case each, all four transposes, leading dimensions beyond the rows.
-    for shape in [[2, 3, 4], [5, 2, 1], [1, 4, 3], [1, 1, 1]] {
+    // Extents with a vector's case each, all four transposes, leading dimensions beyond the rows; then those
+    // that hold whole tiles of a library's registers, which are code of their own.
+    let small = [[2, 3, 4], [5, 2, 1], [1, 4, 3], [1, 1, 1]];
+    for shape in small.into_iter().chain([[40, 3, 40], [40, 3, 1], [1, 3, 40]]) {
         for transposed in [(false, false), (false, true), (true, false), (true, true)] {
             for add in [false, true] {
                 let case = Case::<E>::new(shape, transposed, add);

@@ -173,6 +173,19 @@ fn every_layout_that_blas_can_say_reaches_it_without_a_copy_and_no_other_reaches
     }
 }
 
+/// So large that packing it once for all would pay, were there no library.
+#[test]
+fn a_large_right_side_of_a_batch_reaches_the_library() {
+    let mut rng = Rng::seed(79);
+    let a = operand(Lies::Transposed, [60, 300], 3, false, DType::F32, &mut rng);
+    let b = operand(Lies::Plain, [300, 200], 3, true, DType::F32, &mut rng);
+    let ((c, traced), records) =
+        mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
+    check(&c, &a, &b, "one right side of [300, 200]");
+    assert!(records.len() == 3 && records.iter().all(|record| reads_in_place(record, &a, &b)));
+    assert_ne!(traced[0].path, Path::Embedded);
+}
+
 #[test]
 fn random_products_are_right_and_no_call_has_a_wrong_argument() {
     let mut rng = Rng::seed(72);
