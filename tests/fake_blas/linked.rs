@@ -1,7 +1,7 @@
 //! The fake in place of the library that was linked: it is preloaded, so that its functions are the first of
 //! their names.
 
-use super::{fake, says};
+use super::{fake, made, says};
 
 #[test]
 fn a_linked_library_that_fails_its_self_test_is_told_of_once_and_not_used() {
@@ -24,4 +24,13 @@ fn a_linked_library_that_fails_its_self_test_is_told_of_once_and_not_used() {
         assert!(line.ends_with("; the embedded product is used"), "{fault}: {line}");
         assert!(out.contains(line.trim_start_matches("swath: ")), "{fault}: {out}");
     }
+}
+
+/// Its names come first in the process; the library that computes has others of its own, or none.
+#[test]
+fn functions_of_a_library_that_is_not_called_are_not_taken() {
+    let other = made("other");
+    let (success, out, err) = says(&[("LD_PRELOAD", other.to_str().unwrap())]);
+    assert!(success && !out.contains("INFO embedded"), "{out}{err}");
+    assert!(!out.contains("8.8.8") && !err.contains("other: "), "{out}{err}");
 }
