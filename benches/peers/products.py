@@ -102,7 +102,7 @@ def main(blas, rounds, words):
                 swath.setdefault(name, []).append(us)
         print(f"{threads} thread(s)")
         for name, all_ in swath.items():
-            text = (f"{package} {statistics.median(list_):.2f}" for package, list_ in ratios[name].items())
+            text = (f"{os.path.basename(package)} {statistics.median(list_):.2f}" for package, list_ in ratios[name].items())
             print(f"{name:24} {statistics.median(all_):11.2f} us   over swath's: {', '.join(text)}")
 
 

@@ -3,7 +3,8 @@
 //! A kernel is a unit struct that implements `Map1` or `Map2` once for all instruction sets; its
 //! documentation is its contract: domain, largest error and where it occurs, NaN, infinities, signed
 //! zeros, subnormal numbers, origin of the coefficients. A kernel that computes a derivative stands
-//! beside the function it belongs to.
+//! beside the function it belongs to: those of activations, `tanh` and `erf`, which training calls for, have one;
+//! the others are made of several functions by swath's table of ops.
 //!
 //! Errors are given in ULP, units in the last place of the exact result (its subnormal spacing where
 //! it is subnormal). Measured maxima are distances from the exact value, so that 0.5 is correct

@@ -42,3 +42,33 @@ fn dropout_keeps_what_the_words_say() {
     dropout(nearly_all, &[1.0f32, 3.0], &mut y);
     assert_eq!(y, [0.0, 0.0]);
 }
+
+/// A word is dropped up to p · 2³², whatever its neighbours.
+#[test]
+fn dropout_at_the_words_themselves() {
+    let (seed, stream) = (21, 2);
+    let kept_at = |p, first: u64, index: usize| {
+        let mut y = [0.0f64; 8];
+        dropout(Dropout { p, seed, stream, first }, &[1.0; 8], &mut y);
+        y[index] != 0.0
+    };
+    for first in [0, 400, 1 << 34, u64::MAX - 7] {
+        let mut words = [0; 8];
+        philox_words(seed, stream, first, &mut words);
+        for (index, word) in words.into_iter().enumerate() {
+            let share = |parts: f64| (f64::from(word) + parts) / 2f64.powi(32);
+            assert!(kept_at(share(0.0), first, index), "{word} is p · 2^32");
+            assert!(!kept_at(share(0.5), first, index), "{word} lies below p · 2^32");
+        }
+    }
+    // The largest word is dropped only where p · 2³² lies above it.
+    let mut words = [0; 8];
+    philox_words(seed, stream, LARGEST_WORD & !7, &mut words);
+    let index = (LARGEST_WORD & 7) as usize;
+    assert_eq!(words[index], u32::MAX);
+    assert!(kept_at(1.0 - 2f64.powi(-32), LARGEST_WORD & !7, index));
+    assert!(!kept_at(1.0 - 2f64.powi(-33), LARGEST_WORD & !7, index));
+}
+
+/// Where the word of seed 21 and stream 2 is the largest.
+const LARGEST_WORD: u64 = 3_281_421_353;

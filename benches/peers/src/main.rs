@@ -11,7 +11,8 @@
 //! * `--errors` prints the largest error of each crate's functions instead of times.
 //! * `--alone` times swath's tensors without the others, for `tensors.py` and `products.py`.
 //! * `--test` runs each case once, to see that it works.
-//! * `--blas=PATH` adds a BLAS library to the products; may be given again.
+//! * `--blas=PATH` adds a BLAS library to the products; may be given again. MKL goes last: its functions
+//!   take the place of those of the same names that a library opened after it calls.
 //! * `RAYON_NUM_THREADS=1` keeps the others, too, on one thread. With another number the products use so
 //!   many, of all who can; other cases stay on one.
 //! * `SWATH_ISA` chooses swath's instruction set; the others choose theirs.
