@@ -99,7 +99,7 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
     match env::var_os(LIB_DIR).map(PathBuf::from) {
         None => tried.push(format!("not in the folder {LIB_DIR}: the variable is not set")),
         Some(folder) if folder.is_relative() => tried.push(format!(
-            "not in the folder {LIB_DIR}={}: the path has to begin at the root",
+            "not in the folder {LIB_DIR}={}: not an absolute path",
             folder.display()
         )),
         Some(folder) => match names.iter().find_map(|name| linked_from(&folder, name)) {

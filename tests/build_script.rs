@@ -62,7 +62,11 @@ fn errors(text: &str) -> Vec<&str> {
 #[test]
 fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
     for (feature, names, install) in [
-        ("mkl", ["mkl_rt", ""], "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl"),
+        (
+            "mkl",
+            ["mkl_rt", ""],
+            "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl and intel-openmp",
+        ),
         ("blis", ["blis", ""], "Debian: libblis-dev; Fedora: blis-devel; Homebrew: blis"),
         ("netlib", ["cblas", "blas"], "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack"),
     ] {
@@ -70,6 +74,7 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
         for (folder, told) in [
             (None, "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
             (Some("/nowhere"), "not in the folder SWATH_BLAS_LIB_DIR=/nowhere"),
+            (Some("lib"), "not in the folder SWATH_BLAS_LIB_DIR=lib: not an absolute path"),
         ] {
             let variables: Vec<_> =
                 folder.map(|it| ("SWATH_BLAS_LIB_DIR", it)).into_iter().collect();

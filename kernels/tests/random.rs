@@ -43,7 +43,7 @@ fn dropout_keeps_what_the_words_say() {
     assert_eq!(y, [0.0, 0.0]);
 }
 
-/// A word is dropped up to p · 2³², whatever its neighbours.
+/// Words below p · 2³² are dropped, that number itself is kept.
 #[test]
 fn dropout_at_the_words_themselves() {
     let (seed, stream) = (21, 2);

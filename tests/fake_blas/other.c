@@ -1,6 +1,8 @@
 /* What OpenBLAS and BLIS have besides products, of a library that computes none. Preloaded. */
 #include <stdio.h>
 
+__attribute__((constructor)) static void load(void) { fprintf(stderr, "other: loaded\n"); }
+
 const char *openblas_get_config(void) { return "OpenBLAS 8.8.8 other"; }
 const char *openblas_get_corename(void) { return "other"; }
 int openblas_get_num_threads(void) { return 8; }

@@ -112,7 +112,7 @@ fn gradients(a: &T, b: &T, g: &T, f: impl Fn(&T, &T) -> Result<T>) -> [T; 2] {
     [&a, &b].map(|x| grads.remove(x).unwrap())
 }
 
-/// That of one factor alone: what is made for a moment finds no room that the other's will take.
+/// That of one factor alone: a copy of it would be as large as the other's gradient, and not be seen beside that.
 fn gradient_of_one(which: usize, a: &T, b: &T, g: &T) -> [T; 1] {
     let mut factors = [a.clone(), b.clone()];
     factors[which] = factors[which].requires_grad();

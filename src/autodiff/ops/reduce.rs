@@ -119,7 +119,8 @@ impl<B: Backend> ReduceRule<B> {
         }
         let size = x.abs()?;
         if p.is_infinite() {
-            return self.shared(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?.mul(&x.sign()?);
+            let shared = self.shared(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
+            return shared.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
         let zero = x.eq(0.0)?.logical_or(&y.eq(0.0)?)?;
         let ratio = instead(&over(&size, y)?, &zero, 1.0)?;
@@ -169,7 +170,7 @@ fn instead<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<
     Tensor::where_cond(chosen, &value, x)
 }
 
-/// `x / y · g`, 0 where y is 0; in this order, since g may exceed what is left of the range by y.
+/// `x / y · g`, 0 where y is 0. In this order: x is no larger than y, so that x / y is a number where g / y may not be.
 fn along<B: Backend>(x: &Tensor<B>, y: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
     let is_zero = y.eq(0.0)?;
     x.div(&instead(y, &is_zero, 1.0)?)?.mul(&instead(g, &is_zero, 0.0)?)

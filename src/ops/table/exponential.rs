@@ -19,7 +19,11 @@ macro_rules! exponential {
                 value: |x| x.exp2();
                 integer: ();
                 domain: -4.0, 4.0;
-                gradient: (g, y) => y.mul_scalar(std::f64::consts::LN_2)?.mul(g);
+                gradient: (g, y) => {
+                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
+                    let (g, y) = (g.to_dtype(wide)?, y.to_dtype(wide)?);
+                    y.mul_scalar(std::f64::consts::LN_2)?.mul(g)?.to_dtype(dtype)
+                };
             }
             {
                 /// Power of ten, `10^x`; exact where the result is.
@@ -59,7 +63,11 @@ macro_rules! exponential {
                 value: |x| x.log10();
                 integer: ();
                 domain: 0.1, 6.0;
-                gradient: (g, x) => g.mul_scalar(std::f64::consts::LOG10_E)?.div(x);
+                gradient: (g, x) => {
+                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
+                    let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
+                    g.mul_scalar(std::f64::consts::LOG10_E)?.div(x)?.to_dtype(dtype)
+                };
             }
             {
                 /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ of −1, NaN below.

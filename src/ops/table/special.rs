@@ -35,7 +35,12 @@ macro_rules! special {
                 value: |x| 1.0 / x.sqrt();
                 integer: ();
                 domain: 0.2, 4.0;
-                gradient: (g, x, y) => y.mul_scalar(-0.5)?.mul(g)?.div(x);
+                gradient: (g, x, y) => {
+                    // In 16 bits one of the steps would leave the range, in whatever order.
+                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
+                    let (g, x, y) = (g.to_dtype(wide)?, x.to_dtype(wide)?, y.to_dtype(wide)?);
+                    y.mul_scalar(-0.5)?.mul(g)?.div(x)?.to_dtype(dtype)
+                };
             }
         ], $($rest)* }
     };

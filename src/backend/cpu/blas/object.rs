@@ -46,11 +46,6 @@ mod linked {
     impl Object {
         /// To look functions up in it and in what it was linked with.
         pub fn opened(&self) -> Option<Handle> {
-            // MKL may be in several files that do not name one another.
-            let of_mkl = |name: &OsStr| name.as_bytes().starts_with(b"libmkl_");
-            if self.path.file_name().is_some_and(of_mkl) {
-                return Some(unix::Library::this().into());
-            }
             let as_it_is = unix::RTLD_LAZY | libc::RTLD_NOLOAD;
             // SAFETY: nothing is loaded, so nothing runs.
             unsafe { unix::Library::open(Some(&self.path), as_it_is) }.ok().map(Handle::from)
@@ -101,7 +96,7 @@ mod linked {
         }
     }
 
-    /// It cannot be found out; with musl programs are linked as a whole.
+    /// It cannot be found out. Most programs for musl are linked as a whole.
     #[cfg(not(target_env = "gnu"))]
     fn is_stub(_address: *const ()) -> bool {
         false

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use libloading::Library as Handle;
 
+#[cfg(target_os = "linux")]
+use super::library::Vendor;
 use super::library::{Entries, Library, Symbols};
 #[cfg(target_os = "linux")]
 use super::object;
@@ -226,9 +228,17 @@ mod linked {
 #[cfg(target_os = "linux")]
 fn lacks_open_mp(library: &Library) -> Option<&'static str> {
     use std::path::Path;
-    let mkl = object::of(library.f32.gemm as *const ()).path;
-    let is_single = mkl.file_name()?.to_str()?.starts_with("libmkl_rt.");
-    if !is_single || std::env::var_os("MKL_THREADING_LAYER").is_some() {
+    #[cfg(blas = "blas-dynamic")]
+    let function = library.f32.gemm as *const ();
+    #[cfg(not(blas = "blas-dynamic"))]
+    let function = object::cblas();
+    let is_told = std::env::var_os("MKL_THREADING_LAYER").is_some_and(|layer| !layer.is_empty());
+    if library.vendor != Vendor::Mkl || is_told {
+        return None;
+    }
+    // It may have been opened by another name.
+    let mkl = object::of(function).path.canonicalize().ok()?;
+    if !mkl.file_name()?.to_str()?.starts_with("libmkl_rt.") {
         return None;
     }
     let name = Path::new("libiomp5.so");
