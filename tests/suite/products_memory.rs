@@ -108,7 +108,9 @@ fn einsum_copies_no_operand() {
 /// Gradients of both factors, from one of the product.
 fn gradients(a: &T, b: &T, g: &T, f: impl Fn(&T, &T) -> Result<T>) -> [T; 2] {
     let (a, b) = (a.requires_grad(), b.requires_grad());
-    let mut grads = f(&a, &b).unwrap().backward_with(g).unwrap();
+    let y = f(&a, &b).unwrap();
+    assert_eq!(y.dims(), g.dims());
+    let mut grads = y.backward_with(g).unwrap();
     [&a, &b].map(|x| grads.remove(x).unwrap())
 }
 
