@@ -1,7 +1,7 @@
 //! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, functions of
-//! rows (softmax, cross-entropy, layer norm, rms norm), optimizers' steps, matrix products, copies and
-//! transposes, for `f32` and `f64`, folds and products for 16-bit floats too. No tensors, no threads, no
-//! allocation but that of a product's [`Workspace`], which the caller keeps.
+//! rows (softmax, cross-entropy, layer norm, rms norm), scans, addition of rows by index, optimizers' steps,
+//! matrix products, copies and transposes, for `f32` and `f64`, folds and products for 16-bit floats too. No
+//! tensors, no threads, no allocation but that of a product's [`Workspace`], which the caller keeps.
 //!
 //! ```
 //! let x = [0.5f32, 1.0, 2.0];
@@ -71,6 +71,7 @@ mod random;
 mod reduce;
 mod rows;
 mod scan;
+mod scatter;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -113,5 +114,9 @@ pub use rows::{
     log_softmax, log_softmax_grad_rows, log_softmax_rows, rms_norm_grad_rows, rms_norm_rows,
     softmax, softmax_grad_rows, softmax_rows,
 };
-pub use scan::{cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
+pub use scan::{
+    cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, scan_integer_columns,
+    scan_integer_rows,
+};
+pub use scatter::{Addend, scatter_add_rows, scatter_add_rows_from};
 pub use simd::Float;

@@ -1,10 +1,13 @@
-//! Running sums and products.
+//! Running sums and products: of floats in `fold/scan.rs`, of integers in `scan/integers.rs`.
+
+pub(crate) mod integers;
 
 use core::mem::MaybeUninit;
 
 use crate::fold::scan::{Join, ScanColumns, ScanRows};
 use crate::map::rows::places;
 use crate::output::Output;
+use crate::reduce::{Integer, IntegerFold};
 use crate::rows::{Kernel, RowKernel, Rows, same_len};
 
 /// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
@@ -75,6 +78,46 @@ pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output
 #[track_caller]
 pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
     columns("cumprod", x, totals, places(y), Join::Product);
+}
+
+/// The running sums or products of each row of `cols` integers, wrapping in `i64`.
+///
+/// ```
+/// use swath_kernels::{IntegerFold, scan_integer_rows};
+/// let mut y = [0; 4];
+/// scan_integer_rows(IntegerFold::Sum, &[200u8, 100, 1, 2], 2, &mut y);
+/// assert_eq!(y, [200, 300, 1, 3]);
+/// ```
+///
+/// # Panics
+/// As [`cumsum_rows`].
+#[track_caller]
+pub fn scan_integer_rows<T: Integer>(fold: IntegerFold, x: &[T], cols: usize, y: &mut [i64]) {
+    check("scan_integer_rows", x.len(), cols, y.len());
+    T::scan_rows(fold, x, cols.max(1), y);
+}
+
+/// Those of each column of a row-major matrix down to each row, from `totals`, which become those of the
+/// last row, as [`cumsum_columns`].
+///
+/// ```
+/// use swath_kernels::{IntegerFold, scan_integer_columns};
+/// let (mut totals, mut y) = ([1, -1], [0; 4]);
+/// scan_integer_columns(IntegerFold::Product, &[2i64, 3, 4, 5], &mut totals, &mut y);
+/// assert_eq!((y, totals), ([2, -3, 8, -15], [8, -15]));
+/// ```
+///
+/// # Panics
+/// As [`cumsum_columns`].
+#[track_caller]
+pub fn scan_integer_columns<T: Integer>(
+    fold: IntegerFold,
+    x: &[T],
+    totals: &mut [i64],
+    y: &mut [i64],
+) {
+    check("scan_integer_columns", x.len(), totals.len(), y.len());
+    T::scan_columns(fold, x, totals, y);
 }
 
 #[track_caller]

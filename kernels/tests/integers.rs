@@ -1,11 +1,11 @@
-//! Folds of integers and of truth values, against loops over elements in wider integers.
+//! Folds and scans of integers, folds of truth values: against loops over elements in wider integers.
 
 use half::{bf16, f16};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Integer, IntegerEnd, IntegerFold, Isa, Truth, all, all_columns, any, any_columns,
     end_of_integer_columns, end_of_integers, fold_integer_columns, fold_integers,
-    place_of_integer_columns, place_of_integers,
+    place_of_integer_columns, place_of_integers, scan_integer_columns, scan_integer_rows,
 };
 
 fn on_every_isa(f: impl Fn()) {
@@ -127,6 +127,39 @@ fn columns_of_integers_fold_as_wider_ones() {
     on_every_isa(|| {
         check_columns(|x| x as u8, [0, u8::MAX]);
         check_columns(|x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
+    });
+}
+
+fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
+    for [rows, cols] in [[1, 1], [1, 300], [5, 7], [33, 16], [70, 130]] {
+        for x in lists(rows * cols, &from, ends) {
+            // Row i of the turned matrix is column i.
+            let turned: Vec<T> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
+            for op in FOLDS {
+                let context = format!("{op:?} [{rows}, {cols}]");
+                // Up to each element, from the row's first.
+                let want = |i: usize| fold(op, &x[i / cols * cols..=i]);
+                let want: Vec<i64> = (0..x.len()).map(want).collect();
+                let mut y = vec![77; x.len()];
+                scan_integer_rows(op, &x, cols, &mut y);
+                assert_eq!(y, want, "{context}");
+                let mut totals = vec![fold::<T>(op, &[]); rows];
+                let cut = cols / 3 * rows;
+                scan_integer_columns(op, &turned[..cut], &mut totals, &mut y[..cut]);
+                scan_integer_columns(op, &turned[cut..], &mut totals, &mut y[cut..]);
+                let down = |i: usize| y[i % cols * rows + i / cols];
+                assert!((0..x.len()).all(|i| down(i) == want[i]), "down columns, {context}");
+                assert!(totals[..] == y[x.len() - rows..], "totals, {context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn scans_of_integers_are_folds_up_to_each_element() {
+    on_every_isa(|| {
+        check_scans(|x| x as u8, [0, u8::MAX]);
+        check_scans(|x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
     });
 }
 

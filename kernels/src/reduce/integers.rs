@@ -15,6 +15,7 @@ use super::joined::{
 use crate::dispatch::{Task, run};
 use crate::fold::ask_ahead;
 use crate::fold::columns::Rows;
+use crate::scan::integers::{ScanColumns, ScanRows};
 use crate::simd::Simd;
 
 /// Bytes that are folded at a time, with those behind them asked for.
@@ -39,8 +40,8 @@ pub enum IntegerEnd {
     Smallest,
 }
 
-/// Integers that can be folded: `i64` and `u8`. Sealed.
-pub trait Integer: Copy + Ord + sealed::Sealed {
+/// Integers that can be folded and scanned: `i64` and `u8`. Sealed.
+pub trait Integer: Copy + Ord + Into<i64> + sealed::Sealed {
     #[doc(hidden)]
     fn fold(fold: IntegerFold, x: &[Self]) -> i64;
     #[doc(hidden)]
@@ -53,6 +54,10 @@ pub trait Integer: Copy + Ord + sealed::Sealed {
     fn place(end: IntegerEnd, x: &[Self]) -> Option<usize>;
     #[doc(hidden)]
     fn place_columns(end: IntegerEnd, x: &[Self], rows: usize, stride: usize, y: &mut [i64]);
+    #[doc(hidden)]
+    fn scan_rows(fold: IntegerFold, x: &[Self], cols: usize, y: &mut [i64]);
+    #[doc(hidden)]
+    fn scan_columns(fold: IntegerFold, x: &[Self], totals: &mut [i64], y: &mut [i64]);
 }
 
 pub(super) mod sealed {
@@ -61,7 +66,6 @@ pub(super) mod sealed {
     /// What loops over elements need.
     pub trait Sealed: Copy + Ord {
         const NONE: Self;
-        fn wide(self) -> i64;
         /// Of a number up to 128.
         fn number(i: usize) -> Self;
         /// A number or `NONE`.
@@ -184,10 +188,6 @@ fn check_rows<T>(name: &str, x: &[T], rows: usize, stride: usize, cols: usize) {
 impl sealed::Sealed for i64 {
     const NONE: i64 = i64::MAX;
     #[inline(always)]
-    fn wide(self) -> i64 {
-        self
-    }
-    #[inline(always)]
     fn number(i: usize) -> i64 {
         i as i64
     }
@@ -211,10 +211,6 @@ impl sealed::Sealed for i64 {
 
 impl sealed::Sealed for u8 {
     const NONE: u8 = u8::MAX;
-    #[inline(always)]
-    fn wide(self) -> i64 {
-        i64::from(self)
-    }
     #[inline(always)]
     fn number(i: usize) -> u8 {
         i as u8
@@ -289,6 +285,12 @@ macro_rules! impl_integer {
                     IntegerEnd::Smallest => run(PlaceColumns::<$t, false> { x, rows, stride, y }),
                 }
             }
+            fn scan_rows(fold: IntegerFold, x: &[$t], cols: usize, y: &mut [i64]) {
+                run(ScanRows { fold, x, cols, y });
+            }
+            fn scan_columns(fold: IntegerFold, x: &[$t], totals: &mut [i64], y: &mut [i64]) {
+                run(ScanColumns { fold, x, totals, y });
+            }
         }
     )*};
 }
@@ -318,8 +320,8 @@ impl<T: Integer> Task for Product<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) -> i64 {
         let mut total = 1i64;
-        for x in self.0 {
-            total = total.wrapping_mul(x.wide());
+        for &x in self.0 {
+            total = total.wrapping_mul(x.into());
         }
         total
     }

@@ -46,7 +46,7 @@ struct Products;
 impl<T: Integer> Join<T, i64> for Products {
     #[inline(always)]
     fn join(total: i64, x: T) -> i64 {
-        total.wrapping_mul(x.wide())
+        total.wrapping_mul(x.into())
     }
 }
 
@@ -195,7 +195,7 @@ impl<T: Integer, const LARGEST: bool> Task for PlaceColumns<'_, T, LARGEST> {
                 let count = GROUP.min(rows - band);
                 compete::<T, S, LARGEST>(simd, &x[band * stride..], count, stride, best, places);
                 for (y, &place) in y.iter_mut().zip(&*places) {
-                    let here = (band as i64).wrapping_add(place.wide());
+                    let here = (band as i64).wrapping_add(place.into());
                     *y = if place == T::NONE { *y } else { here };
                 }
             }

@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::{
-    Accumulate, Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product, Rows,
-    SquareSum, Truth,
+    Accumulate, Addend, Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product,
+    Rows, SquareSum, Truth,
 };
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
@@ -19,6 +19,10 @@ pub fn calls(len: usize) -> Vec<Call> {
     of_real::<f64>(&mut calls, len);
     of_integers::<i64>(&mut calls, len);
     of_integers::<u8>(&mut calls, len);
+    scatters::<f32>(&mut calls, len);
+    scatters::<f64>(&mut calls, len);
+    scatters::<i64>(&mut calls, len);
+    scatters::<u8>(&mut calls, len);
     truths::<f16>(&mut calls, len);
     truths::<bf16>(&mut calls, len);
     truths::<f32>(&mut calls, len);
@@ -39,6 +43,20 @@ fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
         };
         calls.push(call::<T, 2>("fold_integers", format!("{fold:?}"), slots.clone(), run));
         each_shape::<T, i64, _>(calls, "fold_integer_columns", fold, len, k::fold_integer_columns);
+        for [rows, cols] in shapes(len) {
+            let variant = format!("{fold:?} [{rows}, {cols}]");
+            let (x, y) = (input(&any::<T>(rows * cols, 1)), output::<i64>(rows * cols));
+            let run = move |[x, y]: [&mut Part<'_>; 2]| {
+                k::scan_integer_rows::<T>(fold, x.of(), cols, y.of());
+            };
+            let slots = [x.clone(), y.clone()];
+            calls.push(call::<T, 2>("scan_integer_rows", &*variant, slots, run));
+            let run = move |[x, totals, y]: [&mut Part<'_>; 3]| {
+                k::scan_integer_columns::<T>(fold, x.of(), totals.of(), y.of());
+            };
+            let slots = [x, changed(&any::<i64>(cols, 2)), y];
+            calls.push(call::<T, 3>("scan_integer_columns", variant, slots, run));
+        }
     }
     for end in [IntegerEnd::Largest, IntegerEnd::Smallest] {
         let out = output::<T>(1).any_length();
@@ -55,6 +73,25 @@ fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
         calls.push(call::<T, 2>("place_of_integers", format!("{end:?}"), slots.clone(), run));
         let columns = k::place_of_integer_columns;
         each_shape::<T, i64, _>(calls, "place_of_integer_columns", end, len, columns);
+    }
+}
+
+/// Rows that are added to four rows, in some order, some of them often; and to two of the four.
+fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
+    for [rows, cols] in shapes(len) {
+        let index: Vec<i64> = (0..rows as i64).map(|i| i * i % 7 % 4).collect();
+        let (x, index) = (input(&any::<T>(rows * cols, 1)), input(&index));
+        let variant = format!("[{rows}, {cols}]");
+        let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
+            k::scatter_add_rows::<T>(x.of(), index.of(), cols, y.of());
+        };
+        let slots = [x.clone(), index.clone(), changed(&any::<T>(4 * cols, 2))];
+        calls.push(call::<T, 3>("scatter_add_rows", &*variant, slots, run));
+        let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
+            k::scatter_add_rows_from::<T>(x.of(), index.of(), cols, 1, y.of());
+        };
+        let slots = [x, index, changed(&any::<T>(2 * cols, 2))];
+        calls.push(call::<T, 3>("scatter_add_rows_from", variant, slots, run));
     }
 }
 

@@ -9,12 +9,12 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
-use swath_kernels::{Arg as Run, Binary, math};
+use swath_kernels::{Addend, scatter_add_rows_from};
 
 use super::cast::cast;
 use super::copy::{self, for_size};
 use super::memory::Buffer;
-use super::parallel::{self, Band, Cost, for_each_band};
+use super::parallel::{self, Band, Cost, PARTS_PER_THREAD, for_each_band};
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
 use crate::dtype::DType;
@@ -214,45 +214,8 @@ pub(super) fn scatter_add(
     Ok(out.finish())
 }
 
-/// An element that is added up.
-trait Sum: Pod + Send + Sync {
-    fn plus(self, x: Self) -> Self;
-
-    fn add_row(y: &mut [Self], x: &[Self]) {
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = y.plus(x));
-    }
-}
-
-/// Rows of so many elements are added before a kernel would have begun.
-const SHORT: usize = 16;
-
-macro_rules! sums {
-    ($($float:ty)*; $($integer:ty)*) => {
-        $(impl Sum for $float {
-            #[inline]
-            fn plus(self, x: Self) -> Self {
-                self + x
-            }
-
-            fn add_row(y: &mut [Self], x: &[Self]) {
-                match y.len() {
-                    0..SHORT => y.iter_mut().zip(x).for_each(|(y, x)| *y += *x),
-                    _ => <math::Add as Binary<$float>>::run_in_place_left(y, Run::Slice(x)),
-                }
-            }
-        })*
-        $(impl Sum for $integer {
-            #[inline]
-            fn plus(self, x: Self) -> Self {
-                self.wrapping_add(x)
-            }
-        })*
-    };
-}
-sums!(f32 f64; i64 u8);
-
 /// Adds the source to `y`, which holds the elements of `x` in order.
-fn add<T: Sum>(
+fn add<T: Pod + Addend>(
     x: &CpuTensor,
     axis: usize,
     index: &CpuTensor,
@@ -274,42 +237,52 @@ fn add<T: Sum>(
     }
 }
 
-/// Of adding an element of a row, of an element alone, and of looking at an index whose row is another
-/// part's.
+/// Of adding an element of a row, of an element alone, and of looking at an index.
 const ADD_COST: usize = 120;
 const ADD_ONE_COST: usize = 1000;
 const LOOK_COST: usize = 500;
 
+/// Rows of so many elements take much longer to add than their indices to be looked at.
+const LONG_ROW: usize = 64;
+
 /// Adds the source's rows in order.
 ///
-/// Threads share the targets: each part goes through all rows and adds those that are its own, so that
+/// Threads share the targets: each part looks at all indices and adds the rows that are its own, so that
 /// every element is added to in the same order. Sharing the columns instead was four times slower than
 /// one thread: pieces of rows leave the prefetcher idle. Rows of one element are shared by whole blocks,
 /// if there are enough.
-fn add_rows<T: Sum>(rows: &Rows, extent: usize, values: &[i64], source: &[T], y: &mut [T]) {
-    let &Rows { above, below } = rows;
-    if below == 1 && above >= parallel::threads() {
+fn add_rows<T: Pod + Addend>(
+    rows: &Rows,
+    extent: usize,
+    values: &[i64],
+    source: &[T],
+    y: &mut [T],
+) {
+    let (&Rows { above, below }, threads) = (rows, parallel::threads());
+    if below == 1 && above >= threads {
         let (cost, out) = (Cost(ADD_ONE_COST).times(values.len()), Band::new(y, extent));
         return for_each_band(above, cost, out, |range, y| {
             let source = source[range.start * values.len()..].chunks_exact(values.len());
             for (y, row) in y.chunks_exact_mut(extent).zip(source) {
-                for (&i, &x) in values.iter().zip(row) {
-                    let y = &mut y[i as usize];
-                    *y = y.plus(x);
-                }
+                scatter_add_rows_from(row, values, 1, 0, y);
             }
         });
     }
+    let targets = above * extent;
+    let parts = if below < LONG_ROW { threads } else { threads * PARTS_PER_THREAD };
+    let unit = targets.div_ceil(parts);
     let per_target = (ADD_COST * below).saturating_add(LOOK_COST) * values.len() / extent;
-    for_each_band(above * extent, Cost(per_target), Band::new(y, below), |range, y| {
+    let (cost, out) = (Cost(per_target).times(unit), Band::new(y, unit * below));
+    for_each_band(targets.div_ceil(unit), cost, out, |units, y| {
+        let range = units.start * unit..(units.end * unit).min(targets);
+        let block = values.len() * below;
         for above in range.start / extent..range.end.div_ceil(extent) {
-            let rows = source[above * values.len() * below..].chunks_exact(below);
-            for (&i, row) in values.iter().zip(rows) {
-                let to = above * extent + i as usize;
-                if range.contains(&to) {
-                    T::add_row(&mut y[(to - range.start) * below..][..below], row);
-                }
-            }
+            // Of this block the targets that are the part's.
+            let all = above * extent..(above + 1) * extent;
+            let (from, to) = (range.start.max(all.start), range.end.min(all.end));
+            let y = &mut y[(from - range.start) * below..(to - range.start) * below];
+            let source = &source[above * block..][..block];
+            scatter_add_rows_from(source, values, below, from - all.start, y);
         }
     });
 }

@@ -13,7 +13,10 @@
 //!    and took 1.3 to 3 times as long as on one thread.
 
 use bytemuck::Pod;
-use swath_kernels::{cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
+use swath_kernels::{
+    Integer, IntegerFold, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows,
+    scan_integer_columns, scan_integer_rows,
+};
 
 use super::fused::working::{Working, for_each_group, for_float};
 use super::memory::Buffer;
@@ -103,42 +106,19 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
 type RowScan<E> = fn(&[E], usize, &mut [E]);
 type ColumnScan<E> = fn(&[E], &mut [f64], &mut [E]);
 
-/// Totals wrap; truth values and bytes count as integers.
-fn integers<T: Pod + Into<i64> + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &mut [i64]) {
-    match op {
-        ScanOp::Sum => integers_by(i64::wrapping_add, 0, extents, x, y),
-        ScanOp::Product => integers_by(i64::wrapping_mul, 1, extents, x, y),
-    }
-}
-
-fn integers_by<T: Pod + Into<i64> + Sync>(
-    join: impl Fn(i64, i64) -> i64 + Sync,
-    start: i64,
-    extents: Extents,
-    x: &[T],
-    y: &mut [i64],
-) {
+/// Truth values and bytes count as integers.
+fn integers<T: Pod + Integer + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &mut [i64]) {
     let Extents { above, n, below } = extents;
+    let (fold, start) = match op {
+        ScanOp::Sum => (IntegerFold::Sum, 0),
+        ScanOp::Product => (IntegerFold::Product, 1),
+    };
     if below == 1 {
         return for_each_band(above, Cost(COST).times(n), Band::new(y, n), |range, y| {
-            let x = x[range.start * n..range.end * n].chunks_exact(n);
-            for (x, y) in x.zip(y.chunks_exact_mut(n)) {
-                let mut total = start;
-                for (&x, y) in x.iter().zip(y) {
-                    total = join(total, x.into());
-                    *y = total;
-                }
-            }
+            scan_integer_rows(fold, &x[range.start * n..range.end * n], n, y);
         });
     }
-    down_columns(extents, x, y, start, |x, totals, y| {
-        for (x, y) in x.chunks_exact(below).zip(y.chunks_exact_mut(below)) {
-            for ((&x, total), y) in x.iter().zip(&mut *totals).zip(y) {
-                *total = join(*total, x.into());
-                *y = *total;
-            }
-        }
-    });
+    down_columns(extents, x, y, start, |x, totals, y| scan_integer_columns(fold, x, totals, y));
 }
 
 /// `scan(rows, totals so far, results)` over the rows of every matrix in order; totals begin with

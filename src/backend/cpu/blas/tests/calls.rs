@@ -161,3 +161,24 @@ fn the_self_test_finds_what_is_wrong() {
         &format!("cblas_s{batch} gave"),
     );
 }
+
+/// A product that was added to a sum in part would be added again by the one that is embedded.
+#[test]
+fn a_product_is_added_to_a_sum_once_where_the_library_fails_in_the_middle() {
+    let mut rng = Rng::seed(75);
+    let [a, b, c] = [[301, 80], [80, 601], [301, 601]]
+        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
+    let mut broken = library();
+    broken.f32.gemm = mock::does_nothing_where_even;
+    let (before, product) = (values(&c), CpuBackend::matmul(&a, &b).unwrap());
+    let (sum, records) = mock::with(broken, || {
+        let sum = CpuBackend::matmul_add(&a, &b, c).unwrap();
+        assert!(mock::current().unwrap().failure.get().is_some());
+        sum
+    });
+    assert!(!records.is_empty(), "some calls wrote");
+    let wanted = before.iter().zip(values(&product)).map(|(c, product)| c + product);
+    for (got, wanted) in values(&sum).into_iter().zip(wanted) {
+        assert!((got - wanted).abs() <= 1e-4, "{got}, not {wanted}");
+    }
+}
