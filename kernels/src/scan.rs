@@ -92,13 +92,19 @@ pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Outpu
 /// # Panics
 /// As [`cumsum_rows`].
 #[track_caller]
-pub fn scan_integer_rows<T: Integer>(fold: IntegerFold, x: &[T], cols: usize, y: &mut [i64]) {
+pub fn scan_integer_rows<T: Integer>(
+    fold: IntegerFold,
+    x: &[T],
+    cols: usize,
+    y: &mut (impl Output<i64> + ?Sized),
+) {
+    let y = places(y);
     check("scan_integer_rows", x.len(), cols, y.len());
     T::scan_rows(fold, x, cols.max(1), y);
 }
 
-/// Those of each column of a row-major matrix down to each row, from `totals`, which become those of the
-/// last row, as [`cumsum_columns`].
+/// The running sums or products of each column of a row-major matrix down to each row, wrapping in `i64`;
+/// begins from `totals` and leaves there what the last row ended with.
 ///
 /// ```
 /// use swath_kernels::{IntegerFold, scan_integer_columns};
@@ -114,8 +120,9 @@ pub fn scan_integer_columns<T: Integer>(
     fold: IntegerFold,
     x: &[T],
     totals: &mut [i64],
-    y: &mut [i64],
+    y: &mut (impl Output<i64> + ?Sized),
 ) {
+    let y = places(y);
     check("scan_integer_columns", x.len(), totals.len(), y.len());
     T::scan_columns(fold, x, totals, y);
 }
@@ -123,7 +130,7 @@ pub fn scan_integer_columns<T: Integer>(
 #[track_caller]
 fn check(name: &str, len: usize, cols: usize, y: usize) {
     same_len(name, y, len);
-    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+    assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
 }
 
 #[track_caller]

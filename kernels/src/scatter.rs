@@ -6,11 +6,11 @@ use crate::rows::same_len;
 use crate::simd::Simd;
 
 /// Elements that are added up: `f32`, `f64`, `i64` and `u8`. Sealed.
-pub trait Addend: Copy + Send + Sync + sealed::Sealed {
+pub trait Addend: Copy + sealed::Sealed {
     /// The sum: of floats rounded, of integers wrapping.
     fn plus(self, other: Self) -> Self;
     #[doc(hidden)]
-    fn add_rows(x: &[Self], index: &[i64], cols: usize, first: usize, y: &mut [Self]);
+    fn add_rows(x: &[Self], index: &[i64], shape: [usize; 2], first: usize, y: &mut [Self]);
 }
 
 mod sealed {
@@ -18,92 +18,103 @@ mod sealed {
 }
 
 macro_rules! impl_addend {
-    ($($t:ident: |$x:ident, $y:ident| $sum:expr;)*) => {$(
+    ($($t:ident: $plus:expr;)*) => {$(
         impl sealed::Sealed for $t {}
 
         impl Addend for $t {
             #[inline(always)]
-            fn plus(self, $y: $t) -> $t {
-                let $x = self;
-                $sum
+            fn plus(self, other: $t) -> $t {
+                $plus(self, other)
             }
-            fn add_rows(x: &[$t], index: &[i64], cols: usize, first: usize, y: &mut [$t]) {
-                run(AddRows { x, index, cols, first, y });
+            fn add_rows(x: &[$t], index: &[i64], shape: [usize; 2], first: usize, y: &mut [$t]) {
+                run(AddRows { x, index, shape, first, y });
             }
         }
     )*};
 }
 impl_addend! {
-    f32: |x, y| x + y;
-    f64: |x, y| x + y;
-    i64: |x, y| x.wrapping_add(y);
-    u8: |x, y| x.wrapping_add(y);
+    f32: core::ops::Add::add;
+    f64: core::ops::Add::add;
+    i64: i64::wrapping_add;
+    u8: u8::wrapping_add;
 }
 
-/// `y[index[i]] += x[i]` for each row `i` of `x` `[index.len(), cols]`, to rows of `y` `[rows, cols]`.
+/// `y[b, index[i]] += x[b, i]`: rows of `x` `[batch, index.len(), cols]` are added to those of `y`
+/// `[batch, rows, cols]`, where `shape` is `[rows, cols]`.
 ///
 /// Rows are added one after another, in order, and each sum is rounded: a row of `y` that is named many
 /// times has the same bits whatever the instruction set.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0, 1.0, 1.0];
-/// swath_kernels::scatter_add_rows(&[1.0, 2.0, 3.0, 4.0], &[0, 0], 2, &mut y);
+/// swath_kernels::scatter_add_rows(&[1.0, 2.0, 3.0, 4.0], &[0, 0], [2, 2], &mut y);
 /// assert_eq!(y, [4.5, 6.0, 1.0, 1.0]);
 /// ```
 ///
 /// # Panics
-/// Before anything is added, if an index is not in `0..rows`, `y` is no multiple of `cols` or the length of
-/// `x` is not `index.len() · cols`.
+/// Before anything is added: if an index is not in `0..rows`, the length of `x` is no multiple of
+/// `index.len() · cols`, or that of `y` is not as many times `rows · cols`.
 #[track_caller]
-pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], cols: usize, y: &mut [E]) {
+pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y: &mut [E]) {
     let name = "scatter_add_rows";
-    check(name, x.len(), index.len(), cols, y.len());
-    // Rows of nothing may be anywhere.
-    let Some(rows) = y.len().checked_div(cols) else { return };
-    let is_row = |i: i64| u64::try_from(i).is_ok_and(|i| i < rows as u64);
-    if let Some(i) = index.iter().find(|&&i| !is_row(i)) {
+    let [rows, cols] = shape;
+    if let Some(i) = index.iter().find(|&&i| !usize::try_from(i).is_ok_and(|i| i < rows)) {
         panic!("{name}: index {i} of {rows} rows");
     }
-    E::add_rows(x, index, cols, 0, y);
+    let all = whole(name, x.len(), index.len(), shape);
+    // Of no rows of x none can be said.
+    if !x.is_empty() {
+        same_len(name, y.len(), all * cols);
+    }
+    E::add_rows(x, index, shape, 0, y);
 }
 
-/// What [`scatter_add_rows`] adds to the rows of the whole from `first` on that `y` holds; rows of `x` for
-/// others are passed over. So threads share the rows that are added to: each has all of `x` and its own `y`,
-/// and every sum is taken in the same order.
+/// What [`scatter_add_rows`] adds to a part of its `y`, the rows from `first` on of all its `batch · rows`;
+/// rows of `x` for others are passed over. So threads share the rows that are added to: each has all of `x` and
+/// its own part, and every sum is taken in the same order.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0];
-/// swath_kernels::scatter_add_rows_from(&[1.0, 2.0, 3.0, 4.0], &[7, 2], 2, 7, &mut y);
+/// swath_kernels::scatter_add_rows_from(&[1.0, 2.0, 3.0, 4.0], &[7, 2], [9, 2], 7, &mut y);
 /// assert_eq!(y, [1.5, 2.0]);
 /// ```
 ///
 /// # Panics
-/// If `y` is no multiple of `cols` or the length of `x` is not `index.len() · cols`.
+/// If the length of `x` is no multiple of `index.len() · cols`, that of `y` none of `cols`, or `y` ends beyond
+/// the last of the rows.
 #[track_caller]
 pub fn scatter_add_rows_from<E: Addend>(
     x: &[E],
     index: &[i64],
-    cols: usize,
+    shape: [usize; 2],
     first: usize,
     y: &mut [E],
 ) {
-    check("scatter_add_rows_from", x.len(), index.len(), cols, y.len());
-    E::add_rows(x, index, cols, first, y);
+    let name = "scatter_add_rows_from";
+    let all = whole(name, x.len(), index.len(), shape);
+    let (len, cols) = (y.len(), shape[1]);
+    assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+    let end = first.saturating_add(len.checked_div(cols).unwrap_or(0));
+    assert!(x.is_empty() || end <= all, "{name}: rows up to {end} of {all}");
+    E::add_rows(x, index, shape, first, y);
 }
 
+/// The number of rows that `x` is added to.
 #[track_caller]
-fn check(name: &str, x: usize, indices: usize, cols: usize, y: usize) {
-    let Some(wanted) = indices.checked_mul(cols) else {
-        panic!("{name}: {indices} rows of {cols} elements");
-    };
-    same_len(name, x, wanted);
-    assert!(y == 0 || y.is_multiple_of(cols), "{name}: {y} elements in rows of {cols}");
+fn whole(name: &str, x: usize, indices: usize, [rows, cols]: [usize; 2]) -> usize {
+    let all = indices.checked_mul(cols).and_then(|block| {
+        assert!(x.is_multiple_of(block), "{name}: {x} elements in {indices} rows of {cols}");
+        let all = x.checked_div(block).unwrap_or(0).checked_mul(rows)?;
+        // So that rows are told apart by signed numbers, and elements counted.
+        (i64::try_from(rows).is_ok() && all.checked_mul(cols).is_some()).then_some(all)
+    });
+    all.unwrap_or_else(|| panic!("{name}: {indices} rows of {cols} elements, to {rows}"))
 }
 
 struct AddRows<'a, E> {
     x: &'a [E],
     index: &'a [i64],
-    cols: usize,
+    shape: [usize; 2],
     first: usize,
     y: &'a mut [E],
 }
@@ -116,56 +127,79 @@ impl<E: Addend> Task for AddRows<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
-        let AddRows { x, index, cols, first, y } = self;
-        if y.is_empty() {
+        let AddRows { x, index, shape: [rows, cols], first, mut y } = self;
+        if x.is_empty() || y.is_empty() {
             return;
         }
-        let part = Part { first: first as i64, rows: (y.len() / cols) as u64, cols };
-        for (index, x) in index.chunks(CHUNK).zip(x.chunks(CHUNK * cols)) {
-            // Whether a row is another part's cannot be foretold: no branch depends on it alone.
-            let outside = index.iter().map(|&i| usize::from(!part.has(i))).sum::<usize>();
-            if outside == 0 {
-                (0..index.len()).for_each(|i| part.add(i, index, x, y));
-            } else if outside < index.len() {
-                let (mut own, mut count) = ([0u8; CHUNK], 0);
-                for (i, &to) in index.iter().enumerate() {
-                    own[count] = i as u8;
-                    count += usize::from(part.has(to));
-                }
-                own[..count].iter().for_each(|&i| part.add(usize::from(i), index, x, y));
+        let (mut left, mut first, block) = (y.len() / cols, first, index.len() * cols);
+        let mut x = &x[first / rows * block..];
+        first %= rows;
+        while left > 0 {
+            let own = left.min(rows - first);
+            let (here, after) = y.split_at_mut(own * cols);
+            let part = Part { first: first as i64, own: own as u64, cols };
+            match own == rows {
+                true => part.add_all(&x[..block], index, here),
+                false => part.add_own(&x[..block], index, here),
             }
+            (x, y, first, left) = (&x[block..], after, 0, left - own);
         }
     }
 }
 
-/// Rows of the whole.
+/// Which rows of a block are added to.
 struct Part {
     first: i64,
-    rows: u64,
+    own: u64,
     cols: usize,
 }
 
 impl Part {
-    /// Where a row of the whole lies; one before the part wraps to beyond any length.
+    /// Where a row of the block lies; one before the part wraps to beyond any length.
     #[inline(always)]
     fn row(&self, index: i64) -> u64 {
         index.wrapping_sub(self.first) as u64
     }
 
+    /// Of a whole block: hardly a row is another's.
     #[inline(always)]
-    fn has(&self, index: i64) -> bool {
-        self.row(index) < self.rows
-    }
-
-    /// Adds row `i` of `x`, whose target is the part's.
-    #[inline(always)]
-    fn add<E: Addend>(&self, i: usize, index: &[i64], x: &[E], y: &mut [E]) {
-        let (to, cols) = (self.row(index[i]) as usize, self.cols);
-        if cols == 1 {
-            y[to] = y[to].plus(x[i]);
+    fn add_all<E: Addend>(&self, x: &[E], index: &[i64], y: &mut [E]) {
+        if self.cols == 1 {
+            for (&to, &x) in index.iter().zip(x) {
+                if (to as u64) < y.len() as u64 {
+                    y[to as usize] = y[to as usize].plus(x);
+                }
+            }
             return;
         }
-        let (x, y) = (&x[i * cols..][..cols], &mut y[to * cols..][..cols]);
+        for (&to, x) in index.iter().zip(x.chunks_exact(self.cols)) {
+            if (to as u64) < self.own {
+                self.add(x, to as usize, y);
+            }
+        }
+    }
+
+    /// Of a part of a block: whether a row is another part's cannot be foretold, so that no branch depends on
+    /// it.
+    #[inline(always)]
+    fn add_own<E: Addend>(&self, x: &[E], index: &[i64], y: &mut [E]) {
+        let chunks = x.chunks(CHUNK.saturating_mul(self.cols));
+        for (index, x) in index.chunks(CHUNK).zip(chunks) {
+            let (mut own, mut count) = ([0u8; CHUNK], 0);
+            for (i, &to) in index.iter().enumerate() {
+                own[count] = i as u8;
+                count += usize::from(self.row(to) < self.own);
+            }
+            for &i in &own[..count] {
+                let (i, to) = (usize::from(i), self.row(index[usize::from(i)]) as usize);
+                self.add(&x[i * self.cols..][..self.cols], to, y);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add<E: Addend>(&self, x: &[E], to: usize, y: &mut [E]) {
+        let y = &mut y[to * self.cols..][..self.cols];
         for (y, &x) in y.iter_mut().zip(x) {
             *y = y.plus(x);
         }

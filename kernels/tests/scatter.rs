@@ -5,41 +5,69 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{Addend, Isa, philox_words, scatter_add_rows, scatter_add_rows_from};
 
-/// Sums element by element in the order of the index.
-fn sums<E: Addend>(x: &[E], index: &[i64], cols: usize, y: &[E], plus: fn(E, E) -> E) -> Vec<E> {
+/// Sums of one element after another: batch, rows of x in each, of y in each, elements of a row.
+fn sums<E: Addend>(
+    [batch, count, rows, cols]: [usize; 4],
+    x: &[E],
+    index: &[i64],
+    y: &[E],
+    plus: fn(E, E) -> E,
+) -> Vec<E> {
     let mut y = y.to_vec();
-    for (i, &to) in index.iter().enumerate() {
+    for (b, i) in (0..batch).flat_map(|b| (0..count).map(move |i| (b, i))) {
         for c in 0..cols {
-            let at = to as usize * cols + c;
-            y[at] = plus(y[at], x[i * cols + c]);
+            let at = (b * rows + index[i] as usize) * cols + c;
+            y[at] = plus(y[at], x[(b * count + i) * cols + c]);
         }
     }
     y
 }
 
+/// Several chunks of indices, batches of few and of many, rows of every kind of length.
+const SHAPES: [[usize; 4]; 14] = [
+    [1, 1, 1, 1],
+    [1, 40, 3, 1],
+    [1, 7, 5, 2],
+    [3, 64, 9, 15],
+    [1, 33, 4, 16],
+    [5, 50, 2, 33],
+    [1, 3, 200, 130],
+    [1, 256, 5, 1],
+    [2, 257, 9, 3],
+    [1, 700, 300, 1],
+    [1, 600, 4, 17],
+    [40, 1, 3, 1],
+    [40, 2, 1, 2],
+    [9, 8, 7, 1],
+];
+
 fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u64) {
     let bits = |x: &[E]| -> Vec<u64> { x.iter().map(|&x| bits(x)).collect() };
-    let shapes =
-        [(1, 1, 1), (40, 3, 1), (7, 5, 2), (64, 9, 15), (33, 4, 16), (50, 2, 33), (3, 200, 130)];
-    for (count, rows, cols) in shapes {
-        let mut words = vec![0; (count + rows) * cols + count];
+    for shape in SHAPES {
+        let [batch, count, rows, cols] = shape;
+        let mut words = vec![0; batch * (count + rows) * cols + count];
         philox_words(5, (rows * cols) as u64, 0, &mut words);
         let (names, numbers) = words.split_at(count);
-        let index: Vec<i64> = names.iter().map(|word| i64::from(*word) % rows as i64).collect();
         let numbers: Vec<E> = numbers.iter().map(|&word| number(word)).collect();
-        let (x, y) = numbers.split_at(count * cols);
-        let want = bits(&sums(x, &index, cols, y, plus));
-        let context = format!("{count} rows of {cols} to {rows}");
-        let mut got = y.to_vec();
-        scatter_add_rows(x, &index, cols, &mut got);
-        assert!(bits(&got) == want, "{context}");
-        for parts in [2, 3] {
+        let (x, y) = numbers.split_at(batch * count * cols);
+        // Spread ones; one alone that is not the last row, and one alone that is.
+        let spread: Vec<i64> = names.iter().map(|word| i64::from(*word) % rows as i64).collect();
+        let last = rows as i64 - 1;
+        let (mut without, mut with) = (vec![last; count], vec![0; count]);
+        (without[count - 1], with[count - 1]) = (0, last);
+        for index in [spread, without, with] {
+            let want = bits(&sums(shape, x, &index, y, plus));
             let mut got = y.to_vec();
-            let per_part = rows.div_ceil(parts);
-            for (part, y) in got.chunks_mut(per_part * cols).enumerate() {
-                scatter_add_rows_from(x, &index, cols, part * per_part, y);
+            scatter_add_rows(x, &index, [rows, cols], &mut got);
+            assert!(bits(&got) == want, "{shape:?}");
+            for parts in [2, 3, 7] {
+                let mut got = y.to_vec();
+                let per_part = (batch * rows).div_ceil(parts);
+                for (part, y) in got.chunks_mut(per_part * cols).enumerate() {
+                    scatter_add_rows_from(x, &index, [rows, cols], part * per_part, y);
+                }
+                assert!(bits(&got) == want, "{shape:?}, {parts} parts");
             }
-            assert!(bits(&got) == want, "{context}, {parts} parts");
         }
     }
 }
@@ -72,37 +100,56 @@ fn rows_are_added_in_the_order_of_the_index() {
     }
 }
 
-/// The text of the panic that adding ends with; what was to be added to is as before.
-fn refused(x: &[f32], index: &[i64], cols: usize, rows: usize) -> String {
-    let mut y = vec![1.0; rows];
-    let add = AssertUnwindSafe(|| scatter_add_rows(x, index, cols, &mut y));
-    let payload = catch_unwind(add);
+/// The text of the panic that `add` ends with; what was to be added to is as before.
+fn refused(len: usize, add: impl FnOnce(&mut [f32])) -> String {
+    let mut y = vec![1.0; len];
+    let payload = catch_unwind(AssertUnwindSafe(|| add(&mut y)));
     assert!(y.iter().all(|&y| y == 1.0));
     let payload = payload.expect_err("it is refused");
     payload.downcast_ref::<String>().expect("a formatted text").clone()
 }
 
 #[test]
-fn an_index_outside_is_refused_before_anything_is_added() {
+fn what_does_not_fit_is_refused_before_anything_is_added() {
+    let all = |x: &[f32], index: &[i64], shape: [usize; 2], len: usize| {
+        refused(len, |y| scatter_add_rows(x, index, shape, y))
+    };
     for index in [3, -1, i64::MIN, i64::MAX] {
-        let text = refused(&[1.0; 4], &[0, index], 2, 6);
+        let text = all(&[1.0; 4], &[0, index], [3, 2], 6);
         assert_eq!(text, format!("scatter_add_rows: index {index} of 3 rows"));
     }
-    assert_eq!(refused(&[1.0; 4], &[0], 4, 0), "scatter_add_rows: index 0 of 0 rows");
-    assert_eq!(refused(&[1.0; 3], &[0, 1], 2, 6), "scatter_add_rows: 3 elements, not 4");
-    assert_eq!(refused(&[1.0; 2], &[0], 2, 5), "scatter_add_rows: 5 elements in rows of 2");
+    assert_eq!(all(&[1.0; 4], &[0], [0, 4], 0), "scatter_add_rows: index 0 of 0 rows");
+    let text = all(&[1.0; 3], &[0, 1], [3, 2], 6);
+    assert_eq!(text, "scatter_add_rows: 3 elements in 2 rows of 2");
+    assert_eq!(all(&[1.0; 2], &[0], [3, 2], 5), "scatter_add_rows: 5 elements, not 6");
+    assert_eq!(all(&[1.0; 4], &[0], [3, 2], 6), "scatter_add_rows: 6 elements, not 12");
     let most = usize::MAX / 2 + 1;
-    let text = refused(&[], &[0, 0], most, 0);
-    assert_eq!(text, format!("scatter_add_rows: 2 rows of {most} elements"));
+    let text = all(&[], &[0, 0], [1, most], 0);
+    assert_eq!(text, format!("scatter_add_rows: 2 rows of {most} elements, to 1"));
+
+    let part = |x: &[f32], first: usize, len: usize| {
+        refused(len, |y| scatter_add_rows_from(x, &[0], [3, 2], first, y))
+    };
+    assert_eq!(part(&[1.0; 3], 0, 2), "scatter_add_rows_from: 3 elements in 1 rows of 2");
+    assert_eq!(part(&[1.0; 2], 0, 3), "scatter_add_rows_from: 3 elements in rows of 2");
+    assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows_from: rows up to 4 of 3");
+    let text = part(&[1.0; 2], usize::MAX, 2);
+    assert_eq!(text, format!("scatter_add_rows_from: rows up to {} of 3", usize::MAX));
 }
 
 #[test]
 fn rows_of_others_are_passed_over() {
     let mut y = [1.0f32; 2];
     let index = [4, 5, 2, i64::MIN, i64::MAX, -1];
-    scatter_add_rows_from(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0], &index, 1, 4, &mut y);
+    let x = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+    scatter_add_rows_from(&x, &index, [9, 1], 4, &mut y);
     assert_eq!(y, [2.0, 3.0]);
-    scatter_add_rows_from::<f32>(&[], &[1, 2], 0, 0, &mut []);
-    scatter_add_rows::<f32>(&[], &[1, 2], 0, &mut []);
-    scatter_add_rows_from::<f32>(&[1.0], &[0], 1, 0, &mut []);
+    // The most rows that a signed index can name.
+    let (most, mut last) = (i64::MAX as usize, [1.0f32]);
+    scatter_add_rows_from(&x[..3], &[i64::MIN, i64::MAX - 1, -1], [most, 1], most - 1, &mut last);
+    assert_eq!(last, [3.0]);
+    scatter_add_rows_from::<f32>(&[], &[1, 2], [3, 0], 0, &mut []);
+    scatter_add_rows::<f32>(&[], &[1, 2], [3, 0], &mut []);
+    scatter_add_rows::<f32>(&[], &[], [3, 2], &mut [1.0; 6]);
+    scatter_add_rows_from::<f32>(&[1.0], &[0], [1, 1], 1, &mut []);
 }

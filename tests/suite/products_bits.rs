@@ -160,7 +160,9 @@ fn products_that_share_a_right_side_have_the_bits_of_each_alone() -> Result<()> 
         for product in products {
             let (together, traced) = trace(|| product(&left));
             let together = together?;
-            assert!(!embedded() || traced[0].path == Path::EmbeddedPacked, "{}", traced[0]);
+            // More threads than products share each of them instead.
+            let is_packed = embedded() && swath::runtime::info().threads <= 6;
+            assert!(!is_packed || traced[0].path == Path::EmbeddedPacked, "{}", traced[0]);
             for (i, j) in [(0, 0), (0, 2), (1, 1)] {
                 let alone = product(&left.slice(s![i, j])?)?;
                 assert_eq!(bits(&together.slice(s![i, j])?)?, bits(&alone)?, "{dtype} {i} {j}");

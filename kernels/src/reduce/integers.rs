@@ -9,6 +9,8 @@
 //! These are plain loops, which the compiler vectorises for the instruction set that the dispatcher
 //! enters. Those of columns are in `joined.rs`.
 
+use core::mem::MaybeUninit;
+
 use super::joined::{
     EndColumns, FoldColumns, Join, PlaceColumns, Sums, Winner, add_bytes, join_rows,
 };
@@ -55,9 +57,9 @@ pub trait Integer: Copy + Ord + Into<i64> + sealed::Sealed {
     #[doc(hidden)]
     fn place_columns(end: IntegerEnd, x: &[Self], rows: usize, stride: usize, y: &mut [i64]);
     #[doc(hidden)]
-    fn scan_rows(fold: IntegerFold, x: &[Self], cols: usize, y: &mut [i64]);
+    fn scan_rows(fold: IntegerFold, x: &[Self], cols: usize, y: &mut [MaybeUninit<i64>]);
     #[doc(hidden)]
-    fn scan_columns(fold: IntegerFold, x: &[Self], totals: &mut [i64], y: &mut [i64]);
+    fn scan_columns(fold: IntegerFold, x: &[Self], totals: &mut [i64], y: &mut [MaybeUninit<i64>]);
 }
 
 pub(super) mod sealed {
@@ -285,10 +287,15 @@ macro_rules! impl_integer {
                     IntegerEnd::Smallest => run(PlaceColumns::<$t, false> { x, rows, stride, y }),
                 }
             }
-            fn scan_rows(fold: IntegerFold, x: &[$t], cols: usize, y: &mut [i64]) {
+            fn scan_rows(fold: IntegerFold, x: &[$t], cols: usize, y: &mut [MaybeUninit<i64>]) {
                 run(ScanRows { fold, x, cols, y });
             }
-            fn scan_columns(fold: IntegerFold, x: &[$t], totals: &mut [i64], y: &mut [i64]) {
+            fn scan_columns(
+                fold: IntegerFold,
+                x: &[$t],
+                totals: &mut [i64],
+                y: &mut [MaybeUninit<i64>],
+            ) {
                 run(ScanColumns { fold, x, totals, y });
             }
         }

@@ -1,5 +1,7 @@
-//! Running sums and products of integers, wrapping in `i64`: plain loops, which the compiler vectorises
-//! for the instruction set that the dispatcher enters.
+//! Running sums and products of integers, wrapping in `i64`. A row is one chain; columns are plain loops, which
+//! the compiler vectorises for the instruction set that the dispatcher enters.
+
+use core::mem::MaybeUninit;
 
 use crate::dispatch::Task;
 use crate::reduce::{Integer, IntegerFold};
@@ -10,7 +12,7 @@ pub(crate) struct ScanRows<'a, T> {
     pub fold: IntegerFold,
     pub x: &'a [T],
     pub cols: usize,
-    pub y: &'a mut [i64],
+    pub y: &'a mut [MaybeUninit<i64>],
 }
 
 impl<T: Integer> Task for ScanRows<'_, T> {
@@ -30,7 +32,7 @@ impl<T: Integer> Task for ScanRows<'_, T> {
 fn scan_rows<T: Integer>(
     x: &[T],
     cols: usize,
-    y: &mut [i64],
+    y: &mut [MaybeUninit<i64>],
     start: i64,
     join: impl Fn(i64, i64) -> i64,
 ) {
@@ -38,7 +40,7 @@ fn scan_rows<T: Integer>(
         let mut total = start;
         for (&x, y) in x.iter().zip(y) {
             total = join(total, x.into());
-            *y = total;
+            y.write(total);
         }
     }
 }
@@ -48,7 +50,7 @@ pub(crate) struct ScanColumns<'a, T> {
     pub fold: IntegerFold,
     pub x: &'a [T],
     pub totals: &'a mut [i64],
-    pub y: &'a mut [i64],
+    pub y: &'a mut [MaybeUninit<i64>],
 }
 
 impl<T: Integer> Task for ScanColumns<'_, T> {
@@ -68,14 +70,14 @@ impl<T: Integer> Task for ScanColumns<'_, T> {
 fn scan_columns<T: Integer>(
     x: &[T],
     totals: &mut [i64],
-    y: &mut [i64],
+    y: &mut [MaybeUninit<i64>],
     join: impl Fn(i64, i64) -> i64,
 ) {
     let cols = totals.len().max(1);
     for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
         for ((&x, total), y) in x.iter().zip(&mut *totals).zip(y) {
             *total = join(*total, x.into());
-            *y = *total;
+            y.write(*total);
         }
     }
 }

@@ -47,12 +47,12 @@ fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
             let variant = format!("{fold:?} [{rows}, {cols}]");
             let (x, y) = (input(&any::<T>(rows * cols, 1)), output::<i64>(rows * cols));
             let run = move |[x, y]: [&mut Part<'_>; 2]| {
-                k::scan_integer_rows::<T>(fold, x.of(), cols, y.of());
+                k::scan_integer_rows(fold, x.of::<T>(), cols, y.of::<i64>());
             };
             let slots = [x.clone(), y.clone()];
             calls.push(call::<T, 2>("scan_integer_rows", &*variant, slots, run));
             let run = move |[x, totals, y]: [&mut Part<'_>; 3]| {
-                k::scan_integer_columns::<T>(fold, x.of(), totals.of(), y.of());
+                k::scan_integer_columns(fold, x.of::<T>(), totals.of(), y.of::<i64>());
             };
             let slots = [x, changed(&any::<i64>(cols, 2)), y];
             calls.push(call::<T, 3>("scan_integer_columns", variant, slots, run));
@@ -76,19 +76,19 @@ fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
     }
 }
 
-/// Rows that are added to four rows, in some order, some of them often; and to two of the four.
+/// Rows that are added to four, each of them often, the last one first; and to two of the four.
 fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
     for [rows, cols] in shapes(len) {
-        let index: Vec<i64> = (0..rows as i64).map(|i| i * i % 7 % 4).collect();
+        let index: Vec<i64> = (0..rows as i64).map(|i| (3 - i * i - i / 4).rem_euclid(4)).collect();
         let (x, index) = (input(&any::<T>(rows * cols, 1)), input(&index));
         let variant = format!("[{rows}, {cols}]");
         let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
-            k::scatter_add_rows::<T>(x.of(), index.of(), cols, y.of());
+            k::scatter_add_rows::<T>(x.of(), index.of(), [4, cols], y.of());
         };
         let slots = [x.clone(), index.clone(), changed(&any::<T>(4 * cols, 2))];
         calls.push(call::<T, 3>("scatter_add_rows", &*variant, slots, run));
         let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
-            k::scatter_add_rows_from::<T>(x.of(), index.of(), cols, 1, y.of());
+            k::scatter_add_rows_from::<T>(x.of(), index.of(), [4, cols], 2, y.of());
         };
         let slots = [x, index, changed(&any::<T>(2 * cols, 2))];
         calls.push(call::<T, 3>("scatter_add_rows_from", variant, slots, run));

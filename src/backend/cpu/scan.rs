@@ -36,8 +36,9 @@ const UNKEPT: f64 = 0.4;
 /// Most parts that a matrix is cut into: more would gain little, each running through all rows above.
 const MOST_PARTS: usize = 8;
 
-/// Rows that are not kept at a time.
+/// Rows that are not kept at a time, more of them if they are short: at least so many elements.
 const UNKEPT_ROWS: usize = 8;
+const UNKEPT_ELEMENTS: usize = 1024;
 
 /// An axis of `n` elements and what lies above and below it.
 #[derive(Clone, Copy)]
@@ -152,7 +153,8 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
             let (above, from) = x.split_at(first_row(part) * below);
             with_totals(&mut |totals| {
                 totals.fill(start);
-                let unkept_len = (UNKEPT_ROWS * below).min(above.len());
+                let rows = UNKEPT_ROWS.max(UNKEPT_ELEMENTS / below);
+                let unkept_len = (rows * below).min(above.len());
                 let mut unkept = Buffer::scratch(unkept_len * size_of::<Y>());
                 for x in above.chunks(unkept_len.max(1)) {
                     scan(x, totals, &mut unkept.as_slice_mut()[..x.len()]);

@@ -96,7 +96,7 @@ impl Elements<'_> {
     }
 
     /// `y[i, index[i, j, …], …] += x[i, j, …]`; `y` is contiguous and of this shape.
-    pub fn add<T: Pod + Addend>(&self, x: &[T], shape: &Shape, y: &mut [T]) {
+    pub fn add<T: Pod + Addend + Send + Sync>(&self, x: &[T], shape: &Shape, y: &mut [T]) {
         let same_above = shape.dims()[..self.axis] == self.shape.dims()[..self.axis];
         let (above, along, below) = self.extents();
         if same_above && self.has_columns(shape) {
@@ -196,7 +196,7 @@ impl Elements<'_> {
         }
     }
 
-    fn add_columns<T: Pod + Addend>(
+    fn add_columns<T: Pod + Addend + Send + Sync>(
         &self,
         x: &[T],
         i: usize,
@@ -253,7 +253,7 @@ impl Elements<'_> {
     }
 
     /// Adds a range of the source; `y` begins at position `first` of the result.
-    fn add_in_place<T: Pod + Addend>(
+    fn add_in_place<T: Pod + Addend + Send + Sync>(
         &self,
         x: &[T],
         layout: &Layout,
