@@ -53,7 +53,7 @@ impl_addend! {
 ///
 /// # Panics
 /// Before anything is added: if an index is not in `0..rows`, the length of `x` is no multiple of
-/// `index.len() · cols`, or that of `y` is not as many times `rows · cols`.
+/// `index.len() · cols`, or that of `y` is not as many times `rows · cols` (where that is 0, it may be anything).
 #[track_caller]
 pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y: &mut [E]) {
     let name = "scatter_add_rows";
@@ -61,17 +61,16 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
     if let Some(i) = index.iter().find(|&&i| !usize::try_from(i).is_ok_and(|i| i < rows)) {
         panic!("{name}: index {i} of {rows} rows");
     }
-    let all = whole(name, x.len(), index.len(), shape);
-    // Of no rows of x none can be said.
-    if !x.is_empty() {
-        same_len(name, y.len(), all * cols);
+    if let Some(batch) = batch(name, x.len(), index.len(), cols) {
+        let wanted = batch.checked_mul(rows).and_then(|all| all.checked_mul(cols));
+        same_len(name, y.len(), wanted.unwrap_or(usize::MAX));
+        E::add_rows(x, index, shape, 0, y);
     }
-    E::add_rows(x, index, shape, 0, y);
 }
 
 /// What [`scatter_add_rows`] adds to a part of its `y`, the rows from `first` on of all its `batch · rows`;
-/// rows of `x` for others are passed over. So threads share the rows that are added to: each has all of `x` and
-/// its own part, and every sum is taken in the same order.
+/// rows of `x` for others, or for none, are passed over. So threads share the rows that are added to: each has all
+/// of `x` and its own part, and every sum is taken in the same order.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0];
@@ -80,8 +79,8 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
 /// ```
 ///
 /// # Panics
-/// If the length of `x` is no multiple of `index.len() · cols`, that of `y` none of `cols`, or `y` ends beyond
-/// the last of the rows.
+/// If the length of `x` is no multiple of `index.len() · cols`, that of `y` none of `cols`, `y` ends beyond the
+/// last of the rows (of any number, where `index.len() · cols` is 0), or no `i64` names the last row of `rows`.
 #[track_caller]
 pub fn scatter_add_rows_from<E: Addend>(
     x: &[E],
@@ -91,24 +90,24 @@ pub fn scatter_add_rows_from<E: Addend>(
     y: &mut [E],
 ) {
     let name = "scatter_add_rows_from";
-    let all = whole(name, x.len(), index.len(), shape);
-    let (len, cols) = (y.len(), shape[1]);
+    let ([rows, cols], len) = (shape, y.len());
+    let batch = batch(name, x.len(), index.len(), cols);
     assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
-    let end = first.saturating_add(len.checked_div(cols).unwrap_or(0));
-    assert!(x.is_empty() || end <= all, "{name}: rows up to {end} of {all}");
-    E::add_rows(x, index, shape, first, y);
+    if let Some(batch) = batch {
+        assert!(i64::try_from(rows).is_ok(), "{name}: {rows} rows");
+        // In numbers that hold any two lengths.
+        let (end, all) = (first as u128 + (len / cols) as u128, batch as u128 * rows as u128);
+        assert!(end <= all, "{name}: rows up to {end} of {all}");
+        E::add_rows(x, index, shape, first, y);
+    }
 }
 
-/// The number of rows that `x` is added to.
+/// How many times `index.len() · cols` elements `x` has; `None` of none of them, where it says nothing.
 #[track_caller]
-fn whole(name: &str, x: usize, indices: usize, [rows, cols]: [usize; 2]) -> usize {
-    let all = indices.checked_mul(cols).and_then(|block| {
-        assert!(x.is_multiple_of(block), "{name}: {x} elements in {indices} rows of {cols}");
-        let all = x.checked_div(block).unwrap_or(0).checked_mul(rows)?;
-        // So that rows are told apart by signed numbers, and elements counted.
-        (i64::try_from(rows).is_ok() && all.checked_mul(cols).is_some()).then_some(all)
-    });
-    all.unwrap_or_else(|| panic!("{name}: {indices} rows of {cols} elements, to {rows}"))
+fn batch(name: &str, x: usize, indices: usize, cols: usize) -> Option<usize> {
+    let block = indices.saturating_mul(cols);
+    assert!(x.is_multiple_of(block), "{name}: {x} elements in {indices} rows of {cols}");
+    x.checked_div(block)
 }
 
 struct AddRows<'a, E> {
@@ -137,7 +136,7 @@ impl<E: Addend> Task for AddRows<'_, E> {
         while left > 0 {
             let own = left.min(rows - first);
             let (here, after) = y.split_at_mut(own * cols);
-            let part = Part { first: first as i64, own: own as u64, cols };
+            let part = Part { first: first as u64, own: own as u64, cols };
             match own == rows {
                 true => part.add_all(&x[..block], index, here),
                 false => part.add_own(&x[..block], index, here),
@@ -149,16 +148,16 @@ impl<E: Addend> Task for AddRows<'_, E> {
 
 /// Which rows of a block are added to.
 struct Part {
-    first: i64,
+    first: u64,
     own: u64,
     cols: usize,
 }
 
 impl Part {
-    /// Where a row of the block lies; one before the part wraps to beyond any length.
+    /// Where a row of the block lies in the part: of a negative index, or a row before the part, beyond any length.
     #[inline(always)]
     fn row(&self, index: i64) -> u64 {
-        index.wrapping_sub(self.first) as u64
+        (index as u64).wrapping_sub(self.first)
     }
 
     /// Of a whole block: hardly a row is another's.

@@ -124,8 +124,11 @@ fn what_does_not_fit_is_refused_before_anything_is_added() {
     assert_eq!(all(&[1.0; 2], &[0], [3, 2], 5), "scatter_add_rows: 5 elements, not 6");
     assert_eq!(all(&[1.0; 4], &[0], [3, 2], 6), "scatter_add_rows: 6 elements, not 12");
     let most = usize::MAX / 2 + 1;
-    let text = all(&[], &[0, 0], [1, most], 0);
-    assert_eq!(text, format!("scatter_add_rows: 2 rows of {most} elements, to 1"));
+    let text = all(&[1.0], &[0, 0], [1, most], 1);
+    assert_eq!(text, format!("scatter_add_rows: 1 elements in 2 rows of {most}"));
+    // Of no rows of x: a batch of none.
+    assert_eq!(all(&[], &[0, 1], [3, 2], 6), "scatter_add_rows: 6 elements, not 0");
+    assert_eq!(all(&[], &[0, 0], [1, most], 1), "scatter_add_rows: 1 elements, not 0");
 
     let part = |x: &[f32], first: usize, len: usize| {
         refused(len, |y| scatter_add_rows_from(x, &[0], [3, 2], first, y))
@@ -133,8 +136,11 @@ fn what_does_not_fit_is_refused_before_anything_is_added() {
     assert_eq!(part(&[1.0; 3], 0, 2), "scatter_add_rows_from: 3 elements in 1 rows of 2");
     assert_eq!(part(&[1.0; 2], 0, 3), "scatter_add_rows_from: 3 elements in rows of 2");
     assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows_from: rows up to 4 of 3");
+    assert_eq!(part(&[], 100, 2), "scatter_add_rows_from: rows up to 101 of 0");
     let text = part(&[1.0; 2], usize::MAX, 2);
-    assert_eq!(text, format!("scatter_add_rows_from: rows up to {} of 3", usize::MAX));
+    assert_eq!(text, format!("scatter_add_rows_from: rows up to {} of 3", usize::MAX as u128 + 1));
+    let text = refused(1, |y| scatter_add_rows_from(&[1.0], &[-2], [most, 1], most - 1, y));
+    assert_eq!(text, format!("scatter_add_rows_from: {most} rows"));
 }
 
 #[test]
@@ -144,6 +150,13 @@ fn rows_of_others_are_passed_over() {
     let x = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     scatter_add_rows_from(&x, &index, [9, 1], 4, &mut y);
     assert_eq!(y, [2.0, 3.0]);
+    // Of parts that are a whole block, and in one call with a part of one.
+    for cols in [1, 2] {
+        let (x, mut y) = (vec![1.0; 4 * 3 * cols], vec![0.0; 4 * 2 * cols]);
+        scatter_add_rows_from(&x, &[5, -1, 1], [2, cols], 1, &mut y[cols..]);
+        let own = |row: usize| if row % 2 == 1 { 1.0 } else { 0.0 };
+        assert!((0..y.len()).all(|i| y[i] == own(i / cols)), "{y:?}");
+    }
     // The most rows that a signed index can name.
     let (most, mut last) = (i64::MAX as usize, [1.0f32]);
     scatter_add_rows_from(&x[..3], &[i64::MIN, i64::MAX - 1, -1], [most, 1], most - 1, &mut last);

@@ -160,7 +160,7 @@ fn products_that_share_a_right_side_have_the_bits_of_each_alone() -> Result<()> 
         for product in products {
             let (together, traced) = trace(|| product(&left));
             let together = together?;
-            // More threads than products share each of them instead.
+            // More threads than the six products share each of them instead.
             let is_packed = embedded() && swath::runtime::info().threads <= 6;
             assert!(!is_packed || traced[0].path == Path::EmbeddedPacked, "{}", traced[0]);
             for (i, j) in [(0, 0), (0, 2), (1, 1)] {

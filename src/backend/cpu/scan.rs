@@ -36,7 +36,7 @@ const UNKEPT: f64 = 0.4;
 /// Most parts that a matrix is cut into: more would gain little, each running through all rows above.
 const MOST_PARTS: usize = 8;
 
-/// Rows that are not kept at a time, more of them if they are short: at least so many elements.
+/// Rows that are not kept at a time, or more of them if they are short: about so many elements.
 const UNKEPT_ROWS: usize = 8;
 const UNKEPT_ELEMENTS: usize = 1024;
 
