@@ -88,7 +88,7 @@ impl<'a, T: Factor> Part<'a, T> {
         let [m, n] = self.c.wide.shape();
         let (before, after) = (parts / 2, parts - parts / 2);
         let cut =
-            |extent: usize, unit: usize| (extent / parts * before).max(1).next_multiple_of(unit);
+            |extent: usize, unit: usize| (extent * before / parts).max(1).next_multiple_of(unit);
         let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
         // Parts of the same columns each pack B, parts of the same rows each copy an A without runs of k, or of 16-bit floats.
         // Units may leave a part next to nothing: then the other way is better.
