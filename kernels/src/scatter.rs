@@ -126,11 +126,11 @@ impl<E: Addend> Task for AddRows<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
-        let AddRows { x, index, shape: [rows, cols], first, mut y } = self;
+        let AddRows { x, index, shape: [rows, cols], mut first, mut y } = self;
         if x.is_empty() || y.is_empty() {
             return;
         }
-        let (mut left, mut first, block) = (y.len() / cols, first, index.len() * cols);
+        let (mut left, block) = (y.len() / cols, index.len() * cols);
         let mut x = &x[first / rows * block..];
         first %= rows;
         while left > 0 {

@@ -196,7 +196,7 @@ impl Elements<'_> {
         }
     }
 
-    fn add_columns<T: Pod + Addend + Send + Sync>(
+    fn add_columns<T: Pod + Addend>(
         &self,
         x: &[T],
         i: usize,
@@ -253,7 +253,7 @@ impl Elements<'_> {
     }
 
     /// Adds a range of the source; `y` begins at position `first` of the result.
-    fn add_in_place<T: Pod + Addend + Send + Sync>(
+    fn add_in_place<T: Addend>(
         &self,
         x: &[T],
         layout: &Layout,
