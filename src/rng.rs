@@ -20,6 +20,7 @@ mod tests;
 
 use std::ops::Range;
 
+use crate::backend::cpu::parallel::{Cost, for_each_chunk_mut};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use philox::philox4x32_10;
@@ -39,7 +40,7 @@ use philox::philox4x32_10;
 /// assert_eq!(first, portions);
 /// # Ok::<(), swath::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Rng {
     state: RngState,
     /// The four words around the position, where they have been computed.
@@ -56,6 +57,15 @@ pub struct RngState {
     /// Number of 32-bit words drawn from the sequence so far.
     pub position: u64,
 }
+
+/// Two generators are equal if they go on alike.
+impl PartialEq for Rng {
+    fn eq(&self, other: &Rng) -> bool {
+        self.state == other.state
+    }
+}
+
+impl Eq for Rng {}
 
 impl Rng {
     /// The generator at the beginning of stream 0 of this seed.
@@ -149,17 +159,17 @@ impl Rng {
             let reason = format!("the range {range:?} holds no {}", T::DTYPE);
             return Err(Error::InvalidArgument { op, reason });
         }
-        let mut out = reserve(op, len)?;
         let largest = high.before();
         let (from, to) = (low.to_f64(), high.to_f64());
         // Halved, the width of no range overflows.
         let half_width = to * 0.5 - from * 0.5;
-        out.extend((0..len).map(|_| {
-            let unit = T::unit(self).to_f64();
-            let value = T::from_f64(half_width * unit + from + half_width * unit);
-            if value > largest { largest } else { value }
-        }));
-        Ok(out)
+        self.vec(op, len, UNIFORM_COST, &|rng, out| {
+            for x in out {
+                let unit = T::unit(rng).to_f64();
+                let value = T::from_f64(half_width * unit + from + half_width * unit);
+                *x = if value > largest { largest } else { value };
+            }
+        })
     }
 
     /// `len` numbers of the normal distribution of mean 0 and variance 1. Number `i` depends on the
@@ -168,8 +178,34 @@ impl Rng {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn normal_vec<T: RandomFloat>(&mut self, len: usize) -> Result<Vec<T>> {
-        let mut out = reserve("randn", len)?;
-        normal::for_each(len, || T::lower_tail(self), |x| out.push(T::from_f64(x)));
+        self.vec("randn", len, NORMAL_COST, &|rng, out| {
+            let len = out.len();
+            let mut out = out.iter_mut();
+            let emit = |x| _ = out.next().map(|y| *y = T::from_f64(x));
+            normal::for_each(len, || T::lower_tail(rng), emit);
+        })
+    }
+
+    /// `len` numbers, made by threads: `f` makes some that follow one another, each of the
+    /// [`words`] at its place.
+    fn vec<T: RandomFloat>(
+        &mut self,
+        op: &'static str,
+        len: usize,
+        cost: Cost,
+        f: &(dyn Fn(&mut Rng, &mut [T]) + Sync),
+    ) -> Result<Vec<T>> {
+        let mut out = Vec::new();
+        let bytes = len.saturating_mul(size_of::<T>());
+        out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        out.resize(len, T::from_f64(0.0));
+        let state = self.state;
+        let after = |numbers: usize| {
+            let position = state.position.wrapping_add(numbers as u64 * words::<T>());
+            Rng::from_state(RngState { position, ..state })
+        };
+        for_each_chunk_mut(&mut out, CHUNK, cost, &|first, out| f(&mut after(first * CHUNK), out));
+        *self = after(len);
         Ok(out)
     }
 
@@ -213,12 +249,17 @@ impl Rng {
     }
 }
 
-fn reserve<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
-    let mut out = Vec::new();
-    let bytes = len.saturating_mul(size_of::<T>());
-    out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
-    Ok(out)
+/// 32-bit words that a number is made of.
+fn words<T>() -> u64 {
+    size_of::<T>().div_ceil(4) as u64
 }
+
+/// Of a uniform and of a normal number.
+const UNIFORM_COST: Cost = Cost(3000);
+const NORMAL_COST: Cost = Cost(10_000);
+
+/// Numbers that a thread makes at a time: logarithms are taken of many.
+const CHUNK: usize = 256;
 
 /// The types that [`Rng`] draws directly: `f32` and `f64`. Sealed, as [`Element`] is.
 pub trait RandomFloat: Element {

@@ -7,7 +7,7 @@
 
 use swath_kernels::log as natural_log;
 
-use super::Tail;
+use super::{CHUNK, Tail};
 
 type Rational = ([f64; 8], [f64; 8]);
 
@@ -99,7 +99,6 @@ pub(super) fn inverse_cdf(tail: Tail) -> f64 {
 
 /// Hands `len` points on, in order. The logarithms are taken many at a time.
 pub(super) fn for_each(len: usize, mut next: impl FnMut() -> Tail, mut emit: impl FnMut(f64)) {
-    const CHUNK: usize = 256;
     let mut drawn = [Tail { p: 0.5, negative: false }; CHUNK];
     let (mut p, mut log) = ([0.0; CHUNK], [0.0; CHUNK]);
     for start in (0..len).step_by(CHUNK) {

@@ -51,21 +51,25 @@ fn words_are_the_lanes_of_the_known_blocks() {
 #[test]
 fn any_portions_and_any_resumption_give_the_same_values() {
     fn check<T: RandomFloat>(words: u64) {
-        let whole_normal = Rng::seed(5).normal_vec::<T>(1000).unwrap();
-        let whole_uniform = Rng::seed(5).uniform_vec::<T>(1000, -2.0..3.0).unwrap();
-        for portion in [1, 3, 10, 257, 999] {
+        // Enough to be shared by threads.
+        const LEN: usize = 20_000;
+        let whole_normal = Rng::seed(5).normal_vec::<T>(LEN).unwrap();
+        let whole_uniform = Rng::seed(5).uniform_vec::<T>(LEN, -2.0..3.0).unwrap();
+        for portion in [1, 3, 10, 257, LEN - 1] {
             let (mut normals, mut uniforms) = (Rng::seed(5), Rng::seed(5));
             let (mut normal, mut uniform) = (Vec::new(), Vec::new());
-            for start in (0..1000).step_by(portion) {
-                let len = portion.min(1000 - start);
+            for start in (0..LEN).step_by(portion) {
+                let len = portion.min(LEN - start);
                 normal.extend(normals.normal_vec::<T>(len).unwrap());
                 uniform.extend(uniforms.uniform_vec::<T>(len, -2.0..3.0).unwrap());
                 uniforms = Rng::from_state(uniforms.state());
             }
             assert_eq!(normal, whole_normal);
             assert_eq!(uniform, whole_uniform);
+            normals.next_u32();
+            assert_eq!(normals, Rng::from_state(normals.state()));
         }
-        for i in [0, 1, 255, 256, 999] {
+        for i in [0, 1, 255, 256, 9_999, LEN - 1] {
             let position = i as u64 * words;
             let mut rng = Rng::from_state(RngState { seed: 5, stream: 0, position });
             assert_eq!(rng.normal::<T>(), whole_normal[i]);

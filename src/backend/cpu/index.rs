@@ -109,7 +109,19 @@ fn select<'a>(
 /// The first index that is outside the axis is the error.
 fn check(op: &'static str, x: &CpuTensor, axis: usize, values: &[i64]) -> Result<()> {
     let shape = *x.shape();
-    match values.iter().find(|&index| !(0..shape.dim(axis) as i64).contains(index)) {
+    let is_outside = |index: &&i64| !(0..shape.dim(axis) as i64).contains(index);
+    let parts = parallel::parts(values.len(), Cost(LOOK_COST));
+    let found = AtomicBool::new(false);
+    parallel::for_each_index(parts, |part| {
+        let [start, end] = [part, part + 1].map(|i| parallel::even_start(values.len(), parts, i));
+        if values[start..end].iter().any(|index| is_outside(&index)) {
+            found.store(true, Ordering::Relaxed);
+        }
+    });
+    if !found.into_inner() {
+        return Ok(());
+    }
+    match values.iter().find(is_outside) {
         Some(&index) => Err(Error::IndexOutOfRange { op, index, axis, shape }),
         None => Ok(()),
     }
@@ -242,10 +254,10 @@ const ADD_COST: usize = 120;
 const ADD_ONE_COST: usize = 1000;
 const LOOK_COST: usize = 500;
 
-/// Rows of so many elements take some times longer to add than their indices to be looked at. Of shorter rows there
-/// is one part a thread: 65,536 rows of 16 took .5 of the time in two parts of what they took in eight. Indices that
-/// name few rows often are then shared less evenly.
-const LONG_ROW: usize = 64;
+/// Rows of so many elements for each thread take some times longer to add, by all of them, than their indices to be
+/// looked at, by each in every part. Of shorter rows there is one part a thread: 65,536 rows of 16 took .5 of the time
+/// in two parts of what they took in eight. Indices that name few rows often are then shared less evenly.
+const LONG_ROW: usize = 32;
 
 /// Adds the source's rows in order.
 ///
@@ -270,7 +282,7 @@ fn add_rows<T: Pod + Addend + Send + Sync>(
     }
     let per_target = (ADD_COST * below).saturating_add(LOOK_COST) * values.len() / extent;
     let parts = parallel::parts(targets, Cost(per_target));
-    let parts = if below < LONG_ROW { parts.min(threads) } else { parts };
+    let parts = if below < LONG_ROW * threads { parts.min(threads) } else { parts };
     let first = |part| parallel::even_start(targets, parts, part);
     for_each_part_mut(y, parts, &|part| first(part) * below, &|part, y| {
         scatter_add_rows_from(source, values, shape, first(part), y);

@@ -102,7 +102,7 @@ impl Buffer {
 
     /// Memory to work in for a moment.
     pub fn scratch(bytes: usize) -> Self {
-        let (block, class) = take_scratch(bytes, parallel::crew_size());
+        let (block, class) = take_scratch(bytes, parallel::threads_beside());
         Buffer { block, bytes, class: Some(class) }.marked()
     }
 

@@ -34,10 +34,13 @@ const MIN_HOT_REGION_NS: usize = 15_000;
 /// comes 20 to 95 µs later.
 const MIN_COLD_REGION_NS: usize = 100_000;
 
-/// Work in regions that stayed on their callers because the crew slept, in nanoseconds, since it was
-/// last woken. One region too small to wake it is followed by more of its kind: when they add up to one
-/// that is not, waking it has cost less than half of what sleeping has.
+/// Work in regions that had fewer threads than they could use because the others slept, in nanoseconds,
+/// since one was last woken. One region too small to wake it is followed by more of its kind: when they
+/// add up to one that is not, waking it has cost less than half of what sleeping has.
 static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
+
+/// What it costs the caller to wake a thread.
+const WAKE_NS: usize = 5_000;
 
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
 const MIN_PART_NS: usize = 3_000;
@@ -112,11 +115,12 @@ pub(crate) fn threads() -> usize {
     }
 }
 
-/// Threads that may work on one region, also where this is asked inside of one.
-pub(crate) fn crew_size() -> usize {
+/// Threads that may ask for the same memory as this one: those of the region that it is in.
+pub(crate) fn threads_beside() -> usize {
     match rayon::current_thread_index() {
         Some(_) => rayon::current_num_threads(),
-        None => crew().threads(),
+        None if crew::is_inside() => crew().threads(),
+        None => 1,
     }
 }
 
@@ -136,23 +140,68 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     if total_ns < MIN_HOT_REGION_NS || crew::is_inside() {
         return 1;
     }
-    let (threads, least_ns) = match rayon::current_thread_index() {
-        Some(_) => (rayon::current_num_threads(), MIN_COLD_REGION_NS),
+    if rayon::current_thread_index().is_some() {
+        return match rayon::current_num_threads() {
+            threads if threads > 1 && total_ns >= MIN_COLD_REGION_NS => {
+                cut(units, total_ns, threads)
+            }
+            _ => 1,
+        };
+    }
+    let crew = crew();
+    let (threads, awake) = (crew.threads(), crew.awake());
+    let useful = threads.min(total_ns / MIN_PART_NS).min(units);
+    if awake >= useful {
+        return if threads == 1 { 1 } else { cut(units, total_ns, threads) };
+    }
+    let is_due = total_ns >= MIN_COLD_REGION_NS
+        || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
+    if !is_due {
+        return awake;
+    }
+    KEPT_NS.store(0, Ordering::Relaxed);
+    match awake + to_wake(total_ns) {
+        some if some < useful => some,
+        _ => cut(units, total_ns, threads),
+    }
+}
+
+/// How many threads it pays to wake at once: `n` of them, one after the other, take `n` times
+/// [`WAKE_NS`] and leave `1/n` of the work to each, so that `√(work / WAKE_NS)` take the least time.
+fn to_wake(total_ns: usize) -> usize {
+    (total_ns.max(MIN_COLD_REGION_NS) / WAKE_NS).isqrt()
+}
+
+/// Whether it takes less time to give each of `items` to all threads, one item after the other, than to
+/// give each thread items of its own. An item takes `cost` and can be cut into `most` parts.
+///
+/// A single item is for [`parts`] to judge.
+pub(crate) fn shares_each(items: usize, cost: Cost, most: usize) -> bool {
+    if crew::is_inside() {
+        return false;
+    }
+    let (threads, awake) = match rayon::current_thread_index() {
+        Some(_) => (rayon::current_num_threads(), 1),
         None => {
             let crew = crew();
-            let is_due = crew.is_awake()
-                || total_ns >= MIN_COLD_REGION_NS
-                || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
-            if is_due {
-                KEPT_NS.store(0, Ordering::Relaxed);
-            }
-            (crew.threads(), if is_due { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS })
+            (crew.threads(), crew.awake())
         }
     };
-    if threads == 1 || total_ns < least_ns {
-        return 1;
-    }
-    cut(units, total_ns, threads)
+    let least_ns = if awake > 1 { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS };
+    items < threads
+        && (items == 1 || pays_to_share_each(items, cost.of(1), most, threads, least_ns))
+}
+
+/// Of each item a region is made, which costs about as much as the least part.
+fn pays_to_share_each(
+    items: usize,
+    item_ns: usize,
+    most: usize,
+    threads: usize,
+    least_ns: usize,
+) -> bool {
+    let parts = threads.min(item_ns / MIN_PART_NS).min(most).max(1);
+    item_ns >= least_ns && items.saturating_mul(item_ns / parts + MIN_PART_NS) < item_ns
 }
 
 /// The parts of a region that threads share.

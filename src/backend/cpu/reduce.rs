@@ -324,18 +324,17 @@ impl<'a> Plan<'a> {
     fn fold_runs<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
         let data = self.x.elements::<T>();
         let cost = cost::<T>().times(self.count.max(1));
-        if out.len() < parallel::threads() && self.is_one_run() {
+        if self.is_one_run() && parallel::shares_each(out.len(), cost, self.count.div_ceil(BLOCK)) {
             for (i, y) in out.iter_mut().enumerate() {
                 let at = self.position(i);
                 *y = fold_shared(fold, &data[at..at + self.count]);
             }
             return;
         }
-        let one_run = self.is_one_run();
         parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
             let mut scratch = None;
             let mut kept = Odometer::new(&self.kept, first, self.x.layout().offset());
-            if one_run {
+            if self.is_one_run() {
                 for y in out {
                     let mut state = fold.start();
                     fold.push(&mut state, &data[kept.position..kept.position + self.count]);
@@ -439,15 +438,17 @@ impl<'a> Plan<'a> {
     /// threads that share its `cols` columns: they read whole rows.
     fn rows_to_share(&self, cols: usize) -> Option<usize> {
         let (threads, rows) = (parallel::threads(), self.count);
-        let part_rows = part_len(rows, threads * parallel::PARTS_PER_THREAD);
+        let (wanted, most) = (threads * parallel::PARTS_PER_THREAD, (MAX_PARTIALS / cols).max(1));
+        let part_rows = part_len(rows, wanted.min(most));
         let parts = rows.div_ceil(part_rows);
         let unit = column_unit(cols, threads);
         let row_share = (parts.div_ceil(threads) * part_rows).min(rows);
         let col_share = (cols.div_ceil(unit).div_ceil(threads) * unit).min(cols);
         // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
-        let is_even = row_share.saturating_mul(cols) <= col_share.saturating_mul(rows);
-        let is_one = self.kept.dims().len() == 1 && parts > 1 && parts <= MAX_PARTIALS / cols;
-        (is_one && is_even).then_some(part_rows)
+        let (of_rows, of_cols) = (row_share.saturating_mul(cols), col_share.saturating_mul(rows));
+        // Of fewer parts than wanted each folds to much: they have to be worth it.
+        let is_even = if wanted <= most { of_rows <= of_cols } else { of_rows < of_cols };
+        (self.kept.dims().len() == 1 && parts > 1 && is_even).then_some(part_rows)
     }
 
     /// `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
@@ -457,8 +458,7 @@ impl<'a> Plan<'a> {
         out: &mut [Y],
         f: &OfNeighbours<'_, T, Y>,
     ) {
-        let data = self.x.elements::<T>();
-        let stride = self.reduced.strides(0)[0].unsigned_abs();
+        let (data, stride) = (self.x.elements::<T>(), self.reduced.strides(0)[0].unsigned_abs());
         let cols = self.kept.dims().last().copied().unwrap_or(1);
         let unit = column_unit(out.len(), parallel::threads());
         parallel::for_each_chunk_mut(out, unit, cost.times(self.count), &|first, mut out| {

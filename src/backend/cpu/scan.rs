@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! last axis (and extents of 1 after it)    rows are shared by threads
-//! others: `[above, n, below]`              threads share the `above` matrices; if there are few,
-//!                                          the rows of each
+//! others: `[above, n, below]`              threads share the `above` matrices, or the rows of the
+//!                                          only one
 //! ```
 //!
 //! 1. Every chain runs from its first element to its last in `f64`: whoever begins with a later row
@@ -131,13 +131,14 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
     start: A,
     scan: impl Fn(&[T], &mut [A], &mut [Y]) + Sync,
 ) {
-    let (matrix, threads) = (n * below, parallel::threads());
+    let (matrix, cost) = (n * below, Cost(COST).times(below));
     let with_totals = |f: &mut dyn FnMut(&mut [A])| {
         let mut totals = Buffer::scratch(below * size_of::<A>());
         f(&mut totals.as_slice_mut::<A>()[..below]);
     };
-    if above >= threads {
-        return for_each_band(above, Cost(COST).times(matrix), Band::new(y, matrix), |range, y| {
+    // Two matrices take as long on one thread each as one after the other.
+    if above > 1 {
+        return for_each_band(above, cost.times(n), Band::new(y, matrix), |range, y| {
             with_totals(&mut |totals| {
                 for (i, y) in range.clone().zip(y.chunks_exact_mut(matrix)) {
                     totals.fill(start);
@@ -146,23 +147,21 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
             });
         });
     }
-    for (x, y) in x.chunks_exact(matrix).zip(y.chunks_exact_mut(matrix)) {
-        let parts = parallel::parts(n, Cost(COST).times(below)).min(threads).min(MOST_PARTS);
-        let first_row = |part| first_row(n, parts, part);
-        for_each_part_mut(y, parts, &|part| first_row(part) * below, &|part, y| {
-            let (above, from) = x.split_at(first_row(part) * below);
-            with_totals(&mut |totals| {
-                totals.fill(start);
-                let rows = UNKEPT_ROWS.max(UNKEPT_ELEMENTS / below);
-                let unkept_len = (rows * below).min(above.len());
-                let mut unkept = Buffer::scratch(unkept_len * size_of::<Y>());
-                for x in above.chunks(unkept_len.max(1)) {
-                    scan(x, totals, &mut unkept.as_slice_mut()[..x.len()]);
-                }
-                scan(&from[..y.len()], totals, y);
-            });
+    let parts = parallel::parts(n, cost).min(parallel::threads()).min(MOST_PARTS);
+    let first_row = |part| first_row(n, parts, part);
+    for_each_part_mut(y, parts, &|part| first_row(part) * below, &|part, y| {
+        let (above, from) = x.split_at(first_row(part) * below);
+        with_totals(&mut |totals| {
+            totals.fill(start);
+            let rows = UNKEPT_ROWS.max(UNKEPT_ELEMENTS / below);
+            let unkept_len = (rows * below).min(above.len());
+            let mut unkept = Buffer::scratch(unkept_len * size_of::<Y>());
+            for x in above.chunks(unkept_len.max(1)) {
+                scan(x, totals, &mut unkept.as_slice_mut()[..x.len()]);
+            }
+            scan(&from[..y.len()], totals, y);
         });
-    }
+    });
 }
 
 /// The first of `n` rows that part `part` of `parts` writes, so that all take the same time: each part

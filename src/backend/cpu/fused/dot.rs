@@ -137,13 +137,13 @@ fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
     if len == 0 {
         return out.fill(T::from_f64(0.0));
     }
-    if out.len() < parallel::threads() {
+    let cost = Cost(COST_PER_ROW.saturating_add(Cost(COST_PER_BYTE * size_of::<T>()).times(len).0));
+    if parallel::shares_each(out.len(), cost, len.div_ceil(BLOCK)) {
         for (i, y) in out.iter_mut().enumerate() {
             *y = T::from_f64(shared(a.row(i), b.row(i), len).finish());
         }
         return;
     }
-    let cost = Cost(COST_PER_ROW.saturating_add(Cost(COST_PER_BYTE * size_of::<T>()).times(len).0));
     parallel::for_each_chunk_mut(out, 1, cost, &|first, out| {
         if a.step != 1 || b.step != 1 {
             return in_bands(a, b, first, out);

@@ -148,7 +148,8 @@ impl Elements<'_> {
         f: OfStrips<'_, T>,
     ) {
         let (along, block) = (self.shape.dim(self.axis), rows * below);
-        let few = above < parallel::threads();
+        let cost = COST.times(along * below);
+        let few = parallel::shares_each(above, cost, below.div_ceil(LEAST_COLUMNS));
         let share = if few { below.div_ceil(parallel::threads()) } else { below };
         let fits = STRIP_BYTES / size_of::<T>() / self.extent.max(1);
         let width = fits.min(share).next_multiple_of(LEAST_COLUMNS).clamp(1, below);
@@ -164,7 +165,7 @@ impl Elements<'_> {
         if few {
             return y.chunks_exact_mut(block).enumerate().for_each(|(i, y)| of_matrix(i, y));
         }
-        for_each_band(above, COST.times(along * below), Band::new(y, block), |range, y| {
+        for_each_band(above, cost, Band::new(y, block), |range, y| {
             range.zip(y.chunks_exact_mut(block)).for_each(|(i, y)| of_matrix(i, y));
         });
     }

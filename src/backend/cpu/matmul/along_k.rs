@@ -6,6 +6,7 @@
 use swath_kernels::{Float as _, Gemm, MatMut, MatRef, gemm, gemm::KC};
 
 use super::super::memory::Buffer;
+use super::super::parallel::{Cost, for_each_chunk_mut};
 use super::part::{Pieces, share};
 use super::{Factor, Finish, Places, Product as _, refused};
 use crate::dtype::Element as _;
@@ -18,10 +19,15 @@ const LEAST_AREA: usize = 1024;
 /// Elements of the blocks' sums that are in memory at a time.
 const SUMS_LEN: usize = 1 << 18;
 
-/// Whether so many threads should share a product's blocks of k.
+/// Elements of a block's sum that a thread adds at a time, and the time for one of them.
+const ADDED: usize = 1024;
+const ADD_COST: usize = 200;
+
+/// Whether threads, up to so many, should share a product's blocks of k: at least two blocks each.
 pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
     let area = m * n;
-    area < threads * LEAST_AREA && area * threads <= SUMS_LEN && k / KC >= 2 * threads
+    let threads = threads.min(SUMS_LEN / area).min(k / KC / 2);
+    threads > 1 && area < threads * LEAST_AREA
 }
 
 pub(super) fn run<T: Factor>(
@@ -51,12 +57,16 @@ pub(super) fn run<T: Factor>(
                 .with_borrow_mut(|memory| gemm(product, sums, memory))
                 .map_err(refused(finish.op))
         })?;
-        for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
-            match from + i {
-                0 => total.copy_from_slice(sums),
-                _ => total.iter_mut().zip(sums).for_each(|(y, &x)| *y = *y + x),
+        let memory = &*memory;
+        for_each_chunk_mut(total, ADDED, Cost(ADD_COST).times(count), &|first, total| {
+            for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
+                let sums = &sums[first * ADDED..][..total.len()];
+                match from + i {
+                    0 => total.copy_from_slice(sums),
+                    _ => total.iter_mut().zip(sums).for_each(|(y, &x)| *y = *y + x),
+                }
             }
-        }
+        });
     }
     if finish.add {
         c.iter_mut().zip(&*total).for_each(|(y, &x)| *y = *y + x);

@@ -31,8 +31,8 @@ pub(super) fn many<T: Factor>(
     };
     let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
     let takes_many = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
-    let is_shared_whole = takes_many || blas.keeps_whole() || batch >= parallel::threads();
-    if !is_shared_whole && parallel::parts(2, cost) > 1 {
+    let is_shared_whole = takes_many || blas.keeps_whole();
+    if !is_shared_whole && parallel::shares_each(batch, cost, usize::MAX) {
         let mut path = Path::Embedded;
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {

@@ -34,6 +34,9 @@ const LINES_APART: usize = 21;
 /// Alignment that allocators give without being asked.
 const SYSTEM_ALIGNMENT: usize = 16;
 
+/// Bytes of scratch memory of a class that are made before they are asked for.
+const PREPARED_BYTES: usize = 64 << 20;
+
 /// Classes of buffers; those of objects follow.
 pub(super) const CLASSES: usize = 256;
 pub(super) const LOCAL_CLASSES: usize = class_of(LOCAL_MAX_BYTES) + 1;
@@ -374,10 +377,12 @@ fn free_all(blocks: Vec<(usize, Block)>) {
     blocks.into_iter().for_each(|(class, block)| free(class_layout(class), block));
 }
 
-/// Memory to work in for a moment, and its class. As many blocks are made as there are threads when the
-/// first asks: the others may ask later, and this is when memory is asked for.
+/// Memory to work in for a moment, and its class. As many blocks are made, up to [`PREPARED_BYTES`], as
+/// there are threads beside this one when the first asks: the others may ask later, and this is when
+/// memory is asked for.
 pub(super) fn take_scratch(bytes: usize, threads: usize) -> (Block, usize) {
     let class = SCRATCH + class_of(bytes);
+    let threads = threads.min(PREPARED_BYTES / class_bytes(class));
     let (found, missing) = {
         let mut shelf = shelf();
         let found = shelf.take(class);

@@ -1,17 +1,19 @@
 //! swath's own threads, which wait for the next region awake for a short while.
 //!
 //! ```text
-//! run(parts, f):     write f; region := (next number, parts); wake who sleeps, if anyone does
+//! run(parts, f):     write f; region := (next number, parts)
+//!                    if anyone sleeps: wake the helpers that have a share
 //!                    work(0); wait until helpers have finished all parts that they took
 //! helper i:          spin up to SPIN µs for a region not yet seen, then sleep
-//!                    work(i)
+//!                    work(i), if it has a share
 //! work(i):           take and run the parts of share i, then what is left of the other shares
 //! ```
 //!
 //! 1. The caller works itself and never waits for a helper to begin: a region takes no longer than on
 //!    the caller alone, however late the others come.
 //! 2. Share i is the same parts in every region of so many parts, and helper i takes it first: what it
-//!    wrote in the last region is in its cache.
+//!    wrote in the last region is in its cache. Of fewer parts than threads the first shares have one
+//!    each: the same helpers are kept awake, and the others neither woken nor asked.
 //! 3. One region at a time: a second caller finds the crew busy and does its work itself, so that
 //!    threads of the program that call at once get one core each.
 //! 4. Nothing is allocated once the helpers run.
@@ -94,7 +96,7 @@ struct Station {
     post: Line<Post>,
     /// For each thread a [`Tally`] of the parts taken from its share.
     shares: Box<[Line<AtomicU64>]>,
-    /// Parts of all regions that helpers have finished.
+    /// Parts of all regions that helpers have finished, counted share by share.
     finished: Line<AtomicUsize>,
     /// Helpers that sleep or are about to.
     asleep: Line<AtomicUsize>,
@@ -136,10 +138,14 @@ impl Crew {
         self.threads
     }
 
-    /// True if every helper waits awake.
-    pub fn is_awake(&self) -> bool {
-        let all_awake = |team: &Team| team.station.asleep.0.load(Ordering::Relaxed) == 0;
-        !self.busy.load(Ordering::Relaxed) && self.team.get().is_some_and(all_awake)
+    /// Threads that would begin with a region now: the caller, and helpers that wait awake.
+    pub fn awake(&self) -> usize {
+        match self.team.get() {
+            Some(team) if !self.busy.load(Ordering::Relaxed) => {
+                self.threads - team.station.asleep.0.load(Ordering::Relaxed)
+            }
+            _ => 1,
+        }
     }
 
     /// `f(part)` for every part; a panic of one is the caller's.
@@ -221,16 +227,16 @@ impl Team {
         unsafe { *post.work.get() = Some(work) };
         post.region.store(region.word(), Ordering::SeqCst);
         if self.station.asleep.0.load(Ordering::SeqCst) > 0 {
-            self.helpers.iter().for_each(Thread::unpark);
+            self.helpers.iter().take(self.station.shares(parts) - 1).for_each(Thread::unpark);
         }
         let (mut mine, mut panic) = (0, None);
-        self.station.work(0, region, |part| {
+        let run = |part| {
             // After a panic the parts that are left are taken, so that no helper runs them.
             if panic.is_none() {
                 panic = catch_unwind(AssertUnwindSafe(|| f(part))).err();
             }
-            mine += 1;
-        });
+        };
+        self.station.work(0, region, run, |parts| mine += parts);
         let mut spins = 0u32;
         while finished.load(Ordering::Acquire).wrapping_sub(before) < parts - mine {
             pause(&mut spins);
@@ -279,8 +285,20 @@ impl Station {
         }
     }
 
-    /// Takes the parts of share `first` and runs them, then what is left of the others.
-    fn work(&self, first: usize, region: Tally, mut run: impl FnMut(usize)) {
+    /// Shares of a region of so many parts that have one: the first.
+    fn shares(&self, parts: usize) -> usize {
+        self.shares.len().min(parts.max(1))
+    }
+
+    /// Takes the parts of share `first` and runs them, then what is left of the others. How many it has
+    /// run of a share, if any, is said when that has no more.
+    fn work(
+        &self,
+        first: usize,
+        region: Tally,
+        mut run: impl FnMut(usize),
+        mut say: impl FnMut(usize),
+    ) {
         struct Leave(bool);
         impl Drop for Leave {
             fn drop(&mut self) {
@@ -288,10 +306,15 @@ impl Station {
             }
         }
         let _leave = Leave(INSIDE.replace(true));
-        let shares = self.shares.len();
+        let shares = self.shares(region.parts);
         for i in 0..shares {
+            let mut parts = 0;
             while let Some(part) = self.take((first + i) % shares, region) {
                 run(part);
+                parts += 1;
+            }
+            if parts > 0 {
+                say(parts);
             }
         }
     }
@@ -314,7 +337,10 @@ impl Station {
         while !self.quit.load(Ordering::SeqCst) {
             let Some(region) = self.wait(seen, spin) else { continue };
             seen = region;
-            self.work(index, region, |part| {
+            if index >= self.shares(region.parts) {
+                continue;
+            }
+            let run = |part| {
                 // SAFETY: the part is taken and not finished, so the region is not over: its caller is
                 // in `run`, waits for `finished`, and wrote this before the region's number, which
                 // was read. What it points to is alive until then.
@@ -325,8 +351,9 @@ impl Station {
                         self.keep(panic);
                     }
                 }
-                self.finished.0.fetch_add(1, Ordering::Release);
-            });
+            };
+            let say = |parts| _ = self.finished.0.fetch_add(parts, Ordering::Release);
+            self.work(index, region, run, say);
         }
     }
 

@@ -93,6 +93,40 @@ fn helpers_that_fell_asleep_come_again() {
 }
 
 #[test]
+fn helpers_without_a_part_sleep_on() {
+    let crew = Crew::new(8, || ());
+    crew.run(8, &|_| ());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while crew.awake() > 1 && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(crew.awake(), 1, "all fall asleep");
+    for _ in 0..100 {
+        crew.run(3, &|_| ());
+        assert!(crew.awake() <= 3);
+    }
+}
+
+#[test]
+fn as_many_are_woken_as_the_work_is_worth() {
+    let woken = [15_000, 100_000, 1_000_000, 10_000_000].map(to_wake);
+    assert_eq!(woken, [4, 4, 14, 44]);
+}
+
+#[test]
+fn few_items_are_shared_each_if_that_takes_less_time() {
+    let pays = |items, item_us: usize, threads| {
+        pays_to_share_each(items, item_us * 1000, usize::MAX, threads, MIN_HOT_REGION_NS)
+    };
+    assert!(pays(1, 15, 2) && !pays(1, 14, 2));
+    // Three threads: two of them take an item each, or all of them each in a third of its time and 3 µs.
+    assert!(pays(2, 19, 3) && !pays(2, 18, 3));
+    assert!(!pays(100, 30, 128) && !pays(100, 1000, 128) && pays(100, 10_000, 128));
+    assert!(!pays_to_share_each(2, 1_000_000, 2, 128, MIN_HOT_REGION_NS), "cut in two at most");
+    assert!(!pays_to_share_each(2, 50_000, 8, 8, MIN_COLD_REGION_NS), "asleep");
+}
+
+#[test]
 fn callers_at_once_all_get_their_results() {
     let crew = Arc::new(Crew::new(3, || ()));
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use swath_kernels::{self as kernels, PairwiseSum};
 
 use super::super::fold::{Extreme, Loaded, Tree};
 use super::super::{CpuBackend, CpuTensor, Output, cast, parallel};
-use super::{Plan, fold_shared};
+use super::{BLOCK, Plan, fold_shared};
 use crate::backend::{Arg, Backend};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -53,12 +53,12 @@ fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<Cpu
         let first = adjacent.position(i);
         &data[first..first + count]
     };
-    if results.len() < parallel::threads() {
+    let cost = COST_PER_POWER.times(count);
+    if parallel::shares_each(results.len(), cost, count.div_ceil(BLOCK)) {
         for (i, y) in results.iter_mut().enumerate() {
             *y = of_long(row(i));
         }
     } else {
-        let cost = COST_PER_POWER.times(count);
         parallel::for_each_chunk_mut(results, 1, cost, &|first, results| {
             for (i, y) in results.iter_mut().enumerate() {
                 *y = kernels::logsumexp(row(first + i));
