@@ -149,7 +149,8 @@ impl Rng {
     /// The bounds are rounded to `T` first.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless both bounds are finite and, as `T`, lower < upper.
+    /// [`Error::InvalidArgument`] unless both bounds are finite and, as `T`, lower < upper;
+    /// [`Error::OutOfMemory`].
     pub fn uniform_vec<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
         let op = "rand";
         let (low, high) = (T::from_f64(range.start), T::from_f64(range.end));
@@ -163,7 +164,7 @@ impl Rng {
         let (from, to) = (low.to_f64(), high.to_f64());
         // Halved, the width of no range overflows.
         let half_width = to * 0.5 - from * 0.5;
-        self.vec(op, len, UNIFORM_COST, &|rng, out| {
+        self.vec(op, len, WORD_COST.times(words::<T>()), &|rng, out| {
             for x in out {
                 let unit = T::unit(rng).to_f64();
                 let value = T::from_f64(half_width * unit + from + half_width * unit);
@@ -201,7 +202,7 @@ impl Rng {
         out.resize(len, T::from_f64(0.0));
         let state = self.state;
         let after = |numbers: usize| {
-            let position = state.position.wrapping_add(numbers as u64 * words::<T>());
+            let position = state.position.wrapping_add(numbers as u64 * words::<T>() as u64);
             Rng::from_state(RngState { position, ..state })
         };
         for_each_chunk_mut(&mut out, CHUNK, cost, &|first, out| f(&mut after(first * CHUNK), out));
@@ -250,13 +251,13 @@ impl Rng {
 }
 
 /// 32-bit words that a number is made of.
-fn words<T>() -> u64 {
-    size_of::<T>().div_ceil(4) as u64
+fn words<T>() -> usize {
+    size_of::<T>().div_ceil(4)
 }
 
-/// Of a uniform and of a normal number.
-const UNIFORM_COST: Cost = Cost(3000);
-const NORMAL_COST: Cost = Cost(10_000);
+/// Of a word, and of a normal number that is made of one.
+const WORD_COST: Cost = Cost(6_000);
+const NORMAL_COST: Cost = Cost(16_000);
 
 /// Numbers that a thread makes at a time: logarithms are taken of many.
 const CHUNK: usize = 256;

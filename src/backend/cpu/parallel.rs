@@ -39,9 +39,6 @@ const MIN_COLD_REGION_NS: usize = 100_000;
 /// add up to one that is not, waking it has cost less than half of what sleeping has.
 static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 
-/// What it costs the caller to wake a thread.
-const WAKE_NS: usize = 5_000;
-
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
 const MIN_PART_NS: usize = 3_000;
 
@@ -151,25 +148,14 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     let crew = crew();
     let (threads, awake) = (crew.threads(), crew.awake());
     let useful = threads.min(total_ns / MIN_PART_NS).min(units);
-    if awake >= useful {
-        return if threads == 1 { 1 } else { cut(units, total_ns, threads) };
-    }
-    let is_due = total_ns >= MIN_COLD_REGION_NS
+    let is_due = awake >= useful
+        || total_ns >= MIN_COLD_REGION_NS
         || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
     if !is_due {
         return awake;
     }
     KEPT_NS.store(0, Ordering::Relaxed);
-    match awake + to_wake(total_ns) {
-        some if some < useful => some,
-        _ => cut(units, total_ns, threads),
-    }
-}
-
-/// How many threads it pays to wake at once: `n` of them, one after the other, take `n` times
-/// [`WAKE_NS`] and leave `1/n` of the work to each, so that `√(work / WAKE_NS)` take the least time.
-fn to_wake(total_ns: usize) -> usize {
-    (total_ns.max(MIN_COLD_REGION_NS) / WAKE_NS).isqrt()
+    if threads == 1 { 1 } else { cut(units, total_ns, threads) }
 }
 
 /// Whether it takes less time to give each of `items` to all threads, one item after the other, than to
@@ -187,21 +173,15 @@ pub(crate) fn shares_each(items: usize, cost: Cost, most: usize) -> bool {
             (crew.threads(), crew.awake())
         }
     };
-    let least_ns = if awake > 1 { MIN_HOT_REGION_NS } else { MIN_COLD_REGION_NS };
-    items < threads
-        && (items == 1 || pays_to_share_each(items, cost.of(1), most, threads, least_ns))
+    let item_ns = cost.of(1);
+    let reached = if item_ns < MIN_COLD_REGION_NS { awake } else { threads };
+    items < threads && (items == 1 || pays_to_share_each(items, item_ns, most.min(reached)))
 }
 
 /// Of each item a region is made, which costs about as much as the least part.
-fn pays_to_share_each(
-    items: usize,
-    item_ns: usize,
-    most: usize,
-    threads: usize,
-    least_ns: usize,
-) -> bool {
-    let parts = threads.min(item_ns / MIN_PART_NS).min(most).max(1);
-    item_ns >= least_ns && items.saturating_mul(item_ns / parts + MIN_PART_NS) < item_ns
+fn pays_to_share_each(items: usize, item_ns: usize, most: usize) -> bool {
+    let parts = (item_ns / MIN_PART_NS).min(most).max(1);
+    item_ns >= MIN_HOT_REGION_NS && items.saturating_mul(item_ns / parts + MIN_PART_NS) < item_ns
 }
 
 /// The parts of a region that threads share.

@@ -447,7 +447,7 @@ impl<'a> Plan<'a> {
         // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
         let (of_rows, of_cols) = (row_share.saturating_mul(cols), col_share.saturating_mul(rows));
         // Of fewer parts than wanted each folds to much: they have to be worth it.
-        let is_even = if wanted <= most { of_rows <= of_cols } else { of_rows < of_cols };
+        let is_even = of_rows <= if wanted <= most { of_cols } else { of_cols / 4 * 3 };
         (self.kept.dims().len() == 1 && parts > 1 && is_even).then_some(part_rows)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! last axis (and extents of 1 after it)    rows are shared by threads
-//! others: `[above, n, below]`              threads share the `above` matrices, or the rows of the
-//!                                          only one
+//! others: `[above, n, below]`              threads share the `above` matrices; if there are few,
+//!                                          the rows of each
 //! ```
 //!
 //! 1. Every chain runs from its first element to its last in `f64`: whoever begins with a later row
@@ -136,8 +136,15 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
         let mut totals = Buffer::scratch(below * size_of::<A>());
         f(&mut totals.as_slice_mut::<A>()[..below]);
     };
-    // Two matrices take as long on one thread each as one after the other.
-    if above > 1 {
+    let threads = parallel::threads();
+    // Of each matrix.
+    let parts = match above {
+        1 => parallel::parts(n, cost).min(threads),
+        _ if above <= threads / 2 => parallel::parts(above * n, cost).min(threads) / above,
+        _ => 1,
+    };
+    let parts = parts.min(MOST_PARTS).min(n);
+    if parts < 2 {
         return for_each_band(above, cost.times(n), Band::new(y, matrix), |range, y| {
             with_totals(&mut |totals| {
                 for (i, y) in range.clone().zip(y.chunks_exact_mut(matrix)) {
@@ -147,10 +154,10 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
             });
         });
     }
-    let parts = parallel::parts(n, cost).min(parallel::threads()).min(MOST_PARTS);
-    let first_row = |part| first_row(n, parts, part);
-    for_each_part_mut(y, parts, &|part| first_row(part) * below, &|part, y| {
-        let (above, from) = x.split_at(first_row(part) * below);
+    let first = |part| part / parts * matrix + first_row(n, parts, part % parts) * below;
+    for_each_part_mut(y, above * parts, &first, &|part, y| {
+        let x = &x[part / parts * matrix..][..matrix];
+        let (above, from) = x.split_at(first(part) % matrix);
         with_totals(&mut |totals| {
             totals.fill(start);
             let rows = UNKEPT_ROWS.max(UNKEPT_ELEMENTS / below);

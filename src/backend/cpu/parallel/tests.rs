@@ -92,38 +92,56 @@ fn helpers_that_fell_asleep_come_again() {
     }
 }
 
-#[test]
-fn helpers_without_a_part_sleep_on() {
-    let crew = Crew::new(8, || ());
-    crew.run(8, &|_| ());
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while crew.awake() > 1 && std::time::Instant::now() < deadline {
+/// Waits until all helpers have slept for some time, or long enough.
+fn until_all_sleep(crew: &Crew) {
+    let mut looks = 0;
+    for _ in 0..10_000 {
+        looks = if crew.awake() == 1 { looks + 1 } else { 0 };
+        if looks == 20 {
+            return;
+        }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert_eq!(crew.awake(), 1, "all fall asleep");
-    for _ in 0..100 {
-        crew.run(3, &|_| ());
-        assert!(crew.awake() <= 3);
-    }
+    panic!("helpers that have no work stay awake");
 }
 
 #[test]
-fn as_many_are_woken_as_the_work_is_worth() {
-    let woken = [15_000, 100_000, 1_000_000, 10_000_000].map(to_wake);
-    assert_eq!(woken, [4, 4, 14, 44]);
+fn helpers_without_a_part_fall_asleep() {
+    let crew = Crew::new(8, || ());
+    crew.run(8, &|_| ());
+    let start = std::time::Instant::now();
+    while crew.awake() > 3 && start.elapsed().as_secs() < 10 {
+        crew.run(3, &|_| ());
+    }
+    assert!(crew.awake() <= 3);
+}
+
+#[test]
+fn all_that_sleep_come_to_a_region_of_all() {
+    let crew = Crew::new(24, || ());
+    crew.run(24, &|_| ());
+    for _ in 0..3 {
+        until_all_sleep(&crew);
+        let (begun, start) = (AtomicUsize::new(0), std::time::Instant::now());
+        // Each part waits for the others: whoever sleeps on keeps them waiting.
+        crew.run(24, &|_| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            while begun.load(Ordering::SeqCst) < 24 && start.elapsed().as_secs() < 10 {
+                std::thread::yield_now();
+            }
+        });
+        assert!(start.elapsed().as_secs() < 10);
+    }
 }
 
 #[test]
 fn few_items_are_shared_each_if_that_takes_less_time() {
-    let pays = |items, item_us: usize, threads| {
-        pays_to_share_each(items, item_us * 1000, usize::MAX, threads, MIN_HOT_REGION_NS)
-    };
+    let pays = |items, item_us: usize, most| pays_to_share_each(items, item_us * 1000, most);
     assert!(pays(1, 15, 2) && !pays(1, 14, 2));
     // Three threads: two of them take an item each, or all of them each in a third of its time and 3 µs.
     assert!(pays(2, 19, 3) && !pays(2, 18, 3));
     assert!(!pays(100, 30, 128) && !pays(100, 1000, 128) && pays(100, 10_000, 128));
-    assert!(!pays_to_share_each(2, 1_000_000, 2, 128, MIN_HOT_REGION_NS), "cut in two at most");
-    assert!(!pays_to_share_each(2, 50_000, 8, 8, MIN_COLD_REGION_NS), "asleep");
+    assert!(!pays(2, 1_000_000, 2), "two threads, or two parts");
 }
 
 #[test]
