@@ -373,16 +373,17 @@ impl Station {
     fn help(&self, index: usize) {
         let spin = Duration::from_micros(*super::spin_us().as_ref().unwrap_or(&0));
         let mut seen = Tally { region: 0, parts: 0 };
-        let mut idle_since = Instant::now();
+        let mut idle_since = None;
         while !self.quit.load(Ordering::SeqCst) {
-            let Some(region) = self.wait(index, seen, idle_since + spin) else {
-                idle_since = Instant::now();
+            let Some(region) = self.wait(index, seen, spin, &mut idle_since) else {
+                idle_since = None;
                 continue;
             };
             seen = region;
             if index >= self.shares(region.parts) {
                 continue;
             }
+            idle_since = None;
             let run = |part| {
                 // SAFETY: the part is taken and not finished, so the region is not over: its caller is
                 // in `run`, waits for `finished`, and wrote this before the region's number, which
@@ -397,17 +398,23 @@ impl Station {
             };
             let say = |parts| _ = self.finished.0.fetch_add(parts, Ordering::Release);
             self.work(index, region, run, say);
-            idle_since = Instant::now();
         }
     }
 
-    /// A region other than `seen`, or `None` after a sleep, which begins at this time.
-    fn wait(&self, index: usize, seen: Tally, end: Instant) -> Option<Tally> {
+    /// A region other than `seen`, or `None` after a sleep, which begins when the helper has been idle so
+    /// long. Since when it is, is known when it first looks at the clock.
+    fn wait(
+        &self,
+        index: usize,
+        seen: Tally,
+        spin: Duration,
+        idle_since: &mut Option<Instant>,
+    ) -> Option<Tally> {
         let newer = |order| {
             let region = Tally::load(&self.post.0.region, order);
             (region != seen).then_some(region)
         };
-        let mut seen_at = Instant::now();
+        let mut seen_at = None;
         let mut spins = 0u32;
         loop {
             if let Some(region) = newer(Ordering::Acquire) {
@@ -416,11 +423,13 @@ impl Station {
             pause(&mut spins);
             if spins.is_multiple_of(64) {
                 let now = Instant::now();
-                let was_away = now.saturating_duration_since(seen_at) >= AWAY;
-                if was_away || now >= end || self.quit.load(Ordering::Relaxed) {
+                let since = |then: Instant| now.saturating_duration_since(then);
+                let was_away = seen_at.is_some_and(|then| since(then) >= AWAY);
+                let idle = since(*idle_since.get_or_insert(now));
+                if was_away || idle >= spin || self.quit.load(Ordering::Relaxed) {
                     break;
                 }
-                seen_at = now;
+                seen_at = Some(now);
             }
         }
         self.set_asleep(index, true);
