@@ -255,7 +255,7 @@ fn words<T>() -> usize {
     size_of::<T>().div_ceil(4)
 }
 
-/// Of a word, and of a normal number that is made of one.
+/// Of a word, and of a normal number.
 const WORD_COST: Cost = Cost(6_000);
 const NORMAL_COST: Cost = Cost(16_000);
 

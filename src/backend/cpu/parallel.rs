@@ -35,7 +35,7 @@ const MIN_HOT_REGION_NS: usize = 15_000;
 const MIN_COLD_REGION_NS: usize = 100_000;
 
 /// Work in regions that had fewer threads than they could use because the others slept, in nanoseconds,
-/// since one was last woken. One region too small to wake it is followed by more of its kind: when they
+/// since others were last woken, or were all awake. One region too small to wake it is followed by more of its kind: when they
 /// add up to one that is not, waking it has cost less than half of what sleeping has.
 static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 
@@ -154,7 +154,9 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     if !is_due {
         return awake;
     }
-    KEPT_NS.store(0, Ordering::Relaxed);
+    if awake < useful || awake == threads {
+        KEPT_NS.store(0, Ordering::Relaxed);
+    }
     if threads == 1 { 1 } else { cut(units, total_ns, threads) }
 }
 
@@ -174,7 +176,8 @@ pub(crate) fn shares_each(items: usize, cost: Cost, most: usize) -> bool {
         }
     };
     let item_ns = cost.of(1);
-    let reached = if item_ns < MIN_COLD_REGION_NS { awake } else { threads };
+    // Where a few are awake, some such items wake the others.
+    let reached = if awake > 1 || item_ns >= MIN_COLD_REGION_NS { threads } else { 1 };
     items < threads && (items == 1 || pays_to_share_each(items, item_ns, most.min(reached)))
 }
 

@@ -137,26 +137,28 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
         f(&mut totals.as_slice_mut::<A>()[..below]);
     };
     let threads = parallel::threads();
-    // Of each matrix.
-    let parts = match above {
-        1 => parallel::parts(n, cost).min(threads),
-        _ if above <= threads / 2 => parallel::parts(above * n, cost).min(threads) / above,
-        _ => 1,
+    let few = above == 1 || above <= threads / 2;
+    let parts = match few {
+        true => parallel::parts(above * n, cost),
+        false => parallel::parts(above, cost.times(n)),
     };
-    let parts = parts.min(MOST_PARTS).min(n);
-    if parts < 2 {
-        return for_each_band(above, cost.times(n), Band::new(y, matrix), |range, y| {
+    let each = if few { (parts.min(threads) / above).min(MOST_PARTS).min(n) } else { 1 };
+    if each < 2 {
+        let parts = parts.min(above);
+        let first = |part| parallel::even_start(above, parts, part);
+        return for_each_part_mut(y, parts, &|part| first(part) * matrix, &|part, y| {
+            let matrices = x[first(part) * matrix..].chunks_exact(matrix);
             with_totals(&mut |totals| {
-                for (i, y) in range.clone().zip(y.chunks_exact_mut(matrix)) {
+                for (x, y) in matrices.clone().zip(y.chunks_exact_mut(matrix)) {
                     totals.fill(start);
-                    scan(&x[i * matrix..][..matrix], totals, y);
+                    scan(x, totals, y);
                 }
             });
         });
     }
-    let first = |part| part / parts * matrix + first_row(n, parts, part % parts) * below;
-    for_each_part_mut(y, above * parts, &first, &|part, y| {
-        let x = &x[part / parts * matrix..][..matrix];
+    let first = |part| part / each * matrix + first_row(n, each, part % each) * below;
+    for_each_part_mut(y, above * each, &first, &|part, y| {
+        let x = &x[part / each * matrix..][..matrix];
         let (above, from) = x.split_at(first(part) % matrix);
         with_totals(&mut |totals| {
             totals.fill(start);

@@ -5,20 +5,19 @@
 //!                    work(0); wait until helpers have finished all parts that they took
 //! helper i:          spin up to SPIN µs for a region in which it has a share, then sleep
 //!                    work(i)
-//! work(i):           take a part of share i; wake those of helpers 4 i + 1 … 4 i + 4 that sleep and
-//!                    have a share
-//!                    run the parts of share i, then what is left of the other shares
+//! work(i):           take and run the parts of share i, then what is left of the other shares; with the
+//!                    first taken, wake those of helpers 4 i + 1 … 4 i + 4 that sleep and have a share
 //! ```
 //!
 //! 1. The caller works itself and never waits for a helper to begin: a region takes no longer than on
-//!    the caller alone, however late the others come.
+//!    the caller alone, but for the waking of four, however late the others come.
 //! 2. Share i is the same parts in every region of so many parts, and helper i takes it first: what it
 //!    wrote in the last region is in its cache. Of fewer parts than threads the first shares have one
 //!    each: the same helpers are kept awake, and the others sleep.
 //! 3. One region at a time: a second caller finds the crew busy and does its work itself, so that
 //!    threads of the program that call at once get one core each.
 //! 4. To wake a thread takes 5 µs, and it comes 20 to 95 µs later: the caller wakes four, who wake the
-//!    others, unless the work is done before.
+//!    others, unless no part is left when they come.
 //! 5. Nothing is allocated once the helpers run.
 //! 6. A cache line goes from core to core in 0.05 to 0.22 µs, and a region on two threads waits for five
 //!    one after the other: the region's to the caller to write it, to the helper to read it; the
@@ -104,7 +103,7 @@ struct Station {
     shares: Box<[Line<AtomicU64>]>,
     /// Parts of all regions that helpers have finished, counted share by share.
     finished: Line<AtomicUsize>,
-    /// A bit for each helper that sleeps or is about to, or has not begun.
+    /// A bit for each helper that sleeps or is about to; those of the caller and of nobody are set.
     asleep: Line<[AtomicU64; super::MAX_THREADS / 64]>,
     /// By the share: the helpers that have begun.
     helpers: Box<[OnceLock<Thread>]>,
@@ -342,10 +341,11 @@ impl Station {
         }
         let _leave = Leave(INSIDE.replace(true));
         let shares = self.shares(region.parts);
+        let mut has_woken = false;
         for i in 0..shares {
             let mut parts = 0;
             while let Some(part) = self.take((first + i) % shares, region) {
-                if i == 0 && parts == 0 {
+                if !std::mem::replace(&mut has_woken, true) {
                     let helpers = self.to_wake(first, shares);
                     helpers.filter_map(|i| self.helpers[i].get()).for_each(Thread::unpark);
                 }
@@ -373,17 +373,9 @@ impl Station {
     fn help(&self, index: usize) {
         let spin = Duration::from_micros(*super::spin_us().as_ref().unwrap_or(&0));
         let mut seen = Tally { region: 0, parts: 0 };
-        let mut idle_since = None;
         while !self.quit.load(Ordering::SeqCst) {
-            let Some(region) = self.wait(index, seen, spin, &mut idle_since) else {
-                idle_since = None;
-                continue;
-            };
+            let Some(region) = self.wait(index, seen, spin) else { continue };
             seen = region;
-            if index >= self.shares(region.parts) {
-                continue;
-            }
-            idle_since = None;
             let run = |part| {
                 // SAFETY: the part is taken and not finished, so the region is not over: its caller is
                 // in `run`, waits for `finished`, and wrote this before the region's number, which
@@ -401,44 +393,51 @@ impl Station {
         }
     }
 
-    /// A region other than `seen`, or `None` after a sleep, which begins when the helper has been idle so
-    /// long. Since when it is, is known when it first looks at the clock.
-    fn wait(
-        &self,
-        index: usize,
-        seen: Tally,
-        spin: Duration,
-        idle_since: &mut Option<Instant>,
-    ) -> Option<Tally> {
-        let newer = |order| {
-            let region = Tally::load(&self.post.0.region, order);
-            (region != seen).then_some(region)
+    /// A region other than `seen` in which the helper has a share, or `None` after a sleep.
+    fn wait(&self, index: usize, seen: Tally, spin: Duration) -> Option<Tally> {
+        // Sequentially consistent, as the bits of those who sleep are: whoever wakes others for a region
+        // sees all that went to sleep without having seen it.
+        let newer = || {
+            let region = Tally::load(&self.post.0.region, Ordering::SeqCst);
+            (region != seen && index < self.shares(region.parts)).then_some(region)
         };
-        let mut seen_at = None;
+        // Of the first look at the clock, and of the last.
+        let mut looks: Option<(Instant, Instant)> = None;
         let mut spins = 0u32;
         loop {
-            if let Some(region) = newer(Ordering::Acquire) {
+            if let Some(region) = newer() {
                 return Some(region);
             }
             pause(&mut spins);
             if spins.is_multiple_of(64) {
                 let now = Instant::now();
-                let since = |then: Instant| now.saturating_duration_since(then);
-                let was_away = seen_at.is_some_and(|then| since(then) >= AWAY);
-                let idle = since(*idle_since.get_or_insert(now));
+                let (first, last) = looks.unwrap_or((now, now));
+                let was_away = now.saturating_duration_since(last) >= AWAY;
+                let idle = now.saturating_duration_since(first);
                 if was_away || idle >= spin || self.quit.load(Ordering::Relaxed) {
                     break;
                 }
-                seen_at = Some(now);
+                looks = Some((first, now));
             }
         }
         self.set_asleep(index, true);
-        // A region that began before its caller could see this helper asleep did not wake it.
-        if newer(Ordering::SeqCst).is_none() && !self.quit.load(Ordering::SeqCst) {
+        // A region that began before others could see this helper asleep did not wake it.
+        if newer().is_none() && !self.quit.load(Ordering::SeqCst) {
             std::thread::park();
         }
         self.set_asleep(index, false);
         None
+    }
+}
+
+#[cfg(test)]
+impl Crew {
+    /// Threads that have begun, and how many of them sleep.
+    pub fn begun_and_asleep(&self) -> (usize, usize) {
+        let Some(Team { station }) = self.team.get() else { return (1, 0) };
+        let begun = (1..self.threads).filter(|&i| station.helpers[i].get().is_some());
+        let asleep = begun.clone().filter(|&i| station.is_asleep(i)).count();
+        (1 + begun.count(), asleep)
     }
 }
 

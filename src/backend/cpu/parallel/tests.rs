@@ -96,7 +96,8 @@ fn helpers_that_fell_asleep_come_again() {
 fn until_all_sleep(crew: &Crew) {
     let mut looks = 0;
     for _ in 0..10_000 {
-        looks = if crew.awake() == 1 { looks + 1 } else { 0 };
+        let (begun, asleep) = crew.begun_and_asleep();
+        looks = if begun == asleep + 1 { looks + 1 } else { 0 };
         if looks == 20 {
             return;
         }
@@ -109,11 +110,11 @@ fn until_all_sleep(crew: &Crew) {
 fn helpers_without_a_part_fall_asleep() {
     let crew = Crew::new(8, || ());
     crew.run(8, &|_| ());
-    let start = std::time::Instant::now();
-    while crew.awake() > 3 && start.elapsed().as_secs() < 10 {
+    let (start, begun) = (std::time::Instant::now(), crew.begun_and_asleep().0);
+    while crew.begun_and_asleep().1 + 3 < begun {
         crew.run(3, &|_| ());
+        assert!(start.elapsed().as_secs() < 10);
     }
-    assert!(crew.awake() <= 3);
 }
 
 #[test]
@@ -122,11 +123,12 @@ fn all_that_sleep_come_to_a_region_of_all() {
     crew.run(24, &|_| ());
     for _ in 0..3 {
         until_all_sleep(&crew);
-        let (begun, start) = (AtomicUsize::new(0), std::time::Instant::now());
+        let all = crew.begun_and_asleep().0;
+        let (met, start) = (AtomicUsize::new(0), std::time::Instant::now());
         // Each part waits for the others: whoever sleeps on keeps them waiting.
         crew.run(24, &|_| {
-            begun.fetch_add(1, Ordering::SeqCst);
-            while begun.load(Ordering::SeqCst) < 24 && start.elapsed().as_secs() < 10 {
+            met.fetch_add(1, Ordering::SeqCst);
+            while met.load(Ordering::SeqCst) < all && start.elapsed().as_secs() < 10 {
                 std::thread::yield_now();
             }
         });
