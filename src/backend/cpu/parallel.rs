@@ -35,8 +35,9 @@ const MIN_HOT_REGION_NS: usize = 15_000;
 const MIN_COLD_REGION_NS: usize = 100_000;
 
 /// Work in regions that had fewer threads than they could use because the others slept, in nanoseconds,
-/// since others were last woken, or were all awake. One region too small to wake it is followed by more of its kind: when they
-/// add up to one that is not, waking it has cost less than half of what sleeping has.
+/// since those were last woken, or all were awake. One region too small to wake a thread is followed by
+/// more of its kind: when they add up to one that is not, waking has cost less than half of what
+/// sleeping has.
 static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
 
 /// Parts of a region carry at least this much work, so that handing them out stays cheap.
