@@ -76,8 +76,9 @@ pub(super) fn sum_over_rows<T: Working, const K: usize>(
 
     let mut total = Buffer::scratch(width * size_of::<f64>());
     let total = &mut total.as_slice_mut::<f64>()[..width];
-    total.fill(0.0);
-    if chunks > 0 {
+    if chunks == 0 {
+        total.fill(0.0);
+    } else {
         let cost = Cost(FOLD_COST).times(chunks);
         for_each_chunk_mut(total, FOLDED_COLUMNS, cost, &|first, total| {
             let sums = &sums[first * FOLDED_COLUMNS..];
