@@ -7,6 +7,7 @@
 //! | `transpose.rs` | blocks of lanes by lanes in registers, tiles of blocks |
 //! | `permute.rs` | any layout of any rank into adjacent elements |
 //! | `columns.rs` | windows of images as columns, and their sum back |
+//! | `unit.rs` | a few bytes at any address |
 //! | `stream.rs` | stores past the caches |
 
 mod columns;
@@ -16,6 +17,7 @@ mod strided;
 #[cfg(test)]
 mod tests;
 mod transpose;
+mod unit;
 
 use half::{bf16, f16};
 

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! leave out axes of one element; join neighbours that lie as one
-//! elements adjacent, repeated or reversed along the last axis: a run for every index of the others
-//! elements adjacent along another axis: transposes of that axis and the last, one for every index
-//!     of the others
+//! elements repeated along the last axis, reversed, or adjacent and two lines of memory at least: a run
+//!     for every index of the others
+//! shorter runs: a unit, which is moved as an element is; then without the last axis as follows
+//! units adjacent along another axis: transposes of that axis and the last, one for every index of the
+//!     others
 //! else, where another axis has smaller steps than the last: its indices and the last's in squares, so
 //!     that what lies in one line of memory is used while it is there
-//! else: runs of strided elements
+//! else: runs of strided units
 //! ```
 
 use core::mem::size_of;
@@ -16,6 +18,7 @@ use super::Plain;
 use super::stream::{LINE, stream_lines, streaming};
 use super::strided::copy_run;
 use super::transpose::transpose_nest;
+use super::unit::for_unit;
 use crate::dispatch::{Task, run};
 use crate::output::Output;
 use crate::simd::Simd;
@@ -160,11 +163,11 @@ impl Nest {
         }
     }
 
-    /// With steps of so many bytes.
-    pub fn in_bytes(mut self, size: isize) -> Nest {
+    /// With steps in bytes, from steps of so many. What an overflow leaves belongs to an axis of one element.
+    pub fn in_bytes(mut self, size: usize) -> Nest {
         for axis in 0..self.rank {
-            self.src[axis] *= size;
-            self.dst[axis] *= size;
+            self.src[axis] = self.src[axis].wrapping_mul(size as isize);
+            self.dst[axis] = self.dst[axis].wrapping_mul(size as isize);
         }
         self
     }
@@ -183,51 +186,86 @@ impl Nest {
             // SAFETY: an element without axes.
             return unsafe { dst.write(src.read()) };
         };
-        let stride = self.src[last];
+        let (stride, size) = (self.src[last], size_of::<T>());
+        let adjacent = |step: isize| (0..last).any(|axis| self.src[axis] == step);
+        let unit = match stride {
+            1 if last > 0 => self.dims[last] * size,
+            // A row of elements to be repeated a few times is a matrix whose rows are all the same.
+            0 if !adjacent(1) || self.dims[last] * size >= LINE => usize::MAX,
+            1 | -1 => usize::MAX,
+            _ => size,
+        };
+        if unit < 2 * LINE {
+            let mut units = self.in_bytes(size);
+            if stride == 1 {
+                units.remove(last);
+            }
+            // SAFETY: a unit is an element, or as many as lie along the last axis.
+            return unsafe { units.copy_units(src.cast(), dst.cast(), unit, streams) };
+        }
+        let (len, ..) = self.remove(last);
+        if streams {
+            self.order_by_source();
+        }
+        run(Runs { nest: self, src, dst, len, stride, streams });
+    }
+
+    /// Steps are in bytes.
+    ///
+    /// # Safety
+    /// As for [`Nest::copy`], of a nest of units of so many bytes, less than two lines.
+    unsafe fn copy_units(mut self, src: *const u8, dst: *mut u8, unit: usize, streams: bool) {
+        let last = self.rank - 1;
         let adjacent = |step: isize| (0..last).rfind(|&axis| self.src[axis] == step);
-        // SAFETY: every place that follows is an element's, in an order of its own. What begins at the
-        // far end of an axis goes backwards along it.
+        // SAFETY: every place that follows is a unit's, in an order of its own. What begins at the far
+        // end of an axis goes backwards along it.
         unsafe {
-            if stride.unsigned_abs() <= 1 {
-                let (len, ..) = self.remove(last);
-                if streams {
-                    self.order_by_source();
-                }
-                return run(Runs { nest: self, src, dst, len, stride, streams });
+            if let Some(axis) = adjacent(unit as isize) {
+                return transpose_nest(self, axis, src, dst, unit, streams);
             }
-            if let Some(axis) = adjacent(1) {
-                return transpose_nest(self, axis, src, dst, streams);
-            }
-            if let Some(axis) = adjacent(-1) {
+            if let Some(axis) = adjacent(-(unit as isize)) {
                 let steps = self.dims[axis] as isize - 1;
-                let (src, dst) = (src.offset(-steps), dst.offset(steps * self.dst[axis]));
-                self.src[axis] = 1;
+                let (src, dst) =
+                    (src.offset(steps * self.src[axis]), dst.offset(steps * self.dst[axis]));
+                self.src[axis] = unit as isize;
                 self.dst[axis] = -self.dst[axis];
-                return transpose_nest(self, axis, src, dst, streams);
+                return transpose_nest(self, axis, src, dst, unit, streams);
             }
-            let smallest = (0..last).rev().filter(|&axis| self.src[axis] != 0);
-            let smallest = smallest.min_by_key(|&axis| self.src[axis].unsigned_abs());
-            let (len, ..) = self.remove(last);
-            match smallest.filter(|&axis| self.src[axis].unsigned_abs() < stride.unsigned_abs()) {
-                Some(axis) => {
-                    let other = self.remove(axis);
-                    let mut at = self.walk();
-                    loop {
-                        squares((src.offset(at.from), stride), dst.offset(at.to), len, other);
-                        if !at.step() {
-                            break;
+            for_unit!(unit, copy => self.copy_by(src, dst, copy));
+        }
+    }
+
+    /// Copies unit by unit, in an order that uses what lies in one line of memory while it is there.
+    ///
+    /// # Safety
+    /// As for [`Nest::copy_units`]; `copy` copies one unit.
+    #[inline(always)]
+    unsafe fn copy_by(mut self, src: *const u8, dst: *mut u8, copy: impl Fn(*const u8, *mut u8)) {
+        let last = self.rank - 1;
+        let (len, stride, step) = self.remove(last);
+        let smallest = (0..last).rev().filter(|&axis| self.src[axis] != 0);
+        let smallest = smallest.min_by_key(|&axis| self.src[axis].unsigned_abs());
+        let smaller =
+            smallest.filter(|&axis| self.src[axis].unsigned_abs() < stride.unsigned_abs());
+        let (rows, row_from, row_to) = smaller.map_or((1, 0, 0), |axis| self.remove(axis));
+        let square = if smaller.is_some() { SQUARE } else { len };
+        let mut at = self.walk();
+        loop {
+            for first_row in (0..rows).step_by(SQUARE) {
+                for first in (0..len).step_by(square) {
+                    for row in first_row..rows.min(first_row + SQUARE) {
+                        let from = at.from + row as isize * row_from;
+                        let to = at.to + row as isize * row_to;
+                        for i in first..len.min(first + square) {
+                            let i = i as isize;
+                            let src = src.wrapping_offset(from + i * stride);
+                            copy(src, dst.wrapping_offset(to + i * step));
                         }
                     }
                 }
-                None => {
-                    let mut at = self.walk();
-                    loop {
-                        copy_run(src.offset(at.from), stride, dst.offset(at.to), len, false);
-                        if !at.step() {
-                            break;
-                        }
-                    }
-                }
+            }
+            if !at.step() {
+                break;
             }
         }
     }
@@ -268,31 +306,6 @@ impl Walk<'_> {
 
 /// Indices of either axis that are walked together.
 const SQUARE: usize = 32;
-
-/// Copies `len` elements `stride` apart for every index of another axis.
-///
-/// # Safety
-/// The elements may be read, and their places in the result written.
-unsafe fn squares<T: Copy>(
-    (src, stride): (*const T, isize),
-    dst: *mut T,
-    len: usize,
-    (rows, row_from, row_to): (usize, isize, isize),
-) {
-    for first_row in (0..rows).step_by(SQUARE) {
-        for first in (0..len).step_by(SQUARE) {
-            for row in first_row..rows.min(first_row + SQUARE) {
-                for i in first..len.min(first + SQUARE) {
-                    let from = row as isize * row_from + i as isize * stride;
-                    // SAFETY: row and index are below the axes' extents.
-                    unsafe {
-                        dst.offset(row as isize * row_to).add(i).write(src.offset(from).read());
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// A run for every index of a nest.
 struct Runs<T> {

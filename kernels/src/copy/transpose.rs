@@ -14,11 +14,13 @@
 //! 1. A line of 64 bytes is read and written by few instructions, but in registers a block costs
 //!    log2(L) shuffles a row: this, not memory, bounds what fits the caches.
 //! 2. Elements of 2 and 1 bytes need shifts and masks alone before they move as lanes of 4.
-//! 3. Rows of a large matrix are often a power of two apart, and then all fall into few sets of the
+//! 3. Elements of other sizes, which are short runs, need nothing in registers: they are moved one by
+//!    one.
+//! 4. Rows of a large matrix are often a power of two apart, and then all fall into few sets of the
 //!    caches, which hold fewer lines than a tile has rows. So blocks go along the rows: what is loaded
 //!    of a line is used at once. The lines of the next L rows are asked for meanwhile, no more of them
 //!    than the sets hold, since they lie too far apart for the hardware to foresee.
-//! 4. A result that is no larger than the buffer is written without it. Others leave the buffer as whole lines, past the caches if they are too large for them: a line
+//! 5. A result that is no larger than the buffer is written without it. Others leave the buffer as whole lines, past the caches if they are too large for them: a line
 //!    that is written in parts costs more than one that is fetched first.
 
 use core::marker::PhantomData;
@@ -28,6 +30,7 @@ use core::ptr::copy_nonoverlapping;
 use super::Plain;
 use super::permute::Nest;
 use super::stream::{LINE, stream_lines, streaming};
+use super::unit::for_unit;
 use crate::dispatch::ElementTask;
 use crate::map::{load_up_to, store_up_to};
 use crate::output::Output;
@@ -90,43 +93,37 @@ pub fn transpose<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape
     // No stride exceeds a slice, whose bytes fit an `isize`, unless there is one row alone.
     nest.push(cols, 1, len(dst_row_stride).unwrap_or(0));
     nest.push(rows, len(src_row_stride).unwrap_or(0), 1);
+    let (size, src) = (size_of::<T>(), src.as_ptr());
     // SAFETY: the source's last row ends inside `src` and the result's inside `dst`, which the borrows
     // keep apart; rows of the result were seen not to overlap.
-    unsafe { transpose_nest(nest, 0, src.as_ptr().add(src_offset), dst, streams) }
+    unsafe {
+        let src = src.add(src_offset);
+        transpose_nest(nest.in_bytes(size), 0, src.cast(), dst.cast(), size, streams);
+    }
 }
 
-/// Copies a nest whose elements are adjacent along `axis` in the source and along the last axis in the
-/// result.
+/// Copies a nest of elements of `size` bytes, less than two lines, that are adjacent along `axis` in the source
+/// and along the last axis in the result. Steps are in bytes; nothing need be aligned.
 ///
 /// # Safety
 /// Every element of the nest may be read from `src` and written from `dst` on; no two places of the
 /// result are the same, and none overlaps the source.
-pub(super) unsafe fn transpose_nest<T: Plain>(
+pub(super) unsafe fn transpose_nest(
     mut nest: Nest,
     axis: usize,
-    src: *const T,
-    dst: *mut T,
+    src: *const u8,
+    dst: *mut u8,
+    size: usize,
     streams: bool,
 ) {
-    const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8)) };
-    let size = size_of::<T>();
     let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
     let (cols, _, dst_stride) = nest.remove(axis);
-    let bytes = size as isize;
-    let matrix = Matrix {
-        size,
-        rows,
-        cols,
-        src_stride: src_stride.wrapping_mul(bytes),
-        dst_stride: dst_stride.wrapping_mul(bytes),
-        streams,
-    };
+    let matrix = Matrix { size, rows, cols, src_stride, dst_stride, streams };
     fn in_lanes<E: Float>(src: *const u8, dst: *mut u8, matrix: Matrix, outer: Nest) {
         E::transpose(Tiles { src, dst, matrix, outer, lane: PhantomData });
     }
-    let (src, dst, outer) = (src.cast(), dst.cast(), nest.in_bytes(bytes));
     let enter = if size == 8 { in_lanes::<f64> } else { in_lanes::<f32> };
-    enter(src, dst, matrix, outer);
+    enter(src, dst, matrix, nest);
 }
 
 /// One transpose of several of the same shape; strides in bytes.
@@ -208,14 +205,15 @@ unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     matrix: Matrix,
 ) {
     let size = matrix.size;
-    let tile_cols = TILE_BYTES / size;
-    let pitch = TILE_ROWS * size;
+    let narrower = if size > 8 { 4 } else { 1 };
+    let (tile_rows, tile_cols) = (TILE_ROWS / narrower, TILE_BYTES * narrower / size);
+    let pitch = tile_rows * size;
     let result = matrix.dst_stride.unsigned_abs().saturating_mul(matrix.cols);
     let is_direct = result <= TILE_ROWS * TILE_BYTES || matrix.rows * size < LINE;
     let mut buffer = Buffer([MaybeUninit::uninit(); TILE_ROWS * TILE_BYTES]);
     let buffer: *mut u8 = buffer.0.as_mut_ptr().cast();
-    for r in (0..matrix.rows).step_by(TILE_ROWS) {
-        let rows = (matrix.rows - r).min(TILE_ROWS);
+    for r in (0..matrix.rows).step_by(tile_rows) {
+        let rows = (matrix.rows - r).min(tile_rows);
         for c in (0..matrix.cols).step_by(tile_cols) {
             let cols = (matrix.cols - c).min(tile_cols);
             let tile = Matrix { rows, cols, ..matrix };
@@ -263,10 +261,11 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
             false => src.wrapping_add(TILE_BYTES),
         };
         for c in (0..tile.cols).step_by(side) {
-            if (c * tile.size).is_multiple_of(LINE) {
+            let from = (c * tile.size).next_multiple_of(LINE);
+            for line in (from..(c + side).min(tile.cols) * tile.size).step_by(LINE) {
                 for i in 0..side {
                     let row = next.wrapping_offset(i as isize * tile.src_stride);
-                    simd.prefetch(row.wrapping_add(c * tile.size));
+                    simd.prefetch(row.wrapping_add(line));
                 }
             }
             let rest = Matrix { rows: tile.rows - r, cols: tile.cols - c, ..tile };
@@ -274,7 +273,7 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
             unsafe {
                 let src = src.offset(r as isize * tile.src_stride).add(c * tile.size);
                 let dst = dst.offset(c as isize * tile.dst_stride).add(r * tile.size);
-                if S::LANES == 1 {
+                if S::LANES == 1 || !matches!(tile.size, 1 | 2 | 4 | 8) {
                     by_element(src, dst, rest, side);
                 } else if rest.rows >= side && rest.cols >= side {
                     block::<E, S, M>(simd, src, dst, Matrix { rows: side, cols: side, ..tile });
@@ -293,27 +292,24 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
 /// # Safety
 /// As for [`tiles`].
 unsafe fn by_element(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
-    unsafe fn moved<T: Copy>(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
+    #[inline(always)]
+    unsafe fn moved(
+        src: *const u8,
+        dst: *mut u8,
+        rest: Matrix,
+        side: usize,
+        copy: impl Fn(*const u8, *mut u8),
+    ) {
         for c in 0..rest.cols.min(side) {
             for r in 0..rest.rows.min(side) {
-                // SAFETY: row and column are below the matrix's.
-                unsafe {
-                    let src = src.offset(r as isize * rest.src_stride).cast::<T>().add(c);
-                    let dst = dst.offset(c as isize * rest.dst_stride).cast::<T>().add(r);
-                    dst.write_unaligned(src.read_unaligned());
-                }
+                let src = src.wrapping_offset(r as isize * rest.src_stride);
+                let dst = dst.wrapping_offset(c as isize * rest.dst_stride);
+                copy(src.wrapping_add(c * rest.size), dst.wrapping_add(r * rest.size));
             }
         }
     }
-    // SAFETY: as the caller promised; any bytes are an integer.
-    unsafe {
-        match rest.size {
-            1 => moved::<u8>(src, dst, rest, side),
-            2 => moved::<u16>(src, dst, rest, side),
-            4 => moved::<u32>(src, dst, rest, side),
-            _ => moved::<u64>(src, dst, rest, side),
-        }
-    }
+    // SAFETY: as the caller promised; row and column are below the matrix's.
+    unsafe { for_unit!(rest.size, copy => moved(src, dst, rest, side, copy)) }
 }
 
 /// Exchanges elements smaller than a lane between neighbouring rows.

@@ -218,7 +218,7 @@ impl Lanes<f32> for Neon {
         fn load(self, src: *const f32) -> F32x4 { F32x4(vld1q_f32(src)) }
         fn load_first(self, src: *const f32, count: usize) -> F32x4 {
             let mut lanes = [0.0; 4];
-            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(4));
+            copy_lanes(src, lanes.as_mut_ptr(), count.min(4));
             F32x4(vld1q_f32(lanes.as_ptr()))
         }
         fn load_f16(self, src: *const u16) -> F32x4 { F32x4(widen_f16(vld1_u16(src))) }
@@ -230,7 +230,7 @@ impl Lanes<f32> for Neon {
         fn store_first(self, dst: *mut f32, count: usize, x: F32x4) -> () {
             let mut lanes = [0.0; 4];
             vst1q_f32(lanes.as_mut_ptr(), x.0);
-            core::ptr::copy_nonoverlapping(lanes.as_ptr(), dst, count.min(4));
+            copy_lanes(lanes.as_ptr(), dst, count.min(4));
         }
     }
 }
@@ -331,7 +331,7 @@ impl Lanes<f64> for Neon {
         fn load(self, src: *const f64) -> F64x2 { F64x2(vld1q_f64(src)) }
         fn load_first(self, src: *const f64, count: usize) -> F64x2 {
             let mut lanes = [0.0; 2];
-            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
+            copy_lanes(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vld1q_f64(lanes.as_ptr()))
         }
         fn load_f16(self, src: *const u16) -> F64x2 {
@@ -348,7 +348,7 @@ impl Lanes<f64> for Neon {
         fn store_first(self, dst: *mut f64, count: usize, x: F64x2) -> () {
             let mut lanes = [0.0; 2];
             vst1q_f64(lanes.as_mut_ptr(), x.0);
-            core::ptr::copy_nonoverlapping(lanes.as_ptr(), dst, count.min(2));
+            copy_lanes(lanes.as_ptr(), dst, count.min(2));
         }
     }
 }
@@ -391,7 +391,7 @@ impl Simd for Neon {
         }
         fn load_first_widened(self, src: *const f32, count: usize) -> F64x2 {
             let mut lanes = [0.0; 2];
-            core::ptr::copy_nonoverlapping(src, lanes.as_mut_ptr(), count.min(2));
+            copy_lanes(src, lanes.as_mut_ptr(), count.min(2));
             F64x2(vcvt_f64_f32(vld1_f32(lanes.as_ptr())))
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
