@@ -19,6 +19,7 @@ mod tests;
 mod truth;
 
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 use half::{bf16, f16};
 
@@ -34,8 +35,9 @@ use crate::fold::terms::{
 };
 use crate::fold::{Pairwise, PairwiseSum, Widen, push};
 use crate::map::Map1;
-use crate::math::{Exp, Log};
+use crate::math::{Exp, Log, Sub};
 use crate::simd::{Float, Lanes, Simd};
+use crate::{Binary, Block, BlockArg, Unary};
 
 pub use columns::{
     argmax_columns, argmin_columns, logsumexp_columns, max_columns, max_magnitude_columns,
@@ -79,6 +81,14 @@ mod sealed {
 pub trait Reduce: Float + Plain + Accumulate {
     #[doc(hidden)]
     fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self);
+    /// `y = e^(x − shift)`, row by row; `y` is the rows without gaps.
+    #[doc(hidden)]
+    fn shifted_exps<'y>(
+        x: BlockArg<'_, Self>,
+        shape: Block,
+        shift: &[Self],
+        y: &'y mut [MaybeUninit<Self>],
+    ) -> &'y mut [Self];
     #[doc(hidden)]
     fn find(x: &[Self], end: End) -> Self;
     #[doc(hidden)]
@@ -175,6 +185,20 @@ macro_rules! impl_reduce {
         impl Reduce for $t {
             fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self) {
                 enter_fold(PushExps { x, shift, into });
+            }
+            fn shifted_exps<'y>(
+                x: BlockArg<'_, Self>,
+                shape: Block,
+                shift: &[Self],
+                y: &'y mut [MaybeUninit<Self>],
+            ) -> &'y mut [Self] {
+                assert!(shape.stride == shape.cols && shape.rows * shape.cols == y.len());
+                let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
+                <Sub as Binary<$t>>::run_block(x, shift, shape, y);
+                // SAFETY: rows without gaps were written, which are all of the slice.
+                let y = unsafe { y.assume_init_mut() };
+                <Exp as Unary<$t>>::run_in_place(y);
+                y
             }
             fn find(x: &[Self], end: End) -> Self {
                 match end {

@@ -14,7 +14,7 @@
 //! 1. A tile is wide, so that rows are read in long pieces; its lanes live in the second-level cache.
 //! 2. A band's eight rows of one lane are added in a register, so lanes are loaded and stored once
 //!    for eight elements of input.
-//! 3. Up to 1024 rows are one block, which needs no counter.
+//! 3. Up to 1024 rows are one block, which needs no counter; of up to 32 the lanes stay in registers.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -25,18 +25,23 @@ use super::terms::Term;
 use super::{BLOCK, LANES, Widen};
 use crate::dispatch::{ElementTask, Task};
 use crate::map::{load_up_to, store_up_to};
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
 /// 1.4 times as long, their short pieces of rows being fetched late.
 const TILE: usize = 1024;
-/// Room for a tile's lanes and counter, 192 KiB of stack: a full tile's sums of up to 127 blocks; more
+/// From a lane's numbers to those of the next beyond the tile's: a power of two of lines apart all lanes
+/// would fall into one set of the first-level cache.
+const PADDING: usize = 8;
+/// Room for a tile's lanes and counter, 194 KiB of stack: a full tile's sums of up to 127 blocks; more
 /// blocks and more numbers a lane make the tiles narrower.
-const SCRATCH: usize = 24 * TILE;
+const SCRATCH: usize = 24 * (TILE + PADDING);
 /// Rows that compete at a time for the largest or smallest of a column.
 const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
+/// Rows up to which a vector of columns is folded at once, two rows a lane.
+const FEW_ROWS: usize = 2 * LANES;
 /// Bytes ahead that lines of rows are asked for where one row of at least half as many follows the
 /// other: 0.85 of the time of [4096, 1024] `f32` on Zen 5, 1.15 in the second-level cache. Where
 /// others take the columns beside, their lines would be asked for.
@@ -97,21 +102,27 @@ impl<E: Widen, K: Term<M>, const M: usize> Task for FoldColumns<E, K, M> {
         let blocks = rows.div_ceil(BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let column_size = LANES * M * size_of::<f64>() + (levels + 1) * size_of::<K::Entry>();
-        let pitch = (SCRATCH * size_of::<f64>() / column_size).min(TILE) / LANES * LANES;
+        let most = SCRATCH * size_of::<f64>() / column_size - PADDING;
+        let wide = (most.min(TILE) / LANES * LANES).min(cols.max(1).next_multiple_of(LANES));
+        let pitch = wide + PADDING;
         let row_size = cols * size_of::<E>();
-        let spans = cols == stride && cols <= pitch;
+        let spans = cols == stride && cols <= wide;
         let asks = spans && row_size >= AHEAD / 2 && rows > CACHED / row_size;
         let mut scratch = [MaybeUninit::<f64>::uninit(); SCRATCH];
         let lanes = scratch.as_mut_ptr().cast::<f64>();
-        const { assert!(align_of::<K::Entry>() <= align_of::<f64>()) };
-        for column in (0..cols).step_by(pitch) {
+        const {
+            assert!(
+                PADDING >= <S as Lanes<f64>>::LANES && align_of::<K::Entry>() <= align_of::<f64>()
+            )
+        };
+        for column in (0..cols).step_by(wide) {
             // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of
             // `pitch` entries, which the scratch holds; the matrix was checked by `Rows::new`; `y`
             // holds a row; every entry that is read was written: those of the set bits of the number
             // of blocks.
             unsafe {
                 let counter = lanes.add(LANES * M * pitch).cast::<K::Entry>();
-                let width = pitch.min(cols - column);
+                let width = wide.min(cols - column);
                 let tile = Tile::<K, M> { lanes, counter, pitch, width, asks };
                 if blocks == 0 {
                     (0..width).for_each(|c| counter.add(c).write(K::Entry::EMPTY));
@@ -120,8 +131,14 @@ impl<E: Widen, K: Term<M>, const M: usize> Task for FoldColumns<E, K, M> {
                     let row = block * BLOCK;
                     let count = BLOCK.min(rows - row);
                     let x = first.add(row * stride + column);
-                    tile.add_rows(simd, x, stride, count);
-                    tile.combine(simd, count);
+                    match count {
+                        0..=4 => tile.fold_few::<E, S, 4>(simd, x, stride, count),
+                        5..=FEW_ROWS => tile.fold_few::<E, S, LANES>(simd, x, stride, count),
+                        _ => {
+                            tile.add_rows(simd, x, stride, count);
+                            tile.combine(simd);
+                        }
+                    }
                     tile.push(x, count, block, blocks == 1);
                 }
                 if blocks > 1 {
@@ -221,29 +238,80 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
         }
     }
 
-    /// The tree over the lanes of `count` rows, into the first; lanes that no row reached are what
-    /// lanes start from.
+    /// The tree over the lanes, into the first.
     ///
     /// # Safety
-    /// The scratch holds the lanes, and those of `count` rows were written.
+    /// The scratch holds the lanes, which were written.
     #[inline(always)]
-    unsafe fn combine<S: Simd>(self, simd: S, count: usize) {
+    unsafe fn combine<S: Simd>(self, simd: S) {
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             for m in 0..M {
                 let mut lanes = [Lanes::<f64>::splat(simd, K::START); LANES];
                 for (l, lane) in lanes.iter_mut().enumerate() {
-                    if l < count {
-                        // SAFETY: rows of the scratch are padded to whole vectors.
-                        *lane = unsafe { simd.load(self.lanes.add((l * M + m) * self.pitch + c)) };
-                    }
+                    // SAFETY: rows of the scratch are padded to whole vectors.
+                    *lane = unsafe { simd.load(self.lanes.add((l * M + m) * self.pitch + c)) };
                 }
-                for half in [8, 4, 2, 1] {
-                    for l in 0..half {
-                        lanes[l] = K::join(lanes[l], lanes[l + half]);
-                    }
-                }
+                let whole = Self::tree(lanes);
                 // SAFETY: as for the loads.
-                unsafe { simd.store(self.lanes.add(m * self.pitch + c), lanes[0]) };
+                unsafe { simd.store(self.lanes.add(m * self.pitch + c), whole) };
+            }
+        }
+    }
+
+    /// Lanes that no row reached are what lanes start from, and such a join changes nothing: of the tree
+    /// over all lanes what is left is that over the first `N`, if rows reached no others.
+    #[inline(always)]
+    fn tree<V: Vector, const N: usize>(mut lanes: [V; N]) -> V {
+        let mut half = N / 2;
+        while half > 0 {
+            for l in 0..half {
+                lanes[l] = K::join(lanes[l], lanes[l + half]);
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+
+    /// As [`Tile::add_rows`] and [`Tile::combine`], of `count` rows, at most [`FEW_ROWS`], that reach `N`
+    /// lanes at most.
+    ///
+    /// # Safety
+    /// As for [`Tile::add_rows`].
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "lanes of known numbers stay in registers")]
+    unsafe fn fold_few<E: Widen, S: Simd, const N: usize>(
+        self,
+        simd: S,
+        x: *const E,
+        stride: usize,
+        count: usize,
+    ) {
+        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
+            let start = Lanes::<f64>::splat(simd, K::START);
+            let mut lanes = [[start; N]; M];
+            // SAFETY: rows below `count` are there, elements beyond the tile's width are not read; rows of
+            // the scratch are padded to whole vectors.
+            unsafe {
+                let shift = match K::SHIFTED {
+                    true => E::widen_up_to(simd, x.add(c), self.width - c),
+                    false => Lanes::<f64>::splat(simd, 0.0),
+                };
+                for l in 0..N {
+                    let mut numbers = [start; M];
+                    for row in [l, l + LANES] {
+                        if row < count {
+                            let x = x.add(row * stride + c);
+                            let element = E::widen_up_to(simd, x, self.width - c);
+                            numbers = K::add(simd, element, shift, numbers);
+                        }
+                    }
+                    for m in 0..M {
+                        lanes[m][l] = numbers[m];
+                    }
+                }
+                for m in 0..M {
+                    simd.store(self.lanes.add(m * self.pitch + c), Self::tree(lanes[m]));
+                }
             }
         }
     }
@@ -256,21 +324,31 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
     /// first lanes were written.
     #[inline(always)]
     unsafe fn push<E: Widen>(self, x: *const E, count: usize, block: usize, only: bool) {
+        // SAFETY: as the caller promised; the block has a row.
+        let newest = |c: usize| unsafe {
+            let shift = if K::SHIFTED { x.add(c).read().widened() } else { 0.0 };
+            let mut numbers = [0.0; M];
+            for (m, number) in numbers.iter_mut().enumerate() {
+                *number = self.lanes.add(m * self.pitch + c).read();
+            }
+            K::entry(shift, count, numbers)
+        };
+        if only {
+            for c in 0..self.width {
+                // SAFETY: as above.
+                unsafe { self.counter.add(c).write(newest(c)) };
+            }
+            return;
+        }
         let level = block.trailing_ones() as usize;
         for c in 0..self.width {
-            // SAFETY: as the caller promised; the block has a row.
+            let mut entry = newest(c);
+            // SAFETY: as above.
             unsafe {
-                let shift = if K::SHIFTED { x.add(c).read().widened() } else { 0.0 };
-                let mut numbers = [0.0; M];
-                for (m, number) in numbers.iter_mut().enumerate() {
-                    *number = self.lanes.add(m * self.pitch + c).read();
-                }
-                let mut entry = K::entry(shift, count, numbers);
                 for below in 1..=level {
                     entry = self.counter.add(below * self.pitch + c).read().then(entry);
                 }
-                let row = if only { 0 } else { level + 1 };
-                self.counter.add(row * self.pitch + c).write(entry);
+                self.counter.add((level + 1) * self.pitch + c).write(entry);
             }
         }
     }

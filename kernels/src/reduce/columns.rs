@@ -1,13 +1,15 @@
 //! Reductions of each column of a row-major matrix, whose rows need not be adjacent. Each result has
 //! the bits that the function of the same name gives for the column as a slice.
 
+use core::mem::MaybeUninit;
+
 use super::{Accumulate, ColumnFold, ColumnSearch, Columns, End, Reduce, Search};
-use crate::copy::{Transpose, transpose};
 use crate::fold::PairwiseSum;
 use crate::fold::columns::{Folded, Rows};
 use crate::fold::partial::{OfMoments, OfSum};
 use crate::map::rows::places;
 use crate::output::Output;
+use crate::{Block, BlockArg};
 
 /// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
 /// `row_stride` elements apart; +0 if there are no rows.
@@ -333,8 +335,9 @@ pub fn argmin_columns<E: Reduce>(
     E::search_columns(ColumnSearch(Search::Index(rows, y, false)));
 }
 
-/// Columns whose powers are summed at a time.
-const TILE: usize = 16;
+/// Powers that are made at a time: of a block of rows, of so many columns at most.
+const POWERS: usize = 16 * PairwiseSum::BLOCK;
+const POWERS_COLS: usize = 256;
 
 /// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`]; −∞ if
 /// there are none.
@@ -356,41 +359,39 @@ pub fn logsumexp_columns<E: Reduce>(
 ) {
     let y = places(y);
     Rows::new("logsumexp_columns", x, rows, y.len(), row_stride);
-    let mut largest = [-E::INFINITY; TILE];
-    let mut block = [E::ZERO; TILE * PairwiseSum::BLOCK];
-    for (tile, y) in y.chunks_mut(TILE).enumerate() {
-        let (cols, first) = (y.len(), tile * TILE);
+    let width = (POWERS / rows.clamp(1, PairwiseSum::BLOCK)).min(POWERS_COLS);
+    let mut largest = [-E::INFINITY; POWERS_COLS];
+    let mut powers = [MaybeUninit::uninit(); POWERS];
+    let mut sums = [0.0; POWERS_COLS];
+    let mut logs = [0.0; POWERS_COLS];
+    for (tile, y) in y.chunks_mut(width).enumerate() {
+        let (cols, first) = (y.len(), tile * width);
+        let largest = &mut largest[..cols];
         if rows > 0 {
-            max_columns(&x[first..], rows, row_stride, &mut largest[..cols]);
+            max_columns(&x[first..], rows, row_stride, largest);
         }
-        let mut sums: [PairwiseSum; TILE] = core::array::from_fn(|_| PairwiseSum::new());
+        // Of more rows than a block's few columns are taken.
+        let mut trees = (rows > PairwiseSum::BLOCK)
+            .then(|| [const { PairwiseSum::new() }; POWERS / PairwiseSum::BLOCK]);
         for row in (0..rows).step_by(PairwiseSum::BLOCK) {
             let rows = PairwiseSum::BLOCK.min(rows - row);
-            let src_offset = row * row_stride + first;
-            let shape = Transpose {
-                rows,
-                cols,
-                src_offset,
-                src_row_stride: row_stride,
-                dst_row_stride: rows,
-            };
-            transpose(x, &mut block[..rows * cols], shape);
-            for (c, column) in block[..rows * cols].chunks_exact(rows).enumerate() {
-                sums[c].push_exps(column, largest[c]);
+            let (start, stride) = (row * row_stride + first, row_stride as isize);
+            let terms = BlockArg { data: x, start, stride, is_value: false };
+            let shape = Block { rows, cols, stride: cols };
+            let powers = E::shifted_exps(terms, shape, largest, &mut powers[..rows * cols]);
+            PairwiseSum::sums_of_columns(powers, rows, cols, &mut sums[..cols]);
+            if let Some(trees) = &mut trees {
+                trees.iter_mut().zip(&sums[..cols]).for_each(|(tree, &sum)| tree.push(sum));
             }
         }
-        for ((y, sum), &largest) in y.iter_mut().zip(&sums).zip(&largest) {
+        if let Some(trees) = &trees {
+            sums.iter_mut().zip(trees).for_each(|(sum, tree)| *sum = tree.finish());
+        }
+        crate::log(&sums[..cols], &mut logs[..cols]);
+        for ((y, &log), &m) in y.iter_mut().zip(&logs).zip(&*largest) {
             // NaN and ±∞ stand for themselves.
-            let known = !largest.to_f64().is_finite();
-            let value = if known { largest.to_f64() } else { shifted_log(largest, sum.finish()) };
-            y.write(E::from_f64(value));
+            let m = m.to_f64();
+            y.write(E::from_f64(if m.is_finite() { m + log } else { m }));
         }
     }
-}
-
-/// `m + ln s`, in `f64`.
-fn shifted_log<E: Reduce>(m: E, s: f64) -> f64 {
-    let mut log = [s];
-    crate::log(&[s], &mut log);
-    m.to_f64() + log[0]
 }
