@@ -37,6 +37,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod walks;
 
 #[global_allocator]
 static ALLOCATOR: support::counting::Counting = support::counting::Counting;

@@ -56,18 +56,10 @@ pub(super) fn strided<T: Pod>(data: &[T], position: usize, stride: isize, out: &
     });
 }
 
-/// `out[row · cols + col] = data[corner + row + col · stride]`: a tile whose columns are contiguous.
-pub(super) fn transpose<T: Pod>(
-    data: &[T],
-    corner: usize,
-    stride: isize,
-    [rows, cols]: [usize; 2],
-    out: &mut [T],
-) {
+/// Copies what lies in a layout into adjacent elements.
+pub(super) fn permute<T: Pod>(data: &[T], shape: Permute<'_>, out: &mut [T]) {
     as_bits!(T, Bits => {
-        let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
-        let shape = Permute { dims: &[rows, cols], strides: &[1, stride], offset: corner };
-        kernels::permute(data, out, shape);
+        kernels::permute(cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out), shape);
     });
 }
 

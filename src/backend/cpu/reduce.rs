@@ -5,7 +5,8 @@
 //! threads. What differs is only how the elements get there:
 //!
 //! ```text
-//! reduced elements adjacent in storage       slices, fed where they lie
+//! reduced elements adjacent in storage       slices, fed where they lie; where they are few, turned
+//!                                            into columns, many results at a time
 //! kept elements adjacent, one reduced axis   the kernels' column folds; the largest and smallest of
 //!                                            16-bit floats by bands of rows that are widened
 //! neither                                    runs gathered in chunks of whole blocks; if an axis
@@ -15,8 +16,10 @@
 //! Threads share the results. A few long folds, and the rows of narrow matrices, are shared by cutting
 //! at powers of two of blocks, which are subtrees.
 
+mod columns;
 mod composed;
 mod odometer;
+mod short;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -24,8 +27,7 @@ use swath_kernels::{self as kernels, Integer, IntegerEnd, IntegerFold};
 use swath_kernels::{Moments, Pairwise, PairwiseSum, Product, SquareSum};
 
 use super::fold::{
-    Extreme, ExtremeInteger, Fold, Integers, Loaded, Parts, Place, PlaceInteger, Tree, Truth,
-    part_len,
+    Extreme, ExtremeInteger, Fold, Integers, Loaded, Place, PlaceInteger, Tree, Truth, part_len,
 };
 use super::memory::Buffer;
 use super::parallel::{self, Cost};
@@ -43,15 +45,6 @@ const BLOCK: usize = swath_kernels::PairwiseSum::BLOCK;
 
 /// Elements gathered before they are folded: whole blocks, several at a time.
 const GATHERED: usize = 4 * BLOCK;
-
-/// Columns that a thread takes are multiples of this: four lines of `f32` of each row.
-const COL_UNIT: usize = 64;
-
-/// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
-const WIDE_COLS: usize = 8 * COL_UNIT;
-
-/// What parts of the rows of narrow matrices may fold to at most, in entries: 1.5 MiB of the largest.
-const MAX_PARTIALS: usize = 1 << 16;
 
 /// Of folding one byte of `f32` or more: two threads sum 130,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
@@ -71,14 +64,16 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
         let all = op == ReduceOp::All;
         return for_dtype!(x.dtype(), T => plan.run(&Truth::<<T as Element>::Stored>::new(all), dtype));
     }
-    match x.dtype() {
+    let folded = match x.dtype() {
         DType::F16 => of_floats::<half::f16>(op, &plan, dtype),
         DType::BF16 => of_floats::<half::bf16>(op, &plan, dtype),
         DType::F32 => of_floats::<f32>(op, &plan, dtype),
         DType::F64 => of_floats::<f64>(op, &plan, dtype),
         DType::I64 => of_integers::<i64>(op, &plan, dtype),
         _ => of_integers::<u8>(op, &plan, dtype),
-    }
+    };
+    // Some are made of other operations.
+    folded.map_err(|error| error.named(op.name()))
 }
 
 fn of_integers<T: Element<Stored = T> + Pod + Integer>(
@@ -231,9 +226,6 @@ fn norm<T: Loaded>(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     }
 }
 
-/// Makes `Y` of each of the columns of elements, whose rows are so far apart.
-type OfNeighbours<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
-
 /// Kept and reduced axes apart, each merged.
 struct Plan<'a> {
     op: &'static str,
@@ -280,7 +272,11 @@ impl<'a> Plan<'a> {
     }
 
     fn fold_into<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, results: &mut [F::Out]) -> Result<()> {
-        if matches!(self.reduced.strides(0), [] | [.., 1]) || self.count == 0 {
+        if self.is_short() {
+            self.each_short::<T, _>(cost::<T>(), results, &|x, stride, y| {
+                fold.columns(x, self.count, stride, y);
+            });
+        } else if matches!(self.reduced.strides(0), [] | [.., 1]) || self.count == 0 {
             self.fold_runs(fold, results);
         } else if self.is_columns() {
             self.fold_columns(fold, results);
@@ -356,13 +352,6 @@ impl<'a> Plan<'a> {
         Error::UnsupportedDType { op: self.op, dtype: self.x.dtype(), shape: *self.x.shape() }
     }
 
-    /// Whether results that follow one another fold columns that do.
-    fn is_columns(&self) -> bool {
-        self.count > 0
-            && matches!(self.kept.strides(0), [.., 1])
-            && matches!(self.reduced.strides(0), [0 | 2..])
-    }
-
     fn is_one_run(&self) -> bool {
         self.count > 0 && self.reduced.dims().len() == 1 && self.reduced.strides(0) == [1]
     }
@@ -415,68 +404,6 @@ impl<'a> Plan<'a> {
             push(&scratch[..filled]);
         }
     }
-
-    /// The results of the innermost kept axis are folded side by side.
-    fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
-        if let Some(part_rows) = self.rows_to_share(out.len()) {
-            let (x, rows) = (&self.x.elements::<T>()[self.position(0)..], self.count);
-            let stride = self.reduced.strides(0)[0].unsigned_abs();
-            let parts = rows.div_ceil(part_rows);
-            if parallel::parts(parts, cost::<T>().times(part_rows * out.len())) > 1 {
-                fold.columns_in_parts(Parts { x, rows, stride, part_rows }, out);
-            } else {
-                fold.columns(&x[..(rows - 1) * stride + out.len()], rows, stride, out);
-            }
-            return;
-        }
-        self.each_columns::<T, _>(cost::<T>(), out, &|x, stride, y| {
-            fold.columns(x, self.count, stride, y);
-        });
-    }
-
-    /// The rows of a part, if threads that share the rows of the only matrix have no more to do each than
-    /// threads that share its `cols` columns: they read whole rows.
-    fn rows_to_share(&self, cols: usize) -> Option<usize> {
-        let (threads, rows) = (parallel::threads(), self.count);
-        let (wanted, most) = (threads * parallel::PARTS_PER_THREAD, (MAX_PARTIALS / cols).max(1));
-        let part_rows = part_len(rows, wanted.min(most));
-        let parts = rows.div_ceil(part_rows);
-        let unit = column_unit(cols, threads);
-        let row_share = (parts.div_ceil(threads) * part_rows).min(rows);
-        let col_share = (cols.div_ceil(unit).div_ceil(threads) * unit).min(cols);
-        // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
-        let (of_rows, of_cols) = (row_share.saturating_mul(cols), col_share.saturating_mul(rows));
-        // Of fewer parts than wanted each folds to much: they have to be worth it.
-        let is_even = of_rows <= if wanted <= most { of_cols } else { of_cols / 4 * 3 };
-        (self.kept.dims().len() == 1 && parts > 1 && is_even).then_some(part_rows)
-    }
-
-    /// `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
-    fn each_columns<T: Pod + Sync, Y: Send>(
-        &self,
-        cost: Cost,
-        out: &mut [Y],
-        f: &OfNeighbours<'_, T, Y>,
-    ) {
-        let (data, stride) = (self.x.elements::<T>(), self.reduced.strides(0)[0].unsigned_abs());
-        let cols = self.kept.dims().last().copied().unwrap_or(1);
-        let unit = column_unit(out.len(), parallel::threads());
-        parallel::for_each_chunk_mut(out, unit, cost.times(self.count), &|first, mut out| {
-            let mut at = first * unit;
-            while !out.is_empty() {
-                let len = (cols - at % cols).min(out.len());
-                let (y, rest) = out.split_at_mut(len);
-                let begin = self.position(at);
-                f(&data[begin..begin + (self.count - 1) * stride + len], stride, y);
-                (out, at) = (rest, at + len);
-            }
-        });
-    }
-}
-
-/// Columns, of so many, that a thread takes at a time.
-fn column_unit(cols: usize, threads: usize) -> usize {
-    (cols / threads / COL_UNIT * COL_UNIT).clamp(COL_UNIT, WIDE_COLS)
 }
 
 /// Folds one slice on all threads, in parts that are subtrees.

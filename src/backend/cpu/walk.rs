@@ -10,27 +10,32 @@
 //! 1. Contiguous operands, and a scalar beside them, are one run: one kernel call a part.
 //! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised. All rows of an
 //!    axis are one call.
-//! 3. An operand that is contiguous along another axis than the result (a transpose) is walked in
+//! 3. An operand whose elements are nearer to one another along another axis than along the result's
+//!    last (a transpose, of every other column too) is walked in
 //!    tiles: parts of it are transposed into scratch memory, then its rows are
 //!    runs like any other. Every line of memory is then fetched once instead of once an element.
 //!    Blocks of rows are walked together, so that tiles follow one another along the operand's rows.
 //! 4. Results too large for the caches are stored past them (`with_place`), if no operand is read from
 //!    their memory.
 //! 5. Where runs would be short, a kernel call each would cost more than its work: operands that do
-//!    not lie in order are gathered into scratch memory, many runs at a time.
+//!    not lie in order are copied into scratch memory, many runs at a time.
 
 mod fetch;
 
-use bytemuck::Pod;
-use swath_kernels::{Place, with_place};
+use std::ops::Range;
 
+use bytemuck::Pod;
+use smallvec::SmallVec;
+use swath_kernels::{Permute, Place, with_place};
+
+use super::copy;
 use super::parallel::{self, Cost};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::shape::MAX_RANK;
 pub(super) use fetch::Fetch;
 use fetch::Scratch;
 
-/// Elements of a piece outside of tiles of which some operand passes through scratch memory.
+/// Elements of a piece of one run of which some operand passes through scratch memory.
 const SCRATCH_LEN: usize = 1024;
 
 /// Rows and columns, of the result, of a tile of a transposed operand. 64 elements are whole lines of each
@@ -89,7 +94,7 @@ pub(super) struct Walk {
     nest: LoopNest,
     offsets: Positions,
     operands: usize,
-    /// The axis along which tiled operands are contiguous, and which they are.
+    /// The axis along which elements of tiled operands are the nearest, and which they are.
     tile: Option<(usize, [bool; MAX_OPERANDS])>,
     /// Whether the result is cut without regard to runs, which are too short.
     short: bool,
@@ -117,11 +122,13 @@ impl Walk {
         let dims = self.nest.dims();
         let inner = dims.len().checked_sub(1).filter(|&inner| dims[inner] >= TILE_MIN)?;
         let axis_of = |i: usize| {
-            let strides = self.nest.strides(i);
-            match strides[inner] {
-                0 | 1 => None,
-                _ => (0..inner).rfind(|&axis| strides[axis] == 1 && dims[axis] >= TILE_MIN),
-            }
+            let step = |axis: usize| self.nest.strides(i)[axis].unsigned_abs();
+            let is_nearer = |axis: &usize| (1..step(inner)).contains(&step(*axis));
+            let axes = (0..inner).rev().filter(|&axis| dims[axis] >= TILE_MIN);
+            let axis = axes.filter(is_nearer).min_by_key(|&axis| step(axis));
+            // Of short runs some lie beside one another in scratch memory in any case.
+            let below = |axis: usize| dims[axis + 1..].iter().product::<usize>();
+            axis.filter(|&axis| dims[inner] >= SHORTEST_RUN || below(axis) > TILE_LEN / FEW_ROWS)
         };
         let axis = (0..self.operands).find_map(axis_of)?;
         let mut tiled = [false; MAX_OPERANDS];
@@ -245,8 +252,8 @@ impl Walk {
         let scratch = &mut Scratch::default();
         if self.short {
             let positions = self.offsets;
-            for first in (0..out.len()).step_by(SCRATCH_LEN) {
-                let (column, len) = (start + first, (out.len() - first).min(SCRATCH_LEN));
+            for first in (0..out.len()).step_by(TILE_LEN) {
+                let (column, len) = (start + first, (out.len() - first).min(TILE_LEN));
                 let piece = &mut out.range(first..first + len);
                 f(&mut Fetch::of_run(self, positions, column, len, scratch), piece);
             }
@@ -279,23 +286,29 @@ impl Walk {
         }
     }
 
-    /// Copies the operand's elements from `start` of the result on, run by run.
+    /// Copies the operand's elements from `start` of the result on: each time as many whole indices as
+    /// can be of an axis as far out as can be.
     fn gather<T: Pod>(&self, operand: &Operand<'_, T>, start: usize, out: &mut [T]) {
-        let inner = self.inner_len();
-        let outer_axes = self.nest.dims().len().saturating_sub(1);
-        let mut index = self.index_of(start);
-        let mut column = std::mem::take(&mut index[outer_axes]);
-        let mut positions = self.positions_of(&index);
-        let mut rest = out;
+        let (dims, strides) = (self.nest.dims(), self.nest.strides(operand.slot));
+        let (mut at, mut rest) = (start, out);
         while !rest.is_empty() {
-            let (run, after) = rest.split_at_mut((inner - column).min(rest.len()));
-            rest = after;
-            let first = positions[operand.slot];
-            for (i, y) in (column..).zip(run) {
-                *y = operand.data[first.wrapping_add_signed(i as isize * operand.stride)];
+            let (mut axis, mut below) = (dims.len() - 1, 1);
+            while axis > 0 {
+                let whole = below * dims[axis];
+                if whole > rest.len() || !at.is_multiple_of(whole) {
+                    break;
+                }
+                (axis, below) = (axis - 1, whole);
             }
-            column = 0;
-            self.advance(&mut index, &mut positions, outer_axes, 1);
+            let index = self.index_of(at);
+            let count = (rest.len() / below).min(dims[axis] - index[axis]);
+            let (part, after) = rest.split_at_mut(count * below);
+            let mut extents: SmallVec<[usize; MAX_RANK]> = dims[axis..].into();
+            extents[0] = count;
+            let offset = self.positions_of(&index)[operand.slot];
+            let shape = Permute { dims: &extents, strides: &strides[axis..], offset };
+            copy::permute(operand.data, shape, part);
+            (at, rest) = (at + count * below, after);
         }
     }
 
@@ -314,7 +327,8 @@ impl Walk {
         let outer: usize = dims[..axis].iter().product();
         let threads = parallel::threads();
         let are_few = threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
-        let [tile_rows, tile_cols] = [if are_few { FEW_ROWS } else { TILE[0] }, TILE[1]];
+        let tile_rows = if are_few { FEW_ROWS } else { TILE[0] };
+        let tile_cols = if dims[axis] < FEW_ROWS { TILE_LEN / FEW_ROWS } else { TILE[1] };
         let blocks = dims[axis].div_ceil(tile_rows);
         let block_start = |block: usize| {
             let (above, row) = (block / blocks, block % blocks * tile_rows);
@@ -329,13 +343,21 @@ impl Walk {
             with_place(out, whole, |mut out| {
                 let blocks = first(part)..first(part + 1);
                 for from in blocks.clone().step_by(GROUP) {
-                    for corner in (0..below).step_by(inner).flat_map(|row| {
-                        (0..inner).step_by(tile_cols).map(move |column| (row / inner, column))
+                    for (middle, column) in (0..below / inner).flat_map(|middle| {
+                        (0..inner).step_by(tile_cols).map(move |column| (middle, column))
                     }) {
+                        let columns = column..inner.min(column + tile_cols);
                         for block in from..(from + GROUP).min(blocks.end) {
                             let (begin, end) = (block_start(block), block_start(block + 1));
                             let piece = out.range(begin - start..end - start);
-                            self.run_tile(axis, begin, corner, piece, &mut scratch, f);
+                            self.run_tile(
+                                axis,
+                                begin,
+                                (middle, columns.clone()),
+                                piece,
+                                &mut scratch,
+                                f,
+                            );
                         }
                     }
                 }
@@ -349,14 +371,15 @@ impl Walk {
         &self,
         axis: usize,
         start: usize,
-        (middle, column): (usize, usize),
+        (middle, columns): (usize, Range<usize>),
         mut out: Place<'_, T>,
         scratch: &mut Scratch,
         f: &Piece<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
-        let (rows, len) = (out.len() / below, (inner - column).min(TILE[1]));
+        let (rows, column) = (out.len() / below, columns.start);
+        let len = columns.len();
         let mut index = self.index_of(start);
         let mut flat = middle;
         for i in (axis + 1..dims.len() - 1).rev() {

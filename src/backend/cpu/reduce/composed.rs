@@ -49,6 +49,12 @@ fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<Cpu
         }
     };
     let (data, count) = (adjacent.x.elements::<E>(), plan.count);
+    if adjacent.is_short() {
+        adjacent.each_short::<E, E>(COST_PER_POWER, results, &|x, stride, y| {
+            kernels::logsumexp_columns(x, count, stride, y);
+        });
+        return Ok(out.finish());
+    }
     let row = |i: usize| {
         let first = adjacent.position(i);
         &data[first..first + count]

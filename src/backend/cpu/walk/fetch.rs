@@ -1,7 +1,7 @@
 //! Hands the operands of a piece to what computes it: where they lie, or through scratch memory.
 
 use bytemuck::Pod;
-use swath_kernels::{Block, BlockArg};
+use swath_kernels::{Block, BlockArg, Permute};
 
 use super::super::copy;
 use super::super::memory::Buffer;
@@ -93,12 +93,15 @@ impl<'a> Fetch<'a> {
             return;
         }
         let (position, row_stride) = (self.position(operand), self.row_stride(operand));
-        let len = if self.walk.tile.is_some() { TILE_LEN } else { SCRATCH_LEN };
+        let by_run = self.walk.tile.is_none() && !self.walk.short;
+        let len = if by_run { SCRATCH_LEN } else { TILE_LEN };
         let buffer =
             self.scratch[operand.slot].get_or_insert_with(|| Buffer::scratch(len * size_of::<T>()));
         let out = &mut buffer.as_slice_mut::<T>()[..self.rows * self.len];
         if operand.tiled {
-            copy::transpose(operand.data, position, operand.stride, [self.rows, self.len], out);
+            let dims = &[self.rows, self.len];
+            let strides = &[row_stride, operand.stride];
+            copy::permute(operand.data, Permute { dims, strides, offset: position }, out);
         } else if operand.gathered {
             self.walk.gather(operand, self.column, out);
         } else {
