@@ -5,6 +5,7 @@
 //! measures the process's memory, runs in a process of its own: [`support::alone`].
 
 mod accumulate;
+mod along_k;
 mod attention;
 mod attention_memory;
 mod autodiff;

@@ -29,6 +29,9 @@ pub fn bits(x: &T) -> Result<Vec<u64>> {
     Ok(values.into_iter().map(f64::to_bits).collect())
 }
 
+/// Too few rows and columns to be cut, so much work that threads share it.
+const K_SHARED: [usize; 3] = [32, 16_384, 24];
+
 /// Products under their names.
 fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     let mut rng = Rng::seed(91);
@@ -69,7 +72,6 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     add("large", a.matmul(&b))?;
     add("large, the other way", b.t()?.matmul(&a.t()?))?;
     add("large linear", a.linear(&b.t()?, Some(&normal(&[260])?)))?;
-    // Threads share k.
     let (a, b) = (normal(&[12, 5000])?, normal(&[20, 5000])?);
     add("long k", a.matmul(&b.t()?))?;
     add("long linear", a.linear(&b, Some(&normal(&[20])?)))?;
@@ -87,14 +89,26 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     let grads = x.permute(&[2, 0, 1])?.linear(&w, None)?.square()?.sum(None, false)?.backward()?;
     add("gradient of a weight", grads.wrt(&w).cloned())?;
     add("gradient of linear's input", grads.wrt(&x).cloned())?;
+
+    let [m, k, n] = K_SHARED;
+    let (a, b, bias) = (normal(&[m, k])?, normal(&[n, k])?, normal(&[n])?);
+    add("k shared", a.matmul(&b.t()?))?;
+    add("k shared, linear", a.linear(&b, Some(&bias)))?;
+    add("k shared, linear and gelu", a.linear_activation(&b, Some(&bias), Activation::Gelu))?;
     Ok(all)
 }
 
 /// A line for each product: name, dtype, hash.
-fn lines() -> Result<Vec<String>> {
+fn lines(threads: usize) -> Result<Vec<String>> {
+    set_threads(threads)?;
     let mut lines = Vec::new();
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
-        for (name, y) in products(dtype)? {
+        let (products, traced) = trace(|| products(dtype));
+        let k_shared: Vec<_> = traced.iter().filter(|it| it.shape == K_SHARED).collect();
+        let expected = if threads == 1 { Path::Embedded } else { Path::EmbeddedAlongK };
+        let as_expected = k_shared.len() == 3 && k_shared.iter().all(|it| it.path == expected);
+        assert!(!embedded() || as_expected, "{threads} threads: {k_shared:?}");
+        for (name, y) in products? {
             let mut hasher = Sha256::new();
             bits(&y)?.iter().for_each(|x| hasher.update(x.to_le_bytes()));
             let mut line = format!("{name}: {dtype} ");
@@ -112,16 +126,9 @@ fn lines() -> Result<Vec<String>> {
 #[ignore = "run by the test below, with the environment it sets"]
 fn worker() -> Result<()> {
     assert_eq!(Some(info().isa.name()), env::var("SWATH_ISA").ok().as_deref());
-    set_threads(1)?;
-    let one = lines()?;
+    let one = lines(1)?;
     for threads in [2, 3, 5] {
-        set_threads(threads)?;
-        assert_eq!(lines()?, one, "{threads} threads");
-        // Too few rows and columns to be shared.
-        let x = T::randn((32, 16_384), &mut Rng::seed(92))?;
-        let (y, traced) = trace(|| x.matmul(&x.t()?));
-        assert_eq!(y?.dims(), [32, 32]);
-        assert!(!embedded() || traced[0].path == Path::EmbeddedAlongK, "{}", traced[0]);
+        assert_eq!(lines(threads)?, one, "{threads} threads");
     }
     if !embedded() {
         println!("SKIPPED: bits on record, {} computes products", info().blas);

@@ -1,0 +1,123 @@
+//! Products whose k is shared by threads: the bits of one thread, whatever the product is and whatever
+//! follows it. Each costs so much that even a sleeping crew is woken for it, and a trace says that its k was
+//! shared.
+
+use swath::blas::trace::{Path, trace};
+use swath::ops::{Activation, FusedOp};
+use swath::prelude::*;
+use swath::runtime::set_threads;
+
+use crate::products_bits::{bits, embedded};
+use crate::support::alone;
+
+type T = Tensor<CpuBackend>;
+
+/// Whole blocks of k and a part of one; one row, one column; more blocks than are in memory at a time.
+const SHAPES: [[usize; 3]; 5] =
+    [[32, 16_384, 32], [12, 40_001, 20], [1, 10_300, 1000], [1000, 10_300, 1], [19, 36_000, 100]];
+
+const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// What `f` computes has the same bits on 1, 2, 3 and 5 threads; on several, the trace has as many products
+/// along k as said.
+#[track_caller]
+fn check(what: &str, along_k: usize, f: impl Fn() -> Result<Vec<T>>) {
+    let on = |threads| {
+        set_threads(threads).unwrap();
+        let (results, traced) = trace(&f);
+        let shared = traced.iter().filter(|product| product.path == Path::EmbeddedAlongK).count();
+        let expected = if threads > 1 { along_k } else { 0 };
+        assert!(!embedded() || shared == expected, "{what}, {threads} threads: {traced:?}");
+        results.unwrap().iter().map(|x| bits(&x.detach()).unwrap()).collect::<Vec<_>>()
+    };
+    let one = on(1);
+    for threads in [2, 3, 5] {
+        assert!(on(threads) == one, "{what}, {threads} threads: not the bits of one");
+    }
+}
+
+#[test]
+fn products_and_what_follows_them_have_the_bits_of_one_thread() {
+    alone("along_k::products_and_what_follows_them_have_the_bits_of_one_thread", || {
+        let mut rng = Rng::seed(111);
+        for ([m, k, n], dtype) in SHAPES.into_iter().flat_map(|shape| DTYPES.map(|of| (shape, of)))
+        {
+            let mut normal = |shape: &[usize]| -> T {
+                T::randn(shape, &mut rng).unwrap().to_dtype(dtype).unwrap()
+            };
+            let (x, w, bias) = (normal(&[m, k]), normal(&[n, k]), normal(&[n]));
+            let name = |what: &str| format!("{what} of [{m}, {k}] and [{k}, {n}], {dtype}");
+            // A contiguous right side, and a left side whose columns are.
+            let (right, left) = (w.t().unwrap().contiguous().unwrap(), x.t().unwrap().contiguous());
+            let left = left.unwrap().t().unwrap();
+            check(&name("matmul"), 3, || {
+                Ok(vec![x.matmul(&right)?, x.matmul(&w.t()?)?, left.matmul(&right)?])
+            });
+            check(&name("linear"), 2, || Ok(vec![x.linear(&w, None)?, x.linear(&w, Some(&bias))?]));
+            for activation in [Activation::Relu, Activation::Gelu] {
+                for keep_sums in [false, true] {
+                    let op = FusedOp::LinearActivation { activation, keep_sums };
+                    let of = |bias: Option<&T>| {
+                        let operands = [Some(x.data()), Some(w.data()), bias.map(T::data)];
+                        CpuBackend::fused(&op, &operands)
+                    };
+                    check(&name(&format!("{op:?}")), 2, || {
+                        let all = of(Some(&bias))?.into_iter().chain(of(None)?);
+                        Ok(all.map(T::from_data).collect())
+                    });
+                }
+            }
+        }
+    });
+}
+
+/// The weight's, a sum over many rows, once and twice.
+#[test]
+fn gradients_have_the_bits_of_one_thread() {
+    alone("along_k::gradients_have_the_bits_of_one_thread", || {
+        let mut rng = Rng::seed(112);
+        for dtype in DTYPES {
+            let mut normal = |shape: &[usize]| -> T {
+                T::randn(shape, &mut rng).unwrap().to_dtype(dtype).unwrap()
+            };
+            let (x, w, bias) = (normal(&[16_384, 32]), normal(&[32, 32]), normal(&[32]));
+            let (other, w, g) = (normal(&[16_384, 32]), w.requires_grad(), normal(&[16_384, 32]));
+            let gradient = |y: T| -> Result<Vec<T>> {
+                Ok(vec![y.mul(&g)?.sum(None, false)?.backward()?.wrt(&w)?.clone()])
+            };
+            check(&format!("a weight's gradient, {dtype}"), 1, || {
+                gradient(x.linear_activation(&w, Some(&bias), Activation::Gelu)?)
+            });
+            check(&format!("a weight's gradient, used twice, {dtype}"), 2, || {
+                gradient(x.linear(&w, Some(&bias))?.add(&other.matmul(&w)?)?)
+            });
+        }
+    });
+}
+
+/// In a user's rayon pool, where the threads of a batch share each product of it too.
+#[test]
+fn a_product_is_added_to_a_sum() {
+    if !embedded() {
+        println!("SKIPPED: a library's products are added to a sum after them");
+        return;
+    }
+    // So many products that their sum, 4 MiB, is added in place, and left sides that are no stack of rows.
+    let [batch, groups, k, n] = [35, 3, 2600, 71];
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+    let mut rng = Rng::seed(113);
+    let mut normal = |shape: [usize; 4]| T::randn(shape, &mut rng)?.to_dtype(DType::F64);
+    let a = normal([1, 1, n, k]).unwrap().broadcast_to((groups, batch, n, k)).unwrap();
+    let b = normal([groups, 1, k, n]).unwrap().broadcast_to((groups, batch, k, n)).unwrap();
+    let c = normal([groups, batch, n, n]).unwrap();
+    let expected = bits(&c.add(a.matmul(&b).unwrap()).unwrap()).unwrap();
+    // The sum's storage is nobody else's.
+    let c = CpuBackend::from_host(CpuBackend::to_host(c.data()).unwrap(), *c.shape()).unwrap();
+    let (sum, traced) =
+        pool.install(|| trace(|| CpuBackend::matmul_add(a.data(), b.data(), c).unwrap()));
+    assert_eq!(
+        traced.iter().map(|product| product.path).collect::<Vec<_>>(),
+        [Path::EmbeddedAlongK]
+    );
+    assert!(bits(&T::from_data(sum)).unwrap() == expected);
+}
