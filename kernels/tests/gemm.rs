@@ -1,6 +1,7 @@
 //! The product against a scalar statement of its order of additions, on every instruction set.
 
 mod products;
+mod specials;
 
 use std::mem::MaybeUninit;
 
@@ -183,25 +184,6 @@ fn uninitialised_output_is_written_and_never_read() {
         let c = MatMut::uninit(&mut memory, 0, [7, 30], [30, 1]).unwrap();
         let error = gemm(product(1.0), c, &mut Workspace::new()).unwrap_err();
         assert_eq!(error, GemmError::UninitializedOutput { c: [7, 30] });
-    }
-}
-
-#[test]
-fn nan_and_infinity_reach_the_elements_they_belong_to_and_no_other() {
-    let mut random = Random(11);
-    let mut a = Matrix::<f32>::new([20, 70], Rows, &mut random);
-    let b = Matrix::<f32>::new([70, 45], Rows, &mut random);
-    a.data[3 * 70 + 5] = f32::NAN;
-    a.data[19 * 70 + 69] = f32::INFINITY;
-    for isa in levels() {
-        let mut c = vec![0.0f32; 20 * 45];
-        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
-        let out = MatMut::row_major(&mut c, [20, 45]).unwrap();
-        with_isa(isa, || gemm(product, out, &mut Workspace::new()).unwrap()).unwrap();
-        for (at, x) in c.iter().enumerate() {
-            let (nan, infinite) = (at / 45 == 3, at / 45 == 19);
-            assert_eq!((x.is_nan(), x.is_infinite()), (nan, infinite), "{isa}, element {at}");
-        }
     }
 }
 

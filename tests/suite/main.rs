@@ -31,6 +31,7 @@ mod optim;
 mod optim_memory;
 mod products_bits;
 mod products_memory;
+mod products_specials;
 mod programs;
 mod safetensors;
 mod safetensors_memory;

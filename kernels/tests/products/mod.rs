@@ -71,9 +71,17 @@ impl<E: Float> Matrix<E> {
         Matrix { data: random.fill(len), offset: -low as usize, shape, strides }
     }
 
-    pub fn at(&self, i: usize, j: usize) -> E {
+    fn place(&self, i: usize, j: usize) -> usize {
         let [down, right] = self.strides;
-        self.data[(self.offset as isize + i as isize * down + j as isize * right) as usize]
+        (self.offset as isize + i as isize * down + j as isize * right) as usize
+    }
+
+    pub fn at(&self, i: usize, j: usize) -> E {
+        self.data[self.place(i, j)]
+    }
+
+    pub fn set(&mut self, i: usize, j: usize, value: E) {
+        self.data[self.place(i, j)] = value;
     }
 
     pub fn view(&self) -> MatRef<'_, E> {
@@ -120,9 +128,10 @@ pub fn levels() -> Vec<Isa> {
     have
 }
 
+/// The same bits, or both NaN, of which no payload is promised.
 pub fn same<E: Float>(x: E, y: E) -> bool {
     // Equal numbers differ in bits only as zeros do, and then in the sign of their reciprocal.
-    x == y && E::ONE / x == E::ONE / y
+    x == y && E::ONE / x == E::ONE / y || x.to_f64().is_nan() && y.to_f64().is_nan()
 }
 
 /// Checks `gemm` on every level against the oracle, bit for bit.

@@ -1,0 +1,199 @@
+//! Infinities and NaN against zeros, by every way through the loops: 0 · ∞ is NaN, so no term may be left
+//! out, and nothing else changes.
+
+use half::{bf16, f16};
+use swath_kernels::dispatch::with_isa;
+use swath_kernels::{
+    Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
+};
+
+use crate::products::Layout::*;
+use crate::products::*;
+
+trait Special: Factor<Sum: Float> {
+    fn nearest(x: Self::Sum) -> Self;
+}
+
+macro_rules! special {
+    ($($t:ty, $nearest:expr;)*) => {$(
+        impl Special for $t {
+            fn nearest(x: Self::Sum) -> Self {
+                $nearest(x)
+            }
+        }
+    )*};
+}
+special! { f32, |x| x; f64, |x| x; f16, f16::from_f32; bf16, bf16::from_f32; }
+
+/// Matrices × vectors; few rows, and few columns, of a B that is near and of one that is streamed; small ones;
+/// more rows; each of one and of several blocks of k.
+const SHAPES: [[usize; 3]; 16] = [
+    [4, 4, 4],
+    [1, 70, 1],
+    [1, 300, 131],
+    [131, 300, 1],
+    [3, 40, 30],
+    [2, 300, 70],
+    [70, 300, 2],
+    [7, 520, 530],
+    [20, 260, 1030],
+    [530, 260, 3],
+    [40, 33, 50],
+    [64, 64, 64],
+    [30, 300, 70],
+    [70, 40, 300],
+    [100, 300, 129],
+    [515, 260, 9],
+];
+
+/// Both kinds of operands: one with zeros of both signs, the other one with an infinity or NaN in two of three of
+/// its rows or columns, and always such that one meets a zero.
+struct Operands<T: Special> {
+    narrow: [Box<[T]>; 2],
+    wide: [Matrix<T::Sum>; 2],
+}
+
+impl<T: Special> Operands<T> {
+    fn new([m, k, n]: [usize; 3], layouts: [Layout; 2], zeros_in_a: bool) -> Self {
+        let mut random = Random(0x2545_f491_4f6c_dd1d ^ (m * 31 + k * 7 + n) as u64);
+        let mut a = Matrix::<T::Sum>::new([m, k], layouts[0], &mut random);
+        let mut b = Matrix::<T::Sum>::new([k, n], layouts[1], &mut random);
+        let number = T::Sum::from_f64;
+        let specials = [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].map(number);
+        let zeros = |matrix: &mut Matrix<T::Sum>| {
+            matrix.data.iter_mut().skip(1).step_by(3).for_each(|x| *x = number(0.0));
+            matrix.data.iter_mut().skip(2).step_by(9).for_each(|x| *x = number(-0.0));
+        };
+        // Of line i of the one operand, at p along k, and line j of the other one.
+        let meeting = |i: usize| (i % 4 != 3).then(|| (specials[i % 4], (i * 37 + 11) % k));
+        if zeros_in_a {
+            zeros(&mut a);
+            for j in 0..n {
+                if let Some((special, p)) = meeting(j) {
+                    b.set(p, j, special);
+                    a.set(j % m, p, number(0.0));
+                }
+            }
+        } else {
+            zeros(&mut b);
+            for i in 0..m {
+                if let Some((special, p)) = meeting(i) {
+                    a.set(i, p, special);
+                    b.set(p, i % n, number(-0.0));
+                }
+            }
+        }
+        let narrow = [&mut a, &mut b].map(|matrix| -> Box<[T]> {
+            let narrow = matrix.data.iter().map(|&x| T::nearest(x)).collect::<Box<[T]>>();
+            matrix.data = narrow.iter().map(|x| x.widened()).collect();
+            narrow
+        });
+        Operands { narrow, wide: [a, b] }
+    }
+
+    fn views(&self) -> [MatRef<'_, T>; 2] {
+        [0, 1].map(|i| {
+            let Matrix { offset, shape, strides, .. } = self.wide[i];
+            MatRef::new(&self.narrow[i], offset, shape, strides).unwrap()
+        })
+    }
+}
+
+/// C, stored by rows or, `turned`, by columns.
+fn place<E>(values: &mut [E], [m, n]: [usize; 2], turned: bool) -> MatMut<'_, E> {
+    match turned {
+        false => MatMut::row_major(values, [m, n]).unwrap(),
+        true => MatMut::row_major(values, [n, m]).unwrap().t(),
+    }
+}
+
+/// Every way to ask for a product, on every instruction set, against the oracle.
+fn check_all<T: Special>()
+where
+    math::Relu: Unary<T::Sum>,
+{
+    let number = T::Sum::from_f64;
+    let (zero, one, workspace) = (number(0.0), number(1.0), &mut Workspace::new());
+    let shapes = SHAPES[..testing::unless_miri(SHAPES.len(), 3)].iter();
+    for &[m, k, n] in shapes.step_by(if testing::is_quick() { 3 } else { 1 }) {
+        let bias: Vec<T::Sum> = (0..n).map(|j| number(j as f64 * 0.25 - 0.3)).collect();
+        let of_a = [Rows, Columns];
+        let of_b = [Rows, Columns, NegativeColumns];
+        for (layouts, zeros_in_a) in of_a
+            .into_iter()
+            .flat_map(|a| of_b.map(|b| [a, b]))
+            .flat_map(|layouts| [true, false].map(|zeros_in_a| (layouts, zeros_in_a)))
+        {
+            let operands = Operands::<T>::new([m, k, n], layouts, zeros_in_a);
+            let ([a, b], [wide_a, wide_b]) = (operands.views(), &operands.wide);
+            let products: Vec<T::Sum> =
+                (0..m * n).map(|at| oracle(wide_a, wide_b, [at / n, at % n])).collect();
+            assert!(products.iter().any(|x| x.to_f64().is_nan()));
+            let biased: Vec<_> =
+                products.iter().zip(bias.iter().cycle()).map(|(&x, &y)| x + y).collect();
+            let mut activated = biased.clone();
+            math::Relu::run_in_place(&mut activated);
+            let added: Vec<_> = products.iter().map(|&x| number(-0.5) + x).collect();
+            for (isa, turned) in levels().into_iter().flat_map(|isa| [(isa, false), (isa, true)]) {
+                let (mut c, mut sums) = (vec![number(-0.5); m * n], vec![number(-0.5); m * n]);
+                let at = |at: usize| if turned { at % n * m + at / n } else { at };
+                let check = |what: &str, found: &[T::Sum], expected: &[T::Sum]| {
+                    for (i, &expected) in expected.iter().enumerate() {
+                        let found = found[at(i)];
+                        assert!(
+                            same(found, expected),
+                            "{isa}: {what} of [{m}, {k}] and [{k}, {n}], {layouts:?}, zeros in A: \
+                             {zeros_in_a}, C turned: {turned}, element {i}: {found:?}, not {expected:?}"
+                        );
+                    }
+                };
+                with_isa(isa, || {
+                    let (alpha, mut buffer) = (one, Workspace::new());
+                    let packed = &PackedB::pack(b, &mut buffer);
+                    let product = Gemm { a, b, alpha, beta: one };
+                    gemm(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    check("a product added", &c, &added);
+                    let product = Gemm { beta: zero, ..product };
+                    gemm(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    check("a product", &c, &products);
+                    c.fill(zero);
+                    let product = PackedGemm { a, b: packed, alpha, beta: zero };
+                    gemm_packed(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    check("a packed product", &c, &products);
+                    gemm_bias(a, b, &bias, place(&mut c, [m, n], turned), workspace).unwrap();
+                    check("a product and a bias", &c, &biased);
+                    let function = math::Relu::run_in_place;
+                    let activation =
+                        Some(Activation { function, sums: Some(place(&mut sums, [m, n], turned)) });
+                    let epilogue = Epilogue { bias: Some(&bias), activation };
+                    gemm_epilogue(a, b, epilogue, place(&mut c, [m, n], turned), workspace)
+                        .unwrap();
+                    check("a product, a bias and a function", &c, &activated);
+                    check("the function's arguments", &sums, &biased);
+                })
+                .unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn zeros_against_infinities_and_nan_in_f32() {
+    check_all::<f32>();
+}
+
+#[test]
+fn zeros_against_infinities_and_nan_in_f64() {
+    check_all::<f64>();
+}
+
+#[test]
+fn zeros_against_infinities_and_nan_in_f16() {
+    check_all::<f16>();
+}
+
+#[test]
+fn zeros_against_infinities_and_nan_in_bf16() {
+    check_all::<bf16>();
+}

@@ -1,0 +1,164 @@
+//! Infinities and NaN against zeros in products of tensors: 0 · ∞ is NaN wherever the product is computed,
+//! and the other elements are exact, sums of small integers.
+
+use std::env;
+
+use swath::blas::trace::{Path, trace};
+use swath::nn::Activation;
+use swath::prelude::*;
+use swath::runtime::{Isa, info, set_threads};
+
+use crate::products_bits::embedded;
+use crate::support::alone_with;
+
+type T = Tensor<CpuBackend>;
+
+/// A batch of products `[m, k] × [k, n]`, or products with one right side.
+struct Case {
+    batch: usize,
+    one_right_side: bool,
+    shape: [usize; 3],
+}
+
+const fn case(batch: usize, one_right_side: bool, shape: [usize; 3]) -> Case {
+    Case { batch, one_right_side, shape }
+}
+
+/// Vectors, few rows, few columns, small ones, large ones, k shared by threads; batches of any and of small
+/// products, and of ones whose right side is packed once if the left ones are no stack of rows.
+const CASES: [Case; 10] = [
+    case(1, false, [1, 300, 131]),
+    case(1, false, [131, 300, 1]),
+    case(1, false, [7, 520, 310]),
+    case(1, false, [310, 520, 7]),
+    case(1, false, [40, 33, 50]),
+    case(1, false, [300, 520, 260]),
+    case(1, false, [32, 16_384, 24]),
+    case(9, false, [33, 47, 31]),
+    case(150, false, [12, 12, 12]),
+    case(6, true, [40, 300, 90]),
+];
+
+/// A and B: one with zeros, the other one with an infinity or NaN in three of four rows or columns, each of which
+/// meets a zero.
+fn operands(case: &Case, zeros_in_a: bool) -> [Vec<f64>; 2] {
+    let Case { batch, one_right_side, shape: [m, k, n] } = *case;
+    let rights = if one_right_side { 1 } else { batch };
+    let value = |at: usize| ((at * 5 + at / 7) % 7) as f64 - 3.0;
+    let mut a: Vec<f64> = (0..batch * m * k).map(value).collect();
+    let mut b: Vec<f64> = (0..rights * k * n).map(|at| value(at * 3 + 1)).collect();
+    let special = |i: usize| [f64::INFINITY, f64::NAN, f64::NEG_INFINITY][i % 4];
+    let place = |i: usize| (i * 37 + 11) % k;
+    for t in 0..batch {
+        let (a, b) = (&mut a[t * m * k..][..m * k], &mut b[t % rights * k * n..][..k * n]);
+        if zeros_in_a {
+            for j in (0..n).filter(|j| j % 4 != 3) {
+                b[place(j) * n + j] = special(j);
+                a[j % m * k + place(j)] = 0.0;
+            }
+        } else {
+            for i in (0..m).filter(|i| i % 4 != 3) {
+                a[i * k + place(i)] = special(i);
+                b[place(i) * n + i % n] = -0.0;
+            }
+        }
+    }
+    [a, b]
+}
+
+fn sums(case: &Case, [a, b]: &[Vec<f64>; 2]) -> Vec<f64> {
+    let Case { batch, one_right_side, shape: [m, k, n] } = *case;
+    let mut sums = vec![0.0; batch * m * n];
+    for (row, sums) in sums.chunks_exact_mut(n).enumerate() {
+        let b = &b[if one_right_side { 0 } else { row / m * k * n }..];
+        for p in 0..k {
+            let a = a[row * k + p];
+            sums.iter_mut().zip(&b[p * n..]).for_each(|(sum, &b)| *sum += a * b);
+        }
+    }
+    sums
+}
+
+fn numbers(x: &T) -> Result<Vec<u64>> {
+    let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
+    Ok(x.to_dtype(DType::F64)?.to_vec::<f64>()?.into_iter().map(bits).collect())
+}
+
+/// The same tensor, the last axis but one contiguous.
+fn turned(x: &T) -> Result<T> {
+    x.swap_axes(-1, -2)?.contiguous()?.swap_axes(-1, -2)
+}
+
+fn check(case: &Case, zeros_in_a: bool, dtype: DType, seen: &mut Vec<Path>) -> Result<()> {
+    let Case { batch, one_right_side, shape: [m, k, n] } = *case;
+    let values = operands(case, zeros_in_a);
+    let sums = T::from_vec(sums(case, &values), (batch, m, n))?;
+    assert!(sums.to_vec::<f64>()?.iter().any(|x| x.is_nan()));
+    let [a, b] = values;
+    let a = T::from_vec(a, (batch, m, k))?.to_dtype(dtype)?;
+    let b = T::from_vec(b, (if one_right_side { 1 } else { batch }, k, n))?.to_dtype(dtype)?;
+    let bias = T::from_vec((0..n).map(|j| (j % 5) as f64 - 2.0).collect::<Vec<_>>(), n)?;
+    let biased = sums.add(&bias)?;
+    let activated = biased.unary(Activation::Relu.op())?;
+    let bias = bias.to_dtype(dtype)?;
+    let (lefts, rights) = ([a.clone(), turned(&a)?], [b.clone(), turned(&b)?]);
+    for (i, (a, b)) in lefts.iter().flat_map(|a| rights.iter().map(move |b| (a, b))).enumerate() {
+        let same = |what: &str, y: T, expected: &T| {
+            let found = numbers(&y.reshape((batch, m, n))?)?;
+            let expected = numbers(&expected.to_dtype(dtype)?)?;
+            let at = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            let what =
+                format!("{what}, {batch} of [{m}, {k}] and [{k}, {n}], {dtype}, layouts {i}");
+            assert_eq!(at, None, "{what}, zeros in A: {zeros_in_a}");
+            Ok(())
+        };
+        let (product, traced) = trace(|| a.matmul(b));
+        same("matmul", product?, &sums)?;
+        seen.extend(traced.iter().map(|product| product.path));
+        if one_right_side || batch == 1 {
+            let weight = b.squeeze(0)?.t()?;
+            same("linear", a.linear(&weight, Some(&bias))?, &biased)?;
+            let y = a.linear_activation(&weight, Some(&bias), Activation::Relu)?;
+            same("linear and relu", y, &activated)?;
+        }
+    }
+    Ok(())
+}
+
+/// What runs on each level, in a process of its own.
+#[test]
+#[ignore = "run by the test below, with the environment it sets"]
+fn worker() -> Result<()> {
+    assert_eq!(Some(info().isa.name()), env::var("SWATH_ISA").ok().as_deref());
+    for threads in [1, 3] {
+        set_threads(threads)?;
+        let mut seen = Vec::new();
+        for case in &CASES {
+            for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+                check(case, true, dtype, &mut seen)?;
+                check(case, false, dtype, &mut seen)?;
+            }
+        }
+        for path in [Path::Embedded, Path::EmbeddedAlongK, Path::EmbeddedPacked] {
+            assert!(threads == 1 || seen.contains(&path), "{path}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn zeros_against_infinities_and_nan_are_nan_and_nothing_else_changes() {
+    if !embedded() {
+        println!("SKIPPED: {} computes products", info().blas);
+        return;
+    }
+    for isa in Isa::ALL {
+        if isa.is_available() {
+            alone_with("products_specials::worker", &[("SWATH_ISA", isa.name())], || {
+                panic!("it runs in a process of its own")
+            });
+        } else {
+            println!("SKIPPED {isa}: this machine lacks it");
+        }
+    }
+}
