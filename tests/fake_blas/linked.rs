@@ -12,6 +12,7 @@ fn a_linked_library_that_fails_its_self_test_is_told_of_once_and_not_used() {
         ("beta", "failed its self-test: cblas_sgemm of "),
         ("reads", "failed its self-test: cblas_sgemv of "),
         ("tile", "failed its self-test: cblas_sgemm of "),
+        ("terms", "failed its self-test: cblas_sgemm of [40, 40] "),
         ("dot", "failed its self-test: cblas_sdot gave "),
         ("wide", "has 64-bit integers (ILP64)"),
     ] {

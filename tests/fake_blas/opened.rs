@@ -51,6 +51,7 @@ fn a_library_that_fails_its_self_test_is_an_error() {
         ("gap", "failed its self-test: cblas_sgemm"),
         ("reads", "failed its self-test: cblas_sgemv"),
         ("tile", "failed its self-test: cblas_sgemm"),
+        ("terms", "failed its self-test: cblas_sgemm of [40, 40]"),
         ("dot", "failed its self-test: cblas_sdot"),
         ("wide", "has 64-bit integers (ILP64)"),
     ] {

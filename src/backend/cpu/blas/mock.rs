@@ -112,7 +112,38 @@ pub(super) fn library() -> Library {
 }
 
 pub(super) fn entries<E: Float>() -> Entries<E> {
-    Entries { gemm, gemv, dot, gemm_batch: Some(gemm_batch::<E, RIGHT>) }
+    Entries {
+        gemm: gemm::<E, RIGHT>,
+        gemv: gemv::<E, RIGHT>,
+        dot,
+        gemm_batch: Some(gemm_batch::<E, RIGHT>),
+    }
+}
+
+/// What a function does wrong: nothing.
+pub(super) const RIGHT: usize = usize::MAX;
+/// It ignores that A, or B, is transposed, but not their leading dimensions.
+pub(super) const IGNORES_A: usize = usize::MAX - 1;
+pub(super) const IGNORES_B: usize = usize::MAX - 2;
+/// It leaves out the first of eight terms or more, or the last ones beyond a multiple of eight: a loop of
+/// eight steps is wrong, or the one after it.
+pub(super) const MAIN_LOOP: usize = usize::MAX - 3;
+pub(super) const LAST_TERMS: usize = usize::MAX - 4;
+/// It writes nothing, as a library that takes its arguments for wrong; or so where the rows and the columns
+/// of C are even in number.
+pub(super) const NOTHING: usize = usize::MAX - 5;
+pub(super) const NOTHING_WHERE_EVEN: usize = usize::MAX - 6;
+/// A batch's: the operands of the first product are taken for those of all; any other number, that product
+/// is not written.
+pub(super) const FIRST_OPERANDS: usize = usize::MAX - 7;
+
+/// The terms of a sum of so many.
+fn terms(fault: usize, depth: usize) -> Range<usize> {
+    match fault {
+        MAIN_LOOP if depth >= 8 => 1..depth,
+        LAST_TERMS if depth >= 8 => 0..depth - depth % 8,
+        _ => 0..depth,
+    }
 }
 
 /// A matrix among the arguments.
@@ -202,14 +233,28 @@ fn is(transpose: CBLAS_TRANSPOSE) -> bool {
     matches!(transpose, CblasTrans)
 }
 
-/// Element (i, j) of what is stored, or of its transpose.
-unsafe fn at<E: Copy>(data: *const E, transposed: bool, leading: c_int, i: usize, j: usize) -> E {
-    let (row, col) = if transposed { (j, i) } else { (i, j) };
-    // SAFETY: the caller's matrix holds it.
-    unsafe { *data.add(row * leading as usize + col) }
+/// A matrix `[rows, cols]` as a function reads it.
+struct Read<E> {
+    data: *const E,
+    leading: c_int,
+    shape: [usize; 2],
+    transposed: bool,
+    /// Read as if it were not transposed.
+    ignores: bool,
 }
 
-unsafe extern "C" fn gemm<E: Float>(
+impl<E: Float> Read<E> {
+    /// Element (i, j).
+    unsafe fn at(&self, i: usize, j: usize) -> f64 {
+        let Read { data, leading, shape: [rows, cols], transposed, ignores } = *self;
+        let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+        let (row, col) = if transposed && !ignores { (j, i) } else { (i, j) };
+        // SAFETY: the caller's matrix is stored as so many rows and columns.
+        unsafe { *data.add(row % rows * leading as usize + col % cols) }.to_f64()
+    }
+}
+
+pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
     layout: CBLAS_LAYOUT,
     transpose_a: CBLAS_TRANSPOSE,
     transpose_b: CBLAS_TRANSPOSE,
@@ -227,7 +272,10 @@ unsafe extern "C" fn gemm<E: Float>(
 ) {
     let (transposed, shape) = ([transpose_a, transpose_b].map(is), [m, k, n]);
     let (a, b, c) = ((a, lda), (b, ldb), (c, ldc));
-    let product = Product { layout, transposed, shape, alpha, a, b, beta, c };
+    let product = Product { layout, transposed, shape, alpha, a, b, beta, c, fault: FAULT };
+    if FAULT == NOTHING || FAULT == NOTHING_WHERE_EVEN && m % 2 == 0 && n % 2 == 0 {
+        return;
+    }
     // SAFETY: as the caller promises.
     unsafe { product.run(["sgemm", "dgemm"]) }
 }
@@ -243,13 +291,14 @@ struct Product<E> {
     b: (*const E, c_int),
     beta: E,
     c: (*mut E, c_int),
+    fault: usize,
 }
 
 impl<E: Float> Product<E> {
     /// Computes it, noted under the name for its element type.
     unsafe fn run(self, names: [&'static str; 2]) {
         let Product { layout, transposed, shape, alpha, a: (a, lda), b: (b, ldb), beta, .. } = self;
-        let ([ta, tb], (c, ldc)) = (transposed, self.c);
+        let ([ta, tb], (c, ldc), fault) = (transposed, self.c, self.fault);
         let [rows, depth, cols] = shape.map(|x| usize::try_from(x).unwrap_or(0));
         let arguments = [
             Argument::new("A", a, ta, [rows, depth], lda),
@@ -260,12 +309,16 @@ impl<E: Float> Product<E> {
         if !note::<E>(name, layout, shape, transposed, beta.to_f64(), arguments) {
             return;
         }
+        let (shape, ignores) = ([rows, depth], fault == IGNORES_A);
+        let a = Read { data: a, leading: lda, shape, transposed: ta, ignores };
+        let (shape, ignores) = ([depth, cols], fault == IGNORES_B);
+        let b = Read { data: b, leading: ldb, shape, transposed: tb, ignores };
         for i in 0..rows {
             for j in 0..cols {
                 // SAFETY: inside of the matrices that the arguments describe.
                 unsafe {
-                    let term = |p| at(a, ta, lda, i, p).to_f64() * at(b, tb, ldb, p, j).to_f64();
-                    let sum = alpha.to_f64() * (0..depth).map(term).sum::<f64>();
+                    let term = |p| a.at(i, p) * b.at(p, j);
+                    let sum = alpha.to_f64() * terms(fault, depth).map(term).sum::<f64>();
                     let out = c.add(i * ldc as usize + j);
                     let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
                     out.write(E::from_f64(old + sum));
@@ -275,7 +328,7 @@ impl<E: Float> Product<E> {
     }
 }
 
-unsafe extern "C" fn gemv<E: Float>(
+pub(super) unsafe extern "C" fn gemv<E: Float, const FAULT: usize>(
     layout: CBLAS_LAYOUT,
     transpose: CBLAS_TRANSPOSE,
     rows: c_int,
@@ -289,6 +342,9 @@ unsafe extern "C" fn gemv<E: Float>(
     y: *mut E,
     y_step: c_int,
 ) {
+    if FAULT == NOTHING {
+        return;
+    }
     let transposed = is(transpose);
     let (outputs, depth) = if transposed { (cols, rows) } else { (rows, cols) };
     let [m, k] = [outputs, depth].map(|x| usize::try_from(x).unwrap_or(0));
@@ -302,13 +358,13 @@ unsafe extern "C" fn gemv<E: Float>(
     if !note::<E>(name, layout, extents, [transposed, false], beta.to_f64(), arguments) {
         return;
     }
+    let ignores = FAULT == IGNORES_A;
+    let a = Read { data: a, leading: lda, shape: [m, k], transposed, ignores };
     for i in 0..m {
         // SAFETY: inside of the matrix and the vectors that the arguments describe.
         unsafe {
-            let term = |p: usize| {
-                at(a, transposed, lda, i, p).to_f64() * (*x.add(p * x_step as usize)).to_f64()
-            };
-            let sum = alpha.to_f64() * (0..k).map(term).sum::<f64>();
+            let term = |p: usize| a.at(i, p) * (*x.add(p * x_step as usize)).to_f64();
+            let sum = alpha.to_f64() * terms(FAULT, k).map(term).sum::<f64>();
             let out = y.add(i * y_step as usize);
             let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
             out.write(E::from_f64(old + sum));
@@ -343,11 +399,6 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
     E::from_f64((0..n).map(term).sum())
 }
 
-/// What a [`gemm_batch`] does wrong: nothing, the operands of the first product taken for those of all, or,
-/// any other number, that product not written.
-pub(super) const RIGHT: usize = usize::MAX;
-pub(super) const FIRST_OPERANDS: usize = usize::MAX - 1;
-
 pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
     layout: CBLAS_LAYOUT,
     transpose_a: *const CBLAS_TRANSPOSE,
@@ -381,6 +432,7 @@ pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
                     b: (*b.add(of), *ldb.add(group)),
                     beta: *beta.add(group),
                     c: (*c.add(i), *ldc.add(group)),
+                    fault: FAULT,
                 };
                 if i != FAULT {
                     product.run(["sgemm_batch", "dgemm_batch"]);
@@ -388,91 +440,5 @@ pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
                 i += 1;
             }
         }
-    }
-}
-
-/// What a library that takes its arguments for wrong does.
-pub(super) unsafe extern "C" fn does_nothing<E: Float>(
-    _: CBLAS_LAYOUT,
-    _: CBLAS_TRANSPOSE,
-    _: CBLAS_TRANSPOSE,
-    _: c_int,
-    _: c_int,
-    _: c_int,
-    _: E,
-    _: *const E,
-    _: c_int,
-    _: *const E,
-    _: c_int,
-    _: E,
-    _: *mut E,
-    _: c_int,
-) {
-}
-
-/// As [`does_nothing`], of matrices × vectors.
-pub(super) unsafe extern "C" fn gemv_does_nothing<E: Float>(
-    _: CBLAS_LAYOUT,
-    _: CBLAS_TRANSPOSE,
-    _: c_int,
-    _: c_int,
-    _: E,
-    _: *const E,
-    _: c_int,
-    _: *const E,
-    _: c_int,
-    _: E,
-    _: *mut E,
-    _: c_int,
-) {
-}
-
-/// What a library that takes some arguments for wrong does: C is not written where its rows and its columns
-/// are even in number.
-pub(super) unsafe extern "C" fn does_nothing_where_even<E: Float>(
-    layout: CBLAS_LAYOUT,
-    transpose_a: CBLAS_TRANSPOSE,
-    transpose_b: CBLAS_TRANSPOSE,
-    m: c_int,
-    n: c_int,
-    k: c_int,
-    alpha: E,
-    a: *const E,
-    lda: c_int,
-    b: *const E,
-    ldb: c_int,
-    beta: E,
-    c: *mut E,
-    ldc: c_int,
-) {
-    if m % 2 == 1 || n % 2 == 1 {
-        // SAFETY: as the caller promises.
-        unsafe {
-            gemm(layout, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-        }
-    }
-}
-
-/// A product whose operands are taken for one another's transposes.
-pub(super) unsafe extern "C" fn ignores_transposes<E: Float>(
-    layout: CBLAS_LAYOUT,
-    _: CBLAS_TRANSPOSE,
-    transpose_b: CBLAS_TRANSPOSE,
-    m: c_int,
-    n: c_int,
-    k: c_int,
-    alpha: E,
-    a: *const E,
-    _: c_int,
-    b: *const E,
-    ldb: c_int,
-    beta: E,
-    c: *mut E,
-    ldc: c_int,
-) {
-    // SAFETY: A is read as if it had no gaps, which is less than it has.
-    unsafe {
-        let plain = cblas_sys::CblasNoTrans;
-        gemm(layout, plain, transpose_b, m, n, k, alpha, a, k, b, ldb, beta, c, ldc);
     }
 }

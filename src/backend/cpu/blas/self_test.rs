@@ -45,18 +45,22 @@ fn typed<E: Float>(library: &Library, entries: &Entries<E>, letter: char) -> Res
         }
     }
     // Extents with a vector's case each, all four transposes, leading dimensions beyond the rows; then those
-    // that hold whole tiles of a library's registers, which are code of their own.
+    // that hold whole tiles of a library's registers, with many terms and with some left over of eight:
+    // all code of their own.
     let small = [[2, 3, 4], [5, 2, 1], [1, 4, 3], [1, 1, 1]];
-    for shape in small.into_iter().chain([[40, 3, 40], [40, 3, 1], [1, 3, 40]]) {
+    let tiles = [[40, 3, 40], [40, 3, 1], [1, 3, 40], [40, 40, 40], [40, 37, 40]];
+    let vectors = [[131, 144, 1], [1, 144, 131], [144, 131, 1], [1, 131, 144]];
+    for shape in small.into_iter().chain(tiles).chain(vectors) {
+        let sums = sums(shape);
         for transposed in [(false, false), (false, true), (true, false), (true, true)] {
             for add in [false, true] {
                 let case = Case::<E>::new(shape, transposed, add);
-                if let Err(what) = case.check(library, entries, None) {
+                if let Err(what) = case.check(&sums, library, entries, None) {
                     let function = if shape[0] == 1 || shape[2] == 1 { "gemv" } else { "gemm" };
                     return failed(function, what);
                 }
                 if let Some(batch) = entries.gemm_batch
-                    && let Err(what) = case.check(library, entries, Some(batch))
+                    && let Err(what) = case.check(&sums, library, entries, Some(batch))
                 {
                     return failed("gemm_batch", what);
                 }
@@ -111,6 +115,7 @@ impl<E: Float> Case<E> {
     /// What is wrong.
     fn check(
         &self,
+        sums: &[f64],
         library: &Library,
         entries: &Entries<E>,
         batch: Option<GemmBatch<E>>,
@@ -144,17 +149,15 @@ impl<E: Float> Case<E> {
         let at = || format!("of [{m}, {k}] and [{k}, {n}]");
         result.map_err(|_| format!("{} returned without writing its result", at()))?;
         for (i, row) in c.chunks_exact(row).enumerate() {
-            let (t, i) = (i / m, i % m);
             for (j, &value) in row.iter().enumerate() {
-                let term = |p| a_value(i + t, p + t) * b_value(p + t, j + t);
-                let sum: f64 = (0..k).map(term).sum();
                 let expected = match (j < n, self.add) {
-                    (true, true) => OLD + sum,
-                    (true, false) => sum,
+                    (true, true) => OLD + sums[i * n + j],
+                    (true, false) => sums[i * n + j],
                     (false, _) => old.to_f64(),
                 };
                 let value = value.to_f64();
                 if value != expected && !(value.is_nan() && expected.is_nan()) {
+                    let i = i % m;
                     return Err(format!("{} gave {value} at ({i}, {j}), not {expected}", at()));
                 }
             }
@@ -163,10 +166,23 @@ impl<E: Float> Case<E> {
     }
 }
 
+/// The products of a batch, row by row.
+fn sums([m, k, n]: [usize; 3]) -> Vec<f64> {
+    let mut sums = vec![0.0; BATCH * m * n];
+    for (at, row) in sums.chunks_exact_mut(n).enumerate() {
+        let (t, i) = (at / m, at % m);
+        for p in 0..k {
+            let a = a_value(i + t, p + t);
+            row.iter_mut().enumerate().for_each(|(j, sum)| *sum += a * b_value(p + t, j + t));
+        }
+    }
+    sums
+}
+
 fn a_value(i: usize, p: usize) -> f64 {
-    1.0 + i as f64 * 3.0 - p as f64 * 2.0
+    ((1 + i * 3 + p * 7) % 13) as f64 - 6.0
 }
 
 fn b_value(p: usize, j: usize) -> f64 {
-    5.0 - p as f64 * 4.0 + j as f64 * 7.0
+    ((2 + p * 5 + j * 4) % 17) as f64 - 8.0
 }

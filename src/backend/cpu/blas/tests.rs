@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::mock::{self, Record, library};
+use super::mock::{self, NOTHING, NOTHING_WHERE_EVEN, Record, gemm, library};
 use crate::backend::cpu::{CpuBackend, CpuTensor};
 use crate::backend::{Backend, TensorData};
 use crate::blas::trace::{Path, trace};
@@ -370,7 +370,8 @@ fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
     for (threads, is_last, written) in [(1, false, 0), (1, true, 3), (2, false, 0), (2, true, 3)] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut broken = library();
-        broken.f32.gemm = if is_last { mock::does_nothing_where_even } else { mock::does_nothing };
+        broken.f32.gemm =
+            if is_last { gemm::<f32, NOTHING_WHERE_EVEN> } else { gemm::<f32, NOTHING> };
         let products = || {
             for _ in 0..2 {
                 check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");

@@ -6,7 +6,10 @@ use crate::backend::cpu::CpuBackend;
 use crate::backend::cpu::blas::call::{CANARIES, Call, Failure, Operand, run_batch};
 use crate::backend::cpu::blas::layout::Stored;
 use crate::backend::cpu::blas::library::Library;
-use crate::backend::cpu::blas::mock::{self, FIRST_OPERANDS, RIGHT, gemm_batch, library};
+use crate::backend::cpu::blas::mock::{
+    self, FIRST_OPERANDS, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN,
+    RIGHT, gemm, gemm_batch, gemv, library,
+};
 use crate::backend::cpu::blas::self_test;
 use crate::dtype::{DType, HostData};
 use crate::rng::Rng;
@@ -135,7 +138,8 @@ fn the_self_test_finds_what_is_wrong() {
     let says =
         |library: Library| mock::with(library, || self_test::run(mock::current().unwrap())).0;
     assert_eq!(says(library()), Ok(()));
-    let finds = |change: fn(&mut Library), told: &str| {
+    type Change = fn(&mut Library);
+    let finds = |change: Change, told: &str| {
         let mut library = library();
         change(&mut library);
         let reason = says(library).unwrap_err();
@@ -145,12 +149,11 @@ fn the_self_test_finds_what_is_wrong() {
     finds(|it| it.f64.dot = mock::wide_dot, "64-bit integers (ILP64)");
     let not_written = "returned without writing its result";
     let matrix = "of [2, 3] and [3, 4]";
-    finds(|it| it.f32.gemm = mock::does_nothing, &format!("cblas_sgemm {matrix} {not_written}"));
-    finds(|it| it.f64.gemm = mock::does_nothing, &format!("cblas_dgemm {matrix} {not_written}"));
-    finds(|it| it.f32.gemm = mock::ignores_transposes, &format!("cblas_sgemm {matrix} gave"));
+    finds(|it| it.f32.gemm = gemm::<_, NOTHING>, &format!("cblas_sgemm {matrix} {not_written}"));
+    finds(|it| it.f64.gemm = gemm::<_, NOTHING>, &format!("cblas_dgemm {matrix} {not_written}"));
     let vector = format!("gemv of [5, 2] and [2, 1] {not_written}");
-    finds(|it| it.f32.gemv = mock::gemv_does_nothing, &format!("cblas_s{vector}"));
-    finds(|it| it.f64.gemv = mock::gemv_does_nothing, &format!("cblas_d{vector}"));
+    finds(|it| it.f32.gemv = gemv::<_, NOTHING>, &format!("cblas_s{vector}"));
+    finds(|it| it.f64.gemv = gemv::<_, NOTHING>, &format!("cblas_d{vector}"));
     let batch = format!("gemm_batch {matrix}");
     let of_batch = format!("{batch} {not_written}");
     finds(|it| it.f32.gemm_batch = Some(gemm_batch::<_, 0>), &format!("cblas_s{of_batch}"));
@@ -160,6 +163,30 @@ fn the_self_test_finds_what_is_wrong() {
         |it| it.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
         &format!("cblas_s{batch} gave"),
     );
+    fn faults<const FAULT: usize>() -> [(Change, &'static str); 6] {
+        [
+            (|it| it.f32.gemm = gemm::<_, FAULT>, "sgemm"),
+            (|it| it.f64.gemm = gemm::<_, FAULT>, "dgemm"),
+            (|it| it.f32.gemm_batch = Some(gemm_batch::<_, FAULT>), "sgemm_batch"),
+            (|it| it.f64.gemm_batch = Some(gemm_batch::<_, FAULT>), "dgemm_batch"),
+            (|it| it.f32.gemv = gemv::<_, FAULT>, "sgemv"),
+            (|it| it.f64.gemv = gemv::<_, FAULT>, "dgemv"),
+        ]
+    }
+    // The first products, and matrices × vectors, that show it; a vector is never transposed.
+    for (faults, products, vectors) in [
+        (faults::<IGNORES_A>(), matrix, "of [5, 2] and [2, 1]"),
+        (faults::<IGNORES_B>(), matrix, ""),
+        (faults::<MAIN_LOOP>(), "of [40, 40] and [40, 40]", "of [131, 144] and [144, 1]"),
+        (faults::<LAST_TERMS>(), "of [40, 37] and [37, 40]", "of [144, 131] and [131, 1]"),
+    ] {
+        for (change, function) in faults {
+            let at = if function.ends_with('v') { vectors } else { products };
+            if !at.is_empty() {
+                finds(change, &format!("cblas_{function} {at} gave"));
+            }
+        }
+    }
 }
 
 /// A product that was added to a sum in part would be added again by the one that is embedded.
@@ -169,7 +196,7 @@ fn a_product_is_added_to_a_sum_once_where_the_library_fails_in_the_middle() {
     let [a, b, c] = [[301, 80], [80, 601], [301, 601]]
         .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
     let mut broken = library();
-    broken.f32.gemm = mock::does_nothing_where_even;
+    broken.f32.gemm = gemm::<_, NOTHING_WHERE_EVEN>;
     let (before, product) = (values(&c), CpuBackend::matmul(&a, &b).unwrap());
     let (sum, records) = mock::with(broken, || {
         let sum = CpuBackend::matmul_add(&a, &b, c).unwrap();
