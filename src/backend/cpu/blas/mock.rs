@@ -65,13 +65,24 @@ pub(super) fn current() -> Option<&'static Library> {
 /// # Panics
 /// If a call had a wrong argument.
 pub(super) fn with<T>(library: Library, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
+    let (result, seen) = watch(library, f);
+    assert_eq!(seen.violations, Vec::<String>::new());
+    (result, seen.records)
+}
+
+/// What `f`'s calls of a library with integers up to `max_int` did that no call may.
+pub(super) fn violations(max_int: usize, f: impl FnOnce(&Library)) -> Vec<String> {
+    let mut library = library();
+    library.max_int = max_int;
+    watch(library, || f(current().expect("this thread's library"))).1.violations
+}
+
+fn watch<T>(library: Library, f: impl FnOnce() -> T) -> (T, Seen) {
     let _session = lock(&SESSION);
     *lock(&SEEN) = Seen::nothing(library.max_int);
     let result = on_this_thread(Some(Box::leak(Box::new(library))), f);
     assert_eq!(THREADS.get(), UNTOLD, "the user's number of threads");
-    let seen = std::mem::replace(&mut *lock(&SEEN), Seen::nothing(0));
-    assert_eq!(seen.violations, Vec::<String>::new());
-    (result, seen.records)
+    (result, std::mem::replace(&mut *lock(&SEEN), Seen::nothing(0)))
 }
 
 /// Runs `f` with `library` in place of this thread's.

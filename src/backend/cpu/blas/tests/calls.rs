@@ -1,5 +1,9 @@
 //! What stands between a product and the library: the integers, the canaries, the self-test.
 
+use std::ffi::c_int;
+
+use cblas_sys::{CBLAS_LAYOUT, CblasColMajor, CblasNoTrans, CblasRowMajor};
+
 use super::{Lies, check, operand, values};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
@@ -88,6 +92,74 @@ fn a_number_beyond_the_librarys_integers_is_in_no_call() {
     }
     let (result, records) = run(fits[0], MOST + 1);
     assert_eq!((result, records.len()), (Err(Failure::Arguments), 0));
+}
+
+/// What the tests of calls rest on: each wrong argument alone becomes a violation, and is not computed with.
+#[test]
+fn the_mock_notices_every_wrong_argument() {
+    const SIDE: usize = 20;
+    struct Arguments {
+        layout: CBLAS_LAYOUT,
+        shape: [c_int; 3],
+        leading: [c_int; 3],
+        beta: f32,
+        /// Elements from A to C, of one vector.
+        c: usize,
+        null: Option<usize>,
+        is_alone: bool,
+    }
+    let noticed = |change: fn(&mut Arguments), told: &str| {
+        let mut arguments = Arguments {
+            layout: CblasRowMajor,
+            shape: [3, 4, 5],
+            leading: [4, 5, 5],
+            beta: 0.0,
+            c: 2 * SIDE * SIDE,
+            null: None,
+            is_alone: true,
+        };
+        change(&mut arguments);
+        let Arguments { layout, shape: [m, k, n], leading: [lda, ldb, ldc], .. } = arguments;
+        let mut memory = vec![1f32; 3 * SIDE * SIDE];
+        let before = memory.clone();
+        let found = mock::violations(SIDE, |library| {
+            let base = memory.as_mut_ptr();
+            let mut places = [0, SIDE * SIDE, arguments.c].map(|at| base.wrapping_add(at));
+            if let Some(i) = arguments.null {
+                places[i] = std::ptr::null_mut();
+            }
+            let [a, b, c] = places;
+            let call = || {
+                // SAFETY: what the mock does not refuse lies in `memory`: no number is more than 20.
+                unsafe {
+                    let (gemm, plain, beta) = (library.f32.gemm, CblasNoTrans, arguments.beta);
+                    gemm(layout, plain, plain, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
+                }
+            };
+            if arguments.is_alone { library.on_one_thread(call) } else { call() }
+        });
+        let expected = if told.is_empty() { vec![] } else { vec![format!("sgemm: {told}")] };
+        assert_eq!(found, expected);
+        assert_eq!(memory == before, !told.is_empty(), "{told}");
+    };
+    noticed(|_| {}, "");
+    noticed(|it| it.leading = [SIDE as c_int; 3], "");
+    noticed(|it| it.layout = CblasColMajor, "layout CblasColMajor, beta 0");
+    noticed(|it| it.beta = 0.5, "layout CblasRowMajor, beta 0.5");
+    noticed(|it| it.is_alone = false, "8 threads");
+    noticed(|it| it.shape[0] = 21, "Some(21) is beyond the library's integers");
+    noticed(|it| it.leading[1] = 21, "Some(21) is beyond the library's integers");
+    noticed(|it| it.shape[1] = 0, "extents 3, 0, 5");
+    noticed(|it| it.shape[0] = -1, "extents -1, 4, 5");
+    noticed(|it| it.leading[0] = 3, "A: [3, 4] with leading dimension 3");
+    noticed(|it| it.leading[1] = 4, "B: [4, 5] with leading dimension 4");
+    noticed(|it| it.leading[2] = -5, "C: [3, 5] with leading dimension 0");
+    noticed(|it| it.null = Some(0), "A: [3, 4] with leading dimension 4");
+    noticed(|it| it.null = Some(2), "C: [3, 5] with leading dimension 5");
+    noticed(|it| it.c = 11, "C overlaps an operand");
+    noticed(|it| it.c = SIDE * SIDE + 19, "C overlaps an operand");
+    // Behind the last elements of A.
+    noticed(|it| it.c = 12, "");
 }
 
 #[test]
