@@ -12,17 +12,58 @@ use crate::backend::cpu::blas::layout::Stored;
 use crate::backend::cpu::blas::library::Library;
 use crate::backend::cpu::blas::mock::{
     self, FIRST_OPERANDS, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN,
-    RIGHT, gemm, gemm_batch, gemv, library,
+    RIGHT, Record, gemm, gemm_batch, gemv, library,
 };
 use crate::backend::cpu::blas::self_test;
 use crate::dtype::{DType, HostData};
 use crate::rng::Rng;
 
+/// The greatest number of the library's integers.
+const MOST: usize = 40;
+
+/// Extents m, k, n; whether A is transposed; the leading dimensions of A, B and C.
+type Numbers = ([usize; 3], bool, [usize; 3]);
+
+/// What comes of a product with these numbers, alone or so many in a batch, and the calls made.
+fn sent(numbers: Numbers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Record>) {
+    let (shape, transposed, [lda, ldb, ldc]) = numbers;
+    let (a, b) = (vec![1f32; 64 * 64], vec![1f32; 64 * 64]);
+    let mut c = vec![0f32; 64 * 64];
+    let call = Call {
+        shape,
+        a: Operand { data: a.as_ptr(), stored: Stored { transposed, leading: lda } },
+        b: Operand { data: b.as_ptr(), stored: Stored { transposed: false, leading: ldb } },
+        c: c.as_mut_ptr(),
+        row: ldc,
+        add: false,
+    };
+    let mut library = library();
+    library.max_int = MOST;
+    mock::with(library, || {
+        let library = mock::current().unwrap();
+        // SAFETY: no extent and no leading dimension is more than the 64 of these vectors.
+        library.on_one_thread(|| unsafe {
+            match batch {
+                None => call.run(library),
+                Some(count) => {
+                    let addresses = vec![(call.a.data, call.b.data, call.c); count];
+                    run_batch(library, gemm_batch::<f32, RIGHT>, &call, &addresses)
+                }
+            }
+        })
+    })
+}
+
+#[track_caller]
+fn refuses(numbers: Numbers, batch: Option<usize>) {
+    let (result, records) = sent(numbers, batch);
+    let found = (result, records.len());
+    assert_eq!(found, (Err(Failure::Arguments), 0), "{numbers:?}, {batch:?}");
+}
+
 /// The plan lets no such number come so far.
 #[test]
 fn a_number_beyond_the_librarys_integers_is_in_no_call() {
-    const MOST: usize = 40;
-    // Extents m, k, n; A, of which transposed or not; the leading dimensions of A, B and C.
     let fits = [
         ([3, 4, 5], false, [MOST; 3]),
         ([MOST, 4, 5], false, [MOST; 3]),
@@ -48,50 +89,45 @@ fn a_number_beyond_the_librarys_integers_is_in_no_call() {
         ([1, 4, 5], true, [MOST + 1, MOST, MOST]),
         ([1, 4, 5], false, [MOST, MOST + 1, MOST]),
     ];
-    let (a, b) = (vec![1f32; 64 * 64], vec![1f32; 64 * 64]);
-    let run = |([m, k, n], transposed, [lda, ldb, ldc]): ([usize; 3], bool, [usize; 3]), count| {
-        let mut c = vec![0f32; 64 * 64];
-        let call = Call {
-            shape: [m, k, n],
-            a: Operand { data: a.as_ptr(), stored: Stored { transposed, leading: lda } },
-            b: Operand { data: b.as_ptr(), stored: Stored { transposed: false, leading: ldb } },
-            c: c.as_mut_ptr(),
-            row: ldc,
-            add: false,
-        };
-        let mut library = library();
-        library.max_int = MOST;
-        mock::with(library, || {
-            let library = mock::current().unwrap();
-            // SAFETY: no extent and no leading dimension is more than the 64 of these vectors.
-            library.on_one_thread(|| unsafe {
-                match count {
-                    0 => call.run(library),
-                    _ => {
-                        let addresses = vec![(call.a.data, call.b.data, call.c); count];
-                        run_batch(library, gemm_batch::<f32, RIGHT>, &call, &addresses)
-                    }
-                }
-            })
-        })
-    };
-    for case in fits {
-        for count in [0, 1] {
-            let (result, records) = run(case, count);
-            assert_eq!((result, records.len()), (Ok(()), 1), "{case:?}");
+    for numbers in fits {
+        for batch in [None, Some(1)] {
+            let (result, records) = sent(numbers, batch);
+            assert_eq!((result, records.len()), (Ok(()), 1), "{numbers:?}");
         }
     }
-    for case in beyond {
-        let (result, records) = run(case, 0);
-        assert_eq!((result, records.len()), (Err(Failure::Arguments), 0), "{case:?}");
-    }
+    beyond.into_iter().for_each(|numbers| refuses(numbers, None));
     // Those of matrices alone: products with a vector are calls of one.
-    for case in &beyond[3..7] {
-        let (result, records) = run(*case, 1);
-        assert_eq!((result, records.len()), (Err(Failure::Arguments), 0), "{case:?}");
+    beyond[3..7].iter().for_each(|&numbers| refuses(numbers, Some(1)));
+    refuses(fits[0], Some(MOST + 1));
+}
+
+/// Nor this: no product without terms, no row longer than what lies between two.
+#[test]
+fn a_number_that_is_zero_or_too_small_is_in_no_call() {
+    let matrices = [
+        ([3, 0, 5], false, [MOST; 3]),
+        ([3, 4, 5], false, [3, 5, 5]),
+        ([3, 4, 5], true, [2, 5, 5]),
+        ([3, 4, 5], false, [4, 4, 5]),
+        ([3, 4, 5], false, [4, 5, 4]),
+    ];
+    let vectors = [
+        ([3, 0, 1], false, [MOST; 3]),
+        ([1, 0, 5], false, [MOST; 3]),
+        ([3, 4, 1], false, [3, 1, 1]),
+        ([3, 4, 1], true, [2, 1, 1]),
+        ([1, 4, 5], false, [4, 4, 5]),
+        // Steps of 0 through the vectors.
+        ([3, 4, 1], false, [4, 0, 1]),
+        ([3, 4, 1], false, [4, 1, 0]),
+        ([1, 4, 5], true, [0, 5, 5]),
+    ];
+    for numbers in matrices {
+        refuses(numbers, None);
+        refuses(numbers, Some(2));
     }
-    let (result, records) = run(fits[0], MOST + 1);
-    assert_eq!((result, records.len()), (Err(Failure::Arguments), 0));
+    vectors.into_iter().for_each(|numbers| refuses(numbers, None));
+    refuses(([3, 4, 5], false, [4, 5, 5]), Some(0));
 }
 
 /// What the tests of calls rest on: each wrong argument alone becomes a violation, and is not computed with.
