@@ -1,11 +1,12 @@
-//! For tests of tests: what is recorded, and derivative rules made wrong on purpose. Feature
-//! `testing`; no part of a program.
+//! For tests of tests: what is recorded, derivative rules made wrong on purpose, and whether work was
+//! shared by threads. Feature `testing`; no part of a program.
 
 mod registry;
 
 pub use crate::autodiff::mutation::{
     Misgiven, Mutant, Mutation, Reading, with_mutant, with_mutation, with_rules_noted,
 };
+pub use crate::backend::cpu::parallel::shared_regions;
 pub use registry::{Kind, RecordedOp, recorded_ops};
 
 use crate::autodiff::mutation::misgivens;

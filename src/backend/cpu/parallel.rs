@@ -225,6 +225,8 @@ pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
 
 /// Not generic: all closures share one copy of what rayon's join brings along.
 fn share(parts: usize, f: &(dyn Fn(usize) + Sync)) {
+    #[cfg(feature = "testing")]
+    SHARED.set(SHARED.get() + 1);
     match rayon::current_thread_index() {
         Some(_) => as_for_any_job(|| in_rayon(0..parts, f)),
         None => crew().run(parts, f),
@@ -243,6 +245,17 @@ fn in_rayon(range: Range<usize>, f: &(dyn Fn(usize) + Sync)) {
 /// recorded, and traced by nobody, whatever the call is in that waits.
 fn as_for_any_job<R>(f: impl FnOnce() -> R) -> R {
     trace::untraced(|| with_recording(true, f))
+}
+
+#[cfg(feature = "testing")]
+thread_local! {
+    static SHARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Regions that this thread has begun and handed to other threads, in parts.
+#[cfg(feature = "testing")]
+pub fn shared_regions() -> usize {
+    SHARED.get()
 }
 
 /// `f(part, its slice)` for every part in `0..parts`; part `i` is `start(i)..start(i + 1)` of
