@@ -226,6 +226,25 @@ fn a_region_inside_a_pool_stays_in_it() {
 }
 
 #[test]
+fn all_threads_of_a_pool_come_to_a_region_of_all() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    pool.install(|| {
+        for parts in [3, 12] {
+            let threads = std::sync::Mutex::new(std::collections::HashSet::new());
+            let start = std::time::Instant::now();
+            // Each part waits until every thread has one.
+            for_each_index(parts, |_| {
+                threads.lock().unwrap().insert(std::thread::current().id());
+                while threads.lock().unwrap().len() < 3 && start.elapsed().as_secs() < 20 {
+                    std::thread::yield_now();
+                }
+            });
+            assert_eq!(threads.into_inner().unwrap().len(), 3, "{parts} parts");
+        }
+    });
+}
+
+#[test]
 fn no_threads_and_too_many_are_errors() {
     assert!(set_threads(0).is_err());
     assert!(set_threads(MAX_THREADS + 1).is_err());
