@@ -136,6 +136,21 @@ fn few_items_are_shared_each_if_that_takes_less_time() {
 }
 
 #[test]
+fn few_long_items_are_shared_each() {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let in_pool = |threads, items, us: usize, most| {
+        pool(threads).install(|| shares_each(items, Cost(us * 1_000_000), most))
+    };
+    assert!(in_pool(4, 1, 1000, 100) && in_pool(4, 2, 1000, 100) && in_pool(4, 3, 1000, 100));
+    assert!(!in_pool(4, 4, 1000, 100), "an item for each thread");
+    assert!(!in_pool(4, 2, 1000, 2), "both items in two parts");
+    assert!(!in_pool(4, 2, 99, 100), "too short for threads that may sleep");
+    assert!(!in_pool(2, 2, 1000, 100) && !in_pool(1, 1, 1000, 100), "few threads");
+    // Inside a part.
+    Crew::new(2, || ()).run(2, &|_| assert!(!shares_each(2, DEAR, 100)));
+}
+
+#[test]
 fn callers_at_once_all_get_their_results() {
     let crew = Arc::new(Crew::new(3, || ()));
     std::thread::scope(|scope| {
