@@ -164,7 +164,7 @@ impl Crew {
             }
         }
         let _free = Free(&self.busy);
-        let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up));
+        let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up, This));
         if parts <= MOST_PARTS {
             return team.run(parts, f);
         }
@@ -186,7 +186,7 @@ impl Drop for Crew {
 
 impl Team {
     /// Returns when every helper is ready.
-    fn new(wanted: usize, warm_up: fn()) -> Self {
+    fn new(wanted: usize, warm_up: fn(), machine: impl Machine + Copy + Send + 'static) -> Self {
         let post = Post { region: AtomicU64::new(0), work: UnsafeCell::new(None) };
         let station = Arc::new(Station {
             post: Line(post),
@@ -204,7 +204,7 @@ impl Team {
                 warm_up();
                 station.set_asleep(i, false);
                 station.helpers[i].get_or_init(std::thread::current);
-                station.help(i);
+                station.help(i, &machine);
             };
             builder.spawn(life).ok()
         });
@@ -240,7 +240,7 @@ impl Team {
         self.station.work(0, region, run, |parts| mine += parts);
         let mut spins = 0u32;
         while finished.load(Ordering::Acquire).wrapping_sub(before) < parts - mine {
-            pause(&mut spins);
+            pause(&mut spins, &This);
         }
         let theirs = self.station.panic.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic.or(theirs) {
@@ -249,13 +249,37 @@ impl Team {
     }
 }
 
+/// What waiting takes of the machine; tests wait on one of their own.
+trait Machine {
+    fn now(&self) -> Instant;
+    fn spin(&self);
+    fn yield_now(&self);
+}
+
+#[derive(Clone, Copy)]
+struct This;
+
+impl Machine for This {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn spin(&self) {
+        std::hint::spin_loop();
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
+}
+
 /// A moment's wait; now and then the processor is offered to others.
-fn pause(spins: &mut u32) {
+fn pause(spins: &mut u32, machine: &impl Machine) {
     *spins = spins.wrapping_add(1);
     if spins.is_multiple_of(256) {
-        std::thread::yield_now();
+        machine.yield_now();
     } else {
-        std::hint::spin_loop();
+        machine.spin();
     }
 }
 
@@ -370,11 +394,11 @@ impl Station {
     }
 
     /// A helper's life.
-    fn help(&self, index: usize) {
+    fn help(&self, index: usize, machine: &impl Machine) {
         let spin = Duration::from_micros(*super::spin_us().as_ref().unwrap_or(&0));
         let mut seen = Tally { region: 0, parts: 0 };
         while !self.quit.load(Ordering::SeqCst) {
-            let Some(region) = self.wait(index, seen, spin) else { continue };
+            let Some(region) = self.wait(index, seen, spin, machine) else { continue };
             seen = region;
             let run = |part| {
                 // SAFETY: the part is taken and not finished, so the region is not over: its caller is
@@ -394,7 +418,13 @@ impl Station {
     }
 
     /// A region other than `seen` in which the helper has a share, or `None` after a sleep.
-    fn wait(&self, index: usize, seen: Tally, spin: Duration) -> Option<Tally> {
+    fn wait(
+        &self,
+        index: usize,
+        seen: Tally,
+        spin: Duration,
+        machine: &impl Machine,
+    ) -> Option<Tally> {
         // Sequentially consistent, as the bits of those who sleep are: whoever wakes others for a region
         // sees all that went to sleep without having seen it.
         let newer = || {
@@ -408,9 +438,9 @@ impl Station {
             if let Some(region) = newer() {
                 return Some(region);
             }
-            pause(&mut spins);
+            pause(&mut spins, machine);
             if spins.is_multiple_of(64) {
-                let now = Instant::now();
+                let now = machine.now();
                 let (first, last) = looks.unwrap_or((now, now));
                 let was_away = now.saturating_duration_since(last) >= AWAY;
                 let idle = now.saturating_duration_since(first);

@@ -1,13 +1,142 @@
+use std::process::Command;
+use std::sync::atomic::AtomicU32;
+
 use super::*;
 
 fn team(helpers: usize) -> Team {
-    let team = Team::new(0, || ());
+    let team = Team::new(0, || (), This);
     let station = Arc::into_inner(team.station).map(|station| Station {
         shares: (0..=helpers).map(|_| Line::default()).collect(),
         helpers: (0..=helpers).map(|_| OnceLock::new()).collect(),
         ..station
     });
     Team { station: Arc::new(station.expect("no helper holds it")) }
+}
+
+/// A machine on which a look at the clock takes `look`, and nothing else takes any time.
+struct Imagined<F> {
+    began: Instant,
+    look: Duration,
+    nanoseconds: AtomicU64,
+    looks: AtomicU32,
+    spins_since_yield: AtomicU32,
+    at_yield: F,
+}
+
+impl<F: Fn()> Imagined<F> {
+    fn new(look: Duration, at_yield: F) -> Self {
+        Imagined {
+            began: Instant::now(),
+            look,
+            nanoseconds: AtomicU64::new(0),
+            looks: AtomicU32::new(0),
+            spins_since_yield: AtomicU32::new(0),
+            at_yield,
+        }
+    }
+
+    fn pass(&self, time: Duration) -> Duration {
+        let nanoseconds = time.as_nanos() as u64;
+        Duration::from_nanos(self.nanoseconds.fetch_add(nanoseconds, Ordering::SeqCst))
+    }
+
+    fn time(&self) -> Duration {
+        self.pass(Duration::ZERO)
+    }
+
+    fn looks(&self) -> u32 {
+        self.looks.load(Ordering::SeqCst)
+    }
+}
+
+impl<F: Fn()> Machine for &Imagined<F> {
+    fn now(&self) -> Instant {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.began + self.pass(self.look)
+    }
+
+    fn spin(&self) {
+        let spins = self.spins_since_yield.fetch_add(1, Ordering::SeqCst);
+        assert!(spins < 1000, "the processor is never offered to others");
+    }
+
+    fn yield_now(&self) {
+        self.spins_since_yield.store(0, Ordering::SeqCst);
+        (self.at_yield)();
+    }
+}
+
+/// The time that a helper waits awake, and its looks at the clock, when no region comes.
+fn awake(spin: Duration, look: Duration) -> (Duration, u32) {
+    let machine = Imagined::new(look, || ());
+    // For the sleep that ends the wait.
+    std::thread::current().unpark();
+    let region = team(1).station.wait(1, Tally { region: 0, parts: 0 }, spin, &&machine);
+    assert!(region.is_none());
+    (machine.time(), machine.looks())
+}
+
+#[test]
+fn a_helper_waits_awake_as_long_as_it_is_told() {
+    let look = Duration::from_micros(2);
+    for us in [0, 10, 150, 5000] {
+        let spin = Duration::from_micros(us);
+        let (time, _) = awake(spin, look);
+        assert!(time >= spin && time <= spin + 2 * look, "{time:?} for {spin:?}");
+    }
+}
+
+/// What `SWATH_SPIN_US` says of this process; without it, of others that are told.
+#[test]
+fn helpers_wait_awake_as_long_as_the_environment_says() {
+    const NAME: &str = "helpers_wait_awake_as_long_as_the_environment_says";
+    const STEP: Duration = Duration::from_micros(10);
+    let text = std::env::var("SWATH_SPIN_US").unwrap_or_default();
+    let us = if text.is_empty() { DEFAULT_SPIN_US } else { text.parse().unwrap() };
+    // Time stands still, but for what passes here.
+    let at_yield: fn() = || ();
+    let machine: &_ = Box::leak(Box::new(Imagined::new(Duration::ZERO, at_yield)));
+    let team = Team::new(1, || (), machine);
+    let mut crew = Crew::new(2, || ());
+    crew.team = OnceLock::from(team);
+    assert_eq!(crew.begun_and_asleep().0, 2);
+    let met = AtomicUsize::new(0);
+    crew.run(2, &|_| {
+        met.fetch_add(1, Ordering::SeqCst);
+        while met.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+    });
+    let is_asleep = || crew.begun_and_asleep().1 == 1;
+    // Of two looks that begin from now on, the first is over.
+    let until_it_has_looked = || {
+        let (looks, start) = (machine.looks(), Instant::now());
+        while machine.looks() < looks + 2 && !is_asleep() {
+            assert!(start.elapsed().as_secs() < 20, "it neither looks nor sleeps");
+            std::thread::yield_now();
+        }
+    };
+    for _ in 0..Duration::from_micros(us).as_nanos().div_ceil(STEP.as_nanos()) {
+        until_it_has_looked();
+        assert!(!is_asleep(), "asleep after {:?} of {us} us", machine.time());
+        machine.pass(STEP);
+    }
+    let mut looks = 0;
+    while !is_asleep() {
+        assert!(looks < 10, "awake after {:?} of {us} us", machine.time());
+        until_it_has_looked();
+        looks += 1;
+    }
+    if text.is_empty() {
+        for us in ["0", "1000"] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            let name = format!("{}::{NAME}", module_path!().split_once("::").unwrap().1);
+            let output =
+                command.env("SWATH_SPIN_US", us).args(["--exact", &name]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{us} us: {text}");
+        }
+    }
 }
 
 #[test]
@@ -52,10 +181,10 @@ fn a_helper_sleeps_through_regions_in_which_it_has_no_share() {
     };
     let none = begin(0, 0);
     let with_share = begin(1, 6);
-    assert!(station.wait(5, none, Duration::ZERO) == Some(with_share));
+    assert!(station.wait(5, none, Duration::ZERO, &This) == Some(with_share));
     begin(2, 5);
     std::thread::scope(|scope| {
-        let helper = scope.spawn(|| station.wait(5, with_share, Duration::ZERO));
+        let helper = scope.spawn(|| station.wait(5, with_share, Duration::ZERO, &This));
         while !station.is_asleep(5) && !helper.is_finished() {
             std::thread::yield_now();
         }
