@@ -238,10 +238,7 @@ impl Team {
             }
         };
         self.station.work(0, region, run, |parts| mine += parts);
-        let mut spins = 0u32;
-        while finished.load(Ordering::Acquire).wrapping_sub(before) < parts - mine {
-            pause(&mut spins, &This);
-        }
+        self.station.until_finished(before, parts - mine, &This);
         let theirs = self.station.panic.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic.or(theirs) {
             resume_unwind(panic);
@@ -379,6 +376,14 @@ impl Station {
             if parts > 0 {
                 say(parts);
             }
+        }
+    }
+
+    /// Waits until helpers have finished so many parts more than `before`.
+    fn until_finished(&self, before: usize, parts: usize, machine: &impl Machine) {
+        let mut spins = 0u32;
+        while self.finished.0.load(Ordering::Acquire).wrapping_sub(before) < parts {
+            pause(&mut spins, machine);
         }
     }
 

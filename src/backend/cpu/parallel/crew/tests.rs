@@ -86,6 +86,29 @@ fn a_helper_waits_awake_as_long_as_it_is_told() {
     }
 }
 
+#[test]
+fn a_helper_whose_core_others_have_had_sleeps() {
+    let spin = 50 * AWAY;
+    assert_eq!(awake(spin, AWAY).1, 2);
+    assert!(awake(spin, AWAY - Duration::from_micros(1)).1 > 50);
+}
+
+#[test]
+fn those_who_wait_offer_the_processor() {
+    let yields = AtomicU32::new(0);
+    let count = || _ = yields.fetch_add(1, Ordering::SeqCst);
+    let machine = Imagined::new(Duration::from_micros(2), count);
+    let station = team(1).station;
+    std::thread::current().unpark();
+    let none = Tally { region: 0, parts: 0 };
+    assert!(station.wait(1, none, Duration::from_millis(2), &&machine).is_none());
+    assert!(yields.into_inner() >= 100);
+    // A part is finished whenever the caller offers its own.
+    let finish = || _ = station.finished.0.fetch_add(1, Ordering::SeqCst);
+    station.until_finished(0, 5, &&Imagined::new(Duration::ZERO, finish));
+    assert_eq!(station.finished.0.load(Ordering::SeqCst), 5);
+}
+
 /// What `SWATH_SPIN_US` says of this process; without it, of others that are told.
 #[test]
 fn helpers_wait_awake_as_long_as_the_environment_says() {
