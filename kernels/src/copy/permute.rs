@@ -195,7 +195,9 @@ impl Nest {
             1 | -1 => usize::MAX,
             _ => size,
         };
-        if unit < 2 * LINE {
+        // Whole lines go past the caches in any order.
+        let is_line = streams && unit == LINE && dst.align_offset(LINE) == 0;
+        if unit < 2 * LINE && !is_line {
             let mut units = self.in_bytes(size);
             if stride == 1 {
                 units.remove(last);
@@ -329,7 +331,7 @@ impl<T: Plain> Task for Runs<T> {
             // SAFETY: `Nest::copy` was promised every element of the nest and of the runs.
             unsafe {
                 let (src, dst) = (src.offset(at.from), dst.offset(at.to));
-                if streams && stride == 1 && bytes >= 2 * LINE {
+                if streams && stride == 1 && bytes >= LINE {
                     stream_lines::<f32, S>(simd, src.cast(), dst.cast(), bytes, LINE);
                 } else {
                     copy_run(src, stride, dst, len, streams && bytes >= 2 * LINE);

@@ -14,7 +14,7 @@
 //! 1. A tile is wide, so that rows are read in long pieces; its lanes live in the second-level cache.
 //! 2. A band's eight rows of one lane are added in a register, so lanes are loaded and stored once
 //!    for eight elements of input.
-//! 3. Up to 1024 rows are one block, which needs no counter; of up to 32 the lanes stay in registers.
+//! 3. Up to 1024 rows are one block, which needs no counter; of up to 16 the lanes stay in registers.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -40,8 +40,6 @@ const SCRATCH: usize = 24 * (TILE + PADDING);
 const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
-/// Rows up to which a vector of columns is folded at once, two rows a lane.
-const FEW_ROWS: usize = 2 * LANES;
 /// Bytes ahead that lines of rows are asked for where one row of at least half as many follows the
 /// other: 0.85 of the time of [4096, 1024] `f32` on Zen 5, 1.15 in the second-level cache. Where
 /// others take the columns beside, their lines would be asked for.
@@ -133,7 +131,8 @@ impl<E: Widen, K: Term<M>, const M: usize> Task for FoldColumns<E, K, M> {
                     let x = first.add(row * stride + column);
                     match count {
                         0..=4 => tile.fold_few::<E, S, 4>(simd, x, stride, count),
-                        5..=FEW_ROWS => tile.fold_few::<E, S, LANES>(simd, x, stride, count),
+                        5..=8 => tile.fold_few::<E, S, 8>(simd, x, stride, count),
+                        9..=LANES => tile.fold_few::<E, S, LANES>(simd, x, stride, count),
                         _ => {
                             tile.add_rows(simd, x, stride, count);
                             tile.combine(simd);
@@ -272,8 +271,7 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
         lanes[0]
     }
 
-    /// As [`Tile::add_rows`] and [`Tile::combine`], of `count` rows, at most [`FEW_ROWS`], that reach `N`
-    /// lanes at most.
+    /// As [`Tile::add_rows`] and [`Tile::combine`], of `count` rows, at most `N`: each is a lane.
     ///
     /// # Safety
     /// As for [`Tile::add_rows`].
@@ -297,16 +295,12 @@ impl<K: Term<M>, const M: usize> Tile<K, M> {
                     false => Lanes::<f64>::splat(simd, 0.0),
                 };
                 for l in 0..N {
-                    let mut numbers = [start; M];
-                    for row in [l, l + LANES] {
-                        if row < count {
-                            let x = x.add(row * stride + c);
-                            let element = E::widen_up_to(simd, x, self.width - c);
-                            numbers = K::add(simd, element, shift, numbers);
+                    if l < count {
+                        let element = E::widen_up_to(simd, x.add(l * stride + c), self.width - c);
+                        let numbers = K::add(simd, element, shift, [start; M]);
+                        for m in 0..M {
+                            lanes[m][l] = numbers[m];
                         }
-                    }
-                    for m in 0..M {
-                        lanes[m][l] = numbers[m];
                     }
                 }
                 for m in 0..M {

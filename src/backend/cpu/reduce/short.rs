@@ -10,8 +10,9 @@ use super::super::parallel::{self, Cost};
 use super::Plan;
 use super::columns::OfNeighbours;
 
-/// Most elements of a result.
-const MOST_ELEMENTS: usize = 32;
+/// Most elements of a result. Of 24 sums take 1.1 to 1.3 of the time of calls, the largest element, its
+/// place, variances and logsumexp 0.4 to 0.8.
+const MOST_ELEMENTS: usize = 24;
 
 /// Fewest neighbouring results.
 const FEWEST_RESULTS: usize = 32;
