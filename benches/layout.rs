@@ -42,6 +42,10 @@ fn main() -> Result<()> {
                 let sum = || transposed.add(&b);
                 report(&bench, &name("a.t() + b 1024"), threads, n, Limit::Triad, Some(1.3), sum);
                 let flat = a.reshape((n / 4, 4))?;
+                let row = row.narrow(0, 0, 4)?;
+                let sum = || flat.add(&row);
+                let case = name("rows of 4 + row");
+                report(&bench, &case, threads, n, Limit::Copy, None, sum);
                 let [left, right] = [flat.narrow(1, 0, 1)?, flat.narrow(1, 1, 3)?];
                 let (left, right) = (left.contiguous()?, right.contiguous()?);
                 let joined = || Tensor::cat(&[&left, &right], 1);
@@ -72,6 +76,17 @@ fn main() -> Result<()> {
             let copy = || images.contiguous();
             let case = name("permute(0, 2, 1, 3) [32, 64, 128, 64]");
             report(&bench, &case, threads, n, Limit::Copy, Some(1.2), copy);
+            for width in [2, 3, 4, 16] {
+                let heads = n / (32 * 256 * width);
+                let short = a.reshape(n)?.narrow(0, 0, 32 * 256 * width * heads)?;
+                let short = short.reshape((32, 256, heads, width))?.permute(&[0, 2, 1, 3])?;
+                let case = name(&format!("permute(0, 2, 1, 3), runs of {width}"));
+                let copy = || short.contiguous();
+                report(&bench, &case, threads, n, Limit::Copy, None, copy);
+            }
+            let backwards = a.flip(1)?.t()?;
+            let sum = || backwards.add(&b);
+            report(&bench, &name("a.flip(1).t() + b 4096"), threads, n, Limit::Triad, None, sum);
             let sum = || a.add(&b);
             report(&bench, &name("a + b 4096"), threads, n, Limit::Triad, Some(1.1), sum);
         }

@@ -26,7 +26,7 @@ type Case = (&'static str, fn(&T) -> Result<T>, Option<[f64; 2]>);
 const ONE_READ: Option<[f64; 2]> = Some([1.05, 1.1]);
 const PLACE: Option<[f64; 2]> = Some([1.1, 1.15]);
 
-const CASES: [Case; 20] = [
+const CASES: [Case; 24] = [
     ("sum", |x| x.sum(None, false), ONE_READ),
     ("sum axis 1", |x| x.sum_axis(1, false), ONE_READ),
     ("sum axis 0", |x| x.sum_axis(0, false), Some([1.05, 1.15])),
@@ -47,7 +47,15 @@ const CASES: [Case; 20] = [
     ("norm axis 1", |x| x.norm_axis(2.0, 1, false), None),
     ("prod axis 1", |x| x.prod_axis(1, false), None),
     ("logsumexp axis 1", |x| x.logsumexp_axis(1, false), None),
+    ("sum of rows of 8", |x| rows_of_8(x)?.sum_axis(1, false), None),
+    ("max of rows of 8", |x| rows_of_8(x)?.max_axis(1, false), None),
+    ("variance of rows of 8", |x| rows_of_8(x)?.variance_axis(1, false, 1), None),
+    ("logsumexp of rows of 8", |x| rows_of_8(x)?.logsumexp_axis(1, false), None),
 ];
+
+fn rows_of_8(x: &T) -> Result<T> {
+    x.reshape((ROWS * COLUMNS / 8, 8))
+}
 
 fn main() -> Result<()> {
     let bench = Bench::from_args("reduce");
