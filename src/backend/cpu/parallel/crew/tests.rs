@@ -123,10 +123,11 @@ fn helpers_wait_awake_as_long_as_the_environment_says() {
     let mut crew = Crew::new(2, || ());
     crew.team = OnceLock::from(team);
     assert_eq!(crew.begun_and_asleep().0, 2);
-    let met = AtomicUsize::new(0);
+    let (met, start) = (AtomicUsize::new(0), Instant::now());
     crew.run(2, &|_| {
         met.fetch_add(1, Ordering::SeqCst);
         while met.load(Ordering::SeqCst) < 2 {
+            assert!(start.elapsed().as_secs() < 20, "it doesn't come");
             std::thread::yield_now();
         }
     });
