@@ -29,15 +29,15 @@ use crate::fold::columns::{FindColumns, FoldColumns, Folded, Rows};
 use crate::fold::extreme::{Find, Magnitude, Max, Min, Wanted};
 use crate::fold::find::{FindIndex, FindIndexColumns};
 use crate::fold::partial::{Moments, Product, SquareSum};
-use crate::fold::rows::{at_number, exps_sum, max_number};
+use crate::fold::rows::{at_number, exps_of_rows, exps_sum, max_number};
 use crate::fold::terms::{
     Distances, Each, Factors, Magnitudes, Nonzeros, Products, ScaledSquares, Squares, Sum, Term,
 };
 use crate::fold::{Pairwise, PairwiseSum, Widen, push};
 use crate::map::Map1;
-use crate::math::{Exp, Log, Sub};
+use crate::math::{Exp, Log};
 use crate::simd::{Float, Lanes, Simd};
-use crate::{Binary, Block, BlockArg, Unary};
+use crate::{Block, BlockArg};
 
 pub use columns::{
     argmax_columns, argmin_columns, logsumexp_columns, max_columns, max_magnitude_columns,
@@ -192,13 +192,7 @@ macro_rules! impl_reduce {
                 shift: &[Self],
                 y: &'y mut [MaybeUninit<Self>],
             ) -> &'y mut [Self] {
-                assert!(shape.stride == shape.cols && shape.rows * shape.cols == y.len());
-                let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
-                <Sub as Binary<$t>>::run_block(x, shift, shape, y);
-                // SAFETY: rows without gaps were written, which are all of the slice.
-                let y = unsafe { y.assume_init_mut() };
-                <Exp as Unary<$t>>::run_in_place(y);
-                y
+                exps_of_rows(x, shape, shift, y)
             }
             fn find(x: &[Self], end: End) -> Self {
                 match end {

@@ -6,8 +6,9 @@ use core::mem::MaybeUninit;
 
 use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, ask_for, sum_across};
 use crate::map::{Map1, load_up_to, store_up_to};
-use crate::math::Exp;
+use crate::math::{Exp, Sub};
 use crate::simd::{Float, Lanes, Simd, Vector, Wide};
+use crate::{Binary, Block, BlockArg, Unary};
 
 /// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
 /// are arrays that `f` may change at the same places.
@@ -158,6 +159,28 @@ where
     };
     // SAFETY: every element has been written; the slice was borrowed for as long.
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
+}
+
+/// `y = exp(x − shift)`, row by row; `y` is the rows without gaps.
+#[track_caller]
+pub(crate) fn exps_of_rows<'y, E: Float>(
+    x: BlockArg<'_, E>,
+    shape: Block,
+    shift: &[E],
+    y: &'y mut [MaybeUninit<E>],
+) -> &'y mut [E]
+where
+    Sub: Binary<E>,
+    Exp: Unary<E>,
+{
+    assert!(shape.stride == shape.cols && shape.rows * shape.cols == y.len());
+    let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
+    Sub::run_block(x, shift, shape, y);
+    let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
+    // SAFETY: rows without gaps were written, which are all of the slice; it was borrowed for as long.
+    let y = unsafe { core::slice::from_raw_parts_mut(first, len) };
+    Exp::run_in_place(y);
+    y
 }
 
 /// The sum of `exp(x[i] − shift)`, each rounded to `E`; `ahead` as for [`exps`].

@@ -371,8 +371,10 @@ pub fn logsumexp_columns<E: Reduce>(
             max_columns(&x[first..], rows, row_stride, largest);
         }
         // Of more rows than a block's few columns are taken.
-        let mut trees = (rows > PairwiseSum::BLOCK)
-            .then(|| [const { PairwiseSum::new() }; POWERS / PairwiseSum::BLOCK]);
+        let mut trees = match rows {
+            0..=PairwiseSum::BLOCK => None,
+            _ => Some([const { PairwiseSum::new() }; POWERS / PairwiseSum::BLOCK]),
+        };
         for row in (0..rows).step_by(PairwiseSum::BLOCK) {
             let rows = PairwiseSum::BLOCK.min(rows - row);
             let (start, stride) = (row * row_stride + first, row_stride as isize);
