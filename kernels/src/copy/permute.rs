@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! leave out axes of one element; join neighbours that lie as one
-//! elements repeated along the last axis, reversed, or adjacent and two lines of memory at least: a run
-//!     for every index of the others
-//! shorter runs: a unit, which is moved as an element is; then without the last axis as follows
+//! nearest along the last axis: a run for every index of the others, unless it is one of adjacent elements
+//!     and shorter than two lines of memory: that is a unit, moved as an element is, and the last axis is
+//!     left out for what follows
 //! units adjacent along another axis: transposes of that axis and the last, one for every index of the
 //!     others
 //! else, where another axis has smaller steps than the last: its indices and the last's in squares, so
 //!     that what lies in one line of memory is used while it is there
-//! else: runs of strided units
+//! else: unit by unit
 //! ```
 
 use core::mem::size_of;
@@ -188,12 +188,14 @@ impl Nest {
         };
         let (stride, size) = (self.src[last], size_of::<T>());
         let adjacent = |step: isize| (0..last).any(|axis| self.src[axis] == step);
+        let is_nearer =
+            |axis: usize| (1..stride.unsigned_abs()).contains(&self.src[axis].unsigned_abs());
         let unit = match stride {
             1 if last > 0 => self.dims[last] * size,
             // A row of elements to be repeated a few times is a matrix whose rows are all the same.
-            0 if !adjacent(1) || self.dims[last] * size >= LINE => usize::MAX,
-            1 | -1 => usize::MAX,
-            _ => size,
+            0 if adjacent(1) && self.dims[last] * size < LINE => size,
+            _ if (0..last).any(is_nearer) => size,
+            _ => usize::MAX,
         };
         // Whole lines go past the caches in any order.
         let is_line = streams && unit == LINE && dst.align_offset(LINE) == 0;
@@ -206,7 +208,7 @@ impl Nest {
             return unsafe { units.copy_units(src.cast(), dst.cast(), unit, streams) };
         }
         let (len, ..) = self.remove(last);
-        if streams {
+        if streams && stride.unsigned_abs() <= 1 {
             self.order_by_source();
         }
         run(Runs { nest: self, src, dst, len, stride, streams });
