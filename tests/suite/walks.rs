@@ -3,13 +3,13 @@
 
 use swath::ops::ReduceOp;
 use swath::prelude::*;
+use swath::testing::shared_regions;
 
 use crate::support::alone;
 
 type T = Tensor<CpuBackend>;
 
-/// `0, 1, …` below 1000, as `dims`: exact in every dtype but `bf16` and `f16` above 256, where bits are compared
-/// all the same.
+/// Integers from -300 to 690 again and again, which `f16` holds too.
 fn counted(dims: &[usize]) -> Result<T> {
     let count = dims.iter().product::<usize>();
     T::from_vec((0..count).map(|i| (i % 991) as f32 - 300.0).collect::<Vec<f32>>(), dims)
@@ -40,6 +40,21 @@ fn views() -> Result<Vec<(&'static str, T, T)>> {
     push("transposed, backwards", &square, square.flip(1)?.t()?)?;
     push("transposed, every other column", &square, square.slice(s![.., ..;2])?.t()?)?;
     push("transposed, every third row backwards", &square, square.slice(s![..;-3, ..])?.t()?)?;
+    let large = counted(&[700, 300])?;
+    push("transposed, for threads", &large, large.t()?)?;
+    push("transposed backwards, for threads", &large, large.flip(1)?.t()?)?;
+    for channels in [4, 7, 8] {
+        let rows = counted(&[21_000, channels])?;
+        push("few long rows", &rows, rows.t()?)?;
+        push("few long rows backwards", &rows, rows.flip(1)?.t()?)?;
+        let square = counted(&[5000, 4, channels])?;
+        push("short runs far apart", &square, square.permute(&[2, 0, 1])?)?;
+        let even = square.slice(s![.., .., ..;2])?;
+        push("every other of them", &square, even.permute(&[2, 0, 1])?)?;
+    }
+    let block = counted(&[70, 130, 69])?;
+    let part = block.narrow(1, 0, 120)?;
+    push("tiles of several runs", &block, part.permute(&[2, 1, 0])?)?;
     let image = counted(&[90, 110, 3])?;
     push("channels first", &image, image.permute(&[2, 0, 1])?)?;
     push("axes reversed", &image, image.permute(&[2, 1, 0])?)?;
@@ -67,6 +82,7 @@ fn bits(x: &T) -> Result<Vec<u64>> {
 fn views_on_threads() -> Result<()> {
     for threads in [1, 3] {
         swath::runtime::set_threads(threads)?;
+        let before = shared_regions();
         for (name, view, copy) in views()? {
             let text = format!("{name} {:?} on {threads} threads", view.dims());
             for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
@@ -90,6 +106,7 @@ fn views_on_threads() -> Result<()> {
                 same(view.gt(0.0)?.select(&view, &other)?, copy.gt(0.0)?.select(&copy, &other)?)?;
             }
         }
+        assert!(threads == 1 || shared_regions() > before + 100);
     }
     Ok(())
 }
@@ -126,6 +143,7 @@ fn views_give_what_their_elements_do() {
 }
 
 fn short_rows_on_threads() -> Result<()> {
+    let before = shared_regions();
     use ReduceOp::*;
     let folds = [
         Sum,
@@ -150,33 +168,42 @@ fn short_rows_on_threads() -> Result<()> {
     let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1e-40, 3e38];
     for threads in [1, 3] {
         swath::runtime::set_threads(threads)?;
-        for (count, rows) in (1..=35).map(|count| (count, 40)).chain([(2, 5000), (31, 800)]) {
+        let few = (1..=35).map(|count| (count, 40));
+        for (count, rows) in few.chain([(2, 5000), (3, 60_000), (24, 9000)]) {
             let wide = |i: usize| match i % 23 {
                 0 => special[i / 23 % special.len()],
                 _ => ((i * i % 997) as f32 - 400.0) * 0.013,
             };
             let elements = (0..rows * (count + 2)).map(wide).collect::<Vec<f32>>();
             let x = T::from_vec(elements, (rows, count + 2))?.narrow(1, 1, count)?.flip(0)?;
+            // Neighbouring results in groups of four fifths of ten.
+            let x = match rows % 1000 {
+                0 => x.reshape((rows / 1000, 1000, count))?.narrow(1, 100, 800)?,
+                _ => x.unsqueeze(0)?,
+            };
+            let rows = x.dims()[0] * x.dims()[1];
             for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64] {
                 let x = match dtype {
                     DType::F32 => x.clone(),
                     _ => relaid(&x, dtype)?,
                 };
                 for fold in folds {
-                    let Ok(all) = x.reduce(fold, Some(&[1]), false) else {
+                    let Ok(all) = x.reduce(fold, Some(&[2]), false) else {
                         assert!(dtype == DType::I64, "{fold:?} {dtype}");
                         continue;
                     };
                     let all = bits(&all)?;
                     for row in (0..rows).step_by(1 + rows / 40) {
-                        let alone = x.narrow(0, row, 1)?.contiguous()?;
-                        let alone = bits(&alone.reduce(fold, Some(&[1]), false)?)?;
+                        let (group, row_in) = (row / x.dims()[1], row % x.dims()[1]);
+                        let alone = x.narrow(0, group, 1)?.narrow(1, row_in, 1)?.contiguous()?;
+                        let alone = bits(&alone.reduce(fold, Some(&[2]), false)?)?;
                         assert!(alone[0] == all[row], "{fold:?} {dtype} row {row} of {count}");
                     }
                 }
             }
         }
     }
+    assert!(shared_regions() > before + 100);
     Ok(())
 }
 

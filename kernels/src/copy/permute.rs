@@ -187,13 +187,14 @@ impl Nest {
             return unsafe { dst.write(src.read()) };
         };
         let (stride, size) = (self.src[last], size_of::<T>());
-        let adjacent = |step: isize| (0..last).any(|axis| self.src[axis] == step);
+        // Enough elements that lie one after the other along another axis for a transpose.
+        let are_adjacent = |axis: usize| self.src[axis] == 1 && self.dims[axis] >= 8;
         let is_nearer =
             |axis: usize| (1..stride.unsigned_abs()).contains(&self.src[axis].unsigned_abs());
         let unit = match stride {
             1 if last > 0 => self.dims[last] * size,
             // A row of elements to be repeated a few times is a matrix whose rows are all the same.
-            0 if adjacent(1) && self.dims[last] * size < LINE => size,
+            0 if self.dims[last] * size < LINE && (0..last).any(are_adjacent) => size,
             _ if (0..last).any(is_nearer) => size,
             _ => usize::MAX,
         };

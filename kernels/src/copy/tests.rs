@@ -162,6 +162,13 @@ fn check_permute<T: Plain + PartialEq + std::fmt::Debug>(
     permute(&src, &mut Place::streamed(&mut framed[1..end]), shape);
     assert!(framed[1..end] == expected, "{shape:?} past the caches on {:?}", crate::isa());
     assert!(framed[0] == src[1] && framed[end] == src[1]);
+    // And on one.
+    let mut lines = vec![src[1]; expected.len() + 64];
+    let start = lines.as_ptr().align_offset(64);
+    let end = start + expected.len();
+    permute(&src, &mut Place::streamed(&mut lines[start..end]), shape);
+    assert!(lines[start..end] == expected, "{shape:?} past the caches on {:?}", crate::isa());
+    assert!(lines[..start].iter().chain(&lines[end..]).all(|x| *x == src[1]));
 }
 
 const LAYOUTS: &[(&[usize], &[isize])] = &[
@@ -201,7 +208,11 @@ const LAYOUTS: &[(&[usize], &[isize])] = &[
     (&[5, 6, 31], &[31, 155, 1]),
     (&[300, 2, 2], &[2, 602, 1]),
     (&[4, 9, 3], &[0, 3, 1]),
+    (&[5, 7, 64], &[64, 320, 1]),
+    (&[5, 7, 32], &[32, 160, 1]),
+    (&[5, 7, 16], &[-16, 80, 1]),
     (&[70, 3], &[1, 0]),
+    (&[7, 3], &[1, 0]),
     (&[70, 30], &[1, 0]),
 ];
 

@@ -1,7 +1,7 @@
 //! Transposes of matrices.
 //!
 //! ```text
-//! for each tile of 128 source rows x 64 columns (of 4 bytes):
+//! for each tile of 128 source rows x 256 bytes, of elements beyond 8 bytes 32 rows x 1024:
 //!     for each block of G L x G L elements in it (L lanes of 32 bits, or of 64; G elements a lane):
 //!         load G L rows
 //!         G > 1: exchange elements between G neighbouring rows, so that a lane holds G rows' elements
@@ -256,14 +256,14 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
 ) {
     let side = M::GROUP * S::LANES;
     for r in (0..tile.rows).step_by(side) {
-        let next = match r + side < tile.rows {
-            true => src.wrapping_offset((r + side) as isize * tile.src_stride),
-            false => src.wrapping_add(TILE_BYTES),
+        let (next, rows) = match tile.rows.checked_sub(r + side) {
+            Some(rows @ 1..) => (src.wrapping_offset((r + side) as isize * tile.src_stride), rows),
+            _ => (src.wrapping_add(tile.cols * tile.size), tile.rows),
         };
         for c in (0..tile.cols).step_by(side) {
             let from = (c * tile.size).next_multiple_of(LINE);
             for line in (from..(c + side).min(tile.cols) * tile.size).step_by(LINE) {
-                for i in 0..side {
+                for i in 0..side.min(rows) {
                     let row = next.wrapping_offset(i as isize * tile.src_stride);
                     simd.prefetch(row.wrapping_add(line));
                 }

@@ -9,6 +9,16 @@ use pulp::aarch64::Neon;
 use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_neon};
 
+/// Copies elements that need not be aligned.
+///
+/// # Safety
+/// They may be read and written, and don't overlap.
+#[inline(always)]
+unsafe fn copy_lanes<E>(src: *const E, dst: *mut E, count: usize) {
+    // SAFETY: as the caller promised; bytes are always aligned.
+    unsafe { core::ptr::copy_nonoverlapping(src.cast::<u8>(), dst.cast(), count * size_of::<E>()) }
+}
+
 impl Token for Neon {
     const ISA: Isa = Isa::Neon;
 

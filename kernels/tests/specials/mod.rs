@@ -47,7 +47,7 @@ const SHAPES: [[usize; 3]; 16] = [
     [515, 260, 9],
 ];
 
-/// Both kinds of operands: one with zeros of both signs, the other one with an infinity or NaN in two of three of
+/// Both kinds of operands: one with zeros of both signs, the other one with an infinity or NaN in three of four of
 /// its rows or columns, and always such that one meets a zero.
 struct Operands<T: Special> {
     narrow: [Box<[T]>; 2],

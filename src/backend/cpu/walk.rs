@@ -60,6 +60,9 @@ const FEW_PARTS: usize = 4;
 /// Below this extent a tile is not worth its set-up.
 const TILE_MIN: usize = 4;
 
+/// Elements below which a tile of short runs is not.
+const SMALLEST_TILE: usize = 512;
+
 /// Shortest runs that are worth a kernel call each. `[n, 4] + [1, 4]` takes 6 ns an element by runs.
 const SHORTEST_RUN: usize = 64;
 
@@ -126,9 +129,14 @@ impl Walk {
             let is_nearer = |axis: &usize| (1..step(inner)).contains(&step(*axis));
             let axes = (0..inner).rev().filter(|&axis| dims[axis] >= TILE_MIN);
             let axis = axes.filter(is_nearer).min_by_key(|&axis| step(axis));
-            // Of short runs some lie beside one another in scratch memory in any case.
-            let below = |axis: usize| dims[axis + 1..].iter().product::<usize>();
-            axis.filter(|&axis| dims[inner] >= SHORTEST_RUN || below(axis) > TILE_LEN / FEW_ROWS)
+            // Of short runs many are copied at once, beside one another if need be, unless those that are
+            // lie too far apart for it and are enough for a tile.
+            axis.filter(|&axis| {
+                let below: usize = dims[axis + 1..].iter().product();
+                let tile = dims[axis].min(TILE[0]) * dims[inner];
+                let is_far = below > TILE_LEN / FEW_ROWS && tile >= SMALLEST_TILE;
+                dims[inner] >= SHORTEST_RUN || is_far
+            })
         };
         let axis = (0..self.operands).find_map(axis_of)?;
         let mut tiled = [false; MAX_OPERANDS];
@@ -327,7 +335,9 @@ impl Walk {
         let outer: usize = dims[..axis].iter().product();
         let threads = parallel::threads();
         let are_few = threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
-        let tile_rows = if are_few { FEW_ROWS } else { TILE[0] };
+        // Of a few rows, as the channels of an image are, every thread takes some.
+        let few_rows = FEW_ROWS.min(dims[axis].div_ceil(threads));
+        let tile_rows = if are_few { few_rows } else { TILE[0] };
         let tile_cols = if dims[axis] < FEW_ROWS { TILE_LEN / FEW_ROWS } else { TILE[1] };
         let blocks = dims[axis].div_ceil(tile_rows);
         let block_start = |block: usize| {

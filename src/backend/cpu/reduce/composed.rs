@@ -13,7 +13,8 @@ use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 /// Of computing one power.
 const COST_PER_POWER: parallel::Cost = parallel::Cost(400);
 
-/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, else in a copy where they are rows.
+/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, of short rows as columns, else in a copy where
+/// they are rows.
 /// 16-bit floats are widened first: the powers are `f32`.
 pub(super) fn log_sum_exp<T: Loaded>(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     match dtype {
