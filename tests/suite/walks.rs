@@ -176,7 +176,7 @@ fn short_rows_on_threads() -> Result<()> {
             };
             let elements = (0..rows * (count + 2)).map(wide).collect::<Vec<f32>>();
             let x = T::from_vec(elements, (rows, count + 2))?.narrow(1, 1, count)?.flip(0)?;
-            // Neighbouring results in groups of four fifths of ten.
+            // Of the long ones, neighbouring results in groups of 800 with gaps between.
             let x = match rows % 1000 {
                 0 => x.reshape((rows / 1000, 1000, count))?.narrow(1, 100, 800)?,
                 _ => x.unsqueeze(0)?,
