@@ -70,6 +70,7 @@ mod factor;
 mod matrix;
 mod pack;
 mod packed;
+mod path;
 mod rows;
 mod small;
 mod split;
@@ -80,6 +81,7 @@ pub use epilogue::{Activation, Epilogue};
 pub use factor::Factor;
 pub use matrix::{GemmError, MatMut, MatRef};
 pub use packed::PackedB;
+pub use path::GemmPath;
 pub use workspace::Workspace;
 
 use crate::simd::Float;
@@ -144,8 +146,8 @@ pub struct PackedGemm<'a, T: Factor> {
     pub beta: T::Sum,
 }
 
-/// Computes a product on this thread. `c` is `[m, n]`; see [the module](self) for the order of
-/// additions, which is the same on every machine.
+/// Computes a product on this thread, and tells which loops did. `c` is `[m, n]`; see [the module](self)
+/// for the order of additions, which is the same on every machine.
 ///
 /// Threads share a product by splitting C with [`MatMut::split_rows`] and [`MatMut::split_cols`],
 /// and A or B alike: the bits stay the same.
@@ -173,16 +175,15 @@ pub fn gemm<T: Factor>(
     product: Gemm<'_, T>,
     mut c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
+) -> Result<GemmPath, GemmError> {
     let Gemm { ref a, ref b, alpha, beta } = product;
     check(a.shape, b.shape, &c, beta)?;
     // Asked first: of the smallest products everything else would be a good part of the time.
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(a, b, &c) {
         T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
-        return Ok(());
+        return Ok(GemmPath::Small);
     }
-    turned(*a, *b, (alpha, beta), None, c, workspace);
-    Ok(())
+    Ok(turned(*a, *b, (alpha, beta), None, c, workspace))
 }
 
 /// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked. A call of its own: its frame
@@ -195,7 +196,7 @@ fn turned<'a, T: Factor>(
     mut activation: Option<Activation<'a, T::Sum>>,
     mut c: MatMut<'a, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) {
+) -> GemmPath {
     let [m, n] = c.shape;
     // Vectors run along the rows of C: a lone column is made a row.
     if m > 1 && (n == 1 || c.strides[1] != 1 && c.strides[0] == 1) {
@@ -206,7 +207,7 @@ fn turned<'a, T: Factor>(
     if c.shape[1] == 1 {
         (b.strides[1], c.strides[1]) = (1, 1);
     }
-    multiply(a, b, factors, Epilogue { bias: None, activation }, c, workspace);
+    multiply(a, b, factors, Epilogue { bias: None, activation }, c, workspace)
 }
 
 /// C ← f(alpha · A·B + beta · C), or with a bias f(A·B + bias); shapes were checked.
@@ -217,7 +218,7 @@ fn multiply<'a, T: Factor>(
     epilogue: Epilogue<'a, T::Sum>,
     mut c: MatMut<'a, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) {
+) -> GemmPath {
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
     let has_runs = b.strides[1] == 1;
     // Of a lone column of 16-bit floats only single ones could be widened, as a column whole vectors.
@@ -225,23 +226,29 @@ fn multiply<'a, T: Factor>(
     let reads = alpha != T::Sum::ZERO;
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
         multiply_small(a, b, epilogue, c, workspace);
+        GemmPath::Small
     } else if reads && c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
         let sums = c.reborrow();
         let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_rows(product);
         epilogue.activate(c);
+        GemmPath::Rows
     } else if reads && ColumnsOfB::fits(&a, &b, &c) {
         let sums = c.reborrow();
         let product = ColumnsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
         T::multiply_columns(product);
         epilogue.activate(c);
+        GemmPath::Columns
     } else {
-        let b = match T::as_sums(b) {
-            Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => OperandB::InPlace(b),
-            _ => OperandB::Strided(b),
+        let (b, path) = match T::as_sums(b) {
+            Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => {
+                (OperandB::InPlace(b), GemmPath::InPlace)
+            }
+            _ => (OperandB::Strided(b), GemmPath::Blocked),
         };
         let nc = cache::panel_columns::<T::Sum>();
         Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
+        path
     }
 }
 
@@ -298,7 +305,7 @@ pub fn gemm_bias<T: Factor>(
     bias: &[T::Sum],
     c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
+) -> Result<GemmPath, GemmError> {
     gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation: None }, c, workspace)
 }
 
@@ -330,31 +337,30 @@ pub fn gemm_epilogue<T: Factor>(
     epilogue: Epilogue<'_, T::Sum>,
     mut c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
+) -> Result<GemmPath, GemmError> {
     check(a.shape, b.shape, &c, T::Sum::ZERO)?;
     epilogue.check(a.shape, b.shape, c.shape)?;
     let Epilogue { bias, activation } = epilogue;
     if activation.is_none() && Small::fits(&a, &b, &c) {
         T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
-        return Ok(());
+        return Ok(GemmPath::Small);
     }
     if c.is_empty() {
-        return Ok(());
+        return Ok(GemmPath::Blocked);
     }
     let (zero, one) = (T::Sum::ZERO, T::Sum::ONE);
-    match bias {
+    Ok(match bias {
         None => turned(a, b, (one, zero), activation, c, workspace),
         Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
             let epilogue = Epilogue { bias: Some(bias), activation };
-            multiply(a, b, (one, zero), epilogue, c, workspace);
+            multiply(a, b, (one, zero), epilogue, c, workspace)
         }
         // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
         Some(bias) => {
             c.fill_rows(bias);
-            turned(a, b, (one, one), activation, c, workspace);
+            turned(a, b, (one, one), activation, c, workspace)
         }
-    }
-    Ok(())
+    })
 }
 
 /// As [`gemm`], with a B that was packed once for many products or many threads.
@@ -380,14 +386,14 @@ pub fn gemm_packed<T: Factor>(
     product: PackedGemm<'_, T>,
     c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
+) -> Result<GemmPath, GemmError> {
     let PackedGemm { a, b, alpha, beta } = product;
     check(a.shape, b.shape(), &c, beta)?;
     b.check_isa()?;
     let epilogue = Epilogue { bias: None, activation: None };
     let nc = b.nc;
     Product { a, b: OperandB::Packed(b), nc, alpha, beta, epilogue, c }.run(workspace);
-    Ok(())
+    Ok(GemmPath::Packed)
 }
 
 fn check<E: Float>(

@@ -90,8 +90,8 @@ pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{Moments, Partial, Product, SquareSum};
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
-    Activation, Epilogue, Factor, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace,
-    gemm, gemm_bias, gemm_epilogue, gemm_packed,
+    Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed,
 };
 pub use map::{Arg, Binary, Block, BlockArg, Ternary, Unary};
 pub use math::functions::*;

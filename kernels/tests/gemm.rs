@@ -9,7 +9,8 @@ use products::Layout::*;
 use products::*;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Float, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_packed,
+    Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
+    gemm_packed,
 };
 
 fn check_layouts<E: Float>([m, k, n]: [usize; 3], layouts: [Layout; 3], (alpha, beta): (f64, f64)) {
@@ -268,6 +269,50 @@ fn a_row_alone_a_split_and_a_packed_b_give_the_bits_of_the_whole() {
             }
         });
         assert_eq!(rows, whole);
+    }
+}
+
+/// Shape, layouts of A, B and C, and what the product is scaled by.
+#[test]
+fn products_take_the_loops_that_are_made_for_them() {
+    use GemmPath::{Blocked, Columns as ColumnsOfB, InPlace, Rows as RowsOfB, Small};
+    let added = (1.0, 1.0);
+    for (shape, layouts, factors, expected) in [
+        ([4, 4, 4], [Rows, Rows, Rows], PLAIN, Small),
+        ([64, 64, 64], [Rows, Rows, Rows], PLAIN, Small),
+        ([64, 64, 64], [Columns, Columns, Columns], PLAIN, Small),
+        // Added to C; two blocks of k; A without runs.
+        ([64, 64, 64], [Rows, Rows, Rows], added, InPlace),
+        ([64, 257, 16], [Rows, Rows, Rows], PLAIN, InPlace),
+        ([64, 64, 64], [Spread, Rows, Rows], PLAIN, InPlace),
+        // A vector by a matrix and a matrix by a vector, either stored both ways.
+        ([1, 700, 500], [Rows, Rows, Rows], PLAIN, RowsOfB),
+        ([1, 700, 500], [Rows, Columns, Rows], PLAIN, ColumnsOfB),
+        ([500, 700, 1], [Rows, Rows, Rows], PLAIN, ColumnsOfB),
+        ([500, 700, 1], [Columns, Rows, Rows], PLAIN, RowsOfB),
+        ([4, 700, 500], [Rows, Columns, Rows], added, ColumnsOfB),
+        ([24, 700, 500], [Rows, Rows, Rows], added, RowsOfB),
+        ([24, 700, 500], [Rows, NegativeColumns, Rows], PLAIN, Blocked),
+        ([4, 700, 500], [Rows, NegativeColumns, Rows], PLAIN, RowsOfB),
+        ([25, 700, 500], [Rows, Rows, Rows], PLAIN, Blocked),
+        ([24, 300, 120], [Rows, Rows, Rows], PLAIN, InPlace),
+        ([25, 300, 120], [Rows, Rows, Rows], PLAIN, Blocked),
+        ([300, 120, 300], [Rows, Columns, Rows], PLAIN, Blocked),
+        ([300, 120, 300], [Rows, Rows, Spread], PLAIN, Blocked),
+        ([24, 700, 500], [Rows, Rows, Rows], (0.0, 1.0), InPlace),
+        ([3, 0, 5], [Rows, Rows, Rows], PLAIN, InPlace),
+    ] {
+        let mut random = Random(29);
+        let [m, k, n] = shape;
+        let a = Matrix::<f32>::new([m, k], layouts[0], &mut random);
+        let b = Matrix::<f32>::new([k, n], layouts[1], &mut random);
+        for isa in levels() {
+            let mut c = Matrix::<f32>::new([m, n], layouts[2], &mut random);
+            let (alpha, beta) = (factors.0 as f32, factors.1 as f32);
+            let product = Gemm { a: a.view(), b: b.view(), alpha, beta };
+            let path = with_isa(isa, || gemm(product, c.view_mut(), &mut Workspace::new()));
+            assert_eq!(path, Some(Ok(expected)), "{isa}: {shape:?} {layouts:?} {factors:?}");
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use guarded::{Against, Guarded};
 use half::{bf16, f16};
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace,
-    gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
+    Activation, Epilogue, Factor, Float, Gemm, GemmPath, Isa, MatMut, MatRef, PackedB, PackedGemm,
+    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
 };
 
 /// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
@@ -149,12 +149,13 @@ fn negate<E: Float>(x: &mut [E]) {
 }
 
 /// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
-/// sums are exact.
+/// sums are exact. The loops are those of the last instruction set.
 fn check<T: Factor<Sum: Number> + Number>(
     [m, k, n]: [usize; 3],
     [a_lies, b_lies, c_lies]: [Lies; 3],
     call: Call,
-) {
+) -> GemmPath {
+    let mut path = GemmPath::Blocked;
     let nan = T::from_f64(f64::NAN);
     // One row or column again and again has the same numbers in all.
     let of_a = |i: usize| if matches!(a_lies, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
@@ -193,7 +194,7 @@ fn check<T: Factor<Sum: Number> + Number>(
                     gemm_epilogue(view, b.view(), epilogue, c.view_mut(), workspace)
                 }
             };
-            with_isa(isa, run).unwrap().unwrap();
+            path = with_isa(isa, run).unwrap().unwrap();
             let lies = [a_lies, b_lies, c_lies];
             let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {lies:?}, {call:?}");
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
@@ -217,10 +218,12 @@ fn check<T: Factor<Sum: Number> + Number>(
             }
         }
     }
+    path
 }
 
 #[test]
 fn nothing_outside_of_the_operands_is_touched() {
+    let mut seen = Vec::new();
     for m in [1, 2, 6, 7, 13, 20] {
         for n in [1, 3, 8, 17, 33, 64, 71] {
             for k in [1, 6, 17, 300] {
@@ -229,7 +232,7 @@ fn nothing_outside_of_the_operands_is_touched() {
                 }
                 for a in [Rows, Columns] {
                     for b in [Rows, Columns] {
-                        check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
+                        seen.push(check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0)));
                         check::<f64>([m, k, n], [a, b, Columns], Call::Gemm(1.0));
                         check::<f16>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
                         check::<f32>([m, k, n], [a, b, Rows], Call::Bias);
@@ -244,6 +247,9 @@ fn nothing_outside_of_the_operands_is_touched() {
                 check::<bf16>([m, k, n], [Rows, Columns, Rows], Call::Packed(0.0));
             }
         }
+    }
+    for path in [GemmPath::Small, GemmPath::Columns, GemmPath::InPlace, GemmPath::Blocked] {
+        assert!(seen.contains(&path), "{path}");
     }
     for b in [Rows, Columns] {
         for a in [Rows, Columns] {
@@ -296,12 +302,21 @@ fn gaps_between_elements_are_neither_read_nor_written() {
 fn few_rows_times_a_streamed_matrix_stay_within_it() {
     for m in (1..=13).chain([19, 24, 25]) {
         for b in [Rows, Columns, Wider, WiderColumns, EveryOther, RowsBack] {
-            check::<f32>([m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0));
-            check::<f64>([m, 270, 245], [Columns, b, Wider], Call::Gemm(1.0));
-            check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias);
-            check::<f16>([m, 270, 979], [Columns, b, Rows], Call::Gemm(0.0));
-            check::<bf16>([m, 270, 979], [Wider, b, Rows], Call::Bias);
-            check::<f32>([m, 270, 491], [Rows, b, Wider], Call::Epilogue(Rows));
+            let paths = [
+                check::<f32>([m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0)),
+                check::<f64>([m, 270, 245], [Columns, b, Wider], Call::Gemm(1.0)),
+                check::<f32>([m, 270, 491], [Wider, b, Rows], Call::Bias),
+                check::<f16>([m, 270, 979], [Columns, b, Rows], Call::Gemm(0.0)),
+                check::<bf16>([m, 270, 979], [Wider, b, Rows], Call::Bias),
+                check::<f32>([m, 270, 491], [Rows, b, Wider], Call::Epilogue(Rows)),
+            ];
+            match (b, m) {
+                (Rows | Wider, ..=24) => assert_eq!(paths, [GemmPath::Rows; 6], "{m} rows"),
+                (Columns | WiderColumns, ..=4) => {
+                    assert_eq!(paths, [GemmPath::Columns; 6], "{m} rows");
+                }
+                _ => {}
+            }
         }
         check::<f64>([m, 270, 245], [Rows, Rows, Rows], Call::Packed(1.0));
     }

@@ -3,16 +3,18 @@
 use std::cell::RefCell;
 use std::fmt;
 
+pub use swath_kernels::GemmPath;
+
 use crate::dtype::DType;
 
 /// Who computed a product, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Path {
-    /// The embedded product.
-    Embedded,
-    /// The embedded product, k shared by threads: C is too small to be cut.
-    EmbeddedAlongK,
+    /// The embedded product, and which of its loops; the first thread's, where several share it.
+    Embedded(GemmPath),
+    /// The embedded product, k shared by threads: C is too small to be cut. The loops of the first block.
+    EmbeddedAlongK(GemmPath),
     /// The embedded product, the right side of a batch packed once.
     EmbeddedPacked,
     /// The BLAS library, a call a tile.
@@ -23,13 +25,20 @@ pub enum Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Path::Embedded => "embedded",
-            Path::EmbeddedAlongK => "embedded, along k",
-            Path::EmbeddedPacked => "embedded, right side packed",
-            Path::Provider => "provider",
-            Path::ProviderBatch => "provider, batched",
-        })
+        match self {
+            Path::Embedded(path) => write!(f, "embedded, {path}"),
+            Path::EmbeddedAlongK(path) => write!(f, "embedded, along k, {path}"),
+            Path::EmbeddedPacked => f.pad("embedded, right side packed"),
+            Path::Provider => f.pad("provider"),
+            Path::ProviderBatch => f.pad("provider, batched"),
+        }
+    }
+}
+
+impl Path {
+    /// True if the BLAS library computed the product.
+    pub fn is_provider(self) -> bool {
+        matches!(self, Path::Provider | Path::ProviderBatch)
     }
 }
 
@@ -61,12 +70,12 @@ thread_local! {
 /// Runs `f` and tells which products it made in this thread, in their order.
 ///
 /// ```
-/// use swath::blas::trace::{Path, trace};
+/// use swath::blas::trace::{GemmPath, Path, trace};
 /// use swath::prelude::*;
 /// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
 /// let (product, traced) = trace(|| a.matmul(&a));
 /// assert_eq!(product?.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
-/// assert_eq!((traced[0].shape, traced[0].path), ([2, 2, 2], Path::Embedded));
+/// assert_eq!((traced[0].shape, traced[0].path), ([2, 2, 2], Path::Embedded(GemmPath::Small)));
 /// # Ok::<(), Error>(())
 /// ```
 pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {

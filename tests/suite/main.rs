@@ -39,6 +39,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod trace;
 mod walks;
 
 #[global_allocator]

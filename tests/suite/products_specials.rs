@@ -3,7 +3,7 @@
 
 use std::env;
 
-use swath::blas::trace::{Path, trace};
+use swath::blas::trace::{GemmPath, Path, trace};
 use swath::nn::Activation;
 use swath::prelude::*;
 use swath::runtime::{Isa, info, set_threads};
@@ -38,6 +38,10 @@ const CASES: [Case; 10] = [
     case(150, false, [12, 12, 12]),
     case(6, true, [40, 300, 90]),
 ];
+
+/// Of which [`CASES`] has a product each.
+const LOOPS: [GemmPath; 5] =
+    [GemmPath::Small, GemmPath::Rows, GemmPath::Columns, GemmPath::InPlace, GemmPath::Blocked];
 
 /// A and B: one with zeros, the other one with an infinity or NaN in three of four rows or columns, each of which
 /// meets a zero.
@@ -139,9 +143,12 @@ fn worker() -> Result<()> {
                 check(case, false, dtype, &mut seen)?;
             }
         }
-        for path in [Path::Embedded, Path::EmbeddedAlongK, Path::EmbeddedPacked] {
-            assert!(threads == 1 || seen.contains(&path), "{path}");
+        for loops in LOOPS {
+            assert!(seen.contains(&Path::Embedded(loops)), "{threads} threads: {loops}");
         }
+        let is_along_k = |path: &Path| matches!(path, Path::EmbeddedAlongK(_));
+        assert!(threads == 1 || seen.iter().any(is_along_k));
+        assert!(threads == 1 || seen.contains(&Path::EmbeddedPacked));
     }
     Ok(())
 }

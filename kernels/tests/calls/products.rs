@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float as _, Gemm, GemmError, MatMut, MatRef, PackedB, PackedGemm,
-    Unary, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
+    Activation, Epilogue, Factor, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB,
+    PackedGemm, Unary, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output};
@@ -18,7 +18,7 @@ pub fn calls(len: usize) -> Vec<Call> {
 }
 
 /// Errors as panics, which a test can compare.
-fn must(result: Result<(), GemmError>) {
+fn must(result: Result<GemmPath, GemmError>) {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 

@@ -407,17 +407,15 @@ fn one<T: Factor>(
     let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
     let threads = if parts == 1 { 1 } else { parallel::threads().min(parts) };
     if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {
-        along_k::run([a, b], finish, &mut places, shape)?;
+        let path = along_k::run([a, b], finish, &mut places, shape)?;
         rounded.of(&places);
-        return Ok(Path::EmbeddedAlongK);
+        return Ok(Path::EmbeddedAlongK(path));
     }
     let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     if threads == 1 {
-        part.run()?;
-        return Ok(Path::Embedded);
+        return Ok(Path::Embedded(part.run()?));
     }
     let mut pieces = Pieces::new();
     part.split(threads, &mut pieces);
-    share(pieces, Part::run)?;
-    Ok(Path::Embedded)
+    Ok(Path::Embedded(share(pieces, Part::run)?))
 }

@@ -3,7 +3,7 @@
 //! The result is defined as a sum over blocks of KC values of k; which thread computes a block changes
 //! no bit.
 
-use swath_kernels::{Float as _, Gemm, MatMut, MatRef, gemm, gemm::KC};
+use swath_kernels::{Float as _, Gemm, GemmPath, MatMut, MatRef, gemm, gemm::KC};
 
 use super::super::memory::Buffer;
 use super::super::parallel::{Cost, for_each_chunk_mut};
@@ -30,17 +30,19 @@ pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
     threads > 1 && area < threads * LEAST_AREA
 }
 
+/// The loops of the first block are told.
 pub(super) fn run<T: Factor>(
     [a, b]: [MatRef<'_, T>; 2],
     finish: Finish<'_, T::Sum>,
     Places { c, sums }: &mut Places<'_, T::Sum>,
     [m, n]: [usize; 2],
-) -> Result<()> {
+) -> Result<GemmPath> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
     let at_once = (SUMS_LEN / area).clamp(1, blocks);
     let mut memory = Buffer::new(finish.op, &Shape::from([1 + at_once, m, n]), T::Sum::DTYPE)?;
     let (total, memory) = memory.as_slice_mut::<T::Sum>().split_at_mut(area);
     let (mut a, mut b) = (a, b);
+    let mut path = GemmPath::Blocked;
     for from in (0..blocks).step_by(at_once) {
         let mut pieces = Pieces::new();
         for sums in memory.chunks_exact_mut(area).take(at_once.min(blocks - from)) {
@@ -50,13 +52,16 @@ pub(super) fn run<T: Factor>(
             (a, b) = (a_rest, b_rest);
         }
         let count = pieces.len();
-        share(pieces, |(a, b, sums)| {
+        let of_these = share(pieces, |(a, b, sums)| {
             let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
             let product = Gemm { a, b, alpha: T::Sum::ONE, beta: T::Sum::ZERO };
             T::Sum::workspace()
                 .with_borrow_mut(|memory| gemm(product, sums, memory))
                 .map_err(refused(finish.op))
         })?;
+        if from == 0 {
+            path = of_these;
+        }
         let memory = &*memory;
         for_each_chunk_mut(total, ADDED, Cost(ADD_COST).times(count), &|first, total| {
             for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
@@ -70,9 +75,9 @@ pub(super) fn run<T: Factor>(
     }
     if finish.add {
         c.iter_mut().zip(&*total).for_each(|(y, &x)| *y = *y + x);
-        return Ok(());
+        return Ok(path);
     }
     c.copy_from_slice(total);
     finish.rows(c, sums, n);
-    Ok(())
+    Ok(path)
 }

@@ -1,11 +1,10 @@
 //! A batch of products: small ones are shared whole, and one right side is packed once for all.
 
-use std::sync::{Mutex, PoisonError};
-
-use swath_kernels::{self as kernels, Float as _, MatMut, PackedB, PackedGemm};
+use swath_kernels::{self as kernels, Float as _, GemmPath, MatMut, PackedB, PackedGemm};
 
 use super::super::blas::Blas;
 use super::super::parallel::{self, Band, Cost};
+use super::part::Outcome;
 use super::{Factor, Finish, Matrix, Places, Product as _, Rounded, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
@@ -32,16 +31,14 @@ pub(super) fn many<T: Factor>(
     let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
     let takes_many = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
     let is_shared_whole = takes_many || blas.keeps_whole();
+    let outcome = Outcome::new();
+    let nothing = Path::Embedded(GemmPath::Blocked);
     if !is_shared_whole && parallel::shares_each(batch, cost, usize::MAX) {
-        let mut path = Path::Embedded;
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            let of_this = each(i, c, sums.next().unwrap_or_default())?;
-            if i == 0 {
-                path = of_this;
-            }
+            outcome.note(i, Ok(each(i, c, sums.next().unwrap_or_default())?));
         }
-        return Ok(path);
+        return outcome.or(nothing);
     }
     let is_shared =
         batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<T::Sum>();
@@ -50,32 +47,20 @@ pub(super) fn many<T: Factor>(
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
         return Ok(Path::EmbeddedPacked);
     }
-    // Of the first product, or why one failed.
-    let result = Mutex::new(Ok(Path::Embedded));
-    let note = |news| {
-        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-        if result.is_ok() {
-            *result = news;
-        }
-    };
     let bands = [Band::new(c, area), Band::new(sums, area)];
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
         let operands =
             range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
         if takes_many && blas.gemm_batch([m, k, n], operands, c) {
-            return note(Ok(Path::ProviderBatch));
+            return outcome.note(range.start, Ok(Path::ProviderBatch));
         }
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in range.zip(c.chunks_exact_mut(area)) {
             // One product a thread: `one` finds no further thread idle, or too little to share.
-            match each(i, c, sums.next().unwrap_or_default()) {
-                Ok(path) if i == 0 => note(Ok(path)),
-                Ok(_) => {}
-                Err(error) => note(Err(error)),
-            }
+            outcome.note(i, each(i, c, sums.next().unwrap_or_default()));
         }
     });
-    result.into_inner().unwrap_or_else(PoisonError::into_inner)
+    outcome.or(nothing)
 }
 
 /// A batch of products with one right side, which is packed once for all.
@@ -93,7 +78,7 @@ fn shared_right<T: Factor>(
     // Taken out, not borrowed: a thread that waits for others in a rayon pool may come here for another job.
     let mut memory = T::Sum::shared_workspace().take();
     let packed = PackedB::pack(b.view().map_err(refused)?, &mut memory);
-    let failure = Mutex::new(Ok(()));
+    let outcome = Outcome::new();
     let bands = [Band::new(c, area), Band::new(sums, area)];
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
         let mut sums = sums.chunks_exact_mut(n);
@@ -104,14 +89,12 @@ fn shared_right<T: Factor>(
                 T::Sum::workspace()
                     .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
             });
-            if let Err(error) = done {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Err(refused(error));
-            }
+            outcome.note(i, done.map(drop).map_err(refused));
             for row in c.chunks_exact_mut(n) {
                 finish.finish(0, row, sums.next().unwrap_or_default());
             }
         }
     });
     T::Sum::shared_workspace().set(memory);
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+    outcome.or(())
 }

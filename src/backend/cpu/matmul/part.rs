@@ -4,10 +4,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Epilogue, Float as _, Gemm, GemmError, MatMut, MatRef};
+use swath_kernels::{
+    self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef,
+};
 
 use super::{Factor, Finish, Places, Product as _, Rounded, parallel, refused};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.
 const ROW_UNIT: usize = 6;
@@ -121,12 +123,12 @@ impl<'a, T: Factor> Part<'a, T> {
     }
 
     /// Computes it on this thread.
-    pub fn run(self) -> Result<()> {
+    pub fn run(self) -> Result<GemmPath> {
         let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
         let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
         let activation = function.map(|function| kernels::Activation { function, sums: kept });
         let (one, out) = (T::Sum::ONE, c.wide.reborrow());
-        T::Sum::workspace()
+        let path = T::Sum::workspace()
             .with_borrow_mut(|workspace| match add {
                 true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
                 false => {
@@ -136,24 +138,47 @@ impl<'a, T: Factor> Part<'a, T> {
             })
             .map_err(refused(op))?;
         [Some(c), sums].into_iter().flatten().for_each(Out::round);
-        Ok(())
+        Ok(path)
     }
 }
 
-/// `f` of each piece, on all threads; the last error, if there is one.
-pub(super) fn share<T: Send>(pieces: Pieces<T>, f: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+/// What the first of several pieces tells, or why one failed; threads note it in any order.
+pub(super) struct Outcome<R>(Mutex<Option<Result<R>>>);
+
+impl<R> Outcome<R> {
+    pub fn new() -> Self {
+        Outcome(Mutex::new(None))
+    }
+
+    /// What became of piece `i`.
+    pub fn note(&self, i: usize, news: Result<R>) {
+        if i > 0 && news.is_ok() {
+            return;
+        }
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*noted, Some(Err(_))) {
+            *noted = Some(news);
+        }
+    }
+
+    /// `nothing` if there was no piece.
+    pub fn or(self, nothing: R) -> Result<R> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Ok(nothing))
+    }
+}
+
+/// `f` of each piece, on all threads.
+pub(super) fn share<T: Send>(
+    pieces: Pieces<T>,
+    f: impl Fn(T) -> Result<GemmPath> + Sync,
+) -> Result<GemmPath> {
     let slots: Pieces<_> = pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
-    let failure: Mutex<Option<Error>> = Mutex::new(None);
+    let outcome = Outcome::new();
     parallel::for_each_index(slots.len(), |i| {
         let piece = slots[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(piece) = piece
-            && let Err(error) = f(piece)
-        {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        if let Some(piece) = piece {
+            outcome.note(i, f(piece));
         }
     });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    outcome.or(GemmPath::Blocked)
 }

@@ -33,7 +33,7 @@ pub(super) fn product<E: Real>(
     workspace: &mut Workspace<E>,
 ) -> Result<(), GemmError> {
     let beta = if add { E::ONE } else { E::ZERO };
-    kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace)
+    kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace).map(drop)
 }
 
 /// Where an element of the matrix is.
