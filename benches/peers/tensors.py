@@ -11,66 +11,76 @@ ratio of their times over swath's.
 import os, re, statistics, subprocess, sys, time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-SHAPES = (4096, 1024), (1024, 1024), (4096, 4096)
-IMAGES, SWAPPED = (32, 64, 128, 64), (0, 2, 1, 3)
 THREADS = {name: "1" for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
 
+def shape_of(name):
+    """Name of the operation of a case, and the shape: src/tensors.rs has them."""
+    operation, rows, columns = re.fullmatch(r"(.*?)(?: (1024|4096)| of (\d+))?", name).groups()
+    if columns:
+        return operation, ((4 << 20) // int(columns) // 2048 * 2048, int(columns))
+    return operation, (int(rows),) * 2 if rows else (4096, 1024)
+
+
 def operations(package):
-    """Place of the shape in SHAPES, name, and call of the operands."""
+    """Call of the operands by name."""
     if package == "numpy":
         import numpy as np
 
         contiguous = np.ascontiguousarray
-        special = (
-            ("argmax axis 1", lambda o: np.argmax(o.a, 1)),
-            ("max", lambda o: np.max(o.a)),
-            ("max axis 1", lambda o: np.max(o.a, 1)),
-            ("variance axis 1", lambda o: np.var(o.a, 1, ddof=1)),
-            ("cumsum axis 1", lambda o: np.cumsum(o.a, 1)),
-            ("where_cond", lambda o: np.where(o.mask, o.a, o.b)),
-            ("lt", lambda o: np.less(o.a, o.b)),
-            ("to f16", lambda o: o.a.astype(np.float16)),
-            ("to i64", lambda o: o.a.astype(np.int64)),
-            ("gather axis 1", lambda o: np.take_along_axis(o.a, o.columns, 1)),
-            ("index_select axis 0", lambda o: np.take(o.a, o.rows, 0)),
-        )
-        images = lambda o: o.a.reshape(IMAGES).transpose(SWAPPED)
+        special = {
+            "argmax axis 1": lambda o: np.argmax(o.a, 1),
+            "max": lambda o: np.max(o.a),
+            "max axis 1": lambda o: np.max(o.a, 1),
+            "variance axis 1": lambda o: np.var(o.a, 1, ddof=1),
+            "cumsum axis 1": lambda o: np.cumsum(o.a, 1),
+            "where_cond": lambda o: np.where(o.mask, o.a, o.b),
+            "lt": lambda o: np.less(o.a, o.b),
+            "to f16": lambda o: o.a.astype(np.float16),
+            "to i64": lambda o: o.a.astype(np.int64),
+            "gather axis 1": lambda o: np.take_along_axis(o.a, o.columns, 1),
+            "index_select axis 0": lambda o: np.take(o.a, o.rows, 0),
+            "permute(0, 2, 1, 3)": lambda o: contiguous(o.a.reshape(o.images).transpose(0, 2, 1, 3)),
+            "squares.t() + b": lambda o: o.a.reshape(o.squares).transpose(0, 2, 1) + o.b.reshape(o.squares),
+            "a.flip(1).t() + b": lambda o: o.a[:, ::-1].T + o.b,
+        }
         lib = np
     else:
         import torch
 
         contiguous = torch.Tensor.contiguous
-        special = (
-            ("argmax axis 1", lambda o: torch.argmax(o.a, 1)),
-            ("max", lambda o: torch.max(o.a)),
-            ("max axis 1", lambda o: torch.amax(o.a, 1)),
-            ("variance axis 1", lambda o: torch.var(o.a, 1)),
-            ("softmax", lambda o: torch.softmax(o.a, 1)),
-            ("layer_norm", lambda o: torch.layer_norm(o.a, o.row.shape, o.row, o.row, 1e-5)),
-            ("cumsum axis 1", lambda o: torch.cumsum(o.a, 1)),
-            ("where_cond", lambda o: torch.where(o.mask, o.a, o.b)),
-            ("lt", lambda o: torch.lt(o.a, o.b)),
-            ("to f16", lambda o: o.a.to(torch.float16)),
-            ("to i64", lambda o: o.a.to(torch.int64)),
-            ("gather axis 1", lambda o: torch.gather(o.a, 1, o.columns)),
-            ("index_select axis 0", lambda o: torch.index_select(o.a, 0, o.rows)),
-        )
-        images = lambda o: o.a.view(IMAGES).permute(SWAPPED)
+        special = {
+            "argmax axis 1": lambda o: torch.argmax(o.a, 1),
+            "max": lambda o: torch.max(o.a),
+            "max axis 1": lambda o: torch.amax(o.a, 1),
+            "variance axis 1": lambda o: torch.var(o.a, 1),
+            "logsumexp axis 1": lambda o: torch.logsumexp(o.a, 1),
+            "softmax": lambda o: torch.softmax(o.a, 1),
+            "layer_norm": lambda o: torch.layer_norm(o.a, o.row.shape, o.row, o.row, 1e-5),
+            "cumsum axis 1": lambda o: torch.cumsum(o.a, 1),
+            "where_cond": lambda o: torch.where(o.mask, o.a, o.b),
+            "lt": lambda o: torch.lt(o.a, o.b),
+            "to f16": lambda o: o.a.to(torch.float16),
+            "to i64": lambda o: o.a.to(torch.int64),
+            "gather axis 1": lambda o: torch.gather(o.a, 1, o.columns),
+            "index_select axis 0": lambda o: torch.index_select(o.a, 0, o.rows),
+            "permute(0, 2, 1, 3)": lambda o: contiguous(o.a.view(o.images).permute(0, 2, 1, 3)),
+            "squares.t() + b": lambda o: o.a.view(o.squares).permute(0, 2, 1) + o.b.view(o.squares),
+            "a.flip(1).t() + b": lambda o: torch.flip(o.a, (1,)).T + o.b,
+        }
         lib = torch
-    yield 0, "sum", lambda o: lib.sum(o.a)
-    yield 0, "sum axis 0", lambda o: lib.sum(o.a, 0)
-    yield 0, "sum axis 1", lambda o: lib.sum(o.a, 1)
-    yield 0, "mean", lambda o: lib.mean(o.a)
-    for name, call in special:
-        yield 0, name, call
-    yield 1, "a + row 1024", lambda o: o.a + o.row
-    yield 1, "a + column 1024", lambda o: o.a + o.column
-    yield 1, "a + scalar 1024", lambda o: o.a + 0.5
-    yield 1, "a.t() + b 1024", lambda o: o.a.T + o.b
-    yield 2, "a.t() + b 4096", lambda o: o.a.T + o.b
-    yield 2, "a.t() contiguous 4096", lambda o: contiguous(o.a.T)
-    yield 2, "permute(0, 2, 1, 3)", lambda o: contiguous(images(o))
+    return special | {
+        "sum": lambda o: lib.sum(o.a),
+        "sum axis 0": lambda o: lib.sum(o.a, 0),
+        "sum axis 1": lambda o: lib.sum(o.a, 1),
+        "mean": lambda o: lib.mean(o.a),
+        "a + row": lambda o: o.a + o.row,
+        "a + column": lambda o: o.a + o.column,
+        "a + scalar": lambda o: o.a + 0.5,
+        "a.t() + b": lambda o: o.a.T + o.b,
+        "a.t() contiguous": lambda o: contiguous(o.a.T),
+        "-a[:, ::2].t()": lambda o: -o.a[:, ::2].T,
+    }
 
 
 class Operands:
@@ -88,26 +98,30 @@ class Operands:
 
             arrays = {name: torch.from_numpy(array) for name, array in arrays.items()}
         self.__dict__.update(arrays)
+        run = min(shape[1], 64)
+        self.images = 32, 64, shape[0] * shape[1] // (32 * 64 * run), run
+        self.squares = shape[0] // shape[1], shape[1], shape[1]
 
 
-def measure(package, words):
+def measure(package, names):
     if package == "torch":
         import torch
 
         torch.set_num_threads(1)
         torch.set_grad_enabled(False)
-    operands = {}
-    for shape, name, call in operations(package):
-        if words and not any(word in f"tensor {name}" for word in words):
+    calls, made, operands = operations(package), None, None
+    for name in names:
+        operation, shape = shape_of(name)
+        if operation not in calls:
             continue
-        if shape not in operands:
-            operands = {shape: Operands(SHAPES[shape], package)}
+        if shape != made:
+            made, operands = shape, Operands(shape, package)
         times = []
         for _ in range(16):
             start = time.perf_counter()
-            call(operands[shape])
+            calls[operation](operands)
             times.append(time.perf_counter() - start)
-        print(f"{name}: {statistics.median(times[1:]) * 1e9 / (SHAPES[shape][0] * SHAPES[shape][1]):.5f} ns")
+        print(f"{name}: {statistics.median(times[1:]) * 1e9 / (shape[0] * shape[1]):.5f} ns")
 
 
 def times_of(command):
@@ -126,7 +140,7 @@ def main(rounds, words):
     for _ in range(rounds):
         ours = times_of(["cargo", "run", *cargo, "--", "--alone", *(words or ["tensor"])])
         for package in filter(find_spec, ("numpy", "torch")):
-            theirs = times_of([sys.executable, "-W", "ignore", __file__, "--theirs", package, *words])
+            theirs = times_of([sys.executable, "-W", "ignore", __file__, "--theirs", package, *ours])
             for name in theirs.keys() & ours.keys():
                 ratios.setdefault(name, {}).setdefault(package, []).append(theirs[name] / ours[name])
         for name, ns in ours.items():

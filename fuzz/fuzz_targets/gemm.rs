@@ -14,8 +14,8 @@ use libfuzzer_sys::fuzz_target;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::math::{Gelu, Sigmoid};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, GemmError, Isa, MatMut, MatRef, PackedB, PackedGemm,
-    Unary, Workspace, gemm, gemm_epilogue, gemm_packed,
+    Activation, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB,
+    PackedGemm, Unary, Workspace, gemm, gemm_epilogue, gemm_packed,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -329,7 +329,7 @@ fn run<T: Number<Sum: Sum>>(
     after: &mut After<T::Sum>,
     c: &mut Matrix<T::Sum>,
     call: Call,
-) -> std::result::Result<(), GemmError> {
+) -> std::result::Result<GemmPath, GemmError> {
     let c = c.view_mut()?;
     let (a, b) = (a.view(), b.view());
     let workspace = &mut used(a.shape(), b.shape());

@@ -149,13 +149,13 @@ fn negate<E: Float>(x: &mut [E]) {
 }
 
 /// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
-/// sums are exact. The loops are those of the last instruction set.
+/// sums are exact. The loops of each instruction set are told.
 fn check<T: Factor<Sum: Number> + Number>(
     [m, k, n]: [usize; 3],
     [a_lies, b_lies, c_lies]: [Lies; 3],
     call: Call,
-) -> GemmPath {
-    let mut path = GemmPath::Blocked;
+) -> Vec<GemmPath> {
+    let mut paths = Vec::new();
     let nan = T::from_f64(f64::NAN);
     // One row or column again and again has the same numbers in all.
     let of_a = |i: usize| if matches!(a_lies, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
@@ -194,7 +194,7 @@ fn check<T: Factor<Sum: Number> + Number>(
                     gemm_epilogue(view, b.view(), epilogue, c.view_mut(), workspace)
                 }
             };
-            path = with_isa(isa, run).unwrap().unwrap();
+            paths.push(with_isa(isa, run).unwrap().unwrap());
             let lies = [a_lies, b_lies, c_lies];
             let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {lies:?}, {call:?}");
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
@@ -218,7 +218,7 @@ fn check<T: Factor<Sum: Number> + Number>(
             }
         }
     }
-    path
+    paths
 }
 
 #[test]
@@ -232,7 +232,8 @@ fn nothing_outside_of_the_operands_is_touched() {
                 }
                 for a in [Rows, Columns] {
                     for b in [Rows, Columns] {
-                        seen.push(check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0)));
+                        let paths = check::<f32>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
+                        seen.extend(paths);
                         check::<f64>([m, k, n], [a, b, Columns], Call::Gemm(1.0));
                         check::<f16>([m, k, n], [a, b, Rows], Call::Gemm(0.0));
                         check::<f32>([m, k, n], [a, b, Rows], Call::Bias);
@@ -310,13 +311,12 @@ fn few_rows_times_a_streamed_matrix_stay_within_it() {
                 check::<bf16>([m, 270, 979], [Wider, b, Rows], Call::Bias),
                 check::<f32>([m, 270, 491], [Rows, b, Wider], Call::Epilogue(Rows)),
             ];
-            match (b, m) {
-                (Rows | Wider, ..=24) => assert_eq!(paths, [GemmPath::Rows; 6], "{m} rows"),
-                (Columns | WiderColumns, ..=4) => {
-                    assert_eq!(paths, [GemmPath::Columns; 6], "{m} rows");
-                }
-                _ => {}
-            }
+            let expected = match (b, m) {
+                (Rows | Wider, ..=24) => GemmPath::Rows,
+                (Columns | WiderColumns, ..=4) => GemmPath::Columns,
+                _ => continue,
+            };
+            assert!(paths.concat().iter().all(|path| *path == expected), "{m} rows: {paths:?}");
         }
         check::<f64>([m, 270, 245], [Rows, Rows, Rows], Call::Packed(1.0));
     }

@@ -11,7 +11,8 @@ use crate::dtype::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Path {
-    /// The embedded product, and which of its loops; the first thread's, where several share it.
+    /// The embedded product, and which of its loops: those of the first part, where threads share it. What
+    /// was packed before all of a batch is [`Path::EmbeddedPacked`].
     Embedded(GemmPath),
     /// The embedded product, k shared by threads: C is too small to be cut. The loops of the first block.
     EmbeddedAlongK(GemmPath),
@@ -25,13 +26,13 @@ pub enum Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Path::Embedded(path) => write!(f, "embedded, {path}"),
-            Path::EmbeddedAlongK(path) => write!(f, "embedded, along k, {path}"),
-            Path::EmbeddedPacked => f.pad("embedded, right side packed"),
-            Path::Provider => f.pad("provider"),
-            Path::ProviderBatch => f.pad("provider, batched"),
-        }
+        f.pad(&match self {
+            Path::Embedded(path) => format!("embedded, {path}"),
+            Path::EmbeddedAlongK(path) => format!("embedded, along k, {path}"),
+            Path::EmbeddedPacked => "embedded, right side packed".to_owned(),
+            Path::Provider => "provider".to_owned(),
+            Path::ProviderBatch => "provider, batched".to_owned(),
+        })
     }
 }
 
@@ -46,7 +47,8 @@ impl Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traced {
-    /// Type of the operands as they were multiplied: 16-bit floats are multiplied as `f32`.
+    /// Type of the sums: 16-bit floats are multiplied as `f32`. The embedded product chooses its loops by the
+    /// bytes that are stored.
     pub dtype: DType,
     /// Products of this shape; a batch with one right side has been made one product.
     pub batch: usize,

@@ -38,7 +38,8 @@ fn the_path_of_each_product_is_told() {
                 ([1, 700], [700, 900], false, "rows of B"),
                 ([1, 700], [700, 900], true, "columns of B"),
                 ([12, 700], [700, 900], false, "rows of B"),
-                ([20, 300], [300, 100], false, "B in place"),
+                ([20, 300], [300, 100], false, "blocked, B in place"),
+                ([7, 520], [520, 310], false, "rows of B"),
                 ([260, 300], [300, 320], false, "blocked"),
                 ([260, 300], [300, 320], true, "blocked"),
             ] {
@@ -49,6 +50,11 @@ fn the_path_of_each_product_is_told() {
             let along_k = if threads == 1 { "blocked" } else { "along k, small" };
             let expected = format!("1 x [32, 65536] · [65536, 32] f32: embedded, {along_k}");
             assert_eq!(matmul(&[32, 65_536], &[65_536, 32], false), [expected]);
+            // As many bytes less are not streamed.
+            let half = |shape: &[usize]| zeros(shape).to_dtype(DType::BF16).unwrap();
+            let (a, b) = (half(&[7, 520]), half(&[520, 310]));
+            let expected = "1 x [7, 520] · [520, 310] f32: embedded, blocked";
+            assert_eq!(words(&trace(|| a.matmul(&b).unwrap()).1), [expected]);
 
             // A batch of their own, a stack of rows with one right side, and left sides that are no stack.
             let batch = |b: T| words(&trace(|| zeros(&[9, 40, 30]).matmul(&b).unwrap()).1);
@@ -59,6 +65,28 @@ fn the_path_of_each_product_is_told() {
             let (a, b) = (zeros(&[9, 300, 60]).permute(&[0, 2, 1]).unwrap(), zeros(&[1, 300, 200]));
             let packed = ["9 x [60, 300] · [300, 200] f32: embedded, right side packed"];
             assert_eq!(words(&trace(|| a.matmul(&b).unwrap()).1), packed);
+        }
+    });
+}
+
+/// Parts of one product, and blocks of k, that differ in their loops: 24 and 25 rows, 256 and 10 values of k,
+/// which follow when the sums of all blocks before are added up.
+#[test]
+fn the_path_of_the_first_part_is_told() {
+    alone("trace::the_path_of_the_first_part_is_told", || {
+        if !embedded() {
+            println!("SKIPPED: a library computes them");
+            return;
+        }
+        for (threads, [m, k, n], path) in [
+            (1, [49, 30_000, 100], "blocked"),
+            (2, [49, 30_000, 100], "rows of B"),
+            (2, [26, 168 * 256 + 10, 60], "along k, blocked"),
+        ] {
+            set_threads(threads).unwrap();
+            let (a, b) = (zeros(&[m, k]), zeros(&[k, n]));
+            let expected = format!("1 x [{m}, {k}] · [{k}, {n}] f32: embedded, {path}");
+            assert_eq!(words(&trace(|| a.matmul(&b).unwrap()).1), [expected]);
         }
     });
 }

@@ -27,6 +27,10 @@ pub struct Inputs {
     columns: Vec<i64>,
     /// For each row a row.
     rows: Vec<i64>,
+    /// Shape that `permute(0, 2, 1, 3)` takes, runs of at most 64 elements.
+    images: [usize; 4],
+    /// Matrices in a row, each of as many rows as it has columns.
+    squares: [usize; 3],
 }
 
 impl Inputs {
@@ -36,8 +40,11 @@ impl Inputs {
         let b: Vec<f32> = a.iter().rev().copied().collect();
         // The operands' values, in [-4, 4), choose positions as well.
         let place = |x: &f32, extent: usize| ((x + 4.0) / 8.0 * extent as f32) as i64;
+        let run = columns.min(64);
         Inputs {
             shape,
+            images: [32, 64, rows * columns / (32 * 64 * run), run],
+            squares: [rows / columns, columns, columns],
             mask: b.iter().map(|x| *x < 0.0).collect(),
             columns: b.iter().map(|x| place(x, columns)).collect(),
             rows: b[..rows].iter().map(|x| place(x, rows)).collect(),
@@ -71,8 +78,12 @@ const fn sum_of(terms: usize) -> f32 {
     16.0 * f32::EPSILON * terms as f32
 }
 
-const CASES: [([usize; 2], &[Case]); 3] = [
+/// Cases of a shape: what is printed behind their names, the shape, the cases.
+type Group = (&'static str, [usize; 2], &'static [Case]);
+
+const GROUPS: [Group; 10] = [
     (
+        "",
         [4096, 1024],
         &[
             ("sum", sum_of(4096 * 1024)),
@@ -95,26 +106,52 @@ const CASES: [([usize; 2], &[Case]); 3] = [
         ],
     ),
     (
+        " 1024",
         [1024, 1024],
-        &[
-            ("a + row 1024", EXACT),
-            ("a + column 1024", EXACT),
-            ("a + scalar 1024", EXACT),
-            ("a.t() + b 1024", EXACT),
-        ],
+        &[("a + row", EXACT), ("a + column", EXACT), ("a + scalar", EXACT), ("a.t() + b", EXACT)],
     ),
     (
+        " 4096",
         [4096, 4096],
         &[
-            ("a.t() + b 4096", EXACT),
-            ("a.t() contiguous 4096", EXACT),
+            ("a.t() + b", EXACT),
+            ("a.t() contiguous", EXACT),
             ("permute(0, 2, 1, 3)", EXACT),
+            ("a.flip(1).t() + b", EXACT),
+            ("-a[:, ::2].t()", EXACT),
         ],
     ),
+    (" of 2", rows_of(2), &SHORT),
+    (" of 3", rows_of(3), &[RUNS, ("a + row", EXACT)]),
+    (" of 4", rows_of(4), &[RUNS, ("a + row", EXACT), SQUARES]),
+    (" of 8", rows_of(8), &SHORT),
+    (" of 16", rows_of(16), &SHORT),
+    // No whole number of squares.
+    (" of 24", rows_of(24), SHORT.split_at(8).0),
+    (" of 32", rows_of(32), &SHORT),
 ];
 
-/// Shape of the tensor that `permute(0, 2, 1, 3)` makes contiguous, of as many elements as `[4096, 4096]`.
-const IMAGES: [usize; 4] = [32, 64, 128, 64];
+/// About 4 Mi elements in short rows, such that [`Inputs::images`] are whole.
+const fn rows_of(columns: usize) -> [usize; 2] {
+    [(4 << 20) / columns / 2048 * 2048, columns]
+}
+
+const RUNS: Case = ("permute(0, 2, 1, 3)", EXACT);
+const SQUARES: Case = ("squares.t() + b", EXACT);
+
+/// Rows of few elements, of which a call each would be most of the time.
+const SHORT: [Case; 9] = [
+    ("sum axis 1", sum_of(32)),
+    ("max axis 1", EXACT),
+    ("argmax axis 1", EXACT),
+    ("variance axis 1", 16.0 * ROUNDED),
+    ("logsumexp axis 1", 4.0 * ROUNDED),
+    ("softmax", ROUNDED),
+    ("a + row", EXACT),
+    RUNS,
+    SQUARES,
+];
+
 /// What layer norm adds to a variance.
 const EPSILON: f32 = 1e-5;
 
@@ -147,9 +184,9 @@ fn call<'a, O, R: 'a>(
 pub fn tensors(wanted: &dyn Fn(&str) -> bool, alone: bool, once: bool) {
     swath::runtime::set_threads(1).expect("one thread is allowed");
     println!("{:22} {:>12}   time over swath's", "", "swath");
-    for (shape, cases) in CASES {
+    for (label, shape, cases) in GROUPS {
         let mut cases =
-            cases.iter().filter(|(name, _)| wanted(&format!("tensor {name}"))).peekable();
+            cases.iter().filter(|(name, _)| wanted(&format!("tensor {name}{label}"))).peekable();
         if cases.peek().is_none() {
             continue;
         }
@@ -169,8 +206,9 @@ pub fn tensors(wanted: &dyn Fn(&str) -> bool, alone: bool, once: bool) {
                 ];
                 peers.extend(others.into_iter().filter_map(|(name, peer)| Some((name, peer?))));
             }
-            check(name, &mut peers, *tolerance);
-            report(name, shape[0] * shape[1], peers, once);
+            let name = format!("{name}{label}");
+            check(&name, &mut peers, *tolerance);
+            report(&name, shape[0] * shape[1], peers, once);
         }
     }
 }

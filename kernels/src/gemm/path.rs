@@ -5,8 +5,8 @@ use std::fmt;
 /// The loops that computed a product, told for traces and tests: the bits are the same whichever it was.
 ///
 /// A and B are those of the loops: where C is stored by columns, or is a lone column, the product is
-/// `Cᵀ = Bᵀ·Aᵀ`, and a matrix by a vector is one row by the transposed matrix. Where C is empty or no
-/// product is asked for (alpha = 0), it is what the shapes lead to.
+/// `Cᵀ = Bᵀ·Aᵀ`, and a matrix by a vector is one row by the transposed matrix. Where nothing is multiplied
+/// (C is empty, k or alpha is 0) it may be any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GemmPath {
@@ -30,9 +30,9 @@ impl fmt::Display for GemmPath {
             GemmPath::Small => "small",
             GemmPath::Rows => "rows of B",
             GemmPath::Columns => "columns of B",
-            GemmPath::InPlace => "B in place",
+            GemmPath::InPlace => "blocked, B in place",
             GemmPath::Blocked => "blocked",
-            GemmPath::Packed => "B packed before",
+            GemmPath::Packed => "blocked, B packed before",
         })
     }
 }

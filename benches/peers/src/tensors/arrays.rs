@@ -1,9 +1,9 @@
 //! ndarray: its own operations, and its loops where a closure does the rest.
 
 use half::f16;
-use ndarray::{Array, Array1, Array2, Axis, Dimension, Zip};
+use ndarray::{Array, Array1, Array2, Array3, Axis, Dimension, Zip, s};
 
-use super::{IMAGES, Inputs, Peer, call};
+use super::{Inputs, Peer, call};
 
 pub struct Operands {
     a: Array2<f32>,
@@ -12,6 +12,8 @@ pub struct Operands {
     column: Array2<f32>,
     mask: Array2<bool>,
     rows: Vec<usize>,
+    images: [usize; 4],
+    squares: [usize; 3],
 }
 
 impl Operands {
@@ -26,6 +28,8 @@ impl Operands {
             column: array(inputs.column(), [inputs.shape[0], 1]),
             mask: array(&inputs.mask, inputs.shape),
             rows: inputs.rows.iter().map(|&row| row as usize).collect(),
+            images: inputs.images,
+            squares: inputs.squares,
         }
     }
 }
@@ -52,12 +56,15 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "to f16" => call(x, |x| x.a.mapv(f16::from_f32), |y| read(y.mapv(f16::to_f32))),
         "to i64" => call(x, |x| x.a.mapv(|x| x as i64), |y| read(y.mapv(|y| y as f32))),
         "index_select axis 0" => call(x, |x| x.a.select(Axis(0), &x.rows), read),
-        "a + row 1024" => call(x, |x| &x.a + &x.row, read),
-        "a + column 1024" => call(x, |x| &x.a + &x.column, read),
-        "a + scalar 1024" => call(x, |x| &x.a + 0.5, read),
-        "a.t() + b 1024" | "a.t() + b 4096" => call(x, |x| &x.a.t() + &x.b, read),
-        "a.t() contiguous 4096" => call(x, |x| x.a.t().as_standard_layout().into_owned(), read),
+        "a + row" => call(x, |x| &x.a + &x.row, read),
+        "a + column" => call(x, |x| &x.a + &x.column, read),
+        "a + scalar" => call(x, |x| &x.a + 0.5, read),
+        "a.t() + b" => call(x, |x| &x.a.t() + &x.b, read),
+        "a.t() contiguous" => call(x, |x| x.a.t().as_standard_layout().into_owned(), read),
         "permute(0, 2, 1, 3)" => call(x, permute, read),
+        "a.flip(1).t() + b" => call(x, |x| &x.a.slice(s![.., ..;-1]).t() + &x.b, read),
+        "-a[:, ::2].t()" => call(x, |x| -&x.a.slice(s![.., ..;2]).t(), read),
+        "squares.t() + b" => call(x, squares, read),
         _ => None,
     }
 }
@@ -77,8 +84,14 @@ fn choose(x: &Operands) -> Array2<f32> {
 }
 
 fn permute(x: &Operands) -> ndarray::Array4<f32> {
-    let images = x.a.view().into_shape_with_order(IMAGES).expect("as many elements");
+    let images = x.a.view().into_shape_with_order(x.images).expect("as many elements");
     images.permuted_axes([0, 2, 1, 3]).as_standard_layout().into_owned()
+}
+
+fn squares(x: &Operands) -> Array3<f32> {
+    let a = x.a.view().into_shape_with_order(x.squares).expect("as many elements");
+    let b = x.b.view().into_shape_with_order(x.squares).expect("as many elements");
+    &a.permuted_axes([0, 2, 1]) + &b
 }
 
 /// In row-major order, whatever the layout.

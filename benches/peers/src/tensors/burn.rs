@@ -5,9 +5,9 @@
 use burn_tensor::activation::softmax;
 use burn_tensor::kind::Basic;
 use burn_tensor::module::layer_norm;
-use burn_tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData};
+use burn_tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, s};
 
-use super::{EPSILON, IMAGES, Inputs, Peer, call};
+use super::{EPSILON, Inputs, Peer, call};
 
 pub struct Operands {
     a: Tensor<2>,
@@ -18,6 +18,8 @@ pub struct Operands {
     mask: Tensor<2, Bool>,
     columns: Tensor<2, Int>,
     rows: Tensor<1, Int>,
+    images: [usize; 4],
+    squares: [usize; 3],
 }
 
 impl Operands {
@@ -35,6 +37,8 @@ impl Operands {
             mask: Tensor::from_data(TensorData::new(inputs.mask.clone(), inputs.shape), &device),
             columns: Tensor::from_data(columns_of, (&device, DType::I64)),
             rows: Tensor::from_data(&inputs.rows[..], (&device, DType::I64)),
+            images: inputs.images,
+            squares: inputs.squares,
         }
     }
 }
@@ -59,14 +63,26 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "to i64" => call(x, |x| x.a.clone().cast(IntDType::I64), read),
         "gather axis 1" => call(x, |x| x.a.clone().gather(1, x.columns.clone()), read),
         "index_select axis 0" => call(x, |x| x.a.clone().select(0, x.rows.clone()), read),
-        "a + row 1024" => call(x, |x| x.a.clone().add(x.row.clone()), read),
-        "a + column 1024" => call(x, |x| x.a.clone().add(x.column.clone()), read),
-        "a + scalar 1024" => call(x, |x| x.a.clone().add_scalar(0.5), read),
-        "a.t() + b 1024" | "a.t() + b 4096" => call(x, |x| x.a.clone().t().add(x.b.clone()), read),
-        "a.t() contiguous 4096" => call(x, |x| flat(x.a.clone().t()), read),
+        "a + row" => call(x, |x| x.a.clone().add(x.row.clone()), read),
+        "a + column" => call(x, |x| x.a.clone().add(x.column.clone()), read),
+        "a + scalar" => call(x, |x| x.a.clone().add_scalar(0.5), read),
+        "a.t() + b" => call(x, |x| x.a.clone().t().add(x.b.clone()), read),
+        "a.t() contiguous" => call(x, |x| flat(x.a.clone().t()), read),
         "permute(0, 2, 1, 3)" => {
-            call(x, |x| flat(x.a.clone().reshape(IMAGES).permute([0, 2, 1, 3])), read)
+            call(x, |x| flat(x.a.clone().reshape(x.images).permute([0, 2, 1, 3])), read)
         }
+        "a.flip(1).t() + b" => call(x, |x| x.a.clone().flip([1]).t().add(x.b.clone()), read),
+        "-a[:, ::2].t()" => call(x, |x| x.a.clone().slice(s![.., ..;2]).t().neg(), read),
+        "squares.t() + b" => call(
+            x,
+            |x| {
+                x.a.clone()
+                    .reshape(x.squares)
+                    .permute([0, 2, 1])
+                    .add(x.b.clone().reshape(x.squares))
+            },
+            read,
+        ),
         _ => None,
     }
 }

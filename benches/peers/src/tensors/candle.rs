@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::ops::{layer_norm, softmax_last_dim};
 
-use super::{EPSILON, IMAGES, Inputs, Peer, call};
+use super::{EPSILON, Inputs, Peer, call};
 
 pub struct Operands {
     a: Tensor,
@@ -13,6 +13,8 @@ pub struct Operands {
     mask: Tensor,
     columns: Tensor,
     rows: Tensor,
+    images: [usize; 4],
+    squares: [usize; 3],
 }
 
 impl Operands {
@@ -28,6 +30,8 @@ impl Operands {
                 mask: Tensor::from_vec(mask, (rows, columns), cpu)?,
                 columns: Tensor::from_slice(&inputs.columns, (rows, columns), cpu)?,
                 rows: Tensor::from_slice(&inputs.rows, rows, cpu)?,
+                images: inputs.images,
+                squares: inputs.squares,
             })
         };
         make().expect("shapes fit")
@@ -44,6 +48,7 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "max axis 1" => |x| x.a.max(1),
         "argmax axis 1" => |x| x.a.argmax(D::Minus1),
         "variance axis 1" => |x| x.a.var(1),
+        "logsumexp axis 1" => |x| x.a.log_sum_exp(1),
         "softmax" => |x| softmax_last_dim(&x.a),
         "layer_norm" => |x| layer_norm(&x.a, &x.row, &x.row, EPSILON),
         "cumsum axis 1" => |x| x.a.cumsum(1),
@@ -53,12 +58,16 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "to i64" => |x| x.a.to_dtype(DType::I64),
         "gather axis 1" => |x| x.a.gather(&x.columns, 1),
         "index_select axis 0" => |x| x.a.index_select(&x.rows, 0),
-        "a + row 1024" => |x| x.a.broadcast_add(&x.row),
-        "a + column 1024" => |x| x.a.broadcast_add(&x.column),
-        "a + scalar 1024" => |x| &x.a + 0.5,
-        "a.t() + b 1024" | "a.t() + b 4096" => |x| x.a.t()? + &x.b,
-        "a.t() contiguous 4096" => |x| x.a.t()?.contiguous(),
-        "permute(0, 2, 1, 3)" => |x| x.a.reshape(&IMAGES)?.permute((0, 2, 1, 3))?.contiguous(),
+        "a + row" => |x| x.a.broadcast_add(&x.row),
+        "a + column" => |x| x.a.broadcast_add(&x.column),
+        "a + scalar" => |x| &x.a + 0.5,
+        "a.t() + b" => |x| x.a.t()? + &x.b,
+        "a.t() contiguous" => |x| x.a.t()?.contiguous(),
+        "permute(0, 2, 1, 3)" => |x| x.a.reshape(&x.images)?.permute((0, 2, 1, 3))?.contiguous(),
+        "a.flip(1).t() + b" => |x| x.a.flip(&[1])?.t()? + &x.b,
+        "squares.t() + b" => {
+            |x| x.a.reshape(&x.squares)?.permute((0, 2, 1))? + x.b.reshape(&x.squares)?
+        }
         _ => return None,
     };
     call(operands, function, |result| {

@@ -2,7 +2,7 @@
 
 use swath::prelude::*;
 
-use super::{EPSILON, IMAGES, Inputs, Peer, call};
+use super::{EPSILON, Inputs, Peer, call};
 
 type T = Tensor<CpuBackend>;
 
@@ -14,6 +14,8 @@ pub struct Operands {
     mask: T,
     columns: T,
     rows: T,
+    images: [usize; 4],
+    squares: [usize; 3],
 }
 
 impl Operands {
@@ -28,6 +30,8 @@ impl Operands {
                 mask: T::from_slice(&inputs.mask, (rows, columns))?,
                 columns: T::from_slice(&inputs.columns, (rows, columns))?,
                 rows: T::from_slice(&inputs.rows, rows)?,
+                images: inputs.images,
+                squares: inputs.squares,
             })
         };
         make().expect("shapes fit")
@@ -44,6 +48,7 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "max axis 1" => |x| x.a.max_axis(1, false),
         "argmax axis 1" => |x| x.a.argmax(1, false),
         "variance axis 1" => |x| x.a.variance_axis(1, false, 1),
+        "logsumexp axis 1" => |x| x.a.logsumexp_axis(1, false),
         "softmax" => |x| x.a.softmax(-1),
         "layer_norm" => |x| x.a.layer_norm(Some(&x.row), Some(&x.row), EPSILON.into()),
         "cumsum axis 1" => |x| x.a.cumsum(1),
@@ -53,12 +58,17 @@ pub fn peer<'a>(name: &str, operands: &'a Operands) -> Option<Box<dyn Peer + 'a>
         "to i64" => |x| x.a.to_dtype(DType::I64),
         "gather axis 1" => |x| x.a.gather(1, &x.columns),
         "index_select axis 0" => |x| x.a.index_select(0, &x.rows),
-        "a + row 1024" => |x| x.a.add(&x.row),
-        "a + column 1024" => |x| x.a.add(&x.column),
-        "a + scalar 1024" => |x| x.a.add_scalar(0.5),
-        "a.t() + b 1024" | "a.t() + b 4096" => |x| x.a.t()?.add(&x.b),
-        "a.t() contiguous 4096" => |x| x.a.t()?.contiguous(),
-        "permute(0, 2, 1, 3)" => |x| x.a.reshape(IMAGES)?.permute(&[0, 2, 1, 3])?.contiguous(),
+        "a + row" => |x| x.a.add(&x.row),
+        "a + column" => |x| x.a.add(&x.column),
+        "a + scalar" => |x| x.a.add_scalar(0.5),
+        "a.t() + b" => |x| x.a.t()?.add(&x.b),
+        "a.t() contiguous" => |x| x.a.t()?.contiguous(),
+        "permute(0, 2, 1, 3)" => |x| x.a.reshape(x.images)?.permute(&[0, 2, 1, 3])?.contiguous(),
+        "a.flip(1).t() + b" => |x| x.a.flip(1)?.t()?.add(&x.b),
+        "-a[:, ::2].t()" => |x| x.a.slice(s![.., ..;2])?.t()?.neg(),
+        "squares.t() + b" => {
+            |x| x.a.reshape(x.squares)?.permute(&[0, 2, 1])?.add(x.b.reshape(x.squares)?)
+        }
         _ => return None,
     };
     call(operands, function, |result| {

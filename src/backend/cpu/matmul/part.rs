@@ -182,3 +182,36 @@ pub(super) fn share<T: Send>(
     });
     outcome.or(GemmPath::Blocked)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome;
+    use crate::error::Error;
+
+    #[test]
+    fn an_outcome_is_the_first_error_or_what_the_first_piece_tells() {
+        let failed =
+            |piece: i32| Error::InvalidArgument { op: "matmul", reason: piece.to_string() };
+        let notes = [(0, Ok(5)), (1, Ok(6)), (2, Err(2)), (3, Err(3))];
+        for order in (0..4 * 4 * 4 * 4).map(|at| [at / 64, at / 16 % 4, at / 4 % 4, at % 4]) {
+            // Pieces noted so far, in any order, each once.
+            for len in 0..=4 {
+                let order = &order[..len];
+                if (1..len).any(|i| order[..i].contains(&order[i])) {
+                    continue;
+                }
+                let outcome = Outcome::new();
+                for &at in order {
+                    let (piece, news) = notes[at];
+                    outcome.note(piece, news.map_err(failed));
+                }
+                let first_error = order.iter().find_map(|&at| notes[at].1.err());
+                let expected = match first_error {
+                    Some(axis) => Err(failed(axis)),
+                    None => Ok(if order.contains(&0) { 5 } else { 7 }),
+                };
+                assert_eq!(format!("{:?}", outcome.or(7)), format!("{expected:?}"), "{order:?}");
+            }
+        }
+    }
+}
