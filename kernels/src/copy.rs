@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `strided.rs` | one run: any stride into adjacent elements, fills |
 //! | `transpose.rs` | blocks of lanes by lanes in registers, tiles of blocks |
+//! | `narrow.rs` | transposes of matrices with a side too narrow for vectors |
 //! | `permute.rs` | any layout of any rank into adjacent elements |
 //! | `columns.rs` | windows of images as columns, and their sum back |
 //! | `unit.rs` | a few bytes at any address |
 //! | `stream.rs` | stores past the caches |
 
 mod columns;
+mod narrow;
 mod permute;
 mod stream;
 mod strided;

@@ -168,8 +168,8 @@ fn short_rows_on_threads() -> Result<()> {
     let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1e-40, 3e38];
     for threads in [1, 3] {
         swath::runtime::set_threads(threads)?;
-        let few = (1..=35).map(|count| (count, 40));
-        for (count, rows) in few.chain([(2, 5000), (3, 60_000), (24, 9000)]) {
+        let few = (1..=35).chain(47..=49).map(|count| (count, 40));
+        for (count, rows) in few.chain([(2, 5000), (3, 60_000), (24, 9000), (48, 9000)]) {
             let wide = |i: usize| match i % 23 {
                 0 => special[i / 23 % special.len()],
                 _ => ((i * i % 997) as f32 - 400.0) * 0.013,

@@ -116,6 +116,14 @@ impl Nest {
         self.rank
     }
 
+    pub fn extent(&self, axis: usize) -> usize {
+        self.dims[axis]
+    }
+
+    pub fn push_axis_of(&mut self, other: &Nest, axis: usize) {
+        self.push(other.dims[axis], other.src[axis], other.dst[axis]);
+    }
+
     pub fn push(&mut self, dim: usize, src: isize, dst: isize) {
         self.dims[self.rank] = dim;
         self.src[self.rank] = src;

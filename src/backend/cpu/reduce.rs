@@ -272,7 +272,7 @@ impl<'a> Plan<'a> {
     }
 
     fn fold_into<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, results: &mut [F::Out]) -> Result<()> {
-        if self.is_short() {
+        if self.is_short(F::MOST_SHORT) {
             self.each_short::<T, _>(cost::<T>(), results, &|x, stride, y| {
                 fold.columns(x, self.count, stride, y);
             });

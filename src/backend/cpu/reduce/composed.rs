@@ -2,7 +2,7 @@
 
 use swath_kernels::{self as kernels, PairwiseSum};
 
-use super::super::fold::{Extreme, Loaded, Tree};
+use super::super::fold::{Extreme, Loaded, MOST_SHORT, Tree};
 use super::super::{CpuBackend, CpuTensor, Output, cast, parallel};
 use super::{BLOCK, Plan, fold_shared};
 use crate::backend::{Arg, Backend};
@@ -50,7 +50,7 @@ fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<Cpu
         }
     };
     let (data, count) = (adjacent.x.elements::<E>(), plan.count);
-    if adjacent.is_short() {
+    if adjacent.is_short(MOST_SHORT) {
         adjacent.each_short::<E, E>(COST_PER_POWER, results, &|x, stride, y| {
             kernels::logsumexp_columns(x, count, stride, y);
         });

@@ -10,10 +10,6 @@ use super::super::parallel::{self, Cost};
 use super::Plan;
 use super::columns::OfNeighbours;
 
-/// Most elements of a result. Of 24 sums take 1.1 to 1.3 of the time of calls, the largest element, its
-/// place, variances and logsumexp 0.4 to 0.8.
-const MOST_ELEMENTS: usize = 24;
-
 /// Fewest neighbouring results.
 const FEWEST_RESULTS: usize = 32;
 
@@ -21,11 +17,11 @@ const FEWEST_RESULTS: usize = 32;
 const TURNED: usize = 2048;
 
 impl Plan<'_> {
-    /// Whether results fold so few elements each that a call of a kernel for each takes longer than its
-    /// work.
-    pub(super) fn is_short(&self) -> bool {
+    /// Whether results fold so few elements each, at most `most`, that a call of a kernel for each takes
+    /// longer than its work.
+    pub(super) fn is_short(&self, most: usize) -> bool {
         let neighbours = self.kept.dims().last().copied().unwrap_or(1);
-        self.is_one_run() && self.count <= MOST_ELEMENTS && neighbours >= FEWEST_RESULTS
+        self.is_one_run() && self.count <= most && neighbours >= FEWEST_RESULTS
     }
 
     /// `f(elements, distance of rows, results)` for neighbouring results, whose elements are columns; `cost`
