@@ -84,6 +84,14 @@ fn main() -> Result<()> {
                 let copy = || short.contiguous();
                 report(&bench, &case, threads, n, Limit::Copy, None, copy);
             }
+            for (rows, cols) in [(3, 65_536), (2, 2), (4, 4)] {
+                let matrices = n / (rows * cols);
+                let narrow = a.reshape(n)?.narrow(0, 0, matrices * rows * cols)?;
+                let narrow = narrow.reshape((matrices, rows, cols))?.permute(&[0, 2, 1])?;
+                let case = name(&format!("[n, {rows}, {cols}].permute(0, 2, 1)"));
+                let copy = || narrow.contiguous();
+                report(&bench, &case, threads, n, Limit::Copy, None, copy);
+            }
             let backwards = a.flip(1)?.t()?;
             let sum = || backwards.add(&b);
             report(&bench, &name("a.flip(1).t() + b 4096"), threads, n, Limit::Triad, None, sum);

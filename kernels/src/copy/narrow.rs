@@ -6,7 +6,10 @@
 //!              some indices of the longest of these in the innermost loop, the others around it
 //! ```
 
+use core::mem::MaybeUninit;
+
 use super::permute::Nest;
+use super::stream::stream;
 use super::unit::for_unit;
 
 /// Units of a row below which vectors would be partly empty, unless its bytes are whole ones.
@@ -24,6 +27,9 @@ const LONG: usize = 64;
 /// Bytes that are moved before the innermost loop goes on along its axis: a part of the first-level cache, where
 /// lines stay until all of their units have been moved.
 const TOGETHER: usize = 8 << 10;
+
+#[repr(align(64))]
+struct Buffer([MaybeUninit<u8>; TOGETHER]);
 
 impl Nest {
     /// Where a transpose of `axis` and the last has a side too narrow for vectors: the first of the axes that
@@ -55,6 +61,7 @@ impl Nest {
         src: *const u8,
         dst: *mut u8,
         unit: usize,
+        streams: bool,
     ) {
         let (len, stride, step) = self.remove(innermost);
         let (mut outer, mut near) = (Nest::default(), Nest::default());
@@ -64,15 +71,22 @@ impl Nest {
         }
         let units: usize = (0..near.rank()).map(|axis| near.extent(axis)).product();
         let at_once = (TOGETHER / (units * unit)).max(FEWEST);
+        // What is moved together is a piece of the result, which goes there past the caches as whole lines.
+        let is_piece = near.piece(unit) == Some(step) && at_once * units * unit <= TOGETHER;
+        let is_buffered = streams && is_piece;
+        let mut buffer = Buffer([const { MaybeUninit::uninit() }; TOGETHER]);
         let mut place = outer.walk();
         loop {
             for start in (0..len).step_by(at_once) {
                 let count = at_once.min(len - start);
+                let start = start as isize;
+                let src = src.wrapping_offset(place.from + start * stride);
+                let dst = dst.wrapping_offset(place.to + start * step);
+                let target = if is_buffered { buffer.0.as_mut_ptr().cast() } else { dst };
                 let mut at = near.walk();
                 loop {
-                    let start = start as isize;
-                    let from = src.wrapping_offset(place.from + at.from + start * stride);
-                    let to = dst.wrapping_offset(place.to + at.to + start * step);
+                    let from = src.wrapping_offset(at.from);
+                    let to = target.wrapping_offset(at.to);
                     // SAFETY: these are units of the nest.
                     unsafe {
                         for_unit!(unit, copy => copy_run((from, stride), (to, step), count, copy));
@@ -80,6 +94,10 @@ impl Nest {
                     if !at.step() {
                         break;
                     }
+                }
+                if is_buffered {
+                    // SAFETY: the piece has been written to the buffer, all of it, and is one in the result.
+                    unsafe { stream(target.cast_const(), dst, count * units * unit) };
                 }
             }
             if !place.step() {

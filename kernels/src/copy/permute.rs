@@ -120,6 +120,18 @@ impl Nest {
         self.dims[axis]
     }
 
+    /// Bytes of a result of units without gaps; `None` if it has some, or axes in another order.
+    pub fn piece(&self, unit: usize) -> Option<isize> {
+        let mut bytes = unit as isize;
+        for axis in (0..self.rank).rev() {
+            if self.dst[axis] != bytes {
+                return None;
+            }
+            bytes *= self.dims[axis] as isize;
+        }
+        Some(bytes)
+    }
+
     pub fn push_axis_of(&mut self, other: &Nest, axis: usize) {
         self.push(other.dims[axis], other.src[axis], other.dst[axis]);
     }

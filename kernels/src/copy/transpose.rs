@@ -118,7 +118,7 @@ pub(super) unsafe fn transpose_nest(
 ) {
     if let Some(axes) = nest.narrow(axis, size) {
         // SAFETY: as the caller promised.
-        return unsafe { nest.copy_narrow(axes, src, dst, size) };
+        return unsafe { nest.copy_narrow(axes, src, dst, size, streams) };
     }
     let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
     let (cols, _, dst_stride) = nest.remove(axis);
