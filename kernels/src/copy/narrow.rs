@@ -1,63 +1,91 @@
-//! Transposes of matrices with a side too narrow for vectors: unit by unit, many along the longest axis that
-//! is near.
+//! Transposes of matrices with a side too narrow for vectors: unit by unit.
 //!
-//! ```text
-//! outer axes | axis of matrices, if they are small | axes of a matrix
-//!              some indices of the longest of these in the innermost loop, the others around it
-//! ```
+//! The innermost loop goes along one axis, the longest of a matrix or the one of many small matrices, and stops
+//! after so many units that the first-level cache still holds their lines: the loops of the other axes of the
+//! matrix are around it, then it goes on, then the outer axes follow.
 
 use core::mem::MaybeUninit;
 
 use super::permute::Nest;
-use super::stream::stream;
+use super::stream::{LINE, stream};
 use super::unit::for_unit;
 
-/// Units of a row below which vectors would be partly empty, unless its bytes are whole ones.
+/// Units of a result's row below which vectors would be partly empty, unless its bytes are whole ones.
 const NARROW: usize = 8;
 const VECTOR: usize = 32;
 
-/// Bytes of a matrix up to which it is too small for vectors where its source's rows are narrow, and its units
-/// may be moved along the axis of many: larger ones are too far apart for the first-level cache's sets.
+/// Units of a source's row below which vectors would be mostly empty, where the matrix has at most so many bytes.
+const NARROW_SOURCE: usize = 4;
 const SMALL: usize = 256;
 
-/// Fewest indices for an innermost loop, and those beyond which a longer one gains nothing.
+/// Fewest units for an innermost loop, and those beyond which a longer one gains nothing.
 const FEWEST: usize = 16;
 const LONG: usize = 64;
 
-/// Bytes that are moved before the innermost loop goes on along its axis: a part of the first-level cache, where
-/// lines stay until all of their units have been moved.
+/// Bytes that are moved before the innermost loop goes on along its axis.
 const TOGETHER: usize = 8 << 10;
+
+/// Lines of the same place in a page that stay in the first-level cache of any machine, and lines of a page.
+const WAYS: usize = 4;
+const SETS: usize = 64;
+
+/// Units of a matrix that is moved unit by unit although the lines of many push each other out.
+const FEW: usize = 4;
 
 #[repr(align(64))]
 struct Buffer([MaybeUninit<u8>; TOGETHER]);
 
+/// The loops of a transpose with a narrow side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loops {
+    /// The first of the axes that are not outer ones.
+    first: usize,
+    innermost: usize,
+    /// Units of the innermost loop before it goes on.
+    at_once: usize,
+}
+
 impl Nest {
-    /// Where a transpose of `axis` and the last has a side too narrow for vectors: the first of the axes that
-    /// are near, and the innermost loop's.
-    pub(super) fn narrow(&self, axis: usize, unit: usize) -> Option<[usize; 2]> {
+    /// The loops for transposes of `axis` and the last if vectors do not pay: steps are in bytes.
+    pub(super) fn narrow(&self, axis: usize, unit: usize) -> Option<Loops> {
         let extent = |axis: usize| self.extent(axis);
         let last = self.rank() - 1;
         let units: usize = (axis..=last).map(extent).product();
         let is_small = units * unit <= SMALL;
         let is_narrow = extent(last) < NARROW && !(extent(last) * unit).is_multiple_of(VECTOR);
-        if !is_narrow && (extent(axis) >= NARROW || !is_small) {
+        let is_narrow_source = is_small && extent(axis) < NARROW_SOURCE;
+        if !(is_narrow || is_narrow_source) {
             return None;
         }
         let longest = (axis..=last).rev().max_by_key(|&axis| extent(axis))?;
         let matrices = axis.checked_sub(1).filter(|&axis| extent(axis) >= FEWEST);
-        match matrices {
-            Some(axis) if is_small && extent(longest) < LONG.min(extent(axis)) => Some([axis; 2]),
-            _ => (extent(longest) >= FEWEST).then_some([axis, longest]),
+        let (first, innermost) = match matrices {
+            Some(axis) if is_small && extent(longest) < LONG.min(extent(axis)) => (axis, axis),
+            _ if extent(longest) >= FEWEST => (axis, longest),
+            _ => return None,
+        };
+        // Of what stands apart a line each; as many of them as their sets hold.
+        let [from, to] = self.steps(innermost).map(isize::unsigned_abs);
+        let fits = |step: usize| match step {
+            ..LINE => usize::MAX,
+            _ => WAYS * (SETS >> (step / LINE).trailing_zeros().min(SETS.ilog2())),
+        };
+        let fits = fits(from).min(fits(to));
+        if fits < FEWEST && units > FEW {
+            return None;
         }
+        let others = units / if first == axis { extent(innermost) } else { 1 };
+        let bytes = if from.max(to) < LINE { others * unit } else { (others * unit).max(LINE) };
+        Some(Loops { first, innermost, at_once: (TOGETHER / bytes).min(fits).max(FEWEST) })
     }
 
-    /// Copies unit by unit. Steps are in bytes.
+    /// Copies unit by unit; past the caches, if wanted, where what is moved together is one piece of the result.
     ///
     /// # Safety
-    /// Every unit may be read from `src` and written from `dst` on.
+    /// Every unit may be read from `src` and written from `dst` on; steps are in bytes.
     pub(super) unsafe fn copy_narrow(
         mut self,
-        [first, innermost]: [usize; 2],
+        Loops { first, innermost, at_once }: Loops,
         src: *const u8,
         dst: *mut u8,
         unit: usize,
@@ -69,10 +97,8 @@ impl Nest {
             let nest = if axis < first { &mut outer } else { &mut near };
             nest.push_axis_of(&self, axis);
         }
-        let units: usize = (0..near.rank()).map(|axis| near.extent(axis)).product();
-        let at_once = (TOGETHER / (units * unit)).max(FEWEST);
-        // What is moved together is a piece of the result, which goes there past the caches as whole lines.
-        let is_piece = near.piece(unit) == Some(step) && at_once * units * unit <= TOGETHER;
+        let bytes = unit * (0..near.rank()).map(|axis| near.extent(axis)).product::<usize>();
+        let is_piece = near.piece(unit) == Some(step) && at_once * bytes <= TOGETHER;
         let is_buffered = streams && is_piece;
         let mut buffer = Buffer([const { MaybeUninit::uninit() }; TOGETHER]);
         let mut place = outer.walk();
@@ -87,9 +113,10 @@ impl Nest {
                 loop {
                     let from = src.wrapping_offset(at.from);
                     let to = target.wrapping_offset(at.to);
-                    // SAFETY: these are units of the nest.
+                    // SAFETY: these are units of the nest, or the places in the buffer, which holds `at_once *
+                    // bytes`, of those of a piece.
                     unsafe {
-                        for_unit!(unit, copy => copy_run((from, stride), (to, step), count, copy));
+                        for_unit!(unit, copy => copy_apart((from, stride), (to, step), count, copy));
                     }
                     if !at.step() {
                         break;
@@ -97,7 +124,7 @@ impl Nest {
                 }
                 if is_buffered {
                     // SAFETY: the piece has been written to the buffer, all of it, and is one in the result.
-                    unsafe { stream(target.cast_const(), dst, count * units * unit) };
+                    unsafe { stream(target.cast_const(), dst, count * bytes) };
                 }
             }
             if !place.step() {
@@ -112,7 +139,7 @@ impl Nest {
 /// # Safety
 /// They may be read and written; `copy` copies one.
 #[inline(always)]
-unsafe fn copy_run(
+unsafe fn copy_apart(
     (mut from, stride): (*const u8, isize),
     (mut to, step): (*mut u8, isize),
     count: usize,
@@ -128,5 +155,38 @@ unsafe fn copy_run(
     }
     for i in 0..(count % 4) as isize {
         copy(from.wrapping_offset(i * stride), to.wrapping_offset(i * step));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Loops, Nest};
+
+    /// Of `f32`: extents, steps in the source and in the result, in elements; the last axis is adjacent in the
+    /// result, `axis` in the source.
+    fn narrow(axis: usize, axes: &[(usize, isize, isize)]) -> Option<[usize; 3]> {
+        let mut nest = Nest::default();
+        axes.iter().for_each(|&(extent, from, to)| nest.push(extent, from, to));
+        let loops = nest.in_bytes(4).narrow(axis, 4);
+        loops.map(|Loops { first, innermost, at_once }| [first, innermost, at_once])
+    }
+
+    #[test]
+    fn the_innermost_loop_is_long_and_its_lines_stay() {
+        // Three planes to pixels, and pixels to planes, which are rows of many elements.
+        assert_eq!(narrow(0, &[(1000, 1, 3), (3, 1000, 1)]), Some([0, 0, 682]));
+        assert_eq!(narrow(0, &[(3, 1, 1000), (1000, 3, 1)]), None);
+        // Many small matrices; few; ones of a source whose rows are narrow; larger ones.
+        assert_eq!(narrow(1, &[(500, 9, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 227]));
+        assert_eq!(narrow(1, &[(5, 9, 9), (3, 1, 3), (3, 3, 1)]), None);
+        assert_eq!(narrow(1, &[(500, 32, 32), (2, 1, 16), (16, 2, 1)]), Some([0, 0, 64]));
+        assert_eq!(narrow(1, &[(500, 64, 64), (8, 1, 8), (8, 8, 1)]), None);
+        assert_eq!(narrow(1, &[(500, 200, 200), (100, 1, 2), (2, 100, 1)]), Some([1, 1, 1024]));
+        // Apart by whole lines, by a quarter of a page, by half of one and by one.
+        assert_eq!(narrow(1, &[(500, 48, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 128]));
+        assert_eq!(narrow(1, &[(500, 256, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 16]));
+        assert_eq!(narrow(1, &[(500, 512, 9), (3, 1, 3), (3, 3, 1)]), None);
+        assert_eq!(narrow(0, &[(1000, 1, 1024), (7, 1000, 1)]), None);
+        assert_eq!(narrow(1, &[(500, 1024, 4), (2, 1, 2), (2, 2, 1)]), Some([0, 0, 16]));
     }
 }

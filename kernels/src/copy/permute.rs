@@ -6,7 +6,7 @@
 //!     and shorter than two lines of memory: that is a unit, moved as an element is, and the last axis is
 //!     left out for what follows
 //! units adjacent along another axis: transposes of that axis and the last, one for every index of the
-//!     others
+//!     others; unit by unit where a side is too narrow
 //! else, where another axis has smaller steps than the last: its indices and the last's in squares, so
 //!     that what lies in one line of memory is used while it is there
 //! else: unit by unit
@@ -118,6 +118,11 @@ impl Nest {
 
     pub fn extent(&self, axis: usize) -> usize {
         self.dims[axis]
+    }
+
+    /// In the source and in the result.
+    pub fn steps(&self, axis: usize) -> [isize; 2] {
+        [self.src[axis], self.dst[axis]]
     }
 
     /// Bytes of a result of units without gaps; `None` if it has some, or axes in another order.

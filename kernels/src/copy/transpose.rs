@@ -1,4 +1,4 @@
-//! Transposes of matrices.
+//! Transposes of matrices, but for those with a side too narrow for vectors (`narrow.rs`).
 //!
 //! ```text
 //! for each tile of 128 source rows x 256 bytes, of elements beyond 8 bytes 32 rows x 1024:
@@ -116,9 +116,9 @@ pub(super) unsafe fn transpose_nest(
     size: usize,
     streams: bool,
 ) {
-    if let Some(axes) = nest.narrow(axis, size) {
+    if let Some(loops) = nest.narrow(axis, size) {
         // SAFETY: as the caller promised.
-        return unsafe { nest.copy_narrow(axes, src, dst, size, streams) };
+        return unsafe { nest.copy_narrow(loops, src, dst, size, streams) };
     }
     let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
     let (cols, _, dst_stride) = nest.remove(axis);

@@ -86,7 +86,9 @@ fn transposes<T: Cell + Plain>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2], 
     let variant = format!("[{rows}, {cols}] and {gap}");
     let run = move |[x, y]: [&mut Part<'_>; 2]| k::transpose(x.of::<T>(), y.of::<T>(), shape);
     // Without vectors where a side is too narrow for them.
-    let of_narrow = |call: Call| if rows.min(cols) < 8 { call.portable() } else { call };
+    let is_small = rows * cols * size_of::<T>() <= 256;
+    let is_narrow = rows < 8 || is_small && cols < 4;
+    let of_narrow = |call: Call| if is_narrow { call.portable() } else { call };
     calls.push(of_narrow(call::<T, 2>("transpose", &*variant, slots.clone(), run)));
     let run = move |[x, y]: [&mut Part<'_>; 2]| {
         let x = x.of::<T>();

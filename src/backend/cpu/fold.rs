@@ -30,8 +30,8 @@ pub(super) fn part_len(len: usize, parts: usize) -> usize {
 }
 
 /// Elements of a result up to which many are turned into columns and folded side by side. Of 24 sums take
-/// 0.97 to 1.3 of the time of calls, the largest element, variances and logsumexp 0.4 to 0.8; of 28 sums 1.2, the
-/// others 0.65 to 0.8 (Zen 3 and Zen 5).
+/// 0.97 of the time of calls on Zen 3 and 1.1 to 1.3 on Zen 5, of 20 and of 16 0.85 and less; the largest element, variances
+/// and logsumexp 0.4 to 0.8 of 24, and of 28 0.65 to 0.8.
 pub(super) const MOST_SHORT: usize = 24;
 
 /// As [`MOST_SHORT`], of places, whose calls take 30 ns: 0.64 of the time at 48 (`f64` 1.0), 0.35 at 32.

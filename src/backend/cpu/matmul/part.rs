@@ -207,7 +207,7 @@ mod tests {
                 }
                 let first_error = order.iter().find_map(|&at| notes[at].1.err());
                 let expected = match first_error {
-                    Some(axis) => Err(failed(axis)),
+                    Some(piece) => Err(failed(piece)),
                     None => Ok(if order.contains(&0) { 5 } else { 7 }),
                 };
                 assert_eq!(format!("{:?}", outcome.or(7)), format!("{expected:?}"), "{order:?}");
