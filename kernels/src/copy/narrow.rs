@@ -41,7 +41,7 @@ pub(super) struct Loops {
     /// The first of the axes that are not outer ones.
     first: usize,
     innermost: usize,
-    /// Units of the innermost loop before it goes on.
+    /// Units of the innermost loop before it goes on, at least [`FEWEST`].
     at_once: usize,
 }
 
@@ -99,7 +99,9 @@ impl Nest {
         }
         let bytes = unit * (0..near.rank()).map(|axis| near.extent(axis)).product::<usize>();
         let is_piece = near.piece(unit) == Some(step) && at_once * bytes <= TOGETHER;
-        let is_buffered = streams && is_piece;
+        let whole_lines = at_once - at_once % (LINE >> bytes.trailing_zeros().min(LINE.ilog2()));
+        let is_buffered = streams && is_piece && whole_lines.min(len) * bytes >= 2 * LINE;
+        let at_once = if is_buffered { whole_lines } else { at_once };
         let mut buffer = Buffer([const { MaybeUninit::uninit() }; TOGETHER]);
         let mut place = outer.walk();
         loop {
@@ -113,8 +115,8 @@ impl Nest {
                 loop {
                     let from = src.wrapping_offset(at.from);
                     let to = target.wrapping_offset(at.to);
-                    // SAFETY: these are units of the nest, or the places in the buffer, which holds `at_once *
-                    // bytes`, of those of a piece.
+                    // SAFETY: these are units of the nest; or places in the buffer, which holds `at_once * bytes`,
+                    // of a piece without gaps, to whose end `step` leads.
                     unsafe {
                         for_unit!(unit, copy => copy_apart((from, stride), (to, step), count, copy));
                     }

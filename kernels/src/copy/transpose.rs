@@ -20,8 +20,9 @@
 //!    caches, which hold fewer lines than a tile has rows. So blocks go along the rows: what is loaded
 //!    of a line is used at once. The lines of the next L rows are asked for meanwhile, no more of them
 //!    than the sets hold, since they lie too far apart for the hardware to foresee.
-//! 5. A result that is no larger than the buffer is written without it. Others leave the buffer as whole lines, past the caches if they are too large for them: a line
-//!    that is written in parts costs more than one that is fetched first.
+//! 5. A result that is no larger than the buffer is written without it. Others leave the buffer as whole
+//!    lines, past the caches if they are too large for them: a line that is written in parts costs more
+//!    than one that is fetched first.
 
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
