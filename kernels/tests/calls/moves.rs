@@ -87,7 +87,8 @@ fn transposes<T: Cell + Plain>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2], 
     let run = move |[x, y]: [&mut Part<'_>; 2]| k::transpose(x.of::<T>(), y.of::<T>(), shape);
     // Without vectors where a side is too narrow for them.
     let is_small = rows * cols * size_of::<T>() <= 256;
-    let is_narrow = rows < 8 || is_small && cols < 4;
+    let is_partial = rows < 8 && !(rows * size_of::<T>()).is_multiple_of(32);
+    let is_narrow = rows.max(cols) >= 16 && (is_partial || is_small && cols < 4);
     let of_narrow = |call: Call| if is_narrow { call.portable() } else { call };
     calls.push(of_narrow(call::<T, 2>("transpose", &*variant, slots.clone(), run)));
     let run = move |[x, y]: [&mut Part<'_>; 2]| {
