@@ -48,7 +48,9 @@ const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed={LIB_DIR}");
+    for name in [LIB_DIR, "PKG_CONFIG"] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
     let values: Vec<String> = PROVIDERS.iter().map(|name| format!("\"{name}\"")).collect();
     println!("cargo::rustc-check-cfg=cfg(blas, values(none(), {}))", values.join(", "));
     let is_on = |name: &&&str| {
@@ -88,7 +90,7 @@ fn main() {
     }
 }
 
-/// Links the library, from the first place that has it.
+/// Links the library, from the folder that is named, else from the first place that has it.
 ///
 /// # Errors
 /// What was looked for, where, and what to install, line by line.
@@ -96,24 +98,14 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
     let Library { feature, names, packages, install } = library;
     let mut tried =
         vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
-    match env::var_os(LIB_DIR).map(PathBuf::from) {
+    match env::var_os(LIB_DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from) {
         None => tried.push(format!("not in the folder {LIB_DIR}: the variable is not set")),
-        Some(folder) if folder.is_relative() => tried.push(format!(
-            "not in the folder {LIB_DIR}={}: not an absolute path",
-            folder.display()
-        )),
-        Some(folder) => match names.iter().find_map(|name| linked_from(&folder, name)) {
-            Some(line) => {
-                println!("cargo::rustc-link-search=native={}", folder.display());
-                println!("cargo::rustc-link-lib={line}");
-                return Ok(());
-            }
-            None => {
-                let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).exists();
-                let why = names.iter().find(is_static).map_or(String::new(), |name| {
-                    format!(": lib{name}.a is static, and could not be kept to one thread")
-                });
+        Some(folder) => match linked_from_named(&folder, names) {
+            Ok(()) => return Ok(()),
+            Err(why) => {
                 tried.push(format!("not in the folder {LIB_DIR}={}{why}", folder.display()));
+                tried.push(format!("install it there ({install}), or unset {LIB_DIR}"));
+                return Err(tried);
             }
         },
     }
@@ -137,6 +129,26 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
     }
     tried.push(format!("install it ({install}), or set {LIB_DIR} to its folder"));
     Err(tried)
+}
+
+/// Links the first of these libraries that `folder` has.
+///
+/// # Errors
+/// Why it has none, if there is a reason to tell.
+fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
+    if folder.is_relative() {
+        return Err(": not an absolute path".to_owned());
+    }
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let Some(line) = names.iter().find_map(|name| linked_from(folder, name)) else {
+        let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).exists();
+        return Err(names.iter().find(is_static).map_or(String::new(), |name| {
+            format!(": lib{name}.a is static, and could not be kept to one thread")
+        }));
+    };
+    println!("cargo::rustc-link-search=native={}", folder.display());
+    println!("cargo::rustc-link-lib={line}");
+    Ok(())
 }
 
 /// The linker's words for a shared library in `folder`, under its name or with a version behind it.

@@ -10,8 +10,8 @@
 //! | `netlib` | the reference BLAS, or whatever stands in its place | as below |
 //! | `blas-dynamic` | any of them, opened at run time | `SWATH_BLAS=PATH`, else well-known names |
 //!
-//! "As below" is at build time: the folder `SWATH_BLAS_LIB_DIR`, then `pkg-config`, then where the
-//! linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
+//! "As below" is at build time: the folder `SWATH_BLAS_LIB_DIR` and nothing else if that is set, else
+//! `pkg-config`, then where the linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
 //! the table is the provider. `accelerate` counts on Apple's systems alone.
 //!
 //! Every library is called on the calling thread alone, where it can be kept to that, on a grid of tiles

@@ -289,7 +289,7 @@ pub enum ReduceOp {
     ArgMax,
     /// Where the smallest element is, as [`ReduceOp::ArgMax`].
     ArgMin,
-    /// Whether an element is not 0, as `Bool`; NaN is not. False of no elements.
+    /// Whether an element is not 0, as `Bool`; a NaN is not 0. False of no elements.
     Any,
     /// Whether no element is 0, as `Bool`. True of no elements.
     All,

@@ -73,6 +73,7 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
         for (folder, told) in [
             (None, "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
+            (Some(""), "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
             (Some("/nowhere"), "not in the folder SWATH_BLAS_LIB_DIR=/nowhere"),
             (Some("lib"), "not in the folder SWATH_BLAS_LIB_DIR=lib: not an absolute path"),
         ] {
@@ -81,6 +82,15 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
             let mut expected =
                 vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
             expected.push(told.to_owned());
+            if folder.is_some_and(|folder| !folder.is_empty()) {
+                expected.push(format!("install it there ({install}), or unset SWATH_BLAS_LIB_DIR"));
+                // Neither pkg-config nor a compiler that knows all libraries is asked.
+                let variables = [variables[0], ("CC", KNOWS_ALL)];
+                let text = says(feature, &variables);
+                assert_eq!(errors(&text), expected);
+                assert!(!text.contains("rustc-link"), "{text}");
+                continue;
+            }
             let packages = if feature == "mkl" { vec!["mkl-sdl", "mkl_rt"] } else { names.clone() };
             expected
                 .extend(packages.iter().map(|name| format!("not by pkg-config {name}: not asked")));
@@ -160,7 +170,7 @@ fn a_static_library_is_refused() {
     fs::create_dir(&libraries).unwrap();
     fs::write(libraries.join("libblis.a"), "").unwrap();
     let libraries = libraries.to_str().unwrap();
-    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries)]);
+    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
     let told = format!(
         "not in the folder SWATH_BLAS_LIB_DIR={libraries}: libblis.a is static, and could not be kept to one thread"
     );

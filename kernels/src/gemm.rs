@@ -8,7 +8,7 @@
 //! ```text
 //! acc_b = fma(a[k], b[k], … fma(a[1], b[1], fma(a[0], b[0], +0)))   over block b of KC values of k
 //! AB    = ((acc_0 + acc_1) + acc_2) + …                             +0 if there is no k
-//! C     = beta · C, or +0 if beta = 0   if alpha = 0; A and B are not read
+//! C     = beta · C, or +0 if beta = 0   if alpha = 0 or there is no k; A and B are not read
 //!         alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
 //!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row, f applied

@@ -1,4 +1,4 @@
-//! Products of which nothing is read: alpha = 0; and of which nothing is written: no rows or no columns.
+//! Products of which nothing is read: alpha = 0, or no k; and of which nothing is written: no rows or no columns.
 
 use half::{bf16, f16};
 use swath_kernels::dispatch::with_isa;
@@ -37,7 +37,12 @@ fn check_alpha_zero<T: Factor>(nan: T) {
         for b in [MatRef::row_major(&b, [k, n]).unwrap(), turned] {
             let mut buffer = Workspace::new();
             let packed = PackedB::pack(b, &mut buffer);
-            for (alpha, beta) in [(0.0, 0.0), (-0.0, 0.0), (0.0, 1.0), (-0.0, 1.0), (0.0, -0.3)] {
+            let betas = [0.0, 1.0, -0.3];
+            let alphas: &[f64] = match k {
+                0 => &[0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NAN],
+                _ => &[0.0, -0.0],
+            };
+            for (alpha, beta) in alphas.iter().flat_map(|&alpha| betas.map(|beta| (alpha, beta))) {
                 let (alpha, beta) = (number(alpha), number(beta));
                 for (is_packed, strides) in [false, true]
                     .into_iter()

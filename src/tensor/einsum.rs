@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::fused::{check_float, check_same_dtype};
 use crate::backend::Backend;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use contract::{Factor, contract};
@@ -27,8 +28,8 @@ impl<B: Backend> Tensor<B> {
     ///
     /// Each operand has a term that names its axes by letters, upper and lower case being different. Axes
     /// of one name are walked together; those that the term after `->` lacks are summed. Without `->` the
-    /// result has the letters that stand once, in the order of their codes. `...` stands for any number of
-    /// axes, matched from the last and broadcast. A letter twice in one term takes the diagonal. An extent
+    /// result has the letters that stand once, in the order of their codes, behind the axes of `...`. `...` stands
+    /// for any number of axes, matched from the last and broadcast. A letter twice in one term takes the diagonal. An extent
     /// of 1 is repeated where another operand has more. Spaces are skipped.
     ///
     /// | equation | result |
@@ -40,10 +41,12 @@ impl<B: Backend> Tensor<B> {
     /// | `"bik,bkj->bij"` | batch of matrix products |
     /// | `"bhqd,bhkd->bhqk"` | scores of attention |
     /// | `"...i,...i->..."` | inner products along the last axis |
-    /// | `"ab,bc,cd->ad"` | chain of products, in the cheapest order |
+    /// | `"ab,bc,cd->ad"` | chain of products, in a cheap order |
     ///
     /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
-    /// allow; inner products are [`dot`](Tensor::dot) of every row. Of up to six operands the order of
+    /// allow; inner products are [`dot`](Tensor::dot) of every row. An axis that is summed and that one operand
+    /// alone has, other than with an extent of 1, is summed in it first, which may overflow where the products
+    /// do not: `f32` beyond 3.4e38, 16 bits not, being computed in `f32` then. Of up to six operands the order of
     /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
     /// view. Where several letters of a pair are summed, they are walked in the order in which they stand
     /// first in the equation, however the operands lie in memory; one that does not lie so is copied.
@@ -83,6 +86,9 @@ impl<B: Backend> Tensor<B> {
         let shape: Shape = equation.output.iter().map(|&label| extents.of(label)).collect();
         shape.validate(op)?;
 
+        if shape.numel() > 0 && operands.iter().any(|x| x.numel() == 0) {
+            return of_nothing(operands, shape).map_err(|step| step.in_step_of(op, given));
+        }
         contracted(equation, &extents, operands, shape)
             .map_err(|step| step.in_step_of(op, given))?
             .ok_or_else(|| refused("every order needs a product of more than 8 axes".to_owned()))
@@ -103,6 +109,7 @@ fn contracted<B: Backend>(
         factors.push(Some(Factor::new(&x, &labels)?));
     }
     let output: LabelSet = equation.output.iter().copied().collect();
+    widen_lone_sums(&mut factors, output)?;
     for i in 0..factors.len() {
         if let Some(factor) = factors[i].take() {
             factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
@@ -119,8 +126,40 @@ fn contracted<B: Backend>(
         let wanted = (i == last).then_some(order.as_slice());
         factors.push(Some(contract(&a, &b, kept, wanted, &sequence)?));
     }
-    let result = factors.pop().flatten();
-    result.map(|result| result.into_tensor(&order, shape)).transpose()
+    let result = factors.pop().flatten().zip(operands.first());
+    let rounded = |(result, x): (Factor<B>, &&Tensor<B>)| {
+        result.into_tensor(&order, shape)?.to_dtype(x.dtype())
+    };
+    result.map(rounded).transpose()
+}
+
+/// Sums of no products: zeros, whatever the elements of the other operands. Each operand takes part with none
+/// of its elements, so that all have gradients.
+fn of_nothing<B: Backend>(operands: &[&Tensor<B>], shape: Shape) -> Result<Tensor<B>> {
+    let none = |x: &Tensor<B>| x.reshape(x.numel())?.narrow(0, 0, 0)?.sum(None, false);
+    let Some((first, others)) = operands.split_first() else {
+        return Tensor::zeros(shape, DType::F32);
+    };
+    let zero = others.iter().try_fold(none(first)?, |zero, x| zero.add(&none(x)?))?;
+    zero.broadcast_to(shape)
+}
+
+/// Of 16 bits, the sum over an axis that one operand alone has may leave the range of its type where the sum of
+/// products does not: then all is computed in `F32`.
+fn widen_lone_sums<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result<()> {
+    let others = |i: usize| {
+        let others = factors.iter().enumerate().filter(|&(other, _)| other != i);
+        others.filter_map(|(_, factor)| factor.as_ref()).fold(output, |all, f| all.union(f.set()))
+    };
+    let is_summed_alone = |i: usize| {
+        factors[i].as_ref().is_some_and(|factor| factor.set().without(others(i)).len() > 0)
+    };
+    if factors.len() > 1 && (0..factors.len()).any(is_summed_alone) {
+        for factor in factors.iter_mut().flatten() {
+            factor.widen()?;
+        }
+    }
+    Ok(())
 }
 
 /// Operands and products, taken out when they are used.

@@ -315,6 +315,11 @@ impl<B: Backend> Tensor<B> {
         Ok(record("to_dtype", y, &[self], |_| identity_rule()))
     }
 
+    /// In `F32` if this is of 16 bits, which do not hold sums, squares and their quotients.
+    pub(crate) fn widened(&self) -> Result<Tensor<B>> {
+        self.to_dtype(self.dtype().at_least_f32())
+    }
+
     /// This gradient where `chosen`, half of it where `tied`, else 0: selected, not multiplied, so
     /// that an infinite gradient stays out of the places that are not chosen.
     pub(crate) fn chosen(&self, chosen: &Tensor<B>, tied: &Tensor<B>) -> Result<Tensor<B>> {

@@ -149,3 +149,72 @@ fn an_infinite_upstream_does_not_meet_a_slope_of_zero() {
         assert_eq!(at(f), [0.0; 3]);
     }
 }
+
+/// The first gradient of `f`, recorded or not, with upstreams that are no constant.
+fn both_ways(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64]) -> [Vec<f64>; 2] {
+    [false, true].map(|create_graph| {
+        let x = tensor(x, dtype).requires_grad();
+        let y = f(&x).unwrap();
+        let upstream = T::arange(1.0, y.numel() as f64 + 1.0, 1.0).unwrap();
+        let upstream = upstream.reshape(*y.shape()).unwrap().to_dtype(dtype).unwrap();
+        let loss = y.mul(&upstream).unwrap().sum(None, false).unwrap();
+        let options = Backward { create_graph, ..Backward::default() };
+        wide(loss.backward_opts(options).unwrap().wrt(&x).unwrap())
+    })
+}
+
+#[test]
+fn recorded_gradients_of_norms_square_nothing_out_of_range() {
+    let (large, small) = ([300.0, -150.0, 600.0, 300.0], [1e-4, -2e-4, 3e-4, 5e-5]);
+    let scaled = |x: [f64; 4], by: f64| x.map(|x| x * by);
+    for (dtype, x, eps) in [
+        (DType::F16, large, 1e-5),
+        (DType::F16, small, 0.0),
+        (DType::F32, scaled(large, 1e18), 1e-5),
+        (DType::F32, scaled(small, 1e-20), 0.0),
+        (DType::F32, scaled(small, 1e-20), 1e-12),
+    ] {
+        let of_rms = both_ways(dtype, |x| x.rms_norm(None, eps), &x);
+        let of_layer = both_ways(dtype, |x| x.layer_norm(None, None, eps), &x);
+        for [plain, recorded] in [of_rms, of_layer] {
+            let largest = plain.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+            assert!(largest > 0.0 && largest.is_finite(), "{dtype} {x:?}: {plain:?}");
+            let units = if dtype == DType::F16 { 2f64.powi(-10) } else { 2f64.powi(-20) };
+            for (plain, recorded) in plain.iter().zip(&recorded) {
+                let near = (plain - recorded).abs() <= units * largest;
+                assert!(near, "{dtype} {x:?}, {eps}: {plain:e} and, recorded, {recorded:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn recorded_gradients_of_softmax_sum_beyond_sixteen_bits() {
+    let n = 70_000;
+    let class = T::zeros(1, DType::I64).unwrap();
+    let loss = |x: &T| x.reshape((1, n))?.cross_entropy(&class, Default::default());
+    for found in both_ways(DType::F16, loss, &vec![0.0; n]) {
+        // 1/70,000 less than -1, and 1/70,000.
+        assert_near(DType::F16, &found[..2], &[-1.0, 1.0 / n as f64], 8.0);
+    }
+    for f in [|x: &T| x.log_softmax(0)?.narrow(0, 0, 1), |x: &T| x.softmax(0)?.narrow(0, 0, 1)] {
+        let [plain, recorded] = both_ways(DType::F16, f, &vec![0.0; n]);
+        assert_near(DType::F16, &recorded[..2], &plain[..2], 8.0);
+        assert!(plain[0].abs() > 1e-5, "{}", plain[0]);
+    }
+}
+
+#[test]
+fn lengths_beyond_sixteen_bits() {
+    let other = tensor(&[50_000.0], DType::F16);
+    let at = |f: &dyn Fn(&T) -> Result<T>, g| gradient(DType::F16, f, &[50_000.0], g)[0];
+    let root = 0.5f64.sqrt();
+    for (found, expected) in [
+        (at(&|a| a.hypot(&other), 1.0), root),
+        (at(&|b| other.hypot(b), 1.0), root),
+        (at(&|a| a.atan2(&other), 1024.0), 1024.0 * 1e-5),
+        (at(&|b| other.atan2(b), 1024.0), 1024.0 * -1e-5),
+    ] {
+        assert_near(DType::F16, &[found], &[expected], 1.0);
+    }
+}

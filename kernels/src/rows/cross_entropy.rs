@@ -161,7 +161,8 @@ where
             }
             let at_target = x[target as usize].to_f64();
             let mut value = (largest.to_f64() - at_target) + log;
-            if rows.label_smoothing != 0.0 {
+            // Of a target of -∞ the loss is ∞ already, and so may be the mean.
+            if rows.label_smoothing != 0.0 && at_target != f64::NEG_INFINITY {
                 let [sum] = sums(
                     simd,
                     [x],

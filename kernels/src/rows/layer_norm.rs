@@ -50,7 +50,8 @@ pub struct LayerNormGradRows<'a, E> {
 
 /// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
 ///
-/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused).
+/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused). Of `f64` the
+/// mean itself is a rounded sum: where it is r standard deviations away from 0, x̂ is off by up to about 64 r 2^-53.
 /// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
 /// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
 /// Squares of `f64` leave their range: a row with an element further than about 1e154 from the mean is one of

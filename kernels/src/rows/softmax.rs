@@ -27,7 +27,8 @@ use crate::simd::{Float, Lanes, Simd, Vector};
 /// * Safe against overflow: the largest element is subtracted first. These differences are rounded: with
 ///   u half a place of 1, the relative error is at most (4.3 + |x\[i\] − max| + D) u, where the result
 ///   is normal. D = Σ y |x − max|, of all other differences together, is at most ln n, and reaches it
-///   only where all of them round to the same side.
+///   only where all of them round to the same side. Of `f64`, whose powers are summed in `f64` too, the
+///   error of that [`sum`](crate::sum), up to 64 u, comes on top.
 /// * A NaN, +∞, or nothing but −∞ makes every element NaN.
 ///
 /// ```

@@ -85,12 +85,14 @@ macro_rules! binary {
                 domain: -4.0, 4.0; 0.5, 4.0;
                 gradient_a: (g, a, b) => {
                     // b / (a² + b²), whose squares may overflow
-                    let h = a.hypot(b)?;
-                    b.div(&h)?.div(&h)?.mul(g)
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    let h = a.hypot(&b)?;
+                    b.div(&h)?.div(&h)?.mul(&g.widened()?)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, b) => {
-                    let h = a.hypot(b)?;
-                    a.div(&h)?.div(&h)?.mul(g)?.neg()
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    let h = a.hypot(&b)?;
+                    a.div(&h)?.div(&h)?.mul(&g.widened()?)?.neg()?.to_dtype(g.dtype())
                 };
             }
             {
@@ -125,8 +127,15 @@ macro_rules! binary {
                 value: |a, b| a.hypot(b);
                 integer: ();
                 domain: 0.5, 4.0; 0.5, 4.0;
-                gradient_a: (g, a, y) => g.mul(a.div(y)?);
-                gradient_b: (g, b, y) => g.mul(b.div(y)?);
+                // Of 16 bits the length may overflow where the slopes do not.
+                gradient_a: (g, a, b) => {
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    g.widened()?.mul(a.div(a.hypot(&b)?)?)?.to_dtype(g.dtype())
+                };
+                gradient_b: (g, a, b) => {
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    g.widened()?.mul(b.div(a.hypot(&b)?)?)?.to_dtype(g.dtype())
+                };
             }
             {
                 /// Remainder of `a / b` cut towards zero, as Rust's `%`: exact, with the sign of `a`. Of

@@ -57,6 +57,12 @@ impl<B: Backend> Factor<B> {
         Ok(Factor { tensor, labels, ones })
     }
 
+    /// In `F32` if it is of 16 bits.
+    pub fn widen(&mut self) -> Result<()> {
+        self.tensor = self.tensor.widened()?;
+        Ok(())
+    }
+
     /// Summed over the axes whose labels are not kept.
     pub fn summed_to(self, kept: LabelSet) -> Result<Self> {
         let is_kept = |label: Label| kept.contains(label);

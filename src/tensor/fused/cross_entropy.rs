@@ -107,7 +107,7 @@ impl<B: Backend> Tensor<B> {
         options: &CrossEntropy,
     ) -> Result<Self> {
         let rows = targets.numel();
-        let log_p = self.log_softmax_definition(1)?;
+        let log_p = self.widened()?.log_softmax_definition(1)?;
         let zero =
             Tensor::full_scalar("cross_entropy", Shape::scalar(), Scalar::Int(0), DType::I64)?;
         let ignored = match options.ignore_index {
@@ -122,6 +122,6 @@ impl<B: Backend> Tensor<B> {
             losses = losses.sub(&log_p.mean(Some(&[1]), false)?.mul_scalar(smooth)?)?;
         }
         let none = Tensor::zeros(Shape::scalar(), losses.dtype())?;
-        Tensor::where_cond(&ignored, &none, &losses)
+        Tensor::where_cond(&ignored, &none, &losses)?.to_dtype(self.dtype())
     }
 }

@@ -68,15 +68,14 @@ impl<B: Backend> Tensor<B> {
         eps: f64,
     ) -> Result<Self> {
         let last = self.rank() - 1;
-        let centred = self.sub(&self.mean(Some(&[last]), true)?)?;
-        let variance = centred.square()?.mean(Some(&[last]), true)?;
-        let mut y = centred.div(&variance.add_scalar(eps)?.sqrt()?)?;
+        let x = self.widened()?;
+        let mut y = x.sub(&x.mean(Some(&[last]), true)?)?.over_root_mean_square(eps)?;
         if let Some(weight) = weight {
-            y = y.mul(weight)?;
+            y = y.mul(&weight.widened()?)?;
         }
-        match bias {
-            Some(bias) => y.add(bias),
-            None => Ok(y),
+        if let Some(bias) = bias {
+            y = y.add(&bias.widened()?)?;
         }
+        y.to_dtype(self.dtype())
     }
 }

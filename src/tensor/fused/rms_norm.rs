@@ -51,11 +51,24 @@ impl<B: Backend> Tensor<B> {
 
     /// What [`Tensor::rms_norm`] means.
     pub(crate) fn rms_norm_definition(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
-        let squares = self.square()?.mean(Some(&[self.rank() - 1]), true)?;
-        let y = self.div(&squares.add_scalar(eps)?.sqrt()?)?;
-        match weight {
-            Some(weight) => y.mul(weight),
-            None => Ok(y),
+        let mut y = self.widened()?.over_root_mean_square(eps)?;
+        if let Some(weight) = weight {
+            y = y.mul(&weight.widened()?)?;
         }
+        y.to_dtype(self.dtype())
+    }
+
+    /// `x / √(mean(x²) + ε)` along the last axis. Squares stay in range, since x is divided by a number of its
+    /// size before, a constant to the derivative; the quotient remains what it is.
+    pub(super) fn over_root_mean_square(&self, eps: f64) -> Result<Self> {
+        if self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let last = [self.rank() - 1];
+        let size = self.detach().abs()?.max(Some(&last), true)?.maximum(eps.sqrt())?;
+        let (x, root_eps) =
+            (self.div(&size)?, size.zeros_like()?.add_scalar(eps.sqrt())?.div(&size)?);
+        let squares = x.square()?.mean(Some(&last), true)?;
+        x.div(&squares.add(&root_eps.square()?)?.sqrt()?)
     }
 }

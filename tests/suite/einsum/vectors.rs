@@ -98,3 +98,52 @@ fn vectors_multiply_alike_by_every_method() {
     assert_eq!(m.matmul(&a).unwrap().to_vec::<f32>().unwrap(), [8.0, 26.0]);
     assert_eq!(a.matmul(&m.t().unwrap()).unwrap().to_vec::<f32>().unwrap(), [8.0, 26.0]);
 }
+
+#[test]
+fn sums_that_sixteen_bits_do_not_hold() {
+    for dtype in [DType::F16, DType::BF16] {
+        let full =
+            |dims: &[usize], x: f64| T::full(dims, x as f32).unwrap().to_dtype(dtype).unwrap();
+        let value = |equation, operands: &[&T]| {
+            let y = T::einsum(equation, operands).unwrap();
+            assert_eq!(y.dtype(), dtype);
+            y.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap()
+        };
+        // 2^17 ones, and 2^-10 2^7 times: 2^14.
+        let (ones, few) = (full(&[1 << 17], 1.0).requires_grad(), full(&[1 << 7], 2f64.powi(-10)));
+        assert_eq!(value("i,j->", &[&ones, &few]), [16384.0]);
+        // An extent of 1 that is repeated.
+        let one = full(&[1], 2f64.powi(-10)).requires_grad();
+        assert_eq!(value("i,i->", &[&ones, &one]), [128.0]);
+        assert_eq!(value("ij,j->i", &[&full(&[2, 1], 0.25), &ones]), [32768.0; 2]);
+        let y = T::einsum("i,i->", &[&ones, &one]).unwrap().mul(2f32.powi(-4)).unwrap();
+        let grads = y.backward().unwrap();
+        let of = |x: &T| grads.wrt(x).unwrap().to_dtype(DType::F32).unwrap();
+        assert_eq!(of(&one).to_vec::<f32>().unwrap(), [8192.0]);
+        assert!(of(&ones).to_vec::<f32>().unwrap().iter().all(|&x| x == 2f32.powi(-14)));
+    }
+}
+
+#[test]
+fn empty_sums_are_zero_whatever_the_others_are() {
+    let (a, none) =
+        (tensor![f32::INFINITY, -1.0, f32::NAN].requires_grad(), arange(0, 0).requires_grad());
+    let one = tensor![f32::NAN].requires_grad();
+    for (equation, operands) in [
+        ("i,j->i", [&a, &none, &one]),
+        ("i,j,k->i", [&a, &none, &one]),
+        ("i,j,j->i", [&a, &one, &none]),
+    ] {
+        let operands = &operands[..equation.split(',').count()];
+        let y = T::einsum(equation, operands).unwrap();
+        let bits: Vec<u32> = y.to_vec::<f32>().unwrap().iter().map(|x| x.to_bits()).collect();
+        assert_eq!(bits, [0; 3], "{equation}");
+        let grads = y.sum(None, false).unwrap().backward().unwrap();
+        for x in operands {
+            let gradient = grads.wrt(x).unwrap();
+            assert_eq!(gradient.dims(), x.dims());
+            assert!(gradient.to_vec::<f32>().unwrap().iter().all(|&x| x == 0.0), "{equation}");
+        }
+    }
+    assert_eq!(T::einsum("i,j->j", &[&a, &none]).unwrap().dims(), [0]);
+}

@@ -27,6 +27,22 @@ fn extreme_logits_have_the_limits_and_a_nan_stays() -> Result<()> {
     let none = CrossEntropy { reduction: Reduction::None, ..Default::default() };
     assert_eq!(rows.cross_entropy(&tensor![i64; 0, 0], none)?.to_vec::<f32>()?, [0.0, 0.0]);
     assert_eq!(rows.cross_entropy(&tensor![i64; 1, 1], none)?.to_vec::<f32>()?, [2e30, INF]);
+    // A target that is impossible, among logits that are not; with smoothing the mean is −∞ too.
+    let row = [-INF, 1.0, 2.0];
+    for label_smoothing in [0.0, 0.1, 1.0] {
+        let smooth = CrossEntropy { label_smoothing, ..Default::default() };
+        for class in [0, 1] {
+            let is_right = |loss: f32| match class == 0 || label_smoothing > 0.0 {
+                true => loss == INF,
+                false => (loss - 1.3132617).abs() < 1e-6,
+            };
+            let loss = T::from_slice(&row, (1, 3))?.cross_entropy(&tensor![i64; class], smooth)?;
+            assert!(is_right(loss.item::<f32>()?), "{label_smoothing}, {class}: {loss}");
+            let row = Tensor::<ReferenceBackend>::from_slice(&row, (1, 3))?;
+            let loss = row.cross_entropy(&Tensor::from_slice(&[class], 1)?, smooth)?;
+            assert!(is_right(loss.item::<f32>()?), "{label_smoothing}, {class}: {loss}");
+        }
+    }
     let x = tensor![[1e30, -1e30, 0.0], [1.0, f32::NAN, 1.0], [7.0, 7.0, 7.0]];
     let y = x.layer_norm(None, None, 1e-5)?.to_vec::<f32>()?;
     assert!((y[0] - 1.5f32.sqrt()).abs() < 1e-6 && y[1] == -y[0] && y[2] == 0.0, "{y:?}");

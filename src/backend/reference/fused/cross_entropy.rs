@@ -45,8 +45,8 @@ pub(super) fn losses(
         rests.push(sum - 1.0);
         losses.push(class.map_or(0.0, |class| {
             let mean = exact::sum(row.iter().copied()) / row.len() as f64;
-            let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (row[class] - mean) };
-            (largest - row[class]) + sum.ln() + smoothed
+            let below = |x: f64, share: f64| if share == 0.0 { 0.0 } else { share * (largest - x) };
+            below(row[class], 1.0 - smoothing) + below(mean, smoothing) + sum.ln()
         }));
     }
     let (shape, dtype) = (*targets.shape(), logits.dtype);
