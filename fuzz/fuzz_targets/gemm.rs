@@ -280,14 +280,15 @@ fn product<T: Number<Sum: Sum>>(u: &mut Unstructured<'_>) -> Result<()> {
         a.data.fill(T::nearest(f64::NAN));
         b.data.fill(T::nearest(f64::NAN));
     }
+    let is_nothing = alpha == T::Sum::ZERO || a.shape[1] == 0;
     let sums: Vec<T::Sum> = old
         .elements()
         .map(|(i, j)| {
             let ab = definition(&a, &b, i, j);
             match &after.bias {
                 Some(bias) => ab + bias[j],
-                None if alpha == T::Sum::ZERO && beta == T::Sum::ZERO => T::Sum::ZERO,
-                None if alpha == T::Sum::ZERO => beta * old.at(i, j),
+                None if is_nothing && beta == T::Sum::ZERO => T::Sum::ZERO,
+                None if is_nothing => beta * old.at(i, j),
                 None if beta == T::Sum::ZERO => alpha * ab,
                 None => alpha.mul_add(ab, beta * old.at(i, j)),
             }

@@ -111,7 +111,9 @@ pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
     ab
 }
 
-pub fn scaled<E: Float>(ab: E, c: E, alpha: E, beta: E) -> E {
+/// With alpha and beta; `ab` is `None` where there is no k, and beta · C is left.
+fn scaled<E: Float>(ab: Option<E>, c: E, alpha: E, beta: E) -> E {
+    let Some(ab) = ab else { return if beta == E::ZERO { E::ZERO } else { beta * c } };
     if beta != E::ZERO {
         if alpha == E::ONE && beta == E::ONE { c + ab } else { alpha.mul_add(ab, beta * c) }
     } else if alpha == E::ONE {
@@ -138,7 +140,8 @@ pub fn same<E: Float>(x: E, y: E) -> bool {
 pub fn check<E: Float>(a: &Matrix<E>, b: &Matrix<E>, c: &Matrix<E>, alpha: E, beta: E) {
     let mut workspace = Workspace::new();
     let [m, n] = c.shape;
-    let expected = |i, j| scaled(oracle(a, b, [i, j]), c.at(i, j), alpha, beta);
+    let ab = |i, j| (a.shape[1] > 0).then(|| oracle(a, b, [i, j]));
+    let expected = |i, j| scaled(ab(i, j), c.at(i, j), alpha, beta);
     let expected: Vec<E> = (0..m * n).map(|at| expected(at / n, at % n)).collect();
     for isa in levels() {
         let mut result = c.copy();
