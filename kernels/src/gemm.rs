@@ -183,7 +183,12 @@ pub fn gemm<T: Factor>(
         T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
         return Ok(GemmPath::Small);
     }
-    Ok(turned(*a, *b, (alpha, beta), None, c, workspace))
+    Ok(turned(*a, *b, (alpha_of(a, alpha), beta), None, c, workspace))
+}
+
+/// Of the caller, or 0 where there is no k.
+fn alpha_of<T: Factor>(a: &MatRef<'_, T>, alpha: T::Sum) -> T::Sum {
+    if a.shape[1] == 0 { T::Sum::ZERO } else { alpha }
 }
 
 /// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked. A call of its own: its frame
@@ -388,6 +393,7 @@ pub fn gemm_packed<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<GemmPath, GemmError> {
     let PackedGemm { a, b, alpha, beta } = product;
+    let alpha = alpha_of(&a, alpha);
     check(a.shape, b.shape(), &c, beta)?;
     b.check_isa()?;
     let epilogue = Epilogue { bias: None, activation: None };

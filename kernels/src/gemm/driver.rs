@@ -54,7 +54,7 @@ impl<T: Factor> Product<'_, T> {
         if c.is_empty() {
             return;
         }
-        if alpha == T::Sum::ZERO || a.shape[1] == 0 && bias.is_none() {
+        if alpha == T::Sum::ZERO {
             // AB of no k is +0, and fma(-0, +0, x) is x, a -0 too.
             a = a.split_cols(0).0;
             alpha = if beta == T::Sum::ZERO { T::Sum::ZERO } else { -T::Sum::ZERO };
