@@ -46,7 +46,7 @@ impl<B: Backend> Tensor<B> {
     /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
     /// allow; inner products are [`dot`](Tensor::dot) of every row. An axis that is summed and that one operand
     /// alone has, other than with an extent of 1, is summed in it first, which may overflow where the products
-    /// do not: `f32` beyond 3.4e38, 16 bits not, being computed in `f32` then. Of up to six operands the order of
+    /// do not: `f32` beyond 3.4e38, `f16` not, being computed in `f32` then. Of up to six operands the order of
     /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
     /// view. Where several letters of a pair are summed, they are walked in the order in which they stand
     /// first in the equation, however the operands lie in memory; one that does not lie so is copied.
