@@ -139,28 +139,29 @@ fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
     if folder.is_relative() {
         return Err(": not an absolute path".to_owned());
     }
-    println!("cargo::rerun-if-changed={}", folder.display());
-    let Some(line) = names.iter().find_map(|name| linked_from(folder, name)) else {
+    let Some((file, line)) = names.iter().find_map(|name| linked_from(folder, name)) else {
         let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).exists();
         return Err(names.iter().find(is_static).map_or(String::new(), |name| {
             format!(": lib{name}.a is static, and could not be kept to one thread")
         }));
     };
+    println!("cargo::rerun-if-changed={}", folder.join(file).display());
     println!("cargo::rustc-link-search=native={}", folder.display());
     println!("cargo::rustc-link-lib={line}");
     Ok(())
 }
 
-/// The linker's words for a shared library in `folder`, under its name or with a version behind it.
-fn linked_from(folder: &Path, name: &str) -> Option<String> {
+/// A shared library in `folder`, under its name or with a version behind it, and the linker's words for it.
+fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
     let plain = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("{name}.lib")];
-    if plain.iter().any(|file| folder.join(file).exists()) {
-        return Some(format!("dylib={name}"));
+    if let Some(file) = plain.into_iter().find(|file| folder.join(file).exists()) {
+        return Some((file, format!("dylib={name}")));
     }
     let files =
         fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let versioned = files.filter(|file| file.starts_with(&format!("lib{name}.so."))).min()?;
-    Some(format!("dylib:+verbatim={versioned}"))
+    let line = format!("dylib:+verbatim={versioned}");
+    Some((versioned, line))
 }
 
 /// Asks pkg-config, which then says how to link.

@@ -161,6 +161,9 @@ fn the_named_folder_goes_first() {
         let links: Vec<&str> = text.lines().filter(|line| line.contains("rustc-link")).collect();
         let search = format!("cargo::rustc-link-search=native={libraries}");
         assert_eq!(links, [search, format!("cargo::rustc-link-lib={line}")]);
+        let file = if i == 0 { files[2] } else { files[0] };
+        assert!(has(&text, &format!("cargo::rerun-if-changed={libraries}/{file}")), "{text}");
+        assert!(has(&text, "cargo::rerun-if-env-changed=PKG_CONFIG"), "{text}");
     }
 }
 

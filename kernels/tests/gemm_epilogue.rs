@@ -15,7 +15,7 @@ fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
 /// Shapes that take every way through the loops: one and several blocks of k, B read in place,
 /// streamed and packed, a small B under more rows than are done at a time, edges of tiles, several
 /// panels, more rows than partial sums are kept of, and what has no elements.
-const SHAPES: [[usize; 3]; 18] = [
+const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],
     [7, 3, 1],
     [5, 64, 33],
@@ -31,6 +31,7 @@ const SHAPES: [[usize; 3]; 18] = [
     [400, 90, 96],
     [515, 260, 9],
     [4, 0, 9],
+    [3, 0, 1],
     [20, 0, 9],
     [0, 5, 6],
     [6, 5, 0],
@@ -70,7 +71,11 @@ where
 {
     let workspace = &mut Workspace::new();
     for [m, k, n] in SHAPES {
-        let (a, b, bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
+        let (a, b, mut bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
+        // A product of no k is +0, to which it is added.
+        if let Some(first) = bias.first_mut() {
+            *first = -E::ZERO;
+        }
         for (b_is_transposed, has_bias) in [(false, true), (true, true), (false, false)] {
             let a = MatRef::row_major(&a, [m, k]).unwrap();
             let b = match b_is_transposed {

@@ -17,7 +17,6 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::fused::{check_float, check_same_dtype};
 use crate::backend::Backend;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use contract::{Factor, contract};
@@ -46,7 +45,8 @@ impl<B: Backend> Tensor<B> {
     /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
     /// allow; inner products are [`dot`](Tensor::dot) of every row. An axis that is summed and that one operand
     /// alone has, other than with an extent of 1, is summed in it first, which may overflow where the products
-    /// do not: `f32` beyond 3.4e38, `f16` not, being computed in `f32` then. Of up to six operands the order of
+    /// do not, beyond 3.4e38: `f16` and `bf16` are computed in `f32` where this, or more than two operands, make
+    /// steps of the result. Of up to six operands the order of
     /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
     /// view. Where several letters of a pair are summed, they are walked in the order in which they stand
     /// first in the equation, however the operands lie in memory; one that does not lie so is copied.
@@ -86,8 +86,11 @@ impl<B: Backend> Tensor<B> {
         let shape: Shape = equation.output.iter().map(|&label| extents.of(label)).collect();
         shape.validate(op)?;
 
-        if shape.numel() > 0 && operands.iter().any(|x| x.numel() == 0) {
-            return of_nothing(operands, shape).map_err(|step| step.in_step_of(op, given));
+        if let Some((first, others)) = operands.split_first()
+            && shape.numel() > 0
+            && operands.iter().any(|x| x.numel() == 0)
+        {
+            return of_nothing(first, others, shape).map_err(|step| step.in_step_of(op, given));
         }
         contracted(equation, &extents, operands, shape)
             .map_err(|step| step.in_step_of(op, given))?
@@ -109,7 +112,7 @@ fn contracted<B: Backend>(
         factors.push(Some(Factor::new(&x, &labels)?));
     }
     let output: LabelSet = equation.output.iter().copied().collect();
-    widen_lone_sums(&mut factors, output)?;
+    widen_steps(&mut factors, output)?;
     for i in 0..factors.len() {
         if let Some(factor) = factors[i].take() {
             factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
@@ -135,18 +138,22 @@ fn contracted<B: Backend>(
 
 /// Sums of no products: zeros, whatever the elements of the other operands. Each operand takes part with none
 /// of its elements, so that all have gradients.
-fn of_nothing<B: Backend>(operands: &[&Tensor<B>], shape: Shape) -> Result<Tensor<B>> {
-    let none = |x: &Tensor<B>| x.reshape(x.numel())?.narrow(0, 0, 0)?.sum(None, false);
-    let Some((first, others)) = operands.split_first() else {
-        return Tensor::zeros(shape, DType::F32);
+fn of_nothing<B: Backend>(
+    first: &Tensor<B>,
+    others: &[&Tensor<B>],
+    shape: Shape,
+) -> Result<Tensor<B>> {
+    let none = |x: &Tensor<B>| match x.rank() {
+        0 => x.reshape(1)?.narrow(0, 0, 0)?.sum(None, false),
+        _ => x.narrow(0, 0, 0)?.sum(None, false),
     };
     let zero = others.iter().try_fold(none(first)?, |zero, x| zero.add(&none(x)?))?;
     zero.broadcast_to(shape)
 }
 
-/// Of 16 bits, the sum over an axis that one operand alone has may leave the range of its type where the sum of
-/// products does not: then all is computed in `F32`.
-fn widen_lone_sums<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result<()> {
+/// Of 16 bits, products on the way to the result and the sum over an axis that one operand alone has may leave
+/// the range of their type where the result does not: then all is computed in `F32`.
+fn widen_steps<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result<()> {
     let others = |i: usize| {
         let others = factors.iter().enumerate().filter(|&(other, _)| other != i);
         others.filter_map(|(_, factor)| factor.as_ref()).fold(output, |all, f| all.union(f.set()))
@@ -154,7 +161,12 @@ fn widen_lone_sums<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Re
     let is_summed_alone = |i: usize| {
         factors[i].as_ref().is_some_and(|factor| factor.set().without(others(i)).len() > 0)
     };
-    if factors.len() > 1 && (0..factors.len()).any(is_summed_alone) {
+    let has_steps = match factors.len() {
+        0 | 1 => false,
+        2 => (0..2).any(is_summed_alone),
+        _ => true,
+    };
+    if has_steps {
         for factor in factors.iter_mut().flatten() {
             factor.widen()?;
         }

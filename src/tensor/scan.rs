@@ -31,7 +31,8 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// `out[i] = self[0] · … · self[i]` along an axis. The gradient is right where there are zeros,
-    /// and computed in `f64`: beside a zero it is NaN where a product of what follows leaves its range. It takes a number of passes that grows with the logarithm of the extent.
+    /// and computed in `f64`: beside a zero it is NaN where a product of what follows leaves its range. It
+    /// takes a number of passes that grows with the logarithm of the extent.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -1,6 +1,7 @@
 //! Gradients that fit their type come out right although a careless order of steps would leave its
 //! range or its places on the way. Expected values are worked out by hand.
 
+use swath::Attention;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -172,7 +173,8 @@ fn recorded_gradients_of_norms_square_nothing_out_of_range() {
         (DType::F16, small, 0.0),
         (DType::F32, scaled(large, 1e18), 1e-5),
         (DType::F32, scaled(small, 1e-20), 0.0),
-        (DType::F32, scaled(small, 1e-20), 1e-12),
+        (DType::F32, scaled(small, 1e-30), 1e-12),
+        (DType::F32, large, 1e80),
     ] {
         let of_rms = both_ways(dtype, |x| x.rms_norm(None, eps), &x);
         let of_layer = both_ways(dtype, |x| x.layer_norm(None, None, eps), &x);
@@ -181,7 +183,9 @@ fn recorded_gradients_of_norms_square_nothing_out_of_range() {
             assert!(largest > 0.0 && largest.is_finite(), "{dtype} {x:?}: {plain:?}");
             let units = if dtype == DType::F16 { 2f64.powi(-10) } else { 2f64.powi(-20) };
             for (plain, recorded) in plain.iter().zip(&recorded) {
-                let near = (plain - recorded).abs() <= units * largest;
+                // Where ε is beyond f32, subnormal numbers may be zeros.
+                let near =
+                    (plain - recorded).abs() <= units * largest + f64::from(f32::MIN_POSITIVE);
                 assert!(near, "{dtype} {x:?}, {eps}: {plain:e} and, recorded, {recorded:e}");
             }
         }
@@ -197,10 +201,29 @@ fn recorded_gradients_of_softmax_sum_beyond_sixteen_bits() {
         // 1/70,000 less than -1, and 1/70,000.
         assert_near(DType::F16, &found[..2], &[-1.0, 1.0 / n as f64], 8.0);
     }
-    for f in [|x: &T| x.log_softmax(0)?.narrow(0, 0, 1), |x: &T| x.softmax(0)?.narrow(0, 0, 1)] {
-        let [plain, recorded] = both_ways(DType::F16, f, &vec![0.0; n]);
-        assert_near(DType::F16, &recorded[..2], &plain[..2], 8.0);
-        assert!(plain[0].abs() > 1e-5, "{}", plain[0]);
+    // Upstreams of 40,000 each, which add up to 80,000; and of 60,000 and -60,000, 120,000 apart.
+    let times = |y: T, by: &[f64]| y.mul(tensor(by, DType::F16));
+    for ([plain, recorded], allowed) in [
+        (both_ways(DType::F16, |x| times(x.log_softmax(0)?, &[4e4, 2e4]), &[0.0; 2]), 32.0),
+        (both_ways(DType::F16, |x| times(x.softmax(0)?, &[6e4, -3e4]), &[8.0, 0.0]), 0.1),
+    ] {
+        for (plain, recorded) in plain.iter().zip(&recorded) {
+            assert!((plain - recorded).abs() <= allowed, "{plain} and, recorded, {recorded}");
+        }
+    }
+    // Scores of 64 · 40² before they are scaled by 2^-7.
+    let attention = |x: &T| {
+        let q = x.reshape((2, 64))?;
+        let options = Attention { scale: Some(2f64.powi(-7)), ..Default::default() };
+        q.scaled_dot_product_attention(&q, &q, options)
+    };
+    let x: Vec<f64> = (0..128).map(|i| 40.0 + f64::from(i / 64) * 2f64.powi(-5)).collect();
+    let [_, recorded] = both_ways(DType::F16, attention, &x);
+    let [expected, _] = both_ways(DType::F64, attention, &x);
+    let largest = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    for (found, expected) in recorded.iter().zip(&expected) {
+        let near = (found - expected).abs() <= largest * 2f64.powi(-10);
+        assert!(near, "{found}, not {expected}");
     }
 }
 

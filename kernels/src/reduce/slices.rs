@@ -133,7 +133,8 @@ pub fn norm2<E: Accumulate>(x: &[E]) -> E {
 /// The differences x − m are rounded to the type of the elements, their powers have the accuracy of
 /// [`exp`](crate::exp); they are summed, and the rest is computed, in `f64` and rounded once. Before that
 /// the error is at most (1.2 + D) u, u half a place of 1 and D ≤ ln n as for
-/// [`softmax`](crate::softmax); of `f64` that of the powers' [`sum`] comes on top, up to 64 u. A NaN makes it NaN, else an element +∞ makes it +∞.
+/// [`softmax`](crate::softmax); of `f64` that of the powers' [`sum`] comes on top, up to 64 u. A NaN makes it
+/// NaN, else an element +∞ makes it +∞.
 ///
 /// ```
 /// assert_eq!(swath_kernels::logsumexp(&[1000.0f32, 1000.0]), 1000.6932);

@@ -108,12 +108,14 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let rank = self.rank();
         let (t, s) = (self.dims()[rank - 2], keys.dims()[rank - 2]);
-        let lowest = Tensor::full(Shape::scalar(), f32::NEG_INFINITY)?.to_dtype(self.dtype())?;
-        let mut scores = self.matmul(&keys.t()?)?.mul_scalar(parameters.scale)?;
+        let (queries, keys, values) = (self.widened()?, keys.widened()?, values.widened()?);
+        let wide = queries.dtype();
+        let lowest = Tensor::full(Shape::scalar(), f32::NEG_INFINITY)?.to_dtype(wide)?;
+        let mut scores = queries.matmul(&keys.t()?)?.mul_scalar(parameters.scale)?;
         if let Some(mask) = mask {
             scores = match mask.dtype() {
                 DType::Bool => Tensor::where_cond(mask, &scores, &lowest)?,
-                _ => scores.add(mask)?,
+                _ => scores.add(&mask.widened()?)?,
             };
         }
         if parameters.causal {
@@ -123,17 +125,17 @@ impl<B: Backend> Tensor<B> {
             scores = Tensor::where_cond(&column.le(&last)?, &scores, &lowest)?;
         }
         if s == 0 {
-            return scores.matmul(values);
+            return scores.matmul(&values)?.to_dtype(self.dtype());
         }
         // A row without anything to look at has weights of zero, and no gradient.
         let blind = scores.detach().max(Some(&[rank - 1]), true)?.eq(&lowest)?;
-        let zero = Tensor::zeros(Shape::scalar(), self.dtype())?;
+        let zero = Tensor::zeros(Shape::scalar(), wide)?;
         let weights = Tensor::where_cond(&blind, &zero, &scores)?.softmax_definition(rank - 1)?;
         let mut weights = Tensor::where_cond(&blind, &zero, &weights)?;
         if let Some(dropout) = parameters.dropout {
             weights = weights.dropout_definition(dropout)?;
         }
-        weights.matmul(values)
+        weights.matmul(&values)?.to_dtype(self.dtype())
     }
 }
 

@@ -138,6 +138,7 @@ impl<B: Backend> Tensor<B> {
         bias: &Tensor<B>,
         activation: Activation,
     ) -> Result<Self> {
-        self.add(bias)?.unary(activation.op())
+        let sum = self.widened()?.add(&bias.widened()?)?;
+        sum.unary(activation.op())?.to_dtype(self.dtype())
     }
 }

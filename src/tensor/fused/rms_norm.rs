@@ -65,9 +65,12 @@ impl<B: Backend> Tensor<B> {
             return Ok(self.clone());
         }
         let last = [self.rank() - 1];
-        let size = self.detach().abs()?.max(Some(&last), true)?.maximum(eps.sqrt())?;
-        let (x, root_eps) =
-            (self.div(&size)?, size.zeros_like()?.add_scalar(eps.sqrt())?.div(&size)?);
+        let root_eps = eps.sqrt();
+        // Beyond `f32` √ε makes zeros of the row, as long as its quotient is a number.
+        let least = root_eps.min(f32::MAX.into());
+        let size = self.detach().abs()?.max(Some(&last), true)?.maximum(least)?;
+        let root_eps = size.zeros_like()?.add_scalar(root_eps)?.div(&size)?;
+        let x = self.div(&size)?;
         let squares = x.square()?.mean(Some(&last), true)?;
         x.div(&squares.add(&root_eps.square()?)?.sqrt()?)
     }

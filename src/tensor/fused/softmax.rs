@@ -65,17 +65,16 @@ impl<B: Backend> Tensor<B> {
         if self.numel() == 0 {
             return Ok(self.clone());
         }
-        let e = self.widened()?.shifted_by_max(axis)?.exp()?;
-        e.div(&e.sum(Some(&[axis]), true)?)?.to_dtype(self.dtype())
+        let e = self.shifted_by_max(axis)?.exp()?;
+        e.div(&e.sum(Some(&[axis]), true)?)
     }
 
     pub(crate) fn log_softmax_definition(&self, axis: usize) -> Result<Self> {
         if self.numel() == 0 {
             return Ok(self.clone());
         }
-        let shifted = self.widened()?.shifted_by_max(axis)?;
-        let log_p = shifted.sub(&shifted.exp()?.sum(Some(&[axis]), true)?.log()?)?;
-        log_p.to_dtype(self.dtype())
+        let shifted = self.shifted_by_max(axis)?;
+        shifted.sub(&shifted.exp()?.sum(Some(&[axis]), true)?.log()?)
     }
 
     /// `x - max(x)` along the axis, which leaves every softmax as it is. The maximum is a constant

@@ -116,6 +116,8 @@ fn sums_that_sixteen_bits_do_not_hold() {
         let one = full(&[1], 2f64.powi(-10)).requires_grad();
         assert_eq!(value("i,i->", &[&ones, &one]), [128.0]);
         assert_eq!(value("ij,j->i", &[&full(&[2, 1], 0.25), &ones]), [32768.0; 2]);
+        // A product on the way, of 2^17.
+        assert_eq!(value("i,i,j->j", &[&ones, &ones, &few]), [128.0; 128]);
         let y = T::einsum("i,i->", &[&ones, &one]).unwrap().mul(2f32.powi(-4)).unwrap();
         let grads = y.backward().unwrap();
         let of = |x: &T| grads.wrt(x).unwrap().to_dtype(DType::F32).unwrap();

@@ -40,9 +40,11 @@ impl<B: Backend> Rule<B> for SoftmaxRule<B> {
 }
 
 fn recorded<B: Backend>(g: &Tensor<B>, y: &Tensor<B>, log: bool) -> Result<Tensor<B>> {
-    let last = Some(&[y.rank() - 1][..]);
-    match log {
-        true => g.sub(&y.exp()?.mul(&g.sum(last, true)?)?),
-        false => y.mul(&g.sub(&g.mul(y)?.sum(last, true)?)?),
-    }
+    let (last, dtype) = (Some(&[y.rank() - 1][..]), g.dtype());
+    let (g, y) = (g.widened()?, y.widened()?);
+    let gradient = match log {
+        true => g.sub(&y.exp()?.mul(&g.sum(last, true)?)?)?,
+        false => y.mul(&g.sub(&g.mul(&y)?.sum(last, true)?)?)?,
+    };
+    gradient.to_dtype(dtype)
 }
