@@ -91,10 +91,10 @@ impl<B: Backend> Tensor<B> {
         let mask_data = mask.as_ref().map(|mask| mask.data());
         let operands = [Some(self.data()), Some(keys.data()), Some(values.data()), mask_data];
         let results = B::fused(&FusedOp::Attention(parameters), &operands)?;
-        let [y, largest, inverse] = exactly(op, results)?;
+        let [y, largest, inverse, unrounded] = exactly(op, results)?;
         let inputs = [self, keys, values];
-        Ok(record(op, y, &inputs, |y| {
-            attention_rule(inputs, mask.as_ref(), y, [largest, inverse], parameters)
+        Ok(record(op, y, &inputs, |_| {
+            attention_rule(inputs, mask.as_ref(), [largest, inverse, unrounded], parameters)
         }))
     }
 

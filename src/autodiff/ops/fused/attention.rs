@@ -12,9 +12,10 @@ struct AttentionRule<B: Backend> {
     k: Tensor<B>,
     v: Tensor<B>,
     mask: Option<Tensor<B>>,
-    y: B::Tensor,
     largest: B::Tensor,
     inverse: B::Tensor,
+    /// Of the statistics' dtype.
+    y: B::Tensor,
     parameters: AttentionParameters,
 }
 
@@ -22,17 +23,16 @@ struct AttentionRule<B: Backend> {
 pub(crate) fn attention_rule<B: Backend>(
     [q, k, v]: [&Tensor<B>; 3],
     mask: Option<&Tensor<B>>,
-    y: &B::Tensor,
-    [largest, inverse]: [B::Tensor; 2],
+    [largest, inverse, y]: [B::Tensor; 3],
     parameters: AttentionParameters,
 ) -> SharedRule<B> {
-    let (q, k, v, mask, y) = (q.clone(), k.clone(), v.clone(), mask.cloned(), y.clone());
-    shared_rule(AttentionRule { q, k, v, mask, y, largest, inverse, parameters })
+    let (q, k, v, mask) = (q.clone(), k.clone(), v.clone(), mask.cloned());
+    shared_rule(AttentionRule { q, k, v, mask, largest, inverse, y, parameters })
 }
 
 impl<B: Backend> Rule<B> for AttentionRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>> {
-        let AttentionRule { q, k, v, mask, y, largest, inverse, parameters } = self;
+        let AttentionRule { q, k, v, mask, largest, inverse, y, parameters } = self;
         if upstream.create_graph() {
             let y = q.attention_definition(k, v, mask.as_ref(), parameters)?;
             return definition_gradients(&[Some(q), Some(k), Some(v)], upstream.g, &y);

@@ -231,9 +231,8 @@ pub(super) fn attention_grad(
     let of_rows = checked.q.shape().with_axis(rank - 1, None);
     let statistics = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let g = fitting(op, operands, 0, y_shape, dtype)?;
-    let y = fitting(op, operands, 5, y_shape, dtype)?;
-    let saved = |i| fitting(op, operands, i, of_rows, statistics);
-    let (largest, inverse) = (saved(6)?, saved(7)?);
+    let saved = |i, shape| fitting(op, operands, i, shape, statistics);
+    let (y, largest, inverse) = (saved(5, y_shape)?, saved(6, of_rows)?, saved(7, of_rows)?);
     match dtype {
         DType::F32 => backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse]),
         DType::F64 => backward::run::<f64>(op, parameters, &checked, [g, y, largest, inverse]),
@@ -241,7 +240,7 @@ pub(super) fn attention_grad(
             let wide = widened(operands)?;
             let wide: smallvec::SmallVec<[Option<&CpuTensor>; 8]> =
                 wide.iter().map(Option::as_ref).collect();
-            let [g, y] = [operand(op, &wide, 0)?, operand(op, &wide, 5)?];
+            let g = operand(op, &wide, 0)?;
             let checked = Operands::new(op, &wide, 1)?;
             let results = backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse])?;
             results.iter().map(|x| narrowed(x, dtype)).collect()

@@ -162,18 +162,20 @@ pub(super) fn attention(
     let all = Operands::new(op, parameters, operands, 0)?;
     let (lead, [_, s, _, e], rows) = (all.lead(), all.extents(), all.rows());
     let shape = all.q.shape().with_axis(lead + 1, Some(e));
-    let y = build(op, shape, all.q.dtype, |index| {
-        let row = &rows[all.number(index, index[lead])];
-        let weight = |j: usize| row.weights[j] * row.factors[j];
-        let products = (0..s).map(|j| (weight(j), at(all.v, index, lead, [j, index[lead + 1]])));
-        Ok(Scalar::Float(exact::dot(products)))
-    })?;
+    let y = |dtype| {
+        build(op, shape, dtype, |index| {
+            let row = &rows[all.number(index, index[lead])];
+            let weight = |j: usize| row.weights[j] * row.factors[j];
+            let values = |j| at(all.v, index, lead, [j, index[lead + 1]]);
+            Ok(Scalar::Float(exact::dot((0..s).map(|j| (weight(j), values(j))))))
+        })
+    };
     let statistic = |i: usize| {
         build(op, all.q.shape().with_axis(lead + 1, None), all.statistics(), |index| {
             Ok(Scalar::Float(rows[all.number(index, index[lead])].statistics[i]))
         })
     };
-    Ok(smallvec![y, statistic(0)?, statistic(1)?])
+    Ok(smallvec![y(all.q.dtype)?, statistic(0)?, statistic(1)?, y(all.statistics())?])
 }
 
 /// By the chain rule through each row; what the forward pass saved is not looked at.
@@ -190,7 +192,7 @@ pub(super) fn attention_grad(
     let (of_rows, statistics) = (all.q.shape().with_axis(lead + 1, None), all.statistics());
     for (x, shape, dtype) in [
         (g, y_shape, all.q.dtype),
-        (y, y_shape, all.q.dtype),
+        (y, y_shape, statistics),
         (largest, of_rows, statistics),
         (inverse, of_rows, statistics),
     ] {

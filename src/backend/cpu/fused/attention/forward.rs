@@ -67,7 +67,8 @@ pub(super) fn run<E: Real>(
             })
         })?;
     }
-    Ok(smallvec![y.finish(), largest.finish(), inverse.finish()])
+    let y = y.finish();
+    Ok(smallvec![y.clone(), largest.finish(), inverse.finish(), y])
 }
 
 /// Parts of heads and, if those are fewer than wanted, of their queries.
