@@ -48,9 +48,7 @@ const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for name in [LIB_DIR, "PKG_CONFIG"] {
-        println!("cargo::rerun-if-env-changed={name}");
-    }
+    println!("cargo::rerun-if-env-changed={LIB_DIR}");
     let values: Vec<String> = PROVIDERS.iter().map(|name| format!("\"{name}\"")).collect();
     println!("cargo::rustc-check-cfg=cfg(blas, values(none(), {}))", values.join(", "));
     let is_on = |name: &&&str| {
@@ -159,7 +157,8 @@ fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
     }
     let files =
         fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let versioned = files.filter(|file| file.starts_with(&format!("lib{name}.so."))).min()?;
+    let is_version = |file: &String| file.starts_with(&format!("lib{name}.so."));
+    let versioned = files.filter(is_version).filter(|file| folder.join(file).exists()).min()?;
     let line = format!("dylib:+verbatim={versioned}");
     Some((versioned, line))
 }
@@ -181,6 +180,9 @@ fn probe(_name: &str) -> Result<(), String> {
 /// Whether openblas-src, which links it, finds it. It has ways of its own on other systems.
 fn is_known_openblas() -> bool {
     let [host, target] = ["HOST", "TARGET"].map(env::var_os);
+    for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
     let program = env::var_os("PKG_CONFIG").unwrap_or_else(|| "pkg-config".into());
     let asked = || Command::new(program).args(["--exists", "openblas"]).status();
     host != target

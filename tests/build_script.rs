@@ -105,6 +105,9 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
     assert!(errors(&text).is_empty() && text.contains("cargo::warning=the feature `openblas`"));
     let install = "(Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas)";
     assert!(text.contains(install), "{text}");
+    for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
+        assert!(has(&text, &format!("cargo::rerun-if-env-changed={name}")), "{text}");
+    }
     assert!(!says("openblas", &[("CC", KNOWS_ALL)]).contains("cargo::warning"));
     assert!(!says("openblas", &[("PKG_CONFIG", "true")]).contains("cargo::warning"));
 }
@@ -163,8 +166,18 @@ fn the_named_folder_goes_first() {
         assert_eq!(links, [search, format!("cargo::rustc-link-lib={line}")]);
         let file = if i == 0 { files[2] } else { files[0] };
         assert!(has(&text, &format!("cargo::rerun-if-changed={libraries}/{file}")), "{text}");
-        assert!(has(&text, "cargo::rerun-if-env-changed=PKG_CONFIG"), "{text}");
     }
+}
+
+#[test]
+fn a_link_to_nothing_is_no_library() {
+    let libraries = folder().join("dangling");
+    fs::create_dir(&libraries).unwrap();
+    std::os::unix::fs::symlink("nowhere", libraries.join("libblis.so.4")).unwrap();
+    let libraries = libraries.to_str().unwrap();
+    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
+    let told = format!("not in the folder SWATH_BLAS_LIB_DIR={libraries}");
+    assert!(errors(&text).contains(&told.as_str()) && !text.contains("rustc-link"), "{text}");
 }
 
 #[test]

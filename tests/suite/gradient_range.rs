@@ -1,8 +1,9 @@
 //! Gradients that fit their type come out right although a careless order of steps would leave its
 //! range or its places on the way. Expected values are worked out by hand.
 
-use swath::Attention;
+use swath::ops::Activation;
 use swath::prelude::*;
+use swath::{Attention, CrossEntropy, Reduction};
 
 type T = Tensor<CpuBackend>;
 
@@ -174,11 +175,15 @@ fn recorded_gradients_of_norms_square_nothing_out_of_range() {
         (DType::F32, scaled(large, 1e18), 1e-5),
         (DType::F32, scaled(small, 1e-20), 0.0),
         (DType::F32, scaled(small, 1e-30), 1e-12),
+        (DType::F32, large, 1e70),
         (DType::F32, large, 1e80),
     ] {
-        let of_rms = both_ways(dtype, |x| x.rms_norm(None, eps), &x);
-        let of_layer = both_ways(dtype, |x| x.layer_norm(None, None, eps), &x);
-        for [plain, recorded] in [of_rms, of_layer] {
+        let of_rms = |weight: Option<&T>| both_ways(dtype, |x| x.rms_norm(weight, eps), &x);
+        let of_layer =
+            |weight: Option<&T>| both_ways(dtype, |x| x.layer_norm(weight, weight, eps), &x);
+        let weight = tensor(&[0.5, -2.0, 1.75, 1.0], dtype);
+        let weight = Some(&weight);
+        for [plain, recorded] in [of_rms(None), of_layer(None), of_rms(weight), of_layer(weight)] {
             let largest = plain.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
             assert!(largest > 0.0 && largest.is_finite(), "{dtype} {x:?}: {plain:?}");
             let units = if dtype == DType::F16 { 2f64.powi(-10) } else { 2f64.powi(-20) };
@@ -224,6 +229,45 @@ fn recorded_gradients_of_softmax_sum_beyond_sixteen_bits() {
         for (found, expected) in found.iter().zip(&expected) {
             let near = (found - expected).abs() <= largest * 2f64.powi(-10);
             assert!(near, "{found}, not {expected}");
+        }
+    }
+}
+
+#[test]
+fn recorded_gradients_of_a_bias_and_a_function_are_rounded_once() {
+    let bias = [0.3, -1.7];
+    let x: Vec<f64> = (0..256).map(|i| f64::from(i) / 32.0 - 4.0).collect();
+    for dtype in [DType::F16, DType::BF16] {
+        for activation in [Activation::Gelu, Activation::Silu, Activation::Tanh] {
+            let of_x =
+                |x: &T| x.reshape((128, 2))?.bias_activation(&tensor(&bias, dtype), activation);
+            let of_bias =
+                |bias: &T| tensor(&x, dtype).reshape((128, 2))?.bias_activation(bias, activation);
+            let [plain, recorded] = both_ways(dtype, of_x, &x);
+            assert_eq!(plain, recorded, "{dtype} {activation:?}");
+            let [plain, recorded] = both_ways(dtype, of_bias, &bias);
+            assert_near(dtype, &recorded, &plain, 1.0);
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_ignored_have_no_gradient_whatever_they_hold() {
+    let targets = T::from_slice(&[-100i64, 1], 2).unwrap();
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for (label_smoothing, ignored) in
+            [(0.0, [f64::NEG_INFINITY; 2]), (0.1, [f64::NAN, 1.0]), (0.1, [f64::INFINITY, 0.0])]
+        {
+            let options = CrossEntropy {
+                ignore_index: Some(-100),
+                label_smoothing,
+                reduction: Reduction::Sum,
+            };
+            let loss = |x: &T| x.reshape((2, 2))?.cross_entropy(&targets, options);
+            for found in both_ways(dtype, loss, &[&ignored[..], &[1.0, 2.0]].concat()) {
+                assert_eq!(found[..2], [0.0; 2], "{dtype}");
+                assert!(found[2] > 0.2 && found[3] < -0.2, "{dtype}: {found:?}");
+            }
         }
     }
 }

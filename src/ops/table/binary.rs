@@ -127,7 +127,7 @@ macro_rules! binary {
                 value: |a, b| a.hypot(b);
                 integer: ();
                 domain: 0.5, 4.0; 0.5, 4.0;
-                // Of 16 bits the length may overflow where the slopes do not.
+                // The length of `f16` may overflow where the slopes do not.
                 gradient_a: (g, a, b) => {
                     let (a, b) = (a.widened()?, b.widened()?);
                     g.widened()?.mul(a.div(a.hypot(&b)?)?)?.to_dtype(g.dtype())

@@ -36,7 +36,8 @@ impl<B: Backend> Tensor<B> {
     /// `[…, s, e]`; leading axes are equal. The result is `[…, t, e]`.
     ///
     /// The scores of all heads are never held at once, neither here nor for the backward pass. A
-    /// query that may look at nothing gets zeros.
+    /// query that may look at nothing gets zeros. Scores beyond about 1e9 in `f32` may overflow, since the
+    /// largest of a row is rounded before the others are compared with it.
     ///
     /// ```
     /// use swath::prelude::*;

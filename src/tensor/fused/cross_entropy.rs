@@ -107,7 +107,6 @@ impl<B: Backend> Tensor<B> {
         options: &CrossEntropy,
     ) -> Result<Self> {
         let rows = targets.numel();
-        let log_p = self.widened()?.log_softmax_definition(1)?;
         let zero =
             Tensor::full_scalar("cross_entropy", Shape::scalar(), Scalar::Int(0), DType::I64)?;
         let ignored = match options.ignore_index {
@@ -115,13 +114,17 @@ impl<B: Backend> Tensor<B> {
             None => targets.ne(targets)?,
         };
         let class = Tensor::where_cond(&ignored, &zero, targets)?;
+        let logits = self.widened()?;
+        let none = Tensor::zeros(Shape::scalar(), logits.dtype())?;
+        // Their rows may hold what has no gradient.
+        let logits = Tensor::where_cond(&ignored.reshape((rows, 1))?, &none, &logits)?;
+        let log_p = logits.log_softmax_definition(1)?;
         let picked = log_p.gather(1, &class.reshape((rows, 1))?)?.reshape(rows)?;
         let smooth = options.label_smoothing;
         let mut losses = picked.mul_scalar(smooth - 1.0)?;
         if smooth > 0.0 {
             losses = losses.sub(&log_p.mean(Some(&[1]), false)?.mul_scalar(smooth)?)?;
         }
-        let none = Tensor::zeros(Shape::scalar(), losses.dtype())?;
         Tensor::where_cond(&ignored, &none, &losses)?.to_dtype(self.dtype())
     }
 }
