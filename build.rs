@@ -180,11 +180,13 @@ fn probe(_name: &str) -> Result<(), String> {
 /// Whether openblas-src, which links it, finds it. It has ways of its own on other systems.
 fn is_known_openblas() -> bool {
     let [host, target] = ["HOST", "TARGET"].map(env::var_os);
-    for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
-        println!("cargo::rerun-if-env-changed={name}");
-    }
-    let program = env::var_os("PKG_CONFIG").unwrap_or_else(|| "pkg-config".into());
-    let asked = || Command::new(program).args(["--exists", "openblas"]).status();
+    let asked = || {
+        for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+        let program = env::var_os("PKG_CONFIG").unwrap_or_else(|| "pkg-config".into());
+        Command::new(program).args(["--exists", "openblas"]).status()
+    };
     host != target
         || env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux")
         || compiler().is_ok_and(|compiler| knows(&compiler, "openblas"))

@@ -85,8 +85,8 @@ pub struct AttentionParameters {
 /// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |
 /// | `BiasActivationGrad` | g, x `[…, n]`, bias `[n]` | gradient of x + bias |
 /// | `Dropout` | x | x / (1 - p) where kept, else 0 · x |
-/// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, largest scores m and 1/Σ e^(score - m) `[…, t]`, and y as a statistic is kept |
-/// | `AttentionGrad` | g, q, k, v, mask?, that y, m, 1/Σ e^(score - m) | gradients of q, k, v |
+/// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, largest scores m and 1/Σ e^(score - m) `[…, t]`, y in the statistics' dtype |
+/// | `AttentionGrad` | g, q, k, v, mask?, y in the statistics' dtype, m, 1/Σ e^(score - m) | gradients of q, k, v |
 /// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |
 /// | `LinearActivation` | as of `Linear` | f(z) `[…, n]`, and, if kept, z = x·weightᵀ + bias |
 /// | `SinCos` | x of any shape | sine, cosine |

@@ -368,17 +368,19 @@ fn operands_that_do_not_fit_are_errors_of_backends_too() {
         forward(&[Some(&q), Some(&k), Some(&wide)], "f64");
         forward(&[Some(&q), Some(&k), Some(&v), Some(&mask)], "[2, 3, 4]");
         forward(&[Some(&whole), Some(&whole), Some(&whole)], "i64");
-        let backward = |saved: [&B::Tensor; 2], part: &str| {
-            let [largest, inverse] = saved.map(Some);
-            let operands =
-                [Some(&y), Some(&q), Some(&k), Some(&v), None, Some(&y), largest, inverse];
+        let backward = |saved: [&B::Tensor; 3], part: &str| {
+            let [result, largest, inverse] = saved.map(Some);
+            let operands = [Some(&y), Some(&q), Some(&k), Some(&v), None, result, largest, inverse];
             let error = B::fused(&FusedOp::AttentionGrad(parameters), &operands).unwrap_err();
             assert!(error.to_string().contains(part), "{}: {error}", B::NAME);
         };
         let right = full(&[2, 3], DType::F32);
         for (wrong, part) in [(&sums, "[2, 4]"), (&full(&[2, 3], DType::F64), "f64")] {
-            backward([wrong, &right], part);
-            backward([&right, wrong], part);
+            backward([&y, wrong, &right], part);
+            backward([&y, &right, wrong], part);
+        }
+        for (wrong, part) in [(&q, "[2, 3, 4]"), (&full(&[2, 3, 6], DType::F16), "f16")] {
+            backward([wrong, &right, &right], part);
         }
     }
     check::<CpuBackend>();

@@ -36,8 +36,9 @@ impl<B: Backend> Tensor<B> {
     /// `[…, s, e]`; leading axes are equal. The result is `[…, t, e]`.
     ///
     /// The scores of all heads are never held at once, neither here nor for the backward pass. A
-    /// query that may look at nothing gets zeros. Scores beyond about 1e9 in `f32` may overflow, since the
-    /// largest of a row is rounded before the others are compared with it.
+    /// query that may look at nothing gets zeros. Without a mask a query whose scores are beyond about 1e9
+    /// (`f64`: 1e18) may get NaN or infinities, since the largest one is rounded before it is subtracted. For
+    /// the backward pass 16-bit floats keep the result in `f32`.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -114,10 +114,12 @@ impl<B: Backend> Tensor<B> {
             None => targets.ne(targets)?,
         };
         let class = Tensor::where_cond(&ignored, &zero, targets)?;
-        let logits = self.widened()?;
+        let mut logits = self.widened()?;
         let none = Tensor::zeros(Shape::scalar(), logits.dtype())?;
-        // Their rows may hold what has no gradient.
-        let logits = Tensor::where_cond(&ignored.reshape((rows, 1))?, &none, &logits)?;
+        if options.ignore_index.is_some() {
+            // Such a row may hold what has no gradient.
+            logits = Tensor::where_cond(&ignored.reshape((rows, 1))?, &none, &logits)?;
+        }
         let log_p = logits.log_softmax_definition(1)?;
         let picked = log_p.gather(1, &class.reshape((rows, 1))?)?.reshape(rows)?;
         let smooth = options.label_smoothing;

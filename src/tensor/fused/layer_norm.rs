@@ -60,8 +60,8 @@ impl<B: Backend> Tensor<B> {
         })
     }
 
-    /// What [`Tensor::layer_norm`] means. Its gradient adds up a row's upstreams over the deviation: within a
-    /// factor n of the largest float it may be infinite where the fused one is not.
+    /// What [`Tensor::layer_norm`] means. Its gradient adds up each row of upstream / deviation: where these
+    /// are within a factor n of the largest float it may be infinite though the fused one is not.
     pub(crate) fn layer_norm_definition(
         &self,
         weight: Option<&Tensor<B>>,
