@@ -51,8 +51,8 @@ pub trait TensorData: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// Results of a fused op.
-pub type Results<T> = SmallVec<[T; 3]>;
+/// Results of a fused op, of which none has more than four.
+pub type Results<T> = SmallVec<[T; 4]>;
 
 /// An operand of an element-wise op.
 #[derive(Debug)]

@@ -436,6 +436,16 @@ fn every_instruction_set_and_alignment_gives_the_same_bits() {
     }
 }
 
+/// The tree of `sum`, also beyond three blocks: g − e^0·Σg.
+#[test]
+fn sums_of_long_rows_follow_the_tree() {
+    let mut g = Random(17).fill::<f64>(5 * 1024 + 9, 1.0);
+    g[0] = 0.0;
+    let mut dx = vec![f64::NAN; g.len()];
+    log_softmax_grad_rows(&g, &vec![0.0; g.len()], g.len(), &mut dx);
+    assert_eq!(dx[0], -swath_kernels::sum(&g));
+}
+
 #[test]
 fn squares_beyond_the_range_of_f64_make_a_row_of_zeros() {
     let (mut y, mut mean, mut r) = ([f64::NAN; 2], [f64::NAN], [f64::NAN]);

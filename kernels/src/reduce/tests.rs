@@ -113,6 +113,14 @@ fn variances_at_the_edges() {
     assert_eq!(std(&[1e-170, 3e-170], 0), 0.0);
     assert!(is_near(std(&[1e-150, 3e-150], 0), 1e-150, 1e-12));
     assert!(is_near(std(&[1e150, 3e150], 0), 1e150, 1e-12));
+    // Fewer elements than ddof.
+    assert!(variance::<f32>(&[], 1).is_nan());
+    assert_eq!(variance(&[1.0f32, 2.0], 5), f32::INFINITY);
+    // The squares vanish, and the sum's is a few times the smallest number.
+    let mut tiny = [1.4e-162f64; 100];
+    tiny[0] = 0.0;
+    assert_eq!(variance(&tiny, 99).to_bits(), 0);
+    assert_eq!(std(&tiny, 1).to_bits(), 0);
 }
 
 /// The tree of `fold/tests.rs`, with products.

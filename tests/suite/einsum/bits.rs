@@ -126,6 +126,20 @@ fn the_layout_of_the_operands_changes_no_bits() {
     }
 }
 
+/// Sums go on in the order of the equation, whichever operand gives the rows of the product.
+#[test]
+fn the_order_of_the_result_changes_no_bits() {
+    if is_by_provider() {
+        return;
+    }
+    for dtype in DTYPES {
+        let (a, b) = (normal(&[30, 20, 9], dtype, 17), normal(&[20, 30, 8], dtype, 18));
+        let expected = bits(&einsum("tbi,bto->io")(&a, &b).unwrap()).unwrap();
+        let turned = einsum("tbi,bto->oi")(&a, &b).unwrap().t().unwrap();
+        assert!(bits(&turned).unwrap() == expected, "{dtype}");
+    }
+}
+
 #[test]
 fn recording_changes_no_bits() {
     for dtype in DTYPES {

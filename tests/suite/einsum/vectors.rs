@@ -126,6 +126,15 @@ fn sums_that_sixteen_bits_do_not_hold() {
     }
 }
 
+/// The product of the first and the last operand would have 2^38 elements, 1 TB.
+#[test]
+fn three_matrices_are_multiplied_in_the_cheapest_order() {
+    let ones = |dims: [usize; 2]| T::ones(dims, DType::F32).unwrap();
+    let (a, b, c) = (ones([1024, 512]), ones([512, 512]), ones([512, 1024]));
+    let y = T::einsum("ab,bc,cd->ad", &[&a, &b, &c]).unwrap().to_vec::<f32>().unwrap();
+    assert!(y.iter().all(|&y| y == 262_144.0));
+}
+
 #[test]
 fn empty_sums_are_zero_whatever_the_others_are() {
     let (a, none) =

@@ -11,7 +11,7 @@ use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng as Source, Specials}
 type T = Tensor<CpuBackend>;
 
 /// Vectors, and rows: many, long, none.
-const SHAPES: [&[usize]; 16] = [
+const SHAPES: [&[usize]; 17] = [
     &[0],
     &[1],
     &[7],
@@ -25,6 +25,8 @@ const SHAPES: [&[usize]; 16] = [
     &[3, 7],
     &[130, 3],
     &[2, 3, 1025],
+    // More rows along an axis than are gathered at a time, and another axis before it.
+    &[2, 70, 3],
     &[5, 2, 1],
     &[4, 0],
     &[0, 4],
