@@ -382,8 +382,17 @@ mod forced {
         LAST.set(Some(isa));
     }
 
-    /// Runs `f` with kernels forced to `isa` on this thread; `None` if the machine lacks it, or if
-    /// `SWATH_TEST_ISA` names others: on emulators, for levels that no machine at hand has.
+    /// The instruction sets that tests force, from the slowest: this machine's, or those of them that
+    /// `SWATH_TEST_ISA` names, on emulators.
+    pub fn levels() -> Vec<Isa> {
+        let named = std::env::var("SWATH_TEST_ISA").ok();
+        let is_named = |isa: &Isa| {
+            named.as_ref().is_none_or(|names| names.split(',').any(|name| name == isa.name()))
+        };
+        Isa::ALL.into_iter().filter(|isa| isa.is_available()).filter(is_named).collect()
+    }
+
+    /// Runs `f` with kernels forced to `isa` on this thread; `None` if it is none of [`levels`].
     ///
     /// # Panics
     /// If no kernel entered the level while `f` ran: then the test proved nothing.
@@ -394,11 +403,7 @@ mod forced {
                 FORCED.set(self.0);
             }
         }
-        let wanted = std::env::var("SWATH_TEST_ISA").ok();
-        if wanted.is_some_and(|names| names.split(',').all(|name| name != isa.name())) {
-            return None;
-        }
-        let level = Level::detect(isa)?;
+        let level = levels().contains(&isa).then(|| Level::detect(isa))??;
         let _restore = Restore(FORCED.replace(Some(level)));
         LAST.set(None);
         let result = f();
@@ -408,7 +413,7 @@ mod forced {
 }
 
 #[cfg(any(test, feature = "testing"))]
-pub use forced::with_isa;
+pub use forced::{levels, with_isa};
 
 #[cfg(test)]
 mod tests {

@@ -114,7 +114,7 @@ pub fn special_values_f64() -> Vec<f64> {
     values.flat_map(|x| [x, -x]).chain([f64::NAN]).collect()
 }
 
-pub use crate::dispatch::with_isa;
+pub use crate::dispatch::{levels, with_isa};
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! The rows of attention against their formulas in `f64`, and with one result on every instruction
 //! set.
 
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::with_isa;
 use swath_kernels::{Attend, Isa, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
 use swath_kernels::{dot, testing};
 

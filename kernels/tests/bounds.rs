@@ -14,7 +14,7 @@ mod reference;
 use calls::{Call, Part, Role};
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
 use guarded::{Against, Guarded};
-use swath_kernels::testing::{ALIGNED_FROM, with_isa};
+use swath_kernels::testing::{ALIGNED_FROM, levels, with_isa};
 use swath_kernels::{Arg, Isa};
 
 const LONGEST: usize = ALIGNED_FROM + 88;
@@ -26,7 +26,7 @@ fn lengths() -> impl Iterator<Item = usize> {
 /// Runs a test at every length, against either page, on every instruction set; the three slices lie
 /// each in memory of its own.
 fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])) {
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in levels() {
         for against in Against::BOTH {
             let mut memory = [0; 3].map(|_| Guarded::<E>::new(LONGEST, against));
             for len in lengths() {
@@ -142,7 +142,7 @@ fn check_calls(lengths: impl Iterator<Item = usize>) {
     let mut memory =
         Against::BOTH.map(|against| (against, [0; 8].map(|_| Guarded::<u8>::new(BYTES, against))));
     for call in lengths.flat_map(calls::every) {
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        for isa in levels() {
             for (against, memory) in &mut memory {
                 check_call(&call, isa, *against, memory);
             }

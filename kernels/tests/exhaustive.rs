@@ -113,7 +113,7 @@ fn measure(chunks: u64, chunk: impl Fn(u64, &mut Found) + Sync) -> Found {
 }
 
 fn isas() -> impl Iterator<Item = Isa> {
-    Isa::ALL.into_iter().rev().filter(|isa| isa.is_available())
+    levels().into_iter().rev()
 }
 
 /// Runs `f` into `y` on every instruction set; all must give the same bits.

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use products::Layout::*;
 use products::*;
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
     Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
     gemm_packed,

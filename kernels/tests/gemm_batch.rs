@@ -1,7 +1,7 @@
 //! A row of a product has the same bits alone, in a batch of 7 and of 4096, at any place in it, from
 //! plain and transposed operands, by whatever way through the loops the shape takes.
 
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
     testing,

@@ -6,9 +6,9 @@ mod guarded;
 
 use guarded::{Against, Guarded};
 use half::{bf16, f16};
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, GemmPath, Isa, MatMut, MatRef, PackedB, PackedGemm,
+    Activation, Epilogue, Factor, Float, Gemm, GemmPath, MatMut, MatRef, PackedB, PackedGemm,
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
 };
 
@@ -167,7 +167,7 @@ fn check<T: Factor<Sum: Number> + Number>(
         let mut b = Matrix::<T>::new([k, n], b_lies, against, nan).filled(|_, j| of_b(j));
         let mut bias = Guarded::<T::Sum>::new(n, against);
         bias.elements().iter_mut().enumerate().for_each(|(j, x)| *x = number(j as f64));
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        for isa in levels() {
             // A C that is not to be read is NaN.
             let beta = if let Call::Gemm(beta) | Call::Packed(beta) = call { beta } else { 0.0 };
             let old = if beta == 0.0 { f64::NAN } else { 5.0 };

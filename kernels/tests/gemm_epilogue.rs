@@ -1,7 +1,7 @@
 //! A product with a bias and a function: the bits of a product, of additions and of the function after
 //! it.
 
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Activation, Epilogue, Float, Gemm, Isa, MatMut, MatRef, Unary, Workspace, gemm, gemm_bias,
     gemm_epilogue, math, testing,

@@ -1,9 +1,9 @@
 //! Products of 16-bit floats against those of the same numbers as `f32`, bit for bit, on every instruction set.
 
 use half::{bf16, f16};
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Unary, Workspace,
+    Activation, Epilogue, Factor, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary, Workspace,
     gemm, gemm_epilogue, gemm_packed, math, testing,
 };
 
@@ -123,7 +123,7 @@ fn product<T: Factor<Sum = f32>>(
 
 fn check<T: Half>(a: &Matrix<T>, b: &Matrix<T>, c_strides: [usize; 2], call: Call<'_>) {
     let ((a, wide_a), (b, wide_b)) = (a.views(), b.views());
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in levels() {
         let empty = a.shape()[0] * b.shape()[1] == 0;
         let [found, expected] = match empty {
             true => [product((a, b), c_strides, call), product((wide_a, wide_b), c_strides, call)],

@@ -1,7 +1,7 @@
 //! Products of which nothing is read: alpha = 0, or no k; and of which nothing is written: no rows or no columns.
 
 use half::{bf16, f16};
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Unary,
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,

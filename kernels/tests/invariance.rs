@@ -8,7 +8,7 @@ mod reference;
 use std::collections::{BTreeMap, HashMap};
 
 use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
-use swath_kernels::testing::{ALIGNED_FROM, is_quick, unless_miri, with_isa};
+use swath_kernels::testing::{ALIGNED_FROM, is_quick, levels, unless_miri, with_isa};
 use swath_kernels::{Arg, Isa};
 
 const LONGEST: usize = unless_miri(130, 9);
@@ -43,7 +43,7 @@ fn assert_same<E: Real>(what: &dyn Fn() -> String, got: &[E], expected: &[E]) {
 }
 
 fn on_every_isa(mut f: impl FnMut(Isa)) {
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in levels() {
         with_isa(isa, || f(isa));
     }
 }
@@ -311,7 +311,7 @@ fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) 
 fn all_other_functions() {
     let longest = unless_miri(130, 3);
     let lengths = (0..=longest).step_by(unless_miri(if is_quick() { 5 } else { 1 }, longest));
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in levels() {
         let long = if cfg!(miri) { Vec::new() } else { calls_of(longest) };
         let prefixes: HashMap<String, Vec<Vec<u8>>> = (long.iter())
             .filter(|call| call.is_prefix)

@@ -1,9 +1,9 @@
 //! `sincos` beside `sin` and `cos`; `tan` where its argument's reduction cancels most.
 
 use swath_kernels::testing::{
-    even_sample_f32, even_sample_f64, special_values_f32, ulp_distance_f32, with_isa,
+    even_sample_f32, even_sample_f64, levels, special_values_f32, ulp_distance_f32, with_isa,
 };
-use swath_kernels::{Isa, cos, sin, sincos, tan};
+use swath_kernels::{cos, sin, sincos, tan};
 
 #[test]
 fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
@@ -13,7 +13,7 @@ fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
     let wide: Vec<f64> = x.iter().map(|&x| x.into()).chain(even_sample_f64(80)).collect();
     let bits = |x: &[f32]| x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect();
     let bits64 = |x: &[f64]| x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect();
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in levels() {
         with_isa(isa, || {
             for len in 0..=130 {
                 let (x, wide) = (&x[..len], &wide[..len]);

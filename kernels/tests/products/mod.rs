@@ -1,7 +1,7 @@
 //! Matrices in all layouts, and the product by a scalar statement of its order of additions.
 
-use swath_kernels::dispatch::with_isa;
-use swath_kernels::{Float, Gemm, Isa, MatMut, MatRef, Workspace, gemm};
+use swath_kernels::testing::{levels, with_isa};
+use swath_kernels::{Float, Gemm, MatMut, MatRef, Workspace, gemm};
 
 /// A small generator of its own (xorshift64*), so that inputs are the same on every machine.
 pub struct Random(pub u64);
@@ -121,13 +121,6 @@ fn scaled<E: Float>(ab: Option<E>, c: E, alpha: E, beta: E) -> E {
     } else {
         alpha * ab
     }
-}
-
-/// Instruction sets of this machine; the others are printed.
-pub fn levels() -> Vec<Isa> {
-    let (have, lack): (Vec<_>, Vec<_>) = Isa::ALL.into_iter().partition(|isa| isa.is_available());
-    lack.iter().for_each(|isa| println!("skipped on this machine: {isa}"));
-    have
 }
 
 /// The same bits, or both NaN, of which no payload is promised.

@@ -2,7 +2,7 @@
 //! out, and nothing else changes.
 
 use half::{bf16, f16};
-use swath_kernels::dispatch::with_isa;
+use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
     Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary,
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
