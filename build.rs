@@ -138,7 +138,7 @@ fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
         return Err(": not an absolute path".to_owned());
     }
     let Some((file, line)) = names.iter().find_map(|name| linked_from(folder, name)) else {
-        let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).exists();
+        let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).is_file();
         return Err(names.iter().find(is_static).map_or(String::new(), |name| {
             format!(": lib{name}.a is static, and could not be kept to one thread")
         }));
@@ -152,13 +152,13 @@ fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
 /// A shared library in `folder`, under its name or with a version behind it, and the linker's words for it.
 fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
     let plain = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("{name}.lib")];
-    if let Some(file) = plain.into_iter().find(|file| folder.join(file).exists()) {
+    if let Some(file) = plain.into_iter().find(|file| folder.join(file).is_file()) {
         return Some((file, format!("dylib={name}")));
     }
     let files =
         fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let is_version = |file: &String| file.starts_with(&format!("lib{name}.so."));
-    let versioned = files.filter(is_version).filter(|file| folder.join(file).exists()).min()?;
+    let versioned = files.filter(is_version).filter(|file| folder.join(file).is_file()).min()?;
     let line = format!("dylib:+verbatim={versioned}");
     Some((versioned, line))
 }

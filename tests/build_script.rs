@@ -179,6 +179,11 @@ fn a_link_to_nothing_is_no_library() {
     let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
     let told = format!("not in the folder SWATH_BLAS_LIB_DIR={libraries}");
     assert!(errors(&text).contains(&told.as_str()) && !text.contains("rustc-link"), "{text}");
+    // Nor does one, or a folder, stand before a library.
+    fs::write(folder().join("dangling/libblis.so.5"), "").unwrap();
+    fs::create_dir(folder().join("dangling/libblis.so")).unwrap();
+    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
+    assert!(has(&text, "cargo::rustc-link-lib=dylib:+verbatim=libblis.so.5"), "{text}");
 }
 
 #[test]

@@ -382,6 +382,16 @@ fn operands_that_do_not_fit_are_errors_of_backends_too() {
         for (wrong, part) in [(&q, "[2, 3, 4]"), (&full(&[2, 3, 6], DType::F16), "f16")] {
             backward([wrong, &right, &right], part);
         }
+        // The result of 16-bit operands is kept in f32.
+        let [q, k, v, y, sums] =
+            [[2, 3, 4].as_slice(), &[2, 5, 4], &[2, 5, 6], &[2, 3, 6], &[2, 3]]
+                .map(|dims| full(dims, DType::F16));
+        let sums = B::cast(&sums, DType::F32).unwrap();
+        let operands = [&y, &q, &k, &v].map(Some);
+        let kept = [None, Some(&y), Some(&sums), Some(&sums)];
+        let operands = [operands, kept].concat();
+        let error = B::fused(&FusedOp::AttentionGrad(parameters), &operands).unwrap_err();
+        assert!(error.to_string().contains("f16"), "{}: {error}", B::NAME);
     }
     check::<CpuBackend>();
     check::<ReferenceBackend>();

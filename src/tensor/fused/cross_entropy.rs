@@ -107,6 +107,10 @@ impl<B: Backend> Tensor<B> {
         options: &CrossEntropy,
     ) -> Result<Self> {
         let rows = targets.numel();
+        if self.numel() == 0 {
+            // Without a class all rows are ignored.
+            return self.sum(Some(&[1]), false);
+        }
         let zero =
             Tensor::full_scalar("cross_entropy", Shape::scalar(), Scalar::Int(0), DType::I64)?;
         let ignored = match options.ignore_index {
