@@ -384,12 +384,17 @@ mod forced {
 
     /// The instruction sets that tests force, from the slowest: this machine's, or those of them that
     /// `SWATH_TEST_ISA` names, on emulators.
+    ///
+    /// # Panics
+    /// If it names another: tests would pass without having run on it.
     pub fn levels() -> Vec<Isa> {
-        let named = std::env::var("SWATH_TEST_ISA").ok();
-        let is_named = |isa: &Isa| {
-            named.as_ref().is_none_or(|names| names.split(',').any(|name| name == isa.name()))
-        };
-        Isa::ALL.into_iter().filter(|isa| isa.is_available()).filter(is_named).collect()
+        let available = Isa::ALL.into_iter().filter(|isa| isa.is_available());
+        let Ok(names) = std::env::var("SWATH_TEST_ISA") else { return available.collect() };
+        let is_named = |isa: &Isa| names.split(',').any(|name| name == isa.name());
+        let levels: Vec<Isa> = available.filter(is_named).collect();
+        let all = levels.len() == names.split(',').count();
+        assert!(all, "SWATH_TEST_ISA={names}: of these this machine has {levels:?}");
+        levels
     }
 
     /// Runs `f` with kernels forced to `isa` on this thread; `None` if it is none of [`levels`].
