@@ -38,8 +38,9 @@ impl<B: Backend> Tensor<B> {
     /// The scores of all heads are never held at once, neither here nor for the backward pass. A
     /// query that may look at nothing gets zeros. Without a mask a query whose scores are beyond about 1e9
     /// (`f64`: 1e18) may get NaN or infinities, since the largest one is rounded before it is subtracted. For
-    /// the backward pass 16-bit floats keep the result in `f32`. What all values have in common cancels
-    /// in the gradients of queries and keys, what all keys have in common in that of queries: up to rounding.
+    /// the backward pass 16-bit floats keep the result in `f32`. What all keys have in common cancels in
+    /// the gradient of queries, and what all values have, without dropout, in those of queries and keys: up to
+    /// rounding.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -53,16 +53,16 @@ fn extreme_logits_have_the_limits_and_a_nan_stays() -> Result<()> {
     Ok(())
 }
 
-/// Neither the number of rows nor the sum of their losses is a float of 16 bits, nor is the sum's rounding
-/// lost in the mean's.
+/// Neither the number of rows nor the sum of their losses is a float of 16 bits: f16 has neither, and of bf16
+/// the mean would be another if either were rounded.
 #[test]
 fn a_mean_of_more_rows_than_16_bits_count() -> Result<()> {
-    let mut targets = vec![0i64; 96_600];
+    let mut targets = vec![0i64; 96_500];
     targets[7] = -1;
-    let targets = T::from_vec(targets, 96_600)?;
+    let targets = T::from_vec(targets, 96_500)?;
     let options = CrossEntropy { ignore_index: Some(-1), ..Default::default() };
     for dtype in [DType::F16, DType::BF16] {
-        let mean = T::zeros((96_600, 2), dtype)?.cross_entropy(&targets, options)?;
+        let mean = T::zeros((96_500, 2), dtype)?.cross_entropy(&targets, options)?;
         let ln_2 = T::full((), std::f32::consts::LN_2)?.to_dtype(dtype)?.to_dtype(DType::F32)?;
         assert_eq!(mean.to_dtype(DType::F32)?.item::<f32>()?, ln_2.item::<f32>()?, "{dtype}");
     }
