@@ -193,10 +193,13 @@ fn recorded_gradients_of_norms_square_nothing_out_of_range() {
         }
     }
     // All of it is subnormal; recorded it may be zeros.
-    for [plain, recorded] in [
-        both_ways(DType::F32, |x| x.rms_norm(None, 1e80), &large),
-        both_ways(DType::F32, |x| x.layer_norm(None, None, 1e80), &large),
-    ] {
+    let weight = Some(&tensor(&[0.5, -2.0, 1.75, 1.0], DType::F32));
+    for [plain, recorded] in [None, weight].into_iter().flat_map(|weight| {
+        [
+            both_ways(DType::F32, |x| x.rms_norm(weight, 1e80), &large),
+            both_ways(DType::F32, |x| x.layer_norm(weight, weight, 1e80), &large),
+        ]
+    }) {
         let is_tiny = |x: &f64| x.abs() < f64::from(f32::MIN_POSITIVE);
         assert!(plain.iter().all(|x| *x != 0.0 && is_tiny(x)), "{plain:?}");
         assert!(recorded.iter().all(is_tiny), "{recorded:?}");
