@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "aarch64")]
 use pulp::aarch64::Neon;
 #[cfg(target_arch = "x86_64")]
-use pulp::x86::{V3, V4};
+use pulp::x86::V4;
 
 #[cfg(target_arch = "x86_64")]
 use crate::simd::avx2::Avx2;
@@ -88,9 +88,6 @@ impl std::error::Error for IsaError {}
 #[derive(Clone, Copy)]
 enum Level {
     Scalar(Scalar),
-    /// Scalar code on a machine whose fused multiply-add is one instruction.
-    #[cfg(target_arch = "x86_64")]
-    ScalarFma(Scalar, V3),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
@@ -103,12 +100,6 @@ impl Level {
     /// The level's token, if the machine has what it needs.
     fn detect(isa: Isa) -> Option<Level> {
         match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Scalar => Some(match V3::try_new() {
-                Some(v3) => Level::ScalarFma(Scalar::new(), v3),
-                None => Level::Scalar(Scalar::new()),
-            }),
-            #[cfg(not(target_arch = "x86_64"))]
             Isa::Scalar => Some(Level::Scalar(Scalar::new())),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => Avx2::try_new().map(Level::Avx2),
@@ -129,8 +120,6 @@ impl Level {
     fn isa(self) -> Isa {
         match self {
             Level::Scalar(_) => Isa::Scalar,
-            #[cfg(target_arch = "x86_64")]
-            Level::ScalarFma(..) => Isa::Scalar,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2(_) => Isa::Avx2,
             #[cfg(target_arch = "x86_64")]
@@ -246,9 +235,6 @@ fn run_on<T: Task>(level: Level, task: T) -> T::Output {
         // SAFETY: it enables nothing.
         Level::Scalar(token) => unsafe { T::Home::enter_scalar(token, task) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the V3 token was made by detection, it covers every feature of the trampoline.
-        Level::ScalarFma(token, _) => unsafe { enter_scalar_fma(token, task) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: the Avx2 token was made by detection, it covers every feature of the trampoline.
         Level::Avx2(token) => unsafe { enter_avx2(token, task) },
         #[cfg(target_arch = "x86_64")]
@@ -350,7 +336,6 @@ use std::arch::is_x86_feature_detected as detected;
 
 trampolines! {
     "x86_64":
-    enter_scalar_fma(Scalar, proved by V3) = ["avx" "fma"];
     enter_avx2(Avx2, proved by Avx2) = [
         "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2" "bmi1" "bmi2"
         "fma" "lzcnt" "f16c"
@@ -479,8 +464,8 @@ mod tests {
         "bmi1", "bmi2", "fma", "lzcnt",
     ];
     const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
-    const DETECTED_BY: [(&str, &[&[&str]]); 4] =
-        [("V3", &[V3]), ("Avx2", &[V3, &["f16c"]]), ("V4", &[V3, V4]), ("Neon", &[&["neon"]])];
+    const DETECTED_BY: [(&str, &[&[&str]]); 3] =
+        [("Avx2", &[V3, &["f16c"]]), ("V4", &[V3, V4]), ("Neon", &[&["neon"]])];
 
     #[test]
     fn trampolines_enable_nothing_that_their_token_does_not_detect() {

@@ -1,9 +1,9 @@
 //! One lane a vector: the portable level, and the plainest statement of what each operation means.
 //!
-//! `mul_add` is the hardware's instruction where the machine has one (the dispatcher enters this
-//! level through a trampoline that enables it) and the standard library's correctly rounded
-//! function elsewhere: the same bits, at very different speeds.
+//! `mul_add` is our own exact function (`fma.rs`): the same bits as the instruction, whatever the machine
+//! and its C library have.
 
+use super::fma::{fma_f32, fma_f64};
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::{Isa, Task};
@@ -82,7 +82,7 @@ macro_rules! scalar_operators {
 }
 
 macro_rules! lanes {
-    ($v:ident, $i:ident, $float:ident, $int:ident, $uint:ident, $mantissa:literal, $bias:literal) => {
+    ($v:ident, $i:ident, $float:ident, $int:ident, $uint:ident, $mantissa:literal, $bias:literal, $fma:path) => {
         /// One float.
         #[derive(Clone, Copy)]
         pub struct $v($float);
@@ -144,11 +144,11 @@ macro_rules! lanes {
             type Int = $i;
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
-                $v(self.0.mul_add(a.0, b.0))
+                $v($fma(self.0, a.0, b.0))
             }
             #[inline(always)]
             fn neg_mul_add(self, a: Self, b: Self) -> Self {
-                $v((-self.0).mul_add(a.0, b.0))
+                $v($fma(-self.0, a.0, b.0))
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -278,8 +278,8 @@ macro_rules! lanes {
     };
 }
 
-lanes!(F32x1, I32x1, f32, i32, u32, 23, 127);
-lanes!(F64x1, I64x1, f64, i64, u64, 52, 1023);
+lanes!(F32x1, I32x1, f32, i32, u32, 23, 127, fma_f32);
+lanes!(F64x1, I64x1, f64, i64, u64, 52, 1023, fma_f64);
 
 impl Simd for Scalar {
     #[inline(always)]
