@@ -17,7 +17,7 @@ use std::hint::black_box;
 use support::{Bench, Kernel, REFERENCE_PEAK, Work, values};
 use swath::prelude::*;
 use swath_kernels as kernels;
-use swath_kernels::{Arg, Binary, math::Pow, peak};
+use swath_kernels::{Arg, Function, math::Pow, peak};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
@@ -69,7 +69,7 @@ const CASES: [Case; 20] = [
     ("sin", Any, |x, _, y| kernels::sin(x, y)),
     ("cos", Any, |x, _, y| kernels::cos(x, y)),
     ("pow", PositivePair, |a, b, y| kernels::pow(a, b, y)),
-    ("pow_scalar", Positive, |a, _, y| Pow::run(Arg::Slice(a), Arg::Scalar(1.7), y)),
+    ("pow_scalar", Positive, |a, _, y| Pow::KERNEL.run([Arg::Slice(a), Arg::Scalar(1.7)], y)),
     ("silu_grad", Pair, |g, x, y| kernels::silu_grad(g, x, y)),
 ];
 

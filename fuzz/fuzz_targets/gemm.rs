@@ -11,11 +11,12 @@ use half::{bf16, f16};
 use input::Numbers;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use swath_kernels::Function as _;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::math::{Gelu, Sigmoid};
 use swath_kernels::{
     Activation, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB,
-    PackedGemm, Unary, Workspace, gemm, gemm_epilogue, gemm_packed,
+    PackedGemm, Workspace, gemm, gemm_epilogue, gemm_packed,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -91,7 +92,7 @@ macro_rules! sums {
     ($($t:ident)*) => {$(
         impl Sum for $t {
             const FUNCTIONS: [fn(&mut [$t]); 3] =
-                [Gelu::run_in_place, Sigmoid::run_in_place, count];
+                [|z| Gelu::KERNEL.run_in_place([None], z), |z| Sigmoid::KERNEL.run_in_place([None], z), count];
         }
     )*};
 }
@@ -344,7 +345,7 @@ fn run<T: Number<Sum: Sum>>(
         Call::Epilogue => {
             let sums = after.sums.as_mut().map(Matrix::view_mut).transpose()?;
             let function = after.function.map(|function| T::Sum::FUNCTIONS[function]);
-            let activation = function.map(|function| Activation { function, sums });
+            let activation = function.as_ref().map(|function| Activation { function, sums });
             let epilogue = Epilogue { bias: after.bias.as_deref(), activation };
             gemm_epilogue(a, b, epilogue, c, workspace)
         }

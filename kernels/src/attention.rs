@@ -17,7 +17,7 @@
 use crate::dispatch::{Task, run};
 use crate::fold::rows::max_lane;
 use crate::fold::{Widen, dot_within, sum_within};
-use crate::map::{Map1, load_up_to, store_up_to};
+use crate::map::{Map, load_up_to, store_up_to};
 use crate::math::Exp;
 use crate::simd::{Float, Lanes, Mask, Simd, Vector};
 
@@ -250,7 +250,7 @@ impl<E: Float + Widen> Weights<'_, E> {
     #[inline(always)]
     fn on<S: Simd + Lanes<E>>(self, simd: S)
     where
-        Exp: Map1<E>,
+        Exp: Map<E, 1>,
     {
         let Weights { scores, block, largest: maxima, inverse } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
@@ -292,7 +292,7 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
     #[inline(always)]
     fn on<S: Simd + Lanes<E>>(self, simd: S)
     where
-        Exp: Map1<E>,
+        Exp: Map<E, 1>,
     {
         let WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
@@ -312,7 +312,7 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
                 unsafe {
                     let score = load_up_to::<E, S>(simd, x.add(j), count);
                     let slope = load_up_to::<E, S>(simd, d.add(j), count);
-                    let p = Exp::apply(simd, score.mul_add(scale, minus)) * inverse;
+                    let p = Exp::apply(simd, [score.mul_add(scale, minus)]) * inverse;
                     store_up_to::<E, S>(simd, x.add(j), count, p);
                     store_up_to::<E, S>(simd, d.add(j), count, p * (slope - mean) * grad_scale);
                 }
@@ -382,7 +382,7 @@ unsafe fn exponentials<E: Float, S: Lanes<E>>(
     scale: S::V,
     shift: S::V,
 ) where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let mut j = 0;
     while len - j >= UNROLL * S::LANES {
@@ -392,7 +392,7 @@ unsafe fn exponentials<E: Float, S: Lanes<E>>(
             *v = unsafe { simd.load(x.add(j + k * S::LANES)) }.mul_add(scale, shift);
         }
         for v in &mut v {
-            *v = Exp::apply(simd, *v);
+            *v = Exp::apply(simd, [*v]);
         }
         for (k, v) in v.iter().enumerate() {
             // SAFETY: as for the loads.
@@ -404,7 +404,7 @@ unsafe fn exponentials<E: Float, S: Lanes<E>>(
         // SAFETY: `len - j` elements are left.
         unsafe {
             let v = load_up_to(simd, x.add(j), len - j).mul_add(scale, shift);
-            store_up_to(simd, x.add(j), len - j, Exp::apply(simd, v));
+            store_up_to(simd, x.add(j), len - j, Exp::apply(simd, [v]));
         }
         j += S::LANES;
     }

@@ -4,11 +4,11 @@
 //! Comparing is exact on every machine, so these are plain loops; entered through the dispatcher
 //! they are vectorised by the compiler for the chosen instruction set. Slices are blocks of one row.
 
+use bytemuck::{Pod, cast_slice_mut};
 use half::{bf16, f16};
 
 use crate::convert::Widened;
 use crate::dispatch::{Task, run};
-use crate::map::{Row, prefetch_row};
 use crate::simd::Simd;
 use crate::{Arg, Block, BlockArg};
 
@@ -44,42 +44,36 @@ pub trait Compare: Copy + PartialOrd + sealed::Sealed {
 }
 
 /// An element type that a mask chooses: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
-pub trait Select: Copy + sealed::Choose {}
+pub trait Select: Pod + sealed::Choose {}
 
 mod sealed {
     pub trait Sealed {}
 
     pub trait Choose {
-        /// `a` where the mask is not 0, else `b`.
-        fn choose(mask: u8, a: Self, b: Self) -> Self;
+        /// The unsigned integer as large as the element, as which elements are chosen.
+        type Bits: bytemuck::Pod;
+        #[doc(hidden)]
+        fn choose(selection: super::Selection<'_, Self::Bits>);
     }
 }
 
 macro_rules! select {
-    (@bits $t:ident: |$mask:ident, $a:ident, $b:ident| $chosen:expr) => {
+    ($($bits:ident: $($t:ident)*;)*) => {$($(
         impl Select for $t {}
         impl sealed::Choose for $t {
-            #[inline(always)]
-            fn choose($mask: u8, $a: $t, $b: $t) -> $t {
-                $chosen
+            type Bits = $bits;
+            fn choose(selection: Selection<'_, $bits>) {
+                run(selection);
             }
         }
-    };
-    (integer $($t:ident)*) => {$(
-        select!(@bits $t: |mask, a, b| {
-            // In bits: of a choice between two loads the compiler makes a load of a chosen address.
-            let all = (0 as $t).wrapping_sub((mask != 0) as $t);
-            b ^ (a ^ b) & all
-        });
-    )*};
-    (float $($t:ident)*) => {$(
-        select!(@bits $t: |mask, a, b| {
-            $t::from_bits(sealed::Choose::choose(mask, a.to_bits(), b.to_bits()))
-        });
-    )*};
+    )*)*};
 }
-select!(integer u8 i8 u16 i16 u32 i32 u64 i64);
-select!(float f16 bf16 f32 f64);
+select! {
+    u8: u8 i8;
+    u16: u16 i16 f16 bf16;
+    u32: u32 i32 f32;
+    u64: u64 i64 f64;
+}
 
 /// `y[i] = a[i] op b[i]`, 1 where it holds, else 0.
 ///
@@ -183,8 +177,8 @@ pub fn test_numbers_block<T: Compare>(
 pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
     check("select", [Some(mask.len()), None], y.len());
     check("select", [len(&a), len(&b)], y.len());
-    let (mask, rows) = (Arg::Slice(mask), &mut ResultRows::one(y));
-    run(Selection { mask: &mask.as_row(), a: &a.as_row(), b: &b.as_row(), rows });
+    let (mask, shape) = (Arg::Slice(mask), Block::row(y.len()));
+    choose(&mask.as_row(), &a.as_row(), &b.as_row(), shape, y);
 }
 
 /// As [`select`], of rows: `y[r · stride + c]` is `a[r, c]` where `mask[r, c]` is not 0, else `b[r, c]`,
@@ -210,11 +204,22 @@ pub fn select_block<T: Select>(
     shape: Block,
     y: &mut [T],
 ) {
-    let rows = &mut ResultRows::checked("select_block", shape, y);
+    let shape = shape.checked("select_block", y.len());
     mask.check("select_block", shape);
     a.check("select_block", shape);
     b.check("select_block", shape);
-    run(Selection { mask: &mask, a: &a, b: &b, rows });
+    choose(&mask, &a, &b, shape, y);
+}
+
+fn choose<T: Select>(
+    mask: &BlockArg<u8>,
+    a: &BlockArg<T>,
+    b: &BlockArg<T>,
+    shape: Block,
+    y: &mut [T],
+) {
+    let rows = &mut ResultRows { shape, y: cast_slice_mut::<T, T::Bits>(y) };
+    T::choose(Selection { mask, a: &a.cast(), b: &b.cast(), rows });
 }
 
 fn len<T>(x: &Arg<T>) -> Option<usize> {
@@ -257,112 +262,118 @@ impl<'a, T> ResultRows<'a, T> {
     }
 }
 
-impl<'a, T: Copy> BlockArg<'a, T> {
-    /// Row `r`, when the lines of one some rows ahead have been asked for.
+/// Elements of a row that are taken at a time where an argument is one value: it fills as many places.
+const PIECE: usize = 64;
+
+/// Arguments that are one value a row, spread so that loops find slices alone.
+struct Pieces<T>([T; PIECE]);
+
+impl<T: Copy> Pieces<T> {
+    /// `len` elements of row `r` of an argument from element `at` on, at most [`PIECE`] of a value.
     #[inline(always)]
-    fn fetched<S: Simd>(&self, simd: S, r: usize, shape: Block) -> Arg<'a, T> {
-        if !self.is_value {
-            let first = self.data.as_ptr().wrapping_add(self.start);
-            prefetch_row(simd, first, self.stride, Row { r, rows: shape.rows, len: shape.cols });
+    fn get<'x>(&'x mut self, x: &'x BlockArg<'_, T>, r: usize, at: usize, len: usize) -> &'x [T] {
+        let first = x.start.wrapping_add_signed(r as isize * x.stride);
+        if x.is_value {
+            self.0.fill(x.data[first]);
+            return &self.0[..len];
         }
-        self.row(r, shape.cols)
+        &x.data[first + at..][..len]
     }
 }
 
-/// By reference, as what is passed by value is loaded in other pieces than it was stored in.
-struct Selection<'t, 'a, 'y, T> {
-    mask: &'t BlockArg<'a, u8>,
-    a: &'t BlockArg<'a, T>,
-    b: &'t BlockArg<'a, T>,
-    rows: &'t mut ResultRows<'y, T>,
+/// A choice of rows by a mask. By reference: passed by value, rows would be loaded in other pieces than they
+/// were stored in.
+#[doc(hidden)]
+pub struct Selection<'t, T> {
+    mask: &'t BlockArg<'t, u8>,
+    a: &'t BlockArg<'t, T>,
+    b: &'t BlockArg<'t, T>,
+    rows: &'t mut ResultRows<'t, T>,
 }
 
-impl<T: Select> Task for Selection<'_, '_, '_, T> {
-    type Home = Self;
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Selection { mask, a, b, rows } = self;
-        let shape = rows.shape;
-        rows.each(
+macro_rules! selections {
+    ($($t:ident)*) => {$(
+        impl Task for Selection<'_, $t> {
+            type Home = Self;
+            type Output = ();
             #[inline(always)]
-            |r, y| {
-                let (a, b) = (a.fetched(simd, r, shape), b.fetched(simd, r, shape));
-                match (mask.fetched(simd, r, shape), a, b) {
-                    (Arg::Slice(mask), Arg::Slice(a), Arg::Slice(b)) => {
-                        for (((y, &mask), &a), &b) in y.iter_mut().zip(mask).zip(a).zip(b) {
-                            *y = T::choose(mask, a, b);
+            fn run<S: Simd>(self, _simd: S) {
+                let Selection { mask, a, b, rows } = self;
+                let Block { rows: count, cols, stride } = rows.shape;
+                let piece = if mask.is_value || a.is_value || b.is_value { PIECE } else { cols };
+                let (mut masks, mut of_a, mut of_b) =
+                    (Pieces([0; PIECE]), Pieces([0; PIECE]), Pieces([0; PIECE]));
+                for r in 0..count {
+                    mask.prefetch_ahead(r, rows.shape);
+                    a.prefetch_ahead(r, rows.shape);
+                    b.prefetch_ahead(r, rows.shape);
+                    let mut at = 0;
+                    while at < cols {
+                        let len = piece.min(cols - at);
+                        let y = &mut rows.y[r * stride + at..][..len];
+                        let masks = masks.get(mask, r, at, len);
+                        let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
+                        for (((y, &mask), &a), &b) in y.iter_mut().zip(masks).zip(a).zip(b) {
+                            // In bits: of a choice between two loads the compiler makes a load of a
+                            // chosen address.
+                            let all = (0 as $t).wrapping_sub((mask != 0) as $t);
+                            *y = b ^ (a ^ b) & all;
                         }
+                        at += len;
                     }
-                    (Arg::Slice(mask), Arg::Slice(a), Arg::Scalar(b)) => {
-                        for ((y, &mask), &a) in y.iter_mut().zip(mask).zip(a) {
-                            *y = T::choose(mask, a, b);
-                        }
-                    }
-                    (Arg::Slice(mask), Arg::Scalar(a), Arg::Slice(b)) => {
-                        for ((y, &mask), &b) in y.iter_mut().zip(mask).zip(b) {
-                            *y = T::choose(mask, a, b);
-                        }
-                    }
-                    (Arg::Slice(mask), Arg::Scalar(a), Arg::Scalar(b)) => {
-                        for (y, &mask) in y.iter_mut().zip(mask) {
-                            *y = T::choose(mask, a, b);
-                        }
-                    }
-                    (Arg::Scalar(mask), a, b) => match if mask != 0 { a } else { b } {
-                        Arg::Slice(x) => y.copy_from_slice(x),
-                        Arg::Scalar(x) => y.fill(x),
-                    },
                 }
-            },
-        );
-    }
+            }
+        }
+    )*};
 }
+selections!(u8 u16 u32 u64);
 
-/// By reference, as [`Selection`].
+/// Comparisons of rows, negated if `negate` is 1. By reference, like [`Selection`].
 struct Holds<'t, 'a, 'b, 'y, T, F> {
     a: &'t BlockArg<'a, T>,
     b: &'t BlockArg<'b, T>,
     rows: &'t mut ResultRows<'y, u8>,
+    negate: u8,
     holds: F,
 }
 
-impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
+impl<T: Copy + Default, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Holds { a, b, rows, holds } = self;
-        let shape = rows.shape;
-        rows.each(
-            #[inline(always)]
-            |r, y| match (a.fetched(simd, r, shape), b.fetched(simd, r, shape)) {
-                (Arg::Slice(a), Arg::Slice(b)) => {
-                    y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = u8::from(holds(a, b)));
+    fn run<S: Simd>(self, _simd: S) {
+        let Holds { a, b, rows, negate, holds } = self;
+        let Block { rows: count, cols, stride } = rows.shape;
+        let piece = if a.is_value || b.is_value { PIECE } else { cols };
+        let (mut of_a, mut of_b) = (Pieces([T::default(); PIECE]), Pieces([T::default(); PIECE]));
+        for r in 0..count {
+            a.prefetch_ahead(r, rows.shape);
+            b.prefetch_ahead(r, rows.shape);
+            let mut at = 0;
+            while at < cols {
+                let len = piece.min(cols - at);
+                let y = &mut rows.y[r * stride + at..][..len];
+                let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
+                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                    *y = u8::from(holds(a, b)) ^ negate;
                 }
-                (Arg::Slice(a), Arg::Scalar(b)) => {
-                    y.iter_mut().zip(a).for_each(|(y, &a)| *y = u8::from(holds(a, b)));
-                }
-                (Arg::Scalar(a), Arg::Slice(b)) => {
-                    y.iter_mut().zip(b).for_each(|(y, &b)| *y = u8::from(holds(a, b)));
-                }
-                (Arg::Scalar(a), Arg::Scalar(b)) => y.fill(u8::from(holds(a, b))),
-            },
-        );
+                at += len;
+            }
+        }
     }
 }
 
-fn compare_each<T: Copy + PartialOrd>(
+fn compare_each<T: Copy + Default + PartialOrd>(
     op: Comparison,
     a: &BlockArg<T>,
     b: &BlockArg<T>,
     rows: &mut ResultRows<u8>,
 ) {
     match op {
-        Comparison::Eq => run(Holds { a, b, rows, holds: |a, b| a == b }),
-        Comparison::Ne => run(Holds { a, b, rows, holds: |a, b| a != b }),
-        Comparison::Lt => run(Holds { a, b, rows, holds: |a, b| a < b }),
-        Comparison::Le => run(Holds { a, b, rows, holds: |a, b| a <= b }),
+        Comparison::Eq => run(Holds { a, b, rows, negate: 0, holds: |a, b| a == b }),
+        Comparison::Ne => run(Holds { a, b, rows, negate: 1, holds: |a, b| a == b }),
+        Comparison::Lt => run(Holds { a, b, rows, negate: 0, holds: |a, b| a < b }),
+        Comparison::Le => run(Holds { a, b, rows, negate: 0, holds: |a, b| a <= b }),
         Comparison::Gt => compare_each(Comparison::Lt, b, a, rows),
         Comparison::Ge => compare_each(Comparison::Le, b, a, rows),
     }
@@ -388,14 +399,14 @@ macro_rules! compare {
             }
             fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 let infinity = Arg::Scalar($t::INFINITY);
-                let (a, b) = (x, &infinity.as_row());
+                let (a, b, negate) = (x, &infinity.as_row(), 0);
                 match test {
-                    NumberTest::IsNan => run(Holds { a, b, rows, holds: |x: $t, _| x.is_nan() }),
+                    NumberTest::IsNan => compare_each(Comparison::Ne, x, x, rows),
                     NumberTest::IsInf => {
-                        run(Holds { a, b, rows, holds: |x: $t, inf| x.abs() == inf })
+                        run(Holds { a, b, rows, negate, holds: |x: $t, inf| x.abs() == inf })
                     }
                     NumberTest::IsFinite => {
-                        run(Holds { a, b, rows, holds: |x: $t, inf| x.abs() < inf })
+                        run(Holds { a, b, rows, negate, holds: |x: $t, inf| x.abs() < inf })
                     }
                 }
             }

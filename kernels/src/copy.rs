@@ -26,7 +26,7 @@ use half::{bf16, f16};
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
 pub use stream::with_place;
-pub(crate) use stream::{Fence, LINE, is_streamed, streaming};
+pub(crate) use stream::{LINE, has_streaming_stores, is_streamed, stream, streaming};
 pub use strided::{copy_strided, fill};
 pub(crate) use transpose::Tiles;
 pub use transpose::{Transpose, transpose};

@@ -184,6 +184,19 @@ pub fn isa() -> Isa {
     level().isa()
 }
 
+/// Prefetches the cache line of an address, which need not be valid, where every level of the
+/// architecture has the instruction.
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is a part of x86-64, and a prefetch reads nothing.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Work over whole slices, generic over the instruction set that will run it.
 ///
 /// `run` is `#[inline(always)]` in every implementation, as is all it calls with vectors, so that it is

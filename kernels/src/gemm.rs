@@ -320,13 +320,14 @@ pub fn gemm_bias<T: Factor>(
 ///
 /// ```
 /// use swath_kernels::{
-///     Activation, Epilogue, MatMut, MatRef, Unary, Workspace, gemm_epilogue, math::Relu,
+///     Activation, Epilogue, Function, MatMut, MatRef, Workspace, gemm_epilogue, math::Relu,
 /// };
 /// let a = [1.0f32, 2.0, 3.0, 4.0]; // [2, 2]
 /// let (mut c, mut z) = ([0.0f32; 4], [0.0f32; 4]);
 /// let (a, out) = (MatRef::row_major(&a, [2, 2])?, MatMut::row_major(&mut c, [2, 2])?);
 /// let sums = Some(MatMut::row_major(&mut z, [2, 2])?);
-/// let activation = Some(Activation { function: Relu::run_in_place, sums });
+/// let function = &|z: &mut [f32]| Relu::KERNEL.run_in_place([None], z);
+/// let activation = Some(Activation { function, sums });
 /// let epilogue = Epilogue { bias: Some(&[-10.0, 20.0]), activation };
 /// gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new())?;
 /// assert_eq!(c, [0.0, 31.0, 1.0, 45.0]);

@@ -19,7 +19,7 @@
 //! - *Accurate.* [`math::ULP_BOUNDS`] is what is promised, on every instruction set: for functions of one `f32`
 //!   it was measured on all inputs, of two on 2^30 pairs. The figures measured stand with each function in
 //!   [`math`], as does what derivatives and functions of three arguments promise.
-//! - *Outputs may be uninitialised memory*, see [`Output`]; [`Unary`] and [`Binary`] also run in place.
+//! - *Outputs may be uninitialised memory*, see [`Output`]; a [`Kernel`] also runs in place, and on blocks of rows.
 //!
 //! # Stack
 //!
@@ -32,24 +32,25 @@
 //!    specified, so a kernel written in it has the same bits on every instruction set. An operation
 //!    that is missing is added to the trait, to the four files of instruction sets under `simd/` and to
 //!    `wide.rs`, which pairs vectors; the tests beside them compare it with the scalar level.
-//! 2. *Write the kernel* in the file of its family under `math/`: a unit struct that implements
-//!    `Map1`, `Map2` or `Map3`, with `#[inline(always)]` on `apply` and all that it calls.
+//! 2. *Write the kernel* in the file of its family under `math/`: a unit struct that implements `Map` for its
+//!    number of arguments, with `#[inline(always)]` on `apply` and all that it calls.
 //!
 //!    ```text
 //!    pub struct Cube;
 //!
-//!    impl<E: Float> Map1<E> for Cube {
+//!    impl<E: Float> Map<E, 1> for Cube {
 //!        #[inline(always)]
-//!        fn apply<S: Lanes<E>>(_simd: S, x: S::V) -> S::V {
+//!        fn apply<S: Lanes<E>>(_simd: S, [x]: [S::V; 1]) -> S::V {
 //!            x * x * x
 //!        }
 //!    }
 //!    ```
-//! 3. *Name it* by a row in the table of `math.rs`: `cube Cube;`. The row gives the function
-//!    `swath_kernels::cube` and the [`Unary`] implementations, compiled for every instruction set.
+//! 3. *Name it* by a row in the table of `math.rs`: `cube Cube cheap;`, or `costly` where an element costs a
+//!    polynomial or more, by which threads are given work. The row gives the function `swath_kernels::cube` and
+//!    the [`Kernel`] `math::Cube::KERNEL`, compiled for every instruction set.
 //! 4. *State its contract* in the struct's documentation: domain, largest error (`ACCURACY.md` says
 //!    where), NaN, infinities, signed zeros and subnormals, where the coefficients come from.
-//! 5. *Promise a bound* by two numbers in the row, `cube Cube 1 1;` (floats from the correctly rounded
+//! 5. *Promise a bound* by two numbers in the row, `cube Cube cheap 1 1;` (floats from the correctly rounded
 //!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
 //!    independent references and domains, and a row of `ACCURACY.md`, which `tests/exhaustive.rs` says how
 //!    to measure. The sample runs on every instruction set of the machine. `tests/hashes.rs` wants the
@@ -98,7 +99,7 @@ pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm,
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed,
 };
-pub use map::{Arg, Binary, Block, BlockArg, Ternary, Unary};
+pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};
 pub use math::functions::*;
 pub use math::{Angle, sincos};
 pub use optim::{Adam, Sgd, adam, power, sgd};

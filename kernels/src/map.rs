@@ -1,40 +1,64 @@
-//! Drivers of element-wise kernels: the loop over a slice, and the table that gives each kernel its
-//! public face.
+//! Element-wise functions: one road from a kernel in the vector vocabulary to slices, rows and blocks.
 //!
 //! ```text
-//! for each run of UNROLL whole vectors: load them all, apply the kernel to all at once, store them
-//! for what is left, a vector at a time: the same, the last vector under a mask
+//! Kernel::run, run_block, …      check slices against the result                     kernel.rs
+//!   drive                        cut rows for alignment, prefetch, non-temporal      driver.rs
+//!                                stores; convert 16-bit floats
+//!     run_rows, once a level     for each row: run_row                               this file
 //! ```
 //!
-//! | file | |
-//! |---|---|
-//! | `block.rs` | arguments, blocks of rows, functions of two arguments |
-//! | `operands.rs`, `row_loop.rs` | what constructors have checked and the loop over rows; that over a row of two or three arguments |
-//! | `unary.rs`, `binary.rs`, `ternary.rs` | what is done for a row of one, two, three arguments |
-//! | `pair.rs`, `rows.rs` | functions with two results; functions of rows and values of each |
+//! The loop over a row, of W vectors in flight:
+//!
+//! ```text
+//! for each run of W whole vectors: load them all, apply the kernel to all at once, store them
+//! for the rest, a vector at a time: the same, the last vector under a mask
+//! ```
 //!
 //! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
 //!    its value.
-//! 2. A run is loaded before any of it is stored: in place is the same loop with `y == x`.
-//! 3. Whole and masked vectors of the tail share one copy of the kernel: kernels are long.
-//! 4. Runs of long rows begin at an aligned address where all slices lie alike. Results too large for the caches are
-//!    stored past them where there are vectors; in place the lines are in the caches already.
+//! 2. All vectors of a run are loaded before any is stored: in place is the same loop with `y == x`.
+//! 3. An argument that is one value for a whole row is stored to a buffer as long as a run, which the
+//!    loop reads again and again: a kernel is compiled for slices alone.
+//! 4. A kernel with a short form for most numbers ([`Map::usual`]) goes through that; only a run with
+//!    another number in it goes a vector at a time through the kernel itself.
+//! 5. Vectors of a run take turns, operation by operation ([`Wide`]): long kernels gain by that.
 
-mod binary;
 mod block;
-mod operands;
+mod driver;
+mod kernel;
 mod pair;
-mod row_loop;
 pub(crate) mod rows;
-mod ternary;
-mod unary;
+#[cfg(test)]
+mod tests;
 
-use crate::simd::{Float, Lanes, Mask, Vector};
-pub use block::{Arg, Binary, Block, BlockArg};
-pub(crate) use operands::{Operands, Row, prefetch_row};
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+pub use block::{Arg, Block, BlockArg};
+#[cfg(any(test, feature = "testing"))]
+pub use driver::ALIGNED_FROM;
+pub use driver::Stored;
+pub use kernel::{Function, Kernel};
+pub(crate) use kernel::{kernel, sealed};
 pub(crate) use pair::{MapPair, map_pair};
-pub use ternary::{Map3, Ternary};
-pub use unary::{Map1, Unary};
+
+use crate::dispatch::{Isa, Task, run};
+use crate::simd::{Float, Lanes, MAX_LANES, Mask, Simd, Vector, Wide};
+
+/// An element-wise kernel of `N` arguments on lanes.
+pub trait Map<E: Float, const N: usize> {
+    /// Vectors in flight with 16 and with 32 registers: 1, 2 or 4. Four hide the latency of short
+    /// kernels; long ones have enough independent work in two, or in one, and would spill with more.
+    const VECTORS: [usize; 2] = [4, 4];
+    /// The kernel. `#[inline(always)]` in every implementation.
+    fn apply<S: Lanes<E>>(simd: S, x: [S::V; N]) -> S::V;
+    /// A short form, and the lanes in which it gives what the kernel gives; `None` without one.
+    /// `#[inline(always)]` too.
+    #[inline(always)]
+    fn usual<S: Lanes<E>>(_simd: S, _x: [S::V; N]) -> Option<(S::V, S::M)> {
+        None
+    }
+}
 
 /// A kernel in two forms: the short one with the lanes it holds for, and one for the others, an
 /// `#[inline(always)]` closure.
@@ -43,295 +67,163 @@ pub(crate) fn usual_or<V: Vector>((usual, holds): (V, V::Mask), other: impl FnOn
     if holds.all() { usual } else { usual.select(holds, other()) }
 }
 
-/// A two-argument element-wise kernel on lanes.
-pub trait Map2<E: Float> {
-    /// As [`Map1::UNROLL`]. With less than 4 the kernel is a long one: all kinds of arguments share a loop, in which
-    /// vectors take turns, operation by operation.
-    const UNROLL: usize = 4;
-    /// As [`Map1::UNROLL_32`].
-    const UNROLL_32: usize = Self::UNROLL;
-    /// The kernel. `#[inline(always)]` in every implementation.
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V;
-    /// As [`Map1::usual`].
-    #[inline(always)]
-    fn usual<S: Lanes<E>>(_simd: S, _a: S::V, _b: S::V) -> Option<(S::V, S::M)> {
-        None
-    }
-}
-
-/// Implements [`Unary`], [`Binary`] and [`Ternary`] for kernels and writes their slice functions into a module
-/// `functions`: one row a kernel, its documentation, its function's name, its type, and the bounds
-/// for `f32` and `f64` that it promises, if it does.
-///
-/// The bodies behind `run` are generic over nothing, so the kernels are compiled with this crate.
-macro_rules! kernels {
-    (
-        unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $($ulp:literal)*;)* }
-        binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $($ulp2:literal)*;)* }
-        ternary { $($(#[$doc3:meta])* $function3:ident $Kernel3:ident;)* }
-    ) => {
-        #[allow(dead_code, reason = "the tests of this macro promise nothing")]
-        /// What functions promise, for all inputs and instruction sets: the largest distance, in
-        /// floats, from the correctly rounded result.
-        ///
-        /// ```
-        /// let exp = swath_kernels::math::ULP_BOUNDS.iter().find(|row| row.name == "exp").unwrap();
-        /// assert_eq!((exp.f32, exp.f64), (1, 1));
-        /// ```
-        pub const ULP_BOUNDS: &[$crate::math::UlpBound] = $crate::math::UlpBounds::new()
-            $(.with(stringify!($function), &[$($ulp),*]))*
-            $(.with(stringify!($function2), &[$($ulp2),*]))*
-            .rows();
-
-        #[allow(dead_code, reason = "as above")]
-        /// The name of every function of one argument and of two, derivatives too. `tests/accuracy.rs`
-        /// compares them with references, `tests/gradients.rs` the derivatives. Functions of three arguments
-        /// are compared in `tests/ternary.rs`, [`sincos`](crate::sincos) in `tests/trigonometric.rs`.
-        pub const NAMES: &[&str] =
-            &[$(stringify!($function),)* $(stringify!($function2)),*];
-
-        $(
-            kernels!(@unary $function $Kernel f32);
-            kernels!(@unary $function $Kernel f64);
-        )*
-        $(
-            kernels!(@binary $function2 $Kernel2 f32);
-            kernels!(@binary $function2 $Kernel2 f64);
-        )*
-        $(
-            kernels!(@ternary $function3 $Kernel3 f32);
-            kernels!(@ternary $function3 $Kernel3 f64);
-        )*
-
-        /// The kernels as functions of slices.
-        pub mod functions {
-            use super::*;
-            use $crate::{Arg, Binary, Float, Output, Unary};
-            $(
-                $(#[$doc])*
-                ///
-                /// Writes `y[i]` from `x[i]`; panics if the lengths differ.
-                #[doc = concat!(
-                    "```\nlet x = [0.25f32, 0.5, 1.0];\nlet mut y = [0.0; 3];\nswath_kernels::",
-                    stringify!($function), "(&x, &mut y);\n```"
-                )]
-                #[inline]
-                #[track_caller]
-                pub fn $function<E: Float>(x: &[E], y: &mut (impl Output<E> + ?Sized))
-                where
-                    $Kernel: Unary<E>,
-                {
-                    $Kernel::run(x, y);
-                }
-            )*
-            $(
-                $(#[$doc2])*
-                ///
-                /// Writes `y[i]` from `a[i]` and `b[i]`; panics if the lengths differ.
-                #[doc = concat!(
-                    "```\nlet (a, b) = ([0.25f32, 0.5], [1.0, 2.0]);\nlet mut y = [0.0; 2];\n",
-                    "swath_kernels::", stringify!($function2), "(&a, &b, &mut y);\n```"
-                )]
-                #[inline]
-                #[track_caller]
-                pub fn $function2<E: Float>(
-                    a: &[E],
-                    b: &[E],
-                    y: &mut (impl Output<E> + ?Sized),
-                ) where
-                    $Kernel2: Binary<E>,
-                {
-                    $Kernel2::run(Arg::Slice(a), Arg::Slice(b), y);
-                }
-            )*
-            $(
-                $(#[$doc3])*
-                ///
-                /// Writes `y[i]` from `a[i]`, `b[i]` and `c[i]`; panics if the lengths differ.
-                #[doc = concat!(
-                    "```\nlet (a, b, c) = ([0.25f32, 0.5], [1.0, 2.0], [3.0, 4.0]);\n",
-                    "let mut y = [0.0; 2];\nswath_kernels::",
-                    stringify!($function3), "(&a, &b, &c, &mut y);\n```"
-                )]
-                #[inline]
-                #[track_caller]
-                pub fn $function3<E: Float>(
-                    a: &[E],
-                    b: &[E],
-                    c: &[E],
-                    y: &mut (impl Output<E> + ?Sized),
-                ) where
-                    $Kernel3: $crate::Ternary<E>,
-                {
-                    let [a, b, c] = [a, b, c].map(Arg::Slice);
-                    <$Kernel3 as $crate::Ternary<E>>::run(a, b, c, y);
-                }
-            )*
-        }
-    };
-    (@unary $function:ident $Kernel:ident $t:ident) => {
-        impl $crate::Unary<$t> for $Kernel {
-            const NAME: &'static str = stringify!($function);
-            #[inline]
-            #[track_caller]
-            fn run<O: $crate::Output<$t> + ?Sized>(x: &[$t], y: &mut O) {
-                let x = [$crate::Arg::Slice(x)];
-                kernels!(@run $Kernel 1 $t: new(stringify!($function), x, y));
-            }
-            fn run_in_place(x: &mut [$t]) {
-                kernels!(@run $Kernel 1 $t: in_place(stringify!($function), [None], x));
-            }
-            #[inline]
-            #[track_caller]
-            fn run_block<O: $crate::Output<$t> + ?Sized>(
-                x: $crate::BlockArg<$t>,
-                shape: $crate::Block,
-                y: &mut O,
-            ) {
-                kernels!(@run $Kernel 1 $t: of_block(stringify!($function), [x], shape, y));
-            }
-        }
-    };
-    (@binary $function:ident $Kernel:ident $t:ident) => {
-        impl $crate::Binary<$t> for $Kernel {
-            const NAME: &'static str = stringify!($function);
-            #[inline]
-            #[track_caller]
-            fn run<O: $crate::Output<$t> + ?Sized>(
-                a: $crate::Arg<$t>,
-                b: $crate::Arg<$t>,
-                y: &mut O,
-            ) {
-                kernels!(@run $Kernel 2 $t: new(stringify!($function), [a, b], y));
-            }
-            #[track_caller]
-            fn run_in_place_left(a: &mut [$t], b: $crate::Arg<$t>) {
-                let arguments = [None, Some(b)];
-                kernels!(@run $Kernel 2 $t: in_place(stringify!($function), arguments, a));
-            }
-            #[track_caller]
-            fn run_in_place_right(a: $crate::Arg<$t>, b: &mut [$t]) {
-                let arguments = [Some(a), None];
-                kernels!(@run $Kernel 2 $t: in_place(stringify!($function), arguments, b));
-            }
-            #[inline]
-            #[track_caller]
-            fn run_block<O: $crate::Output<$t> + ?Sized>(
-                a: $crate::BlockArg<$t>,
-                b: $crate::BlockArg<$t>,
-                shape: $crate::Block,
-                y: &mut O,
-            ) {
-                kernels!(@run $Kernel 2 $t: of_block(stringify!($function), [a, b], shape, y));
-            }
-            #[track_caller]
-            fn run_block_in_place(
-                arguments: [Option<$crate::BlockArg<$t>>; 2],
-                shape: $crate::Block,
-                y: &mut [$t],
-            ) {
-                let name = stringify!($function);
-                kernels!(@run $Kernel 2 $t: of_block_in_place(name, arguments, shape, y));
-            }
-        }
-    };
-    (@ternary $function:ident $Kernel:ident $t:ident) => {
-        impl $crate::Ternary<$t> for $Kernel {
-            const NAME: &'static str = stringify!($function);
-            #[inline]
-            #[track_caller]
-            fn run<O: $crate::Output<$t> + ?Sized>(
-                a: $crate::Arg<$t>,
-                b: $crate::Arg<$t>,
-                c: $crate::Arg<$t>,
-                y: &mut O,
-            ) {
-                kernels!(@run $Kernel 3 $t: new(stringify!($function), [a, b, c], y));
-            }
-            #[track_caller]
-            fn run_in_place(arguments: [Option<$crate::Arg<$t>>; 3], y: &mut [$t]) {
-                kernels!(@run $Kernel 3 $t: in_place(stringify!($function), arguments, y));
-            }
-            #[inline]
-            #[track_caller]
-            fn run_block<O: $crate::Output<$t> + ?Sized>(
-                a: $crate::BlockArg<$t>,
-                b: $crate::BlockArg<$t>,
-                c: $crate::BlockArg<$t>,
-                shape: $crate::Block,
-                y: &mut O,
-            ) {
-                kernels!(@run $Kernel 3 $t: of_block(stringify!($function), [a, b, c], shape, y));
-            }
-            #[track_caller]
-            fn run_block_in_place(
-                arguments: [Option<$crate::BlockArg<$t>>; 3],
-                shape: $crate::Block,
-                y: &mut [$t],
-            ) {
-                let name = stringify!($function);
-                kernels!(@run $Kernel 3 $t: of_block_in_place(name, arguments, shape, y));
-            }
-        }
-    };
-    (@run $Kernel:ident $n:literal $t:ident: $made_by:ident($($argument:expr),*)) => {{
-        fn compiled(operands: $crate::map::Operands<$t, $n>) {
-            operands.map::<$Kernel>();
-        }
-        compiled($crate::map::Operands::$made_by($($argument),*));
-    }};
-}
-pub(crate) use kernels;
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn lengths_differ(name: &str, input: usize, output: usize) -> ! {
-    panic!("{name}: an input has {input} elements, the output {output}");
-}
-
-/// Vectors in flight, of those wanted with 16 and with 32 registers; scalar code leaves them to the
-/// processor.
-#[inline(always)]
-const fn unroll<E: Float, S: Lanes<E>>(wanted: [usize; 2]) -> usize {
-    if S::LANES == 1 { 1 } else { wanted[S::ISA.has_32_registers() as usize] }
-}
-
-/// Elements from which on runs of vectors begin at an aligned address where all slices then do: large vectors
-/// of the system's allocator begin 16 bytes after one, and loads and stores of 64 bytes there touch two lines
-/// each. So 1024 to 2048 elements take .67 to .77 of the time of add and neg, and .98 to 1.06 where they begin at
-/// one anyway (Zen 4, AVX-512); of 512 elements, up to 1.13.
-pub const ALIGNED_FROM: usize = 1024;
-
-/// Elements before the first that is aligned to a vector, at most `len`; none where alignment neither must
-/// be (`streams`) nor pays. `alike` says whether the arguments are aligned where `y` is.
-#[inline(always)]
-fn until_aligned<E: Float, S: Lanes<E>>(
+/// Arguments and result of a kernel, checked: `rows` rows of `len` elements.
+pub(crate) struct Rows<E, const N: usize> {
+    inputs: [Input<E>; N],
     y: *mut E,
+    /// Elements from a row of `y` to the next.
+    y_stride: usize,
+    rows: usize,
     len: usize,
-    streams: bool,
-    alike: impl FnOnce() -> bool,
-) -> usize {
-    if !streams && (S::LANES == 1 || len < ALIGNED_FROM || !alike()) {
-        return 0;
-    }
-    y.align_offset(size_of::<S::V>()).min(len)
 }
 
-/// Whether both addresses are as far from one that is aligned to a vector.
-#[inline(always)]
-fn lie_alike<E: Float, S: Lanes<E>>(x: *const E, y: *const E) -> bool {
-    (x.addr() ^ y.addr()).is_multiple_of(size_of::<S::V>())
+/// Rows of an argument: each is `len` elements, or one value for all of them.
+#[derive(Clone, Copy)]
+struct Input<E> {
+    first: *const E,
+    /// Elements from a row to the next.
+    stride: isize,
+    is_value: bool,
 }
 
-/// Stores a vector, past the caches or not.
+/// Runs kernel `K` on the detected level.
 ///
 /// # Safety
-/// `dst` is valid for writes of a vector; if it is streamed, aligned to a register.
+/// Every argument is valid for reads of its rows, `y` for writes of its own; an argument is `y` itself,
+/// row by row, or does not overlap it.
+pub(crate) unsafe fn compiled<E: Float, K, const N: usize>(rows: &Rows<E, N>)
+where
+    for<'a> RunRows<'a, E, K, N>: Task<Output = ()>,
+{
+    run(RunRows(rows, PhantomData::<K>));
+}
+
+/// By reference: the trampoline would copy the rows in pieces other than they were stored in, which takes
+/// longer than adding 64 elements.
+pub(crate) struct RunRows<'a, E, K, const N: usize>(&'a Rows<E, N>, PhantomData<K>);
+
+macro_rules! tasks {
+    ($($t:ident)*) => {$(
+        impl<K: Map<$t, N>, const N: usize> Task for RunRows<'_, $t, K, N> {
+            type Home = K;
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Simd>(self, simd: S) {
+                // SAFETY: `compiled`, which alone makes this task, passes on its caller's promise.
+                unsafe {
+                    match const { vectors(<S as Lanes<$t>>::LANES, S::ISA, K::VECTORS) } {
+                        4 => run_rows::<$t, S, _, K, N>(simd, Wide(Wide(simd)), self.0),
+                        2 => run_rows::<$t, S, _, K, N>(simd, Wide(simd), self.0),
+                        _ => run_rows::<$t, S, _, K, N>(simd, simd, self.0),
+                    }
+                }
+            }
+        }
+    )*};
+}
+tasks!(f32 f64);
+
+/// Vectors in flight, of those wanted with 16 and with 32 registers: scalar code leaves it to the processor.
+const fn vectors(lanes: usize, isa: Isa, wanted: [usize; 2]) -> usize {
+    if lanes == 1 { 1 } else { wanted[isa.has_32_registers() as usize] }
+}
+
+/// Elements of the longest run of vectors.
+const MAX_RUN: usize = 4 * MAX_LANES;
+
+/// Runs the kernel row by row. Loops over arguments are `while` loops: an iterator's would be compiled anew for
+/// each kernel.
+///
+/// # Safety
+/// As for [`compiled`].
 #[inline(always)]
-unsafe fn store<E: Float, S: Lanes<E>>(simd: S, dst: *mut E, v: S::V, streams: bool) {
-    // SAFETY: as the caller promised.
-    unsafe { if streams { simd.store_streaming(dst, v) } else { simd.store(dst, v) } }
+unsafe fn run_rows<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usize>(
+    simd: S,
+    wide: W,
+    rows: &Rows<E, N>,
+) {
+    const { assert!(W::LANES <= MAX_RUN && S::LANES <= W::LANES) };
+    let mut values = [[const { MaybeUninit::<E>::uninit() }; MAX_RUN]; N];
+    let mut r = 0;
+    while r < rows.rows {
+        // Where an argument's elements are, and a mask of positions: 0 for a value, that all are the first.
+        let mut x = [(rows.inputs[0].first, usize::MAX); N];
+        let mut k = 0;
+        while k < N {
+            let input = &rows.inputs[k];
+            x[k].0 = input.first.wrapping_offset(r as isize * input.stride);
+            // A function of one argument computes a single value once, see `drive`.
+            if const { N > 1 } && input.is_value {
+                let buffer = values[k].as_mut_ptr().cast::<E>();
+                // SAFETY: the row has its value; the buffer holds a run, as the assertion above says.
+                unsafe { wide.store(buffer, wide.splat(x[k].0.read())) };
+                x[k] = (buffer.cast_const(), 0);
+            }
+            k += 1;
+        }
+        let y = rows.y.wrapping_add(r * rows.y_stride);
+        // SAFETY: row `r` is one of `rows`; of a buffer, only its first run is read.
+        unsafe { run_row::<E, S, W, K, N>(simd, wide, x, y, rows.len) };
+        r += 1;
+    }
+}
+
+/// Computes a row of `len` elements. Element `i` of an argument `(from, mask)` stands at `i & mask`.
+///
+/// # Safety
+/// `y` is valid for writes of `len` elements, and an argument for reads of as many, or of `W::LANES` where
+/// its mask is 0; an argument is `y` itself or does not overlap it.
+#[inline(always)]
+unsafe fn run_row<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usize>(
+    simd: S,
+    wide: W,
+    x: [(*const E, usize); N],
+    y: *mut E,
+    len: usize,
+) {
+    let mut i = 0;
+    // Elements before this one go a vector at a time.
+    let mut single = if const { W::LANES > S::LANES } { 0 } else { len };
+    loop {
+        while i < single {
+            let count = (single - i).min(S::LANES);
+            let mut v = [simd.splat(E::ZERO); N];
+            let mut k = 0;
+            // SAFETY: `count` elements are left of the row, and no more than a vector is read.
+            unsafe {
+                while k < N {
+                    v[k] = load_up_to(simd, x[k].0.wrapping_add(i & x[k].1), count);
+                    k += 1;
+                }
+                store_up_to(simd, y.wrapping_add(i), count, K::apply(simd, v));
+            }
+            i += count;
+        }
+        if i == len {
+            return;
+        }
+        if const { W::LANES > S::LANES } {
+            while len - i >= W::LANES {
+                let mut v = [wide.splat(E::ZERO); N];
+                let mut k = 0;
+                // SAFETY: a whole run is left of the row.
+                unsafe {
+                    while k < N {
+                        v[k] = wide.load(x[k].0.wrapping_add(i & x[k].1));
+                        k += 1;
+                    }
+                    let result = match K::usual(wide, v) {
+                        Some((result, holds)) if holds.all() => result,
+                        Some(_) => break,
+                        None => K::apply(wide, v),
+                    };
+                    wide.store(y.wrapping_add(i), result);
+                }
+                i += W::LANES;
+            }
+            single = len.min(i + W::LANES);
+        }
+    }
 }
 
 /// Loads a vector or, if that is less, `count` elements.
@@ -362,6 +254,3 @@ pub(crate) unsafe fn store_up_to<E: Float, S: Lanes<E>>(
     // SAFETY: neither branch writes more than `count` elements.
     unsafe { if count >= S::LANES { simd.store(dst, v) } else { simd.store_first(dst, count, v) } }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! The element-wise functions: one row each, one file a family.
 //!
-//! A kernel is a unit struct that implements `Map1` or `Map2` once for all instruction sets; its
+//! A kernel is a unit struct that implements `Map` once for all instruction sets; its
 //! documentation is its contract: domain, largest error and where it occurs, NaN, infinities, signed
 //! zeros, subnormal numbers, origin of the coefficients. A kernel that computes a derivative stands
 //! beside the function it belongs to: those of activations, `tanh` and `erf`, which training calls for, have one;
@@ -65,185 +65,265 @@ pub use tanh::*;
 pub use ternary::*;
 pub use trig::*;
 
-use crate::map::kernels;
 use crate::simd::{Float, Lanes, Vector};
+
+/// Names kernels: one row a function, its documentation, its name on slices, its type, whether an element is
+/// `cheap` (a few instructions) or `costly` (a polynomial or more; by this threads are given work), and the
+/// bounds for `f32` and `f64` that it promises, if it does. Writes the slice functions into a module
+/// `functions`.
+macro_rules! kernels {
+    (
+        unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $cost:ident $($ulp:literal)*;)* }
+        binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $cost2:ident $($ulp2:literal)*;)* }
+        ternary { $($(#[$doc3:meta])* $function3:ident $Kernel3:ident $cost3:ident;)* }
+    ) => {
+        #[allow(dead_code, reason = "the tests of this macro promise nothing")]
+        /// What functions promise, for all inputs and instruction sets: the largest distance, in
+        /// floats, from the correctly rounded result.
+        ///
+        /// ```
+        /// let exp = swath_kernels::math::ULP_BOUNDS.iter().find(|row| row.name == "exp").unwrap();
+        /// assert_eq!((exp.f32, exp.f64), (1, 1));
+        /// ```
+        pub const ULP_BOUNDS: &[$crate::math::UlpBound] = $crate::math::UlpBounds::new()
+            $(.with(stringify!($function), &[$($ulp),*]))*
+            $(.with(stringify!($function2), &[$($ulp2),*]))*
+            .rows();
+
+        #[allow(dead_code, reason = "as above")]
+        /// The name of every function of one argument and of two, derivatives too. `tests/accuracy.rs`
+        /// compares them with references, `tests/gradients.rs` the derivatives. Functions of three arguments
+        /// are compared in `tests/ternary.rs`, [`sincos`](crate::sincos) in `tests/trigonometric.rs`.
+        pub const NAMES: &[&str] =
+            &[$(stringify!($function),)* $(stringify!($function2)),*];
+
+        $(kernels!(@kernel 1 $function $Kernel $cost);)*
+        $(kernels!(@kernel 2 $function2 $Kernel2 $cost2);)*
+        $(kernels!(@kernel 3 $function3 $Kernel3 $cost3);)*
+
+        /// The kernels as functions of slices.
+        pub mod functions {
+            use super::*;
+            use $crate::{Arg, Function, Output, Stored};
+            $(kernels! {
+                @slices [$(#[$doc])*] $function $Kernel (x) "`x[i]`" "let x = [0.25f32, 0.5];" "&x"
+            })*
+            $(kernels! {
+                @slices [$(#[$doc2])*] $function2 $Kernel2 (a b) "`a[i]` and `b[i]`"
+                "let (a, b) = ([0.25f32, 0.5], [1.0, 2.0]);" "&a, &b"
+            })*
+            $(kernels! {
+                @slices [$(#[$doc3])*] $function3 $Kernel3 (a b c) "`a[i]`, `b[i]` and `c[i]`"
+                "let (a, b, c) = ([0.25f32, 0.5], [1.0, 2.0], [3.0, 4.0]);" "&a, &b, &c"
+            })*
+        }
+    };
+    (@kernel $n:literal $function:ident $Kernel:ident $cost:ident) => {
+        impl $crate::map::sealed::Sealed for $Kernel {}
+        impl $crate::Function<$n> for $Kernel {
+            const KERNEL: &'static $crate::Kernel<$n> =
+                $crate::map::kernel!($Kernel, $n, stringify!($function), kernels!(@is_cheap $cost));
+        }
+    };
+    (@is_cheap cheap) => { true };
+    (@is_cheap costly) => { false };
+    (
+        @slices [$($doc:tt)*] $function:ident $Kernel:ident ($($x:ident)+)
+        $reads:literal $inputs:literal $arguments:literal
+    ) => {
+        $($doc)*
+        ///
+        #[doc = concat!("Writes `y[i]` from ", $reads, "; panics if the lengths differ.")]
+        #[doc = concat!(
+            "```\n", $inputs, "\nlet mut y = [0.0; 2];\nswath_kernels::", stringify!($function), "(",
+            $arguments, ", &mut y);\n```"
+        )]
+        #[inline]
+        #[track_caller]
+        pub fn $function<T: Stored>($($x: &[T],)+ y: &mut (impl Output<T> + ?Sized)) {
+            $Kernel::KERNEL.run([$(Arg::Slice($x)),+], y);
+        }
+    };
+}
+#[cfg(test)]
+pub(crate) use kernels;
 
 kernels! {
     unary {
         // Arithmetic.
         /// `−x`.
-        neg Neg 0 0;
+        neg Neg cheap 0 0;
         /// `|x|`.
-        abs Abs 0 0;
+        abs Abs cheap 0 0;
         /// −1, +1, or the zero itself.
-        sign Sign 0 0;
+        sign Sign cheap 0 0;
         /// `x²`.
-        square Square 0 0;
+        square Square cheap 0 0;
         /// `√x`.
-        sqrt Sqrt 0 0;
+        sqrt Sqrt cheap 0 0;
         /// `1 / x`.
-        recip Recip 0 0;
+        recip Recip cheap 0 0;
         // Exponentials and logarithms.
         /// `e^x`.
-        exp Exp 1 1;
+        exp Exp costly 1 1;
         /// `2^x`.
-        exp2 Exp2 1 1;
+        exp2 Exp2 costly 1 1;
         /// `10^x`.
-        exp10 Exp10 1 1;
+        exp10 Exp10 costly 1 1;
         /// `e^x − 1`.
-        expm1 Expm1 1 1;
+        expm1 Expm1 costly 1 1;
         /// `ln x`.
-        log Log 1 1;
+        log Log costly 1 1;
         /// `log2 x`.
-        log2 Log2 1 1;
+        log2 Log2 costly 1 1;
         /// `log10 x`.
-        log10 Log10 1 1;
+        log10 Log10 costly 1 1;
         /// `ln(1 + x)`.
-        log1p Log1p 1 1;
+        log1p Log1p costly 1 1;
         // Trigonometric and hyperbolic functions.
         /// `sin x`.
-        sin Sin 1 1;
+        sin Sin costly 1 1;
         /// `cos x`.
-        cos Cos 1 1;
+        cos Cos costly 1 1;
         /// `tan x`.
-        tan Tan 1 1;
+        tan Tan costly 1 1;
         /// `asin x`.
-        asin Asin 1 1;
+        asin Asin costly 1 1;
         /// `acos x`.
-        acos Acos 1 1;
+        acos Acos costly 1 1;
         /// `atan x`.
-        atan Atan 1 1;
+        atan Atan costly 1 1;
         /// `sinh x`.
-        sinh Sinh 1 1;
+        sinh Sinh costly 1 1;
         /// `cosh x`.
-        cosh Cosh 1 1;
+        cosh Cosh costly 1 1;
         /// `tanh x`.
-        tanh Tanh 1 1;
+        tanh Tanh costly 1 1;
         /// `arsinh x`.
-        asinh Asinh 1 1;
+        asinh Asinh costly 1 1;
         /// `arcosh x`.
-        acosh Acosh 1 1;
+        acosh Acosh costly 1 1;
         /// `artanh x`.
-        atanh Atanh 1 1;
+        atanh Atanh costly 1 1;
         // Special and power functions.
         /// `2/√π ∫₀ˣ e^(−t²) dt`.
-        erf Erf 1 1;
+        erf Erf costly 1 1;
         /// `1 − erf x`.
-        erfc Erfc 1 1;
+        erfc Erfc costly 1 1;
         /// `∛x`.
-        cbrt Cbrt 1 1;
+        cbrt Cbrt costly 1 1;
         /// `1 / √x`.
-        rsqrt Rsqrt 1 1;
+        rsqrt Rsqrt costly 1 1;
         // Rounding.
         /// The largest integer that is not above `x`.
-        floor Floor 0 0;
+        floor Floor cheap 0 0;
         /// The smallest integer that is not below `x`.
-        ceil Ceil 0 0;
+        ceil Ceil cheap 0 0;
         /// The nearest integer, the even one of two.
-        round Round 0 0;
+        round Round cheap 0 0;
         /// `x` without its fraction.
-        trunc Trunc 0 0;
+        trunc Trunc cheap 0 0;
         // Activations.
         /// `x` where positive, zero elsewhere.
-        relu Relu 0 0;
+        relu Relu cheap 0 0;
         /// `x` between 0 and 6, the nearer of these elsewhere.
-        relu6 Relu6 0 0;
+        relu6 Relu6 cheap 0 0;
         /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
-        hardsigmoid Hardsigmoid 1 1;
+        hardsigmoid Hardsigmoid cheap 1 1;
         /// `x (x + 3) / 6` between −3 and 3, 0 below, `x` above.
-        hardswish Hardswish 1 1;
+        hardswish Hardswish cheap 1 1;
         /// `1 / (1 + e^−x)`.
-        sigmoid Sigmoid 1 1;
+        sigmoid Sigmoid costly 1 1;
         /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
-        gelu_tanh GeluTanh 1 1;
+        gelu_tanh GeluTanh costly 1 1;
         /// `x/2 (1 + erf(x/√2))`.
-        gelu Gelu 1 1;
+        gelu Gelu costly 1 1;
         /// `x / (1 + e^−x)`.
-        silu Silu 1 1;
+        silu Silu costly 1 1;
         /// `ln(1 + e^x)`.
-        softplus Softplus 1 1;
+        softplus Softplus costly 1 1;
         /// `ln(1 / (1 + e^−x))`.
-        log_sigmoid LogSigmoid 1 1;
+        log_sigmoid LogSigmoid costly 1 1;
         /// `x tanh(ln(1 + e^x))`.
-        mish Mish 1 1;
+        mish Mish costly 1 1;
         /// `λ x` where `x` is not negative, else `λ α (e^x − 1)`.
-        selu Selu 1 1;
+        selu Selu costly 1 1;
     }
     binary {
         // Arithmetic.
         /// `a + b`.
-        add Add 0 0;
+        add Add cheap 0 0;
         /// `a − b`.
-        sub Sub 0 0;
+        sub Sub cheap 0 0;
         /// `a × b`.
-        mul Mul 0 0;
+        mul Mul cheap 0 0;
         /// `a / b`.
-        div Div 0 0;
+        div Div cheap 0 0;
         /// The larger of the two; NaN if either is.
-        maximum Maximum 0 0;
+        maximum Maximum cheap 0 0;
         /// The smaller of the two; NaN if either is.
-        minimum Minimum 0 0;
+        minimum Minimum cheap 0 0;
         /// The angle of the point (`b`, `a`).
-        atan2 Atan2 1 1;
+        atan2 Atan2 costly 1 1;
         /// `a^b`, as C's `pow`.
-        pow Pow 1 1;
+        pow Pow costly 1 1;
         /// `√(a² + b²)`, without overflow on the way.
-        hypot Hypot 1 1;
+        hypot Hypot costly 1 1;
         /// The exact remainder of `a / b` cut towards zero, with the sign of `a`.
-        rem Rem 0 0;
+        rem Rem costly 0 0;
         /// `a` where it is not negative, else `a b`.
-        leaky_relu LeakyRelu 0 0;
+        leaky_relu LeakyRelu cheap 0 0;
         /// `a` where it is not negative, else `b (e^a − 1)`.
-        elu Elu 1 1;
+        elu Elu costly 1 1;
         // Gradients.
         /// The gradient of [`erf`] from upstream `a` and input `b`.
-        erf_grad ErfGrad;
+        erf_grad ErfGrad costly;
         /// The gradient of [`tanh`] from upstream `a` and output `b`.
-        tanh_grad TanhGrad;
+        tanh_grad TanhGrad cheap;
         /// The gradient of [`sigmoid`] from upstream `a` and output `b`.
-        sigmoid_grad SigmoidGrad;
+        sigmoid_grad SigmoidGrad cheap;
         /// The gradient of [`relu`] from upstream `a` and input `b`.
-        relu_grad ReluGrad;
+        relu_grad ReluGrad cheap;
         /// The gradient of [`silu`] from upstream `a` and input `b`.
-        silu_grad SiluGrad;
+        silu_grad SiluGrad costly;
         /// The gradient of [`gelu_tanh`] from upstream `a` and input `b`.
-        gelu_tanh_grad GeluTanhGrad;
+        gelu_tanh_grad GeluTanhGrad costly;
         /// The gradient of [`gelu`] from upstream `a` and input `b`.
-        gelu_grad GeluGrad;
+        gelu_grad GeluGrad costly;
         /// The gradient of [`softplus`] from upstream `a` and input `b`.
-        softplus_grad SoftplusGrad;
+        softplus_grad SoftplusGrad costly;
         /// The gradient of [`log_sigmoid`] from upstream `a` and input `b`.
-        log_sigmoid_grad LogSigmoidGrad;
+        log_sigmoid_grad LogSigmoidGrad costly;
         /// The gradient of [`mish`] from upstream `a` and input `b`.
-        mish_grad MishGrad;
+        mish_grad MishGrad costly;
         /// The gradient of [`selu`] from upstream `a` and input `b`.
-        selu_grad SeluGrad;
+        selu_grad SeluGrad costly;
         /// The gradient of [`relu6`] from upstream `a` and input or output `b`.
-        relu6_grad Relu6Grad;
+        relu6_grad Relu6Grad cheap;
         /// The gradient of [`hardsigmoid`] from upstream `a` and input `b`.
-        hardsigmoid_grad HardsigmoidGrad;
+        hardsigmoid_grad HardsigmoidGrad cheap;
         /// The gradient of [`hardswish`] from upstream `a` and input `b`.
-        hardswish_grad HardswishGrad;
+        hardswish_grad HardswishGrad cheap;
     }
     ternary {
         /// `a b + c`, rounded once.
-        mul_add MulAdd;
+        mul_add MulAdd cheap;
         /// `a` between `b` and `c`, the nearer of these elsewhere.
-        clamp Clamp;
+        clamp Clamp cheap;
         /// `a + c (b − a)`.
-        lerp Lerp;
+        lerp Lerp cheap;
         // Gradients.
         /// The gradient of [`leaky_relu`] from upstream `a`, input `b` and slope `c`.
-        leaky_relu_grad LeakyReluGrad;
+        leaky_relu_grad LeakyReluGrad cheap;
         /// The gradient of [`elu`] from upstream `a`, input `b` and scale `c`.
-        elu_grad EluGrad;
+        elu_grad EluGrad costly;
     }
 }
 
 /// What one function promises: the largest distance, in floats, from the correctly rounded result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UlpBound {
-    /// The function's name, as in [`Unary::NAME`](crate::Unary::NAME).
+    /// The function's name, as in [`Kernel::name`](crate::Kernel::name).
     pub name: &'static str,
     /// Its bound for `f32`.
     pub f32: u32,

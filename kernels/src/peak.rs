@@ -6,9 +6,7 @@
 
 use core::hint::black_box;
 
-use crate::copy::with_place;
 use crate::dispatch::{ElementTask, Task, run};
-use crate::map::{Arg, Map1, Map2, Operands};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
@@ -129,42 +127,57 @@ impl Task for Triad<'_> {
     }
 }
 
-/// As [`copy`], with stores that go past the caches where the instruction set has them.
+/// Does what [`copy`] does, with non-temporal stores where the instruction set has them.
 ///
 /// # Panics
 /// If the lengths differ.
 pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
-    with_place(y, usize::MAX, |mut y| {
-        Operands::new("copy", [Arg::Slice(x)], &mut y).map::<Negated>()
-    });
+    assert_eq!(x.len(), y.len(), "copy: input and output");
+    run(Streaming { x: [x], y, triples: false });
 }
 
-struct Negated;
-
-impl<E: Float> Map1<E> for Negated {
-    #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, x: S::V) -> S::V {
-        -x
-    }
-}
-
-/// As [`triad`], with stores that go past the caches where the instruction set has them.
+/// Does what [`triad`] does, with non-temporal stores where the instruction set has them.
 ///
 /// # Panics
 /// If the lengths differ.
 pub fn triad_streaming(a: &[f32], b: &[f32], y: &mut [f32]) {
-    let arguments = [Arg::Slice(a), Arg::Slice(b)];
-    with_place(y, usize::MAX, |mut y| {
-        Operands::new("triad", arguments, &mut y).map::<PlusTriple>()
-    });
+    assert_eq!([a.len(), b.len()], [y.len(); 2], "triad: inputs and output");
+    run(Streaming { x: [a, b], y, triples: true });
 }
 
-struct PlusTriple;
+struct Streaming<'a, const N: usize> {
+    x: [&'a [f32]; N],
+    y: &'a mut [f32],
+    /// Adds three times the second input instead of flipping the sign.
+    triples: bool,
+}
 
-impl<E: Float> Map2<E> for PlusTriple {
+impl<const N: usize> Task for Streaming<'_, N> {
+    type Home = Self;
+    type Output = ();
+
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
-        a + simd.splat(E::from_f64(3.0)) * b
+    fn run<S: Simd>(self, simd: S) {
+        let Streaming { x, y, triples } = self;
+        let lanes = <S as Lanes<f32>>::LANES;
+        let head = y.as_ptr().align_offset(64).min(y.len());
+        let end = head + (y.len() - head) / lanes * lanes;
+        let scalar = |i: usize| if triples { x[0][i] + 3.0 * x[N - 1][i] } else { -x[0][i] };
+        (0..head).chain(end..y.len()).for_each(|i| y[i] = scalar(i));
+        let three = Lanes::<f32>::splat(simd, 3.0);
+        let mut i = head;
+        while i < end {
+            // SAFETY: a whole vector lies before `end` in all slices, whose lengths were compared; `y`
+            // is aligned from `head` on.
+            unsafe {
+                let a = Lanes::<f32>::load(simd, x[0].as_ptr().add(i));
+                let b = Lanes::<f32>::load(simd, x[N - 1].as_ptr().add(i));
+                let result = if triples { a + three * b } else { -a };
+                simd.store_streaming(y.as_mut_ptr().add(i), result);
+            }
+            i += lanes;
+        }
+        simd.fence();
     }
 }
 

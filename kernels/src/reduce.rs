@@ -34,7 +34,7 @@ use crate::fold::terms::{
     Distances, Each, Factors, Magnitudes, Nonzeros, Products, ScaledSquares, Squares, Sum, Term,
 };
 use crate::fold::{Pairwise, PairwiseSum, Widen, push};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::math::{Exp, Log};
 use crate::simd::{Float, Lanes, Simd};
 use crate::{Block, BlockArg};
@@ -270,7 +270,7 @@ struct PushExps<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for PushExps<'_, E>
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     type Home = Self;
     type Output = ();
@@ -289,7 +289,7 @@ struct LogSumExp<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for LogSumExp<'_, E>
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     type Home = Self;
     type Output = f64;
@@ -305,7 +305,7 @@ where
             simd,
             sum,
             #[inline(always)]
-            |x| <Log as Map1<f64>>::apply(simd, x),
+            |x| <Log as Map<f64, 1>>::apply(simd, [x]),
         );
         largest.to_f64() + log
     }

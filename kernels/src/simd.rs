@@ -79,7 +79,7 @@ use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use crate::gemm::Factor;
 pub use table::Rows;
-pub(crate) use wide::{Wide, join};
+pub(crate) use wide::Wide;
 
 /// An element type with vector lanes: `f32` or `f64`. Sealed.
 pub trait Float:

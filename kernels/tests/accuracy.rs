@@ -80,7 +80,7 @@ impl<'a, E: Real> Check<'a, E> {
 fn run1<E: Real>(function: &Function1, x: &[E]) -> Vec<E> {
     on_every_isa(function.name, || {
         let mut y = vec![E::ZERO; x.len()];
-        (E::slices1(function).run)(x, &mut y);
+        function.kernel.run([Arg::Slice(x)], &mut y);
         y
     })
 }
@@ -124,7 +124,7 @@ fn run2<E: Real>(function: &Function2, pairs: &[(E, E)]) -> Vec<E> {
     let (a, b): (Vec<E>, Vec<E>) = pairs.iter().copied().unzip();
     on_every_isa(function.name, || {
         let mut y = vec![E::ZERO; a.len()];
-        (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+        function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         y
     })
 }

@@ -12,10 +12,10 @@ mod guarded;
 mod reference;
 
 use calls::{Call, Part, Role};
-use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
+use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use guarded::{Against, Guarded};
 use swath_kernels::testing::{ALIGNED_FROM, levels, with_isa};
-use swath_kernels::{Arg, Isa};
+use swath_kernels::{Arg, Isa, Kernel};
 
 const LONGEST: usize = ALIGNED_FROM + 88;
 
@@ -65,43 +65,43 @@ fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])
     }
 }
 
-fn check1<E: Real>(name: &str, slices: Slices1<E>) {
-    at_every_length::<E>(name, |x, in_place, y| {
-        (slices.run)(x, y);
-        (slices.in_place)(in_place);
+fn check1<E: Real>(kernel: &Kernel<1>) {
+    at_every_length::<E>(kernel.name(), |x, in_place, y| {
+        kernel.run([Arg::Slice(x)], y);
+        kernel.run_in_place([None], in_place);
     });
 }
 
-fn check2<E: Real>(name: &str, slices: Slices2<E>) {
-    at_every_length::<E>(name, |a, b, y| {
+fn check2<E: Real>(kernel: &Kernel<2>) {
+    at_every_length::<E>(kernel.name(), |a, b, y| {
         let number = Arg::Scalar(E::ONE);
-        (slices.run)(Arg::Slice(a), Arg::Slice(b), y);
-        (slices.run)(number, Arg::Slice(b), y);
-        (slices.run)(Arg::Slice(a), number, y);
-        (slices.in_place_left)(a, Arg::Slice(b));
-        (slices.in_place_left)(a, number);
-        (slices.in_place_right)(Arg::Slice(a), b);
-        (slices.in_place_right)(number, b);
+        kernel.run([Arg::Slice(a), Arg::Slice(b)], y);
+        kernel.run([number, Arg::Slice(b)], y);
+        kernel.run([Arg::Slice(a), number], y);
+        kernel.run_in_place([None, Some(Arg::Slice(b))], a);
+        kernel.run_in_place([None, Some(number)], a);
+        kernel.run_in_place([Some(Arg::Slice(a)), None], b);
+        kernel.run_in_place([Some(number), None], b);
     });
 }
 
 #[test]
 fn functions_of_one_argument() {
     for function in of_one_argument() {
-        check1(function.name, function.f32);
-        check1(function.name, function.f64);
+        check1::<f32>(function.kernel);
+        check1::<f64>(function.kernel);
     }
 }
 
 #[test]
 fn functions_of_two_arguments() {
     for function in of_two_arguments() {
-        check2(function.name, function.f32);
-        check2(function.name, function.f64);
+        check2::<f32>(function.kernel);
+        check2::<f64>(function.kernel);
     }
     for function in of_gradients() {
-        check2(function.name, function.f32);
-        check2(function.name, function.f64);
+        check2::<f32>(function.kernel);
+        check2::<f64>(function.kernel);
     }
 }
 

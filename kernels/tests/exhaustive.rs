@@ -172,7 +172,9 @@ fn one_f32(function: &Function1) -> Found {
         let bits = (0..CHUNK as u64).map(|i| first + i * stride).take_while(|&b| b < 1 << 32);
         let x: Vec<f32> = bits.map(|bits| f32::from_bits(bits as u32)).collect();
         let (mut y, mut again) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-        on_every_isa(function.name, &mut y, &mut again, |y| (function.f32.run)(&x, y));
+        on_every_isa(function.name, &mut y, &mut again, |y| {
+            function.kernel.run([Arg::Slice(&x)], y)
+        });
         for (&x, &y) in x.iter().zip(&y) {
             let wide = || (function.wide)(x.into());
             let what = || format!("{}({x:e})", function.name);
@@ -198,7 +200,9 @@ fn one_f64(function: &Function1) -> Found {
             })
             .collect();
         let (mut y, mut again) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-        on_every_isa(function.name, &mut y, &mut again, |y| (function.f64.run)(&x, y));
+        on_every_isa(function.name, &mut y, &mut again, |y| {
+            function.kernel.run([Arg::Slice(&x)], y)
+        });
         for (&x, &y) in x.iter().zip(&y) {
             let what = || format!("{}({x:e})", function.name);
             compare_f64(found, x.to_bits(), y, (function.reference)(x), &what);
@@ -253,7 +257,7 @@ fn two_f32(function: &Function2) -> Found {
         let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
         let (mut y, mut again) = (vec![0.0; a.len()], vec![0.0; a.len()]);
         on_every_isa(function.name, &mut y, &mut again, |y| {
-            (function.f32.run)(Arg::Slice(&a), Arg::Slice(&b), y);
+            function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], y);
         });
         for ((&a, &b), &y) in a.iter().zip(&b).zip(&y) {
             let key = u64::from(a.to_bits()) << 32 | u64::from(b.to_bits());
@@ -278,7 +282,7 @@ fn two_f64(function: &Function2) -> Found {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
         let (mut y, mut again) = (vec![0.0; a.len()], vec![0.0; a.len()]);
         on_every_isa(function.name, &mut y, &mut again, |y| {
-            (function.f64.run)(Arg::Slice(&a), Arg::Slice(&b), y);
+            function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], y);
         });
         for (key, ((&a, &b), &y)) in keys.zip(a.iter().zip(&b).zip(&y)) {
             let what = || format!("{}({a:e}, {b:e})", function.name);
@@ -341,7 +345,7 @@ fn rows1(function: &Function1) -> [Row; 2] {
     let name = function.name;
     let sample = f32::inputs(1 << 16);
     let mut y = vec![0.0; sample.len()];
-    (function.f32.run)(&sample, &mut y);
+    function.kernel.run([Arg::Slice(&sample)], &mut y);
     let narrow = row(
         name,
         "f32",
@@ -351,7 +355,7 @@ fn rows1(function: &Function1) -> [Row; 2] {
     );
     let sample = f64::inputs(1 << 16);
     let mut y = vec![0.0; sample.len()];
-    (function.f64.run)(&sample, &mut y);
+    function.kernel.run([Arg::Slice(&sample)], &mut y);
     let wide = row(
         name,
         "f64",
@@ -366,7 +370,7 @@ fn rows2(function: &Function2) -> [Row; 2] {
     fn sample<E: Real>(function: &Function2) -> String {
         let (a, b): (Vec<E>, Vec<E>) = functions::pairs::<E>(function, 1 << 14).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
-        (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+        function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         format!("{} {}", fingerprint(&y), functions::PAIRS)
     }
     let name = function.name;

@@ -189,7 +189,7 @@ fn check<T: Factor<Sum: Number> + Number>(
                 Call::Bias => gemm_bias(view, b.view(), bias.elements(), c.view_mut(), workspace),
                 Call::Epilogue(_) => {
                     let sums = Some(sums.view_mut());
-                    let activation = Some(Activation { function: negate::<T::Sum>, sums });
+                    let activation = Some(Activation { function: &negate::<T::Sum>, sums });
                     let epilogue = Epilogue { bias: Some(bias.elements()), activation };
                     gemm_epilogue(view, b.view(), epilogue, c.view_mut(), workspace)
                 }

@@ -3,8 +3,8 @@
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Float, Gemm, Isa, MatMut, MatRef, Unary, Workspace, gemm, gemm_bias,
-    gemm_epilogue, math, testing,
+    Activation, Epilogue, Float, Function, Gemm, Isa, MatMut, MatRef, Stored, Workspace, gemm,
+    gemm_bias, gemm_epilogue, math, testing,
 };
 
 fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
@@ -65,10 +65,7 @@ fn view<E>(values: &mut [E], shape: [usize; 2], strides: [usize; 2]) -> MatMut<'
     MatMut::new(values, 0, shape, strides.map(|stride| stride as isize)).unwrap()
 }
 
-fn check<E: Float + PartialEq>(of_bits: fn(E) -> u64)
-where
-    math::Gelu: Unary<E>,
-{
+fn check<E: Float + Stored + PartialEq>(of_bits: fn(E) -> u64) {
     let workspace = &mut Workspace::new();
     for [m, k, n] in SHAPES {
         let (a, b, mut bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
@@ -91,7 +88,7 @@ where
                 row.iter_mut().zip(biases).for_each(|(y, &bias)| *y = *y + bias);
             }
             let mut y = z.clone();
-            math::Gelu::run_in_place(&mut y);
+            math::Gelu::KERNEL.run_in_place([None], &mut y);
 
             let layouts = [[n, 1], [n + 3, 1], [1, m], [2 * n, 2]];
             for (i, strides) in layouts.into_iter().enumerate() {
@@ -113,7 +110,7 @@ where
                         Some(strides) => Some(view(&mut sums, [m, n], strides)),
                         None => None,
                     };
-                    let function = math::Gelu::run_in_place;
+                    let function = &|z: &mut [E]| math::Gelu::KERNEL.run_in_place([None], z);
                     let activation = Some(Activation { function, sums: sums_view });
                     let c_view = view(&mut c, [m, n], strides);
                     gemm_epilogue(a, b, Epilogue { bias, activation }, c_view, workspace).unwrap();

@@ -60,7 +60,7 @@ fn operands_of_other_shapes_are_errors() {
 
     let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
     let sums = Some(MatMut::row_major(&mut z, [2, 3]).unwrap());
-    let activation = Some(Activation { function: |_: &mut [f32]| (), sums });
+    let activation = Some(Activation { function: &|_: &mut [f32]| (), sums });
     let epilogue = Epilogue { bias: None, activation };
     assert_eq!(gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new()), Err(error([2, 3])));
 }

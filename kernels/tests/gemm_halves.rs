@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary, Workspace,
+    Activation, Epilogue, Factor, Function, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace,
     gemm, gemm_epilogue, gemm_packed, math, testing,
 };
 
@@ -112,7 +112,8 @@ fn product<T: Factor<Sum = f32>>(
         }
         Call::Epilogue(bias) => {
             let kept = Some(MatMut::new(&mut sums, 0, [m, n], strides).unwrap());
-            let activation = Some(Activation { function: math::Relu::run_in_place, sums: kept });
+            let function = &|z: &mut [f32]| math::Relu::KERNEL.run_in_place([None], z);
+            let activation = Some(Activation { function, sums: kept });
             gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation }, out, workspace)
         }
     }

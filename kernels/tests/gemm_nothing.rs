@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Unary,
+    Activation, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm,
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
 };
 
@@ -96,7 +96,7 @@ fn products_of_no_elements_return_at_once() {
         let (row, workspace) = (vec![one; 300], &mut Workspace::new());
         let [zero, one] = [T::Sum::ZERO, T::Sum::ONE];
         let activation =
-            || Some(Activation { function: |_: &mut [T::Sum]| panic!("a call"), sums: None });
+            || Some(Activation { function: &|_: &mut [T::Sum]| panic!("a call"), sums: None });
         for k in [0, 20, 300] {
             let row = &row[..k];
             let long = MatRef::new(row, 0, [MANY, k], [0, 1]).unwrap();
@@ -146,7 +146,10 @@ fn views_of_no_elements_are_empty_slices_wherever_they_begin() {
     assert_eq!(below.row_mut(0), []);
 
     let nothing = MatRef::new(&[], to_null, [2, 0], [3, 1]).unwrap();
-    let activation = Some(Activation { function: math::Relu::run_in_place, sums: Some(above) });
+    let activation = Some(Activation {
+        function: &|z: &mut [f32]| math::Relu::KERNEL.run_in_place([None], z),
+        sums: Some(above),
+    });
     let c = MatMut::new(&mut [], to_null, [1, 0], [3, 1]).unwrap();
     let epilogue = Epilogue { bias: Some(&[]), activation };
     let a = MatRef::row_major(&[1f32; 2], [1, 2]).unwrap();

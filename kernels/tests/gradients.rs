@@ -3,7 +3,7 @@
 mod reference;
 
 use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64, sample};
-use swath_kernels::{Arg, Binary, math};
+use swath_kernels::{Arg, Function, Kernel, math};
 
 /// How far a kernel may be from `g · slope`: in units of the last place of the result, or of `g`'s
 /// binade where the slope is small because two terms cancel.
@@ -29,7 +29,7 @@ macro_rules! check {
         let saved: Vec<$t> = $saved.collect();
         let g: Vec<$t> = (0..saved.len()).map(|i| upstream(i) as $t).collect();
         let mut results = vec![0.0; g.len()];
-        math::$Kernel::run(Arg::Slice(&g), Arg::Slice(&saved), &mut results[..]);
+        math::$Kernel::KERNEL.run([Arg::Slice(&g), Arg::Slice(&saved)], &mut results);
         // The reference rounds an f64 slope once and its product with g once.
         let of_reference = if $t::MANTISSA_DIGITS == 53 { 1.5 } else { 0.0 };
         for ((&g, &x), y) in g.iter().zip(&saved).zip(results) {
@@ -95,7 +95,7 @@ fn relu_slope_is_a_step_that_excludes_zero() {
     check!(f64, ReluGrad, step, points_f64(-2.0, 2.0), tolerance(0.0, 0.0));
     let mut y = [1.0f32; 4];
     let x = [0.0, -0.0, f32::NAN, f32::INFINITY];
-    math::ReluGrad::run(Arg::Scalar(5.0), Arg::Slice(&x), &mut y[..]);
+    math::ReluGrad::KERNEL.run([Arg::Scalar(5.0), Arg::Slice(&x)], &mut y);
     assert_eq!(y, [0.0, 0.0, 0.0, 5.0]);
 }
 
@@ -116,17 +116,17 @@ fn piecewise_slopes_and_their_ends() {
     check!(f32, HardswishGrad, hardswish, points_f32(-4.0, 4.0), tolerance(2.0, 0.0));
     check!(f64, HardswishGrad, hardswish, points_f64(-4.0, 4.0), tolerance(2.0, 0.0));
 
-    let at = |run: fn(Arg<f32>, Arg<f32>, &mut [f32]), x: &[f32]| {
+    let at = |kernel: &Kernel<2>, x: &[f32]| {
         let mut y = vec![7.0; x.len()];
-        run(Arg::Scalar(6.0), Arg::Slice(x), &mut y);
+        kernel.run([Arg::Scalar(6.0), Arg::Slice(x)], &mut y);
         y
     };
     let infinity = f32::INFINITY;
     let x = [-0.0, 0.0, 1e-45, 6.0, infinity, -infinity, f32::NAN];
-    assert_eq!(at(math::Relu6Grad::run, &x), [0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(at(math::Relu6Grad::KERNEL, &x), [0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0]);
     let x = [-3.0, -2.9, 2.9, 3.0, infinity, -infinity, f32::NAN];
-    assert_eq!(at(math::HardsigmoidGrad::run, &x), [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-    let y = at(math::HardswishGrad::run, &x);
+    assert_eq!(at(math::HardsigmoidGrad::KERNEL, &x), [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    let y = at(math::HardswishGrad::KERNEL, &x);
     assert_eq!([y[0], y[3], y[4], y[5]], [0.0, 6.0, 6.0, 0.0]);
     assert!(y[1] < -2.5 && y[2] > 8.0 && y[6].is_nan());
 }
@@ -223,21 +223,21 @@ fn selu_slope_from_input() {
     check!(f64, SeluGrad, reference::selu_slope, points_f64(-750.0, 750.0), allowed());
     // A slope below 1 does not meet an infinite product first.
     let mut y = [0f32; 2];
-    math::SeluGrad::run(Arg::Scalar(f32::MAX), Arg::Slice(&[-1.0, -4.0]), &mut y[..]);
+    math::SeluGrad::KERNEL.run([Arg::Scalar(f32::MAX), Arg::Slice(&[-1.0, -4.0])], &mut y);
     assert!(y[0] < f32::MAX && y[1] < y[0], "{y:?}");
 }
 
 #[test]
 fn limits_are_numbers_and_nan_propagates() {
-    fn limits<F: Binary<f32> + Binary<f64>>(at_minus_infinity: f64, at_infinity: f64) {
+    fn limits<F: Function<2>>(at_minus_infinity: f64, at_infinity: f64) {
         let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
         let mut y = [0f32; 3];
-        <F as Binary<f32>>::run(Arg::Scalar(1.0), Arg::Slice(&x), &mut y[..]);
+        F::KERNEL.run([Arg::Scalar(1.0), Arg::Slice(&x)], &mut y);
         assert_eq!([y[0], y[1]], [at_minus_infinity as f32, at_infinity as f32]);
         assert!(y[2].is_nan());
         let x = x.map(f64::from);
         let mut y = [0f64; 3];
-        <F as Binary<f64>>::run(Arg::Scalar(1.0), Arg::Slice(&x), &mut y[..]);
+        F::KERNEL.run([Arg::Scalar(1.0), Arg::Slice(&x)], &mut y);
         assert_eq!([y[0], y[1]], [at_minus_infinity, at_infinity]);
         assert!(y[2].is_nan());
     }

@@ -47,14 +47,14 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
         let inside = inside.flat_map(|&(a, b)| interval_sample_f64(a, b, COUNT / 4));
         let x: Vec<E> = E::inputs(COUNT).into_iter().chain(inside.map(E::from_f64)).collect();
         let mut y = vec![E::ZERO; x.len()];
-        (E::slices1(function).run)(&x, &mut y);
+        function.kernel.run([Arg::Slice(&x)], &mut y);
         line(function.name, &y);
     }
     for function in of_two_arguments() {
         let (a, b): (Vec<E>, Vec<E>) =
             functions::pairs::<E>(function, COUNT / 4).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
-        (E::slices2(function).run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+        function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         line(function.name, &y);
     }
     for function in of_gradients() {
@@ -62,7 +62,7 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
         let x: Vec<E> = E::inputs(COUNT / 4).into_iter().chain(ordinary).collect();
         let g: Vec<E> = (0..x.len()).map(|i| E::from_f64([1.0, -0.3, 2.7][i % 3])).collect();
         let mut y = vec![E::ZERO; x.len()];
-        (E::gradient(function).run)(Arg::Slice(&g), Arg::Slice(&x), &mut y);
+        function.kernel.run([Arg::Slice(&g), Arg::Slice(&x)], &mut y);
         line(function.name, &y);
     }
     lines

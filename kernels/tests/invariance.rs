@@ -7,9 +7,9 @@ mod reference;
 
 use std::collections::{BTreeMap, HashMap};
 
-use functions::{Real, Slices1, Slices2, of_gradients, of_one_argument, of_two_arguments};
+use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::testing::{ALIGNED_FROM, is_quick, levels, unless_miri, with_isa};
-use swath_kernels::{Arg, Isa};
+use swath_kernels::{Arg, Isa, Kernel};
 
 const LONGEST: usize = unless_miri(130, 9);
 const OFFSETS: usize = unless_miri(16, 2);
@@ -66,48 +66,50 @@ fn mostly_ordinary<E: Real>() -> Vec<E> {
     x
 }
 
-fn check1<E: Real>(name: &str, slices: Slices1<E>) {
-    check1_of(name, slices, arguments(1));
+fn check1<E: Real>(kernel: &Kernel<1>) {
+    check1_of::<E>(kernel, arguments(1));
     // In code of one lane there are no short forms.
     if !cfg!(miri) {
-        check1_of(name, slices, mostly_ordinary());
+        check1_of::<E>(kernel, mostly_ordinary());
     }
 }
 
-fn check1_of<E: Real>(name: &str, slices: Slices1<E>, mut x: Vec<E>) {
+fn check1_of<E: Real>(kernel: &Kernel<1>, mut x: Vec<E>) {
+    let name = kernel.name();
     let mut y = x.clone();
     let (x, y) = (&*from_a_line(&mut x), from_a_line(&mut y));
     on_every_isa(|isa| {
         let mut alone = x.to_vec();
         for (x, y) in x.chunks(1).zip(alone.chunks_mut(1)) {
-            (slices.run)(x, y);
+            kernel.run([Arg::Slice(x)], y);
         }
         for (offset, len) in windows() {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
             // The result lies at another offset than the argument.
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
-            (slices.run)(&x[window.clone()], &mut y[out.clone()]);
+            kernel.run([Arg::Slice(&x[window.clone()])], &mut y[out.clone()]);
             assert_same(&what("apart"), &y[out], &alone[window.clone()]);
             if len >= ALIGNED_FROM {
                 y.fill(E::from_f64(f64::NAN));
-                (slices.run)(&x[window.clone()], &mut y[window.clone()]);
+                kernel.run([Arg::Slice(&x[window.clone()])], &mut y[window.clone()]);
                 assert_same(&what("alike"), &y[window.clone()], &alone[window.clone()]);
             }
             y[window.clone()].copy_from_slice(&x[window.clone()]);
-            (slices.in_place)(&mut y[window.clone()]);
+            kernel.run_in_place([None], &mut y[window.clone()]);
             assert_same(&what("in place"), &y[window.clone()], &alone[window]);
         }
     });
 }
 
-fn check2<E: Real>(name: &str, slices: Slices2<E>) {
+fn check2<E: Real>(kernel: &Kernel<2>) {
+    let name = kernel.name();
     let [mut a, mut b, mut y] = [2, 3, 4].map(arguments::<E>);
     let (a, b, y) = (&*from_a_line(&mut a), &*from_a_line(&mut b), from_a_line(&mut y));
     on_every_isa(|isa| {
         let mut alone = a.to_vec();
         for (i, y) in alone.chunks_mut(1).enumerate() {
-            (slices.run)(Arg::Scalar(a[i]), Arg::Scalar(b[i]), y);
+            kernel.run([Arg::Scalar(a[i]), Arg::Scalar(b[i])], y);
         }
         for (offset, len) in windows() {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
@@ -115,19 +117,19 @@ fn check2<E: Real>(name: &str, slices: Slices2<E>) {
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
             let expected = &alone[window.clone()];
             let (a, b) = (&a[window.clone()], &b[window.clone()]);
-            (slices.run)(Arg::Slice(a), Arg::Slice(b), &mut y[out.clone()]);
+            kernel.run([Arg::Slice(a), Arg::Slice(b)], &mut y[out.clone()]);
             assert_same(&what("apart"), &y[out], expected);
             let y = &mut y[window];
             if len >= ALIGNED_FROM {
                 y.fill(E::from_f64(f64::NAN));
-                (slices.run)(Arg::Slice(a), Arg::Slice(b), y);
+                kernel.run([Arg::Slice(a), Arg::Slice(b)], y);
                 assert_same(&what("alike"), y, expected);
             }
             y.copy_from_slice(a);
-            (slices.in_place_left)(y, Arg::Slice(b));
+            kernel.run_in_place([None, Some(Arg::Slice(b))], y);
             assert_same(&what("in place of the left"), y, expected);
             y.copy_from_slice(b);
-            (slices.in_place_right)(Arg::Slice(a), y);
+            kernel.run_in_place([Some(Arg::Slice(a)), None], y);
             assert_same(&what("in place of the right"), y, expected);
         }
         // One number for all elements.
@@ -136,33 +138,34 @@ fn check2<E: Real>(name: &str, slices: Slices2<E>) {
         for number in 0..unless_miri(20, 1) {
             let mut expected = a.to_vec();
             let number = b[number * 6];
-            (slices.run)(Arg::Slice(a), Arg::Slice(&vec![number; a.len()]), &mut expected);
-            (slices.run)(Arg::Slice(a), Arg::Scalar(number), y);
+            kernel.run([Arg::Slice(a), Arg::Slice(&vec![number; a.len()])], &mut expected);
+            kernel.run([Arg::Slice(a), Arg::Scalar(number)], y);
             assert_same(&|| format!("{name}, {isa}, {number:e} on the right"), y, &expected);
             y.copy_from_slice(a);
-            (slices.in_place_left)(y, Arg::Scalar(number));
+            kernel.run_in_place([None, Some(Arg::Scalar(number))], y);
             assert_same(&|| format!("{name}, {isa}, in place, {number:e}"), y, &expected);
-            (slices.run)(Arg::Slice(&vec![number; a.len()]), Arg::Slice(a), &mut expected);
-            (slices.run)(Arg::Scalar(number), Arg::Slice(a), y);
+            kernel.run([Arg::Slice(&vec![number; a.len()]), Arg::Slice(a)], &mut expected);
+            kernel.run([Arg::Scalar(number), Arg::Slice(a)], y);
             assert_same(&|| format!("{name}, {isa}, {number:e} on the left"), y, &expected);
             y.copy_from_slice(a);
-            (slices.in_place_right)(Arg::Scalar(number), y);
+            kernel.run_in_place([Some(Arg::Scalar(number)), None], y);
             assert_same(&|| format!("{name}, {isa}, {number:e}, in place"), y, &expected);
         }
     });
 }
 
 /// In runs of vectors that are taken together, one lane's NaN may not decide how another is computed.
-fn check_beside_nan<E: Real>(name: &str, slices: Slices1<E>, signalling: E, numbers: &[E]) {
+fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
+    let name = kernel.name();
     const LEN: usize = unless_miri(64, 3);
     on_every_isa(|isa| {
         for (at, &number) in (0..LEN).flat_map(|at| numbers.iter().map(move |x| (at, x))) {
             let mut alone = [number];
-            (slices.in_place)(&mut alone);
+            kernel.run_in_place([None], &mut alone);
             for nan_at in (0..LEN).filter(|&i| i != at && (i % 5 == 0 || i.abs_diff(at) < 9)) {
                 let mut y = [E::from_f64(1.25); LEN];
                 (y[at], y[nan_at]) = (number, signalling);
-                (slices.in_place)(&mut y);
+                kernel.run_in_place([None], &mut y);
                 let what = || format!("{name} of {number:e}, {isa}, {at} with a NaN at {nan_at}");
                 assert_same(&what, &y[at..=at], &alone);
             }
@@ -175,13 +178,14 @@ fn a_signalling_nan_changes_nothing_beside_it() {
     let (f32s, f64s) = ([1e30, 2e4, -1e-40, -90.0], [1e200, 2e4, -1e-310, -740.0]);
     let [f32_nan, f64_nan] = [0x7f80_0001, 0x7ff0_0000_0000_0001];
     for function in of_one_argument() {
-        check_beside_nan(function.name, function.f32, f32::from_bits(f32_nan as u32), &f32s);
-        check_beside_nan(function.name, function.f64, f64::from_bits(f64_nan), &f64s);
+        check_beside_nan::<f32>(function.kernel, f32::from_bits(f32_nan as u32), &f32s);
+        check_beside_nan::<f64>(function.kernel, f64::from_bits(f64_nan), &f64s);
     }
 }
 
 /// A pair is computed alike by itself and at any place among others, which decide the form that a run of vectors takes.
-fn check_pairs<E: Real>(name: &str, slices: Slices2<E>, pairs: &[[f64; 2]], nan: E) {
+fn check_pairs<E: Real>(kernel: &Kernel<2>, pairs: &[[f64; 2]], nan: E) {
+    let name = kernel.name();
     const LEN: usize = unless_miri(69, 3);
     let pairs: Vec<[E; 2]> = pairs.iter().map(|pair| pair.map(E::from_f64)).collect();
     let one = E::from_f64(1.0);
@@ -190,7 +194,7 @@ fn check_pairs<E: Real>(name: &str, slices: Slices2<E>, pairs: &[[f64; 2]], nan:
     on_every_isa(|isa| {
         let alone = |[a, b]: [E; 2]| {
             let mut y = [nan];
-            (slices.run)(Arg::Slice(&[a]), Arg::Slice(&[b]), &mut y);
+            kernel.run([Arg::Slice(&[a]), Arg::Slice(&[b])], &mut y);
             y[0]
         };
         for (at, &pair) in (0..LEN).flat_map(|at| pairs.iter().map(move |pair| (at, pair))) {
@@ -201,7 +205,7 @@ fn check_pairs<E: Real>(name: &str, slices: Slices2<E>, pairs: &[[f64; 2]], nan:
                     ([a[i], b[i]], expected[i]) = (pair, alone(pair));
                 }
                 let mut y = [nan; LEN];
-                (slices.run)(Arg::Slice(&a), Arg::Slice(&b), &mut y);
+                kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
                 let what = || format!("{name} of {pair:?} at {at}, {isa}, beside {other:?}");
                 assert_same(&what, &y, &expected);
             }
@@ -246,34 +250,34 @@ fn pairs_are_computed_alike_among_others() {
     ];
     let (f32s, f64s) = ([&both[..], &small].concat(), [&both[..], &large].concat());
     let [f32_nan, f64_nan] = [0x7f80_0001, 0x7ff0_0000_0000_0001];
-    let check = |name, f32_slices, f64_slices| {
-        check_pairs(name, f32_slices, &f32s, f32::from_bits(f32_nan as u32));
-        check_pairs(name, f64_slices, &f64s, f64::from_bits(f64_nan));
+    let check = |kernel| {
+        check_pairs(kernel, &f32s, f32::from_bits(f32_nan as u32));
+        check_pairs(kernel, &f64s, f64::from_bits(f64_nan));
     };
-    of_two_arguments().for_each(|function| check(function.name, function.f32, function.f64));
-    of_gradients().for_each(|function| check(function.name, function.f32, function.f64));
+    of_two_arguments().for_each(|function| check(function.kernel));
+    of_gradients().for_each(|function| check(function.kernel));
 }
 
 #[test]
 fn functions_of_one_argument_f32() {
-    of_one_argument().for_each(|function| check1(function.name, function.f32));
+    of_one_argument().for_each(|function| check1::<f32>(function.kernel));
 }
 
 #[test]
 fn functions_of_one_argument_f64() {
-    of_one_argument().for_each(|function| check1(function.name, function.f64));
+    of_one_argument().for_each(|function| check1::<f64>(function.kernel));
 }
 
 #[test]
 fn functions_of_two_arguments_f32() {
-    of_two_arguments().for_each(|function| check2(function.name, function.f32));
-    of_gradients().for_each(|function| check2(function.name, function.f32));
+    of_two_arguments().for_each(|function| check2::<f32>(function.kernel));
+    of_gradients().for_each(|function| check2::<f32>(function.kernel));
 }
 
 #[test]
 fn functions_of_two_arguments_f64() {
-    of_two_arguments().for_each(|function| check2(function.name, function.f64));
-    of_gradients().for_each(|function| check2(function.name, function.f64));
+    of_two_arguments().for_each(|function| check2::<f64>(function.kernel));
+    of_gradients().for_each(|function| check2::<f64>(function.kernel));
 }
 
 /// Every call; for Miri, which looks at memory and not at bits, the last four of each function and element

@@ -105,23 +105,20 @@ fn of_one_and_two_arguments() {
     };
     for (x, y) in [(2, 3), (3, 2), (0, 1), (1, 0), (33, 32)] {
         for function in of_one_argument() {
-            must(function.name, &|| (function.f32.run)(&vec![1.0; x], &mut vec![0.0; y]));
-            must(function.name, &|| (function.f64.run)(&vec![1.0; x], &mut vec![0.0; y]));
+            let kernel = function.kernel;
+            must(function.name, &|| {
+                kernel.run([Arg::Slice(&vec![1f32; x])], &mut vec![0.0; y]);
+            });
         }
-        let all = of_two_arguments().map(|f| (f.name, f.f32, f.f64));
-        for (name, f32, f64) in all.chain(of_gradients().map(|f| (f.name, f.f32, f.f64))) {
-            let (wrong, right) = (vec![1.0; x], vec![1.0; y]);
+        let all = of_two_arguments().map(|f| (f.name, f.kernel));
+        for (name, kernel) in all.chain(of_gradients().map(|f| (f.name, f.kernel))) {
+            let (wrong, right) = (vec![1f64; x], vec![1.0; y]);
             let (wrong, right) = (Arg::Slice(&wrong[..]), Arg::Slice(&right[..]));
-            must(name, &|| (f32.run)(wrong, right, &mut vec![0.0; y]));
-            must(name, &|| (f32.run)(right, wrong, &mut vec![0.0; y]));
-            must(name, &|| (f32.run)(Arg::Scalar(1.0), wrong, &mut vec![0.0; y]));
-            must(name, &|| (f32.in_place_left)(&mut vec![0.0; y], wrong));
-            must(name, &|| (f32.in_place_right)(wrong, &mut vec![0.0; y]));
-            let (wrong, right) = (vec![1.0; x], vec![1.0; y]);
-            let (wrong, right) = (Arg::Slice(&wrong[..]), Arg::Slice(&right[..]));
-            must(name, &|| (f64.run)(wrong, right, &mut vec![0.0; y]));
-            must(name, &|| (f64.in_place_left)(&mut vec![0.0; y], wrong));
-            must(name, &|| (f64.in_place_right)(wrong, &mut vec![0.0; y]));
+            must(name, &|| kernel.run([wrong, right], &mut vec![0.0; y]));
+            must(name, &|| kernel.run([right, wrong], &mut vec![0.0; y]));
+            must(name, &|| kernel.run([Arg::Scalar(1.0), wrong], &mut vec![0.0; y]));
+            must(name, &|| kernel.run_in_place([None, Some(wrong)], &mut vec![0.0; y]));
+            must(name, &|| kernel.run_in_place([Some(wrong), None], &mut vec![0.0; y]));
         }
     }
 }

@@ -8,7 +8,7 @@ use swath_kernels::testing::{
     ALIGNED_FROM, even_sample_f32, even_sample_f64, special_values_f32, special_values_f64,
     with_isa,
 };
-use swath_kernels::{Arg, Isa, Ternary, math};
+use swath_kernels::{Arg, Function, Isa, Stored, math};
 
 fn on_every_isa(f: impl Fn()) {
     for isa in Isa::ALL {
@@ -18,11 +18,11 @@ fn on_every_isa(f: impl Fn()) {
     }
 }
 
-fn run<F: Ternary<E>, E: Copy + Default>(triples: &[[E; 3]]) -> Vec<E> {
+fn run<F: Function<3>, E: Stored + Default>(triples: &[[E; 3]]) -> Vec<E> {
     let column = |i: usize| triples.iter().map(|x| x[i]).collect::<Vec<E>>();
     let mut y = vec![E::default(); triples.len()];
     let [a, b, c] = [0, 1, 2].map(column);
-    F::run(Arg::Slice(&a), Arg::Slice(&b), Arg::Slice(&c), &mut y[..]);
+    F::KERNEL.run([&a, &b, &c].map(|x| Arg::Slice(x)), &mut y);
     y
 }
 
@@ -214,12 +214,12 @@ fn arguments_are_slices_or_numbers_and_one_may_be_the_result() {
                 let expected: Vec<f32> =
                     (0..len).map(|i| value(0, i).mul_add(value(1, i), value(2, i))).collect();
                 let mut y = vec![7.0; len];
-                math::MulAdd::run(argument(0), argument(1), argument(2), &mut y[..]);
+                math::MulAdd::KERNEL.run([0, 1, 2].map(argument), &mut y);
                 assert_eq!(y, expected, "{len} elements, mix {mix:b}");
                 for place in (0..3).filter(|&k| is_slice(k)) {
                     let arguments = [0, 1, 2].map(|k| (k != place).then(|| argument(k)));
                     let mut y = slices[place].clone();
-                    math::MulAdd::run_in_place(arguments, &mut y);
+                    math::MulAdd::KERNEL.run_in_place(arguments, &mut y);
                     assert_eq!(y, expected, "{len} elements, mix {mix:b}, into {place}");
                 }
             }
@@ -230,5 +230,6 @@ fn arguments_are_slices_or_numbers_and_one_may_be_the_result() {
 #[test]
 #[should_panic(expected = "clamp: an input has 2 elements, the output 3")]
 fn lengths_must_agree() {
-    math::Clamp::run(Arg::Scalar(1.0), Arg::Scalar(0.0), Arg::Slice(&[2.0, 3.0]), &mut [0f32; 3]);
+    let x = [Arg::Scalar(1.0), Arg::Scalar(0.0), Arg::Slice(&[2.0, 3.0])];
+    math::Clamp::KERNEL.run(x, &mut [0f32; 3]);
 }

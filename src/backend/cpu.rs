@@ -23,11 +23,9 @@ mod index;
 mod matmul;
 pub(crate) mod memory;
 pub(crate) mod parallel;
-mod pieces;
 mod reduce;
 mod scan;
 mod table;
-mod ternary;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -320,7 +318,7 @@ impl Backend for CpuBackend {
         b: impl Into<Arg<'a, CpuTensor>>,
         c: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
-        ternary::ternary(op, [a.into(), b.into(), c.into()])
+        elementwise::ternary(op, [a.into(), b.into(), c.into()])
     }
 
     fn compare<'a>(

@@ -8,7 +8,7 @@ mod tensors;
 use crate::race::{Rival, ratios};
 use slices::{EXPONENT, Function, Slices};
 use swath_kernels::math::Pow;
-use swath_kernels::{Arg, Binary};
+use swath_kernels::{Arg, Function};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
@@ -69,7 +69,7 @@ const CASES: [Case; 17] = [
     row("add", Pair, |a, b, y| swath_kernels::add(a, b, y), |a, b| a + b),
     row("mul", Pair, |a, b, y| swath_kernels::mul(a, b, y), |a, b| a * b),
     row("pow", PositivePair, |a, b, y| swath_kernels::pow(a, b, y), core_math::pow),
-    row("pow_scalar", Positive, |a, _, y| Pow::run(Arg::Slice(a), Arg::Scalar(EXPONENT), y), |a, _| core_math::pow(a, EXPONENT.into())),
+    row("pow_scalar", Positive, |a, _, y| Pow::KERNEL.run([Arg::Slice(a), Arg::Scalar(EXPONENT)], y), |a, _| core_math::pow(a, EXPONENT.into())),
 ];
 
 /// All crates that have the function, swath first.

@@ -8,7 +8,7 @@
 use core::mem::size_of;
 use core::ptr::copy_nonoverlapping;
 
-use crate::dispatch::{Isa, Task, run};
+use crate::dispatch::{Isa, Task, isa, run};
 use crate::output::{Output, Place};
 use crate::simd::{Float, Lanes, Simd};
 
@@ -70,6 +70,11 @@ pub fn with_place<E: Copy, R>(out: &mut [E], whole: usize, f: impl FnOnce(Place<
     } else {
         f(Place::cached(out))
     }
+}
+
+/// True if the instruction set has non-temporal stores of vectors.
+pub(crate) fn has_streaming_stores() -> bool {
+    matches!(isa(), Isa::Avx2 | Isa::Avx512)
 }
 
 /// Whether a result of so many elements goes past the caches.

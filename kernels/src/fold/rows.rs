@@ -5,10 +5,10 @@
 use core::mem::MaybeUninit;
 
 use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, ask_for, sum_across};
-use crate::map::{Map1, load_up_to, store_up_to};
+use crate::map::{Map, load_up_to, store_up_to};
 use crate::math::{Exp, Sub};
 use crate::simd::{Float, Lanes, Simd, Vector, Wide};
-use crate::{Binary, Block, BlockArg, Unary};
+use crate::{Block, BlockArg, Function, Stored};
 
 /// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
 /// are arrays that `f` may change at the same places.
@@ -143,7 +143,7 @@ pub(crate) fn exps<'y, E, S>(
 where
     E: Float + Widen,
     S: Simd + Lanes<E>,
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     assert!(x.len() == y.len(), "a row has {} elements, the result {}", x.len(), y.len());
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
@@ -163,23 +163,19 @@ where
 
 /// `y = exp(x − shift)`, row by row; `y` is the rows without gaps.
 #[track_caller]
-pub(crate) fn exps_of_rows<'y, E: Float>(
+pub(crate) fn exps_of_rows<'y, E: Stored>(
     x: BlockArg<'_, E>,
     shape: Block,
     shift: &[E],
     y: &'y mut [MaybeUninit<E>],
-) -> &'y mut [E]
-where
-    Sub: Binary<E>,
-    Exp: Unary<E>,
-{
+) -> &'y mut [E] {
     assert!(shape.stride == shape.cols && shape.rows * shape.cols == y.len());
     let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
-    Sub::run_block(x, shift, shape, y);
+    Sub::KERNEL.run_block([x, shift], shape, y);
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
     // SAFETY: rows without gaps were written, which are all of the slice; it was borrowed for as long.
     let y = unsafe { core::slice::from_raw_parts_mut(first, len) };
-    Exp::run_in_place(y);
+    Exp::KERNEL.run_in_place([None], y);
     y
 }
 
@@ -189,7 +185,7 @@ pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E, ahead: usize) -> f64
 where
     E: Float + Widen,
     S: Simd + Lanes<E>,
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let nowhere = core::ptr::null_mut();
     // SAFETY: the slice has `len` elements; nothing is stored.
@@ -217,7 +213,7 @@ unsafe fn sum_of_exps<E, S, const STORE: bool>(
 where
     E: Float + Widen,
     S: Simd + Lanes<E>,
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     if len <= BLOCK {
         // SAFETY: as the caller promised.
@@ -256,7 +252,7 @@ unsafe fn block_of_exps<E, S, const STORE: bool>(
 where
     E: Float + Widen,
     S: Simd + Lanes<E>,
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let step = <S as Lanes<E>>::LANES;
     let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
@@ -283,7 +279,7 @@ where
         // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
         unsafe {
             let e = Lanes::<E>::splat(simd, shift);
-            let e = Exp::apply(simd, load_up_to(simd, x.add(at + v), rest - v) - e);
+            let e = Exp::apply(simd, [load_up_to(simd, x.add(at + v), rest - v) - e]);
             if STORE {
                 store_up_to(simd, y.add(at + v), rest - v, e);
             }
@@ -310,12 +306,12 @@ where
 #[inline(always)]
 unsafe fn exps_together<E: Float, S: Lanes<E>>(simd: S, x: *const E, shift: E, y: *mut E)
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let shift = simd.splat(shift);
     for v in (0..TOGETHER).step_by(S::LANES) {
         // SAFETY: as the caller promised; vectors divide the number.
-        unsafe { simd.store(y.add(v), Exp::apply(simd, simd.load(x.add(v)) - shift)) };
+        unsafe { simd.store(y.add(v), Exp::apply(simd, [simd.load(x.add(v)) - shift])) };
     }
 }
 

@@ -18,13 +18,20 @@ pub struct Epilogue<'a, E> {
 }
 
 /// A function of each element of a product.
-#[derive(Debug)]
 pub struct Activation<'a, E> {
-    /// Replaces elements by what it makes of them, of each alone, since it is given runs of any length:
-    /// [`Unary::run_in_place`](crate::Unary::run_in_place) of a kernel.
-    pub function: fn(&mut [E]),
+    /// Replaces each element by a function of it alone, since runs may have any length: for example
+    /// [`Kernel::run_in_place`](crate::Kernel::run_in_place).
+    pub function: &'a (dyn Fn(&mut [E]) + Sync),
     /// Where what the function is given is kept too, `[m, n]`: its derivative may need it.
     pub sums: Option<MatMut<'a, E>>,
+}
+
+impl<E> core::fmt::Debug for Activation<'_, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Activation")
+            .field("keeps_sums", &self.sums.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<E> Epilogue<'_, E> {

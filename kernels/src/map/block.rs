@@ -1,9 +1,12 @@
-//! Two-argument functions and what they take: slices, values, and the rows of a block, many in one
-//! call.
+//! Arguments of element-wise functions: slices, single values, and blocks of evenly spaced rows.
 
-use crate::output::Output;
+use bytemuck::{Pod, cast_slice};
 
-/// An argument of a function of several: a slice, or one value for all elements.
+use super::Input;
+use crate::copy::LINE;
+use crate::dispatch::prefetch;
+
+/// Argument of an element-wise function: a slice, or one value for all elements.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a, E> {
     /// One value an element.
@@ -12,7 +15,7 @@ pub enum Arg<'a, E> {
     Scalar(E),
 }
 
-/// An argument of a function of a [`Block`]: rows evenly apart in a slice, in either direction.
+/// Rows of an argument, evenly spaced in a slice in either direction: one for each row of a [`Block`].
 #[derive(Clone, Copy, Debug)]
 pub struct BlockArg<'a, E> {
     /// Where the rows lie.
@@ -41,6 +44,38 @@ impl<'a, E: Copy> BlockArg<'a, E> {
         }
     }
 
+    /// Prefetches the row [`ROWS_AHEAD`] rows after row `r`, if rows are short and have gaps.
+    #[inline]
+    pub(crate) fn prefetch_ahead(&self, r: usize, shape: Block) {
+        let (rows, cols) = (shape.rows, shape.cols);
+        let has_gaps = !self.is_value && self.stride != 0 && self.stride != cols as isize;
+        if has_gaps && r + ROWS_AHEAD < rows && cols * size_of::<E>() <= LONGEST_AHEAD {
+            let first = self.data.as_ptr().wrapping_add(self.start);
+            prefetch_row(first.wrapping_offset((r + ROWS_AHEAD) as isize * self.stride), cols);
+        }
+    }
+
+    /// The same rows as elements of another type of the same size, bit for bit.
+    ///
+    /// # Panics
+    /// If the types' sizes differ.
+    pub fn cast<U: Pod>(&self) -> BlockArg<'a, U>
+    where
+        E: Pod,
+    {
+        assert!(size_of::<E>() == size_of::<U>(), "rows are cast to a type of another size");
+        let BlockArg { data, start, stride, is_value } = *self;
+        BlockArg { data: cast_slice(data), start, stride, is_value }
+    }
+
+    /// Its rows for a kernel, once they were checked.
+    #[inline]
+    pub(super) fn input(&self) -> Input<E> {
+        // Inside the slice if there are rows; relative to all of it, since they may go backwards.
+        let first = self.data.as_ptr().wrapping_add(self.start);
+        Input { first, stride: self.stride, is_value: self.is_value }
+    }
+
     /// The block from a row and a column on.
     #[inline]
     pub fn starting_at(&self, row: usize, column: usize) -> Self {
@@ -66,6 +101,12 @@ impl<'a, E: Copy> BlockArg<'a, E> {
     }
 }
 
+impl<'a, E> From<&'a [E]> for Arg<'a, E> {
+    fn from(x: &'a [E]) -> Self {
+        Arg::Slice(x)
+    }
+}
+
 impl<E> Arg<'_, E> {
     /// The argument of a block of one row.
     #[inline]
@@ -78,7 +119,7 @@ impl<E> Arg<'_, E> {
     }
 }
 
-/// The rows that a function of many, such as [`Binary::run_block`], writes.
+/// Rows of a result, evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Number of rows.
@@ -89,59 +130,17 @@ pub struct Block {
     pub stride: usize,
 }
 
-/// A two-argument element-wise function of slices of `E`.
-///
-/// ```
-/// use swath_kernels::{Arg, Binary, math::Sub};
-///
-/// let mut x = [1.0f32, 2.0, 3.0];
-/// Sub::run_in_place_right(Arg::Scalar(1.0), &mut x);
-/// assert_eq!(x, [0.0, -1.0, -2.0]);
-/// ```
-pub trait Binary<E> {
-    /// The function's name.
-    const NAME: &'static str;
-    /// `y[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If a slice's length is not that of `y`.
-    #[track_caller]
-    fn run<O: Output<E> + ?Sized>(a: Arg<E>, b: Arg<E>, y: &mut O);
-    /// `a[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    fn run_in_place_left(a: &mut [E], b: Arg<E>);
-    /// `b[i] = f(a[i], b[i])`.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    fn run_in_place_right(a: Arg<E>, b: &mut [E]);
-    /// `y[r · stride + c] = f(a[r, c], b[r, c])` for all rows and columns, and nothing between.
-    ///
-    /// ```
-    /// use swath_kernels::{Binary, Block, BlockArg, math::Sub};
-    ///
-    /// let (a, b) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 10.0]);
-    /// let mut y = [0.0; 6];
-    /// let a = BlockArg { data: &a, start: 0, stride: 3, is_value: false };
-    /// let column = BlockArg { data: &b, start: 0, stride: 1, is_value: true };
-    /// Sub::run_block(a, column, Block { rows: 2, cols: 3, stride: 3 }, &mut y);
-    /// assert_eq!(y, [0.0, 1.0, 2.0, -6.0, -5.0, -4.0]);
-    /// ```
-    ///
-    /// # Panics
-    /// If a row of an argument or of the result exceeds its slice, or rows of the result overlap.
-    #[track_caller]
-    fn run_block<O: Output<E> + ?Sized>(a: BlockArg<E>, b: BlockArg<E>, shape: Block, y: &mut O);
-    /// As [`run_block`](Binary::run_block); an argument that is `None` is `y` itself.
-    ///
-    /// # Panics
-    /// As [`run_block`](Binary::run_block).
-    #[track_caller]
-    fn run_block_in_place(arguments: [Option<BlockArg<E>>; 2], shape: Block, y: &mut [E]);
+/// Rows by which rows are prefetched ahead, and the longest rows, in bytes, that are: along longer ones the
+/// hardware does it. `a.t() + b` of 4096², in rows of 512 bytes, over a triad, ahead by 0: 2.4, 1: 2.2,
+/// 4: 1.85, 8: 1.8.
+pub(super) const ROWS_AHEAD: usize = 8;
+pub(super) const LONGEST_AHEAD: usize = 1024;
+
+/// Prefetches the lines of a row, which need not exist.
+pub(super) fn prefetch_row<T>(first: *const T, len: usize) {
+    for at in (0..len * size_of::<T>()).step_by(LINE) {
+        prefetch(first.cast::<u8>().wrapping_add(at));
+    }
 }
 
 #[cold]

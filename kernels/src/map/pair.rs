@@ -3,7 +3,8 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use super::{lengths_differ, load_up_to, store_up_to};
+use super::kernel::lengths_differ;
+use super::{load_up_to, store_up_to};
 use crate::dispatch::ElementTask;
 use crate::simd::{Float, Lanes};
 

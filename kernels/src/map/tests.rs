@@ -2,35 +2,36 @@
 
 use super::*;
 use crate::dispatch::{Isa, with_isa};
+use crate::math::kernels;
 use crate::simd::{IntVector, Mask, Vector};
 use crate::testing::unless_miri;
-use crate::{Binary, Block, BlockArg, Ternary, Unary};
+use crate::{Arg, Block, BlockArg, Function, Kernel, Place};
 use core::mem::MaybeUninit;
 
 /// `x * x - 1/x`, four vectors in flight.
 pub struct Short;
-impl<E: Float> Map1<E> for Short {
+impl<E: Float> Map<E, 1> for Short {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         x * x - simd.splat(E::ONE) / x
     }
 }
 
 /// `max(x, 2 x + 1)`, two in flight.
 pub struct Long;
-impl<E: Float> Map1<E> for Long {
-    const UNROLL: usize = 2;
+impl<E: Float> Map<E, 1> for Long {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         x.max_or_other(x.mul_add(simd.splat(E::from_f64(2.0)), simd.splat(E::ONE)))
     }
 }
 
 /// `2 x`, in two forms of which the short one is wrong for large x.
 pub struct Forked;
-impl<E: Float> Map1<E> for Forked {
+impl<E: Float> Map<E, 1> for Forked {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
             forked(simd, x),
             #[inline(always)]
@@ -39,7 +40,7 @@ impl<E: Float> Map1<E> for Forked {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(forked(simd, x))
     }
 }
@@ -52,16 +53,15 @@ fn forked<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
 
 /// `a + 2 b`, in two forms of which the short one is wrong for large b.
 pub struct ForkedSum;
-impl<E: Float> Map2<E> for ForkedSum {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: Float> Map<E, 2> for ForkedSum {
+    const VECTORS: [usize; 2] = [2, 4];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(_simd: S, [a, b]: [S::V; 2]) -> S::V {
         a + (b + b)
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> Option<(S::V, S::M)> {
         let (double, holds) = forked(simd, b);
         Some((a + double, holds))
     }
@@ -69,30 +69,29 @@ impl<E: Float> Map2<E> for ForkedSum {
 
 /// `a - 2 b`, vectors taking turns.
 pub struct InTurn;
-impl<E: Float> Map2<E> for InTurn {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: Float> Map<E, 2> for InTurn {
+    const VECTORS: [usize; 2] = [2, 4];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         b.neg_mul_add(simd.splat(E::from_f64(2.0)), a)
     }
 }
 
 /// `a - b / 3`.
 pub struct Uneven;
-impl<E: Float> Map2<E> for Uneven {
+impl<E: Float> Map<E, 2> for Uneven {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         a - b / simd.splat(E::from_f64(3.0))
     }
 }
 
 /// `a < b ? b : a` by masks, one in flight.
 pub struct Larger;
-impl<E: Float> Map2<E> for Larger {
-    const UNROLL: usize = 1;
+impl<E: Float> Map<E, 2> for Larger {
+    const VECTORS: [usize; 2] = [1, 1];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(_simd: S, [a, b]: [S::V; 2]) -> S::V {
         let less = a.lt(b);
         if less.all() { b } else { S::V::from_bits(b.to_bits().select(less, a.to_bits())) }
     }
@@ -100,9 +99,10 @@ impl<E: Float> Map2<E> for Larger {
 
 /// `a + b / 3 − c / 7`.
 pub struct Weighted;
-impl<E: Float> Map3<E> for Weighted {
+impl<E: Float> Map<E, 3> for Weighted {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V, c: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b, c]: [S::V; 3]) -> S::V {
         a + b / simd.splat(E::from_f64(3.0)) - c / simd.splat(E::from_f64(7.0))
     }
 }
@@ -110,25 +110,25 @@ impl<E: Float> Map3<E> for Weighted {
 kernels! {
     unary {
         /// `x * x - 1/x`.
-        short Short;
+        short Short cheap;
         /// `max(x, 2 x + 1)`.
-        long Long;
+        long Long cheap;
         /// `2 x`.
-        forked_double Forked;
+        forked_double Forked costly;
     }
     binary {
         /// `a - b / 3`.
-        uneven Uneven;
+        uneven Uneven cheap;
         /// `max(a, b)`.
-        larger Larger;
+        larger Larger cheap;
         /// `a + 2 b`.
-        forked_sum ForkedSum;
+        forked_sum ForkedSum costly;
         /// `a - 2 b`.
-        in_turn InTurn;
+        in_turn InTurn costly;
     }
     ternary {
         /// `a + b / 3 − c / 7`.
-        weighted Weighted;
+        weighted Weighted cheap;
     }
 }
 
@@ -140,67 +140,55 @@ fn bits<E: Float>(x: &[E]) -> Vec<u64> {
     x.iter().map(|x| x.to_f64().to_bits()).collect()
 }
 
-fn check_unary<E: Float, F: Unary<E>>(isa: Isa, f: impl Fn(E) -> E) {
-    for len in 0..=unless_miri(130, 3) {
-        for offset in [0, 1, 3, 8, 15] {
-            let input: Box<[E]> = values(offset + len, len).into();
-            let expected: Vec<E> = input[offset..].iter().map(|&x| f(x)).collect();
-            let mut out: Box<[E]> = vec![E::NAN; offset + len].into();
-            F::run(&input[offset..], &mut out[offset..]);
-            assert_eq!(bits(&out[offset..]), bits(&expected), "{} {len} on {isa}", F::NAME);
-            assert_eq!(bits(&out[..offset]), bits(&vec![E::NAN; offset]));
-            let mut in_place = input.clone();
-            F::run_in_place(&mut in_place[offset..]);
-            assert_eq!(bits(&in_place[offset..]), bits(&expected), "{} in place", F::NAME);
-            assert_eq!(bits(&in_place[..offset]), bits(&input[..offset]));
-        }
-    }
-}
-
-fn check_binary<E: Float, F: Binary<E>>(isa: Isa, f: impl Fn(E, E) -> E) {
-    for len in 0..=unless_miri(130, 3) {
-        let (a, b): (Box<[E]>, Box<[E]>) = (values(len, 1).into(), values(len, 2).into());
-        let (s, t) = (E::from_f64(0.7), E::from_f64(-1.3));
-        let arguments = [
-            (Arg::Slice(&a[..]), Arg::Slice(&b[..])),
-            (Arg::Slice(&a), Arg::Scalar(t)),
-            (Arg::Scalar(s), Arg::Slice(&b)),
-            (Arg::Scalar(s), Arg::Scalar(t)),
-        ];
-        for (x, y) in arguments {
-            let at = |arg: Arg<E>, i: usize| match arg {
-                Arg::Slice(x) => x[i],
-                Arg::Scalar(x) => x,
-            };
-            let expected: Vec<E> = (0..len).map(|i| f(at(x, i), at(y, i))).collect();
-            let mut out: Box<[E]> = vec![E::NAN; len].into();
-            F::run(x, y, &mut out[..]);
-            assert_eq!(bits(&out), bits(&expected), "{} {len} on {isa}", F::NAME);
-            if let Arg::Slice(x) = x {
-                let mut left: Box<[E]> = x.into();
-                F::run_in_place_left(&mut left, y);
-                assert_eq!(bits(&left), bits(&expected), "{} {len} on {isa}", F::NAME);
-            }
-            if let Arg::Slice(y) = y {
-                let mut right: Box<[E]> = y.into();
-                F::run_in_place_right(x, &mut right);
-                assert_eq!(bits(&right), bits(&expected), "{} {len} on {isa}", F::NAME);
+/// Slices and values in every mix, at every length and some misalignments, in place of each slice too.
+fn check_slices<E: Float + Stored, const N: usize>(
+    kernel: &Kernel<N>,
+    isa: Isa,
+    f: impl Fn([E; N]) -> E,
+) {
+    for len in (0..=unless_miri(130, 3)).chain(unless_miri([1024, 1500], [4, 5])) {
+        for offset in [0, 1, 15] {
+            let inputs: [Box<[E]>; N] =
+                core::array::from_fn(|k| values(offset + len, len + k).into());
+            let number = |k: usize| E::from_f64(0.7 - 2.0 * k as f64);
+            for mix in 0..1 << N {
+                let is_value = |k: usize| mix >> k & 1 == 1;
+                let at = |k: usize, i: usize| if is_value(k) { number(k) } else { inputs[k][i] };
+                let expected: Vec<E> =
+                    (offset..offset + len).map(|i| f(core::array::from_fn(|k| at(k, i)))).collect();
+                let arguments: [Arg<E>; N] = core::array::from_fn(|k| {
+                    if is_value(k) {
+                        Arg::Scalar(number(k))
+                    } else {
+                        Arg::Slice(&inputs[k][offset..])
+                    }
+                });
+                let case = format!("{} of {len} from {offset}, mix {mix} on {isa}", kernel.name());
+                let mut y: Box<[E]> = vec![E::NAN; offset + len].into();
+                kernel.run(arguments, &mut y[offset..]);
+                assert_eq!(bits(&y[offset..]), bits(&expected), "{case}");
+                assert_eq!(bits(&y[..offset]), bits(&vec![E::NAN; offset]), "{case}");
+                for place in (0..N).filter(|&k| !is_value(k)) {
+                    let mut y = inputs[place].clone();
+                    let mut given = arguments.map(Some);
+                    given[place] = None;
+                    kernel.run_in_place(given, &mut y[offset..]);
+                    assert_eq!(bits(&y[offset..]), bits(&expected), "{case}, in place of {place}");
+                    assert_eq!(bits(&y[..offset]), bits(&inputs[place][..offset]), "{case}");
+                }
             }
         }
     }
 }
-
-type InPlace<E, const N: usize> = fn([Option<BlockArg<E>>; N], Block, &mut [E]);
 
 /// Rows of the arguments apart, repeated, backwards or a value each; between rows of the result nothing
 /// is written.
-fn check_block<E: Float, const N: usize>(
-    name: &str,
+fn check_blocks<E: Float + Stored, const N: usize>(
+    kernel: &Kernel<N>,
     isa: Isa,
     f: impl Fn([E; N]) -> E,
-    run: impl Fn([BlockArg<E>; N], Block, &mut Vec<E>),
-    in_place: Option<InPlace<E, N>>,
 ) {
+    let name = kernel.name();
     let shapes = [(1, 5), (3, 2), (2, 40), (11, 3), (20, 33), (12, 130)];
     for &(rows, cols) in &shapes[..if cfg!(miri) { 2 } else { shapes.len() }] {
         let (wide, column) = (values::<E>(rows * (cols + 3), 1), values::<E>(rows, 2));
@@ -232,14 +220,13 @@ fn check_block<E: Float, const N: usize>(
                 };
                 let expected = bits(&filled(&|r, c| f(arguments.map(|x| at(x, r, c)))));
                 let mut y = vec![E::ONE; rows * stride];
-                run(arguments, shape, &mut y);
+                kernel.run_block(arguments, shape, &mut y);
                 assert_eq!(bits(&y), expected, "{name} {arguments:?} on {isa}");
-                let Some(in_place) = in_place else { continue };
                 for place in 0..N {
                     let mut y = filled(&|r, c| at(arguments[place], r, c));
                     let mut given = arguments.map(Some);
                     given[place] = None;
-                    in_place(given, shape, &mut y);
+                    kernel.run_block_in_place(given, shape, &mut Place::cached(&mut y));
                     assert_eq!(bits(&y), expected, "{name} in place of {place} on {isa}");
                 }
             }
@@ -247,63 +234,28 @@ fn check_block<E: Float, const N: usize>(
     }
 }
 
-fn check_all<E: Float>(isa: Isa)
-where
-    Short: Unary<E>,
-    Long: Unary<E>,
-    Forked: Unary<E>,
-    Uneven: Binary<E>,
-    Larger: Binary<E>,
-    ForkedSum: Binary<E>,
-    InTurn: Binary<E>,
-    Weighted: Ternary<E>,
-{
-    check_unary::<E, Short>(isa, |x| x * x - E::ONE / x);
-    check_unary::<E, Forked>(isa, |x| x + x);
-    check_unary::<E, Long>(isa, |x| {
-        let y = E::mul_add(x, E::from_f64(2.0), E::ONE);
+fn check<E: Float + Stored, const N: usize>(
+    kernel: &Kernel<N>,
+    isa: Isa,
+    f: impl Fn([E; N]) -> E + Copy,
+) {
+    check_slices(kernel, isa, f);
+    check_blocks(kernel, isa, f);
+}
+
+fn check_all<E: Float + Stored>(isa: Isa) {
+    let number = E::from_f64;
+    check(Short::KERNEL, isa, |[x]: [E; 1]| x * x - E::ONE / x);
+    check(Forked::KERNEL, isa, |[x]: [E; 1]| x + x);
+    check(Long::KERNEL, isa, |[x]: [E; 1]| {
+        let y = E::mul_add(x, number(2.0), E::ONE);
         if x > y { x } else { y }
     });
-    check_binary::<E, Uneven>(isa, |a, b| a - b / E::from_f64(3.0));
-    check_binary::<E, Larger>(isa, |a, b| if a < b { b } else { a });
-    check_binary::<E, ForkedSum>(isa, |a, b| a + (b + b));
-    check_binary::<E, InTurn>(isa, |a, b| a - (b + b));
-    check_block("forked", isa, |[x]| x + x, |[x], shape, y| Forked::run_block(x, shape, y), None);
-    check_block(
-        "uneven",
-        isa,
-        |[a, b]| a - b / E::from_f64(3.0),
-        |[a, b], shape, y| Uneven::run_block(a, b, shape, y),
-        Some(Uneven::run_block_in_place),
-    );
-    check_block(
-        "larger",
-        isa,
-        |[a, b]| if a < b { b } else { a },
-        |[a, b], shape, y| Larger::run_block(a, b, shape, y),
-        Some(Larger::run_block_in_place),
-    );
-    check_block(
-        "forked sum",
-        isa,
-        |[a, b]| a + (b + b),
-        |[a, b], shape, y| ForkedSum::run_block(a, b, shape, y),
-        Some(ForkedSum::run_block_in_place),
-    );
-    check_block(
-        "in turn",
-        isa,
-        |[a, b]| a - (b + b),
-        |[a, b], shape, y| InTurn::run_block(a, b, shape, y),
-        Some(InTurn::run_block_in_place),
-    );
-    check_block(
-        "weighted",
-        isa,
-        |[a, b, c]| a + b / E::from_f64(3.0) - c / E::from_f64(7.0),
-        |[a, b, c], shape, y| Weighted::run_block(a, b, c, shape, y),
-        Some(Weighted::run_block_in_place),
-    );
+    check(Uneven::KERNEL, isa, |[a, b]: [E; 2]| a - b / number(3.0));
+    check(Larger::KERNEL, isa, |[a, b]: [E; 2]| if a < b { b } else { a });
+    check(ForkedSum::KERNEL, isa, |[a, b]: [E; 2]| a + (b + b));
+    check(InTurn::KERNEL, isa, |[a, b]: [E; 2]| a - (b + b));
+    check(Weighted::KERNEL, isa, |[a, b, c]: [E; 3]| a + b / number(3.0) - c / number(7.0));
 }
 
 #[test]
@@ -353,7 +305,7 @@ fn rows_lie_inside_their_slice() {
     let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
     let short = BlockArg { data: &[1.0f32; 5], ..x };
     let shape = Block { rows: 2, cols: 3, stride: 3 };
-    Uneven::run_block(x, short, shape, &mut [0.0; 6][..]);
+    Uneven::KERNEL.run_block([x, short], shape, &mut [0.0; 6][..]);
 }
 
 #[test]
@@ -362,5 +314,46 @@ fn rows_backwards_lie_inside_their_slice() {
     let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
     let column = BlockArg { data: &[1.0f32; 2], start: 0, stride: -1, is_value: true };
     let shape = Block { rows: 2, cols: 3, stride: 3 };
-    Uneven::run_block(x, column, shape, &mut [0.0; 6][..]);
+    Uneven::KERNEL.run_block([x, column], shape, &mut [0.0; 6][..]);
+}
+
+#[test]
+fn results_that_leave_the_caches_have_the_same_bits() {
+    let len = unless_miri(5000, 40);
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            for (rows, cols, offset) in [(1, len, 0), (1, len, 3), (7, len / 7 - 1, 1), (30, 9, 2)]
+            {
+                let (a, b) = (values::<f32>(rows * (cols + 1), 1), values::<f32>(rows, 2));
+                let a = BlockArg { data: &a, start: 0, stride: cols as isize + 1, is_value: false };
+                let b = BlockArg { data: &b, start: 0, stride: 1, is_value: true };
+                let shape = Block { rows, cols, stride: cols + 2 };
+                let mut expected = vec![1.0; offset + rows * shape.stride];
+                let mut y = expected.clone();
+                Uneven::KERNEL.run_block([a, b], shape, &mut expected[offset..]);
+                crate::with_place(&mut y[offset..], usize::MAX, |mut y| {
+                    Uneven::KERNEL.run_block([a, b], shape, &mut y);
+                });
+                assert_eq!(bits(&y), bits(&expected), "{rows} rows of {cols} on {isa}");
+            }
+        });
+    }
+}
+
+#[test]
+fn halves_are_computed_in_f32_and_rounded_once() {
+    use half::{bf16, f16};
+    fn check<T: Stored + PartialEq + core::fmt::Debug>(from: fn(f32) -> T, to: fn(T) -> f32) {
+        let x: Vec<T> = values(unless_miri(2500, 20), 3).into_iter().map(from).collect();
+        let two = from(2.0);
+        let expected: Vec<T> = x.iter().map(|&x| from(to(x) - to(two) / 3.0)).collect();
+        let mut y = vec![two; x.len()];
+        Uneven::KERNEL.run([Arg::Slice(&x), Arg::Scalar(two)], &mut y);
+        assert_eq!(y, expected);
+        let mut y = x.clone();
+        Uneven::KERNEL.run_in_place([None, Some(Arg::Scalar(two))], &mut y);
+        assert_eq!(y, expected);
+    }
+    check(f16::from_f32, f16::to_f32);
+    check(bf16::from_f32, bf16::to_f32);
 }

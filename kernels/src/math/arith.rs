@@ -7,7 +7,7 @@
 //! minimum(a, b):  the mirror image, with OR: −0 if either is −0
 //! ```
 
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
 /// `−x`.
@@ -83,12 +83,12 @@ pub struct Maximum;
 /// Exact. NaN in either gives NaN; −0 is below +0.
 pub struct Minimum;
 
-/// `impl Map1` or `impl Map2` for all element types by one expression a row.
+/// `impl Map` for all element types by one expression a row.
 macro_rules! arithmetic {
-    ($($map:ident $name:ident($simd:ident, $($x:ident),+) $result:expr;)*) => {$(
-        impl<E: Float> $map<E> for $name {
+    ($($n:literal $name:ident($simd:ident, $($x:ident),+) $result:expr;)*) => {$(
+        impl<E: Float> Map<E, $n> for $name {
             #[inline(always)]
-            fn apply<S: Lanes<E>>($simd: S, $($x: S::V),+) -> S::V {
+            fn apply<S: Lanes<E>>($simd: S, [$($x),+]: [S::V; $n]) -> S::V {
                 $result
             }
         }
@@ -96,23 +96,23 @@ macro_rules! arithmetic {
 }
 
 arithmetic! {
-    Map1 Neg(_simd, x) -x;
-    Map1 Abs(_simd, x) x.abs();
-    Map1 Sign(simd, x) sign(simd, x);
-    Map1 Square(_simd, x) x * x;
-    Map1 Sqrt(_simd, x) x.sqrt();
-    Map1 Recip(simd, x) simd.splat(E::ONE) / x;
-    Map1 Relu(simd, x) simd.splat(E::ZERO).max_or_other(x);
-    Map2 ReluGrad(simd, g, x) g.select(simd.splat(E::ZERO).lt(x), simd.splat(E::ZERO));
-    Map2 Add(_simd, a, b) a + b;
-    Map2 Sub(_simd, a, b) a - b;
-    Map2 Mul(_simd, a, b) a * b;
-    Map2 Div(_simd, a, b) a / b;
-    Map2 Maximum(_simd, a, b) {
+    1 Neg(_simd, x) -x;
+    1 Abs(_simd, x) x.abs();
+    1 Sign(simd, x) sign(simd, x);
+    1 Square(_simd, x) x * x;
+    1 Sqrt(_simd, x) x.sqrt();
+    1 Recip(simd, x) simd.splat(E::ONE) / x;
+    1 Relu(simd, x) simd.splat(E::ZERO).max_or_other(x);
+    2 ReluGrad(simd, g, x) g.select(simd.splat(E::ZERO).lt(x), simd.splat(E::ZERO));
+    2 Add(_simd, a, b) a + b;
+    2 Sub(_simd, a, b) a - b;
+    2 Mul(_simd, a, b) a * b;
+    2 Div(_simd, a, b) a / b;
+    2 Maximum(_simd, a, b) {
         let tied = S::V::from_bits(a.to_bits() & b.to_bits());
         a.select(a.is_nan(), tied.select(a.eq(b), a.max_or_other(b)))
     };
-    Map2 Minimum(_simd, a, b) {
+    2 Minimum(_simd, a, b) {
         let tied = S::V::from_bits(a.to_bits() | b.to_bits());
         a.select(a.is_nan(), tied.select(a.eq(b), a.min_or_other(b)))
     };

@@ -30,7 +30,7 @@ mod tables;
 use super::copy_sign;
 use super::exp::{ExpConstants, Parts, exp_parts};
 use super::tanh::odd_by_rows;
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Lanes, Vector};
 
 /// The error function, `2/√π ∫₀ˣ e^(−t²) dt`.
@@ -107,20 +107,20 @@ fn bell<E: ExpConstants, S: Lanes<E>>(simd: S, a: S::V) -> (S::I, [S::V; 2]) {
     (k, [high, t.mul_add(p_low, t.mul_add(p, t - high))])
 }
 
-impl Map1<f32> for Erf {
-    const UNROLL_32: usize = 2;
+impl Map<f32, 1> for Erf {
+    const VECTORS: [usize; 2] = [4, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<f32>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<f32>>(simd: S, [x]: [S::V; 1]) -> S::V {
         odd_by_rows(simd, x, &rows::ROWS, rows::SATURATED)
     }
 }
 
-impl Map1<f64> for Erf {
-    const UNROLL: usize = 2;
+impl Map<f64, 1> for Erf {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<f64>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<f64>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let a = simd.splat(intervals::LIMIT).min_or_other(x.abs());
         let shifted = a.mul_add(simd.splat(intervals::SCALE), simd.splat(f64::SHIFTER));
         let index = shifted.to_bits();
@@ -133,11 +133,11 @@ impl Map1<f64> for Erf {
     }
 }
 
-impl<E: ErfcTables> Map1<E> for Erfc {
-    const UNROLL: usize = 2;
+impl<E: ErfcTables> Map<E, 1> for Erfc {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let a = simd.splat(E::LIMIT).min_or_other(x.abs());
         let (k, [e, e_low]) = bell(simd, a);
 
@@ -160,12 +160,11 @@ impl<E: ErfcTables> Map1<E> for Erfc {
     }
 }
 
-impl<E: Bell> Map2<E> for ErfGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: Bell> Map<E, 2> for ErfGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let a = simd.splat(E::BELL_LIMIT).min_or_other(x.abs());
         let (k, [e, e_low]) = bell(simd, a);
         let density = simd.splat(E::DENSITY);

@@ -28,7 +28,7 @@
 //!    place that is, so that it is not rounded twice.
 
 use super::horner;
-use crate::map::{Map1, usual_or};
+use crate::map::{Map, usual_or};
 use crate::simd::{Float, IntVector, Lanes, Vector};
 
 /// `e^x`.
@@ -274,9 +274,9 @@ pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> 
     scale_sum(simd, t, t * (r + s), k)
 }
 
-impl<E: ExpConstants> Map1<E> for Exp {
+impl<E: ExpConstants> Map<E, 1> for Exp {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
             usual(simd, x),
             #[inline(always)]
@@ -285,7 +285,7 @@ impl<E: ExpConstants> Map1<E> for Exp {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(usual(simd, x))
     }
 }

@@ -13,7 +13,7 @@
 
 use super::exp::{ExpConstants, scale_sum, scaled_table};
 use super::horner;
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `2^x`.
@@ -202,22 +202,22 @@ fn everywhere<E: ExpConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::
     scale_sum(simd, t, t * (d * horner(simd, d, B::POLY)), k)
 }
 
-impl<E: ExpConstants> Map1<E> for Exp2
+impl<E: ExpConstants> Map<E, 1> for Exp2
 where
     Exp2: Base<E>,
 {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         power::<E, S, Exp2>(simd, x)
     }
 }
 
-impl<E: ExpConstants> Map1<E> for Exp10
+impl<E: ExpConstants> Map<E, 1> for Exp10
 where
     Exp10: Base<E>,
 {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         power::<E, S, Exp10>(simd, x)
     }
 }

@@ -15,7 +15,7 @@
 
 use super::exp::{Exp, ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Lanes, Mask, Vector};
 
 /// `e^x − 1`.
@@ -80,9 +80,9 @@ impl Expm1Constants for f64 {
     const SELU_BELOW: [f64; 2] = [1.7580993408473768, 1.41535193800845e-17];
 }
 
-impl<E: Expm1Constants> Map1<E> for Expm1 {
+impl<E: Expm1Constants> Map<E, 1> for Expm1 {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let [v, rest] = near(simd, x);
         let mut y = v + rest;
         let ordinary = simd.splat(E::ORDINARY);
@@ -118,12 +118,11 @@ fn large<E: Expm1Constants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     (t + t.mul_add(r + s, minus_one)).scale_by_power_of_two(k)
 }
 
-impl<E: Expm1Constants> Map2<E> for Elu {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: Expm1Constants> Map<E, 2> for Elu {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V, scale: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x, scale]: [S::V; 2]) -> S::V {
         let [v, rest] = near(simd, x);
         let [small, large] = simd.splat_all(E::SMALL_SCALE);
         let tiny = scale.abs().lt(small);
@@ -140,11 +139,11 @@ impl<E: Expm1Constants> Map2<E> for Elu {
     }
 }
 
-impl<E: Expm1Constants> Map1<E> for Selu {
-    const UNROLL: usize = 2;
+impl<E: Expm1Constants> Map<E, 1> for Selu {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let [below, below_low] = simd.splat_all(E::SELU_BELOW);
         let [v, rest] = near(simd, x);
         let curve = v.mul_add(below, v.mul_add(below_low, rest * below));
@@ -153,15 +152,14 @@ impl<E: Expm1Constants> Map1<E> for Selu {
     }
 }
 
-impl<E: Expm1Constants> Map2<E> for SeluGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: Expm1Constants> Map<E, 2> for SeluGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let zero = simd.splat(E::ZERO);
         let [below, below_low] = simd.splat_all(E::SELU_BELOW);
-        let e = <Exp as Map1<E>>::apply(simd, zero.min_or_other(x));
+        let e = <Exp as Map<E, 1>>::apply(simd, [zero.min_or_other(x)]);
         let slope = e.mul_add(below, e * below_low);
         g.mul_add(simd.splat(E::SELU_ABOVE), g).select(zero.lt(x), g * slope)
     }

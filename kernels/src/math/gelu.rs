@@ -13,7 +13,7 @@
 //! 3. The rest is `Decay` of sigmoid.rs.
 
 use super::sigmoid::{GateConstants, clamp, decay, gate_and_rest};
-use crate::map::{Map1, Map2, usual_or};
+use crate::map::{Map, usual_or};
 use crate::simd::{Lanes, Vector};
 
 /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
@@ -71,12 +71,11 @@ impl GeluConstants for f64 {
     const GELU_USUAL: f64 = 21.0;
 }
 
-impl<E: GeluConstants> Map1<E> for GeluTanh {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: GeluConstants> Map<E, 1> for GeluTanh {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
             usual(simd, x),
             #[inline(always)]
@@ -89,7 +88,7 @@ impl<E: GeluConstants> Map1<E> for GeluTanh {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(usual(simd, x))
     }
 }
@@ -113,12 +112,11 @@ fn rates<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     [rate, c2.mul_add(square_low, c2_low.mul_add(square, c1_low)) + rate_error]
 }
 
-impl<E: GeluConstants> Map2<E> for GeluTanhGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: GeluConstants> Map<E, 2> for GeluTanhGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let one = simd.splat(E::ONE);
         let (c1, c2) = (simd.splat(E::C1), simd.splat(E::C2));
         let x = clamp(simd, x, E::GELU_LOWEST, -E::GELU_LOWEST);

@@ -21,7 +21,7 @@
 
 use super::copy_sign;
 use super::exp::{ExpConstants, exp_parts, scaled_parts};
-use crate::map::{Map1, Map2, usual_or};
+use crate::map::{Map, usual_or};
 use crate::simd::{IntVector, Lanes, Vector};
 
 /// `x/2 (1 + erf(x/√2))`.
@@ -458,12 +458,11 @@ fn unusual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     x.select(simd.splat(E::ZERO).lt(x), below)
 }
 
-impl<E: TailConstants> Map1<E> for Gelu {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: TailConstants> Map<E, 1> for Gelu {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
             usual(simd, x),
             #[inline(always)]
@@ -472,17 +471,16 @@ impl<E: TailConstants> Map1<E> for Gelu {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(usual(simd, x))
     }
 }
 
-impl<E: TailConstants> Map2<E> for GeluGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: TailConstants> Map<E, 2> for GeluGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let a = magnitude(simd, x);
         let [square, square_low] = exponent(simd, a);
         let parts = exp_parts(simd, square, Some(square_low));

@@ -17,7 +17,7 @@
 
 use super::exp::ExpConstants;
 use super::{copy_sign, horner};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{IntVector, Lanes, Vector};
 
 /// `sinh x`.
@@ -120,11 +120,11 @@ fn series<E: HyperbolicConstants, S: Lanes<E>>(simd: S, r: S::V) -> [S::V; 2] {
     [sinh, cosh]
 }
 
-impl<E: HyperbolicConstants> Map1<E> for Sinh {
-    const UNROLL: usize = 2;
+impl<E: HyperbolicConstants> Map<E, 1> for Sinh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let magnitude = simd.splat(E::END).min_or_other(x.abs());
         let near_zero = magnitude.lt(simd.splat(E::SERIES));
         let Exponentials { grow, fall, grow_low, fall_low, r } = exponentials(simd, magnitude);
@@ -136,11 +136,11 @@ impl<E: HyperbolicConstants> Map1<E> for Sinh {
     }
 }
 
-impl<E: HyperbolicConstants> Map1<E> for Cosh {
-    const UNROLL: usize = 2;
+impl<E: HyperbolicConstants> Map<E, 1> for Cosh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let magnitude = simd.splat(E::END).min_or_other(x.abs());
         let Exponentials { grow, fall, grow_low, fall_low, r } = exponentials(simd, magnitude);
         let [sinh, cosh] = series(simd, r);

@@ -9,7 +9,7 @@
 //! The sum is rounded once (a quarter of a place of its root), the root once. Scaling by a power of
 //! two is exact, or drops what lies below 2^-126 (2^-1022) of the sum.
 
-use crate::map::Map2;
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
 /// `√(a² + b²)`, without overflow or underflow on the way.
@@ -42,9 +42,9 @@ macro_rules! constants {
 constants!(f32, 23, 127);
 constants!(f64, 52, 1023);
 
-impl<E: HypotConstants> Map2<E> for Hypot {
+impl<E: HypotConstants> Map<E, 2> for Hypot {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         let (x, y) = (a.abs(), b.abs());
         let [least, most] = simd.splat_all(E::RANGE);
         let (a, b) = (x.max_or_other(y), x.min_or_other(y));

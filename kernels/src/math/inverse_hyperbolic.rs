@@ -18,7 +18,7 @@
 use super::inverse_trig::{RootConstants, half_reciprocal, root};
 use super::log::{LogConstants, Reduced};
 use super::{copy_sign, horner};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{Lanes, Vector};
 
 /// `arsinh x`, the inverse of [`Sinh`](super::Sinh).
@@ -138,11 +138,11 @@ fn log_of_sum<E: LogConstants + RootConstants, S: Lanes<E>>(
     Reduced::new(simd, x.select(far, sum), exponent).ln(simd, Some(zero.select(far, low)))
 }
 
-impl<E: InverseHyperbolicConstants> Map1<E> for Asinh {
-    const UNROLL: usize = 2;
+impl<E: InverseHyperbolicConstants> Map<E, 1> for Asinh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(E::ONE);
         let magnitude = x.abs();
         let square = magnitude * magnitude;
@@ -163,11 +163,11 @@ impl<E: InverseHyperbolicConstants> Map1<E> for Asinh {
     }
 }
 
-impl<E: InverseHyperbolicConstants> Map1<E> for Acosh {
-    const UNROLL: usize = 2;
+impl<E: InverseHyperbolicConstants> Map<E, 1> for Acosh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(E::ONE);
         let near = x.lt(simd.splat(E::THREE_HALVES));
         let far = simd.splat(E::FAR).lt(x);
@@ -189,11 +189,11 @@ impl<E: InverseHyperbolicConstants> Map1<E> for Acosh {
     }
 }
 
-impl<E: InverseHyperbolicConstants> Map1<E> for Atanh {
-    const UNROLL: usize = 2;
+impl<E: InverseHyperbolicConstants> Map<E, 1> for Atanh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let (one, half) = (simd.splat(E::ONE), simd.splat(E::HALF));
         let magnitude = x.abs();
         let square = magnitude * magnitude;

@@ -25,7 +25,7 @@
 
 use super::trig::TrigConstants;
 use super::{copy_sign, horner};
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `asin x`, in −π/2 … π/2.
@@ -199,11 +199,11 @@ fn arcsine<E: InverseTrigConstants + RootConstants, S: Lanes<E>>(
     (steep, t, (t * z).mul_add(horner(simd, z, E::ASIN), t_low))
 }
 
-impl<E: InverseTrigConstants + RootConstants> Map1<E> for Asin {
-    const UNROLL: usize = 2;
+impl<E: InverseTrigConstants + RootConstants> Map<E, 1> for Asin {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let minus_two = simd.splat(-E::TWO);
         let (steep, t, rest) = arcsine(simd, x);
@@ -214,11 +214,11 @@ impl<E: InverseTrigConstants + RootConstants> Map1<E> for Asin {
     }
 }
 
-impl<E: InverseTrigConstants + RootConstants> Map1<E> for Acos {
-    const UNROLL: usize = 2;
+impl<E: InverseTrigConstants + RootConstants> Map<E, 1> for Acos {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one, two) = (simd.splat(E::ZERO), simd.splat(E::ONE), simd.splat(E::TWO));
         let (steep, t, rest) = arcsine(simd, x);
@@ -233,11 +233,11 @@ impl<E: InverseTrigConstants + RootConstants> Map1<E> for Acos {
     }
 }
 
-impl<E: InverseTrigConstants> Map1<E> for Atan {
-    const UNROLL: usize = 2;
+impl<E: InverseTrigConstants> Map<E, 1> for Atan {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
         let magnitude = simd.splat(E::VERTICAL).min_or_other(x.abs());
@@ -282,12 +282,11 @@ impl<V: Vector<Elem: InverseTrigConstants>> Angle<V> {
     }
 }
 
-impl<E: InverseTrigConstants> Map2<E> for Atan2 {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: InverseTrigConstants> Map<E, 2> for Atan2 {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, y: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [y, x]: [S::V; 2]) -> S::V {
         let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
         let infinity = simd.splat(E::INFINITY);

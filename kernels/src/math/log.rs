@@ -34,7 +34,7 @@
 //!    handled behind one branch on "any such lane".
 
 use super::horner;
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `ln x`.
@@ -307,10 +307,10 @@ fn logarithm<E: LogConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V
 
 macro_rules! logarithms {
     ($($Base:ident)*) => {$(
-        impl<E: LogConstants> Map1<E> for $Base {
-            const UNROLL_32: usize = 2;
+        impl<E: LogConstants> Map<E, 1> for $Base {
+            const VECTORS: [usize; 2] = [4, 2];
             #[inline(always)]
-            fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+            fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
                 logarithm::<E, S, $Base>(simd, x)
             }
         }

@@ -15,7 +15,7 @@
 
 use super::horner_by_parity;
 use super::log::LogConstants;
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `ln(1 + x)`.
@@ -116,9 +116,9 @@ pub(super) fn correction<E: Log1pConstants, S: Lanes<E>>(simd: S, r: S::V, carry
     (r * simd.splat(E::MINUS_HALF)).mul_add(r, cubic)
 }
 
-impl<E: Log1pConstants> Map1<E> for Log1p {
+impl<E: Log1pConstants> Map<E, 1> for Log1p {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(E::ONE);
         let shifted = (one + x).to_bits() + simd.splat_int(E::OFFSET);
         let fraction = shifted & simd.splat_int(E::FRACTION);

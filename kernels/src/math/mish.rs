@@ -17,7 +17,7 @@
 use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
 use super::sigmoid::{GateConstants, clamp, tail_slope_or};
 use super::{copy_sign, divide};
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Lanes, Mask, Vector};
 
 /// `x tanh(ln(1 + e^x))`.
@@ -39,11 +39,11 @@ pub struct MishGrad;
 /// The magnitude beyond which `x e^x` or x is the result.
 const TAIL: f64 = 60.0;
 
-impl<E: GateConstants> Map1<E> for Mish {
-    const UNROLL: usize = 2;
+impl<E: GateConstants> Map<E, 1> for Mish {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));
         let two = one + one;
         let negative = x.lt(zero);
@@ -89,12 +89,11 @@ fn tail<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     -scale_sum(simd, product, product_low, k)
 }
 
-impl<E: GateConstants> Map2<E> for MishGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: GateConstants> Map<E, 2> for MishGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let one = simd.splat(E::ONE);
         let two = one + one;
         let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);

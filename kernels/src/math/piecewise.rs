@@ -12,7 +12,7 @@
 //!    the low part of the dividend is added: one rounding counts.
 
 use super::copy_sign;
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
 /// `x` between 0 and 6, the nearer of these elsewhere.
@@ -79,39 +79,39 @@ fn between<E: Float, S: Lanes<E>>(simd: S, x: S::V, low: f64, high: f64) -> S::M
     simd.splat(E::from_f64(low)).lt(x) & x.lt(simd.splat(E::from_f64(high)))
 }
 
-impl<E: Float> Map1<E> for Relu6 {
+impl<E: Float> Map<E, 1> for Relu6 {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let x = simd.splat(E::ZERO).max_or_other(x);
         simd.splat(E::from_f64(6.0)).min_or_other(x)
     }
 }
 
-impl<E: Float> Map2<E> for Relu6Grad {
+impl<E: Float> Map<E, 2> for Relu6Grad {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         g.select(between(simd, x, 0.0, 6.0), simd.splat(E::ZERO))
     }
 }
 
-impl<E: Float> Map1<E> for Hardsigmoid {
+impl<E: Float> Map<E, 1> for Hardsigmoid {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         sixth(simd, plus_three(simd, clamped(simd, x)))
     }
 }
 
-impl<E: Float> Map2<E> for HardsigmoidGrad {
+impl<E: Float> Map<E, 2> for HardsigmoidGrad {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let slope = g / simd.splat(E::from_f64(6.0));
         slope.select(between(simd, x, -3.0, 3.0), simd.splat(E::ZERO))
     }
 }
 
-impl<E: Float> Map1<E> for Hardswish {
+impl<E: Float> Map<E, 1> for Hardswish {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let inner = clamped(simd, x);
         let [sum, sum_low] = plus_three(simd, inner);
         let product = inner * sum;
@@ -122,9 +122,9 @@ impl<E: Float> Map1<E> for Hardswish {
     }
 }
 
-impl<E: Float> Map2<E> for HardswishGrad {
+impl<E: Float> Map<E, 2> for HardswishGrad {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let [two, three] = simd.splat_all([E::from_f64(2.0), E::from_f64(3.0)]);
         let slope = sixth(simd, [clamped(simd, x).mul_add(two, three), simd.splat(E::ZERO)]);
         let below_end = g.select(three.le(x), g * slope);
@@ -132,9 +132,9 @@ impl<E: Float> Map2<E> for HardswishGrad {
     }
 }
 
-impl<E: Float> Map2<E> for LeakyRelu {
+impl<E: Float> Map<E, 2> for LeakyRelu {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V, slope: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x, slope]: [S::V; 2]) -> S::V {
         x.select(simd.splat(E::ZERO).le(x), x * slope)
     }
 }

@@ -23,7 +23,7 @@
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
-use crate::map::Map2;
+use crate::map::Map;
 use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `a^b`, with the special cases of C's `pow` (IEEE 754-2019, section 9.2.1).
@@ -195,12 +195,11 @@ fn log_sum_of_normal<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V, carried: S:
     [sum, (high - sum) + rest]
 }
 
-impl<E: PowConstants> Map2<E> for Pow {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: PowConstants> Map<E, 2> for Pow {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         let y = power_of_magnitude(simd, a, b);
         let infinity = simd.splat(E::INFINITY);
         let is_ordinary = simd.splat(E::ZERO).lt(a) & a.lt(infinity) & b.abs().lt(infinity);
@@ -208,7 +207,7 @@ impl<E: PowConstants> Map2<E> for Pow {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> Option<(S::V, S::M)> {
         Some(usual(simd, a, b))
     }
 }

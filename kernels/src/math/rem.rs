@@ -13,7 +13,7 @@
 //!    quotient; operands alike in size need none.
 
 use super::copy_sign;
-use crate::map::Map2;
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// The remainder of `a / b` cut towards zero, as Rust's `%` and C's `fmod`: exact, with the sign of
@@ -62,11 +62,11 @@ fn small<E: Float, S: Lanes<E>>(simd: S, a: S::V, b: S::V, quotient: S::V) -> S:
     (rest + b).select(rest.lt(simd.splat(E::ZERO)), rest)
 }
 
-impl<E: RemConstants> Map2<E> for Rem {
-    const UNROLL: usize = 2;
+impl<E: RemConstants> Map<E, 2> for Rem {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
         let (zero, infinity) = (simd.splat(E::ZERO), simd.splat(E::INFINITY));
         let divisor = b.abs();
         let defined = a.abs().lt(infinity) & zero.lt(divisor);

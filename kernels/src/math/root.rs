@@ -14,7 +14,7 @@
 //! 3. The series ends where its next term is below 2^-36 (2^-60).
 
 use super::{copy_sign, horner};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `1 / √x`.
@@ -173,11 +173,11 @@ fn rsqrt_normal<E: RootConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     (w * residual).mul_add(horner(simd, residual, E::RSQRT_SERIES), w) * factor
 }
 
-impl<E: RootConstants> Map1<E> for Rsqrt {
-    const UNROLL: usize = 2;
+impl<E: RootConstants> Map<E, 1> for Rsqrt {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let normal = simd.splat(E::MIN_NORMAL).le(x) & x.lt(simd.splat(E::INFINITY));
         let y = rsqrt_normal(simd, x);
         if normal.all() {
@@ -191,11 +191,11 @@ impl<E: RootConstants> Map1<E> for Rsqrt {
     }
 }
 
-impl<E: RootConstants> Map1<E> for Cbrt {
-    const UNROLL: usize = 2;
+impl<E: RootConstants> Map<E, 1> for Cbrt {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let (one, magnitude) = (simd.splat(E::ONE), x.abs());
         let subnormal = magnitude.lt(simd.splat(E::MIN_NORMAL));
         let normal = (magnitude * simd.splat(E::RESCALE)).select(subnormal, magnitude);

@@ -10,7 +10,7 @@
 //! exact. What becomes zero by a correction takes the sign of x.
 
 use super::copy_sign;
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
 /// The largest integer that is not above `x`.
@@ -39,30 +39,30 @@ fn floor<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     (nearest - simd.splat(E::ONE)).select(x.lt(nearest), nearest)
 }
 
-impl<E: Float> Map1<E> for Floor {
+impl<E: Float> Map<E, 1> for Floor {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         floor(simd, x)
     }
 }
 
-impl<E: Float> Map1<E> for Ceil {
+impl<E: Float> Map<E, 1> for Ceil {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         -floor(simd, -x)
     }
 }
 
-impl<E: Float> Map1<E> for Round {
+impl<E: Float> Map<E, 1> for Round {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(_simd: S, [x]: [S::V; 1]) -> S::V {
         x.round_ties_even()
     }
 }
 
-impl<E: Float> Map1<E> for Trunc {
+impl<E: Float> Map<E, 1> for Trunc {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         copy_sign(simd, floor(simd, x.abs()), x)
     }
 }

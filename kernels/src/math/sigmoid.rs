@@ -23,7 +23,7 @@
 
 use super::exp::{ExpConstants, Parts, exp_parts};
 use super::horner_by_parity;
-use crate::map::{Map1, Map2, usual_or};
+use crate::map::{Map, usual_or};
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `σ(x) = 1 / (1 + e^−x)`.
@@ -206,11 +206,11 @@ fn unusual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> S::
     factor.select(simd.splat(E::ZERO).lt(x), tail)
 }
 
-impl<E: GateConstants> Map1<E> for Sigmoid {
-    const UNROLL: usize = 4;
+impl<E: GateConstants> Map<E, 1> for Sigmoid {
+    const VECTORS: [usize; 2] = [4, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(E::ONE);
         usual_or(
             usual(simd, one, x),
@@ -220,16 +220,16 @@ impl<E: GateConstants> Map1<E> for Sigmoid {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(usual(simd, simd.splat(E::ONE), x))
     }
 }
 
-impl<E: GateConstants> Map1<E> for Silu {
-    const UNROLL: usize = 4;
+impl<E: GateConstants> Map<E, 1> for Silu {
+    const VECTORS: [usize; 2] = [4, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
             usual(simd, x, x),
             #[inline(always)]
@@ -241,24 +241,23 @@ impl<E: GateConstants> Map1<E> for Silu {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
         Some(usual(simd, x, x))
     }
 }
 
-impl<E: ExpConstants> Map2<E> for SigmoidGrad {
+impl<E: ExpConstants> Map<E, 2> for SigmoidGrad {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, y: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, y]: [S::V; 2]) -> S::V {
         g * (y * (simd.splat(E::ONE) - y))
     }
 }
 
-impl<E: GateConstants> Map2<E> for SiluGrad {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: GateConstants> Map<E, 2> for SiluGrad {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
         let x = clamp(simd, x, E::GATE_LOWEST, -E::GATE_LOWEST);
         let (gate, rest) = gate_and_rest(simd, x);
         g * tail_slope_or(simd, x, gate * x.mul_add(rest, simd.splat(E::ONE)))

@@ -18,7 +18,7 @@
 use super::exp::{ExpConstants, exp_everywhere, scaled_parts};
 use super::log1p::{Log1pConstants, correction};
 use super::sigmoid::Sigmoid;
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Mask, Vector};
 
 /// `ln(1 + e^x)`.
@@ -58,11 +58,11 @@ impl SoftplusConstants for f64 {
     const HALF: f64 = 0.5;
 }
 
-impl<E: SoftplusConstants> Map1<E> for Softplus {
-    const UNROLL: usize = 2;
+impl<E: SoftplusConstants> Map<E, 1> for Softplus {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let (zero, half) = (simd.splat(E::ZERO), simd.splat(E::HALF));
         let (t, p) = scaled_parts(simd, -x.abs()).factors(simd);
         let e = p.mul_add(t, t);
@@ -89,37 +89,35 @@ impl<E: SoftplusConstants> Map1<E> for Softplus {
     }
 }
 
-impl<E: SoftplusConstants> Map1<E> for LogSigmoid {
-    const UNROLL: usize = 2;
+impl<E: SoftplusConstants> Map<E, 1> for LogSigmoid {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
-        -Softplus::apply(simd, -x)
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
+        -Softplus::apply(simd, [-x])
     }
 }
 
-impl<E: Float> Map2<E> for SoftplusGrad
+impl<E: Float> Map<E, 2> for SoftplusGrad
 where
-    Sigmoid: Map1<E>,
+    Sigmoid: Map<E, 1>,
 {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
-        g * Sigmoid::apply(simd, x)
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
+        g * Sigmoid::apply(simd, [x])
     }
 }
 
-impl<E: Float> Map2<E> for LogSigmoidGrad
+impl<E: Float> Map<E, 2> for LogSigmoidGrad
 where
-    Sigmoid: Map1<E>,
+    Sigmoid: Map<E, 1>,
 {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V) -> S::V {
-        g * Sigmoid::apply(simd, -x)
+    fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
+        g * Sigmoid::apply(simd, [-x])
     }
 }

@@ -16,7 +16,7 @@
 
 use super::horner;
 use super::trig::{Reduced, TrigConstants, reduce};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{IntVector, Lanes, Vector};
 
 /// `tan x`, x in radians.
@@ -60,12 +60,11 @@ impl TanConstants for f64 {
     ];
 }
 
-impl<E: TanConstants> Map1<E> for Tan {
-    const UNROLL: usize = 2;
-    const UNROLL_32: usize = 4;
+impl<E: TanConstants> Map<E, 1> for Tan {
+    const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(E::ONE);
         let Reduced { quadrant, high, low } = reduce(simd, x);
         let square = high * high;

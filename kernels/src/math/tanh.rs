@@ -34,7 +34,7 @@
 
 use super::exp::exp_parts;
 use super::{copy_sign, divide};
-use crate::map::{Map1, Map2};
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Rows, Vector};
 
 /// `tanh x`.
@@ -127,11 +127,11 @@ static ROWS: Rows<f32> = Rows::new([
          0.051918242, -0.020895248, 0.0046001943, 0.0006193696],
 ]);
 
-impl Map1<f32> for Tanh {
-    const UNROLL_32: usize = 2;
+impl Map<f32, 1> for Tanh {
+    const VECTORS: [usize; 2] = [4, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<f32>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<f32>>(simd: S, [x]: [S::V; 1]) -> S::V {
         odd_by_rows(simd, x, &ROWS, SATURATED_F32)
     }
 }
@@ -153,11 +153,11 @@ pub(super) fn odd_by_rows<S: Lanes<f32>>(
     copy_sign(simd, slope.mul_add(d, top.max_or_other(d)), x)
 }
 
-impl Map1<f64> for Tanh {
-    const UNROLL: usize = 2;
+impl Map<f64, 1> for Tanh {
+    const VECTORS: [usize; 2] = [2, 2];
 
     #[inline(always)]
-    fn apply<S: Lanes<f64>>(simd: S, x: S::V) -> S::V {
+    fn apply<S: Lanes<f64>>(simd: S, [x]: [S::V; 1]) -> S::V {
         let one = simd.splat(1.0);
         let magnitude = simd.splat(SATURATED_F64).min_or_other(x.abs());
         let parts = exp_parts(simd, magnitude + magnitude, None);
@@ -175,9 +175,9 @@ impl Map1<f64> for Tanh {
     }
 }
 
-impl<E: Float> Map2<E> for TanhGrad {
+impl<E: Float> Map<E, 2> for TanhGrad {
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, y: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, y]: [S::V; 2]) -> S::V {
         g * y.neg_mul_add(y, simd.splat(E::ONE))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Exp;
 use super::exp::ExpConstants;
-use crate::map::{Map1, Map3};
+use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
 /// `a b + c`.
@@ -36,23 +36,26 @@ pub struct LeakyReluGrad;
 /// `g s e^x`. Within 2.5 ULP where no step leaves the normal numbers.
 pub struct EluGrad;
 
-impl<E: Float> Map3<E> for MulAdd {
+impl<E: Float> Map<E, 3> for MulAdd {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, a: S::V, b: S::V, c: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(_simd: S, [a, b, c]: [S::V; 3]) -> S::V {
         a.mul_add(b, c)
     }
 }
 
-impl<E: Float> Map3<E> for Clamp {
+impl<E: Float> Map<E, 3> for Clamp {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(_simd: S, x: S::V, low: S::V, high: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(_simd: S, [x, low, high]: [S::V; 3]) -> S::V {
         high.min_or_other(low.max_or_other(x))
     }
 }
 
-impl<E: Float> Map3<E> for Lerp {
+impl<E: Float> Map<E, 3> for Lerp {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, a: S::V, b: S::V, weight: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [a, b, weight]: [S::V; 3]) -> S::V {
         let difference = b - a;
         let from_a = weight.mul_add(difference, a);
         let from_b = (simd.splat(E::ONE) - weight).neg_mul_add(difference, b);
@@ -60,17 +63,19 @@ impl<E: Float> Map3<E> for Lerp {
     }
 }
 
-impl<E: Float> Map3<E> for LeakyReluGrad {
+impl<E: Float> Map<E, 3> for LeakyReluGrad {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V, slope: S::V) -> S::V {
+    fn apply<S: Lanes<E>>(simd: S, [g, x, slope]: [S::V; 3]) -> S::V {
         g.select(simd.splat(E::ZERO).lt(x), g * slope)
     }
 }
 
-impl<E: ExpConstants> Map3<E> for EluGrad {
+impl<E: ExpConstants> Map<E, 3> for EluGrad {
+    const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
-    fn apply<S: Lanes<E>>(simd: S, g: S::V, x: S::V, scale: S::V) -> S::V {
-        let slope = scale * <Exp as Map1<E>>::apply(simd, x);
+    fn apply<S: Lanes<E>>(simd: S, [g, x, scale]: [S::V; 3]) -> S::V {
+        let slope = scale * <Exp as Map<E, 1>>::apply(simd, [x]);
         g.select(simd.splat(E::ZERO).lt(x), g * slope)
     }
 }

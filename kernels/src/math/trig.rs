@@ -22,7 +22,7 @@
 //! 4. Both polynomials are evaluated for all lanes and one is chosen: lanes differ in n.
 
 use super::horner;
-use crate::map::Map1;
+use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
 /// `sin x`, x in radians.
@@ -310,17 +310,16 @@ pub(super) fn waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2
 
 macro_rules! waves {
     ($($Kernel:ident $which:literal)*) => {$(
-        impl<E: TrigConstants> Map1<E> for $Kernel {
-            const UNROLL: usize = 2;
-            const UNROLL_32: usize = 4;
+        impl<E: TrigConstants> Map<E, 1> for $Kernel {
+            const VECTORS: [usize; 2] = [2, 4];
 
             #[inline(always)]
-            fn apply<S: Lanes<E>>(simd: S, x: S::V) -> S::V {
+            fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
                 waves(simd, x)[$which]
             }
 
             #[inline(always)]
-            fn usual<S: Lanes<E>>(simd: S, x: S::V) -> Option<(S::V, S::M)> {
+            fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
                 let (waves, near) = near_waves(simd, x);
                 Some((waves[$which], near))
             }

@@ -20,7 +20,7 @@ use super::{Kernel, RowKernel, Rows, columns, same_len};
 use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, sums};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::map::rows::{map, places};
 use crate::math::{Exp, Expm1};
 use crate::output::Output;
@@ -140,7 +140,7 @@ pub(crate) struct CrossEntropyTask<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyTask<'_, E>
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     type Home = Self;
     type Output = ();
@@ -188,8 +188,8 @@ pub(crate) struct CrossEntropyGradTask<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
 where
-    Exp: Map1<E>,
-    Expm1: Map1<E>,
+    Exp: Map<E, 1>,
+    Expm1: Map<E, 1>,
 {
     type Home = Self;
     type Output = ();
@@ -217,7 +217,7 @@ where
                 [x],
                 dx,
                 #[inline(always)]
-                |[x]| Exp::apply(simd, x - max).mul_add(inverse, minus_spread) * g,
+                |[x]| Exp::apply(simd, [x - max]).mul_add(inverse, minus_spread) * g,
             );
             let target = target as usize;
             let [rest, of_target] = Lanes::<E>::splat_all(simd, [rest, of_target]);
@@ -227,8 +227,8 @@ where
                 #[inline(always)]
                 |x| {
                     let e = match is_near_one {
-                        true => Expm1::apply(simd, x - max) - rest,
-                        false => Exp::apply(simd, x - max),
+                        true => Expm1::apply(simd, [x - max]) - rest,
+                        false => Exp::apply(simd, [x - max]),
                     };
                     e.mul_add(inverse, of_target) * g
                 },

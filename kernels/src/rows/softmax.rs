@@ -16,7 +16,7 @@ use super::{Kernel, RowKernel, Rows, same_len};
 use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
-use crate::map::Map1;
+use crate::map::Map;
 use crate::map::rows::{change, map, places};
 use crate::math::{Exp, Log};
 use crate::output::Output;
@@ -145,7 +145,7 @@ pub(crate) struct SoftmaxTask<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for SoftmaxTask<'_, E>
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     type Home = Self;
     type Output = ();
@@ -175,7 +175,7 @@ fn softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
     y: &mut [MaybeUninit<E>],
     cols: usize,
 ) where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let largest = largest_numbers(simd, x, cols);
     let mut exponentials: [&mut [E]; GROUP_ROWS] = Default::default();
@@ -205,7 +205,7 @@ fn log_softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
     y: &mut [MaybeUninit<E>],
     cols: usize,
 ) where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let largest = largest_numbers(simd, x, cols);
     let mut logs = [1.0; GROUP_ROWS];
@@ -217,7 +217,7 @@ fn log_softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
         [],
         [&mut logs[..]],
         #[inline(always)]
-        |[], [sum]| [<Log as Map1<f64>>::apply(simd, sum)],
+        |[], [sum]| [<Log as Map<f64, 1>>::apply(simd, [sum])],
     );
     let rows = x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(largest.iter().zip(logs));
     for ((x, y), (&m, log)) in rows {
@@ -250,7 +250,7 @@ fn largest_numbers<E: Float + Widen, S: Simd + Lanes<E>>(
 #[inline(always)]
 pub(super) fn shifted_sum<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> (E, f64)
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     let largest = max_number(simd, x);
     (largest, exps_sum(simd, x, largest, x.len().min(GROUP_LEN)))
@@ -263,7 +263,7 @@ pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
         simd,
         x,
         #[inline(always)]
-        |x| <Log as Map1<f64>>::apply(simd, x),
+        |x| <Log as Map<f64, 1>>::apply(simd, [x]),
     )
 }
 
@@ -278,7 +278,7 @@ pub(crate) struct SoftmaxGradTask<'a, E> {
 
 impl<E: Float + Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
 where
-    Exp: Map1<E>,
+    Exp: Map<E, 1>,
 {
     type Home = Self;
     type Output = ();
@@ -301,7 +301,7 @@ where
                     [g, y],
                     dx,
                     #[inline(always)]
-                    |[g, y]| Exp::apply(simd, y).neg_mul_add(sum, g),
+                    |[g, y]| Exp::apply(simd, [y]).neg_mul_add(sum, g),
                 );
             } else {
                 let zero = Lanes::<f64>::splat(simd, 0.0);

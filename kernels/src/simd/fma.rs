@@ -41,8 +41,8 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 fn sum_to_odd(a: f64, b: f64) -> f64 {
     let (sum, error) = two_sum(a, b);
     let bits = sum.to_bits();
-    // False for the NaN that infinite sums leave.
-    let is_inexact = error < 0.0 || error > 0.0;
+    // Infinite sums leave NaN.
+    let is_inexact = !error.is_nan() && error != 0.0;
     if is_inexact && bits & 1 == 0 {
         // The exact sum lies beyond `sum` on the side of the error.
         let is_larger = (error > 0.0) == (sum > 0.0);

@@ -23,13 +23,6 @@ pub(crate) struct Wide<S>(pub S);
 #[derive(Clone, Copy)]
 pub(crate) struct Two<T>([T; 2]);
 
-impl<T> Two<T> {
-    #[inline(always)]
-    pub fn halves(self) -> [T; 2] {
-        self.0
-    }
-}
-
 /// A function of the lower halves and of the upper ones: without closures, which would be functions
 /// compiled for no instruction set.
 macro_rules! both {

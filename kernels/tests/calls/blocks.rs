@@ -1,9 +1,9 @@
-//! Functions on rows: [`Unary::run_block`] and those of more arguments, in place too, comparisons and
+//! Functions on rows: [`Kernel::run_block`], in place too, comparisons and
 //! selection.
 
 use half::bf16;
 use swath_kernels::{
-    Binary, Block, BlockArg, Compare, Comparison, NumberTest, Place, Select, Ternary, Unary,
+    Block, BlockArg, Compare, Comparison, Function, NumberTest, Place, Select, Stored,
     compare_block, math, select_block, test_numbers_block, with_place,
 };
 
@@ -83,15 +83,7 @@ pub fn calls(len: usize) -> Vec<Call> {
     calls
 }
 
-fn of_real<E: Cell>(calls: &mut Vec<Call>, cols: usize)
-where
-    math::Exp: Unary<E>,
-    math::Neg: Unary<E>,
-    math::Sub: Binary<E>,
-    math::Hypot: Binary<E>,
-    math::MulAdd: Ternary<E>,
-    math::EluGrad: Ternary<E>,
-{
+fn of_real<E: Cell + Stored>(calls: &mut Vec<Call>, cols: usize) {
     unary::<E, math::Neg>(calls, "neg", cols);
     unary::<E, math::Exp>(calls, "exp", cols);
     binary::<E, math::Sub>(calls, "sub", cols);
@@ -100,29 +92,30 @@ where
     ternary::<E, math::EluGrad>(calls, "elu_grad", cols);
 }
 
-fn unary<E: Cell, F: Unary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+fn unary<E: Cell + Stored, F: Function<1>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
     for kinds in SINGLES {
-        apart::<E, E, 1, 2>(calls, "run_block", name, kinds, cols, |[x], shape, y| {
-            F::run_block(x, shape, y)
-        });
+        let run = |x: [BlockArg<E>; 1], shape, y: &mut Place<E>| F::KERNEL.run_block(x, shape, y);
+        apart::<E, E, 1, 2>(calls, "run_block", name, kinds, cols, run);
     }
 }
 
-fn binary<E: Cell, F: Binary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+fn binary<E: Cell + Stored, F: Function<2>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
     for kinds in PAIRS {
-        apart::<E, E, 2, 3>(calls, "run_block", name, kinds, cols, |[a, b], shape, y| {
-            F::run_block(a, b, shape, y)
+        let run = |x: [BlockArg<E>; 2], shape, y: &mut Place<E>| F::KERNEL.run_block(x, shape, y);
+        apart::<E, E, 2, 3>(calls, "run_block", name, kinds, cols, run);
+        in_place::<E, 2>(calls, name, kinds, cols, |x, shape, y| {
+            F::KERNEL.run_block_in_place(x, shape, &mut Place::cached(y))
         });
-        in_place::<E, 2>(calls, name, kinds, cols, F::run_block_in_place);
     }
 }
 
-fn ternary<E: Cell, F: Ternary<E>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
+fn ternary<E: Cell + Stored, F: Function<3>>(calls: &mut Vec<Call>, name: &str, cols: usize) {
     for kinds in TRIPLES {
-        apart::<E, E, 3, 4>(calls, "run_block", name, kinds, cols, |[a, b, c], shape, y| {
-            F::run_block(a, b, c, shape, y)
+        let run = |x: [BlockArg<E>; 3], shape, y: &mut Place<E>| F::KERNEL.run_block(x, shape, y);
+        apart::<E, E, 3, 4>(calls, "run_block", name, kinds, cols, run);
+        in_place::<E, 3>(calls, name, kinds, cols, |x, shape, y| {
+            F::KERNEL.run_block_in_place(x, shape, &mut Place::cached(y))
         });
-        in_place::<E, 3>(calls, name, kinds, cols, F::run_block_in_place);
     }
 }
 

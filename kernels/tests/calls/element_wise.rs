@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, NumberTest, Rows, Select, Sgd,
-    Ternary, Truth, Unary, adam, compare, convert, dropout, math, nonzero, philox_words, select,
-    sgd, sincos, test_numbers, with_place,
+    Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, Function, NumberTest, Rows, Select,
+    Sgd, Stored, Truth, adam, compare, convert, dropout, math, nonzero, philox_words, select, sgd,
+    sincos, test_numbers, with_place,
 };
 
 use super::{Call, Cell, any, call, changed, input, numbers, output};
@@ -26,15 +26,7 @@ pub fn calls(len: usize) -> Vec<Call> {
     calls
 }
 
-fn of_real<E: Cell + Rows + Angle>(calls: &mut Vec<Call>, len: usize)
-where
-    math::Exp: Unary<E>,
-    math::MulAdd: Ternary<E>,
-    math::Clamp: Ternary<E>,
-    math::Lerp: Ternary<E>,
-    math::LeakyReluGrad: Ternary<E>,
-    math::EluGrad: Ternary<E>,
-{
+fn of_real<E: Cell + Rows + Stored + Angle>(calls: &mut Vec<Call>, len: usize) {
     ternary::<E, math::MulAdd>(calls, "mul_add", len);
     ternary::<E, math::Clamp>(calls, "clamp", len);
     ternary::<E, math::Lerp>(calls, "lerp", len);
@@ -52,14 +44,18 @@ where
     let slots = [input(&x), output::<E>(len)];
     calls.push(
         call::<E, 2>("with_place", "exp", slots, |[x, y]| {
-            with_place(y.of(), 1 << 30, |mut y| math::Exp::run(x.of::<E>(), &mut y));
+            with_place(y.of(), 1 << 30, |mut y| {
+                math::Exp::KERNEL.run([Arg::Slice(x.of::<E>())], &mut y)
+            });
         })
         .prefix(),
     );
     let slots = [input(&numbers::<E>(len, 3)), output::<E>(len)];
     calls.push(
         call::<E, 2>("with_place", "exp of ordinary numbers", slots, |[x, y]| {
-            with_place(y.of(), 1 << 30, |mut y| math::Exp::run(x.of::<E>(), &mut y));
+            with_place(y.of(), 1 << 30, |mut y| {
+                math::Exp::KERNEL.run([Arg::Slice(x.of::<E>())], &mut y)
+            });
         })
         .prefix(),
     );
@@ -68,7 +64,7 @@ where
         call::<E, 3>("with_place", "mul_add", slots, |[x, z, y]| {
             let (x, z) = (Arg::Slice(x.of::<E>()), Arg::Slice(z.of::<E>()));
             with_place(y.of(), 1 << 30, |mut y| {
-                math::MulAdd::run(x, Arg::Scalar(E::ONE), z, &mut y)
+                math::MulAdd::KERNEL.run([x, Arg::Scalar(E::ONE), z], &mut y)
             });
         })
         .prefix(),
@@ -83,7 +79,11 @@ where
     steps::<E>(calls, len);
 }
 
-fn ternary<E: Cell + Rows, F: Ternary<E>>(calls: &mut Vec<Call>, name: &'static str, len: usize) {
+fn ternary<E: Cell + Rows + Stored, F: Function<3>>(
+    calls: &mut Vec<Call>,
+    name: &'static str,
+    len: usize,
+) {
     let content = [1, 2, 3].map(|seed| any::<E>(len, seed));
     let number = [4, 5, 6].map(|seed| E::number(0, seed));
     for mix in 0..8usize {
@@ -99,8 +99,7 @@ fn ternary<E: Cell + Rows, F: Ternary<E>>(calls: &mut Vec<Call>, name: &'static 
                 true => Arg::Slice(&*x.of::<E>()),
                 false => Arg::Scalar(number[k]),
             });
-            let [a, b, c] = given;
-            F::run(a, b, c, y.of::<E>());
+            F::KERNEL.run(given, y.of::<E>());
         };
         let variant = format!("mix {mix:03b}");
         calls.push(call::<E, 4>(name, &*variant, [a, b, c, written], run).prefix());
@@ -123,7 +122,7 @@ fn ternary<E: Cell + Rows, F: Ternary<E>>(calls: &mut Vec<Call>, name: &'static 
                         });
                     }
                 }
-                F::run_in_place(given, y);
+                F::KERNEL.run_in_place(given, y);
             };
             let variant = format!("{variant} into {place}");
             calls.push(call::<E, 3>(name, variant, slots, run).prefix().again());

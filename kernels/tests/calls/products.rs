@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB,
-    PackedGemm, Unary, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
+    Activation, Epilogue, Factor, Float as _, Function, Gemm, GemmError, GemmPath, MatMut, MatRef,
+    PackedB, PackedGemm, Stored, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output};
@@ -24,7 +24,7 @@ fn must(result: Result<GemmPath, GemmError>) {
 
 fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize)
 where
-    math::Relu: Unary<T::Sum>,
+    T::Sum: Stored,
 {
     let (alpha, beta) = (T::Sum::ONE, T::Sum::from_f64(0.5));
     for shape in [[len, 5, 7], [3, len, 9], [2, 6, len]] {
@@ -68,7 +68,8 @@ where
                 must((|| {
                     let (a, b) = matrices(a.of::<T>(), b.of(), shape, transposed)?;
                     let sums = Some(MatMut::row_major(sums.of(), [m, n])?);
-                    let activation = Some(Activation { function: math::Relu::run_in_place, sums });
+                    let function = &|z: &mut [T::Sum]| math::Relu::KERNEL.run_in_place([None], z);
+                    let activation = Some(Activation { function, sums });
                     let epilogue = Epilogue { bias: Some(bias.of()), activation };
                     let c = MatMut::row_major(c.of(), [m, n])?;
                     gemm_epilogue(a, b, epilogue, c, &mut Workspace::new())

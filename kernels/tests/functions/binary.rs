@@ -1,4 +1,4 @@
-use super::{Function2, slices2};
+use super::Function2;
 use crate::reference;
 
 /// Name, kernel, `rounded`, `wide`, `reference`, `intervals`, `hard`.
@@ -6,8 +6,7 @@ macro_rules! functions2 {
     ($($name:ident $Kernel:ident $rounded:expr, $wide:expr, $reference:expr, $intervals:expr, $hard:expr;)*) => {
         pub const ROWS: &[Function2] = &[$(Function2 {
             name: stringify!($name),
-            f32: slices2!($Kernel f32),
-            f64: slices2!($Kernel f64),
+            kernel: <swath_kernels::math::$Kernel as swath_kernels::Function<2>>::KERNEL,
             rounded: $rounded,
             wide: $wide,
             reference: $reference,

@@ -1,12 +1,11 @@
-use super::{Gradient, slices2};
+use super::Gradient;
 
 /// Name and kernel; `gradients.rs` checks their values.
 macro_rules! gradients {
     ($($name:ident $Kernel:ident;)*) => {
         pub const ROWS: &[Gradient] = &[$(Gradient {
             name: stringify!($name),
-            f32: slices2!($Kernel f32),
-            f64: slices2!($Kernel f64),
+            kernel: <swath_kernels::math::$Kernel as swath_kernels::Function<2>>::KERNEL,
         }),*];
     };
 }

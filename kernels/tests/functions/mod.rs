@@ -17,13 +17,12 @@ pub mod trigonometric;
 
 use std::path::{Path, PathBuf};
 
-use swath_kernels::{Arg, Float};
+use swath_kernels::{Float, Kernel, Stored};
 
 /// A function of one argument.
 pub struct Function1 {
     pub name: &'static str,
-    pub f32: Slices1<f32>,
-    pub f64: Slices1<f64>,
+    pub kernel: &'static Kernel<1>,
     /// Correctly rounded.
     pub rounded: fn(f32) -> f32,
     /// Of an `f32` argument, with an error far below `f32`'s last place.
@@ -34,18 +33,10 @@ pub struct Function1 {
     pub intervals: &'static [(f64, f64)],
 }
 
-/// The kernel of one argument for one element type.
-#[derive(Clone, Copy)]
-pub struct Slices1<E> {
-    pub run: fn(&[E], &mut [E]),
-    pub in_place: fn(&mut [E]),
-}
-
 /// A function of two arguments.
 pub struct Function2 {
     pub name: &'static str,
-    pub f32: Slices2<f32>,
-    pub f64: Slices2<f64>,
+    pub kernel: &'static Kernel<2>,
     /// Correctly rounded.
     pub rounded: fn(f32, f32) -> f32,
     /// Of `f32` arguments, with an error far below `f32`'s last place.
@@ -61,16 +52,7 @@ pub struct Function2 {
 /// A derivative of a function: upstream gradient and input or output.
 pub struct Gradient {
     pub name: &'static str,
-    pub f32: Slices2<f32>,
-    pub f64: Slices2<f64>,
-}
-
-/// The kernel of two arguments for one element type.
-#[derive(Clone, Copy)]
-pub struct Slices2<E> {
-    pub run: fn(Arg<E>, Arg<E>, &mut [E]),
-    pub in_place_left: fn(&mut [E], Arg<E>),
-    pub in_place_right: fn(Arg<E>, &mut [E]),
+    pub kernel: &'static Kernel<2>,
 }
 
 /// Every function of one argument.
@@ -101,52 +83,22 @@ macro_rules! functions1 {
     ($($name:ident $Kernel:ident $rounded:expr, $wide:expr, $reference:expr, $intervals:expr;)*) => {
         pub const ROWS: &[$crate::functions::Function1] = &[$($crate::functions::Function1 {
             name: stringify!($name),
-            f32: $crate::functions::functions1!(@slices $Kernel f32),
-            f64: $crate::functions::functions1!(@slices $Kernel f64),
+            kernel: <swath_kernels::math::$Kernel as swath_kernels::Function<1>>::KERNEL,
             rounded: $rounded,
             wide: $wide,
             reference: $reference,
             intervals: &$intervals,
         }),*];
     };
-    (@slices $Kernel:ident $t:ident) => {
-        $crate::functions::Slices1 {
-            run: |x, y| <swath_kernels::math::$Kernel as swath_kernels::Unary<$t>>::run(x, y),
-            in_place: <swath_kernels::math::$Kernel as swath_kernels::Unary<$t>>::run_in_place,
-        }
-    };
 }
 use functions1;
 
-/// A [`Slices2`] of a kernel.
-macro_rules! slices2 {
-    ($Kernel:ident $t:ident) => {
-        $crate::functions::Slices2 {
-            run: |a, b, y| {
-                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run(a, b, y)
-            },
-            in_place_left: |a, b| {
-                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run_in_place_left(a, b)
-            },
-            in_place_right: |a, b| {
-                <swath_kernels::math::$Kernel as swath_kernels::Binary<$t>>::run_in_place_right(
-                    a, b,
-                )
-            },
-        }
-    };
-}
-use slices2;
-
 /// An element type as tests use it.
-pub trait Real: Float + std::fmt::LowerExp {
+pub trait Real: Float + Stored + std::fmt::LowerExp {
     /// Floats between the two; the largest number where the classes differ.
     fn distance(a: Self, b: Self) -> u64;
     /// The bits, with one NaN for all.
     fn canonical(self) -> u64;
-    fn slices1(function: &Function1) -> Slices1<Self>;
-    fn slices2(function: &Function2) -> Slices2<Self>;
-    fn gradient(function: &Gradient) -> Slices2<Self>;
     /// Zeros, ones, subnormal, smallest, largest and infinite values, NaN; bit patterns of all exponents.
     fn inputs(count: u32) -> Vec<Self>;
 }
@@ -160,15 +112,6 @@ macro_rules! real {
             }
             fn canonical(self) -> u64 {
                 if self.is_nan() { u64::MAX } else { u64::from(self.to_bits()) }
-            }
-            fn slices1(function: &Function1) -> Slices1<$t> {
-                function.$t
-            }
-            fn slices2(function: &Function2) -> Slices2<$t> {
-                function.$t
-            }
-            fn gradient(function: &Gradient) -> Slices2<$t> {
-                function.$t
             }
             fn inputs(count: u32) -> Vec<$t> {
                 use swath_kernels::testing::{$even, $special};

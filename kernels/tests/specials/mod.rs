@@ -4,8 +4,8 @@
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, MatMut, MatRef, PackedB, PackedGemm, Unary,
-    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
+    Activation, Epilogue, Factor, Float, Function, Gemm, MatMut, MatRef, PackedB, PackedGemm,
+    Stored, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
 };
 
 use crate::products::Layout::*;
@@ -111,7 +111,7 @@ fn place<E>(values: &mut [E], [m, n]: [usize; 2], turned: bool) -> MatMut<'_, E>
 /// Every way to ask for a product, on every instruction set, against the oracle.
 fn check_all<T: Special>()
 where
-    math::Relu: Unary<T::Sum>,
+    T::Sum: Stored,
 {
     let number = T::Sum::from_f64;
     let (zero, one, workspace) = (number(0.0), number(1.0), &mut Workspace::new());
@@ -133,7 +133,7 @@ where
             let biased: Vec<_> =
                 products.iter().zip(bias.iter().cycle()).map(|(&x, &y)| x + y).collect();
             let mut activated = biased.clone();
-            math::Relu::run_in_place(&mut activated);
+            math::Relu::KERNEL.run_in_place([None], &mut activated);
             let added: Vec<_> = products.iter().map(|&x| number(-0.5) + x).collect();
             for (isa, turned) in levels().into_iter().flat_map(|isa| [(isa, false), (isa, true)]) {
                 let (mut c, mut sums) = (vec![number(-0.5); m * n], vec![number(-0.5); m * n]);
@@ -163,7 +163,7 @@ where
                     check("a packed product", &c, &products);
                     gemm_bias(a, b, &bias, place(&mut c, [m, n], turned), workspace).unwrap();
                     check("a product and a bias", &c, &biased);
-                    let function = math::Relu::run_in_place;
+                    let function = &|z: &mut [T::Sum]| math::Relu::KERNEL.run_in_place([None], z);
                     let activation =
                         Some(Activation { function, sums: Some(place(&mut sums, [m, n], turned)) });
                     let epilogue = Epilogue { bias: Some(&bias), activation };

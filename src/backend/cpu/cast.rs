@@ -1,12 +1,11 @@
 //! Conversions between element types, and between tensors and values outside of them.
 
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
 use swath_kernels::{self as kernels, Arg as Run, Convert};
 
-use super::copy;
+use super::copy::{self, AsBits};
 use super::parallel::Cost;
-use super::pieces::for_each_row;
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
@@ -44,36 +43,47 @@ pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
         return Ok(x.clone());
     }
     for_dtype!(x.dtype(), From => {
-        type Stored = <From as Element>::Stored;
+        type Given = <From as Element>::Stored;
+        type A = <Given as AsBits>::Bits;
         match dtype {
-            DType::Bool => convert::<Stored, u8>(x, dtype, kernels::nonzero),
+            DType::Bool => convert::<A, u8>(x, dtype, &|x, y| {
+                kernels::nonzero(cast_slice::<A, Given>(x), y);
+            }),
             _ => for_dtype!(dtype, To => {
-                convert::<Stored, <To as Element>::Stored>(x, dtype, kernels::convert)
+                type Wanted = <To as Element>::Stored;
+                type B = <Wanted as AsBits>::Bits;
+                convert::<A, B>(x, dtype, &|x, y| {
+                    kernels::convert(cast_slice::<A, Given>(x), cast_slice_mut::<B, Wanted>(y));
+                })
             }),
         }
     })
 }
 
+/// Walks elements given as bits, so that it is compiled once for each pair of sizes.
 fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     x: &CpuTensor,
     dtype: DType,
-    f: fn(&[A], &mut [B]),
+    f: &(dyn Fn(&[A], &mut [B]) + Sync),
 ) -> Result<CpuTensor> {
     let mut out = Output::new("to_dtype", x.shape(), dtype)?;
     let walk = Walk::new(&[x.layout()]);
-    let operand = walk.operand(0, x.elements::<A>());
+    let operand = [walk.operand(0, x.elements::<A>())];
     let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
     walk.run(out.elements::<B>(), cost, &|fetch, y| {
         let shape = fetch.shape();
-        let x = fetch.one(&operand);
-        for_each_row(shape, y, |r, y| match x.row(r, shape.cols) {
-            Run::Slice(x) => f(x, y),
-            Run::Scalar(x) => {
-                let (value, rest) = y.split_at_mut(1);
-                f(&[x], value);
-                rest.fill(value[0]);
+        let [x] = fetch.rows(&operand);
+        for r in 0..shape.rows {
+            let y = &mut y[r * shape.stride..][..shape.cols];
+            match x.row(r, shape.cols) {
+                Run::Slice(x) => f(x, y),
+                Run::Scalar(x) => {
+                    let (value, rest) = y.split_at_mut(1);
+                    f(&[x], value);
+                    rest.fill(value[0]);
+                }
             }
-        });
+        }
     });
     Ok(out.finish())
 }

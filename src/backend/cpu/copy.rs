@@ -6,8 +6,8 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Permute, Place, Plain};
 
+use super::elementwise::CHUNK;
 use super::parallel::{self, Cost};
-use super::pieces::CHUNK;
 use super::walk::write_chunks;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};
@@ -27,6 +27,25 @@ macro_rules! for_size {
     };
 }
 pub(super) use for_size;
+
+/// A stored type, and the unsigned integer as large, as which its elements are moved.
+pub(super) trait AsBits: Pod {
+    type Bits: Pod + Send + Sync;
+}
+
+macro_rules! as_bits_of {
+    ($($bits:ident: $($t:ty)*;)*) => {$($(
+        impl AsBits for $t {
+            type Bits = $bits;
+        }
+    )*)*};
+}
+as_bits_of! {
+    u8: u8;
+    u16: half::f16 half::bf16;
+    u32: f32 i32 u32;
+    u64: f64 i64;
+}
 
 /// Of copying one byte, in and out: two threads compare 140,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;

@@ -32,6 +32,7 @@ use super::blas::Blas;
 use super::cast::{Half, cast};
 use super::fused::working::Wide;
 use super::parallel;
+use super::table::unary_kernel;
 use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
 use crate::blas::trace::{self, Path, Traced};
@@ -313,7 +314,7 @@ fn typed<T: Factor>(
     let finish = Finish {
         op,
         bias: bias.as_ref().map(|bias| bias.run::<T::Sum>()),
-        function: activation.map(|activation| T::Sum::unary(activation.op()).in_place),
+        function: activation.map(|activation| unary_kernel(activation.op())),
         add: onto.is_some(),
     };
     let shape = a.shape().with_axis(lead + 1, Some(n));

@@ -1,61 +1,10 @@
 //! The op tables expanded to functions of slices: kernels for floats, the table's own formulas for
 //! integers. A row without a kernel of its name in `swath_kernels::math` does not compile.
 
-use swath_kernels::{Arg as Run, Binary, Block, BlockArg, Place, Unary, math};
+use swath_kernels::{Arg as Run, Function, Kernel, math};
 
 use crate::dtype::Element;
-use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
-
-/// A function of slices, as the tables name it.
-#[derive(Clone, Copy)]
-pub(super) struct Kernel1<E> {
-    /// `y[i] = f(x[i])`.
-    pub run: fn(&[E], &mut Place<'_, E>),
-    /// `x[i] = f(x[i])`.
-    pub in_place: fn(&mut [E]),
-    /// As `run`, of many rows.
-    pub block: fn(BlockArg<E>, Block, &mut Place<'_, E>),
-}
-
-impl<E: Copy> Kernel1<E> {
-    fn of<K: Unary<E>>() -> Self {
-        Kernel1 {
-            run: |x, y| K::run(x, y),
-            in_place: K::run_in_place,
-            block: |x, shape, y| K::run_block(x, shape, y),
-        }
-    }
-}
-
-/// A function of `N` operands of many rows; `None` is the result's memory.
-pub(super) type BlockInPlace<E, const N: usize> = fn([Option<BlockArg<E>>; N], Block, &mut [E]);
-
-/// A function of two slices, as the tables name it.
-#[derive(Clone, Copy)]
-pub(super) struct Kernel2<E> {
-    /// `y[i] = f(a[i], b[i])`.
-    pub run: fn(Run<E>, Run<E>, &mut Place<'_, E>),
-    /// As `run`, with `a` as the result's memory.
-    pub left: fn(&mut [E], Run<E>),
-    /// As `run`, with `b` as the result's memory.
-    pub right: fn(Run<E>, &mut [E]),
-    /// As `run`, of many rows.
-    pub block: fn(BlockArg<E>, BlockArg<E>, Block, &mut Place<'_, E>),
-    /// As `block`; `None` is the result's memory.
-    pub block_in_place: BlockInPlace<E, 2>,
-}
-
-impl<E: Copy> Kernel2<E> {
-    fn of<K: Binary<E>>() -> Self {
-        Kernel2 {
-            run: |a, b, y| K::run(a, b, y),
-            left: K::run_in_place_left,
-            right: K::run_in_place_right,
-            block: |a, b, shape, y| K::run_block(a, b, shape, y),
-            block_in_place: K::run_block_in_place,
-        }
-    }
-}
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp, binary_ops, ternary_ops, unary_ops};
 
 macro_rules! unary_kernels {
     ($({
@@ -66,17 +15,15 @@ macro_rules! unary_kernels {
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
-        pub(super) fn unary_kernel<E: Copy>(op: UnaryOp) -> Kernel1<E>
-        where
-            $(math::$Variant: Unary<E>,)*
-        {
+        /// The kernel of an op.
+        pub(super) fn unary_kernel(op: UnaryOp) -> &'static Kernel<1> {
             match op {
-                $(UnaryOp::$Variant => Kernel1::of::<math::$Variant>(),)*
+                $(UnaryOp::$Variant => math::$Variant::KERNEL,)*
             }
         }
 
         /// Runs the integer formula of the op, if it has one.
-        pub(super) fn unary_integer<T: Element>(op: UnaryOp, x: &[T], y: &mut [T]) {
+        pub(super) fn unary_integer<T: Element>(op: UnaryOp, x: Run<T>, y: &mut [T]) {
             match op {
                 $(UnaryOp::$Variant => {
                     $(map1(x, y, $integer);)?
@@ -98,12 +45,10 @@ macro_rules! binary_kernels {
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;
     })*) => {
-        pub(super) fn binary_kernel<E: Copy>(op: BinaryOp) -> Kernel2<E>
-        where
-            $(math::$Variant: Binary<E>,)*
-        {
+        /// The kernel of an op.
+        pub(super) fn binary_kernel(op: BinaryOp) -> &'static Kernel<2> {
             match op {
-                $(BinaryOp::$Variant => Kernel2::of::<math::$Variant>(),)*
+                $(BinaryOp::$Variant => math::$Variant::KERNEL,)*
             }
         }
 
@@ -121,8 +66,28 @@ macro_rules! binary_kernels {
 }
 binary_ops!(binary_kernels);
 
-fn map1<T: Element>(x: &[T], y: &mut [T], f: impl Fn(i64) -> i64) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y = T::from_i64(f(x.to_i64())));
+macro_rules! ternary_kernels {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        $($rest:tt)*
+    })*) => {
+        /// The kernel of an op.
+        pub(super) fn ternary_kernel(op: TernaryOp) -> &'static Kernel<3> {
+            match op {
+                $(TernaryOp::$Variant => math::$Variant::KERNEL,)*
+            }
+        }
+    };
+}
+ternary_ops!(ternary_kernels);
+
+fn map1<T: Element>(x: Run<T>, y: &mut [T], f: impl Fn(i64) -> i64) {
+    let value = |x: T| T::from_i64(f(x.to_i64()));
+    match x {
+        Run::Slice(x) => y.iter_mut().zip(x).for_each(|(y, &x)| *y = value(x)),
+        Run::Scalar(x) => y.fill(value(x)),
+    }
 }
 
 fn map2<T: Element>(

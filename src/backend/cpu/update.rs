@@ -5,9 +5,9 @@
 
 use swath_kernels::{self as kernels, Adam, Sgd};
 
+use super::elementwise::CHUNK;
 use super::fused::working::{Working, for_float};
 use super::parallel::{Band, Cost, for_each_band};
-use super::pieces::CHUNK;
 use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, check_step};
 use crate::error::{Error, Result};

@@ -2,11 +2,12 @@
 //! stored, for the backward pass it is computed again.
 
 use smallvec::smallvec;
-use swath_kernels::{Arg as Run, Float, Place};
+use swath_kernels::{Arg as Run, Float};
 
+use super::super::elementwise::CHUNK;
 use super::super::memory::Buffer;
 use super::super::parallel::{Band, Cost, for_each_band};
-use super::super::pieces::CHUNK;
+use super::super::table::{binary_kernel, unary_kernel};
 use super::super::{CpuTensor, Output, Results, cast, copy};
 use super::working::{Wide, Working, for_float};
 use super::{check_dtype, check_shape, columns, operand};
@@ -81,7 +82,7 @@ fn rows<T: Working>(
     activation: Activation,
 ) -> Result<Results<CpuTensor>> {
     let bias = Bias::new::<T>(op, x, bias)?;
-    let (f, add) = (T::Wide::unary(activation.op()), T::Wide::binary(BinaryOp::Add));
+    let (f, add) = (unary_kernel(activation.op()), binary_kernel(BinaryOp::Add));
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     let x = copy::contiguous(op, x)?;
     let (x, cols) = (x.run::<T>(), bias.cols);
@@ -94,8 +95,8 @@ fn rows<T: Working>(
         bias.for_each_piece::<T::Wide>(y.len(), |start, bias| {
             let x = T::read(&x[start..][..bias.len()], x_wide);
             T::write(&mut y[start..][..bias.len()], y_wide, |y| {
-                (add.run)(Run::Slice(x), Run::Slice(bias), &mut Place::cached(y));
-                (f.in_place)(y);
+                add.run([Run::Slice(x), Run::Slice(bias)], y);
+                f.run_in_place([None], y);
             });
         });
     });
@@ -121,8 +122,8 @@ fn gradient<T: Working>(
 ) -> Result<Results<CpuTensor>> {
     let bias = Bias::new::<T>(op, x, bias)?;
     let (slope, from_output) = gradient_of(activation);
-    let f = T::Wide::unary(activation.op());
-    let (slope, add) = (T::Wide::binary(slope), T::Wide::binary(BinaryOp::Add));
+    let f = unary_kernel(activation.op());
+    let (slope, add) = (binary_kernel(slope), binary_kernel(BinaryOp::Add));
     let mut out = Output::new(op, x.shape(), x.dtype())?;
     let (g, x) = (copy::contiguous(op, g)?, copy::contiguous(op, x)?);
     let (g, x, cols) = (g.run::<T>(), x.run::<T>(), bias.cols);
@@ -138,12 +139,12 @@ fn gradient<T: Working>(
             let g = T::read(&g[start..][..len], g_wide);
             let x = T::read(&x[start..][..len], x_wide);
             let z = &mut z[..len];
-            (add.run)(Run::Slice(x), Run::Slice(bias), &mut Place::cached(z));
+            add.run([Run::Slice(x), Run::Slice(bias)], z);
             if from_output {
-                (f.in_place)(z);
+                f.run_in_place([None], z);
             }
             T::write(&mut dx[start..][..len], dx_wide, |dx| {
-                (slope.run)(Run::Slice(g), Run::Slice(z), &mut Place::cached(dx));
+                slope.run([Run::Slice(g), Run::Slice(z)], dx);
             });
         });
     });

@@ -3,8 +3,8 @@
 use smallvec::smallvec;
 use swath_kernels as kernels;
 
+use super::super::elementwise::CHUNK;
 use super::super::parallel::{Band, Cost, for_each_band};
-use super::super::pieces::CHUNK;
 use super::super::{CpuTensor, Output, Results, copy};
 use super::operand;
 use super::working::{Working, for_float};

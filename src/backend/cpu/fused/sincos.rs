@@ -4,8 +4,8 @@ use smallvec::smallvec;
 use swath_kernels as kernels;
 
 use super::super::elementwise;
+use super::super::elementwise::CHUNK;
 use super::super::parallel::{Band, for_each_band};
-use super::super::pieces::CHUNK;
 use super::super::{CpuTensor, Output, Results, copy};
 use super::operand;
 use super::working::{Working, for_each_group, for_float};

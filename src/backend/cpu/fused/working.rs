@@ -5,41 +5,24 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{Angle, Rows};
+use swath_kernels::{Angle, Rows, Stored};
 
 use super::super::cast::Half;
+use super::super::elementwise::CHUNK;
 use super::super::memory::Buffer;
-use super::super::pieces::CHUNK;
-use super::super::table::{Kernel1, Kernel2, binary_kernel, unary_kernel};
 use crate::dtype::Element;
-use crate::ops::{BinaryOp, UnaryOp};
 
 /// Elements of a converted group of rows: a few arrays of them stay in the second-level cache.
 const GROUP_LEN: usize = 8192;
 
 /// A type that kernels compute in: `f32` or `f64`.
 pub(in super::super) trait Wide:
-    Rows + Angle + Element<Stored = Self> + Pod
+    Rows + Angle + Stored + Element<Stored = Self> + Pod
 {
-    /// The kernel of a row of the op table.
-    fn unary(op: UnaryOp) -> Kernel1<Self>;
-    /// As [`Wide::unary`].
-    fn binary(op: BinaryOp) -> Kernel2<Self>;
 }
 
-macro_rules! wide {
-    ($($t:ty)*) => {$(
-        impl Wide for $t {
-            fn unary(op: UnaryOp) -> Kernel1<$t> {
-                unary_kernel(op)
-            }
-            fn binary(op: BinaryOp) -> Kernel2<$t> {
-                binary_kernel(op)
-            }
-        }
-    )*};
-}
-wide!(f32 f64);
+impl Wide for f32 {}
+impl Wide for f64 {}
 
 /// A float type and the one that its rows are computed in.
 pub(in super::super) trait Working: Element<Stored = Self> + Pod {

@@ -1,6 +1,6 @@
 //! What follows a product, and where it goes.
 
-use swath_kernels as kernels;
+use swath_kernels::{self as kernels, Kernel};
 
 use super::super::fused::ACTIVATION_COST;
 use super::super::parallel::{self, Band, Cost};
@@ -22,7 +22,7 @@ pub struct Finish<'a, E> {
     /// Added to every row.
     pub bias: Option<&'a [E]>,
     /// Then applied to every element.
-    pub function: Option<fn(&mut [E])>,
+    pub function: Option<&'static Kernel<1>>,
     /// Instead of both the product is added to what its place holds.
     pub add: bool,
 }
@@ -35,7 +35,7 @@ impl<E> Clone for Finish<'_, E> {
 
 impl<E> Copy for Finish<'_, E> {}
 
-impl<E: kernels::Float> Finish<'_, E> {
+impl<E: kernels::Float + kernels::Stored> Finish<'_, E> {
     /// True if nothing follows.
     pub fn is_nothing(&self) -> bool {
         self.bias.is_none() && self.function.is_none() && !self.add
@@ -50,7 +50,7 @@ impl<E: kernels::Float> Finish<'_, E> {
             sums.copy_from_slice(row);
         }
         if let Some(function) = self.function {
-            function(row);
+            function.run_in_place([None], row);
         }
     }
 

@@ -126,7 +126,9 @@ impl<'a, T: Factor> Part<'a, T> {
     pub fn run(self) -> Result<GemmPath> {
         let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
         let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
-        let activation = function.map(|function| kernels::Activation { function, sums: kept });
+        let apply = function.map(|kernel| move |z: &mut [T::Sum]| kernel.run_in_place([None], z));
+        let activation =
+            apply.as_ref().map(|function| kernels::Activation { function, sums: kept });
         let (one, out) = (T::Sum::ONE, c.wide.reborrow());
         let path = T::Sum::workspace()
             .with_borrow_mut(|workspace| match add {

@@ -46,34 +46,23 @@ impl<'a> Fetch<'a> {
         Block { rows: self.rows, cols: self.len, stride: self.stride }
     }
 
-    /// An operand of this piece.
-    pub fn one<'s, T: Pod>(&'s mut self, operand: &Operand<'s, T>) -> BlockArg<'s, T> {
-        self.prepare(operand);
-        self.get(operand)
+    /// The operands' rows of this piece.
+    pub fn rows<'s, T: Pod, const N: usize>(
+        &'s mut self,
+        operands: &[Operand<'s, T>; N],
+    ) -> [BlockArg<'s, T>; N] {
+        self.rows_of_two_types(operands, &[] as &[Operand<'s, T>; 0]).0
     }
 
-    /// Two operands of this piece.
-    pub fn two<'s, A: Pod, B: Pod>(
+    /// Does what [`Fetch::rows`] does, for operands of two types.
+    pub fn rows_of_two_types<'s, A: Pod, B: Pod, const N: usize, const M: usize>(
         &'s mut self,
-        a: &Operand<'s, A>,
-        b: &Operand<'s, B>,
-    ) -> (BlockArg<'s, A>, BlockArg<'s, B>) {
-        self.prepare(a);
-        self.prepare(b);
-        (self.get(a), self.get(b))
-    }
-
-    /// Three operands of this piece.
-    pub fn three<'s, A: Pod, B: Pod, C: Pod>(
-        &'s mut self,
-        a: &Operand<'s, A>,
-        b: &Operand<'s, B>,
-        c: &Operand<'s, C>,
-    ) -> (BlockArg<'s, A>, BlockArg<'s, B>, BlockArg<'s, C>) {
-        self.prepare(a);
-        self.prepare(b);
-        self.prepare(c);
-        (self.get(a), self.get(b), self.get(c))
+        a: &[Operand<'s, A>; N],
+        b: &[Operand<'s, B>; M],
+    ) -> ([BlockArg<'s, A>; N], [BlockArg<'s, B>; M]) {
+        a.iter().for_each(|x| self.prepare(x));
+        b.iter().for_each(|x| self.prepare(x));
+        (a.each_ref().map(|x| self.get(x)), b.each_ref().map(|x| self.get(x)))
     }
 
     /// Where the operand's first element lies.
