@@ -25,6 +25,7 @@ use half::{bf16, f16};
 
 use crate::Arg;
 use crate::dispatch::{Task, run};
+use crate::fold::columns::Matrix;
 use crate::reduce::{decided, decided_columns};
 use crate::simd::cut::Cut;
 use crate::simd::{HALVES, Simd};
@@ -41,18 +42,12 @@ pub trait Convert<To>: Copy + sealed::Sealed {
 
 /// An element type that truth can be told of. Sealed.
 pub trait Truth: Copy + sealed::Sealed {
-    /// Bits as wide as the element.
-    #[doc(hidden)]
-    type Key: Copy + Default + PartialEq + From<bool> + core::ops::BitOr<Output = Self::Key>;
-    /// 0 where the element is ±0.
-    #[doc(hidden)]
-    fn key(self) -> Self::Key;
     #[doc(hidden)]
     fn truth(x: &[Self], y: &mut [u8]);
     #[doc(hidden)]
     fn decided(x: &[Self], all: bool) -> bool;
     #[doc(hidden)]
-    fn decided_columns(x: &[Self], rows: usize, stride: usize, y: &mut [u8], all: bool);
+    fn decided_columns(x: Matrix<&[Self]>, all_and_flip: [bool; 2], y: &mut [u8]);
 }
 
 mod sealed {
@@ -297,30 +292,26 @@ impl Convert<bf16> for f32 {
     }
 }
 
-/// The methods of [`Truth`] but `truth`, by the bits that tell.
-macro_rules! keyed {
-    ($key:ident |$x:ident| $bits:expr) => {
-        type Key = $key;
-        #[inline(always)]
-        fn key(self) -> $key {
-            let $x = self;
-            $bits
+/// The methods of [`Truth`] but `truth`, by the bits of elements that tell.
+macro_rules! masked {
+    ($mask:literal |$x:ident| $words:expr) => {
+        fn decided($x: &[Self], all: bool) -> bool {
+            decided($words, $mask, all)
         }
-        fn decided(x: &[Self], all: bool) -> bool {
-            decided(x, all)
-        }
-        fn decided_columns(x: &[Self], rows: usize, stride: usize, y: &mut [u8], all: bool) {
-            decided_columns(x, rows, stride, y, all);
+        fn decided_columns(x: Matrix<&[Self]>, all_and_flip: [bool; 2], y: &mut [u8]) {
+            let Matrix { x: $x, rows, cols, stride } = x;
+            let x = Matrix { x: $words, rows, cols, stride };
+            decided_columns(x, $mask, all_and_flip, y);
         }
     };
 }
 
 /// Conversions among machine types.
 macro_rules! plain {
-    ($($from:ident $key:ident |$x:ident| $bits:expr, $($way:ident $to:ident)*;)*) => {$(
+    ($($from:ident $word:ident $mask:literal, $($way:ident $to:ident)*;)*) => {$(
         impl sealed::Sealed for $from {}
         impl Truth for $from {
-            keyed!($key |$x| $bits);
+            masked!($mask |x| bytemuck::cast_slice::<$from, $word>(x));
             fn truth(x: &[$from], y: &mut [u8]) {
                 run(Each(x, y, |x| u8::from(x != 0 as $from)));
             }
@@ -343,12 +334,12 @@ macro_rules! plain {
     };
 }
 plain! {
-    f32 u32 |x| x.to_bits() << 1, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
-    f64 u64 |x| x.to_bits() << 1, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
-    i64 u64 |x| x as u64, as f32 as f64 as i64 as i32 as u32 as u8;
-    i32 u32 |x| x as u32, as f32 as f64 as i64 as i32 as u32 as u8;
-    u32 u32 |x| x, as f32 as f64 as i64 as i32 as u32 as u8;
-    u8 u8 |x| x, as f32 as f64 as i64 as i32 as u32 as u8;
+    f32 u32 0x7fff_ffff, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    f64 u64 0x7fff_ffff_ffff_ffff, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    i64 u64 0xffff_ffff_ffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
+    i32 u32 0xffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
+    u32 u32 0xffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
+    u8 u8 0xff, as f32 as f64 as i64 as i32 as u32 as u8;
 }
 
 /// Conversions of 16-bit floats but those with `f32`.
@@ -356,7 +347,7 @@ macro_rules! halves {
     ($($half:ident: $($other:ident)*;)*) => {$(
         impl sealed::Sealed for $half {}
         impl Truth for $half {
-            keyed!(u16 |x| x.to_bits() << 1);
+            masked!(0x7fff |x| x.reinterpret_cast());
             fn truth(x: &[$half], y: &mut [u8]) {
                 run(Each(x.reinterpret_cast(), y, |x: u16| u8::from(x << 1 != 0)));
             }

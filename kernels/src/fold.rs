@@ -20,21 +20,24 @@
 //!    several at a time: eight vectors in flight whatever their width.
 //! 3. Narrower floats are widened and summed in `f64`, which memory hides, and rounded once at the end.
 //!
-//! Products, sums of squares and moments have the same tree: what an element adds to its lane
-//! ([`Terms`]), and what neighbours become ([`Partial`]), are all that differs.
+//! Products, sums of squares and moments have the same tree: how a lane takes an element ([`Term`]) and how
+//! accumulators merge ([`Partial`](partial::Partial)) are all that differs.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `terms.rs` | what elements add to their lanes |
-//! | `partial.rs` | what blocks fold to, and results of it |
+//! | `floats.rs` | elements in memory |
+//! | `terms.rs` | how lanes take elements |
+//! | `partial.rs` | accumulators, how they merge, results |
 //! | `pairwise.rs` | the binary counter |
 //! | `columns.rs` | the tree over the rows of a matrix |
 //! | `rows.rs` | sums inside other kernels |
-//! | `extreme.rs`, `find.rs` | largest and smallest elements, and where they are: no tree |
+//! | `extremum.rs`, `index.rs` | largest and smallest elements and their indices: no tree |
+//! | `scan.rs` | running totals |
 
 pub(crate) mod columns;
-pub(crate) mod extreme;
-pub(crate) mod find;
+pub(crate) mod extremum;
+pub(crate) mod floats;
+pub(crate) mod index;
 mod pairwise;
 pub(crate) mod partial;
 pub(crate) mod rows;
@@ -43,291 +46,264 @@ pub(crate) mod terms;
 #[cfg(test)]
 mod tests;
 
-use core::slice::from_raw_parts;
+use core::marker::PhantomData;
 
-use half::{bf16, f16};
-
-use crate::convert::{bf16_from_f32, f16_from_f32, odd_f32};
 use crate::copy::LINE;
-use crate::dispatch::{Task, run};
-use crate::map::load_up_to;
-use crate::simd::{Lanes, Simd, Token};
+use crate::dispatch::Task;
+use crate::simd::{Float, Lanes, Simd, Token, Vector};
+pub(crate) use floats::Accumulate as Widen;
+use floats::{Format, for_format, load, read};
 pub use pairwise::{Pairwise, PairwiseSum};
 use partial::Partial;
-use terms::{Each, Products, Sum, Term, Terms};
+use terms::{Products, Sums, Term, join};
 
 /// Elements of a block: what a [`PairwiseSum`] takes at a time.
 pub(crate) const BLOCK: usize = 1024;
 /// Lanes of a block.
 const LANES: usize = 16;
+/// Vectors of lanes in flight: blocks are taken so many at a time, which hides the latency of an addition.
+const IN_FLIGHT: usize = 8;
+/// Most blocks that are taken at a time.
+const MOST_BLOCKS: usize = 4;
 
 type F64<S> = <S as Lanes<f64>>::V;
 
-/// How many bytes ahead of a single run lines are asked for: farther than a core looks on its own, and
-/// than the hardware goes beyond the end of a page. Folds by blocks ask as many elements ahead as they
-/// take at a time.
+/// Bytes ahead of a single run that are prefetched: farther than the hardware looks on its own, and than it
+/// goes beyond the end of a page. Folds by blocks prefetch as many elements ahead as they take at a time.
 const AHEAD: usize = 4096;
 
-/// Asks for the lines of `count` elements from `x` on, which need not exist.
+/// Prefetches `bytes` bytes from `x` on, which need not exist.
 #[inline(always)]
-pub(crate) fn ask_for<E, S: Token>(simd: S, x: *const E, count: usize) {
-    for line in (0..count * size_of::<E>()).step_by(LINE) {
-        simd.prefetch(x.cast::<u8>().wrapping_add(line));
+pub(crate) fn prefetch<S: Token>(simd: S, x: *const u8, bytes: usize) {
+    let mut at = 0;
+    while at < bytes {
+        simd.prefetch(x.wrapping_add(at));
+        at += LINE;
     }
 }
 
-/// Asks for the lines [`AHEAD`] of `count` elements from `x` on.
+/// Prefetches what lies [`AHEAD`] of `count` elements from `x` on.
 #[inline(always)]
-pub(crate) fn ask_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
-    ask_for(simd, x.wrapping_byte_add(AHEAD), count);
+pub(crate) fn prefetch_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
+    prefetch(simd, x.cast::<u8>().wrapping_add(AHEAD), count * size_of::<E>());
 }
 
-/// Elements that folds read as `f64` lanes, exactly.
-pub(crate) trait Widen: Copy {
-    /// Reads a vector or, if that is less, `count` elements; other lanes are zero.
+/// Elements of one slice, or of two that are as long.
+#[derive(Clone, Copy)]
+pub(crate) struct Source {
+    first: [*const u8; 2],
+    format: Format,
+    len: usize,
+}
+
+impl Source {
+    /// Reads a vector of elements from `at` on or, if that is less, `count`; see [`load`].
     ///
     /// # Safety
-    /// `src` is valid for reads of `count` elements.
-    unsafe fn widen_up_to<S: Simd>(simd: S, src: *const Self, count: usize) -> F64<S>;
-    /// The same of one element.
-    fn widened(self) -> f64;
-    /// The nearest element, ties to even.
-    fn rounded(x: f64) -> Self;
-}
-
-impl Widen for f32 {
+    /// `count` elements lie from `at` on.
     #[inline(always)]
-    unsafe fn widen_up_to<S: Simd>(simd: S, src: *const f32, count: usize) -> F64<S> {
-        // SAFETY: neither branch reads more than `count` elements.
-        unsafe {
-            if count >= <S as Lanes<f64>>::LANES {
-                simd.load_widened(src)
-            } else {
-                simd.load_first_widened(src, count)
-            }
+    unsafe fn take<S: Simd, K: Term<M>, const M: usize>(
+        self,
+        simd: S,
+        at: usize,
+        count: usize,
+        shift: f64,
+        lanes: [F64<S>; M],
+    ) -> [F64<S>; M] {
+        let (at, width) = (at * self.format.size(), <S as Lanes<f64>>::LANES);
+        // SAFETY: the elements are there, as the caller promised.
+        let mut x = unsafe { load(simd, self.format, self.first[0].add(at), count) };
+        let none = if K::PRODUCT { 1.0 } else { shift };
+        if count < width && none != 0.0 {
+            // Missing elements are taken for ones that change nothing.
+            x = x.select(Lanes::<f64>::first(simd, count), simd.splat(none));
         }
-    }
-    #[inline(always)]
-    fn widened(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn rounded(x: f64) -> f32 {
-        x as f32
-    }
-}
-
-impl Widen for f64 {
-    #[inline(always)]
-    unsafe fn widen_up_to<S: Simd>(simd: S, src: *const f64, count: usize) -> F64<S> {
-        // SAFETY: as the caller promised.
-        unsafe { load_up_to(simd, src, count) }
-    }
-    #[inline(always)]
-    fn widened(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn rounded(x: f64) -> f64 {
-        x
-    }
-}
-
-macro_rules! widen_halves {
-    ($($t:ident $load:ident $from_f32:ident;)*) => {$(
-        impl Widen for $t {
-            #[inline(always)]
-            unsafe fn widen_up_to<S: Simd>(simd: S, src: *const $t, count: usize) -> F64<S> {
-                if count >= <S as Lanes<f64>>::LANES {
-                    // SAFETY: a whole vector may be read; the type is its bits.
-                    return unsafe { Lanes::<f64>::$load(simd, src.cast()) };
-                }
-                let mut bits = [0; LANES];
-                for (i, bits) in bits.iter_mut().enumerate().take(count) {
-                    // SAFETY: `count` elements may be read.
-                    *bits = unsafe { src.add(i).read() }.to_bits();
-                }
-                // SAFETY: no vector has more lanes than the array.
-                unsafe { Lanes::<f64>::$load(simd, bits.as_ptr()) }
-            }
-            #[inline(always)]
-            fn widened(self) -> f64 {
-                self.to_f64()
-            }
-            #[inline(always)]
-            fn rounded(x: f64) -> $t {
-                $t::from_bits($from_f32(odd_f32(x)))
-            }
+        let mut y = x;
+        if K::TWO {
+            // SAFETY: as above.
+            y = unsafe { load(simd, self.format, self.first[1].add(at), count) };
         }
-    )*};
-}
-widen_halves! {
-    f16 load_f16 f16_from_f32;
-    bf16 load_bf16 bf16_from_f32;
-}
+        K::take(simd, [x, y], simd.splat(shift), lanes)
+    }
 
-/// Pushes the blocks of the terms.
-struct PushBlocks<'a, T: Terms<M>, const M: usize> {
-    terms: T,
-    into: &'a mut Pairwise<T::Entry>,
-}
-
-impl<T: Terms<M>, const M: usize> Task for PushBlocks<'_, T, M> {
-    type Home = Self;
-    type Output = ();
+    /// Prefetches a group of elements from `at` on, which need not exist.
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let PushBlocks { terms, into } = self;
-        let (len, mut at) = (terms.len(), 0);
-        // SAFETY: every block lies within `len`.
-        unsafe {
-            match (LANES / <S as Lanes<f64>>::LANES, M) {
-                (2, 1) => at = whole_blocks::<S, T, M, 4>(simd, terms, into),
-                (2, 2) | (4, 1) => at = whole_blocks::<S, T, M, 2>(simd, terms, into),
-                _ => {}
-            }
-            while at < len {
-                let count = BLOCK.min(len - at);
-                into.push(block(simd, terms, at, count));
-                at += count;
-            }
+    fn prefetch<S: Simd, K: Term<M>, const M: usize>(self, simd: S, at: usize) {
+        let size = self.format.size();
+        prefetch(simd, self.first[0].wrapping_add(at * size), LANES * size);
+        if K::TWO {
+            prefetch(simd, self.first[1].wrapping_add(at * size), LANES * size);
         }
     }
 }
 
-/// Pushes all runs of `N` whole blocks; returns the number of elements done.
-#[inline(always)]
-fn whole_blocks<S: Simd, T: Terms<M>, const M: usize, const N: usize>(
-    simd: S,
-    terms: T,
-    into: &mut Pairwise<T::Entry>,
-) -> usize {
-    let width = <S as Lanes<f64>>::LANES;
-    let mut at = 0;
-    while terms.len() - at >= N * BLOCK {
-        let mut lanes = [[[Lanes::<f64>::splat(simd, T::Term::START); M]; LANES]; N];
-        let mut shifts = [0.0; N];
-        for (b, shift) in shifts.iter_mut().enumerate() {
-            // SAFETY: N whole blocks are left.
-            *shift = unsafe { terms.shift(at + b * BLOCK) };
-        }
-        for group in (at..at + BLOCK).step_by(LANES) {
-            for (b, (lanes, &shift)) in lanes.iter_mut().zip(&shifts).enumerate() {
-                terms.ask_for(simd, group + (b + N) * BLOCK);
-                for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
-                    let at = group + b * BLOCK + v * width;
-                    // SAFETY: N whole blocks are left.
-                    *lanes = unsafe { terms.take_up_to(simd, at, width, shift, *lanes) };
-                }
-            }
-        }
-        for (lanes, shift) in lanes.into_iter().zip(shifts) {
-            into.push(T::Term::entry(shift, BLOCK, across::<S, T, M>(simd, lanes)));
-        }
-        at += N * BLOCK;
-    }
-    at
-}
-
-/// The fold of one block of `count` elements.
+/// Folds `n` blocks from `at` on, of `count` elements each; only a single block may be short.
 ///
 /// # Safety
-/// `terms` has `at + count` elements.
+/// The source has them.
 #[inline(always)]
-unsafe fn block<S: Simd, T: Terms<M>, const M: usize>(
+unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     simd: S,
-    terms: T,
+    x: Source,
     at: usize,
     count: usize,
-) -> T::Entry {
-    if count == 0 {
-        return T::Entry::EMPTY;
+    n: usize,
+) -> [K::Acc; MOST_BLOCKS] {
+    let (width, vectors) = (<S as Lanes<f64>>::LANES, LANES / <S as Lanes<f64>>::LANES);
+    let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
+    let mut lanes = [[[start; M]; LANES]; MOST_BLOCKS];
+    let mut shifts = [0.0; MOST_BLOCKS];
+    let mut b = 0;
+    while K::SHIFTED && b < n {
+        // SAFETY: each block has an element.
+        shifts[b] = unsafe { read(x.format, x.first[0].add((at + b * BLOCK) * x.format.size())) };
+        b += 1;
     }
-    let width = <S as Lanes<f64>>::LANES;
-    let mut lanes = [[Lanes::<f64>::splat(simd, T::Term::START); M]; LANES];
-    // SAFETY: the block has an element.
-    let shift = unsafe { terms.shift(at) };
-    let whole = count - count % LANES;
-    for group in (at..at + whole).step_by(LANES) {
-        terms.ask_for(simd, group + BLOCK);
-        for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
-            // SAFETY: the group is whole.
-            *lanes = unsafe { terms.take_up_to(simd, group + v * width, width, shift, *lanes) };
+    let end = at + count;
+    let mut group = at;
+    while end - group >= LANES {
+        let mut b = 0;
+        while b < n {
+            x.prefetch::<S, K, M>(simd, group + (b + n) * BLOCK);
+            let mut v = 0;
+            while v < vectors {
+                let here = group + b * BLOCK + v * width;
+                // SAFETY: the group is whole.
+                lanes[b][v] =
+                    unsafe { x.take::<S, K, M>(simd, here, width, shifts[b], lanes[b][v]) };
+                v += 1;
+            }
+            b += 1;
+        }
+        group += LANES;
+    }
+    if group < end {
+        let mut v = 0;
+        while v < vectors {
+            let first = (group + v * width).min(end);
+            // SAFETY: so many elements are left. Vectors without one take the term of none: it turns a lane of
+            // −0 into +0 on every instruction set alike.
+            lanes[0][v] = unsafe {
+                x.take::<S, K, M>(simd, first, (end - first).min(width), shifts[0], lanes[0][v])
+            };
+            v += 1;
         }
     }
-    if whole < count {
-        for (v, lanes) in lanes.iter_mut().enumerate().take(LANES / width) {
-            let left = (count - whole).saturating_sub(v * width);
-            let first = at + whole + (v * width).min(count - whole);
-            // SAFETY: `left` elements lie from `first` on. Lanes without an element take the term
-            // of none: it turns a lane of -0 into +0 on every instruction set alike.
-            *lanes = unsafe { terms.take_up_to(simd, first, left, shift, *lanes) };
+    let mut out = [K::Acc::EMPTY; MOST_BLOCKS];
+    let mut b = 0;
+    while b < n {
+        let mut totals = [0.0; M];
+        let mut m = 0;
+        while m < M {
+            let mut numbers = [start; LANES];
+            let mut v = 0;
+            while v < vectors {
+                numbers[v] = lanes[b][v][m];
+                v += 1;
+            }
+            totals[m] = across(simd, numbers, K::PRODUCT);
+            m += 1;
         }
-    }
-    T::Term::entry(shift, count, across::<S, T, M>(simd, lanes))
-}
-
-/// The tree over a block's lanes, which lie in the first vectors of the array.
-#[inline(always)]
-fn across<S: Simd, T: Terms<M>, const M: usize>(simd: S, lanes: [[F64<S>; M]; LANES]) -> [f64; M] {
-    let mut out = [0.0; M];
-    for (m, out) in out.iter_mut().enumerate() {
-        let mut of_m = [Lanes::<f64>::splat(simd, T::Term::START); LANES];
-        for (number, lane) in of_m.iter_mut().zip(&lanes).take(LANES / <S as Lanes<f64>>::LANES) {
-            *number = lane[m];
-        }
-        *out = halve(simd, of_m, T::Term::join::<F64<S>>, T::Term::join::<f64>);
+        out[b] = K::finish(shifts[b], count, totals);
+        b += 1;
     }
     out
 }
 
-/// The lanes' halves joined until one is left.
+/// The tree over a block's lanes, which lie in the first vectors of the array.
 #[inline(always)]
-fn halve<S: Simd>(
-    simd: S,
-    mut lanes: [F64<S>; LANES],
-    join: impl Fn(F64<S>, F64<S>) -> F64<S>,
-    join_numbers: impl Fn(f64, f64) -> f64,
-) -> f64 {
+fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
+    const { assert!(<S as Lanes<f64>>::LANES <= LANES) };
     let width = <S as Lanes<f64>>::LANES;
-    let mut vectors = LANES / width;
-    while vectors > 1 {
-        vectors /= 2;
-        for v in 0..vectors {
-            lanes[v] = join(lanes[v], lanes[v + vectors]);
+    let mut half = LANES / width / 2;
+    while half > 0 {
+        let mut v = 0;
+        while v < half {
+            lanes[v] = join(lanes[v], lanes[v + half], product);
+            v += 1;
         }
+        half /= 2;
     }
     let mut out = [0.0; LANES];
-    // SAFETY: no vector has more lanes than a block.
+    // SAFETY: the assertion above: the array holds a whole vector.
     unsafe { simd.store(out.as_mut_ptr(), lanes[0]) };
-    let mut half = width;
-    while half > 1 {
-        half /= 2;
-        for l in 0..half {
-            out[l] = join_numbers(out[l], out[l + half]);
+    let mut half = width / 2;
+    while half > 0 {
+        let mut l = 0;
+        while l < half {
+            out[l] = join(out[l], out[l + half], product);
+            l += 1;
         }
+        half /= 2;
     }
     out[0]
 }
 
-/// The tree over the lanes of a sum.
+/// Pushes the blocks of a source.
+///
+/// # Safety
+/// The slices that the source was made of live.
 #[inline(always)]
-fn sum_across<S: Simd>(simd: S, lanes: [F64<S>; LANES]) -> f64 {
-    halve(simd, lanes, Sum::join::<F64<S>>, Sum::join::<f64>)
+unsafe fn push_blocks<S: Simd, K: Term<M>, const M: usize>(
+    simd: S,
+    x: Source,
+    into: &mut Pairwise<K::Acc>,
+) {
+    let several = const {
+        let blocks = IN_FLIGHT / (LANES / <S as Lanes<f64>>::LANES) / M;
+        if blocks < MOST_BLOCKS { blocks } else { MOST_BLOCKS }
+    };
+    let mut at = 0;
+    while several > 1 && x.len - at >= several * BLOCK {
+        // SAFETY: so many whole blocks are left.
+        let found = unsafe { blocks::<S, K, M>(simd, x, at, BLOCK, several) };
+        let mut b = 0;
+        while b < several {
+            into.push(found[b]);
+            b += 1;
+        }
+        at += several * BLOCK;
+    }
+    while at < x.len {
+        let count = BLOCK.min(x.len - at);
+        // SAFETY: so many elements are left.
+        into.push(unsafe { blocks::<S, K, M>(simd, x, at, count, 1) }[0]);
+        at += count;
+    }
 }
 
-/// The fold of at most one block, without a counter.
-struct OneBlock<T, const M: usize> {
-    terms: T,
+/// Pushes the blocks of a source.
+pub(crate) struct PushBlocks<'a, K: Term<M>, const M: usize> {
+    x: Source,
+    into: &'a mut Pairwise<K::Acc>,
+    slices: PhantomData<&'a [f64]>,
 }
 
-impl<T: Terms<M>, const M: usize> Task for OneBlock<T, M> {
+impl<'a, K: Term<M>, const M: usize> PushBlocks<'a, K, M> {
+    /// Pushes the terms of slices of one length, both the same where a term is of one.
+    #[inline]
+    pub fn new<E: Widen>(x: &'a [E], y: &'a [E], into: &'a mut Pairwise<K::Acc>) -> Self {
+        assert!(x.len() == y.len(), "slices of {} and {} elements", x.len(), y.len());
+        let first = [x.as_ptr().cast(), y.as_ptr().cast()];
+        let x = Source { first, format: E::FORMAT, len: x.len() };
+        PushBlocks { x, into, slices: PhantomData }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.x.len == 0
+    }
+}
+
+impl<K: Term<M>, const M: usize> Task for PushBlocks<'_, K, M> {
     type Home = Self;
-    type Output = T::Entry;
+    type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> T::Entry {
-        // SAFETY: these are all there are.
-        unsafe { block(simd, self.terms, 0, self.terms.len()) }
+    fn run<S: Simd>(self, simd: S) {
+        let PushBlocks { x, into, .. } = self;
+        // SAFETY: the slices are borrowed and of one length, as `PushBlocks::new` compared.
+        for_format!(x.format, format => unsafe {
+            push_blocks::<S, K, M>(simd, Source { format, ..x }, into)
+        });
     }
 }
 
@@ -336,9 +312,14 @@ impl<T: Terms<M>, const M: usize> Task for OneBlock<T, M> {
 /// # Safety
 /// `x` is valid for reads of `len` elements.
 #[inline(always)]
-pub(crate) unsafe fn sum_within<E: Widen, S: Simd>(simd: S, x: *const E, len: usize) -> f64 {
+pub(crate) unsafe fn sum_within<E: Float + Widen, S: Simd>(
+    simd: S,
+    x: *const E,
+    len: usize,
+) -> f64 {
+    let x = Source { first: [x.cast(); 2], format: E::FORMAT, len };
     // SAFETY: as the caller promised.
-    terms_within(simd, Each::new(unsafe { from_raw_parts(x, len) }, Sum))
+    unsafe { fold_within::<S, Sums>(simd, x) }
 }
 
 /// The sum of `len` products, as [`sum_within`].
@@ -346,32 +327,27 @@ pub(crate) unsafe fn sum_within<E: Widen, S: Simd>(simd: S, x: *const E, len: us
 /// # Safety
 /// `a` and `b` are valid for reads of `len` elements.
 #[inline(always)]
-pub(crate) unsafe fn dot_within<E: Widen, S: Simd>(
+pub(crate) unsafe fn dot_within<E: Float + Widen, S: Simd>(
     simd: S,
     a: *const E,
     b: *const E,
     len: usize,
 ) -> f64 {
+    let x = Source { first: [a.cast(), b.cast()], format: E::FORMAT, len };
     // SAFETY: as the caller promised.
-    terms_within(simd, unsafe { Products::new(from_raw_parts(a, len), from_raw_parts(b, len)) })
+    unsafe { fold_within::<S, Products>(simd, x) }
 }
 
+/// # Safety
+/// The elements of the source are there.
 #[inline(always)]
-fn terms_within<S: Simd, T: Terms<1, Entry = f64>>(simd: S, terms: T) -> f64 {
-    if terms.len() <= BLOCK {
-        return OneBlock { terms }.run(simd);
+unsafe fn fold_within<S: Simd, K: Term<1, Acc = f64>>(simd: S, x: Source) -> f64 {
+    if x.len <= BLOCK {
+        // SAFETY: as the caller promised.
+        return unsafe { blocks::<S, K, 1>(simd, x, 0, x.len, 1) }[0];
     }
     let mut sum = PairwiseSum::new();
-    PushBlocks { terms, into: &mut sum }.run(simd);
+    // SAFETY: as the caller promised.
+    unsafe { push_blocks::<S, K, 1>(simd, x, &mut sum) };
     sum.finish()
-}
-
-/// Pushes the blocks of the terms.
-#[inline(always)]
-pub(crate) fn push<T: Terms<M>, const M: usize>(terms: T, into: &mut Pairwise<T::Entry>) {
-    match terms.len() {
-        0 => {}
-        1..=BLOCK => into.push(run(OneBlock { terms })),
-        _ => run(PushBlocks { terms, into }),
-    }
 }

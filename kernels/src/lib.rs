@@ -74,7 +74,7 @@ mod output;
 #[doc(hidden)]
 pub mod peak;
 mod random;
-mod reduce;
+pub mod reduce;
 mod rows;
 mod scan;
 mod scatter;
@@ -93,7 +93,10 @@ pub use copy::{
     with_place,
 };
 pub use dispatch::{Isa, IsaError, isa, try_isa};
-pub use fold::partial::{Moments, Partial, Product, SquareSum};
+pub use fold::partial::{
+    Decided, Extremum, Located, Moments, Ordered, Partial, Product, SquareSum, Total,
+    WrappedProduct,
+};
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm,
@@ -105,15 +108,14 @@ pub use math::{Angle, sincos};
 pub use optim::{Adam, Sgd, adam, power, sgd};
 pub use output::{Output, Place};
 pub use random::{Dropout, dropout, philox_words};
-pub use reduce::{
-    Accumulate, Integer, IntegerEnd, IntegerFold, Reduce, all, all_columns, any, any_columns,
-    argmax, argmax_columns, argmin, argmin_columns, dot, end_of_integer_columns, end_of_integers,
-    fold_integer_columns, fold_integers, logsumexp, logsumexp_columns, max, max_columns,
-    max_magnitude, max_magnitude_columns, mean, mean_columns, min, min_columns, min_magnitude,
-    min_magnitude_columns, norm0, norm0_columns, norm1, norm1_columns, norm2, norm2_columns,
-    place_of_integer_columns, place_of_integers, prod, prod_columns, std, std_columns, sum,
-    sum_columns, variance, variance_columns,
+pub use reduce::functions::{
+    all, all_columns, any, any_columns, argmax, argmax_columns, argmin, argmin_columns, dot,
+    logsumexp, max, max_columns, max_magnitude, max_magnitude_columns, mean, mean_columns, min,
+    min_columns, min_magnitude, min_magnitude_columns, norm0, norm0_columns, norm1, norm1_columns,
+    norm2, norm2_columns, prod, prod_columns, std, std_columns, sum, sum_columns, variance,
+    variance_columns,
 };
+pub use reduce::{Accumulate, Integer, Reduce, logsumexp_columns};
 pub use rows::{
     CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
     cross_entropy_grad_rows, cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows,
@@ -121,7 +123,7 @@ pub use rows::{
     softmax, softmax_grad_rows, softmax_rows,
 };
 pub use scan::{
-    cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, scan_integer_columns,
+    IntegerFold, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, scan_integer_columns,
     scan_integer_rows,
 };
 pub use scatter::{Addend, scatter_add_rows, scatter_add_rows_from};

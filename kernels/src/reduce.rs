@@ -1,312 +1,314 @@
-//! Reductions of slices and of matrix columns: sums, products, means, variances, norms, largest and
-//! smallest elements and where they are.
+//! Reductions of slices and of matrix columns: one type a reduction, [`Sum`], [`Max`], …, that says how elements
+//! are taken, how accumulators of parts merge and how the last is finished; two drivers, of slices
+//! ([`reduce`]) and of the columns of a matrix ([`reduce_columns`]). The functions of slices at the crate's root
+//! are these two.
 //!
-//! | file | what |
+//! ```
+//! use swath_kernels::{Pairwise, reduce::{Max, Reduction, Sum, Variance, partial_columns, reduce}};
+//!
+//! assert_eq!(reduce(&Sum, &[200u8, 100]), 300);
+//! assert_eq!(reduce(&Max, &[1.0f32, 3.0, 2.0]), 3.0);
+//!
+//! // Parts of the rows of a column may be reduced apart, by different threads say: those of equally many, a
+//! // power of two of, blocks (the last may have fewer rows) merge to the bits of the whole.
+//! let x: Vec<f32> = (0..3000).map(|i| (i as f32).sqrt()).collect();
+//! let (variance, mut whole) = (Variance { ddof: 1 }, Pairwise::new());
+//! for part in x.chunks(2 * Pairwise::<f64>::BLOCK) {
+//!     let mut y = [swath_kernels::Partial::EMPTY];
+//!     partial_columns(&variance, part, part.len(), 1, &mut y);
+//!     whole.push(y[0]);
+//! }
+//! let result: f32 = variance.finish(whole.finish(), x.len());
+//! assert_eq!(result, swath_kernels::variance(&x, 1));
+//! ```
+//!
+//! | file | contents |
 //! |---|---|
-//! | `slices.rs` | of a slice |
-//! | `columns.rs` | of each column of a matrix |
-//! | `parts.rs` | of each column of a part of the rows, before rounding |
-//! | `integers.rs`, `joined.rs` | of integers, slices and columns |
-//! | `truth.rs` | whether any or all elements are other than 0, both |
+//! | `functions.rs` | the functions of slices and columns |
+//! | `integers.rs` | integers; *any* and *all* of every type |
+//! | `logsumexp.rs` | what needs the largest element first |
 
-mod columns;
+pub(crate) mod functions;
 mod integers;
-mod joined;
-mod parts;
-mod slices;
+mod logsumexp;
 #[cfg(test)]
 mod tests;
-mod truth;
 
-use core::marker::PhantomData;
-use core::mem::MaybeUninit;
-
-use half::{bf16, f16};
-
-use crate::copy::Plain;
-use crate::dispatch::{ElementTask, FoldTask, run};
-use crate::fold::columns::{FindColumns, FoldColumns, Folded, Rows};
-use crate::fold::extreme::{Find, Magnitude, Max, Min, Wanted};
-use crate::fold::find::{FindIndex, FindIndexColumns};
-use crate::fold::partial::{Moments, Product, SquareSum};
-use crate::fold::rows::{at_number, exps_of_rows, exps_sum, max_number};
+use crate::fold::Pairwise;
+use crate::fold::PushBlocks;
+use crate::fold::columns::{FoldColumns, Matrix, Target};
+use crate::fold::extremum::{Extrema, Wanted, extremum};
+use crate::fold::floats::Format;
+use crate::fold::index::{located, located_columns};
+use crate::fold::partial::{
+    Extremum, Finish, Finished, Located, Moments, Partial, Product, SquareSum,
+};
 use crate::fold::terms::{
-    Distances, Each, Factors, Magnitudes, Nonzeros, Products, ScaledSquares, Squares, Sum, Term,
+    Distances, Factors, Magnitudes, Nonzeros, ScaledSquares, Squares, Sums, Term,
 };
-use crate::fold::{Pairwise, PairwiseSum, Widen, push};
-use crate::map::Map;
-use crate::math::{Exp, Log};
-use crate::simd::{Float, Lanes, Simd};
-use crate::{Block, BlockArg};
+use crate::map::rows::places;
+use crate::output::Output;
 
-pub use columns::{
-    argmax_columns, argmin_columns, logsumexp_columns, max_columns, max_magnitude_columns,
-    mean_columns, min_columns, min_magnitude_columns, norm0_columns, norm1_columns, norm2_columns,
-    prod_columns, std_columns, sum_columns, variance_columns,
-};
-pub use integers::{
-    Integer, IntegerEnd, IntegerFold, end_of_integer_columns, end_of_integers,
-    fold_integer_columns, fold_integers, place_of_integer_columns, place_of_integers,
-};
-pub use slices::{
-    argmax, argmin, dot, logsumexp, max, max_magnitude, mean, min, min_magnitude, norm0, norm1,
-    norm2, prod, std, sum, variance,
-};
-pub use truth::{all, all_columns, any, any_columns};
-pub(crate) use truth::{decided, decided_columns};
+pub use crate::fold::floats::Accumulate;
+pub use integers::Integer;
+pub(crate) use integers::{decided, decided_columns};
+pub use logsumexp::{Reduce, logsumexp_columns};
 
-/// Element types whose sums and products are accumulated in `f64` and rounded once: `f32`, `f64`,
-/// `f16` and `bf16`. Sealed.
-///
-/// Its methods are not generic, so that the kernels are compiled with this crate and not again in
-/// each that uses it.
-pub trait Accumulate: Copy + sealed::Sealed {
+/// A reduction of elements `E`. Sealed.
+pub trait Reduction<E>: Sync + sealed::Sealed {
+    /// The accumulator of a part of the elements.
+    type Acc: Partial;
+    /// The result.
+    type Out: Copy;
+    /// The name of its function.
+    fn name(&self) -> &'static str;
+    /// True if it is refused for columns without rows, as they have no extremum.
     #[doc(hidden)]
-    fn blocks(x: &[Self], fold: Blocks<'_, Self>);
+    fn needs_rows(&self) -> bool {
+        false
+    }
+    /// Takes a slice, see [`Pairwise::take`].
     #[doc(hidden)]
-    fn fold_columns(fold: ColumnFold<Self>);
+    fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>);
+    /// Reduces the columns of a matrix.
     #[doc(hidden)]
-    fn rounded(x: f64) -> Self;
+    fn columns(&self, x: Matrix<&[E]>, y: Target<'_, Self::Out, Self::Acc>);
+    /// The result of `count` elements. Of no elements the largest and smallest floats are NaN, a largest
+    /// magnitude is 0 and a smallest ∞, an index is 0, and the largest and smallest integer is the type's
+    /// smallest and largest.
+    fn finish(&self, acc: Self::Acc, count: usize) -> Self::Out;
 }
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// Element types that can be reduced in every way: `f32` and `f64`. Sealed. Of `f16` and `bf16` the largest and
-/// smallest elements, their places and [`logsumexp`] are had by [`convert`](crate::convert) to `f32` first, which
-/// is exact and keeps their order.
+/// Reduces a slice.
+pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
+    let mut whole = Pairwise::new();
+    reduction.push(x, &mut whole);
+    reduction.finish(whole.finish(), x.len())
+}
+
+/// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride` elements apart.
+/// A result has the bits that [`reduce`] gives for the column as a slice.
 ///
-/// Its methods are not generic, as those of [`Accumulate`].
-pub trait Reduce: Float + Plain + Accumulate {
-    #[doc(hidden)]
-    fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self);
-    /// `y = e^(x − shift)`, row by row; `y` is the rows without gaps.
-    #[doc(hidden)]
-    fn shifted_exps<'y>(
-        x: BlockArg<'_, Self>,
-        shape: Block,
-        shift: &[Self],
-        y: &'y mut [MaybeUninit<Self>],
-    ) -> &'y mut [Self];
-    #[doc(hidden)]
-    fn find(x: &[Self], end: End) -> Self;
-    #[doc(hidden)]
-    fn find_index(x: &[Self], largest: bool) -> usize;
-    #[doc(hidden)]
-    fn logsumexp(x: &[Self]) -> f64;
-    #[doc(hidden)]
-    fn search_columns(search: ColumnSearch<Self>);
-}
-
-/// A fold of a slice's blocks in the tree, and the counter that takes them.
-#[doc(hidden)]
-pub enum Blocks<'a, E> {
-    Sum(&'a mut PairwiseSum),
-    Magnitudes(&'a mut PairwiseSum),
-    Nonzeros(&'a mut PairwiseSum),
-    /// With the elements of a slice that is as long.
-    Products(&'a mut PairwiseSum, &'a [E]),
-    Factors(&'a mut Pairwise<Product>),
-    Moments(&'a mut Pairwise<Moments>),
-    Squares(&'a mut Pairwise<SquareSum>),
-}
-
-/// Which element is looked for.
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub enum End {
-    Max,
-    Min,
-    MaxMagnitude,
-    MinMagnitude,
-}
-
-/// A checked fold over rows, and where the results go; made in this module alone.
-#[doc(hidden)]
-pub struct ColumnFold<E>(Rows<E>, Columns<E>);
-
-/// What columns are folded to in the tree, and where that goes.
-enum Columns<E> {
-    Sum(Folded<E, f64>),
-    Magnitudes(Folded<E, f64>),
-    Nonzeros(Folded<E, f64>),
-    Factors(Folded<E, Product>),
-    Moments(Folded<E, Moments>),
-    Squares(Folded<E, SquareSum>),
-}
-
-/// As [`ColumnFold`], of a search.
-#[doc(hidden)]
-pub struct ColumnSearch<E>(Search<E>);
-
-/// What is looked for in the columns.
-enum Search<E> {
-    Element(Rows<E>, *mut E, End),
-    Index(Rows<E>, *mut i64, bool),
-}
-
-macro_rules! impl_accumulate {
-    ($($t:ident $squares:ident)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Accumulate for $t {
-            fn blocks(x: &[Self], fold: Blocks<'_, Self>) {
-                match fold {
-                    Blocks::Sum(into) => push(Each::new(x, Sum), into),
-                    Blocks::Magnitudes(into) => push(Each::new(x, Magnitudes), into),
-                    Blocks::Nonzeros(into) => push(Each::new(x, Nonzeros), into),
-                    Blocks::Products(into, y) => push(Products::new(x, y), into),
-                    Blocks::Factors(into) => push(Each::new(x, Factors), into),
-                    Blocks::Moments(into) => push(Each::new(x, Distances), into),
-                    Blocks::Squares(into) => push(Each::new(x, $squares), into),
-                }
-            }
-            fn fold_columns(ColumnFold(x, columns): ColumnFold<Self>) {
-                match columns {
-                    Columns::Sum(y) => fold_columns(x, Sum, y),
-                    Columns::Magnitudes(y) => fold_columns(x, Magnitudes, y),
-                    Columns::Nonzeros(y) => fold_columns(x, Nonzeros, y),
-                    Columns::Factors(y) => fold_columns(x, Factors, y),
-                    Columns::Moments(y) => fold_columns(x, Distances, y),
-                    Columns::Squares(y) => fold_columns(x, $squares, y),
-                }
-            }
-            fn rounded(x: f64) -> Self {
-                <Self as Widen>::rounded(x)
-            }
-        }
-    )*};
-}
-// Squares of narrower floats neither overflow nor vanish in `f64`.
-impl_accumulate!(f16 Squares bf16 Squares f32 Squares f64 ScaledSquares);
-
-macro_rules! impl_reduce {
-    ($($t:ident)*) => {$(
-        impl Reduce for $t {
-            fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self) {
-                enter_fold(PushExps { x, shift, into });
-            }
-            fn shifted_exps<'y>(
-                x: BlockArg<'_, Self>,
-                shape: Block,
-                shift: &[Self],
-                y: &'y mut [MaybeUninit<Self>],
-            ) -> &'y mut [Self] {
-                exps_of_rows(x, shape, shift, y)
-            }
-            fn find(x: &[Self], end: End) -> Self {
-                match end {
-                    End::Max => find::<$t, Max>(x),
-                    End::Min => find::<$t, Min>(x),
-                    End::MaxMagnitude => find::<$t, Magnitude<Max>>(x),
-                    End::MinMagnitude => find::<$t, Magnitude<Min>>(x),
-                }
-            }
-            fn find_index(x: &[Self], largest: bool) -> usize {
-                match largest {
-                    true => enter(FindIndex(x, PhantomData::<Max>)),
-                    false => enter(FindIndex(x, PhantomData::<Min>)),
-                }
-            }
-            fn logsumexp(x: &[Self]) -> f64 {
-                enter_fold(LogSumExp { x })
-            }
-            fn search_columns(search: ColumnSearch<Self>) {
-                match search.0 {
-                    Search::Element(x, y, end) => match end {
-                        End::Max => find_columns::<$t, Max>(x, y),
-                        End::Min => find_columns::<$t, Min>(x, y),
-                        End::MaxMagnitude => find_columns::<$t, Magnitude<Max>>(x, y),
-                        End::MinMagnitude => find_columns::<$t, Magnitude<Min>>(x, y),
-                    },
-                    Search::Index(x, y, true) => {
-                        enter(FindIndexColumns { x, y, wanted: PhantomData::<Max> });
-                    }
-                    Search::Index(x, y, false) => {
-                        enter(FindIndexColumns { x, y, wanted: PhantomData::<Min> });
-                    }
-                }
-            }
-        }
-    )*};
-}
-impl_reduce!(f32 f64);
-
-#[inline(always)]
-fn enter<E: Float, T: ElementTask<E>>(task: T) -> T::Output {
-    E::enter(task)
-}
-
-#[inline(always)]
-fn enter_fold<E: Float, T: FoldTask<E>>(task: T) -> T::Output {
-    E::enter_fold(task)
-}
-
-#[inline(always)]
-fn find<E: Float, W: Wanted>(x: &[E]) -> E {
-    enter(Find(x, PhantomData::<W>))
-}
-
-#[inline(always)]
-fn find_columns<E: Float, W: Wanted>(x: Rows<E>, y: *mut E) {
-    enter(FindColumns { x, y, wanted: PhantomData::<W> });
-}
-
-#[inline(always)]
-fn fold_columns<E: Widen, K: Term<M>, const M: usize>(
-    x: Rows<E>,
-    _term: K,
-    y: Folded<E, K::Entry>,
+/// # Panics
+/// If the last row ends beyond `x`, or there are no rows and the reduction is of an extremum.
+#[track_caller]
+pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
+    reduction: &R,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<R::Out> + ?Sized),
 ) {
-    run(FoldColumns::<E, K, M> { x, y });
+    columns(reduction, x, rows, row_stride, Target::Results(places(y)));
 }
 
-/// Pushes the sums of `e^(x − shift)`, block by block.
-struct PushExps<'a, E> {
-    x: &'a [E],
-    shift: E,
-    into: &'a mut PairwiseSum,
+/// The accumulators of columns, as [`reduce_columns`] has them before they are finished.
+///
+/// # Panics
+/// As [`reduce_columns`].
+#[track_caller]
+pub fn partial_columns<E, R: Reduction<E> + ?Sized>(
+    reduction: &R,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut [R::Acc],
+) {
+    columns(reduction, x, rows, row_stride, Target::Partial(places(y)));
 }
 
-impl<E: Float + Widen> FoldTask<E> for PushExps<'_, E>
-where
-    Exp: Map<E, 1>,
-{
-    type Home = Self;
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        for block in self.x.chunks(PairwiseSum::BLOCK) {
-            self.into.push(exps_sum(simd, block, self.shift, block.len()));
+#[track_caller]
+fn columns<E, R: Reduction<E> + ?Sized>(
+    reduction: &R,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: Target<'_, R::Out, R::Acc>,
+) {
+    let cols = match &y {
+        Target::Results(y) => y.len(),
+        Target::Partial(y) => y.len(),
+    };
+    let name = reduction.name();
+    assert!(
+        rows > 0 || !reduction.needs_rows(),
+        "{name}_columns: no rows, so the columns have no elements"
+    );
+    let x = Matrix::new(format_args!("{name}_columns"), x, rows, cols, row_stride);
+    reduction.columns(x, y);
+}
+
+/// The reductions' types; a parameter is a field.
+macro_rules! types {
+    ($($(#[$doc:meta])* $name:ident $(($(#[$field_doc:meta])* $field:ident))?;)*) => {$(
+        types!(@one [$(#[$doc])*] $name $($(#[$field_doc])* $field)?);
+        impl sealed::Sealed for $name {}
+    )*};
+    (@one [$($doc:tt)*] $name:ident) => {
+        $($doc)*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name;
+    };
+    (@one [$($doc:tt)*] $name:ident $(#[$field_doc:meta])* $field:ident) => {
+        $($doc)*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $(#[$field_doc])*
+            pub $field: usize,
         }
-    }
+    };
+}
+types! {
+    /// The sum, see [`sum`](crate::sum); of integers wrapping in `i64`.
+    Sum;
+    /// The arithmetic mean, see [`mean`](crate::mean).
+    Mean;
+    /// The product, see [`prod`](crate::prod); of integers wrapping in `i64`.
+    Prod;
+    /// The number of elements that are not 0, see [`norm0`](crate::norm0).
+    Norm0;
+    /// The sum of magnitudes, see [`norm1`](crate::norm1).
+    Norm1;
+    /// The Euclidean norm, see [`norm2`](crate::norm2).
+    Norm2;
+    /// The largest element, see [`max`](crate::max).
+    Max;
+    /// The smallest element, see [`min`](crate::min).
+    Min;
+    /// The largest magnitude, see [`max_magnitude`](crate::max_magnitude).
+    MaxMagnitude;
+    /// The smallest magnitude, see [`min_magnitude`](crate::min_magnitude).
+    MinMagnitude;
+    /// The index of the largest element, see [`argmax`](crate::argmax).
+    ArgMax;
+    /// The index of the smallest element, see [`argmin`](crate::argmin).
+    ArgMin;
+    /// Whether an element is not 0, as 0 or 1, see [`any`](crate::any).
+    Any;
+    /// Whether no element is 0, as 0 or 1, see [`all`](crate::all).
+    All;
+    /// The variance, see [`variance`](crate::variance).
+    Variance(/// Degrees of freedom less than elements.
+        ddof);
+    /// The standard deviation, see [`std`](crate::std).
+    Std(/// Degrees of freedom less than elements.
+        ddof);
 }
 
-/// `m + ln Σ e^(x − m)` with m the largest element.
-struct LogSumExp<'a, E> {
-    x: &'a [E],
-}
-
-impl<E: Float + Widen> FoldTask<E> for LogSumExp<'_, E>
-where
-    Exp: Map<E, 1>,
-{
-    type Home = Self;
-    type Output = f64;
-    #[inline(always)]
-    fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {
-        let largest = max_number(simd, self.x);
-        if largest.to_f64().is_infinite() {
-            let has_nan = self.x.iter().any(|x| x.to_f64().is_nan());
-            return if has_nan { f64::NAN } else { largest.to_f64() };
+/// Folds of floats in the tree: the accumulator, how it is finished, the terms of narrow floats and of `f64`.
+macro_rules! folds {
+    ($($op:ident $name:literal $acc:ty,
+        |$self:ident, $count:ident| $finish:expr, $narrow:ident $wide:ident;)*) => {$(
+        impl $op {
+            #[inline]
+            fn finish_of($self, $count: usize) -> Finish {
+                $finish
+            }
         }
-        let sum = exps_sum(simd, self.x, largest, self.x.len().min(PairwiseSum::BLOCK));
-        let log = at_number::<f64, S>(
-            simd,
-            sum,
-            #[inline(always)]
-            |x| <Log as Map<f64, 1>>::apply(simd, [x]),
-        );
-        largest.to_f64() + log
-    }
+
+        impl<E: Accumulate> Reduction<E> for $op {
+            type Acc = $acc;
+            type Out = E;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn push(&self, x: &[E], into: &mut Pairwise<$acc>) {
+                match E::FORMAT {
+                    Format::F64 => $wide::push(PushBlocks::new(x, x, into)),
+                    _ => $narrow::push(PushBlocks::new(x, x, into)),
+                }
+            }
+            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, E, $acc>) {
+                let finish = self.finish_of(x.rows);
+                match E::FORMAT {
+                    Format::F64 => $wide::columns(FoldColumns::new(x, finish, y)),
+                    _ => $narrow::columns(FoldColumns::new(x, finish, y)),
+                }
+            }
+            fn finish(&self, acc: $acc, count: usize) -> E {
+                E::rounded(acc.finished(self.finish_of(count)))
+            }
+        }
+    )*};
+}
+folds! {
+    Sum "sum" f64, |self, _count| Finish::Plain, Sums Sums;
+    Mean "mean" f64, |self, count| Finish::Mean(count as f64), Sums Sums;
+    Prod "prod" Product, |self, _count| Finish::Plain, Factors Factors;
+    Variance "variance" Moments, |self, _count| Finish::Variance(self.ddof), Distances Distances;
+    Std "std" Moments, |self, _count| Finish::Std(self.ddof), Distances Distances;
+    Norm0 "norm0" f64, |self, _count| Finish::Plain, Nonzeros Nonzeros;
+    Norm1 "norm1" f64, |self, _count| Finish::Plain, Magnitudes Magnitudes;
+    // Squares of narrower floats neither overflow nor vanish in `f64`.
+    Norm2 "norm2" SquareSum, |self, _count| Finish::Plain, Squares ScaledSquares;
+}
+
+/// Extrema of floats: whether the largest is wanted, whether of magnitudes, and the result of no elements.
+macro_rules! extrema {
+    ($($op:ident $name:literal $largest:literal $magnitude:literal $none:expr;)*) => {$(
+        impl<E: Accumulate> Reduction<E> for $op {
+            type Acc = Extremum<f64, $largest>;
+            type Out = E;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn needs_rows(&self) -> bool {
+                true
+            }
+            fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>) {
+                if !x.is_empty() {
+                    let wanted = Wanted { largest: $largest, magnitude: $magnitude };
+                    into.push(Extremum(extremum(E::floats(x), wanted)));
+                }
+            }
+            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, E, Self::Acc>) {
+                Extrema::new(x, $magnitude, y).find();
+            }
+            fn finish(&self, acc: Self::Acc, count: usize) -> E {
+                E::rounded(if count == 0 { $none } else { acc.0 })
+            }
+        }
+    )*};
+}
+extrema! {
+    Max "max" true false f64::NAN;
+    Min "min" false false f64::NAN;
+    MaxMagnitude "max_magnitude" true true 0.0;
+    MinMagnitude "min_magnitude" false true f64::INFINITY;
+}
+
+/// Indices of extrema of floats.
+macro_rules! indices {
+    ($($op:ident $name:literal $largest:literal;)*) => {$(
+        impl<E: Accumulate> Reduction<E> for $op {
+            type Acc = Located<f64, $largest>;
+            type Out = i64;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn needs_rows(&self) -> bool {
+                true
+            }
+            fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>) {
+                if !x.is_empty() {
+                    into.push(located(E::floats(x)));
+                }
+            }
+            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, i64, Self::Acc>) {
+                let Matrix { x, rows, cols, stride } = x;
+                located_columns(Matrix { x: E::floats(x), rows, cols, stride }, y);
+            }
+            fn finish(&self, acc: Self::Acc, _count: usize) -> i64 {
+                acc.index
+            }
+        }
+    )*};
+}
+indices! {
+    ArgMax "argmax" true;
+    ArgMin "argmin" false;
 }

@@ -4,10 +4,10 @@ pub(crate) mod integers;
 
 use core::mem::MaybeUninit;
 
-use crate::fold::scan::{Join, ScanColumns, ScanRows};
+use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::map::rows::places;
 use crate::output::Output;
-use crate::reduce::{Integer, IntegerFold};
+use crate::reduce::Integer;
 use crate::rows::{Kernel, RowKernel, Rows, same_len};
 
 /// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
@@ -28,7 +28,7 @@ use crate::rows::{Kernel, RowKernel, Rows, same_len};
 /// If the lengths differ or are no multiple of `cols`.
 #[track_caller]
 pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    rows("cumsum", x, cols, places(y), Join::Sum);
+    rows("cumsum", x, cols, places(y), false);
 }
 
 /// `y[k] = x[0] · … · x[k]` in each row of `cols` elements.
@@ -46,7 +46,7 @@ pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Siz
 /// As [`cumsum_rows`].
 #[track_caller]
 pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    rows("cumprod", x, cols, places(y), Join::Product);
+    rows("cumprod", x, cols, places(y), true);
 }
 
 /// The totals of each column of a row-major matrix down to each row, with the bits of
@@ -62,7 +62,7 @@ pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
 /// If the lengths differ or are no multiple of that of `totals`.
 #[track_caller]
 pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
-    columns("cumsum", x, totals, places(y), Join::Sum);
+    columns("cumsum", x, totals, places(y), false);
 }
 
 /// The products of each column of a row-major matrix down to each row, as [`cumsum_columns`].
@@ -77,7 +77,15 @@ pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output
 /// As [`cumsum_columns`].
 #[track_caller]
 pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
-    columns("cumprod", x, totals, places(y), Join::Product);
+    columns("cumprod", x, totals, places(y), true);
+}
+
+/// A scan of integers, wrapping in `i64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum IntegerFold {
+    Sum,
+    Product,
 }
 
 /// The running sums or products of each row of `cols` integers, wrapping in `i64`.
@@ -100,7 +108,7 @@ pub fn scan_integer_rows<T: Integer>(
 ) {
     let y = places(y);
     check("scan_integer_rows", x.len(), cols, y.len());
-    T::scan_rows(fold, x, cols.max(1), y);
+    T::scan_rows(fold == IntegerFold::Product, x, cols.max(1), y);
 }
 
 /// The running sums or products of each column of a row-major matrix down to each row, wrapping in `i64`;
@@ -124,7 +132,7 @@ pub fn scan_integer_columns<T: Integer>(
 ) {
     let y = places(y);
     check("scan_integer_columns", x.len(), totals.len(), y.len());
-    T::scan_columns(fold, x, totals, y);
+    T::scan_columns(fold == IntegerFold::Product, x, totals, y);
 }
 
 #[track_caller]
@@ -134,13 +142,19 @@ fn check(name: &str, len: usize, cols: usize, y: usize) {
 }
 
 #[track_caller]
-fn rows<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], join: Join) {
+fn rows<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], product: bool) {
     check(name, x.len(), cols, y.len());
-    E::run(RowKernel(Kernel::ScanRows(ScanRows::new(x, cols.max(1), y, join))));
+    E::run(RowKernel(Kernel::ScanRows(ScanRows::new(x, cols.max(1), y, product))));
 }
 
 #[track_caller]
-fn columns<E: Rows>(name: &str, x: &[E], totals: &mut [f64], y: &mut [MaybeUninit<E>], join: Join) {
+fn columns<E: Rows>(
+    name: &str,
+    x: &[E],
+    totals: &mut [f64],
+    y: &mut [MaybeUninit<E>],
+    product: bool,
+) {
     check(name, x.len(), totals.len(), y.len());
-    E::run(RowKernel(Kernel::ScanColumns(ScanColumns::new(x, totals, y, join))));
+    E::run(RowKernel(Kernel::ScanColumns(ScanColumns::new(x, totals, y, product))));
 }

@@ -1,11 +1,13 @@
 //! Folds and scans of integers, folds of truth values: against loops over elements in wider integers.
 
 use half::{bf16, f16};
+use swath_kernels::reduce::{
+    ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum, reduce, reduce_columns,
+};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Integer, IntegerEnd, IntegerFold, Isa, Truth, all, all_columns, any, any_columns,
-    end_of_integer_columns, end_of_integers, fold_integer_columns, fold_integers,
-    place_of_integer_columns, place_of_integers, scan_integer_columns, scan_integer_rows,
+    Integer, IntegerFold, Isa, Truth, all, all_columns, any, any_columns, scan_integer_columns,
+    scan_integer_rows,
 };
 
 fn on_every_isa(f: impl Fn()) {
@@ -58,76 +60,59 @@ fn fold<T: Copy + Into<i128>>(fold: IntegerFold, x: &[T]) -> i64 {
     total as i64
 }
 
-fn place<T: Copy + Into<i128>>(end: IntegerEnd, x: &[T]) -> Option<usize> {
-    let key = |x: T| if end == IntegerEnd::Largest { -x.into() } else { x.into() };
-    // The first of the least.
+/// The index of the first of the largest, or of the smallest.
+fn index<T: Copy + Into<i128>>(largest: bool, x: &[T]) -> Option<usize> {
+    let key = |x: T| if largest { -x.into() } else { x.into() };
     (0..x.len()).min_by_key(|&i| key(x[i]))
 }
 
 const FOLDS: [IntegerFold; 2] = [IntegerFold::Sum, IntegerFold::Product];
-const ENDS: [IntegerEnd; 2] = [IntegerEnd::Largest, IntegerEnd::Smallest];
-
-fn check_slices<T>(from: impl Fn(u64) -> T, ends: [T; 2])
-where
-    T: Integer + Into<i128> + std::fmt::Debug,
-{
-    for x in lengths().flat_map(|len| lists(len, &from, ends)) {
-        for op in FOLDS {
-            assert_eq!(fold_integers(op, &x), fold(op, &x), "{op:?} of {}", x.len());
-        }
-        for end in ENDS {
-            let at = place(end, &x);
-            assert_eq!(place_of_integers(end, &x), at, "{end:?} of {}", x.len());
-            assert_eq!(end_of_integers(end, &x), at.map(|at| x[at]), "{end:?} of {}", x.len());
-        }
-    }
-}
 
 fn column<T: Copy>(x: &[T], [rows, _, stride]: [usize; 3], c: usize) -> Vec<T> {
     (0..rows).map(|row| x[row * stride + c]).collect()
 }
 
-fn check_columns<T>(from: impl Fn(u64) -> T, ends: [T; 2])
-where
-    T: Integer + Into<i128> + std::fmt::Debug,
-{
+/// A reduction of slices and of columns against its definition on a slice that is not empty.
+fn check<T: Copy, Y: Copy + PartialEq + std::fmt::Debug>(
+    reduction: &impl Reduction<T, Out = Y>,
+    from: impl Fn(u64) -> T,
+    ends: [T; 2],
+    definition: impl Fn(&[T]) -> Y,
+) {
+    let name = reduction.name();
+    for x in lengths().skip(1).flat_map(|len| lists(len, &from, ends)) {
+        assert_eq!(reduce(reduction, &x), definition(&x), "{name} of {}", x.len());
+    }
     for shape in SHAPES {
         let [rows, cols, stride] = shape;
         for x in lists((rows - 1) * stride + cols, &from, ends) {
-            let columns: Vec<Vec<T>> = (0..cols).map(|c| column(&x, shape, c)).collect();
-            let mut y = vec![77; cols];
-            for op in FOLDS {
-                fold_integer_columns(op, &x, rows, stride, &mut y);
-                let expected: Vec<i64> = columns.iter().map(|x| fold(op, x)).collect();
-                assert_eq!(y, expected, "{op:?} {shape:?}");
-            }
-            for end in ENDS {
-                place_of_integer_columns(end, &x, rows, stride, &mut y);
-                let places: Vec<usize> = columns.iter().filter_map(|x| place(end, x)).collect();
-                assert!(y.iter().zip(&places).all(|(&y, &at)| y == at as i64), "{end:?} {shape:?}");
-                let mut found = vec![x[0]; cols];
-                end_of_integer_columns(end, &x, rows, stride, &mut found);
-                let best: Vec<T> = columns.iter().zip(places).map(|(x, at)| x[at]).collect();
-                assert_eq!(found, best, "{end:?} {shape:?}");
-            }
+            let expected: Vec<Y> = (0..cols).map(|c| definition(&column(&x, shape, c))).collect();
+            let mut y = vec![definition(&x[..1]); cols];
+            reduce_columns(reduction, &x, rows, stride, &mut y);
+            assert_eq!(y, expected, "{name} {shape:?}");
         }
     }
 }
 
-#[test]
-fn slices_of_integers_fold_as_wider_ones() {
-    on_every_isa(|| {
-        check_slices(|x| x as u8, [0, u8::MAX]);
-        check_slices(|x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
-    });
+macro_rules! check_all {
+    ($t:ty, $from:expr, $ends:expr) => {{
+        let (from, ends): (fn(u64) -> $t, [$t; 2]) = ($from, $ends);
+        check(&Sum, from, ends, |x| fold(IntegerFold::Sum, x));
+        check(&Prod, from, ends, |x| fold(IntegerFold::Product, x));
+        check(&Max, from, ends, |x: &[$t]| x[index(true, x).unwrap()]);
+        check(&Min, from, ends, |x: &[$t]| x[index(false, x).unwrap()]);
+        check(&ArgMax, from, ends, |x: &[$t]| index(true, x).unwrap() as i64);
+        check(&ArgMin, from, ends, |x: &[$t]| index(false, x).unwrap() as i64);
+    }};
 }
 
 #[test]
-fn columns_of_integers_fold_as_wider_ones() {
+fn integers_reduce_as_wider_ones() {
     on_every_isa(|| {
-        check_columns(|x| x as u8, [0, u8::MAX]);
-        check_columns(|x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
+        check_all!(u8, |x| x as u8, [0, u8::MAX]);
+        check_all!(i64, |x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
     });
+    assert_eq!((reduce(&Sum, &[0u8; 0]), reduce(&Prod, &[0i64; 0])), (0, 1));
 }
 
 fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
@@ -164,11 +149,11 @@ fn scans_of_integers_are_folds_up_to_each_element() {
 }
 
 #[test]
-fn no_rows_fold_to_what_folds_start_from() {
+fn columns_without_rows_have_the_results_of_no_elements() {
     let mut y = [7; 3];
-    fold_integer_columns::<u8>(IntegerFold::Sum, &[], 0, 5, &mut y);
+    reduce_columns(&Sum, &[0u8; 0], 0, 5, &mut y);
     assert_eq!(y, [0; 3]);
-    fold_integer_columns::<i64>(IntegerFold::Product, &[], 0, 5, &mut y);
+    reduce_columns(&Prod, &[0i64; 0], 0, 5, &mut y);
     assert_eq!(y, [1; 3]);
     let mut y = [7; 3];
     any_columns::<f32>(&[], 0, 5, &mut y);
@@ -178,24 +163,24 @@ fn no_rows_fold_to_what_folds_start_from() {
 }
 
 #[test]
-fn rows_of_nothing_may_lie_anywhere() {
-    fold_integer_columns(IntegerFold::Sum, &[1i64], 9, 5, &mut []);
-    fold_integer_columns(IntegerFold::Product, &[1u8], 9, 5, &mut []);
-    end_of_integer_columns(IntegerEnd::Largest, &[1u8], 9, 5, &mut []);
-    place_of_integer_columns(IntegerEnd::Largest, &[1u8], 9, 5, &mut []);
+fn rows_without_columns_may_lie_beyond_the_slice() {
+    reduce_columns(&Sum, &[1i64], 9, 5, &mut []);
+    reduce_columns(&Prod, &[1u8], 9, 5, &mut []);
+    reduce_columns(&Max, &[1u8], 9, 5, &mut []);
+    reduce_columns(&ArgMax, &[1u8], 9, 5, &mut []);
     any_columns(&[1.0f32], 9, 5, &mut []);
 }
 
 #[test]
-#[should_panic(expected = "end_of_integer_columns: no rows")]
-fn an_end_needs_a_row() {
-    end_of_integer_columns::<u8>(IntegerEnd::Largest, &[], 0, 5, &mut [0; 3]);
+#[should_panic(expected = "max_columns: no rows, so the columns have no elements")]
+fn an_extremum_needs_a_row() {
+    reduce_columns(&Max, &[0u8; 0], 0, 5, &mut [0; 3]);
 }
 
 #[test]
-#[should_panic(expected = "place_of_integer_columns: 2 rows of 3 with stride 4 exceed 6 elements")]
+#[should_panic(expected = "argmax_columns: 2 rows of 3 with stride 4 exceed 6 elements")]
 fn rows_must_lie_within_the_slice() {
-    place_of_integer_columns(IntegerEnd::Largest, &[0u8; 6], 2, 4, &mut [0; 3]);
+    reduce_columns(&ArgMax, &[0u8; 6], 2, 4, &mut [0; 3]);
 }
 
 /// Lists in which one place, none or all are true; `truths` and `zeros` are all kinds of either.

@@ -17,7 +17,6 @@ mod cast;
 mod choose;
 mod copy;
 mod elementwise;
-mod fold;
 mod fused;
 mod index;
 mod matmul;

@@ -7,7 +7,7 @@
 //!     for each block of 1024 rows:
 //!         for each band of 128 rows, for each lane l in 0..16, for each vector of columns:
 //!             lane[l] = ((lane[l] + row[l]) + row[l + 16]) + … + row[l + 112]
-//!         combine the lanes; push what they come to on the tile's binary counter
+//!         join the lanes; push the block's accumulator on the tile's binary counter
 //!     fold the counter; finish, round into the output
 //! ```
 //!
@@ -16,54 +16,58 @@
 //!    for eight elements of input.
 //! 3. Up to 1024 rows are one block, which needs no counter; of up to 16 the lanes stay in registers.
 
-use core::marker::PhantomData;
+use core::fmt::Display;
 use core::mem::MaybeUninit;
 
-use super::extreme::{Extreme, Wanted};
-use super::partial::{Finished, Partial};
-use super::terms::Term;
-use super::{BLOCK, LANES, Widen};
-use crate::dispatch::{ElementTask, Task};
-use crate::map::{load_up_to, store_up_to};
-use crate::simd::{Float, Lanes, Simd, Vector};
+use super::floats::{Accumulate, Format, for_format, load, read, write};
+use super::partial::{Finish, Finished, Partial};
+use super::terms::{Term, join};
+use super::{BLOCK, F64, LANES};
+use crate::dispatch::Task;
+use crate::simd::{Lanes, Simd};
 
 /// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
 /// 1.4 times as long, their short pieces of rows being fetched late.
 const TILE: usize = 1024;
-/// From a lane's numbers to those of the next beyond the tile's: a power of two of lines apart all lanes
-/// would fall into one set of the first-level cache.
+/// Numbers from a lane's end to the next lane: a power of two of lines apart all lanes would fall into one
+/// set of the first-level cache.
 const PADDING: usize = 8;
-/// Room for a tile's lanes and counter, 194 KiB of stack: a full tile's sums of up to 127 blocks; more
+/// Numbers for a tile's lanes and counter, 194 KiB of stack: a full tile's sums of up to 127 blocks; more
 /// blocks and more numbers a lane make the tiles narrower.
 const SCRATCH: usize = 24 * (TILE + PADDING);
-/// Rows that compete at a time for the largest or smallest of a column.
-const ROUND: usize = 8;
 /// Rows of one lane that are added at a time.
 const BAND: usize = 8;
-/// Bytes ahead that lines of rows are asked for where one row of at least half as many follows the
+/// Bytes ahead that rows are prefetched where one row of at least half as many follows the
 /// other: 0.85 of the time of [4096, 1024] `f32` on Zen 5, 1.15 in the second-level cache. Where
-/// others take the columns beside, their lines would be asked for.
+/// others take the columns beside, their lines would be fetched.
 const AHEAD: usize = 2048;
 /// Bytes of rows that are expected in the second-level cache.
 const CACHED: usize = 1 << 20;
 
-/// A row-major matrix whose bounds are checked.
-#[derive(Clone, Copy)]
-pub(crate) struct Rows<E> {
-    pub(super) first: *const E,
-    pub(super) rows: usize,
-    pub(super) cols: usize,
-    pub(super) stride: usize,
+/// A row-major matrix of the elements `x`, whose bounds were checked.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<X> {
+    pub(crate) x: X,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) stride: usize,
 }
 
-impl<E> Rows<E> {
+impl<'a, E> Matrix<&'a [E]> {
     /// `rows` rows of `cols` elements, their starts `stride` elements apart.
     ///
     /// # Panics
     /// If the last row ends beyond the slice.
     #[inline]
     #[track_caller]
-    pub fn new(name: &str, x: &[E], rows: usize, cols: usize, stride: usize) -> Self {
+    pub(crate) fn new(
+        name: impl Display,
+        x: &'a [E],
+        rows: usize,
+        cols: usize,
+        stride: usize,
+    ) -> Self {
         let end = match rows.checked_sub(1) {
             Some(above) if cols > 0 => above.checked_mul(stride).and_then(|r| r.checked_add(cols)),
             _ => Some(0),
@@ -73,357 +77,418 @@ impl<E> Rows<E> {
             "{name}: {rows} rows of {cols} with stride {stride} exceed {} elements",
             x.len()
         );
-        Rows { first: x.as_ptr(), rows, cols, stride }
+        Matrix { x, rows, cols, stride }
     }
 }
 
-/// Room for a row of what columns come to.
-pub(crate) enum Folded<E, P: Finished> {
-    /// Finished and rounded.
-    Rounded(*mut E, P::Finish),
-    /// What a part of the rows folds to.
+/// A row of results, or of accumulators of a part of the rows, to be written.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Target<'a, Y, P> {
+    Results(&'a mut [MaybeUninit<Y>]),
+    Partial(&'a mut [MaybeUninit<P>]),
+}
+
+/// As [`Target`], of results of the elements' format.
+#[derive(Clone, Copy)]
+pub(super) enum Erased<P> {
+    Results(*mut u8),
     Partial(*mut P),
 }
 
-/// Folds the rows.
-pub(crate) struct FoldColumns<E, K: Term<M>, const M: usize> {
-    pub x: Rows<E>,
-    pub y: Folded<E, K::Entry>,
+impl<Y, P> Target<'_, Y, P> {
+    /// The same room, checked to be for a row of `cols`; `Q` is `P` or its only field.
+    #[inline]
+    pub(super) fn erased<Q>(self, cols: usize) -> Erased<Q> {
+        const { assert!(size_of::<P>() == size_of::<Q>()) };
+        let (y, len) = match self {
+            Target::Results(y) => (Erased::Results(y.as_mut_ptr().cast()), y.len()),
+            Target::Partial(y) => (Erased::Partial(y.as_mut_ptr().cast()), y.len()),
+        };
+        assert!(len == cols, "{cols} columns into {len} results");
+        y
+    }
 }
 
-impl<E: Widen, K: Term<M>, const M: usize> Task for FoldColumns<E, K, M> {
+/// Writes a value to every element.
+pub(crate) fn filled<Y: Copy>(y: &mut [MaybeUninit<Y>], value: Y) -> &mut [Y] {
+    y.fill(MaybeUninit::new(value));
+    // SAFETY: every element has just been written.
+    unsafe { core::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<Y>(), y.len()) }
+}
+
+/// A fold of the columns of a checked matrix into room for a row.
+pub(crate) struct FoldColumns<K: Term<M>, const M: usize> {
+    tile: Tile,
+    rows: usize,
+    cols: usize,
+    y: Erased<K::Acc>,
+    finish: Finish,
+}
+
+impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
+    #[inline]
+    pub fn new<E: Accumulate>(x: Matrix<&[E]>, finish: Finish, y: Target<'_, E, K::Acc>) -> Self {
+        let Matrix { x, rows, cols, stride } = x;
+        let y = y.erased(cols);
+        let tile = Tile {
+            x: x.as_ptr().cast(),
+            format: E::FORMAT,
+            stride,
+            lanes: core::ptr::null_mut(),
+            pitch: 0,
+            width: 0,
+            prefetches: false,
+        };
+        FoldColumns { tile, rows, cols, y, finish }
+    }
+}
+
+impl<K: Term<M>, const M: usize> Task for FoldColumns<K, M> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Rows { first, rows, cols, stride } = self.x;
+        let mut scratch = [MaybeUninit::<f64>::uninit(); SCRATCH];
+        let lanes = scratch.as_mut_ptr().cast();
+        let tile = Tile { lanes, ..self.tile };
+        for_format!(tile.format, format => {
+            let fold = FoldColumns { tile: Tile { format, ..tile }, ..self };
+            fold.tiles(simd);
+        });
+    }
+}
+
+impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
+    #[inline(always)]
+    fn tiles<S: Simd>(self, simd: S) {
+        let FoldColumns { tile, rows, cols, y, finish } = self;
         let blocks = rows.div_ceil(BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
-        let column_size = LANES * M * size_of::<f64>() + (levels + 1) * size_of::<K::Entry>();
+        let column_size = LANES * M * size_of::<f64>() + (levels + 1) * size_of::<K::Acc>();
         let most = SCRATCH * size_of::<f64>() / column_size - PADDING;
         let wide = (most.min(TILE) / LANES * LANES).min(cols.max(1).next_multiple_of(LANES));
-        let pitch = wide + PADDING;
-        let row_size = cols * size_of::<E>();
-        let spans = cols == stride && cols <= wide;
-        let asks = spans && row_size >= AHEAD / 2 && rows > CACHED / row_size;
-        let mut scratch = [MaybeUninit::<f64>::uninit(); SCRATCH];
-        let lanes = scratch.as_mut_ptr().cast::<f64>();
+        let row_size = cols * tile.format.size();
+        let spans = cols == tile.stride && cols <= wide;
+        let prefetches = spans && row_size >= AHEAD / 2 && rows > CACHED / row_size;
         const {
-            assert!(
-                PADDING >= <S as Lanes<f64>>::LANES && align_of::<K::Entry>() <= align_of::<f64>()
-            )
+            assert!(PADDING >= <S as Lanes<f64>>::LANES);
+            assert!(align_of::<K::Acc>() <= align_of::<f64>());
         };
-        for column in (0..cols).step_by(wide) {
-            // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of
-            // `pitch` entries, which the scratch holds; the matrix was checked by `Rows::new`; `y`
-            // holds a row; every entry that is read was written: those of the set bits of the number
-            // of blocks.
+        let pitch = wide + PADDING;
+        let mut column = 0;
+        while column < cols {
+            let width = wide.min(cols - column);
+            // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of `pitch`
+            // accumulators, which the scratch holds by the choice of `wide`; the matrix was checked by
+            // `Matrix::new`; `y` holds a row; every accumulator that is read was written: those of the set
+            // bits of the number of blocks.
             unsafe {
-                let counter = lanes.add(LANES * M * pitch).cast::<K::Entry>();
-                let width = wide.min(cols - column);
-                let tile = Tile::<K, M> { lanes, counter, pitch, width, asks };
-                if blocks == 0 {
-                    (0..width).for_each(|c| counter.add(c).write(K::Entry::EMPTY));
+                let x = tile.x.add(column * tile.format.size());
+                let tile = Tile { x, pitch, width, prefetches, ..tile };
+                let counter = tile.lanes.add(LANES * M * pitch).cast::<K::Acc>();
+                let mut block = 0;
+                while block < blocks {
+                    let count = BLOCK.min(rows - block * BLOCK);
+                    let tile = tile.from_row(block * BLOCK);
+                    tile.fold_block::<S, K, M>(simd, count);
+                    tile.push::<K, M>(counter, count, block, blocks == 1);
+                    block += 1;
                 }
-                for block in 0..blocks {
-                    let row = block * BLOCK;
-                    let count = BLOCK.min(rows - row);
-                    let x = first.add(row * stride + column);
-                    match count {
-                        0..=4 => tile.fold_few::<E, S, 4>(simd, x, stride, count),
-                        5..=8 => tile.fold_few::<E, S, 8>(simd, x, stride, count),
-                        9..=LANES => tile.fold_few::<E, S, LANES>(simd, x, stride, count),
-                        _ => {
-                            tile.add_rows(simd, x, stride, count);
-                            tile.combine(simd);
-                        }
-                    }
-                    tile.push(x, count, block, blocks == 1);
+                let mut c = 0;
+                while c < width && blocks != 1 {
+                    counter.add(c).write(tile.total(counter.add(c), blocks));
+                    c += 1;
                 }
-                if blocks > 1 {
-                    tile.finish(blocks);
-                }
-                match self.y {
-                    Folded::Rounded(y, finish) => {
-                        for c in 0..width {
+                match y {
+                    Erased::Results(y) => {
+                        let mut c = 0;
+                        while c < width {
                             let result = counter.add(c).read().finished(finish);
-                            y.add(column + c).write(E::rounded(result));
+                            write(tile.format, y, column + c, result);
+                            c += 1;
                         }
                     }
-                    Folded::Partial(y) => counter.copy_to_nonoverlapping(y.add(column), width),
+                    Erased::Partial(y) => counter.copy_to_nonoverlapping(y.add(column), width),
                 }
             }
+            column += wide;
         }
     }
 }
 
-/// Scratch of one tile: [`LANES`] times `M` rows of lanes; the newest block's entries, then those of
-/// the counter's levels. Rows are `pitch` wide. Lines of the matrix are asked for if `asks`.
+/// Some columns of a matrix from some row on, and scratch: [`LANES`] times `M` rows of lanes, `pitch` apart.
 #[derive(Clone, Copy)]
-struct Tile<K: Term<M>, const M: usize> {
+struct Tile {
+    x: *const u8,
+    format: Format,
+    stride: usize,
     lanes: *mut f64,
-    counter: *mut K::Entry,
     pitch: usize,
     width: usize,
-    asks: bool,
+    prefetches: bool,
 }
 
-impl<K: Term<M>, const M: usize> Tile<K, M> {
-    /// Sets the lanes to the folds of `count` rows, one block.
+impl Tile {
+    /// The tile from a row on.
     ///
     /// # Safety
-    /// `x` points to `count` rows of the tile's width; the scratch holds the lanes.
+    /// It has the row.
     #[inline(always)]
-    unsafe fn add_rows<E: Widen, S: Simd>(self, simd: S, x: *const E, stride: usize, count: usize) {
-        for band in (0..count).step_by(BAND * LANES) {
-            for lane in 0..LANES.min(count - band) {
-                let row = band + lane;
-                let rows = (count - row).div_ceil(LANES).min(BAND);
-                // SAFETY: these are rows band + lane + 16 k, k < `rows`, below `count`.
-                unsafe {
-                    match (rows, self.asks) {
-                        (BAND, true) => self.add_to_lane(simd, x, stride, [row, BAND], true),
-                        (BAND, false) => self.add_to_lane(simd, x, stride, [row, BAND], false),
-                        _ => self.add_to_lane(simd, x, stride, [row, rows], false),
-                    }
+    unsafe fn from_row(self, row: usize) -> Self {
+        // SAFETY: as the caller promised.
+        Tile { x: unsafe { self.x.add(row * self.stride * self.format.size()) }, ..self }
+    }
+
+    /// A vector of row `row` from column `c` on, or what the tile has of it.
+    ///
+    /// # Safety
+    /// The row is there.
+    #[inline(always)]
+    unsafe fn load<S: Simd>(self, simd: S, row: usize, c: usize) -> F64<S> {
+        let at = (row * self.stride + c) * self.format.size();
+        // SAFETY: as the caller promised; elements beyond the tile's width are not read.
+        unsafe { load(simd, self.format, self.x.add(at), self.width - c) }
+    }
+
+    /// Where number `m` of a lane of column `c` lies.
+    ///
+    /// # Safety
+    /// The scratch holds the lanes.
+    #[inline(always)]
+    unsafe fn lane<const M: usize>(self, lane: usize, m: usize, c: usize) -> *mut f64 {
+        // SAFETY: as the caller promised.
+        unsafe { self.lanes.add((lane * M + m) * self.pitch + c) }
+    }
+
+    /// Folds `count` rows, one block, into the first lane.
+    ///
+    /// # Safety
+    /// The tile has the rows; the scratch holds the lanes, rows of which are padded to whole vectors.
+    #[inline(always)]
+    unsafe fn fold_block<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize) {
+        // SAFETY: as the caller promised.
+        unsafe {
+            match count {
+                0..=4 => self.fold_few::<S, K, M>(simd, count, 4),
+                5..=8 => self.fold_few::<S, K, M>(simd, count, 8),
+                9..=LANES => self.fold_few::<S, K, M>(simd, count, LANES),
+                _ => {
+                    self.add_rows::<S, K, M>(simd, count);
+                    self.join_lanes::<S, K, M>(simd);
                 }
             }
         }
     }
 
-    /// Adds `rows` rows of the block at `x` to a lane, the first of them number `row`, [`LANES`]
-    /// strides apart, if `asks` asking for the lines [`AHEAD`]. The first rows of a block start their
-    /// lanes.
+    /// Adds `count` rows, one block, to the lanes.
     ///
     /// # Safety
-    /// The rows are there and the scratch holds the lane.
+    /// As for [`Tile::fold_block`].
     #[inline(always)]
-    unsafe fn add_to_lane<E: Widen, S: Simd>(
+    unsafe fn add_rows<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize) {
+        let mut band = 0;
+        while band < count {
+            let lanes = LANES.min(count - band);
+            let mut row = band;
+            while row < band + lanes {
+                let rows = (count - row).div_ceil(LANES).min(BAND);
+                // SAFETY: these are rows `row + LANES * k`, k < `rows`, below `count`.
+                unsafe {
+                    match (rows, self.prefetches) {
+                        (BAND, true) => self.add_to_lane::<S, K, M>(simd, row, BAND, true),
+                        (BAND, false) => self.add_to_lane::<S, K, M>(simd, row, BAND, false),
+                        _ => self.add_to_lane::<S, K, M>(simd, row, rows, false),
+                    }
+                }
+                row += 1;
+            }
+            band += BAND * LANES;
+        }
+    }
+
+    /// Adds `rows` rows of the block to a lane, the first of them number `row`, [`LANES`] strides apart. The
+    /// first rows of a block start their lanes.
+    ///
+    /// # Safety
+    /// As for [`Tile::fold_block`]; these rows are there.
+    #[inline(always)]
+    unsafe fn add_to_lane<S: Simd, K: Term<M>, const M: usize>(
         self,
         simd: S,
-        x: *const E,
-        stride: usize,
-        [row, rows]: [usize; 2],
-        asks: bool,
+        row: usize,
+        rows: usize,
+        prefetches: bool,
     ) {
+        let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
         let lane = row % LANES;
-        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            // SAFETY: the lane's rows are padded to whole vectors; elements beyond the tile's width
-            // are not read.
+        let mut c = 0;
+        while c < self.width {
+            // SAFETY: the rows are there; rows of lanes are padded to whole vectors.
             unsafe {
-                let at = |m: usize| self.lanes.add((lane * M + m) * self.pitch + c);
-                let mut numbers = [Lanes::<f64>::splat(simd, K::START); M];
-                if row >= LANES {
-                    for (m, number) in numbers.iter_mut().enumerate() {
-                        *number = simd.load(at(m));
-                    }
+                let mut numbers = [start; M];
+                let mut m = 0;
+                while row >= LANES && m < M {
+                    numbers[m] = simd.load(self.lane::<M>(lane, m, c));
+                    m += 1;
                 }
-                let shift = match K::SHIFTED {
-                    true => E::widen_up_to(simd, x.add(c), self.width - c),
-                    false => Lanes::<f64>::splat(simd, 0.0),
-                };
-                for k in 0..rows {
-                    let row = x.add((row + k * LANES) * stride + c);
-                    if asks {
-                        simd.prefetch(row.cast::<u8>().wrapping_add(AHEAD));
+                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
+                let mut k = 0;
+                while k < rows {
+                    let x = self.load(simd, row + k * LANES, c);
+                    if prefetches {
+                        let at = ((row + k * LANES) * self.stride + c) * self.format.size();
+                        simd.prefetch(self.x.wrapping_add(at + AHEAD));
                     }
-                    let element = E::widen_up_to(simd, row, self.width - c);
-                    numbers = K::add(simd, element, shift, numbers);
+                    numbers = K::take(simd, [x, x], shift, numbers);
+                    k += 1;
                 }
-                for (m, number) in numbers.into_iter().enumerate() {
-                    simd.store(at(m), number);
+                let mut m = 0;
+                while m < M {
+                    simd.store(self.lane::<M>(lane, m, c), numbers[m]);
+                    m += 1;
                 }
             }
+            c += <S as Lanes<f64>>::LANES;
         }
     }
 
     /// The tree over the lanes, into the first.
     ///
     /// # Safety
-    /// The scratch holds the lanes, which were written.
+    /// As for [`Tile::fold_block`]; the lanes were written.
     #[inline(always)]
-    unsafe fn combine<S: Simd>(self, simd: S) {
-        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            for m in 0..M {
-                let mut lanes = [Lanes::<f64>::splat(simd, K::START); LANES];
-                for (l, lane) in lanes.iter_mut().enumerate() {
-                    // SAFETY: rows of the scratch are padded to whole vectors.
-                    *lane = unsafe { simd.load(self.lanes.add((l * M + m) * self.pitch + c)) };
+    unsafe fn join_lanes<S: Simd, K: Term<M>, const M: usize>(self, simd: S) {
+        let mut c = 0;
+        while c < self.width {
+            let mut m = 0;
+            while m < M {
+                let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
+                let mut l = 0;
+                while l < LANES {
+                    // SAFETY: as the caller promised.
+                    lanes[l] = unsafe { simd.load(self.lane::<M>(l, m, c)) };
+                    l += 1;
                 }
-                let whole = Self::tree(lanes);
+                let total = tree::<S>(lanes, LANES, K::PRODUCT);
                 // SAFETY: as for the loads.
-                unsafe { simd.store(self.lanes.add(m * self.pitch + c), whole) };
+                unsafe { simd.store(self.lane::<M>(0, m, c), total) };
+                m += 1;
             }
+            c += <S as Lanes<f64>>::LANES;
         }
     }
 
-    /// Lanes that no row reached are what lanes start from, and such a join changes nothing: of the tree
-    /// over all lanes what is left is that over the first `N`, if rows reached no others.
-    #[inline(always)]
-    fn tree<V: Vector, const N: usize>(mut lanes: [V; N]) -> V {
-        let mut half = N / 2;
-        while half > 0 {
-            for l in 0..half {
-                lanes[l] = K::join(lanes[l], lanes[l + half]);
-            }
-            half /= 2;
-        }
-        lanes[0]
-    }
-
-    /// As [`Tile::add_rows`] and [`Tile::combine`], of `count` rows, at most `N`: each is a lane.
+    /// As [`Tile::add_rows`] and [`Tile::join_lanes`], of `count` rows, at most `n`: each is a lane. Lanes that
+    /// no row reached are what lanes start from, and joining such a one changes nothing: of the tree over all
+    /// lanes that over the first `n` is left.
     ///
     /// # Safety
-    /// As for [`Tile::add_rows`].
+    /// As for [`Tile::fold_block`].
     #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "lanes of known numbers stay in registers")]
-    unsafe fn fold_few<E: Widen, S: Simd, const N: usize>(
-        self,
-        simd: S,
-        x: *const E,
-        stride: usize,
-        count: usize,
-    ) {
-        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            let start = Lanes::<f64>::splat(simd, K::START);
-            let mut lanes = [[start; N]; M];
-            // SAFETY: rows below `count` are there, elements beyond the tile's width are not read; rows of
-            // the scratch are padded to whole vectors.
+    unsafe fn fold_few<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize, n: usize) {
+        let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
+        let mut c = 0;
+        while c < self.width {
+            let mut lanes = [[start; LANES]; M];
+            // SAFETY: as the caller promised; the rows are below `count`.
             unsafe {
-                let shift = match K::SHIFTED {
-                    true => E::widen_up_to(simd, x.add(c), self.width - c),
-                    false => Lanes::<f64>::splat(simd, 0.0),
-                };
-                for l in 0..N {
+                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
+                let mut l = 0;
+                while l < n {
                     if l < count {
-                        let element = E::widen_up_to(simd, x.add(l * stride + c), self.width - c);
-                        let numbers = K::add(simd, element, shift, [start; M]);
-                        for m in 0..M {
+                        let x = self.load(simd, l, c);
+                        let numbers = K::take(simd, [x, x], shift, [start; M]);
+                        let mut m = 0;
+                        while m < M {
                             lanes[m][l] = numbers[m];
+                            m += 1;
                         }
                     }
+                    l += 1;
                 }
-                for m in 0..M {
-                    simd.store(self.lanes.add(m * self.pitch + c), Self::tree(lanes[m]));
+                let mut m = 0;
+                while m < M {
+                    let total = tree::<S>(lanes[m], n, K::PRODUCT);
+                    simd.store(self.lane::<M>(0, m, c), total);
+                    m += 1;
                 }
             }
+            c += <S as Lanes<f64>>::LANES;
         }
     }
 
-    /// Pushes what the first lanes come to as block number `block`, of `count` rows from `x` on; an
-    /// only one stays the newest entry.
+    /// Pushes the first lanes as block number `block`, of `count` rows, on the counter: its newest entries, then
+    /// those of its levels, rows of which are `pitch` apart. An only block stays the newest.
     ///
     /// # Safety
-    /// The scratch holds the counter's entries of that many blocks; those of its set bits and the
-    /// first lanes were written.
+    /// The counter has room for that many blocks; the entries of its set bits and the first lanes were
+    /// written; the block has a row.
     #[inline(always)]
-    unsafe fn push<E: Widen>(self, x: *const E, count: usize, block: usize, only: bool) {
-        // SAFETY: as the caller promised; the block has a row.
-        let newest = |c: usize| unsafe {
-            let shift = if K::SHIFTED { x.add(c).read().widened() } else { 0.0 };
-            let mut numbers = [0.0; M];
-            for (m, number) in numbers.iter_mut().enumerate() {
-                *number = self.lanes.add(m * self.pitch + c).read();
-            }
-            K::entry(shift, count, numbers)
-        };
-        if only {
-            for c in 0..self.width {
-                // SAFETY: as above.
-                unsafe { self.counter.add(c).write(newest(c)) };
-            }
-            return;
-        }
-        let level = block.trailing_ones() as usize;
-        for c in 0..self.width {
-            let mut entry = newest(c);
-            // SAFETY: as above.
+    unsafe fn push<K: Term<M>, const M: usize>(
+        self,
+        counter: *mut K::Acc,
+        count: usize,
+        block: usize,
+        only: bool,
+    ) {
+        let level = if only { 0 } else { block.trailing_ones() as usize };
+        let row = if only { 0 } else { (level + 1) * self.pitch };
+        let mut c = 0;
+        while c < self.width {
+            // SAFETY: as the caller promised.
             unsafe {
-                for below in 1..=level {
-                    entry = self.counter.add(below * self.pitch + c).read().then(entry);
+                let mut shift = 0.0;
+                if K::SHIFTED {
+                    shift = read(self.format, self.x.add(c * self.format.size()));
                 }
-                self.counter.add((level + 1) * self.pitch + c).write(entry);
+                let mut numbers = [0.0; M];
+                let mut m = 0;
+                while m < M {
+                    numbers[m] = self.lane::<M>(0, m, c).read();
+                    m += 1;
+                }
+                let mut acc = K::finish(shift, count, numbers);
+                let mut below = 1;
+                while below <= level {
+                    acc = counter.add(below * self.pitch + c).read().merge(acc);
+                    below += 1;
+                }
+                counter.add(row + c).write(acc);
             }
+            c += 1;
         }
     }
 
-    /// Folds the counter of `blocks` blocks, more than one, into the newest entry.
+    /// Merges a column's counter of `blocks` blocks, which are not one.
     ///
     /// # Safety
-    /// As for [`Tile::push`].
+    /// The entries of set bits were written.
     #[inline(always)]
-    unsafe fn finish(self, blocks: usize) {
-        let lowest = blocks.trailing_zeros() as usize;
-        for c in 0..self.width {
-            // SAFETY: the entries of set bits were written.
-            unsafe {
-                let mut entry = self.counter.add((lowest + 1) * self.pitch + c).read();
-                for level in (lowest + 1..usize::BITS as usize).filter(|l| blocks >> l & 1 == 1) {
-                    entry = self.counter.add((level + 1) * self.pitch + c).read().then(entry);
-                }
-                self.counter.add(c).write(entry);
-            }
+    unsafe fn total<P: Partial>(self, column: *const P, blocks: usize) -> P {
+        let (mut left, mut acc) = (blocks, P::EMPTY);
+        while left != 0 {
+            // SAFETY: as the caller promised.
+            let entry =
+                unsafe { column.add((left.trailing_zeros() as usize + 1) * self.pitch).read() };
+            acc = if left == blocks { entry } else { entry.merge(acc) };
+            left &= left - 1;
         }
+        acc
     }
 }
 
-/// The largest or smallest of each column into `y`, which has room for a row; there are rows.
-pub(crate) struct FindColumns<E, W> {
-    pub x: Rows<E>,
-    pub y: *mut E,
-    /// Which of the two.
-    pub wanted: PhantomData<W>,
-}
-
-impl<E: Float, W: Wanted> ElementTask<E> for FindColumns<E, W> {
-    type Home = Self;
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) {
-        let Rows { first, rows, cols, stride } = self.x;
-        // The winners so far are in `y`; each band of rows competes with them.
-        for band in (0..rows).step_by(ROUND) {
-            // SAFETY: the matrix was checked by `Rows::new`; `y` holds `cols` elements, all written by
-            // the first band.
-            unsafe {
-                let x = first.add(band * stride);
-                match ROUND.min(rows - band) {
-                    ROUND => compete::<E, S, W>(simd, x, stride, ROUND, self.y, cols, band == 0),
-                    count => compete::<E, S, W>(simd, x, stride, count, self.y, cols, band == 0),
-                }
-            }
-        }
-    }
-}
-
-/// Lets `count` rows compete with the winners in `y` or, if there are none yet, with each other.
-/// Inlined with a count that is known, each row has load instructions of its own, whose addresses
-/// advance evenly: else the processor does not see them coming.
-///
-/// # Safety
-/// `x` points to `count` rows of `cols` elements, and `y` to as many.
+/// The tree over the first `n` lanes.
 #[inline(always)]
-unsafe fn compete<E: Float, S: Lanes<E>, W: Wanted>(
-    simd: S,
-    x: *const E,
-    stride: usize,
-    count: usize,
-    y: *mut E,
-    cols: usize,
-    fresh: bool,
-) {
-    for c in (0..cols).step_by(S::LANES) {
-        let left = cols - c;
-        // SAFETY: `left` elements are left of each row; those beyond them are not touched.
-        unsafe {
-            let mut found = Extreme::new(W::key(load_up_to(simd, x.add(c), left)));
-            for row in 1..count {
-                found.take::<W>(W::key(load_up_to(simd, x.add(row * stride + c), left)));
-            }
-            if !fresh {
-                found.take::<W>(load_up_to(simd, y.add(c), left));
-            }
-            store_up_to(simd, y.add(c), left, found.value(simd));
+fn tree<S: Simd>(mut lanes: [F64<S>; LANES], n: usize, product: bool) -> F64<S> {
+    let mut half = n / 2;
+    while half > 0 {
+        let mut l = 0;
+        while l < half {
+            lanes[l] = join(lanes[l], lanes[l + half], product);
+            l += 1;
         }
+        half /= 2;
     }
+    lanes[0]
 }

@@ -1,12 +1,14 @@
-//! The upper part of the tree: what blocks fold to, combined pairwise.
+//! The upper part of the tree: accumulators of blocks, merged pairwise.
 
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use super::partial::{Moments, Partial, Product, SquareSum};
-use crate::reduce::{Accumulate, Blocks, Reduce};
+use super::PushBlocks;
+use super::partial::Partial;
+use super::terms::{Products, Term};
+use crate::reduce::{Accumulate, Reduce, Reduction, Sum};
 
-/// A fold in progress: what blocks fold to, combined like the digits of a binary counter.
+/// A fold in progress: accumulators of blocks, merged like the digits of a binary counter.
 ///
 /// Folds of the same elements give the same bits however they are fed: at once (as [`crate::sum`]
 /// does), in chunks of whole blocks of [`PairwiseSum::BLOCK`] elements, or in parts folded apart and
@@ -85,7 +87,7 @@ impl<P: Partial> Pairwise<P> {
     fn push_entry(&mut self, level: usize, mut partial: P) {
         let mut at = level;
         while self.blocks >> at & 1 == 1 {
-            partial = self.entry(at).then(partial);
+            partial = self.entry(at).merge(partial);
             at += 1;
         }
         self.entries[at] = MaybeUninit::new(partial);
@@ -120,64 +122,47 @@ impl<P: Partial> Pairwise<P> {
         let mut partial = self.entry(left.trailing_zeros() as usize);
         left &= left - 1;
         while left != 0 {
-            partial = self.entry(left.trailing_zeros() as usize).then(partial);
+            partial = self.entry(left.trailing_zeros() as usize).merge(partial);
             left &= left - 1;
         }
         partial
     }
 }
 
+impl<P: Partial> Pairwise<P> {
+    /// Takes a slice for a reduction, block by block; its end is the end of a block, so only the last slice
+    /// may have a length that is no multiple of [`PairwiseSum::BLOCK`].
+    ///
+    /// ```
+    /// use swath_kernels::{Pairwise, reduce::Prod};
+    ///
+    /// let mut product = Pairwise::new();
+    /// product.take(&Prod, &[2.0f32, 3.0]);
+    /// assert_eq!(product.finish().0, 6.0);
+    /// ```
+    pub fn take<E>(&mut self, reduction: &(impl Reduction<E, Acc = P> + ?Sized), x: &[E]) {
+        reduction.push(x, self);
+    }
+}
+
 impl PairwiseSum {
-    /// Takes a slice, block by block; its end is the end of a block, so only the last slice may
-    /// have a length that is no multiple of [`PairwiseSum::BLOCK`].
+    /// Takes a slice, as [`Pairwise::take`] does for a sum.
     pub fn push_slice<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Sum(self));
+        self.take(&Sum, x);
     }
 
-    /// Takes the absolute values of a slice's elements, as [`PairwiseSum::push_slice`] does.
-    pub fn push_magnitudes<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Magnitudes(self));
-    }
-
-    /// Takes 1 for each element of a slice that is not 0, as [`PairwiseSum::push_slice`] does.
-    pub fn push_nonzeros<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Nonzeros(self));
-    }
-
-    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as
-    /// [`PairwiseSum::push_slice`] does.
+    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as [`Pairwise::take`] does.
     pub fn push_exps<E: Reduce>(&mut self, x: &[E], shift: E) {
         E::push_exps(self, x, shift);
     }
 
-    /// Takes the products of two slices' elements, as [`PairwiseSum::push_slice`] does.
+    /// Takes the products of two slices' elements, as [`Pairwise::take`] does.
     ///
     /// # Panics
     /// If the lengths differ.
     #[track_caller]
     pub fn push_products<E: Accumulate>(&mut self, a: &[E], b: &[E]) {
         assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-        E::blocks(a, Blocks::Products(self, b));
-    }
-}
-
-impl Pairwise<Product> {
-    /// Takes the factors of a slice, as [`PairwiseSum::push_slice`] takes terms.
-    pub fn push_factors<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Factors(self));
-    }
-}
-
-impl Pairwise<Moments> {
-    /// Takes the elements of a slice, as [`PairwiseSum::push_slice`] does.
-    pub fn push_elements<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Moments(self));
-    }
-}
-
-impl Pairwise<SquareSum> {
-    /// Takes the squares of a slice's elements, as [`PairwiseSum::push_slice`] takes terms.
-    pub fn push_squares<E: Accumulate>(&mut self, x: &[E]) {
-        E::blocks(x, Blocks::Squares(self));
+        Products::push(PushBlocks::new(a, b, self));
     }
 }

@@ -1,75 +1,64 @@
-//! What blocks of elements fold to, how neighbours become one, and results of it.
+//! Accumulators: how neighbours merge, and the results.
 
 use core::fmt::Debug;
 
 use bytemuck::{Pod, Zeroable};
 
-/// What a part of the elements folds to. Sealed.
+/// The accumulator of a part of the elements. Sealed.
 pub trait Partial: Pod + Debug + Send + Sync + sealed::Sealed {
-    /// The fold of no elements.
+    /// The accumulator of no elements.
     const EMPTY: Self;
-    /// The fold of these elements and then those of `next`.
-    fn then(self, next: Self) -> Self;
+    /// Merges these elements and then those of `next`.
+    fn merge(self, next: Self) -> Self;
 }
 
-/// What the elements of a column fold to.
-pub(crate) trait Finished: Partial {
-    /// What may become of it before it is rounded.
-    type Finish: Copy;
-    /// The result, before it is rounded.
-    fn finished(self, finish: Self::Finish) -> f64;
-}
-
-/// What becomes of a sum.
+/// The step from a merged accumulator to the result, before it is rounded.
 #[derive(Clone, Copy)]
-pub(crate) enum OfSum {
-    /// Nothing.
-    Whole,
-    /// A mean of so many.
+pub(crate) enum Finish {
+    /// Takes the number as it is: a sum, a product, a norm.
+    Plain,
+    /// Divides a sum by so many elements.
     Mean(f64),
+    /// Divides squared distances by the elements less so many degrees of freedom.
+    Variance(usize),
+    /// Takes the square root of that.
+    Std(usize),
+}
+
+/// An accumulator of floats.
+pub(crate) trait Finished: Partial {
+    /// The result, before it is rounded.
+    fn finished(self, finish: Finish) -> f64;
 }
 
 impl Finished for f64 {
-    type Finish = OfSum;
     #[inline(always)]
-    fn finished(self, finish: OfSum) -> f64 {
-        match finish {
-            OfSum::Whole => self,
-            OfSum::Mean(count) => self / count,
-        }
+    fn finished(self, finish: Finish) -> f64 {
+        if let Finish::Mean(count) = finish { self / count } else { self }
     }
 }
 
 impl Finished for Product {
-    type Finish = ();
     #[inline(always)]
-    fn finished(self, (): ()) -> f64 {
+    fn finished(self, _: Finish) -> f64 {
         self.0
     }
 }
 
-/// What becomes of moments, with so many degrees of freedom less than elements.
-#[derive(Clone, Copy)]
-pub(crate) enum OfMoments {
-    Variance(usize),
-    Std(usize),
-}
-
 impl Finished for Moments {
-    type Finish = OfMoments;
     #[inline(always)]
-    fn finished(self, finish: OfMoments) -> f64 {
+    fn finished(self, finish: Finish) -> f64 {
         match finish {
-            OfMoments::Variance(ddof) => self.variance(ddof),
-            OfMoments::Std(ddof) => self.variance(ddof).sqrt(),
+            Finish::Std(ddof) => self.variance(ddof).sqrt(),
+            Finish::Variance(ddof) => self.variance(ddof),
+            Finish::Plain | Finish::Mean(_) => self.squares,
         }
     }
 }
 
 impl Finished for SquareSum {
-    type Finish = ();
     #[inline(always)]
-    fn finished(self, (): ()) -> f64 {
+    fn finished(self, _: Finish) -> f64 {
         self.root()
     }
 }
@@ -80,23 +69,31 @@ mod sealed {
     impl Sealed for super::Product {}
     impl Sealed for super::Moments {}
     impl Sealed for super::SquareSum {}
+    impl Sealed for super::Total {}
+    impl Sealed for super::WrappedProduct {}
+    impl Sealed for super::Decided {}
+    impl<V, const LARGEST: bool> Sealed for super::Extremum<V, LARGEST> {}
+    impl<V, const LARGEST: bool> Sealed for super::Located<V, LARGEST> {}
 }
 
 macro_rules! numbers_alone {
-    ($($t:ty)*) => {$(
-        // SAFETY: `f64`s one after the other, all of whose bits are numbers.
-        unsafe impl Zeroable for $t {}
+    ($([$($l:ident)?] $t:ty;)*) => {$(
+        // SAFETY: numbers of one size one after the other, which may have any bits.
+        unsafe impl$(<const $l: bool>)? Zeroable for $t {}
         // SAFETY: as above; no padding.
-        unsafe impl Pod for $t {}
+        unsafe impl$(<const $l: bool>)? Pod for $t {}
     )*};
 }
-numbers_alone! { Product Moments SquareSum }
+numbers_alone! {
+    [] Product; [] Moments; [] SquareSum; [] Total; [] WrappedProduct; [] Decided;
+    [L] Extremum<f64, L>; [L] Extremum<i64, L>; [L] Located<f64, L>; [L] Located<i64, L>;
+}
 
 /// A sum.
 impl Partial for f64 {
     const EMPTY: f64 = 0.0;
     #[inline(always)]
-    fn then(self, next: f64) -> f64 {
+    fn merge(self, next: f64) -> f64 {
         self + next
     }
 }
@@ -109,7 +106,7 @@ pub struct Product(pub f64);
 impl Partial for Product {
     const EMPTY: Product = Product(1.0);
     #[inline(always)]
-    fn then(self, next: Product) -> Product {
+    fn merge(self, next: Product) -> Product {
         Product(self.0 * next.0)
     }
 }
@@ -129,7 +126,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Of `count` elements x from the sums over d = x − shift and d².
+    /// Makes the moments of `count` elements x from the sums over d = x − shift and d².
     ///
     /// With `shift` one of the elements, n times the square of the mean distance is at most n times
     /// the result: the subtraction costs the result at most a factor of 2n in precision.
@@ -169,7 +166,7 @@ impl Moments {
 impl Partial for Moments {
     const EMPTY: Moments = Moments { count: 0.0, shift: 0.0, distance: 0.0, squares: 0.0 };
     #[inline(always)]
-    fn then(self, next: Moments) -> Moments {
+    fn merge(self, next: Moments) -> Moments {
         let count = self.count + next.count;
         let share = next.count / count;
         let apart = (next.shift - self.shift) + (next.distance - self.distance);
@@ -229,11 +226,138 @@ const fn power_of_two(k: i64) -> f64 {
 impl Partial for SquareSum {
     const EMPTY: SquareSum = SquareSum { large: 0.0, medium: 0.0, small: 0.0 };
     #[inline(always)]
-    fn then(self, next: SquareSum) -> SquareSum {
+    fn merge(self, next: SquareSum) -> SquareSum {
         SquareSum {
             large: self.large + next.large,
             medium: self.medium + next.medium,
             small: self.small + next.small,
+        }
+    }
+}
+
+/// A sum of integers, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Total(pub i64);
+
+impl Partial for Total {
+    const EMPTY: Total = Total(0);
+    fn merge(self, next: Total) -> Total {
+        Total(self.0.wrapping_add(next.0))
+    }
+}
+
+/// A product of integers, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct WrappedProduct(pub i64);
+
+impl Partial for WrappedProduct {
+    const EMPTY: WrappedProduct = WrappedProduct(1);
+    fn merge(self, next: WrappedProduct) -> WrappedProduct {
+        WrappedProduct(self.0.wrapping_mul(next.0))
+    }
+}
+
+/// 1 once an element has decided (one that is 0 for *all*, one that is not for *any*), else 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Decided(pub u8);
+
+impl Partial for Decided {
+    const EMPTY: Decided = Decided(0);
+    fn merge(self, next: Decided) -> Decided {
+        Decided(self.0 | next.0)
+    }
+}
+
+/// A number as extrema compare it: floats as `f64`, integers as `i64`, both exactly.
+pub trait Ordered: Copy + Debug + Send + Sync + 'static {
+    #[doc(hidden)]
+    const LOWEST: Self;
+    #[doc(hidden)]
+    const HIGHEST: Self;
+    /// True if `self` takes the place of `best`: it is better, or the first NaN; zeros are equal.
+    #[doc(hidden)]
+    fn beats(self, best: Self, largest: bool) -> bool;
+    /// The one of two equal numbers: zeros may differ in their signs.
+    #[doc(hidden)]
+    fn of_equals(self, other: Self, largest: bool) -> Self;
+}
+
+impl Ordered for f64 {
+    const LOWEST: f64 = f64::NEG_INFINITY;
+    const HIGHEST: f64 = f64::INFINITY;
+    #[inline]
+    fn beats(self, best: f64, largest: bool) -> bool {
+        let better = if largest { self > best } else { self < best };
+        !best.is_nan() && (better || self.is_nan())
+    }
+    #[inline]
+    fn of_equals(self, other: f64, largest: bool) -> f64 {
+        let (a, b) = (self.to_bits(), other.to_bits());
+        f64::from_bits(if largest { a & b } else { a | b })
+    }
+}
+
+impl Ordered for i64 {
+    const LOWEST: i64 = i64::MIN;
+    const HIGHEST: i64 = i64::MAX;
+    #[inline]
+    fn beats(self, best: i64, largest: bool) -> bool {
+        if largest { self > best } else { self < best }
+    }
+    #[inline]
+    fn of_equals(self, _: i64, _: bool) -> i64 {
+        self
+    }
+}
+
+/// The largest or smallest element: NaN if there is one, and −0 below +0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Extremum<V, const LARGEST: bool>(pub V);
+
+impl<V: Ordered, const LARGEST: bool> Partial for Extremum<V, LARGEST>
+where
+    Self: Pod,
+{
+    const EMPTY: Self = Extremum(if LARGEST { V::LOWEST } else { V::HIGHEST });
+    fn merge(self, next: Self) -> Self {
+        if next.0.beats(self.0, LARGEST) {
+            next
+        } else if self.0.beats(next.0, LARGEST) {
+            self
+        } else {
+            Extremum(self.0.of_equals(next.0, LARGEST))
+        }
+    }
+}
+
+/// The largest or smallest of so many elements and the index of the first that is: of the first NaN if there
+/// is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Located<V, const LARGEST: bool> {
+    /// The element.
+    pub value: V,
+    /// Its index.
+    pub index: i64,
+    /// How many elements were looked at.
+    pub count: i64,
+}
+
+impl<V: Ordered, const LARGEST: bool> Partial for Located<V, LARGEST>
+where
+    Self: Pod,
+{
+    const EMPTY: Self =
+        Located { value: if LARGEST { V::LOWEST } else { V::HIGHEST }, index: 0, count: 0 };
+    fn merge(self, next: Self) -> Self {
+        let count = self.count + next.count;
+        match next.value.beats(self.value, LARGEST) {
+            true => Located { value: next.value, index: self.count + next.index, count },
+            false => Located { count, ..self },
         }
     }
 }

@@ -4,14 +4,16 @@
 
 use core::mem::MaybeUninit;
 
-use super::{BLOCK, F64, LANES, PairwiseSum, Widen, ask_ahead, ask_for, sum_across};
+use super::extremum::Wanted;
+use super::floats::load;
+use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across, prefetch, prefetch_ahead};
 use crate::map::{Map, load_up_to, store_up_to};
 use crate::math::{Exp, Sub};
-use crate::simd::{Float, Lanes, Simd, Vector, Wide};
+use crate::simd::{Float, Lanes, MAX_LANES, Simd, Vector, Wide};
 use crate::{Block, BlockArg, Function, Stored};
 
 /// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
-/// are arrays that `f` may change at the same places.
+/// are arrays that `f` may change at the same indices.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -19,41 +21,57 @@ use crate::{Block, BlockArg, Function, Stored};
 pub(crate) fn sums<E, S, const N: usize, const A: usize, const M: usize>(
     simd: S,
     x: [&[E]; N],
-    mut totals: [&mut [f64]; A],
+    totals: [&mut [f64]; A],
     mut f: impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
 ) -> [f64; M]
 where
     E: Float + Widen,
     S: Simd,
 {
-    let len = x.first().map_or(0, |x| x.len());
-    for len_here in x.iter().map(|x| x.len()).chain(totals.iter().map(|t| t.len())) {
-        assert!(len_here == len, "rows of {len_here} and of {len} elements");
+    let (mut rows, mut outputs) = ([core::ptr::null(); N], [core::ptr::null_mut(); A]);
+    let len = x[0].len();
+    let mut i = 0;
+    while i < N {
+        check_len(x[i].len(), len);
+        rows[i] = x[i].as_ptr().cast::<u8>();
+        i += 1;
     }
-    let x = x.map(<[E]>::as_ptr);
-    let mut first = [core::ptr::null_mut(); A];
-    for (first, totals) in first.iter_mut().zip(&mut totals) {
-        *first = totals.as_mut_ptr();
+    let mut i = 0;
+    while i < A {
+        check_len(totals[i].len(), len);
+        outputs[i] = totals[i].as_mut_ptr();
+        i += 1;
     }
-    // SAFETY (all calls): the lengths were compared and the arrays are borrowed here: `len` elements
-    // lie behind every pointer.
     if len <= BLOCK {
-        // SAFETY: as above.
-        return unsafe { block_sums(simd, x, first, [0, len], &mut f) };
+        // SAFETY: the lengths were compared and the arrays are borrowed here: `len` elements lie behind every
+        // pointer.
+        return unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, 0, len, &mut f) };
     }
-    let mut sums = [const { PairwiseSum::new() }; M];
-    for at in (0..len).step_by(BLOCK) {
+    let mut trees = [const { PairwiseSum::new() }; M];
+    let mut at = 0;
+    while at < len {
+        let count = BLOCK.min(len - at);
         // SAFETY: as above.
-        let block = unsafe { block_sums(simd, x, first, [at, BLOCK.min(len - at)], &mut f) };
-        for (sum, block) in sums.iter_mut().zip(block) {
-            sum.push(block);
+        let sums = unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, at, count, &mut f) };
+        let mut m = 0;
+        while m < M {
+            trees[m].push(sums[m]);
+            m += 1;
         }
+        at += BLOCK;
     }
     let mut out = [0.0; M];
-    for (out, sum) in out.iter_mut().zip(&sums) {
-        *out = sum.finish();
+    let mut m = 0;
+    while m < M {
+        out[m] = trees[m].finish();
+        m += 1;
     }
     out
+}
+
+#[inline(always)]
+fn check_len(len: usize, expected: usize) {
+    assert!(len == expected, "rows of {len} and of {expected} elements");
 }
 
 /// The sums of one block of `count` elements from `at` on.
@@ -63,9 +81,10 @@ where
 #[inline(always)]
 unsafe fn block_sums<E, S, const N: usize, const A: usize, const M: usize>(
     simd: S,
-    x: [*const E; N],
+    x: [*const u8; N],
     totals: [*mut f64; A],
-    [at, count]: [usize; 2],
+    at: usize,
+    count: usize,
     f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
 ) -> [f64; M]
 where
@@ -75,63 +94,91 @@ where
     let width = <S as Lanes<f64>>::LANES;
     let zero = Lanes::<f64>::splat(simd, 0.0);
     let mut lanes = [[zero; LANES]; M];
-    let whole = count - count % LANES;
-    for group in (at..at + whole).step_by(LANES) {
-        for v in 0..LANES / width {
-            let here = group + v * width;
-            let (mut values, mut old) = ([zero; N], [zero; A]);
+    let end = at + count;
+    let mut group = at;
+    while end - group >= LANES {
+        let mut v = 0;
+        while v < LANES / width {
             // SAFETY: the group is whole.
             unsafe {
-                for (value, x) in values.iter_mut().zip(x) {
-                    *value = E::widen_up_to(simd, x.add(here), width);
-                }
-                for (old, totals) in old.iter_mut().zip(totals) {
-                    *old = simd.load(totals.add(here));
-                }
-                let terms = f(values, &mut old);
-                for (old, totals) in old.into_iter().zip(totals) {
-                    simd.store(totals.add(here), old);
-                }
-                for (lanes, term) in lanes.iter_mut().zip(terms) {
-                    lanes[v] = lanes[v] + term;
-                }
+                let here = group + v * width;
+                add_terms::<E, S, N, A, M>(simd, x, totals, here, width, v, &mut lanes, f);
             }
+            v += 1;
         }
+        group += LANES;
     }
-    if whole < count {
-        for v in 0..LANES / width {
-            let left = (count - whole).saturating_sub(v * width);
-            let here = at + whole + (v * width).min(count - whole);
-            let (mut values, mut old) = ([zero; N], [zero; A]);
-            // SAFETY: `left` elements lie from `here` on. Lanes beyond them add +0, on every
-            // instruction set alike.
-            unsafe {
-                for (value, x) in values.iter_mut().zip(x) {
-                    *value = E::widen_up_to(simd, x.add(here), left);
-                }
-                for (old, totals) in old.iter_mut().zip(totals) {
-                    *old = load_up_to(simd, totals.add(here), left);
-                }
-                let terms = f(values, &mut old);
-                for (old, totals) in old.into_iter().zip(totals) {
-                    store_up_to(simd, totals.add(here), left, old);
-                }
-                for (lanes, term) in lanes.iter_mut().zip(terms) {
-                    let term = term.select(Lanes::<f64>::first(simd, left), zero);
-                    lanes[v] = lanes[v] + term;
-                }
-            }
-        }
+    let mut v = 0;
+    while v < LANES / width && group < end {
+        let here = (group + v * width).min(end);
+        let left = (end - here).min(width);
+        // SAFETY: so many elements are left.
+        unsafe { add_terms::<E, S, N, A, M>(simd, x, totals, here, left, v, &mut lanes, f) };
+        v += 1;
     }
     let mut out = [0.0; M];
-    for (out, lanes) in out.iter_mut().zip(lanes) {
-        *out = sum_across(simd, lanes);
+    let mut m = 0;
+    while m < M {
+        out[m] = across(simd, lanes[m], false);
+        m += 1;
     }
     out
 }
 
+/// Adds the terms of `left` elements from `here` on, at most a vector, to the lanes of vector `v`.
+///
+/// # Safety
+/// So many elements lie there behind every pointer, and may be written behind those of `totals`.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "one loop body, at two places")]
+unsafe fn add_terms<E, S, const N: usize, const A: usize, const M: usize>(
+    simd: S,
+    x: [*const u8; N],
+    totals: [*mut f64; A],
+    here: usize,
+    left: usize,
+    v: usize,
+    lanes: &mut [[F64<S>; LANES]; M],
+    f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
+) where
+    E: Float + Widen,
+    S: Simd,
+{
+    let zero = Lanes::<f64>::splat(simd, 0.0);
+    let (mut values, mut old) = ([zero; N], [zero; A]);
+    // SAFETY: as the caller promised.
+    unsafe {
+        let mut i = 0;
+        while i < N {
+            values[i] = load(simd, E::FORMAT, x[i].add(here * size_of::<E>()), left);
+            i += 1;
+        }
+        let mut i = 0;
+        while i < A {
+            old[i] = load_up_to(simd, totals[i].add(here), left);
+            i += 1;
+        }
+        let terms = f(values, &mut old);
+        let mut i = 0;
+        while i < A {
+            store_up_to(simd, totals[i].add(here), left, old[i]);
+            i += 1;
+        }
+        let mut m = 0;
+        while m < M {
+            let mut term = terms[m];
+            if left < <S as Lanes<f64>>::LANES {
+                // Lanes beyond the elements add +0, on every instruction set alike.
+                term = term.select(Lanes::<f64>::first(simd, left), zero);
+            }
+            lanes[m][v] = lanes[m][v] + term;
+            m += 1;
+        }
+    }
+}
+
 /// `y[i] = exp(x[i] − shift)` and the sum of what was written, which comes back with it. Meanwhile the
-/// elements that lie `ahead` of these are asked for.
+/// elements that lie `ahead` of these are prefetched.
 #[inline(always)]
 pub(crate) fn exps<'y, E, S>(
     simd: S,
@@ -259,7 +306,7 @@ where
     let mut buffer = [E::ZERO; TOGETHER];
     let mut at = 0;
     while count - at >= TOGETHER {
-        ask_for(simd, next.wrapping_add(at), TOGETHER);
+        prefetch(simd, next.wrapping_add(at).cast(), TOGETHER * size_of::<E>());
         // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
         unsafe {
             let (x, y) = (x.add(at), if STORE { y.add(at) } else { buffer.as_mut_ptr() });
@@ -296,7 +343,7 @@ where
         // SAFETY: the buffer holds two groups.
         unsafe { add_group(simd, &mut lanes, buffer.as_ptr().add(group)) };
     }
-    sum_across(simd, lanes)
+    across(simd, lanes, false)
 }
 
 /// `exp(x[i] − shift)` of [`TOGETHER`] elements.
@@ -322,9 +369,12 @@ where
 #[inline(always)]
 unsafe fn add_group<E: Float + Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
     let width = <S as Lanes<f64>>::LANES;
-    for (v, lane) in lanes.iter_mut().enumerate().take(LANES / width) {
+    let mut v = 0;
+    while v < LANES / width {
         // SAFETY: as the caller promised.
-        *lane = *lane + unsafe { E::widen_up_to(simd, x.add(v * width), width) };
+        let x = unsafe { load(simd, E::FORMAT, x.add(v * width).cast(), width) };
+        lanes[v] = lanes[v] + x;
+        v += 1;
     }
 }
 
@@ -339,10 +389,12 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     let mut best = [lowest; UNROLL];
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
-        ask_ahead(simd, first.wrapping_add(at), UNROLL * S::LANES);
-        for (k, best) in best.iter_mut().enumerate() {
+        prefetch_ahead(simd, first.wrapping_add(at), UNROLL * S::LANES);
+        let mut k = 0;
+        while k < UNROLL {
             // SAFETY: UNROLL whole vectors are left from `at` on.
-            *best = unsafe { simd.load(first.add(at + k * S::LANES)) }.max_or_other(*best);
+            best[k] = unsafe { simd.load(first.add(at + k * S::LANES)) }.max_or_other(best[k]);
+            k += 1;
         }
         at += UNROLL * S::LANES;
     }
@@ -358,25 +410,20 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
 /// The largest of the lanes, none of which is NaN.
 #[inline(always)]
 pub(crate) fn max_lane<E: Float, S: Lanes<E>>(simd: S, [a, b, c, d]: [S::V; 4]) -> E {
+    const { assert!(S::LANES <= MAX_LANES) };
     let best = a.max_or_other(b).max_or_other(c.max_or_other(d));
-    let mut lanes = [-E::INFINITY; LANES];
-    // SAFETY: no vector has more lanes than the array.
+    let mut lanes = [-E::INFINITY; MAX_LANES];
+    // SAFETY: the assertion above: the array holds a whole vector.
     unsafe { simd.store(lanes.as_mut_ptr(), best) };
-    let mut half = S::LANES;
-    while half > 1 {
-        half /= 2;
-        for l in 0..half {
-            lanes[l] = if lanes[l + half] > lanes[l] { lanes[l + half] } else { lanes[l] };
-        }
-    }
-    lanes[0]
+    Wanted { largest: true, magnitude: false }.across(lanes, S::LANES)
 }
 
 /// A one-argument kernel at one number.
 #[inline(always)]
 pub(crate) fn at_number<E: Float, S: Lanes<E>>(simd: S, x: E, f: impl FnOnce(S::V) -> S::V) -> E {
-    let mut lanes = [x; LANES];
-    // SAFETY: no vector has more lanes than the array.
+    const { assert!(S::LANES <= MAX_LANES) };
+    let mut lanes = [x; MAX_LANES];
+    // SAFETY: the assertion above: the array holds a whole vector.
     unsafe { simd.store(lanes.as_mut_ptr(), f(simd.splat(x))) };
     lanes[0]
 }

@@ -12,142 +12,104 @@
 
 use core::mem::MaybeUninit;
 
+use super::floats::load;
+use super::terms::join;
 use super::{F64, Widen};
 use crate::dispatch::FoldTask;
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
-/// How a total takes an element.
-#[derive(Clone, Copy)]
-pub(crate) enum Join {
-    Sum,
-    Product,
-}
+/// The most lanes of `f64` that any register has.
+const MAX_WIDTH: usize = 8;
 
-/// [`Join`], chosen when the kernel is compiled.
-trait Link: Copy {
-    const START: f64;
-    fn lanes<V: Vector>(self, total: V, x: V) -> V;
-    fn one(self, total: f64, x: f64) -> f64;
-}
-
-#[derive(Clone, Copy)]
-struct Sum;
-
-#[derive(Clone, Copy)]
-struct Product;
-
-impl Link for Sum {
-    const START: f64 = 0.0;
-    #[inline(always)]
-    fn lanes<V: Vector>(self, total: V, x: V) -> V {
-        total + x
-    }
-    #[inline(always)]
-    fn one(self, total: f64, x: f64) -> f64 {
-        total + x
-    }
-}
-
-impl Link for Product {
-    const START: f64 = 1.0;
-    #[inline(always)]
-    fn lanes<V: Vector>(self, total: V, x: V) -> V {
-        total * x
-    }
-    #[inline(always)]
-    fn one(self, total: f64, x: f64) -> f64 {
-        total * x
-    }
-}
-
-/// Elements that `f64` lanes are rounded to.
-pub(crate) trait Narrow: Float + Widen {
-    /// Rounds a vector's lanes or, if that is less, its first `count`, and writes them.
-    ///
-    /// # Safety
-    /// `dst` is valid for writes of `count` elements.
-    unsafe fn narrow_up_to<S: Simd>(simd: S, dst: *mut Self, count: usize, x: F64<S>);
-}
-
-impl Narrow for f32 {
-    #[inline(always)]
-    unsafe fn narrow_up_to<S: Simd>(simd: S, dst: *mut f32, count: usize, x: F64<S>) {
-        if count >= <S as Lanes<f64>>::LANES {
-            // SAFETY: a whole vector may be written.
-            return unsafe { simd.store_narrowed(dst, x) };
-        }
-        let mut lanes = [0.0; MAX_WIDTH];
-        // SAFETY: no vector has more lanes than the array; `count` elements may be written.
-        unsafe {
+/// Rounds a vector's lanes or, if that is less, its first `count`, and writes them.
+///
+/// # Safety
+/// `dst` is valid for writes of `count` elements.
+#[inline(always)]
+unsafe fn narrow<E: Float + Widen, S: Simd>(simd: S, dst: *mut E, count: usize, x: F64<S>) {
+    const { assert!(<S as Lanes<f64>>::LANES <= MAX_WIDTH) };
+    // SAFETY: at most `count` elements are written, of the size of `E`; by the assertion above the array holds
+    // a whole vector.
+    unsafe {
+        if size_of::<E>() == size_of::<f64>() {
+            store_up_to(simd, dst.cast::<f64>(), count, x);
+        } else if count >= <S as Lanes<f64>>::LANES {
+            simd.store_narrowed(dst.cast::<f32>(), x);
+        } else {
+            let mut lanes = [0.0; MAX_WIDTH];
             simd.store(lanes.as_mut_ptr(), x);
-            for (i, lane) in lanes.iter().enumerate().take(count) {
-                dst.add(i).write(*lane as f32);
+            let mut i = 0;
+            while i < count {
+                dst.add(i).write(E::from_f64(lanes[i]));
+                i += 1;
             }
         }
     }
 }
-
-impl Narrow for f64 {
-    #[inline(always)]
-    unsafe fn narrow_up_to<S: Simd>(simd: S, dst: *mut f64, count: usize, x: F64<S>) {
-        // SAFETY: as the caller promised.
-        unsafe { store_up_to(simd, dst, count, x) }
-    }
-}
-
-/// The most lanes of `f64`.
-const MAX_WIDTH: usize = 8;
 
 /// Rows that follow one another in memory.
 pub(crate) struct ScanRows<'a, E> {
     x: &'a [E],
     cols: usize,
     y: &'a mut [MaybeUninit<E>],
-    join: Join,
+    product: bool,
 }
 
 impl<'a, E> ScanRows<'a, E> {
     /// The lengths are equal multiples of `cols`, which is not 0.
-    pub fn new(x: &'a [E], cols: usize, y: &'a mut [MaybeUninit<E>], join: Join) -> Self {
-        ScanRows { x, cols, y, join }
+    pub fn new(x: &'a [E], cols: usize, y: &'a mut [MaybeUninit<E>], product: bool) -> Self {
+        assert!(x.len() == y.len() && x.len().is_multiple_of(cols), "as was checked");
+        ScanRows { x, cols, y, product }
     }
 }
 
-impl<E: Narrow> FoldTask<E> for ScanRows<'_, E> {
+impl<E: Float + Widen> FoldTask<E> for ScanRows<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        match self.join {
-            Join::Sum => scan_rows(simd, self.x, self.cols, self.y, Sum),
-            Join::Product => scan_rows(simd, self.x, self.cols, self.y, Product),
+        match self.product {
+            true => scan_rows(simd, ScanRows { product: true, ..self }),
+            false => scan_rows(simd, ScanRows { product: false, ..self }),
         }
     }
 }
 
 #[inline(always)]
-fn scan_rows<E: Narrow, S: Simd, L: Link>(
-    simd: S,
-    x: &[E],
-    cols: usize,
-    y: &mut [MaybeUninit<E>],
-    link: L,
-) {
+fn scan_rows<E: Float + Widen, S: Simd>(simd: S, task: ScanRows<'_, E>) {
+    let ScanRows { x, cols, y, product } = task;
     let width = <S as Lanes<f64>>::LANES;
-    let band = width * cols;
-    let whole = if width > 1 { x.len() / band * band } else { 0 };
-    let ((x, x_rest), (y, y_rest)) = (x.split_at(whole), y.split_at_mut(whole));
-    for (x, y) in x.chunks_exact(band).zip(y.chunks_exact_mut(band)) {
-        // SAFETY: both are a band of `width` rows of `cols` elements.
-        unsafe { scan_band(simd, x.as_ptr(), cols, y.as_mut_ptr().cast(), link) };
-    }
-    for (x, y) in x_rest.chunks_exact(cols).zip(y_rest.chunks_exact_mut(cols)) {
-        let mut total = L::START;
-        for (x, y) in x.iter().zip(y) {
-            total = link.one(total, x.to_f64());
-            y.write(E::from_f64(total));
+    let (len, x, y) = (x.len(), x.as_ptr(), y.as_mut_ptr().cast::<E>());
+    let start = if product { 1.0 } else { 0.0 };
+    // SAFETY: the lengths were compared in `ScanRows::new`; rows and bands of them lie below `len`.
+    unsafe {
+        let mut at = 0;
+        while width > 1 && len - at >= width * cols {
+            scan_band(simd, x.add(at), cols, y.add(at), product);
+            at += width * cols;
         }
+        while at < len {
+            scan_one(x.add(at), y.add(at), cols, start, product);
+            at += cols;
+        }
+    }
+}
+
+/// Scans `count` elements one by one.
+///
+/// # Safety
+/// `x` is valid for reads and `y` for writes of them.
+#[inline(always)]
+unsafe fn scan_one<E: Float>(x: *const E, y: *mut E, count: usize, start: f64, product: bool) {
+    let (mut total, mut i) = (start, 0);
+    while i < count {
+        // SAFETY: as the caller promised.
+        unsafe {
+            total = join(total, x.add(i).read().to_f64(), product);
+            y.add(i).write(E::from_f64(total));
+        }
+        i += 1;
     }
 }
 
@@ -156,44 +118,50 @@ fn scan_rows<E: Narrow, S: Simd, L: Link>(
 /// # Safety
 /// `x` is valid for reads and `y` for writes of that many rows of `cols` elements.
 #[inline(always)]
-unsafe fn scan_band<E: Narrow, S: Simd, L: Link>(
+unsafe fn scan_band<E: Float + Widen, S: Simd>(
     simd: S,
     x: *const E,
     cols: usize,
     y: *mut E,
-    link: L,
+    product: bool,
 ) {
     let width = <S as Lanes<f64>>::LANES;
     const { assert!(<S as Lanes<f64>>::LANES <= MAX_WIDTH) };
-    let mut total = Lanes::<f64>::splat(simd, L::START);
-    let whole = cols - cols % width;
-    for at in (0..whole).step_by(width) {
+    let mut total = Lanes::<f64>::splat(simd, if product { 1.0 } else { 0.0 });
+    let mut at = 0;
+    while cols - at >= width {
         let mut tile = [total; MAX_WIDTH];
-        for (r, row) in tile.iter_mut().enumerate().take(width) {
+        let mut r = 0;
+        while r < width {
             // SAFETY: `width` columns are left in row r.
-            *row = unsafe { E::widen_up_to(simd, x.add(r * cols + at), width) };
+            tile[r] = unsafe { load(simd, E::FORMAT, x.add(r * cols + at).cast(), width) };
+            r += 1;
         }
         tile = transposed::<S>(tile);
-        for column in tile.iter_mut().take(width) {
-            total = link.lanes(total, *column);
-            *column = total;
+        let mut c = 0;
+        while c < width {
+            total = join(total, tile[c], product);
+            tile[c] = total;
+            c += 1;
         }
         tile = transposed::<S>(tile);
-        for (r, row) in tile.iter().enumerate().take(width) {
+        let mut r = 0;
+        while r < width {
             // SAFETY: as for the loads.
-            unsafe { E::narrow_up_to(simd, y.add(r * cols + at), width, *row) };
+            unsafe { narrow(simd, y.add(r * cols + at), width, tile[r]) };
+            r += 1;
         }
+        at += width;
     }
     let mut totals = [0.0; MAX_WIDTH];
-    // SAFETY: the assertion above.
-    unsafe { simd.store(totals.as_mut_ptr(), total) };
-    for (r, mut total) in totals.into_iter().enumerate().take(width) {
-        for at in r * cols + whole..(r + 1) * cols {
-            // SAFETY: the rest of row r.
-            unsafe {
-                total = link.one(total, x.add(at).read().to_f64());
-                y.add(at).write(E::from_f64(total));
-            }
+    // SAFETY: the assertion above: the array holds a whole vector; these are the rests of the rows.
+    unsafe {
+        simd.store(totals.as_mut_ptr(), total);
+        let mut r = 0;
+        while r < width {
+            let first = r * cols + at;
+            scan_one(x.add(first), y.add(first), cols - at, totals[r], product);
+            r += 1;
         }
     }
 }
@@ -205,8 +173,10 @@ fn transposed<S: Simd>(mut tile: [F64<S>; MAX_WIDTH]) -> [F64<S>; MAX_WIDTH] {
     let mut stage = half;
     while stage > 0 {
         let old = tile;
-        for i in 0..half {
+        let mut i = 0;
+        while i < half {
             (tile[2 * i], tile[2 * i + 1]) = old[i].interleave(old[i + half]);
+            i += 1;
         }
         stage /= 2;
     }
@@ -218,50 +188,46 @@ pub(crate) struct ScanColumns<'a, E> {
     x: &'a [E],
     totals: &'a mut [f64],
     y: &'a mut [MaybeUninit<E>],
-    join: Join,
+    product: bool,
 }
 
 impl<'a, E> ScanColumns<'a, E> {
     /// The lengths of `x` and `y` are equal multiples of that of `totals`.
-    pub fn new(x: &'a [E], totals: &'a mut [f64], y: &'a mut [MaybeUninit<E>], join: Join) -> Self {
-        ScanColumns { x, totals, y, join }
+    pub fn new(
+        x: &'a [E],
+        totals: &'a mut [f64],
+        y: &'a mut [MaybeUninit<E>],
+        product: bool,
+    ) -> Self {
+        assert!(x.len() == y.len() && x.len().is_multiple_of(totals.len()), "as was checked");
+        ScanColumns { x, totals, y, product }
     }
 }
 
-impl<E: Narrow> FoldTask<E> for ScanColumns<'_, E> {
+/// Rows that are scanned at a time: totals are loaded and stored once for them.
+const ROWS: usize = 8;
+
+impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
-        let ScanColumns { x, totals, y, join } = self;
-        match join {
-            Join::Sum => scan_columns(simd, x, totals, y, Sum),
-            Join::Product => scan_columns(simd, x, totals, y, Product),
-        }
-    }
-}
-
-/// Rows that are taken at a time.
-const ROWS: usize = 8;
-
-#[inline(always)]
-fn scan_columns<E: Narrow, S: Simd, L: Link>(
-    simd: S,
-    x: &[E],
-    totals: &mut [f64],
-    y: &mut [MaybeUninit<E>],
-    link: L,
-) {
-    let cols = totals.len();
-    let some_rows = (ROWS * cols).max(1);
-    for (x, y) in x.chunks(some_rows).zip(y.chunks_mut(some_rows)) {
-        let (x, rows, y) = (x.as_ptr(), x.len() / cols, y.as_mut_ptr().cast::<E>());
-        // SAFETY: both hold so many rows.
-        unsafe {
-            match rows {
-                ROWS => scan_some_rows(simd, x, ROWS, totals, y, link),
-                _ => scan_some_rows(simd, x, rows, totals, y, link),
+        let ScanColumns { x, totals, y, product } = self;
+        let (rows, cols) = (x.len().checked_div(totals.len()).unwrap_or(0), totals.len());
+        let (x, totals, y) = (x.as_ptr(), totals.as_mut_ptr(), y.as_mut_ptr().cast::<E>());
+        let mut row = 0;
+        while row < rows {
+            // SAFETY: the lengths were compared in `ScanColumns::new`: both matrices have the rows.
+            unsafe {
+                let (x, y) = (x.add(row * cols), y.add(row * cols));
+                match (ROWS.min(rows - row), product) {
+                    (ROWS, false) => scan_some_rows(simd, x, ROWS, totals, cols, y, false),
+                    (count, false) => scan_some_rows(simd, x, count, totals, cols, y, false),
+                    (ROWS, true) => scan_some_rows(simd, x, ROWS, totals, cols, y, true),
+                    (count, true) => scan_some_rows(simd, x, count, totals, cols, y, true),
+                }
             }
+            row += ROWS;
         }
     }
 }
@@ -270,28 +236,33 @@ fn scan_columns<E: Narrow, S: Simd, L: Link>(
 /// addresses advance evenly: else the processor does not see them coming.
 ///
 /// # Safety
-/// `x` is valid for reads and `y` for writes of `rows` rows of as many columns as there are totals.
+/// `x` is valid for reads and `y` for writes of `rows` rows of `cols` columns, and there are as many totals.
 #[inline(always)]
-unsafe fn scan_some_rows<E: Narrow, S: Simd, L: Link>(
+unsafe fn scan_some_rows<E: Float + Widen, S: Simd>(
     simd: S,
     x: *const E,
     rows: usize,
-    totals: &mut [f64],
+    totals: *mut f64,
+    cols: usize,
     y: *mut E,
-    link: L,
+    product: bool,
 ) {
-    let cols = totals.len();
-    for c in (0..cols).step_by(<S as Lanes<f64>>::LANES) {
+    let mut c = 0;
+    while c < cols {
         let left = cols - c;
         // SAFETY: `left` columns are left of the totals and of each row.
         unsafe {
-            let mut total: F64<S> = load_up_to(simd, totals.as_ptr().add(c), left);
-            for r in 0..rows {
+            let mut total: F64<S> = load_up_to(simd, totals.add(c), left);
+            let mut r = 0;
+            while r < rows {
                 let at = r * cols + c;
-                total = link.lanes(total, E::widen_up_to(simd, x.add(at), left));
-                E::narrow_up_to(simd, y.add(at), left, total);
+                let x = load(simd, E::FORMAT, x.add(at).cast(), left);
+                total = join(total, x, product);
+                narrow(simd, y.add(at), left, total);
+                r += 1;
             }
-            store_up_to(simd, totals.as_mut_ptr().add(c), left, total);
+            store_up_to(simd, totals.add(c), left, total);
         }
+        c += <S as Lanes<f64>>::LANES;
     }
 }

@@ -1,399 +1,250 @@
-//! Folds of integers, whose results do not depend on an order: wrapping sums and products, largest and
-//! smallest elements and the first place where they are.
+//! Reductions whose order does not matter: of integers, and *any* and *all* of every type.
 //!
 //! ```text
-//! sum of u8   lanes of u16 take the bytes of a chunk, then are added to the total
-//! place       the winner of each chunk competes; the chunk of the best is searched once
+//! sums of u8      lanes of u16 take the bytes of a chunk or of 256 rows, then are added to the totals
+//! indices         the winner of each chunk competes, the chunk of the best is searched once; in columns numbers
+//!                 of the element type tell which of 128 rows have won, then these become rows
+//! any and all     the bits of elements but the signs of floats, or marks of those that are 0, are joined by *or*;
+//!                 a slice is left at the first chunk that decides
 //! ```
 //!
-//! These are plain loops, which the compiler vectorises for the instruction set that the dispatcher
-//! enters. Those of columns are in `joined.rs`.
+//! These are plain loops, which the compiler vectorises for the instruction set that the dispatcher enters.
+//! Columns take four rows at a time and prefetch the next four.
 
 use core::mem::MaybeUninit;
 
-use super::joined::{
-    EndColumns, FoldColumns, Join, PlaceColumns, Sums, Winner, add_bytes, join_rows,
-};
+use super::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
+use crate::convert::Truth;
 use crate::dispatch::{Task, run};
-use crate::fold::ask_ahead;
-use crate::fold::columns::Rows;
+use crate::fold::columns::{Matrix, Target, filled};
+use crate::fold::partial::{Decided, Extremum, Located, Total, WrappedProduct};
+use crate::fold::{Pairwise, prefetch, prefetch_ahead};
 use crate::scan::integers::{ScanColumns, ScanRows};
-use crate::simd::Simd;
+use crate::simd::{Simd, Token};
 
-/// Bytes that are folded at a time, with those behind them asked for.
-pub(super) const CHUNK: usize = 2048;
+/// Bytes that are folded at a time, with those behind them prefetched.
+const CHUNK: usize = 2048;
 /// Elements searched at a time, and rows that compete: their numbers fit into every element type.
-pub(super) const GROUP: usize = 128;
+const GROUP: usize = 128;
+/// Rows that are folded at a time.
+const ROUND: usize = 4;
+/// Rows of bytes that lanes of 16 bits take: 256 · 255 is below 2^16.
+const BAND: usize = 256;
+/// Columns side by side: their winners, indices and lanes stay in the first-level cache.
+const TILE: usize = 512;
 
-/// A fold of integers, wrapping in `i64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IntegerFold {
-    /// Of no elements 0.
-    Sum,
-    /// Of no elements 1.
-    Product,
-}
-
-/// Which of integers is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum IntegerEnd {
-    Largest,
-    Smallest,
-}
-
-/// Integers that can be folded and scanned: `i64` and `u8`. Sealed.
+/// Integers that can be reduced and scanned: `i64` and `u8`. Sealed.
 pub trait Integer: Copy + Ord + Into<i64> + sealed::Sealed {
     #[doc(hidden)]
-    fn fold(fold: IntegerFold, x: &[Self]) -> i64;
+    fn scan_rows(product: bool, x: &[Self], cols: usize, y: &mut [MaybeUninit<i64>]);
     #[doc(hidden)]
-    fn fold_columns(fold: IntegerFold, x: &[Self], rows: usize, stride: usize, y: &mut [i64]);
-    #[doc(hidden)]
-    fn end(end: IntegerEnd, x: &[Self]) -> Option<Self>;
-    #[doc(hidden)]
-    fn end_columns(end: IntegerEnd, x: &[Self], rows: usize, stride: usize, y: &mut [Self]);
-    #[doc(hidden)]
-    fn place(end: IntegerEnd, x: &[Self]) -> Option<usize>;
-    #[doc(hidden)]
-    fn place_columns(end: IntegerEnd, x: &[Self], rows: usize, stride: usize, y: &mut [i64]);
-    #[doc(hidden)]
-    fn scan_rows(fold: IntegerFold, x: &[Self], cols: usize, y: &mut [MaybeUninit<i64>]);
-    #[doc(hidden)]
-    fn scan_columns(fold: IntegerFold, x: &[Self], totals: &mut [i64], y: &mut [MaybeUninit<i64>]);
+    fn scan_columns(product: bool, x: &[Self], totals: &mut [i64], y: &mut [MaybeUninit<i64>]);
 }
 
-pub(super) mod sealed {
-    use crate::simd::Simd;
-
-    /// What loops over elements need.
+mod sealed {
+    /// Numbers of elements as loops over them count.
     pub trait Sealed: Copy + Ord {
         const NONE: Self;
-        /// Of a number up to 128.
+        /// A number up to 128.
         fn number(i: usize) -> Self;
-        /// A number or `NONE`.
-        fn as_number(self) -> usize;
-        /// Of at most a chunk.
-        fn sum(x: &[Self]) -> i64;
-        /// Adds the rows to `y`.
-        fn add_rows<S: Simd>(simd: S, x: &[Self], rows: usize, stride: usize, y: &mut [i64]);
     }
 }
 
-/// The sum or product of the elements.
-///
-/// ```
-/// use swath_kernels::{IntegerFold, fold_integers};
-/// assert_eq!(fold_integers(IntegerFold::Sum, &[200u8, 100]), 300);
-/// assert_eq!(fold_integers(IntegerFold::Product, &[3i64, -5]), -15);
-/// ```
-pub fn fold_integers<T: Integer>(fold: IntegerFold, x: &[T]) -> i64 {
-    T::fold(fold, x)
+/// How a total takes an element; of a known kind in hot loops, see `for_join`.
+#[derive(Clone, Copy)]
+pub(crate) enum Join<T> {
+    Add,
+    Multiply,
+    Largest,
+    Smallest,
+    /// Keeps bits that a mask has.
+    Any(T),
+    /// Keeps marks of elements that have none of the mask's bits.
+    All(T),
 }
 
-/// The sum or product of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
-/// `row_stride` elements apart.
-///
-/// ```
-/// use swath_kernels::{IntegerFold, fold_integer_columns};
-/// let mut y = [0; 2];
-/// fold_integer_columns(IntegerFold::Sum, &[1u8, 2, 3, 255], 2, 2, &mut y);
-/// assert_eq!(y, [4, 257]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn fold_integer_columns<T: Integer>(
-    fold: IntegerFold,
-    x: &[T],
-    rows: usize,
-    row_stride: usize,
-    y: &mut [i64],
-) {
-    Rows::new("fold_integer_columns", x, rows, y.len(), row_stride);
-    T::fold_columns(fold, x, rows, row_stride, y);
+/// Totals that take elements `T`.
+pub(crate) trait Takes<T>: Copy + PartialEq {
+    fn take(self, x: T, join: Join<T>) -> Self;
 }
 
-/// The largest or smallest element, `None` of none.
-///
-/// ```
-/// use swath_kernels::{IntegerEnd, end_of_integers};
-/// assert_eq!(end_of_integers(IntegerEnd::Smallest, &[3i64, -5, 4]), Some(-5));
-/// ```
-pub fn end_of_integers<T: Integer>(end: IntegerEnd, x: &[T]) -> Option<T> {
-    T::end(end, x)
-}
-
-/// The largest or smallest of each column, as [`fold_integer_columns`].
-///
-/// ```
-/// use swath_kernels::{IntegerEnd, end_of_integer_columns};
-/// let mut y = [0; 2];
-/// end_of_integer_columns(IntegerEnd::Largest, &[1u8, 7, 3, 2], 2, 2, &mut y);
-/// assert_eq!(y, [3, 7]);
-/// ```
-///
-/// # Panics
-/// If there are no rows, or the last one ends beyond `x`.
-#[track_caller]
-pub fn end_of_integer_columns<T: Integer>(
-    end: IntegerEnd,
-    x: &[T],
-    rows: usize,
-    row_stride: usize,
-    y: &mut [T],
-) {
-    check_rows("end_of_integer_columns", x, rows, row_stride, y.len());
-    T::end_columns(end, x, rows, row_stride, y);
-}
-
-/// The position of the largest or smallest element, the first of equal ones; `None` of none.
-///
-/// ```
-/// use swath_kernels::{IntegerEnd, place_of_integers};
-/// assert_eq!(place_of_integers(IntegerEnd::Largest, &[1u8, 9, 9]), Some(1));
-/// ```
-pub fn place_of_integers<T: Integer>(end: IntegerEnd, x: &[T]) -> Option<usize> {
-    T::place(end, x)
-}
-
-/// The row of the largest or smallest of each column, the first of equal ones, as
-/// [`fold_integer_columns`].
-///
-/// ```
-/// use swath_kernels::{IntegerEnd, place_of_integer_columns};
-/// let mut y = [0; 2];
-/// place_of_integer_columns(IntegerEnd::Largest, &[1i64, 7, 3, 7], 2, 2, &mut y);
-/// assert_eq!(y, [1, 0]);
-/// ```
-///
-/// # Panics
-/// If there are no rows, or the last one ends beyond `x`.
-#[track_caller]
-pub fn place_of_integer_columns<T: Integer>(
-    end: IntegerEnd,
-    x: &[T],
-    rows: usize,
-    row_stride: usize,
-    y: &mut [i64],
-) {
-    check_rows("place_of_integer_columns", x, rows, row_stride, y.len());
-    T::place_columns(end, x, rows, row_stride, y);
-}
-
-#[track_caller]
-fn check_rows<T>(name: &str, x: &[T], rows: usize, stride: usize, cols: usize) {
-    assert!(rows > 0, "{name}: no rows");
-    Rows::new(name, x, rows, cols, stride);
-}
-
-impl sealed::Sealed for i64 {
-    const NONE: i64 = i64::MAX;
-    #[inline(always)]
-    fn number(i: usize) -> i64 {
-        i as i64
-    }
-    #[inline(always)]
-    fn as_number(self) -> usize {
-        self as usize
-    }
-    #[inline(always)]
-    fn sum(x: &[i64]) -> i64 {
-        let mut total = 0i64;
-        for &x in x {
-            total = total.wrapping_add(x);
-        }
-        total
-    }
-    #[inline(always)]
-    fn add_rows<S: Simd>(simd: S, x: &[i64], rows: usize, stride: usize, y: &mut [i64]) {
-        join_rows::<Sums, i64, i64, S>(simd, x, rows, stride, y);
-    }
-}
-
-impl sealed::Sealed for u8 {
-    const NONE: u8 = u8::MAX;
-    #[inline(always)]
-    fn number(i: usize) -> u8 {
-        i as u8
-    }
-    #[inline(always)]
-    fn as_number(self) -> usize {
-        usize::from(self)
-    }
-    #[inline(always)]
-    fn sum(x: &[u8]) -> i64 {
-        let (groups, rest) = x.as_chunks::<GROUP>();
-        let mut lanes = [0u16; GROUP];
-        for group in groups {
-            for (lane, &x) in lanes.iter_mut().zip(group) {
-                *lane += u16::from(x);
-            }
-        }
-        let mut total = 0;
-        for lane in lanes {
-            total += i64::from(lane);
-        }
-        for &x in rest {
-            total += i64::from(x);
-        }
-        total
-    }
-    #[inline(always)]
-    fn add_rows<S: Simd>(simd: S, x: &[u8], rows: usize, stride: usize, y: &mut [i64]) {
-        add_bytes(simd, x, rows, stride, y);
-    }
-}
-
-macro_rules! impl_integer {
-    ($($t:ident)*) => {$(
-        impl Integer for $t {
-            fn fold(fold: IntegerFold, x: &[$t]) -> i64 {
-                match fold {
-                    IntegerFold::Sum => run(Sum(x)),
-                    IntegerFold::Product => run(Product(x)),
+macro_rules! takes {
+    ($($y:ident $x:ident |$total:ident, $element:ident| { $($join:pat => $value:expr,)* })*) => {$(
+        impl Takes<$x> for $y {
+            #[inline(always)]
+            fn take(self, $element: $x, join: Join<$x>) -> $y {
+                let $total = self;
+                match join {
+                    $($join => $value,)*
+                    _ => $total,
                 }
-            }
-            fn fold_columns(
-                fold: IntegerFold,
-                x: &[$t],
-                rows: usize,
-                stride: usize,
-                y: &mut [i64],
-            ) {
-                run(FoldColumns { fold, x, rows, stride, y });
-            }
-            fn end(end: IntegerEnd, x: &[$t]) -> Option<$t> {
-                match end {
-                    IntegerEnd::Largest => run(End::<$t, true>(x)),
-                    IntegerEnd::Smallest => run(End::<$t, false>(x)),
-                }
-            }
-            fn end_columns(end: IntegerEnd, x: &[$t], rows: usize, stride: usize, y: &mut [$t]) {
-                match end {
-                    IntegerEnd::Largest => run(EndColumns::<$t, true> { x, rows, stride, y }),
-                    IntegerEnd::Smallest => run(EndColumns::<$t, false> { x, rows, stride, y }),
-                }
-            }
-            fn place(end: IntegerEnd, x: &[$t]) -> Option<usize> {
-                match end {
-                    IntegerEnd::Largest => run(Place::<$t, true>(x)),
-                    IntegerEnd::Smallest => run(Place::<$t, false>(x)),
-                }
-            }
-            fn place_columns(end: IntegerEnd, x: &[$t], rows: usize, stride: usize, y: &mut [i64]) {
-                match end {
-                    IntegerEnd::Largest => run(PlaceColumns::<$t, true> { x, rows, stride, y }),
-                    IntegerEnd::Smallest => run(PlaceColumns::<$t, false> { x, rows, stride, y }),
-                }
-            }
-            fn scan_rows(fold: IntegerFold, x: &[$t], cols: usize, y: &mut [MaybeUninit<i64>]) {
-                run(ScanRows { fold, x, cols, y });
-            }
-            fn scan_columns(
-                fold: IntegerFold,
-                x: &[$t],
-                totals: &mut [i64],
-                y: &mut [MaybeUninit<i64>],
-            ) {
-                run(ScanColumns { fold, x, totals, y });
             }
         }
     )*};
 }
-impl_integer!(i64 u8);
+takes! {
+    i64 i64 |total, x| {
+        Join::Add => total.wrapping_add(x),
+        Join::Multiply => total.wrapping_mul(x),
+        Join::Largest => if x > total { x } else { total },
+        Join::Smallest => if x < total { x } else { total },
+    }
+    i64 u8 |total, x| {
+        Join::Add => total.wrapping_add(i64::from(x)),
+        Join::Multiply => total.wrapping_mul(i64::from(x)),
+    }
+    u16 u8 |total, x| { Join::Add => total.wrapping_add(u16::from(x)), }
+    u8 u8 |total, x| {
+        Join::Largest => if x > total { x } else { total },
+        Join::Smallest => if x < total { x } else { total },
+        Join::Any(mask) => total | (x & mask),
+        Join::All(mask) => total | u8::from(x & mask == 0),
+    }
+    u16 u16 |total, x| {
+        Join::Any(mask) => total | (x & mask),
+        Join::All(mask) => total | u16::from(x & mask == 0),
+    }
+    u32 u32 |total, x| {
+        Join::Any(mask) => total | (x & mask),
+        Join::All(mask) => total | u32::from(x & mask == 0),
+    }
+    u64 u64 |total, x| {
+        Join::Any(mask) => total | (x & mask),
+        Join::All(mask) => total | u64::from(x & mask == 0),
+    }
+}
 
-struct Sum<'a, T>(&'a [T]);
+/// Evaluates an expression with a [`Join`] bound to one of known kind.
+macro_rules! for_join {
+    ($join:ident => $body:expr) => {
+        match $join {
+            Join::Add => for_join!(@arm $join Join::Add, $body),
+            Join::Multiply => for_join!(@arm $join Join::Multiply, $body),
+            Join::Largest => for_join!(@arm $join Join::Largest, $body),
+            Join::Smallest => for_join!(@arm $join Join::Smallest, $body),
+            Join::Any(mask) => for_join!(@arm $join Join::Any(mask), $body),
+            Join::All(mask) => for_join!(@arm $join Join::All(mask), $body),
+        }
+    };
+    (@arm $join:ident $known:expr, $body:expr) => {{
+        let $join = $known;
+        $body
+    }};
+}
 
-impl<T: Integer> Task for Sum<'_, T> {
+/// The total of a slice; of *any* and *all* that of the first chunk that decides.
+struct Slice<'a, T, Y> {
+    x: &'a [T],
+    start: Y,
+    join: Join<T>,
+}
+
+impl<T: Copy, Y: Takes<T>> Task for Slice<'_, T, Y> {
+    type Home = Self;
+    type Output = Y;
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Y {
+        let Slice { x, start, join } = self;
+        for_join!(join => chunks(simd, x, start, join))
+    }
+}
+
+#[inline(always)]
+fn chunks<T: Copy, Y: Takes<T>, S: Simd>(simd: S, x: &[T], start: Y, join: Join<T>) -> Y {
+    let mut total = start;
+    for x in x.chunks(CHUNK / size_of::<T>()) {
+        prefetch_ahead(simd, x.as_ptr(), x.len());
+        for &x in x {
+            total = total.take(x, join);
+        }
+        if matches!(join, Join::Any(_) | Join::All(_)) && total != start {
+            break;
+        }
+    }
+    total
+}
+
+/// The sum of bytes.
+struct Bytes<'a>(&'a [u8]);
+
+impl Task for Bytes<'_> {
     type Home = Self;
     type Output = i64;
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> i64 {
-        let mut total = 0i64;
-        for x in self.0.chunks(CHUNK / size_of::<T>()) {
-            ask_ahead(simd, x.as_ptr(), x.len());
-            total = total.wrapping_add(T::sum(x));
-        }
-        total
-    }
-}
-
-struct Product<'a, T>(&'a [T]);
-
-impl<T: Integer> Task for Product<'_, T> {
-    type Home = Self;
-    type Output = i64;
-    #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) -> i64 {
-        let mut total = 1i64;
-        for &x in self.0 {
-            total = total.wrapping_mul(x.into());
-        }
-        total
-    }
-}
-
-/// The winner of `x` and `best`.
-#[inline(always)]
-fn winner<T: Integer, const LARGEST: bool>(x: &[T], mut best: T) -> T {
-    for &x in x {
-        best = Winner::<LARGEST>::join(best, x);
-    }
-    best
-}
-
-struct End<'a, T, const LARGEST: bool>(&'a [T]);
-
-impl<T: Integer, const LARGEST: bool> Task for End<'_, T, LARGEST> {
-    type Home = Self;
-    type Output = Option<T>;
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Option<T> {
-        let mut best = *self.0.first()?;
-        for x in self.0.chunks(CHUNK / size_of::<T>()) {
-            ask_ahead(simd, x.as_ptr(), x.len());
-            best = winner::<T, LARGEST>(x, best);
-        }
-        Some(best)
-    }
-}
-
-struct Place<'a, T, const LARGEST: bool>(&'a [T]);
-
-impl<T: Integer, const LARGEST: bool> Task for Place<'_, T, LARGEST> {
-    type Home = Self;
-    type Output = Option<usize>;
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Option<usize> {
-        let chunk = CHUNK / size_of::<T>();
-        let (mut best, mut found) = (*self.0.first()?, 0);
-        for (i, x) in self.0.chunks(chunk).enumerate() {
-            ask_ahead(simd, x.as_ptr(), x.len());
-            let here = winner::<T, LARGEST>(x, best);
-            if here != best {
-                (best, found) = (here, i * chunk);
+        let mut total = 0;
+        for x in self.0.chunks(CHUNK) {
+            prefetch_ahead(simd, x.as_ptr(), x.len());
+            let (groups, rest) = x.as_chunks::<GROUP>();
+            let mut lanes = [0u16; GROUP];
+            for group in groups {
+                for i in 0..GROUP {
+                    lanes[i] += u16::from(group[i]);
+                }
+            }
+            for lane in lanes {
+                total += i64::from(lane);
+            }
+            for &x in rest {
+                total += i64::from(x);
             }
         }
-        Some(found + first(&self.0[found..], best))
+        total
     }
 }
 
-/// The position of the first element that is `wanted`, as one is.
+/// The index of the first of the largest or smallest elements of a slice that is not empty.
+struct Index<'a, T> {
+    x: &'a [T],
+    join: Join<T>,
+}
+
+impl<T: Integer + Takes<T>> Task for Index<'_, T> {
+    type Home = Self;
+    type Output = usize;
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        let Index { x, join } = self;
+        match join {
+            Join::Largest => index(simd, x, Join::Largest),
+            _ => index(simd, x, Join::Smallest),
+        }
+    }
+}
+
+#[inline(always)]
+fn index<T: Integer + Takes<T>, S: Simd>(simd: S, x: &[T], join: Join<T>) -> usize {
+    let (mut best, mut found, mut at) = (x[0], 0, 0);
+    for x in x.chunks(CHUNK / size_of::<T>()) {
+        prefetch_ahead(simd, x.as_ptr(), x.len());
+        let mut here = best;
+        for &x in x {
+            here = here.take(x, join);
+        }
+        if here != best {
+            (best, found) = (here, at);
+        }
+        at += x.len();
+    }
+    found + first(&x[found..], best)
+}
+
+/// The index of the first element that is `wanted`, as one is.
 #[inline(always)]
 fn first<T: Integer>(x: &[T], wanted: T) -> usize {
     let (groups, rest) = x.as_chunks::<GROUP>();
-    for (i, group) in groups.iter().enumerate() {
-        let mut at = T::NONE;
-        for (number, &x) in group.iter().enumerate() {
-            let here = if x == wanted { T::number(number) } else { T::NONE };
-            at = if here < at { here } else { at };
+    let mut at = 0;
+    for group in groups {
+        let mut found = T::NONE;
+        for i in 0..GROUP {
+            let here = if group[i] == wanted { T::number(i) } else { T::NONE };
+            found = if here < found { here } else { found };
         }
-        if at != T::NONE {
-            return i * GROUP + at.as_number();
+        if found != T::NONE {
+            return at + found.into() as usize;
         }
+        at += GROUP;
     }
-    let mut at = x.len() - rest.len();
     for &x in rest {
         if x == wanted {
             break;
@@ -401,4 +252,385 @@ fn first<T: Integer>(x: &[T], wanted: T) -> usize {
         at += 1;
     }
     at
+}
+
+/// The totals of columns, beginning with those in `y`.
+struct Columns<'a, T, Y> {
+    x: Matrix<&'a [T]>,
+    y: &'a mut [Y],
+    join: Join<T>,
+}
+
+impl<T: Copy, Y: Takes<T>> Task for Columns<'_, T, Y> {
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Columns { x, y, join } = self;
+        for_join!(join => join_rows(simd, x, y, join));
+    }
+}
+
+#[inline(always)]
+fn join_rows<T: Copy, Y: Takes<T>, S: Simd>(simd: S, x: Matrix<&[T]>, y: &mut [Y], join: Join<T>) {
+    let Matrix { x, rows, stride, .. } = x;
+    let cols = y.len();
+    if cols == 0 {
+        // Rows of nothing may lie beyond the slice.
+        return;
+    }
+    let mut row = 0;
+    while rows - row >= ROUND {
+        prefetch_rows(simd, x, row + ROUND, stride, cols);
+        let [a, b, c, d] = four_rows(x, row, stride, cols);
+        for i in 0..cols {
+            y[i] = y[i].take(a[i], join).take(b[i], join).take(c[i], join).take(d[i], join);
+        }
+        row += ROUND;
+    }
+    while row < rows {
+        let x = &x[row * stride..][..cols];
+        for i in 0..cols {
+            y[i] = y[i].take(x[i], join);
+        }
+        row += 1;
+    }
+}
+
+/// Prefetches [`ROUND`] rows, which need not exist.
+#[inline(always)]
+fn prefetch_rows<T, S: Token>(simd: S, x: &[T], first: usize, stride: usize, cols: usize) {
+    let mut row = first;
+    while row < first + ROUND {
+        let x = x.as_ptr().wrapping_add(row.wrapping_mul(stride));
+        prefetch(simd, x.cast(), cols * size_of::<T>());
+        row += 1;
+    }
+}
+
+#[inline(always)]
+fn four_rows<T>(x: &[T], row: usize, stride: usize, cols: usize) -> [&[T]; ROUND] {
+    let x = &x[row * stride..];
+    [&x[..cols], &x[stride..][..cols], &x[2 * stride..][..cols], &x[3 * stride..][..cols]]
+}
+
+/// Adds rows of bytes to totals.
+struct ByteColumns<'a> {
+    x: Matrix<&'a [u8]>,
+    y: &'a mut [i64],
+}
+
+impl Task for ByteColumns<'_> {
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let ByteColumns { x: Matrix { x, rows, stride, .. }, y } = self;
+        let mut first = 0;
+        for y in y.chunks_mut(TILE) {
+            let mut band = 0;
+            while band < rows {
+                let mut lanes = [0u16; TILE];
+                let lanes = &mut lanes[..y.len()];
+                let x = &x[band * stride + first..];
+                let x = Matrix { x, rows: BAND.min(rows - band), cols: y.len(), stride };
+                join_rows(simd, x, lanes, Join::Add);
+                for i in 0..y.len() {
+                    y[i] = y[i].wrapping_add(i64::from(lanes[i]));
+                }
+                band += BAND;
+            }
+            first += TILE;
+        }
+    }
+}
+
+/// The rows of the first winners of columns; there are rows.
+struct IndexColumns<'a, T> {
+    x: Matrix<&'a [T]>,
+    y: &'a mut [i64],
+    join: Join<T>,
+}
+
+impl<T: Integer + Takes<T>> Task for IndexColumns<'_, T> {
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let IndexColumns { x: Matrix { x, rows, stride, .. }, y, join } = self;
+        let mut first = 0;
+        for y in y.chunks_mut(TILE) {
+            let (mut best, mut numbers) = ([T::NONE; TILE], [T::NONE; TILE]);
+            let (x, cols) = (&x[first..], y.len());
+            let (best, numbers) = (&mut best[..cols], &mut numbers[..cols]);
+            best.copy_from_slice(&x[..cols]);
+            y.fill(0);
+            let mut band = 0;
+            while band < rows {
+                numbers.fill(T::NONE);
+                let count = GROUP.min(rows - band);
+                let x = Matrix { x: &x[band * stride..], rows: count, cols, stride };
+                match join {
+                    Join::Largest => compete(simd, x, best, numbers, Join::Largest),
+                    _ => compete(simd, x, best, numbers, Join::Smallest),
+                }
+                for i in 0..cols {
+                    let here = (band as i64).wrapping_add(numbers[i].into());
+                    y[i] = if numbers[i] == T::NONE { y[i] } else { here };
+                }
+                band += GROUP;
+            }
+            first += TILE;
+        }
+    }
+}
+
+/// Lets rows compete with the best so far; `numbers` become those of rows that win.
+#[inline(always)]
+fn compete<T: Integer + Takes<T>, S: Simd>(
+    simd: S,
+    x: Matrix<&[T]>,
+    best: &mut [T],
+    numbers: &mut [T],
+    join: Join<T>,
+) {
+    let Matrix { x, rows, cols, stride } = x;
+    let (best, numbers) = (&mut best[..cols], &mut numbers[..cols]);
+    let mut row = 0;
+    while rows - row >= ROUND {
+        prefetch_rows(simd, x, row + ROUND, stride, cols);
+        let [a, b, c, d] = four_rows(x, row, stride, cols);
+        for i in 0..cols {
+            let mut found = (best[i], numbers[i]);
+            found = better(found, a[i], T::number(row), join);
+            found = better(found, b[i], T::number(row + 1), join);
+            found = better(found, c[i], T::number(row + 2), join);
+            found = better(found, d[i], T::number(row + 3), join);
+            (best[i], numbers[i]) = found;
+        }
+        row += ROUND;
+    }
+    while row < rows {
+        let x = &x[row * stride..][..cols];
+        for i in 0..cols {
+            (best[i], numbers[i]) = better((best[i], numbers[i]), x[i], T::number(row), join);
+        }
+        row += 1;
+    }
+}
+
+/// The better of the best so far and `x`, with its number; of equals the former.
+#[inline(always)]
+fn better<T: Takes<T>>((best, of_best): (T, T), x: T, number: T, join: Join<T>) -> (T, T) {
+    let winner = best.take(x, join);
+    (winner, if winner == best { of_best } else { number })
+}
+
+/// Calls `f` with tiles of columns, and a tile's results.
+fn each_tile<T, Y: Copy, P>(
+    x: Matrix<&[T]>,
+    y: &mut [MaybeUninit<P>],
+    of_tile: impl Fn(Matrix<&[T]>, &mut [Y]),
+    start: Y,
+    acc: impl Fn(Y, &dyn Fn(usize) -> usize) -> P,
+) {
+    let mut results = [start; TILE];
+    for (tile, y) in y.chunks_mut(TILE).enumerate() {
+        let (first, results) = (tile * TILE, &mut results[..y.len()]);
+        results.fill(start);
+        of_tile(Matrix { x: &x.x[first..], cols: y.len(), ..x }, results);
+        for (c, y) in y.iter_mut().enumerate() {
+            y.write(acc(results[c], &|row| row * x.stride + first + c));
+        }
+    }
+}
+
+/// Reductions of an integer type.
+macro_rules! integers {
+    ($t:ident, |$slice:ident| $sum:expr, |$x:ident, $y:ident| $sums:expr) => {
+        impl sealed::Sealed for $t {
+            const NONE: $t = $t::MAX;
+            #[inline(always)]
+            fn number(i: usize) -> $t {
+                i as $t
+            }
+        }
+
+        impl Integer for $t {
+            fn scan_rows(product: bool, x: &[$t], cols: usize, y: &mut [MaybeUninit<i64>]) {
+                run(ScanRows { product, x, cols, y });
+            }
+            fn scan_columns(
+                product: bool,
+                x: &[$t],
+                totals: &mut [i64],
+                y: &mut [MaybeUninit<i64>],
+            ) {
+                run(ScanColumns { product, x, totals, y });
+            }
+        }
+
+        integers!(@total $t Sum "sum" Total 0, |$slice| $sum, |$x, $y| $sums);
+        integers!(@total $t Prod "prod" WrappedProduct 1,
+            |x| run(Slice { x, start: 1i64, join: Join::Multiply }),
+            |x, y| run(Columns { x, y, join: Join::Multiply }));
+        integers!(@extremum $t Max "max" true Largest);
+        integers!(@extremum $t Min "min" false Smallest);
+        integers!(@index $t ArgMax "argmax" true Largest);
+        integers!(@index $t ArgMin "argmin" false Smallest);
+    };
+    (@total $t:ident $op:ident $name:literal $acc:ident $start:literal,
+        |$slice:ident| $total:expr, |$x:ident, $y:ident| $totals:expr) => {
+        impl Reduction<$t> for $op {
+            type Acc = $acc;
+            type Out = i64;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn push(&self, $slice: &[$t], into: &mut Pairwise<$acc>) {
+                into.push($acc($total));
+            }
+            fn columns(&self, $x: Matrix<&[$t]>, y: Target<'_, i64, $acc>) {
+                let $y = match y {
+                    Target::Results(y) => filled(y, $start),
+                    Target::Partial(y) => bytemuck::cast_slice_mut(filled(y, $acc($start))),
+                };
+                $totals;
+            }
+            fn finish(&self, acc: $acc, _count: usize) -> i64 {
+                acc.0
+            }
+        }
+    };
+    (@extremum $t:ident $op:ident $name:literal $largest:literal $join:ident) => {
+        impl Reduction<$t> for $op {
+            type Acc = Extremum<i64, $largest>;
+            type Out = $t;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn needs_rows(&self) -> bool {
+                true
+            }
+            fn push(&self, x: &[$t], into: &mut Pairwise<Self::Acc>) {
+                if let Some(&start) = x.first() {
+                    let found = run(Slice { x, start, join: Join::$join });
+                    into.push(Extremum(i64::from(found)));
+                }
+            }
+            fn columns(&self, x: Matrix<&[$t]>, y: Target<'_, $t, Self::Acc>) {
+                let of_tile = |x: Matrix<&[$t]>, y: &mut [$t]| {
+                    y.copy_from_slice(&x.x[..y.len()]);
+                    run(Columns { x, y, join: Join::$join });
+                };
+                match y {
+                    Target::Results(y) => of_tile(x, filled(y, 0)),
+                    Target::Partial(y) => {
+                        each_tile(x, y, of_tile, 0, |found, _| Extremum(i64::from(found)));
+                    }
+                }
+            }
+            fn finish(&self, acc: Self::Acc, _count: usize) -> $t {
+                acc.0 as $t
+            }
+        }
+    };
+    (@index $t:ident $op:ident $name:literal $largest:literal $join:ident) => {
+        impl Reduction<$t> for $op {
+            type Acc = Located<i64, $largest>;
+            type Out = i64;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn needs_rows(&self) -> bool {
+                true
+            }
+            fn push(&self, x: &[$t], into: &mut Pairwise<Self::Acc>) {
+                if !x.is_empty() {
+                    let index = run(Index { x, join: Join::$join });
+                    let (value, count) = (i64::from(x[index]), x.len() as i64);
+                    into.push(Located { value, index: index as i64, count });
+                }
+            }
+            fn columns(&self, x: Matrix<&[$t]>, y: Target<'_, i64, Self::Acc>) {
+                let of_tile =
+                    |x: Matrix<&[$t]>, y: &mut [i64]| run(IndexColumns { x, y, join: Join::$join });
+                match y {
+                    Target::Results(y) => of_tile(x, filled(y, 0)),
+                    Target::Partial(y) => each_tile(x, y, of_tile, 0, |index, at| {
+                        let value = i64::from(x.x[at(index as usize)]);
+                        Located { value, index, count: x.rows as i64 }
+                    }),
+                }
+            }
+            fn finish(&self, acc: Self::Acc, _count: usize) -> i64 {
+                acc.index
+            }
+        }
+    };
+}
+integers!(i64, |x| run(Slice { x, start: 0i64, join: Join::Add }), |x, y| run(Columns {
+    x,
+    y,
+    join: Join::Add
+}));
+integers!(u8, |x| run(Bytes(x)), |x, y| run(ByteColumns { x, y }));
+
+/// True if an element decides: one without a bit of the mask for *all*, one with for *any*.
+pub(crate) fn decided<W: Takes<W> + Default>(x: &[W], mask: W, all: bool) -> bool {
+    let join = if all { Join::All(mask) } else { Join::Any(mask) };
+    run(Slice { x, start: W::default(), join }) != W::default()
+}
+
+/// Writes for each column 1 if an element decides, else 0; the other way round if `flip`.
+pub(crate) fn decided_columns<W: Takes<W> + Default>(
+    x: Matrix<&[W]>,
+    mask: W,
+    [all, flip]: [bool; 2],
+    y: &mut [u8],
+) {
+    let join = if all { Join::All(mask) } else { Join::Any(mask) };
+    let mut found = [W::default(); TILE];
+    for (tile, y) in y.chunks_mut(TILE).enumerate() {
+        let found = &mut found[..y.len()];
+        found.fill(W::default());
+        if x.rows > 0 {
+            let x = Matrix { x: &x.x[tile * TILE..], cols: y.len(), ..x };
+            run(Columns { x, y: found, join });
+        }
+        for (y, &found) in y.iter_mut().zip(&*found) {
+            *y = u8::from((found != W::default()) != flip);
+        }
+    }
+}
+
+macro_rules! truths {
+    ($($op:ident $name:literal $all:literal;)*) => {$(
+        impl<T: Truth> Reduction<T> for $op {
+            type Acc = Decided;
+            type Out = u8;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn push(&self, x: &[T], into: &mut Pairwise<Decided>) {
+                into.push(Decided(u8::from(T::decided(x, $all))));
+            }
+            fn columns(&self, x: Matrix<&[T]>, y: Target<'_, u8, Decided>) {
+                let (y, flip) = match y {
+                    Target::Results(y) => (filled(y, 0), $all),
+                    Target::Partial(y) => {
+                        (bytemuck::cast_slice_mut(filled(y, Decided(0))), false)
+                    }
+                };
+                T::decided_columns(x, [$all, flip], y);
+            }
+            fn finish(&self, acc: Decided, _count: usize) -> u8 {
+                u8::from((acc.0 != 0) != $all)
+            }
+        }
+    )*};
+}
+truths! {
+    Any "any" false;
+    All "all" true;
 }

@@ -3,6 +3,7 @@
 
 mod halves;
 
+use super::*;
 use crate::dispatch::{Isa, with_isa};
 use crate::testing::unless_miri;
 use crate::*;
@@ -267,51 +268,42 @@ fn places_are_the_first_of_equals() {
     });
 }
 
-/// A matrix whose columns are folded in parts, two blocks of rows at a time.
-struct InParts<'a, E> {
-    x: &'a [E],
-    rows: usize,
-    stride: usize,
-    cols: usize,
-    isa: Isa,
-}
-
-type PartOfColumns<'a, E, P> = &'a dyn Fn(&[E], usize, usize, &mut [P]);
-type PushSlice<'a, E, P> = &'a dyn Fn(&mut Pairwise<P>, &[E]);
-
-impl<E: Reduce> InParts<'_, E> {
-    /// What the parts fold to, pushed in order, is what a column as a slice folds to.
-    fn check<P: Partial>(&self, part: PartOfColumns<'_, E, P>, push: PushSlice<'_, E, P>) {
-        let InParts { x, rows, stride, cols, isa } = *self;
-        let part_rows = 2 * PairwiseSum::BLOCK;
-        let mut folds = vec![Pairwise::new(); cols];
-        for first in (0..rows).step_by(part_rows) {
-            let mut y = vec![P::EMPTY; cols];
-            part(&x[first * stride..], part_rows.min(rows - first), stride, &mut y);
-            folds.iter_mut().zip(y).for_each(|(fold, y)| fold.push(y));
+/// Rows in parts of whole blocks: their accumulators merge to that of the whole column.
+fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa: Isa) {
+    fn check<E: Reduce, R: Reduction<E>>(
+        reduction: &R,
+        x: &[E],
+        [rows, stride, cols]: [usize; 3],
+        isa: Isa,
+    ) {
+        let part = Pairwise::<f64>::BLOCK * 2;
+        let mut counters: Vec<Pairwise<R::Acc>> = (0..cols).map(|_| Pairwise::new()).collect();
+        for first in (0..rows).step_by(part) {
+            let mut y = vec![R::Acc::EMPTY; cols];
+            let count = part.min(rows - first);
+            partial_columns(reduction, &x[first * stride..], count, stride, &mut y);
+            counters.iter_mut().zip(y).for_each(|(counter, y)| counter.push(y));
         }
-        for (c, fold) in folds.iter().enumerate() {
+        for (c, counter) in counters.iter().enumerate() {
             let column: Vec<E> = (0..rows).map(|r| x[r * stride + c]).collect();
             let mut whole = Pairwise::new();
-            push(&mut whole, &column);
-            let (got, want) = (format!("{:?}", fold.finish()), format!("{:?}", whole.finish()));
-            assert_eq!(got, want, "column {c} of {rows} {cols} on {isa}");
+            whole.take(reduction, &column);
+            let (got, want) = (format!("{:?}", counter.finish()), format!("{:?}", whole.finish()));
+            assert_eq!(got, want, "{}, column {c} of {rows} {cols} on {isa}", reduction.name());
         }
     }
-}
-
-fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa: Isa) {
-    let parts = InParts { x, rows, stride, cols, isa };
-    parts.check(&PairwiseSum::sums_of_columns, &PairwiseSum::push_slice);
-    parts.check(&PairwiseSum::magnitudes_of_columns, &PairwiseSum::push_magnitudes);
-    parts.check(&PairwiseSum::nonzeros_of_columns, &PairwiseSum::push_nonzeros);
-    parts.check(&Pairwise::moments_of_columns, &Pairwise::push_elements);
-    parts.check(&Pairwise::squares_of_columns, &Pairwise::push_squares);
+    let shape = [rows, stride, cols];
+    check(&Sum, x, shape, isa);
+    check(&Norm0, x, shape, isa);
+    check(&Norm1, x, shape, isa);
+    check(&Norm2, x, shape, isa);
+    check(&Variance { ddof: 0 }, x, shape, isa);
+    check(&Max, x, shape, isa);
+    check(&MinMagnitude, x, shape, isa);
+    check(&ArgMin, x, shape, isa);
     // Near 1, so that products of thousands stay numbers.
     let factors: Vec<f64> = uniform(x.len(), 12).iter().map(|x| 1.0 + x / 64.0).collect();
-    let factors = narrowed::<E>(&factors);
-    let parts = InParts { x: &factors, rows, stride, cols, isa };
-    parts.check(&Pairwise::products_of_columns, &Pairwise::push_factors);
+    check(&Prod, &narrowed::<E>(&factors), shape, isa);
 }
 
 fn check_columns<E: Reduce>(isa: Isa) {
@@ -421,11 +413,11 @@ fn folds_may_be_split_into_subtrees_and_chunks() {
     let (half, rest) = unless_miri((32 * 1024, 1524), (1024, 5));
     let x = uniform(half + rest, 15);
     let (mut whole, mut left, mut right) = (Pairwise::new(), Pairwise::new(), Pairwise::new());
-    whole.push_elements(&x);
+    whole.take(&Variance { ddof: 0 }, &x);
     for chunk in x[..half].chunks(2048) {
-        left.push_elements(chunk);
+        left.take(&Variance { ddof: 0 }, chunk);
     }
-    right.push_elements(&x[half..]);
+    right.take(&Variance { ddof: 0 }, &x[half..]);
     left.append(&right);
     let (whole, parts): (Moments, Moments) = (whole.finish(), left.finish());
     assert_eq!(whole, parts);
@@ -437,7 +429,7 @@ fn folds_may_be_split_into_subtrees_and_chunks() {
     let direct: f64 = x.iter().map(|x| (x - largest).exp()).sum();
     assert!(is_near(exps.finish(), direct, 1e-13));
     let mut nonzeros = PairwiseSum::new();
-    nonzeros.push_nonzeros(&[0.0f32, -0.0, f32::NAN, 1.0, 5e-45]);
+    nonzeros.take(&Norm0, &[0.0f32, -0.0, f32::NAN, 1.0, 5e-45]);
     assert_eq!(nonzeros.finish(), 3.0);
 }
 

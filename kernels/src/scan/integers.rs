@@ -4,12 +4,17 @@
 use core::mem::MaybeUninit;
 
 use crate::dispatch::Task;
-use crate::reduce::{Integer, IntegerFold};
+use crate::reduce::Integer;
 use crate::simd::Simd;
+
+#[inline(always)]
+fn join(total: i64, x: i64, product: bool) -> i64 {
+    if product { total.wrapping_mul(x) } else { total.wrapping_add(x) }
+}
 
 /// Rows that follow one another; the lengths are equal multiples of `cols`, which is not 0.
 pub(crate) struct ScanRows<'a, T> {
-    pub fold: IntegerFold,
+    pub product: bool,
     pub x: &'a [T],
     pub cols: usize,
     pub y: &'a mut [MaybeUninit<i64>],
@@ -20,26 +25,19 @@ impl<T: Integer> Task for ScanRows<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
-        let ScanRows { fold, x, cols, y } = self;
-        match fold {
-            IntegerFold::Sum => scan_rows(x, cols, y, 0, i64::wrapping_add),
-            IntegerFold::Product => scan_rows(x, cols, y, 1, i64::wrapping_mul),
+        match self.product {
+            true => scan_rows(ScanRows { product: true, ..self }),
+            false => scan_rows(ScanRows { product: false, ..self }),
         }
     }
 }
 
 #[inline(always)]
-fn scan_rows<T: Integer>(
-    x: &[T],
-    cols: usize,
-    y: &mut [MaybeUninit<i64>],
-    start: i64,
-    join: impl Fn(i64, i64) -> i64,
-) {
+fn scan_rows<T: Integer>(ScanRows { product, x, cols, y }: ScanRows<'_, T>) {
     for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
-        let mut total = start;
+        let mut total = i64::from(product);
         for (&x, y) in x.iter().zip(y) {
-            total = join(total, x.into());
+            total = join(total, x.into(), product);
             y.write(total);
         }
     }
@@ -47,7 +45,7 @@ fn scan_rows<T: Integer>(
 
 /// Rows whose columns are scanned on from totals; the lengths are equal multiples of that of `totals`.
 pub(crate) struct ScanColumns<'a, T> {
-    pub fold: IntegerFold,
+    pub product: bool,
     pub x: &'a [T],
     pub totals: &'a mut [i64],
     pub y: &'a mut [MaybeUninit<i64>],
@@ -58,25 +56,19 @@ impl<T: Integer> Task for ScanColumns<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
-        let ScanColumns { fold, x, totals, y } = self;
-        match fold {
-            IntegerFold::Sum => scan_columns(x, totals, y, i64::wrapping_add),
-            IntegerFold::Product => scan_columns(x, totals, y, i64::wrapping_mul),
+        match self.product {
+            true => scan_columns(ScanColumns { product: true, ..self }),
+            false => scan_columns(ScanColumns { product: false, ..self }),
         }
     }
 }
 
 #[inline(always)]
-fn scan_columns<T: Integer>(
-    x: &[T],
-    totals: &mut [i64],
-    y: &mut [MaybeUninit<i64>],
-    join: impl Fn(i64, i64) -> i64,
-) {
+fn scan_columns<T: Integer>(ScanColumns { product, x, totals, y }: ScanColumns<'_, T>) {
     let cols = totals.len().max(1);
     for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
         for ((&x, total), y) in x.iter().zip(&mut *totals).zip(y) {
-            *total = join(*total, x.into());
+            *total = join(*total, x.into(), product);
             y.write(*total);
         }
     }

@@ -13,7 +13,7 @@ mod element_wise;
 mod moves;
 pub mod paths;
 mod products;
-mod reductions;
+pub mod reductions;
 mod rows;
 
 use std::sync::LazyLock;

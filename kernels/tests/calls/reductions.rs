@@ -2,12 +2,37 @@
 
 use half::{bf16, f16};
 use swath_kernels as k;
+use swath_kernels::reduce::{
+    ArgMax, ArgMin, Max, Min, Norm0, Norm1, Norm2, Prod, Reduction, Sum, Variance, partial_columns,
+    reduce, reduce_columns,
+};
 use swath_kernels::{
-    Accumulate, Addend, Integer, IntegerEnd, IntegerFold, Moments, Pairwise, PairwiseSum, Product,
-    Rows, SquareSum, Truth,
+    Accumulate, Addend, Integer, IntegerFold, Pairwise, PairwiseSum, Partial, Rows, SquareSum,
+    Truth,
 };
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
+
+/// Labels of calls of the generic functions of `reduce`, under which `HASHES.txt` has their bits.
+pub const GENERIC: [&str; 17] = [
+    "fold_integers",
+    "fold_integer_columns",
+    "end_of_integers",
+    "end_of_integer_columns",
+    "place_of_integers",
+    "place_of_integer_columns",
+    "sums_of_columns",
+    "magnitudes_of_columns",
+    "nonzeros_of_columns",
+    "products_of_columns",
+    "moments_of_columns",
+    "squares_of_columns",
+    "push_magnitudes",
+    "push_nonzeros",
+    "push_factors",
+    "push_elements",
+    "push_squares",
+];
 
 pub fn calls(len: usize) -> Vec<Call> {
     let mut calls = Vec::new();
@@ -34,17 +59,21 @@ pub fn calls(len: usize) -> Vec<Call> {
     calls
 }
 
-fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
-    let x = any::<T>(len, 1);
-    let slots = [input(&x).any_length(), output::<i64>(1).any_length()];
-    for fold in [IntegerFold::Sum, IntegerFold::Product] {
-        let run = move |[x, y]: [&mut Part<'_>; 2]| {
-            y.of::<i64>()[0] = k::fold_integers::<T>(fold, x.of());
-        };
-        calls.push(call::<T, 2>("fold_integers", format!("{fold:?}"), slots.clone(), run));
-        each_shape::<T, i64, _>(calls, "fold_integer_columns", fold, len, k::fold_integer_columns);
+fn of_integers<T>(calls: &mut Vec<Call>, len: usize)
+where
+    T: Cell + Integer + Default,
+    Sum: Reduction<T, Out = i64>,
+    Prod: Reduction<T, Out = i64>,
+    Max: Reduction<T, Out = T>,
+    Min: Reduction<T, Out = T>,
+    ArgMax: Reduction<T, Out = i64>,
+    ArgMin: Reduction<T, Out = i64>,
+{
+    of_both::<T, i64>(calls, ["fold_integers", "fold_integer_columns"], len, 0, &Sum);
+    of_both::<T, i64>(calls, ["fold_integers", "fold_integer_columns"], len, 1, &Prod);
+    for (fold, name) in [(IntegerFold::Sum, "sum"), (IntegerFold::Product, "product")] {
         for [rows, cols] in shapes(len) {
-            let variant = format!("{fold:?} [{rows}, {cols}]");
+            let variant = format!("{name} [{rows}, {cols}]");
             let (x, y) = (input(&any::<T>(rows * cols, 1)), output::<i64>(rows * cols));
             let run = move |[x, y]: [&mut Part<'_>; 2]| {
                 k::scan_integer_rows(fold, x.of::<T>(), cols, y.of::<i64>());
@@ -58,22 +87,31 @@ fn of_integers<T: Cell + Integer + Default>(calls: &mut Vec<Call>, len: usize) {
             calls.push(call::<T, 3>("scan_integer_columns", variant, slots, run));
         }
     }
-    for end in [IntegerEnd::Largest, IntegerEnd::Smallest] {
-        let out = output::<T>(1).any_length();
-        let run = move |[x, y]: [&mut Part<'_>; 2]| {
-            y.of::<T>()[0] = k::end_of_integers::<T>(end, x.of()).unwrap_or_default();
-        };
-        let own = [slots[0].clone(), out];
-        calls.push(call::<T, 2>("end_of_integers", format!("{end:?}"), own, run));
-        each_shape::<T, T, _>(calls, "end_of_integer_columns", end, len, k::end_of_integer_columns);
-        let run = move |[x, y]: [&mut Part<'_>; 2]| {
-            let place = k::place_of_integers::<T>(end, x.of());
-            y.of::<i64>()[0] = place.map_or(-1, |at| at as i64);
-        };
-        calls.push(call::<T, 2>("place_of_integers", format!("{end:?}"), slots.clone(), run));
-        let columns = k::place_of_integer_columns;
-        each_shape::<T, i64, _>(calls, "place_of_integer_columns", end, len, columns);
-    }
+    let names = ["end_of_integers", "end_of_integer_columns"];
+    of_both::<T, T>(calls, names, len, T::default(), &Max);
+    of_both::<T, T>(calls, names, len, T::default(), &Min);
+    let names = ["place_of_integers", "place_of_integer_columns"];
+    of_both::<T, i64>(calls, names, len, -1, &ArgMax);
+    of_both::<T, i64>(calls, names, len, -1, &ArgMin);
+}
+
+/// A reduction of a slice, whose result is `none` of no elements, and of the columns of matrices.
+fn of_both<T: Cell, Y: Cell>(
+    calls: &mut Vec<Call>,
+    [name, columns]: [&'static str; 2],
+    len: usize,
+    none: Y,
+    reduction: &'static impl Reduction<T, Out = Y>,
+) {
+    let slots = [input(&any::<T>(len, 1)).any_length(), output::<Y>(1).any_length()];
+    let run = move |[x, y]: [&mut Part<'_>; 2]| {
+        let x = x.of::<T>();
+        y.of::<Y>()[0] = if x.is_empty() { none } else { reduce(reduction, x) };
+    };
+    calls.push(call::<T, 2>(name, reduction.name(), slots, run));
+    each_shape::<T, Y>(calls, columns, reduction.name(), len, move |x, rows, stride, y| {
+        reduce_columns(reduction, x, rows, stride, y);
+    });
 }
 
 /// Rows that are added to four, each of them often, the last one first; and to two of the four.
@@ -103,21 +141,21 @@ fn truths<T: Cell + Truth>(calls: &mut Vec<Call>, len: usize) {
         let run = move |[x, y]: [&mut Part<'_>; 2]| y.of::<u8>()[0] = u8::from(fold(x.of()));
         calls.push(call::<T, 2>(name, "", slots, run));
     }
-    each_shape::<T, u8, _>(calls, "any_columns", (), len, |(), x, n, stride, y| {
+    each_shape::<T, u8>(calls, "any_columns", "", len, |x, n, stride, y| {
         k::any_columns(x, n, stride, y);
     });
-    each_shape::<T, u8, _>(calls, "all_columns", (), len, |(), x, n, stride, y| {
+    each_shape::<T, u8>(calls, "all_columns", "", len, |x, n, stride, y| {
         k::all_columns(x, n, stride, y);
     });
 }
 
 /// A function of the columns of matrices with `len` columns and with `len` rows, adjacent or not.
-fn each_shape<T: Cell, Y: Cell, W: Copy + std::fmt::Debug + 'static>(
+fn each_shape<T: Cell, Y: Cell>(
     calls: &mut Vec<Call>,
     name: &'static str,
-    what: W,
+    what: &str,
     len: usize,
-    f: fn(W, &[T], usize, usize, &mut [Y]),
+    f: impl Fn(&[T], usize, usize, &mut [Y]) + Copy + Send + Sync + 'static,
 ) {
     for ([rows, cols], gap) in shapes(len).into_iter().flat_map(|shape| [(shape, 0), (shape, 2)]) {
         if rows == 0 {
@@ -127,9 +165,9 @@ fn each_shape<T: Cell, Y: Cell, W: Copy + std::fmt::Debug + 'static>(
         let x = any::<T>((rows - 1) * stride + cols, 1);
         let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
         let slots = [source, output::<Y>(cols).any_length()];
-        let variant = format!("{what:?} [{rows}, {cols}] by {stride}");
+        let variant = format!("{what} [{rows}, {cols}] by {stride}");
         calls.push(call::<T, 2>(name, variant, slots, move |[x, y]| {
-            f(what, x.of(), rows, stride, y.of());
+            f(x.of(), rows, stride, y.of());
         }));
     }
 }
@@ -165,34 +203,32 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
     ];
     each_column_fold(calls, &folds, len);
     let parts: [(&str, Columns<E, f64>); 6] = [
-        ("sums_of_columns", |x, n, stride, y| PairwiseSum::sums_of_columns(x, n, stride, y)),
+        ("sums_of_columns", |x, n, stride, y| of_parts(&Sum, x, [n, stride], y, |sum| sum)),
         ("magnitudes_of_columns", |x, n, stride, y| {
-            PairwiseSum::magnitudes_of_columns(x, n, stride, y);
+            of_parts(&Norm1, x, [n, stride], y, |sum| sum);
         }),
-        ("nonzeros_of_columns", |x, n, stride, y| {
-            PairwiseSum::nonzeros_of_columns(x, n, stride, y);
-        }),
-        ("products_of_columns", |x, n, stride, y| {
-            of_parts(y, |y| Pairwise::products_of_columns(x, n, stride, y), |product| product.0);
-        }),
+        ("nonzeros_of_columns", |x, n, stride, y| of_parts(&Norm0, x, [n, stride], y, |n| n)),
+        ("products_of_columns", |x, n, stride, y| of_parts(&Prod, x, [n, stride], y, |p| p.0)),
         ("moments_of_columns", |x, n, stride, y| {
-            of_parts(
-                y,
-                |y| Pairwise::moments_of_columns(x, n, stride, y),
-                |moments| moments.squares,
-            );
+            of_parts(&Variance { ddof: 0 }, x, [n, stride], y, |moments| moments.squares);
         }),
         ("squares_of_columns", |x, n, stride, y| {
-            of_parts(y, |y| Pairwise::squares_of_columns(x, n, stride, y), SquareSum::root);
+            of_parts(&Norm2, x, [n, stride], y, SquareSum::root);
         }),
     ];
     each_column_fold(calls, &parts, len);
 }
 
-/// What `f` makes of columns, each as a number.
-fn of_parts<P: k::Partial>(y: &mut [f64], f: impl FnOnce(&mut [P]), number: impl Fn(P) -> f64) {
-    let mut parts = vec![P::EMPTY; y.len()];
-    f(&mut parts);
+/// The accumulators of columns, each as a number.
+fn of_parts<E, R: Reduction<E>>(
+    reduction: &R,
+    x: &[E],
+    [rows, stride]: [usize; 2],
+    y: &mut [f64],
+    number: impl Fn(R::Acc) -> f64,
+) {
+    let mut parts = vec![R::Acc::EMPTY; y.len()];
+    partial_columns(reduction, x, rows, stride, &mut parts);
     y.iter_mut().zip(parts).for_each(|(y, part)| *y = number(part));
 }
 
@@ -235,13 +271,11 @@ fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
 fn pushes<E: Cell + Accumulate>(calls: &mut Vec<Call>, x: &[E]) {
     let pushes: [(&str, fn(&[E]) -> f64); 6] = [
         ("push_slice", |x| pushed(|sum: &mut PairwiseSum| sum.push_slice(x))),
-        ("push_magnitudes", |x| pushed(|sum: &mut PairwiseSum| sum.push_magnitudes(x))),
-        ("push_nonzeros", |x| pushed(|sum: &mut PairwiseSum| sum.push_nonzeros(x))),
-        ("push_factors", |x| pushed(|sum: &mut Pairwise<Product>| sum.push_factors(x)).0),
-        ("push_elements", |x| {
-            pushed(|moments: &mut Pairwise<Moments>| moments.push_elements(x)).squares
-        }),
-        ("push_squares", |x| pushed(|sum: &mut Pairwise<SquareSum>| sum.push_squares(x)).root()),
+        ("push_magnitudes", |x| pushed(|sum| sum.take(&Norm1, x))),
+        ("push_nonzeros", |x| pushed(|sum| sum.take(&Norm0, x))),
+        ("push_factors", |x| pushed(|product| product.take(&Prod, x)).0),
+        ("push_elements", |x| pushed(|all| all.take(&Variance { ddof: 0 }, x)).squares),
+        ("push_squares", |x| pushed(|sum| sum.take(&Norm2, x)).root()),
     ];
     for (name, push) in pushes {
         let slots = [input(x).any_length(), output::<f64>(1).any_length()];
@@ -254,7 +288,7 @@ fn pushes<E: Cell + Accumulate>(calls: &mut Vec<Call>, x: &[E]) {
     }));
 }
 
-fn pushed<P: k::Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
+fn pushed<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
     let mut fold = Pairwise::new();
     push(&mut fold);
     fold.finish()

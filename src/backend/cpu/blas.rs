@@ -23,7 +23,7 @@
 #[cfg(any(blas, test))]
 use std::io::Write;
 
-use swath_kernels::Float;
+use swath_kernels::{Float, Stored};
 
 use super::matmul::{Finish, Matrix, Places};
 use crate::blas::BlasInfo;
@@ -119,7 +119,7 @@ impl Blas {
 
     /// C ← A·B, and what follows. False if declined; the places then hold anything.
     #[allow(unused_variables, reason = "without a provider every product is declined")]
-    pub fn gemm<E: Float>(
+    pub fn gemm<E: Float + Stored>(
         self,
         a: &Matrix<'_, E>,
         b: &Matrix<'_, E>,

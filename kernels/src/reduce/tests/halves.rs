@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::on_every_isa;
 use crate::dispatch::Isa;
-use crate::reduce::slices::folded;
+use crate::reduce::*;
 use crate::testing::unless_miri;
 use crate::*;
 
@@ -34,27 +34,24 @@ fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, 
             let x: Vec<E> = (0..len).map(number).collect();
             let y: Vec<E> = (len..2 * len).map(number).collect();
             let (wide, other) = (as_f32(&x), as_f32(&y));
-            let n = len as f64;
+            fn of<R: Reduction<f32>>(reduction: &R, x: &[f32]) -> R::Acc {
+                let mut whole = Pairwise::new();
+                whole.take(reduction, x);
+                whole.finish()
+            }
+            let mut products = PairwiseSum::new();
+            products.push_products(&wide, &other);
+            let moments = of(&Variance { ddof: 0 }, &wide);
             let wanted: [(&str, Fold<'_, E, E>, f64); 9] = [
-                ("sum", &sum::<E>, folded(|s: &mut PairwiseSum| s.push_slice(&wide))),
-                ("mean", &mean::<E>, folded(|s: &mut PairwiseSum| s.push_slice(&wide)) / n),
-                (
-                    "dot",
-                    &|x| dot(x, &y),
-                    folded(|s: &mut PairwiseSum| s.push_products(&wide, &other)),
-                ),
-                ("prod", &prod::<E>, folded(|p: &mut Pairwise<Product>| p.push_factors(&wide)).0),
-                ("variance", &|x| variance(x, 1), {
-                    folded(|m: &mut Pairwise<Moments>| m.push_elements(&wide)).variance(1)
-                }),
-                ("std", &|x| std(x, 0), {
-                    folded(|m: &mut Pairwise<Moments>| m.push_elements(&wide)).variance(0).sqrt()
-                }),
-                ("norm0", &norm0::<E>, folded(|s: &mut PairwiseSum| s.push_nonzeros(&wide))),
-                ("norm1", &norm1::<E>, folded(|s: &mut PairwiseSum| s.push_magnitudes(&wide))),
-                ("norm2", &norm2::<E>, {
-                    folded(|s: &mut Pairwise<SquareSum>| s.push_squares(&wide)).root()
-                }),
+                ("sum", &sum::<E>, of(&Sum, &wide)),
+                ("mean", &mean::<E>, of(&Sum, &wide) / len as f64),
+                ("dot", &|x| dot(x, &y), products.finish()),
+                ("prod", &prod::<E>, of(&Prod, &wide).0),
+                ("variance", &|x| variance(x, 1), moments.variance(1)),
+                ("std", &|x| std(x, 0), moments.variance(0).sqrt()),
+                ("norm0", &norm0::<E>, of(&Norm0, &wide)),
+                ("norm1", &norm1::<E>, of(&Norm1, &wide)),
+                ("norm2", &norm2::<E>, of(&Norm2, &wide).root()),
             ];
             for (name, fold, wanted) in wanted {
                 let (found, wanted): (f64, f64) = (fold(&x).into(), E::rounded(wanted).into());

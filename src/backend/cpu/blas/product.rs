@@ -64,7 +64,7 @@ fn is_its_work([m, k, n]: [usize; 3]) -> bool {
 /// C ← A·B, and what follows, in at most so many tiles.
 ///
 /// False if declined. The places then hold anything, as they do where the library failed.
-pub(super) fn gemm<E: Float>(
+pub(super) fn gemm<E: Float + swath_kernels::Stored>(
     library: &Library,
     tiles: usize,
     [a, b]: [&Matrix<'_, E>; 2],

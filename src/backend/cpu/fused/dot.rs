@@ -8,9 +8,9 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::PairwiseSum;
 
-use super::super::fold::{Loaded, part_len};
 use super::super::memory::Buffer;
 use super::super::parallel::{self, Cost};
+use super::super::reduce::{Loaded, part_len};
 use super::super::{CpuTensor, Output, Results, copy};
 use super::working::for_float;
 use super::{check_dtype, check_shape, operand};

@@ -1,10 +1,12 @@
-//! Results that follow one another and fold columns that do.
+//! Results that follow one another and reduce columns that do.
 
 use bytemuck::Pod;
+use swath_kernels::reduce::{Reduction, partial_columns, reduce_columns};
+use swath_kernels::{Pairwise, Partial};
 
-use super::super::fold::{Fold, Parts, part_len};
+use super::super::memory::Buffer;
 use super::super::parallel::{self, Cost};
-use super::{Plan, cost};
+use super::{Plan, cost, part_len};
 
 /// Columns that a thread takes are multiples of this: four lines of `f32` of each row.
 const COL_UNIT: usize = 64;
@@ -12,35 +14,50 @@ const COL_UNIT: usize = 64;
 /// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
 const WIDE_COLS: usize = 8 * COL_UNIT;
 
-/// What parts of the rows of narrow matrices may fold to at most, in entries: 1.5 MiB of the largest.
+/// Accumulators that parts of the rows of narrow matrices have at most: 1.5 MiB of the largest.
 const MAX_PARTIALS: usize = 1 << 16;
 
 /// Makes `Y` of each of the columns of elements, whose rows are so far apart.
-pub(super) type OfNeighbours<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
+pub(super) type OfColumns<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
 
 impl Plan<'_> {
-    /// Whether results that follow one another fold columns that do.
+    /// True if results that follow one another reduce columns that do.
     pub(super) fn is_columns(&self) -> bool {
         self.count > 0
             && matches!(self.kept.strides(0), [.., 1])
             && matches!(self.reduced.strides(0), [0 | 2..])
     }
 
-    /// The results of the innermost kept axis are folded side by side.
-    pub(super) fn fold_columns<T: Pod + Sync, F: Fold<T>>(&self, fold: &F, out: &mut [F::Out]) {
-        if let Some(part_rows) = self.rows_to_share(out.len()) {
-            let (x, rows) = (&self.x.elements::<T>()[self.position(0)..], self.count);
+    /// Reduces the results of the innermost kept axis side by side.
+    pub(super) fn reduce_columns<T: Pod + Sync, A: Partial, Y: Pod + Send + Sync>(
+        &self,
+        reduction: &dyn Reduction<T, Acc = A, Out = Y>,
+        out: &mut [Y],
+    ) {
+        let (rows, cols) = (self.count, out.len());
+        if let Some(part_rows) = self.rows_to_share(cols) {
+            let x = &self.x.elements::<T>()[self.position(0)..];
             let stride = self.reduced.strides(0)[0].unsigned_abs();
             let parts = rows.div_ceil(part_rows);
-            if parallel::parts(parts, cost::<T>().times(part_rows * out.len())) > 1 {
-                fold.columns_in_parts(Parts { x, rows, stride, part_rows }, out);
-            } else {
-                fold.columns(&x[..(rows - 1) * stride + out.len()], rows, stride, out);
+            if parallel::parts(parts, cost::<T>().times(part_rows * cols)) <= 1 {
+                return reduce_columns(reduction, x, rows, stride, out);
+            }
+            let mut memory = Buffer::scratch(parts * cols * size_of::<A>());
+            let partials = memory.as_slice_mut::<A>();
+            parallel::for_each_part_mut(partials, parts, &|part| part * cols, &|part, partials| {
+                let first = part * part_rows;
+                let count = part_rows.min(rows - first);
+                partial_columns(reduction, &x[first * stride..], count, stride, partials);
+            });
+            for (c, y) in out.iter_mut().enumerate() {
+                let mut whole = Pairwise::new();
+                partials[c..].iter().step_by(cols).for_each(|&partial| whole.push(partial));
+                *y = reduction.finish(whole.finish(), rows);
             }
             return;
         }
         self.each_columns::<T, _>(cost::<T>(), out, &|x, stride, y| {
-            fold.columns(x, self.count, stride, y);
+            reduce_columns(reduction, x, rows, stride, y);
         });
     }
 
@@ -56,17 +73,17 @@ impl Plan<'_> {
         let col_share = (cols.div_ceil(unit).div_ceil(threads) * unit).min(cols);
         // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
         let (of_rows, of_cols) = (row_share.saturating_mul(cols), col_share.saturating_mul(rows));
-        // Of fewer parts than wanted each folds to much: they have to be worth it.
+        // Fewer parts than wanted have many accumulators each: they have to be worth it.
         let is_even = of_rows <= if wanted <= most { of_cols } else { of_cols / 4 * 3 };
         (self.kept.dims().len() == 1 && parts > 1 && is_even).then_some(part_rows)
     }
 
-    /// `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
+    /// Calls `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
     pub(super) fn each_columns<T: Pod + Sync, Y: Send>(
         &self,
         cost: Cost,
         out: &mut [Y],
-        f: &OfNeighbours<'_, T, Y>,
+        f: &OfColumns<'_, T, Y>,
     ) {
         let (data, stride) = (self.x.elements::<T>(), self.reduced.strides(0)[0].unsigned_abs());
         let cols = self.kept.dims().last().copied().unwrap_or(1);

@@ -1,22 +1,21 @@
 //! Reductions that need another one first: that of the element which keeps powers in range.
 
-use swath_kernels::{self as kernels, PairwiseSum};
+use swath_kernels::{self as kernels, Float, Pairwise, reduce::Max, reduce::Reduction};
 
-use super::super::fold::{Extreme, Loaded, MOST_SHORT, Tree};
 use super::super::{CpuBackend, CpuTensor, Output, cast, parallel};
-use super::{BLOCK, Plan, fold_shared};
-use crate::backend::{Arg, Backend};
+use super::{BLOCK, Loaded, Plan, shared};
+use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 
-/// Of computing one power.
+/// Cost of computing one power.
 const COST_PER_POWER: parallel::Cost = parallel::Cost(400);
 
-/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, of short rows as columns, else in a copy where
+/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, of few elements as columns, else in a copy where
 /// they are rows.
 /// 16-bit floats are widened first: the powers are `f32`.
-pub(super) fn log_sum_exp<T: Loaded>(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
+pub(super) fn log_sum_exp(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     match dtype {
         DType::F32 => of_rows::<f32>(plan),
         DType::F64 => of_rows::<f64>(plan),
@@ -28,81 +27,62 @@ pub(super) fn log_sum_exp<T: Loaded>(plan: &Plan<'_>, dtype: DType) -> Result<Cp
     }
 }
 
-fn of_rows<E: Loaded<Wide = E> + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
+fn of_rows<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
     let mut out = Output::new(plan.op, &plan.shape, E::DTYPE)?;
-    let results = out.elements::<E>();
-    if plan.count == 0 {
-        results.fill(-<E as kernels::Float>::INFINITY);
-        return Ok(out.finish());
-    }
-    if plan.is_columns() {
-        plan.each_columns::<E, E>(COST_PER_POWER, results, &|x, stride, y| {
-            kernels::logsumexp_columns(x, plan.count, stride, y);
-        });
-        return Ok(out.finish());
-    }
-    let (copied, axes);
-    let adjacent = match plan.is_one_run() {
-        true => plan,
-        false => {
-            (copied, axes) = plan.adjacent()?;
-            &Plan::new(plan.op, &copied, &axes)?
-        }
+    let (results, count) = (out.elements::<E>(), plan.count);
+    let columns = |x: &[E], stride: usize, y: &mut [E]| {
+        kernels::logsumexp_columns(x, count, stride, y);
     };
-    let (data, count) = (adjacent.x.elements::<E>(), plan.count);
-    if adjacent.is_short(MOST_SHORT) {
-        adjacent.each_short::<E, E>(COST_PER_POWER, results, &|x, stride, y| {
-            kernels::logsumexp_columns(x, count, stride, y);
-        });
-        return Ok(out.finish());
-    }
-    let row = |i: usize| {
-        let first = adjacent.position(i);
-        &data[first..first + count]
-    };
-    let cost = COST_PER_POWER.times(count);
-    if parallel::shares_each(results.len(), cost, count.div_ceil(BLOCK)) {
-        for (i, y) in results.iter_mut().enumerate() {
-            *y = of_long(row(i));
-        }
+    if count == 0 {
+        results.fill(-E::INFINITY);
+    } else if results.is_empty() {
+    } else if plan.is_turned() {
+        plan.each_turned::<E, E>(COST_PER_POWER, results, &columns);
+    } else if plan.is_columns() {
+        plan.each_columns::<E, E>(COST_PER_POWER, results, &columns);
+    } else if plan.is_one_run() {
+        each_row::<E>(plan, results);
     } else {
-        parallel::for_each_chunk_mut(results, 1, cost, &|first, results| {
-            for (i, y) in results.iter_mut().enumerate() {
-                *y = kernels::logsumexp(row(first + i));
-            }
-        });
+        let (copied, axes) = plan.adjacent()?;
+        each_row::<E>(&Plan::new(plan.op, &copied, &axes)?, results);
     }
     Ok(out.finish())
 }
 
+fn each_row<E: Loaded + kernels::Reduce>(plan: &Plan<'_>, results: &mut [E]) {
+    let (data, count) = (plan.x.elements::<E>(), plan.count);
+    let row = |i: usize| &data[plan.position(i)..][..count];
+    let cost = COST_PER_POWER.times(count);
+    if parallel::shares_each(results.len(), cost, count.div_ceil(BLOCK)) {
+        return results.iter_mut().enumerate().for_each(|(i, y)| *y = of_long(row(i)));
+    }
+    parallel::for_each_chunk_mut(results, 1, cost, &|first, results| {
+        for (i, y) in results.iter_mut().enumerate() {
+            *y = kernels::logsumexp(row(first + i));
+        }
+    });
+}
+
 /// As [`kernels::logsumexp`], shared by threads.
-fn of_long<E: Loaded<Wide = E> + kernels::Reduce>(x: &[E]) -> E {
-    let largest = Extreme {
-        of: kernels::max,
-        columns: &|_, _, _, _| unreachable!("one slice is folded"),
-        none: f64::NEG_INFINITY,
-    };
-    let largest: E = fold_shared(&largest, x);
-    if !kernels::Float::to_f64(largest).is_finite() {
+fn of_long<E: Loaded + kernels::Reduce>(x: &[E]) -> E {
+    let push = |x: &[E], into: &mut Pairwise<_>| Max.push(x, into);
+    let largest: E = Reduction::<E>::finish(&Max, shared(x, &push), x.len());
+    let m = Float::to_f64(largest);
+    if !m.is_finite() {
         return largest;
     }
-    let sum = |sum: f64| {
-        let mut log = [sum];
-        kernels::log(&[sum], &mut log);
-        kernels::Float::to_f64(largest) + log[0]
-    };
-    let powers = Tree {
-        push: &|sum: &mut PairwiseSum, x| sum.push_exps(x, largest),
-        finish: &sum,
-        columns: &|_, _, _, _| unreachable!("one slice is folded"),
-        part: &|_, _, _, _| unreachable!("one slice is folded"),
-    };
-    fold_shared(&powers, x)
+    let mut log = [0.0];
+    kernels::log(&[shared(x, &|x, sum| sum.push_exps(x, largest))], &mut log);
+    <E as Float>::from_f64(m + log[0])
 }
 
 /// `m (Σ e^(p ln(|x|/m)))^(1/p)` in `f64`, with m the largest magnitude, or for negative p the
 /// smallest: no power exceeds 1.
 pub(super) fn norm(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
+    if p.is_nan() {
+        let reason = format!("p is NaN, of a tensor {}", plan.x.shape());
+        return Err(Error::InvalidArgument { op: plan.op, reason });
+    }
     let axes = &plan.axes;
     let number = |x: f64| Arg::Scalar(Scalar::Float(x));
     let wide = cast::cast(plan.x, DType::F64)?;

@@ -1,0 +1,176 @@
+//! Floats of four formats in memory, read as `f64` lanes. Kernels are compiled once for all formats:
+//! [`for_format`] makes a format a constant outside of the loops.
+
+use half::{bf16, f16};
+
+use super::{F64, LANES};
+use crate::convert::{bf16_from_f32, f16_from_f32, odd_f32};
+use crate::map::load_up_to;
+use crate::simd::{Lanes, Simd};
+
+/// Formats of floats in memory.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Format {
+    /// Bytes of an element.
+    #[inline(always)]
+    pub(crate) const fn size(self) -> usize {
+        match self {
+            Format::F16 | Format::Bf16 => 2,
+            Format::F32 => 4,
+            Format::F64 => 8,
+        }
+    }
+}
+
+/// Evaluates an expression with a format bound to a constant.
+macro_rules! for_format {
+    (@arm $name:ident $format:ident $body:expr) => {{
+        let $name = $crate::fold::floats::Format::$format;
+        $body
+    }};
+    ($format:expr, $name:ident => $body:expr) => {
+        match $format {
+            $crate::fold::floats::Format::F16 => for_format!(@arm $name F16 $body),
+            $crate::fold::floats::Format::Bf16 => for_format!(@arm $name Bf16 $body),
+            $crate::fold::floats::Format::F32 => for_format!(@arm $name F32 $body),
+            $crate::fold::floats::Format::F64 => for_format!(@arm $name F64 $body),
+        }
+    };
+}
+pub(crate) use for_format;
+
+/// A slice of floats.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Floats<'a> {
+    F16(&'a [f16]),
+    Bf16(&'a [bf16]),
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
+/// Element types whose sums and products are accumulated in `f64` and rounded once: `f32`, `f64`,
+/// `f16` and `bf16`. Sealed.
+pub trait Accumulate: Copy + Send + Sync + sealed::Sealed {
+    #[doc(hidden)]
+    const FORMAT: Format;
+    #[doc(hidden)]
+    fn floats(x: &[Self]) -> Floats<'_>;
+    #[doc(hidden)]
+    fn widened(self) -> f64;
+    /// The nearest element, ties to even.
+    #[doc(hidden)]
+    fn rounded(x: f64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! accumulate {
+    ($($t:ident $format:ident |$x:ident| $widened:expr, $rounded:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Accumulate for $t {
+            const FORMAT: Format = Format::$format;
+            #[inline]
+            fn floats(x: &[$t]) -> Floats<'_> {
+                Floats::$format(x)
+            }
+            #[inline(always)]
+            fn widened(self) -> f64 {
+                let $x = self;
+                $widened
+            }
+            #[inline(always)]
+            fn rounded($x: f64) -> $t {
+                $rounded
+            }
+        }
+    )*};
+}
+accumulate! {
+    f16 F16 |x| x.to_f64(), f16::from_bits(f16_from_f32(odd_f32(x)));
+    bf16 Bf16 |x| x.to_f64(), bf16::from_bits(bf16_from_f32(odd_f32(x)));
+    f32 F32 |x| f64::from(x), x as f32;
+    f64 F64 |x| x, x;
+}
+
+/// Reads a vector or, if that is less, `count` elements, exactly; other lanes are zero.
+///
+/// # Safety
+/// `src` is valid for reads of `count` elements of the format.
+#[inline(always)]
+pub(crate) unsafe fn load<S: Simd>(
+    simd: S,
+    format: Format,
+    src: *const u8,
+    count: usize,
+) -> F64<S> {
+    const { assert!(<S as Lanes<f64>>::LANES <= LANES) };
+    let whole = count >= <S as Lanes<f64>>::LANES;
+    // SAFETY: no branch reads more than `count` elements of `src`; by the assertion above the array holds a
+    // whole vector.
+    unsafe {
+        match format {
+            Format::F32 if whole => simd.load_widened(src.cast()),
+            Format::F32 => simd.load_first_widened(src.cast(), count),
+            Format::F64 => load_up_to(simd, src.cast::<f64>(), count),
+            Format::F16 if whole => Lanes::<f64>::load_f16(simd, src.cast()),
+            Format::Bf16 if whole => Lanes::<f64>::load_bf16(simd, src.cast()),
+            Format::F16 | Format::Bf16 => {
+                let mut bits = [0u16; LANES];
+                let mut i = 0;
+                while i < count {
+                    bits[i] = src.cast::<u16>().add(i).read();
+                    i += 1;
+                }
+                match format {
+                    Format::F16 => Lanes::<f64>::load_f16(simd, bits.as_ptr()),
+                    _ => Lanes::<f64>::load_bf16(simd, bits.as_ptr()),
+                }
+            }
+        }
+    }
+}
+
+/// Reads one element.
+///
+/// # Safety
+/// `src` is valid for a read of an element of the format.
+#[inline(always)]
+pub(super) unsafe fn read(format: Format, src: *const u8) -> f64 {
+    // SAFETY: as the caller promised; any bits are a float.
+    unsafe {
+        match format {
+            Format::F16 => src.cast::<f16>().read_unaligned().widened(),
+            Format::Bf16 => src.cast::<bf16>().read_unaligned().widened(),
+            Format::F32 => src.cast::<f32>().read_unaligned().widened(),
+            Format::F64 => src.cast::<f64>().read_unaligned(),
+        }
+    }
+}
+
+/// Rounds a number and writes it as element `i`.
+///
+/// # Safety
+/// `dst` is valid for writes of that element of the format.
+#[inline(always)]
+pub(super) unsafe fn write(format: Format, dst: *mut u8, i: usize, x: f64) {
+    // SAFETY: as the caller promised.
+    unsafe {
+        match format {
+            Format::F16 => dst.cast::<f16>().add(i).write_unaligned(f16::rounded(x)),
+            Format::Bf16 => dst.cast::<bf16>().add(i).write_unaligned(bf16::rounded(x)),
+            Format::F32 => dst.cast::<f32>().add(i).write_unaligned(x as f32),
+            Format::F64 => dst.cast::<f64>().add(i).write_unaligned(x),
+        }
+    }
+}

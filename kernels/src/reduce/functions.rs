@@ -1,0 +1,404 @@
+//! The functions of slices and of the columns of matrices: a name for each reduction of floats.
+
+use super::{
+    Accumulate, All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1,
+    Norm2, Prod, Reduce, Std, Sum, Variance, reduce, reduce_columns,
+};
+use crate::convert::Truth;
+use crate::fold::PairwiseSum;
+use crate::output::Output;
+
+/// Functions of slices.
+macro_rules! slices {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident)?) = $op:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name<E: Accumulate>(x: &[E] $(, $arg: usize)?) -> E {
+            reduce(&$op, x)
+        }
+    )*};
+}
+slices! {
+    /// The sum of the elements, +0 if there are none.
+    ///
+    /// Added in `f64` in an order that depends on the length alone ([`PairwiseSum`]) and rounded once:
+    /// the same bits on every machine. A sum of `f32` without cancellation is within 1.01 units of
+    /// rounding, 2^-24, for up to 2^26 elements. One of `f64` rounds at every addition, of which up to 63 follow each
+    /// other in a lane, then 4 and one a level of the tree: up to 64 units of 2^-53 were measured.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
+    /// ```
+    sum() = Sum;
+    /// The arithmetic mean of the elements, NaN if there are none: the sum in `f64`, divided there and
+    /// rounded once, so that a sum may exceed the range of the result.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::mean(&[3e38f32; 4]), 3e38);
+    /// ```
+    mean() = Mean;
+    /// The product of the elements, 1 if there are none: multiplied in `f64` in the order of [`sum`] and
+    /// rounded once. A product of `f32` is lost where one in `f64` leaves its range on the way.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::prod(&[1e30f32, 1e-30, 4.0]), 4.0);
+    /// ```
+    prod() = Prod;
+    /// The variance: the sum of squared distances from the mean, divided by the number of elements less
+    /// `ddof` (0: of a population, 1: estimated from a sample). Of no more than `ddof` elements ∞, or NaN
+    /// if they are all equal; NaN if one is infinite.
+    ///
+    /// One pass in `f64`, block by block ([`PairwiseSum::BLOCK`]): each measures distances from its first
+    /// element, and blocks are merged in the order of [`sum`], their means still so measured. The relative error
+    /// is below 2^-35 of the variance of a block, whatever the mean (the largest found is 2^-37, where a block begins with
+    /// its only outlier); then the result is rounded once.
+    /// That holds where squared distances stay in the range of `f64`, as those of all narrower floats do. Of `f64`
+    /// distances beyond about 1e154 make it ∞, or NaN where they or their sum exceed the largest number, and where all are
+    /// below 1e-154 it loses digits and at last is 0.
+    ///
+    /// ```
+    /// let x = [10_001.0f32, 10_002.0, 10_003.0, 10_004.0];
+    /// assert_eq!(swath_kernels::variance(&x, 0), 1.25);
+    /// ```
+    variance(ddof) = Variance { ddof };
+    /// The standard deviation: the square root of the [`variance`], taken in `f64` and rounded once. As there,
+    /// distances of `f64` beyond 1e154 make it ∞ or NaN, and below 1e-154 it loses digits and at last is 0, though it would
+    /// be in range itself.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::std(&[1.0f32, 5.0], 0), 2.0);
+    /// ```
+    std(ddof) = Std { ddof };
+    /// The number of elements that are not 0; NaN is not 0. As [`sum`].
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::norm0(&[3.0f32, -0.0, -4.0]), 2.0);
+    /// ```
+    norm0() = Norm0;
+    /// The sum of magnitudes, 0 if there are no elements; as [`sum`].
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::norm1(&[3.0f32, -4.0]), 7.0);
+    /// ```
+    norm1() = Norm1;
+    /// The Euclidean norm: the square root of the sum of squares, 0 if there are no elements. Summed in
+    /// `f64` in the order of [`sum`] and rounded once; squares that would overflow or vanish in `f64` are
+    /// scaled ([`SquareSum`](crate::SquareSum)).
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::norm2(&[3e20f32, 4e20]), 5e20);
+    /// let large = 2f64.powi(700);
+    /// assert_eq!(swath_kernels::norm2(&[3.0 * large, 4.0 * large]), 5.0 * large);
+    /// ```
+    norm2() = Norm2;
+}
+
+/// Functions of slices that may have no element that is looked for.
+macro_rules! extrema {
+    ($($(#[$doc:meta])* $name:ident -> $t:ident = |$x:ident| $found:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name<E: Reduce>($x: &[E]) -> Option<$t> {
+            (!$x.is_empty()).then(|| $found)
+        }
+    )*};
+}
+extrema! {
+    /// The largest element, `None` if there are none: NaN if any is NaN, and +0 above -0.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::max(&[1.0, 3.0, 2.0]), Some(3.0));
+    /// assert_eq!(swath_kernels::max::<f32>(&[]), None);
+    /// ```
+    max -> E = |x| reduce(&Max, x);
+    /// The smallest element, `None` if there are none: NaN if any is NaN, and -0 below +0.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::min(&[3.0, -1.0, 2.0]), Some(-1.0));
+    /// ```
+    min -> E = |x| reduce(&Min, x);
+    /// The largest magnitude, `None` if there are no elements: NaN if any is NaN.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::max_magnitude(&[1.0, -3.0, 2.0]), Some(3.0));
+    /// ```
+    max_magnitude -> E = |x| reduce(&MaxMagnitude, x);
+    /// The smallest magnitude, `None` if there are no elements: NaN if any is NaN.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::min_magnitude(&[1.0, -3.0, 2.0]), Some(1.0));
+    /// ```
+    min_magnitude -> E = |x| reduce(&MinMagnitude, x);
+    /// The index of the largest element, `None` if there are none: of the first one of equals, −0
+    /// being equal to +0; of the first NaN if there is one.
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::argmax(&[1.0, 3.0, 3.0]), Some(1));
+    /// assert_eq!(swath_kernels::argmax(&[1.0, f32::NAN, 3.0]), Some(1));
+    /// ```
+    argmax -> usize = |x| reduce(&ArgMax, x) as usize;
+    /// The index of the smallest element, as [`argmax`].
+    ///
+    /// ```
+    /// assert_eq!(swath_kernels::argmin(&[3.0, 1.0, 1.0]), Some(1));
+    /// ```
+    argmin -> usize = |x| reduce(&ArgMin, x) as usize;
+}
+
+/// The sum of products `a[i] * b[i]`, +0 if there are none.
+///
+/// Products are exact for `f32` and narrower floats, and fused with the addition for `f64`; else as [`sum`].
+///
+/// ```
+/// assert_eq!(swath_kernels::dot(&[1.0f32, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn dot<E: Accumulate>(a: &[E], b: &[E]) -> E {
+    let mut sum = PairwiseSum::new();
+    sum.push_products(a, b);
+    E::rounded(sum.finish())
+}
+
+/// `ln Σ e^x` without overflow, −∞ if there are no elements: m + ln Σ e^(x − m) with m the largest.
+///
+/// The differences x − m are rounded to the type of the elements, their powers have the accuracy of
+/// [`exp`](crate::exp); they are summed, and the rest is computed, in `f64` and rounded once. Before that
+/// the error is at most (1.2 + D) u, u half a place of 1 and D ≤ ln n as for
+/// [`softmax`](crate::softmax); of `f64` that of the powers' [`sum`] comes on top, up to 64 u. A NaN makes it
+/// NaN, else an element +∞ makes it +∞.
+///
+/// ```
+/// assert_eq!(swath_kernels::logsumexp(&[1000.0f32, 1000.0]), 1000.6932);
+/// assert_eq!(swath_kernels::logsumexp(&[f32::NEG_INFINITY; 2]), f32::NEG_INFINITY);
+/// ```
+pub fn logsumexp<E: Reduce>(x: &[E]) -> E {
+    E::from_f64(E::logsumexp(x))
+}
+
+/// Whether an element is other than 0; NaN is.
+///
+/// ```
+/// assert!(swath_kernels::any(&[0.0f32, -0.0, f32::NAN]));
+/// assert!(!swath_kernels::any(&[0u8; 3]));
+/// ```
+pub fn any<T: Truth>(x: &[T]) -> bool {
+    reduce(&Any, x) == 1
+}
+
+/// Whether all elements are other than 0; NaN is.
+///
+/// ```
+/// assert!(swath_kernels::all(&[1i64, -1]));
+/// assert!(!swath_kernels::all(&[1.0f64, -0.0]));
+/// ```
+pub fn all<T: Truth>(x: &[T]) -> bool {
+    reduce(&All, x) == 1
+}
+
+/// Functions of the columns of a row-major matrix.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<$e: $bound>(
+            x: &[$e],
+            rows: usize,
+            row_stride: usize,
+            $($arg: usize,)?
+            y: &mut (impl Output<$out> + ?Sized),
+        ) {
+            reduce_columns(&$op, x, rows, row_stride, y);
+        }
+    )*};
+}
+columns! {
+    /// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
+    /// `row_stride` elements apart; +0 if there are no rows.
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+    /// assert_eq!(y, [9.0, 12.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    sum_columns<E: Accumulate>() -> E = Sum;
+    /// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+    /// assert_eq!(y, [3.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    mean_columns<E: Accumulate>() -> E = Mean;
+    /// The product of each column, as [`sum_columns`]; 1 if there are no rows.
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::prod_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+    /// assert_eq!(y, [15.0, 48.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    prod_columns<E: Accumulate>() -> E = Prod;
+    /// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::variance_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 9.0], 3, 2, 1, &mut y);
+    /// assert_eq!(y, [4.0, 13.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    variance_columns<E: Accumulate>(ddof) -> E = Variance { ddof };
+    /// The standard deviation of each column, as [`variance_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::std_columns(&[1.0, 2.0, 5.0, 2.0], 2, 2, 0, &mut y);
+    /// assert_eq!(y, [2.0, 0.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    std_columns<E: Accumulate>(ddof) -> E = Std { ddof };
+    /// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::norm0_columns(&[1.0, 0.0, 3.0, -4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [2.0, 1.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    norm0_columns<E: Accumulate>() -> E = Norm0;
+    /// The sum of magnitudes of each column, as [`sum_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::norm1_columns(&[1.0, 2.0, 3.0, -4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [4.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    norm1_columns<E: Accumulate>() -> E = Norm1;
+    /// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::norm2_columns(&[3e20, 0.0, 4e20, -2.0], 2, 2, &mut y);
+    /// assert_eq!(y, [5e20, 2.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the last row ends beyond `x`.
+    norm2_columns<E: Accumulate>() -> E = Norm2;
+    /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
+    /// `row_stride` elements apart; NaN and zeros as in [`max`](crate::max).
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [3.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    max_columns<E: Reduce>() -> E = Max;
+    /// The smallest element of each column, as [`max_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [1.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    min_columns<E: Reduce>() -> E = Min;
+    /// The largest magnitude of each column, as [`max_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::max_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [3.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    max_magnitude_columns<E: Reduce>() -> E = MaxMagnitude;
+    /// The smallest magnitude of each column, as [`max_columns`].
+    ///
+    /// ```
+    /// let mut y = [0.0f32; 2];
+    /// swath_kernels::min_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [1.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    min_magnitude_columns<E: Reduce>() -> E = MinMagnitude;
+    /// The row of the largest element of each column, as [`argmax`](crate::argmax); rows as in
+    /// [`max_columns`].
+    ///
+    /// ```
+    /// let mut y = [0i64; 2];
+    /// swath_kernels::argmax_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [1, 0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    argmax_columns<E: Reduce>() -> i64 = ArgMax;
+    /// The row of the smallest element of each column, as [`argmax_columns`].
+    ///
+    /// ```
+    /// let mut y = [0i64; 2];
+    /// swath_kernels::argmin_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
+    /// assert_eq!(y, [0, 1]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no rows, or the last one ends beyond `x`.
+    argmin_columns<E: Reduce>() -> i64 = ArgMin;
+}
+
+/// [`any`] of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride`
+/// elements apart, as 0 or 1.
+///
+/// ```
+/// let mut y = [7; 2];
+/// swath_kernels::any_columns(&[0i64, 0, 0, 5], 2, 2, &mut y);
+/// assert_eq!(y, [0, 1]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn any_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u8]) {
+    reduce_columns(&Any, x, rows, row_stride, y);
+}
+
+/// [`all`] of each column, as [`any_columns`].
+///
+/// ```
+/// let mut y = [7; 2];
+/// swath_kernels::all_columns(&[0.0f32, 2.0, 1.0, 5.0], 2, 2, &mut y);
+/// assert_eq!(y, [0, 1]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn all_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u8]) {
+    reduce_columns(&All, x, rows, row_stride, y);
+}

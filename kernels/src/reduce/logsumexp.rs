@@ -1,0 +1,174 @@
+//! `ln Σ e^x`: the largest element first, then the tree of the powers of the distances from it.
+
+use core::mem::MaybeUninit;
+
+use super::functions::max_columns;
+use super::{Sum, partial_columns};
+use crate::copy::Plain;
+use crate::dispatch::FoldTask;
+use crate::fold::PairwiseSum;
+use crate::fold::columns::Matrix;
+use crate::fold::floats::Accumulate;
+use crate::fold::rows::{at_number, exps_of_rows, exps_sum, max_number};
+use crate::map::Map;
+use crate::map::rows::places;
+use crate::math::{Exp, Log};
+use crate::output::Output;
+use crate::simd::sealed::Sealed;
+use crate::simd::{Float, Lanes, Simd};
+use crate::{Block, BlockArg};
+
+/// Element types that can be reduced in every way: `f32` and `f64`. Sealed. [`logsumexp`](crate::logsumexp) of
+/// `f16` and `bf16` is had by [`convert`](crate::convert) to `f32` first, which is exact.
+///
+/// Its methods are not generic, so that the kernels are compiled with this crate and not again in
+/// each that uses it.
+pub trait Reduce: Float + Plain + Accumulate {
+    #[doc(hidden)]
+    fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self);
+    /// `y = e^(x − shift)`, row by row; `y` is the rows without gaps.
+    #[doc(hidden)]
+    fn shifted_exps<'y>(
+        x: BlockArg<'_, Self>,
+        shape: Block,
+        shift: &[Self],
+        y: &'y mut [MaybeUninit<Self>],
+    ) -> &'y mut [Self];
+    #[doc(hidden)]
+    fn logsumexp(x: &[Self]) -> f64;
+}
+
+macro_rules! impl_reduce {
+    ($($t:ident)*) => {$(
+        impl Reduce for $t {
+            fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self) {
+                $t::enter_fold(PushExps { x, shift, into });
+            }
+            fn shifted_exps<'y>(
+                x: BlockArg<'_, Self>,
+                shape: Block,
+                shift: &[Self],
+                y: &'y mut [MaybeUninit<Self>],
+            ) -> &'y mut [Self] {
+                exps_of_rows(x, shape, shift, y)
+            }
+            fn logsumexp(x: &[Self]) -> f64 {
+                $t::enter_fold(LogSumExp { x })
+            }
+        }
+    )*};
+}
+impl_reduce!(f32 f64);
+
+/// Pushes the sums of `e^(x − shift)`, block by block.
+struct PushExps<'a, E> {
+    x: &'a [E],
+    shift: E,
+    into: &'a mut PairwiseSum,
+}
+
+impl<E: Float + Accumulate> FoldTask<E> for PushExps<'_, E>
+where
+    Exp: Map<E, 1>,
+{
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        for block in self.x.chunks(PairwiseSum::BLOCK) {
+            self.into.push(exps_sum(simd, block, self.shift, block.len()));
+        }
+    }
+}
+
+/// `m + ln Σ e^(x − m)` with m the largest element.
+struct LogSumExp<'a, E> {
+    x: &'a [E],
+}
+
+impl<E: Float + Accumulate> FoldTask<E> for LogSumExp<'_, E>
+where
+    Exp: Map<E, 1>,
+{
+    type Home = Self;
+    type Output = f64;
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {
+        let largest = max_number(simd, self.x);
+        if largest.to_f64().is_infinite() {
+            let has_nan = self.x.iter().any(|x| x.to_f64().is_nan());
+            return if has_nan { f64::NAN } else { largest.to_f64() };
+        }
+        let sum = exps_sum(simd, self.x, largest, self.x.len().min(PairwiseSum::BLOCK));
+        let log = at_number::<f64, S>(
+            simd,
+            sum,
+            #[inline(always)]
+            |x| <Log as Map<f64, 1>>::apply(simd, [x]),
+        );
+        largest.to_f64() + log
+    }
+}
+
+/// Powers that are made at a time: of a block of rows, of so many columns at most.
+const POWERS: usize = 16 * PairwiseSum::BLOCK;
+const POWERS_COLS: usize = 256;
+
+/// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`]; −∞ if
+/// there are none.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::logsumexp_columns(&[1000.0, 0.0, 1000.0, f32::NEG_INFINITY], 2, 2, &mut y);
+/// assert_eq!(y, [1000.6932, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn logsumexp_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    let y = places(y);
+    Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride);
+    let width = (POWERS / rows.clamp(1, PairwiseSum::BLOCK)).min(POWERS_COLS);
+    let mut largest = [-E::INFINITY; POWERS_COLS];
+    let mut powers = [MaybeUninit::uninit(); POWERS];
+    let mut sums = [0.0; POWERS_COLS];
+    let mut logs = [0.0; POWERS_COLS];
+    for (tile, y) in y.chunks_mut(width).enumerate() {
+        let (cols, first) = (y.len(), tile * width);
+        let largest = &mut largest[..cols];
+        if rows > 0 {
+            max_columns(&x[first..], rows, row_stride, largest);
+        }
+        // Of more rows than a block's few columns are taken.
+        let mut trees = match rows {
+            0..=PairwiseSum::BLOCK => None,
+            _ => Some([const { PairwiseSum::new() }; POWERS / PairwiseSum::BLOCK]),
+        };
+        for row in (0..rows).step_by(PairwiseSum::BLOCK) {
+            let rows = PairwiseSum::BLOCK.min(rows - row);
+            let (start, stride) = (row * row_stride + first, row_stride as isize);
+            let terms = BlockArg { data: x, start, stride, is_value: false };
+            let shape = Block { rows, cols, stride: cols };
+            let powers = E::shifted_exps(terms, shape, largest, &mut powers[..rows * cols]);
+            partial_columns(&Sum, powers, rows, cols, &mut sums[..cols]);
+            if let Some(trees) = &mut trees {
+                trees.iter_mut().zip(&sums[..cols]).for_each(|(tree, &sum)| tree.push(sum));
+            }
+        }
+        if let Some(trees) = &trees {
+            sums.iter_mut().zip(trees).for_each(|(sum, tree)| *sum = tree.finish());
+        }
+        crate::log(&sums[..cols], &mut logs[..cols]);
+        for ((y, &log), &m) in y.iter_mut().zip(&logs).zip(&*largest) {
+            // NaN and ±∞ stand for themselves.
+            let m = m.to_f64();
+            y.write(E::from_f64(if m.is_finite() { m + log } else { m }));
+        }
+    }
+}
