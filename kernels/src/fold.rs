@@ -75,10 +75,8 @@ const AHEAD: usize = 4096;
 /// Prefetches `bytes` bytes from `x` on, which need not exist.
 #[inline(always)]
 pub(crate) fn prefetch<S: Token>(simd: S, x: *const u8, bytes: usize) {
-    let mut at = 0;
-    while at < bytes {
+    for at in (0..bytes).step_by(LINE) {
         simd.prefetch(x.wrapping_add(at));
-        at += LINE;
     }
 }
 
@@ -162,50 +160,38 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     let end = at + count;
     let mut group = at;
     while end - group >= LANES {
-        let mut b = 0;
-        while b < n {
+        for b in 0..n {
             x.prefetch::<S, K, M>(simd, group + (b + n) * BLOCK);
-            let mut v = 0;
-            while v < vectors {
+            for v in 0..vectors {
                 let here = group + b * BLOCK + v * width;
                 // SAFETY: the group is whole.
                 lanes[b][v] =
                     unsafe { x.take::<S, K, M>(simd, here, width, shifts[b], lanes[b][v]) };
-                v += 1;
             }
-            b += 1;
         }
         group += LANES;
     }
     if group < end {
-        let mut v = 0;
-        while v < vectors {
+        for v in 0..vectors {
             let first = (group + v * width).min(end);
             // SAFETY: so many elements are left. Vectors without one take the term of none: it turns a lane of
             // −0 into +0 on every instruction set alike.
             lanes[0][v] = unsafe {
                 x.take::<S, K, M>(simd, first, (end - first).min(width), shifts[0], lanes[0][v])
             };
-            v += 1;
         }
     }
     let mut out = [K::Acc::EMPTY; MOST_BLOCKS];
-    let mut b = 0;
-    while b < n {
+    for b in 0..n {
         let mut totals = [0.0; M];
-        let mut m = 0;
-        while m < M {
+        for m in 0..M {
             let mut numbers = [start; LANES];
-            let mut v = 0;
-            while v < vectors {
+            for v in 0..vectors {
                 numbers[v] = lanes[b][v][m];
-                v += 1;
             }
             totals[m] = across(simd, numbers, K::PRODUCT);
-            m += 1;
         }
         out[b] = K::finish(shifts[b], count, totals);
-        b += 1;
     }
     out
 }
@@ -217,10 +203,8 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
     let width = <S as Lanes<f64>>::LANES;
     let mut half = LANES / width / 2;
     while half > 0 {
-        let mut v = 0;
-        while v < half {
+        for v in 0..half {
             lanes[v] = join(lanes[v], lanes[v + half], product);
-            v += 1;
         }
         half /= 2;
     }
@@ -229,10 +213,8 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
     unsafe { simd.store(out.as_mut_ptr(), lanes[0]) };
     let mut half = width / 2;
     while half > 0 {
-        let mut l = 0;
-        while l < half {
+        for l in 0..half {
             out[l] = join(out[l], out[l + half], product);
-            l += 1;
         }
         half /= 2;
     }
@@ -257,10 +239,8 @@ unsafe fn push_blocks<S: Simd, K: Term<M>, const M: usize>(
     while several > 1 && x.len - at >= several * BLOCK {
         // SAFETY: so many whole blocks are left.
         let found = unsafe { blocks::<S, K, M>(simd, x, at, BLOCK, several) };
-        let mut b = 0;
-        while b < several {
+        for b in 0..several {
             into.push(found[b]);
-            b += 1;
         }
         at += several * BLOCK;
     }

@@ -176,8 +176,7 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
             assert!(align_of::<K::Acc>() <= align_of::<f64>());
         };
         let pitch = wide + PADDING;
-        let mut column = 0;
-        while column < cols {
+        for column in (0..cols).step_by(wide) {
             let width = wide.min(cols - column);
             // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of `pitch`
             // accumulators, which the scratch holds by the choice of `wide`; the matrix was checked by
@@ -187,13 +186,11 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
                 let x = tile.x.add(column * tile.format.size());
                 let tile = Tile { x, pitch, width, prefetches, ..tile };
                 let counter = tile.lanes.add(LANES * M * pitch).cast::<K::Acc>();
-                let mut block = 0;
-                while block < blocks {
+                for block in 0..blocks {
                     let count = BLOCK.min(rows - block * BLOCK);
                     let tile = tile.from_row(block * BLOCK);
                     tile.fold_block::<S, K, M>(simd, count);
                     tile.push::<K, M>(counter, count, block, blocks == 1);
-                    block += 1;
                 }
                 let mut c = 0;
                 while c < width && blocks != 1 {
@@ -202,17 +199,14 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
                 }
                 match y {
                     Erased::Results(y) => {
-                        let mut c = 0;
-                        while c < width {
+                        for c in 0..width {
                             let result = counter.add(c).read().finished(finish);
                             write(tile.format, y, column + c, result);
-                            c += 1;
                         }
                     }
                     Erased::Partial(y) => counter.copy_to_nonoverlapping(y.add(column), width),
                 }
             }
-            column += wide;
         }
     }
 }
@@ -287,11 +281,9 @@ impl Tile {
     /// As for [`Tile::fold_block`].
     #[inline(always)]
     unsafe fn add_rows<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize) {
-        let mut band = 0;
-        while band < count {
+        for band in (0..count).step_by(BAND * LANES) {
             let lanes = LANES.min(count - band);
-            let mut row = band;
-            while row < band + lanes {
+            for row in band..band + lanes {
                 let rows = (count - row).div_ceil(LANES).min(BAND);
                 // SAFETY: these are rows `row + LANES * k`, k < `rows`, below `count`.
                 unsafe {
@@ -301,9 +293,7 @@ impl Tile {
                         _ => self.add_to_lane::<S, K, M>(simd, row, rows, false),
                     }
                 }
-                row += 1;
             }
-            band += BAND * LANES;
         }
     }
 
@@ -322,8 +312,7 @@ impl Tile {
     ) {
         let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
         let lane = row % LANES;
-        let mut c = 0;
-        while c < self.width {
+        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             // SAFETY: the rows are there; rows of lanes are padded to whole vectors.
             unsafe {
                 let mut numbers = [start; M];
@@ -333,23 +322,18 @@ impl Tile {
                     m += 1;
                 }
                 let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
-                let mut k = 0;
-                while k < rows {
+                for k in 0..rows {
                     let x = self.load(simd, row + k * LANES, c);
                     if prefetches {
                         let at = ((row + k * LANES) * self.stride + c) * self.format.size();
                         simd.prefetch(self.x.wrapping_add(at + AHEAD));
                     }
                     numbers = K::take(simd, [x, x], shift, numbers);
-                    k += 1;
                 }
-                let mut m = 0;
-                while m < M {
+                for m in 0..M {
                     simd.store(self.lane::<M>(lane, m, c), numbers[m]);
-                    m += 1;
                 }
             }
-            c += <S as Lanes<f64>>::LANES;
         }
     }
 
@@ -359,23 +343,17 @@ impl Tile {
     /// As for [`Tile::fold_block`]; the lanes were written.
     #[inline(always)]
     unsafe fn join_lanes<S: Simd, K: Term<M>, const M: usize>(self, simd: S) {
-        let mut c = 0;
-        while c < self.width {
-            let mut m = 0;
-            while m < M {
+        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
+            for m in 0..M {
                 let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
-                let mut l = 0;
-                while l < LANES {
+                for l in 0..LANES {
                     // SAFETY: as the caller promised.
                     lanes[l] = unsafe { simd.load(self.lane::<M>(l, m, c)) };
-                    l += 1;
                 }
                 let total = tree::<S>(lanes, LANES, K::PRODUCT);
                 // SAFETY: as for the loads.
                 unsafe { simd.store(self.lane::<M>(0, m, c), total) };
-                m += 1;
             }
-            c += <S as Lanes<f64>>::LANES;
         }
     }
 
@@ -388,33 +366,25 @@ impl Tile {
     #[inline(always)]
     unsafe fn fold_few<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize, n: usize) {
         let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
-        let mut c = 0;
-        while c < self.width {
+        for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             let mut lanes = [[start; LANES]; M];
             // SAFETY: as the caller promised; the rows are below `count`.
             unsafe {
                 let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
-                let mut l = 0;
-                while l < n {
+                for l in 0..n {
                     if l < count {
                         let x = self.load(simd, l, c);
                         let numbers = K::take(simd, [x, x], shift, [start; M]);
-                        let mut m = 0;
-                        while m < M {
+                        for m in 0..M {
                             lanes[m][l] = numbers[m];
-                            m += 1;
                         }
                     }
-                    l += 1;
                 }
-                let mut m = 0;
-                while m < M {
+                for m in 0..M {
                     let total = tree::<S>(lanes[m], n, K::PRODUCT);
                     simd.store(self.lane::<M>(0, m, c), total);
-                    m += 1;
                 }
             }
-            c += <S as Lanes<f64>>::LANES;
         }
     }
 
@@ -434,8 +404,7 @@ impl Tile {
     ) {
         let level = if only { 0 } else { block.trailing_ones() as usize };
         let row = if only { 0 } else { (level + 1) * self.pitch };
-        let mut c = 0;
-        while c < self.width {
+        for c in 0..self.width {
             // SAFETY: as the caller promised.
             unsafe {
                 let mut shift = 0.0;
@@ -443,10 +412,8 @@ impl Tile {
                     shift = read(self.format, self.x.add(c * self.format.size()));
                 }
                 let mut numbers = [0.0; M];
-                let mut m = 0;
-                while m < M {
+                for m in 0..M {
                     numbers[m] = self.lane::<M>(0, m, c).read();
-                    m += 1;
                 }
                 let mut acc = K::finish(shift, count, numbers);
                 let mut below = 1;
@@ -456,7 +423,6 @@ impl Tile {
                 }
                 counter.add(row + c).write(acc);
             }
-            c += 1;
         }
     }
 
@@ -483,10 +449,8 @@ impl Tile {
 fn tree<S: Simd>(mut lanes: [F64<S>; LANES], n: usize, product: bool) -> F64<S> {
     let mut half = n / 2;
     while half > 0 {
-        let mut l = 0;
-        while l < half {
+        for l in 0..half {
             lanes[l] = join(lanes[l], lanes[l + half], product);
-            l += 1;
         }
         half /= 2;
     }

@@ -67,10 +67,8 @@ impl Wanted {
     pub(super) fn across<E: Float>(self, mut lanes: [E; MAX_LANES], count: usize) -> E {
         let mut half = count / 2;
         while half > 0 {
-            let mut l = 0;
-            while l < half {
+            for l in 0..half {
                 lanes[l] = self.winner_of(lanes[l + half], lanes[l]);
-                l += 1;
             }
             half /= 2;
         }
@@ -144,12 +142,10 @@ fn find<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> E {
     let mut i = 0;
     while len - i >= UNROLL * S::LANES {
         prefetch_ahead(simd, x.wrapping_add(i), UNROLL * S::LANES);
-        let mut k = 0;
-        while k < UNROLL {
+        for k in 0..UNROLL {
             // SAFETY: UNROLL whole vectors are left from `i` on.
             let v = wanted.key(unsafe { simd.load(x.add(i + k * S::LANES)) });
             found[k] = found[k].merge(Winners::new(v), wanted);
-            k += 1;
         }
         i += UNROLL * S::LANES;
     }
@@ -202,8 +198,7 @@ impl<E: Float> ElementTask<E> for FindColumns<'_, E> {
         let FindColumns { x, y, wanted } = self;
         for_wanted!(wanted => {
             // The winners so far are in `y`; each band of rows competes with them.
-            let mut band = 0;
-            while band < x.rows {
+            for band in (0..x.rows).step_by(ROUND) {
                 // SAFETY: the matrix was checked by `Matrix::new`; `y` holds `cols` elements, all written by
                 // the first band.
                 unsafe {
@@ -212,7 +207,6 @@ impl<E: Float> ElementTask<E> for FindColumns<'_, E> {
                         count => compete(simd, x, band, count, y, wanted),
                     }
                 }
-                band += ROUND;
             }
         });
     }
@@ -234,18 +228,15 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
     wanted: Wanted,
 ) {
     let Matrix { cols, stride, .. } = x;
-    let mut c = 0;
-    while c < cols {
+    for c in (0..cols).step_by(S::LANES) {
         let left = cols - c;
         // SAFETY: `left` elements are left of each row; those beyond them are not touched.
         unsafe {
             let first = x.x.as_ptr().add(band * stride + c);
             let mut found = Winners::new(wanted.key(load_up_to(simd, first, left)));
-            let mut row = 1;
-            while row < count {
+            for row in 1..count {
                 let v = wanted.key(load_up_to(simd, first.add(row * stride), left));
                 found = found.merge(Winners::new(v), wanted);
-                row += 1;
             }
             if band > 0 {
                 let v = load_up_to(simd, y.add(c), left);
@@ -253,7 +244,6 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
             }
             store_up_to(simd, y.add(c), left, found.value(simd));
         }
-        c += S::LANES;
     }
 }
 

@@ -109,13 +109,11 @@ fn winners<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> (S::V, bo
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
         prefetch_ahead(simd, x.wrapping_add(at), UNROLL * S::LANES);
-        let mut k = 0;
-        while k < UNROLL {
+        for k in 0..UNROLL {
             // SAFETY: UNROLL whole vectors are left from `at` on.
             let v: S::V = unsafe { simd.load(x.add(at + k * S::LANES)) };
             nan = nan | v.is_nan();
             best[k] = wanted.winner(v, best[k]);
-            k += 1;
         }
         at += UNROLL * S::LANES;
     }
@@ -134,8 +132,7 @@ fn winners<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> (S::V, bo
 #[inline(always)]
 fn first<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: S::V) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
-    let mut at = 0;
-    while at < x.len() {
+    for at in (0..x.len()).step_by(S::LANES) {
         let left = x.len() - at;
         // SAFETY: `left` elements are left from `at` on.
         let v: S::V = unsafe { load_up_to(simd, x.as_ptr().add(at), left) };
@@ -153,7 +150,6 @@ fn first<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: S::V) -> usize {
             }
             return at + l;
         }
-        at += S::LANES;
     }
     0
 }
@@ -179,11 +175,9 @@ impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
     fn run<S: Lanes<E>>(self, simd: S) {
         let FindIndexColumns { x: Matrix { x, rows, cols, stride }, y, largest } = self;
         let (mut best, mut indices) = ([E::ZERO; TILE], [E::ZERO; TILE]);
-        let mut column = 0;
-        while column < cols {
+        for column in (0..cols).step_by(TILE) {
             let width = TILE.min(cols - column);
-            let mut section = 0;
-            while section < rows {
+            for section in (0..rows).step_by(SECTION) {
                 let end = rows.min(section + SECTION);
                 let mut row = section;
                 while row < end {
@@ -202,8 +196,7 @@ impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
                     });
                     row += ROUND;
                 }
-                let mut c = 0;
-                while c < width {
+                for c in 0..width {
                     // The index of a column whose winner this section has not changed is -1.
                     if indices[c] >= E::ZERO {
                         let index = section as i64 + indices[c].to_f64() as i64;
@@ -211,11 +204,8 @@ impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
                         unsafe { y.add(column + c).write(index) };
                     }
                     indices[c] = -E::ONE;
-                    c += 1;
                 }
-                section += SECTION;
             }
-            column += TILE;
         }
     }
 }
@@ -244,8 +234,7 @@ impl<E: Float> Tile<'_, E> {
         fresh: bool,
         wanted: Wanted,
     ) {
-        let mut c = 0;
-        while c < self.width {
+        for c in (0..self.width).step_by(S::LANES) {
             let left = self.width - c;
             // SAFETY: the rows and the arrays have `left` more elements; those beyond are neither read nor
             // written.
@@ -258,19 +247,16 @@ impl<E: Float> Tile<'_, E> {
                         load_up_to(simd, self.indices.as_ptr().add(c), left),
                     ),
                 };
-                let mut k = 0;
-                while k < count {
+                for k in 0..count {
                     let v: S::V = load_up_to(simd, x.add(k * self.stride), left);
                     let better = wanted.beats_or_nan(v, best) & !best.is_nan();
                     best = v.select(better, best);
                     let number = simd.splat(E::from_f64((row + k) as f64));
                     index = number.select(better, index);
-                    k += 1;
                 }
                 store_up_to(simd, self.best.as_mut_ptr().add(c), left, best);
                 store_up_to(simd, self.indices.as_mut_ptr().add(c), left, index);
             }
-            c += S::LANES;
         }
     }
 }

@@ -30,17 +30,13 @@ where
 {
     let (mut rows, mut outputs) = ([core::ptr::null(); N], [core::ptr::null_mut(); A]);
     let len = x[0].len();
-    let mut i = 0;
-    while i < N {
+    for i in 0..N {
         check_len(x[i].len(), len);
         rows[i] = x[i].as_ptr().cast::<u8>();
-        i += 1;
     }
-    let mut i = 0;
-    while i < A {
+    for i in 0..A {
         check_len(totals[i].len(), len);
         outputs[i] = totals[i].as_mut_ptr();
-        i += 1;
     }
     if len <= BLOCK {
         // SAFETY: the lengths were compared and the arrays are borrowed here: `len` elements lie behind every
@@ -48,23 +44,17 @@ where
         return unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, 0, len, &mut f) };
     }
     let mut trees = [const { PairwiseSum::new() }; M];
-    let mut at = 0;
-    while at < len {
+    for at in (0..len).step_by(BLOCK) {
         let count = BLOCK.min(len - at);
         // SAFETY: as above.
         let sums = unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, at, count, &mut f) };
-        let mut m = 0;
-        while m < M {
+        for m in 0..M {
             trees[m].push(sums[m]);
-            m += 1;
         }
-        at += BLOCK;
     }
     let mut out = [0.0; M];
-    let mut m = 0;
-    while m < M {
+    for m in 0..M {
         out[m] = trees[m].finish();
-        m += 1;
     }
     out
 }
@@ -97,14 +87,12 @@ where
     let end = at + count;
     let mut group = at;
     while end - group >= LANES {
-        let mut v = 0;
-        while v < LANES / width {
+        for v in 0..LANES / width {
             // SAFETY: the group is whole.
             unsafe {
                 let here = group + v * width;
                 add_terms::<E, S, N, A, M>(simd, x, totals, here, width, v, &mut lanes, f);
             }
-            v += 1;
         }
         group += LANES;
     }
@@ -117,10 +105,8 @@ where
         v += 1;
     }
     let mut out = [0.0; M];
-    let mut m = 0;
-    while m < M {
+    for m in 0..M {
         out[m] = across(simd, lanes[m], false);
-        m += 1;
     }
     out
 }
@@ -148,31 +134,23 @@ unsafe fn add_terms<E, S, const N: usize, const A: usize, const M: usize>(
     let (mut values, mut old) = ([zero; N], [zero; A]);
     // SAFETY: as the caller promised.
     unsafe {
-        let mut i = 0;
-        while i < N {
+        for i in 0..N {
             values[i] = load(simd, E::FORMAT, x[i].add(here * size_of::<E>()), left);
-            i += 1;
         }
-        let mut i = 0;
-        while i < A {
+        for i in 0..A {
             old[i] = load_up_to(simd, totals[i].add(here), left);
-            i += 1;
         }
         let terms = f(values, &mut old);
-        let mut i = 0;
-        while i < A {
+        for i in 0..A {
             store_up_to(simd, totals[i].add(here), left, old[i]);
-            i += 1;
         }
-        let mut m = 0;
-        while m < M {
+        for m in 0..M {
             let mut term = terms[m];
             if left < <S as Lanes<f64>>::LANES {
                 // Lanes beyond the elements add +0, on every instruction set alike.
                 term = term.select(Lanes::<f64>::first(simd, left), zero);
             }
             lanes[m][v] = lanes[m][v] + term;
-            m += 1;
         }
     }
 }
@@ -369,12 +347,10 @@ where
 #[inline(always)]
 unsafe fn add_group<E: Float + Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
     let width = <S as Lanes<f64>>::LANES;
-    let mut v = 0;
-    while v < LANES / width {
+    for v in 0..LANES / width {
         // SAFETY: as the caller promised.
         let x = unsafe { load(simd, E::FORMAT, x.add(v * width).cast(), width) };
         lanes[v] = lanes[v] + x;
-        v += 1;
     }
 }
 
@@ -390,11 +366,9 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
         prefetch_ahead(simd, first.wrapping_add(at), UNROLL * S::LANES);
-        let mut k = 0;
-        while k < UNROLL {
+        for k in 0..UNROLL {
             // SAFETY: UNROLL whole vectors are left from `at` on.
             best[k] = unsafe { simd.load(first.add(at + k * S::LANES)) }.max_or_other(best[k]);
-            k += 1;
         }
         at += UNROLL * S::LANES;
     }

@@ -39,10 +39,8 @@ unsafe fn narrow<E: Float + Widen, S: Simd>(simd: S, dst: *mut E, count: usize, 
         } else {
             let mut lanes = [0.0; MAX_WIDTH];
             simd.store(lanes.as_mut_ptr(), x);
-            let mut i = 0;
-            while i < count {
+            for i in 0..count {
                 dst.add(i).write(E::from_f64(lanes[i]));
-                i += 1;
             }
         }
     }
@@ -131,25 +129,19 @@ unsafe fn scan_band<E: Float + Widen, S: Simd>(
     let mut at = 0;
     while cols - at >= width {
         let mut tile = [total; MAX_WIDTH];
-        let mut r = 0;
-        while r < width {
+        for r in 0..width {
             // SAFETY: `width` columns are left in row r.
             tile[r] = unsafe { load(simd, E::FORMAT, x.add(r * cols + at).cast(), width) };
-            r += 1;
         }
         tile = transposed::<S>(tile);
-        let mut c = 0;
-        while c < width {
+        for c in 0..width {
             total = join(total, tile[c], product);
             tile[c] = total;
-            c += 1;
         }
         tile = transposed::<S>(tile);
-        let mut r = 0;
-        while r < width {
+        for r in 0..width {
             // SAFETY: as for the loads.
             unsafe { narrow(simd, y.add(r * cols + at), width, tile[r]) };
-            r += 1;
         }
         at += width;
     }
@@ -157,11 +149,9 @@ unsafe fn scan_band<E: Float + Widen, S: Simd>(
     // SAFETY: the assertion above: the array holds a whole vector; these are the rests of the rows.
     unsafe {
         simd.store(totals.as_mut_ptr(), total);
-        let mut r = 0;
-        while r < width {
+        for r in 0..width {
             let first = r * cols + at;
             scan_one(x.add(first), y.add(first), cols - at, totals[r], product);
-            r += 1;
         }
     }
 }
@@ -173,10 +163,8 @@ fn transposed<S: Simd>(mut tile: [F64<S>; MAX_WIDTH]) -> [F64<S>; MAX_WIDTH] {
     let mut stage = half;
     while stage > 0 {
         let old = tile;
-        let mut i = 0;
-        while i < half {
+        for i in 0..half {
             (tile[2 * i], tile[2 * i + 1]) = old[i].interleave(old[i + half]);
-            i += 1;
         }
         stage /= 2;
     }
@@ -215,8 +203,7 @@ impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
         let ScanColumns { x, totals, y, product } = self;
         let (rows, cols) = (x.len().checked_div(totals.len()).unwrap_or(0), totals.len());
         let (x, totals, y) = (x.as_ptr(), totals.as_mut_ptr(), y.as_mut_ptr().cast::<E>());
-        let mut row = 0;
-        while row < rows {
+        for row in (0..rows).step_by(ROWS) {
             // SAFETY: the lengths were compared in `ScanColumns::new`: both matrices have the rows.
             unsafe {
                 let (x, y) = (x.add(row * cols), y.add(row * cols));
@@ -227,7 +214,6 @@ impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
                     (count, true) => scan_some_rows(simd, x, count, totals, cols, y, true),
                 }
             }
-            row += ROWS;
         }
     }
 }
@@ -247,22 +233,18 @@ unsafe fn scan_some_rows<E: Float + Widen, S: Simd>(
     y: *mut E,
     product: bool,
 ) {
-    let mut c = 0;
-    while c < cols {
+    for c in (0..cols).step_by(<S as Lanes<f64>>::LANES) {
         let left = cols - c;
         // SAFETY: `left` columns are left of the totals and of each row.
         unsafe {
             let mut total: F64<S> = load_up_to(simd, totals.add(c), left);
-            let mut r = 0;
-            while r < rows {
+            for r in 0..rows {
                 let at = r * cols + c;
                 let x = load(simd, E::FORMAT, x.add(at).cast(), left);
                 total = join(total, x, product);
                 narrow(simd, y.add(at), left, total);
-                r += 1;
             }
             store_up_to(simd, totals.add(c), left, total);
         }
-        c += <S as Lanes<f64>>::LANES;
     }
 }

@@ -300,11 +300,9 @@ fn join_rows<T: Copy, Y: Takes<T>, S: Simd>(simd: S, x: Matrix<&[T]>, y: &mut [Y
 /// Prefetches [`ROUND`] rows, which need not exist.
 #[inline(always)]
 fn prefetch_rows<T, S: Token>(simd: S, x: &[T], first: usize, stride: usize, cols: usize) {
-    let mut row = first;
-    while row < first + ROUND {
+    for row in first..first + ROUND {
         let x = x.as_ptr().wrapping_add(row.wrapping_mul(stride));
         prefetch(simd, x.cast(), cols * size_of::<T>());
-        row += 1;
     }
 }
 
@@ -328,8 +326,7 @@ impl Task for ByteColumns<'_> {
         let ByteColumns { x: Matrix { x, rows, stride, .. }, y } = self;
         let mut first = 0;
         for y in y.chunks_mut(TILE) {
-            let mut band = 0;
-            while band < rows {
+            for band in (0..rows).step_by(BAND) {
                 let mut lanes = [0u16; TILE];
                 let lanes = &mut lanes[..y.len()];
                 let x = &x[band * stride + first..];
@@ -338,7 +335,6 @@ impl Task for ByteColumns<'_> {
                 for i in 0..y.len() {
                     y[i] = y[i].wrapping_add(i64::from(lanes[i]));
                 }
-                band += BAND;
             }
             first += TILE;
         }
@@ -365,8 +361,7 @@ impl<T: Integer + Takes<T>> Task for IndexColumns<'_, T> {
             let (best, numbers) = (&mut best[..cols], &mut numbers[..cols]);
             best.copy_from_slice(&x[..cols]);
             y.fill(0);
-            let mut band = 0;
-            while band < rows {
+            for band in (0..rows).step_by(GROUP) {
                 numbers.fill(T::NONE);
                 let count = GROUP.min(rows - band);
                 let x = Matrix { x: &x[band * stride..], rows: count, cols, stride };
@@ -378,7 +373,6 @@ impl<T: Integer + Takes<T>> Task for IndexColumns<'_, T> {
                     let here = (band as i64).wrapping_add(numbers[i].into());
                     y[i] = if numbers[i] == T::NONE { y[i] } else { here };
                 }
-                band += GROUP;
             }
             first += TILE;
         }
