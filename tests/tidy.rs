@@ -2,6 +2,8 @@
 //! threads may stand, how long a file may be, what may not be left behind. The rules are data, each
 //! with the reason that a violation prints; the checker is tested on snippets that break them.
 
+#[path = "tidy/imports.rs"]
+mod imports;
 #[path = "tidy/source.rs"]
 mod source;
 
@@ -11,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MAX_LINES: usize = 500;
+
+/// Imports of the kernels' parts by parts below them. To be lowered whenever there are fewer.
+const MAX_UPWARD: usize = 15;
 
 /// Files by the start of their path; `*` at the end is implied.
 type Files = &'static [&'static str];
@@ -367,6 +372,19 @@ fn the_tree_keeps_the_rules() {
     let violations: Vec<String> =
         sources.iter().flat_map(check).map(|violation| violation.to_string()).collect();
     assert!(violations.is_empty(), "{} violations\n{}", violations.len(), violations.join("\n"));
+}
+
+#[test]
+fn few_parts_of_the_kernels_import_what_stands_above_them() {
+    let found = imports::imports(&tree());
+    assert!(found.unknown.is_empty(), "not in imports::ORDER: {:?}", found.unknown);
+    println!("{} of {} imports run upwards", found.upward.len(), found.count);
+    let upward: Vec<String> = found
+        .upward
+        .iter()
+        .map(|(part, imported, files)| format!("{part} imports {imported} in {files:?}"))
+        .collect();
+    assert!(upward.len() <= MAX_UPWARD, "more than {MAX_UPWARD}:\n{}", upward.join("\n"));
 }
 
 #[path = "tidy/rules.rs"]

@@ -1,7 +1,7 @@
 //! The checker itself: each rule notices what breaks it, where it is, and leaves alone what is only
 //! similar.
 
-use super::{MAX_LINES, Source, check};
+use super::{MAX_LINES, Source, check, imports::imports};
 
 /// Path, text, and what the violation says (empty: there is none).
 type Row = (&'static str, &'static str, &'static str);
@@ -109,6 +109,29 @@ fn a_file_may_have_as_many_lines_as_allowed_and_no_more() {
     let found = check(&Source::new("benches/products.rs", &(text + "\n")));
     assert_eq!(found.len(), 1);
     assert!(found[0].message.contains("501 lines"), "{}", found[0]);
+}
+
+#[test]
+fn imports_between_parts_count_once_and_by_where_a_name_is_from() {
+    let sources = [
+        ("lib.rs", "mod fold; pub use reduce::{Max, sum::Sum}; pub use math::functions::*;"),
+        ("fold.rs", "use crate::simd::A; use crate::Sum; mod tests { use crate::gemm::B; }"),
+        ("fold/rows.rs", "use super::scan; use crate::{exp, reduce::C}; use crate::fold::D;"),
+        ("math/exp.rs", "// crate::gemm\nuse super::super::map::E; fn f() { crate::map::g() }"),
+        ("copy/tests.rs", "use crate::gemm::F;"),
+        ("testing.rs", "use crate::gemm::G;"),
+        ("else.rs", ""),
+    ];
+    let sources = sources.map(|(path, text)| Source::new(&format!("kernels/src/{path}"), text));
+    let found = imports(&sources);
+    let upward: Vec<String> = found
+        .upward
+        .iter()
+        .map(|(part, to, files)| format!("{part} {to} {}", files.len()))
+        .collect();
+    assert_eq!(upward, ["fold math 1", "fold reduce 2"]);
+    assert_eq!(found.count, 4);
+    assert_eq!(Vec::from_iter(found.unknown), ["else"]);
 }
 
 #[test]
