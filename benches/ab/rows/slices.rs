@@ -3,11 +3,10 @@
 use crate::{Call, Rows};
 use std::hint::black_box;
 use swath::prelude::{Result, Rng};
-use swath_kernels::{self as kernels, Binary, Gemm, MatMut, MatRef, Unary, Workspace, gemm, math};
+use swath_kernels::{self as kernels, Gemm, MatMut, MatRef, Workspace, gemm};
 
 type OfSlices = fn(&[f32], &[f32], &mut [f32]);
 type Reduction = fn(&[f32]) -> f32;
-type InPlace = fn(&mut [f32]);
 
 const FUNCTIONS: [(&str, OfSlices); 14] = [
     ("neg", |x, _, y| kernels::neg(x, y)),
@@ -32,13 +31,6 @@ const REDUCTIONS: [(&str, Reduction); 5] = [
     ("argmax", |x| kernels::argmax(x).unwrap_or(0) as f32),
     ("variance", |x| kernels::variance(x, 1)),
     ("logsumexp", kernels::logsumexp),
-];
-
-/// Values that no change of them in place makes larger.
-const IN_PLACE: [(&str, InPlace); 3] = [
-    ("neg", <math::Neg as Unary<f32>>::run_in_place),
-    ("tanh", <math::Tanh as Unary<f32>>::run_in_place),
-    ("add", |x| math::Add::run_in_place_left(x, kernels::Arg::Scalar(0.0))),
 ];
 
 /// Positive numbers, so that every function is defined.
@@ -78,12 +70,6 @@ pub fn rows(rows: &mut Rows) {
                 });
             }
         }
-    }
-    for (name, function) in IN_PLACE {
-        rows.add("slices", format!("{name} in place 4096"), move || {
-            let mut x = values(4096);
-            Ok(Box::new(move || function(black_box(&mut x))))
-        });
     }
     for size in [16, 64, 256] {
         rows.add("slices", format!("gemm {size}"), move || square(size));
