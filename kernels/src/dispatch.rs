@@ -14,6 +14,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
@@ -62,7 +63,17 @@ impl Isa {
 
     /// True if this machine can run it.
     pub fn is_available(self) -> bool {
-        Level::detect(self).is_some()
+        match self {
+            Isa::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Avx2::try_new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => V4::try_new().is_some(),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Neon::try_new().is_some(),
+            #[allow(unreachable_patterns, reason = "each architecture lacks other levels")]
+            _ => false,
+        }
     }
 }
 
@@ -84,56 +95,14 @@ impl fmt::Display for IsaError {
 
 impl std::error::Error for IsaError {}
 
-/// A detected level together with the token that proves it.
-#[derive(Clone, Copy)]
-enum Level {
-    Scalar(Scalar),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(V4),
-    #[cfg(target_arch = "aarch64")]
-    Neon(Neon),
-}
-
-impl Level {
-    /// The level's token, if the machine has what it needs.
-    fn detect(isa: Isa) -> Option<Level> {
-        match isa {
-            Isa::Scalar => Some(Level::Scalar(Scalar::new())),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Avx2::try_new().map(Level::Avx2),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => V4::try_new().map(Level::Avx512),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => Neon::try_new().map(Level::Neon),
-            #[allow(unreachable_patterns, reason = "each architecture lacks other levels")]
-            _ => None,
-        }
-    }
-
-    fn best() -> Level {
-        let best = Isa::ALL.iter().rev().find_map(|&isa| Level::detect(isa));
-        best.unwrap_or(Level::Scalar(Scalar::new()))
-    }
-
-    fn isa(self) -> Isa {
-        match self {
-            Level::Scalar(_) => Isa::Scalar,
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2(_) => Isa::Avx2,
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512(_) => Isa::Avx512,
-            #[cfg(target_arch = "aarch64")]
-            Level::Neon(_) => Isa::Neon,
-        }
-    }
+fn best() -> Isa {
+    Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
 }
 
 /// The level that the value of `SWATH_ISA` asks for; unset and empty ask for the best.
-fn choose(wanted: Option<OsString>) -> Result<Level, IsaError> {
+fn choose(wanted: Option<OsString>) -> Result<Isa, IsaError> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
-        return Ok(Level::best());
+        return Ok(best());
     };
     let wanted = wanted.to_string_lossy().to_ascii_lowercase();
     let Some(isa) = Isa::ALL.into_iter().find(|isa| isa.name() == wanted) else {
@@ -141,27 +110,16 @@ fn choose(wanted: Option<OsString>) -> Result<Level, IsaError> {
             "SWATH_ISA={wanted}: no such instruction set; one of scalar, avx2, avx512, neon"
         )));
     };
-    Level::detect(isa).ok_or_else(|| {
+    isa.is_available().then_some(isa).ok_or_else(|| {
         let have = Isa::ALL.into_iter().filter(|isa| isa.is_available());
         let have = have.map(Isa::name).collect::<Vec<_>>().join(", ");
         IsaError(format!("SWATH_ISA={wanted}: this machine lacks it; it has {have}"))
     })
 }
 
-fn chosen() -> &'static Result<Level, IsaError> {
-    static LEVEL: OnceLock<Result<Level, IsaError>> = OnceLock::new();
+fn chosen() -> &'static Result<Isa, IsaError> {
+    static LEVEL: OnceLock<Result<Isa, IsaError>> = OnceLock::new();
     LEVEL.get_or_init(|| choose(std::env::var_os("SWATH_ISA")))
-}
-
-fn level() -> Level {
-    #[cfg(any(test, feature = "testing"))]
-    if let Some(level) = forced::get() {
-        return level;
-    }
-    match chosen() {
-        Ok(level) => *level,
-        Err(error) => panic!("{error}"),
-    }
 }
 
 /// The instruction set that kernels run on, or why `SWATH_ISA` cannot be followed.
@@ -169,7 +127,7 @@ fn level() -> Level {
 /// # Errors
 /// `SWATH_ISA` names an unknown level or one that this machine lacks.
 pub fn try_isa() -> Result<Isa, IsaError> {
-    chosen().as_ref().map(|level| level.isa()).map_err(Clone::clone)
+    chosen().clone()
 }
 
 /// The instruction set that kernels run on.
@@ -181,7 +139,14 @@ pub fn try_isa() -> Result<Isa, IsaError> {
 /// # Panics
 /// With the text of [`try_isa`]'s error if `SWATH_ISA` cannot be followed.
 pub fn isa() -> Isa {
-    level().isa()
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(isa) = forced::get() {
+        return isa;
+    }
+    match chosen() {
+        Ok(isa) => *isa,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// Prefetches the cache line of an address, which need not be valid, where every level of the
@@ -239,24 +204,30 @@ pub trait FoldTask<E: Float> {
 /// Runs a task on the chosen level.
 #[inline]
 pub(crate) fn run<T: Task>(task: T) -> T::Output {
-    run_on(level(), task)
+    // SAFETY: `isa` returns a level that was detected on this machine.
+    unsafe { Entries::<T>::TABLE[isa() as usize](task) }
 }
 
-#[inline]
-fn run_on<T: Task>(level: Level, task: T) -> T::Output {
-    match level {
-        // SAFETY: it enables nothing.
-        Level::Scalar(token) => unsafe { T::Home::enter_scalar(token, task) },
+/// The entries of a task type.
+pub(crate) struct Entries<T>(PhantomData<T>);
+
+impl<T: Task> Entries<T> {
+    /// The trampoline of each level, by `Isa as usize`; that of the portable level in the place of levels that
+    /// the architecture lacks.
+    pub const TABLE: [unsafe fn(T) -> T::Output; Isa::ALL.len()] = {
+        let mut table: [unsafe fn(T) -> T::Output; _] =
+            [<T::Home as Trampolines>::enter_scalar::<T>; Isa::ALL.len()];
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the Avx2 token was made by detection, it covers every feature of the trampoline.
-        Level::Avx2(token) => unsafe { enter_avx2(token, task) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the V4 token was made by detection, it covers every feature of the trampoline.
-        Level::Avx512(token) => unsafe { enter_avx512(token, task) },
+        {
+            table[Isa::Avx2 as usize] = <T::Home as Trampolines>::enter_avx2::<T>;
+            table[Isa::Avx512 as usize] = <T::Home as Trampolines>::enter_avx512::<T>;
+        }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: the Neon token was made by detection, it covers every feature of the trampoline.
-        Level::Neon(token) => unsafe { enter_neon(token, task) },
-    }
+        {
+            table[Isa::Neon as usize] = <T::Home as Trampolines>::enter_neon::<T>;
+        }
+        table
+    };
 }
 
 /// Aligns the frame of the function that this is inlined into to a cache line. The compiler aligns a
@@ -285,9 +256,9 @@ macro_rules! trampolines {
         trait Trampolines {
             $($(
                 #[cfg(target_arch = $arch)]
-                unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output;
+                unsafe fn $name<T: Task>(task: T) -> T::Output;
             )*)*
-            unsafe fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output;
+            unsafe fn enter_scalar<T: Task>(task: T) -> T::Output;
         }
 
         impl<Home> Trampolines for Home {
@@ -295,21 +266,22 @@ macro_rules! trampolines {
                 #[cfg(target_arch = $arch)]
                 $(#[target_feature(enable = $feature)])*
                 #[inline(never)]
-                unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output {
+                unsafe fn $name<T: Task>(task: T) -> T::Output {
                     if const { T::ALIGNS_FRAME } {
                         align_frame();
                     }
                     #[cfg(any(test, feature = "testing"))]
                     forced::record(<$token as crate::simd::Token>::ISA);
-                    task.run(token)
+                    // SAFETY: the machine has what the token stands for, as the caller promises.
+                    task.run(unsafe { <$token>::new_unchecked() })
                 }
             )*)*
 
             #[inline(never)]
-            unsafe fn enter_scalar<T: Task>(token: Scalar, task: T) -> T::Output {
+            unsafe fn enter_scalar<T: Task>(task: T) -> T::Output {
                 #[cfg(any(test, feature = "testing"))]
                 forced::record(Isa::Scalar);
-                task.run(token)
+                task.run(Scalar::new())
             }
         }
 
@@ -318,9 +290,9 @@ macro_rules! trampolines {
             /// The machine has the features that its row in `trampolines!` lists.
             #[cfg(target_arch = $arch)]
             #[inline(always)]
-            pub(crate) unsafe fn $name<T: Task>(token: $token, task: T) -> T::Output {
+            pub(crate) unsafe fn $name<T: Task>(_token: $token, task: T) -> T::Output {
                 // SAFETY: as the caller promised.
-                unsafe { <T::Home as Trampolines>::$name(token, task) }
+                unsafe { <T::Home as Trampolines>::$name(task) }
             }
         )*)*
 
@@ -364,15 +336,15 @@ trampolines! {
 /// Lets a test choose the level for one closure on one thread, and see which level ran.
 #[cfg(any(test, feature = "testing"))]
 mod forced {
-    use super::{Isa, Level};
+    use super::Isa;
     use std::cell::Cell;
 
     thread_local! {
-        static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
+        static FORCED: Cell<Option<Isa>> = const { Cell::new(None) };
         static LAST: Cell<Option<Isa>> = const { Cell::new(None) };
     }
 
-    pub(super) fn get() -> Option<Level> {
+    pub(super) fn get() -> Option<Isa> {
         FORCED.get()
     }
 
@@ -400,14 +372,14 @@ mod forced {
     /// # Panics
     /// If no kernel entered the level while `f` ran: then the test proved nothing.
     pub fn with_isa<R>(isa: Isa, f: impl FnOnce() -> R) -> Option<R> {
-        struct Restore(Option<Level>);
+        struct Restore(Option<Isa>);
         impl Drop for Restore {
             fn drop(&mut self) {
                 FORCED.set(self.0);
             }
         }
-        let level = levels().contains(&isa).then(|| Level::detect(isa))??;
-        let _restore = Restore(FORCED.replace(Some(level)));
+        levels().contains(&isa).then_some(())?;
+        let _restore = Restore(FORCED.replace(Some(isa)));
         LAST.set(None);
         let result = f();
         assert_eq!(LAST.get(), Some(isa), "no kernel ran on {isa}");
@@ -454,11 +426,11 @@ mod tests {
     fn the_environment_variable_chooses_or_explains() {
         let choose = |text: &str| choose(Some(text.into()));
         let best = Isa::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap();
-        assert_eq!(super::choose(None).map(Level::isa), Ok(best));
-        assert_eq!(choose("").map(Level::isa), Ok(best));
-        assert_eq!(choose("SCALAR").map(Level::isa), Ok(Isa::Scalar));
+        assert_eq!(super::choose(None), Ok(best));
+        assert_eq!(choose(""), Ok(best));
+        assert_eq!(choose("SCALAR"), Ok(Isa::Scalar));
         for isa in Isa::ALL {
-            match choose(isa.name()).map(Level::isa) {
+            match choose(isa.name()) {
                 Ok(chosen) => assert_eq!(chosen, isa),
                 Err(error) => {
                     assert!(!isa.is_available());
@@ -467,7 +439,7 @@ mod tests {
                 }
             }
         }
-        let text = choose("avx3").map(Level::isa).unwrap_err().to_string();
+        let text = choose("avx3").unwrap_err().to_string();
         assert!(text.contains("SWATH_ISA=avx3") && text.contains("avx512, neon"), "{text}");
     }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! Kernel::run, run_block, …      check slices against the result                     kernel.rs
 //!   drive                        cut rows for alignment, prefetch, non-temporal      driver.rs
-//!                                stores; convert 16-bit floats
-//!     run_rows, once a level     for each row: run_row                               this file
+//!     run_rows                   stores; convert 16-bit floats; spread values
+//!       run_row, once a level    the loop over a row                                 this file
 //! ```
 //!
 //! The loop over a row, of W vectors in flight:
@@ -17,8 +17,8 @@
 //! 1. The tail goes through the kernel's vector code, so an element's bits depend on nothing but
 //!    its value.
 //! 2. All vectors of a run are loaded before any is stored: in place is the same loop with `y == x`.
-//! 3. An argument that is one value for a whole row is stored to a buffer as long as a run, which the
-//!    loop reads again and again: a kernel is compiled for slices alone.
+//! 3. An argument that is one value for a whole row fills a buffer as long as a run, which the loop reads
+//!    again and again: a kernel is compiled for slices alone.
 //! 4. A kernel with a short form for most numbers ([`Map::usual`]) goes through that; only a run with
 //!    another number in it goes a vector at a time through the kernel itself.
 //! 5. Vectors of a run take turns, operation by operation ([`Wide`]): long kernels gain by that.
@@ -32,7 +32,6 @@ pub(crate) mod rows;
 mod tests;
 
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 pub use block::{Arg, Block, BlockArg};
 #[cfg(any(test, feature = "testing"))]
@@ -42,7 +41,7 @@ pub use kernel::{Function, Kernel};
 pub(crate) use kernel::{kernel, sealed};
 pub(crate) use pair::{MapPair, map_pair};
 
-use crate::dispatch::{Isa, Task, run};
+use crate::dispatch::{Entries, Isa, Task};
 use crate::simd::{Float, Lanes, MAX_LANES, Mask, Simd, Vector, Wide};
 
 /// An element-wise kernel of `N` arguments on lanes.
@@ -86,42 +85,55 @@ struct Input<E> {
     is_value: bool,
 }
 
-/// Runs kernel `K` on the detected level.
-///
-/// # Safety
-/// Every argument is valid for reads of its rows, `y` for writes of its own; an argument is `y` itself,
-/// row by row, or does not overlap it.
-pub(crate) unsafe fn compiled<E: Float, K, const N: usize>(rows: &Rows<E, N>)
-where
-    for<'a> RunRows<'a, E, K, N>: Task<Output = ()>,
-{
-    run(RunRows(rows, PhantomData::<K>));
+/// A row as a compiled kernel takes it. Element `i` of an argument `(from, mask)` stands at `i & mask` from
+/// `from` on: the mask is 0 where a buffer as long as a run holds one value, else all ones.
+pub(crate) struct Row<E, const N: usize> {
+    x: [(*const E, usize); N],
+    y: *mut E,
+    len: usize,
 }
 
-/// By reference: the trampoline would copy the rows in pieces other than they were stored in, which takes
-/// longer than adding 64 elements.
-pub(crate) struct RunRows<'a, E, K, const N: usize>(&'a Rows<E, N>, PhantomData<K>);
+/// A kernel compiled for one level.
+///
+/// # Safety
+/// The level was detected. `y` is valid for writes of `len` elements, and an argument for reads of as many,
+/// or of [`MAX_RUN`] where its mask is 0; an argument is `y` itself or does not overlap it.
+pub(crate) type RunRow<E, const N: usize> = unsafe fn(&Row<E, N>);
+
+/// A kernel compiled for every level, by `Isa as usize`.
+pub(crate) type Levels<E, const N: usize> = [RunRow<E, N>; Isa::ALL.len()];
+
+/// The task of running kernel `K` on a row.
+#[repr(transparent)]
+struct Run<'a, E, K, const N: usize>(&'a Row<E, N>, PhantomData<K>);
 
 macro_rules! tasks {
-    ($($t:ident)*) => {$(
-        impl<K: Map<$t, N>, const N: usize> Task for RunRows<'_, $t, K, N> {
+    ($($t:ident $levels:ident)*) => {$(
+        impl<K: Map<$t, N>, const N: usize> Task for Run<'_, $t, K, N> {
             type Home = K;
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
-                // SAFETY: `compiled`, which alone makes this task, passes on its caller's promise.
+                // SAFETY: made by who calls a `RunRow` alone, and keeps its promise.
                 unsafe {
                     match const { vectors(<S as Lanes<$t>>::LANES, S::ISA, K::VECTORS) } {
-                        4 => run_rows::<$t, S, _, K, N>(simd, Wide(Wide(simd)), self.0),
-                        2 => run_rows::<$t, S, _, K, N>(simd, Wide(simd), self.0),
-                        _ => run_rows::<$t, S, _, K, N>(simd, simd, self.0),
+                        4 => run_row::<$t, S, _, K, N>(simd, Wide(Wide(simd)), self.0),
+                        2 => run_row::<$t, S, _, K, N>(simd, Wide(simd), self.0),
+                        _ => run_row::<$t, S, _, K, N>(simd, simd, self.0),
                     }
                 }
             }
         }
+
+        /// The kernel's entries.
+        pub(crate) const fn $levels<K: Map<$t, N>, const N: usize>() -> Levels<$t, N> {
+            // SAFETY: `Run` is a transparent wrapper of the reference to a row, so that functions of
+            // either are called alike.
+            unsafe { core::mem::transmute(Entries::<Run<'static, $t, K, N>>::TABLE) }
+        }
     )*};
 }
-tasks!(f32 f64);
+tasks!(f32 f32_levels f64 f64_levels);
 
 /// Vectors in flight, of those wanted with 16 and with 32 registers: scalar code leaves it to the processor.
 const fn vectors(lanes: usize, isa: Isa, wanted: [usize; 2]) -> usize {
@@ -131,56 +143,18 @@ const fn vectors(lanes: usize, isa: Isa, wanted: [usize; 2]) -> usize {
 /// Elements of the longest run of vectors.
 const MAX_RUN: usize = 4 * MAX_LANES;
 
-/// Runs the kernel row by row. Loops over arguments are `while` loops: an iterator's would be compiled anew for
-/// each kernel.
+/// Computes a row. Loops over arguments are `while` loops: an iterator's would be compiled anew for each kernel.
 ///
 /// # Safety
-/// As for [`compiled`].
-#[inline(always)]
-unsafe fn run_rows<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usize>(
-    simd: S,
-    wide: W,
-    rows: &Rows<E, N>,
-) {
-    const { assert!(W::LANES <= MAX_RUN && S::LANES <= W::LANES) };
-    let mut values = [[const { MaybeUninit::<E>::uninit() }; MAX_RUN]; N];
-    let mut r = 0;
-    while r < rows.rows {
-        // Where an argument's elements are, and a mask of positions: 0 for a value, that all are the first.
-        let mut x = [(rows.inputs[0].first, usize::MAX); N];
-        let mut k = 0;
-        while k < N {
-            let input = &rows.inputs[k];
-            x[k].0 = input.first.wrapping_offset(r as isize * input.stride);
-            // A function of one argument computes a single value once, see `drive`.
-            if const { N > 1 } && input.is_value {
-                let buffer = values[k].as_mut_ptr().cast::<E>();
-                // SAFETY: the row has its value; the buffer holds a run, as the assertion above says.
-                unsafe { wide.store(buffer, wide.splat(x[k].0.read())) };
-                x[k] = (buffer.cast_const(), 0);
-            }
-            k += 1;
-        }
-        let y = rows.y.wrapping_add(r * rows.y_stride);
-        // SAFETY: row `r` is one of `rows`; of a buffer, only its first run is read.
-        unsafe { run_row::<E, S, W, K, N>(simd, wide, x, y, rows.len) };
-        r += 1;
-    }
-}
-
-/// Computes a row of `len` elements. Element `i` of an argument `(from, mask)` stands at `i & mask`.
-///
-/// # Safety
-/// `y` is valid for writes of `len` elements, and an argument for reads of as many, or of `W::LANES` where
-/// its mask is 0; an argument is `y` itself or does not overlap it.
+/// As for [`RunRow`].
 #[inline(always)]
 unsafe fn run_row<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usize>(
     simd: S,
     wide: W,
-    x: [(*const E, usize); N],
-    y: *mut E,
-    len: usize,
+    row: &Row<E, N>,
 ) {
+    const { assert!(W::LANES <= MAX_RUN && S::LANES <= W::LANES) };
+    let Row { x, y, len } = *row;
     let mut i = 0;
     // Elements before this one go a vector at a time.
     let mut single = if const { W::LANES > S::LANES } { 0 } else { len };

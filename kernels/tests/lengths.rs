@@ -143,11 +143,11 @@ fn exported() -> BTreeSet<String> {
         names.extend(functions.map(String::from));
     }
     let table = source("src/math.rs");
-    let rows = table.split("kernels! {").nth(1).expect("the table").split("\n}").next();
+    let rows = table.rsplit("\nkernels! {").next().expect("the table").split("\n}").next();
     for row in rows.unwrap_or("").lines().map(str::trim).filter(|row| row.ends_with(';')) {
         names.extend(row.split(' ').next().map(String::from));
     }
-    for method in source("src/map/block.rs").split(" fn run_block").skip(1) {
+    for method in source("src/map/kernel.rs").split(" fn run_block").skip(1) {
         names.insert(format!("run_block{}", method.split(['<', '(']).next().unwrap_or("")));
     }
     for method in source("src/fold/pairwise.rs").split("pub fn push_").skip(1) {

@@ -16,10 +16,11 @@ use core::slice::{from_raw_parts, from_raw_parts_mut};
 use half::{bf16, f16};
 
 use super::block::{LONGEST_AHEAD, ROWS_AHEAD, prefetch_row};
-use super::{Input, Kernel, Rows};
+use super::{Input, Kernel, MAX_RUN, Row, Rows, RunRow};
 use crate::convert::convert;
 use crate::copy::{LINE, has_streaming_stores, stream};
 use crate::dispatch::{Isa, isa};
+use crate::simd::{Float, MAX_LANES};
 
 /// Element type that element-wise functions take: `f32`, `f64`, and `f16` and `bf16`, which are computed in
 /// `f32`. Sealed.
@@ -27,7 +28,7 @@ pub trait Stored: Copy + Send + Sync + 'static + sealed::Sealed {
     /// Runs a kernel on rows.
     ///
     /// # Safety
-    /// As for `compiled`.
+    /// As for `drive`.
     #[doc(hidden)]
     unsafe fn run<const N: usize>(kernel: &Kernel<N>, rows: &sealed::Rows<'_, Self, N>);
     /// True if kernels are compiled for the type itself.
@@ -50,8 +51,8 @@ macro_rules! floats {
         impl Stored for $t {
             const IS_FLOAT: bool = true;
             unsafe fn run<const N: usize>(kernel: &Kernel<N>, rows: &sealed::Rows<'_, $t, N>) {
-                // SAFETY: as the caller promises.
-                unsafe { (kernel.$t)(rows.0) }
+                // SAFETY: as the caller promises; `isa` is a level of this machine.
+                unsafe { run_rows(kernel.$t[isa() as usize], rows.0) }
             }
         }
     )*};
@@ -103,7 +104,8 @@ impl<E: Copy, const N: usize> Rows<E, N> {
 /// Runs a kernel on rows; `streams` asks for non-temporal stores.
 ///
 /// # Safety
-/// As for [`compiled`](super::compiled).
+/// Every argument is valid for reads of its rows, `y` for writes of its own; an argument is `y` itself, row
+/// by row, or does not overlap it.
 #[inline]
 pub(super) unsafe fn drive<T: Stored, const N: usize>(
     kernel: &Kernel<N>,
@@ -134,6 +136,39 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
         } else {
             T::run(kernel, &sealed::Rows(&rows));
         }
+    }
+}
+
+/// Runs a kernel row by row.
+///
+/// # Safety
+/// As for [`drive`]; the kernel's level was detected.
+#[inline]
+unsafe fn run_rows<E: Float, const N: usize>(run: RunRow<E, N>, rows: &Rows<E, N>) {
+    #[repr(align(64))]
+    struct Buffer<E>([E; MAX_RUN]);
+    let mut buffers = [const { MaybeUninit::<Buffer<E>>::uninit() }; N];
+    // No run reads beyond the last vector of a short row.
+    let spread = rows.len.next_multiple_of(MAX_LANES).min(MAX_RUN);
+    let mut row = Row { x: [(core::ptr::null(), usize::MAX); N], y: rows.y, len: rows.len };
+    for r in 0..rows.rows {
+        for k in 0..N {
+            let Input { first, stride, is_value } = rows.inputs[k];
+            row.x[k].0 = first.wrapping_offset(r as isize * stride);
+            // A function of one argument computes a single value once, see `drive`.
+            if N > 1 && is_value {
+                let buffer = buffers[k].as_mut_ptr().cast::<E>();
+                // SAFETY: the row has its value; `spread` is at most the buffer's length.
+                unsafe {
+                    let value = row.x[k].0.read();
+                    (0..spread).for_each(|i| buffer.add(i).write(value));
+                }
+                row.x[k] = (buffer.cast_const(), 0);
+            }
+        }
+        row.y = rows.y.wrapping_add(r * rows.y_stride);
+        // SAFETY: as the caller promises; buffers hold what a run reads.
+        unsafe { run(&row) };
     }
 }
 
@@ -231,7 +266,7 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
             let in_f32 = Rows { inputs, y, y_stride: 0, rows: 1, len: chunk.len };
             // SAFETY: the buffers hold a chunk; as the caller promises.
             unsafe {
-                (kernel.f32)(&in_f32);
+                run_rows(kernel.f32[isa() as usize], &in_f32);
                 narrow(&result[..chunk.len], from_raw_parts_mut(chunk.y, chunk.len));
             }
         }

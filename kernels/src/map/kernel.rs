@@ -1,7 +1,7 @@
 //! An element-wise function as it is called: its compiled kernels, and the checks of what they are given.
 
 use super::driver::{Stored, drive};
-use super::{Arg, Block, BlockArg, Input, Rows};
+use super::{Arg, Block, BlockArg, Input, Levels, Rows};
 use crate::copy::streaming;
 use crate::output::{Output, Place};
 
@@ -36,14 +36,17 @@ pub(crate) mod sealed {
 /// Sub::KERNEL.run_in_place([Some(Arg::Scalar(1.0)), None], &mut y);
 /// assert_eq!(y, [0.0, -1.0, -2.0]);
 /// ```
-#[derive(Debug)]
 pub struct Kernel<const N: usize> {
     pub(crate) name: &'static str,
     pub(crate) is_cheap: bool,
-    /// Unsafe to call, as `compiled` is.
-    pub(crate) f32: unsafe fn(&Rows<f32, N>),
-    /// As `f32`.
-    pub(crate) f64: unsafe fn(&Rows<f64, N>),
+    pub(crate) f32: Levels<f32, N>,
+    pub(crate) f64: Levels<f64, N>,
+}
+
+impl<const N: usize> core::fmt::Debug for Kernel<N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Kernel").field(&self.name).finish()
+    }
 }
 
 /// The static [`Kernel`] of a unit struct: a static, so that its kernels are compiled with this crate.
@@ -52,8 +55,8 @@ macro_rules! kernel {
         static KERNEL: $crate::Kernel<$n> = $crate::Kernel {
             name: $name,
             is_cheap: $is_cheap,
-            f32: $crate::map::compiled::<f32, $Kernel, $n>,
-            f64: $crate::map::compiled::<f64, $Kernel, $n>,
+            f32: $crate::map::f32_levels::<$Kernel, $n>(),
+            f64: $crate::map::f64_levels::<$Kernel, $n>(),
         };
         &KERNEL
     }};

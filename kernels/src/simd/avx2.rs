@@ -17,6 +17,15 @@ impl Avx2 {
     pub fn try_new() -> Option<Self> {
         V3::try_new().filter(|_| std::arch::is_x86_feature_detected!("f16c")).map(Avx2)
     }
+
+    /// The token.
+    ///
+    /// # Safety
+    /// The machine has AVX2, FMA and F16C.
+    pub unsafe fn new_unchecked() -> Self {
+        // SAFETY: as the caller promises.
+        Avx2(unsafe { V3::new_unchecked() })
+    }
 }
 
 impl Token for Avx2 {
