@@ -25,6 +25,8 @@ use half::{bf16, f16};
 
 pub use columns::{Im2col, col2im, im2col};
 pub use permute::{Permute, permute};
+#[cfg(feature = "peak")]
+pub(crate) use stream::map_streaming;
 pub use stream::with_place;
 pub(crate) use stream::{LINE, has_streaming_stores, is_streamed, stream, streaming};
 pub use strided::{copy_strided, fill};

@@ -6,6 +6,7 @@
 
 use core::hint::black_box;
 
+use crate::copy::map_streaming;
 use crate::dispatch::{ElementTask, Task, run};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
@@ -159,25 +160,14 @@ impl<const N: usize> Task for Streaming<'_, N> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Streaming { x, y, triples } = self;
-        let lanes = <S as Lanes<f32>>::LANES;
-        let head = y.as_ptr().align_offset(64).min(y.len());
-        let end = head + (y.len() - head) / lanes * lanes;
-        let scalar = |i: usize| if triples { x[0][i] + 3.0 * x[N - 1][i] } else { -x[0][i] };
-        (0..head).chain(end..y.len()).for_each(|i| y[i] = scalar(i));
         let three = Lanes::<f32>::splat(simd, 3.0);
-        let mut i = head;
-        while i < end {
-            // SAFETY: a whole vector lies before `end` in all slices, whose lengths were compared; `y`
-            // is aligned from `head` on.
-            unsafe {
-                let a = Lanes::<f32>::load(simd, x[0].as_ptr().add(i));
-                let b = Lanes::<f32>::load(simd, x[N - 1].as_ptr().add(i));
-                let result = if triples { a + three * b } else { -a };
-                simd.store_streaming(y.as_mut_ptr().add(i), result);
-            }
-            i += lanes;
-        }
-        simd.fence();
+        map_streaming(
+            simd,
+            x,
+            y,
+            #[inline(always)]
+            |x| if triples { x[0] + three * x[N - 1] } else { -x[0] },
+        );
     }
 }
 

@@ -9,6 +9,8 @@ use core::mem::size_of;
 use core::ptr::copy_nonoverlapping;
 
 use crate::dispatch::{Isa, Task, isa, run};
+#[cfg(feature = "peak")]
+use crate::map::{load_up_to, store_up_to};
 use crate::output::{Output, Place};
 use crate::simd::{Float, Lanes, Simd};
 
@@ -179,4 +181,41 @@ pub(crate) unsafe fn stream_lines<E: Float, S: Lanes<E>>(
             copy_nonoverlapping(src.add(lines * step), dst.add(lines * LINE), tail);
         }
     }
+}
+
+/// Writes `y[i] = f([x[0][i], …])` by non-temporal stores where they are aligned; `f` is an `#[inline(always)]`
+/// closure.
+///
+/// # Panics
+/// If the lengths differ.
+#[cfg(feature = "peak")]
+#[inline(always)]
+pub(crate) fn map_streaming<E: Float, S: Lanes<E>, const N: usize>(
+    simd: S,
+    x: [&[E]; N],
+    y: &mut [E],
+    f: impl Fn([S::V; N]) -> S::V,
+) {
+    assert!(x.iter().all(|x| x.len() == y.len()), "inputs and output differ in length");
+    let (len, head) = (y.len(), y.as_ptr().align_offset(LINE).min(y.len()));
+    let mut i = 0;
+    while i < len {
+        let left = if i < head { head } else { len } - i;
+        let mut v = [simd.splat(E::ZERO); N];
+        // SAFETY: `left` elements are left of every slice; from `head` on `y` is aligned to a line, and the
+        // vectors after it are whole.
+        unsafe {
+            for (v, x) in v.iter_mut().zip(x) {
+                *v = load_up_to(simd, x.as_ptr().add(i), left);
+            }
+            let (y, v) = (y.as_mut_ptr().add(i), f(v));
+            if i >= head && left >= S::LANES {
+                simd.store_streaming(y, v);
+            } else {
+                store_up_to(simd, y, left, v);
+            }
+        }
+        i += left.min(S::LANES);
+    }
+    simd.fence();
 }

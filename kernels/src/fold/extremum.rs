@@ -384,12 +384,13 @@ impl<'a> Extrema<'a> {
                     }
                 }
             }
-            // SAFETY (both): there is room for a row of such elements.
-            (Floats::F16(x), _) => halves(matrix!(x), wanted, &mut |c, best| unsafe {
-                y.write::<f16>(c, best);
+            (Floats::F16(x), _) => halves(matrix!(x), wanted, &mut |c, best| {
+                // SAFETY: there is room for a row of such elements.
+                unsafe { y.write::<f16>(c, best) };
             }),
-            (Floats::Bf16(x), _) => halves(matrix!(x), wanted, &mut |c, best| unsafe {
-                y.write::<bf16>(c, best);
+            (Floats::Bf16(x), _) => halves(matrix!(x), wanted, &mut |c, best| {
+                // SAFETY: there is room for a row of such elements.
+                unsafe { y.write::<bf16>(c, best) };
             }),
         }
     }

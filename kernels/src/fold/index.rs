@@ -182,8 +182,9 @@ impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
                 let mut row = section;
                 while row < end {
                     // SAFETY: the matrix was checked by `Matrix::new`; the rows lie within it.
+                    let first_of_tile = unsafe { x.as_ptr().add(row * stride + column) };
                     let tile = Tile {
-                        x: unsafe { x.as_ptr().add(row * stride + column) },
+                        x: first_of_tile,
                         stride,
                         width,
                         best: &mut best,
