@@ -59,6 +59,11 @@
 //!    its calls in `tests/calls/element_wise.rs`, which `tests/lengths.rs` asks for. Nor does the row of a
 //!    derivative, which is compared in `tests/gradients.rs` and listed in `tests/functions/gradient.rs`.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over ranges share one iterator; adaptors are compiled anew for each kernel"
+)]
+
 mod attention;
 mod compare;
 mod convert;

@@ -188,7 +188,7 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
                 let counter = tile.lanes.add(LANES * M * pitch).cast::<K::Acc>();
                 for block in 0..blocks {
                     let count = BLOCK.min(rows - block * BLOCK);
-                    let tile = tile.from_row(block * BLOCK);
+                    let tile = tile.rows_from(block * BLOCK);
                     tile.fold_block::<S, K, M>(simd, count);
                     tile.push::<K, M>(counter, count, block, blocks == 1);
                 }
@@ -229,7 +229,7 @@ impl Tile {
     /// # Safety
     /// It has the row.
     #[inline(always)]
-    unsafe fn from_row(self, row: usize) -> Self {
+    unsafe fn rows_from(self, row: usize) -> Self {
         // SAFETY: as the caller promised.
         Tile { x: unsafe { self.x.add(row * self.stride * self.format.size()) }, ..self }
     }

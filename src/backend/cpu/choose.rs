@@ -36,7 +36,7 @@ pub(super) fn compare(
     };
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
-        let inputs = Inputs::<Stored, 2>::new::<T>([&a, &b]).as_bits();
+        let inputs = Inputs::<Stored, 2>::new::<T>([&a, &b]).into_bits();
         tell(op.name(), inputs, &shape, &|[a, b], block, y| {
             kernels::compare_block::<Stored>(comparison, a.cast(), b.cast(), block, y);
         })
@@ -53,7 +53,7 @@ pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
     let (shape, dtype) = common(op.name(), &[&x])?;
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
-        let inputs = Inputs::<Stored, 1>::new::<T>([&x]).as_bits();
+        let inputs = Inputs::<Stored, 1>::new::<T>([&x]).into_bits();
         tell(op.name(), inputs, &shape, &|[x], block, y| {
             kernels::test_numbers_block::<Stored>(test, x.cast(), block, y);
         })

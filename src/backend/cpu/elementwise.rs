@@ -48,6 +48,9 @@ pub(super) fn cost<T>(is_cheap: bool) -> Cost {
 type Rows<'f, T, const N: usize> =
     &'f (dyn Fn([Option<BlockArg<T>>; N], Block, &mut Place<T>) + Sync);
 
+/// A formula for runs of integers.
+type Formula<'f, T, const N: usize> = &'f (dyn Fn([Run<T>; N], &mut [T]) + Sync);
+
 pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
     let task = Task::new(op.name(), [x])?;
     match task.dtype {
@@ -125,7 +128,7 @@ impl<'a, T: Pod, const N: usize> Inputs<'a, T, N> {
     }
 
     /// The same operands as bits.
-    pub fn as_bits(self) -> Inputs<'a, T::Bits, N>
+    pub fn into_bits(self) -> Inputs<'a, T::Bits, N>
     where
         T: AsBits,
     {
@@ -185,7 +188,7 @@ impl<'a, const N: usize> Task<'a, N> {
     /// Runs a formula on chunks; what the result holds is copied out of its way.
     fn integers<T: Element<Stored = T> + Pod>(
         self,
-        formula: &(dyn Fn([Run<T>; N], &mut [T]) + Sync),
+        formula: Formula<'_, T, N>,
     ) -> Result<CpuTensor> {
         self.run::<T>(cost::<T>(true), &|x, shape, y| {
             let mut held = [T::zeroed(); CHUNK];
