@@ -215,7 +215,7 @@ impl<T: Task> Entries<T> {
     /// The trampoline of each level, by `Isa as usize`; that of the portable level in the place of levels that
     /// the architecture lacks.
     pub const TABLE: [unsafe fn(T) -> T::Output; Isa::ALL.len()] = {
-        let mut table: [unsafe fn(T) -> T::Output; _] =
+        let mut table: [unsafe fn(T) -> T::Output; Isa::ALL.len()] =
             [<T::Home as Trampolines>::enter_scalar::<T>; Isa::ALL.len()];
         #[cfg(target_arch = "x86_64")]
         {

@@ -114,7 +114,7 @@ where
 const POWERS: usize = 16 * PairwiseSum::BLOCK;
 const POWERS_COLS: usize = 256;
 
-/// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`]; −∞ if
+/// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`](crate::sum_columns); −∞ if
 /// there are none.
 ///
 /// ```
