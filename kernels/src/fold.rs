@@ -126,10 +126,10 @@ impl Source {
 
     /// Prefetches a group of elements from `at` on, which need not exist.
     #[inline(always)]
-    fn prefetch<S: Simd, K: Term<M>, const M: usize>(self, simd: S, at: usize) {
+    fn prefetch<S: Simd>(self, simd: S, at: usize, two: bool) {
         let size = self.format.size();
         prefetch(simd, self.first[0].wrapping_add(at * size), LANES * size);
-        if K::TWO {
+        if two {
             prefetch(simd, self.first[1].wrapping_add(at * size), LANES * size);
         }
     }
@@ -161,7 +161,7 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     let mut group = at;
     while end - group >= LANES {
         for b in 0..n {
-            x.prefetch::<S, K, M>(simd, group + (b + n) * BLOCK);
+            x.prefetch(simd, group + (b + n) * BLOCK, K::TWO);
             for v in 0..vectors {
                 let here = group + b * BLOCK + v * width;
                 // SAFETY: the group is whole.

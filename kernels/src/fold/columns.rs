@@ -269,7 +269,7 @@ impl Tile {
                 9..=LANES => self.fold_few::<S, K, M>(simd, count, LANES),
                 _ => {
                     self.add_rows::<S, K, M>(simd, count);
-                    self.join_lanes::<S, K, M>(simd);
+                    self.join_lanes::<S, M>(simd, K::PRODUCT);
                 }
             }
         }
@@ -342,7 +342,7 @@ impl Tile {
     /// # Safety
     /// As for [`Tile::fold_block`]; the lanes were written.
     #[inline(always)]
-    unsafe fn join_lanes<S: Simd, K: Term<M>, const M: usize>(self, simd: S) {
+    unsafe fn join_lanes<S: Simd, const M: usize>(self, simd: S, product: bool) {
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             for m in 0..M {
                 let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
@@ -350,7 +350,7 @@ impl Tile {
                     // SAFETY: as the caller promised.
                     lanes[l] = unsafe { simd.load(self.lane::<M>(l, m, c)) };
                 }
-                let total = tree::<S>(lanes, LANES, K::PRODUCT);
+                let total = tree::<S>(lanes, LANES, product);
                 // SAFETY: as for the loads.
                 unsafe { simd.store(self.lane::<M>(0, m, c), total) };
             }

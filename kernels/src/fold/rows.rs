@@ -28,130 +28,178 @@ where
     E: Float + Widen,
     S: Simd,
 {
-    let (mut rows, mut outputs) = ([core::ptr::null(); N], [core::ptr::null_mut(); A]);
     let len = x[0].len();
-    for i in 0..N {
-        check_len(x[i].len(), len);
-        rows[i] = x[i].as_ptr().cast::<u8>();
-    }
-    for i in 0..A {
-        check_len(totals[i].len(), len);
-        outputs[i] = totals[i].as_mut_ptr();
-    }
-    if len <= BLOCK {
-        // SAFETY: the lengths were compared and the arrays are borrowed here: `len` elements lie behind every
-        // pointer.
-        return unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, 0, len, &mut f) };
-    }
+    let (x, totals) = (pointers(x, len), pointers_mut(totals, len));
     let mut trees = [const { PairwiseSum::new() }; M];
-    for at in (0..len).step_by(BLOCK) {
-        let count = BLOCK.min(len - at);
-        // SAFETY: as above.
-        let sums = unsafe { block_sums::<E, S, N, A, M>(simd, rows, outputs, at, count, &mut f) };
-        for m in 0..M {
-            trees[m].push(sums[m]);
-        }
-    }
-    let mut out = [0.0; M];
-    for m in 0..M {
-        out[m] = trees[m].finish();
-    }
-    out
-}
-
-#[inline(always)]
-fn check_len(len: usize, expected: usize) {
-    assert!(len == expected, "rows of {len} and of {expected} elements");
-}
-
-/// The sums of one block of `count` elements from `at` on.
-///
-/// # Safety
-/// `at + count` elements lie behind every pointer, and may be written behind those of `totals`.
-#[inline(always)]
-unsafe fn block_sums<E, S, const N: usize, const A: usize, const M: usize>(
-    simd: S,
-    x: [*const u8; N],
-    totals: [*mut f64; A],
-    at: usize,
-    count: usize,
-    f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
-) -> [f64; M]
-where
-    E: Float + Widen,
-    S: Simd,
-{
-    let width = <S as Lanes<f64>>::LANES;
-    let zero = Lanes::<f64>::splat(simd, 0.0);
-    let mut lanes = [[zero; LANES]; M];
-    let end = at + count;
-    let mut group = at;
-    while end - group >= LANES {
-        for v in 0..LANES / width {
-            // SAFETY: the group is whole.
-            unsafe {
-                let here = group + v * width;
-                add_terms::<E, S, N, A, M>(simd, x, totals, here, width, v, &mut lanes, f);
+    let mut at = 0;
+    loop {
+        let end = len.min(at + BLOCK);
+        let mut lanes = [[Lanes::<f64>::splat(simd, 0.0); LANES]; M];
+        while end - at >= LANES {
+            for v in 0..LANES / <S as Lanes<f64>>::LANES {
+                let width = <S as Lanes<f64>>::LANES;
+                // SAFETY: the lengths were compared and the arrays are borrowed here: `len` elements lie behind
+                // every pointer, of which a whole group is left.
+                unsafe {
+                    let terms = Operands { x, totals, here: at + v * width, left: width };
+                    terms.add(simd, &mut f, v, &mut lanes);
+                }
             }
+            at += LANES;
         }
-        group += LANES;
+        if at < end {
+            for v in 0..LANES / <S as Lanes<f64>>::LANES {
+                let here = end.min(at + v * <S as Lanes<f64>>::LANES);
+                // SAFETY: as above, so many elements are left.
+                unsafe {
+                    let terms = Operands { x, totals, here, left: end - here };
+                    terms.add(simd, &mut f, v, &mut lanes);
+                }
+            }
+            at = end;
+        }
+        let sums = across_all(simd, lanes);
+        if len <= BLOCK {
+            return sums;
+        }
+        push_all(&mut trees, sums);
+        if at == len {
+            return finish_all(&trees);
+        }
     }
-    let mut v = 0;
-    while v < LANES / width && group < end {
-        let here = (group + v * width).min(end);
-        let left = (end - here).min(width);
-        // SAFETY: so many elements are left.
-        unsafe { add_terms::<E, S, N, A, M>(simd, x, totals, here, left, v, &mut lanes, f) };
-        v += 1;
-    }
-    let mut out = [0.0; M];
-    for m in 0..M {
-        out[m] = across(simd, lanes[m], false);
-    }
-    out
 }
 
-/// Adds the terms of `left` elements from `here` on, at most a vector, to the lanes of vector `v`.
-///
-/// # Safety
-/// So many elements lie there behind every pointer, and may be written behind those of `totals`.
+/// The first elements of rows of `len`.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "one loop body, at two places")]
-unsafe fn add_terms<E, S, const N: usize, const A: usize, const M: usize>(
-    simd: S,
-    x: [*const u8; N],
+fn pointers<E, const N: usize>(x: [&[E]; N], len: usize) -> [*const E; N] {
+    let mut first = [core::ptr::null(); N];
+    for i in 0..N {
+        assert!(x[i].len() == len, "rows of {} and of {len} elements", x[i].len());
+        first[i] = x[i].as_ptr();
+    }
+    first
+}
+
+/// As [`pointers`].
+#[inline(always)]
+fn pointers_mut<const A: usize>(x: [&mut [f64]; A], len: usize) -> [*mut f64; A] {
+    let mut first = [core::ptr::null_mut(); A];
+    for i in 0..A {
+        assert!(x[i].len() == len, "totals of {} and rows of {len} elements", x[i].len());
+        first[i] = x[i].as_mut_ptr();
+    }
+    first
+}
+
+/// The sums of a block's lanes.
+#[inline(always)]
+fn across_all<S: Simd, const M: usize>(simd: S, lanes: [[F64<S>; LANES]; M]) -> [f64; M] {
+    let mut sums = [0.0; M];
+    for m in 0..M {
+        sums[m] = across(simd, lanes[m], false);
+    }
+    sums
+}
+
+#[inline(always)]
+fn push_all<const M: usize>(trees: &mut [PairwiseSum; M], sums: [f64; M]) {
+    for m in 0..M {
+        trees[m].push(sums[m]);
+    }
+}
+
+#[inline(always)]
+fn finish_all<const M: usize>(trees: &[PairwiseSum; M]) -> [f64; M] {
+    let mut sums = [0.0; M];
+    for m in 0..M {
+        sums[m] = trees[m].finish();
+    }
+    sums
+}
+
+/// A vector of every operand's elements from `here` on or, if that is less, `left` of them.
+#[derive(Clone, Copy)]
+struct Operands<E, const N: usize, const A: usize> {
+    x: [*const E; N],
     totals: [*mut f64; A],
     here: usize,
     left: usize,
+}
+
+impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
+    /// Adds what `f` makes of the elements to the lanes of vector `v`.
+    ///
+    /// # Safety
+    /// `left` elements lie there behind every pointer, and may be written behind those of `totals`.
+    #[inline(always)]
+    unsafe fn add<S: Simd, const M: usize>(
+        self,
+        simd: S,
+        f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
+        v: usize,
+        lanes: &mut [[F64<S>; LANES]; M],
+    ) {
+        // SAFETY: as the caller promised.
+        unsafe {
+            let mut old = self.load_totals(simd);
+            let terms = f(self.load(simd), &mut old);
+            self.store_totals(simd, old);
+            add_lanes(simd, terms, self.left, v, lanes);
+        }
+    }
+
+    /// # Safety
+    /// As for [`Operands::add`].
+    #[inline(always)]
+    unsafe fn load<S: Simd>(self, simd: S) -> [F64<S>; N] {
+        let mut values = [Lanes::<f64>::splat(simd, 0.0); N];
+        for i in 0..N {
+            // SAFETY: as the caller promised.
+            values[i] =
+                unsafe { load(simd, E::FORMAT, self.x[i].add(self.here).cast(), self.left) };
+        }
+        values
+    }
+
+    /// # Safety
+    /// As for [`Operands::add`].
+    #[inline(always)]
+    unsafe fn load_totals<S: Simd>(self, simd: S) -> [F64<S>; A] {
+        let mut values = [Lanes::<f64>::splat(simd, 0.0); A];
+        for i in 0..A {
+            // SAFETY: as the caller promised.
+            values[i] = unsafe { load_up_to(simd, self.totals[i].add(self.here), self.left) };
+        }
+        values
+    }
+
+    /// # Safety
+    /// As for [`Operands::add`].
+    #[inline(always)]
+    unsafe fn store_totals<S: Simd>(self, simd: S, values: [F64<S>; A]) {
+        for i in 0..A {
+            // SAFETY: as the caller promised.
+            unsafe { store_up_to(simd, self.totals[i].add(self.here), self.left, values[i]) };
+        }
+    }
+}
+
+/// Adds terms of `left` elements, or of a vector if that is less, to the lanes of vector `v`.
+#[inline(always)]
+fn add_lanes<S: Simd, const M: usize>(
+    simd: S,
+    terms: [F64<S>; M],
+    left: usize,
     v: usize,
     lanes: &mut [[F64<S>; LANES]; M],
-    f: &mut impl FnMut([F64<S>; N], &mut [F64<S>; A]) -> [F64<S>; M],
-) where
-    E: Float + Widen,
-    S: Simd,
-{
-    let zero = Lanes::<f64>::splat(simd, 0.0);
-    let (mut values, mut old) = ([zero; N], [zero; A]);
-    // SAFETY: as the caller promised.
-    unsafe {
-        for i in 0..N {
-            values[i] = load(simd, E::FORMAT, x[i].add(here * size_of::<E>()), left);
+) {
+    for m in 0..M {
+        let mut term = terms[m];
+        if left < <S as Lanes<f64>>::LANES {
+            // Lanes beyond the elements add +0, on every instruction set alike.
+            term = term.select(Lanes::<f64>::first(simd, left), simd.splat(0.0));
         }
-        for i in 0..A {
-            old[i] = load_up_to(simd, totals[i].add(here), left);
-        }
-        let terms = f(values, &mut old);
-        for i in 0..A {
-            store_up_to(simd, totals[i].add(here), left, old[i]);
-        }
-        for m in 0..M {
-            let mut term = terms[m];
-            if left < <S as Lanes<f64>>::LANES {
-                // Lanes beyond the elements add +0, on every instruction set alike.
-                term = term.select(Lanes::<f64>::first(simd, left), zero);
-            }
-            lanes[m][v] = lanes[m][v] + term;
-        }
+        lanes[m][v] = lanes[m][v] + term;
     }
 }
 
