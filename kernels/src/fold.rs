@@ -95,6 +95,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// The elements of a slice, which the caller borrows for as long.
+    #[inline]
+    fn of<E: Widen>(x: &[E]) -> Self {
+        Source { first: [x.as_ptr().cast(); 2], format: E::FORMAT, len: x.len() }
+    }
+
     /// Reads a vector of elements from `at` on or, if that is less, `count`; see [`load`].
     ///
     /// # Safety
@@ -221,52 +227,51 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
     out[0]
 }
 
-/// Pushes the blocks of a source.
+/// Folds a source.
 ///
 /// # Safety
-/// The slices that the source was made of live.
+/// Its elements are there.
 #[inline(always)]
-unsafe fn push_blocks<S: Simd, K: Term<M>, const M: usize>(
-    simd: S,
-    x: Source,
-    into: &mut Pairwise<K::Acc>,
-) {
+unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Acc {
+    if x.len <= BLOCK {
+        // SAFETY: these are all there are.
+        return unsafe { blocks::<S, K, M>(simd, x, 0, x.len, 1) }[0];
+    }
     let several = const {
         let blocks = IN_FLIGHT / (LANES / <S as Lanes<f64>>::LANES) / M;
         if blocks < MOST_BLOCKS { blocks } else { MOST_BLOCKS }
     };
-    let mut at = 0;
+    let (mut tree, mut at) = (Pairwise::new(), 0);
     while several > 1 && x.len - at >= several * BLOCK {
         // SAFETY: so many whole blocks are left.
         let found = unsafe { blocks::<S, K, M>(simd, x, at, BLOCK, several) };
         for b in 0..several {
-            into.push(found[b]);
+            tree.push(found[b]);
         }
         at += several * BLOCK;
     }
     while at < x.len {
         let count = BLOCK.min(x.len - at);
         // SAFETY: so many elements are left.
-        into.push(unsafe { blocks::<S, K, M>(simd, x, at, count, 1) }[0]);
+        tree.push(unsafe { blocks::<S, K, M>(simd, x, at, count, 1) }[0]);
         at += count;
     }
+    tree.finish()
 }
 
-/// Pushes the blocks of a source.
-pub(crate) struct PushBlocks<'a, K: Term<M>, const M: usize> {
+/// Folds a slice, or two.
+pub(crate) struct FoldSlices<'a, K, const M: usize> {
     x: Source,
-    into: &'a mut Pairwise<K::Acc>,
-    slices: PhantomData<&'a [f64]>,
+    slices: PhantomData<(&'a [f64], K)>,
 }
 
-impl<'a, K: Term<M>, const M: usize> PushBlocks<'a, K, M> {
-    /// Pushes the terms of slices of one length, both the same where a term is of one.
+impl<'a, K: Term<M>, const M: usize> FoldSlices<'a, K, M> {
+    /// Folds the terms of slices of one length, both the same where a term is of one.
     #[inline]
-    pub fn new<E: Widen>(x: &'a [E], y: &'a [E], into: &'a mut Pairwise<K::Acc>) -> Self {
+    pub fn new<E: Widen>(x: &'a [E], y: &'a [E]) -> Self {
         assert!(x.len() == y.len(), "slices of {} and {} elements", x.len(), y.len());
         let first = [x.as_ptr().cast(), y.as_ptr().cast()];
-        let x = Source { first, format: E::FORMAT, len: x.len() };
-        PushBlocks { x, into, slices: PhantomData }
+        FoldSlices { x: Source { first, ..Source::of(x) }, slices: PhantomData }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -274,16 +279,16 @@ impl<'a, K: Term<M>, const M: usize> PushBlocks<'a, K, M> {
     }
 }
 
-impl<K: Term<M>, const M: usize> Task for PushBlocks<'_, K, M> {
+impl<K: Term<M>, const M: usize> Task for FoldSlices<'_, K, M> {
     type Home = Self;
-    type Output = ();
+    type Output = K::Acc;
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let PushBlocks { x, into, .. } = self;
-        // SAFETY: the slices are borrowed and of one length, as `PushBlocks::new` compared.
+    fn run<S: Simd>(self, simd: S) -> K::Acc {
+        let x = self.x;
+        // SAFETY: the slices are borrowed and of one length, as `FoldSlices::new` compared.
         for_format!(x.format, format => unsafe {
-            push_blocks::<S, K, M>(simd, Source { format, ..x }, into)
-        });
+            fold::<S, K, M>(simd, Source { format, ..x })
+        })
     }
 }
 
@@ -299,7 +304,7 @@ pub(crate) unsafe fn sum_within<E: Float + Widen, S: Simd>(
 ) -> f64 {
     let x = Source { first: [x.cast(); 2], format: E::FORMAT, len };
     // SAFETY: as the caller promised.
-    unsafe { fold_within::<S, Sums>(simd, x) }
+    unsafe { fold::<S, Sums, 1>(simd, x) }
 }
 
 /// The sum of `len` products, as [`sum_within`].
@@ -315,19 +320,5 @@ pub(crate) unsafe fn dot_within<E: Float + Widen, S: Simd>(
 ) -> f64 {
     let x = Source { first: [a.cast(), b.cast()], format: E::FORMAT, len };
     // SAFETY: as the caller promised.
-    unsafe { fold_within::<S, Products>(simd, x) }
-}
-
-/// # Safety
-/// The elements of the source are there.
-#[inline(always)]
-unsafe fn fold_within<S: Simd, K: Term<1, Acc = f64>>(simd: S, x: Source) -> f64 {
-    if x.len <= BLOCK {
-        // SAFETY: as the caller promised.
-        return unsafe { blocks::<S, K, 1>(simd, x, 0, x.len, 1) }[0];
-    }
-    let mut sum = PairwiseSum::new();
-    // SAFETY: as the caller promised.
-    unsafe { push_blocks::<S, K, 1>(simd, x, &mut sum) };
-    sum.finish()
+    unsafe { fold::<S, Products, 1>(simd, x) }
 }

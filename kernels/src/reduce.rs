@@ -28,14 +28,48 @@
 //! | `integers.rs` | integers; *any* and *all* of every type |
 //! | `logsumexp.rs` | what needs the largest element first |
 
+/// Implements [`Reduction`]: accumulator and result, then how a slice is folded, columns are reduced and the last
+/// accumulator is finished.
+macro_rules! reduction {
+    ([$($generics:tt)*] $op:ty, $e:ty, $name:literal $(, $needs_rows:ident)?: $acc:ty => $out:ty,
+        |$this:ident, $x:ident| $fold:expr,
+        |$matrix:ident, $y:ident| $columns:expr,
+        |$last:ident, $count:ident| $finish:expr $(,)?) => {
+        impl<$($generics)*> Reduction<$e> for $op {
+            type Acc = $acc;
+            type Out = $out;
+            fn name(&self) -> &'static str {
+                $name
+            }
+            $(fn $needs_rows(&self) -> bool {
+                true
+            })?
+            fn fold(&self, $x: &[$e]) -> $acc {
+                let $this = self;
+                let _ = $this;
+                $fold
+            }
+            fn columns(&self, $matrix: Matrix<&[$e]>, $y: Target<'_, $out, $acc>) {
+                let $this = self;
+                let _ = $this;
+                $columns
+            }
+            fn finish(&self, $last: $acc, $count: usize) -> $out {
+                let $this = self;
+                let _ = $this;
+                $finish
+            }
+        }
+    };
+}
+
 pub(crate) mod functions;
 mod integers;
 mod logsumexp;
 #[cfg(test)]
 mod tests;
 
-use crate::fold::Pairwise;
-use crate::fold::PushBlocks;
+use crate::fold::FoldSlices;
 use crate::fold::columns::{FoldColumns, Matrix, Target};
 use crate::fold::extremum::{Extrema, Wanted, extremum};
 use crate::fold::floats::Format;
@@ -67,9 +101,9 @@ pub trait Reduction<E>: Sync + sealed::Sealed {
     fn needs_rows(&self) -> bool {
         false
     }
-    /// Takes a slice, see [`Pairwise::take`].
-    #[doc(hidden)]
-    fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>);
+    /// The accumulator of a slice: of 2^k [blocks](crate::Pairwise::BLOCK), the last of which may be short, what
+    /// [`Pairwise::push`](crate::Pairwise::push) takes.
+    fn fold(&self, x: &[E]) -> Self::Acc;
     /// Reduces the columns of a matrix.
     #[doc(hidden)]
     fn columns(&self, x: Matrix<&[E]>, y: Target<'_, Self::Out, Self::Acc>);
@@ -85,9 +119,7 @@ mod sealed {
 
 /// Reduces a slice.
 pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
-    let mut whole = Pairwise::new();
-    reduction.push(x, &mut whole);
-    reduction.finish(whole.finish(), x.len())
+    reduction.finish(reduction.fold(x), x.len())
 }
 
 /// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride` elements apart.
@@ -202,75 +234,47 @@ types! {
 /// Folds of floats in the tree: the accumulator, how it is finished, the terms of narrow floats and of `f64`.
 macro_rules! folds {
     ($($op:ident $name:literal $acc:ty,
-        |$self:ident, $count:ident| $finish:expr, $narrow:ident $wide:ident;)*) => {$(
-        impl $op {
-            #[inline]
-            fn finish_of($self, $count: usize) -> Finish {
-                $finish
-            }
-        }
-
-        impl<E: Accumulate> Reduction<E> for $op {
-            type Acc = $acc;
-            type Out = E;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn push(&self, x: &[E], into: &mut Pairwise<$acc>) {
+        |$this:ident, $count:ident| $finish:expr, $narrow:ident $wide:ident;)*) => {$(
+        reduction! {
+            [E: Accumulate] $op, E, $name: $acc => E,
+            |$this, x| match E::FORMAT {
+                Format::F64 => $wide::fold(FoldSlices::new(x, x)),
+                _ => $narrow::fold(FoldSlices::new(x, x)),
+            },
+            |x, y| {
+                let $count = x.rows;
                 match E::FORMAT {
-                    Format::F64 => $wide::push(PushBlocks::new(x, x, into)),
-                    _ => $narrow::push(PushBlocks::new(x, x, into)),
+                    Format::F64 => $wide::columns(FoldColumns::new(x, $finish, y)),
+                    _ => $narrow::columns(FoldColumns::new(x, $finish, y)),
                 }
-            }
-            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, E, $acc>) {
-                let finish = self.finish_of(x.rows);
-                match E::FORMAT {
-                    Format::F64 => $wide::columns(FoldColumns::new(x, finish, y)),
-                    _ => $narrow::columns(FoldColumns::new(x, finish, y)),
-                }
-            }
-            fn finish(&self, acc: $acc, count: usize) -> E {
-                E::rounded(acc.finished(self.finish_of(count)))
-            }
+            },
+            |acc, $count| E::rounded(acc.finished($finish)),
         }
     )*};
 }
 folds! {
-    Sum "sum" f64, |self, _count| Finish::Plain, Sums Sums;
-    Mean "mean" f64, |self, count| Finish::Mean(count as f64), Sums Sums;
-    Prod "prod" Product, |self, _count| Finish::Plain, Factors Factors;
-    Variance "variance" Moments, |self, _count| Finish::Variance(self.ddof), Distances Distances;
-    Std "std" Moments, |self, _count| Finish::Std(self.ddof), Distances Distances;
-    Norm0 "norm0" f64, |self, _count| Finish::Plain, Nonzeros Nonzeros;
-    Norm1 "norm1" f64, |self, _count| Finish::Plain, Magnitudes Magnitudes;
+    Sum "sum" f64, |_op, _count| Finish::Plain, Sums Sums;
+    Mean "mean" f64, |_op, count| Finish::Mean(count as f64), Sums Sums;
+    Prod "prod" Product, |_op, _count| Finish::Plain, Factors Factors;
+    Variance "variance" Moments, |op, _count| Finish::Variance(op.ddof), Distances Distances;
+    Std "std" Moments, |op, _count| Finish::Std(op.ddof), Distances Distances;
+    Norm0 "norm0" f64, |_op, _count| Finish::Plain, Nonzeros Nonzeros;
+    Norm1 "norm1" f64, |_op, _count| Finish::Plain, Magnitudes Magnitudes;
     // Squares of narrower floats neither overflow nor vanish in `f64`.
-    Norm2 "norm2" SquareSum, |self, _count| Finish::Plain, Squares ScaledSquares;
+    Norm2 "norm2" SquareSum, |_op, _count| Finish::Plain, Squares ScaledSquares;
 }
 
 /// Extrema of floats: whether the largest is wanted, whether of magnitudes, and the result of no elements.
 macro_rules! extrema {
     ($($op:ident $name:literal $largest:literal $magnitude:literal $none:expr;)*) => {$(
-        impl<E: Accumulate> Reduction<E> for $op {
-            type Acc = Extremum<f64, $largest>;
-            type Out = E;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn needs_rows(&self) -> bool {
-                true
-            }
-            fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>) {
-                if !x.is_empty() {
-                    let wanted = Wanted { largest: $largest, magnitude: $magnitude };
-                    into.push(Extremum(extremum(E::floats(x), wanted)));
-                }
-            }
-            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, E, Self::Acc>) {
-                Extrema::new(x, $magnitude, y).find();
-            }
-            fn finish(&self, acc: Self::Acc, count: usize) -> E {
-                E::rounded(if count == 0 { $none } else { acc.0 })
-            }
+        reduction! {
+            [E: Accumulate] $op, E, $name, needs_rows: Extremum<f64, $largest> => E,
+            |_op, x| {
+                let wanted = Wanted { largest: $largest, magnitude: $magnitude };
+                if x.is_empty() { Partial::EMPTY } else { Extremum(extremum(x, wanted)) }
+            },
+            |x, y| Extrema::new(x, $magnitude, y).find(),
+            |acc, count| E::rounded(if count == 0 { $none } else { acc.0 }),
         }
     )*};
 }
@@ -284,27 +288,11 @@ extrema! {
 /// Indices of extrema of floats.
 macro_rules! indices {
     ($($op:ident $name:literal $largest:literal;)*) => {$(
-        impl<E: Accumulate> Reduction<E> for $op {
-            type Acc = Located<f64, $largest>;
-            type Out = i64;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn needs_rows(&self) -> bool {
-                true
-            }
-            fn push(&self, x: &[E], into: &mut Pairwise<Self::Acc>) {
-                if !x.is_empty() {
-                    into.push(located(E::floats(x)));
-                }
-            }
-            fn columns(&self, x: Matrix<&[E]>, y: Target<'_, i64, Self::Acc>) {
-                let Matrix { x, rows, cols, stride } = x;
-                located_columns(Matrix { x: E::floats(x), rows, cols, stride }, y);
-            }
-            fn finish(&self, acc: Self::Acc, _count: usize) -> i64 {
-                acc.index
-            }
+        reduction! {
+            [E: Accumulate] $op, E, $name, needs_rows: Located<f64, $largest> => i64,
+            |_op, x| if x.is_empty() { Partial::EMPTY } else { located(x) },
+            |x, y| located_columns(x, y),
+            |acc, _count| acc.index,
         }
     )*};
 }

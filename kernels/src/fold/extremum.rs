@@ -11,13 +11,10 @@
 //! one bit operation an element replaces a comparison that orders zeros. Every step is exact, so
 //! the order of the elements does not matter.
 
-use half::{bf16, f16};
-
 use super::columns::{Erased, Matrix, Target};
-use super::floats::{Accumulate, Floats};
+use super::floats::{Accumulate, Format, for_format, for_format_in, load_as, read, write};
 use super::partial::Extremum;
-use super::prefetch_ahead;
-use crate::convert::Convert;
+use super::{AHEAD, Source, prefetch};
 use crate::dispatch::ElementTask;
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::sealed::Sealed;
@@ -116,43 +113,52 @@ impl<V: Vector> Winners<V> {
     }
 }
 
-/// The extremum of a slice that is not empty.
-struct Find<'a, E> {
-    x: &'a [E],
+/// The extremum of elements that are not none.
+struct Find {
+    x: Source,
     wanted: Wanted,
 }
 
-impl<E: Float> ElementTask<E> for Find<'_, E> {
-    type Home = Self;
+impl<E: Float> ElementTask<E> for Find {
+    type Home = (Self, E);
     type Output = E;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> E {
         let Find { x, wanted } = self;
-        for_wanted!(wanted => find(simd, x, wanted))
+        // SAFETY: as `extremum` says, which alone makes this.
+        for_format_in!(E, x.format, format => for_wanted!(wanted => unsafe {
+            find(simd, Source { format, ..x }, wanted)
+        }))
     }
 }
 
+/// # Safety
+/// The source has an element, and the format may be loaded as `E`.
 #[inline(always)]
-fn find<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> E {
+unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> E {
     const { assert!(S::LANES <= MAX_LANES) };
+    let Source { first: [x, _], format, len } = x;
     // An element of the slice stands in where there is none: taking it twice changes nothing.
-    let stand_in = wanted.key(simd.splat(x[0]));
-    let (x, len) = (x.as_ptr(), x.len());
+    // SAFETY: there is one.
+    let stand_in = wanted.key(simd.splat(E::from_f64(unsafe { read(format, x) })));
     let mut found = [Winners::new(stand_in); UNROLL];
     let mut i = 0;
     while len - i >= UNROLL * S::LANES {
-        prefetch_ahead(simd, x.wrapping_add(i), UNROLL * S::LANES);
+        let here = x.wrapping_add(i * format.size());
+        prefetch(simd, here.wrapping_add(AHEAD), UNROLL * S::LANES * format.size());
         for k in 0..UNROLL {
             // SAFETY: UNROLL whole vectors are left from `i` on.
-            let v = wanted.key(unsafe { simd.load(x.add(i + k * S::LANES)) });
-            found[k] = found[k].merge(Winners::new(v), wanted);
+            let v = unsafe {
+                load_as::<E, S>(simd, format, here.add(k * S::LANES * format.size()), S::LANES)
+            };
+            found[k] = found[k].merge(Winners::new(wanted.key(v)), wanted);
         }
         i += UNROLL * S::LANES;
     }
     while i < len {
         // SAFETY: `len - i` elements are left from `i` on.
-        let v = wanted.key(unsafe { load_up_to(simd, x.add(i), len - i) });
-        let v = v.select(simd.first(len - i), stand_in);
+        let v = unsafe { load_as::<E, S>(simd, format, x.add(i * format.size()), len - i) };
+        let v = wanted.key(v).select(simd.first(len - i), stand_in);
         found[0] = found[0].merge(Winners::new(v), wanted);
         i += S::LANES;
     }
@@ -169,34 +175,85 @@ fn find<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> E {
         return best;
     }
     // The zero that wins is −0 if all zeros are (largest), or if one is (smallest).
-    let (mut l, mut zero) = (0, if wanted.largest { -E::ZERO } else { E::ZERO });
-    while l < S::LANES {
-        let negative = lanes[l].to_f64().is_sign_negative();
-        if lanes[l] == E::ZERO && negative != wanted.largest {
-            zero = lanes[l];
+    let mut zero = if wanted.largest { -E::ZERO } else { E::ZERO };
+    for lane in lanes.into_iter().take(S::LANES) {
+        if lane == E::ZERO && lane.to_f64().is_sign_negative() != wanted.largest {
+            zero = lane;
         }
-        l += 1;
     }
     zero
 }
 
+/// The extremum of a slice that is not empty.
+#[inline]
+pub(crate) fn extremum<E: Accumulate>(x: &[E], wanted: Wanted) -> f64 {
+    assert!(!x.is_empty(), "an extremum of no elements");
+    enter(Find { x: Source::of(x), wanted })
+}
+
+/// Not generic, so that the kernels are compiled with this crate.
+fn enter(find: Find) -> f64 {
+    match find.x.format {
+        Format::F64 => f64::enter(find),
+        _ => f64::from(f32::enter(find)),
+    }
+}
+
 /// Rows that compete at a time.
 const ROUND: usize = 8;
+/// Columns whose winners wait for being rounded or widened.
+const TILE: usize = 1024;
 
-/// The extremum of each column into `y`, which has room for a row; there are rows.
-struct FindColumns<'a, E> {
-    x: Matrix<&'a [E]>,
+/// The elements of a checked matrix.
+#[derive(Clone, Copy)]
+pub(super) struct Elements {
+    pub x: *const u8,
+    pub format: Format,
+    pub rows: usize,
+    pub cols: usize,
+    pub stride: usize,
+}
+
+impl Elements {
+    #[inline]
+    pub fn new<E: Accumulate>(x: Matrix<&[E]>) -> Self {
+        let Matrix { x, rows, cols, stride } = x;
+        assert!(rows > 0, "extrema of columns without rows");
+        Elements { x: x.as_ptr().cast(), format: E::FORMAT, rows, cols, stride }
+    }
+
+    /// `cols` columns from number `first` on.
+    pub fn columns(self, first: usize, cols: usize) -> Self {
+        Elements { x: self.x.wrapping_add(first * self.format.size()), cols, ..self }
+    }
+
+    /// A vector of row `row` from column `c` on, or the rest of the row.
+    ///
+    /// # Safety
+    /// The row is there, and the format may be loaded as `E`.
+    #[inline(always)]
+    pub unsafe fn load<E: Float, S: Lanes<E>>(self, simd: S, row: usize, c: usize) -> S::V {
+        let at = (row * self.stride + c) * self.format.size();
+        // SAFETY: as the caller promised.
+        unsafe { load_as(simd, self.format, self.x.add(at), self.cols - c) }
+    }
+}
+
+/// The extremum of each column into `y`, which has room for a row.
+struct FindColumns<E> {
+    x: Elements,
     y: *mut E,
     wanted: Wanted,
 }
 
-impl<E: Float> ElementTask<E> for FindColumns<'_, E> {
+impl<E: Float> ElementTask<E> for FindColumns<E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
         let FindColumns { x, y, wanted } = self;
-        for_wanted!(wanted => {
+        for_format_in!(E, x.format, format => for_wanted!(wanted => {
+            let x = Elements { format, ..x };
             // The winners so far are in `y`; each band of rows competes with them.
             for band in (0..x.rows).step_by(ROUND) {
                 // SAFETY: the matrix was checked by `Matrix::new`; `y` holds `cols` elements, all written by
@@ -208,7 +265,7 @@ impl<E: Float> ElementTask<E> for FindColumns<'_, E> {
                     }
                 }
             }
-        });
+        }));
     }
 }
 
@@ -221,21 +278,19 @@ impl<E: Float> ElementTask<E> for FindColumns<'_, E> {
 #[inline(always)]
 unsafe fn compete<E: Float, S: Lanes<E>>(
     simd: S,
-    x: Matrix<&[E]>,
+    x: Elements,
     band: usize,
     count: usize,
     y: *mut E,
     wanted: Wanted,
 ) {
-    let Matrix { cols, stride, .. } = x;
-    for c in (0..cols).step_by(S::LANES) {
-        let left = cols - c;
+    for c in (0..x.cols).step_by(S::LANES) {
+        let left = x.cols - c;
         // SAFETY: `left` elements are left of each row; those beyond them are not touched.
         unsafe {
-            let first = x.x.as_ptr().add(band * stride + c);
-            let mut found = Winners::new(wanted.key(load_up_to(simd, first, left)));
-            for row in 1..count {
-                let v = wanted.key(load_up_to(simd, first.add(row * stride), left));
+            let mut found = Winners::new(wanted.key(x.load(simd, band, c)));
+            for row in band + 1..band + count {
+                let v = wanted.key(x.load(simd, row, c));
                 found = found.merge(Winners::new(v), wanted);
             }
             if band > 0 {
@@ -247,178 +302,54 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
     }
 }
 
-/// Elements of 16-bit floats that are widened at a time.
-const WIDENED: usize = 1024;
-
-/// Calls `f` with the elements in `f32`, some at a time, from the first on, and their indices.
-pub(super) fn in_f32<H: Convert<f32>>(x: &[H], mut f: impl FnMut(usize, &[f32])) {
-    let mut wide = [0f32; WIDENED];
-    for (i, x) in x.chunks(WIDENED).enumerate() {
-        let wide = &mut wide[..x.len()];
-        H::convert(x, wide);
-        f(i * WIDENED, wide);
-    }
-}
-
-/// The extremum of floats, of which there is one.
-pub(crate) fn extremum(x: Floats<'_>, wanted: Wanted) -> f64 {
-    fn widened<H: Convert<f32>>(x: &[H], wanted: Wanted) -> f64 {
-        let mut best: Option<f32> = None;
-        in_f32(x, |_, x| {
-            let found = f32::enter(Find { x, wanted });
-            best = Some(match best {
-                Some(best) => f32::enter(Find { x: &[best, found], wanted }),
-                None => found,
-            });
-        });
-        best.map_or(f64::NAN, f64::from)
-    }
-    match x {
-        Floats::F32(x) => f64::from(f32::enter(Find { x, wanted })),
-        Floats::F64(x) => f64::enter(Find { x, wanted }),
-        Floats::F16(x) => widened(x, wanted),
-        Floats::Bf16(x) => widened(x, wanted),
-    }
-}
-
-/// Rows and columns of 16-bit floats that are widened at a time, 64 KiB: with fewer rows the indices of
-/// extrema are looked up too often among those of the rows before.
-const BAND_ROWS: usize = 64;
-pub(super) const BAND_COLS: usize = 256;
-
-/// Some rows of some columns, widened and adjacent, after `held` (0 or 1) rows of the winners so far.
-pub(super) struct Band<'a> {
-    pub wide: Matrix<&'a mut [f32]>,
-    pub held: usize,
-    /// The first row and column of the matrix that are in the band.
-    pub row: usize,
-    pub column: usize,
-    pub is_last: bool,
-}
-
-/// Calls `f` with all rows of some columns, band by band, then with those of the next. The first row that `f`
-/// leaves in a band is what the next one holds.
-pub(super) fn widened_bands<H: Convert<f32>>(x: Matrix<&[H]>, mut f: impl FnMut(Band<'_>)) {
-    let mut memory = [core::mem::MaybeUninit::<f32>::uninit(); BAND_ROWS * BAND_COLS];
-    let len = x.rows.min(BAND_ROWS) * x.cols.min(BAND_COLS);
-    memory[..len].fill(core::mem::MaybeUninit::new(0.0));
-    // SAFETY: these elements have just been written; the array is borrowed for as long.
-    let wide = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<f32>(), len) };
-    for column in (0..x.cols).step_by(BAND_COLS) {
-        let cols = BAND_COLS.min(x.cols - column);
-        let (mut row, mut held) = (0, 0);
-        while row < x.rows {
-            let rows = (BAND_ROWS - held).min(x.rows - row);
-            let wide = &mut wide[..(held + rows) * cols];
-            for (i, wide) in wide.chunks_exact_mut(cols).skip(held).enumerate() {
-                H::convert(&x.x[(row + i) * x.stride + column..][..cols], wide);
-            }
-            let wide = Matrix { x: wide, rows: held + rows, cols, stride: cols };
-            f(Band { wide, held, row, column, is_last: row + rows == x.rows });
-            (row, held) = (row + rows, 1);
-        }
-    }
-}
-
-/// Calls `done` with the extrema of some columns, from the first on, and the first of these columns.
-fn halves<H: Convert<f32>>(x: Matrix<&[H]>, wanted: Wanted, done: &mut dyn FnMut(usize, &[f32])) {
-    let mut best = [0f32; BAND_COLS];
-    widened_bands(x, |Band { wide, column, is_last, .. }| {
-        let best = &mut best[..wide.cols];
-        let x = Matrix { x: &*wide.x, rows: wide.rows, cols: wide.cols, stride: wide.stride };
-        f32::enter(FindColumns { x, y: best.as_mut_ptr(), wanted });
-        wide.x[..best.len()].copy_from_slice(best);
-        if is_last {
-            done(column, best);
-        }
-    });
-}
-
 /// The extrema of columns, which have rows, into room for a row.
-pub(crate) struct Extrema<'a> {
-    x: Matrix<Floats<'a>>,
+pub(crate) struct Extrema {
+    x: Elements,
     y: Erased<f64>,
     wanted: Wanted,
 }
 
-impl<'a> Extrema<'a> {
+impl Extrema {
     #[inline]
     pub fn new<E: Accumulate, const LARGEST: bool>(
-        x: Matrix<&'a [E]>,
+        x: Matrix<&[E]>,
         magnitude: bool,
-        y: Target<'a, E, Extremum<f64, LARGEST>>,
+        y: Target<'_, E, Extremum<f64, LARGEST>>,
     ) -> Self {
-        let Matrix { x, rows, cols, stride } = x;
-        assert!(rows > 0, "extrema of columns without rows");
         let wanted = Wanted { largest: LARGEST, magnitude };
         // An `Extremum` is its number.
-        Extrema { x: Matrix { x: E::floats(x), rows, cols, stride }, y: y.erased(cols), wanted }
+        Extrema { y: y.erased(x.cols), x: Elements::new(x), wanted }
     }
 
     /// Writes them.
     pub fn find(self) {
-        let Extrema { x: Matrix { x, rows, cols, stride }, y, wanted } = self;
-        macro_rules! matrix {
-            ($x:ident) => {
-                Matrix { x: $x, rows, cols, stride }
-            };
-        }
-        match (x, y) {
-            (Floats::F32(x), Erased::Results(y)) => {
-                f32::enter(FindColumns { x: matrix!(x), y: y.cast(), wanted });
-            }
-            (Floats::F64(x), Erased::Results(y)) => {
-                f64::enter(FindColumns { x: matrix!(x), y: y.cast(), wanted });
-            }
-            (Floats::F64(x), Erased::Partial(y)) => {
-                f64::enter(FindColumns { x: matrix!(x), y, wanted });
-            }
-            (Floats::F32(x), Erased::Partial(y)) => {
-                for first in (0..cols).step_by(BAND_COLS) {
-                    let (mut best, cols) = ([0f32; BAND_COLS], BAND_COLS.min(cols - first));
-                    let x = Matrix { x: &x[first..], rows, cols, stride };
-                    f32::enter(FindColumns { x, y: best.as_mut_ptr(), wanted });
-                    for (c, &best) in best[..cols].iter().enumerate() {
-                        // SAFETY: the room was compared with the columns in `Extrema::new`.
-                        unsafe { y.add(first + c).write(f64::from(best)) };
-                    }
-                }
-            }
-            (Floats::F16(x), _) => halves(matrix!(x), wanted, &mut |c, best| {
-                // SAFETY: there is room for a row of such elements.
-                unsafe { y.write::<f16>(c, best) };
-            }),
-            (Floats::Bf16(x), _) => halves(matrix!(x), wanted, &mut |c, best| {
-                // SAFETY: there is room for a row of such elements.
-                unsafe { y.write::<bf16>(c, best) };
-            }),
+        match self.x.format {
+            Format::F64 => self.find_in::<f64>(),
+            _ => self.find_in::<f32>(),
         }
     }
-}
 
-impl Erased<f64> {
-    /// Writes the extrema of at most [`BAND_COLS`] columns from number `c` on.
-    ///
-    /// # Safety
-    /// There is room for these, results being of type `H`.
-    unsafe fn write<H: Accumulate>(self, c: usize, best: &[f32])
-    where
-        f32: Convert<H>,
-    {
-        // SAFETY: as the caller promised.
-        unsafe {
-            match self {
-                Erased::Results(y) => {
-                    let mut narrow = [H::rounded(0.0); BAND_COLS];
-                    f32::convert(best, &mut narrow[..best.len()]);
-                    y.cast::<H>().add(c).copy_from_nonoverlapping(narrow.as_ptr(), best.len());
-                }
-                Erased::Partial(y) => {
-                    for (i, &best) in best.iter().enumerate() {
-                        y.add(c + i).write(f64::from(best));
+    /// Compares in lanes of `E`.
+    #[inline(always)]
+    fn find_in<E: Float + Accumulate>(self) {
+        let Extrema { x, y, wanted } = self;
+        if let (true, Erased::Results(y)) = (x.format == E::FORMAT, y) {
+            return E::enter(FindColumns::<E> { x, y: y.cast(), wanted });
+        }
+        let mut best = [E::ZERO; TILE];
+        for first in (0..x.cols).step_by(TILE) {
+            let best = &mut best[..TILE.min(x.cols - first)];
+            let x = x.columns(first, best.len());
+            E::enter(FindColumns { x, y: best.as_mut_ptr(), wanted });
+            for_format!(x.format, format => for (c, best) in best.iter().enumerate() {
+                // SAFETY: the room was compared with the columns in `Extrema::new`.
+                unsafe {
+                    match y {
+                        Erased::Results(y) => write(format, y, first + c, best.to_f64()),
+                        Erased::Partial(y) => y.add(first + c).write(best.to_f64()),
                     }
                 }
-            }
+            });
         }
     }
 }

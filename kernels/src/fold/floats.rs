@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::{F64, LANES};
 use crate::convert::{bf16_from_f32, f16_from_f32, odd_f32};
 use crate::map::load_up_to;
-use crate::simd::{Lanes, Simd};
+use crate::simd::{Float, Lanes, Simd};
 
 /// Formats of floats in memory.
 #[doc(hidden)]
@@ -38,32 +38,31 @@ macro_rules! for_format {
     }};
     ($format:expr, $name:ident => $body:expr) => {
         match $format {
-            $crate::fold::floats::Format::F16 => for_format!(@arm $name F16 $body),
-            $crate::fold::floats::Format::Bf16 => for_format!(@arm $name Bf16 $body),
-            $crate::fold::floats::Format::F32 => for_format!(@arm $name F32 $body),
-            $crate::fold::floats::Format::F64 => for_format!(@arm $name F64 $body),
+            $crate::fold::floats::Format::F16 => $crate::fold::floats::for_format!(@arm $name F16 $body),
+            $crate::fold::floats::Format::Bf16 => $crate::fold::floats::for_format!(@arm $name Bf16 $body),
+            $crate::fold::floats::Format::F32 => $crate::fold::floats::for_format!(@arm $name F32 $body),
+            $crate::fold::floats::Format::F64 => $crate::fold::floats::for_format!(@arm $name F64 $body),
         }
     };
 }
-pub(crate) use for_format;
-
-/// A slice of floats.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub enum Floats<'a> {
-    F16(&'a [f16]),
-    Bf16(&'a [bf16]),
-    F32(&'a [f32]),
-    F64(&'a [f64]),
+/// As [`for_format`], of formats that are compared in lanes of `$element`: 16-bit floats in those of `f32`.
+macro_rules! for_format_in {
+    ($element:ty, $format:expr, $name:ident => $body:expr) => {
+        match $format {
+            _ if const { size_of::<$element>() == 8 } => $crate::fold::floats::for_format!(@arm $name F64 $body),
+            $crate::fold::floats::Format::F16 => $crate::fold::floats::for_format!(@arm $name F16 $body),
+            $crate::fold::floats::Format::Bf16 => $crate::fold::floats::for_format!(@arm $name Bf16 $body),
+            _ => $crate::fold::floats::for_format!(@arm $name F32 $body),
+        }
+    };
 }
+pub(crate) use {for_format, for_format_in};
 
 /// Element types whose sums and products are accumulated in `f64` and rounded once: `f32`, `f64`,
 /// `f16` and `bf16`. Sealed.
 pub trait Accumulate: Copy + Send + Sync + sealed::Sealed {
     #[doc(hidden)]
     const FORMAT: Format;
-    #[doc(hidden)]
-    fn floats(x: &[Self]) -> Floats<'_>;
     #[doc(hidden)]
     fn widened(self) -> f64;
     /// The nearest element, ties to even.
@@ -80,10 +79,6 @@ macro_rules! accumulate {
         impl sealed::Sealed for $t {}
         impl Accumulate for $t {
             const FORMAT: Format = Format::$format;
-            #[inline]
-            fn floats(x: &[$t]) -> Floats<'_> {
-                Floats::$format(x)
-            }
             #[inline(always)]
             fn widened(self) -> f64 {
                 let $x = self;
@@ -103,7 +98,47 @@ accumulate! {
     f64 F64 |x| x, x;
 }
 
+/// The bits of `count` 16-bit floats, others zero.
+///
+/// # Safety
+/// `src` is valid for reads of them; they are at most [`LANES`].
+#[inline(always)]
+unsafe fn first_bits(src: *const u8, count: usize) -> [u16; LANES] {
+    let mut bits = [0; LANES];
+    for i in 0..count {
+        // SAFETY: as the caller promised.
+        bits[i] = unsafe { src.cast::<u16>().add(i).read() };
+    }
+    bits
+}
+
 /// Reads a vector or, if that is less, `count` elements, exactly; other lanes are zero.
+///
+/// # Safety
+/// `src` is valid for reads of `count` elements of the format, which is no wider than `E` and not `F32` if `E` is
+/// `f64`.
+#[inline(always)]
+pub(super) unsafe fn load_as<E: Float, S: Lanes<E>>(
+    simd: S,
+    format: Format,
+    src: *const u8,
+    count: usize,
+) -> S::V {
+    const { assert!(S::LANES <= LANES) };
+    // SAFETY: no branch reads more than `count` elements of `src`; by the assertion above the array holds a
+    // whole vector.
+    unsafe {
+        match format {
+            Format::F32 | Format::F64 => load_up_to(simd, src.cast::<E>(), count),
+            Format::F16 if count >= S::LANES => simd.load_f16(src.cast()),
+            Format::Bf16 if count >= S::LANES => simd.load_bf16(src.cast()),
+            Format::F16 => simd.load_f16(first_bits(src, count).as_ptr()),
+            Format::Bf16 => simd.load_bf16(first_bits(src, count).as_ptr()),
+        }
+    }
+}
+
+/// As [`load_as`] of `f64` lanes, of any format.
 ///
 /// # Safety
 /// `src` is valid for reads of `count` elements of the format.
@@ -114,29 +149,12 @@ pub(crate) unsafe fn load<S: Simd>(
     src: *const u8,
     count: usize,
 ) -> F64<S> {
-    const { assert!(<S as Lanes<f64>>::LANES <= LANES) };
-    let whole = count >= <S as Lanes<f64>>::LANES;
-    // SAFETY: no branch reads more than `count` elements of `src`; by the assertion above the array holds a
-    // whole vector.
+    // SAFETY: as the caller promised.
     unsafe {
         match format {
-            Format::F32 if whole => simd.load_widened(src.cast()),
+            Format::F32 if count >= <S as Lanes<f64>>::LANES => simd.load_widened(src.cast()),
             Format::F32 => simd.load_first_widened(src.cast(), count),
-            Format::F64 => load_up_to(simd, src.cast::<f64>(), count),
-            Format::F16 if whole => Lanes::<f64>::load_f16(simd, src.cast()),
-            Format::Bf16 if whole => Lanes::<f64>::load_bf16(simd, src.cast()),
-            Format::F16 | Format::Bf16 => {
-                let mut bits = [0u16; LANES];
-                let mut i = 0;
-                while i < count {
-                    bits[i] = src.cast::<u16>().add(i).read();
-                    i += 1;
-                }
-                match format {
-                    Format::F16 => Lanes::<f64>::load_f16(simd, bits.as_ptr()),
-                    _ => Lanes::<f64>::load_bf16(simd, bits.as_ptr()),
-                }
-            }
+            _ => load_as::<f64, S>(simd, format, src, count),
         }
     }
 }

@@ -16,14 +16,11 @@
 //!    is exact for a section of 2^24 rows, and sections are put together in integers.
 //! 3. Winners of vectors are compared before their lanes are: most chunks have no new best.
 
-use half::{bf16, f16};
-
 use super::columns::{Erased, Matrix, Target};
-use super::extremum::{BAND_COLS, Band, UNROLL, Wanted, in_f32, widened_bands};
-use super::floats::{Accumulate, Floats};
-use super::partial::{Located, Partial};
-use super::prefetch_ahead;
-use crate::convert::Convert;
+use super::extremum::{Elements, UNROLL, Wanted};
+use super::floats::{Accumulate, Format, for_format_in, load_as, read};
+use super::partial::Located;
+use super::{AHEAD, Source, prefetch};
 use crate::dispatch::ElementTask;
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::sealed::Sealed;
@@ -61,57 +58,85 @@ macro_rules! for_largest {
     };
 }
 
-/// The index of the extremum of a slice that is not empty.
-struct FindIndex<'a, E> {
-    x: &'a [E],
+/// The index of the extremum of elements that are not none.
+struct FindIndex {
+    x: Source,
     largest: bool,
 }
 
-impl<E: Float> ElementTask<E> for FindIndex<'_, E> {
-    type Home = Self;
+impl<E: Float> ElementTask<E> for FindIndex {
+    type Home = (Self, E);
     type Output = usize;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> usize {
-        for_largest!(wanted, self.largest => find(simd, self.x, wanted))
+        let FindIndex { x, largest } = self;
+        // SAFETY: as `located` says, which alone makes this.
+        for_format_in!(E, x.format, format => for_largest!(wanted, largest => unsafe {
+            find::<E, S>(simd, Source { format, ..x }, wanted)
+        }))
     }
 }
 
+/// # Safety
+/// The source has an element, and the format may be loaded as `E`.
 #[inline(always)]
-fn find<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> usize {
+unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
-    let (mut best, mut found, mut at) = (x[0], 0, 0);
-    while at < x.len() {
-        let chunk = &x[at..(at + CHUNK).min(x.len())];
-        let (winners, has_nan) = winners::<E, S>(simd, chunk, wanted);
-        if has_nan {
-            return at + first(simd, chunk, simd.splat(E::NAN));
+    // SAFETY (all): ranges lie below `len`; there is an element.
+    unsafe {
+        let mut best = E::from_f64(read(x.format, x.first[0]));
+        let (mut found, mut at) = (0, 0);
+        while at < x.len {
+            let chunk = x.part(at, CHUNK);
+            let (winners, has_nan) = winners::<E, S>(simd, chunk, wanted);
+            if has_nan {
+                return at + first::<E, S>(simd, chunk, simd.splat(E::NAN));
+            }
+            if wanted.beats(winners, simd.splat(best)).any() {
+                let mut lanes = [E::ZERO; MAX_LANES];
+                simd.store(lanes.as_mut_ptr(), winners);
+                best = wanted.across(lanes, S::LANES);
+                found = at;
+            }
+            at += CHUNK;
         }
-        if wanted.beats(winners, simd.splat(best)).any() {
-            let mut lanes = [E::ZERO; MAX_LANES];
-            // SAFETY: the assertion above: the array holds a whole vector.
-            unsafe { simd.store(lanes.as_mut_ptr(), winners) };
-            best = wanted.across(lanes, S::LANES);
-            found = at;
-        }
-        at += CHUNK;
+        found + first::<E, S>(simd, x.part(found, CHUNK), simd.splat(best))
     }
-    found + first(simd, &x[found..], simd.splat(best))
+}
+
+impl Source {
+    /// At most `count` elements from `at` on.
+    ///
+    /// # Safety
+    /// There is an element at `at`.
+    #[inline(always)]
+    unsafe fn part(self, at: usize, count: usize) -> Self {
+        // SAFETY: as the caller promised.
+        let first = unsafe { self.first[0].add(at * self.format.size()) };
+        Source { first: [first; 2], format: self.format, len: count.min(self.len - at) }
+    }
 }
 
 /// The winners of a chunk, and whether there is a NaN in it.
+///
+/// # Safety
+/// As for [`find`].
 #[inline(always)]
-fn winners<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> (S::V, bool) {
+unsafe fn winners<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> (S::V, bool) {
+    let Source { first: [x, _], format, len } = x;
     // An element of the chunk stands in where there is none.
-    let stand_in = simd.splat(x[0]);
-    let (x, len) = (x.as_ptr(), x.len());
+    // SAFETY: there is one.
+    let stand_in = simd.splat(E::from_f64(unsafe { read(format, x) }));
     let mut best = [stand_in; UNROLL];
     let mut nan = stand_in.is_nan();
     let mut at = 0;
     while len - at >= UNROLL * S::LANES {
-        prefetch_ahead(simd, x.wrapping_add(at), UNROLL * S::LANES);
+        let here = x.wrapping_add(at * format.size());
+        prefetch(simd, here.wrapping_add(AHEAD), UNROLL * S::LANES * format.size());
         for k in 0..UNROLL {
+            let here = here.wrapping_add(k * S::LANES * format.size());
             // SAFETY: UNROLL whole vectors are left from `at` on.
-            let v: S::V = unsafe { simd.load(x.add(at + k * S::LANES)) };
+            let v: S::V = unsafe { load_as(simd, format, here, S::LANES) };
             nan = nan | v.is_nan();
             best[k] = wanted.winner(v, best[k]);
         }
@@ -119,7 +144,7 @@ fn winners<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> (S::V, bo
     }
     while at < len {
         // SAFETY: `len - at` elements are left from `at` on.
-        let v: S::V = unsafe { load_up_to(simd, x.add(at), len - at) };
+        let v: S::V = unsafe { load_as(simd, format, x.add(at * format.size()), len - at) };
         nan = nan | v.is_nan();
         best[0] = wanted.winner(v.select(simd.first(len - at), stand_in), best[0]);
         at += S::LANES;
@@ -129,27 +154,27 @@ fn winners<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: Wanted) -> (S::V, bo
 }
 
 /// The index of the first element that equals `wanted` or, as it does, is NaN. There is one.
+///
+/// # Safety
+/// As for [`find`].
 #[inline(always)]
-fn first<E: Float, S: Lanes<E>>(simd: S, x: &[E], wanted: S::V) -> usize {
+unsafe fn first<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: S::V) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
-    for at in (0..x.len()).step_by(S::LANES) {
-        let left = x.len() - at;
-        // SAFETY: `left` elements are left from `at` on.
-        let v: S::V = unsafe { load_up_to(simd, x.as_ptr().add(at), left) };
-        let here = (v.eq(wanted) | (v.is_nan() & wanted.is_nan())) & simd.first(left);
-        if here.any() {
-            let mut lanes = [E::ZERO; MAX_LANES];
-            // SAFETY: the assertion above: the array holds a whole vector.
-            unsafe {
-                let marks = simd.splat(E::ONE).select(here, simd.splat(E::ZERO));
-                simd.store(lanes.as_mut_ptr(), marks);
+    for at in (0..x.len).step_by(S::LANES) {
+        let left = x.len - at;
+        let mut lanes = [E::ZERO; MAX_LANES];
+        // SAFETY: `left` elements are left from `at` on; by the assertion above the array holds a whole vector.
+        unsafe {
+            let here = x.first[0].add(at * x.format.size());
+            let v: S::V = load_as(simd, x.format, here, left);
+            let here = (v.eq(wanted) | (v.is_nan() & wanted.is_nan())) & simd.first(left);
+            if !here.any() {
+                continue;
             }
-            let mut l = 0;
-            while l + 1 < S::LANES && lanes[l] != E::ONE {
-                l += 1;
-            }
-            return at + l;
+            let marks = simd.splat(E::ONE).select(here, simd.splat(E::ZERO));
+            simd.store(lanes.as_mut_ptr(), marks);
         }
+        return at + lanes.iter().position(|&mark| mark == E::ONE).unwrap_or(0);
     }
     0
 }
@@ -161,43 +186,33 @@ const TILE: usize = 1024;
 /// Rows that compete at a time.
 const ROUND: usize = 8;
 
-/// The index of the extremum of each column into `y`, which has room for a row; there are rows.
-struct FindIndexColumns<'a, E> {
-    x: Matrix<&'a [E]>,
+/// The index of the extremum of each column into `y`, which has room for a row.
+struct FindIndexColumns {
+    x: Elements,
     y: *mut i64,
     largest: bool,
 }
 
-impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
-    type Home = Self;
+impl<E: Float> ElementTask<E> for FindIndexColumns {
+    type Home = (Self, E);
     type Output = ();
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        let FindIndexColumns { x: Matrix { x, rows, cols, stride }, y, largest } = self;
+        let FindIndexColumns { x, y, largest } = self;
         let (mut best, mut indices) = ([E::ZERO; TILE], [E::ZERO; TILE]);
-        for column in (0..cols).step_by(TILE) {
-            let width = TILE.min(cols - column);
-            for section in (0..rows).step_by(SECTION) {
-                let end = rows.min(section + SECTION);
-                let mut row = section;
-                while row < end {
+        for column in (0..x.cols).step_by(TILE) {
+            let tile = x.columns(column, TILE.min(x.cols - column));
+            for section in (0..x.rows).step_by(SECTION) {
+                let end = x.rows.min(section + SECTION);
+                for row in (section..end).step_by(ROUND) {
+                    let rows = [row, ROUND.min(end - row), section];
                     // SAFETY: the matrix was checked by `Matrix::new`; the rows lie within it.
-                    let first_of_tile = unsafe { x.as_ptr().add(row * stride + column) };
-                    let tile = Tile {
-                        x: first_of_tile,
-                        stride,
-                        width,
-                        best: &mut best,
-                        indices: &mut indices,
-                    };
-                    let (number, count, fresh) = (row - section, ROUND.min(end - row), row == 0);
-                    // SAFETY: as above.
-                    for_largest!(wanted, largest => unsafe {
-                        tile.compete(simd, number, count, fresh, wanted)
-                    });
-                    row += ROUND;
+                    for_format_in!(E, x.format, format => for_largest!(wanted, largest => unsafe {
+                        let tile = Elements { format, ..tile };
+                        compete(simd, tile, rows, &mut best, &mut indices, wanted)
+                    }));
                 }
-                for c in 0..width {
+                for c in 0..tile.cols {
                     // The index of a column whose winner this section has not changed is -1.
                     if indices[c] >= E::ZERO {
                         let index = section as i64 + indices[c].to_f64() as i64;
@@ -211,131 +226,90 @@ impl<E: Float> ElementTask<E> for FindIndexColumns<'_, E> {
     }
 }
 
-/// Rows of some columns, and their winners and indices so far.
-struct Tile<'a, E> {
-    x: *const E,
-    stride: usize,
-    width: usize,
-    best: &'a mut [E; TILE],
-    indices: &'a mut [E; TILE],
-}
-
-impl<E: Float> Tile<'_, E> {
-    /// Lets `count` rows, the first of them number `row`, compete with the best so far or, if they are the
-    /// first, among themselves.
-    ///
-    /// # Safety
-    /// The rows are there.
-    #[inline(always)]
-    unsafe fn compete<S: Lanes<E>>(
-        self,
-        simd: S,
-        row: usize,
-        count: usize,
-        fresh: bool,
-        wanted: Wanted,
-    ) {
-        for c in (0..self.width).step_by(S::LANES) {
-            let left = self.width - c;
-            // SAFETY: the rows and the arrays have `left` more elements; those beyond are neither read nor
-            // written.
-            unsafe {
-                let x = self.x.add(c);
-                let (mut best, mut index) = match fresh {
-                    true => (load_up_to(simd, x, left), simd.splat(E::ZERO)),
-                    false => (
-                        load_up_to(simd, self.best.as_ptr().add(c), left),
-                        load_up_to(simd, self.indices.as_ptr().add(c), left),
-                    ),
-                };
-                for k in 0..count {
-                    let v: S::V = load_up_to(simd, x.add(k * self.stride), left);
-                    let better = wanted.beats_or_nan(v, best) & !best.is_nan();
-                    best = v.select(better, best);
-                    let number = simd.splat(E::from_f64((row + k) as f64));
-                    index = number.select(better, index);
-                }
-                store_up_to(simd, self.best.as_mut_ptr().add(c), left, best);
-                store_up_to(simd, self.indices.as_mut_ptr().add(c), left, index);
+/// Lets `count` rows from number `row` on, counted from `section`, compete with the best so far or, if they are the
+/// first, among themselves.
+///
+/// # Safety
+/// The rows are there, and at most [`TILE`] columns.
+#[inline(always)]
+unsafe fn compete<E: Float, S: Lanes<E>>(
+    simd: S,
+    x: Elements,
+    [row, count, section]: [usize; 3],
+    best: &mut [E; TILE],
+    indices: &mut [E; TILE],
+    wanted: Wanted,
+) {
+    for c in (0..x.cols).step_by(S::LANES) {
+        let left = x.cols - c;
+        // SAFETY: the rows and the arrays have `left` more elements; those beyond are neither read nor
+        // written.
+        unsafe {
+            let (mut winner, mut index) = match row {
+                0 => (x.load(simd, 0, c), simd.splat(E::ZERO)),
+                _ => (
+                    load_up_to(simd, best.as_ptr().add(c), left),
+                    load_up_to(simd, indices.as_ptr().add(c), left),
+                ),
+            };
+            for row in row..row + count {
+                let v: S::V = x.load(simd, row, c);
+                let better = wanted.beats_or_nan(v, winner) & !winner.is_nan();
+                winner = v.select(better, winner);
+                index = simd.splat(E::from_f64((row - section) as f64)).select(better, index);
             }
+            store_up_to(simd, best.as_mut_ptr().add(c), left, winner);
+            store_up_to(simd, indices.as_mut_ptr().add(c), left, index);
         }
     }
 }
 
-/// The extremum of floats that are not none, with its index.
-pub(crate) fn located<const LARGEST: bool>(x: Floats<'_>) -> Located<f64, LARGEST> {
-    fn of<E: Float, const LARGEST: bool>(x: &[E]) -> Located<f64, LARGEST> {
-        let index = E::enter(FindIndex { x, largest: LARGEST });
-        Located { value: x[index].to_f64(), index: index as i64, count: x.len() as i64 }
-    }
-    fn widened<H: Convert<f32>, const LARGEST: bool>(x: &[H]) -> Located<f64, LARGEST> {
-        let mut found = Located::EMPTY;
-        in_f32(x, |_, x| found = found.merge(of::<f32, LARGEST>(x)));
-        found
-    }
-    match x {
-        Floats::F32(x) => of(x),
-        Floats::F64(x) => of(x),
-        Floats::F16(x) => widened(x),
-        Floats::Bf16(x) => widened(x),
+/// The extremum of a slice that is not empty, with its index.
+#[inline]
+pub(crate) fn located<E: Accumulate, const LARGEST: bool>(x: &[E]) -> Located<f64, LARGEST> {
+    assert!(!x.is_empty(), "an extremum of no elements");
+    let index = enter(FindIndex { x: Source::of(x), largest: LARGEST });
+    Located { value: x[index].widened(), index: index as i64, count: x.len() as i64 }
+}
+
+/// Not generic, so that the kernels are compiled with this crate.
+fn enter(find: FindIndex) -> usize {
+    match find.x.format {
+        Format::F64 => f64::enter(find),
+        _ => f32::enter(find),
     }
 }
 
-/// The indices of the extrema of columns, which have rows, into room for a row.
-fn index_columns<H: Convert<f32>>(x: Matrix<&[H]>, y: *mut i64, largest: bool) {
-    let mut indices = [0; BAND_COLS];
-    widened_bands(x, |Band { wide, held, row, column, .. }| {
-        let Matrix { x: wide, rows, cols, stride } = wide;
-        let x = Matrix { x: &*wide, rows, cols, stride };
-        f32::enter(FindIndexColumns { x, y: indices.as_mut_ptr(), largest });
-        for (c, &index) in indices[..cols].iter().enumerate() {
-            let index = index as usize;
-            wide[c] = wide[index * cols + c];
-            if let Some(above) = index.checked_sub(held) {
-                // SAFETY: `y` has room for a row.
-                unsafe { y.add(column + c).write((row + above) as i64) };
-            }
-        }
-    });
+/// As [`enter`].
+fn enter_columns(find: FindIndexColumns) {
+    match find.x.format {
+        Format::F64 => f64::enter(find),
+        _ => f32::enter(find),
+    }
 }
 
 /// The extrema of columns, which have rows, with their indices, or the indices alone.
-pub(crate) fn located_columns<const LARGEST: bool>(
-    x: Matrix<Floats<'_>>,
+pub(crate) fn located_columns<E: Accumulate, const LARGEST: bool>(
+    x: Matrix<&[E]>,
     y: Target<'_, i64, Located<f64, LARGEST>>,
 ) {
-    fn of<E: Accumulate, const LARGEST: bool>(
-        x: Matrix<&[E]>,
-        y: Target<'_, i64, Located<f64, LARGEST>>,
-        indices: fn(Matrix<&[E]>, *mut i64, bool),
-    ) {
-        assert!(x.rows > 0, "extrema of columns without rows");
-        let y = match y.erased::<Located<f64, LARGEST>>(x.cols) {
-            Erased::Results(y) => return indices(x, y.cast(), LARGEST),
-            Erased::Partial(y) => y,
-        };
-        let mut found = [0; BAND_COLS];
-        for column in (0..x.cols).step_by(BAND_COLS) {
-            let cols = BAND_COLS.min(x.cols - column);
-            let tile = Matrix { x: &x.x[column..], cols, ..x };
-            indices(tile, found.as_mut_ptr(), LARGEST);
-            for (c, &index) in found[..cols].iter().enumerate() {
-                let value = tile.x[index as usize * x.stride + c].widened();
-                let located = Located { value, index, count: x.rows as i64 };
-                // SAFETY: `y` has room for a row.
-                unsafe { y.add(column + c).write(located) };
-            }
+    let (matrix, elements) = (x, Elements::new(x));
+    let y = match y.erased::<Located<f64, LARGEST>>(x.cols) {
+        Erased::Results(y) => {
+            return enter_columns(FindIndexColumns { x: elements, y: y.cast(), largest: LARGEST });
         }
-    }
-    let Matrix { x, rows, cols, stride } = x;
-    match x {
-        Floats::F32(x) => of(Matrix { x, rows, cols, stride }, y, |x, y, largest| {
-            f32::enter(FindIndexColumns { x, y, largest });
-        }),
-        Floats::F64(x) => of(Matrix { x, rows, cols, stride }, y, |x, y, largest| {
-            f64::enter(FindIndexColumns { x, y, largest });
-        }),
-        Floats::F16(x) => of(Matrix { x, rows, cols, stride }, y, index_columns::<f16>),
-        Floats::Bf16(x) => of(Matrix { x, rows, cols, stride }, y, index_columns::<bf16>),
+        Erased::Partial(y) => y,
+    };
+    let mut found = [0; TILE];
+    for first in (0..x.cols).step_by(TILE) {
+        let cols = TILE.min(x.cols - first);
+        let x = elements.columns(first, cols);
+        enter_columns(FindIndexColumns { x, y: found.as_mut_ptr(), largest: LARGEST });
+        for (c, &index) in found[..cols].iter().enumerate() {
+            let value = matrix.x[index as usize * x.stride + first + c].widened();
+            let located = Located { value, index, count: x.rows as i64 };
+            // SAFETY: `y` has room for a row.
+            unsafe { y.add(first + c).write(located) };
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use core::fmt;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 
-use super::PushBlocks;
+use super::FoldSlices;
 use super::partial::Partial;
 use super::terms::{Products, Term};
 use crate::reduce::{Accumulate, Reduce, Reduction, Sum};
@@ -141,7 +142,19 @@ impl<P: Partial> Pairwise<P> {
     /// assert_eq!(product.finish().0, 6.0);
     /// ```
     pub fn take<E>(&mut self, reduction: &(impl Reduction<E, Acc = P> + ?Sized), x: &[E]) {
-        reduction.push(x, self);
+        self.take_subtrees(x.len(), |part| reduction.fold(&x[part]));
+    }
+
+    /// Takes `len` elements, whose ranges `fold` folds: the largest subtrees that may come next.
+    fn take_subtrees(&mut self, len: usize, fold: impl Fn(Range<usize>) -> P) {
+        let mut at = 0;
+        while at < len {
+            let whole = ((len - at) / Self::BLOCK).max(1);
+            let level = whole.ilog2().min(self.blocks.trailing_zeros()) as usize;
+            let end = len.min(at + (Self::BLOCK << level));
+            self.push_entry(level, fold(at..end));
+            at = end;
+        }
     }
 }
 
@@ -163,6 +176,8 @@ impl PairwiseSum {
     #[track_caller]
     pub fn push_products<E: Accumulate>(&mut self, a: &[E], b: &[E]) {
         assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-        Products::push(PushBlocks::new(a, b, self));
+        self.take_subtrees(a.len(), |part| {
+            Products::fold(FoldSlices::new(&a[part.clone()], &b[part]))
+        });
     }
 }

@@ -4,7 +4,7 @@ use core::ops::{Add, Mul};
 
 use super::columns::FoldColumns;
 use super::partial::{Finished, Moments, Partial, Product, SquareSum};
-use super::{F64, PushBlocks};
+use super::{F64, FoldSlices};
 use crate::dispatch::run;
 use crate::simd::{Lanes, Mask, Simd, Vector};
 
@@ -24,9 +24,9 @@ pub(crate) trait Term<const M: usize>: Copy + 'static {
     /// The accumulator of a block of `count` elements with these lanes.
     fn finish(shift: f64, count: usize, lanes: [f64; M]) -> Self::Acc;
 
-    /// Folds the blocks of a slice. Not generic in any impl, as [`Term::columns`], so that kernels are compiled
+    /// Folds a slice. Not generic in any impl, as [`Term::columns`], so that kernels are compiled
     /// with this crate and not again in each that uses it.
-    fn push(task: PushBlocks<'_, Self, M>);
+    fn fold(task: FoldSlices<'_, Self, M>) -> Self::Acc;
     /// Folds columns.
     fn columns(task: FoldColumns<Self, M>);
 }
@@ -34,10 +34,8 @@ pub(crate) trait Term<const M: usize>: Copy + 'static {
 /// The methods of [`Term`] that run it.
 macro_rules! runs {
     ($m:literal) => {
-        fn push(task: PushBlocks<'_, Self, $m>) {
-            if !task.is_empty() {
-                run(task);
-            }
+        fn fold(task: FoldSlices<'_, Self, $m>) -> Self::Acc {
+            if task.is_empty() { Self::Acc::EMPTY } else { run(task) }
         }
         fn columns(task: FoldColumns<Self, $m>) {
             // Nobody multiplies columns.

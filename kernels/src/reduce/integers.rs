@@ -21,8 +21,8 @@ use super::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use crate::convert::Truth;
 use crate::dispatch::{Task, run};
 use crate::fold::columns::{Matrix, Target, filled};
-use crate::fold::partial::{Decided, Extremum, Located, Total, WrappedProduct};
-use crate::fold::{Pairwise, prefetch, prefetch_ahead};
+use crate::fold::partial::{Decided, Extremum, Located, Partial, Total, WrappedProduct};
+use crate::fold::{prefetch, prefetch_ahead};
 use crate::scan::integers::{ScanColumns, ScanRows};
 use crate::simd::{Simd, Token};
 
@@ -339,44 +339,26 @@ macro_rules! integers {
     };
     (@total $t:ident $op:ident $name:literal $acc:ident $start:literal,
         |$slice:ident| $total:expr, |$x:ident, $y:ident| $totals:expr) => {
-        impl Reduction<$t> for $op {
-            type Acc = $acc;
-            type Out = i64;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn push(&self, $slice: &[$t], into: &mut Pairwise<$acc>) {
-                into.push($acc($total));
-            }
-            fn columns(&self, $x: Matrix<&[$t]>, y: Target<'_, i64, $acc>) {
+        reduction! {
+            [] $op, $t, $name: $acc => i64,
+            |_op, $slice| $acc($total),
+            |$x, y| {
                 let $y = match y {
                     Target::Results(y) => filled(y, $start),
                     Target::Partial(y) => bytemuck::cast_slice_mut(filled(y, $acc($start))),
                 };
-                $totals;
-            }
-            fn finish(&self, acc: $acc, _count: usize) -> i64 {
-                acc.0
-            }
+                $totals
+            },
+            |acc, _count| acc.0,
         }
     };
     (@extremum $t:ident $op:ident $name:literal $largest:literal $join:ident) => {
-        impl Reduction<$t> for $op {
-            type Acc = Extremum<i64, $largest>;
-            type Out = $t;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn needs_rows(&self) -> bool {
-                true
-            }
-            fn push(&self, x: &[$t], into: &mut Pairwise<Self::Acc>) {
-                if let Some(&start) = x.first() {
-                    let found = run(Slice { x, start, join: Join::$join });
-                    into.push(Extremum(i64::from(found)));
-                }
-            }
-            fn columns(&self, x: Matrix<&[$t]>, y: Target<'_, $t, Self::Acc>) {
+        reduction! {
+            [] $op, $t, $name, needs_rows: Extremum<i64, $largest> => $t,
+            |_op, x| x.first().map_or(Partial::EMPTY, |&start| {
+                Extremum(i64::from(run(Slice { x, start, join: Join::$join })))
+            }),
+            |x, y| {
                 let of_tile = |x: Matrix<&[$t]>, y: &mut [$t]| {
                     y.copy_from_slice(&x.x[..y.len()]);
                     run(Columns { x, y, join: Join::$join });
@@ -387,30 +369,22 @@ macro_rules! integers {
                         each_tile(x, y, of_tile, 0, |found, _| Extremum(i64::from(found)));
                     }
                 }
-            }
-            fn finish(&self, acc: Self::Acc, _count: usize) -> $t {
-                acc.0 as $t
-            }
+            },
+            |acc, _count| acc.0 as $t,
         }
     };
     (@index $t:ident $op:ident $name:literal $largest:literal $join:ident) => {
-        impl Reduction<$t> for $op {
-            type Acc = Located<i64, $largest>;
-            type Out = i64;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn needs_rows(&self) -> bool {
-                true
-            }
-            fn push(&self, x: &[$t], into: &mut Pairwise<Self::Acc>) {
-                if !x.is_empty() {
-                    let index = run(Index { x, join: Join::$join });
-                    let (value, count) = (i64::from(x[index]), x.len() as i64);
-                    into.push(Located { value, index: index as i64, count });
+        reduction! {
+            [] $op, $t, $name, needs_rows: Located<i64, $largest> => i64,
+            |_op, x| {
+                if x.is_empty() {
+                    return Partial::EMPTY;
                 }
-            }
-            fn columns(&self, x: Matrix<&[$t]>, y: Target<'_, i64, Self::Acc>) {
+                let index = run(Index { x, join: Join::$join });
+                let (value, count) = (i64::from(x[index]), x.len() as i64);
+                Located { value, index: index as i64, count }
+            },
+            |x, y| {
                 let of_tile =
                     |x: Matrix<&[$t]>, y: &mut [i64]| run(IndexColumns { x, y, join: Join::$join });
                 match y {
@@ -420,10 +394,8 @@ macro_rules! integers {
                         Located { value, index, count: x.rows as i64 }
                     }),
                 }
-            }
-            fn finish(&self, acc: Self::Acc, _count: usize) -> i64 {
-                acc.index
-            }
+            },
+            |acc, _count| acc.index,
         }
     };
 }
@@ -464,16 +436,10 @@ pub(crate) fn decided_columns<W: Takes<W> + Default>(
 
 macro_rules! truths {
     ($($op:ident $name:literal $all:literal;)*) => {$(
-        impl<T: Truth> Reduction<T> for $op {
-            type Acc = Decided;
-            type Out = u8;
-            fn name(&self) -> &'static str {
-                $name
-            }
-            fn push(&self, x: &[T], into: &mut Pairwise<Decided>) {
-                into.push(Decided(u8::from(T::decided(x, $all))));
-            }
-            fn columns(&self, x: Matrix<&[T]>, y: Target<'_, u8, Decided>) {
+        reduction! {
+            [T: Truth] $op, T, $name: Decided => u8,
+            |_op, x| Decided(u8::from(T::decided(x, $all))),
+            |x, y| {
                 let (y, flip) = match y {
                     Target::Results(y) => (filled(y, 0), $all),
                     Target::Partial(y) => {
@@ -481,10 +447,8 @@ macro_rules! truths {
                     }
                 };
                 T::decided_columns(x, [$all, flip], y);
-            }
-            fn finish(&self, acc: Decided, _count: usize) -> u8 {
-                u8::from((acc.0 != 0) != $all)
-            }
+            },
+            |acc, _count| u8::from((acc.0 != 0) != $all),
         }
     )*};
 }

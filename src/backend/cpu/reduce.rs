@@ -228,7 +228,7 @@ impl<'a> Plan<'a> {
         if self.is_one_run() && parallel::shares_each(out.len(), cost, self.count.div_ceil(BLOCK)) {
             for (i, y) in out.iter_mut().enumerate() {
                 let x = &data[self.position(i)..][..self.count];
-                *y = reduction.finish(shared(x, &|x, into| reduction.push(x, into)), self.count);
+                *y = reduction.finish(shared(x, &|x| reduction.fold(x)), self.count);
             }
             return;
         }
@@ -236,10 +236,16 @@ impl<'a> Plan<'a> {
             let mut scratch = None;
             let mut kept = Odometer::new(&self.kept, first, self.x.layout().offset());
             for y in out {
-                let mut whole = Pairwise::new();
-                let push = |x: &[T]| reduction.push(x, &mut whole);
-                self.feed(data, kept.position, &mut scratch, push);
-                *y = reduction.finish(whole.finish(), self.count);
+                let acc = match self.is_one_run() {
+                    true => reduction.fold(&data[kept.position..][..self.count]),
+                    false => {
+                        let mut whole = Pairwise::new();
+                        let take = |x: &[T]| whole.take(reduction, x);
+                        self.feed(data, kept.position, &mut scratch, take);
+                        whole.finish()
+                    }
+                };
+                *y = reduction.finish(acc, self.count);
                 kept.step();
             }
         });
@@ -265,9 +271,6 @@ impl<'a> Plan<'a> {
         let (dims, strides) = (self.reduced.dims(), self.reduced.strides(0));
         let run = dims.last().copied().unwrap_or(1);
         let stride = strides.last().copied().unwrap_or(1);
-        if run == self.count && stride == 1 {
-            return push(&data[base..base + run]);
-        }
         let mut outer = Odometer::outer(&self.reduced, base);
         if stride == 1 && run.is_multiple_of(BLOCK) {
             for _ in 0..self.count / run {
@@ -299,21 +302,16 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Reduces one slice on all threads, in parts that are subtrees.
-fn shared<T: Sync, A: Partial>(x: &[T], push: &(dyn Fn(&[T], &mut Pairwise<A>) + Sync)) -> A {
+/// Folds one slice on all threads, in parts that are subtrees.
+fn shared<T: Sync, A: Partial>(x: &[T], fold: &(dyn Fn(&[T]) -> A + Sync)) -> A {
     let parts = parallel::parts(x.len().div_ceil(BLOCK), cost::<T>().times(BLOCK));
-    let of_slice = |x: &[T]| {
-        let mut whole = Pairwise::new();
-        push(x, &mut whole);
-        whole.finish()
-    };
     if parts <= 1 {
-        return of_slice(x);
+        return fold(x);
     }
     let pieces: SmallVec<[&[T]; 16]> = x.chunks(part_len(x.len(), parts)).collect();
     let mut partials: SmallVec<[A; 16]> = pieces.iter().map(|_| A::EMPTY).collect();
     parallel::for_each_part_mut(&mut partials, pieces.len(), &|part| part, &|part, partial| {
-        partial[0] = of_slice(pieces[part]);
+        partial[0] = fold(pieces[part]);
     });
     let mut whole = Pairwise::new();
     partials.iter().for_each(|&partial| whole.push(partial));

@@ -1,6 +1,6 @@
 //! Reductions that need another one first: that of the element which keeps powers in range.
 
-use swath_kernels::{self as kernels, Float, Pairwise, reduce::Max, reduce::Reduction};
+use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
 use super::super::{CpuBackend, CpuTensor, Output, cast, parallel};
 use super::{BLOCK, Loaded, Plan, shared};
@@ -65,14 +65,18 @@ fn each_row<E: Loaded + kernels::Reduce>(plan: &Plan<'_>, results: &mut [E]) {
 
 /// As [`kernels::logsumexp`], shared by threads.
 fn of_long<E: Loaded + kernels::Reduce>(x: &[E]) -> E {
-    let push = |x: &[E], into: &mut Pairwise<_>| Max.push(x, into);
-    let largest: E = Reduction::<E>::finish(&Max, shared(x, &push), x.len());
+    let largest: E = Reduction::<E>::finish(&Max, shared(x, &|x| Max.fold(x)), x.len());
     let m = Float::to_f64(largest);
     if !m.is_finite() {
         return largest;
     }
+    let powers = |x: &[E]| {
+        let mut sum = PairwiseSum::new();
+        sum.push_exps(x, largest);
+        sum.finish()
+    };
     let mut log = [0.0];
-    kernels::log(&[shared(x, &|x, sum| sum.push_exps(x, largest))], &mut log);
+    kernels::log(&[shared(x, &powers)], &mut log);
     <E as Float>::from_f64(m + log[0])
 }
 
