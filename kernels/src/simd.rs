@@ -65,6 +65,7 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod cut;
+pub(crate) mod half;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
@@ -74,7 +75,7 @@ mod table;
 mod tests;
 mod wide;
 
-use crate::convert::{f16_from_f32, f32_from_f16};
+use self::half::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use crate::gemm::Factor;
 pub use table::Rows;

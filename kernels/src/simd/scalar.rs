@@ -4,8 +4,8 @@
 //! level through a trampoline that enables it) and the standard library's correctly rounded
 //! function elsewhere: the same bits, at very different speeds.
 
+use super::half::{f32_from_bf16, f32_from_f16};
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 

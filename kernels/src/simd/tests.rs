@@ -1,6 +1,6 @@
 //! Every operation of every instruction set against the scalar level, which states what each means.
 
-use half::{bf16, f16};
+use ::half::{bf16, f16};
 
 use super::*;
 use crate::dispatch::{ElementTask, Isa, Task, run, with_isa};
