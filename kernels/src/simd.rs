@@ -284,7 +284,11 @@ pub trait Lanes<E: Float>: Token {
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
-    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V;
+    #[inline(always)]
+    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V {
+        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        unsafe { self.load_where(src, self.first(count)) }
+    }
     /// Reads `LANES` IEEE binary16 numbers, which are given as their bits, exactly.
     ///
     /// # Safety
@@ -310,7 +314,45 @@ pub trait Lanes<E: Float>: Token {
     ///
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
-    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+    #[inline(always)]
+    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V) {
+        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        unsafe { self.store_where(dst, self.first(count), x) }
+    }
+    /// Reads the lanes where `mask` is true; the other lanes are zero and their memory is not touched.
+    ///
+    /// # Safety
+    /// `src.wrapping_add(i)` is valid for reads of an element wherever lane i of `mask` is true.
+    unsafe fn load_where(self, src: *const E, mask: Self::M) -> Self::V;
+    /// Writes the lanes where `mask` is true; other memory is not touched.
+    ///
+    /// # Safety
+    /// `dst.wrapping_add(i)` is valid for writes of an element wherever lane i of `mask` is true.
+    unsafe fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V);
+    /// Reads a vector or, if that is less, `count` elements; the other lanes are zero.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of the smaller of `count` and `LANES` elements.
+    #[inline(always)]
+    unsafe fn load_up_to(self, src: *const E, count: usize) -> Self::V {
+        // SAFETY: neither branch reads more than `count` elements or more than a vector.
+        unsafe { if count >= Self::LANES { self.load(src) } else { self.load_first(src, count) } }
+    }
+    /// Writes a vector or, if that is less, its first `count` lanes.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of the smaller of `count` and `LANES` elements.
+    #[inline(always)]
+    unsafe fn store_up_to(self, dst: *mut E, count: usize, x: Self::V) {
+        // SAFETY: neither branch writes more than `count` elements or more than a vector.
+        unsafe {
+            if count >= Self::LANES {
+                self.store(dst, x);
+            } else {
+                self.store_first(dst, count, x);
+            }
+        }
+    }
     /// The eight columns of `table[index & 31]`, lane by lane.
     #[inline(always)]
     fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {

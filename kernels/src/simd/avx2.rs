@@ -367,8 +367,8 @@ impl Lanes<f32> for Avx2 {
     }
     intrinsics! { unsafe:
         fn load(self, src: *const f32) -> F32x8 { F32x8(_mm256_loadu_ps(src)) }
-        fn load_first(self, src: *const f32, count: usize) -> F32x8 {
-            F32x8(_mm256_maskload_ps(src, Lanes::<f32>::first(self, count).0))
+        fn load_where(self, src: *const f32, mask: M32x8) -> F32x8 {
+            F32x8(_mm256_maskload_ps(src, mask.0))
         }
         fn load_f16(self, src: *const u16) -> F32x8 {
             F32x8(_mm256_cvtph_ps(_mm_loadu_si128(src.cast())))
@@ -379,8 +379,8 @@ impl Lanes<f32> for Avx2 {
         }
         fn store(self, dst: *mut f32, x: F32x8) -> () { _mm256_storeu_ps(dst, x.0) }
         fn store_streaming(self, dst: *mut f32, x: F32x8) -> () { _mm256_stream_ps(dst, x.0) }
-        fn store_first(self, dst: *mut f32, count: usize, x: F32x8) -> () {
-            _mm256_maskstore_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
+        fn store_where(self, dst: *mut f32, mask: M32x8, x: F32x8) -> () {
+            _mm256_maskstore_ps(dst, mask.0, x.0)
         }
     }
 }
@@ -400,8 +400,8 @@ impl Lanes<f64> for Avx2 {
     }
     intrinsics! { unsafe:
         fn load(self, src: *const f64) -> F64x4 { F64x4(_mm256_loadu_pd(src)) }
-        fn load_first(self, src: *const f64, count: usize) -> F64x4 {
-            F64x4(_mm256_maskload_pd(src, Lanes::<f64>::first(self, count).0))
+        fn load_where(self, src: *const f64, mask: M64x4) -> F64x4 {
+            F64x4(_mm256_maskload_pd(src, mask.0))
         }
         fn load_f16(self, src: *const u16) -> F64x4 {
             F64x4(_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(src.cast()))))
@@ -412,8 +412,8 @@ impl Lanes<f64> for Avx2 {
         }
         fn store(self, dst: *mut f64, x: F64x4) -> () { _mm256_storeu_pd(dst, x.0) }
         fn store_streaming(self, dst: *mut f64, x: F64x4) -> () { _mm256_stream_pd(dst, x.0) }
-        fn store_first(self, dst: *mut f64, count: usize, x: F64x4) -> () {
-            _mm256_maskstore_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        fn store_where(self, dst: *mut f64, mask: M64x4, x: F64x4) -> () {
+            _mm256_maskstore_pd(dst, mask.0, x.0)
         }
     }
 }

@@ -321,8 +321,8 @@ impl Lanes<f32> for V4 {
     }
     intrinsics! { unsafe:
         fn load(self, src: *const f32) -> F32x16 { F32x16(_mm512_loadu_ps(src)) }
-        fn load_first(self, src: *const f32, count: usize) -> F32x16 {
-            F32x16(_mm512_maskz_loadu_ps(Lanes::<f32>::first(self, count).0, src))
+        fn load_where(self, src: *const f32, mask: M16) -> F32x16 {
+            F32x16(_mm512_maskz_loadu_ps(mask.0, src))
         }
         fn load_f16(self, src: *const u16) -> F32x16 {
             F32x16(_mm512_cvtph_ps(_mm256_loadu_si256(src.cast())))
@@ -333,8 +333,8 @@ impl Lanes<f32> for V4 {
         }
         fn store(self, dst: *mut f32, x: F32x16) -> () { _mm512_storeu_ps(dst, x.0) }
         fn store_streaming(self, dst: *mut f32, x: F32x16) -> () { _mm512_stream_ps(dst, x.0) }
-        fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
-            _mm512_mask_storeu_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
+        fn store_where(self, dst: *mut f32, mask: M16, x: F32x16) -> () {
+            _mm512_mask_storeu_ps(dst, mask.0, x.0)
         }
     }
 }
@@ -351,8 +351,8 @@ impl Lanes<f64> for V4 {
     }
     intrinsics! { unsafe:
         fn load(self, src: *const f64) -> F64x8 { F64x8(_mm512_loadu_pd(src)) }
-        fn load_first(self, src: *const f64, count: usize) -> F64x8 {
-            F64x8(_mm512_maskz_loadu_pd(Lanes::<f64>::first(self, count).0, src))
+        fn load_where(self, src: *const f64, mask: M8) -> F64x8 {
+            F64x8(_mm512_maskz_loadu_pd(mask.0, src))
         }
         fn load_f16(self, src: *const u16) -> F64x8 {
             F64x8(_mm512_cvtps_pd(_mm512_castps512_ps256(_mm512_cvtph_ps(_mm256_castsi128_si256(
@@ -365,8 +365,8 @@ impl Lanes<f64> for V4 {
         }
         fn store(self, dst: *mut f64, x: F64x8) -> () { _mm512_storeu_pd(dst, x.0) }
         fn store_streaming(self, dst: *mut f64, x: F64x8) -> () { _mm512_stream_pd(dst, x.0) }
-        fn store_first(self, dst: *mut f64, count: usize, x: F64x8) -> () {
-            _mm512_mask_storeu_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        fn store_where(self, dst: *mut f64, mask: M8, x: F64x8) -> () {
+            _mm512_mask_storeu_pd(dst, mask.0, x.0)
         }
     }
 }

@@ -242,6 +242,32 @@ impl Lanes<f32> for Neon {
             vst1q_f32(lanes.as_mut_ptr(), x.0);
             copy_lanes(lanes.as_ptr(), dst, count.min(4));
         }
+        fn load_where(self, src: *const f32, mask: M32x4) -> F32x4 {
+            if mask.all() {
+                return Lanes::<f32>::load(self, src);
+            }
+            let (mut wanted, mut lanes) = ([0; 4], [0.0; 4]);
+            vst1q_u32(wanted.as_mut_ptr(), mask.0);
+            for i in 0..4 {
+                if wanted[i] != 0 {
+                    lanes[i] = src.wrapping_add(i).read_unaligned();
+                }
+            }
+            F32x4(vld1q_f32(lanes.as_ptr()))
+        }
+        fn store_where(self, dst: *mut f32, mask: M32x4, x: F32x4) -> () {
+            if mask.all() {
+                return Lanes::<f32>::store(self, dst, x);
+            }
+            let (mut wanted, mut lanes) = ([0; 4], [0.0; 4]);
+            vst1q_u32(wanted.as_mut_ptr(), mask.0);
+            vst1q_f32(lanes.as_mut_ptr(), x.0);
+            for i in 0..4 {
+                if wanted[i] != 0 {
+                    dst.wrapping_add(i).write_unaligned(lanes[i]);
+                }
+            }
+        }
     }
 }
 
@@ -359,6 +385,32 @@ impl Lanes<f64> for Neon {
             let mut lanes = [0.0; 2];
             vst1q_f64(lanes.as_mut_ptr(), x.0);
             copy_lanes(lanes.as_ptr(), dst, count.min(2));
+        }
+        fn load_where(self, src: *const f64, mask: M64x2) -> F64x2 {
+            if mask.all() {
+                return Lanes::<f64>::load(self, src);
+            }
+            let (mut wanted, mut lanes) = ([0; 2], [0.0; 2]);
+            vst1q_u64(wanted.as_mut_ptr(), mask.0);
+            for i in 0..2 {
+                if wanted[i] != 0 {
+                    lanes[i] = src.wrapping_add(i).read_unaligned();
+                }
+            }
+            F64x2(vld1q_f64(lanes.as_ptr()))
+        }
+        fn store_where(self, dst: *mut f64, mask: M64x2, x: F64x2) -> () {
+            if mask.all() {
+                return Lanes::<f64>::store(self, dst, x);
+            }
+            let (mut wanted, mut lanes) = ([0; 2], [0.0; 2]);
+            vst1q_u64(wanted.as_mut_ptr(), mask.0);
+            vst1q_f64(lanes.as_mut_ptr(), x.0);
+            for i in 0..2 {
+                if wanted[i] != 0 {
+                    dst.wrapping_add(i).write_unaligned(lanes[i]);
+                }
+            }
         }
     }
 }

@@ -274,6 +274,18 @@ macro_rules! lanes {
             }
             #[inline(always)]
             unsafe fn store_first(self, _dst: *mut $float, _count: usize, _x: $v) {}
+            #[inline(always)]
+            unsafe fn load_where(self, src: *const $float, mask: Bool) -> $v {
+                // SAFETY: valid for one read where the mask is true, as the caller promised.
+                $v(if mask.0 { unsafe { src.read() } } else { 0.0 })
+            }
+            #[inline(always)]
+            unsafe fn store_where(self, dst: *mut $float, mask: Bool, x: $v) {
+                if mask.0 {
+                    // SAFETY: valid for one write where the mask is true, as the caller promised.
+                    unsafe { dst.write(x.0) }
+                }
+            }
         }
     };
 }

@@ -320,6 +320,7 @@ struct Memory;
 impl Memory {
     #[inline(always)]
     fn check<E: Bits, S: Lanes<E>>(simd: S) {
+        assert!(S::LANES <= MAX_LANES);
         // Bits that are no numbers: moves must not touch them.
         let source: Vec<E> = (0..32).map(|i| E::from_u64(E::INFINITY.to_u64() + 1 + i)).collect();
         let bits = |x: &[E]| x.iter().map(|x| x.to_u64()).collect::<Vec<_>>();
@@ -331,7 +332,7 @@ impl Memory {
         };
         for offset in 0..16 {
             let x = &source[offset..];
-            // SAFETY: 16 elements or more lie behind every offset.
+            // SAFETY: 16 elements or more lie behind every offset, and the assertion above.
             assert_eq!(lanes(unsafe { simd.load(x.as_ptr()) }), bits(&x[..S::LANES]));
         }
         let halves: Vec<u16> = (0..=u16::MAX).step_by(unless_miri(1, 251)).collect();
@@ -357,7 +358,7 @@ impl Memory {
             assert_eq!(lanes(loaded), expected, "load_first({count}) on {}", S::ISA);
 
             let mut out = source[16..].to_vec();
-            // SAFETY: `source` holds a vector, `out` 16 elements.
+            // SAFETY: the assertion above: `source` holds a vector, `out` 16 elements.
             unsafe {
                 let full = simd.load(source.as_ptr());
                 simd.store_first(out.as_mut_ptr(), count, full);
@@ -365,13 +366,51 @@ impl Memory {
             let expected = [&source[..count], &source[16 + count..]].concat();
             assert_eq!(bits(&out), bits(&expected), "store_first({count}) on {}", S::ISA);
         }
+        for pattern in (0..0xffff).step_by(unless_miri(97, 9973)).chain([0x5555, 0x8000, 0xffff]) {
+            let wanted = |i: usize| pattern >> i & 1 == 1;
+            let ones: [E; 16] = core::array::from_fn(|i| if wanted(i) { E::ONE } else { E::ZERO });
+            // What lies outside is no memory of the box.
+            let first = (0..S::LANES).find(|&i| wanted(i)).unwrap_or(S::LANES);
+            let end = (first..S::LANES).rfind(|&i| wanted(i)).map_or(first, |i| i + 1);
+            let mut exact: Box<[E]> = source[first..end].into();
+            // SAFETY: the assertion above, for `ones` and `source`; the box holds what lies from the first true
+            // lane to the last.
+            let loaded = unsafe {
+                let mask = simd.load(ones.as_ptr()).eq(simd.splat(E::ONE));
+                let loaded = simd.load_where(exact.as_ptr().wrapping_sub(first), mask);
+                let other = simd.load(source[16..].as_ptr());
+                simd.store_where(exact.as_mut_ptr().wrapping_sub(first), mask, other);
+                lanes(loaded)
+            };
+            for (i, x) in loaded.into_iter().enumerate() {
+                let expected = if wanted(i) { source[i].to_u64() } else { 0 };
+                assert_eq!(x, expected, "load_where({pattern:#x}), lane {i} on {}", S::ISA);
+            }
+            for (i, x) in (first..end).zip(bits(&exact)) {
+                let expected = source[if wanted(i) { 16 + i } else { i }].to_u64();
+                assert_eq!(x, expected, "store_where({pattern:#x}), lane {i} on {}", S::ISA);
+            }
+        }
+        for count in 0..=S::LANES + 1 {
+            let len = count.min(S::LANES);
+            let exact: Box<[E]> = source[..len].into();
+            let mut out: Box<[E]> = source[16..16 + len].into();
+            let mut expected = bits(&exact);
+            expected.resize(S::LANES, 0);
+            // SAFETY: both boxes hold `count` elements or a vector.
+            let loaded = unsafe { simd.load_up_to(exact.as_ptr(), count) };
+            assert_eq!(lanes(loaded), expected, "load_up_to({count}) on {}", S::ISA);
+            // SAFETY: as above.
+            unsafe { simd.store_up_to(out.as_mut_ptr(), count, loaded) };
+            assert_eq!(bits(&out), bits(&exact), "store_up_to({count}) on {}", S::ISA);
+        }
         for count in [0, 1, S::LANES - 1, S::LANES, S::LANES + 1, 1 << 33, usize::MAX] {
             let mask = lanes(simd.splat(E::ONE).select(simd.first(count), simd.splat(E::ZERO)));
             let ones = mask.iter().take_while(|&&x| x == E::ONE.to_u64()).count();
             assert_eq!(ones, count.min(S::LANES));
             assert!(mask[ones..].iter().all(|&x| x == 0));
         }
-        // SAFETY: 16 elements lie behind both.
+        // SAFETY: 16 elements lie behind both, and the assertion above.
         let (a, b) = unsafe { (simd.load(source.as_ptr()), simd.load(source[16..].as_ptr())) };
         let (low, high) = a.interleave(b);
         if S::LANES > 1 {
@@ -381,7 +420,7 @@ impl Memory {
             }
         }
         for start in 0..8 {
-            // SAFETY: the buffer starts on a vector, and no vector has more than 16 lanes.
+            // SAFETY: the buffer starts on a vector, and the assertion above.
             unsafe {
                 let mut memory = [E::ZERO; 64];
                 let first = memory.as_ptr().align_offset(size_of::<S::V>());
@@ -407,11 +446,12 @@ impl Memory {
 
     #[inline(always)]
     fn check_transpose<E: Bits, S: Lanes<E>, const N: usize>(simd: S) {
+        assert!(S::LANES <= MAX_LANES);
         assert_eq!(N, S::LANES);
         let element = |row: usize, lane: usize| E::INFINITY.to_u64() + (16 * row + lane) as u64;
         let rows: [S::V; N] = core::array::from_fn(|i| {
             let row: [E; 16] = core::array::from_fn(|j| E::from_u64(element(i, j)));
-            // SAFETY: no vector has more than 16 lanes.
+            // SAFETY: the assertion above: the array holds a whole vector.
             unsafe { simd.load(row.as_ptr()) }
         });
         for (i, row) in S::V::transpose(rows).into_iter().enumerate() {
@@ -458,7 +498,8 @@ impl Task for Memory {
         }
         let wide: [f64; 16] = core::array::from_fn(|i| 0.1 + i as f64 * 1e-9);
         let mut narrow: Box<[f32]> = vec![0.0; lanes].into();
-        // SAFETY: no vector has more than 16 lanes, and the box holds one.
+        assert!(lanes <= MAX_LANES);
+        // SAFETY: the assertion above: the array holds a whole vector; the box was made for one.
         unsafe { simd.store_narrowed(narrow.as_mut_ptr(), simd.load(wide.as_ptr())) };
         assert!(narrow.iter().zip(wide).all(|(&x, y)| x == y as f32), "narrow on {}", S::ISA);
     }
