@@ -75,7 +75,6 @@ mod table;
 mod tests;
 mod wide;
 
-use self::half::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use crate::gemm::Factor;
 pub use table::Rows;
@@ -449,16 +448,34 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `dst` is valid for writes of `<Self as Lanes<f64>>::LANES` elements.
     unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
-    /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.
+    /// Rounds the lanes to IEEE binary16, ties to even, and writes the bits.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `<Self as Lanes<f32>>::LANES` numbers.
+    unsafe fn store_f16(self, dst: *mut u16, x: <Self as Lanes<f32>>::V);
+    /// Converts IEEE binary16 numbers, which are given as their bits; there are as many blocks of each.
     #[inline(always)]
     fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+        const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };
+        for (x, y) in x.iter().zip(y) {
+            for i in (0..HALVES).step_by(<Self as Lanes<f32>>::LANES) {
+                // SAFETY: the assertion above: both blocks hold a whole vector from `i` on.
+                unsafe {
+                    let numbers = Lanes::<f32>::load_f16(self, x.as_ptr().add(i));
+                    self.store(y.as_mut_ptr().add(i), numbers);
+                }
+            }
+        }
     }
-    /// The bits of the nearest IEEE binary16 numbers, ties to even; as many blocks of each.
+    /// Rounds to IEEE binary16, ties to even, and writes the bits; there are as many blocks of each.
     #[inline(always)]
     fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+        const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };
+        for (x, y) in x.iter().zip(y) {
+            for i in (0..HALVES).step_by(<Self as Lanes<f32>>::LANES) {
+                // SAFETY: the assertion above: both blocks hold a whole vector from `i` on.
+                unsafe { self.store_f16(y.as_mut_ptr().add(i), self.load(x.as_ptr().add(i))) };
+            }
+        }
     }
 }

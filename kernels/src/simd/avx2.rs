@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V3;
 
-use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx2};
 
 /// Proves AVX2, FMA and F16C.
@@ -455,22 +455,6 @@ unsafe fn pair_of_halves(low: *const f32, high: *const f32) -> __m256 {
 }
 
 impl Simd for Avx2 {
-    intrinsics! {
-        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
-            let (x, y) = (x.as_flattened().as_chunks::<8>(), y.as_flattened_mut().as_chunks_mut::<8>());
-            for (x, y) in x.0.iter().zip(y.0) {
-                let bits = _mm_loadu_si128(x.as_ptr().cast());
-                _mm256_storeu_ps(y.as_mut_ptr(), _mm256_cvtph_ps(bits));
-            }
-        }
-        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
-            let (x, y) = (x.as_flattened().as_chunks::<8>(), y.as_flattened_mut().as_chunks_mut::<8>());
-            for (x, y) in x.0.iter().zip(y.0) {
-                let bits = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(x.as_ptr()));
-                _mm_storeu_si128(y.as_mut_ptr().cast(), bits);
-            }
-        }
-    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x4 {
             F64x4(_mm256_cvtps_pd(_mm_loadu_ps(src)))
@@ -482,6 +466,9 @@ impl Simd for Avx2 {
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x4) -> () {
             _mm_storeu_ps(dst, _mm256_cvtpd_ps(x.0))
+        }
+        fn store_f16(self, dst: *mut u16, x: F32x8) -> () {
+            _mm_storeu_si128(dst.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x.0))
         }
     }
 }

@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V4;
 
-use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_avx512};
 
 impl Token for V4 {
@@ -372,20 +372,6 @@ impl Lanes<f64> for V4 {
 }
 
 impl Simd for V4 {
-    intrinsics! {
-        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
-            for (x, y) in x.iter().zip(y) {
-                let bits = _mm256_loadu_si256(x.as_ptr().cast());
-                _mm512_storeu_ps(y.as_mut_ptr(), _mm512_cvtph_ps(bits));
-            }
-        }
-        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
-            for (x, y) in x.iter().zip(y) {
-                let bits = _mm512_cvtps_ph::<ROUND>(_mm512_loadu_ps(x.as_ptr()));
-                _mm256_storeu_si256(y.as_mut_ptr().cast(), bits);
-            }
-        }
-    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x8 {
             F64x8(_mm512_cvtps_pd(_mm256_loadu_ps(src)))
@@ -396,6 +382,9 @@ impl Simd for V4 {
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x8) -> () {
             _mm256_storeu_ps(dst, _mm512_cvtpd_ps(x.0))
+        }
+        fn store_f16(self, dst: *mut u16, x: F32x16) -> () {
+            _mm256_storeu_si256(dst.cast(), _mm512_cvtps_ph::<ROUND>(x.0))
         }
     }
 }

@@ -6,7 +6,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::aarch64::Neon;
 
-use super::{HALVES, IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
+use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task, enter_neon};
 
 /// Copies elements that need not be aligned.
@@ -431,22 +431,6 @@ unsafe fn widen_f16(bits: uint16x4_t) -> float32x4_t {
 }
 
 impl Simd for Neon {
-    intrinsics! {
-        fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) -> () {
-            for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
-                vst1q_f32(y.as_mut_ptr(), widen_f16(vld1_u16(x.as_ptr())));
-            }
-        }
-        fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) -> () {
-            for (x, y) in x.as_flattened().chunks_exact(4).zip(y.as_flattened_mut().chunks_exact_mut(4)) {
-                let wide = vld1q_f32(x.as_ptr());
-                let bits: uint16x4_t;
-                core::arch::asm!("fcvtn {bits:v}.4h, {wide:v}.4s", bits = lateout(vreg) bits,
-                    wide = in(vreg) wide, options(pure, nomem, nostack, preserves_flags));
-                vst1_u16(y.as_mut_ptr(), bits);
-            }
-        }
-    }
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x2 {
             F64x2(vcvt_f64_f32(vld1_f32(src)))
@@ -458,6 +442,12 @@ impl Simd for Neon {
         }
         fn store_narrowed(self, dst: *mut f32, x: F64x2) -> () {
             vst1_f32(dst, vcvt_f32_f64(x.0))
+        }
+        fn store_f16(self, dst: *mut u16, x: F32x4) -> () {
+            let bits: uint16x4_t;
+            core::arch::asm!("fcvtn {bits:v}.4h, {wide:v}.4s", bits = lateout(vreg) bits,
+                wide = in(vreg) x.0, options(pure, nomem, nostack, preserves_flags));
+            vst1_u16(dst, bits);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! level through a trampoline that enables it) and the standard library's correctly rounded
 //! function elsewhere: the same bits, at very different speeds.
 
-use super::half::{f32_from_bf16, f32_from_f16};
+use super::half::{f16_from_f32, f32_from_bf16, f32_from_f16};
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
 use crate::dispatch::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -307,5 +307,10 @@ impl Simd for Scalar {
     unsafe fn store_narrowed(self, dst: *mut f32, x: F64x1) {
         // SAFETY: valid for one write, as the caller promised.
         unsafe { dst.write(x.0 as f32) };
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, dst: *mut u16, x: F32x1) {
+        // SAFETY: valid for one write, as the caller promised.
+        unsafe { dst.write(f16_from_f32(x.0)) };
     }
 }
