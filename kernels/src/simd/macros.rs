@@ -46,3 +46,18 @@ macro_rules! operators {
         }
     )*)*};
 }
+
+/// Implements operators of one vector by one expression each.
+macro_rules! prefix_operators {
+    ($($v:ident: $operator:ident $name:ident |$x:ident| $result:expr;)*) => {$(
+        impl $operator for $v {
+            type Output = Self;
+            intrinsics! {
+                fn $name(self) -> Self {
+                    let $x = self.0;
+                    Self($result)
+                }
+            }
+        }
+    )*};
+}
