@@ -238,10 +238,8 @@ lanes! {
             // Half the shuffles of the general way: halves of the registers apart, which meet last.
             let mut out = rows;
             for i in [0, 4] {
-                let quad = transpose_halves([rows[i], rows[i + 1], rows[i + 2], rows[i + 3]]);
-                for j in 0..4 {
-                    out[i + j] = quad[j];
-                }
+                [out[i], out[i + 1], out[i + 2], out[i + 3]] =
+                    transpose_halves([rows[i], rows[i + 1], rows[i + 2], rows[i + 3]]);
             }
             for i in 0..4 {
                 let (low, high) = (out[i].0, out[4 + i].0);
