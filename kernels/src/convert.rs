@@ -11,11 +11,8 @@
 //! `f32`, sixteen at a time:
 //!
 //! 1. *From 16 bits* is exact: instructions where the machine has them (AVX-512, F16C, NEON), else
-//!    integer operations; `bf16` is the upper half of an `f32`.
-//! 2. *From f32 to 16 bits* rounds once, ties to even. In integers: half of the last place that
-//!    stays, less one where that place is even, is added before the cut; a carry moves the exponent
-//!    as it should. Numbers below the smallest normal `f16` are added to 0.5, whose last place is
-//!    the subnormal spacing: the sum's low bits are the result.
+//!    the integer operations of `simd/half.rs`.
+//! 2. *From f32 to 16 bits* rounds once, ties to even, by the same means.
 //! 3. *From wider types to 16 bits* through `f32` (and `i64` through `f64`) would round twice.
 //!    Rounding *to odd* on the way, to the neighbour whose last bit is 1 wherever something is lost,
 //!    keeps what the second rounding must know (Boldo and Melquiond, 2008).
@@ -28,6 +25,7 @@ use crate::dispatch::{Task, run};
 use crate::fold::columns::Matrix;
 use crate::reduce::{decided, decided_columns};
 use crate::simd::cut::Cut;
+pub(crate) use crate::simd::half::{bf16_from_f32, f16_from_f32, f32_from_bf16, f32_from_f16};
 use crate::simd::{HALVES, Simd};
 
 /// Elements that pass through `f32` at a time: they stay in the first-level cache.
@@ -148,51 +146,6 @@ impl BlockFn<f32, u16> for NarrowF16 {
     fn blocks<S: Simd>(simd: S, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
         simd.narrow_f16(x, y);
     }
-}
-
-/// Of a `binary16`, without its instruction.
-#[inline(always)]
-pub(crate) fn f32_from_f16(bits: u16) -> f32 {
-    let (sign, magnitude) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
-    let shifted = magnitude << 13;
-    let is_subnormal = magnitude < 0x400;
-    let is_special = magnitude >= 0x7c00;
-    let bias = if is_special { 2 * (127 - 15) } else { 127 - 15 } + u32::from(is_subnormal);
-    // A subnormal's bits are the fraction of a number between 2^-14 and 2^-13.
-    let implied = if is_subnormal { f32::from_bits(113 << 23) } else { 0.0 };
-    let quiet = if magnitude > 0x7c00 { 1 << 22 } else { 0 };
-    let value = f32::from_bits(shifted + (bias << 23)) - implied;
-    f32::from_bits(value.to_bits() | quiet | sign)
-}
-
-/// Of a `bf16`: the upper half of an `f32`.
-#[inline(always)]
-pub(crate) fn f32_from_bf16(bits: u16) -> f32 {
-    f32::from_bits(u32::from(bits) << 16)
-}
-
-/// The nearest `binary16`, without its instruction.
-#[inline(always)]
-pub(crate) fn f16_from_f32(x: f32) -> u16 {
-    let bits = x.to_bits();
-    let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-    let rounded = (magnitude + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    let normal = rounded.wrapping_sub((127 - 15) << 10);
-    let small = (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits();
-    let is_small = magnitude < 113 << 23;
-    let finite = if is_small { small } else { normal.min(0x7c00) };
-    let is_nan = magnitude > 0x7f80_0000;
-    let nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
-    (sign | if is_nan { nan } else { finite }) as u16
-}
-
-/// The nearest `bf16`.
-#[inline(always)]
-pub(crate) fn bf16_from_f32(x: f32) -> u16 {
-    let bits = x.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    let nan = bits | 1 << 22;
-    ((if x.is_nan() { nan } else { rounded }) >> 16) as u16
 }
 
 /// `x` rounded to odd.

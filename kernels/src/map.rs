@@ -210,8 +210,8 @@ pub(crate) unsafe fn load_up_to<E: Float, S: Lanes<E>>(
     src: *const E,
     count: usize,
 ) -> S::V {
-    // SAFETY: neither branch reads more than `count` elements.
-    unsafe { if count >= S::LANES { simd.load(src) } else { simd.load_first(src, count) } }
+    // SAFETY: as the caller promised.
+    unsafe { simd.load_up_to(src, count) }
 }
 
 /// Stores a vector or, if that is less, its first `count` elements.
@@ -225,6 +225,6 @@ pub(crate) unsafe fn store_up_to<E: Float, S: Lanes<E>>(
     count: usize,
     v: S::V,
 ) {
-    // SAFETY: neither branch writes more than `count` elements.
-    unsafe { if count >= S::LANES { simd.store(dst, v) } else { simd.store_first(dst, count, v) } }
+    // SAFETY: as the caller promised.
+    unsafe { simd.store_up_to(dst, count, v) }
 }

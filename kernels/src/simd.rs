@@ -13,52 +13,8 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-/// Declares vector types: opaque, so that only this module's tokens can make one.
-macro_rules! vectors {
-    ($($(#[$doc:meta])* $v:ident($raw:ty);)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub struct $v($raw);
-    )*};
-}
-
-/// Methods whose bodies are intrinsics; `unsafe:` in front makes them `unsafe fn`s over memory.
-macro_rules! intrinsics {
-    (unsafe: $(
-        fn $name:ident($self:ident $(, $arg:ident: $t:ty)*) -> $output:ty $body:block
-    )*) => {$(
-        #[inline(always)]
-        unsafe fn $name($self $(, $arg: $t)*) -> $output {
-            // SAFETY: a token is made by detection alone, so the CPU has these instructions; the
-            // memory is valid for what they touch, as the caller promised.
-            unsafe { $body }
-        }
-    )*};
-    ($(
-        fn $name:ident $(<const $n:ident: i32>)?($($self:ident $(: $self_t:ty)?),*)
-            -> $output:ty $body:block
-    )*) => {$(
-        #[inline(always)]
-        #[allow(unused_unsafe, reason = "AArch64 targets have NEON without asking")]
-        fn $name $(<const $n: i32>)?($($self $(: $self_t)?),*) -> $output {
-            // SAFETY: vectors are made by tokens alone, and a token by detection alone, so the CPU
-            // has these instructions; those that read memory read a whole array.
-            unsafe { $body }
-        }
-    )*};
-}
-
-/// `impl Operator for Vector` by one intrinsic a row.
-macro_rules! operators {
-    ($($v:ident: $($operator:ident $name:ident $intrinsic:path),*;)*) => {$($(
-        impl $operator for $v {
-            type Output = Self;
-            intrinsics! {
-                fn $name(self, other: Self) -> Self { Self($intrinsic(self.0, other.0)) }
-            }
-        }
-    )*)*};
-}
+#[macro_use]
+mod macros;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -66,6 +22,7 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod cut;
 mod fma;
+pub(crate) mod half;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
@@ -75,7 +32,6 @@ mod table;
 mod tests;
 mod wide;
 
-use crate::convert::{f16_from_f32, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use crate::gemm::Factor;
 pub use table::Rows;
@@ -107,11 +63,11 @@ pub trait Float:
     const INFINITY: Self;
     /// The signed integer of the same width, which holds the bits.
     type Int: Copy + Send + Sync + 'static + core::fmt::Debug;
-    /// Nearest value of this type (ties to even).
+    /// Returns the nearest value of this type (ties to even).
     fn from_f64(x: f64) -> Self;
-    /// The same value, exactly.
+    /// Returns the same value, exactly.
     fn to_f64(self) -> f64;
-    /// `self * a + b` rounded once.
+    /// Returns `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
 }
 
@@ -141,7 +97,7 @@ macro_rules! impl_float {
 impl_float!(f32, i32);
 impl_float!(f64, i64);
 
-/// A mask with one truth value a lane.
+/// A mask with one boolean a lane.
 pub trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {
     /// True if any lane is true.
     fn any(self) -> bool;
@@ -160,15 +116,15 @@ pub trait IntVector:
 {
     /// The mask type, shared with the float lanes.
     type Mask: Mask;
-    /// Lane `<<` constant.
+    /// Shifts the lanes left by a constant.
     fn shl<const N: i32>(self) -> Self;
-    /// Lane `>>` constant, filling with zeros.
+    /// Shifts the lanes right by a constant, filling with zeros.
     fn shr<const N: i32>(self) -> Self;
-    /// Lanes equal.
+    /// True where the lanes are equal.
     fn eq(self, other: Self) -> Self::Mask;
-    /// Lane `self > other`, signed.
+    /// True where `self > other`, signed.
     fn gt(self, other: Self) -> Self::Mask;
-    /// `mask ? self : other`, lane by lane.
+    /// Selects, lane by lane, `self` where `mask` is true, else `other`.
     fn select(self, mask: Self::Mask, other: Self) -> Self;
 }
 
@@ -185,54 +141,56 @@ pub trait Vector:
 {
     /// The lane type.
     type Elem: Float;
-    /// One truth value a lane.
+    /// One boolean a lane.
     type Mask: Mask;
     /// The lanes' bits as signed integers.
     type Int: IntVector<Mask = Self::Mask>;
 
-    /// `self * a + b`, rounded once.
+    /// Returns `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// `b - self * a`, rounded once.
+    /// Returns `b - self * a`, rounded once.
     fn neg_mul_add(self, a: Self, b: Self) -> Self;
-    /// Correctly rounded square root.
+    /// Returns the square root, correctly rounded.
     fn sqrt(self) -> Self;
     /// Clears the sign bit.
     fn abs(self) -> Self;
-    /// Nearest integer, ties to even; keeps the sign of zero.
+    /// Rounds to the nearest integer, ties to even; keeps the sign of zero.
     fn round_ties_even(self) -> Self;
-    /// x86 `min`: `self < other ? self : other`, hence `other` if either is NaN or both are zero.
+    /// Returns the minimum as x86 defines it: `self` where `self < other`, else `other`, hence `other` if
+    /// either is NaN or both are zero.
     fn min_or_other(self, other: Self) -> Self;
-    /// x86 `max`: `self > other ? self : other`, hence `other` if either is NaN or both are zero.
+    /// Returns the maximum as x86 defines it: `self` where `self > other`, else `other`, hence `other` if
+    /// either is NaN or both are zero.
     fn max_or_other(self, other: Self) -> Self;
-    /// Lanes equal.
+    /// True where the lanes are equal.
     fn eq(self, other: Self) -> Self::Mask;
-    /// Lane `self < other`.
+    /// True where `self < other`.
     fn lt(self, other: Self) -> Self::Mask;
-    /// Lane `self <= other`.
+    /// True where `self <= other`.
     fn le(self, other: Self) -> Self::Mask;
-    /// Lane is NaN.
+    /// True where the lane is NaN.
     fn is_nan(self) -> Self::Mask;
-    /// `mask ? self : other`, lane by lane.
+    /// Selects, lane by lane, `self` where `mask` is true, else `other`.
     fn select(self, mask: Self::Mask, other: Self) -> Self;
-    /// The bits.
+    /// Returns the bits.
     fn to_bits(self) -> Self::Int;
-    /// The float whose bits these are.
+    /// Returns the floats with these bits.
     fn from_bits(bits: Self::Int) -> Self;
-    /// `self * 2^k` rounded once, subnormal results included; overflow gives infinity.
+    /// Returns `self * 2^k`, rounded once, subnormal results included; overflow gives infinity.
     ///
     /// `k` is in `2 * (1 - BIAS)..=2 * BIAS` (`BIAS` = 127 or 1023), the sums of two exponents of
     /// normal numbers; elsewhere the lane is unspecified.
     fn scale_by_power_of_two(self, k: Self::Int) -> Self;
-    /// `table[index & 7]`, lane by lane.
+    /// Looks up `table[index & 7]`, lane by lane.
     fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self;
-    /// `table[index & 15]`, lane by lane.
+    /// Looks up `table[index & 15]`, lane by lane.
     fn lookup16(table: &[Self::Elem; 16], index: Self::Int, like: Self) -> Self;
-    /// `table[index & 31]`, lane by lane.
+    /// Looks up `table[index & 31]`, lane by lane.
     fn lookup32(table: &[Self::Elem; 32], index: Self::Int, like: Self) -> Self;
     /// Splits the lanes of `self` and `other` taken alternately into low and high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);
-    /// Lane j of row i becomes lane i of row j; as many rows as there are lanes.
+    /// Transposes as many rows as there are lanes: lane j of row i becomes lane i of row j.
     ///
     /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane number
     /// into its row number, and one back; after log2(lanes) rounds they have changed places.
@@ -259,9 +217,9 @@ pub trait Lanes<E: Float>: Token {
     /// Lanes in a vector; a power of two, at most 16 of one register.
     const LANES: usize;
 
-    /// All lanes `x`.
+    /// Returns a vector whose lanes are all `x`.
     fn splat(self, x: E) -> Self::V;
-    /// A vector for each number. The standard library's `map` of arrays is not always inlined, and
+    /// Returns a vector for each number. The standard library's `map` of arrays is not always inlined, and
     /// what it calls then is compiled for no instruction set.
     #[inline(always)]
     fn splat_all<const N: usize>(self, numbers: [E; N]) -> [Self::V; N] {
@@ -271,9 +229,9 @@ pub trait Lanes<E: Float>: Token {
         }
         vectors
     }
-    /// All integer lanes `x`.
+    /// Returns integer lanes that are all `x`.
     fn splat_int(self, x: E::Int) -> Self::I;
-    /// Lane i is true where `i < count`.
+    /// Returns the mask that is true in the first `count` lanes.
     fn first(self, count: usize) -> Self::M;
     /// Reads `LANES` elements.
     ///
@@ -284,13 +242,17 @@ pub trait Lanes<E: Float>: Token {
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
-    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V;
-    /// Reads `LANES` IEEE binary16 numbers, which are given as their bits, exactly.
+    #[inline(always)]
+    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V {
+        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        unsafe { self.load_where(src, self.first(count)) }
+    }
+    /// Reads the bits of `LANES` IEEE binary16 numbers and converts them, exactly.
     ///
     /// # Safety
     /// `src` is valid for reads of `LANES` numbers.
     unsafe fn load_f16(self, src: *const u16) -> Self::V;
-    /// As [`Lanes::load_f16`], of numbers that are the upper halves of `f32`.
+    /// Reads the bits of `LANES` bfloat16 numbers, the upper halves of `f32`s, and converts them, exactly.
     ///
     /// # Safety
     /// `src` is valid for reads of `LANES` numbers.
@@ -300,8 +262,8 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements.
     unsafe fn store(self, dst: *mut E, x: Self::V);
-    /// Writes `LANES` elements past the caches where the instruction set can. Other threads may see
-    /// them only after [`Token::fence`].
+    /// Writes `LANES` elements by a non-temporal store where the instruction set has one. Other threads may
+    /// see them only after [`Token::fence`].
     ///
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements and aligned to the size of a register.
@@ -310,8 +272,46 @@ pub trait Lanes<E: Float>: Token {
     ///
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
-    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
-    /// The eight columns of `table[index & 31]`, lane by lane.
+    #[inline(always)]
+    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V) {
+        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        unsafe { self.store_where(dst, self.first(count), x) }
+    }
+    /// Reads the lanes where `mask` is true; the other lanes are zero and their memory is not touched.
+    ///
+    /// # Safety
+    /// `src.wrapping_add(i)` is valid for reads of an element wherever lane i of `mask` is true.
+    unsafe fn load_where(self, src: *const E, mask: Self::M) -> Self::V;
+    /// Writes the lanes where `mask` is true; other memory is not touched.
+    ///
+    /// # Safety
+    /// `dst.wrapping_add(i)` is valid for writes of an element wherever lane i of `mask` is true.
+    unsafe fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V);
+    /// Reads a vector or, if that is less, `count` elements; the other lanes are zero.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of the smaller of `count` and `LANES` elements.
+    #[inline(always)]
+    unsafe fn load_up_to(self, src: *const E, count: usize) -> Self::V {
+        // SAFETY: neither branch reads more than `count` elements or more than a vector.
+        unsafe { if count >= Self::LANES { self.load(src) } else { self.load_first(src, count) } }
+    }
+    /// Writes a vector or, if that is less, its first `count` lanes.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of the smaller of `count` and `LANES` elements.
+    #[inline(always)]
+    unsafe fn store_up_to(self, dst: *mut E, count: usize, x: Self::V) {
+        // SAFETY: neither branch writes more than `count` elements or more than a vector.
+        unsafe {
+            if count >= Self::LANES {
+                self.store(dst, x);
+            } else {
+                self.store_first(dst, count, x);
+            }
+        }
+    }
+    /// Looks up the eight columns of `table[index & 31]`, lane by lane.
     #[inline(always)]
     fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
         const { assert!(Self::LANES <= MAX_LANES) };
@@ -325,7 +325,8 @@ pub trait Lanes<E: Float>: Token {
             unsafe { self.load(lanes.as_ptr()) }
         })
     }
-    /// `f` of each lane of `x` where `mask`, zeros elsewhere. Lane by lane in memory: for rare lanes.
+    /// Applies `f` to the lanes of `x` where `mask` is true; the other results are zero. It goes lane by lane
+    /// through memory: for rare lanes.
     #[inline(always)]
     fn map_lanes<const N: usize>(
         self,
@@ -350,7 +351,7 @@ pub trait Lanes<E: Float>: Token {
 /// The most lanes that any register has.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
+/// Runs the lane loop of [`Lanes::map_lanes`], out of the kernels' loops.
 #[cold]
 #[inline(never)]
 fn map_wanted<E: Float, const N: usize>(
@@ -371,33 +372,34 @@ fn map_wanted<E: Float, const N: usize>(
 
 /// An ISA token: a value that proves the instruction set was detected.
 pub trait Token: Copy + Send + Sync + 'static {
-    /// Which instruction set.
+    /// The instruction set.
     const ISA: Isa;
     /// Runs `task` with this level's features as a function of its own (except on the scalar level,
     /// which has none to enable): a hot loop's registers are then allocated apart from its caller's.
     fn call<T: Task>(self, task: T) -> T::Output;
-    /// Makes this thread's streaming stores visible before its later ones.
+    /// Orders this thread's non-temporal stores before its later stores.
     #[inline(always)]
     fn fence(self) {}
-    /// Asks for the cache line of an address, which need not be valid.
+    /// Prefetches the cache line of an address, which need not be valid.
     #[inline(always)]
     fn prefetch(self, _address: *const u8) {}
-    /// As [`prefetch`](Token::prefetch), into the second-level cache: many more lines can be on their way.
+    /// Prefetches a cache line into the second-level cache, to which many more lines can be on their way.
     #[inline(always)]
     fn prefetch_l2(self, _address: *const u8) {}
 }
 
-/// 16-bit floats in a block that is converted at once.
+/// The number of 16-bit floats in a block that is converted at once.
 pub(crate) const HALVES: usize = 16;
 
 /// A token with lanes for every element type, and the conversions between them.
 pub trait Simd: Lanes<f32> + Lanes<f64> {
-    /// Widens `<Self as Lanes<f64>>::LANES` elements read from `src` exactly.
+    /// Reads `<Self as Lanes<f64>>::LANES` elements and converts them to `f64`, exactly.
     ///
     /// # Safety
     /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
     unsafe fn load_widened(self, src: *const f32) -> <Self as Lanes<f64>>::V;
-    /// As [`Simd::load_widened`] for `count` less than that many elements; other lanes are zero.
+    /// Reads `count` elements, less than [`Simd::load_widened`] does, and converts them to `f64`; the other
+    /// lanes are zero.
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
@@ -407,16 +409,34 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `dst` is valid for writes of `<Self as Lanes<f64>>::LANES` elements.
     unsafe fn store_narrowed(self, dst: *mut f32, x: <Self as Lanes<f64>>::V);
-    /// The values of IEEE binary16 numbers, which are given as their bits; as many blocks of each.
+    /// Rounds the lanes to IEEE binary16, ties to even, and writes the bits.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of `<Self as Lanes<f32>>::LANES` numbers.
+    unsafe fn store_f16(self, dst: *mut u16, x: <Self as Lanes<f32>>::V);
+    /// Converts IEEE binary16 numbers, which are given as their bits; there are as many blocks of each.
     #[inline(always)]
     fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f32_from_f16(x));
+        const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };
+        for (x, y) in x.iter().zip(y) {
+            for i in (0..HALVES).step_by(<Self as Lanes<f32>>::LANES) {
+                // SAFETY: the assertion above: both blocks hold a whole vector from `i` on.
+                unsafe {
+                    let numbers = Lanes::<f32>::load_f16(self, x.as_ptr().add(i));
+                    self.store(y.as_mut_ptr().add(i), numbers);
+                }
+            }
+        }
     }
-    /// The bits of the nearest IEEE binary16 numbers, ties to even; as many blocks of each.
+    /// Rounds to IEEE binary16, ties to even, and writes the bits; there are as many blocks of each.
     #[inline(always)]
     fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
-        let (x, y) = (x.as_flattened(), y.as_flattened_mut());
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_from_f32(x));
+        const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };
+        for (x, y) in x.iter().zip(y) {
+            for i in (0..HALVES).step_by(<Self as Lanes<f32>>::LANES) {
+                // SAFETY: the assertion above: both blocks hold a whole vector from `i` on.
+                unsafe { self.store_f16(y.as_mut_ptr().add(i), self.load(x.as_ptr().add(i))) };
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! Comparisons and choices become masks; what is left to convert is in range, which is one instruction
 //! of vectors where the machine has it.
 
-/// A float that is cut to an integer `T`.
+/// A float that can be converted to an integer `T`, without its fraction.
 pub(crate) trait Cut<T>: Copy {
     fn cut(self) -> T;
 }

@@ -4,8 +4,8 @@
 //! and its C library have.
 
 use super::fma::{fma_f32, fma_f64};
+use super::half::{f16_from_f32, f32_from_bf16, f32_from_f16};
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -274,6 +274,18 @@ macro_rules! lanes {
             }
             #[inline(always)]
             unsafe fn store_first(self, _dst: *mut $float, _count: usize, _x: $v) {}
+            #[inline(always)]
+            unsafe fn load_where(self, src: *const $float, mask: Bool) -> $v {
+                // SAFETY: valid for one read where the mask is true, as the caller promised.
+                $v(if mask.0 { unsafe { src.read() } } else { 0.0 })
+            }
+            #[inline(always)]
+            unsafe fn store_where(self, dst: *mut $float, mask: Bool, x: $v) {
+                if mask.0 {
+                    // SAFETY: valid for one write where the mask is true, as the caller promised.
+                    unsafe { dst.write(x.0) }
+                }
+            }
         }
     };
 }
@@ -295,5 +307,10 @@ impl Simd for Scalar {
     unsafe fn store_narrowed(self, dst: *mut f32, x: F64x1) {
         // SAFETY: valid for one write, as the caller promised.
         unsafe { dst.write(x.0 as f32) };
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, dst: *mut u16, x: F32x1) {
+        // SAFETY: valid for one write, as the caller promised.
+        unsafe { dst.write(f16_from_f32(x.0)) };
     }
 }

@@ -23,41 +23,44 @@ pub(crate) struct Wide<S>(pub S);
 #[derive(Clone, Copy)]
 pub(crate) struct Two<T>([T; 2]);
 
-/// A function of the lower halves and of the upper ones: without closures, which would be functions
-/// compiled for no instruction set.
+/// Methods that do for the lower halves and for the upper ones what type `$half` does: without closures, which
+/// would be functions compiled for no instruction set.
 macro_rules! both {
-    ($function:path, $first:expr $(, $rest:expr)*) => {
-        Two([$function($first.0[0] $(, $rest.0[0])*), $function($first.0[1] $(, $rest.0[1])*)])
-    };
+    ($half:ident: $(
+        fn $name:ident $(<const $n:ident: i32>)?($first:ident $(: $first_t:ty)? $(, $rest:ident: $t:ty)*)
+            -> $output:ty;
+    )*) => {$(
+        #[inline(always)]
+        fn $name $(<const $n: i32>)?($first $(: $first_t)? $(, $rest: $t)*) -> $output {
+            Two([
+                $half::$name$(::<$n>)?($first.0[0] $(, $rest.0[0])*),
+                $half::$name$(::<$n>)?($first.0[1] $(, $rest.0[1])*),
+            ])
+        }
+    )*};
 }
 
 macro_rules! operators {
-    ($($Trait:ident $method:ident)*) => {$(
+    ($($Trait:ident: fn $method:ident($self:ident $(, $other:ident)?);)*) => {$(
         impl<T: $Trait<Output = T> + Copy> $Trait for Two<T> {
             type Output = Self;
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                both!(T::$method, self, other)
-            }
+            both! { T: fn $method($self $(, $other: Self)?) -> Self; }
         }
     )*};
 }
-operators!(Add add Sub sub Mul mul Div div BitAnd bitand BitOr bitor BitXor bitxor);
-
-macro_rules! prefix_operators {
-    ($($Trait:ident $method:ident)*) => {$(
-        impl<T: $Trait<Output = T> + Copy> $Trait for Two<T> {
-            type Output = Self;
-            #[inline(always)]
-            fn $method(self) -> Self {
-                both!(T::$method, self)
-            }
-        }
-    )*};
+operators! {
+    Add: fn add(self, other);
+    Sub: fn sub(self, other);
+    Mul: fn mul(self, other);
+    Div: fn div(self, other);
+    BitAnd: fn bitand(self, other);
+    BitOr: fn bitor(self, other);
+    BitXor: fn bitxor(self, other);
+    Neg: fn neg(self);
+    Not: fn not(self);
 }
-prefix_operators!(Neg neg Not not);
 
-/// Whether masks are asked one by one, and not all together: `hidden` in `neon.rs` says why.
+/// True if masks are asked one by one, and not all together: `hidden` in `neon.rs` says why.
 const ASKS_APART: bool = cfg!(target_arch = "aarch64");
 
 impl<M: Mask> Mask for Two<M> {
@@ -75,25 +78,12 @@ impl<M: Mask> Mask for Two<M> {
 
 impl<I: IntVector> IntVector for Two<I> {
     type Mask = Two<I::Mask>;
-    #[inline(always)]
-    fn shl<const N: i32>(self) -> Self {
-        both!(I::shl::<N>, self)
-    }
-    #[inline(always)]
-    fn shr<const N: i32>(self) -> Self {
-        both!(I::shr::<N>, self)
-    }
-    #[inline(always)]
-    fn eq(self, other: Self) -> Self::Mask {
-        both!(I::eq, self, other)
-    }
-    #[inline(always)]
-    fn gt(self, other: Self) -> Self::Mask {
-        both!(I::gt, self, other)
-    }
-    #[inline(always)]
-    fn select(self, mask: Self::Mask, other: Self) -> Self {
-        both!(I::select, self, mask, other)
+    both! { I:
+        fn shl<const N: i32>(self) -> Self;
+        fn shr<const N: i32>(self) -> Self;
+        fn eq(self, other: Self) -> Self::Mask;
+        fn gt(self, other: Self) -> Self::Mask;
+        fn select(self, mask: Self::Mask, other: Self) -> Self;
     }
 }
 
@@ -101,66 +91,22 @@ impl<V: Vector> Vector for Two<V> {
     type Elem = V::Elem;
     type Mask = Two<V::Mask>;
     type Int = Two<V::Int>;
-
-    #[inline(always)]
-    fn mul_add(self, a: Self, b: Self) -> Self {
-        both!(V::mul_add, self, a, b)
-    }
-    #[inline(always)]
-    fn neg_mul_add(self, a: Self, b: Self) -> Self {
-        both!(V::neg_mul_add, self, a, b)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        both!(V::sqrt, self)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        both!(V::abs, self)
-    }
-    #[inline(always)]
-    fn round_ties_even(self) -> Self {
-        both!(V::round_ties_even, self)
-    }
-    #[inline(always)]
-    fn min_or_other(self, other: Self) -> Self {
-        both!(V::min_or_other, self, other)
-    }
-    #[inline(always)]
-    fn max_or_other(self, other: Self) -> Self {
-        both!(V::max_or_other, self, other)
-    }
-    #[inline(always)]
-    fn eq(self, other: Self) -> Self::Mask {
-        both!(V::eq, self, other)
-    }
-    #[inline(always)]
-    fn lt(self, other: Self) -> Self::Mask {
-        both!(V::lt, self, other)
-    }
-    #[inline(always)]
-    fn le(self, other: Self) -> Self::Mask {
-        both!(V::le, self, other)
-    }
-    #[inline(always)]
-    fn is_nan(self) -> Self::Mask {
-        both!(V::is_nan, self)
-    }
-    #[inline(always)]
-    fn select(self, mask: Self::Mask, other: Self) -> Self {
-        both!(V::select, self, mask, other)
-    }
-    #[inline(always)]
-    fn to_bits(self) -> Self::Int {
-        both!(V::to_bits, self)
-    }
-    #[inline(always)]
-    fn from_bits(bits: Self::Int) -> Self {
-        both!(V::from_bits, bits)
-    }
-    #[inline(always)]
-    fn scale_by_power_of_two(self, k: Self::Int) -> Self {
-        both!(V::scale_by_power_of_two, self, k)
+    both! { V:
+        fn mul_add(self, a: Self, b: Self) -> Self;
+        fn neg_mul_add(self, a: Self, b: Self) -> Self;
+        fn sqrt(self) -> Self;
+        fn abs(self) -> Self;
+        fn round_ties_even(self) -> Self;
+        fn min_or_other(self, other: Self) -> Self;
+        fn max_or_other(self, other: Self) -> Self;
+        fn eq(self, other: Self) -> Self::Mask;
+        fn lt(self, other: Self) -> Self::Mask;
+        fn le(self, other: Self) -> Self::Mask;
+        fn is_nan(self) -> Self::Mask;
+        fn select(self, mask: Self::Mask, other: Self) -> Self;
+        fn to_bits(self) -> Self::Int;
+        fn from_bits(bits: Self::Int) -> Self;
+        fn scale_by_power_of_two(self, k: Self::Int) -> Self;
     }
     #[inline(always)]
     fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self {
@@ -176,12 +122,13 @@ impl<V: Vector> Vector for Two<V> {
     }
     #[inline(always)]
     fn interleave(self, other: Self) -> (Self, Self) {
-        let Two([low, high]) = both!(V::interleave, self, other);
-        (Two([low.0, low.1]), Two([high.0, high.1]))
+        let (a, b) = self.0[0].interleave(other.0[0]);
+        let (c, d) = self.0[1].interleave(other.0[1]);
+        (Two([a, b]), Two([c, d]))
     }
 }
 
-/// A vector of each two.
+/// Makes one vector of each two.
 #[inline(always)]
 pub(crate) fn join<V: Copy, const N: usize>(low: [V; N], high: [V; N]) -> [Two<V>; N] {
     let mut both = [Two([low[0]; 2]); N];
@@ -231,52 +178,37 @@ impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
     fn first(self, count: usize) -> Self::M {
         Two([self.0.first(count.min(S::LANES)), self.0.first(count.saturating_sub(S::LANES))])
     }
-    #[inline(always)]
-    unsafe fn load(self, src: *const E) -> Self::V {
-        // SAFETY: the caller's: `src` is valid for reads of two vectors.
-        unsafe { Two([self.0.load(src), self.0.load(src.add(S::LANES))]) }
-    }
-    #[inline(always)]
-    unsafe fn load_first(self, src: *const E, count: usize) -> Self::V {
-        // SAFETY: the caller's: `src` is valid for reads of `count` elements, less than two vectors. With
-        // less than one no address beyond them is formed.
-        unsafe {
+    intrinsics! { unsafe:
+        fn load(self, src: *const E) -> Self::V {
+            Two([self.0.load(src), self.0.load(src.add(S::LANES))])
+        }
+        fn load_f16(self, src: *const u16) -> Self::V {
+            Two([self.0.load_f16(src), self.0.load_f16(src.add(S::LANES))])
+        }
+        fn load_bf16(self, src: *const u16) -> Self::V {
+            Two([self.0.load_bf16(src), self.0.load_bf16(src.add(S::LANES))])
+        }
+        fn load_first(self, src: *const E, count: usize) -> Self::V {
+            // With less than one vector no address beyond the elements is formed.
             match count.checked_sub(S::LANES) {
                 None => Two([self.0.load_first(src, count), self.0.splat(E::ZERO)]),
                 Some(rest) => Two([self.0.load(src), self.0.load_first(src.add(S::LANES), rest)]),
             }
         }
-    }
-    #[inline(always)]
-    unsafe fn load_f16(self, src: *const u16) -> Self::V {
-        // SAFETY: the caller's: `src` is valid for reads of two vectors.
-        unsafe { Two([self.0.load_f16(src), self.0.load_f16(src.add(S::LANES))]) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(self, src: *const u16) -> Self::V {
-        // SAFETY: the caller's: `src` is valid for reads of two vectors.
-        unsafe { Two([self.0.load_bf16(src), self.0.load_bf16(src.add(S::LANES))]) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, dst: *mut E, x: Self::V) {
-        // SAFETY: the caller's: `dst` is valid for writes of two vectors.
-        unsafe {
+        fn load_where(self, src: *const E, mask: Self::M) -> Self::V {
+            // The second half may begin beyond what the caller promised.
+            let high = src.wrapping_add(S::LANES);
+            Two([self.0.load_where(src, mask.0[0]), self.0.load_where(high, mask.0[1])])
+        }
+        fn store(self, dst: *mut E, x: Self::V) -> () {
             self.0.store(dst, x.0[0]);
             self.0.store(dst.add(S::LANES), x.0[1]);
         }
-    }
-    #[inline(always)]
-    unsafe fn store_streaming(self, dst: *mut E, x: Self::V) {
-        // SAFETY: the caller's: as for `store`, and aligned to a register.
-        unsafe {
+        fn store_streaming(self, dst: *mut E, x: Self::V) -> () {
             self.0.store_streaming(dst, x.0[0]);
             self.0.store_streaming(dst.add(S::LANES), x.0[1]);
         }
-    }
-    #[inline(always)]
-    unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V) {
-        // SAFETY: as in `load_first`, for writes.
-        unsafe {
+        fn store_first(self, dst: *mut E, count: usize, x: Self::V) -> () {
             match count.checked_sub(S::LANES) {
                 None => self.0.store_first(dst, count, x.0[0]),
                 Some(rest) => {
@@ -284,6 +216,10 @@ impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
                     self.0.store_first(dst.add(S::LANES), rest, x.0[1]);
                 }
             }
+        }
+        fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V) -> () {
+            self.0.store_where(dst, mask.0[0], x.0[0]);
+            self.0.store_where(dst.wrapping_add(S::LANES), mask.0[1], x.0[1]);
         }
     }
     #[inline(always)]
