@@ -311,6 +311,48 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `count` elements.
     unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V);
+    /// Reads the lanes where `mask` is true; the others are zero and their memory is not touched.
+    ///
+    /// # Safety
+    /// `src` is valid for reads of the elements whose lanes are true.
+    #[inline(always)]
+    unsafe fn load_where(self, src: *const E, mask: Self::M) -> Self::V {
+        const { assert!(Self::LANES <= MAX_LANES) };
+        if mask.all() {
+            // SAFETY: all lanes are true: the caller's promise is a whole vector.
+            return unsafe { self.load(src) };
+        }
+        let mut lanes = truths(self, mask);
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            if *lane != E::ZERO {
+                // SAFETY: lane i is true.
+                *lane = unsafe { src.wrapping_add(i).read() };
+            }
+        }
+        // SAFETY: the assertion above: the array holds a whole vector.
+        unsafe { self.load(lanes.as_ptr()) }
+    }
+    /// Writes the lanes where `mask` is true; other memory is not touched.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of the elements whose lanes are true.
+    #[inline(always)]
+    unsafe fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V) {
+        const { assert!(Self::LANES <= MAX_LANES) };
+        if mask.all() {
+            // SAFETY: all lanes are true: the caller's promise is a whole vector.
+            return unsafe { self.store(dst, x) };
+        }
+        let mut lanes = [E::ZERO; MAX_LANES];
+        // SAFETY: the assertion above: the array holds a whole vector.
+        unsafe { self.store(lanes.as_mut_ptr(), x) };
+        for (i, (lane, truth)) in lanes.into_iter().zip(truths(self, mask)).enumerate() {
+            if truth != E::ZERO {
+                // SAFETY: lane i is true.
+                unsafe { dst.wrapping_add(i).write(lane) };
+            }
+        }
+    }
     /// The eight columns of `table[index & 31]`, lane by lane.
     #[inline(always)]
     fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
@@ -334,14 +376,10 @@ pub trait Lanes<E: Float>: Token {
         f: fn(E) -> [E; N],
     ) -> [Self::V; N] {
         const { assert!(Self::LANES <= MAX_LANES) };
-        let mut wanted = [E::ZERO; MAX_LANES];
         let mut lanes = [E::ZERO; MAX_LANES];
-        // SAFETY: the assertion above: both arrays hold a whole vector.
-        unsafe {
-            self.store(wanted.as_mut_ptr(), self.splat(E::ONE).select(mask, self.splat(E::ZERO)));
-            self.store(lanes.as_mut_ptr(), x);
-        }
-        let results = map_wanted(&wanted, &lanes, f);
+        // SAFETY: the assertion above: the array holds a whole vector.
+        unsafe { self.store(lanes.as_mut_ptr(), x) };
+        let results = map_wanted(&truths(self, mask), &lanes, f);
         // SAFETY: the assertion above: every array holds a whole vector.
         results.map(|lanes| unsafe { self.load(lanes.as_ptr()) })
     }
@@ -349,6 +387,17 @@ pub trait Lanes<E: Float>: Token {
 
 /// The most lanes that any register has.
 pub(crate) const MAX_LANES: usize = 16;
+
+/// One where a lane of `mask` is true, zero elsewhere.
+#[inline(always)]
+fn truths<E: Float, S: Lanes<E>>(simd: S, mask: S::M) -> [E; MAX_LANES] {
+    const { assert!(S::LANES <= MAX_LANES) };
+    let mut truths = [E::ZERO; MAX_LANES];
+    let lanes = simd.splat(E::ONE).select(mask, simd.splat(E::ZERO));
+    // SAFETY: the assertion above: the array holds a whole vector.
+    unsafe { simd.store(truths.as_mut_ptr(), lanes) };
+    truths
+}
 
 /// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
 #[cold]

@@ -391,6 +391,12 @@ impl Lanes<f32> for Avx2 {
         fn store_first(self, dst: *mut f32, count: usize, x: F32x8) -> () {
             _mm256_maskstore_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
         }
+        fn load_where(self, src: *const f32, mask: M32x8) -> F32x8 {
+            F32x8(_mm256_maskload_ps(src, mask.0))
+        }
+        fn store_where(self, dst: *mut f32, mask: M32x8, x: F32x8) -> () {
+            _mm256_maskstore_ps(dst, mask.0, x.0)
+        }
     }
 }
 
@@ -423,6 +429,12 @@ impl Lanes<f64> for Avx2 {
         fn store_streaming(self, dst: *mut f64, x: F64x4) -> () { _mm256_stream_pd(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x4) -> () {
             _mm256_maskstore_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        }
+        fn load_where(self, src: *const f64, mask: M64x4) -> F64x4 {
+            F64x4(_mm256_maskload_pd(src, mask.0))
+        }
+        fn store_where(self, dst: *mut f64, mask: M64x4, x: F64x4) -> () {
+            _mm256_maskstore_pd(dst, mask.0, x.0)
         }
     }
 }

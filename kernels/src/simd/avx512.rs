@@ -336,6 +336,12 @@ impl Lanes<f32> for V4 {
         fn store_first(self, dst: *mut f32, count: usize, x: F32x16) -> () {
             _mm512_mask_storeu_ps(dst, Lanes::<f32>::first(self, count).0, x.0)
         }
+        fn load_where(self, src: *const f32, mask: M16) -> F32x16 {
+            F32x16(_mm512_maskz_loadu_ps(mask.0, src))
+        }
+        fn store_where(self, dst: *mut f32, mask: M16, x: F32x16) -> () {
+            _mm512_mask_storeu_ps(dst, mask.0, x.0)
+        }
     }
 }
 
@@ -367,6 +373,12 @@ impl Lanes<f64> for V4 {
         fn store_streaming(self, dst: *mut f64, x: F64x8) -> () { _mm512_stream_pd(dst, x.0) }
         fn store_first(self, dst: *mut f64, count: usize, x: F64x8) -> () {
             _mm512_mask_storeu_pd(dst, Lanes::<f64>::first(self, count).0, x.0)
+        }
+        fn load_where(self, src: *const f64, mask: M8) -> F64x8 {
+            F64x8(_mm512_maskz_loadu_pd(mask.0, src))
+        }
+        fn store_where(self, dst: *mut f64, mask: M8, x: F64x8) -> () {
+            _mm512_mask_storeu_pd(dst, mask.0, x.0)
         }
     }
 }

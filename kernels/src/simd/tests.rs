@@ -365,6 +365,20 @@ impl Memory {
             let expected = [&source[..count], &source[16 + count..]].concat();
             assert_eq!(bits(&out), bits(&expected), "store_first({count}) on {}", S::ISA);
         }
+        for count in 0..=S::LANES {
+            let exact: Box<[E]> = source[..count].into();
+            let mut out: Box<[E]> = source[16..][..count].into();
+            let mask = simd.first(count);
+            // SAFETY: the boxes hold the `count` elements whose lanes are true, `source` a vector.
+            let loaded = unsafe {
+                simd.store_where(out.as_mut_ptr(), mask, simd.load(source.as_ptr()));
+                simd.load_where(exact.as_ptr(), mask)
+            };
+            let mut expected = bits(&exact);
+            assert_eq!(bits(&out), expected, "store_where({count}) on {}", S::ISA);
+            expected.resize(S::LANES, 0);
+            assert_eq!(lanes(loaded), expected, "load_where({count}) on {}", S::ISA);
+        }
         for count in [0, 1, S::LANES - 1, S::LANES, S::LANES + 1, 1 << 33, usize::MAX] {
             let mask = lanes(simd.splat(E::ONE).select(simd.first(count), simd.splat(E::ZERO)));
             let ones = mask.iter().take_while(|&&x| x == E::ONE.to_u64()).count();

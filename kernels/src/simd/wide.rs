@@ -287,6 +287,23 @@ impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
         }
     }
     #[inline(always)]
+    unsafe fn load_where(self, src: *const E, mask: Self::M) -> Self::V {
+        // SAFETY: the caller's: `src` is valid for reads where lanes are true. If none of the upper ones is,
+        // their address may be beyond the memory.
+        unsafe {
+            let high = self.0.load_where(src.wrapping_add(S::LANES), mask.0[1]);
+            Two([self.0.load_where(src, mask.0[0]), high])
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V) {
+        // SAFETY: as in `load_where`, for writes.
+        unsafe {
+            self.0.store_where(dst, mask.0[0], x.0[0]);
+            self.0.store_where(dst.wrapping_add(S::LANES), mask.0[1], x.0[1]);
+        }
+    }
+    #[inline(always)]
     fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
         let low = self.0.lookup_rows(table, index.0[0]);
         let high = self.0.lookup_rows(table, index.0[1]);
