@@ -89,7 +89,7 @@ pub(crate) use columns::ColumnsOfB;
 pub(crate) use driver::Piece;
 use driver::{OperandB, Product};
 use pack::A_ROWS;
-pub(crate) use packed::Pack;
+pub(crate) use pack::{Copied, Pack};
 pub(crate) use rows::RowsOfB;
 pub(crate) use small::Small;
 
@@ -245,14 +245,14 @@ fn multiply<'a, T: Factor>(
         epilogue.activate(c);
         GemmPath::Columns
     } else {
-        let (b, path) = match T::as_sums(b) {
+        let (operand, path) = match T::as_sums(b) {
             Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => {
                 (OperandB::InPlace(b), GemmPath::InPlace)
             }
-            _ => (OperandB::Strided(b), GemmPath::Blocked),
+            _ => (OperandB::Strided(&b), GemmPath::Blocked),
         };
         let nc = cache::panel_columns::<T::Sum>();
-        Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
+        Product { a, b: operand, nc, alpha, beta, epilogue, c }.run(workspace);
         path
     }
 }

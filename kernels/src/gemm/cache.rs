@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 use super::KC;
-use super::pack::MAX_LANES;
+use crate::simd::MAX_LANES;
 
 /// A second-level cache's bytes where the system does not tell.
 const DEFAULT: usize = 1 << 20;
@@ -120,18 +120,18 @@ mod tests {
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         for beta in [0.0, 0.5] {
-            for b in [plain, turned] {
+            for b in &[plain, turned] {
                 let whole = product(OperandB::Strided(b), 1024, beta);
                 for &nc in panels {
                     let (mut buffer, at) = (Workspace::new(), format!("{nc} columns, beta {beta}"));
                     assert!(product(OperandB::Strided(b), nc, beta) == whole, "{at}");
-                    let packed = PackedB::in_panels(b, nc, &mut buffer);
+                    let packed = PackedB::in_panels(*b, nc, &mut buffer);
                     assert!(product(OperandB::Packed(&packed), nc, beta) == whole, "{at}, packed");
                 }
             }
             assert!(
                 product(OperandB::InPlace(plain), 112, beta)
-                    == product(OperandB::Strided(plain), 1024, beta)
+                    == product(OperandB::Strided(&plain), 1024, beta)
             );
         }
     }
