@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Nothing is packed: so few rows would not win back the stores. Sums over the blocks of k stay in
-//! registers until the columns are done. The streams' lines are asked for ahead, those of the next
-//! columns where these end.
+//! registers until the columns are done. The streams are prefetched, those of the next columns where these
+//! end.
 
 use super::KC;
-use super::cache::asks_first_level;
+use super::cache::runs_ahead;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::{self, Copied};
@@ -28,8 +28,8 @@ const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// Elements of `T` by which lines are asked for ahead: 1 KiB, of `f64` 2. Into the second-level cache but where
-/// [`asks_first_level`]: a column's lines may share one set of the first-level one with those of all others.
+/// Elements of `T` by which prefetches are ahead: 1 KiB, of `f64` 2. Into the second-level cache unless the core
+/// [`runs_ahead`]: a column's lines may share one set of the first-level one with those of all others.
 ///
 /// On Zen 4, one thread, and [1024, 4096] of B, this takes of the time of 1 KiB ahead into the first-level cache, with
 /// AVX-512 and up to 8 rows of A .56 to .96 where B comes from memory and .51 to 1.03 where it lies in the shared cache,
@@ -103,7 +103,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 (copy.cast_const(), row as isize)
             }
         };
-        let is_near = asks_first_level();
+        let is_near = runs_ahead();
         for left in (0..n).step_by(S::LANES) {
             let down = Down {
                 a: a_data,
@@ -151,7 +151,7 @@ struct Down<T: Factor> {
     bias: Option<*const T::Sum>,
     c: *mut T::Sum,
     c_row: isize,
-    /// Asks for lines ahead into the first-level cache, not the second.
+    /// Prefetches into the first-level cache, not the second.
     is_near: bool,
 }
 

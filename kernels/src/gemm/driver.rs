@@ -303,7 +303,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
     }
 }
 
-/// What becomes of a block's sums where they are not simply written or added to their place.
+/// Finishes a block's sums where they are not simply written or added to their place.
 pub(super) struct Finish<E> {
     pub(super) shape: [usize; 2],
     /// This block's sums.

@@ -16,7 +16,7 @@ use super::tile::{MR, max_vectors};
 use crate::dispatch::{ElementTask, Isa};
 use crate::simd::{Float, Lanes, MAX_LANES, Vector};
 
-/// A factor of any type, for loops that know the type of the sums alone: they read it through copies.
+/// Copies and packs a factor of any type, for loops that know the type of the sums alone: they read it through copies.
 ///
 /// Places and shapes are pairs, which are passed in registers. An array would be stored as two numbers and
 /// read as one vector, which waits until the stores have reached the cache.
@@ -205,7 +205,7 @@ unsafe fn gather<T: Factor>(
     unsafe { gather_rows(src, strides, [rows, columns - stripped], dst, dst_row) };
 }
 
-/// As [`gather`], row by row.
+/// Does what [`gather`] does, row by row.
 ///
 /// # Safety
 /// As [`gather`].

@@ -4,7 +4,7 @@
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
-//!         the next 8                        [░░░░░░░            ]   on their way into L1 or L2
+//!         the next 8                        [░░░░░░░            ]   prefetched into L2
 //!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, near
 //! ```
 //!
@@ -13,35 +13,36 @@
 //! products a vector of them is loaded and stored once. Rows of chains lie a line further apart than a
 //! panel is wide: at a power of two they would share one set of the cache.
 //!
-//! More than 6 rows of A are several groups, which pass a segment of the 8 rows of B one after the other: the
-//! second group finds it in L1. Of 16-bit floats, which each group of rows widens anew, four rows are a group.
+//! More than 6 rows of A are several groups, each of which passes the panel's part of the 8 rows of B, no more
+//! than an L2 cache holds, one group after the other; of 16-bit floats, which each group widens anew, four rows are
+//! a group.
 //!
 //! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
 //! k is done.
 //!
-//! The next 8 rows' lines are asked for meanwhile, where the hardware does not run ahead of arithmetic. Into the
-//! second-level cache: as many as the first-level one can wait for are too few to keep memory busy. Cores that do run
-//! ahead ([`asks_first_level`]) are asked for them by pairs of tiles alone, and into the first.
+//! The next 8 rows are prefetched meanwhile by the first group, into the second-level cache: the first-level one
+//! cannot wait for enough lines to keep memory busy. Cores that run ahead by themselves ([`runs_ahead`]) are left
+//! to it.
 //!
 //! Measured on Zen 4, one thread, 2 to 24 rows of A, [1024, 4096] of B; the time over that of chains of 16 KiB and
-//! lines asked for into the first-level cache, where tiles come in pairs:
+//! prefetches into the first-level cache:
 //!
 //! | B | AVX-512 | AVX2 |
 //! |---|---|---|
 //! | `f32`, from memory | .73 to .98 | .66 to .91 |
 //! | `f32`, from the shared cache | .86 to 1.01, 2 and 4 rows to 1.18 | .70 to 1.01, 2 and 4 rows to 1.17 |
 //! | `f64`, from memory | .68 to .97 | .70 to .97 |
-//! | `bf16`, too small a B to ask: longer chains alone | .74 to 1.06 | .59 to .94 |
+//! | `bf16`, too small a B to prefetch: longer chains alone | .74 to 1.06 | .59 to .94 |
 //!
-//! One row takes .7 to 1.05 of the time. If it always asked, it would take up to 1.1 from the shared cache, of 16-bit
-//! floats, whose lines are half as many, up to 1.3.
+//! One row takes .7 to 1.05 of the time. With prefetches in every case it would take up to 1.1 from the shared cache,
+//! of 16-bit floats, whose lines are half as many, up to 1.3.
 //!
-//! Tried besides: lines further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; the 8 rows
-//! after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each line asked for
+//! Tried besides: prefetches further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; of the 8
+//! rows after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each prefetch
 //! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows; each line once, where a
-//! vector is shorter, 1.05 to 1.25 from memory with AVX2.
+//! vector is shorter, 1.05 to 1.25 from memory with AVX2; all groups of rows in turn over 16 KiB of B, 1.0 to 1.15.
 
-use super::cache::asks_first_level;
+use super::cache::runs_ahead;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
@@ -142,7 +143,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let is_reversed = b.strides[1] == -1;
         // As large as what is written past the caches: B, or what a thread has of it, comes from memory.
         let is_far = is_streamed::<T>(k.saturating_mul(n));
-        let prefetches = !asks_first_level() && (is_far || T::IS_SUM && m > 1);
+        let prefetches = !runs_ahead() && (is_far || T::IS_SUM && m > 1);
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };

@@ -57,8 +57,8 @@ pub(super) const fn tiles_of_b_stay(isa: Isa) -> bool {
 /// Fewest steps of k for which the output is prefetched: shorter sweeps are over before memory answers.
 const PREFETCH_DEPTH: usize = 32;
 
-/// From the first row of A to each of a tile's: kept in memory, since the compiler would turn multiples of one
-/// stride into a chain of additions for each k.
+/// Offsets of a tile's rows of A. They are kept in memory: of multiples of one stride the compiler would make a
+/// chain of additions for each k.
 #[inline(always)]
 pub(super) fn row_offsets(stride: isize) -> [isize; MR] {
     let mut offsets = [0; MR];
@@ -97,7 +97,8 @@ pub(super) struct Tile<E> {
 }
 
 impl<E: Float> Tile<E> {
-    /// Computes the tile.
+    /// Computes the tile. A function without vectors between the loops that call it and the micro-kernels: those are
+    /// compiled for more instructions than it is, so that none is inlined into the loops.
     ///
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
@@ -122,7 +123,7 @@ impl<E: Float> Tile<E> {
         }
     }
 
-    /// As [`Tile::run`] where a vector is one number: row by row.
+    /// Computes the tile row by row, where a vector is one number.
     ///
     /// # Safety
     /// As [`Tile::run`].
@@ -221,7 +222,7 @@ impl<E: Float> Tile<E> {
     }
 }
 
-/// A row of vectors, the last one cut by a mask.
+/// Reads a row of vectors, the last one under a mask.
 ///
 /// # Safety
 /// The vectors, of the last one the lanes of the mask, are valid for reads.
@@ -240,7 +241,7 @@ pub(super) unsafe fn read_row<E: Float, S: Lanes<E>, const NV: usize>(
     row
 }
 
-/// Rows of vectors.
+/// Reads rows of vectors.
 ///
 /// # Safety
 /// As [`read_row`], for each row.
@@ -259,7 +260,7 @@ pub(super) unsafe fn read<E: Float, S: Lanes<E>, const ROWS: usize, const NV: us
     rows
 }
 
-/// One k: `acc += a · b`.
+/// Adds one k: `acc += a · b`.
 ///
 /// # Safety
 /// `a` is valid for reads at the first ROWS of the offsets; ROWS is at most MR.
