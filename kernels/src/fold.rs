@@ -49,7 +49,7 @@ mod tests;
 use core::marker::PhantomData;
 
 use crate::copy::LINE;
-use crate::dispatch::Task;
+use crate::dispatch::{Task, run};
 use crate::simd::{Float, Lanes, Simd, Token, Vector};
 pub(crate) use floats::Accumulate as Widen;
 use floats::{Format, for_format, load, read};
@@ -95,12 +95,6 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The elements of a slice, which the caller borrows for as long.
-    #[inline]
-    fn of<E: Widen>(x: &[E]) -> Self {
-        Source { first: [x.as_ptr().cast(); 2], format: E::FORMAT, len: x.len() }
-    }
-
     /// Reads a vector of elements from `at` on or, if that is less, `count`; see [`load`].
     ///
     /// # Safety
@@ -259,37 +253,46 @@ unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Ac
     tree.finish()
 }
 
-/// Folds a slice, or two.
-pub(crate) struct FoldSlices<'a, K, const M: usize> {
-    x: Source,
-    slices: PhantomData<(&'a [f64], K)>,
-}
+/// Folds a source whose elements are there.
+struct FoldSource<K, const M: usize>(Source, PhantomData<K>);
 
-impl<'a, K: Term<M>, const M: usize> FoldSlices<'a, K, M> {
-    /// Folds the terms of slices of one length, both the same where a term is of one.
-    #[inline]
-    pub fn new<E: Widen>(x: &'a [E], y: &'a [E]) -> Self {
-        assert!(x.len() == y.len(), "slices of {} and {} elements", x.len(), y.len());
-        let first = [x.as_ptr().cast(), y.as_ptr().cast()];
-        FoldSlices { x: Source { first, ..Source::of(x) }, slices: PhantomData }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.x.len == 0
-    }
-}
-
-impl<K: Term<M>, const M: usize> Task for FoldSlices<'_, K, M> {
+impl<K: Term<M>, const M: usize> Task for FoldSource<K, M> {
     type Home = Self;
     type Output = K::Acc;
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> K::Acc {
-        let x = self.x;
-        // SAFETY: the slices are borrowed and of one length, as `FoldSlices::new` compared.
+        let x = self.0;
+        // SAFETY: `fold_source` promises them, which alone makes this.
         for_format!(x.format, format => unsafe {
             fold::<S, K, M>(simd, Source { format, ..x })
         })
     }
+}
+
+/// Folds a source. By numbers in registers: a struct would be copied in wider pieces than it was written in, which
+/// takes longer than a short slice.
+///
+/// # Safety
+/// `x` and `y` are valid for reads of `len` elements of the format.
+#[inline(always)]
+unsafe fn fold_source<K: Term<M>, const M: usize>(
+    x: *const u8,
+    y: *const u8,
+    len: usize,
+    format: Format,
+) -> K::Acc {
+    if len == 0 {
+        return K::Acc::EMPTY;
+    }
+    run(FoldSource::<K, M>(Source { first: [x, y], format, len }, PhantomData))
+}
+
+/// Folds the terms of slices of one length, both the same where a term is of one.
+#[inline]
+pub(crate) fn fold_slices<K: Term<M>, const M: usize, E: Widen>(x: &[E], y: &[E]) -> K::Acc {
+    assert!(x.len() == y.len(), "slices of {} and {} elements", x.len(), y.len());
+    // SAFETY: the slices are borrowed and of one length.
+    unsafe { K::fold(x.as_ptr().cast(), y.as_ptr().cast(), x.len(), E::FORMAT) }
 }
 
 /// The sum of `len` elements, on an instruction set that was entered before.

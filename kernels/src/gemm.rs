@@ -40,11 +40,11 @@
 //!
 //! LOOP 2 goes down the rows first where a tile of B, KC deep, stays in L1 meanwhile (AVX2, NEON: 2 to 5
 //! points of the peak from 512 up); AVX-512's is too wide for that, there MR rows of A stay. The tile of
-//! C is asked for before LOOP 1, which then finds it in L1.
+//! C is prefetched before LOOP 1.
 //!
 //! 1. Where k is not contiguous in A, 8·MR of its rows are copied, one after the other, before LOOP 2.
 //! 2. Where B is stored transposed, packing transposes blocks in registers. Both copies widen 16-bit floats:
-//!    in these loops their A is always copied and their B always packed.
+//!    their A is always copied and their B always packed, so these loops know the type of the sums alone.
 //! 3. B is read in place, under a mask at its right edge, where packing it would not pay: rows
 //!    contiguous and few rows of A, or a small B.
 //! 4. Partial sums of the blocks of k live in C if beta = 0, else in the workspace.
@@ -89,7 +89,7 @@ pub(crate) use columns::ColumnsOfB;
 pub(crate) use driver::Piece;
 use driver::{OperandB, Product};
 use pack::A_ROWS;
-pub(crate) use packed::Pack;
+pub(crate) use pack::{Copied, Pack};
 pub(crate) use rows::RowsOfB;
 pub(crate) use small::Small;
 
@@ -186,7 +186,7 @@ pub fn gemm<T: Factor>(
     Ok(turned(*a, *b, (alpha_of(a, alpha), beta), None, c, workspace))
 }
 
-/// Of the caller, or 0 where there is no k.
+/// Returns the caller's alpha, or 0 where there is no k.
 fn alpha_of<T: Factor>(a: &MatRef<'_, T>, alpha: T::Sum) -> T::Sum {
     if a.shape[1] == 0 { T::Sum::ZERO } else { alpha }
 }
@@ -245,14 +245,14 @@ fn multiply<'a, T: Factor>(
         epilogue.activate(c);
         GemmPath::Columns
     } else {
-        let (b, path) = match T::as_sums(b) {
+        let (operand, path) = match T::as_sums(b) {
             Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => {
                 (OperandB::InPlace(b), GemmPath::InPlace)
             }
-            _ => (OperandB::Strided(b), GemmPath::Blocked),
+            _ => (OperandB::Strided(&b), GemmPath::Blocked),
         };
         let nc = cache::panel_columns::<T::Sum>();
-        Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
+        Product { a, b: operand, nc, alpha, beta, epilogue, c }.run(workspace);
         path
     }
 }
@@ -261,7 +261,7 @@ fn multiply<'a, T: Factor>(
 /// is applied to what is near.
 const TURNED_LEN: usize = 1 << 15;
 
-/// As [`multiply`], where [`Small::fits`].
+/// Computes what [`multiply`] does, where [`Small::fits`].
 fn multiply_small<'a, T: Factor>(
     mut a: MatRef<'a, T>,
     b: MatRef<'a, T>,

@@ -69,10 +69,10 @@ mod logsumexp;
 #[cfg(test)]
 mod tests;
 
-use crate::fold::FoldSlices;
 use crate::fold::columns::{FoldColumns, Matrix, Target};
 use crate::fold::extremum::{Extrema, Wanted, extremum};
 use crate::fold::floats::Format;
+use crate::fold::fold_slices;
 use crate::fold::index::{located, located_columns};
 use crate::fold::partial::{
     Extremum, Finish, Finished, Located, Moments, Partial, Product, SquareSum,
@@ -238,8 +238,8 @@ macro_rules! folds {
         reduction! {
             [E: Accumulate] $op, E, $name: $acc => E,
             |$this, x| match E::FORMAT {
-                Format::F64 => $wide::fold(FoldSlices::new(x, x)),
-                _ => $narrow::fold(FoldSlices::new(x, x)),
+                Format::F64 => fold_slices::<$wide, _, E>(x, x),
+                _ => fold_slices::<$narrow, _, E>(x, x),
             },
             |x, y| {
                 let $count = x.rows;

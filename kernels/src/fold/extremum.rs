@@ -188,14 +188,18 @@ unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> E {
 #[inline]
 pub(crate) fn extremum<E: Accumulate>(x: &[E], wanted: Wanted) -> f64 {
     assert!(!x.is_empty(), "an extremum of no elements");
-    enter(Find { x: Source::of(x), wanted })
+    // SAFETY: the slice is borrowed.
+    unsafe { enter(x.as_ptr().cast(), x.len(), E::FORMAT, wanted) }
 }
 
-/// Not generic, so that the kernels are compiled with this crate.
-fn enter(find: Find) -> f64 {
-    match find.x.format {
-        Format::F64 => f64::enter(find),
-        _ => f64::from(f32::enter(find)),
+/// Not generic, so that the kernels are compiled with this crate; by numbers as `fold_source`.
+///
+/// # Safety
+/// `x` is valid for reads of `len` elements of the format, of which there is one.
+unsafe fn enter(x: *const u8, len: usize, format: Format, wanted: Wanted) -> f64 {
+    match format {
+        Format::F64 => f64::enter(Find { x: Source { first: [x; 2], format, len }, wanted }),
+        _ => f64::from(f32::enter(Find { x: Source { first: [x; 2], format, len }, wanted })),
     }
 }
 

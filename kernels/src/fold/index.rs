@@ -82,7 +82,7 @@ impl<E: Float> ElementTask<E> for FindIndex {
 #[inline(always)]
 unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
-    // SAFETY (all): ranges lie below `len`; there is an element.
+    // SAFETY: in all calls, ranges lie below `len`; there is an element, as the caller promises.
     unsafe {
         let mut best = E::from_f64(read(x.format, x.first[0]));
         let (mut found, mut at) = (0, 0);
@@ -268,15 +268,19 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
 #[inline]
 pub(crate) fn located<E: Accumulate, const LARGEST: bool>(x: &[E]) -> Located<f64, LARGEST> {
     assert!(!x.is_empty(), "an extremum of no elements");
-    let index = enter(FindIndex { x: Source::of(x), largest: LARGEST });
+    // SAFETY: the slice is borrowed.
+    let index = unsafe { enter(x.as_ptr().cast(), x.len(), E::FORMAT, LARGEST) };
     Located { value: x[index].widened(), index: index as i64, count: x.len() as i64 }
 }
 
-/// Not generic, so that the kernels are compiled with this crate.
-fn enter(find: FindIndex) -> usize {
-    match find.x.format {
-        Format::F64 => f64::enter(find),
-        _ => f32::enter(find),
+/// Not generic, so that the kernels are compiled with this crate; by numbers as `fold_source`.
+///
+/// # Safety
+/// `x` is valid for reads of `len` elements of the format, of which there is one.
+unsafe fn enter(x: *const u8, len: usize, format: Format, largest: bool) -> usize {
+    match format {
+        Format::F64 => f64::enter(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
+        _ => f32::enter(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
     }
 }
 

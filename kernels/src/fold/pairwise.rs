@@ -4,9 +4,9 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::FoldSlices;
+use super::fold_slices;
 use super::partial::Partial;
-use super::terms::{Products, Term};
+use super::terms::Products;
 use crate::reduce::{Accumulate, Reduce, Reduction, Sum};
 
 /// A fold in progress: accumulators of blocks, merged like the digits of a binary counter.
@@ -177,7 +177,7 @@ impl PairwiseSum {
     pub fn push_products<E: Accumulate>(&mut self, a: &[E], b: &[E]) {
         assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
         self.take_subtrees(a.len(), |part| {
-            Products::fold(FoldSlices::new(&a[part.clone()], &b[part]))
+            fold_slices::<Products, 1, E>(&a[part.clone()], &b[part])
         });
     }
 }

@@ -3,8 +3,9 @@
 use core::ops::{Add, Mul};
 
 use super::columns::FoldColumns;
+use super::floats::Format;
 use super::partial::{Finished, Moments, Partial, Product, SquareSum};
-use super::{F64, FoldSlices};
+use super::{F64, fold_source};
 use crate::dispatch::run;
 use crate::simd::{Lanes, Mask, Simd, Vector};
 
@@ -24,9 +25,12 @@ pub(crate) trait Term<const M: usize>: Copy + 'static {
     /// The accumulator of a block of `count` elements with these lanes.
     fn finish(shift: f64, count: usize, lanes: [f64; M]) -> Self::Acc;
 
-    /// Folds a slice. Not generic in any impl, as [`Term::columns`], so that kernels are compiled
+    /// Folds slices. Not generic in any impl, as [`Term::columns`], so that kernels are compiled
     /// with this crate and not again in each that uses it.
-    fn fold(task: FoldSlices<'_, Self, M>) -> Self::Acc;
+    ///
+    /// # Safety
+    /// `x` and `y` are valid for reads of `len` elements of the format.
+    unsafe fn fold(x: *const u8, y: *const u8, len: usize, format: Format) -> Self::Acc;
     /// Folds columns.
     fn columns(task: FoldColumns<Self, M>);
 }
@@ -34,8 +38,9 @@ pub(crate) trait Term<const M: usize>: Copy + 'static {
 /// The methods of [`Term`] that run it.
 macro_rules! runs {
     ($m:literal) => {
-        fn fold(task: FoldSlices<'_, Self, $m>) -> Self::Acc {
-            if task.is_empty() { Self::Acc::EMPTY } else { run(task) }
+        unsafe fn fold(x: *const u8, y: *const u8, len: usize, format: Format) -> Self::Acc {
+            // SAFETY: as the caller promised.
+            unsafe { fold_source::<Self, $m>(x, y, len, format) }
         }
         fn columns(task: FoldColumns<Self, $m>) {
             // Nobody multiplies columns.

@@ -1,5 +1,4 @@
-//! How much of B is packed at a time: what the second-level cache has room for. And which cache is asked for
-//! lines of B ahead.
+//! Sizes of panels, by the second-level cache, and the cache that B is prefetched into.
 //!
 //! The sizes decide in which order elements of C are computed, never their bits.
 
@@ -7,7 +6,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 use super::KC;
-use super::pack::MAX_LANES;
+use crate::simd::MAX_LANES;
 
 /// A second-level cache's bytes where the system does not tell.
 const DEFAULT: usize = 1 << 20;
@@ -28,15 +27,15 @@ fn panel_bytes(cache: usize) -> usize {
     cache.clamp(LIMITS[0], LIMITS[1])
 }
 
-/// Whether lines of B that few rows of A will want are asked for into the first-level cache; else into the second.
+/// True if the core's own prefetcher runs ahead of arithmetic; else B is prefetched into the second-level cache.
 ///
-/// By the size of the first, which tells one generation of cores from another. Those with 48 KiB (Zen 5) run ahead by
-/// themselves: asking for the second level took 1.15 to 1.5 times as long there ([1024, 4096] and [4096, 4096] of B,
-/// one thread, AVX-512), where cores with 32 KiB (Zen 4) gain what `rows.rs` and `columns.rs` say.
+/// By the size of the first-level cache, which tells one generation of cores from another. Those with 48 KiB (Zen 5)
+/// run ahead by themselves: prefetches into the second level took 1.15 to 1.5 times as long there ([1024, 4096] and
+/// [4096, 4096] of B, one thread, AVX-512), where cores with 32 KiB (Zen 4) gain what `rows.rs` and `columns.rs` say.
 #[inline]
-pub(super) fn asks_first_level() -> bool {
-    static ASKS: OnceLock<bool> = OnceLock::new();
-    *ASKS.get_or_init(|| first_level() >= Some(48 << 10))
+pub(super) fn runs_ahead() -> bool {
+    static RUNS_AHEAD: OnceLock<bool> = OnceLock::new();
+    *RUNS_AHEAD.get_or_init(|| first_level() >= Some(48 << 10))
 }
 
 fn first_level() -> Option<usize> {
@@ -47,7 +46,7 @@ fn second_level() -> Option<usize> {
     level("2")
 }
 
-/// What Linux says of the first processor's caches.
+/// The size that Linux states of a cache of the first processor.
 fn level(wanted: &str) -> Option<usize> {
     if cfg!(miri) {
         return None;
@@ -120,18 +119,18 @@ mod tests {
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         for beta in [0.0, 0.5] {
-            for b in [plain, turned] {
+            for b in &[plain, turned] {
                 let whole = product(OperandB::Strided(b), 1024, beta);
                 for &nc in panels {
                     let (mut buffer, at) = (Workspace::new(), format!("{nc} columns, beta {beta}"));
                     assert!(product(OperandB::Strided(b), nc, beta) == whole, "{at}");
-                    let packed = PackedB::in_panels(b, nc, &mut buffer);
+                    let packed = PackedB::in_panels(*b, nc, &mut buffer);
                     assert!(product(OperandB::Packed(&packed), nc, beta) == whole, "{at}, packed");
                 }
             }
             assert!(
                 product(OperandB::InPlace(plain), 112, beta)
-                    == product(OperandB::Strided(plain), 1024, beta)
+                    == product(OperandB::Strided(&plain), 1024, beta)
             );
         }
     }

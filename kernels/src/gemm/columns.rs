@@ -8,28 +8,28 @@
 //! ```
 //!
 //! Nothing is packed: so few rows would not win back the stores. Sums over the blocks of k stay in
-//! registers until the columns are done. The streams' lines are asked for ahead, those of the next
-//! columns where these end.
+//! registers until the columns are done. The streams are prefetched, those of the next columns where these
+//! end.
 
 use super::KC;
-use super::cache::asks_first_level;
+use super::cache::runs_ahead;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::MAX_LANES;
+use super::pack::{self, Copied};
 use super::tile::each;
 use super::workspace::Workspace;
 use crate::dispatch::{ElementTask, Isa, isa};
 use crate::map::{load_up_to, store_up_to};
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{Float, Lanes, MAX_LANES, Vector};
 
 /// Most rows of A: a square and as many sums fit into the registers.
 const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// Elements of `T` by which lines are asked for ahead: 1 KiB, of `f64` 2. Into the second-level cache but where
-/// [`asks_first_level`]: a column's lines may share one set of the first-level one with those of all others.
+/// Elements of `T` by which prefetches are ahead: 1 KiB, of `f64` 2. Into the second-level cache unless the core
+/// [`runs_ahead`]: a column's lines may share one set of the first-level one with those of all others.
 ///
 /// On Zen 4, one thread, and [1024, 4096] of B, this takes of the time of 1 KiB ahead into the first-level cache, with
 /// AVX-512 and up to 8 rows of A .56 to .96 where B comes from memory and .51 to 1.03 where it lies in the shared cache,
@@ -83,7 +83,7 @@ impl<'a, T: Factor> ColumnsOfB<'a, T> {
 
 /// From one copied row to the next: whole lines, more than a power of two has.
 fn copied_row(k: usize) -> usize {
-    k.next_multiple_of(MAX_LANES) + MAX_LANES
+    pack::copied_row(k) + MAX_LANES
 }
 
 impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
@@ -98,28 +98,12 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
             None => (a.data.cast(), a.strides[0]),
             Some(copy) => {
                 let row = copied_row(k);
-                for i in 0..m {
-                    let (src, dst) =
-                        (step(a.data.cast_mut(), i, a.strides[0]), copy.wrapping_add(i * row));
-                    // SAFETY: row i of A has k elements; the copy's rows are whole vectors, and longer.
-                    unsafe {
-                        if a.strides[1] == 1 {
-                            for p in (0..k).step_by(S::LANES) {
-                                let x = T::load_up_to(simd, src.wrapping_add(p), k - p);
-                                simd.store(dst.wrapping_add(p), x);
-                            }
-                        } else {
-                            for p in 0..k {
-                                let x = *step(src, p, a.strides[1]);
-                                dst.wrapping_add(p).write(x.widened());
-                            }
-                        }
-                    }
-                }
+                // SAFETY: the copy has m such rows.
+                T::Sum::call(simd, &unsafe { Copied::new(&a, copy, row) });
                 (copy.cast_const(), row as isize)
             }
         };
-        let asks_near = asks_first_level();
+        let is_near = runs_ahead();
         for left in (0..n).step_by(S::LANES) {
             let down = Down {
                 a: a_data,
@@ -133,11 +117,19 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
                 c: c.data.wrapping_add(left),
                 c_row: c.strides[0],
-                asks_near,
+                is_near,
             };
-            // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
-            // `left..left + columns` are in B, C and the bias.
-            unsafe { down.run(simd, m) };
+            let rows_at_once = if const { S::LANES == 1 } { 1 } else { m };
+            for top in (0..m).step_by(rows_at_once) {
+                let part = Down {
+                    a: step(down.a.cast_mut(), top, a_row).cast_const(),
+                    c: step(down.c, top, c.strides[0]),
+                    ..down
+                };
+                // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
+                // `left..left + columns` are in B, C and the bias.
+                unsafe { part.run(simd, rows_at_once) };
+            }
         }
     }
 }
@@ -159,13 +151,13 @@ struct Down<T: Factor> {
     bias: Option<*const T::Sum>,
     c: *mut T::Sum,
     c_row: isize,
-    /// Asks for lines ahead into the first-level cache, not the second.
-    asks_near: bool,
+    /// Prefetches into the first-level cache, not the second.
+    is_near: bool,
 }
 
 impl<T: Factor> Down<T> {
     /// # Safety
-    /// - `1 <= rows <= most_rows(S::ISA)`, `1 <= columns <= LANES`;
+    /// - `1 <= rows <= most_rows(S::ISA)`, 1 where a vector is one number, `1 <= columns <= LANES`;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
     /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
     ///   for reads of as many.
@@ -175,6 +167,7 @@ impl<T: Factor> Down<T> {
         unsafe {
             match rows {
                 1 => T::Sum::call(simd, Columns::<T, 1>(self)),
+                _ if const { S::LANES == 1 } => core::hint::unreachable_unchecked(),
                 2 => T::Sum::call(simd, Columns::<T, 2>(self)),
                 3 => T::Sum::call(simd, Columns::<T, 3>(self)),
                 4 => T::Sum::call(simd, Columns::<T, 4>(self)),
@@ -197,7 +190,9 @@ impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
 
     #[inline(always)]
     fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        // SAFETY: made by `Down::run` alone, whose caller's promise this is; N is the number of lanes.
+        const { assert!(matches!(S::LANES, 1 | 2 | 4 | 8 | 16)) };
+        // SAFETY: made by `Down::run` alone, whose caller's promise this is; by the assertion above N is the
+        // number of lanes.
         unsafe {
             match const { S::LANES } {
                 16 => self.0.sweep::<S, M, 16>(simd),
@@ -215,109 +210,146 @@ impl<T: Factor> Down<T> {
     /// As [`Down::run`] for M rows; N is the number of lanes.
     #[inline(always)]
     unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize>(&self, simd: S) {
-        // Lanes beyond the last column hold it once more.
+        let offsets = self.offsets::<N>();
+        let mut sums = [simd.splat(T::Sum::ZERO); M];
+        let mut at = 0;
+        while at < self.depth {
+            let mut acc = [simd.splat(T::Sum::ZERO); M];
+            let (from, end) = (at, self.depth.min(at + KC));
+            // SAFETY: at a square N steps are left of the block, at its end fewer; step p is one of them.
+            unsafe {
+                while end - at >= N {
+                    let (a, square) = (self.a.wrapping_add(at), self.square(simd, &offsets, at));
+                    // Written out here: too long a loop for the compiler to do it, which would put the
+                    // square into memory.
+                    macro_rules! steps {
+                        ($($p:literal)*) => {$(
+                            if const { $p < N } {
+                                self.add_step(simd, a.wrapping_add($p), square[$p], &mut acc);
+                            }
+                        )*};
+                    }
+                    steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+                    at += N;
+                }
+                if at < end {
+                    let (a, rest) = (self.a.wrapping_add(at), end - at);
+                    let square = self.last_square(simd, &offsets, at, rest);
+                    let mut p = 0;
+                    while p < rest {
+                        self.add_step(simd, a.wrapping_add(p), square[p], &mut acc);
+                        p += 1;
+                    }
+                    at = end;
+                }
+            }
+            each!(i in M => {
+                sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] };
+            });
+        }
+        each!(i in M => {
+            // SAFETY: row i < M.
+            unsafe { self.finish(simd, i, sums[i]) };
+        });
+    }
+
+    /// Where columns begin; lanes beyond the last column hold it once more.
+    #[inline(always)]
+    fn offsets<const N: usize>(&self) -> [isize; N] {
         let mut offsets = [0; N];
         for (j, offset) in offsets.iter_mut().enumerate() {
             *offset = j.min(self.columns - 1) as isize * self.b_column;
         }
-        let mut sums = [simd.splat(T::Sum::ZERO); M];
-        for from in (0..self.depth).step_by(KC) {
-            let depth = KC.min(self.depth - from);
-            // SAFETY: steps `from..from + depth` are in A and B.
-            let acc = unsafe {
-                if self.asks_near {
-                    self.block::<S, M, N, true>(simd, &offsets, from, depth)
-                } else {
-                    self.block::<S, M, N, false>(simd, &offsets, from, depth)
-                }
-            };
-            each::<M>(
-                #[inline(always)]
-                |i| sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] },
-            );
-        }
+        offsets
+    }
+
+    /// Row i of C, of its sums.
+    ///
+    /// # Safety
+    /// As [`Down::run`] for a row i.
+    #[inline(always)]
+    unsafe fn finish<S: Lanes<T::Sum>>(&self, simd: S, i: usize, ab: S::V) {
         let (alpha, beta) = (simd.splat(self.alpha), simd.splat(self.beta));
-        for (i, &ab) in sums.iter().enumerate() {
-            let c = step(self.c, i, self.c_row);
-            // SAFETY: row i has `columns` elements in C, which is read as the caller promises, and so
-            // has the bias.
-            unsafe {
-                let result = if let Some(bias) = self.bias {
-                    ab + load_up_to(simd, bias, self.columns)
-                } else if self.beta == T::Sum::ZERO {
-                    alpha * ab
-                } else {
-                    alpha.mul_add(ab, beta * load_up_to(simd, c, self.columns))
-                };
-                store_up_to(simd, c, self.columns, result);
-            }
+        let c = step(self.c, i, self.c_row);
+        // SAFETY: row i has `columns` elements in C, which is read as the caller promises, and so has the
+        // bias.
+        unsafe {
+            let result = if let Some(bias) = self.bias {
+                ab + load_up_to(simd, bias, self.columns)
+            } else if self.beta == T::Sum::ZERO {
+                alpha * ab
+            } else {
+                alpha.mul_add(ab, beta * load_up_to(simd, c, self.columns))
+            };
+            store_up_to(simd, c, self.columns, result);
         }
     }
 
-    /// The chains of one block of k; NEAR: lines are asked for into the first-level cache.
+    /// N steps of B from `at` on, a vector a step. Prefetches those further on.
     ///
     /// # Safety
-    /// As [`Down::run`] for M rows; the steps are in A and B; a column of B begins at each offset.
+    /// A column of B begins at each offset, and has the steps.
     #[inline(always)]
-    unsafe fn block<S: Lanes<T::Sum>, const M: usize, const N: usize, const NEAR: bool>(
+    unsafe fn square<S: Lanes<T::Sum>, const N: usize>(
         &self,
         simd: S,
         offsets: &[isize; N],
-        from: usize,
-        depth: usize,
-    ) -> [S::V; M] {
-        let mut acc = [simd.splat(T::Sum::ZERO); M];
+        at: usize,
+    ) -> [S::V; N] {
         let ahead = const { ahead::<T>() };
         // From the end of these columns to the beginning of the next ones.
         let turn = N as isize * self.b_column - self.depth as isize;
-        let (mut a, mut b) = (self.a.wrapping_add(from), self.b.wrapping_add(from));
-        let squares = depth / N;
-        for square in 0..squares {
-            let is_near_end = from + square * N + ahead >= self.depth;
-            let next = b.wrapping_add(ahead).wrapping_offset(if is_near_end { turn } else { 0 });
-            let mut square = [simd.splat(T::Sum::ZERO); N];
-            each::<N>(
-                #[inline(always)]
-                |j| {
-                    // SAFETY: a column, N steps that are left.
-                    square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
-                    let next = next.wrapping_offset(offsets[j]).cast();
-                    if NEAR { simd.prefetch(next) } else { simd.prefetch_l2(next) }
-                },
-            );
-            let square = S::V::transpose(square);
-            each::<N>(
-                #[inline(always)]
-                |p| {
-                    each::<M>(
-                        #[inline(always)]
-                        |i| {
-                            let row = a.wrapping_offset(i as isize * self.a_row);
-                            // SAFETY: row i, step p of those that are left.
-                            let a = simd.splat(unsafe { *row.wrapping_add(p) });
-                            acc[i] = a.mul_add(square[p], acc[i]);
-                        },
-                    );
-                },
-            );
-            (a, b) = (a.wrapping_add(N), b.wrapping_add(N));
+        let b = self.b.wrapping_add(at);
+        let next =
+            b.wrapping_add(ahead).wrapping_offset(if at + ahead >= self.depth { turn } else { 0 });
+        let mut square = [simd.splat(T::Sum::ZERO); N];
+        each!(j in N => {
+            // SAFETY: a column, N steps of it.
+            square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
+            let line = next.wrapping_offset(offsets[j]).cast();
+            if self.is_near { simd.prefetch(line) } else { simd.prefetch_l2(line) }
+        });
+        S::V::transpose(square)
+    }
+
+    /// The last steps of B, fewer than N.
+    ///
+    /// # Safety
+    /// As [`Down::square`].
+    #[inline(always)]
+    unsafe fn last_square<S: Lanes<T::Sum>, const N: usize>(
+        &self,
+        simd: S,
+        offsets: &[isize; N],
+        at: usize,
+        count: usize,
+    ) -> [S::V; N] {
+        let mut square = [simd.splat(T::Sum::ZERO); N];
+        for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
+            // SAFETY: a column, the steps that are left.
+            *lanes = unsafe {
+                T::load_up_to(simd, self.b.wrapping_add(at).wrapping_offset(offset), count)
+            };
         }
-        let rest = depth - squares * N;
-        if rest > 0 {
-            let mut square = [simd.splat(T::Sum::ZERO); N];
-            for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
-                // SAFETY: a column, the steps that are left.
-                *lanes = unsafe { T::load_up_to(simd, b.wrapping_offset(offset), rest) };
-            }
-            let square = S::V::transpose(square);
-            for (p, &b) in square.iter().enumerate().take(rest) {
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    let row = a.wrapping_offset(i as isize * self.a_row);
-                    // SAFETY: row i, step p of those that are left.
-                    *acc = simd.splat(unsafe { *row.wrapping_add(p) }).mul_add(b, *acc);
-                }
-            }
-        }
-        acc
+        S::V::transpose(square)
+    }
+
+    /// One k: `acc += a · b`.
+    ///
+    /// # Safety
+    /// As [`Down::run`] for M rows; `a` stands at one of the promised steps.
+    #[inline(always)]
+    unsafe fn add_step<S: Lanes<T::Sum>, const M: usize>(
+        &self,
+        simd: S,
+        a: *const T::Sum,
+        b: S::V,
+        acc: &mut [S::V; M],
+    ) {
+        each!(i in M => {
+            // SAFETY: row i < M.
+            let a = simd.splat(unsafe { *step(a.cast_mut(), i, self.a_row) });
+            acc[i] = a.mul_add(b, acc[i]);
+        });
     }
 }

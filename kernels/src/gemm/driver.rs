@@ -3,40 +3,30 @@
 use super::epilogue::Epilogue;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::{A_ROWS, A_TILES, BlockOfB, Copied, MAX_LANES, copied_row};
+use super::pack::{A_ROWS, A_TILES, Source, copied_len, copied_row};
 use super::packed::PackedB;
 use super::split::Split;
-use super::tile::{LayoutOfA, MAX_NV, MR, Tile, max_vectors, tiles_of_b_stay};
+use super::tile::{MAX_NV, MR, Tile, max_vectors, row_offsets, tiles_of_b_stay};
 use super::workspace::Workspace;
 use super::{FEW_ROWS, FEW_ROWS_BYTES, IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
 use crate::dispatch::ElementTask;
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{Float, Lanes, MAX_LANES, Vector};
 
 /// B as the micro-kernel finds it.
 #[derive(Clone, Copy)]
-pub(super) enum OperandB<'a, T: Factor> {
+pub(super) enum OperandB<'a, E> {
     /// Rows are contiguous and read where they lie.
-    InPlace(MatRef<'a, T::Sum>),
+    InPlace(MatRef<'a, E>),
     /// Packed block by block into the workspace.
-    Strided(MatRef<'a, T>),
+    Strided(&'a dyn Source<E>),
     /// Packed as a whole before.
-    Packed(&'a PackedB<'a, T::Sum>),
-}
-
-impl<T: Factor> OperandB<'_, T> {
-    fn columns(&self) -> usize {
-        match self {
-            OperandB::InPlace(b) => b.shape[1],
-            OperandB::Strided(b) => b.shape[1],
-            OperandB::Packed(b) => b.shape[1],
-        }
-    }
+    Packed(&'a PackedB<'a, E>),
 }
 
 /// A product whose shapes were checked: A `[m, k]`, B `[k, n]`, C `[m, n]`.
 pub(super) struct Product<'a, T: Factor> {
     pub(super) a: MatRef<'a, T>,
-    pub(super) b: OperandB<'a, T>,
+    pub(super) b: OperandB<'a, T::Sum>,
     /// Columns of B and C in LOOP 5, whole vectors; those of a packed B.
     pub(super) nc: usize,
     pub(super) alpha: T::Sum,
@@ -76,16 +66,17 @@ impl<T: Factor> Product<'_, T> {
     }
 
     fn run_piece(self, scratch: bool, workspace: &mut Workspace<T::Sum>) {
-        let m = self.c.shape[0];
-        let width = self.b.columns().min(self.nc).next_multiple_of(MAX_LANES);
-        let packed = match self.b {
-            OperandB::Strided(_) => KC.min(self.a.shape[1]) * width,
+        let Product { ref a, b, nc, alpha, beta, epilogue, c } = self;
+        let ([m, n], k) = (c.shape, a.shape[1]);
+        let width = n.min(nc).next_multiple_of(MAX_LANES);
+        let packed = match b {
+            OperandB::Strided(_) => KC.min(k) * width,
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
-        let copy_row = copied_row(KC.min(self.a.shape[1]));
-        let in_place = T::IS_SUM && self.a.strides[1] == 1;
-        let copy = if in_place { 0 } else { A_ROWS * copy_row };
+        let a_in_place = T::as_sums(*a);
+        let is_read_in_place = a_in_place.is_some_and(|a| a.strides[1] == 1);
+        let copy = if is_read_in_place { 0 } else { copied_len([A_ROWS, KC.min(k)]) };
         let partial = if scratch { m * width } else { 0 };
         let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<T::Sum>();
         let copy_memory = spill_memory.wrapping_add(spill);
@@ -97,7 +88,7 @@ impl<T: Factor> Product<'_, T> {
             partial: packed_memory.wrapping_add(packed),
             has_partial: scratch,
         };
-        T::multiply(Piece { product: self, memory });
+        T::multiply(Piece { a, a_in_place, k, b, nc, alpha, beta, epilogue, c, memory });
     }
 }
 
@@ -114,32 +105,41 @@ struct Memory<E> {
     has_partial: bool,
 }
 
-/// A product with its memory.
-pub struct Piece<'a, T: Factor> {
-    product: Product<'a, T>,
-    memory: Memory<T::Sum>,
+/// A product with its memory, whatever the type of its factors.
+pub struct Piece<'a, E> {
+    a: &'a dyn Source<E>,
+    /// A, if it holds the type of the sums.
+    a_in_place: Option<MatRef<'a, E>>,
+    k: usize,
+    b: OperandB<'a, E>,
+    nc: usize,
+    alpha: E,
+    beta: E,
+    epilogue: Epilogue<'a, E>,
+    c: MatMut<'a, E>,
+    memory: Memory<E>,
 }
 
-impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
+impl<E: Float> ElementTask<E> for Piece<'_, E> {
     type Home = Self;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        let Product { a, ref b, nc, alpha, beta, epilogue, mut c } = self.product;
+    fn run<S: Lanes<E>>(self, simd: S) {
+        let Piece { a, a_in_place, k, b, nc, alpha, beta, epilogue, mut c, memory } = self;
         let Epilogue { bias, mut activation } = epilogue;
-        let ([m, n], k) = (c.shape, a.shape[1]);
+        let [m, n] = c.shape;
         let panel_vectors = match b {
-            OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides[0] == 1 => SKINNY_VECTORS,
+            OperandB::Strided(b) if m <= IN_PLACE_ROWS && b.strides()[0] == 1 => SKINNY_VECTORS,
             OperandB::Strided(_) if m <= FEW_ROWS => {
-                (nc / S::LANES).min(FEW_ROWS_BYTES / (KC * S::LANES * size_of::<T::Sum>()))
+                (nc / S::LANES).min(FEW_ROWS_BYTES / (KC * S::LANES * size_of::<E>()))
             }
             _ => nc / S::LANES,
         };
         let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
         let in_place = matches!(b, OperandB::InPlace(_));
         let rows = Split::new(m, MR);
-        let plain = alpha == T::Sum::ONE && c.strides[1] == 1;
+        let plain = alpha == E::ONE && c.strides[1] == 1;
         // Few rows are best left until they are one long run.
         let at_once = m <= IN_PLACE_ROWS;
 
@@ -157,87 +157,73 @@ impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
                 let depth = KC.min(k - from);
                 let (first, last) = (from == 0, from + depth == k);
                 // Rows of B are this far apart, or a tile's width where it is packed.
-                let (b_block, b_step) = match *b {
+                let (b_block, b_step) = match b {
                     OperandB::InPlace(b) => (
                         step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left),
                         b.strides[0],
                     ),
                     OperandB::Strided(b) => {
-                        let corner = step(b.data.cast_mut(), from, b.strides[0]);
-                        let data = step(corner, left, b.strides[1]);
-                        let block = BlockOfB { data, strides: b.strides, depth, columns, tiles };
-                        // SAFETY: rows `from..from + depth` and columns `left..left + columns` are
-                        // in B; `packed` holds KC x NC elements.
-                        unsafe { block.pack(simd, self.memory.packed) };
-                        (self.memory.packed, 0)
+                        // SAFETY: `packed` holds KC x NC elements.
+                        unsafe { b.pack((from, left), (depth, columns), memory.packed) };
+                        (memory.packed, 0)
                     }
                     OperandB::Packed(b) => {
                         (b.data.cast_mut().wrapping_add(left * k + from * width), 0)
                     }
                 };
                 // Where sums over the blocks so far are kept, and where this block's go.
-                let (sums, sums_row) = if self.memory.has_partial {
-                    (self.memory.partial, width as isize)
+                let (sums, sums_row) = if memory.has_partial {
+                    (memory.partial, width as isize)
                 } else {
                     (c_panel, c.strides[0])
                 };
-                let direct =
-                    !last || plain && (beta == T::Sum::ZERO || beta == T::Sum::ONE && first);
+                let direct = !last || plain && (beta == E::ZERO || beta == E::ONE && first);
                 let (out, out_row) = if last { (c_panel, c.strides[0]) } else { (sums, sums_row) };
-                let add = !first || last && beta != T::Sum::ZERO;
+                let add = !first || last && beta != E::ZERO;
                 let bias = bias.filter(|_| last).map(|bias| bias.as_ptr().wrapping_add(left));
-                let layout = match a.strides {
-                    _ if !T::IS_SUM => None,
-                    [stride, 1] => Some(LayoutOfA::Rows(stride)),
-                    [1, stride] if tiles.parts() == 1 => Some(LayoutOfA::Columns(stride)),
-                    _ => None,
-                };
+                // Columns of A are read in place if they are read once.
+                let a_in_place = a_in_place
+                    .filter(|a| a.strides[1] == 1 || a.strides[0] == 1 && tiles.parts() == 1);
 
                 // LOOP 3: a group of rows of A
-                let corner = step(a.data.cast_mut(), from, a.strides[1]);
                 for group in (0..rows.parts()).step_by(A_TILES) {
                     let group_rows = A_TILES.min(rows.parts() - group);
                     let group_top = rows.start(group);
-                    let group_corner = step(corner, group_top, a.strides[0]);
-                    let (a_group, a_layout, a_row) = if let Some(layout) = layout {
-                        (group_corner.cast(), layout, a.strides[0])
-                    } else {
-                        let end = group + group_rows - 1;
-                        let group_rows = rows.start(end) + rows.len(end) - group_top;
-                        let (strides, shape) = (a.strides, [group_rows, depth]);
-                        let block = Copied { data: group_corner, strides, shape };
-                        // SAFETY: the rows and the block's k are in A; the memory holds A_ROWS rows of
-                        // KC elements.
-                        unsafe { block.write(simd, self.memory.copy_of_a, copied_row(depth)) };
-                        let row = copied_row(depth) as isize;
-                        (self.memory.copy_of_a, LayoutOfA::Rows(row), row)
+                    let end = group + group_rows - 1;
+                    let group_height = rows.start(end) + rows.len(end) - group_top;
+                    let (a_group, a_strides) = match a_in_place {
+                        Some(a) => {
+                            let corner = step(a.data.cast_mut(), from, a.strides[1]);
+                            (step(corner, group_top, a.strides[0]), a.strides)
+                        }
+                        None => {
+                            let shape = (group_height, depth);
+                            // SAFETY: the memory holds A_ROWS rows of KC elements.
+                            unsafe { a.copy((group_top, from), shape, memory.copy_of_a) };
+                            (memory.copy_of_a, [copied_row(depth) as isize, 1])
+                        }
                     };
 
                     // LOOP 2 and LOOP 1: tiles of C, those that share a tile of B one after the other if
                     // it stays in L1.
                     let rows_first = const { tiles_of_b_stay(S::ISA) };
-                    let extents = [group_rows, tiles.parts()];
-                    let [outer, inner] =
-                        if rows_first { [extents[1], extents[0]] } else { extents };
-                    for (row, tile) in (0..outer).flat_map(|o| {
-                        (0..inner).map(move |i| if rows_first { (i, o) } else { (o, i) })
-                    }) {
-                        let row = group + row;
+                    let (mut row, mut tile) = (group, 0);
+                    while row < group + group_rows && tile < tiles.parts() {
                         let (top, height) = (rows.start(row), rows.len(row));
                         let start = tiles.start(tile) * S::LANES;
                         let vectors = tiles.len(tile);
                         let end = S::LANES.min(columns - start - (vectors - 1) * S::LANES);
                         let spill_row = (vectors * S::LANES) as isize;
-                        let (b, b_step, b_last) = if in_place {
-                            (b_block.wrapping_add(start), b_step, end)
+                        let (b, b_step) = if in_place {
+                            (b_block.wrapping_add(start), b_step)
                         } else {
-                            (b_block.wrapping_add(start * depth), spill_row, S::LANES)
+                            (b_block.wrapping_add(start * depth), spill_row)
                         };
-                        let (out, out_row, out_last, add, tile_bias) = if direct {
+                        let (out, out_row, add, tile_bias) = if direct {
                             let bias = bias.map(|bias| bias.wrapping_add(start));
-                            (step(out, top, out_row).wrapping_add(start), out_row, end, add, bias)
+                            (step(out, top, out_row).wrapping_add(start), out_row, add, bias)
                         } else {
-                            (self.memory.spill, spill_row, S::LANES, false, None)
+                            (memory.spill, spill_row, false, None)
                         };
                         // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
                         // `top..top + height` over the block's k are in A (or in its copy), the tile's
@@ -250,14 +236,14 @@ impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
                                 vectors,
                                 depth,
                                 resume: false,
-                                a: step(a_group, top - group_top, a_row).cast_const(),
-                                a_layout,
+                                a: step(a_group, top - group_top, a_strides[0]).cast_const(),
+                                a_rows: row_offsets(a_strides[0]),
+                                a_step: a_strides[1],
                                 b,
                                 b_step,
-                                b_last,
                                 out,
                                 out_row,
-                                out_last,
+                                last: end,
                                 add,
                                 bias: tile_bias,
                             }
@@ -282,15 +268,24 @@ impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
                             // block, in the partial sums that the block before wrote.
                             unsafe { finish.run(simd) };
                         }
+                        if rows_first {
+                            row += 1;
+                            if row == group + group_rows {
+                                (row, tile) = (group, tile + 1);
+                            }
+                        } else {
+                            tile += 1;
+                            if tile == tiles.parts() {
+                                (row, tile) = (row + 1, 0);
+                            }
+                        }
                     }
                     if let Some(activation) = &mut activation
                         && last
                         && !at_once
                     {
-                        let end = group + group_rows - 1;
-                        let group_rows = rows.start(end) + rows.len(end) - group_top;
                         let corner = [group_top, left];
-                        activation.finish(c.part(corner, [group_rows, columns]), corner);
+                        activation.finish(c.part(corner, [group_height, columns]), corner);
                     }
                 }
 
@@ -308,7 +303,7 @@ impl<T: Factor> ElementTask<T::Sum> for Piece<'_, T> {
     }
 }
 
-/// What becomes of a block's sums where they are not simply written or added to their place.
+/// Finishes a block's sums where they are not simply written or added to their place.
 pub(super) struct Finish<E> {
     pub(super) shape: [usize; 2],
     /// This block's sums.

@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use super::matrix::MatRef;
-use super::{ColumnsOfB, Pack, Piece, RowsOfB, Small};
+use super::{ColumnsOfB, Copied, Pack, Piece, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Isa;
 use crate::map;
@@ -50,7 +50,7 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     /// Runs the driver's loops on the chosen level: not generic, so that they are compiled with this crate
     /// and not again in each that uses it.
     #[doc(hidden)]
-    fn multiply(task: Piece<'_, Self>);
+    fn multiply(task: Piece<'_, Self::Sum>);
     /// As [`Factor::multiply`], for small products.
     #[doc(hidden)]
     fn multiply_small(task: &Small<'_, Self>);
@@ -62,7 +62,10 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     fn multiply_columns(task: ColumnsOfB<'_, Self>);
     /// As [`Factor::multiply`], for packing.
     #[doc(hidden)]
-    fn pack(task: Pack<'_, Self>) -> Isa;
+    fn pack(task: &Pack<'_, Self>) -> Isa;
+    /// As [`Factor::multiply`], for copying.
+    #[doc(hidden)]
+    fn copy(task: &Copied<'_, Self>);
 }
 
 mod sealed {
@@ -71,7 +74,7 @@ mod sealed {
 
 macro_rules! tasks {
     () => {
-        fn multiply(task: Piece<'_, Self>) {
+        fn multiply(task: Piece<'_, Self::Sum>) {
             Self::Sum::enter(task);
         }
         fn multiply_small(task: &Small<'_, Self>) {
@@ -83,8 +86,11 @@ macro_rules! tasks {
         fn multiply_columns(task: ColumnsOfB<'_, Self>) {
             Self::Sum::enter(task);
         }
-        fn pack(task: Pack<'_, Self>) -> Isa {
+        fn pack(task: &Pack<'_, Self>) -> Isa {
             Self::Sum::enter(task)
+        }
+        fn copy(task: &Copied<'_, Self>) {
+            Self::Sum::enter(task);
         }
     };
 }

@@ -250,6 +250,20 @@ impl<'a, E> MatRef<'a, E> {
         let (left, right) = self.t().split_rows(at);
         (left.t(), right.t())
     }
+
+    /// The elements from `at` on, as many rows and columns as `shape` says.
+    ///
+    /// # Panics
+    /// If they are not all there.
+    #[inline(always)]
+    pub(super) fn part(self, at: [usize; 2], shape: [usize; 2]) -> Self {
+        for axis in 0..2 {
+            let rest = self.shape[axis].checked_sub(at[axis]);
+            assert!(rest.is_some_and(|rest| shape[axis] <= rest), "a part beyond the matrix");
+        }
+        let row = step(self.data.cast_mut(), at[0], self.strides[0]);
+        MatRef { data: step(row, at[1], self.strides[1]), shape, ..self }
+    }
 }
 
 /// `count` strides further on; the product cannot overflow for elements of a checked view, and one

@@ -8,59 +8,104 @@
 //! Each panel is read from front to back by the micro-kernel. The last one is padded with zeros to
 //! whole vectors; the padding's products land in lanes that are never written out.
 
+use super::KC;
 use super::factor::Factor;
 use super::matrix::{MatRef, step};
 use super::split::Split;
-use super::tile::MR;
-use crate::simd::{Float, Lanes, Vector};
+use super::tile::{MR, max_vectors};
+use crate::dispatch::{ElementTask, Isa};
+use crate::simd::{Float, Lanes, MAX_LANES, Vector};
 
-/// The most lanes that any vector has.
-pub(super) const MAX_LANES: usize = 16;
-
-/// A block of B to pack.
-#[derive(Clone, Copy)]
-pub(super) struct BlockOfB<T> {
-    /// Element (0, 0) of the block.
-    pub(super) data: *const T,
-    /// From one k, and from one column, to the next.
-    pub(super) strides: [isize; 2],
-    /// Steps of k.
-    pub(super) depth: usize,
-    pub(super) columns: usize,
-    /// The block's vectors (`columns` over LANES, rounded up) split into tiles.
-    pub(super) tiles: Split,
-}
-
-impl<T: Factor> BlockOfB<T> {
-    /// Writes the block to `dst`, panel after panel.
+/// Copies and packs a factor of any type, for loops that know the type of the sums alone: they read it through copies.
+///
+/// Places and shapes are pairs, which are passed in registers. An array would be stored as two numbers and
+/// read as one vector, which waits until the stores have reached the cache.
+pub(super) trait Source<E> {
+    /// From one row, and from one column, to the next.
+    fn strides(&self) -> [isize; 2];
+    /// Copies a part row by row, as [`Copied`], rows [`copied_row`] long.
     ///
     /// # Safety
-    /// Every element of the block is valid for reads, and `dst` is valid for writes of
-    /// `depth * columns` elements, `columns` rounded up to whole vectors.
+    /// `dst` is valid for writes of as many rows.
+    unsafe fn copy(&self, at: (usize, usize), shape: (usize, usize), dst: *mut E);
+    /// Packs a part, at most one panel wide and one block deep, as [`Pack`].
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of the part's rows, each rounded up to whole vectors.
+    unsafe fn pack(&self, at: (usize, usize), shape: (usize, usize), dst: *mut E);
+}
+
+impl<T: Factor> Source<T::Sum> for MatRef<'_, T> {
+    fn strides(&self) -> [isize; 2] {
+        self.strides
+    }
+    unsafe fn copy(&self, at: (usize, usize), shape: (usize, usize), dst: *mut T::Sum) {
+        let part = self.part(at.into(), shape.into());
+        // SAFETY: the caller's promise.
+        T::copy(&unsafe { Copied::new(&part, dst, copied_row(shape.1)) });
+    }
+    unsafe fn pack(&self, at: (usize, usize), shape: (usize, usize), dst: *mut T::Sum) {
+        let part = self.part(at.into(), shape.into());
+        // SAFETY: the caller's promise.
+        T::pack(&unsafe { Pack::new(&part, usize::MAX, dst) });
+    }
+}
+
+/// B to pack: panel after panel, of each its blocks of k, of each its tiles. Taken by reference, as
+/// [`Small`](super::Small) is and for its reason.
+pub struct Pack<'a, T: Factor> {
+    b: &'a MatRef<'a, T>,
+    nc: usize,
+    dst: *mut T::Sum,
+}
+
+impl<'a, T: Factor> Pack<'a, T> {
+    /// In panels of at most `nc` columns, whole vectors.
+    ///
+    /// # Safety
+    /// `dst` is valid for writes of all rows of `b`, each rounded up to whole vectors.
     #[inline(always)]
-    pub(super) unsafe fn pack<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum) {
-        for tile in 0..self.tiles.parts() {
-            let (start, width) =
-                (self.tiles.start(tile) * S::LANES, self.tiles.len(tile) * S::LANES);
-            let panel = Panel {
-                data: step(self.data.cast_mut(), start, self.strides[1]),
-                strides: self.strides,
-                depth: self.depth,
-                columns: width.min(self.columns - start),
-                width,
-                // Panels of the tiles before hold `start` columns.
-                dst: dst.wrapping_add(start * self.depth),
-            };
-            // SAFETY: the panel is a part of the block, and its columns `start..start + width` of
-            // the destination are no other panel's.
-            unsafe {
-                match self.strides {
-                    [_, 1] => panel.copy(simd),
-                    [1 | -1, _] => panel.transpose(simd),
-                    _ => panel.gather(),
+    pub(super) unsafe fn new(b: &'a MatRef<'a, T>, nc: usize, dst: *mut T::Sum) -> Self {
+        Pack { b, nc, dst }
+    }
+}
+
+impl<'a, T: Factor> ElementTask<T::Sum> for &Pack<'a, T> {
+    type Home = Pack<'a, T>;
+    type Output = Isa;
+
+    #[inline(always)]
+    fn run<S: Lanes<T::Sum>>(self, simd: S) -> Isa {
+        let Pack { b, nc, dst } = *self;
+        let [k, n] = b.shape;
+        let panels = Split::new(n.div_ceil(S::LANES), nc / S::LANES);
+        for panel in 0..panels.parts() {
+            let (left, vectors) = (panels.start(panel) * S::LANES, panels.len(panel));
+            let tiles = Split::new(vectors, const { max_vectors(S::ISA) });
+            for from in (0..k).step_by(KC) {
+                let depth = KC.min(k - from);
+                // Panels before took `left * k` elements, blocks before in this panel whole vectors.
+                let block = dst.wrapping_add(left * k + from * vectors * S::LANES);
+                for tile in 0..tiles.parts() {
+                    let (start, width) = (tiles.start(tile) * S::LANES, tiles.len(tile) * S::LANES);
+                    let columns = width.min(n - left - start);
+                    let row = step(b.data.cast_mut(), from, b.strides[0]);
+                    let data = step(row, left + start, b.strides[1]);
+                    let dst = block.wrapping_add(start * depth);
+                    let panel = Panel { data, strides: b.strides, depth, columns, width, dst };
+                    // SAFETY: the columns `start..start + width` of the block's memory, which is that of
+                    // `Pack::new`, are no other tile's.
+                    unsafe {
+                        match b.strides {
+                            [_, 1] => panel.copy(simd),
+                            [1 | -1, _] => panel.transpose(simd),
+                            _ => panel.gather(),
+                        }
+                    }
                 }
             }
         }
+        S::ISA
     }
 }
 
@@ -78,7 +123,7 @@ impl<T: Factor> Panel<T> {
     /// Columns are contiguous: rows are copied.
     ///
     /// # Safety
-    /// As [`BlockOfB::pack`].
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
     #[inline(always)]
     unsafe fn copy<S: Lanes<T::Sum>>(&self, simd: S) {
         let (whole, rest) = (self.columns / S::LANES, self.columns % S::LANES);
@@ -104,7 +149,7 @@ impl<T: Factor> Panel<T> {
     /// k is contiguous, up or down: columns become rows.
     ///
     /// # Safety
-    /// As [`BlockOfB::pack`].
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
     #[inline(always)]
     unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         let (shape, strides) = ([self.columns, self.depth], [self.strides[1], self.strides[0]]);
@@ -118,7 +163,7 @@ impl<T: Factor> Panel<T> {
     /// Any strides.
     ///
     /// # Safety
-    /// As [`BlockOfB::pack`].
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
     #[inline(always)]
     unsafe fn gather(&self) {
         let Panel { data, strides, depth, columns, width, dst } = *self;
@@ -160,7 +205,7 @@ unsafe fn gather<T: Factor>(
     unsafe { gather_rows(src, strides, [rows, columns - stripped], dst, dst_row) };
 }
 
-/// As [`gather`], row by row.
+/// Does what [`gather`] does, row by row.
 ///
 /// # Safety
 /// As [`gather`].
@@ -216,7 +261,8 @@ impl<T: Factor> Squares<T> {
     /// elements, rounded up to whole vectors: what is beyond becomes zero.
     #[inline(always)]
     unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
-        // SAFETY: as the caller promises; N is the number of lanes.
+        const { assert!(matches!(S::LANES, 1 | 2 | 4 | 8 | 16)) };
+        // SAFETY: as the caller promises; by the assertion above N is the number of lanes.
         unsafe {
             match S::LANES {
                 16 => self.by::<S, 16>(simd),
@@ -272,66 +318,68 @@ pub(super) const A_TILES: usize = 8;
 /// Rows of A copied at a time.
 pub(super) const A_ROWS: usize = A_TILES * MR;
 
-/// A matrix that is copied row by row, each beginning with a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Copied<T> {
-    /// Element (0, 0).
-    pub(super) data: *const T,
-    /// From one row, and from one column, to the next.
-    pub(super) strides: [isize; 2],
-    /// Rows and columns.
-    pub(super) shape: [usize; 2],
-}
-
 /// Elements from one copied row to the next, whole vectors of every instruction set.
 pub(super) fn copied_row(columns: usize) -> usize {
     columns.next_multiple_of(MAX_LANES)
 }
 
-impl<T: Factor> Copied<T> {
-    /// All of a matrix.
-    pub(super) fn of(matrix: &MatRef<'_, T>) -> Self {
-        Copied { data: matrix.data, strides: matrix.strides, shape: matrix.shape }
-    }
+/// Elements of a copy whose rows are [`copied_row`] long.
+pub(super) fn copied_len([rows, columns]: [usize; 2]) -> usize {
+    rows * copied_row(columns)
+}
 
-    /// Elements of a copy whose rows are [`copied_row`] long.
-    pub(super) fn len(&self) -> usize {
-        self.shape[0] * copied_row(self.shape[1])
-    }
+/// A matrix to copy row by row, element (i, j) to `dst[i * dst_row + j]`: of A, rows that a tile reads as it
+/// does those that need no copy. (A copy with k going down would spread a tile's six rows over as many
+/// lines as k has steps, more than L1 has beside a tile of B.)
+pub struct Copied<'a, T: Factor> {
+    matrix: &'a MatRef<'a, T>,
+    dst: *mut T::Sum,
+    dst_row: usize,
+}
 
-    /// Writes element (i, j) to `dst[i * dst_row + j]`: of A, rows that a tile reads as it does those that need
-    /// no copy. (A copy with k going down would spread a tile's six rows over as many lines as k has steps,
-    /// more than L1 has beside a tile of B.)
-    ///
+impl<'a, T: Factor> Copied<'a, T> {
     /// # Safety
-    /// Every element of the matrix is valid for reads, and `dst` for writes of as many rows of `dst_row`
-    /// elements, whole vectors that hold the columns.
+    /// `dst` is valid for writes of as many rows of `dst_row` elements, whole vectors that hold the columns.
     #[inline(always)]
-    pub(super) unsafe fn write<S: Lanes<T::Sum>>(&self, simd: S, dst: *mut T::Sum, dst_row: usize) {
-        let Copied { data, strides, shape: [rows, columns] } = *self;
-        if matches!(strides[0], 1 | -1) && strides[1] != 1 {
-            let [src_column, src_row] = strides;
-            let squares = Squares::new(data, [src_row, src_column], [columns, rows], dst, dst_row);
-            // SAFETY: the matrix is readable; rows of the copy are whole vectors long.
-            unsafe { squares.transpose(simd) };
-            return;
-        }
-        if strides[1] != 1 {
-            // SAFETY: the matrix is readable, and the copy has its rows.
-            unsafe { gather(data, strides, [rows, columns], dst, dst_row) };
-            return;
-        }
-        for i in 0..rows {
-            let src = step(data.cast_mut(), i, strides[0]);
-            let dst = dst.wrapping_add(i * dst_row);
-            for j in (0..columns).step_by(S::LANES) {
-                // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are whole
-                // vectors.
-                unsafe {
-                    let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
-                    simd.store(dst.wrapping_add(j), x);
+    pub(super) unsafe fn new(matrix: &'a MatRef<'a, T>, dst: *mut T::Sum, dst_row: usize) -> Self {
+        debug_assert!(dst_row >= copied_row(matrix.shape[1]));
+        Copied { matrix, dst, dst_row }
+    }
+}
+
+impl<'a, T: Factor> ElementTask<T::Sum> for &Copied<'a, T> {
+    const ALIGNS_FRAME: bool = false;
+    type Home = Copied<'a, T>;
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+        let Copied { matrix, dst, dst_row } = *self;
+        let MatRef { data, strides, shape: [rows, columns], .. } = *matrix;
+        match strides {
+            [1 | -1, column] if column != 1 => {
+                let squares =
+                    Squares::new(data, [column, strides[0]], [columns, rows], dst, dst_row);
+                // SAFETY: the matrix is readable; rows of the copy are whole vectors long, as
+                // `Copied::new` was promised.
+                unsafe { squares.transpose(simd) };
+            }
+            [_, 1] => {
+                for i in 0..rows {
+                    let src = step(data.cast_mut(), i, strides[0]);
+                    let dst = dst.wrapping_add(i * dst_row);
+                    for j in (0..columns).step_by(S::LANES) {
+                        // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are
+                        // whole vectors, as `Copied::new` was promised.
+                        unsafe {
+                            let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
+                            simd.store(dst.wrapping_add(j), x);
+                        }
+                    }
                 }
             }
+            // SAFETY: the matrix is readable, and the copy has its rows.
+            _ => unsafe { gather(data, strides, [rows, columns], dst, dst_row) },
         }
     }
 }

@@ -4,14 +4,12 @@ use core::marker::PhantomData;
 
 use super::cache::panel_columns;
 use super::factor::Factor;
-use super::matrix::{GemmError, MatRef, step};
-use super::pack::{BlockOfB, MAX_LANES};
-use super::split::Split;
-use super::tile::max_vectors;
+use super::is_small;
+use super::matrix::{GemmError, MatRef};
+use super::pack::Pack;
 use super::workspace::Workspace;
-use super::{KC, is_small};
-use crate::dispatch::{ElementTask, Isa, isa};
-use crate::simd::{Float, Lanes};
+use crate::dispatch::{Isa, isa};
+use crate::simd::{Float, MAX_LANES};
 
 /// Rows of A from which a B that is packed already is faster than one that is read in place.
 const LEAST_ROWS: usize = 8;
@@ -58,7 +56,9 @@ impl<'w, E: Float> PackedB<'w, E> {
         let [k, n] = b.shape;
         let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
         let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
-        let isa = if k > 0 && n > 0 { T::pack(Pack { b, nc, data }) } else { isa() };
+        // SAFETY: the buffer has just grown to k rows of whole vectors of every instruction set.
+        let pack = unsafe { Pack::new(&b, nc, data) };
+        let isa = if k > 0 && n > 0 { T::pack(&pack) } else { isa() };
         PackedB { data, shape: b.shape, nc, isa, borrow: PhantomData }
     }
 
@@ -75,38 +75,5 @@ impl<E> PackedB<'_, E> {
     /// `[k, n]`.
     pub fn shape(&self) -> [usize; 2] {
         self.shape
-    }
-}
-
-pub struct Pack<'a, T: Factor> {
-    b: MatRef<'a, T>,
-    nc: usize,
-    data: *mut T::Sum,
-}
-
-impl<T: Factor> ElementTask<T::Sum> for Pack<'_, T> {
-    type Home = Self;
-    type Output = Isa;
-
-    #[inline(always)]
-    fn run<S: Lanes<T::Sum>>(self, simd: S) -> Isa {
-        let ([k, n], b) = (self.b.shape, self.b);
-        let panels = Split::new(n.div_ceil(S::LANES), self.nc / S::LANES);
-        for panel in 0..panels.parts() {
-            let (left, width) = (panels.start(panel) * S::LANES, panels.len(panel) * S::LANES);
-            for from in (0..k).step_by(KC) {
-                let block = BlockOfB {
-                    data: step(step(b.data.cast_mut(), from, b.strides[0]), left, b.strides[1]),
-                    strides: b.strides,
-                    depth: KC.min(k - from),
-                    columns: width.min(n - left),
-                    tiles: Split::new(panels.len(panel), const { max_vectors(S::ISA) }),
-                };
-                // SAFETY: the block is a part of B; panels before it took `left * k` elements and
-                // blocks before it in this panel `from * width`.
-                unsafe { block.pack(simd, self.data.wrapping_add(left * k + from * width)) };
-            }
-        }
-        S::ISA
     }
 }

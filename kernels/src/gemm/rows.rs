@@ -4,7 +4,7 @@
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
-//!         the next 8                        [░░░░░░░            ]   on their way into L1 or L2
+//!         the next 8                        [░░░░░░░            ]   prefetched into L2
 //!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, near
 //! ```
 //!
@@ -13,46 +13,48 @@
 //! products a vector of them is loaded and stored once. Rows of chains lie a line further apart than a
 //! panel is wide: at a power of two they would share one set of the cache.
 //!
-//! More than 12 rows of A are two halves, of which the second finds the 8 rows of B in L1; of 16-bit floats,
-//! which each group of rows widens anew, four rows are a group.
+//! More than 6 rows of A are several groups, each of which passes the panel's part of the 8 rows of B, no more
+//! than an L2 cache holds, one group after the other; of 16-bit floats, which each group widens anew, four rows are
+//! a group.
 //!
 //! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
 //! k is done.
 //!
-//! The next 8 rows' lines are asked for meanwhile, where the hardware does not run ahead of arithmetic. Into the
-//! second-level cache: as many as the first-level one can wait for are too few to keep memory busy. Cores that do run
-//! ahead ([`asks_first_level`]) are asked for them by pairs of tiles alone, and into the first.
+//! The next 8 rows are prefetched meanwhile by the first group, into the second-level cache: the first-level one
+//! cannot wait for enough lines to keep memory busy. Cores that run ahead by themselves ([`runs_ahead`]) are left
+//! to it.
 //!
 //! Measured on Zen 4, one thread, 2 to 24 rows of A, [1024, 4096] of B; the time over that of chains of 16 KiB and
-//! lines asked for into the first-level cache, where tiles come in pairs:
+//! prefetches into the first-level cache:
 //!
 //! | B | AVX-512 | AVX2 |
 //! |---|---|---|
 //! | `f32`, from memory | .73 to .98 | .66 to .91 |
 //! | `f32`, from the shared cache | .86 to 1.01, 2 and 4 rows to 1.18 | .70 to 1.01, 2 and 4 rows to 1.17 |
 //! | `f64`, from memory | .68 to .97 | .70 to .97 |
-//! | `bf16`, too small a B to ask: longer chains alone | .74 to 1.06 | .59 to .94 |
+//! | `bf16`, too small a B to prefetch: longer chains alone | .74 to 1.06 | .59 to .94 |
 //!
-//! One row takes .7 to 1.05 of the time. If it always asked, it would take up to 1.1 from the shared cache, of 16-bit
-//! floats, whose lines are half as many, up to 1.3.
+//! One row takes .7 to 1.05 of the time. With prefetches in every case it would take up to 1.1 from the shared cache,
+//! of 16-bit floats, whose lines are half as many, up to 1.3.
 //!
-//! Tried besides: lines further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; the 8 rows
-//! after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each line asked for
+//! Tried besides: prefetches further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; of the 8
+//! rows after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each prefetch
 //! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows; each line once, where a
-//! vector is shorter, 1.05 to 1.25 from memory with AVX2.
+//! vector is shorter, 1.05 to 1.25 from memory with AVX2; all groups of rows in turn over 16 KiB of B, 1.0 to 1.15.
 
-use super::cache::asks_first_level;
+use super::cache::runs_ahead;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::{Copied, MAX_LANES, copied_row};
-use super::tile::{LayoutOfA, Tile, each, max_vectors};
+use super::pack::{Copied, copied_row};
+use super::split::Split;
+use super::tile::{MR, Tile, each, max_vectors, multiply, read, row_offsets, write};
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
 use crate::copy::is_streamed;
 use crate::dispatch::ElementTask;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{Float, Lanes, MAX_LANES};
 
 /// Rows of B read side by side.
 const STEPS: usize = 8;
@@ -141,20 +143,18 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let is_reversed = b.strides[1] == -1;
         // As large as what is written past the caches: B, or what a thread has of it, comes from memory.
         let is_far = is_streamed::<T>(k.saturating_mul(n));
-        let asks_near = asks_first_level();
-        let asks_ahead = asks_near || is_far || T::IS_SUM && m > 1;
+        let prefetches = !runs_ahead() && (is_far || T::IS_SUM && m > 1);
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };
             for from in (0..k).step_by(KC) {
                 let depth = KC.min(k - from);
-                let corner = step(a.data.cast_mut(), from, a.strides[1]).cast_const();
                 let (a_block, a_strides) = if T::IS_SUM {
-                    (corner.cast(), a.strides)
+                    (step(a.data.cast_mut(), from, a.strides[1]).cast_const().cast(), a.strides)
                 } else {
-                    let block = Copied { data: corner, strides: a.strides, shape: [m, depth] };
-                    // SAFETY: the block's steps of k are in A; the copy holds m rows of KC elements.
-                    unsafe { block.write(simd, copy, copied_row(depth)) };
+                    let block = a.part([0, from], [m, depth]);
+                    // SAFETY: the copy holds m rows of KC elements.
+                    T::Sum::call(simd, &unsafe { Copied::new(&block, copy, copied_row(depth)) });
                     (copy.cast_const(), [copied_row(depth) as isize, 1])
                 };
                 for at in (0..depth).step_by(STEPS) {
@@ -163,6 +163,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                     let corner = step(b.data.cast_mut(), from + at, b.strides[0]);
                     let corner = step(corner, first, b.strides[1]);
                     let strip = Strip {
+                        rows: m,
                         a: a.cast_const(),
                         a_strides,
                         b: corner.cast_const(),
@@ -170,15 +171,14 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         columns,
                         steps,
                         resume: at > 0,
-                        asks_ahead: asks_ahead && from + at + STEPS < k,
-                        asks_near,
+                        prefetches: prefetches && from + at + STEPS < k,
                         chains,
                         chains_row: chains_row as isize,
                     };
                     // SAFETY: A and C have m rows, IN_PLACE_ROWS at most; `steps` of k from `from + at` on
                     // are in A (or its copy) and B, the panel's columns in B; chains have m rows of `width` columns and a
                     // line more. Steps before wrote what is resumed.
-                    unsafe { strip.run(simd, m) };
+                    unsafe { strip.run(simd) };
                 }
                 if is_reversed {
                     for i in 0..m {
@@ -212,6 +212,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
 /// `chains [rows, columns] (+)= a [rows, steps] · b [steps, columns]`.
 #[derive(Clone, Copy)]
 struct Strip<T: Factor> {
+    rows: usize,
     a: *const T::Sum,
     a_strides: [isize; 2],
     b: *const T,
@@ -220,17 +221,15 @@ struct Strip<T: Factor> {
     steps: usize,
     /// Goes on with the chains instead of starting them at zero.
     resume: bool,
-    /// Asks for the lines of the next STEPS rows.
-    asks_ahead: bool,
-    /// By pairs of tiles alone, into the first-level cache.
-    asks_near: bool,
+    /// Prefetches the next STEPS rows.
+    prefetches: bool,
     chains: *mut T::Sum,
     chains_row: isize,
 }
 
 impl<T: Factor> Strip<T> {
-    /// Most rows of A in a group.
-    const GROUP: usize = if T::IS_SUM { 12 } else { 4 };
+    /// Most rows of A in a group: a tile's, and of 16-bit floats as many as leave registers for widening.
+    const GROUP: usize = if T::IS_SUM { MR } else { 4 };
 
     /// # Safety
     /// - `1 <= rows <= IN_PLACE_ROWS`, `1 <= steps <= STEPS`;
@@ -239,249 +238,168 @@ impl<T: Factor> Strip<T> {
     /// - `chains` is valid for writes, with `resume` for reads, of `columns` elements a row, rounded up to
     ///   whole vectors.
     #[inline(always)]
-    unsafe fn run<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
-        let mut strip = self;
-        let mut left = rows;
-        for groups in (1..=rows.div_ceil(Self::GROUP)).rev() {
-            let height = left / groups;
-            // SAFETY: the caller's promise, for `height` of the rows, at most GROUP.
-            unsafe { strip.group(simd, height) };
-            left -= height;
-            strip.a = step(strip.a.cast_mut(), height, strip.a_strides[0]).cast_const();
-            strip.chains = step(strip.chains, height, strip.chains_row);
-            strip.asks_ahead = false;
-        }
-    }
-
-    /// # Safety
-    /// As [`Strip::run`], and `rows <= GROUP`.
-    #[inline(always)]
-    unsafe fn group<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe {
-            match rows {
-                1 => T::Sum::call(simd, Along::<T, 1, 0>(self)),
-                2 => T::Sum::call(simd, Along::<T, 2, 0>(self)),
-                3 => T::Sum::call(simd, Along::<T, 3, 0>(self)),
-                4 => T::Sum::call(simd, Along::<T, 4, 0>(self)),
-                5 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 0>(self)),
-                6 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 0>(self)),
-                7 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 4, 3>(self)),
-                8 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 4, 4>(self)),
-                9 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 4>(self)),
-                10 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 5, 5>(self)),
-                11 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 5>(self)),
-                12 if const { T::IS_SUM } => T::Sum::call(simd, Along::<T, 6, 6>(self)),
-                _ => core::hint::unreachable_unchecked(),
-            }
-        }
-    }
-}
-
-/// A strip of R0 + R1 rows, as a function of its own. The second tile follows the first one in the same
-/// columns, whose 8 lines of B are then in L1, whatever set of it they share.
-struct Along<T: Factor, const R0: usize, const R1: usize>(Strip<T>);
-
-impl<T: Factor, const R0: usize, const R1: usize> ElementTask<T::Sum> for Along<T, R0, R1> {
-    type Home = Self;
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        let mut first = self.0;
-        first.asks_ahead &= R1 > 0 || !first.asks_near;
-        let second = Strip {
-            a: step(first.a.cast_mut(), R0, first.a_strides[0]).cast_const(),
-            chains: step(first.chains, R0, first.chains_row),
-            asks_ahead: false,
-            ..first
-        };
-        // SAFETY: the promise of `Strip::run`, for the first R0 rows and the R1 below them; NV vectors are
-        // a tile.
-        unsafe {
-            let a0 = first.steps_of_a::<R0>();
-            let a1 = second.steps_of_a::<R1>();
-            let done = if first.steps < STEPS {
-                0
-            } else {
-                match const { max_vectors(S::ISA) } {
-                    4 => Self::tiles::<S, 4>(simd, (&first, &a0), (&second, &a1)),
-                    _ => Self::tiles::<S, 2>(simd, (&first, &a0), (&second, &a1)),
-                }
-            };
-            first.rest(simd, &a0, done);
-            second.rest(simd, &a1, done);
-        }
-    }
-}
-
-impl<T: Factor, const R0: usize, const R1: usize> Along<T, R0, R1> {
-    /// The tiles of NV whole vectors; how many columns these are.
-    ///
-    /// # Safety
-    /// As [`Strip::run`] for R0 and R1 rows with STEPS steps.
-    #[inline(always)]
-    unsafe fn tiles<S: Lanes<T::Sum>, const NV: usize>(
-        simd: S,
-        (first, a0): (&Strip<T>, &[[T::Sum; STEPS]; R0]),
-        (second, a1): (&Strip<T>, &[[T::Sum; STEPS]; R1]),
-    ) -> usize {
-        let done = first.columns - first.columns % (NV * S::LANES);
-        for start in (0..done).step_by(NV * S::LANES) {
-            // SAFETY: `start + NV * LANES <= columns`.
-            unsafe {
-                first.tile::<S, R0, NV>(simd, a0, start);
-                second.tile::<S, R1, NV>(simd, a1, start);
-            }
-        }
-        done
-    }
-}
-
-impl<T: Factor> Strip<T> {
-    /// Its part of A, close together.
-    ///
-    /// # Safety
-    /// As [`Strip::run`] for ROWS rows.
-    #[inline(always)]
-    unsafe fn steps_of_a<const ROWS: usize>(&self) -> [[T::Sum; STEPS]; ROWS] {
-        let mut a = [[T::Sum::ZERO; STEPS]; ROWS];
-        for (i, row) in a.iter_mut().enumerate() {
+    unsafe fn run<S: Lanes<T::Sum>>(mut self, simd: S) {
+        // Close together.
+        let mut a = [[T::Sum::ZERO; STEPS]; IN_PLACE_ROWS];
+        for (i, row) in a.iter_mut().enumerate().take(self.rows) {
             let src = step(self.a.cast_mut(), i, self.a_strides[0]);
             for (p, a) in row.iter_mut().enumerate().take(self.steps) {
                 // SAFETY: i < rows and p < steps.
                 *a = unsafe { *step(src, p, self.a_strides[1]) };
             }
         }
-        a
-    }
-
-    /// STEPS steps for NV vectors of columns from `start` on.
-    ///
-    /// # Safety
-    /// As [`Strip::run`] for ROWS rows with STEPS steps; the columns are the strip's.
-    #[inline(always)]
-    unsafe fn tile<S: Lanes<T::Sum>, const ROWS: usize, const NV: usize>(
-        &self,
-        simd: S,
-        a: &[[T::Sum; STEPS]; ROWS],
-        start: usize,
-    ) {
-        let chains = self.chains.wrapping_add(start);
-        if self.asks_ahead {
-            let mut next = step(self.b.cast_mut(), STEPS, self.b_step).wrapping_add(start);
-            for _ in 0..STEPS {
-                if self.asks_near {
-                    each::<NV>(
-                        #[inline(always)]
-                        |v| simd.prefetch(next.wrapping_add(v * S::LANES).cast()),
-                    );
-                } else {
-                    each::<NV>(
-                        #[inline(always)]
-                        |v| simd.prefetch_l2(next.wrapping_add(v * S::LANES).cast()),
-                    );
+        (self.a, self.a_strides) = (a.as_ptr().cast(), [STEPS as isize, 1]);
+        let tile = const { max_vectors(S::ISA) } * S::LANES;
+        let whole = if self.steps < STEPS { 0 } else { self.columns - self.columns % tile };
+        let groups = Split::new(self.rows, if const { S::LANES == 1 } { 1 } else { Self::GROUP });
+        for group in 0..groups.parts() {
+            let (top, rows) = (groups.start(group), groups.len(group));
+            let mut tiles = self.group(top, rows, 0);
+            tiles.columns = whole;
+            tiles.prefetches &= group == 0;
+            // SAFETY: a group's rows are the strip's, and its columns: up to `whole` whole tiles.
+            unsafe {
+                match const { max_vectors(S::ISA) } {
+                    4 => tiles.tiles::<S, 4>(simd),
+                    2 => tiles.tiles::<S, 2>(simd),
+                    _ => tiles.tiles::<S, 1>(simd),
                 }
-                next = next.wrapping_offset(self.b_step);
+                self.group(top, rows, whole).rest(simd);
             }
-        }
-        let mut acc = [[simd.splat(T::Sum::ZERO); NV]; ROWS];
-        // SAFETY: row i < rows, the vectors from `start` on.
-        unsafe {
-            if self.resume {
-                each::<ROWS>(
-                    #[inline(always)]
-                    |i| {
-                        let row = chains.wrapping_offset(i as isize * self.chains_row);
-                        each::<NV>(
-                            #[inline(always)]
-                            |v| acc[i][v] = simd.load(row.wrapping_add(v * S::LANES)),
-                        );
-                    },
-                );
-            }
-            let mut b = self.b.wrapping_add(start);
-            each::<STEPS>(
-                #[inline(always)]
-                |p| {
-                    let mut row = [simd.splat(T::Sum::ZERO); NV];
-                    each::<NV>(
-                        #[inline(always)]
-                        |v| row[v] = T::load(simd, b.wrapping_add(v * S::LANES)),
-                    );
-                    each::<ROWS>(
-                        #[inline(always)]
-                        |i| {
-                            let a = simd.splat(a[i][p]);
-                            each::<NV>(
-                                #[inline(always)]
-                                |v| acc[i][v] = a.mul_add(row[v], acc[i][v]),
-                            );
-                        },
-                    );
-                    b = b.wrapping_offset(self.b_step);
-                },
-            );
-            each::<ROWS>(
-                #[inline(always)]
-                |i| {
-                    let row = chains.wrapping_offset(i as isize * self.chains_row);
-                    each::<NV>(
-                        #[inline(always)]
-                        |v| simd.store(row.wrapping_add(v * S::LANES), acc[i][v]),
-                    );
-                },
-            );
         }
     }
 
-    /// The columns from `done` on.
+    /// The part of `rows` rows from `top` on, and of the columns from `start` on.
+    #[inline(always)]
+    fn group(self, top: usize, rows: usize, start: usize) -> Self {
+        Strip {
+            rows,
+            a: step(self.a.cast_mut(), top, STEPS as isize).cast_const(),
+            b: self.b.wrapping_add(start),
+            columns: self.columns - start,
+            chains: step(self.chains, top, self.chains_row).wrapping_add(start),
+            ..self
+        }
+    }
+
+    /// Whole tiles.
     ///
     /// # Safety
-    /// As [`Strip::run`] for ROWS rows.
+    /// As [`Strip::run`] for STEPS steps, of an A whose rows are STEPS long, `rows <= GROUP` and columns that
+    /// are whole tiles.
     #[inline(always)]
-    unsafe fn rest<S: Lanes<T::Sum>, const ROWS: usize>(
-        &self,
-        simd: S,
-        a: &[[T::Sum; STEPS]; ROWS],
-        done: usize,
-    ) {
-        if ROWS == 0 {
-            return;
+    unsafe fn tiles<S: Lanes<T::Sum>, const NV: usize>(&self, simd: S) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe {
+            match self.rows {
+                1 => T::Sum::call(simd, Tiles::<T, 1, NV>(self)),
+                _ if const { S::LANES == 1 } => core::hint::unreachable_unchecked(),
+                2 => T::Sum::call(simd, Tiles::<T, 2, NV>(self)),
+                3 => T::Sum::call(simd, Tiles::<T, 3, NV>(self)),
+                4 => T::Sum::call(simd, Tiles::<T, 4, NV>(self)),
+                5 if const { T::IS_SUM } => T::Sum::call(simd, Tiles::<T, 5, NV>(self)),
+                6 if const { T::IS_SUM } => T::Sum::call(simd, Tiles::<T, 6, NV>(self)),
+                _ => core::hint::unreachable_unchecked(),
+            }
         }
+    }
+}
+
+/// Whole tiles of ROWS rows and NV vectors, as a function of its own.
+struct Tiles<'a, T: Factor, const ROWS: usize, const NV: usize>(&'a Strip<T>);
+
+impl<T: Factor, const ROWS: usize, const NV: usize> ElementTask<T::Sum> for Tiles<'_, T, ROWS, NV> {
+    type Home = Strip<T>;
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+        let strip = self.0;
+        let all = simd.first(S::LANES);
+        let mut start = 0;
+        while start < strip.columns {
+            let (chains, mut b) = (strip.chains.wrapping_add(start), strip.b.wrapping_add(start));
+            if strip.prefetches {
+                strip.prefetch(simd, start);
+            }
+            // SAFETY: made by `Strip::tiles` alone, whose caller's promise this is: ROWS rows, whole
+            // vectors from `start` on, and STEPS steps are the strip's.
+            unsafe {
+                let mut acc = [[simd.splat(T::Sum::ZERO); NV]; ROWS];
+                if strip.resume {
+                    acc = read(simd, chains, strip.chains_row, all);
+                }
+                let mut p = 0;
+                while p < STEPS {
+                    let mut row = [simd.splat(T::Sum::ZERO); NV];
+                    each!(v in NV => {
+                        row[v] = T::load(simd, b.wrapping_add(v * S::LANES));
+                    });
+                    let a_rows = &row_offsets(STEPS as isize);
+                    multiply(simd, strip.a.wrapping_add(p), a_rows, &row, &mut acc);
+                    (p, b) = (p + 1, b.wrapping_offset(strip.b_step));
+                }
+                write(simd, chains, strip.chains_row, None, &acc);
+            }
+            start += NV * S::LANES;
+        }
+    }
+}
+
+impl<T: Factor> Strip<T> {
+    /// Prefetches a tile's columns of the next STEPS rows.
+    #[inline(always)]
+    fn prefetch<S: Lanes<T::Sum>>(&self, simd: S, start: usize) {
+        let mut next = step(self.b.cast_mut(), STEPS, self.b_step).wrapping_add(start);
+        for _ in 0..STEPS {
+            each!(v in const { max_vectors(S::ISA) } => {
+                simd.prefetch_l2(next.wrapping_add(v * S::LANES).cast());
+            });
+            next = next.wrapping_offset(self.b_step);
+        }
+    }
+
+    /// All columns, a vector at a time.
+    ///
+    /// # Safety
+    /// As [`Strip::run`] for an A whose rows are STEPS long.
+    #[inline(always)]
+    unsafe fn rest<S: Lanes<T::Sum>>(&self, simd: S) {
+        const { assert!(S::LANES <= MAX_LANES) };
         let mut wide = [T::Sum::ZERO; STEPS * MAX_LANES];
-        for start in (done..self.columns).step_by(S::LANES) {
+        for start in (0..self.columns).step_by(S::LANES) {
             let lanes = S::LANES.min(self.columns - start);
             let b = self.b.wrapping_add(start);
-            let (b, b_step, b_last) = if T::IS_SUM {
-                (b.cast(), self.b_step, lanes)
+            let (b, b_step) = if T::IS_SUM {
+                (b.cast(), self.b_step)
             } else {
                 for p in 0..self.steps {
-                    // SAFETY: step p of B has `lanes` columns from `start` on; the array holds STEPS vectors.
+                    // SAFETY: step p of B has `lanes` columns from `start` on; by the assertion above the
+                    // array holds STEPS vectors.
                     unsafe {
                         let row = T::load_up_to(simd, step(b.cast_mut(), p, self.b_step), lanes);
                         simd.store(wide.as_mut_ptr().wrapping_add(p * S::LANES), row);
                     }
                 }
-                (wide.as_ptr(), S::LANES as isize, S::LANES)
+                (wide.as_ptr(), S::LANES as isize)
             };
             let tile = Tile {
-                rows: ROWS,
+                rows: self.rows,
                 vectors: 1,
                 depth: self.steps,
-                a: a.as_ptr().cast(),
-                a_layout: LayoutOfA::Rows(STEPS as isize),
+                a: self.a,
+                a_rows: row_offsets(STEPS as isize),
+                a_step: 1,
                 b,
                 b_step,
-                b_last,
                 out: self.chains.wrapping_add(start),
                 out_row: self.chains_row,
-                out_last: S::LANES,
+                last: lanes,
                 resume: self.resume,
                 add: false,
                 bias: None,
             };
-            // SAFETY: at least one of the strip's columns, and no more than a vector of them.
+            // SAFETY: at most MR rows, at least one of the strip's columns, and no more than a vector of them.
             unsafe { tile.run(simd) };
         }
     }

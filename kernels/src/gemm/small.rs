@@ -6,9 +6,9 @@
 
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
-use super::pack::{Copied, copied_row};
+use super::pack::{Copied, copied_len, copied_row};
 use super::split::Split;
-use super::tile::{LayoutOfA, MR, Tile, max_vectors};
+use super::tile::{MR, Tile, max_vectors, row_offsets};
 use super::workspace::Workspace;
 use super::{KC, is_small};
 use crate::dispatch::ElementTask;
@@ -54,8 +54,8 @@ impl<'a, T: Factor> Small<'a, T> {
         workspace: &mut Workspace<T::Sum>,
     ) -> Self {
         let copy = (!T::IS_SUM || b.strides[1] != 1).then(|| {
-            let of_a = if T::IS_SUM { 0 } else { Copied::of(a).len() };
-            workspace.elements(Copied::of(b).len() + of_a).cast()
+            let of_a = if T::IS_SUM { 0 } else { copied_len(a.shape) };
+            workspace.elements(copied_len(b.shape) + of_a).cast()
         });
         Small { a, b, bias, c, copy }
     }
@@ -106,27 +106,22 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
         let (mut a_data, mut a_strides) = (a.data.cast(), a.strides);
         let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
         if let Some(dst) = copy {
-            let (of_b, row) = (Copied::of(b), n.next_multiple_of(S::LANES));
-            // SAFETY: the copy has room for all of B, in rows of whole vectors of any instruction set.
-            unsafe { of_b.write(simd, dst, row) };
+            let row = copied_row(n);
+            // SAFETY: the copy has room for all of B in such rows.
+            (&unsafe { Copied::new(b, dst, row) }).run(simd);
             (b_data, b_step) = (dst.cast_const(), row as isize);
             if !T::IS_SUM {
-                let (dst, row) = (dst.wrapping_add(of_b.len()), copied_row(depth));
+                let (dst, row) = (dst.wrapping_add(copied_len(b.shape)), copied_row(depth));
                 // SAFETY: the copy has room for all of A behind B.
-                unsafe { Copied::of(a).write(simd, dst, row) };
+                (&unsafe { Copied::new(a, dst, row) }).run(simd);
                 (a_data, a_strides) = (dst.cast_const(), [row as isize, 1]);
             }
         }
-        let a_layout = match a_strides {
-            [stride, 1] => LayoutOfA::Rows(stride),
-            [_, stride] => LayoutOfA::Columns(stride),
-        };
         let tiles = Split::new(n.div_ceil(S::LANES), const { max_vectors(S::ISA) });
         let rows = Split::new(m, MR);
         for tile in 0..tiles.parts() {
             let (start, vectors) = (tiles.start(tile) * S::LANES, tiles.len(tile));
             let last = S::LANES.min(n - start - (vectors - 1) * S::LANES);
-            let b_last = if copy.is_some() { S::LANES } else { last };
             for row in 0..rows.parts() {
                 let (top, height) = (rows.start(row), rows.len(row));
                 // SAFETY: rows and vectors come from splits by MR and max_vectors; rows
@@ -139,13 +134,13 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
                         depth,
                         resume: false,
                         a: step::<T::Sum>(a_data.cast_mut(), top, a_strides[0]).cast_const(),
-                        a_layout,
+                        a_rows: row_offsets(a_strides[0]),
+                        a_step: a_strides[1],
                         b: b_data.wrapping_add(start),
                         b_step,
-                        b_last,
                         out: step(c.data, top, c.strides[0]).wrapping_add(start),
                         out_row: c.strides[0],
-                        out_last: last,
+                        last,
                         add: false,
                         bias: bias.map(|bias| bias.as_ptr().wrapping_add(start)),
                     }

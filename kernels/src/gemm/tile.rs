@@ -15,8 +15,23 @@
 //! share of the FMA peak in L1, AVX-512 f32: 6x64 .98, 8x48 .98, 12x32 .92, 14x32 .80, 14x16 .50;
 //! AVX2: 6x16 .95 to .99, 4x24 .6 to .9 (spills).
 
+use super::matrix::step;
 use crate::dispatch::{ElementTask, Isa};
 use crate::simd::{Float, Lanes, Vector};
+
+/// A loop over `0..count`, of a count so small that the compiler writes the loop out, which makes registers
+/// of the arrays indexed by it. These loops are compiled for every shape of a tile: with `while` they are
+/// half as many instructions to begin with as with `for`.
+macro_rules! each {
+    ($i:ident in $count:expr => $body:block) => {
+        let mut $i = 0;
+        while $i < $count {
+            $body
+            $i += 1;
+        }
+    };
+}
+pub(super) use each;
 
 /// Most rows in a tile.
 pub(super) const MR: usize = 6;
@@ -24,9 +39,14 @@ pub(super) const MR: usize = 6;
 /// Most vectors in a tile's row on any instruction set.
 pub(super) const MAX_NV: usize = 4;
 
-/// Most vectors in a tile's row: 4 where there are 32 registers, 2 where there are 16.
+/// Most vectors in a tile's row: 4 where there are 32 registers, 2 where there are 16. Where a vector is one
+/// number, one: numbers need no tiles.
 pub(super) const fn max_vectors(isa: Isa) -> usize {
-    if isa.has_32_registers() { MAX_NV } else { 2 }
+    match isa {
+        Isa::Scalar => 1,
+        _ if isa.has_32_registers() => MAX_NV,
+        _ => 2,
+    }
 }
 
 /// Whether a packed tile of B, KC rows of it, takes no more than half of an L1 cache of 32 KiB.
@@ -34,14 +54,18 @@ pub(super) const fn tiles_of_b_stay(isa: Isa) -> bool {
     !matches!(isa, Isa::Avx512)
 }
 
-/// How A lies under a tile. One stride is always 1: then the addresses of a row of the tile, or of
-/// four steps of k, are constants away from each other.
-#[derive(Clone, Copy)]
-pub(super) enum LayoutOfA {
-    /// Element (i, p) at `i * stride + p`.
-    Rows(isize),
-    /// Element (i, p) at `i + p * stride`.
-    Columns(isize),
+/// Fewest steps of k for which the output is prefetched: shorter sweeps are over before memory answers.
+const PREFETCH_DEPTH: usize = 32;
+
+/// Offsets of a tile's rows of A. They are kept in memory: of multiples of one stride the compiler would make a
+/// chain of additions for each k.
+#[inline(always)]
+pub(super) fn row_offsets(stride: isize) -> [isize; MR] {
+    let mut offsets = [0; MR];
+    for (i, offset) in offsets.iter_mut().enumerate() {
+        *offset = (i as isize).wrapping_mul(stride);
+    }
+    offsets
 }
 
 /// One tile's work: `out [rows, vectors * LANES] (+)= a [rows, depth] · b [depth, same]`.
@@ -52,17 +76,18 @@ pub(super) struct Tile<E> {
     /// Steps of k.
     pub(super) depth: usize,
     pub(super) a: *const E,
-    pub(super) a_layout: LayoutOfA,
+    /// From the first row of A to each, as [`row_offsets`] has them.
+    pub(super) a_rows: [isize; MR],
+    /// From one k of A to the next.
+    pub(super) a_step: isize,
     pub(super) b: *const E,
     /// From one k of B to the next.
     pub(super) b_step: isize,
-    /// Valid lanes of the last vector of B; all of them if B is packed.
-    pub(super) b_last: usize,
     pub(super) out: *mut E,
     /// From one row of the output to the next.
     pub(super) out_row: isize,
-    /// Valid lanes of the last vector of the output.
-    pub(super) out_last: usize,
+    /// Lanes that the last vector of the output has, and of B and the bias at least.
+    pub(super) last: usize,
     /// Goes on with the chain that the output holds instead of starting one at zero.
     pub(super) resume: bool,
     /// Adds to the output instead of writing it.
@@ -72,27 +97,47 @@ pub(super) struct Tile<E> {
 }
 
 impl<E: Float> Tile<E> {
-    /// Computes the tile.
+    /// Computes the tile. A function without vectors between the loops that call it and the micro-kernels: those are
+    /// compiled for more instructions than it is, so that none is inlined into the loops.
     ///
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
-    /// - `a` is valid for reads as `a_layout` says for i < rows, p < depth;
-    /// - `b` is valid for reads of `(vectors - 1) * LANES + b_last` elements at `p * b_step`;
+    /// - `a` is valid for reads of elements (i, p) at `a_rows[i] + p * a_step` for i < rows, p < depth;
+    /// - `b` is valid for reads of `(vectors - 1) * LANES + last` elements at `p * b_step`;
     /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of
-    ///   `(vectors - 1) * LANES + out_last` elements at `i * out_row`;
+    ///   as many at `i * out_row`;
     /// - `bias` is valid for reads of as many elements as a row of `out`;
-    /// - `1 <= b_last, out_last <= LANES`.
-    #[inline(always)]
+    /// - `1 <= last <= LANES`.
+    #[inline(never)]
     pub(super) unsafe fn run<S: Lanes<E>>(&self, simd: S) {
         // SAFETY: the caller's promise, passed on; each arm has the promised rows and vectors.
         unsafe {
             match self.vectors {
+                _ if const { S::LANES == 1 } => self.numbers(simd),
                 1 => self.with_vectors::<S, 1>(simd),
                 2 => self.with_vectors::<S, 2>(simd),
                 3 if const { max_vectors(S::ISA) >= 3 } => self.with_vectors::<S, 3>(simd),
                 4 if const { max_vectors(S::ISA) >= 4 } => self.with_vectors::<S, 4>(simd),
                 _ => core::hint::unreachable_unchecked(),
             }
+        }
+    }
+
+    /// Computes the tile row by row, where a vector is one number.
+    ///
+    /// # Safety
+    /// As [`Tile::run`].
+    #[inline(always)]
+    unsafe fn numbers<S: Lanes<E>>(&self, simd: S) {
+        const { assert!(S::LANES > 1 || max_vectors(S::ISA) == 1) };
+        for i in 0..self.rows {
+            let row = Tile {
+                a: self.a.wrapping_offset(self.a_rows[i]),
+                out: step(self.out, i, self.out_row),
+                ..*self
+            };
+            // Row i of the tile that the caller promised.
+            Sweep::<E, 1, 1>(&row).run(simd);
         }
     }
 
@@ -124,216 +169,164 @@ impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, 
 
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
-        // SAFETY: made by `Tile::run` alone, whose caller's promise this is.
-        unsafe { self.0.sweep::<S, ROWS, NV>(simd) }
+        let Tile { ref a_rows, out, out_row, .. } = *self.0;
+        let last = simd.first(self.0.last);
+        if self.0.depth >= PREFETCH_DEPTH {
+            self.0.prefetch(simd);
+        }
+        // SAFETY: made by `Tile::run` alone, whose caller's promise this is: ROWS rows and NV vectors are the
+        // tile's, of which the mask cuts the last one; `depth` steps are in A and B.
+        unsafe {
+            let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
+            if self.0.resume {
+                acc = read(simd, out, out_row, last);
+            }
+            let (mut a, mut b) = (self.0.a, self.0.b);
+            let mut left = self.0.depth;
+            while left >= 4 && self.0.a_step == 1 {
+                each!(p in 4 => {
+                    let row = read_row(simd, b, last);
+                    multiply(simd, a.wrapping_add(p), a_rows, &row, &mut acc);
+                    b = b.wrapping_offset(self.0.b_step);
+                });
+                (a, left) = (a.wrapping_add(4), left - 4);
+            }
+            while left > 0 {
+                let row = read_row(simd, b, last);
+                multiply(simd, a, a_rows, &row, &mut acc);
+                (a, b) = (a.wrapping_offset(self.0.a_step), b.wrapping_offset(self.0.b_step));
+                left -= 1;
+            }
+            if self.0.add {
+                add(simd, out, out_row, last, &mut acc);
+            }
+            if let Some(bias) = self.0.bias {
+                add(simd, bias.cast_mut(), 0, last, &mut acc);
+            }
+            write(simd, out, out_row, (self.0.last < S::LANES).then_some(last), &acc);
+        }
     }
 }
 
 impl<E: Float> Tile<E> {
+    /// Prefetches the output, which is written when the sweep is over.
     #[inline(always)]
-    unsafe fn sweep<S: Lanes<E>, const ROWS: usize, const NV: usize>(&self, simd: S) {
-        let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
-        // Shorter sweeps are over before memory answers.
-        if self.depth >= 32 {
-            each::<ROWS>(
-                #[inline(always)]
-                |i| {
-                    let row = self.out.wrapping_offset(i as isize * self.out_row);
-                    each::<NV>(
-                        #[inline(always)]
-                        |v| simd.prefetch(row.wrapping_add(v * S::LANES).cast()),
-                    );
-                    simd.prefetch(row.wrapping_add(NV * S::LANES - 1).cast());
-                },
-            );
-        }
-        if self.resume {
-            each::<ROWS>(
-                #[inline(always)]
-                // SAFETY: i < rows, NV = vectors.
-                |i| acc[i] = unsafe { self.read::<S, NV>(simd, i) },
-            );
-        }
-        let mut at = Step { a: self.a, b: self.b };
-        let mut left = self.depth;
-        let whole = S::LANES == 1 || self.b_last == S::LANES;
-        // SAFETY: `left` counts the promised steps; `at` stands at the one that comes next.
-        unsafe {
-            match (self.a_layout, whole) {
-                (LayoutOfA::Rows(stride), true) => {
-                    while left >= 4 {
-                        each::<4>(
-                            #[inline(always)]
-                            |p| {
-                                let a = at.a.wrapping_add(p);
-                                self.step::<S, ROWS, NV, false>(simd, a, stride, at.b, &mut acc);
-                                at.b = at.b.wrapping_offset(self.b_step);
-                            },
-                        );
-                        at.a = at.a.wrapping_add(4);
-                        left -= 4;
-                    }
-                    while left > 0 {
-                        self.step::<S, ROWS, NV, false>(simd, at.a, stride, at.b, &mut acc);
-                        at = at.next(1, self.b_step);
-                        left -= 1;
-                    }
-                }
-                (LayoutOfA::Rows(stride), false) => {
-                    while left > 0 {
-                        self.step::<S, ROWS, NV, true>(simd, at.a, stride, at.b, &mut acc);
-                        at = at.next(1, self.b_step);
-                        left -= 1;
-                    }
-                }
-                (LayoutOfA::Columns(stride), true) => {
-                    while left > 0 {
-                        self.step::<S, ROWS, NV, false>(simd, at.a, 1, at.b, &mut acc);
-                        at = at.next(stride, self.b_step);
-                        left -= 1;
-                    }
-                }
-                (LayoutOfA::Columns(stride), false) => {
-                    while left > 0 {
-                        self.step::<S, ROWS, NV, true>(simd, at.a, 1, at.b, &mut acc);
-                        at = at.next(stride, self.b_step);
-                        left -= 1;
-                    }
-                }
+    fn prefetch<S: Lanes<E>>(&self, simd: S) {
+        for i in 0..self.rows {
+            let row = step(self.out, i, self.out_row);
+            for v in 0..self.vectors {
+                simd.prefetch(row.wrapping_add(v * S::LANES).cast());
             }
-            each::<ROWS>(
-                #[inline(always)]
-                |i| self.write::<S, NV>(simd, i, acc[i]),
-            );
+            simd.prefetch(row.wrapping_add(self.vectors * S::LANES - 1).cast());
         }
     }
-
-    /// One k: `acc += a · b`.
-    ///
-    /// # Safety
-    /// `a` and `b` stand at one of the promised steps.
-    #[inline(always)]
-    unsafe fn step<S: Lanes<E>, const ROWS: usize, const NV: usize, const MASKED: bool>(
-        &self,
-        simd: S,
-        a: *const E,
-        a_row: isize,
-        b: *const E,
-        acc: &mut [[S::V; NV]; ROWS],
-    ) {
-        let mut row = [simd.splat(E::ZERO); NV];
-        each::<NV>(
-            #[inline(always)]
-            |v| {
-                let src = b.wrapping_add(v * S::LANES);
-                // SAFETY: v < vectors, and only the last vector is cut.
-                row[v] = unsafe {
-                    if MASKED && v == NV - 1 {
-                        simd.load_first(src, self.b_last)
-                    } else {
-                        simd.load(src)
-                    }
-                };
-            },
-        );
-        each::<ROWS>(
-            #[inline(always)]
-            |i| {
-                // SAFETY: i < rows.
-                let a = simd.splat(unsafe { *a.wrapping_offset(i as isize * a_row) });
-                each::<NV>(
-                    #[inline(always)]
-                    |v| acc[i][v] = a.mul_add(row[v], acc[i][v]),
-                );
-            },
-        );
-    }
-
-    /// Row i of the output.
-    ///
-    /// # Safety
-    /// i < rows, NV = vectors, `resume`.
-    #[inline(always)]
-    unsafe fn read<S: Lanes<E>, const NV: usize>(&self, simd: S, i: usize) -> [S::V; NV] {
-        let row = self.out.wrapping_offset(i as isize * self.out_row);
-        let whole = S::LANES == 1 || self.out_last == S::LANES;
-        let mut lanes = [simd.splat(E::ZERO); NV];
-        each::<NV>(
-            #[inline(always)]
-            |v| {
-                let out = row.wrapping_add(v * S::LANES);
-                // SAFETY: only the last vector is cut; the caller's promise covers the rest.
-                lanes[v] = unsafe {
-                    if v < NV - 1 || whole {
-                        simd.load(out)
-                    } else {
-                        simd.load_first(out, self.out_last)
-                    }
-                };
-            },
-        );
-        lanes
-    }
-
-    /// Row i of the output: `out = acc` or `out += acc`, then `out += bias`.
-    ///
-    /// # Safety
-    /// i < rows, NV = vectors.
-    #[inline(always)]
-    unsafe fn write<S: Lanes<E>, const NV: usize>(&self, simd: S, i: usize, acc: [S::V; NV]) {
-        let row = self.out.wrapping_offset(i as isize * self.out_row);
-        let last = self.out_last;
-        let whole = S::LANES == 1 || last == S::LANES;
-        each::<NV>(
-            #[inline(always)]
-            |v| {
-                let out = row.wrapping_add(v * S::LANES);
-                // SAFETY: only the last vector is cut; the caller's promise covers the rest.
-                unsafe {
-                    if v < NV - 1 || whole {
-                        let mut sum = if self.add { simd.load(out) + acc[v] } else { acc[v] };
-                        if let Some(bias) = self.bias {
-                            sum = sum + simd.load(bias.wrapping_add(v * S::LANES));
-                        }
-                        simd.store(out, sum);
-                    } else {
-                        let mut sum =
-                            if self.add { simd.load_first(out, last) + acc[v] } else { acc[v] };
-                        if let Some(bias) = self.bias {
-                            sum = sum + simd.load_first(bias.wrapping_add(v * S::LANES), last);
-                        }
-                        simd.store_first(out, last, sum);
-                    }
-                }
-            },
-        );
-    }
 }
 
-/// Where a sweep over k stands.
-struct Step<E> {
-    a: *const E,
-    b: *const E,
-}
-
-impl<E> Step<E> {
-    #[inline(always)]
-    fn next(self, a_step: isize, b_step: isize) -> Self {
-        Step { a: self.a.wrapping_offset(a_step), b: self.b.wrapping_offset(b_step) }
-    }
-}
-
-/// `f(0)`, …, `f(N - 1)` for N up to 16, written out: a loop over an array of accumulators is unrolled
-/// too late for the array to become registers.
+/// Reads a row of vectors, the last one under a mask.
+///
+/// # Safety
+/// The vectors, of the last one the lanes of the mask, are valid for reads.
 #[inline(always)]
-pub(super) fn each<const N: usize>(mut f: impl FnMut(usize)) {
-    const { assert!(N <= 16 && MR <= 16 && MAX_NV <= 16) };
-    macro_rules! each {
-        ($($i:literal)*) => {$(
-            if N > $i {
-                f($i);
+pub(super) unsafe fn read_row<E: Float, S: Lanes<E>, const NV: usize>(
+    simd: S,
+    src: *const E,
+    last: S::M,
+) -> [S::V; NV] {
+    let mut row = [simd.splat(E::ZERO); NV];
+    each!(v in NV => {
+        let src = src.wrapping_add(v * S::LANES);
+        // SAFETY: the caller's promise.
+        row[v] = unsafe { if v < NV - 1 { simd.load(src) } else { simd.load_where(src, last) } };
+    });
+    row
+}
+
+/// Reads rows of vectors.
+///
+/// # Safety
+/// As [`read_row`], for each row.
+#[inline(always)]
+pub(super) unsafe fn read<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
+    simd: S,
+    src: *mut E,
+    row: isize,
+    last: S::M,
+) -> [[S::V; NV]; ROWS] {
+    let mut rows = [[simd.splat(E::ZERO); NV]; ROWS];
+    each!(i in ROWS => {
+        // SAFETY: the caller's promise.
+        rows[i] = unsafe { read_row(simd, step(src, i, row), last) };
+    });
+    rows
+}
+
+/// Adds one k: `acc += a · b`.
+///
+/// # Safety
+/// `a` is valid for reads at the first ROWS of the offsets; ROWS is at most MR.
+#[inline(always)]
+pub(super) unsafe fn multiply<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
+    simd: S,
+    a: *const E,
+    a_rows: &[isize; MR],
+    b: &[S::V; NV],
+    acc: &mut [[S::V; NV]; ROWS],
+) {
+    each!(i in ROWS => {
+        let src = if i == 0 { a } else { a.wrapping_offset(a_rows[i]) };
+        // SAFETY: the caller's promise.
+        let a = simd.splat(unsafe { *src });
+        each!(v in NV => {
+            acc[i][v] = a.mul_add(b[v], acc[i][v]);
+        });
+    });
+}
+
+/// Adds rows of vectors: `acc = x + acc`.
+///
+/// # Safety
+/// As [`read`].
+#[inline(always)]
+unsafe fn add<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
+    simd: S,
+    src: *mut E,
+    row: isize,
+    last: S::M,
+    acc: &mut [[S::V; NV]; ROWS],
+) {
+    each!(i in ROWS => {
+        // SAFETY: the caller's promise.
+        let x: [S::V; NV] = unsafe { read_row(simd, step(src, i, row), last) };
+        each!(v in NV => {
+            acc[i][v] = x[v] + acc[i][v];
+        });
+    });
+}
+
+/// Writes rows of vectors, whole ones or the last one under a mask: where the mask is not needed, its store
+/// takes longer on some cores.
+///
+/// # Safety
+/// The vectors, of the last one the lanes of the mask, are valid for writes.
+#[inline(always)]
+pub(super) unsafe fn write<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
+    simd: S,
+    dst: *mut E,
+    row: isize,
+    last: Option<S::M>,
+    rows: &[[S::V; NV]; ROWS],
+) {
+    each!(i in ROWS => {
+        let row = step(dst, i, row);
+        each!(v in NV => {
+            let dst = row.wrapping_add(v * S::LANES);
+            // SAFETY: the caller's promise.
+            unsafe {
+                match last {
+                    Some(last) if v == NV - 1 => simd.store_where(dst, last, rows[i][v]),
+                    _ => simd.store(dst, rows[i][v]),
+                }
             }
-        )*};
-    }
-    each!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        });
+    });
 }

@@ -5,8 +5,9 @@ use core::mem::MaybeUninit;
 
 use super::KC;
 use super::cache::panel_columns;
-use super::pack::{A_ROWS, MAX_LANES};
+use super::pack::A_ROWS;
 use super::tile::{MAX_NV, MR};
+use crate::simd::MAX_LANES;
 
 /// Memory for packed operands and partial sums, reused from call to call.
 ///
