@@ -30,6 +30,8 @@ mod tests;
 mod update;
 mod walk;
 
+use std::mem::replace;
+
 use bytemuck::Pod;
 
 use super::{Arg, Backend, Results, TensorData};
@@ -216,23 +218,22 @@ impl Output {
     }
 
     /// The operand's own memory, if it was given away and no one else refers to it; it holds the
-    /// operand's elements in order. Otherwise the operand comes back.
-    fn reuse<'a>(x: Arg<'a, CpuTensor>) -> std::result::Result<Self, Arg<'a, CpuTensor>> {
+    /// operand's elements in order. A number takes the operand's place.
+    fn reuse(x: &mut Arg<'_, CpuTensor>) -> Option<Self> {
         match x {
             Arg::Owned(x)
                 if x.is_contiguous()
                     && x.buffer().bytes() == x.numel() * x.dtype().size()
-                    && x.is_unique() =>
-            {
-                let Memory::Of(owner) = &x.0.memory else { return Ok(Output(x)) };
-                let mut owner = owner.clone();
-                let shape = *x.shape();
-                drop(x);
-                owner.0.get_mut().expect("it was unique").layout.set_contiguous(&shape);
-                Ok(Output(owner))
-            }
-            other => Err(other),
+                    && x.is_unique() => {}
+            _ => return None,
         }
+        let Arg::Owned(x) = replace(x, Arg::Scalar(Scalar::Int(0))) else { return None };
+        let Memory::Of(owner) = &x.0.memory else { return Some(Output(x)) };
+        let mut owner = owner.clone();
+        let shape = *x.shape();
+        drop(x);
+        owner.0.get_mut().expect("it was unique").layout.set_contiguous(&shape);
+        Some(Output(owner))
     }
 
     fn shape(&self) -> &Shape {
@@ -300,7 +301,7 @@ impl Backend for CpuBackend {
     }
 
     fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, CpuTensor>>) -> Result<CpuTensor> {
-        elementwise::unary(op, x.into())
+        elementwise::unary(op, [x.into()])
     }
 
     fn binary<'a>(
@@ -308,7 +309,7 @@ impl Backend for CpuBackend {
         a: impl Into<Arg<'a, CpuTensor>>,
         b: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
-        elementwise::binary(op, a.into(), b.into())
+        elementwise::binary(op, [a.into(), b.into()])
     }
 
     fn ternary<'a>(

@@ -185,7 +185,8 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
             unsafe {
                 let x = tile.x.add(column * tile.format.size());
                 let tile = Tile { x, pitch, width, prefetches, ..tile };
-                let counter = tile.lanes.add(LANES * M * pitch).cast::<K::Acc>();
+                let lanes = tile.lanes;
+                let counter = lanes.add(LANES * M * pitch).cast::<K::Acc>();
                 for block in 0..blocks {
                     let count = BLOCK.min(rows - block * BLOCK);
                     let tile = tile.rows_from(block * BLOCK);
@@ -199,15 +200,34 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
                 }
                 match y {
                     Erased::Results(y) => {
+                        // Divided and rooted by vectors, in the lanes, which are free again.
+                        let mut divisor = 1.0;
                         for c in 0..width {
-                            let result = counter.add(c).read().finished(finish);
-                            write(tile.format, y, column + c, result);
+                            let (x, by) = counter.add(c).read().quotient(finish);
+                            lanes.add(c).write(x);
+                            divisor = by;
+                        }
+                        let results = core::slice::from_raw_parts_mut(lanes, width);
+                        finish_all(results, divisor, finish);
+                        for c in 0..width {
+                            write(tile.format, y, column + c, results[c]);
                         }
                     }
                     Erased::Partial(y) => counter.copy_to_nonoverlapping(y.add(column), width),
                 }
             }
         }
+    }
+}
+
+/// The last steps of [`Finished::finished`] for columns, which have equally many elements.
+#[inline(always)]
+fn finish_all(results: &mut [f64], divisor: f64, finish: Finish) {
+    if divisor != 1.0 {
+        results.iter_mut().for_each(|x| *x /= divisor);
+    }
+    if matches!(finish, Finish::Std(_)) {
+        results.iter_mut().for_each(|x| *x = x.sqrt());
     }
 }
 
@@ -322,13 +342,16 @@ impl Tile {
                     m += 1;
                 }
                 let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
-                for k in 0..rows {
-                    let x = self.load(simd, row + k * LANES, c);
+                let mut below = self.rows_from(row);
+                for _ in 0..rows {
+                    let x = below.load(simd, 0, c);
                     if prefetches {
-                        let at = ((row + k * LANES) * self.stride + c) * self.format.size();
-                        simd.prefetch(self.x.wrapping_add(at + AHEAD));
+                        simd.prefetch(below.x.wrapping_add(c * self.format.size() + AHEAD));
                     }
                     numbers = K::take(simd, [x, x], shift, numbers);
+                    // Past the end after the last.
+                    let step = LANES * self.stride * self.format.size();
+                    below.x = below.x.wrapping_add(step);
                 }
                 for m in 0..M {
                     simd.store(self.lane::<M>(lane, m, c), numbers[m]);
@@ -402,8 +425,6 @@ impl Tile {
         block: usize,
         only: bool,
     ) {
-        let level = if only { 0 } else { block.trailing_ones() as usize };
-        let row = if only { 0 } else { (level + 1) * self.pitch };
         for c in 0..self.width {
             // SAFETY: as the caller promised.
             unsafe {
@@ -415,14 +436,23 @@ impl Tile {
                 for m in 0..M {
                     numbers[m] = self.lane::<M>(0, m, c).read();
                 }
-                let mut acc = K::finish(shift, count, numbers);
+                counter.add(c).write(K::finish(shift, count, numbers));
+            }
+        }
+        let level = block.trailing_ones() as usize;
+        let mut c = if only { self.width } else { 0 };
+        while c < self.width {
+            // SAFETY: as the caller promised.
+            unsafe {
+                let mut acc = counter.add(c).read();
                 let mut below = 1;
                 while below <= level {
                     acc = counter.add(below * self.pitch + c).read().merge(acc);
                     below += 1;
                 }
-                counter.add(row + c).write(acc);
+                counter.add((level + 1) * self.pitch + c).write(acc);
             }
+            c += 1;
         }
     }
 

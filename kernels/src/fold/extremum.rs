@@ -231,6 +231,12 @@ impl Elements {
         Elements { x: self.x.wrapping_add(first * self.format.size()), cols, ..self }
     }
 
+    /// The rows from number `row` on.
+    #[inline(always)]
+    pub fn rows_from(self, row: usize) -> Self {
+        Elements { x: self.x.wrapping_add(row * self.stride * self.format.size()), ..self }
+    }
+
     /// A vector of row `row` from column `c` on, or the rest of the row.
     ///
     /// # Safety

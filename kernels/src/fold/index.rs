@@ -252,11 +252,15 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
                     load_up_to(simd, indices.as_ptr().add(c), left),
                 ),
             };
-            for row in row..row + count {
-                let v: S::V = x.load(simd, row, c);
+            let mut number = simd.splat(E::from_f64((row - section) as f64));
+            let mut below = x.rows_from(row);
+            for _ in 0..count {
+                let v: S::V = below.load(simd, 0, c);
                 let better = wanted.beats_or_nan(v, winner) & !winner.is_nan();
                 winner = v.select(better, winner);
-                index = simd.splat(E::from_f64((row - section) as f64)).select(better, index);
+                index = number.select(better, index);
+                number = number + simd.splat(E::ONE);
+                below = below.rows_from(1);
             }
             store_up_to(simd, best.as_mut_ptr().add(c), left, winner);
             store_up_to(simd, indices.as_mut_ptr().add(c), left, index);

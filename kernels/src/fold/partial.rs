@@ -27,39 +27,46 @@ pub(crate) enum Finish {
 
 /// An accumulator of floats.
 pub(crate) trait Finished: Partial {
+    /// Two numbers whose quotient is the result or, of a deviation, its square; the second depends on the
+    /// number of elements alone.
+    fn quotient(self, finish: Finish) -> (f64, f64);
+
     /// The result, before it is rounded.
-    fn finished(self, finish: Finish) -> f64;
+    #[inline(always)]
+    fn finished(self, finish: Finish) -> f64 {
+        let (x, divisor) = self.quotient(finish);
+        if matches!(finish, Finish::Std(_)) { (x / divisor).sqrt() } else { x / divisor }
+    }
 }
 
 impl Finished for f64 {
     #[inline(always)]
-    fn finished(self, finish: Finish) -> f64 {
-        if let Finish::Mean(count) = finish { self / count } else { self }
+    fn quotient(self, finish: Finish) -> (f64, f64) {
+        (self, if let Finish::Mean(count) = finish { count } else { 1.0 })
     }
 }
 
 impl Finished for Product {
     #[inline(always)]
-    fn finished(self, _: Finish) -> f64 {
-        self.0
+    fn quotient(self, _: Finish) -> (f64, f64) {
+        (self.0, 1.0)
     }
 }
 
 impl Finished for Moments {
     #[inline(always)]
-    fn finished(self, finish: Finish) -> f64 {
+    fn quotient(self, finish: Finish) -> (f64, f64) {
         match finish {
-            Finish::Std(ddof) => self.variance(ddof).sqrt(),
-            Finish::Variance(ddof) => self.variance(ddof),
-            Finish::Plain | Finish::Mean(_) => self.squares,
+            Finish::Variance(ddof) | Finish::Std(ddof) => (self.squares, self.freedom(ddof)),
+            Finish::Plain | Finish::Mean(_) => (self.squares, 1.0),
         }
     }
 }
 
 impl Finished for SquareSum {
     #[inline(always)]
-    fn finished(self, _: Finish) -> f64 {
-        self.root()
+    fn quotient(self, _: Finish) -> (f64, f64) {
+        (self.root(), 1.0)
     }
 }
 
@@ -156,8 +163,14 @@ impl Moments {
     /// they are all equal.
     #[inline(always)]
     pub fn variance(self, ddof: usize) -> f64 {
+        self.squares / self.freedom(ddof)
+    }
+
+    /// `count − ddof`, at least 0.
+    #[inline(always)]
+    fn freedom(self, ddof: usize) -> f64 {
         let freedom = self.count - ddof as f64;
-        self.squares / if freedom > 0.0 { freedom } else { 0.0 }
+        if freedom > 0.0 { freedom } else { 0.0 }
     }
 }
 

@@ -6,11 +6,10 @@
 //! | a single value as the only argument | one element is computed, and copied |
 //! | a result too large for the caches | chunks are computed in the first-level cache and leave it by non-temporal stores |
 //! | a long row, all addresses equally misaligned | the elements before the first aligned one are cut off |
-//! | short rows that do not follow one another | rows ahead are prefetched |
+//! | short rows that do not follow one another | a row ahead is prefetched |
 //! | 16-bit floats | chunks are widened, computed in `f32` and rounded |
 
 use core::mem::MaybeUninit;
-use core::ptr::from_mut;
 use core::slice::{from_raw_parts, from_raw_parts_mut};
 
 use half::{bf16, f16};
@@ -75,16 +74,40 @@ halves!(f16 bf16);
 /// Elements of a chunk that passes through a buffer: four of `f32` stay in the first-level cache.
 const CHUNK: usize = 1024;
 
+/// Elements of a chunk that non-temporal stores take out of the caches: so few that the processor computes
+/// the next while these leave. `a + b` of 4 Mi `f32` over stores of its own: 1.02, with 1024 elements 1.08.
+const STREAMED: usize = 256;
+
 /// Length from which on a row is cut so that runs of vectors begin at an aligned address, if all slices then
 /// do: large vectors of the system's allocator begin 16 bytes after one, and loads and stores of 64
 /// bytes there touch two lines each. So 1024 to 2048 elements take .67 to .77 of the time of add and neg;
 /// 512 elements, up to 1.13 (Zen 4, AVX-512).
 pub const ALIGNED_FROM: usize = 1024;
 
-/// Rows that a kernel is called for between prefetches.
-const ROWS_AT_ONCE: usize = 2;
+/// Rows whose values are spread at once: a vector read back at once would wait for all the narrow stores
+/// that wrote it.
+const ROWS_SPREAD: usize = 4;
 
 impl<E: Copy, const N: usize> Rows<E, N> {
+    /// The arguments of which rows ahead are to be prefetched: their rows are short and have gaps between,
+    /// and the hardware looks ahead along a row alone.
+    #[inline]
+    fn have_gaps(&self) -> [bool; N] {
+        let are_short = self.rows > ROWS_AHEAD && self.len * size_of::<E>() <= LONGEST_AHEAD;
+        let follows = |x: &Input<E>| x.stride == 0 || x.stride == self.len as isize;
+        self.inputs.each_ref().map(|x| are_short && !x.is_value && !follows(x))
+    }
+
+    /// Prefetches row `r` of the arguments that have gaps.
+    #[inline]
+    fn prefetch(&self, r: usize, have_gaps: [bool; N]) {
+        if r < self.rows {
+            for (x, _) in self.inputs.iter().zip(have_gaps).filter(|x| x.1) {
+                prefetch_row(x.first.wrapping_offset(r as isize * x.stride), self.len);
+            }
+        }
+    }
+
     /// The part of the rows from a row and a column on.
     #[inline]
     fn part(&self, row: usize, column: usize, rows: usize, len: usize) -> Self {
@@ -115,7 +138,6 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
     let Rows { ref inputs, y, rows: count, len, .. } = rows;
     let is_single_value = N == 1 && inputs[0].is_value;
     let is_long_row = count == 1 && len >= ALIGNED_FROM;
-    let has_gaps = count > ROWS_AHEAD && len * size_of::<T>() <= LONGEST_AHEAD;
     // SAFETY: in all calls, as the caller promises; parts lie inside of the rows.
     unsafe {
         if is_single_value {
@@ -131,8 +153,6 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
                 T::run(kernel, &sealed::Rows(&rows.part(0, 0, 1, cut)));
             }
             T::run(kernel, &sealed::Rows(&rows.part(0, cut, 1, len - cut)));
-        } else if has_gaps {
-            run_prefetched(kernel, &rows);
         } else {
             T::run(kernel, &sealed::Rows(&rows));
         }
@@ -145,26 +165,35 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
 /// As for [`drive`]; the kernel's level was detected.
 #[inline]
 unsafe fn run_rows<E: Float, const N: usize>(run: RunRow<E, N>, rows: &Rows<E, N>) {
+    #[derive(Clone, Copy)]
     #[repr(align(64))]
     struct Buffer<E>([E; MAX_RUN]);
-    let mut buffers = [const { MaybeUninit::<Buffer<E>>::uninit() }; N];
+    let mut buffers = [[const { MaybeUninit::<Buffer<E>>::uninit() }; ROWS_SPREAD]; N];
     // No run reads beyond the last vector of a short row.
     let spread = rows.len.next_multiple_of(MAX_LANES).min(MAX_RUN);
+    let have_gaps = rows.have_gaps();
     let mut row = Row { x: [(core::ptr::null(), usize::MAX); N], y: rows.y, len: rows.len };
     for r in 0..rows.rows {
+        rows.prefetch(r + ROWS_AHEAD, have_gaps);
         for k in 0..N {
             let Input { first, stride, is_value } = rows.inputs[k];
-            row.x[k].0 = first.wrapping_offset(r as isize * stride);
+            let start = |r: usize| first.wrapping_offset(r as isize * stride);
             // A function of one argument computes a single value once, see `drive`.
-            if N > 1 && is_value {
-                let buffer = buffers[k].as_mut_ptr().cast::<E>();
-                // SAFETY: the row has its value; `spread` is at most the buffer's length.
-                unsafe {
-                    let value = row.x[k].0.read();
-                    (0..spread).for_each(|i| buffer.add(i).write(value));
-                }
-                row.x[k] = (buffer.cast_const(), 0);
+            if N == 1 || !is_value {
+                row.x[k].0 = start(r);
+                continue;
             }
+            let mut buffer = |r: usize| buffers[k][r % ROWS_SPREAD].as_mut_ptr().cast::<E>();
+            if r.is_multiple_of(ROWS_SPREAD) {
+                for r in r..(r + ROWS_SPREAD).min(rows.rows) {
+                    // SAFETY: the row has its value; `spread` is at most the buffer's length.
+                    unsafe {
+                        let (value, buffer) = (start(r).read(), buffer(r));
+                        (0..spread).for_each(|i| buffer.add(i).write(value));
+                    }
+                }
+            }
+            row.x[k] = (buffer(r).cast_const(), 0);
         }
         row.y = rows.y.wrapping_add(r * rows.y_stride);
         // SAFETY: as the caller promises; buffers hold what a run reads.
@@ -196,15 +225,15 @@ unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Row
 #[inline(never)]
 unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Rows<T, N>) {
     #[repr(align(64))]
-    struct Buffer<T>([MaybeUninit<T>; CHUNK]);
-    let mut buffer: Buffer<T> = Buffer([const { MaybeUninit::uninit() }; CHUNK]);
+    struct Buffer<T>([MaybeUninit<T>; STREAMED]);
+    let mut buffer: Buffer<T> = Buffer([const { MaybeUninit::uninit() }; STREAMED]);
     for r in 0..rows.rows {
         let mut at = 0;
         while at < rows.len {
             let mut chunk = rows.part(r, at, 1, 0);
             let y = chunk.y;
             // The first chunk ends where a line does.
-            chunk.len = (rows.len - at).min(CHUNK - y.addr() % LINE / size_of::<T>());
+            chunk.len = (rows.len - at).min(STREAMED - y.addr() % LINE / size_of::<T>());
             chunk.y = buffer.0.as_mut_ptr().cast();
             // SAFETY: as the caller promises; a chunk fits the buffer, which the kernel fills.
             unsafe {
@@ -213,31 +242,6 @@ unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &
             }
             at += chunk.len;
         }
-    }
-}
-
-/// Runs a few rows at a time, prefetching rows ahead of those arguments whose rows have gaps: the hardware
-/// looks ahead along a row alone.
-///
-/// # Safety
-/// As for [`drive`].
-#[inline(never)]
-unsafe fn run_prefetched<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Rows<T, N>) {
-    let follows = |stride: isize| stride == 0 || stride == rows.len as isize;
-    let has_gaps = |x: &&Input<T>| !x.is_value && !follows(x.stride);
-    if rows.inputs.iter().all(|x| !has_gaps(&x)) && follows(rows.y_stride as isize) {
-        // SAFETY: as the caller promises.
-        return unsafe { T::run(kernel, &sealed::Rows(rows)) };
-    }
-    for r in (0..rows.rows).step_by(ROWS_AT_ONCE) {
-        for ahead in r + ROWS_AHEAD..(r + ROWS_AHEAD + ROWS_AT_ONCE).min(rows.rows) {
-            for x in rows.inputs.iter().filter(has_gaps) {
-                prefetch_row(x.first.wrapping_offset(ahead as isize * x.stride), rows.len);
-            }
-        }
-        let part = rows.part(r, 0, ROWS_AT_ONCE.min(rows.rows - r), rows.len);
-        // SAFETY: as the caller promises.
-        unsafe { T::run(kernel, &sealed::Rows(&part)) };
     }
 }
 
@@ -251,8 +255,10 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
     widen: fn(&[T], &mut [f32]),
     narrow: fn(&[f32], &mut [T]),
 ) {
-    let (mut wide, mut result) = ([[0f32; CHUNK]; N], [0f32; CHUNK]);
+    let mut wide = [[0f32; CHUNK]; N];
+    let have_gaps = rows.have_gaps();
     for r in 0..rows.rows {
+        rows.prefetch(r + ROWS_AHEAD, have_gaps);
         for at in (0..rows.len).step_by(CHUNK) {
             let chunk = rows.part(r, at, 1, CHUNK.min(rows.len - at));
             let mut inputs = [Input { first: core::ptr::null(), stride: 0, is_value: false }; N];
@@ -262,12 +268,14 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
                 widen(unsafe { from_raw_parts(x.first, len) }, &mut wide[..len]);
                 *input = Input { first: wide.as_ptr(), stride: 0, is_value: x.is_value };
             }
-            let y = from_mut(&mut result).cast::<f32>();
+            // In place: a value that stands there is spread elsewhere before.
+            let y = wide.as_mut_ptr().cast::<f32>();
+            inputs[0].first = y;
             let in_f32 = Rows { inputs, y, y_stride: 0, rows: 1, len: chunk.len };
             // SAFETY: the buffers hold a chunk; as the caller promises.
             unsafe {
                 run_rows(kernel.f32[isa() as usize], &in_f32);
-                narrow(&result[..chunk.len], from_raw_parts_mut(chunk.y, chunk.len));
+                narrow(&wide[0][..chunk.len], from_raw_parts_mut(chunk.y, chunk.len));
             }
         }
     }

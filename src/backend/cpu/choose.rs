@@ -37,7 +37,7 @@ pub(super) fn compare(
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
         let inputs = Inputs::<Stored, 2>::new::<T>([&a, &b]).into_bits();
-        tell(op.name(), inputs, &shape, &|[a, b], block, y| {
+        tell(op.name(), inputs, shape, &|[a, b], block, y| {
             kernels::compare_block::<Stored>(comparison, a.cast(), b.cast(), block, y);
         })
     })
@@ -54,7 +54,7 @@ pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
         let inputs = Inputs::<Stored, 1>::new::<T>([&x]).into_bits();
-        tell(op.name(), inputs, &shape, &|[x], block, y| {
+        tell(op.name(), inputs, shape, &|[x], block, y| {
             kernels::test_numbers_block::<Stored>(test, x.cast(), block, y);
         })
     })

@@ -23,7 +23,7 @@ use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer,
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData};
-use crate::dtype::{DType, Element, Scalar};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -51,8 +51,8 @@ type Rows<'f, T, const N: usize> =
 /// A formula for runs of integers.
 type Formula<'f, T, const N: usize> = &'f (dyn Fn([Run<T>; N], &mut [T]) + Sync);
 
-pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
-    let task = Task::new(op.name(), [x])?;
+pub(super) fn unary(op: UnaryOp, mut x: [Arg<'_, CpuTensor>; 1]) -> Result<CpuTensor> {
+    let task = Task::new(op.name(), &mut x)?;
     match task.dtype {
         DType::I64 if op.reference_integer().is_some() => {
             task.integers::<i64>(&|[x], y| unary_integer(op, x, y))
@@ -64,16 +64,11 @@ pub(super) fn unary(op: UnaryOp, x: Arg<'_, CpuTensor>) -> Result<CpuTensor> {
     }
 }
 
-pub(super) fn binary(
-    op: BinaryOp,
-    a: Arg<'_, CpuTensor>,
-    b: Arg<'_, CpuTensor>,
-) -> Result<CpuTensor> {
-    let task = Task::new(op.name(), [a, b])?;
+pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Result<CpuTensor> {
+    let task = Task::new(op.name(), &mut operands)?;
     if !matches!(task.dtype, DType::I64 | DType::U8) || op.reference_integer().is_none() {
         return task.floats(binary_kernel(op));
     }
-    let shape = task.shape;
     let failed = AtomicBool::new(false);
     let out = match task.dtype {
         DType::I64 => task.integers::<i64>(&|[a, b], y| {
@@ -84,29 +79,32 @@ pub(super) fn binary(
         }),
     }?;
     match failed.load(Relaxed) {
-        true => Err(Error::IntegerDivision { op: op.name(), shape }),
+        true => Err(Error::IntegerDivision { op: op.name(), shape: *out.shape() }),
         false => Ok(out),
     }
 }
 
-pub(super) fn ternary(op: TernaryOp, operands: [Arg<'_, CpuTensor>; 3]) -> Result<CpuTensor> {
-    Task::new(op.name(), operands)?.floats(ternary_kernel(op))
+pub(super) fn ternary(op: TernaryOp, mut operands: [Arg<'_, CpuTensor>; 3]) -> Result<CpuTensor> {
+    Task::new(op.name(), &mut operands)?.floats(ternary_kernel(op))
 }
 
 /// Shape and dtype that operands have in common; scalars take any.
-pub(super) fn common(op: &'static str, operands: &[&Arg<'_, CpuTensor>]) -> Result<(Shape, DType)> {
+pub(super) fn common<'t>(
+    op: &'static str,
+    operands: &[&'t Arg<'_, CpuTensor>],
+) -> Result<(&'t Shape, DType)> {
     let mut tensors = operands.iter().filter_map(|x| x.tensor());
     let Some(first) = tensors.next() else {
         let reason = "expected a tensor among the operands, got scalars alone".to_owned();
         return Err(Error::InvalidArgument { op, reason });
     };
-    let (shape, dtype) = (*first.shape(), first.dtype());
+    let (shape, dtype) = (first.shape(), first.dtype());
     for x in tensors {
         if x.dtype() != dtype {
-            return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: x.dtype(), shape });
+            return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: x.dtype(), shape: *shape });
         }
-        if *x.shape() != shape {
-            return Err(Error::ShapeMismatch { op, lhs: shape, rhs: *x.shape() });
+        if x.shape() != shape {
+            return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *x.shape() });
         }
     }
     Ok((shape, dtype))
@@ -160,17 +158,16 @@ impl<'a, T: Pod, const N: usize> Inputs<'a, T, N> {
 }
 
 /// An element-wise op on operands that were checked.
-struct Task<'a, const N: usize> {
+struct Task<'t, 'a, const N: usize> {
     op: &'static str,
-    operands: [Arg<'a, CpuTensor>; N],
-    shape: Shape,
+    operands: &'t mut [Arg<'a, CpuTensor>; N],
     dtype: DType,
 }
 
-impl<'a, const N: usize> Task<'a, N> {
-    fn new(op: &'static str, operands: [Arg<'a, CpuTensor>; N]) -> Result<Self> {
-        let (shape, dtype) = common(op, &operands.each_ref())?;
-        Ok(Task { op, operands, shape, dtype })
+impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
+    fn new(op: &'static str, operands: &'t mut [Arg<'a, CpuTensor>; N]) -> Result<Self> {
+        let dtype = common(op, &operands.each_ref())?.1;
+        Ok(Task { op, operands, dtype })
     }
 
     /// Runs a kernel.
@@ -181,7 +178,10 @@ impl<'a, const N: usize> Task<'a, N> {
             DType::F64 => self.run(cost::<f64>(cheap), &by_kernel::<f64, N>(kernel)),
             DType::F16 => self.run(cost::<f32>(cheap), &by_kernel::<f16, N>(kernel)),
             DType::BF16 => self.run(cost::<f32>(cheap), &by_kernel::<bf16, N>(kernel)),
-            dtype => Err(Error::UnsupportedDType { op: self.op, dtype, shape: self.shape }),
+            dtype => {
+                let shape = *common(self.op, &self.operands.each_ref())?.0;
+                Err(Error::UnsupportedDType { op: self.op, dtype, shape })
+            }
         }
     }
 
@@ -206,26 +206,17 @@ impl<'a, const N: usize> Task<'a, N> {
     }
 
     fn run<T: Element<Stored = T> + Pod>(self, cost: Cost, f: Rows<'_, T, N>) -> Result<CpuTensor> {
-        let Task { op, operands, shape, .. } = self;
-        let (mut memory, mut held) = (None, N);
-        let mut k = 0;
-        let operands = operands.map(|x| {
-            let x = if memory.is_some() { Err(x) } else { Output::reuse(x) };
-            k += 1;
-            x.map_or_else(
-                |x| x,
-                |out| {
-                    (memory, held) = (Some(out), k - 1);
-                    // Stands for the operand and is not looked at.
-                    Arg::Scalar(Scalar::Int(0))
-                },
-            )
-        });
-        let is_held = memory.is_some();
-        let mut out = match memory {
-            Some(out) => out,
-            None => Output::new(op, &shape, T::DTYPE)?,
+        let Task { op, operands, .. } = self;
+        let reused =
+            operands.iter_mut().enumerate().find_map(|(k, x)| Some((k, Output::reuse(x)?)));
+        let (held, mut out) = match reused {
+            Some(reused) => reused,
+            None => {
+                let shape = common(op, &operands.each_ref())?.0;
+                (N, Output::new(op, shape, T::DTYPE)?)
+            }
         };
+        let is_held = held < N;
         let inputs = Inputs::<T, N>::new::<T>(operands.each_ref());
         if let Some(runs) = inputs.runs() {
             let chunk = |first: usize, y: &mut Place<T>| {
@@ -242,7 +233,7 @@ impl<'a, const N: usize> Task<'a, N> {
             }
             return Ok(out.finish());
         }
-        let (walk, walked) = inputs.walk(op, &shape)?;
+        let (walk, walked) = inputs.walk(op, out.shape())?;
         let piece = |fetch: &mut Fetch<'_>, y: &mut Place<T>| {
             let shape = fetch.shape();
             let rows = fetch.rows(&walked);

@@ -112,7 +112,7 @@ const ADDED_BYTES: usize = 4 << 20;
 /// `c + a·b`, in c's memory if nothing else refers to it: the bits of [`matmul`] and an addition.
 pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<CpuTensor> {
     let add = |c: Arg<'_, CpuTensor>| {
-        super::elementwise::binary(BinaryOp::Add, c, Arg::Ref(&matmul(a, b)?))
+        super::elementwise::binary(BinaryOp::Add, [c, Arg::Ref(&matmul(a, b)?)])
     };
     let dtypes = [a.dtype(), b.dtype(), c.dtype()];
     let is_wide = matches!(dtypes[0], DType::F32 | DType::F64) && dtypes == [dtypes[0]; 3];
@@ -126,14 +126,12 @@ pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<C
     if !is_wide || !fits || !pays || k == 0 || c.numel() == 0 || Blas::current()?.is_present() {
         return add(Arg::Owned(c));
     }
-    let out = match Output::reuse(Arg::Owned(c)) {
-        Ok(out) => Some(out),
-        Err(c) => return add(c),
-    };
+    let mut c = Arg::Owned(c);
+    let Some(out) = Output::reuse(&mut c) else { return add(c) };
     let after = After { bias: None, activation: None, keep_sums: false };
     match dtypes[0] {
-        DType::F64 => Ok(typed::<f64>("matmul", a, b, after, out)?.0),
-        _ => Ok(typed::<f32>("matmul", a, b, after, out)?.0),
+        DType::F64 => Ok(typed::<f64>("matmul", a, b, after, Some(out))?.0),
+        _ => Ok(typed::<f32>("matmul", a, b, after, Some(out))?.0),
     }
 }
 
