@@ -89,13 +89,16 @@ pub const ALIGNED_FROM: usize = 1024;
 const ROWS_SPREAD: usize = 4;
 
 impl<E: Copy, const N: usize> Rows<E, N> {
-    /// The arguments of which rows ahead are to be prefetched: their rows are short and have gaps between,
-    /// and the hardware looks ahead along a row alone.
+    /// The arguments of which rows ahead are to be prefetched, if any: their rows are short and have gaps
+    /// between, and the hardware looks ahead along a row alone.
     #[inline]
-    fn have_gaps(&self) -> [bool; N] {
-        let are_short = self.rows > ROWS_AHEAD && self.len * size_of::<E>() <= LONGEST_AHEAD;
+    fn have_gaps(&self) -> Option<[bool; N]> {
+        if self.rows <= ROWS_AHEAD || self.len * size_of::<E>() > LONGEST_AHEAD {
+            return None;
+        }
         let follows = |x: &Input<E>| x.stride == 0 || x.stride == self.len as isize;
-        self.inputs.each_ref().map(|x| are_short && !x.is_value && !follows(x))
+        let have_gaps = self.inputs.each_ref().map(|x| !x.is_value && !follows(x));
+        have_gaps.contains(&true).then_some(have_gaps)
     }
 
     /// Prefetches row `r` of the arguments that have gaps.
@@ -165,39 +168,68 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
 /// As for [`drive`]; the kernel's level was detected.
 #[inline]
 unsafe fn run_rows<E: Float, const N: usize>(run: RunRow<E, N>, rows: &Rows<E, N>) {
-    #[derive(Clone, Copy)]
-    #[repr(align(64))]
-    struct Buffer<E>([E; MAX_RUN]);
-    let mut buffers = [[const { MaybeUninit::<Buffer<E>>::uninit() }; ROWS_SPREAD]; N];
-    // No run reads beyond the last vector of a short row.
-    let spread = rows.len.next_multiple_of(MAX_LANES).min(MAX_RUN);
+    let Rows { ref inputs, y, y_stride, rows: count, len } = *rows;
+    let x = inputs.each_ref().map(|x| (x.first, usize::MAX));
+    let mut row = Row { x, y, len };
+    let mut values = [const { MaybeUninit::<Values<E>>::uninit() }; N];
+    // A function of one argument computes a single value once, see `drive`.
+    let has_values = N > 1 && inputs.iter().any(|x| x.is_value);
     let have_gaps = rows.have_gaps();
-    let mut row = Row { x: [(core::ptr::null(), usize::MAX); N], y: rows.y, len: rows.len };
-    for r in 0..rows.rows {
-        rows.prefetch(r + ROWS_AHEAD, have_gaps);
-        for k in 0..N {
-            let Input { first, stride, is_value } = rows.inputs[k];
-            let start = |r: usize| first.wrapping_offset(r as isize * stride);
-            // A function of one argument computes a single value once, see `drive`.
-            if N == 1 || !is_value {
-                row.x[k].0 = start(r);
-                continue;
-            }
-            let mut buffer = |r: usize| buffers[k][r % ROWS_SPREAD].as_mut_ptr().cast::<E>();
-            if r.is_multiple_of(ROWS_SPREAD) {
-                for r in r..(r + ROWS_SPREAD).min(rows.rows) {
-                    // SAFETY: the row has its value; `spread` is at most the buffer's length.
-                    unsafe {
-                        let (value, buffer) = (start(r).read(), buffer(r));
-                        (0..spread).for_each(|i| buffer.add(i).write(value));
-                    }
-                }
-            }
-            row.x[k] = (buffer(r).cast_const(), 0);
+    let mut r = 0;
+    while r < count {
+        if has_values {
+            // SAFETY: as the caller promises.
+            unsafe { rows.spread_values(r, &mut values, &mut row) };
         }
-        row.y = rows.y.wrapping_add(r * rows.y_stride);
-        // SAFETY: as the caller promises; buffers hold what a run reads.
+        if let Some(have_gaps) = have_gaps {
+            rows.prefetch(r + ROWS_AHEAD, have_gaps);
+        }
+        // SAFETY: as the caller promises; buffers of values hold what a run reads.
         unsafe { run(&row) };
+        r += 1;
+        for k in 0..N {
+            row.x[k].0 = row.x[k].0.wrapping_offset(inputs[k].stride);
+        }
+        row.y = row.y.wrapping_add(y_stride);
+    }
+}
+
+/// Buffers of an argument's values, each of which a run reads again and again.
+#[repr(align(64))]
+struct Values<E>([[E; MAX_RUN]; ROWS_SPREAD]);
+
+impl<E: Float, const N: usize> Rows<E, N> {
+    /// Lets the arguments that are values read those of row `r`. Buffers hold them from the first row of each
+    /// [`ROWS_SPREAD`] on.
+    ///
+    /// # Safety
+    /// As for [`drive`]; the row is there.
+    #[inline(never)]
+    unsafe fn spread_values(
+        &self,
+        r: usize,
+        values: &mut [MaybeUninit<Values<E>>; N],
+        row: &mut Row<E, N>,
+    ) {
+        // No run reads beyond the last vector of a short row.
+        let spread = self.len.next_multiple_of(MAX_LANES).min(MAX_RUN);
+        for k in 0..N {
+            let Input { first, stride, is_value: true } = self.inputs[k] else { continue };
+            let buffers = values[k].as_mut_ptr().cast::<E>();
+            let end = match r % ROWS_SPREAD {
+                0 => (r + ROWS_SPREAD).min(self.rows),
+                _ => r,
+            };
+            // SAFETY: the rows have values; buffers follow one another, and `spread` is at most one's length.
+            unsafe {
+                for r in r..end {
+                    let value = first.wrapping_offset(r as isize * stride).read();
+                    let buffer = buffers.add(r % ROWS_SPREAD * MAX_RUN);
+                    (0..spread).for_each(|i| buffer.add(i).write(value));
+                }
+                row.x[k] = (buffers.add(r % ROWS_SPREAD * MAX_RUN).cast_const(), 0);
+            }
+        }
     }
 }
 
@@ -258,7 +290,9 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
     let mut wide = [[0f32; CHUNK]; N];
     let have_gaps = rows.have_gaps();
     for r in 0..rows.rows {
-        rows.prefetch(r + ROWS_AHEAD, have_gaps);
+        if let Some(have_gaps) = have_gaps {
+            rows.prefetch(r + ROWS_AHEAD, have_gaps);
+        }
         for at in (0..rows.len).step_by(CHUNK) {
             let chunk = rows.part(r, at, 1, CHUNK.min(rows.len - at));
             let mut inputs = [Input { first: core::ptr::null(), stride: 0, is_value: false }; N];
