@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use support::{Bench, Work, values};
 use swath::prelude::*;
-use swath_kernels::{Float, Gemm, MatMut, MatRef, Workspace, gemm, peak};
+use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm, peak};
 
 /// How the operands are stored.
 #[derive(Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
 }
 
 /// Times C = A·B on slices, `[m, k] × [k, n]`.
-fn slices<E: Float>(
+fn slices<E: Float + Factor<Sum = E>>(
     bench: &Bench,
     name: &str,
     [m, k, n]: [usize; 3],

@@ -15,7 +15,7 @@ use std::process::Command;
 const MAX_LINES: usize = 500;
 
 /// Imports of the kernels' parts by parts below them. To be lowered whenever there are fewer.
-const MAX_UPWARD: usize = 15;
+const MAX_UPWARD: usize = 5;
 
 /// Files by the start of their path; `*` at the end is implied.
 type Files = &'static [&'static str];

@@ -14,12 +14,12 @@
 //!    (`f64`: 1e18) half a place of a score may make a row infinite or NaN.
 //! 5. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
 
-use crate::dispatch::{Task, run};
+use crate::dispatch::run;
 use crate::fold::rows::max_lane;
 use crate::fold::{Widen, dot_within, sum_within};
-use crate::map::{Map, load_up_to, store_up_to};
+use crate::map::Map;
 use crate::math::Exp;
-use crate::simd::{Float, Lanes, Mask, Simd, Vector};
+use crate::simd::{Float, Lanes, Mask, Simd, Task, Vector};
 
 /// Vectors in flight.
 const UNROLL: usize = 4;
@@ -280,8 +280,8 @@ impl<E: Float + Widen> Weights<'_, E> {
             let inverse = inverse[i..].as_mut_ptr();
             // SAFETY: `count` of the `rows` elements begin at i.
             unsafe {
-                let sum = load_up_to::<E, S>(simd, inverse, count);
-                store_up_to::<E, S>(simd, inverse, count, one / sum);
+                let sum = Lanes::<E>::load_up_to(simd, inverse, count);
+                Lanes::<E>::store_up_to(simd, inverse, count, one / sum);
             }
             i += <S as Lanes<E>>::LANES;
         }
@@ -310,11 +310,11 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
                 let count = seen - j;
                 // SAFETY: both rows have `columns >= seen` elements by the slicing.
                 unsafe {
-                    let score = load_up_to::<E, S>(simd, x.add(j), count);
-                    let slope = load_up_to::<E, S>(simd, d.add(j), count);
+                    let score = Lanes::<E>::load_up_to(simd, x.add(j), count);
+                    let slope = Lanes::<E>::load_up_to(simd, d.add(j), count);
                     let p = Exp::apply(simd, [score.mul_add(scale, minus)]) * inverse;
-                    store_up_to::<E, S>(simd, x.add(j), count, p);
-                    store_up_to::<E, S>(simd, d.add(j), count, p * (slope - mean) * grad_scale);
+                    Lanes::<E>::store_up_to(simd, x.add(j), count, p);
+                    Lanes::<E>::store_up_to(simd, d.add(j), count, p * (slope - mean) * grad_scale);
                 }
                 j += <S as Lanes<E>>::LANES;
             }
@@ -358,7 +358,7 @@ unsafe fn largest<E: Float, S: Lanes<E>>(simd: S, x: *const E, len: usize, scale
     while j < len {
         let count = len - j;
         // SAFETY: `count` elements are left.
-        let x = unsafe { load_up_to(simd, x.add(j), count) } * scale;
+        let x = unsafe { simd.load_up_to(x.add(j), count) } * scale;
         let x = if count < S::LANES { x.select(simd.first(count), lowest) } else { x };
         nan = nan | x.is_nan();
         best[0] = x.max_or_other(best[0]);
@@ -403,8 +403,8 @@ unsafe fn exponentials<E: Float, S: Lanes<E>>(
     while j < len {
         // SAFETY: `len - j` elements are left.
         unsafe {
-            let v = load_up_to(simd, x.add(j), len - j).mul_add(scale, shift);
-            store_up_to(simd, x.add(j), len - j, Exp::apply(simd, [v]));
+            let v = simd.load_up_to(x.add(j), len - j).mul_add(scale, shift);
+            simd.store_up_to(x.add(j), len - j, Exp::apply(simd, [v]));
         }
         j += S::LANES;
     }

@@ -4,13 +4,15 @@
 //! Comparing is exact on every machine, so these are plain loops; entered through the dispatcher
 //! they are vectorised by the compiler for the chosen instruction set. Slices are blocks of one row.
 
+mod widened;
+
 use bytemuck::{Pod, cast_slice_mut};
 use half::{bf16, f16};
 
-use crate::convert::Widened;
-use crate::dispatch::{Task, run};
-use crate::simd::Simd;
+use crate::dispatch::run;
+use crate::simd::{Simd, Task};
 use crate::{Arg, Block, BlockArg};
+use widened::Widened;
 
 /// A comparison. With NaN all are false, but `Ne` is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,10 +20,8 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::Arg;
-use crate::dispatch::{Task, run};
-use crate::fold::columns::Matrix;
-use crate::reduce::{decided, decided_columns};
+use crate::dispatch::run;
+use crate::simd::Task;
 use crate::simd::cut::Cut;
 pub(crate) use crate::simd::half::{bf16_from_f32, f16_from_f32, f32_from_bf16, f32_from_f16};
 use crate::simd::{HALVES, Simd};
@@ -43,9 +41,17 @@ pub trait Truth: Copy + sealed::Sealed {
     #[doc(hidden)]
     fn truth(x: &[Self], y: &mut [u8]);
     #[doc(hidden)]
-    fn decided(x: &[Self], all: bool) -> bool;
-    #[doc(hidden)]
-    fn decided_columns(x: Matrix<&[Self]>, all_and_flip: [bool; 2], y: &mut [u8]);
+    fn words(x: &[Self]) -> Words<'_>;
+}
+
+/// Elements as words of their size, each with the bits of a word that are all 0 in an element that is.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Words<'a> {
+    U8(&'a [u8]),
+    U16(&'a [u16], u16),
+    U32(&'a [u32], u32),
+    U64(&'a [u64], u64),
 }
 
 mod sealed {
@@ -177,50 +183,6 @@ fn in_f32<A: Convert<f32>>(x: &[A], mut f: impl FnMut(usize, &[f32])) {
     }
 }
 
-/// Where pieces of `N` operands are converted to `f32`.
-pub(crate) struct Widened<const N: usize>([[f32; CHUNK]; N]);
-
-impl<const N: usize> Widened<N> {
-    pub(crate) fn new() -> Self {
-        Widened([[0.0; CHUNK]; N])
-    }
-
-    /// Calls `f` on pieces of the operands in `f32` and of `y`.
-    pub(crate) fn each<A: Convert<f32>>(
-        &mut self,
-        x: [Arg<A>; N],
-        y: &mut [u8],
-        mut f: impl FnMut([Arg<f32>; N], &mut [u8]),
-    ) {
-        for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-            let range = i * CHUNK..i * CHUNK + y.len();
-            let mut pieces = [Arg::Scalar(0.0); N];
-            for ((piece, x), wide) in pieces.iter_mut().zip(&x).zip(&mut self.0) {
-                *piece = widened(x, range.clone(), wide);
-            }
-            f(pieces, y);
-        }
-    }
-}
-
-fn widened<'w, A: Convert<f32>>(
-    x: &Arg<A>,
-    range: core::ops::Range<usize>,
-    wide: &'w mut [f32; CHUNK],
-) -> Arg<'w, f32> {
-    match *x {
-        Arg::Slice(x) => {
-            let wide = &mut wide[..range.len()];
-            A::convert(&x[range], wide);
-            Arg::Slice(wide)
-        }
-        Arg::Scalar(x) => {
-            A::convert(&[x], &mut wide[..1]);
-            Arg::Scalar(wide[0])
-        }
-    }
-}
-
 impl Convert<f32> for f16 {
     fn convert(x: &[f16], y: &mut [f32]) {
         run(Blocks(x.reinterpret_cast(), y, WidenF16));
@@ -245,26 +207,14 @@ impl Convert<bf16> for f32 {
     }
 }
 
-/// The methods of [`Truth`] but `truth`, by the bits of elements that tell.
-macro_rules! masked {
-    ($mask:literal |$x:ident| $words:expr) => {
-        fn decided($x: &[Self], all: bool) -> bool {
-            decided($words, $mask, all)
-        }
-        fn decided_columns(x: Matrix<&[Self]>, all_and_flip: [bool; 2], y: &mut [u8]) {
-            let Matrix { x: $x, rows, cols, stride } = x;
-            let x = Matrix { x: $words, rows, cols, stride };
-            decided_columns(x, $mask, all_and_flip, y);
-        }
-    };
-}
-
 /// Conversions among machine types.
 macro_rules! plain {
-    ($($from:ident $word:ident $mask:literal, $($way:ident $to:ident)*;)*) => {$(
+    ($($from:ident $word:ident$(($mask:expr))?, $($way:ident $to:ident)*;)*) => {$(
         impl sealed::Sealed for $from {}
         impl Truth for $from {
-            masked!($mask |x| bytemuck::cast_slice::<$from, $word>(x));
+            fn words(x: &[$from]) -> Words<'_> {
+                Words::$word(bytemuck::cast_slice(x) $(, $mask)?)
+            }
             fn truth(x: &[$from], y: &mut [u8]) {
                 run(Each(x, y, |x| u8::from(x != 0 as $from)));
             }
@@ -287,12 +237,12 @@ macro_rules! plain {
     };
 }
 plain! {
-    f32 u32 0x7fff_ffff, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
-    f64 u64 0x7fff_ffff_ffff_ffff, as f32 as f64 cut i64 cut i32 cut u32 cut u8;
-    i64 u64 0xffff_ffff_ffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
-    i32 u32 0xffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
-    u32 u32 0xffff_ffff, as f32 as f64 as i64 as i32 as u32 as u8;
-    u8 u8 0xff, as f32 as f64 as i64 as i32 as u32 as u8;
+    f32 U32(u32::MAX >> 1), as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    f64 U64(u64::MAX >> 1), as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    i64 U64(u64::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
+    i32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
+    u32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
+    u8 U8, as f32 as f64 as i64 as i32 as u32 as u8;
 }
 
 /// Conversions of 16-bit floats but those with `f32`.
@@ -300,7 +250,9 @@ macro_rules! halves {
     ($($half:ident: $($other:ident)*;)*) => {$(
         impl sealed::Sealed for $half {}
         impl Truth for $half {
-            masked!(0x7fff |x| x.reinterpret_cast());
+            fn words(x: &[$half]) -> Words<'_> {
+                Words::U16(x.reinterpret_cast(), 0x7fff)
+            }
             fn truth(x: &[$half], y: &mut [u8]) {
                 run(Each(x.reinterpret_cast(), y, |x: u16| u8::from(x << 1 != 0)));
             }

@@ -30,7 +30,6 @@ pub(crate) use stream::map_streaming;
 pub use stream::with_place;
 pub(crate) use stream::{LINE, has_streaming_stores, is_streamed, stream, streaming};
 pub use strided::{copy_strided, fill};
-pub(crate) use transpose::Tiles;
 pub use transpose::{Transpose, transpose};
 
 /// Types that are moved as bits: integers and floats of 1, 2, 4 and 8 bytes, and `bool`. Sealed.

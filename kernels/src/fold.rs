@@ -49,8 +49,8 @@ mod tests;
 use core::marker::PhantomData;
 
 use crate::copy::LINE;
-use crate::dispatch::{Task, run};
-use crate::simd::{Float, Lanes, Simd, Token, Vector};
+use crate::dispatch::run;
+use crate::simd::{Float, Lanes, Simd, Task, Token, Vector};
 pub(crate) use floats::Accumulate as Widen;
 use floats::{Format, for_format, load, read};
 pub use pairwise::{Pairwise, PairwiseSum};

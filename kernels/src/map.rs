@@ -41,8 +41,7 @@ pub use kernel::{Function, Kernel};
 pub(crate) use kernel::{kernel, sealed};
 pub(crate) use pair::{MapPair, map_pair};
 
-use crate::dispatch::{Entries, Isa, Task};
-use crate::simd::{Float, Lanes, MAX_LANES, Mask, Simd, Vector, Wide};
+use crate::simd::{Entries, Float, Isa, Lanes, MAX_LANES, Mask, Simd, Task, Vector, Wide};
 
 /// An element-wise kernel of `N` arguments on lanes.
 pub trait Map<E: Float, const N: usize> {
@@ -166,10 +165,10 @@ unsafe fn run_row<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usi
             // SAFETY: `count` elements are left of the row, and no more than a vector is read.
             unsafe {
                 while k < N {
-                    v[k] = load_up_to(simd, x[k].0.wrapping_add(i & x[k].1), count);
+                    v[k] = simd.load_up_to(x[k].0.wrapping_add(i & x[k].1), count);
                     k += 1;
                 }
-                store_up_to(simd, y.wrapping_add(i), count, K::apply(simd, v));
+                simd.store_up_to(y.wrapping_add(i), count, K::apply(simd, v));
             }
             i += count;
         }
@@ -198,33 +197,4 @@ unsafe fn run_row<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usi
             single = len.min(i + W::LANES);
         }
     }
-}
-
-/// Loads a vector or, if that is less, `count` elements.
-///
-/// # Safety
-/// `src` is valid for reads of `count` elements.
-#[inline(always)]
-pub(crate) unsafe fn load_up_to<E: Float, S: Lanes<E>>(
-    simd: S,
-    src: *const E,
-    count: usize,
-) -> S::V {
-    // SAFETY: as the caller promised.
-    unsafe { simd.load_up_to(src, count) }
-}
-
-/// Stores a vector or, if that is less, its first `count` elements.
-///
-/// # Safety
-/// `dst` is valid for writes of `count` elements.
-#[inline(always)]
-pub(crate) unsafe fn store_up_to<E: Float, S: Lanes<E>>(
-    simd: S,
-    dst: *mut E,
-    count: usize,
-    v: S::V,
-) {
-    // SAFETY: as the caller promised.
-    unsafe { simd.store_up_to(dst, count, v) }
 }

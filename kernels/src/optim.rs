@@ -2,10 +2,9 @@
 //!
 //! The formulas, and their order, are PyTorch's; constants are computed in `f64` and rounded once.
 
-use crate::dispatch::ElementTask;
 use crate::map::rows::change;
 use crate::rows::{Kernel, RowKernel, Rows};
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{ElementTask, Float, Lanes, Vector};
 
 /// Constants of a step of [`sgd`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,8 @@
 use core::hint::black_box;
 
 use crate::copy::map_streaming;
-use crate::dispatch::{ElementTask, Task, run};
+use crate::dispatch::{Enter as _, run};
+use crate::simd::{ElementTask, Task};
 use crate::simd::{Float, Lanes, Simd, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
@@ -174,7 +175,8 @@ impl<const N: usize> Task for Streaming<'_, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::{Isa, with_isa};
+    use crate::dispatch::with_isa;
+    use crate::simd::Isa;
 
     #[test]
     fn every_loop_runs_on_every_level_and_counts_its_work() {

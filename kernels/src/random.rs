@@ -11,11 +11,11 @@
 
 use core::mem::MaybeUninit;
 
-use crate::dispatch::{ElementTask, Task, run};
+use crate::dispatch::run;
 use crate::map::rows::places;
 use crate::output::Output;
 use crate::rows::{Kernel, RowKernel, Rows};
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{ElementTask, Float, Lanes, Simd, Task};
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];

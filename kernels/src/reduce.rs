@@ -66,6 +66,7 @@ macro_rules! reduction {
 pub(crate) mod functions;
 mod integers;
 mod logsumexp;
+mod take;
 #[cfg(test)]
 mod tests;
 
@@ -85,7 +86,6 @@ use crate::output::Output;
 
 pub use crate::fold::floats::Accumulate;
 pub use integers::Integer;
-pub(crate) use integers::{decided, decided_columns};
 pub use logsumexp::{Reduce, logsumexp_columns};
 
 /// A reduction of elements `E`. Sealed.

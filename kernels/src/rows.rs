@@ -24,12 +24,12 @@ pub use softmax::{
     log_softmax, log_softmax_grad_rows, log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
 };
 
-use crate::dispatch::{ElementTask, FoldTask};
+use crate::dispatch::Enter as _;
 use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::optim::{AdamStep, SgdStep};
 use crate::random::DropoutTask;
 use crate::reduce::Reduce;
-use crate::simd::Float;
+use crate::simd::{ElementTask, Float, FoldTask};
 use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
 use layer_norm::{LayerNormGradTask, LayerNormTask};
 use rms_norm::{RmsNormGradTask, RmsNormTask};

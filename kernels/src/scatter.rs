@@ -1,9 +1,9 @@
 //! Addition of rows to rows that an index names, in the index's order: gradients of embeddings and of
 //! selections.
 
-use crate::dispatch::{Task, run};
+use crate::dispatch::run;
 use crate::rows::same_len;
-use crate::simd::Simd;
+use crate::simd::{Simd, Task};
 
 /// Elements that are added up: `f32`, `f64`, `i64` and `u8`. Sealed.
 pub trait Addend: Copy + sealed::Sealed {

@@ -21,8 +21,10 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod cut;
+mod enter;
 mod fma;
 pub(crate) mod half;
+mod isa;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod scalar;
@@ -32,8 +34,11 @@ mod table;
 mod tests;
 mod wide;
 
-use crate::dispatch::{Isa, Task};
-use crate::gemm::Factor;
+pub(crate) use enter::Entries;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use enter::entered;
+pub use enter::{ElementTask, FoldTask, Task};
+pub use isa::Isa;
 pub use table::Rows;
 pub(crate) use wide::Wide;
 
@@ -50,7 +55,6 @@ pub trait Float:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
-    + Factor<Sum = Self>
     + sealed::Sealed
 {
     /// Positive zero.

@@ -9,11 +9,15 @@ use products::Layout::*;
 use products::*;
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
+    Factor, Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
     gemm_packed,
 };
 
-fn check_layouts<E: Float>([m, k, n]: [usize; 3], layouts: [Layout; 3], (alpha, beta): (f64, f64)) {
+fn check_layouts<E: Float + Factor<Sum = E>>(
+    [m, k, n]: [usize; 3],
+    layouts: [Layout; 3],
+    (alpha, beta): (f64, f64),
+) {
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (m * 31 + k * 7 + n) as u64);
     let a = Matrix::<E>::new([m, k], layouts[0], &mut random);
     let b = Matrix::<E>::new([k, n], layouts[1], &mut random);
@@ -355,7 +359,7 @@ fn a_packed_b_of_another_instruction_set_is_refused() {
 }
 
 /// Products that round to zero leave a zero's sign, on every path and in every block of k.
-fn check_vanishing<E: Float>(tiny: f64) {
+fn check_vanishing<E: Float + Factor<Sum = E>>(tiny: f64) {
     for shape in
         [[1, 256, 24], [4, 4, 4], [5, 256, 24], [3, 300, 1100], [20, 600, 40], [70, 40, 129]]
     {

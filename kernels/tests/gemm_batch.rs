@@ -3,8 +3,8 @@
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias, gemm_packed,
-    testing,
+    Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
+    gemm_packed, testing,
 };
 
 /// `[k, n]`: matrix by vector; B so small that it stays in L1, of one and of two blocks of k; B packed
@@ -64,7 +64,7 @@ enum Call<'a, E> {
 }
 
 /// The product of some rows, row by row; C is stored column by column if said.
-fn rows_of<E: Float>(
+fn rows_of<E: Float + Factor<Sum = E>>(
     a: MatRef<'_, E>,
     b: MatRef<'_, E>,
     call: Call<'_, E>,
@@ -98,7 +98,7 @@ fn part<E: Float>(a: MatRef<'_, E>, from: usize, rows: usize) -> MatRef<'_, E> {
     a.split_rows(from).1.split_rows(rows).0
 }
 
-fn check<E: Float>(isa: Isa, of_bits: fn(&E) -> u64) {
+fn check<E: Float + Factor<Sum = E>>(isa: Isa, of_bits: fn(&E) -> u64) {
     let bits = |x: &[E]| x.iter().map(of_bits).collect::<Vec<u64>>();
     let batch = batch();
     // Scalar code takes the same ways through the loops, slowly.

@@ -3,8 +3,8 @@
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Float, Function, Gemm, Isa, MatMut, MatRef, Stored, Workspace, gemm,
-    gemm_bias, gemm_epilogue, math, testing,
+    Activation, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, Stored, Workspace,
+    gemm, gemm_bias, gemm_epilogue, math, testing,
 };
 
 fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
@@ -65,7 +65,7 @@ fn view<E>(values: &mut [E], shape: [usize; 2], strides: [usize; 2]) -> MatMut<'
     MatMut::new(values, 0, shape, strides.map(|stride| stride as isize)).unwrap()
 }
 
-fn check<E: Float + Stored + PartialEq>(of_bits: fn(E) -> u64) {
+fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(of_bits: fn(E) -> u64) {
     let workspace = &mut Workspace::new();
     for [m, k, n] in SHAPES {
         let (a, b, mut bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));

@@ -13,9 +13,9 @@ use core::mem::zeroed;
 
 use super::Plain;
 use super::strided::copy_run;
-use crate::dispatch::ElementTask;
+use crate::dispatch::Enter as _;
 use crate::output::Output;
-use crate::simd::{Float, Lanes};
+use crate::simd::{ElementTask, Float, Lanes};
 
 /// What [`im2col`] and [`col2im`] move: images `[images, channels, height, width]` and columns
 /// `[images, channels * kernel[0] * kernel[1], output height * output width]`.

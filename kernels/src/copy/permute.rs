@@ -19,9 +19,9 @@ use super::stream::{LINE, stream_lines, streaming};
 use super::strided::copy_run;
 use super::transpose::transpose_nest;
 use super::unit::for_unit;
-use crate::dispatch::{Task, run};
+use crate::dispatch::run;
 use crate::output::Output;
-use crate::simd::Simd;
+use crate::simd::{Simd, Task};
 
 /// Most axes of a [`Permute`].
 const MAX_RANK: usize = 8;

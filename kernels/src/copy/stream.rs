@@ -8,11 +8,9 @@
 use core::mem::size_of;
 use core::ptr::copy_nonoverlapping;
 
-use crate::dispatch::{Isa, Task, isa, run};
-#[cfg(feature = "peak")]
-use crate::map::{load_up_to, store_up_to};
+use crate::dispatch::{isa, run};
 use crate::output::{Output, Place};
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{Float, Isa, Lanes, Simd, Task};
 
 /// Results of at least this many bytes are written past the caches.
 ///
@@ -206,13 +204,13 @@ pub(crate) fn map_streaming<E: Float, S: Lanes<E>, const N: usize>(
         // vectors after it are whole.
         unsafe {
             for (v, x) in v.iter_mut().zip(x) {
-                *v = load_up_to(simd, x.as_ptr().add(i), left);
+                *v = simd.load_up_to(x.as_ptr().add(i), left);
             }
             let (y, v) = (y.as_mut_ptr().add(i), f(v));
             if i >= head && left >= S::LANES {
                 simd.store_streaming(y, v);
             } else {
-                store_up_to(simd, y, left, v);
+                simd.store_up_to(y, left, v);
             }
         }
         i += left.min(S::LANES);

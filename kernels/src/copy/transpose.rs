@@ -32,10 +32,9 @@ use super::Plain;
 use super::permute::Nest;
 use super::stream::{LINE, stream_lines, streaming};
 use super::unit::for_unit;
-use crate::dispatch::ElementTask;
-use crate::map::{load_up_to, store_up_to};
+use crate::dispatch::Enter as _;
 use crate::output::Output;
-use crate::simd::{Float, IntVector, Lanes, Vector};
+use crate::simd::{ElementTask, Float, IntVector, Lanes, Vector};
 
 /// What [`transpose`] moves, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,11 +123,10 @@ pub(super) unsafe fn transpose_nest(
     let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
     let (cols, _, dst_stride) = nest.remove(axis);
     let matrix = Matrix { size, rows, cols, src_stride, dst_stride, streams };
-    fn in_lanes<E: Float>(src: *const u8, dst: *mut u8, matrix: Matrix, outer: Nest) {
-        E::transpose(Tiles { src, dst, matrix, outer, lane: PhantomData });
+    match size {
+        8 => f64::enter(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
+        _ => f32::enter(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
     }
-    let enter = if size == 8 { in_lanes::<f64> } else { in_lanes::<f32> };
-    enter(src, dst, matrix, nest);
 }
 
 /// One transpose of several of the same shape; strides in bytes.
@@ -143,12 +141,12 @@ struct Matrix {
 }
 
 /// Transposes in lanes of `E`, all that a nest of them holds.
-pub struct Tiles<'a, E> {
+struct Tiles<E> {
     src: *const u8,
     dst: *mut u8,
     matrix: Matrix,
     outer: Nest,
-    lane: PhantomData<&'a mut E>,
+    lane: PhantomData<E>,
 }
 
 /// Source rows of a tile, and its bytes of each.
@@ -161,7 +159,7 @@ const TILE_BYTES: usize = 256;
 #[repr(align(64))]
 struct Buffer([MaybeUninit<u8>; TILE_ROWS * TILE_BYTES]);
 
-impl ElementTask<f32> for Tiles<'_, f32> {
+impl ElementTask<f32> for Tiles<f32> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -174,7 +172,7 @@ impl ElementTask<f32> for Tiles<'_, f32> {
     }
 }
 
-impl ElementTask<f64> for Tiles<'_, f64> {
+impl ElementTask<f64> for Tiles<f64> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -183,7 +181,7 @@ impl ElementTask<f64> for Tiles<'_, f64> {
     }
 }
 
-impl<E: Float> Tiles<'_, E> {
+impl<E: Float> Tiles<E> {
     #[inline(always)]
     fn run_in<S: Lanes<E>, M: Mix<E, S>>(self, simd: S) {
         let Tiles { src, dst, matrix, outer, .. } = self;
@@ -422,7 +420,7 @@ unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
                 // SAFETY: the row is there. No vector load needs alignment.
                 rows[g] = unsafe {
                     let src = src.offset(r as isize * rest.src_stride);
-                    load_up_to(simd, src.cast(), rest.cols / M::GROUP)
+                    simd.load_up_to(src.cast(), rest.cols / M::GROUP)
                 };
             }
         }
@@ -439,7 +437,7 @@ unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
                 // SAFETY: the result's row is there. No vector store needs alignment.
                 unsafe {
                     let dst = dst.offset(c as isize * rest.dst_stride);
-                    store_up_to(simd, dst.cast(), rest.rows / M::GROUP, rows[j]);
+                    simd.store_up_to(dst.cast(), rest.rows / M::GROUP, rows[j]);
                 }
             }
         }

@@ -23,8 +23,7 @@ use super::floats::{Accumulate, Format, for_format, load, read, write};
 use super::partial::{Finish, Finished, Partial};
 use super::terms::{Term, join};
 use super::{BLOCK, F64, LANES};
-use crate::dispatch::Task;
-use crate::simd::{Lanes, Simd};
+use crate::simd::{Lanes, Simd, Task};
 
 /// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
 /// 1.4 times as long, their short pieces of rows being fetched late.

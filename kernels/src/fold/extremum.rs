@@ -15,10 +15,8 @@ use super::columns::{Erased, Matrix, Target};
 use super::floats::{Accumulate, Format, for_format, for_format_in, load_as, read, write};
 use super::partial::Extremum;
 use super::{AHEAD, Source, prefetch};
-use crate::dispatch::ElementTask;
-use crate::map::{load_up_to, store_up_to};
-use crate::simd::sealed::Sealed;
-use crate::simd::{Float, Lanes, MAX_LANES, Mask, Vector};
+use crate::dispatch::Enter as _;
+use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
 
 /// Vectors in flight: enough for the latency of a comparison.
 pub(super) const UNROLL: usize = 4;
@@ -304,10 +302,10 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
                 found = found.merge(Winners::new(v), wanted);
             }
             if band > 0 {
-                let v = load_up_to(simd, y.add(c), left);
+                let v = simd.load_up_to(y.add(c), left);
                 found = found.merge(Winners::new(v), wanted);
             }
-            store_up_to(simd, y.add(c), left, found.value(simd));
+            simd.store_up_to(y.add(c), left, found.value(simd));
         }
     }
 }

@@ -5,7 +5,6 @@ use half::{bf16, f16};
 
 use super::{F64, LANES};
 use crate::convert::{bf16_from_f32, f16_from_f32, odd_f32};
-use crate::map::load_up_to;
 use crate::simd::{Float, Lanes, Simd};
 
 /// Formats of floats in memory.
@@ -129,7 +128,7 @@ pub(super) unsafe fn load_as<E: Float, S: Lanes<E>>(
     // whole vector.
     unsafe {
         match format {
-            Format::F32 | Format::F64 => load_up_to(simd, src.cast::<E>(), count),
+            Format::F32 | Format::F64 => simd.load_up_to(src.cast::<E>(), count),
             Format::F16 if count >= S::LANES => simd.load_f16(src.cast()),
             Format::Bf16 if count >= S::LANES => simd.load_bf16(src.cast()),
             Format::F16 => simd.load_f16(first_bits(src, count).as_ptr()),

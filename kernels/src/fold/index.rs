@@ -21,10 +21,8 @@ use super::extremum::{Elements, UNROLL, Wanted};
 use super::floats::{Accumulate, Format, for_format_in, load_as, read};
 use super::partial::Located;
 use super::{AHEAD, Source, prefetch};
-use crate::dispatch::ElementTask;
-use crate::map::{load_up_to, store_up_to};
-use crate::simd::sealed::Sealed;
-use crate::simd::{Float, Lanes, MAX_LANES, Mask, Vector};
+use crate::dispatch::Enter as _;
+use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
 
 /// Elements whose winner is found before it is compared with the best so far.
 const CHUNK: usize = 256;
@@ -248,8 +246,8 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
             let (mut winner, mut index) = match row {
                 0 => (x.load(simd, 0, c), simd.splat(E::ZERO)),
                 _ => (
-                    load_up_to(simd, best.as_ptr().add(c), left),
-                    load_up_to(simd, indices.as_ptr().add(c), left),
+                    simd.load_up_to(best.as_ptr().add(c), left),
+                    simd.load_up_to(indices.as_ptr().add(c), left),
                 ),
             };
             let mut number = simd.splat(E::from_f64((row - section) as f64));
@@ -262,8 +260,8 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
                 number = number + simd.splat(E::ONE);
                 below = below.rows_from(1);
             }
-            store_up_to(simd, best.as_mut_ptr().add(c), left, winner);
-            store_up_to(simd, indices.as_mut_ptr().add(c), left, index);
+            simd.store_up_to(best.as_mut_ptr().add(c), left, winner);
+            simd.store_up_to(indices.as_mut_ptr().add(c), left, index);
         }
     }
 }

@@ -4,10 +4,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::fold_slices;
 use super::partial::Partial;
-use super::terms::Products;
-use crate::reduce::{Accumulate, Reduce, Reduction, Sum};
 
 /// A fold in progress: accumulators of blocks, merged like the digits of a binary counter.
 ///
@@ -131,22 +128,8 @@ impl<P: Partial> Pairwise<P> {
 }
 
 impl<P: Partial> Pairwise<P> {
-    /// Takes a slice for a reduction, block by block; its end is the end of a block, so only the last slice
-    /// may have a length that is no multiple of [`PairwiseSum::BLOCK`].
-    ///
-    /// ```
-    /// use swath_kernels::{Pairwise, reduce::Prod};
-    ///
-    /// let mut product = Pairwise::new();
-    /// product.take(&Prod, &[2.0f32, 3.0]);
-    /// assert_eq!(product.finish().0, 6.0);
-    /// ```
-    pub fn take<E>(&mut self, reduction: &(impl Reduction<E, Acc = P> + ?Sized), x: &[E]) {
-        self.take_subtrees(x.len(), |part| reduction.fold(&x[part]));
-    }
-
     /// Takes `len` elements, whose ranges `fold` folds: the largest subtrees that may come next.
-    fn take_subtrees(&mut self, len: usize, fold: impl Fn(Range<usize>) -> P) {
+    pub(crate) fn take_subtrees(&mut self, len: usize, fold: impl Fn(Range<usize>) -> P) {
         let mut at = 0;
         while at < len {
             let whole = ((len - at) / Self::BLOCK).max(1);
@@ -155,29 +138,5 @@ impl<P: Partial> Pairwise<P> {
             self.push_entry(level, fold(at..end));
             at = end;
         }
-    }
-}
-
-impl PairwiseSum {
-    /// Takes a slice, as [`Pairwise::take`] does for a sum.
-    pub fn push_slice<E: Accumulate>(&mut self, x: &[E]) {
-        self.take(&Sum, x);
-    }
-
-    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as [`Pairwise::take`] does.
-    pub fn push_exps<E: Reduce>(&mut self, x: &[E], shift: E) {
-        E::push_exps(self, x, shift);
-    }
-
-    /// Takes the products of two slices' elements, as [`Pairwise::take`] does.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    #[track_caller]
-    pub fn push_products<E: Accumulate>(&mut self, a: &[E], b: &[E]) {
-        assert!(a.len() == b.len(), "dot: the slices have {} and {} elements", a.len(), b.len());
-        self.take_subtrees(a.len(), |part| {
-            fold_slices::<Products, 1, E>(&a[part.clone()], &b[part])
-        });
     }
 }

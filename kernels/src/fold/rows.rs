@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use super::extremum::Wanted;
 use super::floats::load;
 use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across, prefetch, prefetch_ahead};
-use crate::map::{Map, load_up_to, store_up_to};
+use crate::map::Map;
 use crate::math::{Exp, Sub};
 use crate::simd::{Float, Lanes, MAX_LANES, Simd, Vector, Wide};
 use crate::{Block, BlockArg, Function, Stored};
@@ -168,7 +168,7 @@ impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
         let mut values = [Lanes::<f64>::splat(simd, 0.0); A];
         for i in 0..A {
             // SAFETY: as the caller promised.
-            values[i] = unsafe { load_up_to(simd, self.totals[i].add(self.here), self.left) };
+            values[i] = unsafe { simd.load_up_to(self.totals[i].add(self.here), self.left) };
         }
         values
     }
@@ -179,7 +179,7 @@ impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
     unsafe fn store_totals<S: Simd>(self, simd: S, values: [F64<S>; A]) {
         for i in 0..A {
             // SAFETY: as the caller promised.
-            unsafe { store_up_to(simd, self.totals[i].add(self.here), self.left, values[i]) };
+            unsafe { simd.store_up_to(self.totals[i].add(self.here), self.left, values[i]) };
         }
     }
 }
@@ -352,9 +352,9 @@ where
         // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
         unsafe {
             let e = Lanes::<E>::splat(simd, shift);
-            let e = Exp::apply(simd, [load_up_to(simd, x.add(at + v), rest - v) - e]);
+            let e = Exp::apply(simd, [simd.load_up_to(x.add(at + v), rest - v) - e]);
             if STORE {
-                store_up_to(simd, y.add(at + v), rest - v, e);
+                simd.store_up_to(y.add(at + v), rest - v, e);
             }
             // Lanes beyond the end add +0, on every instruction set alike.
             let zero = Lanes::<E>::splat(simd, E::ZERO);
@@ -422,7 +422,7 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     }
     while at < len {
         // SAFETY: `len - at` elements are left from `at` on.
-        let v = unsafe { load_up_to(simd, first.add(at), len - at) };
+        let v = unsafe { simd.load_up_to(first.add(at), len - at) };
         best[0] = v.select(simd.first(len - at), lowest).max_or_other(best[0]);
         at += S::LANES;
     }

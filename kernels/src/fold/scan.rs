@@ -15,9 +15,7 @@ use core::mem::MaybeUninit;
 use super::floats::load;
 use super::terms::join;
 use super::{F64, Widen};
-use crate::dispatch::FoldTask;
-use crate::map::{load_up_to, store_up_to};
-use crate::simd::{Float, Lanes, Simd, Vector};
+use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// The most lanes of `f64` that any register has.
 const MAX_WIDTH: usize = 8;
@@ -33,7 +31,7 @@ unsafe fn narrow<E: Float + Widen, S: Simd>(simd: S, dst: *mut E, count: usize, 
     // a whole vector.
     unsafe {
         if size_of::<E>() == size_of::<f64>() {
-            store_up_to(simd, dst.cast::<f64>(), count, x);
+            simd.store_up_to(dst.cast::<f64>(), count, x);
         } else if count >= <S as Lanes<f64>>::LANES {
             simd.store_narrowed(dst.cast::<f32>(), x);
         } else {
@@ -237,14 +235,14 @@ unsafe fn scan_some_rows<E: Float + Widen, S: Simd>(
         let left = cols - c;
         // SAFETY: `left` columns are left of the totals and of each row.
         unsafe {
-            let mut total: F64<S> = load_up_to(simd, totals.add(c), left);
+            let mut total: F64<S> = simd.load_up_to(totals.add(c), left);
             for r in 0..rows {
                 let at = r * cols + c;
                 let x = load(simd, E::FORMAT, x.add(at).cast(), left);
                 total = join(total, x, product);
                 narrow(simd, y.add(at), left, total);
             }
-            store_up_to(simd, totals.add(c), left, total);
+            simd.store_up_to(totals.add(c), left, total);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tree against its definition written with plain loops and recursion, and against exact sums.
 
-use crate::dispatch::{Isa, with_isa};
-use crate::simd::Float;
+use crate::dispatch::with_isa;
+use crate::simd::{Float, Isa};
 use crate::testing::unless_miri;
 use crate::{PairwiseSum, Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
 

@@ -18,10 +18,9 @@ use super::matrix::{MatMut, MatRef, step};
 use super::pack::{self, Copied};
 use super::tile::each;
 use super::workspace::Workspace;
-use crate::dispatch::{ElementTask, Isa, isa};
-use crate::map::{load_up_to, store_up_to};
+use crate::dispatch::isa;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, MAX_LANES, Vector};
+use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
 
 /// Most rows of A: a square and as many sums fit into the registers.
 const fn most_rows(isa: Isa) -> usize {
@@ -275,13 +274,13 @@ impl<T: Factor> Down<T> {
         // bias.
         unsafe {
             let result = if let Some(bias) = self.bias {
-                ab + load_up_to(simd, bias, self.columns)
+                ab + simd.load_up_to(bias, self.columns)
             } else if self.beta == T::Sum::ZERO {
                 alpha * ab
             } else {
-                alpha.mul_add(ab, beta * load_up_to(simd, c, self.columns))
+                alpha.mul_add(ab, beta * simd.load_up_to(c, self.columns))
             };
-            store_up_to(simd, c, self.columns, result);
+            simd.store_up_to(c, self.columns, result);
         }
     }
 

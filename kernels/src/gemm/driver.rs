@@ -9,8 +9,7 @@ use super::split::Split;
 use super::tile::{MAX_NV, MR, Tile, max_vectors, row_offsets, tiles_of_b_stay};
 use super::workspace::Workspace;
 use super::{FEW_ROWS, FEW_ROWS_BYTES, IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
-use crate::dispatch::ElementTask;
-use crate::simd::{Float, Lanes, MAX_LANES, Vector};
+use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Vector};
 
 /// B as the micro-kernel finds it.
 #[derive(Clone, Copy)]

@@ -6,10 +6,8 @@ use half::{bf16, f16};
 use super::matrix::MatRef;
 use super::{ColumnsOfB, Copied, Pack, Piece, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
-use crate::dispatch::Isa;
-use crate::map;
-use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, MAX_LANES};
+use crate::dispatch::Enter as _;
+use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 
 /// An element of a factor of a product: `f32` and `f64`, and `f16` and `bf16`, whose products are summed in
 /// `f32` with the bits that factors widened before would give. Sealed.
@@ -117,7 +115,7 @@ macro_rules! sums {
             #[inline(always)]
             unsafe fn load_up_to<S: Lanes<$t>>(simd: S, src: *const $t, count: usize) -> S::V {
                 // SAFETY: as the caller promised.
-                unsafe { map::load_up_to(simd, src, count) }
+                unsafe { simd.load_up_to(src, count) }
             }
             tasks!();
         }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use crate::dispatch::Isa;
+use crate::simd::Isa;
 
 /// Why a view cannot be made or a product cannot be computed.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,7 @@ use super::factor::Factor;
 use super::matrix::{MatRef, step};
 use super::split::Split;
 use super::tile::{MR, max_vectors};
-use crate::dispatch::{ElementTask, Isa};
-use crate::simd::{Float, Lanes, MAX_LANES, Vector};
+use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
 
 /// Copies and packs a factor of any type, for loops that know the type of the sums alone: they read it through copies.
 ///

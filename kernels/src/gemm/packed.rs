@@ -8,8 +8,8 @@ use super::is_small;
 use super::matrix::{GemmError, MatRef};
 use super::pack::Pack;
 use super::workspace::Workspace;
-use crate::dispatch::{Isa, isa};
-use crate::simd::{Float, MAX_LANES};
+use crate::dispatch::isa;
+use crate::simd::{Float, Isa, MAX_LANES};
 
 /// Rows of A from which a B that is packed already is faster than one that is read in place.
 const LEAST_ROWS: usize = 8;

@@ -52,9 +52,8 @@ use super::tile::{MR, Tile, each, max_vectors, multiply, read, row_offsets, writ
 use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
 use crate::copy::is_streamed;
-use crate::dispatch::ElementTask;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, MAX_LANES};
+use crate::simd::{ElementTask, Float, Lanes, MAX_LANES};
 
 /// Rows of B read side by side.
 const STEPS: usize = 8;

@@ -11,9 +11,8 @@ use super::split::Split;
 use super::tile::{MR, Tile, max_vectors, row_offsets};
 use super::workspace::Workspace;
 use super::{KC, is_small};
-use crate::dispatch::ElementTask;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{ElementTask, Float, Lanes, Vector};
 
 /// C ← A·B (+ bias, of n elements) of operands that fit.
 ///

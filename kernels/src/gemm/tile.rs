@@ -16,8 +16,7 @@
 //! AVX2: 6x16 .95 to .99, 4x24 .6 to .9 (spills).
 
 use super::matrix::step;
-use crate::dispatch::{ElementTask, Isa};
-use crate::simd::{Float, Lanes, Vector};
+use crate::simd::{ElementTask, Float, Isa, Lanes, Vector};
 
 /// A loop over `0..count`, of a count so small that the compiler writes the loop out, which makes registers
 /// of the arrays indexed by it. These loops are compiled for every shape of a tile: with `while` they are

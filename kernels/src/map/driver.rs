@@ -18,8 +18,8 @@ use super::block::{LONGEST_AHEAD, ROWS_AHEAD, prefetch_row};
 use super::{Input, Kernel, MAX_RUN, Row, Rows, RunRow};
 use crate::convert::convert;
 use crate::copy::{LINE, has_streaming_stores, stream};
-use crate::dispatch::{Isa, isa};
-use crate::simd::{Float, MAX_LANES};
+use crate::dispatch::isa;
+use crate::simd::{Float, Isa, MAX_LANES};
 
 /// Element type that element-wise functions take: `f32`, `f64`, and `f16` and `bf16`, which are computed in
 /// `f32`. Sealed.

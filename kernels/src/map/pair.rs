@@ -4,9 +4,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::kernel::lengths_differ;
-use super::{load_up_to, store_up_to};
-use crate::dispatch::ElementTask;
-use crate::simd::{Float, Lanes};
+use crate::dispatch::Enter as _;
+use crate::simd::{ElementTask, Float, Lanes};
 
 /// A one-argument element-wise kernel with two results.
 pub(crate) trait MapPair<E: Float> {
@@ -48,9 +47,9 @@ impl<E: Float, K: MapPair<E>> ElementTask<E> for RunPair<'_, E, K> {
         while i < len {
             // SAFETY: `len - i` elements are left of each slice, whose lengths `map_pair` compared.
             unsafe {
-                let [a, b] = K::apply(simd, load_up_to(simd, self.x.as_ptr().add(i), len - i));
-                store_up_to(simd, first.add(i), len - i, a);
-                store_up_to(simd, second.add(i), len - i, b);
+                let [a, b] = K::apply(simd, simd.load_up_to(self.x.as_ptr().add(i), len - i));
+                simd.store_up_to(first.add(i), len - i, a);
+                simd.store_up_to(second.add(i), len - i, b);
             }
             i += S::LANES;
         }

@@ -3,7 +3,6 @@
 
 use core::mem::MaybeUninit;
 
-use super::{load_up_to, store_up_to};
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 
@@ -38,11 +37,11 @@ where
         let mut values = [simd.splat(E::ZERO); N];
         for (value, x) in values.iter_mut().zip(x) {
             // SAFETY: `len - at` elements are left of each input, whose length was compared.
-            *value = unsafe { load_up_to(simd, x.as_ptr().add(at), len - at) };
+            *value = unsafe { simd.load_up_to(x.as_ptr().add(at), len - at) };
         }
         let value = f(values);
         // SAFETY: as for the loads; `y` is borrowed mutably.
-        unsafe { store_up_to(simd, first.add(at), len - at, value) };
+        unsafe { simd.store_up_to(first.add(at), len - at, value) };
         at += S::LANES;
     }
     // SAFETY: every element has been written; the slice was borrowed for as long.
@@ -70,16 +69,16 @@ pub(crate) fn change<E, S, const N: usize, const M: usize>(
         let (mut values, mut old) = ([simd.splat(E::ZERO); N], [simd.splat(E::ZERO); M]);
         for (value, x) in values.iter_mut().zip(x) {
             // SAFETY: all lengths were compared: `left` elements are left.
-            *value = unsafe { load_up_to(simd, x.as_ptr().add(at), left) };
+            *value = unsafe { simd.load_up_to(x.as_ptr().add(at), left) };
         }
         for (old, y) in old.iter_mut().zip(&y) {
             // SAFETY: as above.
-            *old = unsafe { load_up_to(simd, y.as_ptr().add(at), left) };
+            *old = unsafe { simd.load_up_to(y.as_ptr().add(at), left) };
         }
         let new = f(values, old);
         for (new, y) in new.into_iter().zip(&mut y) {
             // SAFETY: as above; the slices are borrowed mutably.
-            unsafe { store_up_to(simd, y.as_mut_ptr().add(at), left, new) };
+            unsafe { simd.store_up_to(y.as_mut_ptr().add(at), left, new) };
         }
         at += S::LANES;
     }

@@ -1,9 +1,9 @@
 //! The loop, not the kernels: kernels of these tests are short and stated again element by element.
 
 use super::*;
-use crate::dispatch::{Isa, with_isa};
+use crate::dispatch::with_isa;
 use crate::math::kernels;
-use crate::simd::{IntVector, Mask, Vector};
+use crate::simd::{IntVector, Isa, Mask, Vector};
 use crate::testing::unless_miri;
 use crate::{Arg, Block, BlockArg, Function, Kernel, Place};
 use core::mem::MaybeUninit;

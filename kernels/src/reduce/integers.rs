@@ -18,13 +18,13 @@ use core::mem::MaybeUninit;
 use index::{Index, IndexColumns};
 
 use super::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
-use crate::convert::Truth;
-use crate::dispatch::{Task, run};
+use crate::convert::{Truth, Words};
+use crate::dispatch::run;
 use crate::fold::columns::{Matrix, Target, filled};
 use crate::fold::partial::{Decided, Extremum, Located, Partial, Total, WrappedProduct};
 use crate::fold::{prefetch, prefetch_ahead};
 use crate::scan::integers::{ScanColumns, ScanRows};
-use crate::simd::{Simd, Token};
+use crate::simd::{Simd, Task, Token};
 
 /// Bytes that are folded at a time, with those behind them prefetched.
 const CHUNK: usize = 2048;
@@ -406,14 +406,40 @@ integers!(i64, |x| run(Slice { x, start: 0i64, join: Join::Add }), |x, y| run(Co
 }));
 integers!(u8, |x| run(Bytes(x)), |x, y| run(ByteColumns { x, y }));
 
+/// True if an element decides: one that is 0 for *all*, another for *any*. Not generic, so that it is compiled
+/// with this crate.
+fn is_decided(x: Words<'_>, all: bool) -> bool {
+    match x {
+        Words::U8(x) => decided(x, u8::MAX, all),
+        Words::U16(x, mask) => decided(x, mask, all),
+        Words::U32(x, mask) => decided(x, mask, all),
+        Words::U64(x, mask) => decided(x, mask, all),
+    }
+}
+
+/// The matrix with its elements in another form, for code that checks what it reads.
+fn with<X, Y>(of: &Matrix<X>, x: Y) -> Matrix<Y> {
+    Matrix { x, rows: of.rows, cols: of.cols, stride: of.stride }
+}
+
+/// The same for each column.
+fn are_decided(x: Matrix<Words<'_>>, all_and_flip: [bool; 2], y: &mut [u8]) {
+    match x.x {
+        Words::U8(words) => decided_columns(with(&x, words), u8::MAX, all_and_flip, y),
+        Words::U16(words, mask) => decided_columns(with(&x, words), mask, all_and_flip, y),
+        Words::U32(words, mask) => decided_columns(with(&x, words), mask, all_and_flip, y),
+        Words::U64(words, mask) => decided_columns(with(&x, words), mask, all_and_flip, y),
+    }
+}
+
 /// True if an element decides: one without a bit of the mask for *all*, one with for *any*.
-pub(crate) fn decided<W: Takes<W> + Default>(x: &[W], mask: W, all: bool) -> bool {
+fn decided<W: Takes<W> + Default>(x: &[W], mask: W, all: bool) -> bool {
     let join = if all { Join::All(mask) } else { Join::Any(mask) };
     run(Slice { x, start: W::default(), join }) != W::default()
 }
 
 /// Writes for each column 1 if an element decides, else 0; the other way round if `flip`.
-pub(crate) fn decided_columns<W: Takes<W> + Default>(
+fn decided_columns<W: Takes<W> + Default>(
     x: Matrix<&[W]>,
     mask: W,
     [all, flip]: [bool; 2],
@@ -438,7 +464,7 @@ macro_rules! truths {
     ($($op:ident $name:literal $all:literal;)*) => {$(
         reduction! {
             [T: Truth] $op, T, $name: Decided => u8,
-            |_op, x| Decided(u8::from(T::decided(x, $all))),
+            |_op, x| Decided(u8::from(is_decided(T::words(x), $all))),
             |x, y| {
                 let (y, flip) = match y {
                     Target::Results(y) => (filled(y, 0), $all),
@@ -446,7 +472,7 @@ macro_rules! truths {
                         (bytemuck::cast_slice_mut(filled(y, Decided(0))), false)
                     }
                 };
-                T::decided_columns(x, [$all, flip], y);
+                are_decided(with(&x, T::words(x.x)), [$all, flip], y);
             },
             |acc, _count| u8::from((acc.0 != 0) != $all),
         }

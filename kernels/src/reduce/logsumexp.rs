@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use super::functions::max_columns;
 use super::{Sum, partial_columns};
 use crate::copy::Plain;
-use crate::dispatch::FoldTask;
+use crate::dispatch::Enter as _;
 use crate::fold::PairwiseSum;
 use crate::fold::columns::Matrix;
 use crate::fold::floats::Accumulate;
@@ -14,8 +14,7 @@ use crate::map::Map;
 use crate::map::rows::places;
 use crate::math::{Exp, Log};
 use crate::output::Output;
-use crate::simd::sealed::Sealed;
-use crate::simd::{Float, Lanes, Simd};
+use crate::simd::{Float, FoldTask, Lanes, Simd};
 use crate::{Block, BlockArg};
 
 /// Element types that can be reduced in every way: `f32` and `f64`. Sealed. [`logsumexp`](crate::logsumexp) of

@@ -4,7 +4,8 @@
 mod halves;
 
 use super::*;
-use crate::dispatch::{Isa, with_isa};
+use crate::dispatch::with_isa;
+use crate::simd::Isa;
 use crate::testing::unless_miri;
 use crate::*;
 

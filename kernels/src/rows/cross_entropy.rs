@@ -17,14 +17,13 @@ use core::mem::MaybeUninit;
 
 use super::softmax::{log, shifted_sum};
 use super::{Kernel, RowKernel, Rows, columns, same_len};
-use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, sums};
 use crate::map::Map;
 use crate::map::rows::{map, places};
 use crate::math::{Exp, Expm1};
 use crate::output::Output;
-use crate::simd::{Float, Lanes, Simd, Vector};
+use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// Logits `[r, n]`, row-major, with a class number each row, and how they are compared.
 #[derive(Clone, Copy, Debug)]

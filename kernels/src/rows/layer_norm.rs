@@ -15,12 +15,11 @@
 use core::mem::MaybeUninit;
 
 use super::{Kernel, RowKernel, Rows, columns, same_len};
-use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::sums;
 use crate::map::rows::{map, places};
 use crate::output::Output;
-use crate::simd::{Float, Lanes, Simd, Vector};
+use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// Rows to normalise.
 #[derive(Clone, Copy, Debug)]

@@ -13,14 +13,13 @@
 use core::mem::MaybeUninit;
 
 use super::{Kernel, RowKernel, Rows, same_len};
-use crate::dispatch::FoldTask;
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
 use crate::map::Map;
 use crate::map::rows::{change, map, places};
 use crate::math::{Exp, Log};
 use crate::output::Output;
-use crate::simd::{Float, Lanes, Simd, Vector};
+use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// `y[i] = e^x[i] / Σ e^x` over the slice.
 ///

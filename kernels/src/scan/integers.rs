@@ -3,9 +3,8 @@
 
 use core::mem::MaybeUninit;
 
-use crate::dispatch::Task;
 use crate::reduce::Integer;
-use crate::simd::Simd;
+use crate::simd::{Simd, Task};
 
 #[inline(always)]
 fn join(total: i64, x: i64, product: bool) -> i64 {

@@ -5,8 +5,9 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V3;
 
+use super::enter::enter_avx2;
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
-use crate::dispatch::{Isa, Task, enter_avx2};
+use super::{Isa, Task};
 
 /// Proves AVX2, FMA and F16C.
 #[derive(Clone, Copy)]

@@ -5,8 +5,9 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::x86::V4;
 
+use super::enter::enter_avx512;
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
-use crate::dispatch::{Isa, Task, enter_avx512};
+use super::{Isa, Task};
 
 impl Token for V4 {
     const ISA: Isa = Isa::Avx512;

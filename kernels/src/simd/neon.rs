@@ -6,8 +6,9 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use pulp::aarch64::Neon;
 
+use super::enter::enter_neon;
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
-use crate::dispatch::{Isa, Task, enter_neon};
+use super::{Isa, Task};
 
 /// Copies elements that need not be aligned.
 ///

@@ -6,7 +6,7 @@
 use super::fma::{fma_f32, fma_f64};
 use super::half::{f16_from_f32, f32_from_bf16, f32_from_f16};
 use super::{IntVector, Lanes, Mask, Simd, Token, Vector};
-use crate::dispatch::{Isa, Task};
+use super::{Isa, Task};
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 /// The token of the portable level, which every machine has.

@@ -1,28 +1,30 @@
-//! What closes [`Float`](super::Float).
+//! What closes [`Float`].
 
-use crate::copy::Tiles;
-use crate::dispatch::{ElementTask, FoldTask, Task, run};
+use super::{ElementTask, Entries, Float, FoldTask, Isa, Simd, Task, Token};
 
-/// Closes [`super::Float`], and carries what code generic over the element type cannot say
+/// Closes [`Float`], and carries what code generic over the element type cannot say
 /// otherwise: every token has lanes of it.
 pub trait Sealed: Sized {
     /// The lowest bits of the number's representation.
     fn low_bits(self) -> usize;
-    /// Runs the task on the chosen level.
-    fn enter<T: ElementTask<Self>>(task: T) -> T::Output
+    /// Runs a task on a level.
+    ///
+    /// # Safety
+    /// The level was detected.
+    unsafe fn enter_on<T: ElementTask<Self>>(isa: Isa, task: T) -> T::Output
     where
-        Self: super::Float;
-    /// As [`Sealed::enter`].
-    fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output
+        Self: Float;
+    /// As [`Sealed::enter_on`].
+    ///
+    /// # Safety
+    /// The level was detected.
+    unsafe fn enter_fold_on<T: FoldTask<Self>>(isa: Isa, task: T) -> T::Output
     where
-        Self: super::Float;
-    /// [`super::Token::call`] for a task that is generic over the element type.
-    fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
+        Self: Float;
+    /// [`Token::call`] for a task that is generic over the element type.
+    fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
     where
-        Self: super::Float;
-    /// [`Sealed::enter`] for transposing: not generic, so that it is compiled with this crate and not
-    /// again in each that uses it.
-    fn transpose(task: Tiles<'_, Self>);
+        Self: Float;
 }
 
 macro_rules! impl_sealed {
@@ -34,7 +36,7 @@ macro_rules! impl_sealed {
                 type Home = T::Home;
                 type Output = T::Output;
                 #[inline(always)]
-                fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                fn run<S: Simd>(self, simd: S) -> T::Output {
                     self.0.run::<S>(simd)
                 }
             }
@@ -43,7 +45,7 @@ macro_rules! impl_sealed {
                 type Home = T::Home;
                 type Output = T::Output;
                 #[inline(always)]
-                fn run<S: super::Simd>(self, simd: S) -> T::Output {
+                fn run<S: Simd>(self, simd: S) -> T::Output {
                     self.0.run::<S>(simd)
                 }
             }
@@ -53,19 +55,18 @@ macro_rules! impl_sealed {
                     self.to_bits() as usize
                 }
                 #[inline(always)]
-                fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
-                    run(FoldOnSimd(task))
+                unsafe fn enter_fold_on<T: FoldTask<Self>>(isa: Isa, task: T) -> T::Output {
+                    // SAFETY: as the caller promises.
+                    unsafe { Entries::<FoldOnSimd<T>>::TABLE[isa as usize](FoldOnSimd(task)) }
                 }
                 #[inline(always)]
-                fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
-                    run(OnSimd(task))
+                unsafe fn enter_on<T: ElementTask<Self>>(isa: Isa, task: T) -> T::Output {
+                    // SAFETY: as the caller promises.
+                    unsafe { Entries::<OnSimd<T>>::TABLE[isa as usize](OnSimd(task)) }
                 }
                 #[inline(always)]
-                fn call<S: super::Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
+                fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
                     simd.call(OnSimd(task))
-                }
-                fn transpose(task: Tiles<'_, Self>) {
-                    Self::enter(task);
                 }
             }
         };

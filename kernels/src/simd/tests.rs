@@ -3,7 +3,8 @@
 use ::half::{bf16, f16};
 
 use super::*;
-use crate::dispatch::{ElementTask, Isa, Task, run, with_isa};
+use super::{ElementTask, Task};
+use crate::dispatch::{Enter as _, Isa, run, with_isa};
 use crate::testing::unless_miri;
 
 mod memory;

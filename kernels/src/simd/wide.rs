@@ -13,7 +13,7 @@
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use super::{Float, IntVector, Lanes, Mask, Rows, Token, Vector};
-use crate::dispatch::{Isa, Task};
+use super::{Isa, Task};
 
 /// The token of two vectors.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Matrices in all layouts, and the product by a scalar statement of its order of additions.
 
 use swath_kernels::testing::{levels, with_isa};
-use swath_kernels::{Float, Gemm, MatMut, MatRef, Workspace, gemm};
+use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm};
 
 /// A small generator of its own (xorshift64*), so that inputs are the same on every machine.
 pub struct Random(pub u64);
@@ -130,7 +130,13 @@ pub fn same<E: Float>(x: E, y: E) -> bool {
 }
 
 /// Checks `gemm` on every level against the oracle, bit for bit.
-pub fn check<E: Float>(a: &Matrix<E>, b: &Matrix<E>, c: &Matrix<E>, alpha: E, beta: E) {
+pub fn check<E: Float + Factor<Sum = E>>(
+    a: &Matrix<E>,
+    b: &Matrix<E>,
+    c: &Matrix<E>,
+    alpha: E,
+    beta: E,
+) {
     let mut workspace = Workspace::new();
     let [m, n] = c.shape;
     let ab = |i, j| (a.shape[1] > 0).then(|| oracle(a, b, [i, j]));

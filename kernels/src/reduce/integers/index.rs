@@ -1,10 +1,9 @@
 //! Where the largest or smallest integer is: in a slice, and in each column of a matrix.
 
 use super::{CHUNK, GROUP, Integer, Join, ROUND, TILE, Takes, four_rows, prefetch_rows};
-use crate::dispatch::Task;
 use crate::fold::columns::Matrix;
 use crate::fold::prefetch_ahead;
-use crate::simd::Simd;
+use crate::simd::{Simd, Task};
 
 /// The index of the first of the largest or smallest elements of a slice that is not empty.
 pub(super) struct Index<'a, T> {

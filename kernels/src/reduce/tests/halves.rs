@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 
 use super::on_every_isa;
-use crate::dispatch::Isa;
 use crate::reduce::*;
+use crate::simd::Isa;
 use crate::testing::unless_miri;
 use crate::*;
 

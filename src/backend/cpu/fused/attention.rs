@@ -50,7 +50,7 @@ const COST_PER_TERM: usize = 11;
 const COST_PER_SCORE: usize = 500;
 
 /// An element type that attention is computed in.
-trait Real: Product + kernels::Attend + kernels::Plain {}
+trait Real: Product + kernels::Attend + kernels::Plain + kernels::Factor<Sum = Self> {}
 impl Real for f32 {}
 impl Real for f64 {}
 
