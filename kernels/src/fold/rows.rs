@@ -8,8 +8,9 @@ use super::extremum::Wanted;
 use super::floats::load;
 use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across, prefetch, prefetch_ahead};
 use crate::map::Map;
+use crate::map::rows::{pointers, pointers_mut};
 use crate::math::{Exp, Sub};
-use crate::simd::{Float, Lanes, MAX_LANES, Simd, Vector, Wide};
+use crate::simd::{Float, FoldTask, Lanes, MAX_LANES, Simd, Vector, Wide};
 use crate::{Block, BlockArg, Function, Stored};
 
 /// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
@@ -67,28 +68,6 @@ where
             return finish_all(&trees);
         }
     }
-}
-
-/// The first elements of rows of `len`.
-#[inline(always)]
-fn pointers<E, const N: usize>(x: [&[E]; N], len: usize) -> [*const E; N] {
-    let mut first = [core::ptr::null(); N];
-    for i in 0..N {
-        assert!(x[i].len() == len, "rows of {} and of {len} elements", x[i].len());
-        first[i] = x[i].as_ptr();
-    }
-    first
-}
-
-/// As [`pointers`].
-#[inline(always)]
-fn pointers_mut<const A: usize>(x: [&mut [f64]; A], len: usize) -> [*mut f64; A] {
-    let mut first = [core::ptr::null_mut(); A];
-    for i in 0..A {
-        assert!(x[i].len() == len, "totals of {} and rows of {len} elements", x[i].len());
-        first[i] = x[i].as_mut_ptr();
-    }
-    first
 }
 
 /// The sums of a block's lanes.
@@ -220,16 +199,9 @@ where
 {
     assert!(x.len() == y.len(), "a row has {} elements, the result {}", x.len(), y.len());
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
+    let next = x.as_ptr().wrapping_add(ahead);
     // SAFETY: both slices have `len` elements.
-    let sum = unsafe {
-        sum_of_exps::<E, S, true>(
-            simd,
-            [x.as_ptr(), x.as_ptr().wrapping_add(ahead)],
-            shift,
-            first,
-            len,
-        )
-    };
+    let sum = unsafe { sum_of_exps(simd, [x.as_ptr(), next], shift, Some(first), len) };
     // SAFETY: every element has been written; the slice was borrowed for as long.
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
 }
@@ -260,27 +232,19 @@ where
     S: Simd + Lanes<E>,
     Exp: Map<E, 1>,
 {
-    let nowhere = core::ptr::null_mut();
+    let next = x.as_ptr().wrapping_add(ahead);
     // SAFETY: the slice has `len` elements; nothing is stored.
-    unsafe {
-        sum_of_exps::<E, S, false>(
-            simd,
-            [x.as_ptr(), x.as_ptr().wrapping_add(ahead)],
-            shift,
-            nowhere,
-            x.len(),
-        )
-    }
+    unsafe { sum_of_exps(simd, [x.as_ptr(), next], shift, None, x.len()) }
 }
 
 /// # Safety
-/// `x` has `len` elements; with `STORE`, `y` has room for as many. `next` may be any address.
+/// `x` has `len` elements; `y`, if there is one, room for as many. `next` may be any address.
 #[inline(always)]
-unsafe fn sum_of_exps<E, S, const STORE: bool>(
+unsafe fn sum_of_exps<E, S>(
     simd: S,
     [x, next]: [*const E; 2],
     shift: E,
-    y: *mut E,
+    y: Option<*mut E>,
     len: usize,
 ) -> f64
 where
@@ -288,23 +252,23 @@ where
     S: Simd + Lanes<E>,
     Exp: Map<E, 1>,
 {
-    if len <= BLOCK {
+    let block = |at: usize| BlockOfExps {
+        x: x.wrapping_add(at),
+        next: next.wrapping_add(at),
+        shift,
+        y: y.map(|y| y.wrapping_add(at)),
+        count: BLOCK.min(len - at),
+    };
+    if len < TOGETHER {
         // SAFETY: as the caller promised.
-        return unsafe { block_of_exps::<E, S, STORE>(simd, [x, next], shift, y, len) };
+        return unsafe { block(0).rest(simd, 0, [simd.splat(0.0); LANES]) };
+    }
+    if len <= BLOCK {
+        return E::call_fold(simd, block(0));
     }
     let mut sum = PairwiseSum::new();
     for at in (0..len).step_by(BLOCK) {
-        // SAFETY: the block lies within `len`.
-        sum.push(unsafe {
-            let y = if STORE { y.add(at) } else { y };
-            block_of_exps::<E, S, STORE>(
-                simd,
-                [x.add(at), next.wrapping_add(at)],
-                shift,
-                y,
-                BLOCK.min(len - at),
-            )
-        });
+        sum.push(E::call_fold(simd, block(at)));
     }
     sum.finish()
 }
@@ -312,64 +276,91 @@ where
 /// Elements whose exponentials are computed together.
 const TOGETHER: usize = 2 * LANES;
 
-/// # Safety
-/// As for [`sum_of_exps`], with `count` for `len`.
-#[inline(always)]
-unsafe fn block_of_exps<E, S, const STORE: bool>(
-    simd: S,
-    [x, next]: [*const E; 2],
+/// `exp(x − shift)` of at most a block, into `y` if there is one, and their sum. A function of its own, as which
+/// all kernels of rows share it.
+///
+/// Made by [`sum_of_exps`] alone, whose caller's promise is its own, with `count` for `len`.
+struct BlockOfExps<E> {
+    x: *const E,
+    next: *const E,
     shift: E,
-    y: *mut E,
+    y: Option<*mut E>,
     count: usize,
-) -> f64
+}
+
+impl<E: Float + Widen> FoldTask<E> for BlockOfExps<E>
 where
-    E: Float + Widen,
-    S: Simd + Lanes<E>,
     Exp: Map<E, 1>,
 {
-    let step = <S as Lanes<E>>::LANES;
-    let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
-    let mut buffer = [E::ZERO; TOGETHER];
-    let mut at = 0;
-    while count - at >= TOGETHER {
-        prefetch(simd, next.wrapping_add(at).cast(), TOGETHER * size_of::<E>());
-        // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
-        unsafe {
-            let (x, y) = (x.add(at), if STORE { y.add(at) } else { buffer.as_mut_ptr() });
-            match const { TOGETHER / <S as Lanes<E>>::LANES } {
-                2 => exps_together(Wide(simd), x, shift, y),
-                4 | 8 | 16 => exps_together(Wide(Wide(simd)), x, shift, y),
-                _ => exps_together(simd, x, shift, y),
+    type Home = Self;
+    type Output = f64;
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {
+        let BlockOfExps { x, next, shift, y, count } = self;
+        let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
+        let mut buffer = [E::ZERO; TOGETHER];
+        let mut at = 0;
+        while count - at >= TOGETHER {
+            prefetch(simd, next.wrapping_add(at).cast(), TOGETHER * size_of::<E>());
+            // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
+            unsafe {
+                let x = x.add(at);
+                let y = if let Some(y) = y { y.add(at) } else { buffer.as_mut_ptr() };
+                match const { TOGETHER / <S as Lanes<E>>::LANES } {
+                    2 => exps_together(Wide(simd), x, shift, y),
+                    4 | 8 | 16 => exps_together(Wide(Wide(simd)), x, shift, y),
+                    _ => exps_together(simd, x, shift, y),
+                }
+                for group in (0..TOGETHER).step_by(LANES) {
+                    add_group(simd, &mut lanes, y.add(group));
+                }
             }
-            for group in (0..TOGETHER).step_by(LANES) {
-                add_group(simd, &mut lanes, y.add(group));
+            at += TOGETHER;
+        }
+        // SAFETY: fewer are left; see the type.
+        unsafe { self.rest(simd, at, lanes) }
+    }
+}
+
+impl<E: Float + Widen> BlockOfExps<E>
+where
+    Exp: Map<E, 1>,
+{
+    /// The last elements, fewer than [`TOGETHER`], from `at` on, and the sum of all.
+    ///
+    /// # Safety
+    /// As the type says.
+    #[inline(always)]
+    unsafe fn rest<S: Simd + Lanes<E>>(
+        &self,
+        simd: S,
+        at: usize,
+        mut lanes: [F64<S>; LANES],
+    ) -> f64 {
+        let step = <S as Lanes<E>>::LANES;
+        let rest = self.count - at;
+        let mut buffer = [E::ZERO; TOGETHER];
+        for v in (0..rest).step_by(step) {
+            // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
+            unsafe {
+                let shift = Lanes::<E>::splat(simd, self.shift);
+                let x = simd.load_up_to(self.x.add(at + v), rest - v);
+                let e = Exp::apply(simd, [x - shift]);
+                if let Some(y) = self.y {
+                    simd.store_up_to(y.add(at + v), rest - v, e);
+                }
+                // Lanes beyond the end add +0, on every instruction set alike.
+                let zero = Lanes::<E>::splat(simd, E::ZERO);
+                let e = e.select(Lanes::<E>::first(simd, rest - v), zero);
+                Lanes::<E>::store(simd, buffer.as_mut_ptr().add(v), e);
             }
         }
-        at += TOGETHER;
-    }
-    let rest = count - at;
-    for v in (0..rest).step_by(step) {
-        // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
-        unsafe {
-            let e = Lanes::<E>::splat(simd, shift);
-            let e = Exp::apply(simd, [simd.load_up_to(x.add(at + v), rest - v) - e]);
-            if STORE {
-                simd.store_up_to(y.add(at + v), rest - v, e);
-            }
-            // Lanes beyond the end add +0, on every instruction set alike.
-            let zero = Lanes::<E>::splat(simd, E::ZERO);
-            let e = e.select(Lanes::<E>::first(simd, rest - v), zero);
-            Lanes::<E>::store(simd, buffer.as_mut_ptr().add(v), e);
+        for group in (0..rest).step_by(LANES) {
+            // SAFETY: the buffer holds two groups.
+            unsafe { add_group(simd, &mut lanes, buffer.as_ptr().add(group)) };
         }
+        across(simd, lanes, false)
     }
-    if rest > 0 {
-        buffer[rest.next_multiple_of(step)..].fill(E::ZERO);
-    }
-    for group in (0..rest).step_by(LANES) {
-        // SAFETY: the buffer holds two groups.
-        unsafe { add_group(simd, &mut lanes, buffer.as_ptr().add(group)) };
-    }
-    across(simd, lanes, false)
 }
 
 /// `exp(x[i] − shift)` of [`TOGETHER`] elements.

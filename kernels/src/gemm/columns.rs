@@ -105,6 +105,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
         let is_near = runs_ahead();
         for left in (0..n).step_by(S::LANES) {
             let down = Down {
+                rows: if const { S::LANES == 1 } { 1 } else { m },
                 a: a_data,
                 a_row,
                 b: step(b.data.cast_mut(), left, b.strides[1]).cast_const(),
@@ -118,8 +119,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 c_row: c.strides[0],
                 is_near,
             };
-            let rows_at_once = if const { S::LANES == 1 } { 1 } else { m };
-            for top in (0..m).step_by(rows_at_once) {
+            for top in (0..m).step_by(down.rows) {
                 let part = Down {
                     a: step(down.a.cast_mut(), top, a_row).cast_const(),
                     c: step(down.c, top, c.strides[0]),
@@ -127,7 +127,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 };
                 // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
                 // `left..left + columns` are in B, C and the bias.
-                unsafe { part.run(simd, rows_at_once) };
+                unsafe { part.run(simd) };
             }
         }
     }
@@ -136,6 +136,7 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
 /// Up to LANES columns of B, for all rows of A.
 #[derive(Clone, Copy)]
 struct Down<T: Factor> {
+    rows: usize,
     /// Rows `a_row` apart, k contiguous.
     a: *const T::Sum,
     a_row: isize,
@@ -156,31 +157,32 @@ struct Down<T: Factor> {
 
 impl<T: Factor> Down<T> {
     /// # Safety
-    /// - `1 <= rows <= most_rows(S::ISA)`, 1 where a vector is one number, `1 <= columns <= LANES`;
+    /// - there are `1..=most_rows(S::ISA)` rows, 1 where a vector is one number, and `1..=LANES` columns;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
     /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
     ///   for reads of as many.
     #[inline(always)]
-    unsafe fn run<S: Lanes<T::Sum>>(self, simd: S, rows: usize) {
+    unsafe fn run<S: Lanes<T::Sum>>(self, simd: S) {
         // SAFETY: the caller's promise, passed on.
         unsafe {
-            match rows {
+            match self.rows {
                 1 => T::Sum::call(simd, Columns::<T, 1>(self)),
                 _ if const { S::LANES == 1 } => core::hint::unreachable_unchecked(),
                 2 => T::Sum::call(simd, Columns::<T, 2>(self)),
-                3 => T::Sum::call(simd, Columns::<T, 3>(self)),
-                4 => T::Sum::call(simd, Columns::<T, 4>(self)),
-                5 if const { most_rows(S::ISA) >= 5 } => T::Sum::call(simd, Columns::<T, 5>(self)),
-                6 if const { most_rows(S::ISA) >= 6 } => T::Sum::call(simd, Columns::<T, 6>(self)),
-                7 if const { most_rows(S::ISA) >= 7 } => T::Sum::call(simd, Columns::<T, 7>(self)),
-                8 if const { most_rows(S::ISA) >= 8 } => T::Sum::call(simd, Columns::<T, 8>(self)),
+                3 | 4 => T::Sum::call(simd, Columns::<T, 4>(self)),
+                5 | 6 if const { most_rows(S::ISA) >= 6 } => {
+                    T::Sum::call(simd, Columns::<T, 6>(self));
+                }
+                7 | 8 if const { most_rows(S::ISA) >= 8 } => {
+                    T::Sum::call(simd, Columns::<T, 8>(self));
+                }
                 _ => core::hint::unreachable_unchecked(),
             }
         }
     }
 }
 
-/// M rows of A, as a function of its own.
+/// At most M rows of A, as a function of its own; where there are fewer, the last one is computed again.
 struct Columns<T: Factor, const M: usize>(Down<T>);
 
 impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
@@ -206,10 +208,14 @@ impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
 
 impl<T: Factor> Down<T> {
     /// # Safety
-    /// As [`Down::run`] for M rows; N is the number of lanes.
+    /// As [`Down::run`] for at most M rows; N is the number of lanes.
     #[inline(always)]
     unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize>(&self, simd: S) {
         let offsets = self.offsets::<N>();
+        let mut a_rows = [0; M];
+        each!(i in M => {
+            a_rows[i] = i.min(self.rows - 1) as isize * self.a_row;
+        });
         let mut sums = [simd.splat(T::Sum::ZERO); M];
         let mut at = 0;
         while at < self.depth {
@@ -224,7 +230,7 @@ impl<T: Factor> Down<T> {
                     macro_rules! steps {
                         ($($p:literal)*) => {$(
                             if const { $p < N } {
-                                self.add_step(simd, a.wrapping_add($p), square[$p], &mut acc);
+                                self.add_step(simd, a.wrapping_add($p), &a_rows, square[$p], &mut acc);
                             }
                         )*};
                     }
@@ -236,7 +242,7 @@ impl<T: Factor> Down<T> {
                     let square = self.last_square(simd, &offsets, at, rest);
                     let mut p = 0;
                     while p < rest {
-                        self.add_step(simd, a.wrapping_add(p), square[p], &mut acc);
+                        self.add_step(simd, a.wrapping_add(p), &a_rows, square[p], &mut acc);
                         p += 1;
                     }
                     at = end;
@@ -247,8 +253,10 @@ impl<T: Factor> Down<T> {
             });
         }
         each!(i in M => {
-            // SAFETY: row i < M.
-            unsafe { self.finish(simd, i, sums[i]) };
+            if i < self.rows {
+                // SAFETY: one of the rows.
+                unsafe { self.finish(simd, i, sums[i]) };
+            }
         });
     }
 
@@ -336,18 +344,19 @@ impl<T: Factor> Down<T> {
     /// One k: `acc += a · b`.
     ///
     /// # Safety
-    /// As [`Down::run`] for M rows; `a` stands at one of the promised steps.
+    /// As [`Down::run`]; `a` stands at one of the promised steps, `a_rows` leads from there to rows.
     #[inline(always)]
     unsafe fn add_step<S: Lanes<T::Sum>, const M: usize>(
         &self,
         simd: S,
         a: *const T::Sum,
+        a_rows: &[isize; M],
         b: S::V,
         acc: &mut [S::V; M],
     ) {
         each!(i in M => {
-            // SAFETY: row i < M.
-            let a = simd.splat(unsafe { *step(a.cast_mut(), i, self.a_row) });
+            // SAFETY: one of the rows.
+            let a = simd.splat(unsafe { *a.wrapping_offset(a_rows[i]) });
             acc[i] = a.mul_add(b, acc[i]);
         });
     }

@@ -28,18 +28,12 @@ where
     S: Lanes<E>,
 {
     let len = y.len();
-    for x in x {
-        assert!(x.len() == len, "a row has {} elements, the result {len}", x.len());
-    }
+    let x = pointers(x, len);
     let first: *mut E = y.as_mut_ptr().cast();
     let mut at = 0;
     while at < len {
-        let mut values = [simd.splat(E::ZERO); N];
-        for (value, x) in values.iter_mut().zip(x) {
-            // SAFETY: `len - at` elements are left of each input, whose length was compared.
-            *value = unsafe { simd.load_up_to(x.as_ptr().add(at), len - at) };
-        }
-        let value = f(values);
+        // SAFETY: `len - at` elements are left of each input, whose length was compared.
+        let value = f(unsafe { load_all(simd, x, at, len - at) });
         // SAFETY: as for the loads; `y` is borrowed mutably.
         unsafe { simd.store_up_to(first.add(at), len - at, value) };
         at += S::LANES;
@@ -53,33 +47,80 @@ where
 pub(crate) fn change<E, S, const N: usize, const M: usize>(
     simd: S,
     x: [&[E]; N],
-    mut y: [&mut [E]; M],
+    y: [&mut [E]; M],
     mut f: impl FnMut([S::V; N], [S::V; M]) -> [S::V; M],
 ) where
     E: Float,
     S: Lanes<E>,
 {
-    let len = y.first().map_or(0, |y| y.len());
-    for len_here in x.iter().map(|x| x.len()).chain(y.iter().map(|y| y.len())) {
-        assert!(len_here == len, "slices of {len_here} and of {len} elements");
-    }
+    let len = if M > 0 { y[0].len() } else { 0 };
+    let (x, y) = (pointers(x, len), pointers_mut(y, len));
     let mut at = 0;
     while at < len {
         let left = len - at;
-        let (mut values, mut old) = ([simd.splat(E::ZERO); N], [simd.splat(E::ZERO); M]);
-        for (value, x) in values.iter_mut().zip(x) {
-            // SAFETY: all lengths were compared: `left` elements are left.
-            *value = unsafe { simd.load_up_to(x.as_ptr().add(at), left) };
-        }
-        for (old, y) in old.iter_mut().zip(&y) {
-            // SAFETY: as above.
-            *old = unsafe { simd.load_up_to(y.as_ptr().add(at), left) };
-        }
-        let new = f(values, old);
-        for (new, y) in new.into_iter().zip(&mut y) {
-            // SAFETY: as above; the slices are borrowed mutably.
-            unsafe { simd.store_up_to(y.as_mut_ptr().add(at), left, new) };
+        // SAFETY: all lengths were compared: `left` elements are left, of `y` exclusively borrowed ones.
+        unsafe {
+            let old = load_all(simd, readable(y), at, left);
+            let new = f(load_all(simd, x, at, left), old);
+            let mut k = 0;
+            while k < M {
+                simd.store_up_to(y[k].add(at), left, new[k]);
+                k += 1;
+            }
         }
         at += S::LANES;
     }
+}
+
+/// A vector of each of the elements from `at` on or, if that is less, `left` of them.
+///
+/// # Safety
+/// So many elements lie there behind every pointer.
+#[inline(always)]
+unsafe fn load_all<E: Float, S: Lanes<E>, const N: usize>(
+    simd: S,
+    x: [*const E; N],
+    at: usize,
+    left: usize,
+) -> [S::V; N] {
+    let mut values = [simd.splat(E::ZERO); N];
+    let mut k = 0;
+    while k < N {
+        // SAFETY: as the caller promises.
+        values[k] = unsafe { simd.load_up_to(x[k].add(at), left) };
+        k += 1;
+    }
+    values
+}
+
+/// Pointers to read by; the standard library's `map` of arrays is not always inlined.
+#[inline(always)]
+fn readable<E, const N: usize>(x: [*mut E; N]) -> [*const E; N] {
+    let mut first = [core::ptr::null(); N];
+    for k in 0..N {
+        first[k] = x[k].cast_const();
+    }
+    first
+}
+
+/// The first elements of rows of `len`.
+#[inline(always)]
+pub(crate) fn pointers<E, const N: usize>(x: [&[E]; N], len: usize) -> [*const E; N] {
+    let mut first = [core::ptr::null(); N];
+    for k in 0..N {
+        assert!(x[k].len() == len, "rows of {} and of {len} elements", x[k].len());
+        first[k] = x[k].as_ptr();
+    }
+    first
+}
+
+/// The same of rows that are written.
+#[inline(always)]
+pub(crate) fn pointers_mut<E, const N: usize>(x: [&mut [E]; N], len: usize) -> [*mut E; N] {
+    let mut first = [core::ptr::null_mut(); N];
+    for k in 0..N {
+        assert!(x[k].len() == len, "rows of {} and of {len} elements", x[k].len());
+        first[k] = x[k].as_mut_ptr();
+    }
+    first
 }

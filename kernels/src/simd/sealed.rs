@@ -25,6 +25,10 @@ pub trait Sealed: Sized {
     fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
     where
         Self: Float;
+    /// As [`Sealed::call`].
+    fn call_fold<S: Token, T: FoldTask<Self>>(simd: S, task: T) -> T::Output
+    where
+        Self: Float;
 }
 
 macro_rules! impl_sealed {
@@ -67,6 +71,10 @@ macro_rules! impl_sealed {
                 #[inline(always)]
                 fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
                     simd.call(OnSimd(task))
+                }
+                #[inline(always)]
+                fn call_fold<S: Token, T: FoldTask<Self>>(simd: S, task: T) -> T::Output {
+                    simd.call(FoldOnSimd(task))
                 }
             }
         };

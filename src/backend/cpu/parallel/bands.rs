@@ -125,6 +125,8 @@ pub(crate) fn for_each_band<B: Bands>(
     out: B,
     f: impl Fn(Range<usize>, B::Piece) + Sync,
 ) {
+    // Through a pointer: called in two places, it would be compiled in both.
+    let f: &(dyn Fn(Range<usize>, B::Piece) + Sync) = &f;
     if units == 0 {
         return;
     }
