@@ -1,6 +1,4 @@
-//! Running sums and products: of floats in `fold/scan.rs`, of integers in `scan/integers.rs`.
-
-pub(crate) mod integers;
+//! Running sums and products: of floats in `fold/scan.rs`, of integers in `reduce/integers/scan.rs`.
 
 use core::mem::MaybeUninit;
 

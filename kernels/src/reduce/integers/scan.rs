@@ -3,8 +3,8 @@
 
 use core::mem::MaybeUninit;
 
+use super::Integer;
 use crate::dispatch::Task;
-use crate::reduce::Integer;
 use crate::simd::Simd;
 
 #[inline(always)]
