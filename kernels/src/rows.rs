@@ -17,12 +17,13 @@ mod layer_norm;
 mod rms_norm;
 mod softmax;
 
-pub use cross_entropy::{CrossEntropyRows, cross_entropy_grad_rows, cross_entropy_rows};
-pub use layer_norm::{LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, layer_norm_rows};
-pub use rms_norm::{RmsNormGradRows, RmsNormRows, rms_norm_grad_rows, rms_norm_rows};
-pub use softmax::{
-    log_softmax, log_softmax_grad_rows, log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
-};
+pub use cross_entropy::CrossEntropyRows;
+pub(crate) use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
+pub use layer_norm::{LayerNormGradRows, LayerNormRows};
+pub(crate) use layer_norm::{LayerNormGradTask, LayerNormTask};
+pub use rms_norm::{RmsNormGradRows, RmsNormRows};
+pub(crate) use rms_norm::{RmsNormGradTask, RmsNormTask};
+pub(crate) use softmax::{SoftmaxGradTask, SoftmaxTask};
 
 use crate::dispatch::{ElementTask, FoldTask};
 use crate::fold::scan::{ScanColumns, ScanRows};
@@ -30,10 +31,6 @@ use crate::optim::{AdamStep, SgdStep};
 use crate::random::DropoutTask;
 use crate::reduce::Reduce;
 use crate::simd::Float;
-use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
-use layer_norm::{LayerNormGradTask, LayerNormTask};
-use rms_norm::{RmsNormGradTask, RmsNormTask};
-use softmax::{SoftmaxGradTask, SoftmaxTask};
 
 /// Element types of the functions of rows: `f32` and `f64`. Sealed.
 pub trait Rows: Reduce {
@@ -96,19 +93,3 @@ macro_rules! impl_rows {
     )*};
 }
 impl_rows!(f32 f64);
-
-/// The columns of `len` elements in `rows` rows; 0 if there are none.
-#[inline]
-#[track_caller]
-fn columns(name: &str, len: usize, rows: usize) -> usize {
-    let columns = len.checked_div(rows).unwrap_or(0);
-    assert!(columns * rows == len, "{name}: {len} elements are no {rows} rows");
-    columns
-}
-
-/// Panics unless the lengths are equal.
-#[inline]
-#[track_caller]
-pub(crate) fn same_len(name: &str, len: usize, wanted: usize) {
-    assert!(len == wanted, "{name}: {len} elements, not {wanted}");
-}

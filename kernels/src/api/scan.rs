@@ -1,12 +1,13 @@
-//! Running sums and products: of floats in `fold/scan.rs`, of integers in `reduce/integers/scan.rs`.
+//! Running sums and products along rows and down columns.
 
 use core::mem::MaybeUninit;
 
+use super::same_len;
 use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::map::rows::places;
 use crate::output::Output;
 use crate::reduce::Integer;
-use crate::rows::{Kernel, RowKernel, Rows, same_len};
+use crate::rows::{Kernel, RowKernel, Rows};
 
 /// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
 ///
