@@ -14,9 +14,6 @@ use std::process::Command;
 
 const MAX_LINES: usize = 500;
 
-/// Imports of the kernels' parts by parts below them. To be lowered whenever there are fewer.
-const MAX_UPWARD: usize = 5;
-
 /// Files by the start of their path; `*` at the end is implied.
 type Files = &'static [&'static str];
 
@@ -375,7 +372,7 @@ fn the_tree_keeps_the_rules() {
 }
 
 #[test]
-fn few_parts_of_the_kernels_import_what_stands_above_them() {
+fn no_part_of_the_kernels_imports_what_stands_above_it() {
     let found = imports::imports(&tree());
     assert!(found.unknown.is_empty(), "not in imports::ORDER: {:?}", found.unknown);
     println!("{} of {} imports run upwards", found.upward.len(), found.count);
@@ -384,7 +381,7 @@ fn few_parts_of_the_kernels_import_what_stands_above_them() {
         .iter()
         .map(|(part, imported, files)| format!("{part} imports {imported} in {files:?}"))
         .collect();
-    assert!(upward.len() <= MAX_UPWARD, "more than {MAX_UPWARD}:\n{}", upward.join("\n"));
+    assert!(upward.is_empty(), "{}", upward.join("\n"));
 }
 
 #[path = "tidy/rules.rs"]

@@ -1,5 +1,5 @@
 //! Moving elements: strided copies, fills, transposes, permutes, columns of convolutions. Bits
-//! are moved, never computed with (but by [`col2im`], which adds).
+//! are moved, never computed with (but by [`Col2im`], which adds).
 //!
 //! | file | |
 //! |---|---|
@@ -23,13 +23,14 @@ mod unit;
 
 use half::{bf16, f16};
 
-pub use columns::{Im2col, col2im, im2col};
-pub use permute::{Permute, permute};
+pub use columns::Im2col;
+pub(crate) use columns::{Col2im, im2col};
+pub use permute::Permute;
+pub(crate) use permute::permute;
 #[cfg(feature = "peak")]
 pub(crate) use stream::map_streaming;
-pub use stream::with_place;
-pub(crate) use stream::{LINE, has_streaming_stores, is_streamed, stream, streaming};
-pub use strided::{copy_strided, fill};
+pub(crate) use stream::{Fence, LINE, has_streaming_stores, is_streamed, stream, streaming};
+pub(crate) use strided::copy_strided;
 pub use transpose::{Transpose, transpose};
 
 /// Types that are moved as bits: integers and floats of 1, 2, 4 and 8 bytes, and `bool`. Sealed.

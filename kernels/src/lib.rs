@@ -64,6 +64,7 @@
     reason = "loops over ranges share one iterator; adaptors are compiled anew for each kernel"
 )]
 
+mod api;
 mod attention;
 mod compare;
 mod convert;
@@ -81,22 +82,30 @@ pub mod peak;
 mod random;
 pub mod reduce;
 mod rows;
-mod scan;
 mod scatter;
 mod simd;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use attention::{Attend, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
-pub use compare::{
-    Compare, Comparison, NumberTest, Select, compare, compare_block, select, select_block,
-    test_numbers, test_numbers_block,
+pub use api::{
+    IntegerFold, Rows, adam, all, all_columns, any, any_columns, argmax, argmax_columns, argmin,
+    argmin_columns, attention_weights, attention_weights_grad, col2im, compare, compare_block,
+    convert, copy_strided, cross_entropy_grad_rows, cross_entropy_rows, cumprod_columns,
+    cumprod_rows, cumsum_columns, cumsum_rows, dot, dropout, fill, gemm, gemm_bias, gemm_epilogue,
+    gemm_packed, im2col, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows,
+    log_softmax_rows, logsumexp, logsumexp_columns, math::*, max, max_columns, max_magnitude,
+    max_magnitude_columns, mean, mean_columns, min, min_columns, min_magnitude,
+    min_magnitude_columns, nonzero, norm0, norm0_columns, norm1, norm1_columns, norm2,
+    norm2_columns, partial_columns, permute, philox_words, power, prod, prod_columns, reduce,
+    reduce_columns, rms_norm_grad_rows, rms_norm_rows, row_dots, scan_integer_columns,
+    scan_integer_rows, scatter_add_rows, scatter_add_rows_from, select, select_block, sgd, sincos,
+    softmax, softmax_grad_rows, softmax_rows, std, std_columns, sum, sum_columns, test_numbers,
+    test_numbers_block, transpose, variance, variance_columns, with_place,
 };
-pub use convert::{Convert, Truth, convert, nonzero};
-pub use copy::{
-    Im2col, Permute, Plain, Transpose, col2im, copy_strided, fill, im2col, permute, transpose,
-    with_place,
-};
+pub use attention::{Attend, ScoreBlock};
+pub use compare::{Compare, Comparison, NumberTest, Select};
+pub use convert::{Convert, Truth};
+pub use copy::{Im2col, Permute, Plain, Transpose};
 pub use dispatch::{Isa, IsaError, isa, try_isa};
 pub use fold::partial::{
     Decided, Extremum, Located, Moments, Ordered, Partial, Product, SquareSum, Total,
@@ -105,31 +114,14 @@ pub use fold::partial::{
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm,
-    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed,
+    Workspace,
 };
 pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};
-pub use math::functions::*;
-pub use math::{Angle, sincos};
-pub use optim::{Adam, Sgd, adam, power, sgd};
+pub use math::Angle;
+pub use optim::{Adam, Sgd};
 pub use output::{Output, Place};
-pub use random::{Dropout, dropout, philox_words};
-pub use reduce::functions::{
-    all, all_columns, any, any_columns, argmax, argmax_columns, argmin, argmin_columns, dot,
-    logsumexp, max, max_columns, max_magnitude, max_magnitude_columns, mean, mean_columns, min,
-    min_columns, min_magnitude, min_magnitude_columns, norm0, norm0_columns, norm1, norm1_columns,
-    norm2, norm2_columns, prod, prod_columns, std, std_columns, sum, sum_columns, variance,
-    variance_columns,
-};
-pub use reduce::{Accumulate, Integer, Reduce, logsumexp_columns};
-pub use rows::{
-    CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
-    cross_entropy_grad_rows, cross_entropy_rows, layer_norm_grad_rows, layer_norm_rows,
-    log_softmax, log_softmax_grad_rows, log_softmax_rows, rms_norm_grad_rows, rms_norm_rows,
-    softmax, softmax_grad_rows, softmax_rows,
-};
-pub use scan::{
-    IntegerFold, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, scan_integer_columns,
-    scan_integer_rows,
-};
-pub use scatter::{Addend, scatter_add_rows, scatter_add_rows_from};
+pub use random::Dropout;
+pub use reduce::{Accumulate, Integer, Reduce};
+pub use rows::{CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows};
+pub use scatter::Addend;
 pub use simd::Float;

@@ -3,10 +3,9 @@
 //! The formulas, and their order, are PyTorch's; constants are computed in `f64` and rounded once.
 
 use crate::map::rows::change;
-use crate::rows::{Kernel, RowKernel, Rows};
 use crate::simd::{ElementTask, Float, Lanes, Vector};
 
-/// Constants of a step of [`sgd`].
+/// Constants of a step of [`sgd`](crate::sgd).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sgd {
     /// Learning rate.
@@ -23,7 +22,7 @@ pub struct Sgd {
     pub first: bool,
 }
 
-/// Constants of a step of [`adam`].
+/// Constants of a step of [`adam`](crate::adam).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adam {
     /// Learning rate.
@@ -40,63 +39,11 @@ pub struct Adam {
     pub step: u64,
 }
 
-/// A step of stochastic gradient descent: changes the parameter `p` by its gradient `g`, and the
-/// running sum `b` where there is momentum.
-///
-/// `g += weight_decay p`; `b = momentum b + (1 - dampening) g`; then `g = b`, or `g += momentum b`
-/// with Nesterov; `p -= rate g`.
-///
-/// ```
-/// use swath_kernels::{Sgd, sgd};
-/// let step = Sgd {
-///     rate: 0.5,
-///     momentum: 0.0,
-///     dampening: 0.0,
-///     weight_decay: 0.0,
-///     nesterov: false,
-///     first: true,
-/// };
-/// let mut p = [1.0f32, 2.0];
-/// sgd(step, &mut p, &[1.0, -1.0], None);
-/// assert_eq!(p, [0.5, 2.5]);
-/// ```
-///
-/// # Panics
-/// If the lengths differ.
-#[track_caller]
-pub fn sgd<E: Rows>(step: Sgd, p: &mut [E], g: &[E], b: Option<&mut [E]>) {
-    check("sgd", p.len(), [g.len(), b.as_ref().map_or(p.len(), |b| b.len())]);
-    E::run(RowKernel(Kernel::Sgd(SgdStep { step, p, g, b })));
-}
-
-/// A step of Adam or AdamW: changes the parameter `p` by its gradient `g` through the running means
-/// `m` of g and `v` of g².
-///
-/// `m += (1 - β₁)(g - m)`; `v = β₂ v + (1 - β₂) g²`;
-/// `p -= rate / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
-///
-/// # Panics
-/// If the lengths differ or the step's number is 0.
-#[track_caller]
-pub fn adam<E: Rows>(step: Adam, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) {
-    check("adam", p.len(), [g.len(), m.len()]);
-    check("adam", p.len(), [v.len()]);
-    assert!(step.step >= 1, "adam: step 0, but the first is 1");
-    E::run(RowKernel(Kernel::Adam(AdamStep { step, p, g, m, v })));
-}
-
-#[track_caller]
-fn check<const N: usize>(name: &str, len: usize, others: [usize; N]) {
-    for other in others {
-        assert!(other == len, "{name}: slices of {other} and of {len} elements");
-    }
-}
-
 pub(crate) struct SgdStep<'a, E> {
-    step: Sgd,
-    p: &'a mut [E],
-    g: &'a [E],
-    b: Option<&'a mut [E]>,
+    pub step: Sgd,
+    pub p: &'a mut [E],
+    pub g: &'a [E],
+    pub b: Option<&'a mut [E]>,
 }
 
 impl<E: Float> ElementTask<E> for SgdStep<'_, E> {
@@ -137,11 +84,11 @@ impl<E: Float> ElementTask<E> for SgdStep<'_, E> {
 }
 
 pub(crate) struct AdamStep<'a, E> {
-    step: Adam,
-    p: &'a mut [E],
-    g: &'a [E],
-    m: &'a mut [E],
-    v: &'a mut [E],
+    pub step: Adam,
+    pub p: &'a mut [E],
+    pub g: &'a [E],
+    pub m: &'a mut [E],
+    pub v: &'a mut [E],
 }
 
 impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
@@ -182,13 +129,8 @@ impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
     }
 }
 
-/// `x` to the power `n` by repeated squaring: multiplications alone, where `powi` may differ between
-/// machines.
-///
-/// ```
-/// assert_eq!(swath_kernels::power(0.5, 10), 2f64.powi(-10));
-/// ```
-pub fn power(x: f64, n: u64) -> f64 {
+/// `x` to the power `n` by repeated squaring.
+pub(crate) fn power(x: f64, n: u64) -> f64 {
     let (mut result, mut square, mut n) = (1.0, x, n);
     while n > 0 {
         if n & 1 == 1 {

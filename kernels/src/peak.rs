@@ -8,8 +8,7 @@ use core::hint::black_box;
 
 use crate::copy::map_streaming;
 use crate::dispatch::{Enter as _, run};
-use crate::simd::{ElementTask, Task};
-use crate::simd::{Float, Lanes, Simd, Vector};
+use crate::simd::{ElementTask, Float, Lanes, Simd, Task, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
 /// done (two each).

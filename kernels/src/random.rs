@@ -11,10 +11,6 @@
 
 use core::mem::MaybeUninit;
 
-use crate::dispatch::run;
-use crate::map::rows::places;
-use crate::output::Output;
-use crate::rows::{Kernel, RowKernel, Rows};
 use crate::simd::{ElementTask, Float, Lanes, Simd, Task};
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -25,21 +21,11 @@ const GROUP: usize = 16;
 /// Words that they make.
 const WORDS: usize = 4 * GROUP;
 
-/// Words `first..` of a stream.
-///
-/// ```
-/// let mut words = [0; 4];
-/// swath_kernels::philox_words(0, 0, 0, &mut words);
-/// assert_eq!(words, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-/// ```
-pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
-    run(Fill { words: Words { seed, stream }, first, out });
-}
-
+/// The words of a stream.
 #[derive(Clone, Copy)]
-struct Words {
-    seed: u64,
-    stream: u64,
+pub(crate) struct Words {
+    pub seed: u64,
+    pub stream: u64,
 }
 
 impl Words {
@@ -75,10 +61,11 @@ impl Words {
     }
 }
 
-struct Fill<'a> {
-    words: Words,
-    first: u64,
-    out: &'a mut [u32],
+/// Writes the words from `first` on.
+pub(crate) struct Fill<'a> {
+    pub words: Words,
+    pub first: u64,
+    pub out: &'a mut [u32],
 }
 
 impl Task for Fill<'_> {
@@ -99,7 +86,7 @@ impl Task for Fill<'_> {
     }
 }
 
-/// Which elements [`dropout`] zeroes: element i where word `first + i` is below `p · 2³²`.
+/// Which elements [`dropout`](crate::dropout) zeroes: element i where word `first + i` is below `p · 2³²`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// Probability of a zero, in `[0, 1)`.
@@ -112,30 +99,10 @@ pub struct Dropout {
     pub first: u64,
 }
 
-/// `y = x · 1/(1 - p)` where kept, `x · 0` elsewhere: a NaN or an infinity is not hidden.
-///
-/// ```
-/// use swath_kernels::{Dropout, dropout};
-/// let mut y = [0.0f32; 100];
-/// dropout(Dropout { p: 0.5, seed: 1, stream: 0, first: 0 }, &[1.0; 100], &mut y);
-/// assert!(y.iter().all(|&y| y == 0.0 || y == 2.0));
-/// ```
-///
-/// # Panics
-/// If the lengths differ, `p` is not in `[0, 1)` or `first` is no multiple of 4.
-#[track_caller]
-pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
-    let y = places(y);
-    assert!(x.len() == y.len(), "dropout: slices of {} and of {} elements", x.len(), y.len());
-    assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
-    assert!(mask.first.is_multiple_of(4), "dropout: begins within a block of words");
-    E::run(RowKernel(Kernel::Dropout(DropoutTask { mask, x, y })));
-}
-
 pub(crate) struct DropoutTask<'a, E> {
-    mask: Dropout,
-    x: &'a [E],
-    y: &'a mut [MaybeUninit<E>],
+    pub mask: Dropout,
+    pub x: &'a [E],
+    pub y: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {

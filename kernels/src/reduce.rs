@@ -24,7 +24,6 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `functions.rs` | the functions of slices and columns |
 //! | `integers.rs` | integers; *any* and *all* of every type |
 //! | `logsumexp.rs` | what needs the largest element first |
 
@@ -63,7 +62,6 @@ macro_rules! reduction {
     };
 }
 
-pub(crate) mod functions;
 mod integers;
 mod logsumexp;
 mod take;
@@ -81,12 +79,11 @@ use crate::fold::partial::{
 use crate::fold::terms::{
     Distances, Factors, Magnitudes, Nonzeros, ScaledSquares, Squares, Sums, Term,
 };
-use crate::map::rows::places;
-use crate::output::Output;
 
 pub use crate::fold::floats::Accumulate;
 pub use integers::Integer;
-pub use logsumexp::{Reduce, logsumexp_columns};
+pub use logsumexp::Reduce;
+pub(crate) use logsumexp::logsumexp_of_columns;
 
 /// A reduction of elements `E`. Sealed.
 pub trait Reduction<E>: Sync + sealed::Sealed {
@@ -117,44 +114,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Reduces a slice.
-pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
-    reduction.finish(reduction.fold(x), x.len())
-}
-
-/// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride` elements apart.
-/// A result has the bits that [`reduce`] gives for the column as a slice.
-///
-/// # Panics
-/// If the last row ends beyond `x`, or there are no rows and the reduction is of an extremum.
+/// Reduces the columns of a matrix into results, or into accumulators. Panics as
+/// [`reduce_columns`] says.
 #[track_caller]
-pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
-    reduction: &R,
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<R::Out> + ?Sized),
-) {
-    columns(reduction, x, rows, row_stride, Target::Results(places(y)));
-}
-
-/// The accumulators of columns, as [`reduce_columns`] has them before they are finished.
-///
-/// # Panics
-/// As [`reduce_columns`].
-#[track_caller]
-pub fn partial_columns<E, R: Reduction<E> + ?Sized>(
-    reduction: &R,
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut [R::Acc],
-) {
-    columns(reduction, x, rows, row_stride, Target::Partial(places(y)));
-}
-
-#[track_caller]
-fn columns<E, R: Reduction<E> + ?Sized>(
+pub(crate) fn columns<E, R: Reduction<E> + ?Sized>(
     reduction: &R,
     x: &[E],
     rows: usize,

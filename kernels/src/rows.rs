@@ -17,98 +17,10 @@ mod layer_norm;
 mod rms_norm;
 mod softmax;
 
-pub use cross_entropy::{CrossEntropyRows, cross_entropy_grad_rows, cross_entropy_rows};
-pub use layer_norm::{LayerNormGradRows, LayerNormRows, layer_norm_grad_rows, layer_norm_rows};
-pub use rms_norm::{RmsNormGradRows, RmsNormRows, rms_norm_grad_rows, rms_norm_rows};
-pub use softmax::{
-    log_softmax, log_softmax_grad_rows, log_softmax_rows, softmax, softmax_grad_rows, softmax_rows,
-};
-
-use crate::dispatch::Enter as _;
-use crate::fold::scan::{ScanColumns, ScanRows};
-use crate::optim::{AdamStep, SgdStep};
-use crate::random::DropoutTask;
-use crate::reduce::Reduce;
-use crate::simd::{ElementTask, Float, FoldTask};
-use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
-use layer_norm::{LayerNormGradTask, LayerNormTask};
-use rms_norm::{RmsNormGradTask, RmsNormTask};
-use softmax::{SoftmaxGradTask, SoftmaxTask};
-
-/// Element types of the functions of rows: `f32` and `f64`. Sealed.
-pub trait Rows: Reduce {
-    #[doc(hidden)]
-    fn run(kernel: RowKernel<'_, Self>);
-}
-
-/// A checked call of a kernel, made in this crate alone. Through one function that is not generic, so
-/// that the kernels are compiled with this crate.
-#[doc(hidden)]
-pub struct RowKernel<'a, E>(pub(crate) Kernel<'a, E>);
-
-pub(crate) enum Kernel<'a, E> {
-    Softmax(SoftmaxTask<'a, E>),
-    SoftmaxGrad(SoftmaxGradTask<'a, E>),
-    CrossEntropy(CrossEntropyTask<'a, E>),
-    CrossEntropyGrad(CrossEntropyGradTask<'a, E>),
-    LayerNorm(LayerNormTask<'a, E>),
-    LayerNormGrad(LayerNormGradTask<'a, E>),
-    RmsNorm(RmsNormTask<'a, E>),
-    RmsNormGrad(RmsNormGradTask<'a, E>),
-    ScanRows(ScanRows<'a, E>),
-    ScanColumns(ScanColumns<'a, E>),
-    Sgd(SgdStep<'a, E>),
-    Adam(AdamStep<'a, E>),
-    Dropout(DropoutTask<'a, E>),
-}
-
-#[inline(always)]
-fn fold<E: Float, T: FoldTask<E>>(task: T) -> T::Output {
-    E::enter_fold(task)
-}
-
-#[inline(always)]
-fn map<E: Float, T: ElementTask<E>>(task: T) -> T::Output {
-    E::enter(task)
-}
-
-macro_rules! impl_rows {
-    ($($t:ident)*) => {$(
-        impl Rows for $t {
-            fn run(kernel: RowKernel<'_, Self>) {
-                match kernel.0 {
-                    Kernel::Softmax(task) => fold(task),
-                    Kernel::SoftmaxGrad(task) => fold(task),
-                    Kernel::CrossEntropy(task) => fold(task),
-                    Kernel::CrossEntropyGrad(task) => fold(task),
-                    Kernel::LayerNorm(task) => fold(task),
-                    Kernel::LayerNormGrad(task) => fold(task),
-                    Kernel::RmsNorm(task) => fold(task),
-                    Kernel::RmsNormGrad(task) => fold(task),
-                    Kernel::ScanRows(task) => fold(task),
-                    Kernel::ScanColumns(task) => fold(task),
-                    Kernel::Sgd(task) => map(task),
-                    Kernel::Adam(task) => map(task),
-                    Kernel::Dropout(task) => map(task),
-                }
-            }
-        }
-    )*};
-}
-impl_rows!(f32 f64);
-
-/// The columns of `len` elements in `rows` rows; 0 if there are none.
-#[inline]
-#[track_caller]
-fn columns(name: &str, len: usize, rows: usize) -> usize {
-    let columns = len.checked_div(rows).unwrap_or(0);
-    assert!(columns * rows == len, "{name}: {len} elements are no {rows} rows");
-    columns
-}
-
-/// Panics unless the lengths are equal.
-#[inline]
-#[track_caller]
-pub(crate) fn same_len(name: &str, len: usize, wanted: usize) {
-    assert!(len == wanted, "{name}: {len} elements, not {wanted}");
-}
+pub use cross_entropy::CrossEntropyRows;
+pub(crate) use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
+pub use layer_norm::{LayerNormGradRows, LayerNormRows};
+pub(crate) use layer_norm::{LayerNormGradTask, LayerNormTask};
+pub use rms_norm::{RmsNormGradRows, RmsNormRows};
+pub(crate) use rms_norm::{RmsNormGradTask, RmsNormTask};
+pub(crate) use softmax::{SoftmaxGradTask, SoftmaxTask};

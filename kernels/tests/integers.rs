@@ -1,14 +1,13 @@
 //! Folds and scans of integers, folds of truth values: against loops over elements in wider integers.
 
 use half::{bf16, f16};
-use swath_kernels::reduce::{
-    ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum, reduce, reduce_columns,
-};
+use swath_kernels::reduce::{ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Integer, IntegerFold, Isa, Truth, all, all_columns, any, any_columns, scan_integer_columns,
     scan_integer_rows,
 };
+use swath_kernels::{reduce, reduce_columns};
 
 fn on_every_isa(f: impl Fn()) {
     for isa in Isa::ALL {

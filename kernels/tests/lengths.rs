@@ -178,7 +178,7 @@ fn products_and_sums_are_called_with_every_element_type() {
     for call in calls::every(3) {
         called.entry(call.function).or_default().insert(call.dtype);
     }
-    let source = source("src/gemm.rs");
+    let source = source("src/api/products.rs");
     let functions = source.lines().filter_map(|line| line.strip_prefix("pub fn "));
     let mut functions: Vec<String> =
         functions.filter_map(|line| Some(line.split_once("<T: Factor>")?.0.to_string())).collect();

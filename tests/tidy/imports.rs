@@ -5,7 +5,7 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each is meant to import those before it only.
-pub const ORDER: [&str; 19] = [
+pub const ORDER: [&str; 18] = [
     "simd",
     "dispatch",
     "output",
@@ -14,7 +14,6 @@ pub const ORDER: [&str; 19] = [
     "map",
     "math",
     "fold",
-    "scan",
     "reduce",
     "compare",
     "random",

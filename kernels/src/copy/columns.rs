@@ -13,12 +13,11 @@ use core::mem::zeroed;
 
 use super::Plain;
 use super::strided::copy_run;
-use crate::dispatch::Enter as _;
 use crate::output::Output;
 use crate::simd::{ElementTask, Float, Lanes};
 
-/// What [`im2col`] and [`col2im`] move: images `[images, channels, height, width]` and columns
-/// `[images, channels * kernel[0] * kernel[1], output height * output width]`.
+/// What [`im2col`](crate::im2col) and [`col2im`](crate::col2im) move: images `[images, channels,
+/// height, width]` and columns `[images, channels * kernel[0] * kernel[1], output height * output width]`.
 ///
 /// Of one dimension: `height` 1, `kernel` `[1, k]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +81,7 @@ impl Im2col {
 
     /// Windows down and across, checked with the lengths of both sides.
     #[track_caller]
-    fn check(&self, name: &str, images: usize, columns: usize) -> [usize; 2] {
+    pub(crate) fn check(&self, name: &str, images: usize, columns: usize) -> [usize; 2] {
         match self.output() {
             Some(output)
                 if self.images_len() == Some(images) && self.columns_len() == Some(columns) =>
@@ -107,25 +106,14 @@ impl Im2col {
     }
 }
 
-/// Lays the windows of images out as columns: `columns[n, (c, ky, kx), (oy, ox)] = images[n, c, oy *
-/// stride + ky * dilation - padding, ox * …]`, 0 outside the image.
-///
-/// ```
-/// use swath_kernels::{Im2col, im2col};
-///
-/// let shape = Im2col {
-///     images: 1, channels: 1, height: 1, width: 4,
-///     kernel: [1, 3], stride: [1, 1], padding: [0, 1], dilation: [1, 1],
-/// };
-/// let mut columns = [0.0; 12];
-/// im2col(&[1.0f32, 2.0, 3.0, 4.0], &mut columns, shape);
-/// assert_eq!(columns, [0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 2.0, 3.0, 4.0, 0.0]);
-/// ```
-///
-/// # Panics
-/// If the slices are not of the shape's lengths, or the shape has no window.
+/// Lays the windows of images out as columns; panics unless the slices are of the shape's lengths.
+#[inline(always)]
 #[track_caller]
-pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), shape: Im2col) {
+pub(crate) fn im2col<T: Plain>(
+    images: &[T],
+    columns: &mut (impl Output<T> + ?Sized),
+    shape: Im2col,
+) {
     let (mut out, len) = columns.as_raw();
     let [rows, cols] = shape.check("im2col", images.len(), len);
     if len == 0 {
@@ -162,37 +150,12 @@ pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), s
     }
 }
 
-/// Adds the columns back into the images: every element is the sum, from +0, of the elements of the
-/// columns that [`im2col`] takes from it, rows of the window first to last, in each its columns first to
-/// last. What was in `images` is overwritten.
-///
-/// ```
-/// use swath_kernels::{Im2col, col2im};
-///
-/// let shape = Im2col {
-///     images: 1, channels: 1, height: 1, width: 4,
-///     kernel: [1, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1],
-/// };
-/// let mut images = [0.0; 4];
-/// col2im(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0], &mut images, shape);
-/// assert_eq!(images, [1.0, 12.0, 23.0, 30.0]);
-/// ```
-///
-/// # Panics
-/// If the slices are not of the shape's lengths, or the shape has no window.
-#[track_caller]
-pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
-    let output = shape.check("col2im", images.len(), columns.len());
-    if !images.is_empty() {
-        E::enter(Col2im { columns, images, shape, output });
-    }
-}
-
-struct Col2im<'a, E> {
-    columns: &'a [E],
-    images: &'a mut [E],
-    shape: Im2col,
-    output: [usize; 2],
+/// The sum of columns back into images; `output` is what [`Im2col::check`] returned.
+pub(crate) struct Col2im<'a, E> {
+    pub columns: &'a [E],
+    pub images: &'a mut [E],
+    pub shape: Im2col,
+    pub output: [usize; 2],
 }
 
 impl<E: Float> ElementTask<E> for Col2im<'_, E> {

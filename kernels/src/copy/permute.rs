@@ -26,7 +26,7 @@ use crate::simd::{Simd, Task};
 /// Most axes of a [`Permute`].
 const MAX_RANK: usize = 8;
 
-/// What [`permute`] reads, in elements: element `[i, j, …]` of the result is element `offset +
+/// What [`permute`](crate::permute) reads, in elements: element `[i, j, …]` of the result is element `offset +
 /// i * strides[0] + j * strides[1] + …` of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permute<'a> {
@@ -39,23 +39,11 @@ pub struct Permute<'a> {
     pub offset: usize,
 }
 
-/// Copies elements that lie in any layout into adjacent ones.
-///
-/// ```
-/// use swath_kernels::{Permute, permute};
-///
-/// // [2, 1, 3] from [1, 3, 2]: the first axis becomes the second, the last the first.
-/// let x = [0u16, 1, 2, 3, 4, 5];
-/// let mut y = [0; 6];
-/// permute(&x, &mut y, Permute { dims: &[2, 1, 3], strides: &[1, 6, 2], offset: 0 });
-/// assert_eq!(y, [0, 2, 4, 1, 3, 5]);
-/// ```
-///
-/// # Panics
-/// If an element lies outside `src`, `dst` has not as many elements as the extents say, or extents and
-/// strides are not as many, or more than 8.
+/// Copies elements that lie in any layout into adjacent ones; panics unless they lie inside `src` and
+/// fill `dst`.
+#[inline(always)]
 #[track_caller]
-pub fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
+pub(crate) fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
     let (streams, _fence) = streaming(dst);
     let (dst, len) = dst.as_raw();
     let Some(nest) = shape.nest(src.len(), len) else {

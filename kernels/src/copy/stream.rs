@@ -8,9 +8,9 @@
 use core::mem::size_of;
 use core::ptr::copy_nonoverlapping;
 
-use crate::dispatch::{isa, run};
-use crate::output::{Output, Place};
-use crate::simd::{Float, Isa, Lanes, Simd, Task};
+use crate::dispatch::{Isa, isa, run};
+use crate::output::Output;
+use crate::simd::{Float, Lanes, Simd, Task};
 
 /// Results of at least this many bytes are written past the caches.
 ///
@@ -46,29 +46,6 @@ impl Drop for Fence {
             }
         }
         run(Now);
-    }
-}
-
-/// Lends `out`, a part of a result of `whole` elements, to `f`, which writes it: past the caches if
-/// the whole is so large that they could not hold it.
-///
-/// ```
-/// use swath_kernels::{copy_strided, with_place};
-///
-/// let x = [1.0f32, 2.0, 3.0, 4.0];
-/// let mut y = [0.0; 4];
-/// let (low, high) = y.split_at_mut(2);
-/// with_place(low, 4, |mut y| copy_strided(&x, 0, 1, &mut y));
-/// with_place(high, 4, |mut y| copy_strided(&x, 2, 1, &mut y));
-/// assert_eq!(x, y);
-/// ```
-pub fn with_place<E: Copy, R>(out: &mut [E], whole: usize, f: impl FnOnce(Place<'_, E>) -> R) -> R {
-    if is_streamed::<E>(whole) {
-        // Drops after `f`, also when it panics, and before the borrow of `out` ends.
-        let _fence = Fence;
-        f(Place::streamed(out))
-    } else {
-        f(Place::cached(out))
     }
 }
 

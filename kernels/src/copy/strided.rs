@@ -4,18 +4,10 @@ use super::Plain;
 use super::stream::{stream, stream_fill, streaming};
 use crate::output::Output;
 
-/// Writes `dst[i] = src[offset + i * stride]`.
-///
-/// ```
-/// let mut every_other = [0i64; 3];
-/// swath_kernels::copy_strided(&[1, 2, 3, 4, 5, 6], 1, 2, &mut every_other);
-/// assert_eq!(every_other, [2, 4, 6]);
-/// ```
-///
-/// # Panics
-/// If an element lies outside `src`.
+/// Writes `dst[i] = src[offset + i * stride]`; panics if an element lies outside `src`.
+#[inline(always)]
 #[track_caller]
-pub fn copy_strided<T: Plain>(
+pub(crate) fn copy_strided<T: Plain>(
     src: &[T],
     offset: usize,
     stride: isize,
@@ -73,21 +65,6 @@ pub(super) unsafe fn copy_run<T: Plain>(
             }
         }
     }
-}
-
-/// Writes `x` to every element.
-///
-/// ```
-/// let mut y = Box::new_uninit_slice(2);
-/// swath_kernels::fill(&mut y[..], true);
-/// // SAFETY: both elements have been written.
-/// assert_eq!(*unsafe { y.assume_init() }, [true, true]);
-/// ```
-pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
-    let (streams, _fence) = streaming(dst);
-    let (dst, len) = dst.as_raw();
-    // SAFETY: an output is valid for writes of its length.
-    unsafe { fill_run(dst, len, x, streams) }
 }
 
 /// # Safety

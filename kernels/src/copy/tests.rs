@@ -1,9 +1,9 @@
 //! Copies against index arithmetic.
 
 use super::*;
-use crate::Place;
 use crate::dispatch::{Isa, with_isa};
 use crate::testing::unless_miri;
+use crate::{Place, col2im, fill, with_place};
 
 /// Of many cases a few under Miri.
 fn some<T>(cases: impl IntoIterator<Item = T>, step: usize) -> impl Iterator<Item = T> {

@@ -12,10 +12,12 @@
 //! Columns take four rows at a time and prefetch the next four.
 
 mod index;
+mod scan;
 
 use core::mem::MaybeUninit;
 
 use index::{Index, IndexColumns};
+use scan::{ScanColumns, ScanRows};
 
 use super::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use crate::convert::{Truth, Words};
@@ -23,7 +25,6 @@ use crate::dispatch::run;
 use crate::fold::columns::{Matrix, Target, filled};
 use crate::fold::partial::{Decided, Extremum, Located, Partial, Total, WrappedProduct};
 use crate::fold::{prefetch, prefetch_ahead};
-use crate::scan::integers::{ScanColumns, ScanRows};
 use crate::simd::{Simd, Task, Token};
 
 /// Bytes that are folded at a time, with those behind them prefetched.

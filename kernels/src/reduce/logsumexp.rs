@@ -2,18 +2,17 @@
 
 use core::mem::MaybeUninit;
 
-use super::functions::max_columns;
-use super::{Sum, partial_columns};
+use super::{Max, Sum, columns};
 use crate::copy::Plain;
 use crate::dispatch::Enter as _;
 use crate::fold::PairwiseSum;
-use crate::fold::columns::Matrix;
+use crate::fold::columns::{Matrix, Target};
 use crate::fold::floats::Accumulate;
 use crate::fold::rows::{at_number, exps_of_rows, exps_sum, max_number};
 use crate::map::Map;
 use crate::map::rows::places;
+use crate::math::functions::log;
 use crate::math::{Exp, Log};
-use crate::output::Output;
 use crate::simd::{Float, FoldTask, Lanes, Simd};
 use crate::{Block, BlockArg};
 
@@ -113,26 +112,9 @@ where
 const POWERS: usize = 16 * PairwiseSum::BLOCK;
 const POWERS_COLS: usize = 256;
 
-/// `ln Σ e^x` of each column, as [`logsumexp`](crate::logsumexp); rows as in [`sum_columns`](crate::sum_columns); −∞ if
-/// there are none.
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::logsumexp_columns(&[1000.0, 0.0, 1000.0, f32::NEG_INFINITY], 2, 2, &mut y);
-/// assert_eq!(y, [1000.6932, 0.0]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn logsumexp_columns<E: Reduce>(
-    x: &[E],
-    rows: usize,
-    row_stride: usize,
-    y: &mut (impl Output<E> + ?Sized),
-) {
-    let y = places(y);
-    Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride);
+/// `ln Σ e^x` of each column, into as many results.
+pub(crate) fn logsumexp_of_columns<E: Reduce>(x: Matrix<&[E]>, y: &mut [MaybeUninit<E>]) {
+    let Matrix { x, rows, stride: row_stride, .. } = x;
     let width = (POWERS / rows.clamp(1, PairwiseSum::BLOCK)).min(POWERS_COLS);
     let mut largest = [-E::INFINITY; POWERS_COLS];
     let mut powers = [MaybeUninit::uninit(); POWERS];
@@ -142,7 +124,7 @@ pub fn logsumexp_columns<E: Reduce>(
         let (cols, first) = (y.len(), tile * width);
         let largest = &mut largest[..cols];
         if rows > 0 {
-            max_columns(&x[first..], rows, row_stride, largest);
+            columns(&Max, &x[first..], rows, row_stride, Target::Results(places(largest)));
         }
         // Of more rows than a block's few columns are taken.
         let mut trees = match rows {
@@ -155,7 +137,8 @@ pub fn logsumexp_columns<E: Reduce>(
             let terms = BlockArg { data: x, start, stride, is_value: false };
             let shape = Block { rows, cols, stride: cols };
             let powers = E::shifted_exps(terms, shape, largest, &mut powers[..rows * cols]);
-            partial_columns(&Sum, powers, rows, cols, &mut sums[..cols]);
+            let target = Target::Partial(places(&mut sums[..cols]));
+            columns(&Sum, powers, rows, cols, target);
             if let Some(trees) = &mut trees {
                 trees.iter_mut().zip(&sums[..cols]).for_each(|(tree, &sum)| tree.push(sum));
             }
@@ -163,7 +146,7 @@ pub fn logsumexp_columns<E: Reduce>(
         if let Some(trees) = &trees {
             sums.iter_mut().zip(trees).for_each(|(sum, tree)| *sum = tree.finish());
         }
-        crate::log(&sums[..cols], &mut logs[..cols]);
+        log(&sums[..cols], &mut logs[..cols]);
         for ((y, &log), &m) in y.iter_mut().zip(&logs).zip(&*largest) {
             // NaN and ±∞ stand for themselves.
             let m = m.to_f64();

@@ -16,13 +16,11 @@
 use core::mem::MaybeUninit;
 
 use super::softmax::{log, shifted_sum};
-use super::{Kernel, RowKernel, Rows, columns, same_len};
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, sums};
 use crate::map::Map;
-use crate::map::rows::{map, places};
+use crate::map::rows::map;
 use crate::math::{Exp, Expm1};
-use crate::output::Output;
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// Logits `[r, n]`, row-major, with a class number each row, and how they are compared.
@@ -39,17 +37,6 @@ pub struct CrossEntropyRows<'a, E> {
 }
 
 impl<E: Float> CrossEntropyRows<'_, E> {
-    /// The number of classes.
-    #[track_caller]
-    fn check(&self, name: &str) -> usize {
-        let cols = columns(name, self.logits.len(), self.targets.len());
-        for &target in self.targets.iter().filter(|&&target| !self.ignores(target)) {
-            let is_class = usize::try_from(target).is_ok_and(|target| target < cols);
-            assert!(is_class, "{name}: target {target} of {cols} classes");
-        }
-        cols
-    }
-
     #[inline(always)]
     fn ignores(&self, target: i64) -> bool {
         self.ignore_index == Some(target)
@@ -61,80 +48,12 @@ impl<E: Float> CrossEntropyRows<'_, E> {
     }
 }
 
-/// Writes each row's loss, in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`: what
-/// [`cross_entropy_grad_rows`] wants to know again.
-///
-/// All are rounded once from `f64`: the error is half a place of each, and that of the exponentials, of which
-/// x − largest is rounded to `E`. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
-///
-/// ```
-/// use swath_kernels::{CrossEntropyRows, cross_entropy_rows};
-/// let logits = [0.0f32, 0.0, 0.0, 100.0];
-/// let (mut losses, mut largest, mut rest) = ([0.0f32; 2], [0.0f32; 2], [0.0f32; 2]);
-/// let rows = CrossEntropyRows {
-///     logits: &logits,
-///     targets: &[0, 1],
-///     ignore_index: None,
-///     label_smoothing: 0.0,
-/// };
-/// cross_entropy_rows(rows, &mut losses, &mut largest, &mut rest);
-/// assert_eq!((losses[0], largest, rest), (std::f32::consts::LN_2, [0.0, 100.0], [1.0, 0.0]));
-/// ```
-///
-/// # Panics
-/// If the lengths are not those of `r` rows or a target is no class.
-#[track_caller]
-pub fn cross_entropy_rows<E: Rows>(
-    rows: CrossEntropyRows<'_, E>,
-    losses: &mut (impl Output<E> + ?Sized),
-    largest: &mut (impl Output<E> + ?Sized),
-    rest: &mut (impl Output<E> + ?Sized),
-) {
-    let name = "cross_entropy";
-    let cols = rows.check(name);
-    let (losses, largest, rest) = (places(losses), places(largest), places(rest));
-    for len in [losses.len(), largest.len(), rest.len()] {
-        same_len(name, len, rows.targets.len());
-    }
-    let task = CrossEntropyTask { rows, cols, losses, largest, rest };
-    E::run(RowKernel(Kernel::CrossEntropy(task)));
-}
-
-/// Writes the gradient of the logits from that of the losses, `g` `[r]`, the largest logit of each row,
-/// and `Σ e^(x − largest) − 1`, both `[r]`.
-///
-/// However large the logits are, a probability p, where it is a normal number, has a relative error of at most
-/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. So has what
-/// the target's lacks to 1, but for the rounding of the sum, which is of `f64`: less than 2^-46; of `f64` logits it
-/// counts everywhere. ε/n, the sum with it and the product with `g` round once each.
-///
-/// # Panics
-/// If the lengths are not those of `r` rows or a target is no class.
-#[track_caller]
-pub fn cross_entropy_grad_rows<E: Rows>(
-    rows: CrossEntropyRows<'_, E>,
-    g: &[E],
-    largest: &[E],
-    rest: &[E],
-    dx: &mut (impl Output<E> + ?Sized),
-) {
-    let name = "cross_entropy_grad";
-    let cols = rows.check(name);
-    for len in [g.len(), largest.len(), rest.len()] {
-        same_len(name, len, rows.targets.len());
-    }
-    let dx = places(dx);
-    same_len(name, dx.len(), rows.logits.len());
-    let task = CrossEntropyGradTask { rows, cols, g, largest, rest, dx };
-    E::run(RowKernel(Kernel::CrossEntropyGrad(task)));
-}
-
 pub(crate) struct CrossEntropyTask<'a, E> {
-    rows: CrossEntropyRows<'a, E>,
-    cols: usize,
-    losses: &'a mut [MaybeUninit<E>],
-    largest: &'a mut [MaybeUninit<E>],
-    rest: &'a mut [MaybeUninit<E>],
+    pub rows: CrossEntropyRows<'a, E>,
+    pub cols: usize,
+    pub losses: &'a mut [MaybeUninit<E>],
+    pub largest: &'a mut [MaybeUninit<E>],
+    pub rest: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyTask<'_, E>
@@ -177,12 +96,12 @@ where
 }
 
 pub(crate) struct CrossEntropyGradTask<'a, E> {
-    rows: CrossEntropyRows<'a, E>,
-    cols: usize,
-    g: &'a [E],
-    largest: &'a [E],
-    rest: &'a [E],
-    dx: &'a mut [MaybeUninit<E>],
+    pub rows: CrossEntropyRows<'a, E>,
+    pub cols: usize,
+    pub g: &'a [E],
+    pub largest: &'a [E],
+    pub rest: &'a [E],
+    pub dx: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>

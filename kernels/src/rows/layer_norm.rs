@@ -14,11 +14,9 @@
 
 use core::mem::MaybeUninit;
 
-use super::{Kernel, RowKernel, Rows, columns, same_len};
 use crate::fold::Widen;
 use crate::fold::rows::sums;
-use crate::map::rows::{map, places};
-use crate::output::Output;
+use crate::map::rows::map;
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
 /// Rows to normalise.
@@ -34,7 +32,7 @@ pub struct LayerNormRows<'a, E> {
     pub eps: f64,
 }
 
-/// What the gradients of [`layer_norm_rows`] are made of.
+/// What the gradients of [`layer_norm_rows`](crate::layer_norm_rows) are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormGradRows<'a, E> {
     /// Gradient of y, `[r, n]`.
@@ -45,74 +43,6 @@ pub struct LayerNormGradRows<'a, E> {
     pub weight: Option<&'a [E]>,
     /// `1/√(σ² + ε)`, `[r]`.
     pub reciprocal_deviation: &'a [E],
-}
-
-/// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
-///
-/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused). Of `f64` the
-/// mean itself is a rounded sum: where it is r standard deviations away from 0, x̂ is off by up to about 64 r 2^-53.
-/// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
-/// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
-/// Squares of `f64` leave their range: a row with an element further than about 1e154 from the mean is one of
-/// zeros, as is its `1/√(σ² + ε)`, and NaN where the sum of its elements exceeds the largest number; where all are
-/// nearer than 1e-154, σ² loses digits and at last is 0.
-///
-/// ```
-/// use swath_kernels::{LayerNormRows, layer_norm_rows};
-/// let (mut y, mut mean, mut r) = ([0.0f32; 2], [0.0f32; 1], [0.0f32; 1]);
-/// let rows = LayerNormRows { x: &[1.0, 5.0], weight: None, bias: None, eps: 0.0 };
-/// layer_norm_rows(rows, &mut y, &mut mean, &mut r);
-/// assert_eq!((y, mean, r), ([-1.0, 1.0], [3.0], [0.5]));
-/// ```
-///
-/// # Panics
-/// If the lengths are not those of `r` rows.
-#[track_caller]
-pub fn layer_norm_rows<E: Rows>(
-    rows: LayerNormRows<'_, E>,
-    y: &mut (impl Output<E> + ?Sized),
-    mean: &mut (impl Output<E> + ?Sized),
-    reciprocal_deviation: &mut (impl Output<E> + ?Sized),
-) {
-    let name = "layer_norm";
-    let (y, mean, deviation) = (places(y), places(mean), places(reciprocal_deviation));
-    let cols = columns(name, rows.x.len(), mean.len());
-    same_len(name, y.len(), rows.x.len());
-    same_len(name, deviation.len(), mean.len());
-    let parameters = [rows.weight, rows.bias].into_iter().flatten();
-    // Without rows there is nothing that says how long they are.
-    for parameter in parameters.filter(|_| !mean.is_empty()) {
-        same_len(name, parameter.len(), cols);
-    }
-    let task = LayerNormTask { rows, cols, y, mean, deviation };
-    E::run(RowKernel(Kernel::LayerNorm(task)));
-}
-
-/// Writes the gradient of x, `[r, n]`, and adds those of weight and bias, `[n]`, to `dweight` and
-/// `dbias`, row after row.
-///
-/// # Panics
-/// If the lengths are not those of `r` rows.
-#[track_caller]
-pub fn layer_norm_grad_rows<E: Rows>(
-    rows: LayerNormGradRows<'_, E>,
-    dx: &mut (impl Output<E> + ?Sized),
-    dweight: &mut [f64],
-    dbias: &mut [f64],
-) {
-    let name = "layer_norm_grad";
-    let dx = places(dx);
-    let count = rows.reciprocal_deviation.len();
-    let cols = columns(name, rows.x.len(), count);
-    for len in [rows.g.len(), dx.len()] {
-        same_len(name, len, rows.x.len());
-    }
-    let parameters = rows.weight.map(<[E]>::len).into_iter().chain([dweight.len(), dbias.len()]);
-    for len in parameters.filter(|_| count > 0) {
-        same_len(name, len, cols);
-    }
-    let task = LayerNormGradTask { rows, cols, dx, dweight, dbias };
-    E::run(RowKernel(Kernel::LayerNormGrad(task)));
 }
 
 /// The mean of a row.
@@ -136,11 +66,11 @@ fn in_two<E: Float>(x: f64) -> [E; 2] {
 }
 
 pub(crate) struct LayerNormTask<'a, E> {
-    rows: LayerNormRows<'a, E>,
-    cols: usize,
-    y: &'a mut [MaybeUninit<E>],
-    mean: &'a mut [MaybeUninit<E>],
-    deviation: &'a mut [MaybeUninit<E>],
+    pub rows: LayerNormRows<'a, E>,
+    pub cols: usize,
+    pub y: &'a mut [MaybeUninit<E>],
+    pub mean: &'a mut [MaybeUninit<E>],
+    pub deviation: &'a mut [MaybeUninit<E>],
 }
 
 impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
@@ -205,11 +135,11 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
 }
 
 pub(crate) struct LayerNormGradTask<'a, E> {
-    rows: LayerNormGradRows<'a, E>,
-    cols: usize,
-    dx: &'a mut [MaybeUninit<E>],
-    dweight: &'a mut [f64],
-    dbias: &'a mut [f64],
+    pub rows: LayerNormGradRows<'a, E>,
+    pub cols: usize,
+    pub dx: &'a mut [MaybeUninit<E>],
+    pub dweight: &'a mut [f64],
+    pub dbias: &'a mut [f64],
 }
 
 impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {

@@ -12,134 +12,19 @@
 
 use core::mem::MaybeUninit;
 
-use super::{Kernel, RowKernel, Rows, same_len};
 use crate::fold::Widen;
 use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
 use crate::map::Map;
-use crate::map::rows::{change, map, places};
+use crate::map::rows::{change, map};
 use crate::math::{Exp, Log};
-use crate::output::Output;
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
-
-/// `y[i] = e^x[i] / Σ e^x` over the slice.
-///
-/// * Safe against overflow: the largest element is subtracted first. These differences are rounded: with
-///   u half a place of 1, the relative error is at most (4.3 + |x\[i\] − max| + D) u, where the result
-///   is normal. D = Σ y |x − max|, of all other differences together, is at most ln n, and reaches it
-///   only where all of them round to the same side. Of `f64`, whose powers are summed in `f64` too, the
-///   error of that [`sum`](crate::sum), up to 64 u, comes on top.
-/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::softmax(&[1000.0, 1000.0], &mut y);
-/// assert_eq!(y, [0.5, 0.5]);
-/// ```
-///
-/// # Panics
-/// If the lengths differ.
-#[track_caller]
-pub fn softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
-    softmax_rows(x, x.len(), y);
-}
-
-/// [`softmax`] of each row of `cols` elements.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `cols`.
-#[track_caller]
-pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    forward("softmax", x, cols, places(y), false);
-}
-
-/// `y[i] = x[i] − ln Σ e^x` over the slice.
-///
-/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm. With u half a
-///   place of 1 and s = Σ e^(x − max), the error is at most
-///   (|x\[i\] − max| + D + 2 ln s + |y\[i\]| + 2) u, D ≤ ln n as for [`softmax`].
-/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
-///
-/// ```
-/// let mut y = [0.0f32; 2];
-/// swath_kernels::log_softmax(&[0.0, 1000.0], &mut y);
-/// assert_eq!(y, [-1000.0, 0.0]);
-/// ```
-///
-/// # Panics
-/// If the lengths differ.
-#[track_caller]
-pub fn log_softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
-    log_softmax_rows(x, x.len(), y);
-}
-
-/// [`log_softmax`] of each row of `cols` elements.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `cols`.
-#[track_caller]
-pub fn log_softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
-    forward("log_softmax", x, cols, places(y), true);
-}
-
-/// The gradient of [`softmax_rows`] from upstream `g` and output `y`: `dx = y (g − Σ g y)` a row.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `cols`.
-#[track_caller]
-pub fn softmax_grad_rows<E: Rows>(
-    g: &[E],
-    y: &[E],
-    cols: usize,
-    dx: &mut (impl Output<E> + ?Sized),
-) {
-    backward("softmax_grad", g, y, cols, places(dx), false);
-}
-
-/// The gradient of [`log_softmax_rows`] from upstream `g` and output `y`: `dx = g − e^y Σ g` a row.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `cols`.
-#[track_caller]
-pub fn log_softmax_grad_rows<E: Rows>(
-    g: &[E],
-    y: &[E],
-    cols: usize,
-    dx: &mut (impl Output<E> + ?Sized),
-) {
-    backward("log_softmax_grad", g, y, cols, places(dx), true);
-}
-
-#[track_caller]
-fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
-    lens.iter().for_each(|&input| same_len(name, input, len));
-    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
-}
-
-#[track_caller]
-fn forward<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], log: bool) {
-    check(name, &[x.len()], cols, y.len());
-    E::run(RowKernel(Kernel::Softmax(SoftmaxTask { x, y, cols: cols.max(1), log })));
-}
-
-#[track_caller]
-fn backward<E: Rows>(
-    name: &str,
-    g: &[E],
-    y: &[E],
-    cols: usize,
-    dx: &mut [MaybeUninit<E>],
-    log: bool,
-) {
-    check(name, &[g.len(), y.len()], cols, dx.len());
-    E::run(RowKernel(Kernel::SoftmaxGrad(SoftmaxGradTask { g, y, dx, cols: cols.max(1), log })));
-}
 
 /// Softmax, or log-softmax.
 pub(crate) struct SoftmaxTask<'a, E> {
-    x: &'a [E],
-    y: &'a mut [MaybeUninit<E>],
-    cols: usize,
-    log: bool,
+    pub x: &'a [E],
+    pub y: &'a mut [MaybeUninit<E>],
+    pub cols: usize,
+    pub log: bool,
 }
 
 impl<E: Float + Widen> FoldTask<E> for SoftmaxTask<'_, E>
@@ -268,11 +153,11 @@ pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
 
 /// The gradient of either.
 pub(crate) struct SoftmaxGradTask<'a, E> {
-    g: &'a [E],
-    y: &'a [E],
-    dx: &'a mut [MaybeUninit<E>],
-    cols: usize,
-    log: bool,
+    pub g: &'a [E],
+    pub y: &'a [E],
+    pub dx: &'a mut [MaybeUninit<E>],
+    pub cols: usize,
+    pub log: bool,
 }
 
 impl<E: Float + Widen> FoldTask<E> for SoftmaxGradTask<'_, E>

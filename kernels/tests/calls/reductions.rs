@@ -3,13 +3,13 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::reduce::{
-    ArgMax, ArgMin, Max, Min, Norm0, Norm1, Norm2, Prod, Reduction, Sum, Variance, partial_columns,
-    reduce, reduce_columns,
+    ArgMax, ArgMin, Max, Min, Norm0, Norm1, Norm2, Prod, Reduction, Sum, Variance,
 };
 use swath_kernels::{
     Accumulate, Addend, Integer, IntegerFold, Pairwise, PairwiseSum, Partial, Rows, SquareSum,
     Truth,
 };
+use swath_kernels::{partial_columns, reduce, reduce_columns};
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
 

@@ -25,9 +25,9 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 use swath_kernels::reduce::{
     All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1, Norm2,
-    Prod, Reduction, Std, Sum, Variance, reduce_columns,
+    Prod, Reduction, Std, Sum, Variance,
 };
-use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial};
+use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
 use super::fused::working::for_float;
 use super::memory::Buffer;

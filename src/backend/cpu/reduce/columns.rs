@@ -1,8 +1,8 @@
 //! Results that follow one another and reduce columns that do.
 
 use bytemuck::Pod;
-use swath_kernels::reduce::{Reduction, partial_columns, reduce_columns};
-use swath_kernels::{Pairwise, Partial};
+use swath_kernels::reduce::Reduction;
+use swath_kernels::{Pairwise, Partial, partial_columns, reduce_columns};
 
 use super::super::memory::Buffer;
 use super::super::parallel::{self, Cost};

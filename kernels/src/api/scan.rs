@@ -1,14 +1,13 @@
-//! Running sums and products: of floats in `fold/scan.rs`, of integers in `scan/integers.rs`.
-
-pub(crate) mod integers;
+//! Running sums and products along rows and down columns.
 
 use core::mem::MaybeUninit;
 
+use super::call::{Call, Rows, Work};
+use super::same_len;
 use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::map::rows::places;
 use crate::output::Output;
 use crate::reduce::Integer;
-use crate::rows::{Kernel, RowKernel, Rows, same_len};
 
 /// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
 ///
@@ -144,7 +143,7 @@ fn check(name: &str, len: usize, cols: usize, y: usize) {
 #[track_caller]
 fn rows<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], product: bool) {
     check(name, x.len(), cols, y.len());
-    E::run(RowKernel(Kernel::ScanRows(ScanRows::new(x, cols.max(1), y, product))));
+    E::run(Call(Work::ScanRows(ScanRows::new(x, cols.max(1), y, product))));
 }
 
 #[track_caller]
@@ -156,5 +155,5 @@ fn columns<E: Rows>(
     product: bool,
 ) {
     check(name, x.len(), totals.len(), y.len());
-    E::run(RowKernel(Kernel::ScanColumns(ScanColumns::new(x, totals, y, product))));
+    E::run(Call(Work::ScanColumns(ScanColumns::new(x, totals, y, product))));
 }

@@ -1,12 +1,51 @@
-//! The functions of slices and of the columns of matrices: a name for each reduction of floats.
+//! Reductions of slices and of the columns of matrices: [`reduce`] and [`reduce_columns`] by a type of
+//! `reduce.rs`, and a function for each of these types.
 
-use super::{
-    Accumulate, All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1,
-    Norm2, Prod, Reduce, Std, Sum, Variance, reduce, reduce_columns,
-};
 use crate::convert::Truth;
 use crate::fold::PairwiseSum;
+use crate::fold::columns::{Matrix, Target};
+use crate::map::rows::places;
 use crate::output::Output;
+use crate::reduce::{
+    Accumulate, All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1,
+    Norm2, Prod, Reduce, Reduction, Std, Sum, Variance, columns, logsumexp_of_columns,
+};
+
+/// Reduces a slice.
+pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
+    reduction.finish(reduction.fold(x), x.len())
+}
+
+/// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride` elements apart.
+/// A result has the bits that [`reduce`] gives for the column as a slice.
+///
+/// # Panics
+/// If the last row ends beyond `x`, or there are no rows and the reduction is of an extremum.
+#[track_caller]
+pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
+    reduction: &R,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<R::Out> + ?Sized),
+) {
+    columns(reduction, x, rows, row_stride, Target::Results(places(y)));
+}
+
+/// The accumulators of columns, as [`reduce_columns`] has them before they are finished.
+///
+/// # Panics
+/// As [`reduce_columns`].
+#[track_caller]
+pub fn partial_columns<E, R: Reduction<E> + ?Sized>(
+    reduction: &R,
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut [R::Acc],
+) {
+    columns(reduction, x, rows, row_stride, Target::Partial(places(y)));
+}
 
 /// Functions of slices.
 macro_rules! slices {
@@ -196,10 +235,13 @@ pub fn all<T: Truth>(x: &[T]) -> bool {
     reduce(&All, x) == 1
 }
 
-/// Functions of the columns of a row-major matrix.
+/// Functions of the columns of a row-major matrix, and when they panic.
 macro_rules! columns {
-    ($($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
+    ($panics:literal $($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
         $(#[$doc])*
+        ///
+        /// # Panics
+        #[doc = $panics]
         #[track_caller]
         pub fn $name<$e: $bound>(
             x: &[$e],
@@ -213,6 +255,7 @@ macro_rules! columns {
     )*};
 }
 columns! {
+    "If the last row ends beyond `x`."
     /// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
     /// `row_stride` elements apart; +0 if there are no rows.
     ///
@@ -221,9 +264,6 @@ columns! {
     /// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
     /// assert_eq!(y, [9.0, 12.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     sum_columns<E: Accumulate>() -> E = Sum;
     /// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
     ///
@@ -232,9 +272,6 @@ columns! {
     /// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
     /// assert_eq!(y, [3.0, 4.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     mean_columns<E: Accumulate>() -> E = Mean;
     /// The product of each column, as [`sum_columns`]; 1 if there are no rows.
     ///
@@ -243,9 +280,6 @@ columns! {
     /// swath_kernels::prod_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
     /// assert_eq!(y, [15.0, 48.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     prod_columns<E: Accumulate>() -> E = Prod;
     /// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
     ///
@@ -254,9 +288,6 @@ columns! {
     /// swath_kernels::variance_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 9.0], 3, 2, 1, &mut y);
     /// assert_eq!(y, [4.0, 13.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     variance_columns<E: Accumulate>(ddof) -> E = Variance { ddof };
     /// The standard deviation of each column, as [`variance_columns`].
     ///
@@ -265,9 +296,6 @@ columns! {
     /// swath_kernels::std_columns(&[1.0, 2.0, 5.0, 2.0], 2, 2, 0, &mut y);
     /// assert_eq!(y, [2.0, 0.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     std_columns<E: Accumulate>(ddof) -> E = Std { ddof };
     /// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
     ///
@@ -276,9 +304,6 @@ columns! {
     /// swath_kernels::norm0_columns(&[1.0, 0.0, 3.0, -4.0], 2, 2, &mut y);
     /// assert_eq!(y, [2.0, 1.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     norm0_columns<E: Accumulate>() -> E = Norm0;
     /// The sum of magnitudes of each column, as [`sum_columns`].
     ///
@@ -287,9 +312,6 @@ columns! {
     /// swath_kernels::norm1_columns(&[1.0, 2.0, 3.0, -4.0], 2, 2, &mut y);
     /// assert_eq!(y, [4.0, 6.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     norm1_columns<E: Accumulate>() -> E = Norm1;
     /// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
     ///
@@ -298,10 +320,10 @@ columns! {
     /// swath_kernels::norm2_columns(&[3e20, 0.0, 4e20, -2.0], 2, 2, &mut y);
     /// assert_eq!(y, [5e20, 2.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If the last row ends beyond `x`.
     norm2_columns<E: Accumulate>() -> E = Norm2;
+}
+columns! {
+    "If there are no rows, or the last one ends beyond `x`."
     /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
     /// `row_stride` elements apart; NaN and zeros as in [`max`](crate::max).
     ///
@@ -310,9 +332,6 @@ columns! {
     /// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [3.0, 6.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     max_columns<E: Reduce>() -> E = Max;
     /// The smallest element of each column, as [`max_columns`].
     ///
@@ -321,9 +340,6 @@ columns! {
     /// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [1.0, 4.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     min_columns<E: Reduce>() -> E = Min;
     /// The largest magnitude of each column, as [`max_columns`].
     ///
@@ -332,9 +348,6 @@ columns! {
     /// swath_kernels::max_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [3.0, 6.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     max_magnitude_columns<E: Reduce>() -> E = MaxMagnitude;
     /// The smallest magnitude of each column, as [`max_columns`].
     ///
@@ -343,9 +356,6 @@ columns! {
     /// swath_kernels::min_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [1.0, 4.0]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     min_magnitude_columns<E: Reduce>() -> E = MinMagnitude;
     /// The row of the largest element of each column, as [`argmax`](crate::argmax); rows as in
     /// [`max_columns`].
@@ -355,9 +365,6 @@ columns! {
     /// swath_kernels::argmax_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [1, 0]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     argmax_columns<E: Reduce>() -> i64 = ArgMax;
     /// The row of the smallest element of each column, as [`argmax_columns`].
     ///
@@ -366,9 +373,6 @@ columns! {
     /// swath_kernels::argmin_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
     /// assert_eq!(y, [0, 1]);
     /// ```
-    ///
-    /// # Panics
-    /// If there are no rows, or the last one ends beyond `x`.
     argmin_columns<E: Reduce>() -> i64 = ArgMin;
 }
 
@@ -401,4 +405,25 @@ pub fn any_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u
 #[track_caller]
 pub fn all_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u8]) {
     reduce_columns(&All, x, rows, row_stride, y);
+}
+
+/// `ln Σ e^x` of each column, as [`logsumexp`]; rows as in [`sum_columns`]; −∞ if there are none.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::logsumexp_columns(&[1000.0, 0.0, 1000.0, f32::NEG_INFINITY], 2, 2, &mut y);
+/// assert_eq!(y, [1000.6932, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the last row ends beyond `x`.
+#[track_caller]
+pub fn logsumexp_columns<E: Reduce>(
+    x: &[E],
+    rows: usize,
+    row_stride: usize,
+    y: &mut (impl Output<E> + ?Sized),
+) {
+    let y = places(y);
+    logsumexp_of_columns(Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride), y);
 }

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::reduce::Integer;
+use super::Integer;
 use crate::simd::{Simd, Task};
 
 #[inline(always)]

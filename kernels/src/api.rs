@@ -1,0 +1,30 @@
+//! The one door to the kernels: every public function of slices, and what it promises, in the file of its
+//! family. A function checks its arguments, or calls a kernel that does; a check that `unsafe` code
+//! relies on stays beside that code.
+
+mod attention;
+mod call;
+mod compare;
+mod convert;
+mod copy;
+pub mod math;
+mod optim;
+mod products;
+mod random;
+mod reduce;
+mod rows;
+mod scan;
+mod scatter;
+
+pub use self::{
+    attention::*, compare::*, convert::*, copy::*, math::sincos, optim::*, products::*, random::*,
+    reduce::*, rows::*, scan::*, scatter::*,
+};
+pub use call::Rows;
+
+/// Panics unless the lengths are equal.
+#[inline]
+#[track_caller]
+fn same_len(name: &str, len: usize, wanted: usize) {
+    assert!(len == wanted, "{name}: {len} elements, not {wanted}");
+}

@@ -1,0 +1,74 @@
+//! Softmax of attention's scores, and its derivative, in place; dot products of pairs of rows.
+
+use crate::attention::{Attend, ScoreBlock};
+
+/// Replaces each row of scores by `e^(scale x − largest)`, and gives the largest of its `scale x` and the
+/// factor that makes its sum 1.
+///
+/// A row that sees no score but −∞ becomes zeros, with −∞ as the largest and a factor of 1; NaN makes a row NaN.
+///
+/// ```
+/// use swath_kernels::{ScoreBlock, attention_weights};
+/// let mut scores = [0.0f32, 9.0, 1.0, 1.0];
+/// let block = ScoreBlock { rows: 2, columns: 2, stride: 2, seen: Some(1), scale: 1.0 };
+/// let (mut largest, mut inverse) = ([0.0; 2], [0.0; 2]);
+/// attention_weights(&mut scores, block, &mut largest, &mut inverse);
+/// assert_eq!(scores, [1.0, 0.0, 1.0, 1.0]);
+/// assert_eq!((largest, inverse), ([0.0, 1.0], [1.0, 0.5]));
+/// ```
+///
+/// # Panics
+/// If the block does not fit `scores`, or `largest` or `inverse` has not `rows` elements.
+#[track_caller]
+pub fn attention_weights<E: Attend>(
+    scores: &mut [E],
+    block: ScoreBlock<E>,
+    largest: &mut [E],
+    inverse: &mut [E],
+) {
+    E::weights(scores, block, [largest, inverse]);
+}
+
+/// Replaces scores by weights `p = e^(scale x − largest) inverse`, and what `grad` holds, the gradient of the
+/// weights, by that of the scores: `grad_scale · p (grad − mean)`.
+///
+/// A row whose largest score is −∞ becomes zeros in both.
+///
+/// ```
+/// use swath_kernels::{ScoreBlock, attention_weights_grad};
+/// let (mut scores, mut grad) = ([3.0f32, 3.0], [1.0, 0.0]);
+/// let block = ScoreBlock { rows: 1, columns: 2, stride: 2, seen: None, scale: 1.0 };
+/// attention_weights_grad(&mut scores, &mut grad, block, &[3.0], &[0.5], &[0.5], 2.0);
+/// assert_eq!((scores, grad), ([0.5, 0.5], [0.5, -0.5]));
+/// ```
+///
+/// # Panics
+/// If the block does not fit `scores` and `grad`, or `largest`, `inverse` or `mean` has not `rows` elements.
+#[track_caller]
+pub fn attention_weights_grad<E: Attend>(
+    scores: &mut [E],
+    grad: &mut [E],
+    block: ScoreBlock<E>,
+    largest: &[E],
+    inverse: &[E],
+    mean: &[E],
+    grad_scale: E,
+) {
+    E::weights_grad([scores, grad], block, [largest, inverse, mean], grad_scale);
+}
+
+/// `y[i] = Σ a[i a_stride + j] b[i b_stride + j]` over `j < columns`, with the bits of
+/// [`dot`](crate::dot).
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::row_dots(2, (&[1.0, 2.0, 3.0, 4.0], 2), (&[1.0, 1.0], 0), &mut y);
+/// assert_eq!(y, [3.0, 7.0]);
+/// ```
+///
+/// # Panics
+/// If a row lies outside its slice.
+#[track_caller]
+pub fn row_dots<E: Attend>(columns: usize, a: (&[E], usize), b: (&[E], usize), y: &mut [E]) {
+    E::dots(columns, a, b, y);
+}

@@ -1,0 +1,62 @@
+//! Kernels of `f32` and `f64` that have no trait of their own, called through one function that is not
+//! generic: so they are compiled with this crate and not again in each that uses it.
+
+use crate::dispatch::Enter as _;
+use crate::fold::scan::{ScanColumns, ScanRows};
+use crate::optim::{AdamStep, SgdStep};
+use crate::random::DropoutTask;
+use crate::reduce::Reduce;
+use crate::rows::{
+    CrossEntropyGradTask, CrossEntropyTask, LayerNormGradTask, LayerNormTask, RmsNormGradTask,
+    RmsNormTask, SoftmaxGradTask, SoftmaxTask,
+};
+
+/// Element types of the functions of rows: `f32` and `f64`. Sealed.
+pub trait Rows: Reduce {
+    #[doc(hidden)]
+    fn run(call: Call<'_, Self>);
+}
+
+/// A call whose arguments were checked, made in this crate alone.
+#[doc(hidden)]
+pub struct Call<'a, E>(pub(super) Work<'a, E>);
+
+macro_rules! calls {
+    ($($enter:ident { $($name:ident($Task:ident),)* })*) => {
+        /// The task of a call.
+        pub(super) enum Work<'a, E> {
+            $($($name($Task<'a, E>),)*)*
+        }
+
+        calls!(@of f32: $($($enter $name)*)*);
+        calls!(@of f64: $($($enter $name)*)*);
+    };
+    (@of $t:ident: $($enter:ident $name:ident)*) => {
+        impl Rows for $t {
+            fn run(call: Call<'_, Self>) {
+                match call.0 {
+                    $(Work::$name(task) => $t::$enter(task),)*
+                }
+            }
+        }
+    };
+}
+calls! {
+    enter_fold {
+        Softmax(SoftmaxTask),
+        SoftmaxGrad(SoftmaxGradTask),
+        CrossEntropy(CrossEntropyTask),
+        CrossEntropyGrad(CrossEntropyGradTask),
+        LayerNorm(LayerNormTask),
+        LayerNormGrad(LayerNormGradTask),
+        RmsNorm(RmsNormTask),
+        RmsNormGrad(RmsNormGradTask),
+        ScanRows(ScanRows),
+        ScanColumns(ScanColumns),
+    }
+    enter {
+        Sgd(SgdStep),
+        Adam(AdamStep),
+        Dropout(DropoutTask),
+    }
+}

@@ -1,0 +1,122 @@
+//! Products of matrices, on the thread that calls. `gemm.rs` defines the order of additions.
+
+use crate::gemm::{
+    Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedGemm, Workspace,
+};
+
+/// Computes a product on this thread, and tells which loops did. `c` is `[m, n]`; see [the module](mod@crate::gemm)
+/// for the order of additions, which is the same on every machine.
+///
+/// Threads share a product by splitting C with [`MatMut::split_rows`] and [`MatMut::split_cols`],
+/// and A or B alike: the bits stay the same.
+///
+/// ```
+/// use swath_kernels::{Gemm, MatMut, MatRef, Workspace, gemm};
+/// let a = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]; // [2, 3]
+/// let b = [1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0]; // [3, 2]
+/// let mut c = [0.0f32; 4];
+/// let product = Gemm {
+///     a: MatRef::row_major(&a, [2, 3])?,
+///     b: MatRef::row_major(&b, [3, 2])?,
+///     alpha: 1.0,
+///     beta: 0.0,
+/// };
+/// gemm(product, MatMut::row_major(&mut c, [2, 2])?, &mut Workspace::new())?;
+/// assert_eq!(c, [4.0, 5.0, 10.0, 11.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// [`GemmError::ShapeMismatch`]; [`GemmError::UninitializedOutput`] if `beta` is not zero and `c`
+/// is uninitialised memory.
+pub fn gemm<T: Factor>(
+    product: Gemm<'_, T>,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<GemmPath, GemmError> {
+    crate::gemm::product(product, c, workspace)
+}
+
+/// C ← `a`·`b` + `bias`: [`gemm_epilogue`] with nothing but a bias of n elements.
+///
+/// ```
+/// use swath_kernels::{MatMut, MatRef, Workspace, gemm_bias};
+/// let a = [1.0f32, 2.0, 3.0, 4.0]; // [2, 2]
+/// let mut c = [0.0f32; 4];
+/// let (a, out) = (MatRef::row_major(&a, [2, 2])?, MatMut::row_major(&mut c, [2, 2])?);
+/// gemm_bias(a, a.t(), &[10.0, 20.0], out, &mut Workspace::new())?;
+/// assert_eq!(c, [15.0, 31.0, 21.0, 45.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// [`GemmError::ShapeMismatch`]; [`GemmError::BiasLength`].
+pub fn gemm_bias<T: Factor>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    bias: &[T::Sum],
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<GemmPath, GemmError> {
+    gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation: None }, c, workspace)
+}
+
+/// C ← f(`a`·`b` + bias), the bias and the function f as `epilogue` has them: added while the sums are
+/// in registers, applied while they are in the cache. The bits are those of [`gemm`], an addition
+/// and the function.
+///
+/// ```
+/// use swath_kernels::{
+///     Activation, Epilogue, Function, MatMut, MatRef, Workspace, gemm_epilogue, math::Relu,
+/// };
+/// let a = [1.0f32, 2.0, 3.0, 4.0]; // [2, 2]
+/// let (mut c, mut z) = ([0.0f32; 4], [0.0f32; 4]);
+/// let (a, out) = (MatRef::row_major(&a, [2, 2])?, MatMut::row_major(&mut c, [2, 2])?);
+/// let sums = Some(MatMut::row_major(&mut z, [2, 2])?);
+/// let function = &|z: &mut [f32]| Relu::KERNEL.run_in_place([None], z);
+/// let activation = Some(Activation { function, sums });
+/// let epilogue = Epilogue { bias: Some(&[-10.0, 20.0]), activation };
+/// gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new())?;
+/// assert_eq!(c, [0.0, 31.0, 1.0, 45.0]);
+/// assert_eq!(z, [-5.0, 31.0, 1.0, 45.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// [`GemmError::ShapeMismatch`], also for sums of another shape than C's; [`GemmError::BiasLength`].
+pub fn gemm_epilogue<T: Factor>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    epilogue: Epilogue<'_, T::Sum>,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<GemmPath, GemmError> {
+    crate::gemm::product_with_epilogue(a, b, epilogue, c, workspace)
+}
+
+/// As [`gemm`], with a B that was packed once for many products or many threads.
+///
+/// ```
+/// use swath_kernels::{MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm_packed};
+/// let b = [1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0]; // [3, 2]
+/// let mut buffer = Workspace::new();
+/// let packed = PackedB::pack(MatRef::row_major(&b, [3, 2])?, &mut buffer);
+/// let a = [1.0f32, 2.0, 3.0];
+/// let mut c = [0.0f32; 2];
+/// let product =
+///     PackedGemm { a: MatRef::row_major(&a, [1, 3])?, b: &packed, alpha: 1.0, beta: 0.0 };
+/// gemm_packed(product, MatMut::row_major(&mut c, [1, 2])?, &mut Workspace::new())?;
+/// assert_eq!(c, [4.0, 5.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// As [`gemm`]; [`GemmError::PackedForOtherIsa`] if another instruction set runs than when `b` was
+/// packed, which only tests can bring about.
+pub fn gemm_packed<T: Factor>(
+    product: PackedGemm<'_, T>,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<GemmPath, GemmError> {
+    crate::gemm::product_of_packed(product, c, workspace)
+}

@@ -1,0 +1,38 @@
+//! Random words by position, and the dropout that they decide.
+
+use super::call::{Call, Rows, Work};
+use crate::dispatch::run;
+use crate::map::rows::places;
+use crate::output::Output;
+use crate::random::{Dropout, DropoutTask, Fill, Words};
+
+/// Words `first..` of a stream.
+///
+/// ```
+/// let mut words = [0; 4];
+/// swath_kernels::philox_words(0, 0, 0, &mut words);
+/// assert_eq!(words, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+/// ```
+pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
+    run(Fill { words: Words { seed, stream }, first, out });
+}
+
+/// `y = x · 1/(1 - p)` where kept, `x · 0` elsewhere: a NaN or an infinity is not hidden.
+///
+/// ```
+/// use swath_kernels::{Dropout, dropout};
+/// let mut y = [0.0f32; 100];
+/// dropout(Dropout { p: 0.5, seed: 1, stream: 0, first: 0 }, &[1.0; 100], &mut y);
+/// assert!(y.iter().all(|&y| y == 0.0 || y == 2.0));
+/// ```
+///
+/// # Panics
+/// If the lengths differ, `p` is not in `[0, 1)` or `first` is no multiple of 4.
+#[track_caller]
+pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    let y = places(y);
+    assert!(x.len() == y.len(), "dropout: slices of {} and of {} elements", x.len(), y.len());
+    assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
+    assert!(mask.first.is_multiple_of(4), "dropout: begins within a block of words");
+    E::run(Call(Work::Dropout(DropoutTask { mask, x, y })));
+}

@@ -1,0 +1,342 @@
+//! Functions of whole rows, and their gradients. One named `…_rows` takes a row-major matrix; the result of
+//! a row depends on the values of that row alone.
+
+use core::mem::MaybeUninit;
+
+use super::call::{Call, Rows, Work};
+use super::same_len;
+use crate::map::rows::places;
+use crate::output::Output;
+use crate::rows::{
+    CrossEntropyGradTask, CrossEntropyRows, CrossEntropyTask, LayerNormGradRows, LayerNormGradTask,
+    LayerNormRows, LayerNormTask, RmsNormGradRows, RmsNormGradTask, RmsNormRows, RmsNormTask,
+    SoftmaxGradTask, SoftmaxTask,
+};
+
+/// `y[i] = e^x[i] / Σ e^x` over the slice.
+///
+/// * Safe against overflow: the largest element is subtracted first. These differences are rounded: with
+///   u half a place of 1, the relative error is at most (4.3 + |x\[i\] − max| + D) u, where the result
+///   is normal. D = Σ y |x − max|, of all other differences together, is at most ln n, and reaches it
+///   only where all of them round to the same side. Of `f64`, whose powers are summed in `f64` too, the
+///   error of that [`sum`](crate::sum), up to 64 u, comes on top.
+/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::softmax(&[1000.0, 1000.0], &mut y);
+/// assert_eq!(y, [0.5, 0.5]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    softmax_rows(x, x.len(), y);
+}
+
+/// [`softmax`] of each row of `cols` elements.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    softmax_forward("softmax", x, cols, places(y), false);
+}
+
+/// `y[i] = x[i] − ln Σ e^x` over the slice.
+///
+/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm. With u half a
+///   place of 1 and s = Σ e^(x − max), the error is at most
+///   (|x\[i\] − max| + D + 2 ln s + |y\[i\]| + 2) u, D ≤ ln n as for [`softmax`].
+/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+///
+/// ```
+/// let mut y = [0.0f32; 2];
+/// swath_kernels::log_softmax(&[0.0, 1000.0], &mut y);
+/// assert_eq!(y, [-1000.0, 0.0]);
+/// ```
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn log_softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
+    log_softmax_rows(x, x.len(), y);
+}
+
+/// [`log_softmax`] of each row of `cols` elements.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn log_softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
+    softmax_forward("log_softmax", x, cols, places(y), true);
+}
+
+/// The gradient of [`softmax_rows`] from upstream `g` and output `y`: `dx = y (g − Σ g y)` a row.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn softmax_grad_rows<E: Rows>(
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut (impl Output<E> + ?Sized),
+) {
+    softmax_backward("softmax_grad", g, y, cols, places(dx), false);
+}
+
+/// The gradient of [`log_softmax_rows`] from upstream `g` and output `y`: `dx = g − e^y Σ g` a row.
+///
+/// # Panics
+/// If the lengths differ or are no multiple of `cols`.
+#[track_caller]
+pub fn log_softmax_grad_rows<E: Rows>(
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut (impl Output<E> + ?Sized),
+) {
+    softmax_backward("log_softmax_grad", g, y, cols, places(dx), true);
+}
+
+#[track_caller]
+fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
+    lens.iter().for_each(|&input| same_len(name, input, len));
+    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+}
+
+#[track_caller]
+fn softmax_forward<E: Rows>(name: &str, x: &[E], cols: usize, y: &mut [MaybeUninit<E>], log: bool) {
+    check(name, &[x.len()], cols, y.len());
+    E::run(Call(Work::Softmax(SoftmaxTask { x, y, cols: cols.max(1), log })));
+}
+
+#[track_caller]
+fn softmax_backward<E: Rows>(
+    name: &str,
+    g: &[E],
+    y: &[E],
+    cols: usize,
+    dx: &mut [MaybeUninit<E>],
+    log: bool,
+) {
+    check(name, &[g.len(), y.len()], cols, dx.len());
+    E::run(Call(Work::SoftmaxGrad(SoftmaxGradTask { g, y, dx, cols: cols.max(1), log })));
+}
+
+/// Writes each row's loss, in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`: what
+/// [`cross_entropy_grad_rows`] wants to know again.
+///
+/// All are rounded once from `f64`: the error is half a place of each, and that of the exponentials, of which
+/// x − largest is rounded to `E`. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
+///
+/// ```
+/// use swath_kernels::{CrossEntropyRows, cross_entropy_rows};
+/// let logits = [0.0f32, 0.0, 0.0, 100.0];
+/// let (mut losses, mut largest, mut rest) = ([0.0f32; 2], [0.0f32; 2], [0.0f32; 2]);
+/// let rows = CrossEntropyRows {
+///     logits: &logits,
+///     targets: &[0, 1],
+///     ignore_index: None,
+///     label_smoothing: 0.0,
+/// };
+/// cross_entropy_rows(rows, &mut losses, &mut largest, &mut rest);
+/// assert_eq!((losses[0], largest, rest), (std::f32::consts::LN_2, [0.0, 100.0], [1.0, 0.0]));
+/// ```
+///
+/// # Panics
+/// If the lengths are not those of `r` rows or a target is no class.
+#[track_caller]
+pub fn cross_entropy_rows<E: Rows>(
+    rows: CrossEntropyRows<'_, E>,
+    losses: &mut (impl Output<E> + ?Sized),
+    largest: &mut (impl Output<E> + ?Sized),
+    rest: &mut (impl Output<E> + ?Sized),
+) {
+    let name = "cross_entropy";
+    let cols = classes(name, &rows);
+    let (losses, largest, rest) = (places(losses), places(largest), places(rest));
+    for len in [losses.len(), largest.len(), rest.len()] {
+        same_len(name, len, rows.targets.len());
+    }
+    let task = CrossEntropyTask { rows, cols, losses, largest, rest };
+    E::run(Call(Work::CrossEntropy(task)));
+}
+
+/// Writes the gradient of the logits from that of the losses, `g` `[r]`, the largest logit of each row,
+/// and `Σ e^(x − largest) − 1`, both `[r]`.
+///
+/// However large the logits are, a probability p, where it is a normal number, has a relative error of at most
+/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. So has what
+/// the target's lacks to 1, but for the rounding of the sum, which is of `f64`: less than 2^-46; of `f64` logits it
+/// counts everywhere. ε/n, the sum with it and the product with `g` round once each.
+///
+/// # Panics
+/// If the lengths are not those of `r` rows or a target is no class.
+#[track_caller]
+pub fn cross_entropy_grad_rows<E: Rows>(
+    rows: CrossEntropyRows<'_, E>,
+    g: &[E],
+    largest: &[E],
+    rest: &[E],
+    dx: &mut (impl Output<E> + ?Sized),
+) {
+    let name = "cross_entropy_grad";
+    let cols = classes(name, &rows);
+    for len in [g.len(), largest.len(), rest.len()] {
+        same_len(name, len, rows.targets.len());
+    }
+    let dx = places(dx);
+    same_len(name, dx.len(), rows.logits.len());
+    let task = CrossEntropyGradTask { rows, cols, g, largest, rest, dx };
+    E::run(Call(Work::CrossEntropyGrad(task)));
+}
+
+/// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
+///
+/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused). Of `f64` the
+/// mean itself is a rounded sum: where it is r standard deviations away from 0, x̂ is off by up to about 64 r 2^-53.
+/// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
+/// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
+/// Squares of `f64` leave their range: a row with an element further than about 1e154 from the mean is one of
+/// zeros, as is its `1/√(σ² + ε)`, and NaN where the sum of its elements exceeds the largest number; where all are
+/// nearer than 1e-154, σ² loses digits and at last is 0.
+///
+/// ```
+/// use swath_kernels::{LayerNormRows, layer_norm_rows};
+/// let (mut y, mut mean, mut r) = ([0.0f32; 2], [0.0f32; 1], [0.0f32; 1]);
+/// let rows = LayerNormRows { x: &[1.0, 5.0], weight: None, bias: None, eps: 0.0 };
+/// layer_norm_rows(rows, &mut y, &mut mean, &mut r);
+/// assert_eq!((y, mean, r), ([-1.0, 1.0], [3.0], [0.5]));
+/// ```
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn layer_norm_rows<E: Rows>(
+    rows: LayerNormRows<'_, E>,
+    y: &mut (impl Output<E> + ?Sized),
+    mean: &mut (impl Output<E> + ?Sized),
+    reciprocal_deviation: &mut (impl Output<E> + ?Sized),
+) {
+    let name = "layer_norm";
+    let (y, mean, deviation) = (places(y), places(mean), places(reciprocal_deviation));
+    let cols = columns(name, rows.x.len(), mean.len());
+    same_len(name, y.len(), rows.x.len());
+    same_len(name, deviation.len(), mean.len());
+    let parameters = [rows.weight, rows.bias].into_iter().flatten();
+    // Without rows there is nothing that says how long they are.
+    for parameter in parameters.filter(|_| !mean.is_empty()) {
+        same_len(name, parameter.len(), cols);
+    }
+    let task = LayerNormTask { rows, cols, y, mean, deviation };
+    E::run(Call(Work::LayerNorm(task)));
+}
+
+/// Writes the gradient of x, `[r, n]`, and adds those of weight and bias, `[n]`, to `dweight` and
+/// `dbias`, row after row.
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn layer_norm_grad_rows<E: Rows>(
+    rows: LayerNormGradRows<'_, E>,
+    dx: &mut (impl Output<E> + ?Sized),
+    dweight: &mut [f64],
+    dbias: &mut [f64],
+) {
+    let name = "layer_norm_grad";
+    let dx = places(dx);
+    let count = rows.reciprocal_deviation.len();
+    let cols = columns(name, rows.x.len(), count);
+    for len in [rows.g.len(), dx.len()] {
+        same_len(name, len, rows.x.len());
+    }
+    let parameters = rows.weight.map(<[E]>::len).into_iter().chain([dweight.len(), dbias.len()]);
+    for len in parameters.filter(|_| count > 0) {
+        same_len(name, len, cols);
+    }
+    let task = LayerNormGradTask { rows, cols, dx, dweight, dbias };
+    E::run(Call(Work::LayerNormGrad(task)));
+}
+
+/// Writes the rows over their root mean square, `[r, n]`, and each row's `1/√(mean x² + ε)`, `[r]`.
+///
+/// The statistic is rounded once from `f64`; an element has two more roundings, one without a weight.
+/// A NaN makes its row NaN, an infinity makes itself NaN and the others 0. Squares of `f64` overflow
+/// beyond 1e154, which makes a row of zeros, and below 1e-154 lose digits and at last vanish. Where
+/// `1/√(mean x² + ε)` is beyond the largest number, as of `f32` near 1e-40 with ε = 0, elements are
+/// infinite, or NaN if they are 0.
+///
+/// ```
+/// use swath_kernels::{RmsNormRows, rms_norm_rows};
+/// let (mut y, mut r) = ([0.0f32; 4], [0.0f32; 1]);
+/// let rows = RmsNormRows { x: &[2.0, -2.0, 4.0, 0.0], weight: None, eps: 10.0 };
+/// rms_norm_rows(rows, &mut y, &mut r);
+/// assert_eq!((y, r), ([0.5, -0.5, 1.0, 0.0], [0.25]));
+/// ```
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn rms_norm_rows<E: Rows>(
+    rows: RmsNormRows<'_, E>,
+    y: &mut (impl Output<E> + ?Sized),
+    reciprocal_rms: &mut (impl Output<E> + ?Sized),
+) {
+    let name = "rms_norm";
+    let (y, reciprocal) = (places(y), places(reciprocal_rms));
+    let cols = columns(name, rows.x.len(), reciprocal.len());
+    same_len(name, y.len(), rows.x.len());
+    // Without rows there is nothing that says how long they are.
+    if let Some(weight) = rows.weight.filter(|_| !reciprocal.is_empty()) {
+        same_len(name, weight.len(), cols);
+    }
+    E::run(Call(Work::RmsNorm(RmsNormTask { rows, cols, y, reciprocal })));
+}
+
+/// Writes the gradient of x, `[r, n]`, and adds that of the weight, `[n]`, to `dweight`, row after
+/// row.
+///
+/// # Panics
+/// If the lengths are not those of `r` rows.
+#[track_caller]
+pub fn rms_norm_grad_rows<E: Rows>(
+    rows: RmsNormGradRows<'_, E>,
+    dx: &mut (impl Output<E> + ?Sized),
+    dweight: &mut [f64],
+) {
+    let name = "rms_norm_grad";
+    let dx = places(dx);
+    let cols = columns(name, rows.x.len(), rows.reciprocal_rms.len());
+    for len in [rows.g.len(), dx.len()] {
+        same_len(name, len, rows.x.len());
+    }
+    let parameters = rows.weight.map(<[E]>::len).into_iter().chain([dweight.len()]);
+    for len in parameters.filter(|_| !rows.reciprocal_rms.is_empty()) {
+        same_len(name, len, cols);
+    }
+    E::run(Call(Work::RmsNormGrad(RmsNormGradTask { rows, cols, dx, dweight })));
+}
+
+/// The columns of `len` elements in `rows` rows; 0 if there are none.
+#[inline]
+#[track_caller]
+fn columns(name: &str, len: usize, rows: usize) -> usize {
+    let columns = len.checked_div(rows).unwrap_or(0);
+    assert!(columns * rows == len, "{name}: {len} elements are no {rows} rows");
+    columns
+}
+
+/// The number of classes, with every target checked to be one or ignored.
+#[track_caller]
+fn classes<E>(name: &str, rows: &CrossEntropyRows<'_, E>) -> usize {
+    let cols = columns(name, rows.logits.len(), rows.targets.len());
+    for &target in rows.targets.iter().filter(|&&target| rows.ignore_index != Some(target)) {
+        let is_class = usize::try_from(target).is_ok_and(|target| target < cols);
+        assert!(is_class, "{name}: target {target} of {cols} classes");
+    }
+    cols
+}
