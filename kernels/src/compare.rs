@@ -166,11 +166,11 @@ macro_rules! selections {
                         let y = &mut rows.y[r * stride + at..][..len];
                         let masks = masks.get(mask, r, at, len);
                         let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
-                        for (((y, &mask), &a), &b) in y.iter_mut().zip(masks).zip(a).zip(b) {
+                        for i in 0..len {
                             // In bits: of a choice between two loads the compiler makes a load of a
                             // chosen address.
-                            let all = (0 as $t).wrapping_sub((mask != 0) as $t);
-                            *y = b ^ (a ^ b) & all;
+                            let all = (0 as $t).wrapping_sub((masks[i] != 0) as $t);
+                            y[i] = b[i] ^ (a[i] ^ b[i]) & all;
                         }
                         at += len;
                     }
@@ -207,8 +207,8 @@ impl<T: Copy + Default, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F
                 let len = piece.min(cols - at);
                 let y = &mut rows.y[r * stride + at..][..len];
                 let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
-                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-                    *y = u8::from(holds(a, b)) ^ negate;
+                for i in 0..len {
+                    y[i] = u8::from(holds(a[i], b[i])) ^ negate;
                 }
                 at += len;
             }
@@ -216,19 +216,25 @@ impl<T: Copy + Default, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F
     }
 }
 
-fn compare_each<T: Copy + Default + PartialOrd>(
+/// Evaluates a comparison. Where elements are `ORDERED`, without NaN, a ≤ b is the contrary of b < a.
+fn compare_each<T: Copy + Default + PartialOrd, const ORDERED: bool>(
     op: Comparison,
     a: &BlockArg<T>,
     b: &BlockArg<T>,
     rows: &mut ResultRows<u8>,
 ) {
+    let negate = u8::from(matches!(op, Comparison::Ne | Comparison::Le | Comparison::Ge));
     match op {
-        Comparison::Eq => run(Holds { a, b, rows, negate: 0, holds: |a, b| a == b }),
-        Comparison::Ne => run(Holds { a, b, rows, negate: 1, holds: |a, b| a == b }),
-        Comparison::Lt => run(Holds { a, b, rows, negate: 0, holds: |a, b| a < b }),
-        Comparison::Le => run(Holds { a, b, rows, negate: 0, holds: |a, b| a <= b }),
-        Comparison::Gt => compare_each(Comparison::Lt, b, a, rows),
-        Comparison::Ge => compare_each(Comparison::Le, b, a, rows),
+        Comparison::Gt => compare_each::<T, ORDERED>(Comparison::Lt, b, a, rows),
+        Comparison::Ge => compare_each::<T, ORDERED>(Comparison::Le, b, a, rows),
+        Comparison::Eq | Comparison::Ne => run(Holds { a, b, rows, negate, holds: |a, b| a == b }),
+        Comparison::Le if const { !ORDERED } => {
+            run(Holds { a, b, rows, negate: 0, holds: |a, b| a <= b });
+        }
+        Comparison::Le | Comparison::Lt => {
+            let (a, b) = if op == Comparison::Le { (b, a) } else { (a, b) };
+            run(Holds { a, b, rows, negate, holds: |a, b| a < b });
+        }
     }
 }
 
@@ -237,7 +243,7 @@ macro_rules! compare {
         impl sealed::Sealed for $t {}
         impl Compare for $t {
             fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
-                compare_each(op, a, b, rows);
+                compare_each::<$t, true>(op, a, b, rows);
             }
             fn test(test: NumberTest, _x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 rows.each(|_, y| y.fill(u8::from(test == NumberTest::IsFinite)));
@@ -248,13 +254,13 @@ macro_rules! compare {
         impl sealed::Sealed for $t {}
         impl Compare for $t {
             fn compare(op: Comparison, a: &BlockArg<$t>, b: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
-                compare_each(op, a, b, rows);
+                compare_each::<$t, false>(op, a, b, rows);
             }
             fn test(test: NumberTest, x: &BlockArg<$t>, rows: &mut ResultRows<u8>) {
                 let infinity = Arg::Scalar($t::INFINITY);
                 let (a, b, negate) = (x, &infinity.as_row(), 0);
                 match test {
-                    NumberTest::IsNan => compare_each(Comparison::Ne, x, x, rows),
+                    NumberTest::IsNan => compare_each::<$t, false>(Comparison::Ne, x, x, rows),
                     NumberTest::IsInf => {
                         run(Holds { a, b, rows, negate, holds: |x: $t, inf| x.abs() == inf })
                     }
@@ -273,7 +279,7 @@ macro_rules! compare {
                 let mut wide = Widened::new();
                 rows.each(|r, y| {
                     wide.each([a.row(r, cols), b.row(r, cols)], y, |[a, b], y| {
-                        compare_each(op, &a.as_row(), &b.as_row(), &mut ResultRows::one(y));
+                        f32::compare(op, &a.as_row(), &b.as_row(), &mut ResultRows::one(y));
                     });
                 });
             }

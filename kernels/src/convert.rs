@@ -95,8 +95,9 @@ impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
         let Each(x, y, f) = self;
-        for (y, &x) in y.iter_mut().zip(x) {
-            *y = f(x);
+        let (x, y) = (&x[..y.len()], y);
+        for i in 0..x.len() {
+            y[i] = f(x[i]);
         }
     }
 }

@@ -50,11 +50,12 @@ pub trait Map<E: Float, const N: usize> {
     const VECTORS: [usize; 2] = [4, 4];
     /// The kernel. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, x: [S::V; N]) -> S::V;
-    /// A short form, and the lanes in which it gives what the kernel gives; `None` without one.
-    /// `#[inline(always)]` too.
+    /// Whether there is a short form.
+    const HAS_USUAL: bool = false;
+    /// The short form, and the lanes in which it gives what the kernel gives. `#[inline(always)]` too.
     #[inline(always)]
-    fn usual<S: Lanes<E>>(_simd: S, _x: [S::V; N]) -> Option<(S::V, S::M)> {
-        None
+    fn usual<S: Lanes<E>>(simd: S, x: [S::V; N]) -> (S::V, S::M) {
+        (Self::apply(simd, x), simd.first(S::LANES))
     }
 }
 
@@ -185,11 +186,16 @@ unsafe fn run_row<E: Float, S: Lanes<E>, W: Lanes<E>, K: Map<E, N>, const N: usi
                         v[k] = wide.load(x[k].0.wrapping_add(i & x[k].1));
                         k += 1;
                     }
-                    let result = match K::usual(wide, v) {
-                        Some((result, holds)) if holds.all() => result,
-                        Some(_) => break,
-                        None => K::apply(wide, v),
-                    };
+                    let result;
+                    if const { K::HAS_USUAL } {
+                        let holds;
+                        (result, holds) = K::usual(wide, v);
+                        if !holds.all() {
+                            break;
+                        }
+                    } else {
+                        result = K::apply(wide, v);
+                    }
                     wide.store(y.wrapping_add(i), result);
                 }
                 i += W::LANES;

@@ -30,6 +30,7 @@ impl<E: Float> Map<E, 1> for Long {
 /// `2 x`, in two forms of which the short one is wrong for large x.
 pub struct Forked;
 impl<E: Float> Map<E, 1> for Forked {
+    const HAS_USUAL: bool = true;
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
@@ -40,8 +41,8 @@ impl<E: Float> Map<E, 1> for Forked {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(forked(simd, x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        forked(simd, x)
     }
 }
 
@@ -54,6 +55,7 @@ fn forked<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
 /// `a + 2 b`, in two forms of which the short one is wrong for large b.
 pub struct ForkedSum;
 impl<E: Float> Map<E, 2> for ForkedSum {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [2, 4];
     #[inline(always)]
     fn apply<S: Lanes<E>>(_simd: S, [a, b]: [S::V; 2]) -> S::V {
@@ -61,9 +63,9 @@ impl<E: Float> Map<E, 2> for ForkedSum {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> Option<(S::V, S::M)> {
+    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> (S::V, S::M) {
         let (double, holds) = forked(simd, b);
-        Some((a + double, holds))
+        (a + double, holds)
     }
 }
 

@@ -275,6 +275,7 @@ pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> 
 }
 
 impl<E: ExpConstants> Map<E, 1> for Exp {
+    const HAS_USUAL: bool = true;
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> S::V {
         usual_or(
@@ -285,8 +286,8 @@ impl<E: ExpConstants> Map<E, 1> for Exp {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        usual(simd, x)
     }
 }
 

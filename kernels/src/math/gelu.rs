@@ -72,6 +72,7 @@ impl GeluConstants for f64 {
 }
 
 impl<E: GeluConstants> Map<E, 1> for GeluTanh {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
@@ -88,8 +89,8 @@ impl<E: GeluConstants> Map<E, 1> for GeluTanh {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        usual(simd, x)
     }
 }
 

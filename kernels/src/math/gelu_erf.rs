@@ -459,6 +459,7 @@ fn unusual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
 }
 
 impl<E: TailConstants> Map<E, 1> for Gelu {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
@@ -471,8 +472,8 @@ impl<E: TailConstants> Map<E, 1> for Gelu {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        usual(simd, x)
     }
 }
 

@@ -196,6 +196,7 @@ fn log_sum_of_normal<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V, carried: S:
 }
 
 impl<E: PowConstants> Map<E, 2> for Pow {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [2, 4];
 
     #[inline(always)]
@@ -207,8 +208,8 @@ impl<E: PowConstants> Map<E, 2> for Pow {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, a, b))
+    fn usual<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> (S::V, S::M) {
+        usual(simd, a, b)
     }
 }
 

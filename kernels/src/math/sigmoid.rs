@@ -207,6 +207,7 @@ fn unusual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> S::
 }
 
 impl<E: GateConstants> Map<E, 1> for Sigmoid {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [4, 4];
 
     #[inline(always)]
@@ -220,12 +221,13 @@ impl<E: GateConstants> Map<E, 1> for Sigmoid {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, simd.splat(E::ONE), x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        usual(simd, simd.splat(E::ONE), x)
     }
 }
 
 impl<E: GateConstants> Map<E, 1> for Silu {
+    const HAS_USUAL: bool = true;
     const VECTORS: [usize; 2] = [4, 4];
 
     #[inline(always)]
@@ -241,8 +243,8 @@ impl<E: GateConstants> Map<E, 1> for Silu {
     }
 
     #[inline(always)]
-    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
-        Some(usual(simd, x, x))
+    fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
+        usual(simd, x, x)
     }
 }
 

@@ -311,6 +311,7 @@ pub(super) fn waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2
 macro_rules! waves {
     ($($Kernel:ident $which:literal)*) => {$(
         impl<E: TrigConstants> Map<E, 1> for $Kernel {
+            const HAS_USUAL: bool = true;
             const VECTORS: [usize; 2] = [2, 4];
 
             #[inline(always)]
@@ -319,9 +320,9 @@ macro_rules! waves {
             }
 
             #[inline(always)]
-            fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> Option<(S::V, S::M)> {
+            fn usual<S: Lanes<E>>(simd: S, [x]: [S::V; 1]) -> (S::V, S::M) {
                 let (waves, near) = near_waves(simd, x);
-                Some((waves[$which], near))
+                (waves[$which], near)
             }
         }
     )*};

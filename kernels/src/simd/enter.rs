@@ -198,9 +198,14 @@ pub(crate) mod entered {
         LAST.set(Some(isa));
     }
 
-    /// The level, of which nothing is known afterwards.
-    pub fn take() -> Option<Isa> {
-        LAST.take()
+    /// The level; none after [`forget`].
+    pub fn get() -> Option<Isa> {
+        LAST.get()
+    }
+
+    /// Lets nothing be known of what was entered.
+    pub fn forget() {
+        LAST.set(None);
     }
 }
 
