@@ -3,31 +3,9 @@
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-use pulp::x86::V3;
-
-use super::enter::enter_avx2;
+use super::enter::{Avx2, enter_avx2};
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use super::{Isa, Task};
-
-/// Proves AVX2, FMA and F16C.
-#[derive(Clone, Copy)]
-pub struct Avx2(#[allow(dead_code, reason = "it is a proof")] V3);
-
-impl Avx2 {
-    /// Returns the token if the machine has what it stands for.
-    pub fn try_new() -> Option<Self> {
-        V3::try_new().filter(|_| std::arch::is_x86_feature_detected!("f16c")).map(Avx2)
-    }
-
-    /// The token.
-    ///
-    /// # Safety
-    /// The machine has AVX2, FMA and F16C.
-    pub unsafe fn new_unchecked() -> Self {
-        // SAFETY: as the caller promises.
-        Avx2(unsafe { V3::new_unchecked() })
-    }
-}
 
 impl Token for Avx2 {
     const ISA: Isa = Isa::Avx2;

@@ -3,13 +3,11 @@
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-use pulp::x86::V4;
-
-use super::enter::enter_avx512;
+use super::enter::{Avx512, enter_avx512};
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use super::{Isa, Task};
 
-impl Token for V4 {
+impl Token for Avx512 {
     const ISA: Isa = Isa::Avx512;
 
     #[inline(always)]
@@ -182,7 +180,7 @@ macro_rules! lanes {
             }
         }
 
-        impl Lanes<$float> for V4 {
+        impl Lanes<$float> for Avx512 {
             type V = $v;
             type I = $i;
             type M = $m;
@@ -316,7 +314,7 @@ impl F64x8 {
     }
 }
 
-impl Simd for V4 {
+impl Simd for Avx512 {
     intrinsics! { unsafe:
         fn load_widened(self, src: *const f32) -> F64x8 {
             F64x8(_mm512_cvtps_pd(_mm256_loadu_ps(src)))

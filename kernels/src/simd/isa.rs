@@ -3,12 +3,9 @@
 use std::fmt;
 
 #[cfg(target_arch = "aarch64")]
-use pulp::aarch64::Neon;
+use super::enter::Neon;
 #[cfg(target_arch = "x86_64")]
-use pulp::x86::V4;
-
-#[cfg(target_arch = "x86_64")]
-use super::avx2::Avx2;
+use super::enter::{Avx2, Avx512};
 
 /// An instruction set level that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,11 +45,11 @@ impl Isa {
         match self {
             Isa::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Avx2::try_new().is_some(),
+            Isa::Avx2 => Avx2::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => V4::try_new().is_some(),
+            Isa::Avx512 => Avx512::is_available(),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => Neon::try_new().is_some(),
+            Isa::Neon => Neon::is_available(),
             #[allow(unreachable_patterns, reason = "each architecture lacks other levels")]
             _ => false,
         }

@@ -4,9 +4,7 @@
 use core::arch::aarch64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-use pulp::aarch64::Neon;
-
-use super::enter::enter_neon;
+use super::enter::{Neon, enter_neon};
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use super::{Isa, Task};
 

@@ -11,13 +11,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 /// The token of the portable level, which every machine has.
 #[derive(Clone, Copy, Debug)]
-pub struct Scalar(pulp::Scalar);
-
-impl Scalar {
-    pub fn new() -> Self {
-        Scalar(pulp::Scalar::new())
-    }
-}
+pub struct Scalar;
 
 impl Token for Scalar {
     const ISA: Isa = Isa::Scalar;
