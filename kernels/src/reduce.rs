@@ -1,10 +1,11 @@
 //! Reductions of slices and of matrix columns: one type a reduction, [`Sum`], [`Max`], …, that says how elements
 //! are taken, how accumulators of parts merge and how the last is finished; two drivers, of slices
-//! ([`reduce`]) and of the columns of a matrix ([`reduce_columns`]). The functions of slices at the crate's root
+//! ([`reduce`](crate::reduce())) and of the columns of a matrix ([`reduce_columns`](crate::reduce_columns)). The functions of slices at the crate's root
 //! are these two.
 //!
 //! ```
-//! use swath_kernels::{Pairwise, reduce::{Max, Reduction, Sum, Variance, partial_columns, reduce}};
+//! use swath_kernels::reduce::{Max, Reduction, Sum, Variance};
+//! use swath_kernels::{Pairwise, partial_columns, reduce};
 //!
 //! assert_eq!(reduce(&Sum, &[200u8, 100]), 300);
 //! assert_eq!(reduce(&Max, &[1.0f32, 3.0, 2.0]), 3.0);
@@ -26,6 +27,7 @@
 //! |---|---|
 //! | `integers.rs` | integers; *any* and *all* of every type |
 //! | `logsumexp.rs` | what needs the largest element first |
+//! | `take.rs` | slices that come one after the other |
 
 /// Implements [`Reduction`]: accumulator and result, then how a slice is folded, columns are reduced and the last
 /// accumulator is finished.
