@@ -83,7 +83,7 @@ numbers! {
 }
 
 /// What products are sums of.
-trait Sum: Number + Float {
+trait Sum: Number<Sum = Self> + Float {
     /// Functions of each element alone.
     const FUNCTIONS: [fn(&mut [Self]); 3];
 }
@@ -353,7 +353,7 @@ fn run<T: Number<Sum: Sum>>(
 }
 
 /// A workspace; if the product is small, one in which another product has left NaNs.
-fn used<E: Float>([m, k]: [usize; 2], [_, n]: [usize; 2]) -> Workspace<E> {
+fn used<E: Float + Factor<Sum = E>>([m, k]: [usize; 2], [_, n]: [usize; 2]) -> Workspace<E> {
     let mut workspace = Workspace::new();
     if m * k * n <= 20_000 {
         let nan = [E::NAN];
