@@ -122,13 +122,13 @@ const PLACES: [Place; 8] = [
     Place {
         word: "std::arch",
         within: &[""],
-        except: &["kernels/src/simd", "kernels/src/dispatch"],
+        except: &["kernels/src/simd"],
         reason: "intrinsics stand only in kernels/src/simd/",
     },
     Place {
         word: "core::arch",
         within: &[""],
-        except: &["kernels/src/simd", "kernels/src/dispatch"],
+        except: &["kernels/src/simd"],
         reason: "intrinsics stand only in kernels/src/simd/",
     },
 ];

@@ -52,7 +52,7 @@ mod sealed {
     pub trait Sealed {}
 
     pub trait Choose {
-        /// The unsigned integer as large as the element, as which elements are chosen.
+        /// The unsigned integer of the element's size; elements are selected as such.
         type Bits: bytemuck::Pod;
         #[doc(hidden)]
         fn choose(selection: super::Selection<'_, Self::Bits>);
@@ -125,12 +125,13 @@ impl<T: Copy> Pieces<T> {
     /// `len` elements of row `r` of an argument from element `at` on, at most [`PIECE`] of a value.
     #[inline(always)]
     fn get<'x>(&'x mut self, x: &'x BlockArg<'_, T>, r: usize, at: usize, len: usize) -> &'x [T] {
-        let first = x.start.wrapping_add_signed(r as isize * x.stride);
         if x.is_value {
-            self.0.fill(x.data[first]);
+            if at == 0 {
+                self.0.fill(x.elements(r, 1)[0]);
+            }
             return &self.0[..len];
         }
-        &x.data[first + at..][..len]
+        &x.elements(r, at + len)[at..]
     }
 }
 
@@ -153,18 +154,28 @@ macro_rules! selections {
             fn run<S: Simd>(self, _simd: S) {
                 let Selection { mask, a, b, rows } = self;
                 let Block { rows: count, cols, stride } = rows.shape;
-                let piece = if mask.is_value || a.is_value || b.is_value { PIECE } else { cols };
-                let (mut masks, mut of_a, mut of_b) =
-                    (Pieces([0; PIECE]), Pieces([0; PIECE]), Pieces([0; PIECE]));
+                let piece = if a.is_value || b.is_value { PIECE } else { cols };
+                let (mut of_a, mut of_b) = (Pieces([0; PIECE]), Pieces([0; PIECE]));
                 for r in 0..count {
                     mask.prefetch_ahead(r, rows.shape);
                     a.prefetch_ahead(r, rows.shape);
                     b.prefetch_ahead(r, rows.shape);
+                    let masks = mask.elements(r, cols);
+                    if mask.is_value {
+                        let chosen = if masks[0] != 0 { a } else { b };
+                        let (x, y) = (chosen.elements(r, cols), &mut rows.y[r * stride..][..cols]);
+                        if chosen.is_value {
+                            y.fill(x[0]);
+                        } else {
+                            y.copy_from_slice(x);
+                        }
+                        continue;
+                    }
                     let mut at = 0;
                     while at < cols {
                         let len = piece.min(cols - at);
                         let y = &mut rows.y[r * stride + at..][..len];
-                        let masks = masks.get(mask, r, at, len);
+                        let masks = &masks[at..at + len];
                         let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
                         for i in 0..len {
                             // In bits: of a choice between two loads the compiler makes a load of a
@@ -190,34 +201,45 @@ struct Holds<'t, 'a, 'b, 'y, T, F> {
     holds: F,
 }
 
-impl<T: Copy + Default, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
+impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _simd: S) {
         let Holds { a, b, rows, negate, holds } = self;
         let Block { rows: count, cols, stride } = rows.shape;
-        let piece = if a.is_value || b.is_value { PIECE } else { cols };
-        let (mut of_a, mut of_b) = (Pieces([T::default(); PIECE]), Pieces([T::default(); PIECE]));
         for r in 0..count {
             a.prefetch_ahead(r, rows.shape);
             b.prefetch_ahead(r, rows.shape);
-            let mut at = 0;
-            while at < cols {
-                let len = piece.min(cols - at);
-                let y = &mut rows.y[r * stride + at..][..len];
-                let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
-                for i in 0..len {
-                    y[i] = u8::from(holds(a[i], b[i])) ^ negate;
+            let y = &mut rows.y[r * stride..][..cols];
+            let (of_a, of_b) = (a.elements(r, cols), b.elements(r, cols));
+            match (a.is_value, b.is_value) {
+                (false, false) => {
+                    let (of_a, of_b) = (&of_a[..cols], &of_b[..cols]);
+                    for i in 0..cols {
+                        y[i] = u8::from(holds(of_a[i], of_b[i])) ^ negate;
+                    }
                 }
-                at += len;
+                (false, true) => {
+                    let (of_a, b) = (&of_a[..cols], of_b[0]);
+                    for i in 0..cols {
+                        y[i] = u8::from(holds(of_a[i], b)) ^ negate;
+                    }
+                }
+                (true, false) => {
+                    let (a, of_b) = (of_a[0], &of_b[..cols]);
+                    for i in 0..cols {
+                        y[i] = u8::from(holds(a, of_b[i])) ^ negate;
+                    }
+                }
+                (true, true) => y.fill(u8::from(holds(of_a[0], of_b[0])) ^ negate),
             }
         }
     }
 }
 
-/// Evaluates a comparison. Where elements are `ORDERED`, without NaN, a ≤ b is the contrary of b < a.
-fn compare_each<T: Copy + Default + PartialOrd, const ORDERED: bool>(
+/// Evaluates a comparison. Where elements are `ORDERED`, without NaN, a ≤ b is the negation of b < a.
+fn compare_each<T: Copy + PartialOrd, const ORDERED: bool>(
     op: Comparison,
     a: &BlockArg<T>,
     b: &BlockArg<T>,

@@ -44,7 +44,7 @@ pub trait Truth: Copy + sealed::Sealed {
     fn words(x: &[Self]) -> Words<'_>;
 }
 
-/// Elements as words of their size, each with the bits of a word that are all 0 in an element that is.
+/// Elements as words of their size, with a mask: an element is 0 if none of these bits is set.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Words<'a> {

@@ -46,7 +46,7 @@
 //!    }
 //!    ```
 //! 3. *Name it* by a row in the table of `math.rs`: `cube Cube cheap;`, or `costly` where an element costs a
-//!    polynomial or more, by which threads are given work. The row gives the function `swath_kernels::cube` and
+//!    polynomial or more: the cost decides how work is shared among threads. The row gives the function `swath_kernels::cube` and
 //!    the [`Kernel`] `math::Cube::KERNEL`, compiled for every instruction set.
 //! 4. *State its contract* in the struct's documentation: domain, largest error (`ACCURACY.md` says
 //!    where), NaN, infinities, signed zeros and subnormals, where the coefficients come from.

@@ -1,4 +1,4 @@
-//! Element-wise functions: one road from a kernel in the vector vocabulary to slices, rows and blocks.
+//! Element-wise functions: how a kernel is run on slices, rows and blocks.
 //!
 //! ```text
 //! Kernel::run, run_block, …      check slices against the result                     kernel.rs

@@ -68,7 +68,7 @@ pub use trig::*;
 use crate::simd::{Float, Lanes, Vector};
 
 /// Names kernels: one row a function, its documentation, its name on slices, its type, whether an element is
-/// `cheap` (a few instructions) or `costly` (a polynomial or more; by this threads are given work), and the
+/// `cheap` (a few instructions) or `costly` (a polynomial or more), which decides how work is shared among threads, and the
 /// bounds for `f32` and `f64` that it promises, if it does. Writes the slice functions into a module
 /// `functions`.
 macro_rules! kernels {

@@ -1,5 +1,5 @@
 //! Reductions of slices and of matrix columns: one type a reduction, [`Sum`], [`Max`], …, that says how elements
-//! are taken, how accumulators of parts merge and how the last is finished; two drivers, of slices
+//! are taken, how accumulators of parts merge and how the result is made from the merged accumulator; two drivers, of slices
 //! ([`reduce`](crate::reduce())) and of the columns of a matrix ([`reduce_columns`](crate::reduce_columns)). The functions of slices at the crate's root
 //! are these two.
 //!
@@ -103,6 +103,15 @@ pub trait Reduction<E>: Sync + sealed::Sealed {
     /// The accumulator of a slice: of 2^k [blocks](crate::Pairwise::BLOCK), the last of which may be short, what
     /// [`Pairwise::push`](crate::Pairwise::push) takes.
     fn fold(&self, x: &[E]) -> Self::Acc;
+    /// Reduces each of `y.len()` rows that follow one another, which have elements: one call through a pointer
+    /// for all of them.
+    #[doc(hidden)]
+    fn rows(&self, x: &[E], y: &mut [Self::Out]) {
+        let cols = x.len() / y.len().max(1);
+        for (x, y) in x.chunks_exact(cols.max(1)).zip(y) {
+            *y = self.finish(self.fold(x), cols);
+        }
+    }
     /// Reduces the columns of a matrix.
     #[doc(hidden)]
     fn columns(&self, x: Matrix<&[E]>, y: Target<'_, Self::Out, Self::Acc>);
@@ -189,10 +198,10 @@ types! {
     /// Whether no element is 0, as 0 or 1, see [`all`](crate::all).
     All;
     /// The variance, see [`variance`](crate::variance).
-    Variance(/// Degrees of freedom less than elements.
+    Variance(/// What is subtracted from the number of elements (delta degrees of freedom).
         ddof);
     /// The standard deviation, see [`std`](crate::std).
-    Std(/// Degrees of freedom less than elements.
+    Std(/// What is subtracted from the number of elements (delta degrees of freedom).
         ddof);
 }
 

@@ -392,6 +392,19 @@ pub trait Token: Copy + Send + Sync + 'static {
     fn prefetch_l2(self, _address: *const u8) {}
 }
 
+/// Prefetches the cache line of an address, which need not be valid, where every level of the
+/// architecture has the instruction.
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is a part of x86-64, and a prefetch reads nothing.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// The number of 16-bit floats in a block that is converted at once.
 pub(crate) const HALVES: usize = 16;
 

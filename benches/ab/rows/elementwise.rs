@@ -100,6 +100,24 @@ pub fn rows(rows: &mut Rows) {
         let (a, b) = (normal((512, 1), DType::F32)?, normal((1, 512), DType::F32)?);
         call(move || a.add(&b))
     });
+    broadcast(rows, "a < scalar", [1, 1], |a, b| a.lt(b));
+    broadcast(rows, "a < column", [512, 1], |a, b| a.lt(b));
+    rows.add("broadcast", "where_cond by a column", || {
+        let (a, b) = (normal((512, 512), DType::F32)?, normal((512, 512), DType::F32)?.neg()?);
+        let mask = normal((512, 1), DType::F32)?.lt(&normal((1, 1), DType::F32)?)?;
+        call(move || T::where_cond(&mask, &a, &b))
+    });
+    rows.add("broadcast", "exp bf16 of a column", || {
+        let a = normal((4096, 1), DType::BF16)?.expand([4096, 64])?;
+        call(move || a.exp())
+    });
+    for dtype in [DType::I64, DType::U8] {
+        rows.add("binary", format!("add {dtype} 4096"), move || {
+            let a = normal(4096, DType::F32)?.abs()?.to_dtype(dtype)?;
+            call(move || a.add(&a))
+        });
+    }
+    unary(rows, "isinf", T::isinf, 1000, DType::F32);
     for (name, function) in TERNARY {
         for size in [4096, 262_144] {
             rows.add("ternary", format!("{name} f32 {size}"), move || {

@@ -30,6 +30,7 @@ fn added(rows: &mut Rows, name: &'static str, size: usize, view: fn(&T) -> Resul
 pub fn rows(rows: &mut Rows) {
     added(rows, "a.t()", 64, T::t);
     added(rows, "a.t()", 1024, T::t);
+    added(rows, "a.t()", 4096, T::t);
     added(rows, "a.flip(1).t()", 1024, |a| a.flip(1)?.t());
     added(rows, "a.flip(1)", 1024, |a| a.flip(1));
     for dtype in [DType::F32, DType::F64, DType::BF16] {

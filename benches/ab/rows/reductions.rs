@@ -79,4 +79,10 @@ pub fn rows(rows: &mut Rows) {
     add(rows, "cumsum axis 1", SQUARE, DType::I64, |x| x.cumsum(1));
     add(rows, "any", SQUARE, DType::Bool, |x| x.any(None, false));
     add(rows, "any axis 1", SQUARE, DType::Bool, |x| x.any_axis(1, false));
+    add(rows, "all of half of the columns", SQUARE, DType::Bool, |x| {
+        x.narrow(1, 0, 512)?.all(None, false)
+    });
+    add(rows, "max axis 1", &[4096, 40], DType::F32, |x| x.max_axis(1, false));
+    add(rows, "max axis 1", &[4096, 40], DType::I64, |x| x.max_axis(1, false));
+    add(rows, "argmax axis 1", &[512, 300], DType::F32, |x| x.argmax(1, false));
 }

@@ -131,7 +131,7 @@ slices! {
     norm2() = Norm2;
 }
 
-/// Functions of slices that may have no element that is looked for.
+/// Functions of slices whose result does not exist for empty ones.
 macro_rules! extrema {
     ($($(#[$doc:meta])* $name:ident -> $t:ident = |$x:ident| $found:expr;)*) => {$(
         $(#[$doc])*

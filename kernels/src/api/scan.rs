@@ -79,7 +79,7 @@ pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Outpu
     columns("cumprod", x, totals, places(y), true);
 }
 
-/// A scan of integers, wrapping in `i64`.
+/// Which scan of integers, wrapping in `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum IntegerFold {

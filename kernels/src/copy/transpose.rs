@@ -403,7 +403,6 @@ unsafe fn block<E: Float, S: Lanes<E>, M: Mix<E, S>>(
 /// # Safety
 /// As for [`block`].
 #[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "what is not inlined runs without its instructions")]
 unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
     simd: S,
     src: *const u8,

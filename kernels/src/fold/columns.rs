@@ -182,7 +182,7 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
             // `Matrix::new`; `y` holds a row; every accumulator that is read was written: those of the set
             // bits of the number of blocks.
             unsafe {
-                let x = tile.x.add(column * tile.format.size());
+                let x = tile.x.wrapping_add(column * tile.format.size());
                 let tile = Tile { x, pitch, width, prefetches, ..tile };
                 let lanes = tile.lanes;
                 let counter = lanes.add(LANES * M * pitch).cast::<K::Acc>();

@@ -111,7 +111,7 @@ impl<V: Vector> Winners<V> {
     }
 }
 
-/// The extremum of elements that are not none.
+/// The extremum of at least one element.
 struct Find {
     x: Source,
     wanted: Wanted,

@@ -56,7 +56,7 @@ macro_rules! for_largest {
     };
 }
 
-/// The index of the extremum of elements that are not none.
+/// The index of the extremum of at least one element.
 struct FindIndex {
     x: Source,
     largest: bool,

@@ -10,6 +10,14 @@ pub trait Partial: Pod + Debug + Send + Sync + sealed::Sealed {
     const EMPTY: Self;
     /// Merges these elements and then those of `next`.
     fn merge(self, next: Self) -> Self;
+    /// Whether some accumulators are the same whatever is merged with them.
+    #[doc(hidden)]
+    const MAY_BE_FINAL: bool = false;
+    /// Whether this one is.
+    #[doc(hidden)]
+    fn is_final(self) -> bool {
+        false
+    }
 }
 
 /// The step from a merged accumulator to the result, before it is rounded.
@@ -282,6 +290,10 @@ impl Partial for Decided {
     fn merge(self, next: Decided) -> Decided {
         Decided(self.0 | next.0)
     }
+    const MAY_BE_FINAL: bool = true;
+    fn is_final(self) -> bool {
+        self.0 != 0
+    }
 }
 
 /// A number as extrema compare it: floats as `f64`, integers as `i64`, both exactly.
@@ -293,7 +305,7 @@ pub trait Ordered: Copy + Debug + Send + Sync + 'static {
     /// True if `self` takes the place of `best`: it is better, or the first NaN; zeros are equal.
     #[doc(hidden)]
     fn beats(self, best: Self, largest: bool) -> bool;
-    /// The one of two equal numbers: zeros may differ in their signs.
+    /// Which of two equal numbers is kept: zeros may differ in their signs.
     #[doc(hidden)]
     fn of_equals(self, other: Self, largest: bool) -> Self;
 }

@@ -276,8 +276,8 @@ where
 /// Elements whose exponentials are computed together.
 const TOGETHER: usize = 2 * LANES;
 
-/// `exp(x − shift)` of at most a block, into `y` if there is one, and their sum. A function of its own, as which
-/// all kernels of rows share it.
+/// `exp(x − shift)` of at most a block, into `y` if there is one, and their sum: a separate function,
+/// shared by all row kernels.
 ///
 /// Made by [`sum_of_exps`] alone, whose caller's promise is its own, with `count` for `len`.
 struct BlockOfExps<E> {

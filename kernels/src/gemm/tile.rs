@@ -96,8 +96,8 @@ pub(super) struct Tile<E> {
 }
 
 impl<E: Float> Tile<E> {
-    /// Computes the tile. A function without vectors between the loops that call it and the micro-kernels: those are
-    /// compiled for more instructions than it is, so that none is inlined into the loops.
+    /// Computes the tile. A function without vectors between the loops that call it and the micro-kernels: they
+    /// enable target features that it lacks, so that none is inlined into the loops.
     ///
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;

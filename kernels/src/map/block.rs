@@ -4,7 +4,7 @@ use bytemuck::{Pod, cast_slice};
 
 use super::Input;
 use crate::copy::LINE;
-use crate::dispatch::prefetch;
+use crate::simd::prefetch;
 
 /// Argument of an element-wise function: a slice, or one value for all elements.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,10 @@ impl<'a, E: Copy> BlockArg<'a, E> {
     where
         E: Pod,
     {
-        assert!(size_of::<E>() == size_of::<U>(), "rows are cast to a type of another size");
+        assert!(
+            size_of::<E>() == size_of::<U>(),
+            "BlockArg::cast: the types have elements of different sizes"
+        );
         let BlockArg { data, start, stride, is_value } = *self;
         BlockArg { data: cast_slice(data), start, stride, is_value }
     }
@@ -76,11 +79,11 @@ impl<'a, E: Copy> BlockArg<'a, E> {
         Input { first, stride: self.stride, is_value: self.is_value }
     }
 
-    /// The block from a row and a column on.
-    #[inline]
-    pub fn starting_at(&self, row: usize, column: usize) -> Self {
-        let start = self.start.wrapping_add_signed(row as isize * self.stride);
-        BlockArg { start: if self.is_value { start } else { start + column }, ..*self }
+    /// The elements of row `r`, `cols` of them, or the value alone.
+    #[inline(always)]
+    pub(crate) fn elements(&self, r: usize, cols: usize) -> &'a [E] {
+        let first = self.start.wrapping_add_signed(r as isize * self.stride);
+        &self.data[first..][..if self.is_value { 1 } else { cols }]
     }
 
     /// Panics unless the slice holds as many rows and columns as the block has.

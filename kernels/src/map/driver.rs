@@ -89,8 +89,8 @@ pub const ALIGNED_FROM: usize = 1024;
 const ROWS_SPREAD: usize = 4;
 
 impl<E: Copy, const N: usize> Rows<E, N> {
-    /// The arguments of which rows ahead are to be prefetched, if any: their rows are short and have gaps
-    /// between, and the hardware looks ahead along a row alone.
+    /// Which arguments need rows ahead prefetched, if any: those whose short rows have gaps between them. The
+    /// hardware looks ahead along a row alone.
     #[inline]
     fn have_gaps(&self) -> Option<[bool; N]> {
         if self.rows <= ROWS_AHEAD || self.len * size_of::<E>() > LONGEST_AHEAD {
@@ -143,7 +143,7 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
     let is_long_row = count == 1 && len >= ALIGNED_FROM;
     // SAFETY: in all calls, as the caller promises; parts lie inside of the rows.
     unsafe {
-        if is_single_value {
+        if is_single_value && T::IS_FLOAT {
             spread_value(kernel, &rows);
         } else if streams && T::IS_FLOAT && has_streaming_stores() {
             write_streaming(kernel, &rows);
@@ -245,7 +245,8 @@ unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Row
         // SAFETY: as the caller promises; the first element is written before it is read.
         unsafe {
             T::run(kernel, &sealed::Rows(&row));
-            from_raw_parts_mut(row.y, rows.len).fill(row.y.read());
+            let value = row.y.read();
+            from_raw_parts_mut(row.y, rows.len).fill(value);
         }
     }
 }
@@ -259,7 +260,11 @@ unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &
     #[repr(align(64))]
     struct Buffer<T>([MaybeUninit<T>; STREAMED]);
     let mut buffer: Buffer<T> = Buffer([const { MaybeUninit::uninit() }; STREAMED]);
+    let have_gaps = rows.have_gaps();
     for r in 0..rows.rows {
+        if let Some(have_gaps) = have_gaps {
+            rows.prefetch(r + ROWS_AHEAD, have_gaps);
+        }
         let mut at = 0;
         while at < rows.len {
             let mut chunk = rows.part(r, at, 1, 0);
@@ -288,28 +293,40 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
     narrow: fn(&[f32], &mut [T]),
 ) {
     let mut wide = [[0f32; CHUNK]; N];
+    // All that reads or writes a buffer goes by this pointer.
+    let buffers = wide.as_mut_ptr().cast::<f32>();
+    let buffer = |k: usize| buffers.wrapping_add(k * CHUNK);
     let have_gaps = rows.have_gaps();
+    // One value a row is computed once.
+    let is_single_value = N == 1 && rows.inputs[0].is_value;
     for r in 0..rows.rows {
         if let Some(have_gaps) = have_gaps {
             rows.prefetch(r + ROWS_AHEAD, have_gaps);
         }
-        for at in (0..rows.len).step_by(CHUNK) {
+        for at in (0..rows.len).step_by(if is_single_value { rows.len.max(1) } else { CHUNK }) {
             let chunk = rows.part(r, at, 1, CHUNK.min(rows.len - at));
             let mut inputs = [Input { first: core::ptr::null(), stride: 0, is_value: false }; N];
-            for ((x, wide), input) in chunk.inputs.iter().zip(&mut wide).zip(&mut inputs) {
-                let len = if x.is_value { 1 } else { chunk.len };
-                // SAFETY: as the caller promises.
-                widen(unsafe { from_raw_parts(x.first, len) }, &mut wide[..len]);
-                *input = Input { first: wide.as_ptr(), stride: 0, is_value: x.is_value };
+            let len = |k: usize| if chunk.inputs[k].is_value { 1 } else { chunk.len };
+            for k in 0..N {
+                // SAFETY: as the caller promises; the buffer holds a chunk.
+                unsafe {
+                    let x = from_raw_parts(chunk.inputs[k].first, len(k));
+                    widen(x, from_raw_parts_mut(buffer(k), len(k)));
+                }
+                let is_value = chunk.inputs[k].is_value && !is_single_value;
+                inputs[k] = Input { first: buffer(k).cast_const(), stride: 0, is_value };
             }
-            // In place: a value that stands there is spread elsewhere before.
-            let y = wide.as_mut_ptr().cast::<f32>();
-            inputs[0].first = y;
-            let in_f32 = Rows { inputs, y, y_stride: 0, rows: 1, len: chunk.len };
+            let len = if is_single_value { 1 } else { chunk.len };
+            // In place: a value in that buffer is copied to its own buffer first.
+            let in_f32 = Rows { inputs, y: buffers, y_stride: 0, rows: 1, len };
             // SAFETY: the buffers hold a chunk; as the caller promises.
             unsafe {
                 run_rows(kernel.f32[isa() as usize], &in_f32);
-                narrow(&wide[0][..chunk.len], from_raw_parts_mut(chunk.y, chunk.len));
+                narrow(from_raw_parts(buffers, len), from_raw_parts_mut(chunk.y, len));
+                if is_single_value {
+                    let value = chunk.y.read();
+                    from_raw_parts_mut(chunk.y, rows.len).fill(value);
+                }
             }
         }
     }

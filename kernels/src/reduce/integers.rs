@@ -3,7 +3,7 @@
 //! ```text
 //! sums of u8      lanes of u16 take the bytes of a chunk or of 256 rows, then are added to the totals
 //! indices         the winner of each chunk competes, the chunk of the best is searched once; in columns numbers
-//!                 of the element type tell which of 128 rows have won, then these become rows
+//!                 of the element type tell which of 128 rows have won, then these are turned into row indices
 //! any and all     the bits of elements but the signs of floats, or marks of those that are 0, are joined by *or*;
 //!                 a slice is left at the first chunk that decides
 //! ```

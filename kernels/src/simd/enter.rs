@@ -23,8 +23,8 @@ use super::{Float, Isa, Lanes, Simd};
 /// `run` is `#[inline(always)]` in every implementation, as is all it calls with vectors, so that it is
 /// compiled inside the trampoline with the level's features.
 pub trait Task {
-    /// Whether its frame is aligned for vectors that registers do not hold: worth it for all but
-    /// those that hold everything in registers and are called for little work.
+    /// Whether its frame is aligned for vectors that registers do not hold: not worth it for short calls whose
+    /// vectors all fit in registers.
     const ALIGNS_FRAME: bool = true;
     /// The type in whose module the compiled code is filed: the kernel that a driver runs, else the
     /// task itself. Modules are compiled side by side.
@@ -207,7 +207,7 @@ pub(crate) mod entered {
         LAST.get()
     }
 
-    /// Lets nothing be known of what was entered.
+    /// Forgets which level was entered.
     pub fn forget() {
         LAST.set(None);
     }

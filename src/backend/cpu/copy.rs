@@ -28,7 +28,7 @@ macro_rules! for_size {
 }
 pub(super) use for_size;
 
-/// A stored type, and the unsigned integer as large, as which its elements are moved.
+/// A stored type, and the unsigned integer of the same size, which its elements are moved as.
 pub(super) trait AsBits: Pod {
     type Bits: Pod + Send + Sync;
 }

@@ -145,7 +145,7 @@ pub(super) struct After<'a> {
     pub keep_sums: bool,
 }
 
-/// What a product and what follows it come to, and the sums if they are kept.
+/// The product with its epilogue applied, and the sums if they are kept.
 type Both = (CpuTensor, Option<CpuTensor>);
 
 /// `[…, m, k] × […, k, n]` and what follows. The bits are those of [`matmul`], an addition and the

@@ -17,7 +17,7 @@ const WIDE_COLS: usize = 8 * COL_UNIT;
 /// Accumulators that parts of the rows of narrow matrices have at most: 1.5 MiB of the largest.
 const MAX_PARTIALS: usize = 1 << 16;
 
-/// Makes `Y` of each of the columns of elements, whose rows are so far apart.
+/// Computes one `Y` a column; the `usize` is the distance between rows.
 pub(super) type OfColumns<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
 
 impl Plan<'_> {
