@@ -80,6 +80,7 @@ pub fn rows(rows: &mut Rows) {
             unary(rows, name, function, 262_144, DType::BF16);
         }
     }
+    unary(rows, "isinf", T::isinf, 1000, DType::F32);
     for (name, function) in BINARY {
         for size in SIZES.into_iter().filter(|&size| wanted(name, size)) {
             binary(rows, name, function, size, DType::F32);
@@ -89,6 +90,12 @@ pub fn rows(rows: &mut Rows) {
                 binary(rows, name, function, 262_144, dtype);
             }
         }
+    }
+    for dtype in [DType::I64, DType::U8] {
+        rows.add("binary", format!("add {dtype} 4096"), move || {
+            let a = normal(4096, DType::F32)?.abs()?.to_dtype(dtype)?;
+            call(move || a.add(&a))
+        });
     }
     broadcast(rows, "a + scalar", [1, 1], |a, _| a.add_scalar(0.5));
     broadcast(rows, "pow(a, scalar)", [1, 1], |a, _| a.powf(1.7));
@@ -111,13 +118,6 @@ pub fn rows(rows: &mut Rows) {
         let a = normal((4096, 1), DType::BF16)?.expand([4096, 64])?;
         call(move || a.exp())
     });
-    for dtype in [DType::I64, DType::U8] {
-        rows.add("binary", format!("add {dtype} 4096"), move || {
-            let a = normal(4096, DType::F32)?.abs()?.to_dtype(dtype)?;
-            call(move || a.add(&a))
-        });
-    }
-    unary(rows, "isinf", T::isinf, 1000, DType::F32);
     for (name, function) in TERNARY {
         for size in [4096, 262_144] {
             rows.add("ternary", format!("{name} f32 {size}"), move || {
