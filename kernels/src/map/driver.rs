@@ -143,7 +143,7 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
     let is_long_row = count == 1 && len >= ALIGNED_FROM;
     // SAFETY: in all calls, as the caller promises; parts lie inside of the rows.
     unsafe {
-        if is_single_value && T::IS_FLOAT {
+        if is_single_value {
             spread_value(kernel, &rows);
         } else if streams && T::IS_FLOAT && has_streaming_stores() {
             write_streaming(kernel, &rows);
@@ -233,20 +233,24 @@ impl<E: Float, const N: usize> Rows<E, N> {
     }
 }
 
-/// Computes each row's value once.
+/// Computes each row's value once, all of them as a column, and copies it along its row.
 ///
 /// # Safety
 /// As for [`drive`].
 #[inline(never)]
 unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Rows<T, N>) {
-    for r in 0..if rows.len > 0 { rows.rows } else { 0 } {
-        let mut row = rows.part(r, 0, 1, 1);
-        row.inputs.iter_mut().for_each(|x| x.is_value = false);
-        // SAFETY: as the caller promises; the first element is written before it is read.
-        unsafe {
-            T::run(kernel, &sealed::Rows(&row));
-            let value = row.y.read();
-            from_raw_parts_mut(row.y, rows.len).fill(value);
+    if rows.len == 0 {
+        return;
+    }
+    let mut column = rows.part(0, 0, rows.rows, 1);
+    column.inputs.iter_mut().for_each(|x| x.is_value = false);
+    // SAFETY: as the caller promises; the first element of a row is written before it is read.
+    unsafe {
+        T::run(kernel, &sealed::Rows(&column));
+        for r in 0..rows.rows {
+            let first = rows.y.wrapping_add(r * rows.y_stride);
+            let value = first.read();
+            from_raw_parts_mut(first, rows.len).fill(value);
         }
     }
 }
@@ -297,13 +301,11 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
     let buffers = wide.as_mut_ptr().cast::<f32>();
     let buffer = |k: usize| buffers.wrapping_add(k * CHUNK);
     let have_gaps = rows.have_gaps();
-    // One value a row is computed once.
-    let is_single_value = N == 1 && rows.inputs[0].is_value;
     for r in 0..rows.rows {
         if let Some(have_gaps) = have_gaps {
             rows.prefetch(r + ROWS_AHEAD, have_gaps);
         }
-        for at in (0..rows.len).step_by(if is_single_value { rows.len.max(1) } else { CHUNK }) {
+        for at in (0..rows.len).step_by(CHUNK) {
             let chunk = rows.part(r, at, 1, CHUNK.min(rows.len - at));
             let mut inputs = [Input { first: core::ptr::null(), stride: 0, is_value: false }; N];
             let len = |k: usize| if chunk.inputs[k].is_value { 1 } else { chunk.len };
@@ -313,20 +315,15 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
                     let x = from_raw_parts(chunk.inputs[k].first, len(k));
                     widen(x, from_raw_parts_mut(buffer(k), len(k)));
                 }
-                let is_value = chunk.inputs[k].is_value && !is_single_value;
+                let is_value = chunk.inputs[k].is_value;
                 inputs[k] = Input { first: buffer(k).cast_const(), stride: 0, is_value };
             }
-            let len = if is_single_value { 1 } else { chunk.len };
             // In place: a value in that buffer is copied to its own buffer first.
-            let in_f32 = Rows { inputs, y: buffers, y_stride: 0, rows: 1, len };
+            let in_f32 = Rows { inputs, y: buffers, y_stride: 0, rows: 1, len: chunk.len };
             // SAFETY: the buffers hold a chunk; as the caller promises.
             unsafe {
                 run_rows(kernel.f32[isa() as usize], &in_f32);
-                narrow(from_raw_parts(buffers, len), from_raw_parts_mut(chunk.y, len));
-                if is_single_value {
-                    let value = chunk.y.read();
-                    from_raw_parts_mut(chunk.y, rows.len).fill(value);
-                }
+                narrow(from_raw_parts(buffers, chunk.len), from_raw_parts_mut(chunk.y, chunk.len));
             }
         }
     }

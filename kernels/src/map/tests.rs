@@ -276,17 +276,26 @@ fn bits_depend_on_nothing_but_the_value() {
 #[test]
 fn outputs_may_be_uninitialised() {
     let x = values::<f32>(77, 3);
-    let mut y = Box::new_uninit_slice(77);
-    functions::long(&x, &mut y[..]);
-    functions::forked_double(&x, &mut y[..]);
-    functions::larger(&[0.0; 77], &x, &mut y[..]);
-    functions::forked_sum(&x, &x, &mut y[..]);
-    functions::in_turn(&x, &x, &mut y[..]);
-    functions::weighted(&x, &x, &x, &mut y[..]);
-    functions::short(&x, &mut y[..]);
-    // SAFETY: the kernel wrote every element.
-    let y = unsafe { Box::<[MaybeUninit<f32>]>::assume_init(y) };
-    assert!(x.iter().zip(&y).all(|(x, y)| x * x - 1.0 / x == *y));
+    macro_rules! check {
+        ($($function:ident($($x:expr),*);)*) => {$(
+            let mut expected = vec![f32::NAN; 77];
+            functions::$function($($x,)* &mut expected[..]);
+            let mut y = Box::new_uninit_slice(77);
+            functions::$function($($x,)* &mut y[..]);
+            // SAFETY: the kernel wrote every element.
+            let y = unsafe { Box::<[MaybeUninit<f32>]>::assume_init(y) };
+            assert_eq!(bits(&y), bits(&expected), stringify!($function));
+        )*};
+    }
+    check! {
+        short(&x);
+        long(&x);
+        forked_double(&x);
+        larger(&[0.0; 77], &x);
+        forked_sum(&x, &x);
+        in_turn(&x, &x);
+        weighted(&x, &x, &x);
+    }
 }
 
 #[test]
@@ -358,4 +367,62 @@ fn halves_are_computed_in_f32_and_rounded_once() {
     }
     check(f16::from_f32, f16::to_f32);
     check(bf16::from_f32, bf16::to_f32);
+}
+
+#[test]
+fn blocks_of_halves_are_computed_row_by_row() {
+    use half::bf16;
+    let x: Vec<bf16> = values::<f32>(60, 3).into_iter().map(bf16::from_f32).collect();
+    let (rows, cols) = (3, 7);
+    let shape = Block { rows, cols, stride: 9 };
+    let block = |start, stride, is_value| BlockArg { data: &x, start, stride, is_value };
+    // Rows with gaps, from the last one up, one again and again; a value a row, and one for all.
+    let arguments = [
+        block(1, 11, false),
+        block(40, -13, false),
+        block(5, 0, false),
+        block(50, -3, true),
+        block(2, 0, true),
+    ];
+    let at = |x: &BlockArg<bf16>, r: usize, c: usize| {
+        let first = x.start.wrapping_add_signed(r as isize * x.stride);
+        x.data[if x.is_value { first } else { first + c }].to_f32()
+    };
+    let untouched = bf16::from_f32(-5.0);
+    let check = |y: &[bf16], expected: &dyn Fn(usize, usize) -> f32, what: &str| {
+        for (i, y) in y.iter().enumerate() {
+            let (r, c) = (i / shape.stride, i % shape.stride);
+            let expected = if c < cols { bf16::from_f32(expected(r, c)) } else { untouched };
+            assert_eq!(y.to_bits(), expected.to_bits(), "{what}: row {r}, column {c}");
+        }
+    };
+    for (i, a) in arguments.iter().enumerate() {
+        let mut y = vec![untouched; rows * shape.stride];
+        Short::KERNEL.run_block([*a], shape, &mut y[..]);
+        let short = |x: f32| x * x - 1.0 / x;
+        check(&y, &|r, c| short(at(a, r, c)), &format!("short of {i}"));
+        for (j, b) in arguments.iter().enumerate() {
+            let uneven = |a: f32, b: f32| a - b / 3.0;
+            y.fill(untouched);
+            Uneven::KERNEL.run_block([*a, *b], shape, &mut y[..]);
+            check(&y, &|r, c| uneven(at(a, r, c), at(b, r, c)), &format!("uneven of {i} and {j}"));
+            let [a3, b3, c3] = [*a, *b, arguments[(i + j) % 5]];
+            y.fill(untouched);
+            Weighted::KERNEL.run_block([a3, b3, c3], shape, &mut y[..]);
+            let weighted = |r, c| at(a, r, c) + at(b, r, c) / 3.0 - at(&c3, r, c) / 7.0;
+            check(&y, &weighted, &format!("weighted of {i} and {j}"));
+        }
+        for is_first in [false, true] {
+            y.fill(untouched);
+            let held = bf16::from_f32(0.75);
+            y.chunks_mut(shape.stride).for_each(|row| row[..cols].fill(held));
+            let operands = if is_first { [None, Some(*a)] } else { [Some(*a), None] };
+            Uneven::KERNEL.run_block_in_place(operands, shape, &mut Place::cached(&mut y));
+            let uneven = |r, c| match is_first {
+                true => 0.75 - at(a, r, c) / 3.0,
+                false => at(a, r, c) - 0.75 / 3.0,
+            };
+            check(&y, &uneven, &format!("in place beside {i}"));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Every element-wise function as data: what tests of accuracy, bits and bounds run over.
 //!
 //! A row names a function, its kernel, its references and where its `f64` values are interesting; a
-//! file holds the rows of a family. Functions without a row fail `every_function_has_a_row` of
+//! file holds the rows of a family. Functions without a row fail `every_function_has_a_row_and_promises_a_bound` of
 //! `accuracy.rs`.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
