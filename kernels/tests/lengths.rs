@@ -31,12 +31,30 @@ fn other_length(slot: &Slot, longer: bool) -> Option<Slot> {
     Some(other)
 }
 
+/// The public function that a call's panic must name.
+fn panicking(call: &Call) -> String {
+    let reduction = match call.function {
+        "sums_of_columns" => "sum",
+        "magnitudes_of_columns" => "norm1",
+        "nonzeros_of_columns" => "norm0",
+        "products_of_columns" => "prod",
+        "moments_of_columns" => "variance",
+        "squares_of_columns" => "norm2",
+        // The variant begins with the reduction's name.
+        "fold_integer_columns" | "end_of_integer_columns" | "place_of_integer_columns" => {
+            call.variant.split(' ').next().unwrap_or("")
+        }
+        "with_place" | "run_block" | "run_block_in_place" => {
+            return call.variant.split(' ').next().unwrap_or("").to_string();
+        }
+        function => return function.to_string(),
+    };
+    format!("{reduction}_columns")
+}
+
 /// Whether a panic's text begins with the function's name: functions of rows and columns, and the
 /// other products, go by that of the operation too.
 fn names(text: &str, function: &str) -> bool {
-    if calls::reductions::GENERIC.contains(&function) {
-        return text.split_once(':').is_some_and(|(name, _)| name.ends_with("_columns"));
-    }
     let operation = function.trim_end_matches("_rows").trim_end_matches("_columns");
     let operation = match operation {
         "gemm_bias" | "gemm_epilogue" | "gemm_packed" => "gemm",
@@ -65,13 +83,7 @@ fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
             let mut memory = Memory::new(bytes + calls::OFFSETS * 8, slots.len());
             memory.place(&slots, 0);
             let text = panic_of(|| call.run(&mut memory.parts(&slots, 0)));
-            let function = match call.function {
-                "with_place" | "run_block" | "run_block_in_place" => {
-                    call.variant.split(' ').next().unwrap_or("")
-                }
-                function => function,
-            };
-            if !text.as_ref().is_some_and(|text| names(text, function)) {
+            if !text.as_ref().is_some_and(|text| names(text, &panicking(call))) {
                 wrong.push(format!("{}, slice {i}, longer {longer}: {text:?}", call.name()));
             }
             panics += 1;
