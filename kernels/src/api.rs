@@ -1,6 +1,6 @@
-//! The one door to the kernels: every public function of slices, and what it promises, in the file of its
-//! family. A function checks its arguments, or calls a kernel that does; a check that `unsafe` code
-//! relies on stays beside that code.
+//! The crate's public functions on slices, with their contracts, one file per family. A function
+//! checks its arguments, or calls a kernel that does; a check that `unsafe` code relies on stays
+//! beside that code.
 
 mod attention;
 mod call;
@@ -22,7 +22,7 @@ pub use self::{
 };
 pub use call::Rows;
 
-/// Panics unless the lengths are equal.
+/// Panics unless `len` is `wanted`; `name` is the function at fault.
 #[inline]
 #[track_caller]
 fn same_len(name: &str, len: usize, wanted: usize) {

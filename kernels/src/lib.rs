@@ -1,7 +1,8 @@
-//! Accurate, bit-reproducible SIMD kernels on slices: element-wise functions, folds, functions of
-//! rows (softmax, cross-entropy, layer norm, rms norm), scans, addition of rows by index, optimizers' steps,
-//! matrix products, copies and transposes, for `f32` and `f64`, folds and products for 16-bit floats too. No
-//! tensors, no threads, no allocation but that of a product's [`Workspace`], which the caller keeps.
+//! Accurate, bit-reproducible SIMD kernels on slices of `f32` and `f64`: element-wise functions,
+//! reductions, functions of rows (softmax, cross-entropy, layer norm, rms norm), scans,
+//! scatter-add, optimizer steps, matrix products, copies and transposes. Reductions and products
+//! also take 16-bit floats. The crate knows no tensors and no threads, and allocates only a
+//! product's [`Workspace`], which the caller keeps.
 //!
 //! ```
 //! let x = [0.5f32, 1.0, 2.0];
@@ -11,29 +12,33 @@
 //! assert_eq!(swath_kernels::sum(&x), 3.5);
 //! ```
 //!
-//! - *Fast in a plain build.* The instruction set (AVX-512, AVX2 with FMA and F16C, NEON, else portable code)
-//!   is detected at run time, once; see [`isa`] and [`dispatch`].
-//! - *The same bits everywhere.* An element's result depends on its value alone: not on its position,
-//!   the slice's length or the instruction set. Sums are added in an order that depends on the
-//!   length alone; see [`PairwiseSum`]. (NaN is NaN: its sign and payload are the CPU's own.)
-//! - *Accurate.* [`math::ULP_BOUNDS`] is what is promised, on every instruction set: for functions of one `f32`
-//!   it was measured on all inputs, of two on 2^30 pairs. The figures measured stand with each function in
-//!   [`math`], as does what derivatives and functions of three arguments promise.
-//! - *Outputs may be uninitialised memory*, see [`Output`]; a [`Kernel`] also runs in place, and on blocks of rows.
+//! - *Fast in a plain build.* The instruction set (AVX-512, AVX2 with FMA and F16C, NEON, or
+//!   portable code) is detected once, at run time; see [`isa`] and [`dispatch`].
+//! - *The same bits everywhere.* An element's result depends on its value alone: not on its
+//!   position, the length of the slice or the instruction set. The order in which a sum is added
+//!   depends on its length alone; see [`PairwiseSum`]. (A NaN is a NaN: its sign and payload are
+//!   the CPU's own.)
+//! - *Accurate.* [`math::ULP_BOUNDS`] holds an error bound per function, valid on every instruction
+//!   set. Functions of one `f32` were measured on all inputs, functions of two on 2^30 pairs. Each
+//!   function in [`math`] documents its measured error; derivatives and functions of three
+//!   arguments state their bounds there too.
+//! - *Outputs may be uninitialised memory*, see [`Output`]. A [`Kernel`] also runs in place and on
+//!   blocks of rows.
 //!
 //! # Stack
 //!
-//! A thread that calls these functions needs 512 KiB: Rust's have 2 MiB. Reductions along columns keep their sums
-//! there, 194 KiB.
+//! A thread that calls these functions needs 512 KiB of stack (Rust's threads have 2 MiB by
+//! default). The largest user is a reduction along columns, which keeps 194 KiB of sums there.
 //!
 //! # Write a kernel in five steps
 //!
-//! 1. *Learn the vocabulary*: the traits `Lanes` and `Vector` of `simd.rs`. Every operation is exactly
-//!    specified, so a kernel written in it has the same bits on every instruction set. An operation
-//!    that is missing is added to the trait, to the four files of instruction sets under `simd/` and to
-//!    `wide.rs`, which pairs vectors; the tests beside them compare it with the scalar level.
-//! 2. *Write the kernel* in the file of its family under `math/`: a unit struct that implements `Map` for its
-//!    number of arguments, with `#[inline(always)]` on `apply` and all that it calls.
+//! 1. *Learn the vocabulary*: the traits `Lanes` and `Vector` of `simd.rs`. Every operation is
+//!    specified exactly, so a kernel written in it has the same bits on every instruction set. If
+//!    an operation is missing, add it to the trait, to the four instruction sets under `simd/` and
+//!    to `wide.rs`, which pairs vectors; the tests beside them compare it with the scalar level.
+//! 2. *Write the kernel* in the file of its family under `math/`: a unit struct that implements
+//!    `Map` for its number of arguments, with `#[inline(always)]` on `apply` and on everything it
+//!    calls.
 //!
 //!    ```text
 //!    pub struct Cube;
@@ -45,23 +50,25 @@
 //!        }
 //!    }
 //!    ```
-//! 3. *Name it* by a row in the table of `math.rs`: `cube Cube cheap;`, or `costly` where an element costs a
-//!    polynomial or more: the cost decides how work is shared among threads. The row gives the function `swath_kernels::cube` and
-//!    the [`Kernel`] `math::Cube::KERNEL`, compiled for every instruction set.
-//! 4. *State its contract* in the struct's documentation: domain, largest error (`ACCURACY.md` says
-//!    where), NaN, infinities, signed zeros and subnormals, where the coefficients come from.
-//! 5. *Promise a bound* by two numbers in the row, `cube Cube cheap 1 1;` (floats from the correctly rounded
-//!    result, `f32` and `f64`). `tests/accuracy.rs` then wants a row under `tests/functions/` too:
-//!    independent references and domains, and a row of `ACCURACY.md`, which `tests/exhaustive.rs` says how
-//!    to measure. The sample runs on every instruction set of the machine. `tests/hashes.rs` wants the
-//!    function's bits in `HASHES.txt`, and says how they get there. A row of three arguments takes no numbers:
-//!    its contract alone promises, a test in `tests/ternary.rs` holds it to that, and its bits are those of
-//!    its calls in `tests/calls/element_wise.rs`, which `tests/lengths.rs` asks for. Nor does the row of a
-//!    derivative, which is compared in `tests/gradients.rs` and listed in `tests/functions/gradient.rs`.
+//! 3. *Name it* by a row in the table of `math.rs`: `cube Cube cheap;`, or `costly` if an element
+//!    costs a polynomial or more. The cost decides how work is shared among threads. The row makes
+//!    the function `swath_kernels::cube` and the [`Kernel`] `math::Cube::KERNEL`, compiled for
+//!    every instruction set.
+//! 4. *State its contract* in the struct's documentation: domain, largest error (as measured in
+//!    `ACCURACY.md`), NaN, infinities, signed zeros, subnormals, and the provenance of the
+//!    coefficients.
+//! 5. *Promise a bound* by two numbers in the row, `cube Cube cheap 1 1;`: the largest distance
+//!    from the correctly rounded result, in floats, for `f32` and `f64`. `tests/accuracy.rs` then
+//!    requires a row under `tests/functions/`, with independent references and domains, and a row
+//!    of `ACCURACY.md` (`tests/exhaustive.rs` says how to measure it). `tests/hashes.rs` requires
+//!    the function's bits in `HASHES.txt`, and says how to record them. Rows without numbers are
+//!    tested elsewhere: functions of three arguments by `tests/ternary.rs` and by their calls in
+//!    `tests/calls/element_wise.rs`, derivatives by `tests/gradients.rs` and their list in
+//!    `tests/functions/gradient.rs`.
 
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over ranges share one iterator; adaptors are compiled anew for each kernel"
+    reason = "loops over ranges share one iterator; iterator adaptors are compiled anew per kernel"
 )]
 
 mod api;

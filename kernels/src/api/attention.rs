@@ -1,11 +1,12 @@
-//! Softmax of attention's scores, and its derivative, in place; dot products of pairs of rows.
+//! In-place softmax of attention scores and its derivative, and dot products of pairs of rows.
 
 use crate::attention::{Attend, ScoreBlock};
 
-/// Replaces each row of scores by `e^(scale x − largest)`, and gives the largest of its `scale x` and the
-/// factor that makes its sum 1.
+/// Replaces each row of scores by `e^(scale x − largest)`, and writes the row's largest `scale x`
+/// and the reciprocal of its sum, which normalises it.
 ///
-/// A row that sees no score but −∞ becomes zeros, with −∞ as the largest and a factor of 1; NaN makes a row NaN.
+/// A row with no visible score above −∞ becomes zeros, with a largest of −∞ and a reciprocal of 1.
+/// A NaN makes its row NaN.
 ///
 /// ```
 /// use swath_kernels::{ScoreBlock, attention_weights};
@@ -18,7 +19,7 @@ use crate::attention::{Attend, ScoreBlock};
 /// ```
 ///
 /// # Panics
-/// If the block does not fit `scores`, or `largest` or `inverse` has not `rows` elements.
+/// If the block exceeds `scores`, or the length of `largest` or `inverse` is not `rows`.
 #[track_caller]
 pub fn attention_weights<E: Attend>(
     scores: &mut [E],
@@ -29,8 +30,8 @@ pub fn attention_weights<E: Attend>(
     E::weights(scores, block, [largest, inverse]);
 }
 
-/// Replaces scores by weights `p = e^(scale x − largest) inverse`, and what `grad` holds, the gradient of the
-/// weights, by that of the scores: `grad_scale · p (grad − mean)`.
+/// Replaces scores by weights `p = e^(scale x − largest) inverse`, and in `grad` the gradient of
+/// the weights by that of the scores: `grad_scale · p (grad − mean)`.
 ///
 /// A row whose largest score is −∞ becomes zeros in both.
 ///
@@ -43,7 +44,8 @@ pub fn attention_weights<E: Attend>(
 /// ```
 ///
 /// # Panics
-/// If the block does not fit `scores` and `grad`, or `largest`, `inverse` or `mean` has not `rows` elements.
+/// If the block exceeds `scores` or `grad`, or the length of `largest`, `inverse` or `mean` is not
+/// `rows`.
 #[track_caller]
 pub fn attention_weights_grad<E: Attend>(
     scores: &mut [E],

@@ -1,5 +1,5 @@
-//! Kernels of `f32` and `f64` that have no trait of their own, called through one function that is not
-//! generic: so they are compiled with this crate and not again in each that uses it.
+//! One non-generic entry point for the kernels of `f32` and `f64` that have no trait of their own,
+//! so that they are compiled once, in this crate, and not again in each crate that uses it.
 
 use crate::dispatch::Enter as _;
 use crate::fold::scan::{ScanColumns, ScanRows};
@@ -11,13 +11,13 @@ use crate::rows::{
     RmsNormTask, SoftmaxGradTask, SoftmaxTask,
 };
 
-/// Element types of the functions of rows: `f32` and `f64`. Sealed.
+/// Element types of the row functions: `f32` and `f64`. Sealed.
 pub trait Rows: Reduce {
     #[doc(hidden)]
     fn run(call: Call<'_, Self>);
 }
 
-/// A call whose arguments were checked, made in this crate alone.
+/// A call with checked arguments; only this crate makes one.
 #[doc(hidden)]
 pub struct Call<'a, E>(pub(super) Work<'a, E>);
 

@@ -1,10 +1,10 @@
-//! Comparisons, tests of numbers and the choice between two arguments by a mask. Each takes slices, and
-//! as `…_block` rows of a block.
+//! Comparisons, number tests, and selection between two arguments by a mask: on slices, and as
+//! `…_block` on the rows of a block.
 
 use crate::compare::{Compare, Comparison, NumberTest, ResultRows, Select, choose};
 use crate::map::{Arg, Block, BlockArg};
 
-/// `y[i] = a[i] op b[i]`, 1 where it holds, else 0.
+/// `y[i] = a[i] op b[i]`: 1 if true, else 0.
 ///
 /// ```
 /// use swath_kernels::{Arg, Comparison, compare};
@@ -21,7 +21,8 @@ pub fn compare<T: Compare>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
     T::compare(op, &a.as_row(), &b.as_row(), &mut ResultRows::one(y));
 }
 
-/// As [`compare`], of rows: `y[r · stride + c] = a[r, c] op b[r, c]`, and nothing between.
+/// [`compare`] on rows: `y[r · stride + c] = a[r, c] op b[r, c]`. Elements between the rows of `y`
+/// are left alone.
 ///
 /// ```
 /// use swath_kernels::{Block, BlockArg, Comparison, compare_block};
@@ -34,7 +35,7 @@ pub fn compare<T: Compare>(op: Comparison, a: Arg<T>, b: Arg<T>, y: &mut [u8]) {
 /// ```
 ///
 /// # Panics
-/// If a row of an argument or of the result exceeds its slice, or rows of the result overlap.
+/// If a row of an argument or of the result exceeds its slice, or if rows of the result overlap.
 #[track_caller]
 pub fn compare_block<T: Compare>(
     op: Comparison,
@@ -49,7 +50,7 @@ pub fn compare_block<T: Compare>(
     T::compare(op, &a, &b, &mut rows);
 }
 
-/// `y[i]` is 1 where `x[i]` passes the test, else 0.
+/// `y[i]` is 1 if `x[i]` passes the test, else 0.
 ///
 /// ```
 /// use swath_kernels::{NumberTest, test_numbers};
@@ -66,8 +67,8 @@ pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
     T::test(test, &Arg::Slice(x).as_row(), &mut ResultRows::one(y));
 }
 
-/// As [`test_numbers`], of rows: `y[r · stride + c]` is 1 where `x[r, c]` passes, and nothing between
-/// is written.
+/// [`test_numbers`] on rows: `y[r · stride + c]` is 1 if `x[r, c]` passes the test, else 0.
+/// Elements between the rows of `y` are left alone.
 ///
 /// ```
 /// use swath_kernels::{Block, BlockArg, NumberTest, test_numbers_block};
@@ -78,7 +79,7 @@ pub fn test_numbers<T: Compare>(test: NumberTest, x: &[T], y: &mut [u8]) {
 /// ```
 ///
 /// # Panics
-/// As [`compare_block`].
+/// In the cases of [`compare_block`].
 #[track_caller]
 pub fn test_numbers_block<T: Compare>(
     test: NumberTest,
@@ -110,8 +111,8 @@ pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
     choose(&mask.as_row(), &a.as_row(), &b.as_row(), shape, y);
 }
 
-/// As [`select`], of rows: `y[r · stride + c]` is `a[r, c]` where `mask[r, c]` is not 0, else `b[r, c]`,
-/// and nothing between is written.
+/// [`select`] on rows: `y[r · stride + c]` is `a[r, c]` where `mask[r, c]` is not 0, else
+/// `b[r, c]`. Elements between the rows of `y` are left alone.
 ///
 /// ```
 /// use swath_kernels::{Block, BlockArg, select_block};
@@ -124,7 +125,7 @@ pub fn select<T: Select>(mask: &[u8], a: Arg<T>, b: Arg<T>, y: &mut [T]) {
 /// ```
 ///
 /// # Panics
-/// As [`compare_block`].
+/// In the cases of [`compare_block`].
 #[track_caller]
 pub fn select_block<T: Select>(
     mask: BlockArg<u8>,

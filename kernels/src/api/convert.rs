@@ -6,8 +6,8 @@ pub use crate::convert::nonzero;
 
 /// `y[i] = x[i] as B`; see [`Convert`] for the types.
 ///
-/// Floats to integers cut the fraction off and saturate, NaN gives 0; integers wrap; anything to a
-/// float is rounded once, to nearest, ties to even.
+/// Floats to integers truncate and saturate, with NaN giving 0; integers to integers wrap;
+/// conversions to a float round once, to nearest, ties to even.
 ///
 /// ```
 /// let mut y = [0u8; 4];

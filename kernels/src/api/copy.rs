@@ -1,5 +1,5 @@
-//! Copies, fills, permutes and transposes of elements of any type, windows of images as columns, and
-//! stores of large results past the caches.
+//! Copies, fills, permutations and transposes of elements of any type, im2col and col2im, and
+//! non-temporal stores for large results.
 
 use crate::copy::{self, Col2im, Fence, Im2col, Permute, Plain, is_streamed};
 use crate::dispatch::Enter as _;
@@ -40,7 +40,7 @@ pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
     copy::copy_strided(&[x], 0, 0, dst);
 }
 
-/// Copies elements that lie in any layout into adjacent ones.
+/// Copies elements of any layout into contiguous ones.
 ///
 /// ```
 /// use swath_kernels::{Permute, permute};
@@ -53,15 +53,16 @@ pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
 /// ```
 ///
 /// # Panics
-/// If an element lies outside `src`, `dst` has not as many elements as the extents say, or extents and
-/// strides are not as many, or more than 8.
+/// If an element lies outside `src`, if the length of `dst` is not the product of the extents, if
+/// extents and strides differ in number, or if there are more than 8.
 #[track_caller]
 pub fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
     copy::permute(src, dst, shape);
 }
 
-/// Lays the windows of images out as columns: `columns[n, (c, ky, kx), (oy, ox)] = images[n, c, oy *
-/// stride + ky * dilation - padding, ox * …]`, 0 outside the image.
+/// Lays the windows of images out as columns:
+/// `columns[n, (c, ky, kx), (oy, ox)] = images[n, c, y, x]` with
+/// `y = oy * stride[0] + ky * dilation[0] - padding[0]` and `x` likewise, or 0 outside the image.
 ///
 /// ```
 /// use swath_kernels::{Im2col, im2col};
@@ -76,15 +77,15 @@ pub fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: 
 /// ```
 ///
 /// # Panics
-/// If the slices are not of the shape's lengths, or the shape has no window.
+/// If a slice's length does not match the shape, or the window does not fit the padded image.
 #[track_caller]
 pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), shape: Im2col) {
     copy::im2col(images, columns, shape);
 }
 
-/// Adds the columns back into the images: every element is the sum, from +0, of the elements of the
-/// columns that [`im2col`] takes from it, rows of the window first to last, in each its columns first to
-/// last. What was in `images` is overwritten.
+/// Adds the columns back into the images, the adjoint of [`im2col`]: each element becomes the sum
+/// of the column elements that [`im2col`] copies from it, in order of `ky`, then `kx`, starting
+/// from +0. The old contents of `images` are overwritten.
 ///
 /// ```
 /// use swath_kernels::{Im2col, col2im};
@@ -99,7 +100,7 @@ pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), s
 /// ```
 ///
 /// # Panics
-/// If the slices are not of the shape's lengths, or the shape has no window.
+/// If a slice's length does not match the shape, or the window does not fit the padded image.
 #[track_caller]
 pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
     let output = shape.check("col2im", images.len(), columns.len());
@@ -108,8 +109,8 @@ pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
     }
 }
 
-/// Lends `out`, a part of a result of `whole` elements, to `f`, which writes it: past the caches if
-/// the whole is so large that they could not hold it.
+/// Calls `f` with `out`, a part of a result of `whole` elements, as a [`Place`] to write to: with
+/// non-temporal stores if the whole result is too large for the caches.
 ///
 /// ```
 /// use swath_kernels::{copy_strided, with_place};
@@ -123,7 +124,7 @@ pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
 /// ```
 pub fn with_place<E: Copy, R>(out: &mut [E], whole: usize, f: impl FnOnce(Place<'_, E>) -> R) -> R {
     if is_streamed::<E>(whole) {
-        // Drops after `f`, also when it panics, and before the borrow of `out` ends.
+        // Fences after `f`, even if it panics, and before the borrow of `out` ends.
         let _fence = Fence;
         f(Place::streamed(out))
     } else {

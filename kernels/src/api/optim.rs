@@ -1,10 +1,10 @@
-//! Steps of optimizers, which change a parameter and its state in place.
+//! Optimizer steps, which update a parameter and its state in place.
 
 use super::call::{Call, Rows, Work};
 use crate::optim::{self, Adam, AdamStep, Sgd, SgdStep};
 
-/// A step of stochastic gradient descent: changes the parameter `p` by its gradient `g`, and the
-/// running sum `b` where there is momentum.
+/// A step of stochastic gradient descent: updates the parameter `p` by its gradient `g`, and the
+/// momentum buffer `b` if there is one.
 ///
 /// `g += weight_decay p`; `b = momentum b + (1 - dampening) g`; then `g = b`, or `g += momentum b`
 /// with Nesterov; `p -= rate g`.
@@ -32,14 +32,14 @@ pub fn sgd<E: Rows>(step: Sgd, p: &mut [E], g: &[E], b: Option<&mut [E]>) {
     E::run(Call(Work::Sgd(SgdStep { step, p, g, b })));
 }
 
-/// A step of Adam or AdamW: changes the parameter `p` by its gradient `g` through the running means
+/// A step of Adam or AdamW: updates the parameter `p` by its gradient `g`, with the running means
 /// `m` of g and `v` of g².
 ///
 /// `m += (1 - β₁)(g - m)`; `v = β₂ v + (1 - β₂) g²`;
 /// `p -= rate / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
 ///
 /// # Panics
-/// If the lengths differ or the step's number is 0.
+/// If the lengths differ or `step.step` is 0.
 #[track_caller]
 pub fn adam<E: Rows>(step: Adam, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) {
     check("adam", p.len(), [g.len(), m.len(), v.len()]);
@@ -54,7 +54,7 @@ fn check<const N: usize>(name: &str, len: usize, others: [usize; N]) {
     }
 }
 
-/// `x` to the power `n` by repeated squaring: multiplications alone, where `powi` may differ between
+/// `x` to the power `n` by repeated squaring, in multiplications alone: `powi` may differ between
 /// machines.
 ///
 /// ```

@@ -1,14 +1,15 @@
-//! Products of matrices, on the thread that calls. `gemm.rs` defines the order of additions.
+//! Matrix products on the calling thread. `gemm.rs` defines the order of additions.
 
 use crate::gemm::{
     Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedGemm, Workspace,
 };
 
-/// Computes a product on this thread, and tells which loops did. `c` is `[m, n]`; see [the module](mod@crate::gemm)
-/// for the order of additions, which is the same on every machine.
+/// Computes C ← α·A·B + β·C on this thread and returns the path that computed it. `c` is `[m, n]`;
+/// see [the module](mod@crate::gemm) for the order of additions, which is the same on every
+/// machine.
 ///
-/// Threads share a product by splitting C with [`MatMut::split_rows`] and [`MatMut::split_cols`],
-/// and A or B alike: the bits stay the same.
+/// Threads may share a product by splitting C with [`MatMut::split_rows`] and
+/// [`MatMut::split_cols`], and A or B to match: the bits stay the same.
 ///
 /// ```
 /// use swath_kernels::{Gemm, MatMut, MatRef, Workspace, gemm};
@@ -37,7 +38,7 @@ pub fn gemm<T: Factor>(
     crate::gemm::product(product, c, workspace)
 }
 
-/// C ← `a`·`b` + `bias`: [`gemm_epilogue`] with nothing but a bias of n elements.
+/// C ← `a`·`b` + `bias`, where `bias` has n elements: [`gemm_epilogue`] without an activation.
 ///
 /// ```
 /// use swath_kernels::{MatMut, MatRef, Workspace, gemm_bias};
@@ -61,9 +62,9 @@ pub fn gemm_bias<T: Factor>(
     gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation: None }, c, workspace)
 }
 
-/// C ← f(`a`·`b` + bias), the bias and the function f as `epilogue` has them: added while the sums are
-/// in registers, applied while they are in the cache. The bits are those of [`gemm`], an addition
-/// and the function.
+/// C ← f(`a`·`b` + bias), with the bias and the function f of `epilogue`. The bias is added while
+/// the sums are in registers, and f applied while they are in the cache. The bits are those of
+/// [`gemm`] followed by an addition and the function.
 ///
 /// ```
 /// use swath_kernels::{
@@ -83,7 +84,8 @@ pub fn gemm_bias<T: Factor>(
 /// ```
 ///
 /// # Errors
-/// [`GemmError::ShapeMismatch`], also for sums of another shape than C's; [`GemmError::BiasLength`].
+/// [`GemmError::ShapeMismatch`], also if `sums` has another shape than C;
+/// [`GemmError::BiasLength`].
 pub fn gemm_epilogue<T: Factor>(
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,
@@ -94,7 +96,7 @@ pub fn gemm_epilogue<T: Factor>(
     crate::gemm::product_with_epilogue(a, b, epilogue, c, workspace)
 }
 
-/// As [`gemm`], with a B that was packed once for many products or many threads.
+/// [`gemm`] with a B packed once for many products or many threads.
 ///
 /// ```
 /// use swath_kernels::{MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm_packed};
@@ -111,8 +113,8 @@ pub fn gemm_epilogue<T: Factor>(
 /// ```
 ///
 /// # Errors
-/// As [`gemm`]; [`GemmError::PackedForOtherIsa`] if another instruction set runs than when `b` was
-/// packed, which only tests can bring about.
+/// Those of [`gemm`]; [`GemmError::PackedForOtherIsa`] if `b` was packed for another instruction
+/// set than the one that runs, which can only happen in tests.
 pub fn gemm_packed<T: Factor>(
     product: PackedGemm<'_, T>,
     c: MatMut<'_, T::Sum>,

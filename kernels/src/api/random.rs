@@ -1,4 +1,4 @@
-//! Random words by position, and the dropout that they decide.
+//! Random words addressed by position, and dropout.
 
 use super::call::{Call, Rows, Work};
 use crate::dispatch::run;
@@ -6,7 +6,7 @@ use crate::map::rows::places;
 use crate::output::Output;
 use crate::random::{Dropout, DropoutTask, Fill, Words};
 
-/// Words `first..` of a stream.
+/// Writes the words of a stream from number `first` on.
 ///
 /// ```
 /// let mut words = [0; 4];
@@ -17,7 +17,7 @@ pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
     run(Fill { words: Words { seed, stream }, first, out });
 }
 
-/// `y = x · 1/(1 - p)` where kept, `x · 0` elsewhere: a NaN or an infinity is not hidden.
+/// `y = x · 1/(1 - p)` where kept, else `x · 0`, so that a NaN or an infinity stays visible as NaN.
 ///
 /// ```
 /// use swath_kernels::{Dropout, dropout};
@@ -27,7 +27,7 @@ pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
 /// ```
 ///
 /// # Panics
-/// If the lengths differ, `p` is not in `[0, 1)` or `first` is no multiple of 4.
+/// If the lengths differ, `p` is not in `[0, 1)`, or `first` is not a multiple of 4.
 #[track_caller]
 pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
     let y = places(y);

@@ -1,5 +1,5 @@
-//! Reductions of slices and of the columns of matrices: [`reduce`] and [`reduce_columns`] by a type of
-//! `reduce.rs`, and a function for each of these types.
+//! Reductions of slices and of the columns of matrices: [`reduce`] and [`reduce_columns`], generic
+//! over the reductions of `reduce.rs`, and a function for each reduction.
 
 use crate::convert::Truth;
 use crate::fold::PairwiseSum;
@@ -16,11 +16,11 @@ pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
     reduction.finish(reduction.fold(x), x.len())
 }
 
-/// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride` elements apart.
-/// A result has the bits that [`reduce`] gives for the column as a slice.
+/// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride`
+/// elements apart. A column gives the bits that [`reduce`] gives for it as a slice.
 ///
 /// # Panics
-/// If the last row ends beyond `x`, or there are no rows and the reduction is of an extremum.
+/// If the last row ends beyond `x`, or if there are no rows and the reduction is an extremum.
 #[track_caller]
 pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
     reduction: &R,
@@ -32,10 +32,10 @@ pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
     columns(reduction, x, rows, row_stride, Target::Results(places(y)));
 }
 
-/// The accumulators of columns, as [`reduce_columns`] has them before they are finished.
+/// Writes the accumulator of each column, which [`reduce_columns`] would then finish.
 ///
 /// # Panics
-/// As [`reduce_columns`].
+/// In the cases of [`reduce_columns`].
 #[track_caller]
 pub fn partial_columns<E, R: Reduction<E> + ?Sized>(
     reduction: &R,
@@ -59,69 +59,74 @@ macro_rules! slices {
 slices! {
     /// The sum of the elements, +0 if there are none.
     ///
-    /// Added in `f64` in an order that depends on the length alone ([`PairwiseSum`]) and rounded once:
-    /// the same bits on every machine. A sum of `f32` without cancellation is within 1.01 units of
-    /// rounding, 2^-24, for up to 2^26 elements. One of `f64` rounds at every addition, of which up to 63 follow each
-    /// other in a lane, then 4 and one a level of the tree: up to 64 units of 2^-53 were measured.
+    /// Added in `f64`, in an order that depends on the length alone ([`PairwiseSum`]), and rounded
+    /// once: the same bits on every machine. For up to 2^26 elements of `f32` without cancellation,
+    /// the relative error is below 1.01 u, u = 2^-24 being the unit roundoff. For `f64` every
+    /// addition rounds: up to 63 in a row in one lane, then 4, then one per level of the tree. The
+    /// largest error measured is 64 u, u = 2^-53.
     ///
     /// ```
     /// assert_eq!(swath_kernels::sum(&[1e15f32, 1.0, -1e15]), 1.0);
     /// ```
     sum() = Sum;
-    /// The arithmetic mean of the elements, NaN if there are none: the sum in `f64`, divided there and
-    /// rounded once, so that a sum may exceed the range of the result.
+    /// The arithmetic mean of the elements, NaN if there are none. The sum is taken and divided in
+    /// `f64` and rounded once, so it may exceed the range of the result.
     ///
     /// ```
     /// assert_eq!(swath_kernels::mean(&[3e38f32; 4]), 3e38);
     /// ```
     mean() = Mean;
-    /// The product of the elements, 1 if there are none: multiplied in `f64` in the order of [`sum`] and
-    /// rounded once. A product of `f32` is lost where one in `f64` leaves its range on the way.
+    /// The product of the elements, 1 if there are none: multiplied in `f64` in the order of
+    /// [`sum`] and rounded once. An intermediate product that leaves the range of `f64` is lost,
+    /// also for `f32`.
     ///
     /// ```
     /// assert_eq!(swath_kernels::prod(&[1e30f32, 1e-30, 4.0]), 4.0);
     /// ```
     prod() = Prod;
-    /// The variance: the sum of squared distances from the mean, divided by the number of elements less
-    /// `ddof` (0: of a population, 1: estimated from a sample). Of no more than `ddof` elements ∞, or NaN
-    /// if they are all equal; NaN if one is infinite.
+    /// The variance: the sum of squared distances from the mean, divided by the number of elements
+    /// less `ddof` (0: of a population, 1: estimated from a sample). With at most `ddof` elements
+    /// it is ∞, or NaN if all are equal; it is NaN if one is infinite.
     ///
-    /// One pass in `f64`, block by block ([`PairwiseSum::BLOCK`]): each measures distances from its first
-    /// element, and blocks are merged in the order of [`sum`], their means still so measured. The relative error
-    /// is below 2^-35 of the variance of a block, whatever the mean (the largest found is 2^-37, where a block begins with
-    /// its only outlier); then the result is rounded once.
-    /// That holds where squared distances stay in the range of `f64`, as those of all narrower floats do. Of `f64`
-    /// distances beyond about 1e154 make it ∞, or NaN where they or their sum exceed the largest number, and where all are
-    /// below 1e-154 it loses digits and at last is 0.
+    /// One pass in `f64`, block by block ([`PairwiseSum::BLOCK`]): a block measures distances from
+    /// its first element, and blocks are merged in the order of [`sum`]. The result is rounded
+    /// once. Before that, the relative error is below 2^-35 of the variance of a block, whatever
+    /// the mean. (The largest found is 2^-37, where a block begins with its only outlier.)
+    ///
+    /// This holds while squared distances stay in the range of `f64`, as those of all narrower
+    /// floats do. For `f64`, distances beyond about 1e154 make the variance ∞, or NaN if the
+    /// distances or their sum overflow; if all are below 1e-154, it loses digits and finally
+    /// becomes 0.
     ///
     /// ```
     /// let x = [10_001.0f32, 10_002.0, 10_003.0, 10_004.0];
     /// assert_eq!(swath_kernels::variance(&x, 0), 1.25);
     /// ```
     variance(ddof) = Variance { ddof };
-    /// The standard deviation: the square root of the [`variance`], taken in `f64` and rounded once. As there,
-    /// distances of `f64` beyond 1e154 make it ∞ or NaN, and below 1e-154 it loses digits and at last is 0, though it would
-    /// be in range itself.
+    /// The standard deviation: the square root of the [`variance`], taken in `f64` and rounded
+    /// once. Like the variance, it is ∞ or NaN for distances of `f64` beyond 1e154, and loses
+    /// digits and finally becomes 0 for distances below 1e-154, though the deviation itself would
+    /// be in range.
     ///
     /// ```
     /// assert_eq!(swath_kernels::std(&[1.0f32, 5.0], 0), 2.0);
     /// ```
     std(ddof) = Std { ddof };
-    /// The number of elements that are not 0; NaN is not 0. As [`sum`].
+    /// The number of elements that are not 0 (NaN counts), added like [`sum`].
     ///
     /// ```
     /// assert_eq!(swath_kernels::norm0(&[3.0f32, -0.0, -4.0]), 2.0);
     /// ```
     norm0() = Norm0;
-    /// The sum of magnitudes, 0 if there are no elements; as [`sum`].
+    /// The sum of magnitudes, 0 if there are none; added like [`sum`].
     ///
     /// ```
     /// assert_eq!(swath_kernels::norm1(&[3.0f32, -4.0]), 7.0);
     /// ```
     norm1() = Norm1;
-    /// The Euclidean norm: the square root of the sum of squares, 0 if there are no elements. Summed in
-    /// `f64` in the order of [`sum`] and rounded once; squares that would overflow or vanish in `f64` are
-    /// scaled ([`SquareSum`](crate::SquareSum)).
+    /// The Euclidean norm: the square root of the sum of squares, 0 if there are no elements.
+    /// Summed in `f64` in the order of [`sum`] and rounded once; squares that would overflow or
+    /// underflow in `f64` are scaled ([`SquareSum`](crate::SquareSum)).
     ///
     /// ```
     /// assert_eq!(swath_kernels::norm2(&[3e20f32, 4e20]), 5e20);
@@ -131,7 +136,7 @@ slices! {
     norm2() = Norm2;
 }
 
-/// Functions of slices whose result does not exist for empty ones.
+/// Functions of slices that have no result for an empty one.
 macro_rules! extrema {
     ($($(#[$doc:meta])* $name:ident -> $t:ident = |$x:ident| $found:expr;)*) => {$(
         $(#[$doc])*
@@ -141,40 +146,40 @@ macro_rules! extrema {
     )*};
 }
 extrema! {
-    /// The largest element, `None` if there are none: NaN if any is NaN, and +0 above -0.
+    /// The largest element, `None` if there are none; NaN if any is NaN. +0 is larger than −0.
     ///
     /// ```
     /// assert_eq!(swath_kernels::max(&[1.0, 3.0, 2.0]), Some(3.0));
     /// assert_eq!(swath_kernels::max::<f32>(&[]), None);
     /// ```
     max -> E = |x| reduce(&Max, x);
-    /// The smallest element, `None` if there are none: NaN if any is NaN, and -0 below +0.
+    /// The smallest element, `None` if there are none; NaN if any is NaN. −0 is smaller than +0.
     ///
     /// ```
     /// assert_eq!(swath_kernels::min(&[3.0, -1.0, 2.0]), Some(-1.0));
     /// ```
     min -> E = |x| reduce(&Min, x);
-    /// The largest magnitude, `None` if there are no elements: NaN if any is NaN.
+    /// The largest magnitude, `None` if there are no elements; NaN if any is NaN.
     ///
     /// ```
     /// assert_eq!(swath_kernels::max_magnitude(&[1.0, -3.0, 2.0]), Some(3.0));
     /// ```
     max_magnitude -> E = |x| reduce(&MaxMagnitude, x);
-    /// The smallest magnitude, `None` if there are no elements: NaN if any is NaN.
+    /// The smallest magnitude, `None` if there are no elements; NaN if any is NaN.
     ///
     /// ```
     /// assert_eq!(swath_kernels::min_magnitude(&[1.0, -3.0, 2.0]), Some(1.0));
     /// ```
     min_magnitude -> E = |x| reduce(&MinMagnitude, x);
-    /// The index of the largest element, `None` if there are none: of the first one of equals, −0
-    /// being equal to +0; of the first NaN if there is one.
+    /// The index of the largest element, `None` if there are none: the first of equals, −0 being
+    /// equal to +0, or the first NaN if there is one.
     ///
     /// ```
     /// assert_eq!(swath_kernels::argmax(&[1.0, 3.0, 3.0]), Some(1));
     /// assert_eq!(swath_kernels::argmax(&[1.0, f32::NAN, 3.0]), Some(1));
     /// ```
     argmax -> usize = |x| reduce(&ArgMax, x) as usize;
-    /// The index of the smallest element, as [`argmax`].
+    /// The index of the smallest element; otherwise like [`argmax`].
     ///
     /// ```
     /// assert_eq!(swath_kernels::argmin(&[3.0, 1.0, 1.0]), Some(1));
@@ -184,7 +189,8 @@ extrema! {
 
 /// The sum of products `a[i] * b[i]`, +0 if there are none.
 ///
-/// Products are exact for `f32` and narrower floats, and fused with the addition for `f64`; else as [`sum`].
+/// Products are exact for `f32` and narrower floats, and fused with the addition for `f64`; added
+/// like [`sum`].
 ///
 /// ```
 /// assert_eq!(swath_kernels::dot(&[1.0f32, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
@@ -199,13 +205,14 @@ pub fn dot<E: Accumulate>(a: &[E], b: &[E]) -> E {
     E::rounded(sum.finish())
 }
 
-/// `ln Σ e^x` without overflow, −∞ if there are no elements: m + ln Σ e^(x − m) with m the largest.
+/// `ln Σ e^x` without overflow, computed as m + ln Σ e^(x − m) with m the largest element; −∞ if
+/// there are no elements.
 ///
-/// The differences x − m are rounded to the type of the elements, their powers have the accuracy of
-/// [`exp`](crate::exp); they are summed, and the rest is computed, in `f64` and rounded once. Before that
-/// the error is at most (1.2 + D) u, u half a place of 1 and D ≤ ln n as for
-/// [`softmax`](crate::softmax); of `f64` that of the powers' [`sum`] comes on top, up to 64 u. A NaN makes it
-/// NaN, else an element +∞ makes it +∞.
+/// The differences x − m are rounded to the element type and exponentiated with the accuracy of
+/// [`exp`](crate::exp). The rest is computed in `f64` and rounded once. Before that rounding the
+/// error is at most (1.2 + D) u, with u the unit roundoff and D ≤ ln n as for
+/// [`softmax`](crate::softmax); for `f64` the error of the [`sum`], up to 64 u, comes on top. If an
+/// element is NaN the result is NaN; otherwise, if an element is +∞, it is +∞.
 ///
 /// ```
 /// assert_eq!(swath_kernels::logsumexp(&[1000.0f32, 1000.0]), 1000.6932);
@@ -215,7 +222,7 @@ pub fn logsumexp<E: Reduce>(x: &[E]) -> E {
     E::from_f64(E::logsumexp(x))
 }
 
-/// Whether an element is other than 0; NaN is.
+/// True if any element is not 0; NaN is not 0.
 ///
 /// ```
 /// assert!(swath_kernels::any(&[0.0f32, -0.0, f32::NAN]));
@@ -225,7 +232,7 @@ pub fn any<T: Truth>(x: &[T]) -> bool {
     reduce(&Any, x) == 1
 }
 
-/// Whether all elements are other than 0; NaN is.
+/// True if all elements are not 0; NaN is not 0.
 ///
 /// ```
 /// assert!(swath_kernels::all(&[1i64, -1]));
@@ -235,7 +242,7 @@ pub fn all<T: Truth>(x: &[T]) -> bool {
     reduce(&All, x) == 1
 }
 
-/// Functions of the columns of a row-major matrix, and when they panic.
+/// Functions of the columns of a row-major matrix; the first literal says when they panic.
 macro_rules! columns {
     ($panics:literal $($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
         $(#[$doc])*
@@ -265,7 +272,8 @@ columns! {
     /// assert_eq!(y, [9.0, 12.0]);
     /// ```
     sum_columns<E: Accumulate>() -> E = Sum;
-    /// The arithmetic mean of each column, as [`sum_columns`]; NaN if there are no rows.
+    /// The arithmetic mean of each column, laid out as for [`sum_columns`]; NaN if there are no
+    /// rows.
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -273,7 +281,7 @@ columns! {
     /// assert_eq!(y, [3.0, 4.0]);
     /// ```
     mean_columns<E: Accumulate>() -> E = Mean;
-    /// The product of each column, as [`sum_columns`]; 1 if there are no rows.
+    /// The product of each column, laid out as for [`sum_columns`]; 1 if there are no rows.
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -281,7 +289,7 @@ columns! {
     /// assert_eq!(y, [15.0, 48.0]);
     /// ```
     prod_columns<E: Accumulate>() -> E = Prod;
-    /// The variance of each column, as [`variance`](crate::variance); rows as in [`sum_columns`].
+    /// The [`variance`](crate::variance) of each column, laid out as for [`sum_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -289,7 +297,8 @@ columns! {
     /// assert_eq!(y, [4.0, 13.0]);
     /// ```
     variance_columns<E: Accumulate>(ddof) -> E = Variance { ddof };
-    /// The standard deviation of each column, as [`variance_columns`].
+    /// The standard deviation ([`std`](crate::std())) of each column, laid out as for
+    /// [`sum_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -297,7 +306,8 @@ columns! {
     /// assert_eq!(y, [2.0, 0.0]);
     /// ```
     std_columns<E: Accumulate>(ddof) -> E = Std { ddof };
-    /// The number of elements of each column that are not 0; NaN is not 0. As [`sum_columns`].
+    /// The number of elements of each column that are not 0 (NaN counts), laid out as for
+    /// [`sum_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -305,7 +315,7 @@ columns! {
     /// assert_eq!(y, [2.0, 1.0]);
     /// ```
     norm0_columns<E: Accumulate>() -> E = Norm0;
-    /// The sum of magnitudes of each column, as [`sum_columns`].
+    /// The sum of magnitudes of each column, laid out as for [`sum_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -313,7 +323,8 @@ columns! {
     /// assert_eq!(y, [4.0, 6.0]);
     /// ```
     norm1_columns<E: Accumulate>() -> E = Norm1;
-    /// The Euclidean norm of each column, as [`norm2`](crate::norm2); rows as in [`sum_columns`].
+    /// The Euclidean norm ([`norm2`](crate::norm2)) of each column, laid out as for
+    /// [`sum_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -333,7 +344,7 @@ columns! {
     /// assert_eq!(y, [3.0, 6.0]);
     /// ```
     max_columns<E: Reduce>() -> E = Max;
-    /// The smallest element of each column, as [`max_columns`].
+    /// The smallest element of each column; otherwise like [`max_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -341,7 +352,7 @@ columns! {
     /// assert_eq!(y, [1.0, 4.0]);
     /// ```
     min_columns<E: Reduce>() -> E = Min;
-    /// The largest magnitude of each column, as [`max_columns`].
+    /// The largest magnitude of each column; otherwise like [`max_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -349,7 +360,7 @@ columns! {
     /// assert_eq!(y, [3.0, 6.0]);
     /// ```
     max_magnitude_columns<E: Reduce>() -> E = MaxMagnitude;
-    /// The smallest magnitude of each column, as [`max_columns`].
+    /// The smallest magnitude of each column; otherwise like [`max_columns`].
     ///
     /// ```
     /// let mut y = [0.0f32; 2];
@@ -357,8 +368,8 @@ columns! {
     /// assert_eq!(y, [1.0, 4.0]);
     /// ```
     min_magnitude_columns<E: Reduce>() -> E = MinMagnitude;
-    /// The row of the largest element of each column, as [`argmax`](crate::argmax); rows as in
-    /// [`max_columns`].
+    /// The row index of the largest element of each column, chosen as by [`argmax`](crate::argmax);
+    /// laid out as for [`max_columns`].
     ///
     /// ```
     /// let mut y = [0i64; 2];
@@ -366,7 +377,7 @@ columns! {
     /// assert_eq!(y, [1, 0]);
     /// ```
     argmax_columns<E: Reduce>() -> i64 = ArgMax;
-    /// The row of the smallest element of each column, as [`argmax_columns`].
+    /// The row index of the smallest element of each column; otherwise like [`argmax_columns`].
     ///
     /// ```
     /// let mut y = [0i64; 2];
@@ -392,7 +403,7 @@ pub fn any_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u
     reduce_columns(&Any, x, rows, row_stride, y);
 }
 
-/// [`all`] of each column, as [`any_columns`].
+/// [`all`] of each column; otherwise like [`any_columns`].
 ///
 /// ```
 /// let mut y = [7; 2];
@@ -407,7 +418,8 @@ pub fn all_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u
     reduce_columns(&All, x, rows, row_stride, y);
 }
 
-/// `ln Σ e^x` of each column, as [`logsumexp`]; rows as in [`sum_columns`]; −∞ if there are none.
+/// `ln Σ e^x` ([`logsumexp`]) of each column, laid out as for [`sum_columns`]; −∞ if there are no
+/// rows.
 ///
 /// ```
 /// let mut y = [0.0f32; 2];

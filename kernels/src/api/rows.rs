@@ -1,5 +1,5 @@
-//! Functions of whole rows, and their gradients. One named `…_rows` takes a row-major matrix; the result of
-//! a row depends on the values of that row alone.
+//! Functions of whole rows and their gradients. A function named `…_rows` takes a row-major matrix;
+//! the result of a row depends on that row alone.
 
 use core::mem::MaybeUninit;
 
@@ -15,12 +15,12 @@ use crate::rows::{
 
 /// `y[i] = e^x[i] / Σ e^x` over the slice.
 ///
-/// * Safe against overflow: the largest element is subtracted first. These differences are rounded: with
-///   u half a place of 1, the relative error is at most (4.3 + |x\[i\] − max| + D) u, where the result
-///   is normal. D = Σ y |x − max|, of all other differences together, is at most ln n, and reaches it
-///   only where all of them round to the same side. Of `f64`, whose powers are summed in `f64` too, the
-///   error of that [`sum`](crate::sum), up to 64 u, comes on top.
-/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+/// * Safe against overflow: the largest element is subtracted first. These differences are rounded:
+///   with u the unit roundoff, the relative error is at most (4.3 + |x\[i\] − max| + D) u if the
+///   result is normal. D = Σ y |x − max| is the share of the other differences; it is at most ln n,
+///   reached only if all of them round in the same direction. For `f64`, whose exponentials are
+///   summed in `f64` too, the error of that [`sum`](crate::sum), up to 64 u, comes on top.
+/// * If an element is NaN or +∞, or all are −∞, every result is NaN.
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
@@ -38,7 +38,7 @@ pub fn softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
 /// [`softmax`] of each row of `cols` elements.
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of `cols`.
+/// If the lengths differ or are not a multiple of `cols`.
 #[track_caller]
 pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
     softmax_forward("softmax", x, cols, places(y), false);
@@ -46,10 +46,10 @@ pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
 
 /// `y[i] = x[i] − ln Σ e^x` over the slice.
 ///
-/// * Safe against overflow, and without the loss of [`softmax`] followed by a logarithm. With u half a
-///   place of 1 and s = Σ e^(x − max), the error is at most
-///   (|x\[i\] − max| + D + 2 ln s + |y\[i\]| + 2) u, D ≤ ln n as for [`softmax`].
-/// * A NaN, +∞, or nothing but −∞ makes every element NaN.
+/// * Safe against overflow, and more accurate than the logarithm of [`softmax`]. With u the unit
+///   roundoff and s = Σ e^(x − max), the error is at most (|x\[i\] − max| + D + 2 ln s + |y\[i\]| +
+///   2) u, D ≤ ln n as for [`softmax`].
+/// * If an element is NaN or +∞, or all are −∞, every result is NaN.
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
@@ -67,16 +67,17 @@ pub fn log_softmax<E: Rows>(x: &[E], y: &mut (impl Output<E> + ?Sized)) {
 /// [`log_softmax`] of each row of `cols` elements.
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of `cols`.
+/// If the lengths differ or are not a multiple of `cols`.
 #[track_caller]
 pub fn log_softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
     softmax_forward("log_softmax", x, cols, places(y), true);
 }
 
-/// The gradient of [`softmax_rows`] from upstream `g` and output `y`: `dx = y (g − Σ g y)` a row.
+/// The gradient of [`softmax_rows`] from upstream gradient `g` and output `y`: `dx = y (g − Σ g y)`
+/// per row.
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of `cols`.
+/// If the lengths differ or are not a multiple of `cols`.
 #[track_caller]
 pub fn softmax_grad_rows<E: Rows>(
     g: &[E],
@@ -87,10 +88,11 @@ pub fn softmax_grad_rows<E: Rows>(
     softmax_backward("softmax_grad", g, y, cols, places(dx), false);
 }
 
-/// The gradient of [`log_softmax_rows`] from upstream `g` and output `y`: `dx = g − e^y Σ g` a row.
+/// The gradient of [`log_softmax_rows`] from upstream gradient `g` and output `y`:
+/// `dx = g − e^y Σ g` per row.
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of `cols`.
+/// If the lengths differ or are not a multiple of `cols`.
 #[track_caller]
 pub fn log_softmax_grad_rows<E: Rows>(
     g: &[E],
@@ -126,11 +128,12 @@ fn softmax_backward<E: Rows>(
     E::run(Call(Work::SoftmaxGrad(SoftmaxGradTask { g, y, dx, cols: cols.max(1), log })));
 }
 
-/// Writes each row's loss, in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`: what
-/// [`cross_entropy_grad_rows`] wants to know again.
+/// Writes each row's loss in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`;
+/// [`cross_entropy_grad_rows`] takes the last two.
 ///
-/// All are rounded once from `f64`: the error is half a place of each, and that of the exponentials, of which
-/// x − largest is rounded to `E`. NaN, +∞ in a row, or −∞ alone, give a loss of NaN.
+/// All are rounded once from `f64`. Their error is half an ULP, plus that of the exponentials,
+/// whose arguments x − largest are rounded to `E`. If a logit is NaN or +∞, or all are −∞, the loss
+/// is NaN.
 ///
 /// ```
 /// use swath_kernels::{CrossEntropyRows, cross_entropy_rows};
@@ -147,7 +150,7 @@ fn softmax_backward<E: Rows>(
 /// ```
 ///
 /// # Panics
-/// If the lengths are not those of `r` rows or a target is no class.
+/// If the lengths are not those of `r` rows, or a target is not a class.
 #[track_caller]
 pub fn cross_entropy_rows<E: Rows>(
     rows: CrossEntropyRows<'_, E>,
@@ -165,16 +168,17 @@ pub fn cross_entropy_rows<E: Rows>(
     E::run(Call(Work::CrossEntropy(task)));
 }
 
-/// Writes the gradient of the logits from that of the losses, `g` `[r]`, the largest logit of each row,
-/// and `Σ e^(x − largest) − 1`, both `[r]`.
+/// Writes the gradient of the logits from that of the losses, `g` `[r]`, and each row's largest
+/// logit and `Σ e^(x − largest) − 1`, both `[r]`.
 ///
-/// However large the logits are, a probability p, where it is a normal number, has a relative error of at most
-/// u (max − x + ln n + 8), u being half a place of 1: that of x − max and of the exponentials summed. So has what
-/// the target's lacks to 1, but for the rounding of the sum, which is of `f64`: less than 2^-46; of `f64` logits it
-/// counts everywhere. ε/n, the sum with it and the product with `g` round once each.
+/// However large the logits, a probability p that is a normal number has a relative error of at
+/// most u (max − x + ln n + 8), u being the unit roundoff: the error of x − max and of the
+/// exponentials summed. The same holds for the target's 1 − p, except for the rounding of the sum
+/// in `f64`: below 2^-46, which only matters for `f64` logits. ε/n, the sum with it and the product
+/// with `g` round once each.
 ///
 /// # Panics
-/// If the lengths are not those of `r` rows or a target is no class.
+/// If the lengths are not those of `r` rows, or a target is not a class.
 #[track_caller]
 pub fn cross_entropy_grad_rows<E: Rows>(
     rows: CrossEntropyRows<'_, E>,
@@ -196,13 +200,15 @@ pub fn cross_entropy_grad_rows<E: Rows>(
 
 /// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
 ///
-/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused). Of `f64` the
-/// mean itself is a rounded sum: where it is r standard deviations away from 0, x̂ is off by up to about 64 r 2^-53.
-/// A NaN or an infinity makes its row NaN. `x − μ` and `1/√(σ² + ε)` must be in range: where one is beyond the
-/// largest number, as of `f32` that span more than 3.4e38, or of 1e-40 with ε = 0, elements are infinite or NaN.
-/// Squares of `f64` leave their range: a row with an element further than about 1e154 from the mean is one of
-/// zeros, as is its `1/√(σ² + ε)`, and NaN where the sum of its elements exceeds the largest number; where all are
-/// nearer than 1e-154, σ² loses digits and at last is 0.
+/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused).
+/// For `f64` the mean itself is a rounded sum: if it is r standard deviations from 0, x̂ is off by
+/// up to about 64 r 2^-53.
+///
+/// A NaN or an infinity makes its row NaN. Elements are infinite or NaN if `x − μ` or `1/√(σ² + ε)`
+/// exceeds the range, as for `f32` rows that span more than 3.4e38, or rows of 1e-40 with ε = 0.
+/// Squares of `f64` may leave their range: a row with an element further than about 1e154 from the
+/// mean becomes zeros, as does its `1/√(σ² + ε)`, or NaN if the sum of its elements overflows. If
+/// all are nearer than 1e-154 to the mean, σ² loses digits and finally becomes 0.
 ///
 /// ```
 /// use swath_kernels::{LayerNormRows, layer_norm_rows};
@@ -227,7 +233,7 @@ pub fn layer_norm_rows<E: Rows>(
     same_len(name, y.len(), rows.x.len());
     same_len(name, deviation.len(), mean.len());
     let parameters = [rows.weight, rows.bias].into_iter().flatten();
-    // Without rows there is nothing that says how long they are.
+    // Without rows, the length of the parameters is unconstrained.
     for parameter in parameters.filter(|_| !mean.is_empty()) {
         same_len(name, parameter.len(), cols);
     }
@@ -236,7 +242,7 @@ pub fn layer_norm_rows<E: Rows>(
 }
 
 /// Writes the gradient of x, `[r, n]`, and adds those of weight and bias, `[n]`, to `dweight` and
-/// `dbias`, row after row.
+/// `dbias`, row by row.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows.
@@ -262,13 +268,14 @@ pub fn layer_norm_grad_rows<E: Rows>(
     E::run(Call(Work::LayerNormGrad(task)));
 }
 
-/// Writes the rows over their root mean square, `[r, n]`, and each row's `1/√(mean x² + ε)`, `[r]`.
+/// Writes the rows divided by their root mean square, `[r, n]`, and each row's `1/√(mean x² + ε)`,
+/// `[r]`.
 ///
-/// The statistic is rounded once from `f64`; an element has two more roundings, one without a weight.
-/// A NaN makes its row NaN, an infinity makes itself NaN and the others 0. Squares of `f64` overflow
-/// beyond 1e154, which makes a row of zeros, and below 1e-154 lose digits and at last vanish. Where
-/// `1/√(mean x² + ε)` is beyond the largest number, as of `f32` near 1e-40 with ε = 0, elements are
-/// infinite, or NaN if they are 0.
+/// The statistic is rounded once from `f64`; an element has two more roundings, or one without a
+/// weight. A NaN makes its row NaN; an infinity becomes NaN and the rest of its row 0. Squares of
+/// `f64` overflow beyond 1e154, which makes a row of zeros, and lose digits below 1e-154, until
+/// they vanish. If `1/√(mean x² + ε)` exceeds the range, as for `f32` near 1e-40 with ε = 0,
+/// elements are infinite, or NaN if they are 0.
 ///
 /// ```
 /// use swath_kernels::{RmsNormRows, rms_norm_rows};
@@ -290,14 +297,14 @@ pub fn rms_norm_rows<E: Rows>(
     let (y, reciprocal) = (places(y), places(reciprocal_rms));
     let cols = columns(name, rows.x.len(), reciprocal.len());
     same_len(name, y.len(), rows.x.len());
-    // Without rows there is nothing that says how long they are.
+    // Without rows, the length of the weight is unconstrained.
     if let Some(weight) = rows.weight.filter(|_| !reciprocal.is_empty()) {
         same_len(name, weight.len(), cols);
     }
     E::run(Call(Work::RmsNorm(RmsNormTask { rows, cols, y, reciprocal })));
 }
 
-/// Writes the gradient of x, `[r, n]`, and adds that of the weight, `[n]`, to `dweight`, row after
+/// Writes the gradient of x, `[r, n]`, and adds that of the weight, `[n]`, to `dweight`, row by
 /// row.
 ///
 /// # Panics
@@ -321,7 +328,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
     E::run(Call(Work::RmsNormGrad(RmsNormGradTask { rows, cols, dx, dweight })));
 }
 
-/// The columns of `len` elements in `rows` rows; 0 if there are none.
+/// The number of columns of `len` elements in `rows` rows; 0 without rows.
 #[inline]
 #[track_caller]
 fn columns(name: &str, len: usize, rows: usize) -> usize {
@@ -330,7 +337,7 @@ fn columns(name: &str, len: usize, rows: usize) -> usize {
     columns
 }
 
-/// The number of classes, with every target checked to be one or ignored.
+/// Returns the number of classes; panics if a target is neither a class nor ignored.
 #[track_caller]
 fn classes<E>(name: &str, rows: &CrossEntropyRows<'_, E>) -> usize {
     let cols = columns(name, rows.logits.len(), rows.targets.len());

@@ -11,11 +11,11 @@ use crate::reduce::Integer;
 
 /// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
 ///
-/// * *Order.* One chain from left to right, in `f64` and from +0, each total rounded once to `E`:
-///   whatever the instruction set, and the same bits along rows as along columns
+/// * *Order.* One chain from left to right, in `f64` and from +0, each total rounded once to `E`.
+///   The bits are the same on every instruction set, and along rows as along columns
 ///   ([`cumsum_columns`]).
-/// * *Error.* For `f32` at most `k 2⁻⁵³ Σ|x|` before the rounding: beyond half a place by 1/8 at
-///   most for 2²⁶ elements of one sign. For `f64` the same without a wider type to hide it.
+/// * *Error.* At most `k 2⁻⁵³ Σ|x|` before the rounding. For 2²⁶ `f32` elements of one sign, that
+///   adds at most 1/8 ULP to the half ULP of the rounding.
 ///
 /// ```
 /// let mut y = [0.0f32; 4];
@@ -24,7 +24,7 @@ use crate::reduce::Integer;
 /// ```
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of `cols`.
+/// If the lengths differ or are not a multiple of `cols`.
 #[track_caller]
 pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
     rows("cumsum", x, cols, places(y), false);
@@ -32,8 +32,8 @@ pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Siz
 
 /// `y[k] = x[0] · … · x[k]` in each row of `cols` elements.
 ///
-/// As [`cumsum_rows`], from 1: `f32` is multiplied in `f64`, so that a product on the way may leave the
-/// range of `f32` and come back.
+/// Like [`cumsum_rows`], but starting from 1. `f32` is multiplied in `f64`, so an intermediate
+/// product may leave the range of `f32` and come back.
 ///
 /// ```
 /// let mut y = [0.0f32; 3];
@@ -42,14 +42,14 @@ pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Siz
 /// ```
 ///
 /// # Panics
-/// As [`cumsum_rows`].
+/// In the cases of [`cumsum_rows`].
 #[track_caller]
 pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Sized)) {
     rows("cumprod", x, cols, places(y), true);
 }
 
-/// The totals of each column of a row-major matrix down to each row, with the bits of
-/// [`cumsum_rows`]; begins from `totals` and leaves there what the last row ended with.
+/// The running sum of each column of a row-major matrix, with the bits of [`cumsum_rows`]. It
+/// starts from `totals`, and leaves the last row's sums there.
 ///
 /// ```
 /// let (mut totals, mut y) = ([10.0, 20.0], [0.0f32; 4]);
@@ -58,13 +58,13 @@ pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
 /// ```
 ///
 /// # Panics
-/// If the lengths differ or are no multiple of that of `totals`.
+/// If the lengths differ or are not a multiple of `totals.len()`.
 #[track_caller]
 pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
     columns("cumsum", x, totals, places(y), false);
 }
 
-/// The products of each column of a row-major matrix down to each row, as [`cumsum_columns`].
+/// The running product of each column of a row-major matrix; otherwise like [`cumsum_columns`].
 ///
 /// ```
 /// let (mut totals, mut y) = ([1.0, 1.0], [0.0f32; 4]);
@@ -73,13 +73,13 @@ pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output
 /// ```
 ///
 /// # Panics
-/// As [`cumsum_columns`].
+/// In the cases of [`cumsum_columns`].
 #[track_caller]
 pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output<E> + ?Sized)) {
     columns("cumprod", x, totals, places(y), true);
 }
 
-/// Which scan of integers, wrapping in `i64`.
+/// The operation of an integer scan, wrapping in `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum IntegerFold {
@@ -87,7 +87,7 @@ pub enum IntegerFold {
     Product,
 }
 
-/// The running sums or products of each row of `cols` integers, wrapping in `i64`.
+/// The running sum or product of each row of `cols` integers, wrapping in `i64`.
 ///
 /// ```
 /// use swath_kernels::{IntegerFold, scan_integer_rows};
@@ -97,7 +97,7 @@ pub enum IntegerFold {
 /// ```
 ///
 /// # Panics
-/// As [`cumsum_rows`].
+/// In the cases of [`cumsum_rows`].
 #[track_caller]
 pub fn scan_integer_rows<T: Integer>(
     fold: IntegerFold,
@@ -110,8 +110,8 @@ pub fn scan_integer_rows<T: Integer>(
     T::scan_rows(fold == IntegerFold::Product, x, cols.max(1), y);
 }
 
-/// The running sums or products of each column of a row-major matrix down to each row, wrapping in `i64`;
-/// begins from `totals` and leaves there what the last row ended with.
+/// The running sum or product of each column of a row-major matrix, wrapping in `i64`. It starts
+/// from `totals`, and leaves the last row's totals there.
 ///
 /// ```
 /// use swath_kernels::{IntegerFold, scan_integer_columns};
@@ -121,7 +121,7 @@ pub fn scan_integer_rows<T: Integer>(
 /// ```
 ///
 /// # Panics
-/// As [`cumsum_columns`].
+/// In the cases of [`cumsum_columns`].
 #[track_caller]
 pub fn scan_integer_columns<T: Integer>(
     fold: IntegerFold,

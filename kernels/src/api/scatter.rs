@@ -1,13 +1,13 @@
-//! Addition of rows to rows that an index names.
+//! Scatter-add: rows are added to the rows that an index names.
 
 use super::same_len;
 use crate::scatter::Addend;
 
-/// `y[b, index[i]] += x[b, i]`: rows of `x` `[batch, index.len(), cols]` are added to those of `y`
+/// `y[b, index[i]] += x[b, i]`: adds rows of `x` `[batch, index.len(), cols]` to rows of `y`
 /// `[batch, rows, cols]`, where `shape` is `[rows, cols]`.
 ///
-/// Rows are added one after another, in order, and each sum is rounded: a row of `y` that is named many
-/// times has the same bits whatever the instruction set.
+/// Rows are added in order, one after another, with a rounding each, so that a row of `y` named
+/// many times has the same bits on every instruction set.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0, 1.0, 1.0];
@@ -16,8 +16,9 @@ use crate::scatter::Addend;
 /// ```
 ///
 /// # Panics
-/// Before anything is added: if an index is not in `0..rows`, the length of `x` is no multiple of
-/// `index.len() · cols`, or that of `y` is not as many times `rows · cols` (where that is 0, it may be anything).
+/// Before anything is added: if an index is not in `0..rows`, if `x.len()` is not a multiple of
+/// `index.len() · cols`, or if `y.len()` is not the same multiple of `rows · cols`. (If
+/// `index.len() · cols` is 0, `y` may have any length.)
 #[track_caller]
 pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y: &mut [E]) {
     let name = "scatter_add_rows";
@@ -32,9 +33,10 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
     }
 }
 
-/// What [`scatter_add_rows`] adds to a part of its `y`, the rows from `first` on of all its `batch · rows`;
-/// rows of `x` for others, or for none, are passed over. So threads share the rows that are added to: each has all
-/// of `x` and its own part, and every sum is taken in the same order.
+/// [`scatter_add_rows`] into a part of `y`: its rows from number `first` of the `batch · rows` on.
+/// Rows of `x` that belong to other rows, or to none, are skipped. Threads can share one
+/// scatter-add this way: each reads all of `x` and owns a part of `y`, and every sum is still taken
+/// in the same order.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0];
@@ -43,8 +45,9 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
 /// ```
 ///
 /// # Panics
-/// If the length of `x` is no multiple of `index.len() · cols`, that of `y` none of `cols`, `y` ends beyond the
-/// last of the rows (of any number, where `index.len() · cols` is 0), or no `i64` names the last row of `rows`.
+/// If `x.len()` is not a multiple of `index.len() · cols`, if `y.len()` is not a multiple of
+/// `cols`, if `y` extends past the last of the `batch · rows` rows (any number, if
+/// `index.len() · cols` is 0), or if `rows` exceeds `i64::MAX`.
 #[track_caller]
 pub fn scatter_add_rows_from<E: Addend>(
     x: &[E],
@@ -59,14 +62,14 @@ pub fn scatter_add_rows_from<E: Addend>(
     assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
     if let Some(batch) = batch {
         assert!(i64::try_from(rows).is_ok(), "{name}: {rows} rows");
-        // In numbers that hold any two lengths.
+        // In `u128`, which cannot overflow here.
         let (end, all) = (first as u128 + (len / cols) as u128, batch as u128 * rows as u128);
         assert!(end <= all, "{name}: rows up to {end} of {all}");
         E::add_rows(x, index, shape, first, y);
     }
 }
 
-/// How many times `index.len() · cols` elements `x` has; `None` of none of them, where it says nothing.
+/// The batch size, `x / (indices · cols)`; `None` if the divisor is 0.
 #[track_caller]
 fn batch(name: &str, x: usize, indices: usize, cols: usize) -> Option<usize> {
     let block = indices.saturating_mul(cols);
