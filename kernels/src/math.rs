@@ -1,15 +1,15 @@
-//! The element-wise functions: one row each, one file a family.
+//! The element-wise functions: one row each in the table below, one file per family.
 //!
-//! A kernel is a unit struct that implements `Map` once for all instruction sets; its
-//! documentation is its contract: domain, largest error and where it occurs, NaN, infinities, signed
-//! zeros, subnormal numbers, origin of the coefficients. A kernel that computes a derivative stands
-//! beside the function it belongs to: those of activations, `tanh` and `erf`, which training calls for, have one;
-//! the others are made of several functions by swath's table of ops.
+//! A kernel is a unit struct that implements `Map` once for all instruction sets. Its documentation
+//! is its contract: domain, largest error and where it occurs, NaN, infinities, signed zeros,
+//! subnormal numbers, provenance of the coefficients. A derivative's kernel stands beside the
+//! function it belongs to. Only the functions that training calls for have one (activations,
+//! `tanh`, `erf`); swath's table of ops composes the other derivatives from several functions.
 //!
-//! Errors are given in ULP, units in the last place of the exact result (its subnormal spacing where
-//! it is subnormal). Measured maxima are distances from the exact value, so that 0.5 is correct
-//! rounding; [`ULP_BOUNDS`] holds what is promised, as a count of floats between the result and the
-//! correctly rounded one.
+//! Errors are given in ULP, units in the last place of the exact result (the subnormal spacing if
+//! it is subnormal). Measured maxima are distances from the exact value, so 0.5 means correct
+//! rounding; [`ULP_BOUNDS`] holds the promised bounds, as a count of floats between the result and
+//! the correctly rounded one.
 
 mod arith;
 mod erf;
@@ -67,18 +67,18 @@ pub use trig::*;
 
 use crate::simd::{Float, Lanes, Vector};
 
-/// Names kernels: one row a function, its documentation, its name on slices, its type, whether an element is
-/// `cheap` (a few instructions) or `costly` (a polynomial or more), which decides how work is shared among threads, and the
-/// bounds for `f32` and `f64` that it promises, if it does. Writes the slice functions into a module
-/// `functions`.
+/// Names kernels, one row per function: documentation, name of the slice function, kernel type,
+/// cost, and the bounds promised for `f32` and `f64`, if any. An element is `cheap` (a few
+/// instructions) or `costly` (a polynomial or more), which decides how work is shared among
+/// threads. Writes the slice functions into a module `functions`.
 macro_rules! kernels {
     (
         unary { $($(#[$doc:meta])* $function:ident $Kernel:ident $cost:ident $($ulp:literal)*;)* }
         binary { $($(#[$doc2:meta])* $function2:ident $Kernel2:ident $cost2:ident $($ulp2:literal)*;)* }
         ternary { $($(#[$doc3:meta])* $function3:ident $Kernel3:ident $cost3:ident;)* }
     ) => {
-        #[allow(dead_code, reason = "the tests of this macro promise nothing")]
-        /// What functions promise, for all inputs and instruction sets: the largest distance, in
+        #[allow(dead_code, reason = "the tests of this macro state no bounds")]
+        /// The promised bounds, for all inputs and instruction sets: the largest distance, in
         /// floats, from the correctly rounded result.
         ///
         /// ```
@@ -91,9 +91,10 @@ macro_rules! kernels {
             .rows();
 
         #[allow(dead_code, reason = "as above")]
-        /// The name of every function of one argument and of two, derivatives too. `tests/accuracy.rs`
-        /// compares them with references, `tests/gradients.rs` the derivatives. Functions of three arguments
-        /// are compared in `tests/ternary.rs`, [`sincos`](crate::sincos) in `tests/trigonometric.rs`.
+        /// The name of every function of one or two arguments, derivatives included.
+        /// `tests/accuracy.rs` compares them with references, and `tests/gradients.rs` the
+        /// derivatives. `tests/ternary.rs` covers functions of three arguments,
+        /// `tests/trigonometric.rs` [`sincos`](crate::sincos).
         pub const NAMES: &[&str] =
             &[$(stringify!($function),)* $(stringify!($function2)),*];
 
@@ -155,7 +156,7 @@ kernels! {
         neg Neg cheap 0 0;
         /// `|x|`.
         abs Abs cheap 0 0;
-        /// −1, +1, or the zero itself.
+        /// −1, +1, or `x` itself if it is zero or NaN.
         sign Sign cheap 0 0;
         /// `x²`.
         square Square cheap 0 0;
@@ -219,14 +220,14 @@ kernels! {
         floor Floor cheap 0 0;
         /// The smallest integer that is not below `x`.
         ceil Ceil cheap 0 0;
-        /// The nearest integer, the even one of two.
+        /// The nearest integer; ties go to the even one.
         round Round cheap 0 0;
-        /// `x` without its fraction.
+        /// `x` rounded towards zero.
         trunc Trunc cheap 0 0;
         // Activations.
         /// `x` where positive, zero elsewhere.
         relu Relu cheap 0 0;
-        /// `x` between 0 and 6, the nearer of these elsewhere.
+        /// `x` clamped to `0..=6`.
         relu6 Relu6 cheap 0 0;
         /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
         hardsigmoid Hardsigmoid cheap 1 1;
@@ -246,7 +247,7 @@ kernels! {
         log_sigmoid LogSigmoid costly 1 1;
         /// `x tanh(ln(1 + e^x))`.
         mish Mish costly 1 1;
-        /// `λ x` where `x` is not negative, else `λ α (e^x − 1)`.
+        /// `λ x` where `x ≥ 0`, else `λ α (e^x − 1)`.
         selu Selu costly 1 1;
     }
     binary {
@@ -267,60 +268,61 @@ kernels! {
         atan2 Atan2 costly 1 1;
         /// `a^b`, as C's `pow`.
         pow Pow costly 1 1;
-        /// `√(a² + b²)`, without overflow on the way.
+        /// `√(a² + b²)`, without intermediate overflow.
         hypot Hypot costly 1 1;
-        /// The exact remainder of `a / b` cut towards zero, with the sign of `a`.
+        /// The exact remainder of `a / b` truncated towards zero, with the sign of `a`.
         rem Rem costly 0 0;
-        /// `a` where it is not negative, else `a b`.
+        /// `a` where `a ≥ 0`, else `a b`.
         leaky_relu LeakyRelu cheap 0 0;
-        /// `a` where it is not negative, else `b (e^a − 1)`.
+        /// `a` where `a ≥ 0`, else `b (e^a − 1)`.
         elu Elu costly 1 1;
         // Gradients.
-        /// The gradient of [`erf`] from upstream `a` and input `b`.
+        /// The gradient of [`erf`] from upstream gradient `a` and input `b`.
         erf_grad ErfGrad costly;
-        /// The gradient of [`tanh`] from upstream `a` and output `b`.
+        /// The gradient of [`tanh`] from upstream gradient `a` and output `b`.
         tanh_grad TanhGrad cheap;
-        /// The gradient of [`sigmoid`] from upstream `a` and output `b`.
+        /// The gradient of [`sigmoid`] from upstream gradient `a` and output `b`.
         sigmoid_grad SigmoidGrad cheap;
-        /// The gradient of [`relu`] from upstream `a` and input `b`.
+        /// The gradient of [`relu`] from upstream gradient `a` and input `b`.
         relu_grad ReluGrad cheap;
-        /// The gradient of [`silu`] from upstream `a` and input `b`.
+        /// The gradient of [`silu`] from upstream gradient `a` and input `b`.
         silu_grad SiluGrad costly;
-        /// The gradient of [`gelu_tanh`] from upstream `a` and input `b`.
+        /// The gradient of [`gelu_tanh`] from upstream gradient `a` and input `b`.
         gelu_tanh_grad GeluTanhGrad costly;
-        /// The gradient of [`gelu`] from upstream `a` and input `b`.
+        /// The gradient of [`gelu`] from upstream gradient `a` and input `b`.
         gelu_grad GeluGrad costly;
-        /// The gradient of [`softplus`] from upstream `a` and input `b`.
+        /// The gradient of [`softplus`] from upstream gradient `a` and input `b`.
         softplus_grad SoftplusGrad costly;
-        /// The gradient of [`log_sigmoid`] from upstream `a` and input `b`.
+        /// The gradient of [`log_sigmoid`] from upstream gradient `a` and input `b`.
         log_sigmoid_grad LogSigmoidGrad costly;
-        /// The gradient of [`mish`] from upstream `a` and input `b`.
+        /// The gradient of [`mish`] from upstream gradient `a` and input `b`.
         mish_grad MishGrad costly;
-        /// The gradient of [`selu`] from upstream `a` and input `b`.
+        /// The gradient of [`selu`] from upstream gradient `a` and input `b`.
         selu_grad SeluGrad costly;
-        /// The gradient of [`relu6`] from upstream `a` and input or output `b`.
+        /// The gradient of [`relu6`] from upstream gradient `a` and input or output `b`.
         relu6_grad Relu6Grad cheap;
-        /// The gradient of [`hardsigmoid`] from upstream `a` and input `b`.
+        /// The gradient of [`hardsigmoid`] from upstream gradient `a` and input `b`.
         hardsigmoid_grad HardsigmoidGrad cheap;
-        /// The gradient of [`hardswish`] from upstream `a` and input `b`.
+        /// The gradient of [`hardswish`] from upstream gradient `a` and input `b`.
         hardswish_grad HardswishGrad cheap;
     }
     ternary {
         /// `a b + c`, rounded once.
         mul_add MulAdd cheap;
-        /// `a` between `b` and `c`, the nearer of these elsewhere.
+        /// `a` clamped to `b..=c`.
         clamp Clamp cheap;
         /// `a + c (b − a)`.
         lerp Lerp cheap;
         // Gradients.
-        /// The gradient of [`leaky_relu`] from upstream `a`, input `b` and slope `c`.
+        /// The gradient of [`leaky_relu`] from upstream gradient `a`, input `b` and slope `c`.
         leaky_relu_grad LeakyReluGrad cheap;
-        /// The gradient of [`elu`] from upstream `a`, input `b` and scale `c`.
+        /// The gradient of [`elu`] from upstream gradient `a`, input `b` and scale `c`.
         elu_grad EluGrad costly;
     }
 }
 
-/// What one function promises: the largest distance, in floats, from the correctly rounded result.
+/// One function's promised bound: the largest distance, in floats, from the correctly rounded
+/// result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UlpBound {
     /// The function's name, as in [`Kernel::name`](crate::Kernel::name).
@@ -331,7 +333,7 @@ pub struct UlpBound {
     pub f64: u32,
 }
 
-/// Collects the rows that state bounds.
+/// Collects the rows that promise bounds.
 pub(crate) struct UlpBounds {
     rows: [UlpBound; Self::MOST],
     count: usize,
@@ -357,7 +359,7 @@ impl UlpBounds {
     }
 }
 
-/// The polynomial with these coefficients, lowest power first, by Horner's rule.
+/// Evaluates the polynomial with these coefficients, lowest power first, by Horner's rule.
 #[inline(always)]
 fn horner<E: Float, S: Lanes<E>>(simd: S, x: S::V, coefficients: &'static [E]) -> S::V {
     let mut i = coefficients.len() - 1;
@@ -369,8 +371,8 @@ fn horner<E: Float, S: Lanes<E>>(simd: S, x: S::V, coefficients: &'static [E]) -
     sum
 }
 
-/// As [`horner`], even and odd powers apart: the same number of operations at half the latency for
-/// who needs `square`, x², anyway.
+/// [`horner`] with even and odd powers apart: the same number of operations at half the latency,
+/// for callers that have `square`, x², already.
 #[inline(always)]
 fn horner_by_parity<E: Float, S: Lanes<E>>(
     simd: S,
@@ -381,17 +383,17 @@ fn horner_by_parity<E: Float, S: Lanes<E>>(
     let mut i = coefficients.len() - 2;
     let mut sums = [simd.splat(coefficients[i]), simd.splat(coefficients[i + 1])];
     while i > 0 {
-        // With an odd count the first step leaves the other sum behind, one power higher.
+        // An odd count leaves the other sum one power higher after the first step.
         i -= 1;
         sums = [sums[1].mul_add(square, simd.splat(coefficients[i])), sums[0]];
     }
     sums[1].mul_add(x, sums[0])
 }
 
-/// The quotient of two sums `[high, low]`, within 0.51 ULP where it is normal.
+/// The quotient of two unevaluated sums `[high, low]`, within 0.51 ULP if it is normal.
 ///
-/// The reciprocal of the high denominator gives a first quotient; its residual, exact up to the low
-/// parts' rounding, corrects it.
+/// The reciprocal of the high denominator gives a first quotient, which its residual corrects; the
+/// residual is exact up to the rounding of the low parts.
 #[inline(always)]
 fn divide<E: Float, S: Lanes<E>>(
     simd: S,

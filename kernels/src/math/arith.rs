@@ -1,9 +1,9 @@
-//! Arithmetic that the hardware rounds correctly, and the choices around signs, zeros and NaN.
+//! Arithmetic that the hardware rounds correctly, and its cases of sign, zero and NaN.
 //!
 //! ```text
 //! maximum(a, b):  a > b ? a : b, then
 //!                 where a = b:   the bits a AND b   (differ only for zeros: +0 if either is +0)
-//!                 where a is NaN: a                 (a NaN in b is what the comparison leaves)
+//!                 where a is NaN: a                 (a NaN in b is the comparison's result)
 //! minimum(a, b):  the mirror image, with OR: −0 if either is −0
 //! ```
 
@@ -20,9 +20,9 @@ pub struct Neg;
 /// Exact. −0 gives +0, −∞ gives +∞; NaN gives NaN.
 pub struct Abs;
 
-/// −1, +1, or the zero itself.
+/// −1, +1, or `x` itself if it is zero.
 ///
-/// Exact. ±0 gives ±0; NaN gives NaN; subnormal numbers are not zero.
+/// Exact. ±0 gives ±0; NaN gives NaN; subnormal numbers give ±1.
 pub struct Sign;
 
 /// `x²`.
@@ -32,8 +32,8 @@ pub struct Square;
 
 /// `√x`.
 ///
-/// Correctly rounded, also for subnormal `x`. −0 gives −0, +∞ gives +∞; below zero and NaN give
-/// NaN.
+/// Correctly rounded, also for subnormal `x`. −0 gives −0, +∞ gives +∞; negative numbers and NaN
+/// give NaN.
 pub struct Sqrt;
 
 /// `1 / x`.
@@ -83,7 +83,7 @@ pub struct Maximum;
 /// Exact. NaN in either gives NaN; −0 is below +0.
 pub struct Minimum;
 
-/// `impl Map` for all element types by one expression a row.
+/// Implements `Map` for all element types, one expression per row.
 macro_rules! arithmetic {
     ($($n:literal $name:ident($simd:ident, $($x:ident),+) $result:expr;)*) => {$(
         impl<E: Float> Map<E, $n> for $name {

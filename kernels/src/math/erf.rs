@@ -12,16 +12,17 @@
 //! erfc(−a) = 2 − erfc a
 //! ```
 //!
-//! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most a third of
-//!    the sum, so that all errors before it together move the result by a fraction of a place;
+//! 1. *One rounding decides.* erf ends in one fused multiply-add whose product is at most a third
+//!    of the sum, so that all earlier errors together move the result by a fraction of an ULP;
 //!    subnormal results are rounded once.
-//! 2. *f32 shares the method of tanh*: one row of a table a lane. In the first interval the base is a itself,
-//!    and the coefficients are those of erf(a)/a − 1, which is 0.13 at most.
-//! 3. *f64 has coefficients from tables* by the index that rounding to an integer leaves in the low bits
-//!    of a sum. Centres are chosen, not given: near i / SCALE lies a float where erf is a float too
-//!    but for 1/100 of its last place.
-//! 4. *erfc carries what would cost a place*: a² has its error, e^(−a²) and R are sums of two floats,
-//!    and so is their product. The power of two comes last: subnormal results keep their accuracy.
+//! 2. *f32 shares the method of tanh*: one table row per lane. In the first interval the base is a
+//!    itself, and the coefficients are those of erf(a)/a − 1, which is 0.13 at most.
+//! 3. *f64 looks coefficients up* by the index that rounding to an integer leaves in the low bits
+//!    of a sum. Centres are chosen near i / SCALE such that erf there is a float to within 1/100 of
+//!    its ULP.
+//! 4. *erfc compensates every rounding that would cost an ULP*: a² has its error, e^(−a²) and R are
+//!    sums of two floats, and so is their product. The power of two comes last: subnormal results
+//!    keep their accuracy.
 
 mod intervals;
 mod rows;
@@ -39,7 +40,7 @@ use crate::simd::{Lanes, Vector};
 /// * ±0 gives ±0, ±∞ gives ±1, NaN gives NaN.
 /// * Largest error: 0.625 ULP, 0.508 where the result is subnormal (f32, all inputs); f64 within 1
 ///   float.
-/// * Coefficients: `tools/coefficients.py erf`; the error that they leave is 2^-28.3 of the result (f32),
+/// * Coefficients: `tools/coefficients.py erf`; their error relative to the result: 2^-28.3 (f32),
 ///   2^-56.1 (f64).
 pub struct Erf;
 
@@ -53,23 +54,24 @@ pub struct Erf;
 ///   (f64).
 pub struct Erfc;
 
-/// The gradient of [`Erf`] from upstream and input, `g 2/√π e^(−x²)`; of [`Erfc`] it is the negative.
+/// The gradient of [`Erf`] from upstream gradient and input, `g 2/√π e^(−x²)`; that of [`Erfc`] is
+/// its negative.
 ///
-/// Within 2.5 ULP where e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
+/// Within 2.5 ULP if e^(−x²) is normal. ±∞ gives zero for finite g; NaN in either gives NaN.
 pub struct ErfGrad;
 
 /// Constants of the gradient.
 trait Bell: ExpConstants {
-    /// Past it, e^(−a²) rounds to zero.
+    /// Beyond it, e^(−a²) rounds to zero.
     const BELL_LIMIT: Self;
     /// 2 / √π.
     const DENSITY: Self;
 }
 
-/// Constants of erfc, from `tools/coefficients.py erfc`. Tables begin with the fifth interval: 12 is
-/// what the exponent and the two bits after it leave of the first one's.
+/// Constants of erfc, from `tools/coefficients.py erfc`. Tables are rotated to begin with the fifth
+/// interval, because the first one's exponent and two mantissa bits give the index 12.
 trait ErfcTables: ExpConstants {
-    /// Past it, erfc rounds to zero.
+    /// Beyond it, erfc rounds to zero.
     const LIMIT: Self;
     /// 1 / stretch.
     const STRETCH: Self;
@@ -79,7 +81,7 @@ trait ErfcTables: ExpConstants {
     const RATIO: [[Self; 16]; 2];
     /// S, lowest power first.
     const SLOPE: &'static [[Self; 16]];
-    /// The last two bits of exponent and the first two of mantissa of `b`.
+    /// The last two exponent bits and the first two mantissa bits of `b`.
     fn interval<S: Lanes<Self>>(b: S::V) -> S::I;
 }
 

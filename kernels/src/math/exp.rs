@@ -1,4 +1,4 @@
-//! The exponential, and the reduction that tanh, sigmoid, silu and gelu share with it.
+//! The exponential, and the argument reduction that tanh, sigmoid, silu and gelu share with it.
 //!
 //! ```text
 //! n = round(8 x / ln 2)               n = 8 k + j, 0 <= j < 8
@@ -8,24 +8,24 @@
 //! ```
 //!
 //! 1. *Rounding by addition.* Adding 1.5 · 2^23 (f64: 2^52) leaves n in the low bits of the sum:
-//!    the sum's bits serve as table index (`& 7`) and, shifted by 3, as k. Subtracting it again
-//!    gives n as a float.
+//!    they serve as table index (`& 7`) and, shifted by 3, as k. Subtracting it again gives n as a
+//!    float.
 //! 2. *The first subtraction is exact.* With c the nearest float to ln 2 / 8, x − n c is a multiple
-//!    of c's last place (for n = ±1 and small x: Sterbenz) and below 2^-4, so one fused
-//!    multiply-add gives it without error. All that is lost in n ln 2 / 8 comes back from n times
+//!    of c's ULP (for n = ±1 and small x: Sterbenz) and below 2^-4, so one fused multiply-add
+//!    computes it without error. The part of n ln 2 / 8 that n c misses is added back as n times
 //!    the low part.
 //! 3. *The table's rounding is folded into r.* t is 2^(j/8) rounded; ln(2^(j/8) / t), some 1e-8
 //!    (f64: 1e-17), is added to the low part of n ln 2 / 8, so that r itself is rounded once.
 //! 4. *The error is little more than that of one addition.* r and p are rounded by 2^-29 at most
-//!    (f64: 2^-58), half a place of numbers below 1/16. The result's place is 2^-24 at least where t is
-//!    1, and 2^-23 where t is up to 1.84: the two roundings move it by 0.063 places. r² q is below
-//!    0.001 and its rounding and q's error come to 0.009 more: t + t p is within 0.572 ULP.
-//! 5. *The power of two costs one addition*: n in units of an eighth of the exponent field is added
-//!    to a table of t's bits less j such units, which gives 2^k t.
-//! 6. *Where a subnormal number, infinity or NaN may result*, behind one branch on "any such lane",
-//!    the argument is clamped (in an operand order that keeps NaN), k kept apart, and t + t p rounded
-//!    to the multiple of 2^-149 (f64: 2^-1074) that it will become by adding a number whose last
-//!    place that is, so that it is not rounded twice.
+//!    (f64: 2^-58), half an ULP of numbers below 1/16. The result's ULP is at least 2^-24 where t
+//!    is 1, and 2^-23 where t is up to 1.84: the two roundings move it by 0.063 ULP. r² q is below
+//!    0.001; its rounding and the error of q add 0.009 more: t + t p is within 0.572 ULP.
+//! 5. *The power of two costs one addition*: the table holds the bits of t less j eighths of an
+//!    exponent step; adding n eighths gives 2^k t.
+//! 6. *Results that may be subnormal, infinite or NaN* take a slow path, behind one branch on "any
+//!    such lane". The argument is clamped (in an operand order that keeps NaN) and k kept apart.
+//!    `t + t p` is rounded to the multiple of 2^-149 (f64: 2^-1074) that it will become by adding a
+//!    number with that ULP, so that it is not rounded twice.
 
 use super::horner;
 use crate::map::{Map, usual_or};
@@ -33,7 +33,7 @@ use crate::simd::{Float, IntVector, Lanes, Vector};
 
 /// `e^x`.
 ///
-/// * Domain: all numbers. Below the smallest subnormal's half the result is +0, above the largest
+/// * Domain: all numbers. Below half of the smallest subnormal the result is +0, above the largest
 ///   number +∞; subnormal results are computed, not flushed.
 /// * −∞ gives +0, +∞ gives +∞, ±0 gives 1, NaN gives NaN.
 /// * Largest error: 0.572 ULP, 0.533 where the result is subnormal (f32, all inputs); f64 within 1
@@ -46,7 +46,7 @@ pub struct Exp;
 pub(super) trait ExpConstants: Float {
     /// 8 / ln 2.
     const INVERSE: Self;
-    /// Adding it rounds to an integer.
+    /// Adding it to a number rounds that to an integer.
     const SHIFTER: Self;
     /// Bits of `SHIFTER`, shifted right by 3.
     const SHIFTER_EIGHTH: Self::Int;
@@ -58,12 +58,13 @@ pub(super) trait ExpConstants: Float {
     const TABLE_LOG: [Self; 8];
     /// q(r) = (e^r − 1 − r) / r², lowest power first.
     const POLY: &'static [Self];
-    /// Where the result rounds to +0 and to +∞.
+    /// Below the first the result rounds to +0, above the second to +∞.
     const EXP_RANGE: [Self; 2];
-    /// Up to this absolute value of the argument the result and its table entry are normal.
+    /// While |x| is at most this, the result and its table entry are normal.
     const EXP_ORDINARY: Self;
     /// The bits of `TABLE[j]` less j eighths of an exponent step.
     const SCALED_TABLE: [Self; 8];
+    /// 1.
     const ONE_INT: Self::Int;
     /// `n` in units of an eighth of the exponent field.
     fn eighths<I: IntVector>(n: I) -> I;
@@ -181,8 +182,8 @@ impl<V: Vector> Parts<V> {
     }
 }
 
-/// The parts of `e^(x + x_low)`; `x` within 1.1 times the exponent range, `x_low` far below its
-/// last place.
+/// The parts of `e^(x + x_low)`. `x` must be within 1.1 times the exponent range, `x_low` far below
+/// its ULP.
 #[inline(always)]
 pub(super) fn exp_parts<E: ExpConstants, S: Lanes<E>>(
     simd: S,
@@ -205,21 +206,22 @@ pub(super) fn exp_parts<E: ExpConstants, S: Lanes<E>>(
     Parts { k, t, r, s }
 }
 
-/// `2^(n/8)`, rounded as the table is, where it is normal; n in the low bits of `bits`.
+/// `2^(n/8)` where normal, rounded like the table; n is in the low bits of `bits`.
 #[inline(always)]
 pub(super) fn scaled_table<E: ExpConstants, S: Lanes<E>>(bits: S::I, like: S::V) -> S::V {
     let entry = S::V::lookup8(&E::SCALED_TABLE, bits, like);
     S::V::from_bits(entry.to_bits() + E::eighths(bits))
 }
 
-/// `e^x = t e^(r + low)`, `r` exact and `t` with its power of two, up to `EXP_ORDINARY`.
+/// `e^x = t e^(r + low)`, with `r` exact and `t` including its power of two, for |x| up to
+/// `EXP_ORDINARY`.
 pub(super) struct ScaledParts<V> {
     pub t: V,
     pub r: V,
     pub low: V,
 }
 
-/// The parts of `e^x`; beyond `EXP_ORDINARY` and for NaN, numbers that mean nothing.
+/// The parts of `e^x`; meaningless beyond `EXP_ORDINARY` and for NaN.
 #[inline(always)]
 pub(super) fn scaled_parts<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> ScaledParts<S::V> {
     let shifter = simd.splat(E::SHIFTER);
@@ -246,8 +248,8 @@ impl<V: Vector> ScaledParts<V> {
     }
 }
 
-/// `2^k (high + low)` rounded once where it is subnormal too; `high` from 0 to 2^22, `low` within
-/// an eighth of it, `k` in the range of `scale_by_power_of_two` and below 256.
+/// `2^k (high + low)`, rounded once even if it is subnormal. `high` is in 0..=2^22, `low` within an
+/// eighth of it, `k` in the range of `scale_by_power_of_two` and below 256.
 #[inline(always)]
 pub(super) fn scale_sum<E: ExpConstants, S: Lanes<E>>(
     simd: S,
@@ -255,8 +257,9 @@ pub(super) fn scale_sum<E: ExpConstants, S: Lanes<E>>(
     low: S::V,
     k: S::I,
 ) -> S::V {
-    // 2^(EMIN − k): below it the result is subnormal, and in front of the sum it makes the last
-    // place that of the smallest subnormal. From k = 1 on the bits are those of no positive number.
+    // 2^(EMIN − k): if the sum is below it, the result is subnormal, and adding it first gives the
+    // sum the ULP of the smallest subnormal. From k = 1 on the bits are not those of a positive
+    // number.
     let threshold = S::V::from_bits(E::exponent_field(simd.splat_int(E::ONE_INT) - k));
     let sum = high + low;
     let shifted = threshold + high;
@@ -265,7 +268,7 @@ pub(super) fn scale_sum<E: ExpConstants, S: Lanes<E>>(
     rounded.select(sum.lt(threshold), sum).scale_by_power_of_two(k)
 }
 
-/// `e^x` everywhere, at leisure.
+/// `e^x` for every x, on the slow path.
 #[inline(always)]
 pub(super) fn exp_everywhere<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     let [low, high] = simd.splat_all(E::EXP_RANGE);
@@ -291,7 +294,7 @@ impl<E: ExpConstants> Map<E, 1> for Exp {
     }
 }
 
-/// `e^x` where it is normal.
+/// `e^x` where it is normal, and the mask of those lanes.
 #[inline(always)]
 fn usual<E: ExpConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     let (t, p) = scaled_parts(simd, x).factors(simd);

@@ -1,4 +1,4 @@
-//! Powers of two and of ten, by the method of `exp.rs` in units of their own.
+//! Powers of two and of ten, by the method of `exp.rs` in units of the base.
 //!
 //! ```text
 //! n = round(8 x log2 b),  n = 8 k + j           b = 2 or 10
@@ -6,10 +6,10 @@
 //! b^x = 2^k (t + t p)                           p = b^d − 1 = d P(d)
 //! ```
 //!
-//! 1. *For b = 2 nothing is lost before d*: x is rounded to eighths by adding a number whose last
-//!    place is one, and the difference is exact.
-//! 2. *Integers of base two are exact*, because d = 0 and t = 1 there; powers of ten that are floats
-//!    are too, because the error before the last rounding is below 0.1 ULP.
+//! 1. *For b = 2, d has no error before the table's*: x is rounded to eighths by adding a number
+//!    whose ULP is an eighth, and the difference is exact.
+//! 2. *Integer powers are exact where they can be.* For base two, because d = 0 and t = 1; for base
+//!    ten, because the error before the last rounding is below 0.1 ULP.
 
 use super::exp::{ExpConstants, scale_sum, scaled_table};
 use super::horner;
@@ -36,15 +36,15 @@ pub struct Exp10;
 
 /// Constants of a base, from `tools/coefficients.py exp`.
 trait Base<E: ExpConstants> {
-    /// Adding it rounds to n, which is left in the low bits.
+    /// Adding it to a number rounds that to n, which is left in the low bits.
     const SHIFTER: E;
     /// Bits of `SHIFTER`, shifted right by 3.
     const SHIFTER_EIGHTH: E::Int;
     /// P(d) = (b^d − 1) / d, lowest power first.
     const POLY: &'static [E];
-    /// Where the result rounds to +0 and to +∞.
+    /// Below the first the result rounds to +0, above the second to +∞.
     const RANGE: [E; 2];
-    /// Up to this absolute value of the argument the result and its table entry are normal.
+    /// While |x| is at most this, the result and its table entry are normal.
     const ORDINARY: E;
     /// `[SHIFTER + n, d]`.
     fn reduce<S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2];
@@ -191,7 +191,7 @@ fn power<E: ExpConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V {
     if ordinary.all() { y } else { y.select(ordinary, everywhere::<E, S, B>(simd, x)) }
 }
 
-/// `b^x` everywhere, at leisure.
+/// `b^x` for every x, on the slow path.
 #[inline(always)]
 fn everywhere<E: ExpConstants, S: Lanes<E>, B: Base<E>>(simd: S, x: S::V) -> S::V {
     let [low, high] = simd.splat_all(B::RANGE);

@@ -1,17 +1,18 @@
-//! `e^x − 1`, accurate near zero too, and the activations made of it.
+//! `e^x − 1`, accurate near zero too, and the activations built on it.
 //!
 //! ```text
 //! e^x = t e^(r + low)                  the parts of exp.rs, t with its power of two
-//! d = t − 1                            exact but for t below 1/4: its error is kept
+//! d = t − 1                            exact except for t below 1/4: its error is kept
 //! v = d + t r                          rounded once, its error kept
 //! e^x − 1 = v + (t (low + (r + low)² q) + errors)
 //! ```
 //!
-//! 1. *Where x rounds to no step*, |x| <= 0.0433, t = 1, d = 0 and the sum is x + x² q(x).
-//! 2. *Elsewhere d and t r may cancel* by half: neither r, which is exact, nor v loses anything.
-//! 3. Above 16 (f64: 36), where 1 is a last place or less of t, it is taken from t p instead, behind
+//! 1. *If |x| <= 0.0433*, n is 0: t = 1, d = 0 and the sum is x + x² q(x).
+//! 2. *Otherwise d and t r may cancel* by half, without loss: r is exact, and so is v with its
+//!    error.
+//! 3. Above 16 (f64: 36), where 1 is at most an ULP of t, 1 is subtracted from t p instead, behind
 //!    one branch.
-//! 4. The sign bit of x is set in the result: it has it anyway, unless it is a zero.
+//! 4. The sign bit of x is set in the result, which only changes the sign of a zero.
 
 use super::exp::{Exp, ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
@@ -26,7 +27,7 @@ use crate::simd::{Lanes, Mask, Vector};
 /// * Coefficients: those of `exp.rs`.
 pub struct Expm1;
 
-/// `a` where it is not negative, else `b (e^a − 1)`.
+/// `a` where `a ≥ 0`, else `b (e^a − 1)`.
 ///
 /// * Domain: all numbers; ±0 and positive `a` give themselves whatever the scale `b`.
 /// * −∞ gives −`b`. NaN in `a`, or in `b` beside a negative `a`, gives NaN.
@@ -36,31 +37,32 @@ pub struct Expm1;
 ///   those of `exp.rs`.
 pub struct Elu;
 
-/// `λ x` where `x` is not negative, else `λ α (e^x − 1)`: the self-normalizing unit of Klambauer et al.
-/// (2017), λ = 1.05070098735548, α = 1.673263242354377.
+/// `λ x` where `x ≥ 0`, else `λ α (e^x − 1)`: the self-normalizing unit of Klambauer et al. (2017),
+/// λ = 1.05070098735548, α = 1.673263242354377.
 ///
 /// * Domain: all numbers; ±0 give themselves, subnormal results are computed, not flushed.
 /// * −∞ gives −λ α = −1.7580993, +∞ gives +∞, NaN gives NaN.
 /// * Largest error: 0.721 ULP, 0.611 where the result is subnormal (f32, all inputs); f64 within 1 float.
-/// * Method: `x + (λ − 1) x`; the two parts of e^x − 1 times λ α, a sum of two floats. Coefficients: those of
-///   `exp.rs`; λ and α to 31 places as in the authors' program.
+/// * Method: `x + (λ − 1) x` for x ≥ 0; otherwise the two parts of e^x − 1 times λ α, a sum of two
+///   floats. Coefficients: those of `exp.rs`; λ and α to 31 digits as in the authors' program.
 pub struct Selu;
 
-/// The gradient of [`Selu`] from upstream `g` and input `x`: `λ g` where `x > 0`, else `g λ α e^x`. Within
-/// 2.5 ULP where no step leaves the normal numbers; NaN in either gives NaN.
+/// The gradient of [`Selu`] from upstream gradient `g` and input `x`: `λ g` where `x > 0`, else
+/// `g λ α e^x`. Within 2.5 ULP if no step leaves the normal numbers; NaN in either gives NaN.
 pub struct SeluGrad;
 
 trait Expm1Constants: ExpConstants {
-    /// Below it the result is −1.
+    /// Below it the result rounds to −1.
     const LOWEST: Self;
-    /// Up to it t − 1 is exact where t is above 1/4.
+    /// Up to it, t − 1 is exact if t is above 1/4.
     const ORDINARY: Self;
-    /// A scale below the first is multiplied by the second, its inverse, so that the rounding error of
-    /// a product is subnormal only where e^a − 1 itself is tiny, and then a to the last place.
+    /// A scale below the first is multiplied by the second, its inverse. The rounding error of a
+    /// product is then subnormal only where e^a − 1 itself is tiny, and there it equals a to the
+    /// last bit.
     const SMALL_SCALE: [Self; 2];
     /// λ − 1 of [`Selu`].
     const SELU_ABOVE: Self;
-    /// λ α in two parts.
+    /// λ α as a sum of two floats.
     const SELU_BELOW: [Self; 2];
 }
 
@@ -94,7 +96,7 @@ impl<E: Expm1Constants> Map<E, 1> for Expm1 {
     }
 }
 
-/// `e^x − 1` up to `ORDINARY` as a sum of two floats; the first is zero for −0 too.
+/// `e^x − 1` up to `ORDINARY`, as a sum of two floats; the high part of −0 is zero too.
 #[inline(always)]
 fn near<E: Expm1Constants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     let one = simd.splat(E::ONE);
@@ -132,7 +134,7 @@ impl<E: Expm1Constants> Map<E, 2> for Elu {
         let sum = product + rest.mul_add(scale, error);
         let zero = simd.splat(E::ZERO);
         let magnitude = product.abs();
-        // Of an infinite product the error is NaN, of a zero it would lose the sign.
+        // The error of an infinite product would be NaN, and that of a zero would lose the sign.
         let ordinary = zero.lt(magnitude) & magnitude.lt(simd.splat(E::INFINITY));
         let y = sum.select(ordinary, product);
         (y * small).select(tiny, y).select(x.lt(zero), x)

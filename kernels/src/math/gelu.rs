@@ -1,15 +1,16 @@
-//! The Gaussian error linear unit in its tanh form, which is a gate in disguise.
+//! The Gaussian error linear unit in its tanh form, computed as a logistic gate.
 //!
 //! ```text
 //! gelu_tanh(x) = x/2 (1 + tanh u) = x σ(2u),      u = √(2/π) (x + 0.044715 x³)
 //! v = 2u = x (c1 + c2 x²)                          c1 = 2 √(2/π), c2 = 0.044715 c1
 //! ```
 //!
-//! 1. *The gate form has no cancellation*: x/2 (1 + tanh u) loses everything for x < −3.
-//! 2. *The rate v/x = c1 + c2 x² is a sum of two floats.* In the tail the result is x e^v with v near
-//!    −100 (f64: −700): half a place of v would be 64 (f64: 512) half places of the result. x² keeps its
-//!    error; c1 is cut to 12 (f64: 26) bits, so that c1 − rate is exact and one fused multiply-add
-//!    gives the rate's error. Both constants carry the factor −8 / ln 2 of the reduction.
+//! 1. *The gate form has no cancellation*: x/2 (1 + tanh u) loses all digits for x < −3.
+//! 2. *The rate v/x = c1 + c2 x² is a sum of two floats.* In the tail the result is x e^v with v
+//!    near −100 (f64: −700): half an ULP of v would be 64 (f64: 512) half ULPs of the result. x²
+//!    keeps its error; c1 has only 12 (f64: 26) bits, so that c1 − rate is exact and one fused
+//!    multiply-add gives the rate's error. Both constants carry the factor −8 / ln 2 of the
+//!    reduction.
 //! 3. The rest is `Decay` of sigmoid.rs.
 
 use super::sigmoid::{GateConstants, clamp, decay, gate_and_rest};
@@ -27,17 +28,17 @@ pub struct GeluTanh;
 
 /// The gradient of [`GeluTanh`] from its input: `g σ(v) (1 + x (1 − σ(v)) v′)`, v′ = c1 + 3 c2 x².
 ///
-/// * The factor of g has a zero near x = −0.753, around which its error is absolute: 3 units of 1's
-///   last place; below −2, where it is e^v to first order and v is rounded, it is within 350 ULP
-///   (f64: 2400) of it where normal; where subnormal, within 2^-141 (2^-1063), as σ(v) is rounded before.
+/// * The factor of g has a zero near x = −0.753; around it the error is absolute, 3 ULP of 1. Below
+///   −2, where the factor is e^v to first order and v is rounded, it is within 350 ULP (f64: 2400)
+///   if normal; if subnormal within 2^-141 (2^-1063), because σ(v) is rounded first.
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct GeluTanhGrad;
 
 /// Constants from `tools/coefficients.py gate`.
 trait GeluConstants: GateConstants {
-    /// −8 / ln 2 · c1, cut and rest.
+    /// −8 / ln 2 · c1: a short high part, and the rest.
     const C1_RATE: [Self; 2];
-    /// −8 / ln 2 · c2, rounded and rest.
+    /// −8 / ln 2 · c2: rounded, and the rest.
     const C2_RATE: [Self; 2];
     /// c1.
     const C1: Self;
@@ -47,7 +48,7 @@ trait GeluConstants: GateConstants {
     const THREE: Self;
     /// Below it x σ(v) rounds to zero.
     const GELU_LOWEST: Self;
-    /// Up to this absolute value e^−v is normal.
+    /// While |x| is at most this, e^−v is normal.
     const GELU_USUAL: Self;
 }
 
@@ -94,7 +95,7 @@ impl<E: GeluConstants> Map<E, 1> for GeluTanh {
     }
 }
 
-/// `gelu_tanh x` where e^−v is normal, and where that is.
+/// `gelu_tanh x` where e^−v is normal, and the mask of those lanes.
 #[inline(always)]
 fn usual<E: GeluConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     let y = decay(simd, x, rates(simd, x)).gate(simd, x);

@@ -1,20 +1,21 @@
-//! The Gaussian error linear unit, `x Φ(x)` with the normal distribution function Φ, from its tail.
+//! The Gaussian error linear unit, `x Φ(x)` with the normal distribution function Φ, from Φ's tail.
 //!
 //! ```text
 //! a = |x|,  Q(a) = 1 − Φ(a) = e^(−a²/2) R(a)            R(a) = e^(a²/2) erfc(a/√2) / 2
 //! x < 0:   gelu(x) = x Q(a)                             x >= 0:   gelu(x) = x (1 − Q(a))
 //! gelu′(x) = Q − a φ = e^(−a²/2) (R(a) − a/√(2π))   or   1 − that
 //!
-//! interval: exponent and first bit of 1 + a/stretch     8 of them, rising as a does
+//! interval: exponent and first mantissa bit of 1 + a/stretch, 8 of them, widths rising with a
 //! R(a) = RATIO + d S(d),  d = a − CENTRE                both of the interval
 //! ```
 //!
-//! 1. *R changes slowly*, from 1/2 to 0.027 (f64: 0.01), while Q falls to the smallest numbers. One
-//!    polynomial S an interval has its coefficients in tables that `lookup8` reads: no division.
-//! 2. *Every rounding that would cost a place is carried along*: a² has its error (half a place of
-//!    a²/2 = 100 would be 64 places of the result; f64: 700 and 512), R is a sum of two floats, and so
-//!    is its product with e^(−a²/2). d S(d) is at most 0.43 of R, so that its own rounding costs less
-//!    than half a place.
+//! 1. *R changes slowly*, from 1/2 to 0.027 (f64: 0.01), while Q falls to the smallest numbers.
+//!    There is one polynomial S per interval, with coefficients in tables that `lookup8` reads: no
+//!    division.
+//! 2. *Every rounding that would cost an ULP is compensated*: a² has its error (half an ULP of a²/2
+//!    = 100 would be 64 ULP of the result; f64: 700 and 512), R is a sum of two floats, and so is
+//!    its product with e^(−a²/2). d S(d) is at most 0.43 of R, so its own rounding costs less than
+//!    half an ULP.
 //! 3. *One rounding decides*: x (high + low) is one fused multiply-add onto x low. 1 − Q(a) is at
 //!    least a half: no cancellation.
 //! 4. *The power of two comes last* where the result may be subnormal, behind one branch.
@@ -36,18 +37,18 @@ pub struct Gelu;
 
 /// The gradient of [`Gelu`] from its input: `g (Φ(x) + x φ(x))`, φ the normal density.
 ///
-/// * The factor of g has a zero near x = −0.752, around which its error is absolute: 3 units of 1's
-///   last place; in the tail it is within 6 ULP.
+/// * The factor of g has a zero near x = −0.752; around it the error is absolute, 3 ULP of 1. In
+///   the tail it is within 6 ULP.
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct GeluGrad;
 
-/// Constants from `tools/coefficients.py tail`. Tables begin with the interval before the last: 6 is
-/// what the exponent and the bit after it leave of the first one's.
+/// Constants from `tools/coefficients.py tail`. Tables are rotated to begin with the third
+/// interval, because the exponent and mantissa bits of the first one give the index 6.
 trait TailConstants: ExpConstants {
-    /// Past it, Q(a) and a φ(a) round to zero.
+    /// Beyond it, Q(a) and a φ(a) round to zero.
     const TAIL_MAX: Self;
-    /// Up to it, a Q(a) is normal, and what its low part may lose below the normal numbers is far
-    /// below its last place.
+    /// Up to it, a Q(a) is normal, and the part of its low part that underflows is far below its
+    /// ULP.
     const TAIL_USUAL: Self;
     /// 1 / stretch.
     const STRETCH: Self;
@@ -61,7 +62,7 @@ trait TailConstants: ExpConstants {
     const RATIO: [[Self; 8]; 2];
     /// S, lowest power first.
     const SLOPE: &'static [[Self; 8]];
-    /// The last two bits of exponent and the first bit of mantissa of `b`.
+    /// The last two exponent bits and the first mantissa bit of `b`.
     fn interval<S: Lanes<Self>>(b: S::V) -> S::I;
 }
 
@@ -388,7 +389,7 @@ impl TailConstants for f64 {
     }
 }
 
-/// R(a), a sum of two floats, high part first.
+/// R(a) as a sum of two floats, high part first.
 #[inline(always)]
 fn ratio<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
     let index = E::interval::<S>(a.mul_add(simd.splat(E::STRETCH), simd.splat(E::ONE)));
@@ -408,7 +409,7 @@ fn ratio<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
     [ratio, d.mul_add(slope, top - ratio) + top_low]
 }
 
-/// `−a²/2`, a sum of two floats, high part first.
+/// `−a²/2` as a sum of two floats, high part first.
 #[inline(always)]
 fn exponent<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
     let half = simd.splat(-E::HALF);
@@ -416,7 +417,7 @@ fn exponent<E: TailConstants, S: Lanes<E>>(simd: S, a: S::V) -> [S::V; 2] {
     [square * half, a.mul_add(a, -square) * half]
 }
 
-/// `t (1 + p) R(a)`, a sum of two floats, high part first.
+/// `t (1 + p) R(a)` as a sum of two floats, high part first.
 #[inline(always)]
 fn scaled_ratio<E: TailConstants, S: Lanes<E>>(simd: S, t: S::V, p: S::V, a: S::V) -> [S::V; 2] {
     let [ratio, ratio_low] = ratio(simd, a);
@@ -424,13 +425,13 @@ fn scaled_ratio<E: TailConstants, S: Lanes<E>>(simd: S, t: S::V, p: S::V, a: S::
     [high, high.mul_add(p, t.mul_add(ratio_low, t.mul_add(ratio, -high)))]
 }
 
-/// `|x|`, at most `TAIL_MAX`; NaN stays.
+/// `|x|`, at most `TAIL_MAX`; keeps NaN.
 #[inline(always)]
 fn magnitude<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     simd.splat(E::TAIL_MAX).min_or_other(x.abs())
 }
 
-/// gelu where Q is normal, and where that is.
+/// gelu where Q is normal, and the mask of those lanes.
 #[inline(always)]
 fn usual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     let one = simd.splat(E::ONE);
@@ -447,7 +448,7 @@ fn usual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     (copy_sign(simd, x.mul_add(high, x * low), x), a.le(simd.splat(E::TAIL_USUAL)))
 }
 
-/// gelu beyond that.
+/// gelu for the other lanes.
 #[inline(always)]
 fn unusual<E: TailConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     let a = magnitude(simd, x);

@@ -8,12 +8,12 @@
 //! sinh x   = sinh r with r = x       |x| < 0.35
 //! ```
 //!
-//! 1. *Both exponentials come from the table of exp.rs*: −n has the entry −n mod 8. What the entries
-//!    were rounded by (`TABLE_LOG`, relative to them) and the errors of grow ± fall make a low part.
+//! 1. *Both exponentials come from the table of exp.rs*: −n uses the entry −n mod 8. The rounding
+//!    of the entries (`TABLE_LOG`, relative to them) and the errors of grow ± fall make a low part.
 //! 2. *One addition dominates*: cosh r − 1 is below 0.001, and from 0.35 on the term with sinh r is
 //!    at most an eighth of the result.
-//! 3. *A quarter, not a half*, keeps grow finite where the result is; the doubling at the end is
-//!    exact or overflows where the result does.
+//! 3. *A quarter, not a half*, keeps grow finite wherever the result is; the doubling at the end is
+//!    exact or overflows with the result.
 
 use super::exp::ExpConstants;
 use super::{copy_sign, horner};
@@ -34,7 +34,7 @@ pub struct Sinh;
 /// * Domain: all numbers; +∞ beyond the largest number.
 /// * ±0 gives 1, ±∞ gives +∞, NaN gives NaN.
 /// * Largest error: 0.631 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: as [`Sinh`].
+/// * Coefficients: those of [`Sinh`].
 pub struct Cosh;
 
 /// Constants from `tools/coefficients.py hyperbolic`.
@@ -43,12 +43,12 @@ trait HyperbolicConstants: ExpConstants {
     const SINH: &'static [Self];
     /// C(z) = (cosh √z − 1 − z/2) / z², lowest power first.
     const COSH: &'static [Self];
-    /// Beyond it results are infinite.
+    /// Above it results are infinite.
     const END: Self;
-    /// Below it sinh is its series.
+    /// Below it sinh is computed from its series.
     const SERIES: Self;
     const HALF: Self;
-    /// `SHIFTER_EIGHTH` + 2: exponents of a quarter.
+    /// `SHIFTER_EIGHTH` + 2: accounts for the factor of a quarter.
     const SHIFTER_QUARTER: Self::Int;
 }
 
@@ -79,11 +79,11 @@ impl HyperbolicConstants for f64 {
     const SHIFTER_QUARTER: i64 = Self::SHIFTER_EIGHTH + 2;
 }
 
-/// The exponentials of n ln 2 / 8 and its negative, a quarter each, and what is left.
+/// The exponentials of n ln 2 / 8 and of its negative, a quarter each, and the reduced argument.
 struct Exponentials<V> {
     grow: V,
     fall: V,
-    /// `grow` and `fall` times what is missing of them relative to themselves.
+    /// `grow` and `fall` times their relative errors.
     grow_low: V,
     fall_low: V,
     r: V,

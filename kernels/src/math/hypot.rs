@@ -6,13 +6,13 @@
 //! √(x² + y²) = 2^e √(high + low)
 //! ```
 //!
-//! The sum is rounded once (a quarter of a place of its root), the root once. Scaling by a power of
-//! two is exact, or drops what lies below 2^-126 (2^-1022) of the sum.
+//! The sum is rounded once (which moves its root by a quarter ULP) and the root once. Scaling by a
+//! power of two is exact, or drops bits below 2^-126 (2^-1022) of the sum.
 
 use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
-/// `√(a² + b²)`, without overflow or underflow on the way.
+/// `√(a² + b²)`, without intermediate overflow or underflow.
 ///
 /// * Largest error: 0.853 ULP, 0.895 where the result is subnormal (f32, 2^30 pairs); f64 within 1
 ///   float.
@@ -20,7 +20,7 @@ use crate::simd::{Float, Lanes, Vector};
 pub struct Hypot;
 
 trait HypotConstants: Float {
-    /// The powers of two whose inverses are normal too: least, and past the largest.
+    /// The powers of two whose inverses are normal too: the smallest, and one past the largest.
     const RANGE: [Self; 2];
     /// The power of two in a number of that range, and its inverse.
     fn scale<S: Lanes<Self>>(simd: S, a: S::V) -> [S::V; 2];

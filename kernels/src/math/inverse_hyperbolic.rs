@@ -8,9 +8,9 @@
 //!                artanh |x| = ln((1 + |x|) / (1 − |x|)) / 2
 //! ```
 //!
-//! 1. *The logarithms are at least 0.96*, those of arsinh 0.48: what their arguments are rounded by
-//!    would move the result by two places. Argument u and its error δ are kept apart, and ln(u + δ) =
-//!    ln u + δ/u joins the low part of the logarithm of log.rs.
+//! 1. *The logarithms are at least 0.96*, those of arsinh 0.48, so rounding their arguments would
+//!    move the result by two ULP. Argument u and its error δ are kept apart, and ln(u + δ) = ln u +
+//!    δ/u joins the low part of the logarithm of log.rs.
 //! 2. *Corrections need few bits*: δ/u and the error of a square root are divided by subtracting
 //!    bits, see inverse_trig.rs.
 //! 3. From 2^30 on (f64: 2^60) √(x² ± 1) is x: the logarithm of 2 x.
@@ -35,7 +35,7 @@ pub struct Asinh;
 /// * Domain: from 1 on; NaN below. arcosh 1 = +0.
 /// * +∞ gives +∞, NaN gives NaN.
 /// * Largest error: 0.582 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: as [`Asinh`]; C: 2^-33.9 (f32), 2^-60.2 (f64).
+/// * Coefficients: those of [`Asinh`]; C: 2^-33.9 (f32), 2^-60.2 (f64).
 pub struct Acosh;
 
 /// `artanh x`, the inverse of [`Tanh`](super::Tanh).
@@ -43,7 +43,7 @@ pub struct Acosh;
 /// * Domain: −1 … 1; ±1 gives ±∞, NaN outside.
 /// * ±0 gives ±0, subnormal numbers give themselves; NaN gives NaN.
 /// * Largest error: 0.636 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: as [`Asinh`]; T: 2^-32.7 (f32), 2^-64.8 (f64).
+/// * Coefficients: those of [`Asinh`]; T: 2^-32.7 (f32), 2^-64.8 (f64).
 pub struct Atanh;
 
 /// Constants from `tools/coefficients.py inverse_hyperbolic`.
@@ -56,7 +56,7 @@ trait InverseHyperbolicConstants: LogConstants + RootConstants {
     const ACOSH: &'static [Self];
     const HALF: Self;
     const THREE_HALVES: Self;
-    /// From here on √(x² ± 1) is x.
+    /// From here on √(x² ± 1) rounds to x.
     const FAR: Self;
 }
 
@@ -204,7 +204,7 @@ impl<E: InverseHyperbolicConstants> Map<E, 1> for Atanh {
         let under = one - magnitude;
         let quotient = over / under;
         let residual = quotient.neg_mul_add(under, over) + over_low;
-        // Both relative to what they are missing from.
+        // Both are relative errors of the values they correct.
         let low = (residual + residual) * half_reciprocal(simd, over);
         let log = Reduced::new(simd, quotient, simd.splat(E::ZERO)).ln(simd, Some(low));
 

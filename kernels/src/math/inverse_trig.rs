@@ -12,16 +12,17 @@
 //!
 //! 1. *Each result is base + t + rest* with base a multiple of π/2 or zero: the error of base + t is
 //!    kept, and joins the rest, which is at most a quarter of the result.
-//! 2. *The square root's and the quotient's rounding errors* come from one fused multiply-add:
-//!    w − √w² and 1 − q |x| are exact. To become a correction the first is divided by 2 √w, for
+//! 2. *The rounding errors of the square root and the quotient* come from one fused multiply-add: w
+//!    − √w² and 1 − q |x| are exact. To become a correction, the former is divided by 2 √w, for
 //!    which five bits are enough: subtracting the bits of √w from a constant gives 1/(2 √w) within
-//!    6 %, since bits of floats are logarithms to a few percent.
-//! 3. w is exact: above 1/2, 1 − |x| is. Beyond 1 it is negative and its root NaN.
-//! 4. *The arctangent's cube takes the rounding error of the square along*, and the last step of P its
-//!    own: near q = 1 each is a tenth of a place of the result.
-//! 5. *Two arguments*: q is the smaller magnitude over the larger, with its error; base follows from
-//!    the octant. A magnitude so small that the error would be subnormal, zeros and infinities are
-//!    handled behind one branch.
+//!    6 %, because the bits of a float approximate its logarithm to a few percent.
+//! 3. w is exact, because 1 − |x| is exact for |x| > 1/2. For |x| > 1 it is negative and its root
+//!    NaN.
+//! 4. *The arctangent's cube includes the rounding error of the square*, and the last step of P its
+//!    own: near q = 1 each is a tenth of an ULP of the result.
+//! 5. *Two arguments*: q is the smaller magnitude over the larger, with its error; base follows
+//!    from the octant. Zeros, infinities, and magnitudes so small that the error would be subnormal
+//!    are handled behind one branch.
 
 use super::trig::TrigConstants;
 use super::{copy_sign, horner};
@@ -42,7 +43,7 @@ pub struct Asin;
 /// * Domain: −1 … 1; NaN outside. acos 1 = +0.
 /// * NaN gives NaN.
 /// * Largest error: 0.615 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: as [`Asin`].
+/// * Coefficients: those of [`Asin`].
 pub struct Acos;
 
 /// `atan x`, in −π/2 … π/2.
@@ -56,12 +57,13 @@ pub struct Atan;
 
 /// The angle of the point (`b`, `a`), in −π … π, with the sign of `a`.
 ///
-/// * Domain: all numbers. Zeros and infinities as in C99: ±0 above a positive number, +0 or +∞ gives
-///   ±0, above a negative one, −0 or −∞ ±π; ±∞ beside a number ±π/2, beside +∞ ±π/4, beside −∞ ±3π/4.
-///   NaN in either gives NaN. Subnormal results are computed, not flushed.
+/// * Domain: all numbers. Zeros and infinities as in C99: for a = ±0, b > 0 or +0 gives ±0, b < 0
+///   or −0 gives ±π; for b = +∞ and finite a, ±0, for b = −∞ ±π; for a = ±∞, finite b gives ±π/2,
+///   +∞ gives ±π/4, −∞ gives ±3π/4. NaN in either gives NaN. Subnormal results are computed, not
+///   flushed.
 /// * Largest error: 0.922 ULP, 0.747 where the result is subnormal (f32, 2^30 pairs); f64 within 1
 ///   float.
-/// * Coefficients: as [`Atan`].
+/// * Coefficients: those of [`Atan`].
 pub struct Atan2;
 
 /// Constants from `tools/coefficients.py inverse_trig`.
@@ -73,7 +75,7 @@ trait InverseTrigConstants: TrigConstants {
     const TWO: Self;
     /// From here on atan rounds to π/2.
     const VERTICAL: Self;
-    /// Below it residuals of a division may be subnormal.
+    /// Below it, the residual of a division may be subnormal.
     const TINY: Self;
     /// 1 / `TINY`.
     const RESCALE: Self;
@@ -147,9 +149,9 @@ impl InverseTrigConstants for f64 {
     const RESCALE: f64 = 18_014_398_509_481_984.0;
 }
 
-/// A number whose square root is wanted to twice its precision.
+/// Element types with a square root to twice their precision.
 pub(super) trait RootConstants: Float {
-    /// Minus the bits of x, the bits of 1/(2x) within 6 %.
+    /// Subtracting the bits of x from it gives those of 1/(2x), within 6 %.
     const HALF_RECIPROCAL: Self::Int;
 }
 
@@ -161,13 +163,13 @@ impl RootConstants for f64 {
     const HALF_RECIPROCAL: i64 = 0x7fde_6238_da3c_2119 - (1 << 52);
 }
 
-/// `1 / (2 x)` of a positive number, within 6 %; finite where x is zero.
+/// `1 / (2 x)` of a positive number, within 6 %; finite for zero.
 #[inline(always)]
 pub(super) fn half_reciprocal<E: RootConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     S::V::from_bits(simd.splat_int(E::HALF_RECIPROCAL) - x.to_bits())
 }
 
-/// `√(w + w_low)` as a sum of two floats; zero, zero of zero.
+/// `√(w + w_low)` as a sum of two floats; zero for zero.
 #[inline(always)]
 pub(super) fn root<E: RootConstants, S: Lanes<E>>(
     simd: S,
@@ -182,7 +184,7 @@ pub(super) fn root<E: RootConstants, S: Lanes<E>>(
     [root, residual * half_reciprocal(simd, root)]
 }
 
-/// `|x| > 1/2`; t, √w there and |x| elsewhere; and asin t − t.
+/// The mask `|x| > 1/2`; t, which is √w there and |x| elsewhere; and asin t − t.
 #[inline(always)]
 fn arcsine<E: InverseTrigConstants + RootConstants, S: Lanes<E>>(
     simd: S,
@@ -222,7 +224,7 @@ impl<E: InverseTrigConstants + RootConstants> Map<E, 1> for Acos {
         let [pi_2, pi_2_low, _] = simd.splat_all(E::FRAC_PI_2);
         let (zero, one, two) = (simd.splat(E::ZERO), simd.splat(E::ONE), simd.splat(E::TWO));
         let (steep, t, rest) = arcsine(simd, x);
-        // π/2 times `quarters`, then t and its rest times `factor`.
+        // π/2 times `quarters`, plus t and its rest times `factor`.
         let steep_quarters = two.select(x.lt(zero), zero);
         let quarters = steep_quarters.select(steep, one);
         let factor = copy_sign(simd, two.select(steep, one), (-x).select(!steep, x));
@@ -254,7 +256,8 @@ impl<E: InverseTrigConstants> Map<E, 1> for Atan {
     }
 }
 
-/// `base + atan slope`, both of two parts; base is zero or larger than the slope, which is at most 1.
+/// `base + atan slope`, both sums of two floats; base is zero or larger than the slope, which is at
+/// most 1.
 struct Angle<V> {
     base: V,
     base_low: V,
@@ -268,7 +271,7 @@ impl<V: Vector<Elem: InverseTrigConstants>> Angle<V> {
         let Angle { base, base_low, slope, slope_low } = self;
         let z = slope * slope;
         let cube = slope.mul_add(z, slope * slope.mul_add(slope, -z));
-        // The derivative 1/(1 + z) within an eighth.
+        // The derivative 1/(1 + z), within an eighth.
         let derivative = z.neg_mul_add(simd.splat(V::Elem::HALF), simd.splat(V::Elem::ONE));
         let main = base + slope;
         let error = (base - main) + slope;

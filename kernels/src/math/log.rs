@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x = 2^e m                          f32: 0.7084 <= m < 1.4168    f64: 0.6965 <= m < 1.393
-//! r = m / c − 1                      exact where it must be
+//! r = m / c − 1                      exact, except in one interval
 //! ln x = e ln 2 + ln c + r + q(r)    q(r) = ln(1 + r) − r
 //! main = e LN2_HIGH + LN_C_HIGH      exact
 //! sum  = main + r                    error of this addition kept
@@ -13,23 +13,22 @@
 //! ```
 //!
 //! 1. *Eight centres* (f32): the upper three bits of m's distance from 0.7084 choose the interval.
-//!    0.7084 lays 1 into the middle of the fifth one, whose c is 1: near 1, where ln x is small,
-//!    nothing is added to r. A table of eight is one permutation on AVX-512 and AVX2, and takes six
-//!    coefficients less than one interval for all.
-//! 2. *1/c has four to six bits after the point*, as few as keep r small. m / c − 1 is then exact in the
+//!    This start puts 1 into the middle of the fifth interval, whose c is 1: near 1, where ln x is
+//!    small, nothing is added to r. A table of eight is one permutation on AVX-512 and AVX2, and
+//!    saves six coefficients over a single interval.
+//! 2. *1/c has four to six fractional bits*, as few as keep r small. m / c − 1 is then exact in the
 //!    first seven intervals; in the eighth, where |ln x| > 0.25, its error is at most 2^-29.
-//! 3. *main is exact*: LN2_HIGH and LN_C_HIGH are multiples of 2^-16 and e has eight bits (f64: LN2_HIGH
-//!    has 42, e eleven). main is 0 or larger than |r|, so that the error of main + r is a float and
-//!    found exactly.
-//! 4. *The last addition dominates*: its error is half a place; the bracket is at most a 26th of
-//!    the sum (f64, where r reaches 0.39: a third).
+//! 3. *main is exact*: LN2_HIGH and LN_C_HIGH are multiples of 2^-16 and e has eight bits (f64:
+//!    LN2_HIGH has 42, e eleven). main is 0 or larger than |r|, so the error of main + r is a float
+//!    and computed exactly.
+//! 4. *The last addition dominates*: its error is half an ULP; the bracket is at most a 26th of the
+//!    sum (f64, where r reaches 0.39: a third).
 //! 5. The f64 form is the series of 2 artanh(s), which converges twice as fast as one in r: one
-//!    division against ten more coefficients. m is split at 0.6965 instead of √2/2 to balance the two
-//!    ends of r.
-//! 6. *Other bases* take r log_b e, with the error of that product, for r, and e log_b 2 for e ln 2,
-//!    of which the former is exact for base 2. The correction is multiplied last. Powers of the base
-//!    that are floats have exact logarithms, because the error before the last rounding is below 0.3
-//!    ULP.
+//!    division instead of ten more coefficients. m is split at 0.6965 instead of √2/2 to balance
+//!    the ends of r's range.
+//! 6. *Other bases* use r log_b e, with the error of that product, for r, and e log_b 2, which is
+//!    exact for base 2, for e ln 2. The correction is multiplied last. Powers of the base that are
+//!    floats have exact logarithms, because the error before the last rounding is below 0.3 ULP.
 //! 7. Subnormal numbers (scaled by 2^24 or 2^54 first), zeros, negative numbers, +∞ and NaN are
 //!    handled behind one branch on "any such lane".
 
@@ -62,12 +61,12 @@ pub struct Log2;
 /// * Coefficients: those of [`Log`]; log10 e and log10 2 from `tools/coefficients.py exp`.
 pub struct Log10;
 
-/// The logarithms that are added to that of `1 + r`, in some base. High parts are multiples of 2^-16
-/// (f64: have 42 bits).
+/// Logarithms in some base, to be added to that of `1 + r`. High parts are multiples of 2^-16 (f64:
+/// have 42 bits).
 pub(super) struct Offsets<E> {
-    /// Of 2: high part and rest.
+    /// The logarithm of 2: high part and rest.
     of_two: [E; 2],
-    /// Of each c, likewise, or none where c is 1.
+    /// The logarithm of each c, likewise; none if c is always 1.
     of_centres: Option<[[E; 8]; 2]>,
 }
 
@@ -78,26 +77,28 @@ pub(super) trait LogConstants: Float {
     const RESCALE: Self;
     /// log2 of `RESCALE`.
     const RESCALE_EXPONENT: Self;
-    /// ln 2: a high part with zeros at its end, and the rest.
+    /// ln 2: a high part with trailing zeros, and the rest.
     const LN2: [Self; 2];
     /// log2 e, nearest float and the rest.
     const LOG2_E: [Self; 2];
     /// log10 e, likewise.
     const LOG10_E: [Self; 2];
-    /// 1/c of each interval, or none where c is 1.
+    /// 1/c of each interval; none if c is always 1.
     const RECIPROCALS: Option<[Self; 8]>;
     const LN: Offsets<Self>;
     const LOG2: Offsets<Self>;
     const LOG10: Offsets<Self>;
-    /// `x = 2^e m` for normal positive numbers: e, m, and the number of the interval in the low bits.
+    /// Splits a normal positive number into `2^e m`: e, m, and the interval's number in the low
+    /// bits.
     fn split<S: Lanes<Self>>(simd: S, x: S::V) -> (S::V, S::V, S::I);
     /// `q(r) + carry`.
     fn correction<S: Lanes<Self>>(simd: S, r: S::V, carry: S::V) -> S::V;
 }
 
-/// `split`: with B the bits of x and M those of the least m, B − M has e in its exponent field, and its
-/// mantissa field is the distance of m from the least one. Adding 128 (1024) to the exponent first
-/// makes it positive; as the low bits of 2^23 (2^52) it turns into a float by one subtraction.
+/// Writes `split`. With B the bits of x and M those of the smallest m, B − M has e in its exponent
+/// field and the distance of m from the smallest m in its mantissa field. Adding 128 (1024) to the
+/// exponent first makes it positive; as the low bits of 2^23 (2^52) it becomes a float by one
+/// subtraction.
 macro_rules! split {
     ($t:ident, $int:ident, $least:literal, $mantissa:literal, $excess:literal) => {
         #[inline(always)]
@@ -199,7 +200,7 @@ pub(super) struct Reduced<E: LogConstants, S: Lanes<E>> {
 }
 
 impl<E: LogConstants, S: Lanes<E>> Reduced<E, S> {
-    /// Of `2^exponent x`, where x is normal and above zero.
+    /// The parts of `2^exponent x`, for x normal and above zero.
     #[inline(always)]
     pub(super) fn new(simd: S, x: S::V, exponent: S::V) -> Self {
         let (e, m, interval) = E::split(simd, x);
@@ -258,7 +259,7 @@ impl<E: LogConstants, S: Lanes<E>> Reduced<E, S> {
     }
 }
 
-/// A base's way to put the parts together.
+/// Combines the parts into the logarithm of one base.
 trait Base<E: LogConstants> {
     fn combine<S: Lanes<E>>(simd: S, x: &Reduced<E, S>) -> S::V;
 }

@@ -1,4 +1,4 @@
-//! The logarithm of one more than a number.
+//! `ln(1 + x)`, accurate near zero too.
 //!
 //! ```text
 //! 1 + x = 2^e m                        0.75 <= m < 1.5, e from the rounded sum
@@ -6,12 +6,12 @@
 //! ln(1 + x) = e ln 2 + r − r²/2 + r³ Q(r)
 //! ```
 //!
-//! 1. *Nothing of x is lost* in r: one fused multiply-add, and exact from 1/2 on, because m starts
-//!    at 3/4 (at 1/√2 it would need two bits more); beyond 2^24 (f64: 2^53) an error is far below
-//!    the last place of e ln 2.
-//! 2. *Then as in `log.rs`*, with a Q for −1/4 <= r <= 1/2.
-//! 3. −1, numbers below it, large ones, +∞ and NaN are handled behind one branch.
-//! 4. The sign bit of x is set in the result: it has it anyway, unless it is a zero.
+//! 1. *r keeps all of x*: one fused multiply-add, which is exact from 1/2 on because m starts at
+//!    3/4 (at 1/√2 it would need two more bits). Beyond 2^24 (f64: 2^53) its error is far below the
+//!    ULP of e ln 2.
+//! 2. *The rest is like `log.rs`*, with a Q for −1/4 <= r <= 1/2.
+//! 3. −1 and below, large numbers, +∞ and NaN are handled behind one branch.
+//! 4. The sign bit of x is set in the result, which only changes the sign of a zero.
 
 use super::horner_by_parity;
 use super::log::LogConstants;
@@ -29,18 +29,18 @@ pub struct Log1p;
 
 /// Constants of the split and of Q, from `tools/coefficients.py log1p`.
 pub(super) trait Log1pConstants: LogConstants {
-    /// Bits of the least m.
+    /// Bits of the smallest m.
     const LEAST: Self::Int;
     /// `(1 << MANTISSA) − 1`.
     const FRACTION: Self::Int;
-    /// Added to bits less those of the least m it makes their exponent field e + EXCESS.
+    /// Added to the bits less those of the smallest m, it makes their exponent field e + EXCESS.
     const OFFSET: Self::Int;
     /// 2^MANTISSA, and the same plus EXCESS.
     const CARRIER: [Self; 2];
-    /// Less the exponent field e + EXCESS it is the bits of 2^−e.
+    /// Subtracting the exponent field e + EXCESS from it gives the bits of 2^−e.
     const INVERSE: Self::Int;
     const MINUS_HALF: Self;
-    /// From it on 1 is far below the last place of x.
+    /// From here on 1 is far below the ULP of x.
     const LARGE: Self;
     /// Q(r) = (ln(1 + r) − r + r²/2) / r³, lowest power first.
     const SERIES: &'static [Self];

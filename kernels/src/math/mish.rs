@@ -4,15 +4,15 @@
 //! tanh(ln w) = (w² − 1) / (w² + 1),   w = 1 + e^x.   With E = e^(−|x|):
 //! x < 0:   mish(x) = x N / D,   N = 2 E + E²,   D = N + 2
 //! x >= 0:  mish(x) = x N / D,   N = 1 + 2 E,    D = N + 2 E²
-//! mish′(x) = N / D + x B / D²,  B = 4 E (1 + E), and once more E where x >= 0
+//! mish′(x) = N / D + x B / D²,  B = 4 E (1 + E), times E again where x >= 0
 //! ```
 //!
 //! 1. *Nothing cancels*: all terms are positive, and E is at most 1.
-//! 2. *Every rounding that would cost a place is carried along*: E, N, D and x N are sums of two
+//! 2. *Every rounding that would cost an ULP is compensated*: E, N, D and x N are sums of two
 //!    floats, and the quotient is corrected by its residual.
-//! 3. Beyond 60, where E is below 2^−86 and N / D is E (x < 0) or 1 in either type, the result is x e^x,
-//!    with its power of two multiplied in last, or x, behind one branch: E's low part, which N / D needs,
-//!    would get lost below the subnormal numbers.
+//! 3. For |x| > 60, E is below 2^−86 and N / D is E (x < 0) or 1 in either type. The result is then
+//!    x e^x, scaled by its power of two last, or x, behind one branch: the low part of E, which N /
+//!    D needs, would fall below the subnormal numbers.
 
 use super::exp::{Parts, exp_parts, scale_sum, scaled_parts};
 use super::sigmoid::{GateConstants, clamp, tail_slope_or};
@@ -31,12 +31,12 @@ pub struct Mish;
 
 /// The gradient of [`Mish`] from its input.
 ///
-/// * The factor of g has a zero near x = −1.192, around which its error is absolute: 3 units of 1's
-///   last place; below −2 it stays within 12 ULP, tails included.
+/// * The factor of g has a zero near x = −1.192; around it the error is absolute, 3 ULP of 1. Below
+///   −2 it stays within 12 ULP, tails included.
 /// * −∞ gives a factor of ±0, +∞ of 1; NaN in either gives NaN.
 pub struct MishGrad;
 
-/// The magnitude beyond which `x e^x` or x is the result.
+/// Where |x| is larger, the result is `x e^x` or x.
 const TAIL: f64 = 60.0;
 
 impl<E: GateConstants> Map<E, 1> for Mish {
@@ -52,7 +52,7 @@ impl<E: GateConstants> Map<E, 1> for Mish {
         let e_low = p.mul_add(t, t - e);
         let twice = e + e;
 
-        // N = first + e factor; its slope in E is twice the last factor.
+        // N = first + e factor; its derivative by E is twice the last factor.
         let first = twice.select(negative, one);
         let factor = e.select(negative, two);
         let n = e.mul_add(factor, first);
@@ -75,7 +75,7 @@ impl<E: GateConstants> Map<E, 1> for Mish {
     }
 }
 
-/// `x e^x` of negative numbers.
+/// `x e^x` for negative x.
 #[inline(always)]
 fn tail<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     let x = simd.splat(E::GATE_LOWEST).max_or_other(x);

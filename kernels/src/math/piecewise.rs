@@ -1,27 +1,27 @@
-//! Activations made of straight and parabolic pieces, and their derivatives.
+//! Piecewise linear and quadratic activations, and their derivatives.
 //!
 //! ```text
 //! hardsigmoid x = (x + 3) / 6     hardswish x = x (x + 3) / 6     for −3 < x < 3
 //! ```
 //!
-//! 1. *Clamped first*: outside of −3 … 3 both are what they are at the end, so x moves there, and no
-//!    step can overflow.
-//! 2. *x + 3 as two floats*, s + e, by the sum that gives its own error (Knuth's TwoSum): near −3
-//!    the rounding of x + 3 would be most of what is left.
-//! 3. *Division by 6* as a product with 1/6 and a correction by what that leaves, p − 6 q, to which
-//!    the low part of the dividend is added: one rounding counts.
+//! 1. *x is clamped first*: outside of −3 … 3 both are constant or linear, given by the value at
+//!    the end, and no step can overflow.
+//! 2. *x + 3 is a sum of two floats*, s + e, by Knuth's TwoSum: near −3 the rounding error of x + 3
+//!    would be most of the result.
+//! 3. *Division by 6* is a product with 1/6, corrected by the remainder p − 6 q plus the low part
+//!    of the dividend: only one rounding counts.
 
 use super::copy_sign;
 use crate::map::Map;
 use crate::simd::{Float, Lanes, Vector};
 
-/// `x` between 0 and 6, the nearer of these elsewhere.
+/// `x` clamped to `0..=6`.
 ///
 /// Exact. −0 gives −0, NaN gives NaN.
 pub struct Relu6;
 
-/// The gradient of [`Relu6`] from upstream `g` and input or output `x`: `g` where `0 < x < 6`, else
-/// +0, at 0 and 6 and for NaN too.
+/// The gradient of [`Relu6`] from upstream gradient `g` and input or output `x`: `g` where
+/// `0 < x < 6`, else +0, also at 0, at 6 and for NaN.
 pub struct Relu6Grad;
 
 /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
@@ -29,8 +29,8 @@ pub struct Relu6Grad;
 /// Largest error: 0.501 ULP (f32, all inputs). NaN gives NaN.
 pub struct Hardsigmoid;
 
-/// The gradient of [`Hardsigmoid`] from upstream `g` and input `x`: `g / 6` where `−3 < x < 3`, else
-/// +0, at −3 and 3 and for NaN too. Correctly rounded.
+/// The gradient of [`Hardsigmoid`] from upstream gradient `g` and input `x`: `g / 6` where
+/// `−3 < x < 3`, else +0, also at −3, at 3 and for NaN. Correctly rounded.
 pub struct HardsigmoidGrad;
 
 /// `x (x + 3) / 6` between −3 and 3, −0 below, `x` above.
@@ -39,23 +39,23 @@ pub struct HardsigmoidGrad;
 /// −0, NaN gives NaN.
 pub struct Hardswish;
 
-/// The gradient of [`Hardswish`] from upstream `g` and input `x`: `g (2 x + 3) / 6` where
-/// `−3 < x < 3`; +0 from −3 down, `g` from 3 up. Within 2 ULP; `g` · NaN gives NaN.
+/// The gradient of [`Hardswish`] from upstream gradient `g` and input `x`: `g (2 x + 3) / 6` where
+/// `−3 < x < 3`; +0 for x ≤ −3, `g` for x ≥ 3. Within 2 ULP; `g` · NaN gives NaN.
 pub struct HardswishGrad;
 
-/// `a` where it is not negative, else `a b`.
+/// `a` where `a ≥ 0`, else `a b`.
 ///
 /// Correctly rounded. ±0 gives itself whatever the slope `b`; NaN gives NaN, as does −∞ · 0.
 pub struct LeakyRelu;
 
-/// `x` between −3 and 3, the nearer of these elsewhere; keeps NaN.
+/// `x` clamped to `−3..=3`; keeps NaN.
 #[inline(always)]
 fn clamped<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> S::V {
     let three = simd.splat(E::from_f64(3.0));
     three.min_or_other((-three).max_or_other(x))
 }
 
-/// `x + 3` as two floats.
+/// `x + 3` as a sum of two floats.
 #[inline(always)]
 fn plus_three<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     let three = simd.splat(E::from_f64(3.0));
@@ -73,7 +73,7 @@ fn sixth<E: Float, S: Lanes<E>>(simd: S, [high, low]: [S::V; 2]) -> S::V {
     rest.mul_add(inverse, quotient)
 }
 
-/// Where `low < x < high`.
+/// True where `low < x < high`.
 #[inline(always)]
 fn between<E: Float, S: Lanes<E>>(simd: S, x: S::V, low: f64, high: f64) -> S::M {
     simd.splat(E::from_f64(low)).lt(x) & x.lt(simd.splat(E::from_f64(high)))
@@ -116,7 +116,7 @@ impl<E: Float> Map<E, 1> for Hardswish {
         let [sum, sum_low] = plus_three(simd, inner);
         let product = inner * sum;
         let product_low = inner.mul_add(sum, -product) + inner * sum_low;
-        // Zero at −3 comes out of the sums as +0.
+        // At −3 the sums give +0.
         let curve = copy_sign(simd, sixth(simd, [product, product_low]), x);
         curve.select(x.lt(simd.splat(E::from_f64(3.0))), x)
     }

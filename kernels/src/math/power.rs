@@ -1,4 +1,4 @@
-//! Powers, by a logarithm and an exponential in twice the precision where it counts.
+//! Powers, by a logarithm of twice the precision and an exponential that takes both its parts.
 //!
 //! ```text
 //! |a| = 2^e m                         1 <= m < 2
@@ -9,17 +9,17 @@
 //! |a|^b  = e^(b high + b low)         the product's error carried into the exponential
 //! ```
 //!
-//! 1. *Why twice the precision*: the exponential's argument reaches 104 (745), and an error of it is
-//!    a relative error of the result. A logarithm of 24 (53) bits would cost 104 places.
-//! 2. *e LN2_HIGH + LOG\[i\] is exact*: both are multiples of 2^-16 (2^-42). The sum with r − r²/2 and
-//!    the errors of r², of r − r²/2 and of that sum are kept; only r³ Q(r) is rounded as it is.
-//! 3. *No cancellation near 1*: the first c is 1 and the last 1/2, whose logarithm is that of 2 bit
-//!    for bit, so that the exact part is 0 on both sides of 1.
-//! 4. *Everything else is rare*: bases that are zero, negative or not finite and exponents that are
-//!    not finite are handled behind one branch on "any such lane".
-//! 5. *The short form*, for normal bases of either sign and normal results, and for zeros, infinities and NaN, is the
-//!    same sum with fewer steps: no base is rescaled and no product clamped, and 2^k joins t, which changes no bit of
-//!    t + t p.
+//! 1. *Why twice the precision*: the exponential's argument reaches 104 (745), and its absolute
+//!    error is a relative error of the result. A logarithm of 24 (53) bits would cost 104 ULP.
+//! 2. *e LN2_HIGH + LOG\[i\] is exact*: both are multiples of 2^-16 (2^-42). The errors of r², of r
+//!    − r²/2 and of the sum with it are kept; only r³ Q(r) is simply rounded.
+//! 3. *No cancellation near 1*: the first c is 1 and the last 1/2, whose logarithm has exactly the
+//!    bits of ln 2, so the exact part is 0 on both sides of 1.
+//! 4. *Everything else is rare*: bases that are zero, negative or not finite, and exponents that
+//!    are not finite, are handled behind one branch on "any such lane".
+//! 5. *The short form* serves normal bases of either sign with normal results, and zeros,
+//!    infinities and NaN. It is the same sum in fewer steps: no base is rescaled, no product
+//!    clamped, and 2^k is part of t, which changes no bit of t + t p.
 
 use super::exp::{ExpConstants, Parts, ScaledParts, exp_parts, scaled_parts};
 use super::horner;
@@ -28,8 +28,8 @@ use crate::simd::{IntVector, Lanes, Mask, Vector};
 
 /// `a^b`, with the special cases of C's `pow` (IEEE 754-2019, section 9.2.1).
 ///
-/// * `a^±0` and `1^b` give 1, even of NaN; else NaN in either gives NaN.
-/// * Below zero: NaN unless b is an integer or a is −∞; the sign is that of a where b is odd.
+/// * `a^±0` and `1^b` give 1, even for NaN; otherwise NaN in either gives NaN.
+/// * a < 0 gives NaN unless b is an integer or a is −∞; the result has the sign of a if b is odd.
 /// * ±0 gives zero for b > 0 and infinity for b < 0, ±∞ the other way round, with the sign of a
 ///   where b is an odd integer, else positive.
 /// * `(−1)^±∞` gives 1; otherwise the limit as b goes to ±∞.
@@ -44,18 +44,18 @@ trait PowConstants: ExpConstants {
     const MIN_NORMAL: Self;
     /// 2^24 or 2^54: makes subnormal numbers normal.
     const RESCALE: Self;
-    /// What the carrier of exponents exceeds them by, for normal and for rescaled numbers.
+    /// The excess of `split`'s exponent over e, for normal and for rescaled numbers.
     const CARRIED: [Self; 2];
     const HALF: Self;
-    /// Above it an argument of the exponential overflows, whatever its low part.
+    /// Above it the argument of the exponential overflows, whatever its low part.
     const LIMIT: Self;
     /// ln 2: a multiple of 2^-16 or 2^-42, and the rest.
     const LN2: [Self; 2];
     /// Q, lowest power first.
     const REST: &'static [Self];
-    /// For `x = 2^e m`: e plus `CARRIED`, and m.
+    /// Splits `x = 2^e m`: e plus `CARRIED`, and m.
     fn split<S: Lanes<Self>>(simd: S, x: S::V) -> (S::V, S::V);
-    /// c, −ln c as a multiple of 2^-16 or 2^-42, and the rest of it.
+    /// c, and −ln c as a multiple of 2^-16 or 2^-42 plus a rest.
     fn lookup<S: Lanes<Self>>(m: S::V) -> [S::V; 3];
 }
 
@@ -171,7 +171,7 @@ fn log_sum<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2] {
     log_sum_of_normal(simd, x, carried_rescaled.select(subnormal, carried))
 }
 
-/// `ln (x 2^k)` as a sum of two floats, for normal numbers x above zero; `carried` is `CARRIED[0]` less k.
+/// `ln (x 2^k)` as a sum of two floats, for normal x above zero; `carried` is `CARRIED[0]` less k.
 #[inline(always)]
 fn log_sum_of_normal<E: PowConstants, S: Lanes<E>>(simd: S, x: S::V, carried: S::V) -> [S::V; 2] {
     let (e, m) = E::split(simd, x);
@@ -213,8 +213,8 @@ impl<E: PowConstants> Map<E, 2> for Pow {
     }
 }
 
-/// `a^b` with the bits of the long form, and where it has them: where |a| is normal and |b ln |a|| is at most
-/// `EXP_ORDINARY`, or a is zero, infinite or NaN, or b is NaN.
+/// `a^b` by the short form, and the mask of the lanes where it has the bits of the long form: |a|
+/// is normal and |b ln |a|| at most `EXP_ORDINARY`, or a is zero, infinite or NaN, or b is NaN.
 #[inline(always)]
 fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M) {
     let magnitude = a.abs();
@@ -235,14 +235,14 @@ fn usual<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> (S::V, S::M
     (special(simd, a, b, y), holds)
 }
 
-/// `b (high + low)`, a sum of two floats too.
+/// `b (high + low)` as a sum of two floats.
 #[inline(always)]
 fn times<V: Vector>([high, low]: [V; 2], b: V) -> [V; 2] {
     let product = b * high;
     [product, b.mul_add(low, b.mul_add(high, -product))]
 }
 
-/// `|a|^b` for finite numbers, of which a is not zero.
+/// `|a|^b` for finite numbers, a not zero.
 #[inline(always)]
 fn power_of_magnitude<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -> S::V {
     let [product, product_low] = times(log_sum(simd, a.abs()), b);
@@ -254,7 +254,7 @@ fn power_of_magnitude<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V) -
     (r + s).mul_add(t, t).scale_by_power_of_two(k)
 }
 
-/// `a^b` where `y` is `|a|^b` for numbers other than zero.
+/// `a^b`, given `y` = `|a|^b` for finite numbers, a not zero.
 #[inline(always)]
 fn special<E: PowConstants, S: Lanes<E>>(simd: S, a: S::V, b: S::V, y: S::V) -> S::V {
     let (zero, one) = (simd.splat(E::ZERO), simd.splat(E::ONE));

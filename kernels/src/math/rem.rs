@@ -1,23 +1,23 @@
-//! The remainder of division, exactly.
+//! The exact remainder of a division.
 //!
 //! ```text
 //! while |a| / |b| is large in any lane:    there, a ← a mod 2^j b   (2^j b some 2^20 below a)
 //! n = round(a / b)
 //! r = a − n b                              exact: a fused multiply-add whose result is a float
-//! r below zero: r + b                      likewise
+//! if r < 0: r + b                          likewise
 //! ```
 //!
-//! 1. *n may be off by one*, hence r in −0.75 b … 0.75 b: its last place is at least that of b or a,
-//!    whichever is less, so it is a float, and so is r + b.
-//! 2. Remainders by 2^j b leave the remainder by b as it is. Each takes 19 bits (f64: 48) off the
-//!    quotient; operands alike in size need none.
+//! 1. *n may be off by one*, hence r is in −0.75 b … 0.75 b. The ULP of r is at least that of b or
+//!    of a, whichever is smaller, so r is a float, and so is r + b.
+//! 2. A remainder by 2^j b does not change the remainder by b. Each takes 19 bits (f64: 48) off the
+//!    quotient; operands of similar size need none.
 
 use super::copy_sign;
 use crate::map::Map;
 use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 
-/// The remainder of `a / b` cut towards zero, as Rust's `%` and C's `fmod`: exact, with the sign of
-/// `a`, of smaller magnitude than `b`.
+/// The remainder of `a / b` truncated towards zero, as Rust's `%` and C's `fmod`: exact, with the
+/// sign of `a` and a magnitude below that of `b`.
 ///
 /// * `a` infinite, `b` zero or NaN in either gives NaN; `b` infinite gives `a`; ±0 gives ±0.
 pub struct Rem;
@@ -28,7 +28,7 @@ trait RemConstants: Float {
     const RESCALE: Self;
     /// Quotients from here on are reduced first.
     const LARGE: Self;
-    /// How far below the dividend the divisor's exponent is moved.
+    /// The distance in exponents between the dividend and the scaled divisor.
     const GAP: Self::Int;
     fn exponent<S: Lanes<Self>>(x: S::V) -> S::I;
 }
@@ -55,7 +55,7 @@ impl RemConstants for f64 {
     }
 }
 
-/// The remainder of numbers of at least 0 and above 0 whose quotient is below `LARGE`.
+/// The remainder for `a ≥ 0` and `b > 0` with a quotient below `LARGE`.
 #[inline(always)]
 fn small<E: Float, S: Lanes<E>>(simd: S, a: S::V, b: S::V, quotient: S::V) -> S::V {
     let rest = quotient.round_ties_even().neg_mul_add(b, a);

@@ -1,5 +1,5 @@
-//! Cube root and reciprocal square root, without division: an estimate of 13 bits, and a series in
-//! its residual.
+//! Cube root and reciprocal square root without division: an estimate of 13 bits, corrected by a
+//! series in its residual.
 //!
 //! ```text
 //! rsqrt:  x = 4^k z, 1 <= z < 4      w ~ z^(−1/2)     ρ = 1 − z w²
@@ -8,9 +8,10 @@
 //!         z^(1/3) = z w² (1 − ρ)^(−2/3)               = z w² + z w² ρ (2/3 + 5/9 ρ + …)
 //! ```
 //!
-//! 1. *The residual is exact where it counts*: the products' errors come from fused multiply-adds, so
-//!    that ρ, some 2^-12, is within 2^-36 (f64: 2^-65).
-//! 2. *One rounding decides*: the correction is below 2^-12 of the result, its own errors vanish.
+//! 1. *The residual is exact enough*: the products' errors come from fused multiply-adds, so that
+//!    ρ, some 2^-12, is within 2^-36 (f64: 2^-65).
+//! 2. *One rounding decides*: the correction is below 2^-12 of the result, so its own errors do not
+//!    count.
 //! 3. The series ends where its next term is below 2^-36 (2^-60).
 
 use super::{copy_sign, horner};
@@ -41,7 +42,8 @@ trait RootConstants: Float {
     /// Square root and inverse cube root of `RESCALE`.
     const RESCALE_ROOT: Self;
     const RESCALE_CBRT: Self;
-    /// Adding it rounds to an integer; its low bits and their shift into the exponent are zero.
+    /// Adding it to a number rounds that to an integer; its low bits, and those shifted into the
+    /// exponent, are zero.
     const SHIFTER: Self;
     const THIRD: Self;
     const THREE: Self;
@@ -53,7 +55,7 @@ trait RootConstants: Float {
     /// Estimate of z^(−1/2) by the last bit of the exponent and two of the mantissa: within 2^-13.1.
     const RSQRT_START: [[Self; 8]; 3];
     const RSQRT_SERIES: &'static [Self];
-    /// For `x = 2^e m`: e as a float, and m.
+    /// Splits `x = 2^e m`: e as a float, and m.
     fn split<S: Lanes<Self>>(simd: S, x: S::V) -> (S::V, S::V);
     /// The m of `x = 2^e m`.
     fn mantissa<S: Lanes<Self>>(simd: S, x: S::V) -> S::V;
@@ -83,7 +85,7 @@ macro_rules! splits {
         }
         #[inline(always)]
         fn split_square<S: Lanes<$t>>(simd: S, x: S::V) -> (S::V, S::V, S::I) {
-            // k plus half of what the exponent is biased by, rounded up.
+            // k plus half of the exponent's bias, rounded up.
             const HALF_BIAS: $int = ($bias + 1) / 2;
             let bits = x.to_bits();
             let k = (bits.shr::<$mantissa>() + simd.splat_int(1)).shr::<1>();

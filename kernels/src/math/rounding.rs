@@ -6,8 +6,8 @@
 //! trunc x = floor |x| with the sign of x
 //! ```
 //!
-//! Where `|x|` is 2^23 (f64: 2^52) or more, n is x itself and nothing is corrected; below, n ± 1 is
-//! exact. What becomes zero by a correction takes the sign of x.
+//! Where `|x|` is 2^23 (f64: 2^52) or more, n is x itself and needs no correction; below, n ± 1 is
+//! exact. A zero that comes from a correction takes the sign of x.
 
 use super::copy_sign;
 use crate::map::Map;
@@ -23,12 +23,12 @@ pub struct Floor;
 /// Exact; −0 for −1 < `x` <= −0. ±0, ±∞ and NaN give themselves.
 pub struct Ceil;
 
-/// The nearest integer, the even one of two.
+/// The nearest integer; ties go to the even one.
 ///
 /// Exact; a zero has the sign of `x`. ±∞ and NaN give themselves.
 pub struct Round;
 
-/// `x` without its fraction.
+/// `x` rounded towards zero.
 ///
 /// Exact; a zero has the sign of `x`. ±∞ and NaN give themselves.
 pub struct Trunc;

@@ -1,4 +1,4 @@
-//! The logistic function and silu, the product of a number with it.
+//! The logistic function, and silu, its product with x.
 //!
 //! ```text
 //! n = round(−8 v / ln 2)              n = 8 k + j, 0 <= j < 8
@@ -9,17 +9,17 @@
 //!
 //! 1. *One formula for both signs*: where v < 0, the denominator is large and the quotient small.
 //!    Nothing cancels.
-//! 2. *b needs no low part.* The shift s is chosen such that all eight 2^(j/8) e^−s are almost floats;
-//!    the polynomial takes it back.
-//! 3. *b is the table's entry plus n in the exponent's place*, one addition of integers: n's lowest
-//!    bits, j, would fall into the mantissa and are taken off the entries beforehand.
+//! 2. *b needs no low part.* The shift s is chosen such that all eight 2^(j/8) e^−s are almost
+//!    floats; the polynomial takes it back.
+//! 3. *b is the table's entry with n added to its exponent*, one integer addition: the lowest bits
+//!    of n, j, would reach the mantissa and are subtracted from the entries beforehand.
 //! 4. *The denominator is a sum of two floats.* 1 + b is added exactly, the larger first; b p, at
-//!    most 0.05 b, joins the error of that sum. The quotient by a reciprocal is corrected by its
-//!    residual, in which the low part counts too.
-//! 5. *The tail comes by a branch*, where 1 + e^−v nears the largest number or σ is subnormal: there
-//!    1 is nothing beside e^−v, whose power of two is multiplied in last, so that subnormal results
-//!    keep their accuracy.
-//! 6. `gate` serves gelu too, whose rate of decay depends on x and is a sum of two floats.
+//!    most 0.05 b, joins the error of that sum. The quotient, from a reciprocal, is corrected by
+//!    its residual, which includes the low part.
+//! 5. *The tail has its own branch*, where 1 + e^−v nears the largest number or σ is subnormal:
+//!    there 1 is negligible beside e^−v, which is scaled by its power of two last, so that
+//!    subnormal results keep their accuracy.
+//! 6. `gate` also serves gelu, whose rate depends on x and is a sum of two floats.
 
 use super::exp::{ExpConstants, Parts, exp_parts};
 use super::horner_by_parity;
@@ -42,19 +42,19 @@ pub struct Sigmoid;
 /// * ±0 gives ±0, +∞ gives +∞, −∞ gives −0 (the limit), NaN gives NaN.
 /// * Largest error: 0.761 ULP, 0.850 where the result is subnormal (f32, all inputs); f64 within 1
 ///   float.
-/// * Coefficients: as [`Sigmoid`].
+/// * Coefficients: those of [`Sigmoid`].
 pub struct Silu;
 
 /// The gradient of [`Sigmoid`] from its output: `g y (1 − y)`.
 ///
-/// * Three roundings: within 2 ULP of `g y (1 − y)` where that is normal.
-/// * y = 0 or 1 gives a zero; NaN in either gives NaN, as does g = ±∞ there.
+/// * Three roundings: within 2 ULP if `g y (1 − y)` is normal.
+/// * y = 0 or 1 gives a zero, or NaN if g is infinite; NaN in either gives NaN.
 pub struct SigmoidGrad;
 
 /// The gradient of [`Silu`] from its input: `g σ(x) (1 + x (1 − σ(x)))`.
 ///
-/// * The factor of g has a zero near x = −1.278, around which its error is absolute: 3 units of
-///   1's last place; below −2 it stays within 7 ULP, tails included.
+/// * The factor of g has a zero near x = −1.278; around it the error is absolute, 3 ULP of 1. Below
+///   −2 it stays within 7 ULP, tails included.
 /// * −∞ gives a factor of −0, +∞ of 1; NaN in either gives NaN.
 pub struct SiluGrad;
 
@@ -62,8 +62,8 @@ pub struct SiluGrad;
 pub(super) trait GateConstants: ExpConstants {
     /// −8 / ln 2, high and low part.
     const RATE: [Self; 2];
-    /// 2^(j/8) e^−s, then less j/8 of an octave in the exponent's place: to add n there makes
-    /// it 2^(n/8) e^−s.
+    /// 2^(j/8) e^−s with j eighths of an exponent step subtracted: adding n eighths gives 2^(n/8)
+    /// e^−s.
     const MOVED: [Self; 8];
     /// e^(r ln 2 / 8 + s) − 1, lowest power first.
     const DECAY: &'static [Self];
@@ -109,14 +109,14 @@ impl GateConstants for f64 {
 
 /// `e^−v = 2^(n/8) e^−s (1 + p)` for `v = x · rate / RATE`.
 pub(super) struct Decay<V: Vector> {
-    /// n in the lowest bits, as `SHIFTER` leaves it.
+    /// n in the lowest bits, left there by `SHIFTER`.
     n: V::Int,
-    /// 2^(j/8) e^−s less j/8 of an octave.
+    /// 2^(j/8) e^−s less j eighths of an exponent step.
     moved: V::Int,
     p: V,
 }
 
-/// The decay of `v`, a sum of two floats, high part first, as `rate` is.
+/// The decay of `v`; `v` and `rate` are sums of two floats, high part first.
 #[inline(always)]
 pub(super) fn decay<E: GateConstants, S: Lanes<E>>(
     simd: S,
@@ -132,7 +132,7 @@ pub(super) fn decay<E: GateConstants, S: Lanes<E>>(
 }
 
 impl<V: Vector> Decay<V> {
-    /// `factor σ(v)` where e^−v is a normal number. A zero keeps its sign.
+    /// `factor σ(v)` where e^−v is normal. A zero keeps its sign.
     #[inline(always)]
     pub fn gate<E: GateConstants, S: Lanes<E, V = V, I = V::Int, M = V::Mask>>(
         self,
@@ -147,8 +147,8 @@ impl<V: Vector> Decay<V> {
         divide_by_sum(simd, factor, sum, rest)
     }
 
-    /// The same for a negative v beyond that: 1 is nothing beside e^−v, whose power of two may be out of
-    /// range.
+    /// `factor σ(v)` for a negative v beyond that: 1 is negligible beside e^−v, whose power of two
+    /// may be out of range.
     #[inline(always)]
     pub fn tail<E: GateConstants, S: Lanes<E, V = V, I = V::Int, M = V::Mask>>(
         self,
@@ -174,7 +174,7 @@ fn divide_by_sum<E: Float, S: Lanes<E>>(simd: S, x: S::V, sum: S::V, rest: S::V)
     excess.neg_mul_add(reciprocal, quotient)
 }
 
-/// `x` moved into `low..=high`; NaN stays.
+/// `x` clamped to `low..=high`; keeps NaN.
 #[inline(always)]
 pub(super) fn clamp<E: Float, S: Lanes<E>>(simd: S, x: S::V, low: E, high: E) -> S::V {
     simd.splat(high).min_or_other(simd.splat(low).max_or_other(x))
@@ -192,14 +192,14 @@ pub(super) fn gate_and_rest<E: ExpConstants, S: Lanes<E>>(simd: S, v: S::V) -> (
     (small.select(negative, large), large.select(negative, small))
 }
 
-/// `factor σ(x)` where e^−x is normal, and where that is.
+/// `factor σ(x)` where e^−x is normal, and the mask of those lanes.
 #[inline(always)]
 fn usual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> (S::V, S::M) {
     let y = decay(simd, x, simd.splat_all(E::RATE)).gate(simd, factor);
     (y, x.abs().le(simd.splat(E::EXP_ORDINARY)))
 }
 
-/// `factor σ(x)` beyond that; `factor` is finite where x is negative.
+/// `factor σ(x)` for the other lanes; `factor` must be finite where x is negative.
 #[inline(always)]
 fn unusual<E: GateConstants, S: Lanes<E>>(simd: S, factor: S::V, x: S::V) -> S::V {
     let tail = decay(simd, x, simd.splat_all(E::RATE)).tail(simd, factor);
@@ -266,8 +266,9 @@ impl<E: GateConstants> Map<E, 2> for SiluGrad {
     }
 }
 
-/// `(1 + x) e^x` below −60, where the slopes of silu and of mish are that in either type; `slope`
-/// elsewhere. The power of two is multiplied in last: e^x has few places left where it is subnormal.
+/// `(1 + x) e^x` below −60, where the derivatives of silu and mish equal it in either type, and
+/// `slope` elsewhere. Scaling by the power of two comes last, because a subnormal e^x has few bits
+/// left.
 #[inline(always)]
 pub(super) fn tail_slope_or<E: GateConstants, S: Lanes<E>>(simd: S, x: S::V, slope: S::V) -> S::V {
     let ordinary = simd.splat(E::from_f64(-60.0)).le(x);

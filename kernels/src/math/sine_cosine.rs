@@ -1,4 +1,4 @@
-//! Sine and cosine at once: what `trig.rs` computes for one of them is most of what the other needs.
+//! Sine and cosine at once, which share the reduction and most of the polynomials of `trig.rs`.
 
 use core::mem::MaybeUninit;
 
@@ -18,7 +18,7 @@ impl<E: TrigConstants> MapPair<E> for SinCos {
     }
 }
 
-/// An element type that [`sincos`] is compiled for.
+/// Element types that [`sincos`] is compiled for.
 pub trait Angle: Float {
     #[doc(hidden)]
     #[track_caller]

@@ -8,11 +8,11 @@
 //! log_sigmoid(x) = −softplus(−x)
 //! ```
 //!
-//! 1. *The three large terms lose nothing*: max(x, 0), ln 2 and r are added in the order of their
-//!    size, which is known (x < 0.7 where ln 2 is, and above 0.69 where it is not), with the errors
-//!    of both additions.
-//! 2. *E is as exact*: its low part joins the errors.
-//! 3. Beyond the arguments whose exponential is normal the result is x, or e^x rounded once, behind
+//! 1. *The three large terms lose nothing*: max(x, 0), ln 2 and r are added in order of size, which
+//!    is known (x < 0.7 where ln 2 is added, and above 0.69 where not), with the errors of both
+//!    additions.
+//! 2. *E loses nothing either*: its low part joins the errors.
+//! 3. For arguments whose exponential is not normal the result is x, or e^x rounded once, behind
 //!    one branch.
 
 use super::exp::{ExpConstants, exp_everywhere, scaled_parts};
@@ -32,18 +32,18 @@ pub struct Softplus;
 
 /// `ln σ(x) = −ln(1 + e^−x)`.
 ///
-/// * As [`Softplus`], mirrored twice: +∞ gives −0, −∞ gives −∞, NaN gives NaN.
+/// * Mirrors [`Softplus`]: +∞ gives −0, −∞ gives −∞, NaN gives NaN.
 /// * Largest error: 0.925 ULP, 0.533 where the result is subnormal (f32, all inputs); f64 within 1
 ///   float.
 pub struct LogSigmoid;
 
 /// The gradient of [`Softplus`] from its input: `g σ(x)`.
 ///
-/// * Two roundings, that of [`Sigmoid`] and that of the product: within 2 ULP where both are normal.
+/// * Two roundings, that of [`Sigmoid`] and that of the product: within 2 ULP if both are normal.
 /// * −∞ gives a factor of +0, +∞ of 1; NaN in either gives NaN.
 pub struct SoftplusGrad;
 
-/// The gradient of [`LogSigmoid`] from its input: `g σ(−x)`; as [`SoftplusGrad`] at −x.
+/// The gradient of [`LogSigmoid`] from its input: `g σ(−x)`, which is [`SoftplusGrad`] at −x.
 pub struct LogSigmoidGrad;
 
 trait SoftplusConstants: ExpConstants + Log1pConstants {

@@ -4,15 +4,15 @@
 //! x = n π/2 + high + low                       by the reduction of trig.rs
 //! t = high + high³ T(high²)                    |high| <= 0.79
 //! tan(high + low) = t + low (1 + t²)           t with the error of its addition
-//! tan x = tan(high + low),  −1 / tan(high + low)   as n is even, odd
+//! tan x = tan(high + low) for even n,  −1 / tan(high + low) for odd n
 //! ```
 //!
-//! 1. *The polynomial's part is at most a fifth of t*: its own rounding moves the result by a
-//!    quarter of a last place at most.
-//! 2. *The reciprocal of a sum of two floats*: c = −1/t, then c + c (1 + c t + c low), where 1 + c t
-//!    is exact by one fused multiply-add. Near a multiple of π/2 the reduction's low part is as much as
-//!    2^-11 of the high one: t is the sum of all, low what its last addition leaves.
-//! 3. *The cube takes the rounding error of the square along*, a tenth of a place of the result.
+//! 1. *The polynomial contributes at most a fifth of t*: its own rounding moves the result by at
+//!    most a quarter ULP.
+//! 2. *The reciprocal of a sum of two floats*: c = −1/t, then c + c (1 + c t + c low), where 1 + c
+//!    t is exact by one fused multiply-add. Near a multiple of π/2 the reduction's low part reaches
+//!    2^-11 of the high one: t is then the sum of all, and low the error of its last addition.
+//! 3. *The cube includes the rounding error of the square*, a tenth of an ULP of the result.
 
 use super::horner;
 use super::trig::{Reduced, TrigConstants, reduce};

@@ -1,7 +1,7 @@
 //! The hyperbolic tangent: by tables for `f32`, from the exponential for `f64`.
 //!
 //! ```text
-//! f32: the exponent of |x| and the first two bits behind it name one of 30 intervals
+//! f32: the exponent of |x| and its first two mantissa bits choose one of 30 intervals
 //!      tanh |x| = T + d (c1 + d (c2 + … c6))          d = |x| − centre, T = tanh centre
 //!
 //! f64: e^(2|x|) = b (1 + p)          b = 2^k 2^(j/8), p = e^r − 1: the parts of exp.rs
@@ -12,25 +12,25 @@
 //! Tables:
 //!
 //! 1. *A lane's eight numbers are one row*, which `lookup_rows` fetches at once.
-//! 2. *The error is that of one addition.* An interval is a quarter of an octave, so |d| is at most an
-//!    eighth of x and an error of the bracket in its last place an eighth of a place. Subtracting the
-//!    centre is exact: both lie within a factor of two.
+//! 2. *The error is that of one addition.* An interval is a quarter of an octave, so |d| is at most
+//!    an eighth of x, and an ULP of the bracket is an eighth of an ULP of the result. Subtracting
+//!    the centre is exact: both are within a factor of two.
 //! 3. *Centres are chosen so that two numbers need no low parts*: near the middle of each interval
 //!    is a float at which both tanh and its derivative are almost floats (Gal's accurate tables).
-//! 4. *The first interval reaches down to zero* and is relative: its centre and T are 0, and x itself
-//!    takes the place of T, as the larger of T and d. Elsewhere d is below T.
+//! 4. *The first interval reaches down to zero* and is relative: its centre and T are 0, and x
+//!    itself takes the role of T, as the larger of T and d. Elsewhere d is below T.
 //!
 //! The exponential:
 //!
-//! 1. *One formula from zero to the end.* Where 2|x| < ln 2 / 16, b = 1 and the numerator is p
-//!    alone: nothing cancels, relative accuracy reaches down to subnormal numbers.
-//! 2. *Numerator and denominator as sums of two floats*: b ± 1 with its rounding error (b >= 1, so
-//!    subtracting in that order is exact), plus b p with the error of that addition; p itself is a
-//!    sum of two floats, since near zero its rounding would add half a place to the result's.
+//! 1. *One formula for all x.* Where 2|x| < ln 2 / 16, b = 1 and the numerator is p alone: nothing
+//!    cancels, and the relative accuracy holds down to subnormal numbers.
+//! 2. *Numerator and denominator are sums of two floats*: b ± 1 with its rounding error (b >= 1, so
+//!    subtracting in that order is exact), plus b p with the error of that addition. p itself is a
+//!    sum of two floats, since near zero its rounding would add half an ULP to the result's.
 //! 3. *One division*: q = high / high by a reciprocal, then q + (numerator − q · denominator) ·
-//!    reciprocal, whose bracket is exact up to its own tiny last place.
+//!    reciprocal, whose bracket is exact up to its own tiny ULP.
 //!
-//! Past the clamp the result rounds to 1. The sign bit of x is put back at the end.
+//! Beyond the clamp the result rounds to 1. The sign bit of x is restored at the end.
 
 use super::exp::exp_parts;
 use super::{copy_sign, divide};
@@ -47,8 +47,8 @@ pub struct Tanh;
 
 /// The gradient of [`Tanh`] from its output: `g (1 − y²)`.
 ///
-/// * 1 − y² is rounded once, the product once: within 1.5 ULP of `g (1 − y²)` where that is normal.
-/// * y = ±1 gives a zero with the sign of g; NaN in either gives NaN, as does g = ±∞ at y = ±1.
+/// * 1 − y² is rounded once and the product once: within 1.5 ULP if `g (1 − y²)` is normal.
+/// * y = ±1 gives a zero with the sign of g, or NaN if g is infinite; NaN in either gives NaN.
 pub struct TanhGrad;
 
 /// From here on tanh rounds to 1.
@@ -136,8 +136,8 @@ impl Map<f32, 1> for Tanh {
     }
 }
 
-/// An odd function that is 1 from `saturated` on, by rows of a centre, the function there and six
-/// coefficients; those of the first interval are of `f(x)/x − 1`.
+/// An odd function that is 1 from `saturated` on, from rows of a centre, the function's value there
+/// and six coefficients; the first interval's coefficients are those of `f(x)/x − 1`.
 #[inline(always)]
 pub(super) fn odd_by_rows<S: Lanes<f32>>(
     simd: S,

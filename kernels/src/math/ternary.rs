@@ -11,9 +11,9 @@ use crate::simd::{Float, Lanes, Vector};
 /// ∞ − ∞.
 pub struct MulAdd;
 
-/// `x` where it lies between `low` and `high`, else the nearer of these.
+/// `x` clamped to `low..=high`.
 ///
-/// Exact. NaN gives NaN; a bound that is NaN bounds nothing. Zeros of either sign are equal: `x` stays.
+/// Exact. A NaN `x` gives NaN; a NaN bound is ignored. Zeros of either sign are equal: `x` stays.
 pub struct Clamp;
 
 /// `a + w (b − a)` from `a`, `b` and the weight `w`.
@@ -22,18 +22,19 @@ pub struct Clamp;
 /// w < 1/2:  a + w d      else  b − (1 − w) d      with d = b − a
 /// ```
 ///
-/// `d` and the fused multiply-add round, from 1/2 on `1 − w` too where it is not exact (below 0 and
-/// above 2): the error is at most 2 u (|a| + |b|), or half of the smallest subnormal number where that is more, for
-/// `w` in 0 … 1, u = 2^-24 (f64: 2^-53). Exactly `a` at 0 and `b` at 1, but for −0, which may become +0.
-/// Where `b − a` overflows the result is infinite or NaN.
+/// `d` and the fused multiply-add are rounded, and from 1/2 on also `1 − w` where it is not exact
+/// (below 0 and above 2). For `w` in 0 … 1 the error is at most 2 u (|a| + |b|), with u = 2^-24
+/// (f64: 2^-53), or half of the smallest subnormal number if that is more. The result is exactly
+/// `a` at 0 and `b` at 1, except that −0 may become +0. If `b − a` overflows, the result is
+/// infinite or NaN.
 pub struct Lerp;
 
-/// The gradient of [`LeakyRelu`](super::LeakyRelu) from upstream `g`, input `x` and slope `s`: `g`
-/// where `x > 0`, else `g s`. Correctly rounded.
+/// The gradient of [`LeakyRelu`](super::LeakyRelu) from upstream gradient `g`, input `x` and slope
+/// `s`: `g` where `x > 0`, else `g s`. Correctly rounded.
 pub struct LeakyReluGrad;
 
-/// The gradient of [`Elu`](super::Elu) from upstream `g`, input `x` and scale `s`: `g` where `x > 0`, else
-/// `g s e^x`. Within 2.5 ULP where no step leaves the normal numbers.
+/// The gradient of [`Elu`](super::Elu) from upstream gradient `g`, input `x` and scale `s`: `g`
+/// where `x > 0`, else `g s e^x`. Within 2.5 ULP if no step leaves the normal numbers.
 pub struct EluGrad;
 
 impl<E: Float> Map<E, 3> for MulAdd {

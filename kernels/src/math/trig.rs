@@ -4,21 +4,20 @@
 //! n = round(x 2/π);   x = n π/2 + high + low,   |high| <= 0.79
 //! sine:   high + (high³ S(high²) + low (1 − high²/2))
 //! cosine: 1 − high²/2 + (high⁴ C(high²) − high low + rounding error of 1 − high²/2)
-//! sin x = sine, cosine, −sine, −cosine   as n mod 4 is 0, 1, 2, 3;   cos x: one quadrant further
+//! sin x = sine, cosine, −sine, −cosine for n mod 4 = 0, 1, 2, 3;   cos x: one quadrant further
 //! ```
 //!
-//! 1. *The reduction is a subtraction in three parts.* With P1, P2, P3 the parts of π/2: x − n P1
-//!    is exact by one fused multiply-add (a multiple of P1's last place, below 1); n P2 is kept
-//!    with its error; n P3 joins the low part. Near a multiple of π/2 all of x − n P1 may cancel
-//!    against n P2: the difference is still exact, because x − n P1 is a multiple of n P2's last
-//!    place.
-//! 2. *Small arguments* (|x| <= 199: n of 7 bits) save the error of n P2: P2 is cut so short that n P2
-//!    is a float. Where the difference does not round, it is high, and low begins with n P3; where it
-//!    does, x − n P1 is twice n P2 or more, so that its difference from high is exact.
+//! 1. *The reduction subtracts π/2 in three parts*, P1, P2, P3. x − n P1 is exact by one fused
+//!    multiply-add (a multiple of P1's ULP, below 1); n P2 is kept with its error; n P3 joins the
+//!    low part. Near a multiple of π/2 all of x − n P1 may cancel against n P2: the difference is
+//!    still exact, because x − n P1 is a multiple of n P2's ULP.
+//! 2. *Small arguments* (|x| <= 199: n of 7 bits) save the error of n P2: there P2 is so short that
+//!    n P2 is a float. If the difference does not round, it is high, and low begins with n P3; if
+//!    it does, x − n P1 is at least twice n P2, so that its difference from high is exact.
 //! 3. *Large arguments* (1e5 for f32, 1e9 for f64: where n times the error of 2/π would leave the
 //!    polynomials' interval) go lane by lane through `huge`, behind one branch: x = m 2^e times 2/π
-//!    in integers. Bits of 2/π that make multiples of 4 are skipped, the next 192 leave at least
-//!    137 correct fractional bits; the nearest that any f64 comes to a multiple of π/2 costs 62.
+//!    in integers. Bits of 2/π that yield multiples of 4 are skipped; the next 192 leave at least
+//!    137 correct fractional bits, of which the f64 nearest to a multiple of π/2 costs 62.
 //! 4. Both polynomials are evaluated for all lanes and one is chosen: lanes differ in n.
 
 use super::horner;
@@ -39,13 +38,13 @@ pub struct Sin;
 /// * Domain: all finite numbers, reduced exactly.
 /// * ±0 gives 1; ±∞ and NaN give NaN.
 /// * Largest error: 0.787 ULP (f32, all inputs); f64 within 1 float.
-/// * Coefficients: as [`Sin`].
+/// * Coefficients: those of [`Sin`].
 pub struct Cos;
 
 /// Constants of the reduction and the polynomials, from `tools/coefficients.py trig`.
 pub(super) trait TrigConstants: Float {
     const FRAC_2_PI: Self;
-    /// Adding it rounds to an integer.
+    /// Adding it to a number rounds that to an integer.
     const SHIFTER: Self;
     /// π/2 in three parts.
     const FRAC_PI_2: [Self; 3];
@@ -60,9 +59,9 @@ pub(super) trait TrigConstants: Float {
     const LIMIT: Self;
     /// 0.5.
     const HALF: Self;
-    /// 1, which tells odd quadrants.
+    /// 1, the bit of odd quadrants.
     const ONE_INT: Self::Int;
-    /// The second bit of an integer in the sign's place.
+    /// The second bit of an integer, moved to the sign bit.
     fn second_bit<I: IntVector>(n: I) -> I;
     /// `[n mod 4, high, low]` of an argument above `LIMIT`; NaN for infinities.
     fn huge(x: Self) -> [Self; 3];
@@ -127,7 +126,7 @@ impl TrigConstants for f64 {
     }
 }
 
-/// 2/π behind the point, from `tools/coefficients.py trig`.
+/// The fractional bits of 2/π, from `tools/coefficients.py trig`.
 const TWO_OVER_PI: [u64; 20] = [
     0xa2f9836e4e441529,
     0xfc2757d1f534ddc0,
@@ -151,7 +150,7 @@ const TWO_OVER_PI: [u64; 20] = [
     0xf0cfbc209af4361d,
 ];
 
-/// 64 bits of 2/π from the given bit behind the point on; zeros in front of it.
+/// 64 bits of 2/π from the given fractional bit on; zeros before the first.
 fn bits_of_two_over_pi(start: i32) -> u64 {
     let word = |i: i32| usize::try_from(i).map_or(0, |i| TWO_OVER_PI[i]);
     let (first, offset) = (start.div_euclid(64), start.rem_euclid(64));
@@ -185,7 +184,8 @@ fn reduce_huge(x: f64) -> [f64; 3] {
     }
     let zeros = units[0].leading_zeros().min(63);
     units = shift_left(units, zeros);
-    // The first 53 bits, then the next 64: both convert with no or harmless rounding.
+    // The first 53 bits, then the next 64: the former convert exactly, the latter with harmless
+    // rounding.
     let low_bits = units[0] << 53 | units[1] >> 11;
     let unit = f64::from_bits(u64::from(1023 - 53 - zeros) << 52);
     let high = (units[0] >> 11) as f64 * unit;
@@ -209,7 +209,7 @@ fn shift_left([a, b, c]: [u64; 3], by: u32) -> [u64; 3] {
     [pair(a, b), pair(b, c), c << by]
 }
 
-/// Two's complement.
+/// The two's complement negation.
 fn negate([a, b, c]: [u64; 3]) -> [u64; 3] {
     let (c, carry) = (!c).overflowing_add(1);
     let (b, carry) = (!b).overflowing_add(u64::from(carry));
@@ -246,7 +246,7 @@ pub(super) fn reduce<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> Reduced
     Reduced { quadrant: shifted.to_bits(), high, low }
 }
 
-/// Sine and cosine of `high + low`, within an eighth of the circle.
+/// Sine and cosine of `high + low`, at most an eighth of the circle.
 #[inline(always)]
 fn octant<E: TrigConstants, S: Lanes<E>>(simd: S, high: S::V, low: S::V) -> [S::V; 2] {
     let (one, half) = (simd.splat(E::ONE), simd.splat(E::HALF));
@@ -290,7 +290,7 @@ fn turn<E: TrigConstants, S: Lanes<E>>(
     ]
 }
 
-/// Sine and cosine of arguments of size up to `NEAR`, and where these are.
+/// Sine and cosine of arguments of magnitude up to `NEAR`, and the mask of those lanes.
 #[inline(always)]
 fn near_waves<E: TrigConstants, S: Lanes<E>>(simd: S, x: S::V) -> ([S::V; 2], S::M) {
     let a = x.abs();

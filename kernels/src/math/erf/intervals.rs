@@ -1,10 +1,10 @@
 //! The tables of `erf` of `f64`, from `tools/coefficients.py erf`.
 
-/// Past it, erf rounds to 1.
+/// Beyond it, erf rounds to 1.
 pub(super) const LIMIT: f64 = 5.97;
-/// Intervals a unit.
+/// Intervals per unit.
 pub(super) const SCALE: f64 = 2.58;
-/// `SHIFTER` plus the first interval with a value of its own.
+/// `SHIFTER` plus the number of the first interval that has its own value.
 pub(super) const OWN_VALUE: f64 = 6_755_399_441_055_744.0 + 3.0;
 /// A point of each interval.
 #[rustfmt::skip]

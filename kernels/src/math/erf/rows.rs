@@ -2,7 +2,7 @@
 
 use crate::simd::Rows;
 
-/// Past it, erf rounds to 1.
+/// Beyond it, erf rounds to 1.
 pub(super) const SATURATED: f32 = 3.96;
 
 /// An interval's centre, its erf and the coefficients c1 … c6.
