@@ -22,8 +22,8 @@ use half::{bf16, f16};
 
 use crate::dispatch::run;
 use crate::simd::Task;
-use crate::simd::cut::Cut;
 pub(crate) use crate::simd::half::{bf16_from_f32, f16_from_f32, f32_from_bf16, f32_from_f16};
+use crate::simd::to_int::ToInt;
 use crate::simd::{HALVES, Simd};
 
 /// Elements that pass through `f32` at a time: they stay in the first-level cache.
@@ -217,17 +217,17 @@ macro_rules! plain {
             }
         }
     };
-    (@cut $from:ident $to:ident) => {
+    (@to_int $from:ident $to:ident) => {
         impl Convert<$to> for $from {
             fn convert(x: &[$from], y: &mut [$to]) {
-                run(Each(x, y, <$from as Cut<$to>>::cut));
+                run(Each(x, y, <$from as ToInt<$to>>::to_int));
             }
         }
     };
 }
 plain! {
-    f32 U32(u32::MAX >> 1), as f32 as f64 cut i64 cut i32 cut u32 cut u8;
-    f64 U64(u64::MAX >> 1), as f32 as f64 cut i64 cut i32 cut u32 cut u8;
+    f32 U32(u32::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8;
+    f64 U64(u64::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8;
     i64 U64(u64::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
     i32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
     u32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;

@@ -1,12 +1,12 @@
-//! Which instruction set runs, decided once.
+//! Chooses the instruction set that kernels run on, once.
 //!
-//! [`isa`] detects on first use and remembers. The environment variable `SWATH_ISA` (`scalar`,
-//! `avx2`, `avx512`, `neon`) overrides the choice; a level that the machine lacks is an error that
-//! [`try_isa`] returns and [`isa`] panics with: silently running another level would make a
-//! measurement or a test lie.
+//! [`isa`] detects on first use and caches the result. The environment variable `SWATH_ISA`
+//! (`scalar`, `avx2`, `avx512`, `neon`) overrides the choice. If the machine lacks that level,
+//! [`try_isa`] returns an error and [`isa`] panics: silently running another level would falsify
+//! measurements and tests.
 //!
-//! `run(task)` and `E::enter(task)` run a task on that level: one look into its table of entries, for the
-//! whole slice.
+//! `run(task)` and `E::enter(task)` run a task on the chosen level: one table lookup for the whole
+//! slice.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,7 +32,7 @@ fn best() -> Isa {
     Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
 }
 
-/// The level that the value of `SWATH_ISA` asks for; unset and empty ask for the best.
+/// The level that the value of `SWATH_ISA` asks for; the best one if it is unset or empty.
 fn choose(wanted: Option<OsString>) -> Result<Isa, IsaError> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
         return Ok(best());
@@ -55,7 +55,7 @@ fn chosen() -> &'static Result<Isa, IsaError> {
     LEVEL.get_or_init(|| choose(std::env::var_os("SWATH_ISA")))
 }
 
-/// The instruction set that kernels run on, or why `SWATH_ISA` cannot be followed.
+/// Returns the instruction set that kernels run on, or why `SWATH_ISA` cannot be followed.
 ///
 /// # Errors
 /// `SWATH_ISA` names an unknown level or one that this machine lacks.
@@ -63,7 +63,7 @@ pub fn try_isa() -> Result<Isa, IsaError> {
     chosen().clone()
 }
 
-/// The instruction set that kernels run on.
+/// Returns the instruction set that kernels run on.
 ///
 /// ```
 /// println!("kernels run on {}", swath_kernels::isa());
@@ -91,23 +91,23 @@ pub(crate) fn run<T: Task>(task: T) -> T::Output {
 
 /// Runs a task that is generic over the element type on the chosen level.
 pub(crate) trait Enter: Float {
-    /// Runs a task of elements.
+    /// Runs a task on elements of one type.
     #[inline(always)]
     fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
         // SAFETY: `isa` returns a level that was detected on this machine.
         unsafe { <Self as Sealed>::enter_on(isa(), task) }
     }
-    /// Runs a task that sums in `f64` too.
+    /// Runs a task that also sums in `f64`.
     #[inline(always)]
     fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
-        // SAFETY: as above.
+        // SAFETY: `isa` returns a level that was detected on this machine.
         unsafe { <Self as Sealed>::enter_fold_on(isa(), task) }
     }
 }
 
 impl<E: Float> Enter for E {}
 
-/// Lets a test choose the level for one closure on one thread, and see which level ran.
+/// Lets a test choose the level for one closure on one thread, and check which level ran.
 #[cfg(any(test, feature = "testing"))]
 mod forced {
     use super::Isa;
@@ -122,11 +122,11 @@ mod forced {
         FORCED.get()
     }
 
-    /// The instruction sets that tests force, from the slowest: this machine's, or those of them that
-    /// `SWATH_TEST_ISA` names, on emulators.
+    /// The instruction sets that tests force, slowest first: all of this machine's, or those that
+    /// `SWATH_TEST_ISA` names (for emulators).
     ///
     /// # Panics
-    /// If it names another: tests would pass without having run on it.
+    /// If it names one that this machine lacks, because tests would pass without having run on it.
     pub fn levels() -> Vec<Isa> {
         let available = Isa::ALL.into_iter().filter(|isa| isa.is_available());
         let Ok(names) = std::env::var("SWATH_TEST_ISA") else { return available.collect() };
@@ -137,10 +137,11 @@ mod forced {
         levels
     }
 
-    /// Runs `f` with kernels forced to `isa` on this thread; `None` if it is none of [`levels`].
+    /// Runs `f` with kernels forced to `isa` on this thread; returns `None` if `isa` is not one of
+    /// [`levels`].
     ///
     /// # Panics
-    /// If no kernel entered the level while `f` ran: then the test proved nothing.
+    /// If no kernel entered the level while `f` ran, because the test would then prove nothing.
     pub fn with_isa<R>(isa: Isa, f: impl FnOnce() -> R) -> Option<R> {
         struct Restore(Option<Isa>);
         impl Drop for Restore {
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use crate::simd::Simd;
 
-    /// Reports the level that it was compiled for.
+    /// Returns the level that it was compiled for.
     struct WhichIsa;
     impl Task for WhichIsa {
         type Home = Self;
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_level_of_this_machine_runs_when_forced() {
+    fn forced_levels_run_if_available() {
         for isa in Isa::ALL {
             match with_isa(isa, || (run(WhichIsa), super::isa())) {
                 Some(ran) => assert_eq!(ran, (isa, isa)),
@@ -189,12 +190,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no kernel ran on scalar")]
-    fn forcing_a_level_that_nothing_uses_panics() {
+    fn forcing_a_level_that_no_kernel_enters_panics() {
         with_isa(Isa::Scalar, || ());
     }
 
     #[test]
-    fn the_environment_variable_chooses_or_explains() {
+    fn swath_isa_selects_a_level_or_explains_why_not() {
         let choose = |text: &str| choose(Some(text.into()));
         let best = Isa::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap();
         assert_eq!(super::choose(None), Ok(best));

@@ -1,15 +1,15 @@
 //! The vector vocabulary that kernels are written in, and its four implementations.
 //!
-//! A kernel is a function generic over an ISA *token* `S: Lanes<E>`. The token can only be made by
-//! detection (see [`crate::dispatch`]), vectors can only be made by a token, so code that holds a
-//! vector may use the instructions behind it: the operators on vectors need no proof of their own.
+//! A kernel is a function generic over an ISA *token* `S: Lanes<E>`. A token can only be made by
+//! detection (see [`crate::dispatch`]), and vectors only by a token, so code that holds a vector
+//! may use the instructions behind it: the operators on vectors need no proof of their own.
 //!
-//! Every operation here is exactly specified (IEEE 754 with round-to-nearest-even, or integer
-//! arithmetic that wraps), so that a kernel returns the same bits on every instruction set.
-//! Approximate instructions (`rcp`, `rsqrt`) have no name here on purpose.
+//! Every operation here is exactly specified (IEEE 754 with round-to-nearest-even, or wrapping
+//! integer arithmetic), so that a kernel returns the same bits on every instruction set.
+//! Approximate instructions (`rcp`, `rsqrt`) are left out on purpose.
 //!
-//! The set is the smallest that the kernels need; it grows only with a caller. `wide.rs` makes two
-//! vectors one, so that a loop can have a kernel at work on several.
+//! The set is the smallest that the kernels need; it grows only with a caller. `wide.rs` joins two
+//! vectors into one, so that a loop can run a kernel on several at once.
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -20,7 +20,7 @@ mod macros;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
-pub(crate) mod cut;
+
 mod enter;
 mod fma;
 pub(crate) mod half;
@@ -32,6 +32,7 @@ pub(crate) mod sealed;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod to_int;
 mod wide;
 
 pub(crate) use enter::Entries;
@@ -101,7 +102,7 @@ macro_rules! impl_float {
 impl_float!(f32, i32);
 impl_float!(f64, i64);
 
-/// A mask with one boolean a lane.
+/// A mask with one boolean per lane.
 pub trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {
     /// True if any lane is true.
     fn any(self) -> bool;
@@ -133,8 +134,7 @@ pub trait IntVector:
 }
 
 /// Float lanes.
-///
-/// Comparisons are ordered and quiet: false when a lane is NaN.
+/// Comparisons are ordered and quiet: false if either lane is NaN.
 pub trait Vector:
     Copy
     + Add<Output = Self>
@@ -145,7 +145,7 @@ pub trait Vector:
 {
     /// The lane type.
     type Elem: Float;
-    /// One boolean a lane.
+    /// One boolean per lane.
     type Mask: Mask;
     /// The lanes' bits as signed integers.
     type Int: IntVector<Mask = Self::Mask>;
@@ -160,11 +160,11 @@ pub trait Vector:
     fn abs(self) -> Self;
     /// Rounds to the nearest integer, ties to even; keeps the sign of zero.
     fn round_ties_even(self) -> Self;
-    /// Returns the minimum as x86 defines it: `self` where `self < other`, else `other`, hence `other` if
-    /// either is NaN or both are zero.
+    /// Returns the minimum as x86 defines it: `self` where `self < other`, else `other`, which
+    /// includes NaN in either and two zeros.
     fn min_or_other(self, other: Self) -> Self;
-    /// Returns the maximum as x86 defines it: `self` where `self > other`, else `other`, hence `other` if
-    /// either is NaN or both are zero.
+    /// Returns the maximum as x86 defines it: `self` where `self > other`, else `other`, which
+    /// includes NaN in either and two zeros.
     fn max_or_other(self, other: Self) -> Self;
     /// True where the lanes are equal.
     fn eq(self, other: Self) -> Self::Mask;
@@ -183,7 +183,7 @@ pub trait Vector:
     /// Returns `self * 2^k`, rounded once, subnormal results included; overflow gives infinity.
     ///
     /// `k` is in `2 * (1 - BIAS)..=2 * BIAS` (`BIAS` = 127 or 1023), the sums of two exponents of
-    /// normal numbers; elsewhere the lane is unspecified.
+    /// normal numbers; for any other `k` the lane is unspecified.
     fn scale_by_power_of_two(self, k: Self::Int) -> Self;
     /// Looks up `table[index & 7]`, lane by lane.
     fn lookup8(table: &[Self::Elem; 8], index: Self::Int, like: Self) -> Self;
@@ -191,13 +191,13 @@ pub trait Vector:
     fn lookup16(table: &[Self::Elem; 16], index: Self::Int, like: Self) -> Self;
     /// Looks up `table[index & 31]`, lane by lane.
     fn lookup32(table: &[Self::Elem; 32], index: Self::Int, like: Self) -> Self;
-    /// Splits the lanes of `self` and `other` taken alternately into low and high half:
+    /// Interleaves the lanes of `self` and `other` and returns the low and the high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);
     /// Transposes as many rows as there are lanes: lane j of row i becomes lane i of row j.
     ///
-    /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane number
-    /// into its row number, and one back; after log2(lanes) rounds they have changed places.
+    /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane
+    /// number into its row number, and one back; after log2(lanes) rounds the two have swapped.
     #[inline(always)]
     fn transpose<const N: usize>(mut rows: [Self; N]) -> [Self; N] {
         for _ in 0..N.trailing_zeros() {
@@ -210,7 +210,7 @@ pub trait Vector:
     }
 }
 
-/// What a token can make: vectors of `E` from scalars and memory.
+/// An ISA token's vectors of `E`, made from scalars and memory.
 pub trait Lanes<E: Float>: Token {
     /// The vector type.
     type V: Vector<Elem = E, Mask = Self::M, Int = Self::I>;
@@ -218,13 +218,13 @@ pub trait Lanes<E: Float>: Token {
     type I: IntVector<Mask = Self::M>;
     /// The mask of `V`.
     type M: Mask;
-    /// Lanes in a vector; a power of two, at most 16 of one register.
+    /// Lanes in a vector: a power of two, at most 16 per register.
     const LANES: usize;
 
     /// Returns a vector whose lanes are all `x`.
     fn splat(self, x: E) -> Self::V;
-    /// Returns a vector for each number. The standard library's `map` of arrays is not always inlined, and
-    /// what it calls then is compiled for no instruction set.
+    /// Returns one vector per number. The standard library's `map` of arrays is not always inlined,
+    /// and would then be compiled without the instruction set.
     #[inline(always)]
     fn splat_all<const N: usize>(self, numbers: [E; N]) -> [Self::V; N] {
         let mut vectors = [self.splat(E::ZERO); N];
@@ -248,7 +248,7 @@ pub trait Lanes<E: Float>: Token {
     /// `src` is valid for reads of `count` elements.
     #[inline(always)]
     unsafe fn load_first(self, src: *const E, count: usize) -> Self::V {
-        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        // SAFETY: the mask selects at most the `count` elements that the caller promised.
         unsafe { self.load_where(src, self.first(count)) }
     }
     /// Reads the bits of `LANES` IEEE binary16 numbers and converts them, exactly.
@@ -266,8 +266,8 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements.
     unsafe fn store(self, dst: *mut E, x: Self::V);
-    /// Writes `LANES` elements by a non-temporal store where the instruction set has one. Other threads may
-    /// see them only after [`Token::fence`].
+    /// Writes `LANES` elements by a non-temporal store if the instruction set has one. Other
+    /// threads may see them only after [`Token::fence`].
     ///
     /// # Safety
     /// `dst` is valid for writes of `LANES` elements and aligned to the size of a register.
@@ -278,7 +278,7 @@ pub trait Lanes<E: Float>: Token {
     /// `dst` is valid for writes of `count` elements.
     #[inline(always)]
     unsafe fn store_first(self, dst: *mut E, count: usize, x: Self::V) {
-        // SAFETY: the mask is true for no more than the `count` elements that the caller promised.
+        // SAFETY: the mask selects at most the `count` elements that the caller promised.
         unsafe { self.store_where(dst, self.first(count), x) }
     }
     /// Reads the lanes where `mask` is true; the other lanes are zero and their memory is not touched.
@@ -291,7 +291,7 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `dst.wrapping_add(i)` is valid for writes of an element wherever lane i of `mask` is true.
     unsafe fn store_where(self, dst: *mut E, mask: Self::M, x: Self::V);
-    /// Reads a vector or, if that is less, `count` elements; the other lanes are zero.
+    /// Reads a vector, or only `count` elements if they are fewer; the other lanes are zero.
     ///
     /// # Safety
     /// `src` is valid for reads of the smaller of `count` and `LANES` elements.
@@ -300,7 +300,7 @@ pub trait Lanes<E: Float>: Token {
         // SAFETY: neither branch reads more than `count` elements or more than a vector.
         unsafe { if count >= Self::LANES { self.load(src) } else { self.load_first(src, count) } }
     }
-    /// Writes a vector or, if that is less, its first `count` lanes.
+    /// Writes a vector, or only its first `count` lanes if they are fewer.
     ///
     /// # Safety
     /// `dst` is valid for writes of the smaller of `count` and `LANES` elements.
@@ -315,7 +315,7 @@ pub trait Lanes<E: Float>: Token {
             }
         }
     }
-    /// Looks up the eight columns of `table[index & 31]`, lane by lane.
+    /// Looks up row `table[index & 31]` of each lane; returns the eight columns.
     #[inline(always)]
     fn lookup_rows(self, table: &'static Rows<E>, index: Self::I) -> [Self::V; 8] {
         const { assert!(Self::LANES <= MAX_LANES) };
@@ -329,8 +329,8 @@ pub trait Lanes<E: Float>: Token {
             unsafe { self.load(lanes.as_ptr()) }
         })
     }
-    /// Applies `f` to the lanes of `x` where `mask` is true; the other results are zero. It goes lane by lane
-    /// through memory: for rare lanes.
+    /// Applies `f` to the lanes of `x` where `mask` is true; the other results are zero. Meant for
+    /// rare lanes: it goes through memory, lane by lane.
     #[inline(always)]
     fn map_lanes<const N: usize>(
         self,
@@ -352,10 +352,10 @@ pub trait Lanes<E: Float>: Token {
     }
 }
 
-/// The most lanes that any register has.
+/// The largest number of lanes in a register.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// Runs the lane loop of [`Lanes::map_lanes`], out of the kernels' loops.
+/// The lane loop of [`Lanes::map_lanes`], kept out of the kernels' loops.
 #[cold]
 #[inline(never)]
 fn map_wanted<E: Float, const N: usize>(
@@ -387,13 +387,13 @@ pub trait Token: Copy + Send + Sync + 'static {
     /// Prefetches the cache line of an address, which need not be valid.
     #[inline(always)]
     fn prefetch(self, _address: *const u8) {}
-    /// Prefetches a cache line into the second-level cache, to which many more lines can be on their way.
+    /// Prefetches a cache line into the L2 cache, which can have many more lines in flight.
     #[inline(always)]
     fn prefetch_l2(self, _address: *const u8) {}
 }
 
-/// Prefetches the cache line of an address, which need not be valid, where every level of the
-/// architecture has the instruction.
+/// Prefetches the cache line of an address, which need not be valid, on architectures where every
+/// level has the instruction.
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -415,8 +415,8 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `src` is valid for reads of `<Self as Lanes<f64>>::LANES` elements.
     unsafe fn load_widened(self, src: *const f32) -> <Self as Lanes<f64>>::V;
-    /// Reads `count` elements, less than [`Simd::load_widened`] does, and converts them to `f64`; the other
-    /// lanes are zero.
+    /// Reads `count` elements, fewer than [`Simd::load_widened`], and converts them to `f64`; the
+    /// other lanes are zero.
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
@@ -431,7 +431,8 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
     /// # Safety
     /// `dst` is valid for writes of `<Self as Lanes<f32>>::LANES` numbers.
     unsafe fn store_f16(self, dst: *mut u16, x: <Self as Lanes<f32>>::V);
-    /// Converts IEEE binary16 numbers, which are given as their bits; there are as many blocks of each.
+    /// Converts IEEE binary16 numbers, given as bits. `x` and `y` must have the same number of
+    /// blocks.
     #[inline(always)]
     fn widen_f16(self, x: &[[u16; HALVES]], y: &mut [[f32; HALVES]]) {
         const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };
@@ -445,7 +446,8 @@ pub trait Simd: Lanes<f32> + Lanes<f64> {
             }
         }
     }
-    /// Rounds to IEEE binary16, ties to even, and writes the bits; there are as many blocks of each.
+    /// Rounds to IEEE binary16, ties to even, and writes the bits. `x` and `y` must have the same
+    /// number of blocks.
     #[inline(always)]
     fn narrow_f16(self, x: &[[f32; HALVES]], y: &mut [[u16; HALVES]]) {
         const { assert!(HALVES.is_multiple_of(<Self as Lanes<f32>>::LANES)) };

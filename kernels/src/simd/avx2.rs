@@ -12,7 +12,7 @@ impl Token for Avx2 {
 
     #[inline(always)]
     fn call<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        // SAFETY: this token was made by detection, which covers every feature of the trampoline.
         unsafe { enter_avx2(self, task) }
     }
 
@@ -63,8 +63,8 @@ mod pd {
 
 const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the methods
-/// of [`Vector`] and [`Lanes`] that have nothing in common with those of the other element type.
+/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the
+/// methods of [`Vector`] and [`Lanes`] that differ between the element types.
 macro_rules! lanes {
     (
         $x:ident: $float:ident in $v:ident($raw:ty), $int:ident in $i:ident, masks $m:ident,
@@ -147,8 +147,9 @@ macro_rules! lanes {
                 fn to_bits(self) -> $i { $i($x::to_bits(self.0)) }
                 fn from_bits(bits: $i) -> Self { Self($x::from_bits(bits.0)) }
                 fn scale_by_power_of_two(self, k: $i) -> Self {
-                    // As in the scalar level: the factor that may round comes last. k fits 32 bits, so
-                    // the high half of a 64-bit lane is 0 or -1 and clamping halves clamps the lane.
+                    // Like the scalar level, multiply last by the factor that may round. k fits 32
+                    // bits, so the high half of a 64-bit lane is 0 or -1, and clamping halves
+                    // clamps the lane.
                     let last = _mm256_max_epi32(k.0, _mm256_set1_epi32(1 - $bias));
                     let last = _mm256_min_epi32(last, _mm256_set1_epi32($bias));
                     let one = $x::splat_int($bias << $mantissa);
@@ -207,7 +208,8 @@ lanes! {
             Self(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), index.0))
         }
         fn lookup16(table: &[f32; 16], index: I32x8, like: Self) -> Self {
-            // Each half takes three bits of the index; bit 3, moved to the sign, picks the half.
+            // Each half of the table takes three index bits; bit 3, shifted to the sign, picks the
+            // half.
             let (parts, _) = table.as_chunks();
             let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index.0));
             let [low, high] =
@@ -215,7 +217,7 @@ lanes! {
             Self(_mm256_blendv_ps(low.0, high.0, is_high))
         }
         fn lookup32(table: &[f32; 32], index: I32x8, like: Self) -> Self {
-            // As above, of halves that take four bits.
+            // Likewise, with four index bits per half.
             let (parts, _) = table.as_chunks();
             let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(index.0));
             let [low, high] =
@@ -223,7 +225,8 @@ lanes! {
             Self(_mm256_blendv_ps(low.0, high.0, is_high))
         }
         fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
-            // Half the shuffles of the general way: halves of the registers apart, which meet last.
+            // Half the shuffles of the default: transpose within 128-bit halves, then exchange the
+            // halves.
             let mut out = rows;
             for i in [0, 4] {
                 [out[i], out[i + 1], out[i + 2], out[i + 3]] =
@@ -331,7 +334,7 @@ intrinsics! {
         ]
     }
 
-    // Four elements read one by one take less than four permutations and three blends.
+    // Four scalar reads cost less than four permutations and three blends.
     fn lookup_each<const N: usize>(table: &[f64; N], index: I64x4) -> F64x4 {
         let entry = |i: i64| table[i as usize & (N - 1)];
         let [i, j] = [_mm256_castsi256_si128(index.0), _mm256_extracti128_si256::<1>(index.0)];
@@ -341,15 +344,16 @@ intrinsics! {
     }
 }
 
-/// Returns four columns, from `first` on, of eight rows, as [`Lanes::lookup_rows`] has them: lanes i and i + 4
-/// load half a row each into the halves of one register; four such registers are transposed within halves. A
-/// function, not a closure: it must be inlined, or each instruction would be a call.
+/// Returns columns `first..first + 4` of eight rows, for [`Lanes::lookup_rows`]: lanes i and i + 4
+/// each load half a row into one half of a register; four such registers are transposed within
+/// halves. A function instead of a closure: it must be inlined, or each instruction would be a
+/// call.
 ///
 /// # Safety
 /// The CPU has AVX; every row holds eight numbers; `first` is 0 or 4.
 #[inline(always)]
 unsafe fn half_rows(rows: &[*const f32; 8], first: usize) -> [F32x8; 4] {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises AVX and rows of eight numbers, of which four are read.
     unsafe {
         transpose_halves([
             pair_of_halves(rows[0].add(first), rows[4].add(first)),
@@ -360,13 +364,13 @@ unsafe fn half_rows(rows: &[*const f32; 8], first: usize) -> [F32x8; 4] {
     }
 }
 
-/// Loads the halves of a register from two places.
+/// Loads the two halves of a register from two addresses.
 ///
 /// # Safety
 /// The CPU has AVX; both are valid for reads of four numbers.
 #[inline(always)]
 unsafe fn pair_of_halves(low: *const f32, high: *const f32) -> F32x8 {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises AVX and four readable numbers at each address.
     unsafe {
         let low = _mm256_castps128_ps256(_mm_loadu_ps(low));
         F32x8(_mm256_insertf128_ps::<1>(low, _mm_loadu_ps(high)))

@@ -1,4 +1,4 @@
-//! AVX-512 (F, BW, CD, DQ, VL): 16 `f32` or 8 `f64` lanes; a mask is one bit a lane.
+//! AVX-512 (F, BW, CD, DQ, VL): 16 `f32` or 8 `f64` lanes; a mask is one bit per lane.
 
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -12,7 +12,7 @@ impl Token for Avx512 {
 
     #[inline(always)]
     fn call<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        // SAFETY: this token was made by detection, which covers every feature of the trampoline.
         unsafe { enter_avx512(self, task) }
     }
 
@@ -67,8 +67,8 @@ mod pd {
 
 const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the methods
-/// of [`Vector`] and [`Lanes`] that have nothing in common with those of the other element type.
+/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the
+/// methods of [`Vector`] and [`Lanes`] that differ between the element types.
 macro_rules! lanes {
     (
         $x:ident: $float:ident in $v:ident($raw:ty), $int:ident in $i:ident, masks $m:ident($bits:ident),
@@ -81,7 +81,7 @@ macro_rules! lanes {
             $v($raw);
             /// Integers as wide as the floats.
             $i(__m512i);
-            /// A bit for each float.
+            /// One bit per float.
             $m($bits);
         }
 
@@ -107,8 +107,9 @@ macro_rules! lanes {
         impl IntVector for $i {
             type Mask = $m;
             intrinsics! {
-                // The shifts take their count in a register and become immediate shifts once inlined:
-                // the immediate forms want an unsigned constant, which cannot be computed from `N`.
+                // The shifts take their count in a register and become immediate shifts once
+                // inlined: the immediate forms want an unsigned constant, which cannot be computed
+                // from `N`.
                 fn shl<const N: i32>(self) -> Self {
                     Self($x::shift_left(self.0, $x::splat_int(N as $int)))
                 }
@@ -158,8 +159,8 @@ macro_rules! lanes {
                     )
                 }
                 fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
-                    // Within quarters of the registers first; then quarters change places. Shuffles that
-                    // stay in a quarter are faster than those of the general way.
+                    // Transpose within 128-bit quarters, then exchange the quarters. Shuffles
+                    // within a quarter are faster than those of the default.
                     let (rows, step) = (Self::transpose_quarters(rows), N / 4);
                     let mut out = rows;
                     for i in 0..step {
@@ -213,7 +214,8 @@ lanes! {
     lanes 16, interleaved 0 16 1 17 2 18 3 19 4 20 5 21 6 22 7 23;
     Vector {
         fn lookup8(table: &[f32; 8], index: I32x16, _like: Self) -> Self {
-            // The permutation reads four bits of the index: the table twice makes the fourth free.
+            // The permutation reads four index bits, so the table is loaded twice to ignore the
+            // fourth.
             let table = _mm512_broadcast_f32x8(_mm256_loadu_ps(table.as_ptr()));
             Self(_mm512_permutexvar_ps(index.0, table))
         }
@@ -258,7 +260,8 @@ lanes! {
             Self(_mm512_permutex2var_pd(low, index.0, _mm512_loadu_pd(table[8..].as_ptr())))
         }
         fn lookup32(table: &[f64; 32], index: I64x8, like: Self) -> Self {
-            // Each half takes four bits of the index; bit 4, moved to the sign, picks the half.
+            // Each half of the table takes four index bits; bit 4, shifted to the sign, picks the
+            // half.
             let (parts, _) = table.as_chunks();
             let is_high = _mm512_movepi64_mask(_mm512_slli_epi64::<59>(index.0));
             let [low, high] =

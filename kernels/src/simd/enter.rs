@@ -1,5 +1,5 @@
-//! Work that is generic over the instruction set, and the trampolines that enter one: functions with the
-//! features of a level, inside of which its tokens may be made.
+//! Work that is generic over the instruction set, and the trampolines that enter one: functions
+//! with a level's features enabled, inside of which its tokens may be made.
 //!
 //! ```text
 //! Entries::<T>::TABLE[isa](task)
@@ -20,49 +20,49 @@ use super::{Float, Isa, Lanes, Simd};
 
 /// Work over whole slices, generic over the instruction set that will run it.
 ///
-/// `run` is `#[inline(always)]` in every implementation, as is all it calls with vectors, so that it is
-/// compiled inside the trampoline with the level's features.
+/// `run` is `#[inline(always)]` in every implementation, and so is every function on vectors that
+/// it calls, so that all of it is compiled inside the trampoline with the level's features.
 pub trait Task {
-    /// Whether its frame is aligned for vectors that registers do not hold: not worth it for short calls whose
-    /// vectors all fit in registers.
+    /// Aligns the stack frame to 64 bytes so that spilled vectors never straddle a cache line. Off
+    /// for tiny tasks that never spill.
     const ALIGNS_FRAME: bool = true;
-    /// The type in whose module the compiled code is filed: the kernel that a driver runs, else the
-    /// task itself. Modules are compiled side by side.
+    /// The type whose module the compiled code goes to: the kernel that a driver runs, or else the
+    /// task itself. Modules are compiled in parallel.
     type Home;
-    /// What comes back.
+    /// The result type.
     type Output;
-    /// Does the work on `S`.
+    /// Does the work with the vectors of `S`.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// As [`Task`], for work that is generic over the element type: `E::enter(task)` runs it.
+/// A [`Task`] that is generic over the element type: `E::enter(task)` runs it.
 pub trait ElementTask<E: Float> {
-    /// As [`Task::ALIGNS_FRAME`].
+    /// See [`Task::ALIGNS_FRAME`].
     const ALIGNS_FRAME: bool = true;
-    /// As [`Task::Home`].
+    /// See [`Task::Home`].
     type Home;
-    /// What comes back.
+    /// The result type.
     type Output;
-    /// Does the work on `S`.
+    /// Does the work with the vectors of `S`.
     fn run<S: Lanes<E>>(self, simd: S) -> Self::Output;
 }
 
-/// As [`ElementTask`], for work that also sums in `f64`: `E::enter_fold(task)` runs it.
+/// An [`ElementTask`] that also sums in `f64`: `E::enter_fold(task)` runs it.
 pub trait FoldTask<E: Float> {
-    /// As [`Task::Home`].
+    /// See [`Task::Home`].
     type Home;
-    /// What comes back.
+    /// The result type.
     type Output;
-    /// Does the work on `S`.
+    /// Does the work with the vectors of `S`.
     fn run<S: Simd + Lanes<E>>(self, simd: S) -> Self::Output;
 }
 
-/// The entries of a task type.
+/// The trampolines of a task type.
 pub(crate) struct Entries<T>(PhantomData<T>);
 
 impl<T: Task> Entries<T> {
-    /// The trampoline of each level, by `Isa as usize`; that of the portable level in the place of levels that
-    /// the architecture lacks.
+    /// The trampoline of each level, indexed by `Isa as usize`; levels that the architecture lacks
+    /// have the portable one.
     pub const TABLE: [unsafe fn(T) -> T::Output; Isa::ALL.len()] = {
         let mut table: [unsafe fn(T) -> T::Output; Isa::ALL.len()] =
             [<T::Home as Trampolines>::enter_scalar::<T>; Isa::ALL.len()];
@@ -79,23 +79,23 @@ impl<T: Task> Entries<T> {
     };
 }
 
-/// Aligns the frame of the function that this is inlined into to a cache line. The compiler aligns a
-/// frame for variables, of which this makes one, but not for vectors that registers do not hold, and
-/// such a vector across two pages costs much: gelu took 1.37 times as long in one of 25 frames.
+/// Aligns the frame of the function that this is inlined into to a cache line. The compiler aligns
+/// a frame for variables, of which this makes one, but not for spilled vectors, and one that
+/// straddles two pages is costly: gelu took 1.37 times as long in one of 25 frames.
 #[inline(always)]
 fn align_frame() {
     #[repr(align(64))]
-    struct Line(#[allow(dead_code, reason = "it is there to be aligned")] [u8; 64]);
+    struct Line(#[allow(dead_code, reason = "only its alignment is used")] [u8; 64]);
     let mut line = MaybeUninit::<Line>::uninit();
     std::hint::black_box(&mut line);
 }
 
-/// The tokens of instruction sets, and of each the features, stated once: what is detected and what the
-/// trampoline enables come from the same literals.
+/// Declares the tokens of instruction sets and the features of each. Detection and trampoline use
+/// the same literals.
 ///
-/// The body of a trampoline is a method of the task's home, any type at all: the compiler files a
-/// method's instances in the module of the type it is called on, a free function's in the function's
-/// module. All kernels in one module are one piece of work for one core.
+/// A trampoline is a method of the task's home, which may be any type: the compiler puts a method's
+/// instances into the module of the type it is called on, but a free function's into the function's
+/// own module, and all kernels in one module would be compiled on one core.
 macro_rules! trampolines {
     ($($arch:literal: $(
         $(#[$doc:meta])* $token:ident $name:ident [$($feature:tt)*];
@@ -108,12 +108,12 @@ macro_rules! trampolines {
 
             #[cfg(target_arch = $arch)]
             impl $token {
-                /// Whether this machine has the features.
+                /// True if this machine has the features.
                 pub fn is_available() -> bool {
                     true $(&& is_detected!($feature))*
                 }
 
-                /// The token.
+                /// Makes the token.
                 ///
                 /// # Safety
                 /// It [is available](Self::is_available).
@@ -125,7 +125,7 @@ macro_rules! trampolines {
         )*)*
 
         /// # Safety
-        /// The machine has the features that a method's row in `trampolines!` lists.
+        /// Every method requires that the machine has the features its row in `trampolines!` lists.
         trait Trampolines {
             $($(
                 #[cfg(target_arch = $arch)]
@@ -145,7 +145,7 @@ macro_rules! trampolines {
                     }
                     #[cfg(any(test, feature = "testing"))]
                     entered::record(<$token as super::Token>::ISA);
-                    // SAFETY: the machine has what the token stands for, as the caller promises.
+                    // SAFETY: the caller promises that the machine has the token's features.
                     task.run(unsafe { <$token>::new_unchecked() })
                 }
             )*)*
@@ -160,11 +160,11 @@ macro_rules! trampolines {
 
         $($(
             /// # Safety
-            /// The machine has the features that its row in `trampolines!` lists.
+            /// The machine must have the features that the token's row in `trampolines!` lists.
             #[cfg(target_arch = $arch)]
             #[inline(always)]
             pub(crate) unsafe fn $name<T: Task>(_token: $token, task: T) -> T::Output {
-                // SAFETY: as the caller promised.
+                // SAFETY: the caller promises that the machine has the features.
                 unsafe { <T::Home as Trampolines>::$name(task) }
             }
         )*)*
@@ -188,7 +188,7 @@ trampolines! {
     Neon enter_neon ["neon"];
 }
 
-/// The level that was entered last on this thread, which tests ask for.
+/// The level entered last on this thread, recorded for tests.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod entered {
     use super::Isa;
@@ -202,7 +202,7 @@ pub(crate) mod entered {
         LAST.set(Some(isa));
     }
 
-    /// The level; none after [`forget`].
+    /// Returns the level; `None` after [`forget`].
     pub fn get() -> Option<Isa> {
         LAST.get()
     }

@@ -1,9 +1,9 @@
-//! Fused multiply-add, `a·b + c` rounded once, by ordinary arithmetic: for the portable level, which must
-//! give the bits of the instruction on machines and C libraries that lack it.
+//! Fused multiply-add, `a·b + c` rounded once, in ordinary arithmetic. The portable level uses it
+//! to give the bits of the instruction on machines and C libraries that lack it.
 //!
-//! Both functions round a sum *to odd* first, to the neighbour whose last bit is 1 wherever something
-//! was lost: a second, coarser rounding then sees all that it must know (Boldo and Melquiond, "Emulation
-//! of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+//! Both functions first round a sum *to odd*: if it is inexact, to the neighbour whose last bit is
+//! 1. A second, coarser rounding then rounds correctly (Boldo and Melquiond, "Emulation of FMA and
+//! correctly rounded sums: proved algorithms using rounding to odd", 2008).
 
 /// `a·b + c` of `f32`: the product is exact in `f64`.
 #[inline(never)]
@@ -28,7 +28,7 @@ pub(super) fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     high + sum_to_odd(low_error, high_error)
 }
 
-/// `a + b` and what its rounding lost, exactly.
+/// `a + b`, and its rounding error, exactly.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -36,12 +36,12 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - b_in_sum)) + (b - b_in_sum))
 }
 
-/// `a + b` rounded to odd; infinities and NaN as by `+`.
+/// `a + b` rounded to odd; infinities and NaN as in `+`.
 #[inline(always)]
 fn sum_to_odd(a: f64, b: f64) -> f64 {
     let (sum, error) = two_sum(a, b);
     let bits = sum.to_bits();
-    // Infinite sums leave NaN.
+    // For infinite sums the error is NaN.
     let is_inexact = !error.is_nan() && error != 0.0;
     if is_inexact && bits & 1 == 0 {
         // The exact sum lies beyond `sum` on the side of the error.
@@ -51,7 +51,7 @@ fn sum_to_odd(a: f64, b: f64) -> f64 {
     sum
 }
 
-/// `a·b − product` for the rounded product, exactly: Dekker's product of halves (Veltkamp's splitting).
+/// The rounding error `a·b − product`, exactly: Dekker's product of halves (Veltkamp's splitting).
 #[inline(always)]
 fn error_of_product(a: f64, b: f64, product: f64) -> f64 {
     let split = |x: f64| {
@@ -63,14 +63,15 @@ fn error_of_product(a: f64, b: f64, product: f64) -> f64 {
     ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 }
 
-/// A finite number that is not zero, `mantissa · 2^exponent`, its leading bit moved to bit [`TOP`].
+/// A finite non-zero number `mantissa · 2^exponent` whose leading bit is bit [`TOP`] of the
+/// mantissa.
 struct Parts {
     mantissa: u128,
     exponent: i32,
 }
 
-/// Bit to which mantissas are moved. A product of two has 106 bits, so that 15 are free below them: as
-/// many places as two numbers of nearly the same size can be apart before bits are lost.
+/// The leading bit of shifted mantissas. A product has 106 bits, which leaves 15 bits below them
+/// for the alignment of two numbers of nearly the same size before bits are lost.
 const TOP: u32 = 120;
 
 impl Parts {
@@ -79,7 +80,7 @@ impl Parts {
         Parts { mantissa: mantissa << shift, exponent: exponent - shift }
     }
 
-    /// Mantissa and exponent of a float, as an integer times a power of two.
+    /// Decodes a float into an integer mantissa and an exponent.
     fn decode(x: f64) -> (u128, i32) {
         let bits = x.to_bits();
         let (fraction, biased) = (bits & ((1 << 52) - 1), (bits >> 52 & 0x7ff) as i32);
@@ -89,7 +90,7 @@ impl Parts {
         }
     }
 
-    /// The mantissa at a larger exponent; its lowest bit is set if lower ones were lost.
+    /// The mantissa shifted to a larger exponent; its lowest bit is set if bits were lost.
     fn at_exponent(&self, exponent: i32) -> i128 {
         let shift = (exponent - self.exponent).unsigned_abs();
         if shift > TOP {
@@ -100,10 +101,10 @@ impl Parts {
     }
 }
 
-/// As [`fma_f64`], for any numbers.
+/// [`fma_f64`] for any numbers.
 #[cold]
 fn fma_by_integers(a: f64, b: f64, c: f64) -> f64 {
-    // A product that is zero, infinite or NaN is exact, or what the sum is anyway.
+    // If a product is zero, infinite or NaN, the plain sum is right.
     if a == 0.0 || b == 0.0 || !a.is_finite() || !b.is_finite() {
         return a * b + c;
     }
@@ -132,7 +133,7 @@ fn fma_by_integers(a: f64, b: f64, c: f64) -> f64 {
 /// `mantissa · 2^exponent` rounded to nearest, ties to even.
 fn rounded(mantissa: u128, exponent: i32) -> f64 {
     let leading = mantissa.ilog2() as i32;
-    // The weight of the result's last place, at least that of subnormal numbers.
+    // The exponent of the result's ULP, at least that of subnormal numbers.
     let last = (leading + exponent - 52).max(-1074);
     let shift = last - exponent;
     let kept = if shift <= 0 {
@@ -144,7 +145,7 @@ fn rounded(mantissa: u128, exponent: i32) -> f64 {
         let half = 1 << (shift - 1);
         kept + u64::from(rest > half || rest == half && kept & 1 == 1)
     };
-    // At most 2^53, so exact; two steps, since 2^last may be subnormal or overflow.
+    // `kept` is at most 2^53, so exact; two factors, since 2^last may be subnormal or overflow.
     let power = |k: i32| f64::from_bits(((k + 1023) as u64) << 52);
     let half = (last / 2).min(1000);
     kept as f64 * power(half) * power((last - half).min(1000))
@@ -154,7 +155,7 @@ fn rounded(mantissa: u128, exponent: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers of all sizes and signs, special ones among them (xorshift, fixed seed).
+    /// Numbers of all magnitudes and signs, special values included (xorshift, fixed seed).
     fn numbers() -> impl FnMut() -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         move || {
@@ -165,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The standard library's is the machine's instruction or the C library's function.
+    /// The standard library's function is the machine's instruction or the C library's function.
     fn assert_f64(a: f64, b: f64, c: f64) {
         for (got, way) in [(fma_f64(a, b, c), "fast"), (fma_by_integers(a, b, c), "integers")] {
             let want = a.mul_add(b, c);
@@ -229,7 +230,7 @@ mod tests {
         let mut next = numbers();
         let count = if cfg!(miri) { 100 } else { 100_000 };
         for round in 0..count {
-            // Products with addends that cancel all of them but the last places, at every size.
+            // Products with addends that cancel all but their last bits, at every magnitude.
             let scale = 2f64.powi((round % 1500) - 1000);
             let [a, b] = [next(), next()].map(|x| 1.0 + (x >> 40) as f64 * f64::EPSILON);
             let a = a * scale;
@@ -251,7 +252,8 @@ mod tests {
     fn addends_break_ties_of_products() {
         let mut next = numbers();
         for _ in 0..if cfg!(miri) { 50 } else { 10_000 } {
-            // Odd factors whose product has one bit more than a float: it lies between two of them.
+            // Odd factors whose product has one bit more than a float, so it is halfway between two
+            // floats.
             let [a, b] = [next(), next()].map(|x| (4097 + x % 1600) as u32 | 1);
             let c = 2f32.powi(-((next() % 140) as i32));
             for c in [c, 0.0, -c] {

@@ -1,9 +1,11 @@
-//! Conversions between `f32` and the bits of 16-bit floats, in integer operations that compilers vectorise.
+//! Conversions between `f32` and the bits of 16-bit floats, in integer operations that compilers
+//! vectorise.
 //!
-//! 1. *From 16 bits* is exact; `bf16` is the upper half of an `f32`.
-//! 2. *To 16 bits* rounds once, ties to even: half of the last place that stays, less one where that place is
-//!    even, is added before the cut; a carry moves the exponent as it should. Numbers below the smallest normal
-//!    `f16` are added to 0.5, whose last place is the subnormal spacing: the sum's low bits are the result.
+//! 1. *From 16 bits* is exact; a `bf16` is the upper half of an `f32`.
+//! 2. *To 16 bits* rounds once, ties to even: adding half an ULP of the result, less one if the
+//!    result would be even, makes truncation round; a carry increments the exponent as it should.
+//!    Numbers below the smallest normal `f16` are added to 0.5, whose ULP is the subnormal spacing:
+//!    the low bits of the sum are the result.
 
 /// Returns the value of a `binary16`.
 #[inline(always)]

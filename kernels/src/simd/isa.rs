@@ -11,7 +11,7 @@ use super::enter::{Avx2, Avx512};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Isa {
-    /// Portable code, one lane a vector: for correctness, Miri and other CPUs.
+    /// Portable code, one lane per vector: for correctness, Miri and other CPUs.
     Scalar,
     /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
     Avx2,
@@ -35,7 +35,7 @@ impl Isa {
         }
     }
 
-    /// Whether kernels have 32 vector registers, or 16 (in scalar code for numbers).
+    /// True if the level has 32 vector registers, false if 16.
     pub(crate) const fn has_32_registers(self) -> bool {
         matches!(self, Isa::Avx512 | Isa::Neon)
     }

@@ -1,6 +1,6 @@
-//! What the instruction sets' vectors are declared with.
+//! Macros that declare the instruction sets' vectors.
 
-/// Declares vector types: opaque, so that only the modules of tokens can make one.
+/// Declares vector types with a private field, so that only their module can make one.
 macro_rules! vectors {
     ($($(#[$doc:meta])* $v:ident($raw:ty);)*) => {$(
         $(#[$doc])*
@@ -9,15 +9,16 @@ macro_rules! vectors {
     )*};
 }
 
-/// Defines methods whose bodies are intrinsics; `unsafe:` in front makes them `unsafe fn`s over memory.
+/// Defines methods whose bodies are intrinsics; with `unsafe:` in front, `unsafe fn`s that access
+/// memory.
 macro_rules! intrinsics {
     (unsafe: $(
         fn $name:ident($self:ident $(, $arg:ident: $t:ty)*) -> $output:ty $body:block
     )*) => {$(
         #[inline(always)]
         unsafe fn $name($self $(, $arg: $t)*) -> $output {
-            // SAFETY: a token is made by detection alone, so the CPU has these instructions; the
-            // memory is valid for what they touch, as the caller promised.
+            // SAFETY: a token is only made by detection, so the CPU has these instructions; the
+            // caller promises that the memory they access is valid.
             unsafe { $body }
         }
     )*};
@@ -26,16 +27,16 @@ macro_rules! intrinsics {
             -> $output:ty $body:block
     )*) => {$(
         #[inline(always)]
-        #[allow(unused_unsafe, reason = "AArch64 targets have NEON without asking")]
+        #[allow(unused_unsafe, reason = "NEON is a baseline feature of AArch64 targets")]
         fn $name $(<const $n: $n_t>)?($($self $(: $self_t)?),*) -> $output {
-            // SAFETY: vectors are made by tokens alone, and a token by detection alone, so the CPU
-            // has these instructions; those that read memory read a whole array.
+            // SAFETY: vectors are only made by tokens, and tokens by detection, so the CPU has
+            // these instructions; those that read memory read a whole array.
             unsafe { $body }
         }
     )*};
 }
 
-/// Implements operators of two vectors by one intrinsic each.
+/// Implements binary operators on vectors by one intrinsic each.
 macro_rules! operators {
     ($($v:ident: $($operator:ident $name:ident $intrinsic:path),*;)*) => {$($(
         impl $operator for $v {
@@ -47,7 +48,7 @@ macro_rules! operators {
     )*)*};
 }
 
-/// Implements operators of one vector by one expression each.
+/// Implements unary operators on a vector by one expression each.
 macro_rules! prefix_operators {
     ($($v:ident: $operator:ident $name:ident |$x:ident| $result:expr;)*) => {$(
         impl $operator for $v {

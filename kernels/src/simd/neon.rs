@@ -8,13 +8,13 @@ use super::enter::{Neon, enter_neon};
 use super::{IntVector, Lanes, Mask, Rows, Simd, Token, Vector};
 use super::{Isa, Task};
 
-/// Copies elements that need not be aligned.
+/// Copies elements that may be unaligned.
 ///
 /// # Safety
-/// They may be read and written, and don't overlap.
+/// They are valid for reads and writes, and do not overlap.
 #[inline(always)]
 unsafe fn copy_lanes<E>(src: *const E, dst: *mut E, count: usize) {
-    // SAFETY: as the caller promised; bytes are always aligned.
+    // SAFETY: the caller promises valid, disjoint memory; bytes are always aligned.
     unsafe { core::ptr::copy_nonoverlapping(src.cast::<u8>(), dst.cast(), count * size_of::<E>()) }
 }
 
@@ -23,7 +23,7 @@ impl Token for Neon {
 
     #[inline(always)]
     fn call<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: this token was made by detection, it covers every feature of the trampoline.
+        // SAFETY: this token was made by detection, which covers every feature of the trampoline.
         unsafe { enter_neon(self, task) }
     }
 }
@@ -66,20 +66,20 @@ mod x64 {
     };
 }
 
-/// Returns the mask, hiding from the compiler how it came about. It would make `a > c` and `b > c` one
-/// comparison of the larger of both, which here is NaN where one is a signalling NaN: an argument would change
-/// what its neighbour gives.
+/// Returns the mask, hiding its origin from the compiler. The compiler would turn `a > c` and
+/// `b > c` into one comparison of the larger of both, which here is NaN if one is a signalling NaN:
+/// an argument would change its neighbour's result.
 #[inline(always)]
 fn hidden(mut mask: uint32x4_t) -> uint32x4_t {
-    // SAFETY: a comment, no instruction.
+    // SAFETY: the assembly is a comment without instructions.
     unsafe {
         core::arch::asm!("// {:v}", inout(vreg) mask, options(pure, nomem, nostack, preserves_flags));
     }
     mask
 }
 
-/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the methods
-/// of [`Vector`] and [`Lanes`] that have nothing in common with those of the other element type.
+/// Implements the vectors of one element type by the intrinsics of module `$x`. The blocks hold the
+/// methods of [`Vector`] and [`Lanes`] that differ between the element types.
 macro_rules! lanes {
     (
         $x:ident: $float:ident in $v:ident($raw:ty), $int:ident in $i:ident($int_raw:ty),
@@ -149,7 +149,7 @@ macro_rules! lanes {
                 fn sqrt(self) -> Self { Self($x::sqrt(self.0)) }
                 fn abs(self) -> Self { Self($x::abs(self.0)) }
                 fn round_ties_even(self) -> Self { Self($x::round(self.0)) }
-                // The instructions `fmin` and `fmax` treat NaN and zeros otherwise.
+                // The instructions `fmin` and `fmax` treat NaN and zeros differently.
                 fn min_or_other(self, other: Self) -> Self {
                     Self($x::choose($x::less(self.0, other.0), self.0, other.0))
                 }
@@ -166,7 +166,7 @@ macro_rules! lanes {
                 fn to_bits(self) -> $i { $i($x::to_bits(self.0)) }
                 fn from_bits(bits: $i) -> Self { Self($x::from_bits(bits.0)) }
                 fn scale_by_power_of_two(self, k: $i) -> Self {
-                    // As in the scalar level: the factor that may round comes last.
+                    // Like the scalar level, multiply last by the factor that may round.
                     let $k = k.0;
                     let last = $clamped;
                     let one = $x::splat_int($bias << $mantissa);
@@ -260,8 +260,9 @@ lanes! {
             Self(vreinterpretq_f32_u8(vqtbl4q_u8(sixty_four_bytes(*table), bytes)))
         }
         fn lookup32(table: &[f32; 32], index: I32x4, _like: Self) -> Self {
-            // A byte number past the first half gives 0 there, and the second half's byte below;
-            // one before the second half wraps past its end, where the first half's byte is kept.
+            // A byte index beyond the first half gives 0 in the first lookup, and the second half's
+            // byte in the second; an index before the second half wraps around, and the first
+            // half's byte is kept.
             let bytes = bytes_of_entries(index, 31);
             let half = |i: usize| sixty_four_bytes(core::array::from_fn(|j| table[i + j]));
             let in_low = vqtbl4q_u8(half(0), bytes);
@@ -272,7 +273,7 @@ lanes! {
     Lanes {
         intrinsics! {
             fn lookup_rows(self, table: &'static Rows<f32>, index: I32x4) -> [F32x4; 8] {
-                // A lane loads its row; the four rows are transposed half by half.
+                // Each lane loads its row; the four rows are transposed half by half.
                 let rows = [
                     table.row(vgetq_lane_s32::<0>(index.0) as usize),
                     table.row(vgetq_lane_s32::<1>(index.0) as usize),
@@ -307,8 +308,8 @@ lanes! {
     x64: f64 in F64x2(float64x2_t), i64 in I64x2(int64x2_t),
     u64 in masks M64x2(uint64x2_t), lanes 0 1, mantissa 52,
     bias 1023, clamped |k| {
-        // k fits 32 bits, so the high half of its lane is 0 or -1 and clamping both halves as 32-bit lanes
-        // clamps the lane.
+        // k fits 32 bits, so the high half of its lane is 0 or -1, and clamping both halves as
+        // 32-bit lanes clamps the lane.
         let last = vmaxq_s32(vreinterpretq_s32_s64(k), vdupq_n_s32(-1022));
         vreinterpretq_s64_s32(vminq_s32(last, vdupq_n_s32(1023)))
     }, words |mask| vreinterpretq_u32_u64(mask);
@@ -339,7 +340,7 @@ lanes! {
 }
 
 intrinsics! {
-    // A table as bytes: lane i asks for bytes 4 i, 4 i + 1, 4 i + 2, 4 i + 3.
+    // Byte indices of the table entries: lane i reads bytes 4 i, 4 i + 1, 4 i + 2, 4 i + 3.
     fn bytes_of_entries(index: I32x4, last: u32) -> uint8x16_t {
         let index = vandq_u32(vreinterpretq_u32_s32(index.0), vdupq_n_u32(last));
         let bytes = vmlaq_u32(vdupq_n_u32(0x0302_0100), index, vdupq_n_u32(0x0404_0404));
@@ -356,14 +357,14 @@ intrinsics! {
     }
 }
 
-/// Converts four IEEE binary16 numbers: the standard library's intrinsic is not stable.
+/// Converts four IEEE binary16 numbers; the standard library's intrinsic is not stable.
 ///
 /// # Safety
 /// The CPU has NEON.
 #[inline(always)]
 unsafe fn widen_f16(bits: uint16x4_t) -> float32x4_t {
     let wide: float32x4_t;
-    // SAFETY: an instruction of NEON that changes nothing but `wide`.
+    // SAFETY: the caller promises NEON; the instruction changes nothing but `wide`.
     unsafe {
         core::arch::asm!("fcvtl {wide:v}.4s, {bits:v}.4h", wide = lateout(vreg) wide,
             bits = in(vreg) bits, options(pure, nomem, nostack, preserves_flags));

@@ -1,7 +1,7 @@
-//! One lane a vector: the portable level, and the plainest statement of what each operation means.
+//! One lane per vector: the portable level, and the plainest statement of each operation's meaning.
 //!
-//! `mul_add` is our own exact function (`fma.rs`): the same bits as the instruction, whatever the machine
-//! and its C library have.
+//! `mul_add` is our own exact function (`fma.rs`): the same bits as the instruction, whatever the
+//! machine and its C library provide.
 
 use super::fma::{fma_f32, fma_f64};
 use super::half::{f16_from_f32, f32_from_bf16, f32_from_f16};
@@ -22,7 +22,7 @@ impl Token for Scalar {
     }
 }
 
-/// One truth value.
+/// One boolean.
 #[derive(Clone, Copy)]
 pub struct Bool(bool);
 
@@ -61,7 +61,8 @@ impl Not for Bool {
     }
 }
 
-/// `impl Operator for $v { fn name(self, other) -> $v { $v(expression) } }`
+/// Implements binary operators:
+/// `impl Operator for $v { fn name(self, other) -> $v { $v(expression) } }`.
 macro_rules! scalar_operators {
     ($v:ident: $($operator:ident $name:ident |$a:ident, $b:ident| $result:expr;)*) => {$(
         impl $operator for $v {
@@ -194,7 +195,7 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn scale_by_power_of_two(self, k: $i) -> Self {
-                // The factor that may round comes last: where the first product falls below the
+                // Multiply last by the factor that may round: if the first product falls below the
                 // normal numbers, the last factor is 2^(1 - BIAS) and the result zero either way.
                 let last = k.0.clamp(1 - $bias, $bias);
                 let first = k.0.wrapping_sub(last);

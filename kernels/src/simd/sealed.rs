@@ -1,23 +1,23 @@
-//! What closes [`Float`].
+//! The sealing trait of [`Float`].
 
 use super::{ElementTask, Entries, Float, FoldTask, Isa, Simd, Task, Token};
 
-/// Closes [`Float`], and carries what code generic over the element type cannot say
-/// otherwise: every token has lanes of it.
+/// Seals [`Float`], and provides what generic code cannot express: every token has lanes of this
+/// element type.
 pub trait Sealed: Sized {
     /// The lowest bits of the number's representation.
     fn low_bits(self) -> usize;
     /// Runs a task on a level.
     ///
     /// # Safety
-    /// The level was detected.
+    /// The level is available on this machine.
     unsafe fn enter_on<T: ElementTask<Self>>(isa: Isa, task: T) -> T::Output
     where
         Self: Float;
-    /// As [`Sealed::enter_on`].
+    /// Runs a fold task on a level.
     ///
     /// # Safety
-    /// The level was detected.
+    /// The level is available on this machine.
     unsafe fn enter_fold_on<T: FoldTask<Self>>(isa: Isa, task: T) -> T::Output
     where
         Self: Float;
@@ -25,7 +25,7 @@ pub trait Sealed: Sized {
     fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
     where
         Self: Float;
-    /// As [`Sealed::call`].
+    /// [`Token::call`] for a fold task.
     fn call_fold<S: Token, T: FoldTask<Self>>(simd: S, task: T) -> T::Output
     where
         Self: Float;

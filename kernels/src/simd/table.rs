@@ -1,9 +1,10 @@
-//! Tables that lanes look rows up in.
+//! Tables whose rows lanes look up.
 
 use super::Float;
 
-/// A table of 32 rows of eight numbers for [`super::Lanes::lookup_rows`], once by rows for instruction sets
-/// that load a lane's row and transpose, once by columns for those that permute whole columns.
+/// A table of 32 rows of eight numbers for [`super::Lanes::lookup_rows`], stored twice: by rows for
+/// instruction sets that load each lane's row and transpose, by columns for those that permute
+/// whole columns.
 pub struct Rows<E: 'static> {
     pub(super) rows: [[E; 8]; 32],
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "NEON looks rows up"))]

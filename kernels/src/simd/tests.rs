@@ -1,4 +1,4 @@
-//! Every operation of every instruction set against the scalar level, which states what each means.
+//! Every operation of every instruction set against the scalar level, which defines each operation.
 
 use ::half::{bf16, f16};
 
@@ -9,7 +9,7 @@ use crate::testing::unless_miri;
 
 mod memory;
 
-/// A float as its bits, so that NaNs and signs of zero compare too.
+/// Floats as bits, so that NaNs and signs of zero compare too.
 trait Bits: Float {
     fn to_u64(self) -> u64;
     fn from_u64(bits: u64) -> Self;
@@ -72,7 +72,7 @@ fn special_values<E: Bits>() -> Vec<E> {
     values
 }
 
-/// One column of results an operation: all pairs of special values through vectors of `S`.
+/// The results of each operation, by name: all pairs of special values through vectors of `S`.
 struct AllOperations<E>(Vec<[E; 3]>);
 
 const COLUMNS: [&str; 33] = [
@@ -196,7 +196,7 @@ fn is_nan<E: Bits>(bits: u64) -> bool {
     E::from_u64(bits).partial_cmp(&E::ZERO).is_none()
 }
 
-/// A task on two vectors as one.
+/// A task run on two joined vectors.
 struct OnWide<T>(T);
 
 impl<E: Bits, T: ElementTask<E>> ElementTask<E> for OnWide<T> {
@@ -216,7 +216,7 @@ fn check_all_operations<E: Bits>() {
             triples.push([a, b, values[(7 * i + 3 * j) % values.len()]]);
         }
     }
-    // Operations on registers touch no memory: a few are enough for Miri.
+    // Operations on registers touch no memory, so a few cases are enough for Miri.
     let mut triples: Vec<_> = triples.into_iter().step_by(unless_miri(1, 89)).collect();
     triples.resize(triples.len().next_multiple_of(32), [E::ONE; 3]);
     let scalar = with_isa(Isa::Scalar, || E::enter(AllOperations(triples.clone()))).unwrap();
@@ -243,12 +243,12 @@ fn check_all_operations<E: Bits>() {
 }
 
 #[test]
-fn every_operation_gives_the_scalar_bits_f32() {
+fn f32_operations_have_the_scalar_bits() {
     check_all_operations::<f32>();
 }
 
 #[test]
-fn every_operation_gives_the_scalar_bits_f64() {
+fn f64_operations_have_the_scalar_bits() {
     check_all_operations::<f64>();
 }
 
@@ -303,11 +303,11 @@ fn check_scale<E: Bits>(bias: i64, step: usize, exact: impl Fn(E, i64) -> Option
 
 #[test]
 fn scaling_by_powers_of_two_rounds_once() {
-    // Every product is exact in f64; the conversion is the one rounding.
+    // Every product is exact in f64; only the conversion rounds.
     check_scale::<f32>(127, unless_miri(1, 61), |x, k| {
         Some((f64::from(x) * 2f64.powi(k as i32)) as f32)
     });
-    // Normal results are exact: nothing but the exponent may change.
+    // Normal results are exact: only the exponent may change.
     check_scale::<f64>(1023, unless_miri(3, 501), |x, k| {
         let exponent = |x: f64| (x.to_bits() >> 52 & 0x7ff) as i64;
         let normal = 1..=2046;

@@ -1,21 +1,21 @@
-//! Two vectors as one of twice the lanes.
+//! Two vectors joined into one of twice the lanes.
 //!
 //! ```text
 //! kernel on S::V:        a1 → b1 → c1 → …   a2 → b2 → c2 → …       one chain after the other
 //! kernel on Wide<S>:     a1 a2 → b1 b2 → c1 c2 → …                 every operation twice in a row
 //! ```
 //!
-//! A long kernel is a chain of dependent operations of four cycles each, of which a core runs two or
-//! more a cycle: it needs several chains at once. A core that looks a hundred operations ahead gets no
-//! further than the next vector's chain or the one after; when vectors take turns it need not, and
-//! every constant is loaded once for all of them. `Wide<Wide<S>>` is four vectors.
+//! A long kernel is a chain of dependent operations of four cycles each, while a core runs two or
+//! more per cycle: it needs several chains at once. A core with a window of a hundred operations
+//! reaches only one or two vectors further. Interleaving the vectors' operations does not depend on
+//! the window, and loads every constant once for all of them. `Wide<Wide<S>>` is four vectors.
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 use super::{Float, IntVector, Lanes, Mask, Rows, Token, Vector};
 use super::{Isa, Task};
 
-/// The token of two vectors.
+/// The token of joined vectors.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<S>(pub S);
 
@@ -23,8 +23,8 @@ pub(crate) struct Wide<S>(pub S);
 #[derive(Clone, Copy)]
 pub(crate) struct Two<T>([T; 2]);
 
-/// Methods that do for the lower halves and for the upper ones what type `$half` does: without closures, which
-/// would be functions compiled for no instruction set.
+/// Defines methods that apply the method of type `$half` to both halves. No closures: they would be
+/// functions compiled without the instruction set.
 macro_rules! both {
     ($half:ident: $(
         fn $name:ident $(<const $n:ident: i32>)?($first:ident $(: $first_t:ty)? $(, $rest:ident: $t:ty)*)
@@ -60,7 +60,7 @@ operators! {
     Not: fn not(self);
 }
 
-/// True if masks are asked one by one, and not all together: `hidden` in `neon.rs` says why.
+/// True if the masks are tested one by one instead of combined; see `hidden` in `neon.rs`.
 const ASKS_APART: bool = cfg!(target_arch = "aarch64");
 
 impl<M: Mask> Mask for Two<M> {
@@ -128,7 +128,7 @@ impl<V: Vector> Vector for Two<V> {
     }
 }
 
-/// Makes one vector of each two.
+/// Joins each pair of vectors into one.
 #[inline(always)]
 pub(crate) fn join<V: Copy, const N: usize>(low: [V; N], high: [V; N]) -> [Two<V>; N] {
     let mut both = [Two([low[0]; 2]); N];
@@ -189,14 +189,14 @@ impl<E: Float, S: Lanes<E>> Lanes<E> for Wide<S> {
             Two([self.0.load_bf16(src), self.0.load_bf16(src.add(S::LANES))])
         }
         fn load_first(self, src: *const E, count: usize) -> Self::V {
-            // With less than one vector no address beyond the elements is formed.
+            // With less than one vector, no address beyond the elements is formed.
             match count.checked_sub(S::LANES) {
                 None => Two([self.0.load_first(src, count), self.0.splat(E::ZERO)]),
                 Some(rest) => Two([self.0.load(src), self.0.load_first(src.add(S::LANES), rest)]),
             }
         }
         fn load_where(self, src: *const E, mask: Self::M) -> Self::V {
-            // The second half may begin beyond what the caller promised.
+            // The second half may begin beyond the memory that the caller promised.
             let high = src.wrapping_add(S::LANES);
             Two([self.0.load_where(src, mask.0[0]), self.0.load_where(high, mask.0[1])])
         }

@@ -1,4 +1,4 @@
-//! What memory operations and permutations move, against index arithmetic.
+//! Memory operations and permutations against index arithmetic.
 
 use super::*;
 
@@ -9,7 +9,7 @@ impl Memory {
     #[inline(always)]
     fn check<E: Bits, S: Lanes<E>>(simd: S) {
         assert!(S::LANES <= MAX_LANES);
-        // Bits that are no numbers: moves must not touch them.
+        // NaN bits: moves must not change them.
         let source: Vec<E> = (0..32).map(|i| E::from_u64(E::INFINITY.to_u64() + 1 + i)).collect();
         let bits = |x: &[E]| x.iter().map(|x| x.to_u64()).collect::<Vec<_>>();
         let lanes = |v: S::V| {
@@ -20,7 +20,7 @@ impl Memory {
         };
         for offset in 0..16 {
             let x = &source[offset..];
-            // SAFETY: 16 elements or more lie behind every offset, and the assertion above.
+            // SAFETY: 16 elements follow every offset, and a vector has no more (asserted above).
             assert_eq!(lanes(unsafe { simd.load(x.as_ptr()) }), bits(&x[..S::LANES]));
         }
         let halves: Vec<u16> = (0..=u16::MAX).step_by(unless_miri(1, 251)).collect();
@@ -57,12 +57,12 @@ impl Memory {
         for pattern in (0..0xffff).step_by(unless_miri(97, 9973)).chain([0x5555, 0x8000, 0xffff]) {
             let wanted = |i: usize| pattern >> i & 1 == 1;
             let ones: [E; 16] = core::array::from_fn(|i| if wanted(i) { E::ONE } else { E::ZERO });
-            // What lies outside is no memory of the box.
+            // Inactive lanes may be outside of the box.
             let first = (0..S::LANES).find(|&i| wanted(i)).unwrap_or(S::LANES);
             let end = (first..S::LANES).rfind(|&i| wanted(i)).map_or(first, |i| i + 1);
             let mut exact: Box<[E]> = source[first..end].into();
-            // SAFETY: the assertion above, for `ones` and `source`; the box holds what lies from the first true
-            // lane to the last.
+            // SAFETY: the assertion above, for `ones` and `source`; the box holds all elements from
+            // the first true lane to the last.
             let loaded = unsafe {
                 let mask = simd.load(ones.as_ptr()).eq(simd.splat(E::ONE));
                 let loaded = simd.load_where(exact.as_ptr().wrapping_sub(first), mask);
@@ -98,7 +98,7 @@ impl Memory {
             assert_eq!(ones, count.min(S::LANES));
             assert!(mask[ones..].iter().all(|&x| x == 0));
         }
-        // SAFETY: 16 elements lie behind both, and the assertion above.
+        // SAFETY: 16 elements follow both, and a vector has no more (asserted above).
         let (a, b) = unsafe { (simd.load(source.as_ptr()), simd.load(source[16..].as_ptr())) };
         let (low, high) = a.interleave(b);
         if S::LANES > 1 {
@@ -108,7 +108,7 @@ impl Memory {
             }
         }
         for start in 0..8 {
-            // SAFETY: the buffer starts on a vector, and the assertion above.
+            // SAFETY: the buffer starts with a vector, by the assertion above.
             unsafe {
                 let mut memory = [E::ZERO; 64];
                 let first = memory.as_ptr().align_offset(size_of::<S::V>());
@@ -194,7 +194,7 @@ impl Task for Memory {
 }
 
 #[test]
-fn memory_operations_touch_what_they_say() {
+fn memory_operations_match_index_arithmetic() {
     for isa in Isa::ALL {
         if with_isa(isa, || run(Memory)).is_none() {
             println!("skipped: this machine lacks {isa}");
