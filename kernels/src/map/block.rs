@@ -1,4 +1,4 @@
-//! Arguments of element-wise functions: slices, single values, and blocks of evenly spaced rows.
+//! Arguments of element-wise functions: slices, scalars, and blocks of evenly spaced rows.
 
 use bytemuck::{Pod, cast_slice};
 
@@ -6,33 +6,33 @@ use super::Input;
 use crate::copy::LINE;
 use crate::simd::prefetch;
 
-/// Argument of an element-wise function: a slice, or one value for all elements.
+/// An argument of an element-wise function: a slice, or one value for all elements.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a, E> {
-    /// One value an element.
+    /// One value per element.
     Slice(&'a [E]),
     /// The same value for every element.
     Scalar(E),
 }
 
-/// Rows of an argument, evenly spaced in a slice in either direction: one for each row of a [`Block`].
+/// Evenly spaced rows of a slice, in either direction: one for each row of a [`Block`].
 #[derive(Clone, Copy, Debug)]
 pub struct BlockArg<'a, E> {
-    /// Where the rows lie.
+    /// The slice that holds the rows.
     pub data: &'a [E],
-    /// The first row's first element.
+    /// Index of the first row's first element.
     pub start: usize,
-    /// From a row to the next, in elements; 0 for one row again and again.
+    /// Distance between rows, in elements; 0 repeats one row.
     pub stride: isize,
-    /// Whether a row is one element, the value for all columns.
+    /// True if each row is one element, used for all columns.
     pub is_value: bool,
 }
 
 impl<'a, E: Copy> BlockArg<'a, E> {
-    /// Row `r`, of `cols` elements.
+    /// Returns row `r`, of `cols` elements.
     ///
     /// # Panics
-    /// If it exceeds the slice.
+    /// If the row exceeds the slice.
     #[track_caller]
     pub fn row(&self, r: usize, cols: usize) -> Arg<'a, E> {
         let shift = isize::try_from(r).ok().and_then(|r| r.checked_mul(self.stride));
@@ -44,7 +44,7 @@ impl<'a, E: Copy> BlockArg<'a, E> {
         }
     }
 
-    /// Prefetches the row [`ROWS_AHEAD`] rows after row `r`, if rows are short and have gaps.
+    /// Prefetches row `r + ROWS_AHEAD` if rows are short and have gaps between them.
     #[inline]
     pub(crate) fn prefetch_ahead(&self, r: usize, shape: Block) {
         let (rows, cols) = (shape.rows, shape.cols);
@@ -71,22 +71,23 @@ impl<'a, E: Copy> BlockArg<'a, E> {
         BlockArg { data: cast_slice(data), start, stride, is_value }
     }
 
-    /// Its rows for a kernel, once they were checked.
+    /// The rows for a kernel; call [`BlockArg::check`] first.
     #[inline]
     pub(super) fn input(&self) -> Input<E> {
-        // Inside the slice if there are rows; relative to all of it, since they may go backwards.
+        // The first row may be anywhere in the slice, since the stride may be negative; without
+        // rows, it may also be outside.
         let first = self.data.as_ptr().wrapping_add(self.start);
         Input { first, stride: self.stride, is_value: self.is_value }
     }
 
-    /// The elements of row `r`, `cols` of them, or the value alone.
+    /// The `cols` elements of row `r`, or its one value.
     #[inline(always)]
     pub(crate) fn elements(&self, r: usize, cols: usize) -> &'a [E] {
         let first = self.start.wrapping_add_signed(r as isize * self.stride);
         &self.data[first..][..if self.is_value { 1 } else { cols }]
     }
 
-    /// Panics unless the slice holds as many rows and columns as the block has.
+    /// Panics unless the slice holds the rows and columns of the block.
     #[inline]
     #[track_caller]
     pub(crate) fn check(&self, name: &str, shape: Block) {
@@ -111,7 +112,7 @@ impl<'a, E> From<&'a [E]> for Arg<'a, E> {
 }
 
 impl<E> Arg<'_, E> {
-    /// The argument of a block of one row.
+    /// The argument as a block of one row.
     #[inline]
     pub fn as_row(&self) -> BlockArg<'_, E> {
         let (data, is_value) = match self {
@@ -129,17 +130,17 @@ pub struct Block {
     pub rows: usize,
     /// Elements of a row.
     pub cols: usize,
-    /// From the start of a row to the next; at least `cols`.
+    /// Distance between the starts of rows; at least `cols`.
     pub stride: usize,
 }
 
-/// Rows by which rows are prefetched ahead, and the longest rows, in bytes, that are: along longer ones the
-/// hardware does it. `a.t() + b` of 4096², in rows of 512 bytes, over a triad, ahead by 0: 2.4, 1: 2.2,
-/// 4: 1.85, 8: 1.8.
+/// Rows of up to `LONGEST_AHEAD` bytes are prefetched `ROWS_AHEAD` rows ahead; the hardware
+/// prefetches along longer ones. `a.t() + b` of 4096², in rows of 512 bytes, takes 2.4 times a
+/// triad without prefetch, 1.8 times with it.
 pub(super) const ROWS_AHEAD: usize = 8;
 pub(super) const LONGEST_AHEAD: usize = 1024;
 
-/// Prefetches the lines of a row, which need not exist.
+/// Prefetches the cache lines of a row, which need not exist.
 pub(super) fn prefetch_row<T>(first: *const T, len: usize) {
     for at in (0..len * size_of::<T>()).step_by(LINE) {
         prefetch(first.cast::<u8>().wrapping_add(at));
@@ -154,13 +155,14 @@ fn rows_exceed(name: &str, len: usize, shape: Block) -> ! {
 }
 
 impl Block {
-    /// One row of so many elements.
+    /// A block of one row of `cols` elements.
     #[inline]
     pub fn row(cols: usize) -> Self {
         Block { rows: 1, cols, stride: cols }
     }
 
-    /// Itself, if a result of `len` elements holds these rows.
+    /// Returns the block if a result of `len` elements holds it, and panics otherwise. An empty
+    /// block becomes all zeros.
     #[inline]
     #[track_caller]
     pub(crate) fn checked(self, name: &str, len: usize) -> Block {

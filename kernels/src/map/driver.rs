@@ -1,12 +1,12 @@
-//! Cuts of the rows that a kernel is run on: everything that is decided once a call and not once a
-//! vector, compiled for no instruction set.
+//! Splits the rows that a kernel runs on. Everything here is decided once per call, not once per
+//! vector, and is compiled without an instruction set.
 //!
 //! | case | what is done |
 //! |---|---|
-//! | a single value as the only argument | one element is computed, and copied |
-//! | a result too large for the caches | chunks are computed in the first-level cache and leave it by non-temporal stores |
-//! | a long row, all addresses equally misaligned | the elements before the first aligned one are cut off |
-//! | short rows that do not follow one another | a row ahead is prefetched |
+//! | the only argument is a single value | one element is computed, then copied |
+//! | a result too large for the caches | chunks are computed in L1, written by non-temporal stores |
+//! | a long row, all addresses equally misaligned | the first, unaligned elements run alone |
+//! | short rows with gaps between them | a later row is prefetched |
 //! | 16-bit floats | chunks are widened, computed in `f32` and rounded |
 
 use core::mem::MaybeUninit;
@@ -21,13 +21,13 @@ use crate::copy::{LINE, has_streaming_stores, stream};
 use crate::dispatch::isa;
 use crate::simd::{Float, Isa, MAX_LANES};
 
-/// Element type that element-wise functions take: `f32`, `f64`, and `f16` and `bf16`, which are computed in
-/// `f32`. Sealed.
+/// Element types of element-wise functions: `f32` and `f64`, and `f16` and `bf16`, which are
+/// computed in `f32`. Sealed.
 pub trait Stored: Copy + Send + Sync + 'static + sealed::Sealed {
     /// Runs a kernel on rows.
     ///
     /// # Safety
-    /// As for `drive`.
+    /// See `drive`.
     #[doc(hidden)]
     unsafe fn run<const N: usize>(kernel: &Kernel<N>, rows: &sealed::Rows<'_, Self, N>);
     /// True if kernels are compiled for the type itself.
@@ -36,7 +36,7 @@ pub trait Stored: Copy + Send + Sync + 'static + sealed::Sealed {
 }
 
 mod sealed {
-    /// Rows that no other crate can make or look into.
+    /// Rows that other crates can neither make nor inspect.
     pub struct Rows<'a, T, const N: usize>(pub(super) &'a super::Rows<T, N>);
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -50,7 +50,8 @@ macro_rules! floats {
         impl Stored for $t {
             const IS_FLOAT: bool = true;
             unsafe fn run<const N: usize>(kernel: &Kernel<N>, rows: &sealed::Rows<'_, $t, N>) {
-                // SAFETY: as the caller promises; `isa` is a level of this machine.
+                // SAFETY: the caller promises what `drive` requires; `isa` is a level of this
+                // machine.
                 unsafe { run_rows(kernel.$t[isa() as usize], rows.0) }
             }
         }
@@ -63,7 +64,7 @@ macro_rules! halves {
         impl Stored for $t {
             const IS_FLOAT: bool = false;
             unsafe fn run<const N: usize>(kernel: &Kernel<N>, rows: &sealed::Rows<'_, $t, N>) {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller promises what `drive` requires.
                 unsafe { run_in_f32(kernel, rows.0, convert::<$t, f32>, convert::<f32, $t>) }
             }
         }
@@ -71,26 +72,27 @@ macro_rules! halves {
 }
 halves!(f16 bf16);
 
-/// Elements of a chunk that passes through a buffer: four of `f32` stay in the first-level cache.
+/// Elements per chunk that is widened into a buffer: four buffers of `f32` fit the L1 cache.
 const CHUNK: usize = 1024;
 
-/// Elements of a chunk that non-temporal stores take out of the caches: so few that the processor computes
-/// the next while these leave. `a + b` of 4 Mi `f32` over stores of its own: 1.02, with 1024 elements 1.08.
+/// Elements per chunk written by non-temporal stores: few enough that the processor computes the
+/// next chunk meanwhile. `a + b` of 4 Mi `f32` takes 1.02 times as long as a loop that
+/// stores directly, with 1024 elements 1.08.
 const STREAMED: usize = 256;
 
-/// Length from which on a row is cut so that runs of vectors begin at an aligned address, if all slices then
-/// do: large vectors of the system's allocator begin 16 bytes after one, and loads and stores of 64
-/// bytes there touch two lines each. So 1024 to 2048 elements take .67 to .77 of the time of add and neg;
-/// 512 elements, up to 1.13 (Zen 4, AVX-512).
+/// Minimum length of a row that is split so that vectors are aligned. The system's allocator places
+/// large vectors 16 bytes off, so that 64-byte accesses touch two cache lines: with the split, add
+/// and neg of 1024 to 2048 elements take 0.67 to 0.77 of the time, of 512 elements up to 1.13 (Zen
+/// 4, AVX-512).
 pub const ALIGNED_FROM: usize = 1024;
 
-/// Rows whose values are spread at once: a vector read back at once would wait for all the narrow stores
-/// that wrote it.
+/// Rows whose values are spread together: a vector load right after the narrow stores would wait
+/// for all of them.
 const ROWS_SPREAD: usize = 4;
 
 impl<E: Copy, const N: usize> Rows<E, N> {
-    /// Which arguments need rows ahead prefetched, if any: those whose short rows have gaps between them. The
-    /// hardware looks ahead along a row alone.
+    /// The arguments that need prefetching, if any: those with gaps between short rows. The
+    /// hardware prefetches along a row only.
     #[inline]
     fn have_gaps(&self) -> Option<[bool; N]> {
         if self.rows <= ROWS_AHEAD || self.len * size_of::<E>() > LONGEST_AHEAD {
@@ -111,7 +113,7 @@ impl<E: Copy, const N: usize> Rows<E, N> {
         }
     }
 
-    /// The part of the rows from a row and a column on.
+    /// The part of `rows` rows of `len` elements that begins at a row and a column.
     #[inline]
     fn part(&self, row: usize, column: usize, rows: usize, len: usize) -> Self {
         let inputs = self.inputs.map(|Input { first, stride, is_value }| {
@@ -127,11 +129,11 @@ impl<E: Copy, const N: usize> Rows<E, N> {
     }
 }
 
-/// Runs a kernel on rows; `streams` asks for non-temporal stores.
+/// Runs a kernel on rows, with non-temporal stores if `streams`.
 ///
 /// # Safety
-/// Every argument is valid for reads of its rows, `y` for writes of its own; an argument is `y` itself, row
-/// by row, or does not overlap it.
+/// Every argument is valid for reads of its rows, and `y` for writes of its rows. Each argument is
+/// `y` itself, row by row, or does not overlap it.
 #[inline]
 pub(super) unsafe fn drive<T: Stored, const N: usize>(
     kernel: &Kernel<N>,
@@ -141,7 +143,7 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
     let Rows { ref inputs, y, rows: count, len, .. } = rows;
     let is_single_value = N == 1 && inputs[0].is_value;
     let is_long_row = count == 1 && len >= ALIGNED_FROM;
-    // SAFETY: in all calls, as the caller promises; parts lie inside of the rows.
+    // SAFETY: the caller promises this for the rows, and so for parts of them.
     unsafe {
         if is_single_value {
             spread_value(kernel, &rows);
@@ -165,26 +167,26 @@ pub(super) unsafe fn drive<T: Stored, const N: usize>(
 /// Runs a kernel row by row.
 ///
 /// # Safety
-/// As for [`drive`]; the kernel's level was detected.
+/// See [`drive`]; the kernel's level is available.
 #[inline]
 unsafe fn run_rows<E: Float, const N: usize>(run: RunRow<E, N>, rows: &Rows<E, N>) {
     let Rows { ref inputs, y, y_stride, rows: count, len } = *rows;
     let x = inputs.each_ref().map(|x| (x.first, usize::MAX));
     let mut row = Row { x, y, len };
     let mut values = [const { MaybeUninit::<Values<E>>::uninit() }; N];
-    // A function of one argument computes a single value once, see `drive`.
+    // `drive` computes the single value of a one-argument function only once.
     let has_values = N > 1 && inputs.iter().any(|x| x.is_value);
     let have_gaps = rows.have_gaps();
     let mut r = 0;
     while r < count {
         if has_values {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise; row `r` exists.
             unsafe { rows.spread_values(r, &mut values, &mut row) };
         }
         if let Some(have_gaps) = have_gaps {
             rows.prefetch(r + ROWS_AHEAD, have_gaps);
         }
-        // SAFETY: as the caller promises; buffers of values hold what a run reads.
+        // SAFETY: the caller's promise; buffers of values hold as much as a run reads.
         unsafe { run(&row) };
         r += 1;
         for k in 0..N {
@@ -194,16 +196,16 @@ unsafe fn run_rows<E: Float, const N: usize>(run: RunRow<E, N>, rows: &Rows<E, N
     }
 }
 
-/// Buffers of an argument's values, each of which a run reads again and again.
+/// Buffers for one argument's values, one per row; a run reads its buffer again and again.
 #[repr(align(64))]
 struct Values<E>([[E; MAX_RUN]; ROWS_SPREAD]);
 
 impl<E: Float, const N: usize> Rows<E, N> {
-    /// Lets the arguments that are values read those of row `r`. Buffers hold them from the first row of each
-    /// [`ROWS_SPREAD`] on.
+    /// Points the arguments that are values to the buffers for row `r`. The buffers are filled at
+    /// the first of every [`ROWS_SPREAD`] rows.
     ///
     /// # Safety
-    /// As for [`drive`]; the row is there.
+    /// See [`drive`]; row `r` exists.
     #[inline(never)]
     unsafe fn spread_values(
         &self,
@@ -211,7 +213,7 @@ impl<E: Float, const N: usize> Rows<E, N> {
         values: &mut [MaybeUninit<Values<E>>; N],
         row: &mut Row<E, N>,
     ) {
-        // No run reads beyond the last vector of a short row.
+        // A run reads no further than the last vector of a short row.
         let spread = self.len.next_multiple_of(MAX_LANES).min(MAX_RUN);
         for k in 0..N {
             let Input { first, stride, is_value: true } = self.inputs[k] else { continue };
@@ -220,7 +222,8 @@ impl<E: Float, const N: usize> Rows<E, N> {
                 0 => (r + ROWS_SPREAD).min(self.rows),
                 _ => r,
             };
-            // SAFETY: the rows have values; buffers follow one another, and `spread` is at most one's length.
+            // SAFETY: the rows exist; the buffers are contiguous, and `spread` is at most the
+            // length of one.
             unsafe {
                 for r in r..end {
                     let value = first.wrapping_offset(r as isize * stride).read();
@@ -233,10 +236,10 @@ impl<E: Float, const N: usize> Rows<E, N> {
     }
 }
 
-/// Computes each row's value once, all of them as a column, and copies it along its row.
+/// Computes each row's value once, all of them as one column, and copies it along its row.
 ///
 /// # Safety
-/// As for [`drive`].
+/// See [`drive`].
 #[inline(never)]
 unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Rows<T, N>) {
     if rows.len == 0 {
@@ -244,7 +247,7 @@ unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Row
     }
     let mut column = rows.part(0, 0, rows.rows, 1);
     column.inputs.iter_mut().for_each(|x| x.is_value = false);
-    // SAFETY: as the caller promises; the first element of a row is written before it is read.
+    // SAFETY: the caller's promise; the first element of a row is written before it is read.
     unsafe {
         T::run(kernel, &sealed::Rows(&column));
         for r in 0..rows.rows {
@@ -255,10 +258,10 @@ unsafe fn spread_value<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Row
     }
 }
 
-/// Computes chunks in a buffer, from which non-temporal stores take them to the result.
+/// Computes chunks in a buffer and copies them to the result by non-temporal stores.
 ///
 /// # Safety
-/// As for [`drive`].
+/// See [`drive`].
 #[inline(never)]
 unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &Rows<T, N>) {
     #[repr(align(64))]
@@ -273,10 +276,11 @@ unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &
         while at < rows.len {
             let mut chunk = rows.part(r, at, 1, 0);
             let y = chunk.y;
-            // The first chunk ends where a line does.
+            // The first chunk ends at the end of a cache line.
             chunk.len = (rows.len - at).min(STREAMED - y.addr() % LINE / size_of::<T>());
             chunk.y = buffer.0.as_mut_ptr().cast();
-            // SAFETY: as the caller promises; a chunk fits the buffer, which the kernel fills.
+            // SAFETY: the caller's promise; a chunk fits the buffer, and the kernel writes all of
+            // it.
             unsafe {
                 T::run(kernel, &sealed::Rows(&chunk));
                 stream(chunk.y.cast_const(), y, chunk.len);
@@ -289,7 +293,7 @@ unsafe fn write_streaming<T: Stored, const N: usize>(kernel: &Kernel<N>, rows: &
 /// Runs a kernel in `f32`, chunk by chunk.
 ///
 /// # Safety
-/// As for [`drive`].
+/// See [`drive`].
 unsafe fn run_in_f32<T: Copy, const N: usize>(
     kernel: &Kernel<N>,
     rows: &Rows<T, N>,
@@ -297,7 +301,7 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
     narrow: fn(&[f32], &mut [T]),
 ) {
     let mut wide = [[0f32; CHUNK]; N];
-    // All that reads or writes a buffer goes by this pointer.
+    // All accesses to the buffers go through this pointer.
     let buffers = wide.as_mut_ptr().cast::<f32>();
     let buffer = |k: usize| buffers.wrapping_add(k * CHUNK);
     let have_gaps = rows.have_gaps();
@@ -310,7 +314,7 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
             let mut inputs = [Input { first: core::ptr::null(), stride: 0, is_value: false }; N];
             let len = |k: usize| if chunk.inputs[k].is_value { 1 } else { chunk.len };
             for k in 0..N {
-                // SAFETY: as the caller promises; the buffer holds a chunk.
+                // SAFETY: the caller's promise; the buffer holds a chunk.
                 unsafe {
                     let x = from_raw_parts(chunk.inputs[k].first, len(k));
                     widen(x, from_raw_parts_mut(buffer(k), len(k)));
@@ -318,9 +322,10 @@ unsafe fn run_in_f32<T: Copy, const N: usize>(
                 let is_value = chunk.inputs[k].is_value;
                 inputs[k] = Input { first: buffer(k).cast_const(), stride: 0, is_value };
             }
-            // In place: a value in that buffer is copied to its own buffer first.
+            // The first argument's buffer is also the result's. If that argument is a value,
+            // `run_rows` copies it to another buffer first.
             let in_f32 = Rows { inputs, y: buffers, y_stride: 0, rows: 1, len: chunk.len };
-            // SAFETY: the buffers hold a chunk; as the caller promises.
+            // SAFETY: the buffers hold a chunk, and the caller promises that `y` does.
             unsafe {
                 run_rows(kernel.f32[isa() as usize], &in_f32);
                 narrow(from_raw_parts(buffers, chunk.len), from_raw_parts_mut(chunk.y, chunk.len));

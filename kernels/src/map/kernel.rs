@@ -1,4 +1,5 @@
-//! An element-wise function as it is called: its compiled kernels, and the checks of what they are given.
+//! Element-wise functions as they are called: the compiled kernels and the checks of their
+//! arguments.
 
 use super::driver::{Stored, drive};
 use super::{Arg, Block, BlockArg, Input, Levels, Rows};
@@ -18,7 +19,7 @@ use crate::output::{Output, Place};
 /// assert_eq!(apply::<Exp>(&[0.0]), [1.0]);
 /// ```
 pub trait Function<const N: usize>: sealed::Sealed {
-    /// The function's kernels.
+    /// The function's compiled kernels.
     const KERNEL: &'static Kernel<N>;
 }
 
@@ -49,7 +50,7 @@ impl<const N: usize> core::fmt::Debug for Kernel<N> {
     }
 }
 
-/// The static [`Kernel`] of a unit struct: a static, so that its kernels are compiled with this crate.
+/// The static [`Kernel`] of a unit struct; being static, it is compiled with this crate.
 macro_rules! kernel {
     ($Kernel:ident, $n:literal, $name:expr, $is_cheap:expr) => {{
         static KERNEL: $crate::Kernel<$n> = $crate::Kernel {
@@ -91,7 +92,7 @@ impl<const N: usize> Kernel<N> {
         );
     }
 
-    /// Writes `y[i] = f(x[0][i], …)`; an argument that is `None` is what `y` holds.
+    /// Writes `y[i] = f(x[0][i], …)`, where an argument that is `None` stands for `y` itself.
     ///
     /// # Panics
     /// If a slice's length is not that of `y`.
@@ -103,7 +104,8 @@ impl<const N: usize> Kernel<N> {
         self.run_block_in_place(rows, shape, &mut Place::cached(y));
     }
 
-    /// Writes `y[r · stride + c] = f(x[0][r, c], …)` for all rows and columns, and nothing between.
+    /// Writes `y[r · stride + c] = f(x[0][r, c], …)` for all rows and columns, and leaves the
+    /// elements between rows alone.
     ///
     /// ```
     /// use swath_kernels::{Block, BlockArg, Function, math::Sub};
@@ -117,7 +119,8 @@ impl<const N: usize> Kernel<N> {
     /// ```
     ///
     /// # Panics
-    /// If a row of an argument or of the result exceeds its slice, or rows of the result overlap.
+    /// If a row of an argument or of the result exceeds its slice, or if rows of the result
+    /// overlap.
     #[track_caller]
     pub fn run_block<T: Stored>(
         &self,
@@ -131,10 +134,10 @@ impl<const N: usize> Kernel<N> {
         self.write(x.map(|x| x.input()), shape, y.as_raw().0, streams);
     }
 
-    /// Does what [`run_block`](Kernel::run_block) does; an argument that is `None` is what `y` holds.
+    /// [`run_block`](Kernel::run_block), where an argument that is `None` stands for `y` itself.
     ///
     /// # Panics
-    /// As [`run_block`](Kernel::run_block).
+    /// In the cases of [`run_block`](Kernel::run_block).
     #[track_caller]
     pub fn run_block_in_place<T: Stored>(
         &self,
@@ -144,16 +147,16 @@ impl<const N: usize> Kernel<N> {
     ) {
         let shape = shape.checked(self.name, y.len());
         x.iter().flatten().for_each(|x| x.check(self.name, shape));
-        // The lines of a result that is an argument are in the caches already.
+        // If the result is also an argument, its cache lines will be loaded anyway.
         let is_held = x.iter().any(Option::is_none);
         let (streams, _fence) = if is_held { (false, None) } else { streaming(y) };
         let y = y.as_mut_ptr();
-        // No stride exceeds the slice, unless there is one row alone.
+        // No stride exceeds the slice, unless there is only one row.
         let held = Input { first: y, stride: shape.stride as isize, is_value: false };
         self.write(x.map(|x| x.map_or(held, |x| x.input())), shape, y, streams);
     }
 
-    /// Runs the kernel on what was checked.
+    /// Runs the kernel on checked arguments.
     #[inline]
     fn write<T: Stored>(
         &self,
@@ -162,8 +165,9 @@ impl<const N: usize> Kernel<N> {
         y: *mut T,
         streams: bool,
     ) {
-        // SAFETY: the callers have checked that rows of arguments and result lie inside their slices;
-        // the result is borrowed exclusively, so only an argument that stands for it overlaps it.
+        // SAFETY: the callers have checked that the rows of arguments and result are inside their
+        // slices. The result is borrowed exclusively, so only an argument that stands for it
+        // overlaps it.
         unsafe { drive(self, Rows { inputs, y, y_stride, rows, len }, streams) };
     }
 

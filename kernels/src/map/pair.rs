@@ -9,7 +9,7 @@ use crate::simd::{ElementTask, Float, Lanes};
 
 /// A one-argument element-wise kernel with two results.
 pub(crate) trait MapPair<E: Float> {
-    /// The kernel. `#[inline(always)]` in every implementation.
+    /// Computes both functions. `#[inline(always)]` in every implementation.
     fn apply<S: Lanes<E>>(simd: S, x: S::V) -> [S::V; 2];
 }
 

@@ -1,21 +1,21 @@
-//! Element-wise loops over a row, inside a kernel that has entered its instruction set already. The
-//! functions given must be `#[inline(always)]` closures.
+//! Element-wise loops over a row, for kernels that have already entered their instruction set. The
+//! closures passed must be `#[inline(always)]`.
 
 use core::mem::MaybeUninit;
 
 use crate::output::Output;
 use crate::simd::{Float, Lanes};
 
-/// The output as a slice of elements that need not be initialised.
+/// The output as a slice of possibly uninitialised elements.
 #[inline(always)]
 pub(crate) fn places<E, O: Output<E> + ?Sized>(y: &mut O) -> &mut [MaybeUninit<E>] {
     let (first, len) = y.as_raw();
-    // SAFETY: an output is writable memory of that many elements, borrowed with `y`; kernels write
-    // values alone, so what was initialised stays so.
+    // SAFETY: an output is writable memory of that many elements, borrowed with `y`. Kernels only
+    // write initialised values, so initialised elements stay so.
     unsafe { core::slice::from_raw_parts_mut(first.cast(), len) }
 }
 
-/// `y[i] = f(x[0][i], x[1][i], …)`; gives back what was written.
+/// Writes `y[i] = f(x[0][i], x[1][i], …)` and returns what was written.
 #[inline(always)]
 pub(crate) fn map<'y, E, S, const N: usize>(
     simd: S,
@@ -42,7 +42,7 @@ where
     unsafe { core::slice::from_raw_parts_mut(first, len) }
 }
 
-/// `y[k][i] = f(x[0][i], …; y[0][i], …)[k]`, in place.
+/// Writes `y[k][i] = f(x[0][i], …; y[0][i], …)[k]`, in place.
 #[inline(always)]
 pub(crate) fn change<E, S, const N: usize, const M: usize>(
     simd: S,
@@ -58,7 +58,8 @@ pub(crate) fn change<E, S, const N: usize, const M: usize>(
     let mut at = 0;
     while at < len {
         let left = len - at;
-        // SAFETY: all lengths were compared: `left` elements are left, of `y` exclusively borrowed ones.
+        // SAFETY: all lengths were compared, so `left` elements are left; those of `y` are borrowed
+        // exclusively.
         unsafe {
             let old = load_all(simd, readable(y), at, left);
             let new = f(load_all(simd, x, at, left), old);
@@ -72,10 +73,11 @@ pub(crate) fn change<E, S, const N: usize, const M: usize>(
     }
 }
 
-/// A vector of each of the elements from `at` on or, if that is less, `left` of them.
+/// Loads one vector per pointer, of the elements from `at` on, or only `left` elements if they are
+/// fewer.
 ///
 /// # Safety
-/// So many elements lie there behind every pointer.
+/// The elements exist behind every pointer.
 #[inline(always)]
 unsafe fn load_all<E: Float, S: Lanes<E>, const N: usize>(
     simd: S,
@@ -86,14 +88,14 @@ unsafe fn load_all<E: Float, S: Lanes<E>, const N: usize>(
     let mut values = [simd.splat(E::ZERO); N];
     let mut k = 0;
     while k < N {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the elements.
         values[k] = unsafe { simd.load_up_to(x[k].add(at), left) };
         k += 1;
     }
     values
 }
 
-/// Pointers to read by; the standard library's `map` of arrays is not always inlined.
+/// The pointers as const; the standard library's `map` of arrays is not always inlined.
 #[inline(always)]
 fn readable<E, const N: usize>(x: [*mut E; N]) -> [*const E; N] {
     let mut first = [core::ptr::null(); N];
@@ -103,7 +105,7 @@ fn readable<E, const N: usize>(x: [*mut E; N]) -> [*const E; N] {
     first
 }
 
-/// The first elements of rows of `len`.
+/// Pointers to rows, whose lengths must be `len`.
 #[inline(always)]
 pub(crate) fn pointers<E, const N: usize>(x: [&[E]; N], len: usize) -> [*const E; N] {
     let mut first = [core::ptr::null(); N];
@@ -114,7 +116,7 @@ pub(crate) fn pointers<E, const N: usize>(x: [&[E]; N], len: usize) -> [*const E
     first
 }
 
-/// The same of rows that are written.
+/// [`pointers`] for rows that are written.
 #[inline(always)]
 pub(crate) fn pointers_mut<E, const N: usize>(x: [&mut [E]; N], len: usize) -> [*mut E; N] {
     let mut first = [core::ptr::null_mut(); N];

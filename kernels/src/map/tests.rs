@@ -1,4 +1,4 @@
-//! The loop, not the kernels: kernels of these tests are short and stated again element by element.
+//! Tests of the loop, not of the kernels: these kernels are short and restated element by element.
 
 use super::*;
 use crate::dispatch::with_isa;
@@ -17,7 +17,7 @@ impl<E: Float> Map<E, 1> for Short {
     }
 }
 
-/// `max(x, 2 x + 1)`, two in flight.
+/// `max(x, 2 x + 1)`, two vectors in flight.
 pub struct Long;
 impl<E: Float> Map<E, 1> for Long {
     const VECTORS: [usize; 2] = [2, 2];
@@ -27,7 +27,7 @@ impl<E: Float> Map<E, 1> for Long {
     }
 }
 
-/// `2 x`, in two forms of which the short one is wrong for large x.
+/// `2 x`, with a short form that is wrong for large x.
 pub struct Forked;
 impl<E: Float> Map<E, 1> for Forked {
     const HAS_USUAL: bool = true;
@@ -52,7 +52,7 @@ fn forked<E: Float, S: Lanes<E>>(simd: S, x: S::V) -> (S::V, S::M) {
     ((x * simd.splat(E::from_f64(2.0))).select(small, simd.splat(E::NAN)), small)
 }
 
-/// `a + 2 b`, in two forms of which the short one is wrong for large b.
+/// `a + 2 b`, with a short form that is wrong for large b.
 pub struct ForkedSum;
 impl<E: Float> Map<E, 2> for ForkedSum {
     const HAS_USUAL: bool = true;
@@ -69,9 +69,9 @@ impl<E: Float> Map<E, 2> for ForkedSum {
     }
 }
 
-/// `a - 2 b`, vectors taking turns.
-pub struct InTurn;
-impl<E: Float> Map<E, 2> for InTurn {
+/// `a - 2 b`, with interleaved vectors.
+pub struct Interleaved;
+impl<E: Float> Map<E, 2> for Interleaved {
     const VECTORS: [usize; 2] = [2, 4];
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
@@ -88,7 +88,7 @@ impl<E: Float> Map<E, 2> for Uneven {
     }
 }
 
-/// `a < b ? b : a` by masks, one in flight.
+/// `a < b ? b : a` by masks, one vector in flight.
 pub struct Larger;
 impl<E: Float> Map<E, 2> for Larger {
     const VECTORS: [usize; 2] = [1, 1];
@@ -126,7 +126,7 @@ kernels! {
         /// `a + 2 b`.
         forked_sum ForkedSum costly;
         /// `a - 2 b`.
-        in_turn InTurn costly;
+        interleaved Interleaved costly;
     }
     ternary {
         /// `a + b / 3 − c / 7`.
@@ -142,7 +142,8 @@ fn bits<E: Float>(x: &[E]) -> Vec<u64> {
     x.iter().map(|x| x.to_f64().to_bits()).collect()
 }
 
-/// Slices and values in every mix, at every length and some misalignments, in place of each slice too.
+/// Slices and scalars in every combination, at every length and several misalignments, also in
+/// place.
 fn check_slices<E: Float + Stored, const N: usize>(
     kernel: &Kernel<N>,
     isa: Isa,
@@ -183,8 +184,8 @@ fn check_slices<E: Float + Stored, const N: usize>(
     }
 }
 
-/// Rows of the arguments apart, repeated, backwards or a value each; between rows of the result nothing
-/// is written.
+/// Rows with gaps, repeated, backwards, or of one value each; nothing between the rows of the
+/// result is written.
 fn check_blocks<E: Float + Stored, const N: usize>(
     kernel: &Kernel<N>,
     isa: Isa,
@@ -256,12 +257,12 @@ fn check_all<E: Float + Stored>(isa: Isa) {
     check(Uneven::KERNEL, isa, |[a, b]: [E; 2]| a - b / number(3.0));
     check(Larger::KERNEL, isa, |[a, b]: [E; 2]| if a < b { b } else { a });
     check(ForkedSum::KERNEL, isa, |[a, b]: [E; 2]| a + (b + b));
-    check(InTurn::KERNEL, isa, |[a, b]: [E; 2]| a - (b + b));
+    check(Interleaved::KERNEL, isa, |[a, b]: [E; 2]| a - (b + b));
     check(Weighted::KERNEL, isa, |[a, b, c]: [E; 3]| a + b / number(3.0) - c / number(7.0));
 }
 
 #[test]
-fn bits_depend_on_nothing_but_the_value() {
+fn bits_depend_on_the_value_alone() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             check_all::<f32>(isa);
@@ -293,26 +294,26 @@ fn outputs_may_be_uninitialised() {
         forked_double(&x);
         larger(&[0.0; 77], &x);
         forked_sum(&x, &x);
-        in_turn(&x, &x);
+        interleaved(&x, &x);
         weighted(&x, &x, &x);
     }
 }
 
 #[test]
 #[should_panic(expected = "short: an input has 3 elements, the output 4")]
-fn unary_lengths_must_agree() {
+fn unequal_unary_lengths_panic() {
     functions::short(&[1.0f32; 3], &mut [0.0; 4][..]);
 }
 
 #[test]
 #[should_panic(expected = "uneven: an input has 5 elements, the output 4")]
-fn binary_lengths_must_agree() {
+fn unequal_binary_lengths_panic() {
     functions::uneven(&[1.0f64; 4], &[1.0; 5], &mut [0.0; 4][..]);
 }
 
 #[test]
 #[should_panic(expected = "uneven: Block { rows: 2, cols: 3, stride: 3 } exceeds 5 elements")]
-fn rows_lie_inside_their_slice() {
+fn rows_beyond_their_slice_panic() {
     let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
     let short = BlockArg { data: &[1.0f32; 5], ..x };
     let shape = Block { rows: 2, cols: 3, stride: 3 };
@@ -321,7 +322,7 @@ fn rows_lie_inside_their_slice() {
 
 #[test]
 #[should_panic(expected = "exceeds 2 elements")]
-fn rows_backwards_lie_inside_their_slice() {
+fn backward_rows_before_their_slice_panic() {
     let x = BlockArg { data: &[1.0f32; 6], start: 0, stride: 3, is_value: false };
     let column = BlockArg { data: &[1.0f32; 2], start: 0, stride: -1, is_value: true };
     let shape = Block { rows: 2, cols: 3, stride: 3 };
@@ -329,7 +330,7 @@ fn rows_backwards_lie_inside_their_slice() {
 }
 
 #[test]
-fn results_that_leave_the_caches_have_the_same_bits() {
+fn streamed_results_have_the_same_bits() {
     let len = unless_miri(5000, 40);
     for isa in Isa::ALL {
         with_isa(isa, || {
@@ -376,7 +377,7 @@ fn blocks_of_halves_are_computed_row_by_row() {
     let (rows, cols) = (3, 7);
     let shape = Block { rows, cols, stride: 9 };
     let block = |start, stride, is_value| BlockArg { data: &x, start, stride, is_value };
-    // Rows with gaps, from the last one up, one again and again; a value a row, and one for all.
+    // Rows with gaps, backwards, repeated; one value per row, and one value for all rows.
     let arguments = [
         block(1, 11, false),
         block(40, -13, false),
