@@ -1,13 +1,13 @@
-//! Folds whose shape depends on the length alone.
+//! Reductions whose shape depends on the length alone.
 //!
 //! A sum of rounded numbers depends on the order of its additions. Here the order is a tree that is
-//! a function of the number of elements, whatever vectors, threads or memory layout feed it:
+//! a function of the number of elements alone, whatever vectors, threads or memory layout feed it:
 //!
 //! ```text
 //! sum(x[0..n]):
 //!     for each block of 1024 elements (the last may be short):
 //!         lane[0..16] = +0
-//!         for each group of 16 elements (the last filled up with zeros):
+//!         for each group of 16 elements (the last padded with zeros):
 //!             lane[l] += group[l]                              for l in 0..16
 //!         for half in 8, 4, 2, 1:
 //!             lane[l] += lane[l + half]                        for l in 0..half
@@ -16,12 +16,13 @@
 //! ```
 //!
 //! 1. Sixteen lanes are two vectors of AVX-512, four of AVX2, eight of NEON: the same additions.
-//! 2. Two or four chains of dependent additions leave the adders idle, so whole blocks are taken
-//!    several at a time: eight vectors in flight whatever their width.
-//! 3. Narrower floats are widened and summed in `f64`, which memory hides, and rounded once at the end.
+//! 2. Two or four chains of dependent additions would leave the adders idle, so several whole
+//!    blocks are added at once: eight vectors in flight at any vector width.
+//! 3. Narrower floats are widened and summed in `f64`, at no cost where memory is the limit, and
+//!    rounded once at the end.
 //!
-//! Products, sums of squares and moments have the same tree: how a lane takes an element ([`Term`]) and how
-//! accumulators merge ([`Partial`](partial::Partial)) are all that differs.
+//! Products, sums of squares and moments use the same tree. They differ only in how a lane takes an
+//! element ([`Term`]) and how accumulators merge ([`Partial`](partial::Partial)).
 //!
 //! | file | contents |
 //! |---|---|
@@ -57,19 +58,19 @@ pub use pairwise::{Pairwise, PairwiseSum};
 use partial::Partial;
 use terms::{Products, Sums, Term, join};
 
-/// Elements of a block: what a [`PairwiseSum`] takes at a time.
+/// Elements per block, the unit that a [`PairwiseSum`] takes.
 pub(crate) const BLOCK: usize = 1024;
-/// Lanes of a block.
+/// Lanes per block.
 const LANES: usize = 16;
-/// Vectors of lanes in flight: blocks are taken so many at a time, which hides the latency of an addition.
+/// Vectors of lanes in flight: several blocks at once hide the latency of an addition.
 const IN_FLIGHT: usize = 8;
-/// Most blocks that are taken at a time.
+/// The most blocks taken at once.
 const MOST_BLOCKS: usize = 4;
 
 type F64<S> = <S as Lanes<f64>>::V;
 
-/// Bytes ahead of a single run that are prefetched: farther than the hardware looks on its own, and than it
-/// goes beyond the end of a page. Folds by blocks prefetch as many elements ahead as they take at a time.
+/// Prefetch distance in bytes for a single stream: farther than the hardware's, and across page
+/// ends. Folds of several blocks at once prefetch as many elements ahead as they take.
 const AHEAD: usize = 4096;
 
 /// Prefetches `bytes` bytes from `x` on, which need not exist.
@@ -80,13 +81,13 @@ pub(crate) fn prefetch<S: Token>(simd: S, x: *const u8, bytes: usize) {
     }
 }
 
-/// Prefetches what lies [`AHEAD`] of `count` elements from `x` on.
+/// Prefetches `count` elements, [`AHEAD`] bytes after `x`.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<E, S: Token>(simd: S, x: *const E, count: usize) {
     prefetch(simd, x.cast::<u8>().wrapping_add(AHEAD), count * size_of::<E>());
 }
 
-/// Elements of one slice, or of two that are as long.
+/// The elements of one slice, or of two of the same length.
 #[derive(Clone, Copy)]
 pub(crate) struct Source {
     first: [*const u8; 2],
@@ -95,10 +96,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads a vector of elements from `at` on or, if that is less, `count`; see [`load`].
+    /// Takes a vector of elements from `at` on into the lanes, or only `count` elements if they are
+    /// fewer.
     ///
     /// # Safety
-    /// `count` elements lie from `at` on.
+    /// `count` elements exist from `at` on.
     #[inline(always)]
     unsafe fn take<S: Simd, K: Term<M>, const M: usize>(
         self,
@@ -109,16 +111,16 @@ impl Source {
         lanes: [F64<S>; M],
     ) -> [F64<S>; M] {
         let (at, width) = (at * self.format.size(), <S as Lanes<f64>>::LANES);
-        // SAFETY: the elements are there, as the caller promised.
+        // SAFETY: the caller promises the elements.
         let mut x = unsafe { load(simd, self.format, self.first[0].add(at), count) };
         let none = if K::PRODUCT { 1.0 } else { shift };
         if count < width && none != 0.0 {
-            // Missing elements are taken for ones that change nothing.
+            // Replace missing elements by ones that change nothing.
             x = x.select(Lanes::<f64>::first(simd, count), simd.splat(none));
         }
         let mut y = x;
         if K::TWO {
-            // SAFETY: as above.
+            // SAFETY: the caller promises the elements, in both slices.
             y = unsafe { load(simd, self.format, self.first[1].add(at), count) };
         }
         K::take(simd, [x, y], simd.splat(shift), lanes)
@@ -135,10 +137,11 @@ impl Source {
     }
 }
 
-/// Folds `n` blocks from `at` on, of `count` elements each; only a single block may be short.
+/// Folds `n` blocks from `at` on, of `count` elements each. `count` may only be less than [`BLOCK`]
+/// if `n` is 1.
 ///
 /// # Safety
-/// The source has them.
+/// The source has these elements.
 #[inline(always)]
 unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     simd: S,
@@ -174,8 +177,8 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     if group < end {
         for v in 0..vectors {
             let first = (group + v * width).min(end);
-            // SAFETY: so many elements are left. Vectors without one take the term of none: it turns a lane of
-            // −0 into +0 on every instruction set alike.
+            // SAFETY: that many elements are left. A vector without elements is taken too: that
+            // turns a lane of −0 into +0, so that the bits do not depend on the vector width.
             lanes[0][v] = unsafe {
                 x.take::<S, K, M>(simd, first, (end - first).min(width), shifts[0], lanes[0][v])
             };
@@ -196,7 +199,7 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     out
 }
 
-/// The tree over a block's lanes, which lie in the first vectors of the array.
+/// Folds a block's lanes, which fill the first vectors of the array, as a tree.
 #[inline(always)]
 fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
     const { assert!(<S as Lanes<f64>>::LANES <= LANES) };
@@ -209,7 +212,7 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
         half /= 2;
     }
     let mut out = [0.0; LANES];
-    // SAFETY: the assertion above: the array holds a whole vector.
+    // SAFETY: the array holds a whole vector, as asserted above.
     unsafe { simd.store(out.as_mut_ptr(), lanes[0]) };
     let mut half = width / 2;
     while half > 0 {
@@ -224,11 +227,11 @@ fn across<S: Simd>(simd: S, mut lanes: [F64<S>; LANES], product: bool) -> f64 {
 /// Folds a source.
 ///
 /// # Safety
-/// Its elements are there.
+/// The source's elements exist.
 #[inline(always)]
 unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Acc {
     if x.len <= BLOCK {
-        // SAFETY: these are all there are.
+        // SAFETY: these are all the elements.
         return unsafe { blocks::<S, K, M>(simd, x, 0, x.len, 1) }[0];
     }
     let several = const {
@@ -237,7 +240,7 @@ unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Ac
     };
     let (mut tree, mut at) = (Pairwise::new(), 0);
     while several > 1 && x.len - at >= several * BLOCK {
-        // SAFETY: so many whole blocks are left.
+        // SAFETY: that many whole blocks are left.
         let found = unsafe { blocks::<S, K, M>(simd, x, at, BLOCK, several) };
         for b in 0..several {
             tree.push(found[b]);
@@ -246,14 +249,14 @@ unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Ac
     }
     while at < x.len {
         let count = BLOCK.min(x.len - at);
-        // SAFETY: so many elements are left.
+        // SAFETY: that many elements are left.
         tree.push(unsafe { blocks::<S, K, M>(simd, x, at, count, 1) }[0]);
         at += count;
     }
     tree.finish()
 }
 
-/// Folds a source whose elements are there.
+/// A fold of a source whose elements exist.
 struct FoldSource<K, const M: usize>(Source, PhantomData<K>);
 
 impl<K: Term<M>, const M: usize> Task for FoldSource<K, M> {
@@ -262,15 +265,16 @@ impl<K: Term<M>, const M: usize> Task for FoldSource<K, M> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> K::Acc {
         let x = self.0;
-        // SAFETY: `fold_source` promises them, which alone makes this.
+        // SAFETY: only `fold_source` makes this task, and its caller promises the elements.
         for_format!(x.format, format => unsafe {
             fold::<S, K, M>(simd, Source { format, ..x })
         })
     }
 }
 
-/// Folds a source. By numbers in registers: a struct would be copied in wider pieces than it was written in, which
-/// takes longer than a short slice.
+/// Folds a source. It takes numbers, which are passed in registers: a struct would be read back
+/// from the stack in wider pieces than it was written, which takes longer than folding a short
+/// slice.
 ///
 /// # Safety
 /// `x` and `y` are valid for reads of `len` elements of the format.
@@ -287,15 +291,15 @@ unsafe fn fold_source<K: Term<M>, const M: usize>(
     run(FoldSource::<K, M>(Source { first: [x, y], format, len }, PhantomData))
 }
 
-/// Folds the terms of slices of one length, both the same where a term is of one.
+/// Folds the terms of slices of one length; terms of one slice get it twice.
 #[inline]
 pub(crate) fn fold_slices<K: Term<M>, const M: usize, E: Widen>(x: &[E], y: &[E]) -> K::Acc {
     assert!(x.len() == y.len(), "slices of {} and {} elements", x.len(), y.len());
-    // SAFETY: the slices are borrowed and of one length.
+    // SAFETY: the slices are borrowed and have the same length.
     unsafe { K::fold(x.as_ptr().cast(), y.as_ptr().cast(), x.len(), E::FORMAT) }
 }
 
-/// The sum of `len` elements, on an instruction set that was entered before.
+/// The sum of `len` elements, inside an instruction set that was entered already.
 ///
 /// # Safety
 /// `x` is valid for reads of `len` elements.
@@ -306,11 +310,11 @@ pub(crate) unsafe fn sum_within<E: Float + Widen, S: Simd>(
     len: usize,
 ) -> f64 {
     let x = Source { first: [x.cast(); 2], format: E::FORMAT, len };
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises the elements.
     unsafe { fold::<S, Sums, 1>(simd, x) }
 }
 
-/// The sum of `len` products, as [`sum_within`].
+/// The sum of `len` products; otherwise like [`sum_within`].
 ///
 /// # Safety
 /// `a` and `b` are valid for reads of `len` elements.
@@ -322,6 +326,6 @@ pub(crate) unsafe fn dot_within<E: Float + Widen, S: Simd>(
     len: usize,
 ) -> f64 {
     let x = Source { first: [a.cast(), b.cast()], format: E::FORMAT, len };
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises the elements.
     unsafe { fold::<S, Products, 1>(simd, x) }
 }

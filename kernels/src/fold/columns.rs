@@ -1,6 +1,6 @@
-//! Folds over the rows of a matrix: one result a column, vectors across columns.
+//! Folds over the rows of a matrix: one result per column, vectors across columns.
 //!
-//! Each column is folded in the tree of its rows (see [the contiguous fold](super)), here a sum:
+//! Each column is folded in the tree over its rows (see [the contiguous fold](super)), here a sum:
 //!
 //! ```text
 //! for each tile of up to 1024 columns:
@@ -11,10 +11,11 @@
 //!     fold the counter; finish, round into the output
 //! ```
 //!
-//! 1. A tile is wide, so that rows are read in long pieces; its lanes live in the second-level cache.
+//! 1. A tile is wide, so rows are read in long pieces; its lanes stay in the L2 cache.
 //! 2. A band's eight rows of one lane are added in a register, so lanes are loaded and stored once
-//!    for eight elements of input.
-//! 3. Up to 1024 rows are one block, which needs no counter; of up to 16 the lanes stay in registers.
+//!    per eight elements of input.
+//! 3. Up to 1024 rows are one block, which needs no counter; with up to 16 rows the lanes stay in
+//!    registers.
 
 use core::fmt::Display;
 use core::mem::MaybeUninit;
@@ -25,25 +26,25 @@ use super::terms::{Term, join};
 use super::{BLOCK, F64, LANES};
 use crate::simd::{Lanes, Simd, Task};
 
-/// Columns of a tile where the counter is not deep. Tiles of 256 columns of [4096, 1024] `f32` took
-/// 1.4 times as long, their short pieces of rows being fetched late.
+/// The most columns in a tile. Tiles of 256 columns of [4096, 1024] `f32` took 1.4 times as long,
+/// because the hardware prefetches short pieces of rows late.
 const TILE: usize = 1024;
-/// Numbers from a lane's end to the next lane: a power of two of lines apart all lanes would fall into one
-/// set of the first-level cache.
+/// Numbers between a lane's end and the next lane: if lanes were a power of two of cache lines
+/// apart, all would share one set of the L1 cache.
 const PADDING: usize = 8;
-/// Numbers for a tile's lanes and counter, 194 KiB of stack: a full tile's sums of up to 127 blocks; more
-/// blocks and more numbers a lane make the tiles narrower.
+/// Numbers for a tile's lanes and counter: 194 KiB of stack hold a full tile's sums of up to 127
+/// blocks. More blocks, or more numbers per lane, make tiles narrower.
 const SCRATCH: usize = 24 * (TILE + PADDING);
-/// Rows of one lane that are added at a time.
+/// Rows of one lane that are added at once.
 const BAND: usize = 8;
-/// Bytes ahead that rows are prefetched where one row of at least half as many follows the
-/// other: 0.85 of the time of [4096, 1024] `f32` on Zen 5, 1.15 in the second-level cache. Where
-/// others take the columns beside, their lines would be fetched.
+/// Prefetch distance in bytes if contiguous rows are at least half as long: 0.85 of the time of
+/// [4096, 1024] `f32` on Zen 5, but 1.15 if the matrix is in L2. If a tile does not span the rows,
+/// it would prefetch another thread's columns.
 const AHEAD: usize = 2048;
-/// Bytes of rows that are expected in the second-level cache.
+/// Size of a matrix, in bytes, that is expected to be in the L2 cache.
 const CACHED: usize = 1 << 20;
 
-/// A row-major matrix of the elements `x`, whose bounds were checked.
+/// A row-major matrix of the elements `x`, with checked bounds.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<X> {
@@ -54,7 +55,7 @@ pub struct Matrix<X> {
 }
 
 impl<'a, E> Matrix<&'a [E]> {
-    /// `rows` rows of `cols` elements, their starts `stride` elements apart.
+    /// A matrix of `rows` rows of `cols` elements, whose starts are `stride` elements apart.
     ///
     /// # Panics
     /// If the last row ends beyond the slice.
@@ -80,7 +81,7 @@ impl<'a, E> Matrix<&'a [E]> {
     }
 }
 
-/// A row of results, or of accumulators of a part of the rows, to be written.
+/// The row to write: results, or the accumulators of a part of the rows.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Target<'a, Y, P> {
@@ -88,7 +89,7 @@ pub enum Target<'a, Y, P> {
     Partial(&'a mut [MaybeUninit<P>]),
 }
 
-/// As [`Target`], of results of the elements' format.
+/// A [`Target`] without the result's type; results have the elements' format.
 #[derive(Clone, Copy)]
 pub(super) enum Erased<P> {
     Results(*mut u8),
@@ -96,7 +97,7 @@ pub(super) enum Erased<P> {
 }
 
 impl<Y, P> Target<'_, Y, P> {
-    /// The same room, checked to be for a row of `cols`; `Q` is `P` or its only field.
+    /// The same target, checked to have `cols` elements; `Q` is `P` or its only field.
     #[inline]
     pub(super) fn erased<Q>(self, cols: usize) -> Erased<Q> {
         const { assert!(size_of::<P>() == size_of::<Q>()) };
@@ -116,7 +117,7 @@ pub(crate) fn filled<Y: Copy>(y: &mut [MaybeUninit<Y>], value: Y) -> &mut [Y] {
     unsafe { core::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<Y>(), y.len()) }
 }
 
-/// A fold of the columns of a checked matrix into room for a row.
+/// Folds the columns of a checked matrix into a row.
 pub(crate) struct FoldColumns<K: Term<M>, const M: usize> {
     tile: Tile,
     rows: usize,
@@ -177,10 +178,10 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
         let pitch = wide + PADDING;
         for column in (0..cols).step_by(wide) {
             let width = wide.min(cols - column);
-            // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, the counter `levels + 1` rows of `pitch`
-            // accumulators, which the scratch holds by the choice of `wide`; the matrix was checked by
-            // `Matrix::new`; `y` holds a row; every accumulator that is read was written: those of the set
-            // bits of the number of blocks.
+            // SAFETY: lanes are `LANES * M` rows of `pitch` numbers, and the counter `levels + 1`
+            // rows of `pitch` accumulators; `wide` was chosen so that the scratch holds them.
+            // `Matrix::new` checked the matrix; `y` holds a row; every accumulator that is read was
+            // written, because its bit is set in the number of blocks.
             unsafe {
                 let x = tile.x.wrapping_add(column * tile.format.size());
                 let tile = Tile { x, pitch, width, prefetches, ..tile };
@@ -199,7 +200,7 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
                 }
                 match y {
                     Erased::Results(y) => {
-                        // Divided and rooted by vectors, in the lanes, which are free again.
+                        // Divide and take roots by vectors, in the lanes, which are free again.
                         let mut divisor = 1.0;
                         for c in 0..width {
                             let (x, by) = counter.add(c).read().quotient(finish);
@@ -219,7 +220,8 @@ impl<K: Term<M>, const M: usize> FoldColumns<K, M> {
     }
 }
 
-/// The last steps of [`Finished::finished`] for columns, which have equally many elements.
+/// The last steps of [`Finished::finished`] for columns, which all have the same number of
+/// elements.
 #[inline(always)]
 fn finish_all(results: &mut [f64], divisor: f64, finish: Finish) {
     if divisor != 1.0 {
@@ -230,7 +232,8 @@ fn finish_all(results: &mut [f64], divisor: f64, finish: Finish) {
     }
 }
 
-/// Some columns of a matrix from some row on, and scratch: [`LANES`] times `M` rows of lanes, `pitch` apart.
+/// Some columns of a matrix from some row on, and scratch for [`LANES`] times `M` rows of lanes,
+/// `pitch` apart.
 #[derive(Clone, Copy)]
 struct Tile {
     x: *const u8,
@@ -243,44 +246,44 @@ struct Tile {
 }
 
 impl Tile {
-    /// The tile from a row on.
+    /// The tile from row `row` on.
     ///
     /// # Safety
-    /// It has the row.
+    /// The row exists.
     #[inline(always)]
     unsafe fn rows_from(self, row: usize) -> Self {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the row.
         Tile { x: unsafe { self.x.add(row * self.stride * self.format.size()) }, ..self }
     }
 
-    /// A vector of row `row` from column `c` on, or what the tile has of it.
+    /// Loads a vector of row `row` from column `c` on, or the rest of the tile's row.
     ///
     /// # Safety
-    /// The row is there.
+    /// The row exists.
     #[inline(always)]
     unsafe fn load<S: Simd>(self, simd: S, row: usize, c: usize) -> F64<S> {
         let at = (row * self.stride + c) * self.format.size();
-        // SAFETY: as the caller promised; elements beyond the tile's width are not read.
+        // SAFETY: the caller promises the row; elements beyond the tile's width are not read.
         unsafe { load(simd, self.format, self.x.add(at), self.width - c) }
     }
 
-    /// Where number `m` of a lane of column `c` lies.
+    /// The address of number `m` of a lane of column `c`.
     ///
     /// # Safety
     /// The scratch holds the lanes.
     #[inline(always)]
     unsafe fn lane<const M: usize>(self, lane: usize, m: usize, c: usize) -> *mut f64 {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises that the scratch holds the lanes.
         unsafe { self.lanes.add((lane * M + m) * self.pitch + c) }
     }
 
     /// Folds `count` rows, one block, into the first lane.
     ///
     /// # Safety
-    /// The tile has the rows; the scratch holds the lanes, rows of which are padded to whole vectors.
+    /// The tile has the rows; the scratch holds the lanes, whose rows are padded to whole vectors.
     #[inline(always)]
     unsafe fn fold_block<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the same.
         unsafe {
             match count {
                 0..=4 => self.fold_few::<S, K, M>(simd, count, 4),
@@ -297,14 +300,14 @@ impl Tile {
     /// Adds `count` rows, one block, to the lanes.
     ///
     /// # Safety
-    /// As for [`Tile::fold_block`].
+    /// See [`Tile::fold_block`].
     #[inline(always)]
     unsafe fn add_rows<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize) {
         for band in (0..count).step_by(BAND * LANES) {
             let lanes = LANES.min(count - band);
             for row in band..band + lanes {
                 let rows = (count - row).div_ceil(LANES).min(BAND);
-                // SAFETY: these are rows `row + LANES * k`, k < `rows`, below `count`.
+                // SAFETY: these are rows `row + LANES * k`, k < `rows`, all below `count`.
                 unsafe {
                     match (rows, self.prefetches) {
                         (BAND, true) => self.add_to_lane::<S, K, M>(simd, row, BAND, true),
@@ -316,11 +319,11 @@ impl Tile {
         }
     }
 
-    /// Adds `rows` rows of the block to a lane, the first of them number `row`, [`LANES`] strides apart. The
-    /// first rows of a block start their lanes.
+    /// Adds `rows` rows of the block, from number `row` on, [`LANES`] rows apart, to their lane.
+    /// The first [`LANES`] rows of a block start their lanes.
     ///
     /// # Safety
-    /// As for [`Tile::fold_block`]; these rows are there.
+    /// See [`Tile::fold_block`]; these rows exist.
     #[inline(always)]
     unsafe fn add_to_lane<S: Simd, K: Term<M>, const M: usize>(
         self,
@@ -332,7 +335,7 @@ impl Tile {
         let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
         let lane = row % LANES;
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            // SAFETY: the rows are there; rows of lanes are padded to whole vectors.
+            // SAFETY: the rows exist; rows of lanes are padded to whole vectors.
             unsafe {
                 let mut numbers = [start; M];
                 let mut m = 0;
@@ -348,7 +351,7 @@ impl Tile {
                         simd.prefetch(below.x.wrapping_add(c * self.format.size() + AHEAD));
                     }
                     numbers = K::take(simd, [x, x], shift, numbers);
-                    // Past the end after the last.
+                    // After the last row this address is past the end.
                     let step = LANES * self.stride * self.format.size();
                     below.x = below.x.wrapping_add(step);
                 }
@@ -359,38 +362,38 @@ impl Tile {
         }
     }
 
-    /// The tree over the lanes, into the first.
+    /// Folds the lanes into the first one, as a tree.
     ///
     /// # Safety
-    /// As for [`Tile::fold_block`]; the lanes were written.
+    /// See [`Tile::fold_block`]; the lanes were written.
     #[inline(always)]
     unsafe fn join_lanes<S: Simd, const M: usize>(self, simd: S, product: bool) {
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             for m in 0..M {
                 let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
                 for l in 0..LANES {
-                    // SAFETY: as the caller promised.
+                    // SAFETY: the caller promises the lanes.
                     lanes[l] = unsafe { simd.load(self.lane::<M>(l, m, c)) };
                 }
                 let total = tree::<S>(lanes, LANES, product);
-                // SAFETY: as for the loads.
+                // SAFETY: the first lane is one of those loaded.
                 unsafe { simd.store(self.lane::<M>(0, m, c), total) };
             }
         }
     }
 
-    /// As [`Tile::add_rows`] and [`Tile::join_lanes`], of `count` rows, at most `n`: each is a lane. Lanes that
-    /// no row reached are what lanes start from, and joining such a one changes nothing: of the tree over all
-    /// lanes that over the first `n` is left.
+    /// [`Tile::add_rows`] and [`Tile::join_lanes`] for `count` rows, at most `n`: each row is a
+    /// lane. Lanes without a row hold the start value, and joining such a lane changes nothing, so
+    /// the tree over the first `n` lanes equals the tree over all.
     ///
     /// # Safety
-    /// As for [`Tile::fold_block`].
+    /// See [`Tile::fold_block`].
     #[inline(always)]
     unsafe fn fold_few<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize, n: usize) {
         let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             let mut lanes = [[start; LANES]; M];
-            // SAFETY: as the caller promised; the rows are below `count`.
+            // SAFETY: the caller promises the rows below `count`.
             unsafe {
                 let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
                 for l in 0..n {
@@ -410,12 +413,13 @@ impl Tile {
         }
     }
 
-    /// Pushes the first lanes as block number `block`, of `count` rows, on the counter: its newest entries, then
-    /// those of its levels, rows of which are `pitch` apart. An only block stays the newest.
+    /// Pushes the result of block `block`, of `count` rows, from the first lanes onto the counter.
+    /// The counter has the newest entries first, then one row of entries per level, `pitch` apart.
+    /// A single block skips the levels and stays the newest.
     ///
     /// # Safety
-    /// The counter has room for that many blocks; the entries of its set bits and the first lanes were
-    /// written; the block has a row.
+    /// The counter has room for that many blocks; the first lanes and the entries of the set bits
+    /// were written; the block has a row.
     #[inline(always)]
     unsafe fn push<K: Term<M>, const M: usize>(
         self,
@@ -425,7 +429,7 @@ impl Tile {
         only: bool,
     ) {
         for c in 0..self.width {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the row, the lanes and the counter.
             unsafe {
                 let mut shift = 0.0;
                 if K::SHIFTED {
@@ -441,7 +445,7 @@ impl Tile {
         let level = block.trailing_ones() as usize;
         let mut c = if only { self.width } else { 0 };
         while c < self.width {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the entries; those merged belong to set bits of `block`.
             unsafe {
                 let mut acc = counter.add(c).read();
                 let mut below = 1;
@@ -455,15 +459,15 @@ impl Tile {
         }
     }
 
-    /// Merges a column's counter of `blocks` blocks, which are not one.
+    /// Merges a column's counter of `blocks` blocks, not exactly one.
     ///
     /// # Safety
-    /// The entries of set bits were written.
+    /// The entries of the set bits were written.
     #[inline(always)]
     unsafe fn total<P: Partial>(self, column: *const P, blocks: usize) -> P {
         let (mut left, mut acc) = (blocks, P::EMPTY);
         while left != 0 {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the entries of set bits.
             let entry =
                 unsafe { column.add((left.trailing_zeros() as usize + 1) * self.pitch).read() };
             acc = if left == blocks { entry } else { entry.merge(acc) };
@@ -473,7 +477,7 @@ impl Tile {
     }
 }
 
-/// The tree over the first `n` lanes.
+/// Folds the first `n` lanes as a tree.
 #[inline(always)]
 fn tree<S: Simd>(mut lanes: [F64<S>; LANES], n: usize, product: bool) -> F64<S> {
     let mut half = n / 2;

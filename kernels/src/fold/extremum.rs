@@ -1,14 +1,14 @@
-//! Largest and smallest elements: NaN if there is one, and −0 below +0.
+//! Largest and smallest elements: NaN if any element is, and −0 below +0.
 //!
 //! ```text
-//! best  = the comparison's winner, blind to NaN and to the sign of zero
+//! best  = the comparison's winner, ignoring NaN and the sign of zero
 //! nan   = any element was NaN
 //! signs = AND (largest) or OR (smallest) of all elements' bits
 //! result: NaN if nan; the zero with the sign bit of `signs` if best == 0; else best
 //! ```
 //!
-//! If the largest is zero, nothing is above zero, so it is +0 exactly if some sign bit is clear:
-//! one bit operation an element replaces a comparison that orders zeros. Every step is exact, so
+//! If the largest is zero, no element is above zero, so it is +0 exactly if some sign bit is clear:
+//! one bit operation per element replaces a comparison that orders zeros. Every step is exact, so
 //! the order of the elements does not matter.
 
 use super::columns::{Erased, Matrix, Target};
@@ -21,7 +21,7 @@ use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
 /// Vectors in flight: enough for the latency of a comparison.
 pub(super) const UNROLL: usize = 4;
 
-/// Which extremum is wanted. Constant in hot loops, see [`Wanted::constant`].
+/// The extremum to find; a constant in hot loops, see `for_wanted`.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub largest: bool,
@@ -46,18 +46,18 @@ macro_rules! for_wanted {
 }
 
 impl Wanted {
-    /// The winner of two lanes, blind to NaN and the sign of zero.
+    /// The winner of two lanes, ignoring NaN and the sign of zero.
     #[inline(always)]
     pub(super) fn winner<V: Vector>(self, x: V, best: V) -> V {
         if self.largest { x.max_or_other(best) } else { x.min_or_other(best) }
     }
-    /// The same of elements.
+    /// [`Wanted::winner`] for elements.
     #[inline(always)]
     pub(super) fn winner_of<E: Float>(self, x: E, best: E) -> E {
         let better = if self.largest { x > best } else { x < best };
         if better { x } else { best }
     }
-    /// The winner of an array's first `lanes` numbers, a power of two.
+    /// The winner of an array's first `count` numbers, a power of two.
     #[inline(always)]
     pub(super) fn across<E: Float>(self, mut lanes: [E; MAX_LANES], count: usize) -> E {
         let mut half = count / 2;
@@ -69,7 +69,7 @@ impl Wanted {
         }
         lanes[0]
     }
-    /// The number of an element that is compared.
+    /// The number to compare for an element.
     #[inline(always)]
     fn key<V: Vector>(self, x: V) -> V {
         if self.magnitude { x.abs() } else { x }
@@ -90,7 +90,7 @@ impl<V: Vector> Winners<V> {
         Winners { best: x, signs: x.to_bits(), nan: x.is_nan() }
     }
 
-    /// Lets the winners of other elements compete.
+    /// Combines with the winners of other elements.
     #[inline(always)]
     fn merge(self, other: Self, wanted: Wanted) -> Self {
         let (signs, other_signs) = (self.signs, other.signs);
@@ -123,7 +123,7 @@ impl<E: Float> ElementTask<E> for Find {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> E {
         let Find { x, wanted } = self;
-        // SAFETY: as `extremum` says, which alone makes this.
+        // SAFETY: only `enter` makes this task; its caller promises the elements.
         for_format_in!(E, x.format, format => for_wanted!(wanted => unsafe {
             find(simd, Source { format, ..x }, wanted)
         }))
@@ -136,7 +136,7 @@ impl<E: Float> ElementTask<E> for Find {
 unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> E {
     const { assert!(S::LANES <= MAX_LANES) };
     let Source { first: [x, _], format, len } = x;
-    // An element of the slice stands in where there is none: taking it twice changes nothing.
+    // An element of the slice stands in for missing ones: taking it twice changes nothing.
     // SAFETY: there is one.
     let stand_in = wanted.key(simd.splat(E::from_f64(unsafe { read(format, x) })));
     let mut found = [Winners::new(stand_in); UNROLL];
@@ -166,13 +166,13 @@ unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> E {
         return E::NAN;
     }
     let mut lanes = [E::ZERO; MAX_LANES];
-    // SAFETY: the assertion above: the array holds a whole vector.
+    // SAFETY: the array holds a whole vector, as asserted above.
     unsafe { simd.store(lanes.as_mut_ptr(), found.value(simd)) };
     let best = wanted.across(lanes, S::LANES);
     if best != E::ZERO {
         return best;
     }
-    // The zero that wins is −0 if all zeros are (largest), or if one is (smallest).
+    // The winning zero is −0 if all zeros are (largest), or if one is (smallest).
     let mut zero = if wanted.largest { -E::ZERO } else { E::ZERO };
     for lane in lanes.into_iter().take(S::LANES) {
         if lane == E::ZERO && lane.to_f64().is_sign_negative() != wanted.largest {
@@ -190,10 +190,11 @@ pub(crate) fn extremum<E: Accumulate>(x: &[E], wanted: Wanted) -> f64 {
     unsafe { enter(x.as_ptr().cast(), x.len(), E::FORMAT, wanted) }
 }
 
-/// Not generic, so that the kernels are compiled with this crate; by numbers as `fold_source`.
+/// Not generic, so that the kernels are compiled with this crate; takes numbers for the reason that
+/// `fold_source` does.
 ///
 /// # Safety
-/// `x` is valid for reads of `len` elements of the format, of which there is one.
+/// `x` is valid for reads of `len` elements of the format, at least one.
 unsafe fn enter(x: *const u8, len: usize, format: Format, wanted: Wanted) -> f64 {
     match format {
         Format::F64 => f64::enter(Find { x: Source { first: [x; 2], format, len }, wanted }),
@@ -201,9 +202,9 @@ unsafe fn enter(x: *const u8, len: usize, format: Format, wanted: Wanted) -> f64
     }
 }
 
-/// Rows that compete at a time.
+/// Rows that compete at once.
 const ROUND: usize = 8;
-/// Columns whose winners wait for being rounded or widened.
+/// Columns whose winners are buffered before they are rounded or widened.
 const TILE: usize = 1024;
 
 /// The elements of a checked matrix.
@@ -224,7 +225,7 @@ impl Elements {
         Elements { x: x.as_ptr().cast(), format: E::FORMAT, rows, cols, stride }
     }
 
-    /// `cols` columns from number `first` on.
+    /// The `cols` columns from number `first` on.
     pub fn columns(self, first: usize, cols: usize) -> Self {
         Elements { x: self.x.wrapping_add(first * self.format.size()), cols, ..self }
     }
@@ -235,19 +236,19 @@ impl Elements {
         Elements { x: self.x.wrapping_add(row * self.stride * self.format.size()), ..self }
     }
 
-    /// A vector of row `row` from column `c` on, or the rest of the row.
+    /// Loads a vector of row `row` from column `c` on, or the rest of the row.
     ///
     /// # Safety
-    /// The row is there, and the format may be loaded as `E`.
+    /// The row exists, and the format may be loaded as `E`.
     #[inline(always)]
     pub unsafe fn load<E: Float, S: Lanes<E>>(self, simd: S, row: usize, c: usize) -> S::V {
         let at = (row * self.stride + c) * self.format.size();
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the row.
         unsafe { load_as(simd, self.format, self.x.add(at), self.cols - c) }
     }
 }
 
-/// The extremum of each column into `y`, which has room for a row.
+/// Writes the extremum of each column into `y`, which has room for a row.
 struct FindColumns<E> {
     x: Elements,
     y: *mut E,
@@ -264,8 +265,8 @@ impl<E: Float> ElementTask<E> for FindColumns<E> {
             let x = Elements { format, ..x };
             // The winners so far are in `y`; each band of rows competes with them.
             for band in (0..x.rows).step_by(ROUND) {
-                // SAFETY: the matrix was checked by `Matrix::new`; `y` holds `cols` elements, all written by
-                // the first band.
+                // SAFETY: `Matrix::new` checked the matrix; `y` holds `cols` elements, all written
+                // by the first band.
                 unsafe {
                     match ROUND.min(x.rows - band) {
                         ROUND => compete(simd, x, band, ROUND, y, wanted),
@@ -277,12 +278,12 @@ impl<E: Float> ElementTask<E> for FindColumns<E> {
     }
 }
 
-/// Lets `count` rows from number `band` on compete with the winners in `y` or, if they are the first, with each
-/// other. Inlined with a count that is known, each row has load instructions of its own, whose addresses
-/// advance evenly: else the processor does not see them coming.
+/// Compares `count` rows from number `band` on with the winners in `y`, or, if they are the first,
+/// with each other. Inlined with a constant count, each row gets its own load instruction, whose
+/// addresses advance evenly, so that the hardware prefetcher recognises them.
 ///
 /// # Safety
-/// The rows are there, and `y` has room for one.
+/// The rows exist, and `y` has room for one.
 #[inline(always)]
 unsafe fn compete<E: Float, S: Lanes<E>>(
     simd: S,
@@ -310,7 +311,7 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
     }
 }
 
-/// The extrema of columns, which have rows, into room for a row.
+/// The extrema of columns that have rows, into a row.
 pub(crate) struct Extrema {
     x: Elements,
     y: Erased<f64>,
@@ -325,11 +326,11 @@ impl Extrema {
         y: Target<'_, E, Extremum<f64, LARGEST>>,
     ) -> Self {
         let wanted = Wanted { largest: LARGEST, magnitude };
-        // An `Extremum` is its number.
+        // An `Extremum` has only its number as a field.
         Extrema { y: y.erased(x.cols), x: Elements::new(x), wanted }
     }
 
-    /// Writes them.
+    /// Finds and writes the extrema.
     pub fn find(self) {
         match self.x.format {
             Format::F64 => self.find_in::<f64>(),
@@ -350,7 +351,7 @@ impl Extrema {
             let x = x.columns(first, best.len());
             E::enter(FindColumns { x, y: best.as_mut_ptr(), wanted });
             for_format!(x.format, format => for (c, best) in best.iter().enumerate() {
-                // SAFETY: the room was compared with the columns in `Extrema::new`.
+                // SAFETY: `Extrema::new` compared the length of `y` with the number of columns.
                 unsafe {
                     match y {
                         Erased::Results(y) => write(format, y, first + c, best.to_f64()),

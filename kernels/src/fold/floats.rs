@@ -1,5 +1,5 @@
-//! Floats of four formats in memory, read as `f64` lanes. Kernels are compiled once for all formats:
-//! [`for_format`] makes a format a constant outside of the loops.
+//! Floats of four formats in memory, read as `f64` lanes. Kernels are compiled once for all
+//! formats: [`for_format`] makes the format a constant outside of the loops.
 
 use half::{bf16, f16};
 
@@ -44,7 +44,7 @@ macro_rules! for_format {
         }
     };
 }
-/// As [`for_format`], of formats that are compared in lanes of `$element`: 16-bit floats in those of `f32`.
+/// [`for_format`] for formats that are compared in lanes of `$element`: 16-bit floats in `f32`.
 macro_rules! for_format_in {
     ($element:ty, $format:expr, $name:ident => $body:expr) => {
         match $format {
@@ -97,25 +97,25 @@ accumulate! {
     f64 F64 |x| x, x;
 }
 
-/// The bits of `count` 16-bit floats, others zero.
+/// Reads the bits of `count` 16-bit floats; the others are zero.
 ///
 /// # Safety
-/// `src` is valid for reads of them; they are at most [`LANES`].
+/// `src` is valid for reads of `count` numbers, at most [`LANES`].
 #[inline(always)]
 unsafe fn first_bits(src: *const u8, count: usize) -> [u16; LANES] {
     let mut bits = [0; LANES];
     for i in 0..count {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises `count` numbers.
         bits[i] = unsafe { src.cast::<u16>().add(i).read() };
     }
     bits
 }
 
-/// Reads a vector or, if that is less, `count` elements, exactly; other lanes are zero.
+/// Reads a vector, or only `count` elements if they are fewer, exactly; the other lanes are zero.
 ///
 /// # Safety
-/// `src` is valid for reads of `count` elements of the format, which is no wider than `E` and not `F32` if `E` is
-/// `f64`.
+/// `src` is valid for reads of `count` elements of the format. The format is not wider than `E`,
+/// and not `F32` if `E` is `f64`.
 #[inline(always)]
 pub(super) unsafe fn load_as<E: Float, S: Lanes<E>>(
     simd: S,
@@ -124,8 +124,8 @@ pub(super) unsafe fn load_as<E: Float, S: Lanes<E>>(
     count: usize,
 ) -> S::V {
     const { assert!(S::LANES <= LANES) };
-    // SAFETY: no branch reads more than `count` elements of `src`; by the assertion above the array holds a
-    // whole vector.
+    // SAFETY: no branch reads more than `count` elements of `src`; the array holds a whole vector,
+    // as asserted above.
     unsafe {
         match format {
             Format::F32 | Format::F64 => simd.load_up_to(src.cast::<E>(), count),
@@ -137,7 +137,7 @@ pub(super) unsafe fn load_as<E: Float, S: Lanes<E>>(
     }
 }
 
-/// As [`load_as`] of `f64` lanes, of any format.
+/// [`load_as`] with `f64` lanes, for any format.
 ///
 /// # Safety
 /// `src` is valid for reads of `count` elements of the format.
@@ -148,7 +148,7 @@ pub(crate) unsafe fn load<S: Simd>(
     src: *const u8,
     count: usize,
 ) -> F64<S> {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises `count` elements, and no branch reads more.
     unsafe {
         match format {
             Format::F32 if count >= <S as Lanes<f64>>::LANES => simd.load_widened(src.cast()),
@@ -164,7 +164,7 @@ pub(crate) unsafe fn load<S: Simd>(
 /// `src` is valid for a read of an element of the format.
 #[inline(always)]
 pub(super) unsafe fn read(format: Format, src: *const u8) -> f64 {
-    // SAFETY: as the caller promised; any bits are a float.
+    // SAFETY: the caller promises the element; any bits are a float.
     unsafe {
         match format {
             Format::F16 => src.cast::<f16>().read_unaligned().widened(),
@@ -181,7 +181,7 @@ pub(super) unsafe fn read(format: Format, src: *const u8) -> f64 {
 /// `dst` is valid for writes of that element of the format.
 #[inline(always)]
 pub(super) unsafe fn write(format: Format, dst: *mut u8, i: usize, x: f64) {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises that the element may be written.
     unsafe {
         match format {
             Format::F16 => dst.cast::<f16>().add(i).write_unaligned(f16::rounded(x)),

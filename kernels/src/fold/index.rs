@@ -1,8 +1,8 @@
-//! Indices of largest and smallest elements: of the first of equal ones, zeros being equal; of the first NaN
-//! if there is one.
+//! Indices of largest and smallest elements: the first of equal ones, zeros being equal, or the
+//! first NaN if there is one.
 //!
 //! ```text
-//! along a slice                              side by side, for each column
+//! along a slice                              for each column of a matrix
 //! best = x[0]                                best = row 0; index = 0
 //! for each chunk of 256 elements             for each row
 //!     v = the winner of the chunk                better = row beats best, or only the row is NaN
@@ -11,10 +11,11 @@
 //! the first element of the chunk that is best
 //! ```
 //!
-//! 1. Along a slice an index is looked for once, in one chunk that the cache still holds.
-//! 2. Side by side indices are numbers of the element type, so that one mask selects both; such a number
-//!    is exact for a section of 2^24 rows, and sections are put together in integers.
-//! 3. Winners of vectors are compared before their lanes are: most chunks have no new best.
+//! 1. Along a slice the index is searched once, in one chunk that the cache still holds.
+//! 2. For columns, indices are numbers of the element type, so one mask selects both. Such a number
+//!    is exact for a section of 2^24 rows; sections are combined in integers.
+//! 3. The winners of a chunk are compared as vectors, and reduced to one number only if they
+//!    improve on the best: most chunks do not.
 
 use super::columns::{Erased, Matrix, Target};
 use super::extremum::{Elements, UNROLL, Wanted};
@@ -24,23 +25,23 @@ use super::{AHEAD, Source, prefetch};
 use crate::dispatch::Enter as _;
 use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
 
-/// Elements whose winner is found before it is compared with the best so far.
+/// Elements per chunk.
 const CHUNK: usize = 256;
 
 impl Wanted {
-    /// Lanes of `x` that are better than those of `best`; zeros are equal.
+    /// The lanes where `x` is better than `best`; zeros are equal.
     #[inline(always)]
     fn beats<V: Vector>(self, x: V, best: V) -> V::Mask {
         if self.largest { best.lt(x) } else { x.lt(best) }
     }
-    /// The same, or either is NaN.
+    /// [`Wanted::beats`], and the lanes where either is NaN.
     #[inline(always)]
     fn beats_or_nan<V: Vector>(self, x: V, best: V) -> V::Mask {
         if self.largest { !x.le(best) } else { !best.le(x) }
     }
 }
 
-/// An extremum without magnitudes, `$largest` bound to a constant.
+/// Evaluates an expression for an extremum without magnitudes, with `$largest` as a constant.
 macro_rules! for_largest {
     ($wanted:ident, $largest:expr => $body:expr) => {
         match $largest {
@@ -56,7 +57,7 @@ macro_rules! for_largest {
     };
 }
 
-/// The index of the extremum of at least one element.
+/// Finds the index of the extremum of at least one element.
 struct FindIndex {
     x: Source,
     largest: bool,
@@ -68,7 +69,7 @@ impl<E: Float> ElementTask<E> for FindIndex {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> usize {
         let FindIndex { x, largest } = self;
-        // SAFETY: as `located` says, which alone makes this.
+        // SAFETY: only `enter` makes this task; its caller promises the elements.
         for_format_in!(E, x.format, format => for_largest!(wanted, largest => unsafe {
             find::<E, S>(simd, Source { format, ..x }, wanted)
         }))
@@ -80,7 +81,7 @@ impl<E: Float> ElementTask<E> for FindIndex {
 #[inline(always)]
 unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
-    // SAFETY: in all calls, ranges lie below `len`; there is an element, as the caller promises.
+    // SAFETY: in all calls, ranges are below `len`, and the caller promises an element.
     unsafe {
         let mut best = E::from_f64(read(x.format, x.first[0]));
         let (mut found, mut at) = (0, 0);
@@ -103,26 +104,26 @@ unsafe fn find<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> usi
 }
 
 impl Source {
-    /// At most `count` elements from `at` on.
+    /// The elements from `at` on, at most `count`.
     ///
     /// # Safety
     /// There is an element at `at`.
     #[inline(always)]
     unsafe fn part(self, at: usize, count: usize) -> Self {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the element at `at`.
         let first = unsafe { self.first[0].add(at * self.format.size()) };
         Source { first: [first; 2], format: self.format, len: count.min(self.len - at) }
     }
 }
 
-/// The winners of a chunk, and whether there is a NaN in it.
+/// The winners of a chunk, and true if it has a NaN.
 ///
 /// # Safety
-/// As for [`find`].
+/// See [`find`].
 #[inline(always)]
 unsafe fn winners<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> (S::V, bool) {
     let Source { first: [x, _], format, len } = x;
-    // An element of the chunk stands in where there is none.
+    // An element of the chunk stands in for missing ones.
     // SAFETY: there is one.
     let stand_in = simd.splat(E::from_f64(unsafe { read(format, x) }));
     let mut best = [stand_in; UNROLL];
@@ -151,17 +152,19 @@ unsafe fn winners<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: Wanted) -> 
     (wanted.winner(wanted.winner(a, b), wanted.winner(c, d)), nan.any())
 }
 
-/// The index of the first element that equals `wanted` or, as it does, is NaN. There is one.
+/// The index of the first element that equals `wanted`, or is NaN if `wanted` is. There must be
+/// one.
 ///
 /// # Safety
-/// As for [`find`].
+/// See [`find`].
 #[inline(always)]
 unsafe fn first<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: S::V) -> usize {
     const { assert!(S::LANES <= MAX_LANES) };
     for at in (0..x.len).step_by(S::LANES) {
         let left = x.len - at;
         let mut lanes = [E::ZERO; MAX_LANES];
-        // SAFETY: `left` elements are left from `at` on; by the assertion above the array holds a whole vector.
+        // SAFETY: `left` elements are left from `at` on; the array holds a whole vector, as
+        // asserted above.
         unsafe {
             let here = x.first[0].add(at * x.format.size());
             let v: S::V = load_as(simd, x.format, here, left);
@@ -177,14 +180,14 @@ unsafe fn first<E: Float, S: Lanes<E>>(simd: S, x: Source, wanted: S::V) -> usiz
     0
 }
 
-/// Rows whose numbers are exact in every element type.
+/// Number of rows whose indices are exact in every element type.
 const SECTION: usize = 1 << 24;
-/// Columns side by side: their winners and indices stay in the first-level cache.
+/// Columns per tile: their winners and indices stay in the L1 cache.
 const TILE: usize = 1024;
-/// Rows that compete at a time.
+/// Rows that compete at once.
 const ROUND: usize = 8;
 
-/// The index of the extremum of each column into `y`, which has room for a row.
+/// Writes the index of the extremum of each column into `y`, which has room for a row.
 struct FindIndexColumns {
     x: Elements,
     y: *mut i64,
@@ -204,14 +207,14 @@ impl<E: Float> ElementTask<E> for FindIndexColumns {
                 let end = x.rows.min(section + SECTION);
                 for row in (section..end).step_by(ROUND) {
                     let rows = [row, ROUND.min(end - row), section];
-                    // SAFETY: the matrix was checked by `Matrix::new`; the rows lie within it.
+                    // SAFETY: `Matrix::new` checked the matrix, and the rows are inside it.
                     for_format_in!(E, x.format, format => for_largest!(wanted, largest => unsafe {
                         let tile = Elements { format, ..tile };
                         compete(simd, tile, rows, &mut best, &mut indices, wanted)
                     }));
                 }
                 for c in 0..tile.cols {
-                    // The index of a column whose winner this section has not changed is -1.
+                    // The index is -1 if this section has not changed the column's winner.
                     if indices[c] >= E::ZERO {
                         let index = section as i64 + indices[c].to_f64() as i64;
                         // SAFETY: `y` has room for a row.
@@ -224,11 +227,11 @@ impl<E: Float> ElementTask<E> for FindIndexColumns {
     }
 }
 
-/// Lets `count` rows from number `row` on, counted from `section`, compete with the best so far or, if they are the
-/// first, among themselves.
+/// Compares `count` rows, from number `row` on, with the best so far, or, if they are the first,
+/// with each other. Indices count from row `section`.
 ///
 /// # Safety
-/// The rows are there, and at most [`TILE`] columns.
+/// The rows exist, and there are at most [`TILE`] columns.
 #[inline(always)]
 unsafe fn compete<E: Float, S: Lanes<E>>(
     simd: S,
@@ -240,8 +243,7 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
 ) {
     for c in (0..x.cols).step_by(S::LANES) {
         let left = x.cols - c;
-        // SAFETY: the rows and the arrays have `left` more elements; those beyond are neither read nor
-        // written.
+        // SAFETY: the rows and the arrays have `left` more elements, and no more are accessed.
         unsafe {
             let (mut winner, mut index) = match row {
                 0 => (x.load(simd, 0, c), simd.splat(E::ZERO)),
@@ -270,15 +272,16 @@ unsafe fn compete<E: Float, S: Lanes<E>>(
 #[inline]
 pub(crate) fn located<E: Accumulate, const LARGEST: bool>(x: &[E]) -> Located<f64, LARGEST> {
     assert!(!x.is_empty(), "an extremum of no elements");
-    // SAFETY: the slice is borrowed.
+    // SAFETY: the slice is borrowed, and not empty.
     let index = unsafe { enter(x.as_ptr().cast(), x.len(), E::FORMAT, LARGEST) };
     Located { value: x[index].widened(), index: index as i64, count: x.len() as i64 }
 }
 
-/// Not generic, so that the kernels are compiled with this crate; by numbers as `fold_source`.
+/// Not generic, so that the kernels are compiled with this crate; takes numbers for the reason that
+/// `fold_source` does.
 ///
 /// # Safety
-/// `x` is valid for reads of `len` elements of the format, of which there is one.
+/// `x` is valid for reads of `len` elements of the format, at least one.
 unsafe fn enter(x: *const u8, len: usize, format: Format, largest: bool) -> usize {
     match format {
         Format::F64 => f64::enter(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
@@ -286,7 +289,7 @@ unsafe fn enter(x: *const u8, len: usize, format: Format, largest: bool) -> usiz
     }
 }
 
-/// As [`enter`].
+/// [`enter`] for columns.
 fn enter_columns(find: FindIndexColumns) {
     match find.x.format {
         Format::F64 => f64::enter(find),
@@ -294,7 +297,7 @@ fn enter_columns(find: FindIndexColumns) {
     }
 }
 
-/// The extrema of columns, which have rows, with their indices, or the indices alone.
+/// The extrema of columns that have rows, with their indices, or the indices alone.
 pub(crate) fn located_columns<E: Accumulate, const LARGEST: bool>(
     x: Matrix<&[E]>,
     y: Target<'_, i64, Located<f64, LARGEST>>,

@@ -8,9 +8,9 @@ use super::partial::Partial;
 
 /// A fold in progress: accumulators of blocks, merged like the digits of a binary counter.
 ///
-/// Folds of the same elements give the same bits however they are fed: at once (as [`crate::sum`]
-/// does), in chunks of whole blocks of [`PairwiseSum::BLOCK`] elements, or in parts folded apart and
-/// [appended](Pairwise::append):
+/// Folds of the same elements give the same bits, however the elements arrive: all at once (as in
+/// [`crate::sum`]), in chunks of whole blocks of [`PairwiseSum::BLOCK`] elements, or as separate
+/// folds of parts that are [appended](Pairwise::append):
 ///
 /// ```
 /// use swath_kernels::{PairwiseSum, sum};
@@ -23,7 +23,7 @@ use super::partial::Partial;
 /// assert_eq!(left.finish(), sum(&x));
 /// ```
 pub struct Pairwise<P> {
-    /// Blocks taken. Where bit i is set, entry i is written: the fold of 2^i of them.
+    /// Number of blocks taken. If bit i is set, entry i is the fold of 2^i of them.
     blocks: u64,
     entries: [MaybeUninit<P>; 64],
 }
@@ -52,10 +52,10 @@ impl<P: Partial> fmt::Debug for Pairwise<P> {
 }
 
 impl<P: Partial> Pairwise<P> {
-    /// Elements of a block.
+    /// Elements per block.
     pub const BLOCK: usize = super::BLOCK;
 
-    /// A fold of nothing.
+    /// A fold of no elements.
     #[inline]
     pub const fn new() -> Self {
         Pairwise { blocks: 0, entries: [MaybeUninit::uninit(); 64] }
@@ -67,11 +67,11 @@ impl<P: Partial> Pairwise<P> {
         self.blocks
     }
 
-    /// The fold of 2^`level` blocks.
+    /// The entry of `level`: the fold of 2^`level` blocks.
     #[inline]
     fn entry(&self, level: usize) -> P {
         assert!(self.blocks >> level & 1 == 1);
-        // SAFETY: the bit was tested above: `push_entry` sets it where it writes the entry.
+        // SAFETY: the bit was tested above, and `push_entry` sets it only with the entry.
         unsafe { self.entries[level].assume_init() }
     }
 
@@ -92,11 +92,11 @@ impl<P: Partial> Pairwise<P> {
         self.blocks += 1 << level;
     }
 
-    /// Takes the blocks of a fold over the elements that follow those of this one.
+    /// Takes the blocks of a fold of the elements that follow.
     ///
     /// # Panics
-    /// If the parts are no subtrees of the whole: the blocks of `self` must be a multiple of some
-    /// power of two that the blocks of `next` don't exceed.
+    /// If the parts are not subtrees of the whole: the blocks of `self` must be a multiple of a
+    /// power of two that is at least the blocks of `next`.
     #[track_caller]
     pub fn append(&mut self, next: &Self) {
         assert!(
@@ -110,7 +110,7 @@ impl<P: Partial> Pairwise<P> {
         }
     }
 
-    /// The fold of everything; of nothing, what [`Partial::EMPTY`] says.
+    /// The fold of all blocks; [`Partial::EMPTY`] if there are none.
     #[inline]
     pub fn finish(&self) -> P {
         let mut left = self.blocks;
@@ -128,7 +128,8 @@ impl<P: Partial> Pairwise<P> {
 }
 
 impl<P: Partial> Pairwise<P> {
-    /// Takes `len` elements, whose ranges `fold` folds: the largest subtrees that may come next.
+    /// Takes `len` elements, folding their ranges by `fold`: at each step the largest subtree that
+    /// may come next.
     pub(crate) fn take_subtrees(&mut self, len: usize, fold: impl Fn(Range<usize>) -> P) {
         let mut at = 0;
         while at < len {

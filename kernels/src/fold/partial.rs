@@ -1,19 +1,19 @@
-//! Accumulators: how neighbours merge, and the results.
+//! Accumulators: how they merge, and their results.
 
 use core::fmt::Debug;
 
 use bytemuck::{Pod, Zeroable};
 
-/// The accumulator of a part of the elements. Sealed.
+/// The accumulator of a range of elements. Sealed.
 pub trait Partial: Pod + Debug + Send + Sync + sealed::Sealed {
     /// The accumulator of no elements.
     const EMPTY: Self;
-    /// Merges these elements and then those of `next`.
+    /// Merges with the accumulator of the elements that follow.
     fn merge(self, next: Self) -> Self;
-    /// Whether some accumulators are the same whatever is merged with them.
+    /// True if some accumulators are final: merging never changes them.
     #[doc(hidden)]
     const MAY_BE_FINAL: bool = false;
-    /// Whether this one is.
+    /// True if this one is final.
     #[doc(hidden)]
     fn is_final(self) -> bool {
         false
@@ -23,20 +23,20 @@ pub trait Partial: Pod + Debug + Send + Sync + sealed::Sealed {
 /// The step from a merged accumulator to the result, before it is rounded.
 #[derive(Clone, Copy)]
 pub(crate) enum Finish {
-    /// Takes the number as it is: a sum, a product, a norm.
+    /// Nothing: a sum, a product, a norm.
     Plain,
-    /// Divides a sum by so many elements.
+    /// Divides a sum by the number of elements.
     Mean(f64),
-    /// Divides squared distances by the elements less so many degrees of freedom.
+    /// Divides squared distances by the number of elements less the degrees of freedom.
     Variance(usize),
-    /// Takes the square root of that.
+    /// Takes the square root of the variance.
     Std(usize),
 }
 
 /// An accumulator of floats.
 pub(crate) trait Finished: Partial {
-    /// Two numbers whose quotient is the result or, of a deviation, its square; the second depends on the
-    /// number of elements alone.
+    /// Two numbers whose quotient is the result or, for a standard deviation, its square. The
+    /// second depends on the number of elements alone.
     fn quotient(self, finish: Finish) -> (f64, f64);
 
     /// The result, before it is rounded.
@@ -93,9 +93,9 @@ mod sealed {
 
 macro_rules! numbers_alone {
     ($([$($l:ident)?] $t:ty;)*) => {$(
-        // SAFETY: numbers of one size one after the other, which may have any bits.
+        // SAFETY: only numbers of one size without padding, for which zero bits are valid.
         unsafe impl$(<const $l: bool>)? Zeroable for $t {}
-        // SAFETY: as above; no padding.
+        // SAFETY: only numbers of one size without padding, for which any bits are valid.
         unsafe impl$(<const $l: bool>)? Pod for $t {}
     )*};
 }
@@ -126,30 +126,31 @@ impl Partial for Product {
     }
 }
 
-/// Number, mean and spread of elements.
+/// Count, mean and spread of elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Moments {
-    /// How many there are.
+    /// The number of elements.
     pub count: f64,
-    /// One of them.
+    /// One of the elements.
     pub(super) shift: f64,
-    /// From there to their arithmetic mean. Rounded to a sum, means far from 0 would be too near each other.
+    /// The distance from `shift` to the mean. Kept apart, because rounding their sum would lose
+    /// digits of means that are far from 0.
     pub(super) distance: f64,
-    /// The sum of the squares of their distances from the mean.
+    /// The sum of squared distances from the mean.
     pub squares: f64,
 }
 
 impl Moments {
-    /// Makes the moments of `count` elements x from the sums over d = x − shift and d².
+    /// The moments of `count` elements x, from the sums of d = x − shift and of d².
     ///
-    /// With `shift` one of the elements, n times the square of the mean distance is at most n times
-    /// the result: the subtraction costs the result at most a factor of 2n in precision.
+    /// With `shift` one of the elements, n times the squared mean distance is at most n times the
+    /// result, so the subtraction costs the result at most a factor of 2n in precision.
     #[inline(always)]
     pub(super) fn about(shift: f64, count: f64, [sum, squares]: [f64; 2]) -> Moments {
         let distance = sum / count;
         let left = squares - sum * distance;
-        // Squares that overflow leave ∞, unless an element was infinite or NaN.
+        // Overflowed squares stay ∞, unless an element was infinite or NaN.
         let overflows = squares == f64::INFINITY && sum.is_finite();
         let squares = if overflows {
             squares
@@ -161,14 +162,14 @@ impl Moments {
         Moments { count, shift, distance, squares }
     }
 
-    /// Their arithmetic mean; 0 of none.
+    /// The arithmetic mean; 0 without elements.
     #[inline(always)]
     pub fn mean(self) -> f64 {
         self.shift + self.distance
     }
 
-    /// The sum of squared distances over `count − ddof`; of no more than `ddof` elements ∞, or NaN if
-    /// they are all equal.
+    /// The sum of squared distances over `count − ddof`. With at most `ddof` elements it is ∞, or
+    /// NaN if all are equal.
     #[inline(always)]
     pub fn variance(self, ddof: usize) -> f64 {
         self.squares / self.freedom(ddof)
@@ -182,8 +183,8 @@ impl Moments {
     }
 }
 
-/// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-/// variances" (1979).
+/// Merges by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+/// sample variances" (1979).
 impl Partial for Moments {
     const EMPTY: Moments = Moments { count: 0.0, shift: 0.0, distance: 0.0, squares: 0.0 };
     #[inline(always)]
@@ -200,11 +201,11 @@ impl Partial for Moments {
     }
 }
 
-/// A sum of squares, of which neither the large ones overflow nor the small ones vanish.
+/// A sum of squares in which large ones do not overflow and small ones do not underflow.
 ///
-/// Squares of magnitudes above `LARGE` and below `SMALL` are summed apart, their roots scaled by powers
-/// of two (Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978). `f32` needs
-/// neither.
+/// Elements of magnitude above `LARGE` or below `SMALL` are scaled by powers of two and their
+/// squares summed apart (Blue, "A portable Fortran program to find the Euclidean norm of a vector",
+/// 1978). `f32` needs neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct SquareSum {
@@ -214,13 +215,13 @@ pub struct SquareSum {
 }
 
 impl SquareSum {
-    /// Magnitudes above it are scaled down. 2^63 squares below it don't overflow.
+    /// Elements of larger magnitude are scaled down. 2^63 squares of smaller ones do not overflow.
     pub(super) const LARGE: f64 = power_of_two(480);
-    /// Magnitudes below it are scaled up.
+    /// Elements of smaller magnitude are scaled up.
     pub(super) const SMALL: f64 = power_of_two(-480);
-    /// What large ones are multiplied by; small ones are divided by it.
+    /// The factor for large elements.
     pub(super) const DOWN: f64 = power_of_two(-600);
-    /// Its inverse.
+    /// The factor for small elements, its inverse.
     pub(super) const UP: f64 = power_of_two(600);
 
     /// The square root of the sum.
@@ -239,7 +240,7 @@ impl SquareSum {
     }
 }
 
-/// 2^`k` of a normal number.
+/// 2^`k`, which must be normal.
 const fn power_of_two(k: i64) -> f64 {
     f64::from_bits(((k + 1023) as u64) << 52)
 }
@@ -280,7 +281,7 @@ impl Partial for WrappedProduct {
     }
 }
 
-/// 1 once an element has decided (one that is 0 for *all*, one that is not for *any*), else 0.
+/// 1 once an element has decided the result (a zero for *all*, any other for *any*), else 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct Decided(pub u8);
@@ -296,16 +297,16 @@ impl Partial for Decided {
     }
 }
 
-/// A number as extrema compare it: floats as `f64`, integers as `i64`, both exactly.
+/// Numbers that extrema compare: floats as `f64`, integers as `i64`, both exactly.
 pub trait Ordered: Copy + Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const LOWEST: Self;
     #[doc(hidden)]
     const HIGHEST: Self;
-    /// True if `self` takes the place of `best`: it is better, or the first NaN; zeros are equal.
+    /// True if `self` replaces `best`: it is better, or the first NaN; zeros are equal.
     #[doc(hidden)]
     fn beats(self, best: Self, largest: bool) -> bool;
-    /// Which of two equal numbers is kept: zeros may differ in their signs.
+    /// The one of two equal numbers to keep: zeros may differ in sign.
     #[doc(hidden)]
     fn of_equals(self, other: Self, largest: bool) -> Self;
 }
@@ -338,7 +339,7 @@ impl Ordered for i64 {
     }
 }
 
-/// The largest or smallest element: NaN if there is one, and −0 below +0.
+/// The largest or smallest element: NaN if any is, and −0 below +0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct Extremum<V, const LARGEST: bool>(pub V);
@@ -359,8 +360,8 @@ where
     }
 }
 
-/// The largest or smallest of so many elements and the index of the first that is: of the first NaN if there
-/// is one.
+/// The largest or smallest element and the index of its first occurrence, or of the first NaN if
+/// there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Located<V, const LARGEST: bool> {
@@ -368,7 +369,7 @@ pub struct Located<V, const LARGEST: bool> {
     pub value: V,
     /// Its index.
     pub index: i64,
-    /// How many elements were looked at.
+    /// The number of elements compared.
     pub count: i64,
 }
 

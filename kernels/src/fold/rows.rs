@@ -1,6 +1,6 @@
-//! Folds of a row inside a kernel that has entered its instruction set already: sums of terms that
-//! are computed on the way, added on the tree of [the parent module](super). The functions given
-//! must be `#[inline(always)]` closures.
+//! Reductions of a row inside a kernel that has already entered its instruction set: sums of terms
+//! that are computed on the fly, added in the tree of [the parent module](super). The functions
+//! passed must be `#[inline(always)]` closures.
 
 use core::mem::MaybeUninit;
 
@@ -13,8 +13,8 @@ use crate::math::{Exp, Sub};
 use crate::simd::{Float, FoldTask, Lanes, MAX_LANES, Simd, Vector, Wide};
 use crate::{Block, BlockArg, Function, Stored};
 
-/// Sums, one for each of the terms that `f` makes of the inputs' elements (widened exactly). `totals`
-/// are arrays that `f` may change at the same indices.
+/// The sums of the terms that `f` computes from the inputs' elements (widened exactly). `f` may
+/// change the elements of `totals` at the same indices.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -39,8 +39,8 @@ where
         while end - at >= LANES {
             for v in 0..LANES / <S as Lanes<f64>>::LANES {
                 let width = <S as Lanes<f64>>::LANES;
-                // SAFETY: the lengths were compared and the arrays are borrowed here: `len` elements lie behind
-                // every pointer, of which a whole group is left.
+                // SAFETY: the lengths were compared and the arrays are borrowed, so every pointer
+                // has `len` elements, of which a whole group is left.
                 unsafe {
                     let terms = Operands { x, totals, here: at + v * width, left: width };
                     terms.add(simd, &mut f, v, &mut lanes);
@@ -51,7 +51,7 @@ where
         if at < end {
             for v in 0..LANES / <S as Lanes<f64>>::LANES {
                 let here = end.min(at + v * <S as Lanes<f64>>::LANES);
-                // SAFETY: as above, so many elements are left.
+                // SAFETY: every pointer has `len` elements, of which `end - here` are left.
                 unsafe {
                     let terms = Operands { x, totals, here, left: end - here };
                     terms.add(simd, &mut f, v, &mut lanes);
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// The sums of a block's lanes.
+/// The sums across a block's lanes.
 #[inline(always)]
 fn across_all<S: Simd, const M: usize>(simd: S, lanes: [[F64<S>; LANES]; M]) -> [f64; M] {
     let mut sums = [0.0; M];
@@ -96,7 +96,7 @@ fn finish_all<const M: usize>(trees: &[PairwiseSum; M]) -> [f64; M] {
     sums
 }
 
-/// A vector of every operand's elements from `here` on or, if that is less, `left` of them.
+/// A vector of every operand's elements from `here` on, or only `left` elements if they are fewer.
 #[derive(Clone, Copy)]
 struct Operands<E, const N: usize, const A: usize> {
     x: [*const E; N],
@@ -106,10 +106,10 @@ struct Operands<E, const N: usize, const A: usize> {
 }
 
 impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
-    /// Adds what `f` makes of the elements to the lanes of vector `v`.
+    /// Adds the terms that `f` computes from the elements to the lanes of vector `v`.
     ///
     /// # Safety
-    /// `left` elements lie there behind every pointer, and may be written behind those of `totals`.
+    /// Every pointer has `left` elements from `here` on; those of `totals` may be written.
     #[inline(always)]
     unsafe fn add<S: Simd, const M: usize>(
         self,
@@ -118,7 +118,7 @@ impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
         v: usize,
         lanes: &mut [[F64<S>; LANES]; M],
     ) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the elements.
         unsafe {
             let mut old = self.load_totals(simd);
             let terms = f(self.load(simd), &mut old);
@@ -128,12 +128,12 @@ impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
     }
 
     /// # Safety
-    /// As for [`Operands::add`].
+    /// See [`Operands::add`].
     #[inline(always)]
     unsafe fn load<S: Simd>(self, simd: S) -> [F64<S>; N] {
         let mut values = [Lanes::<f64>::splat(simd, 0.0); N];
         for i in 0..N {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the elements.
             values[i] =
                 unsafe { load(simd, E::FORMAT, self.x[i].add(self.here).cast(), self.left) };
         }
@@ -141,29 +141,29 @@ impl<E: Float + Widen, const N: usize, const A: usize> Operands<E, N, A> {
     }
 
     /// # Safety
-    /// As for [`Operands::add`].
+    /// See [`Operands::add`].
     #[inline(always)]
     unsafe fn load_totals<S: Simd>(self, simd: S) -> [F64<S>; A] {
         let mut values = [Lanes::<f64>::splat(simd, 0.0); A];
         for i in 0..A {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the elements.
             values[i] = unsafe { simd.load_up_to(self.totals[i].add(self.here), self.left) };
         }
         values
     }
 
     /// # Safety
-    /// As for [`Operands::add`].
+    /// See [`Operands::add`].
     #[inline(always)]
     unsafe fn store_totals<S: Simd>(self, simd: S, values: [F64<S>; A]) {
         for i in 0..A {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the elements.
             unsafe { simd.store_up_to(self.totals[i].add(self.here), self.left, values[i]) };
         }
     }
 }
 
-/// Adds terms of `left` elements, or of a vector if that is less, to the lanes of vector `v`.
+/// Adds terms of `left` elements, or of a whole vector, to the lanes of vector `v`.
 #[inline(always)]
 fn add_lanes<S: Simd, const M: usize>(
     simd: S,
@@ -175,15 +175,15 @@ fn add_lanes<S: Simd, const M: usize>(
     for m in 0..M {
         let mut term = terms[m];
         if left < <S as Lanes<f64>>::LANES {
-            // Lanes beyond the elements add +0, on every instruction set alike.
+            // Lanes beyond the elements add +0, on every instruction set.
             term = term.select(Lanes::<f64>::first(simd, left), simd.splat(0.0));
         }
         lanes[m][v] = lanes[m][v] + term;
     }
 }
 
-/// `y[i] = exp(x[i] − shift)` and the sum of what was written, which comes back with it. Meanwhile the
-/// elements that lie `ahead` of these are prefetched.
+/// Writes `y[i] = exp(x[i] − shift)`; returns what was written and its sum. Prefetches the elements
+/// that are `ahead` elements further on.
 #[inline(always)]
 pub(crate) fn exps<'y, E, S>(
     simd: S,
@@ -206,7 +206,7 @@ where
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
 }
 
-/// `y = exp(x − shift)`, row by row; `y` is the rows without gaps.
+/// Writes `exp(x − shift)` row by row into `y`, which holds the rows without gaps.
 #[track_caller]
 pub(crate) fn exps_of_rows<'y, E: Stored>(
     x: BlockArg<'_, E>,
@@ -218,13 +218,14 @@ pub(crate) fn exps_of_rows<'y, E: Stored>(
     let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
     Sub::KERNEL.run_block([x, shift], shape, y);
     let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
-    // SAFETY: rows without gaps were written, which are all of the slice; it was borrowed for as long.
+    // SAFETY: all elements were written, since the rows have no gaps; the slice was borrowed for as
+    // long.
     let y = unsafe { core::slice::from_raw_parts_mut(first, len) };
     Exp::KERNEL.run_in_place([None], y);
     y
 }
 
-/// The sum of `exp(x[i] − shift)`, each rounded to `E`; `ahead` as for [`exps`].
+/// The sum of `exp(x[i] − shift)`, each rounded to `E`; for `ahead` see [`exps`].
 #[inline(always)]
 pub(crate) fn exps_sum<E, S>(simd: S, x: &[E], shift: E, ahead: usize) -> f64
 where
@@ -238,7 +239,7 @@ where
 }
 
 /// # Safety
-/// `x` has `len` elements; `y`, if there is one, room for as many. `next` may be any address.
+/// `x` has `len` elements; `y`, if given, has room for as many. `next` may be any address.
 #[inline(always)]
 unsafe fn sum_of_exps<E, S>(
     simd: S,
@@ -260,7 +261,7 @@ where
         count: BLOCK.min(len - at),
     };
     if len < TOGETHER {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the elements.
         return unsafe { block(0).rest(simd, 0, [simd.splat(0.0); LANES]) };
     }
     if len <= BLOCK {
@@ -273,13 +274,13 @@ where
     sum.finish()
 }
 
-/// Elements whose exponentials are computed together.
+/// Elements whose exponentials are computed at once.
 const TOGETHER: usize = 2 * LANES;
 
-/// `exp(x − shift)` of at most a block, into `y` if there is one, and their sum: a separate function,
-/// shared by all row kernels.
+/// Computes `exp(x − shift)` of at most a block, into `y` if given, and their sum. A separate
+/// function, shared by all row kernels.
 ///
-/// Made by [`sum_of_exps`] alone, whose caller's promise is its own, with `count` for `len`.
+/// Only [`sum_of_exps`] makes it; its caller's promises hold, with `count` for `len`.
 struct BlockOfExps<E> {
     x: *const E,
     next: *const E,
@@ -302,7 +303,7 @@ where
         let mut at = 0;
         while count - at >= TOGETHER {
             prefetch(simd, next.wrapping_add(at).cast(), TOGETHER * size_of::<E>());
-            // SAFETY: so many elements are left from `at` on; the buffer has room for as many.
+            // SAFETY: that many elements are left from `at` on; the buffer has room for as many.
             unsafe {
                 let x = x.add(at);
                 let y = if let Some(y) = y { y.add(at) } else { buffer.as_mut_ptr() };
@@ -317,7 +318,7 @@ where
             }
             at += TOGETHER;
         }
-        // SAFETY: fewer are left; see the type.
+        // SAFETY: fewer than [`TOGETHER`] elements are left; `sum_of_exps` promises the rest.
         unsafe { self.rest(simd, at, lanes) }
     }
 }
@@ -326,10 +327,10 @@ impl<E: Float + Widen> BlockOfExps<E>
 where
     Exp: Map<E, 1>,
 {
-    /// The last elements, fewer than [`TOGETHER`], from `at` on, and the sum of all.
+    /// Computes the last elements, fewer than [`TOGETHER`], from `at` on; returns the sum of all.
     ///
     /// # Safety
-    /// As the type says.
+    /// See [`BlockOfExps`].
     #[inline(always)]
     unsafe fn rest<S: Simd + Lanes<E>>(
         &self,
@@ -341,7 +342,7 @@ where
         let rest = self.count - at;
         let mut buffer = [E::ZERO; TOGETHER];
         for v in (0..rest).step_by(step) {
-            // SAFETY: `rest − v` elements are left from there on; the buffer holds whole vectors.
+            // SAFETY: `rest − v` elements are left; the buffer holds whole vectors.
             unsafe {
                 let shift = Lanes::<E>::splat(simd, self.shift);
                 let x = simd.load_up_to(self.x.add(at + v), rest - v);
@@ -349,7 +350,7 @@ where
                 if let Some(y) = self.y {
                     simd.store_up_to(y.add(at + v), rest - v, e);
                 }
-                // Lanes beyond the end add +0, on every instruction set alike.
+                // Lanes beyond the end add +0, on every instruction set.
                 let zero = Lanes::<E>::splat(simd, E::ZERO);
                 let e = e.select(Lanes::<E>::first(simd, rest - v), zero);
                 Lanes::<E>::store(simd, buffer.as_mut_ptr().add(v), e);
@@ -363,10 +364,10 @@ where
     }
 }
 
-/// `exp(x[i] − shift)` of [`TOGETHER`] elements.
+/// Computes `exp(x[i] − shift)` of [`TOGETHER`] elements.
 ///
 /// # Safety
-/// So many lie from `x` on, and may be written from `y` on.
+/// `x` is valid for reads and `y` for writes of that many elements.
 #[inline(always)]
 unsafe fn exps_together<E: Float, S: Lanes<E>>(simd: S, x: *const E, shift: E, y: *mut E)
 where
@@ -374,7 +375,7 @@ where
 {
     let shift = simd.splat(shift);
     for v in (0..TOGETHER).step_by(S::LANES) {
-        // SAFETY: as the caller promised; vectors divide the number.
+        // SAFETY: the caller promises the elements, a multiple of a vector.
         unsafe { simd.store(y.add(v), Exp::apply(simd, [simd.load(x.add(v)) - shift])) };
     }
 }
@@ -387,16 +388,16 @@ where
 unsafe fn add_group<E: Float + Widen, S: Simd>(simd: S, lanes: &mut [F64<S>; LANES], x: *const E) {
     let width = <S as Lanes<f64>>::LANES;
     for v in 0..LANES / width {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises [`LANES`] elements.
         let x = unsafe { load(simd, E::FORMAT, x.add(v * width).cast(), width) };
         lanes[v] = lanes[v] + x;
     }
 }
 
-/// Vectors in flight of [`max_number`].
+/// Vectors in flight in [`max_number`].
 const UNROLL: usize = 4;
 
-/// The largest element that is a number, with either sign if it is zero; −∞ if there is none.
+/// The largest element, ignoring NaN and the sign of zero; −∞ if there is none.
 #[inline(always)]
 pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     let lowest = simd.splat(-E::INFINITY);
@@ -420,23 +421,23 @@ pub(crate) fn max_number<E: Float, S: Lanes<E>>(simd: S, x: &[E]) -> E {
     max_lane(simd, best)
 }
 
-/// The largest of the lanes, none of which is NaN.
+/// The largest lane; none is NaN.
 #[inline(always)]
 pub(crate) fn max_lane<E: Float, S: Lanes<E>>(simd: S, [a, b, c, d]: [S::V; 4]) -> E {
     const { assert!(S::LANES <= MAX_LANES) };
     let best = a.max_or_other(b).max_or_other(c.max_or_other(d));
     let mut lanes = [-E::INFINITY; MAX_LANES];
-    // SAFETY: the assertion above: the array holds a whole vector.
+    // SAFETY: the array holds a whole vector, as asserted above.
     unsafe { simd.store(lanes.as_mut_ptr(), best) };
     Wanted { largest: true, magnitude: false }.across(lanes, S::LANES)
 }
 
-/// A one-argument kernel at one number.
+/// Applies a one-argument kernel to one number.
 #[inline(always)]
 pub(crate) fn at_number<E: Float, S: Lanes<E>>(simd: S, x: E, f: impl FnOnce(S::V) -> S::V) -> E {
     const { assert!(S::LANES <= MAX_LANES) };
     let mut lanes = [x; MAX_LANES];
-    // SAFETY: the assertion above: the array holds a whole vector.
+    // SAFETY: the array holds a whole vector, as asserted above.
     unsafe { simd.store(lanes.as_mut_ptr(), f(simd.splat(x))) };
     lanes[0]
 }

@@ -1,14 +1,14 @@
-//! Running totals: one chain from the first element to the last, in `f64`, whose every link is rounded
-//! to the element type.
+//! Running sums and products: one chain from the first element to the last, in `f64`, each total
+//! rounded to the element type.
 //!
 //! ```text
-//! down columns:    lane = column                  totals are loaded and stored once for eight rows
+//! down columns:    lane = column                  totals are loaded and stored once per eight rows
 //! along rows:      lane = row                     tiles of W rows and W columns, W lanes of f64:
-//!                                                 widened, transposed, W links, transposed back, rounded
+//!                                                 widen, transpose, W steps, transpose back, round
 //! what is left:    rows and columns one by one
 //! ```
 //!
-//! A lane is a chain in each, so the three give the same bits.
+//! All three compute the same chains, and so give the same bits.
 
 use core::mem::MaybeUninit;
 
@@ -17,18 +17,18 @@ use super::terms::join;
 use super::{F64, Widen};
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
-/// The most lanes of `f64` that any register has.
+/// The largest number of `f64` lanes in a register.
 const MAX_WIDTH: usize = 8;
 
-/// Rounds a vector's lanes or, if that is less, its first `count`, and writes them.
+/// Rounds a vector's lanes, or only its first `count`, and writes them.
 ///
 /// # Safety
 /// `dst` is valid for writes of `count` elements.
 #[inline(always)]
 unsafe fn narrow<E: Float + Widen, S: Simd>(simd: S, dst: *mut E, count: usize, x: F64<S>) {
     const { assert!(<S as Lanes<f64>>::LANES <= MAX_WIDTH) };
-    // SAFETY: at most `count` elements are written, of the size of `E`; by the assertion above the array holds
-    // a whole vector.
+    // SAFETY: at most `count` elements of the size of `E` are written; the array holds a whole
+    // vector, as asserted above.
     unsafe {
         if size_of::<E>() == size_of::<f64>() {
             simd.store_up_to(dst.cast::<f64>(), count, x);
@@ -44,7 +44,7 @@ unsafe fn narrow<E: Float + Widen, S: Simd>(simd: S, dst: *mut E, count: usize, 
     }
 }
 
-/// Rows that follow one another in memory.
+/// A scan along contiguous rows.
 pub(crate) struct ScanRows<'a, E> {
     x: &'a [E],
     cols: usize,
@@ -53,7 +53,7 @@ pub(crate) struct ScanRows<'a, E> {
 }
 
 impl<'a, E> ScanRows<'a, E> {
-    /// The lengths are equal multiples of `cols`, which is not 0.
+    /// Takes slices of the same length, a multiple of `cols`, which is not 0.
     pub fn new(x: &'a [E], cols: usize, y: &'a mut [MaybeUninit<E>], product: bool) -> Self {
         assert!(x.len() == y.len() && x.len().is_multiple_of(cols), "as was checked");
         ScanRows { x, cols, y, product }
@@ -78,7 +78,7 @@ fn scan_rows<E: Float + Widen, S: Simd>(simd: S, task: ScanRows<'_, E>) {
     let width = <S as Lanes<f64>>::LANES;
     let (len, x, y) = (x.len(), x.as_ptr(), y.as_mut_ptr().cast::<E>());
     let start = if product { 1.0 } else { 0.0 };
-    // SAFETY: the lengths were compared in `ScanRows::new`; rows and bands of them lie below `len`.
+    // SAFETY: `ScanRows::new` compared the lengths; rows and bands of rows are below `len`.
     unsafe {
         let mut at = 0;
         while width > 1 && len - at >= width * cols {
@@ -100,7 +100,7 @@ fn scan_rows<E: Float + Widen, S: Simd>(simd: S, task: ScanRows<'_, E>) {
 unsafe fn scan_one<E: Float>(x: *const E, y: *mut E, count: usize, start: f64, product: bool) {
     let (mut total, mut i) = (start, 0);
     while i < count {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises `count` elements.
         unsafe {
             total = join(total, x.add(i).read().to_f64(), product);
             y.add(i).write(E::from_f64(total));
@@ -109,7 +109,7 @@ unsafe fn scan_one<E: Float>(x: *const E, y: *mut E, count: usize, start: f64, p
     }
 }
 
-/// As many rows as a vector has lanes of `f64`.
+/// Scans as many rows as a vector has lanes of `f64`.
 ///
 /// # Safety
 /// `x` is valid for reads and `y` for writes of that many rows of `cols` elements.
@@ -138,13 +138,13 @@ unsafe fn scan_band<E: Float + Widen, S: Simd>(
         }
         tile = transposed::<S>(tile);
         for r in 0..width {
-            // SAFETY: as for the loads.
+            // SAFETY: `width` columns are left in row r.
             unsafe { narrow(simd, y.add(r * cols + at), width, tile[r]) };
         }
         at += width;
     }
     let mut totals = [0.0; MAX_WIDTH];
-    // SAFETY: the assertion above: the array holds a whole vector; these are the rests of the rows.
+    // SAFETY: the array holds a whole vector, as asserted above; these are the rests of the rows.
     unsafe {
         simd.store(totals.as_mut_ptr(), total);
         for r in 0..width {
@@ -154,7 +154,7 @@ unsafe fn scan_band<E: Float + Widen, S: Simd>(
     }
 }
 
-/// Lane c of vector r becomes lane r of vector c, in a tile as high as a vector is wide.
+/// Transposes a square tile: lane c of vector r becomes lane r of vector c.
 #[inline(always)]
 fn transposed<S: Simd>(mut tile: [F64<S>; MAX_WIDTH]) -> [F64<S>; MAX_WIDTH] {
     let half = <S as Lanes<f64>>::LANES / 2;
@@ -169,7 +169,7 @@ fn transposed<S: Simd>(mut tile: [F64<S>; MAX_WIDTH]) -> [F64<S>; MAX_WIDTH] {
     tile
 }
 
-/// Rows of a matrix whose columns are scanned on from totals.
+/// A scan down the columns of a matrix, starting from `totals`.
 pub(crate) struct ScanColumns<'a, E> {
     x: &'a [E],
     totals: &'a mut [f64],
@@ -178,7 +178,7 @@ pub(crate) struct ScanColumns<'a, E> {
 }
 
 impl<'a, E> ScanColumns<'a, E> {
-    /// The lengths of `x` and `y` are equal multiples of that of `totals`.
+    /// Takes `x` and `y` of the same length, a multiple of that of `totals`.
     pub fn new(
         x: &'a [E],
         totals: &'a mut [f64],
@@ -190,7 +190,7 @@ impl<'a, E> ScanColumns<'a, E> {
     }
 }
 
-/// Rows that are scanned at a time: totals are loaded and stored once for them.
+/// Rows scanned at once: totals are loaded and stored once for them.
 const ROWS: usize = 8;
 
 impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
@@ -202,7 +202,7 @@ impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
         let (rows, cols) = (x.len().checked_div(totals.len()).unwrap_or(0), totals.len());
         let (x, totals, y) = (x.as_ptr(), totals.as_mut_ptr(), y.as_mut_ptr().cast::<E>());
         for row in (0..rows).step_by(ROWS) {
-            // SAFETY: the lengths were compared in `ScanColumns::new`: both matrices have the rows.
+            // SAFETY: `ScanColumns::new` compared the lengths, so both matrices have the rows.
             unsafe {
                 let (x, y) = (x.add(row * cols), y.add(row * cols));
                 match (ROWS.min(rows - row), product) {
@@ -216,11 +216,12 @@ impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
     }
 }
 
-/// Inlined with a number of rows that is known, each row has load instructions of its own, whose
-/// addresses advance evenly: else the processor does not see them coming.
+/// Scans `rows` rows. Inlined with a constant number, each row gets its own load instruction, whose
+/// addresses advance evenly, so that the hardware prefetcher recognises them.
 ///
 /// # Safety
-/// `x` is valid for reads and `y` for writes of `rows` rows of `cols` columns, and there are as many totals.
+/// `x` is valid for reads and `y` for writes of `rows` rows of `cols` columns; there are `cols`
+/// totals.
 #[inline(always)]
 unsafe fn scan_some_rows<E: Float + Widen, S: Simd>(
     simd: S,

@@ -1,4 +1,4 @@
-//! How lanes take elements: one unit type a kernel. An element arrives widened to `f64`.
+//! How lanes take elements: one unit type per reduction. Elements arrive widened to `f64`.
 
 use core::ops::{Add, Mul};
 
@@ -9,24 +9,25 @@ use super::{F64, fold_source};
 use crate::dispatch::run;
 use crate::simd::{Lanes, Mask, Simd, Vector};
 
-/// What an element adds to its lane, of `M` numbers. Blocks merge as their accumulators do.
+/// A reduction of elements into lanes, with `M` numbers per lane. Blocks merge through
+/// [`Term::Acc`].
 pub(crate) trait Term<const M: usize>: Copy + 'static {
     /// The accumulator of a block.
     type Acc: Finished;
-    /// True if lanes are multiplied, else added.
+    /// True if lanes are multiplied, false if added.
     const PRODUCT: bool = false;
-    /// True if elements are measured from the first one of their block, else from 0.
+    /// True if elements are measured from the first one of their block.
     const SHIFTED: bool = false;
-    /// True if the terms are of the elements of two slices.
+    /// True if terms combine the elements of two slices.
     const TWO: bool = false;
 
-    /// Adds the terms of a vector of elements, `[x, x]` of one slice, to their lanes.
+    /// Adds a vector of elements to their lanes; elements of one slice come as `[x, x]`.
     fn take<S: Simd>(simd: S, x: [F64<S>; 2], shift: F64<S>, lanes: [F64<S>; M]) -> [F64<S>; M];
     /// The accumulator of a block of `count` elements with these lanes.
     fn finish(shift: f64, count: usize, lanes: [f64; M]) -> Self::Acc;
 
-    /// Folds slices. Not generic in any impl, as [`Term::columns`], so that kernels are compiled
-    /// with this crate and not again in each that uses it.
+    /// Folds slices. Not generic in any impl, like [`Term::columns`], so that kernels are compiled
+    /// with this crate and not again in each crate that uses it.
     ///
     /// # Safety
     /// `x` and `y` are valid for reads of `len` elements of the format.
@@ -35,15 +36,15 @@ pub(crate) trait Term<const M: usize>: Copy + 'static {
     fn columns(task: FoldColumns<Self, M>);
 }
 
-/// The methods of [`Term`] that run it.
+/// Implements the methods of [`Term`] that run it.
 macro_rules! runs {
     ($m:literal) => {
         unsafe fn fold(x: *const u8, y: *const u8, len: usize, format: Format) -> Self::Acc {
-            // SAFETY: as the caller promised.
+            // SAFETY: the caller promises the same.
             unsafe { fold_source::<Self, $m>(x, y, len, format) }
         }
         fn columns(task: FoldColumns<Self, $m>) {
-            // Nobody multiplies columns.
+            // There is no reduction of the columns of two matrices.
             if !Self::TWO {
                 run(task);
             }
@@ -51,13 +52,13 @@ macro_rules! runs {
     };
 }
 
-/// Two lanes, or vectors of lanes, in one.
+/// Joins two lanes, or vectors of lanes.
 #[inline(always)]
 pub(super) fn join<V: Add<Output = V> + Mul<Output = V>>(a: V, b: V, product: bool) -> V {
     if product { a * b } else { a + b }
 }
 
-/// Terms of one number each.
+/// Terms with one number per lane.
 macro_rules! terms {
     ($($(#[$doc:meta])* $name:ident $acc:ty
         $({ $($constant:ident)* })?, |$simd:ident, [$x:ident, $y:ident], $sum:ident| $take:expr,
@@ -92,16 +93,17 @@ terms! {
     Sums f64, |_simd, [x, _y], sum| sum + x, |sum| sum;
     /// Σ |x|
     Magnitudes f64, |_simd, [x, _y], sum| sum + x.abs(), |sum| sum;
-    /// The number of elements that are not 0; NaN is not.
+    /// The number of elements that are not 0; NaN is not 0.
     Nonzeros f64, |simd, [x, _y], sum| {
         let zero = Lanes::<f64>::splat(simd, 0.0);
         sum + zero.select(x.eq(zero), simd.splat(1.0))
     }, |sum| sum;
-    /// Σ x y: products exact in `f64` if the elements are narrower, else inside an FMA.
+    /// Σ x y: products are exact in `f64` for narrower elements, and fused with the addition for
+    /// `f64`.
     Products f64 { TWO }, |_simd, [x, y], sum| x.mul_add(y, sum), |sum| sum;
     /// Π x
     Factors Product { PRODUCT }, |_simd, [x, _y], product| product * x, |product| Product(product);
-    /// Σ x² of elements whose squares neither overflow nor vanish in `f64`
+    /// Σ x² of elements whose squares neither overflow nor underflow in `f64`
     Squares SquareSum, |_simd, [x, _y], sum| x.mul_add(x, sum),
         |medium| SquareSum { medium, ..SquareSum::EMPTY };
 }
@@ -130,7 +132,7 @@ impl Term<2> for Distances {
     runs!(2);
 }
 
-/// Σ x² of any elements, see [`SquareSum`]
+/// Σ x² of any elements; see [`SquareSum`]
 #[derive(Clone, Copy)]
 pub(crate) struct ScaledSquares;
 

@@ -1,4 +1,4 @@
-//! The tree against its definition written with plain loops and recursion, and against exact sums.
+//! The tree against its definition in plain loops and recursion, and against exact sums.
 
 use crate::dispatch::with_isa;
 use crate::simd::{Float, Isa};
@@ -32,12 +32,12 @@ const LENGTHS: [usize; 24] = [
     9 * 1024 + 77,
 ];
 
-/// Under Miri up to a block and an element.
+/// Lengths to test; under Miri only up to one block and an element.
 fn lengths() -> impl Iterator<Item = usize> {
     unless_miri(&LENGTHS[..], &[0, 1, 17, 1025]).iter().copied()
 }
 
-/// Integers times powers of two with signs: sums of them round.
+/// Signed integers times powers of two, whose sums round.
 fn values<E: Float>(len: usize, seed: u64) -> Vec<E> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = |_| {
@@ -56,7 +56,7 @@ fn on_every_isa(check: impl Fn(Isa)) {
     }
 }
 
-/// The definition: halves split at the largest power of two of blocks below the whole.
+/// The definition: splits at the largest power of two of blocks below the whole.
 fn tree(terms: &[(f64, f64)]) -> f64 {
     if terms.is_empty() {
         return 0.0;
@@ -97,7 +97,7 @@ fn sums_and_dots_follow_the_tree() {
 }
 
 #[test]
-fn sums_are_near_the_exact_ones() {
+fn sums_are_close_to_exact_sums() {
     for len in lengths() {
         let x = values::<f32>(len, 5);
         let exact: i128 = x.iter().map(|&x| (f64::from(x) * 2f64.powi(30)) as i128).sum();
@@ -112,7 +112,7 @@ fn sums_are_near_the_exact_ones() {
 }
 
 #[test]
-fn zeros_and_products_that_vanish_keep_one_sign_everywhere() {
+fn zeros_and_underflowing_products_have_one_sign_on_every_isa() {
     on_every_isa(|isa| {
         for len in (1..=50).step_by(unless_miri(1, 15)) {
             let (x, tiny) = (vec![-0.0f32; len], vec![-1e-300f64; len]);
@@ -125,7 +125,7 @@ fn zeros_and_products_that_vanish_keep_one_sign_everywhere() {
 }
 
 #[test]
-fn sums_may_be_split_into_subtrees_and_chunks() {
+fn sums_of_subtrees_and_chunks_equal_the_whole() {
     let lengths: &[usize] =
         unless_miri(&[4096, 20 * 1024 + 5, 33 * 1024, 63 * 1024 + 1000], &[2049]);
     let parts: &[usize] = unless_miri(&[1024, 2048, 8192, 32 * 1024, 1 << 20], &[1024, 2048]);
@@ -149,7 +149,7 @@ fn sums_may_be_split_into_subtrees_and_chunks() {
 
 #[test]
 #[should_panic(expected = "2 blocks after 3 are no subtree")]
-fn parts_that_are_no_subtrees_are_refused() {
+fn appending_parts_that_are_not_subtrees_panics() {
     let (mut a, mut b) = (PairwiseSum::new(), PairwiseSum::new());
     a.push_slice(&[1.0f32; 2049]);
     b.push_slice(&[1.0f32; 1025]);
@@ -158,7 +158,7 @@ fn parts_that_are_no_subtrees_are_refused() {
 
 #[test]
 #[should_panic(expected = "dot: the slices have 2 and 3 elements")]
-fn dot_needs_equal_lengths() {
+fn dot_of_unequal_lengths_panics() {
     dot(&[1.0f32; 2], &[1.0; 3]);
 }
 
@@ -174,7 +174,7 @@ fn check_columns<E: Reduce>(isa: Isa) {
         (300, 530, 1),
         (40, 256, 0),
     ];
-    // More than a vector of columns, and more than a block of rows.
+    // More than one vector of columns, and more than one block of rows.
     let few = &[(0, 4, 0), (1, 1, 0), (3, 9, 1), (1025, 1, 1)];
     for &(rows, cols, gap) in unless_miri(shapes, few) {
         let stride = cols + gap;
@@ -200,7 +200,7 @@ fn check_columns<E: Reduce>(isa: Isa) {
 }
 
 #[test]
-fn columns_have_the_bits_of_slices() {
+fn column_folds_have_the_bits_of_slice_folds() {
     on_every_isa(|isa| {
         check_columns::<f32>(isa);
         check_columns::<f64>(isa);
@@ -209,17 +209,17 @@ fn columns_have_the_bits_of_slices() {
 
 #[test]
 #[should_panic(expected = "sum_columns: 3 rows of 4 with stride 5 exceed 13 elements")]
-fn columns_stay_inside_the_slice() {
+fn columns_beyond_the_slice_panic() {
     sum_columns(&[0.0f32; 13], 3, 5, &mut [0.0; 4][..]);
 }
 
 #[test]
 #[should_panic(expected = "exceed")]
-fn columns_whose_size_overflows_are_refused() {
+fn columns_whose_size_overflows_panic() {
     sum_columns(&[0.0f32; 13], usize::MAX, usize::MAX, &mut [0.0; 4][..]);
 }
 
-fn check_extremes<E: Reduce>(isa: Isa) {
+fn check_extrema<E: Reduce>(isa: Isa) {
     let (nan, zero) = (E::NAN, E::ZERO);
     let negative = -E::ONE;
     let bits = |x: Option<E>| x.map(|x| x.to_f64().to_bits());
@@ -267,9 +267,9 @@ fn check_extremes<E: Reduce>(isa: Isa) {
 }
 
 #[test]
-fn extremes_propagate_nan_and_order_zeros() {
+fn extrema_propagate_nan_and_order_zeros() {
     on_every_isa(|isa| {
-        check_extremes::<f32>(isa);
-        check_extremes::<f64>(isa);
+        check_extrema::<f32>(isa);
+        check_extrema::<f64>(isa);
     });
 }

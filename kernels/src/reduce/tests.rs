@@ -374,7 +374,7 @@ fn check_columns<E: Reduce>(isa: Isa) {
 }
 
 #[test]
-fn columns_have_the_bits_of_slices() {
+fn column_folds_have_the_bits_of_slice_folds() {
     on_every_isa(|isa| {
         check_columns::<f32>(isa);
         check_columns::<f64>(isa);
@@ -475,6 +475,6 @@ fn places_need_rows() {
 
 #[test]
 #[should_panic(expected = "variance_columns: 3 rows of 4 with stride 5 exceed 13 elements")]
-fn columns_stay_inside_the_slice() {
+fn columns_beyond_the_slice_panic() {
     variance_columns(&[0.0f32; 13], 3, 5, 0, &mut [0.0; 4]);
 }
