@@ -1,14 +1,13 @@
-//! Where kernels write: memory that may be uninitialised, through the caches or past them.
+//! Where kernels write: memory that may be uninitialised, by ordinary or non-temporal stores.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut, Range};
 
-/// A place for results: `[E]`, `[MaybeUninit<E>]`, an array or vector whose elements it overwrites,
-/// or a [`Place`]. Sealed.
+/// Memory for results: `[E]`, `[MaybeUninit<E>]`, an array or vector whose elements are
+/// overwritten, or a [`Place`]. Sealed.
 ///
-/// A kernel that takes an output writes every element of it and reads none, so nothing needs to be
-/// filled with zeros first:
+/// A kernel writes every element of its output and reads none, so nothing needs to be zeroed first:
 ///
 /// ```
 /// let mut y = Vec::with_capacity(3);
@@ -18,10 +17,10 @@ use core::ops::{Deref, DerefMut, Range};
 /// assert_eq!(y, [3.0, 2.0, 1.0]);
 /// ```
 pub trait Output<E>: sealed::Sealed {
-    /// The first element's address and the number of elements; writable, maybe not initialised.
+    /// The first element's address and the number of elements; writable, possibly uninitialised.
     #[doc(hidden)]
     fn as_raw(&mut self) -> (*mut E, usize);
-    /// Whether stores go past the caches, before a fence that somebody else sees to.
+    /// True for non-temporal stores; the creator of the output fences after them.
     #[doc(hidden)]
     #[inline(always)]
     fn streams(&self) -> bool {
@@ -57,8 +56,9 @@ impl<E: Copy> Output<E> for Vec<E> {
     }
 }
 
-/// A part of a result that [`with_place`](crate::with_place) lends: kernels that write it know how
-/// large the whole is. It stays on its thread: the fence after stores past the caches is that thread's.
+/// A part of a result, passed on by [`with_place`](crate::with_place), that tells kernels whether
+/// the whole result is too large for the caches. It stays on its thread, because the fence after
+/// non-temporal stores is that thread's.
 ///
 /// ```compile_fail,E0277
 /// let mut y = [0.0f32; 4];
@@ -76,21 +76,21 @@ pub struct Place<'a, E> {
 }
 
 impl<'a, E> Place<'a, E> {
-    /// Memory that is written through the caches.
+    /// Memory that is written by ordinary stores.
     #[inline(always)]
     pub fn cached(elements: &'a mut [E]) -> Self {
         Place { elements, streams: false, of_this_thread: PhantomData }
     }
 
-    /// Memory that is written past the caches; whoever made it fences.
+    /// Memory that is written by non-temporal stores; the creator fences after them.
     pub(crate) fn streamed(elements: &'a mut [E]) -> Self {
         Place { elements, streams: true, of_this_thread: PhantomData }
     }
 
-    /// Some of the elements.
+    /// A range of the elements.
     ///
     /// # Panics
-    /// If the range exceeds them.
+    /// If the range exceeds the elements.
     #[inline]
     #[track_caller]
     pub fn range(&mut self, range: Range<usize>) -> Place<'_, E> {

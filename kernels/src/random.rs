@@ -1,13 +1,14 @@
 //! Words of Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror, Shaw, SC '11), and
-//! dropout, which makes them as it goes.
+//! dropout, which generates them on the fly.
 //!
 //! ```text
 //! word(seed, stream, i) = lane i mod 4 of philox4x32_10(key: seed, counter: (i / 4, stream))
 //! ```
 //!
-//! 1. Any word is computed without those before it: no cut of the work changes one.
-//! 2. [`GROUP`] counters go through the rounds together, as arrays, which the compiler turns into
-//!    vectors of whatever instruction set was entered; integer operations are exact.
+//! 1. Every word is computed independently of those before it, so splitting the work does not
+//!    change it.
+//! 2. [`GROUP`] counters go through the rounds together, as arrays, which the compiler vectorises
+//!    for whatever instruction set was entered; integer operations are exact.
 
 use core::mem::MaybeUninit;
 
@@ -16,9 +17,9 @@ use crate::simd::{ElementTask, Float, Lanes, Simd, Task};
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
-/// Counters that go through the rounds together.
+/// Counters processed together.
 const GROUP: usize = 16;
-/// Words that they make.
+/// Words per group.
 const WORDS: usize = 4 * GROUP;
 
 /// The words of a stream.
@@ -61,7 +62,7 @@ impl Words {
     }
 }
 
-/// Writes the words from `first` on.
+/// Writes words from number `first` on.
 pub(crate) struct Fill<'a> {
     pub words: Words,
     pub first: u64,
@@ -86,7 +87,8 @@ impl Task for Fill<'_> {
     }
 }
 
-/// Which elements [`dropout`](crate::dropout) zeroes: element i where word `first + i` is below `p · 2³²`.
+/// Dropout's parameters: [`dropout`](crate::dropout) zeroes element i if word `first + i` is below
+/// `p · 2³²`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// Probability of a zero, in `[0, 1)`.
@@ -95,7 +97,7 @@ pub struct Dropout {
     pub seed: u64,
     /// Stream of the generator.
     pub stream: u64,
-    /// The word of the first element; a multiple of 4.
+    /// The number of the first element's word; a multiple of 4.
     pub first: u64,
 }
 
@@ -113,7 +115,8 @@ impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
         let DropoutTask { mask, x, y } = self;
         let words = Words { seed: mask.seed, stream: mask.stream };
         let scale = E::from_f64(1.0 / (1.0 - mask.p));
-        // Words are integers: below p · 2³² is below its ceiling, and 2³² itself keeps none.
+        // Comparing integers, below p · 2³² means below its ceiling; if that is 2³², nothing is
+        // kept.
         let threshold = (mask.p * (1u64 << 32) as f64).ceil() as u64;
         let kept = if threshold > u64::from(u32::MAX) { E::ZERO } else { scale };
         let threshold = threshold.min(u64::from(u32::MAX)) as u32;
@@ -134,7 +137,7 @@ mod tests {
 
     /// Salmon et al., Random123, `tests/kat_vectors`: counter, key and words of `philox4x32 10`.
     #[test]
-    fn words_are_the_published_ones() {
+    fn words_match_the_published_vectors() {
         for (number, stream, seed, words) in [
             (0, 0, 0, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
             (u64::MAX, u64::MAX, u64::MAX, [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
@@ -147,7 +150,7 @@ mod tests {
         ] {
             let group = Words { seed, stream }.group(number);
             assert_eq!(group[..4], words);
-            // The same block as the last of a group that begins before it.
+            // The same block as the last of a group that begins earlier.
             let last = Words { seed, stream }.group(number.wrapping_sub(15));
             assert_eq!(last[60..], words);
         }

@@ -1,12 +1,12 @@
-//! What accuracy tests need: a distance between floats that cannot be fooled, and inputs that reach
+//! Tools for accuracy tests: a distance between floats that cannot be fooled, and inputs that reach
 //! every exponent.
 
 pub use crate::map::ALIGNED_FROM;
 
-/// How many floats apart two `f32` are; `u32::MAX` between NaN and a number, 0 between NaNs.
+/// The number of floats between two `f32`; `u32::MAX` between NaN and a number, 0 between NaNs.
 ///
-/// Counted on the line of all floats, from −∞ to +∞, where −0 and +0 are one point: the sign of a
-/// zero is a matter of its own (see [`same_class_f32`]).
+/// Counted on the line of all floats from −∞ to +∞, where −0 and +0 are one point;
+/// [`same_class_f32`] compares the signs of zeros.
 ///
 /// ```
 /// use swath_kernels::testing::ulp_distance_f32;
@@ -26,7 +26,7 @@ pub fn ulp_distance_f32(a: f32, b: f32) -> u32 {
     position(a).abs_diff(position(b))
 }
 
-/// As [`ulp_distance_f32`] for `f64`.
+/// [`ulp_distance_f32`] for `f64`.
 pub fn ulp_distance_f64(a: f64, b: f64) -> u64 {
     if a.is_nan() || b.is_nan() {
         return if a.is_nan() && b.is_nan() { 0 } else { u64::MAX };
@@ -38,12 +38,12 @@ pub fn ulp_distance_f64(a: f64, b: f64) -> u64 {
     position(a).abs_diff(position(b))
 }
 
-/// Both NaN; or neither, with equal signs (of zeros too) and both infinite or both finite.
+/// True if both are NaN, or if both have the same sign (zeros too) and both are infinite or finite.
 pub fn same_class_f32(a: f32, b: f32) -> bool {
     same_class_f64(f64::from(a), f64::from(b))
 }
 
-/// As [`same_class_f32`] for `f64`.
+/// [`same_class_f32`] for `f64`.
 pub fn same_class_f64(a: f64, b: f64) -> bool {
     if a.is_nan() || b.is_nan() {
         return a.is_nan() && b.is_nan();
@@ -51,18 +51,18 @@ pub fn same_class_f64(a: f64, b: f64) -> bool {
     a.is_sign_negative() == b.is_sign_negative() && a.is_infinite() == b.is_infinite()
 }
 
-/// True where `SWATH_QUICK` asks for fewer cases: on emulators.
+/// True if `SWATH_QUICK` asks for fewer cases, as on emulators.
 pub fn is_quick() -> bool {
     std::env::var_os("SWATH_QUICK").is_some()
 }
 
-/// A sample's size: a 64th of `count` where [`is_quick`].
+/// The size of a sample: `count`, or a 64th of it if [`is_quick`].
 pub fn sample(count: u32) -> u32 {
     if is_quick() { count >> 6 } else { count }
 }
 
-/// `all`, or `few` under Miri, which is a thousand times slower: sizes that enter the same ways through
-/// the code, its loops and what follows them, and both sides of every threshold.
+/// `all`, or `few` under Miri, which is a thousand times slower. `few` must still reach every
+/// branch, loop and remainder, and both sides of every threshold.
 ///
 /// ```
 /// use swath_kernels::testing::unless_miri;
@@ -78,7 +78,7 @@ pub const fn unless_miri<T: Copy>(all: T, few: T) -> T {
 /// `count` bit patterns of `f32`, evenly spread over all 2^32: every sign and exponent, NaNs
 /// included.
 ///
-/// The stride is made odd, so that the low bits of the mantissa vary too.
+/// The stride is odd, so that the low mantissa bits vary too.
 pub fn even_sample_f32(count: u32) -> impl Iterator<Item = f32> {
     let stride = ((1u64 << 32) / u64::from(count.max(1))) as u32 | 1;
     (0..count).map(move |i| f32::from_bits(i.wrapping_mul(stride)))
@@ -106,7 +106,7 @@ pub fn special_values_f32() -> Vec<f32> {
     values.flat_map(|x| [x, -x]).chain([f32::NAN]).collect()
 }
 
-/// As [`special_values_f32`] for `f64`.
+/// [`special_values_f32`] for `f64`.
 pub fn special_values_f64() -> Vec<f64> {
     let min = f64::MIN_POSITIVE;
     let values = [0.0, f64::from_bits(1), min - f64::from_bits(1), min, 0.5, 1.0, 2.0, 1e9];
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn distance_is_not_fooled_by_zero_nan_or_opposite_ends() {
+    fn distance_handles_zero_nan_and_opposite_infinities() {
         assert_eq!(ulp_distance_f32(0.0, 1000.0), 1000f32.to_bits());
         assert_eq!(ulp_distance_f64(0.0, 1000.0), 1000f64.to_bits());
         assert_eq!(ulp_distance_f32(f32::NAN, 1.0), u32::MAX);
@@ -152,7 +152,7 @@ mod tests {
     fn samples_reach_every_sign_and_exponent() {
         let mut seen = [false; 512];
         let mut low_bits = 0;
-        // As few as meet every exponent.
+        // The fewest that reach every exponent.
         for x in even_sample_f32(unless_miri(1 << 16, 1 << 9)) {
             seen[(x.to_bits() >> 23) as usize] = true;
             low_bits |= 1 << (x.to_bits() & 15);
