@@ -1,7 +1,8 @@
-//! Reductions of slices and of matrix columns: one type a reduction, [`Sum`], [`Max`], …, that says how elements
-//! are taken, how accumulators of parts merge and how the result is made from the merged accumulator; two drivers, of slices
-//! ([`reduce`](crate::reduce())) and of the columns of a matrix ([`reduce_columns`](crate::reduce_columns)). The functions of slices at the crate's root
-//! are these two.
+//! Reductions of slices and of matrix columns. Each reduction is a type ([`Sum`], [`Max`], …) that
+//! defines how elements are accumulated, how accumulators of parts merge, and how the result is
+//! computed from the last one. Two drivers run them: [`reduce`](crate::reduce()) on slices and
+//! [`reduce_columns`](crate::reduce_columns) on the columns of a matrix. The reduction functions at
+//! the crate's root call these two.
 //!
 //! ```
 //! use swath_kernels::reduce::{Max, Reduction, Sum, Variance};
@@ -10,8 +11,8 @@
 //! assert_eq!(reduce(&Sum, &[200u8, 100]), 300);
 //! assert_eq!(reduce(&Max, &[1.0f32, 3.0, 2.0]), 3.0);
 //!
-//! // Parts of the rows of a column may be reduced apart, by different threads say: those of equally many, a
-//! // power of two of, blocks (the last may have fewer rows) merge to the bits of the whole.
+//! // Parts of the rows of a column may be reduced separately, for example by threads. Parts of 2^k
+//! // blocks each (the last may have fewer rows) merge to the bits of the whole.
 //! let x: Vec<f32> = (0..3000).map(|i| (i as f32).sqrt()).collect();
 //! let (variance, mut whole) = (Variance { ddof: 1 }, Pairwise::new());
 //! for part in x.chunks(2 * Pairwise::<f64>::BLOCK) {
@@ -26,11 +27,11 @@
 //! | file | contents |
 //! |---|---|
 //! | `integers.rs` | integers; *any* and *all* of every type |
-//! | `logsumexp.rs` | what needs the largest element first |
-//! | `take.rs` | slices that come one after the other |
+//! | `logsumexp.rs` | logsumexp, which needs the largest element first |
+//! | `take.rs` | reductions of successive slices |
 
-/// Implements [`Reduction`]: accumulator and result, then how a slice is folded, columns are reduced and the last
-/// accumulator is finished.
+/// Implements [`Reduction`]: accumulator and result types, then how a slice is folded, how columns
+/// are reduced, and how the last accumulator is finished.
 macro_rules! reduction {
     ([$($generics:tt)*] $op:ty, $e:ty, $name:literal $(, $needs_rows:ident)?: $acc:ty => $out:ty,
         |$this:ident, $x:ident| $fold:expr,
@@ -89,22 +90,22 @@ pub(crate) use logsumexp::logsumexp_of_columns;
 
 /// A reduction of elements `E`. Sealed.
 pub trait Reduction<E>: Sync + sealed::Sealed {
-    /// The accumulator of a part of the elements.
+    /// The accumulator of a range of elements.
     type Acc: Partial;
     /// The result.
     type Out: Copy;
-    /// The name of its function.
+    /// The name of the reduction's function.
     fn name(&self) -> &'static str;
-    /// True if it is refused for columns without rows, as they have no extremum.
+    /// True if columns without rows are an error, because they have no extremum.
     #[doc(hidden)]
     fn needs_rows(&self) -> bool {
         false
     }
-    /// The accumulator of a slice: of 2^k [blocks](crate::Pairwise::BLOCK), the last of which may be short, what
-    /// [`Pairwise::push`](crate::Pairwise::push) takes.
+    /// The accumulator of a slice. [`Pairwise::push`](crate::Pairwise::push) takes that of 2^k
+    /// [blocks](crate::Pairwise::BLOCK), the last of which may be short.
     fn fold(&self, x: &[E]) -> Self::Acc;
-    /// Reduces each of `y.len()` rows that follow one another, which have elements: one call through a pointer
-    /// for all of them.
+    /// Reduces each of `y.len()` contiguous rows, which must not be empty: one call through a
+    /// pointer for all of them.
     #[doc(hidden)]
     fn rows(&self, x: &[E], y: &mut [Self::Out]) {
         let cols = x.len() / y.len().max(1);
@@ -115,9 +116,9 @@ pub trait Reduction<E>: Sync + sealed::Sealed {
     /// Reduces the columns of a matrix.
     #[doc(hidden)]
     fn columns(&self, x: Matrix<&[E]>, y: Target<'_, Self::Out, Self::Acc>);
-    /// The result of `count` elements. Of no elements the largest and smallest floats are NaN, a largest
-    /// magnitude is 0 and a smallest ∞, an index is 0, and the largest and smallest integer is the type's
-    /// smallest and largest.
+    /// The result for `count` elements. Without elements, the largest or smallest float is NaN, the
+    /// largest magnitude 0 and the smallest ∞, an index is 0, and the largest or smallest integer
+    /// is the type's smallest or largest.
     fn finish(&self, acc: Self::Acc, count: usize) -> Self::Out;
 }
 
@@ -125,8 +126,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Reduces the columns of a matrix into results, or into accumulators. Panics as
-/// [`reduce_columns`] says.
+/// Reduces the columns of a matrix into results or accumulators. Panics as described at
+/// [`reduce_columns`](crate::reduce_columns).
 #[track_caller]
 pub(crate) fn columns<E, R: Reduction<E> + ?Sized>(
     reduction: &R,
@@ -148,7 +149,7 @@ pub(crate) fn columns<E, R: Reduction<E> + ?Sized>(
     reduction.columns(x, y);
 }
 
-/// The reductions' types; a parameter is a field.
+/// Declares the reductions' types; a parameter is a field.
 macro_rules! types {
     ($($(#[$doc:meta])* $name:ident $(($(#[$field_doc:meta])* $field:ident))?;)*) => {$(
         types!(@one [$(#[$doc])*] $name $($(#[$field_doc])* $field)?);
@@ -169,11 +170,11 @@ macro_rules! types {
     };
 }
 types! {
-    /// The sum, see [`sum`](crate::sum); of integers wrapping in `i64`.
+    /// The sum, see [`sum`](crate::sum); of integers, wrapping in `i64`.
     Sum;
     /// The arithmetic mean, see [`mean`](crate::mean).
     Mean;
-    /// The product, see [`prod`](crate::prod); of integers wrapping in `i64`.
+    /// The product, see [`prod`](crate::prod); of integers, wrapping in `i64`.
     Prod;
     /// The number of elements that are not 0, see [`norm0`](crate::norm0).
     Norm0;
@@ -193,9 +194,9 @@ types! {
     ArgMax;
     /// The index of the smallest element, see [`argmin`](crate::argmin).
     ArgMin;
-    /// Whether an element is not 0, as 0 or 1, see [`any`](crate::any).
+    /// 1 if any element is not 0, else 0, see [`any`](crate::any).
     Any;
-    /// Whether no element is 0, as 0 or 1, see [`all`](crate::all).
+    /// 1 if no element is 0, else 0, see [`all`](crate::all).
     All;
     /// The variance, see [`variance`](crate::variance).
     Variance(/// What is subtracted from the number of elements (delta degrees of freedom).
@@ -205,7 +206,8 @@ types! {
         ddof);
 }
 
-/// Folds of floats in the tree: the accumulator, how it is finished, the terms of narrow floats and of `f64`.
+/// Implements reductions of floats by the tree: accumulator, finish, terms of narrow floats and of
+/// `f64`.
 macro_rules! folds {
     ($($op:ident $name:literal $acc:ty,
         |$this:ident, $count:ident| $finish:expr, $narrow:ident $wide:ident;)*) => {$(
@@ -234,11 +236,11 @@ folds! {
     Std "std" Moments, |op, _count| Finish::Std(op.ddof), Distances Distances;
     Norm0 "norm0" f64, |_op, _count| Finish::Plain, Nonzeros Nonzeros;
     Norm1 "norm1" f64, |_op, _count| Finish::Plain, Magnitudes Magnitudes;
-    // Squares of narrower floats neither overflow nor vanish in `f64`.
+    // Squares of narrower floats neither overflow nor underflow in `f64`.
     Norm2 "norm2" SquareSum, |_op, _count| Finish::Plain, Squares ScaledSquares;
 }
 
-/// Extrema of floats: whether the largest is wanted, whether of magnitudes, and the result of no elements.
+/// Implements extrema of floats: largest, magnitude, and the result without elements.
 macro_rules! extrema {
     ($($op:ident $name:literal $largest:literal $magnitude:literal $none:expr;)*) => {$(
         reduction! {
@@ -259,7 +261,7 @@ extrema! {
     MinMagnitude "min_magnitude" false true f64::INFINITY;
 }
 
-/// Indices of extrema of floats.
+/// Implements indices of extrema of floats.
 macro_rules! indices {
     ($($op:ident $name:literal $largest:literal;)*) => {$(
         reduction! {

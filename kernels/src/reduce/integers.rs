@@ -1,15 +1,15 @@
-//! Reductions whose order does not matter: of integers, and *any* and *all* of every type.
+//! Reductions in which order does not matter: of integers, and *any* and *all* of every type.
 //!
 //! ```text
-//! sums of u8      lanes of u16 take the bytes of a chunk or of 256 rows, then are added to the totals
-//! indices         the winner of each chunk competes, the chunk of the best is searched once; in columns numbers
-//!                 of the element type tell which of 128 rows have won, then these are turned into row indices
-//! any and all     the bits of elements but the signs of floats, or marks of those that are 0, are joined by *or*;
-//!                 a slice is left at the first chunk that decides
+//! sums of u8      u16 lanes take the bytes of a chunk or of 256 rows, then are added to the totals
+//! indices         the winners of chunks compete, then the best chunk is searched once; for columns,
+//!                 numbers of the element type say which of 128 rows won, then become row indices
+//! any and all     the elements' bits (except the signs of floats), or marks of zeros, are combined
+//!                 by OR; a slice is left at the first chunk that decides
 //! ```
 //!
-//! These are plain loops, which the compiler vectorises for the instruction set that the dispatcher enters.
-//! Columns take four rows at a time and prefetch the next four.
+//! These are plain loops, which the compiler vectorises for the instruction set that the dispatcher
+//! enters. Column loops take four rows at once and prefetch the next four.
 
 mod index;
 mod scan;
@@ -27,15 +27,15 @@ use crate::fold::partial::{Decided, Extremum, Located, Partial, Total, WrappedPr
 use crate::fold::{prefetch, prefetch_ahead};
 use crate::simd::{Simd, Task, Token};
 
-/// Bytes that are folded at a time, with those behind them prefetched.
+/// Bytes per chunk; the next chunk is prefetched meanwhile.
 const CHUNK: usize = 2048;
-/// Elements searched at a time, and rows that compete: their numbers fit into every element type.
+/// Elements searched at once, and rows that compete: their numbers fit every element type.
 const GROUP: usize = 128;
-/// Rows that are folded at a time.
+/// Rows folded at once.
 const ROUND: usize = 4;
-/// Rows of bytes that lanes of 16 bits take: 256 · 255 is below 2^16.
+/// Rows of bytes that u16 lanes can take: 256 · 255 is below 2^16.
 const BAND: usize = 256;
-/// Columns side by side: their winners, indices and lanes stay in the first-level cache.
+/// Columns per tile: their winners, indices and lanes stay in the L1 cache.
 const TILE: usize = 512;
 
 /// Integers that can be reduced and scanned: `i64` and `u8`. Sealed.
@@ -47,28 +47,28 @@ pub trait Integer: Copy + Ord + Into<i64> + sealed::Sealed {
 }
 
 mod sealed {
-    /// Numbers of elements as loops over them count.
+    /// Element types that hold row numbers.
     pub trait Sealed: Copy + Ord {
         const NONE: Self;
-        /// A number up to 128.
+        /// Converts a number below 128.
         fn number(i: usize) -> Self;
     }
 }
 
-/// How a total takes an element; of a known kind in hot loops, see `for_join`.
+/// How a total takes an element; a constant in hot loops, see `for_join`.
 #[derive(Clone, Copy)]
 pub(crate) enum Join<T> {
     Add,
     Multiply,
     Largest,
     Smallest,
-    /// Keeps bits that a mask has.
+    /// ORs the bits that the mask selects.
     Any(T),
-    /// Keeps marks of elements that have none of the mask's bits.
+    /// Marks that an element has none of the mask's bits.
     All(T),
 }
 
-/// Totals that take elements `T`.
+/// Totals of elements `T`.
 pub(crate) trait Takes<T>: Copy + PartialEq {
     fn take(self, x: T, join: Join<T>) -> Self;
 }
@@ -119,7 +119,7 @@ takes! {
     }
 }
 
-/// Evaluates an expression with a [`Join`] bound to one of known kind.
+/// Evaluates an expression with `$join` bound to a constant kind.
 macro_rules! for_join {
     ($join:ident => $body:expr) => {
         match $join {
@@ -137,7 +137,7 @@ macro_rules! for_join {
     }};
 }
 
-/// The total of a slice; of *any* and *all* that of the first chunk that decides.
+/// The total of a slice; *any* and *all* stop at the first chunk that decides.
 struct Slice<'a, T, Y> {
     x: &'a [T],
     start: Y,
@@ -198,7 +198,7 @@ impl Task for Bytes<'_> {
     }
 }
 
-/// The totals of columns, beginning with those in `y`.
+/// The totals of columns, starting from those in `y`.
 struct Columns<'a, T, Y> {
     x: Matrix<&'a [T]>,
     y: &'a mut [Y],
@@ -220,7 +220,7 @@ fn join_rows<T: Copy, Y: Takes<T>, S: Simd>(simd: S, x: Matrix<&[T]>, y: &mut [Y
     let Matrix { x, rows, stride, .. } = x;
     let cols = y.len();
     if cols == 0 {
-        // Rows of nothing may lie beyond the slice.
+        // Without columns, rows may be outside of the slice.
         return;
     }
     let mut row = 0;
@@ -285,7 +285,7 @@ impl Task for ByteColumns<'_> {
     }
 }
 
-/// Calls `f` with tiles of columns, and a tile's results.
+/// Calls `of_tile` with tiles of columns, and writes the accumulator of each result.
 fn each_tile<T, Y: Copy, P>(
     x: Matrix<&[T]>,
     y: &mut [MaybeUninit<P>],
@@ -304,7 +304,7 @@ fn each_tile<T, Y: Copy, P>(
     }
 }
 
-/// Reductions of an integer type.
+/// Implements the reductions of an integer type.
 macro_rules! integers {
     ($t:ident, |$slice:ident| $sum:expr, |$x:ident, $y:ident| $sums:expr) => {
         impl sealed::Sealed for $t {
@@ -407,8 +407,8 @@ integers!(i64, |x| run(Slice { x, start: 0i64, join: Join::Add }), |x, y| run(Co
 }));
 integers!(u8, |x| run(Bytes(x)), |x, y| run(ByteColumns { x, y }));
 
-/// True if an element decides: one that is 0 for *all*, another for *any*. Not generic, so that it is compiled
-/// with this crate.
+/// True if an element decides: a zero for *all*, any other for *any*. Not generic, so that it is
+/// compiled with this crate.
 fn is_decided(x: Words<'_>, all: bool) -> bool {
     match x {
         Words::U8(x) => decided(x, u8::MAX, all),
@@ -418,12 +418,12 @@ fn is_decided(x: Words<'_>, all: bool) -> bool {
     }
 }
 
-/// The matrix with its elements in another form, for code that checks what it reads.
+/// The matrix with its elements in another form; code that reads them checks the bounds.
 fn with<X, Y>(of: &Matrix<X>, x: Y) -> Matrix<Y> {
     Matrix { x, rows: of.rows, cols: of.cols, stride: of.stride }
 }
 
-/// The same for each column.
+/// [`is_decided`] for each column.
 fn are_decided(x: Matrix<Words<'_>>, all_and_flip: [bool; 2], y: &mut [u8]) {
     match x.x {
         Words::U8(words) => decided_columns(with(&x, words), u8::MAX, all_and_flip, y),
@@ -433,13 +433,14 @@ fn are_decided(x: Matrix<Words<'_>>, all_and_flip: [bool; 2], y: &mut [u8]) {
     }
 }
 
-/// True if an element decides: one without a bit of the mask for *all*, one with for *any*.
+/// True if an element decides: one without bits of the mask for *all*, one with such bits for
+/// *any*.
 fn decided<W: Takes<W> + Default>(x: &[W], mask: W, all: bool) -> bool {
     let join = if all { Join::All(mask) } else { Join::Any(mask) };
     run(Slice { x, start: W::default(), join }) != W::default()
 }
 
-/// Writes for each column 1 if an element decides, else 0; the other way round if `flip`.
+/// Writes 1 for each column in which an element decides, else 0; the reverse if `flip`.
 fn decided_columns<W: Takes<W> + Default>(
     x: Matrix<&[W]>,
     mask: W,

@@ -1,4 +1,5 @@
-//! `ln Σ e^x`: the largest element first, then the tree of the powers of the distances from it.
+//! `ln Σ e^x`: the largest element first, then the sum of the exponentials of the distances from
+//! it.
 
 use core::mem::MaybeUninit;
 
@@ -16,15 +17,16 @@ use crate::math::{Exp, Log};
 use crate::simd::{Float, FoldTask, Lanes, Simd};
 use crate::{Block, BlockArg};
 
-/// Element types that can be reduced in every way: `f32` and `f64`. Sealed. [`logsumexp`](crate::logsumexp) of
-/// `f16` and `bf16` is had by [`convert`](crate::convert) to `f32` first, which is exact.
+/// Element types that can be reduced in every way: `f32` and `f64`. Sealed. To take
+/// [`logsumexp`](crate::logsumexp) of `f16` or `bf16`, [`convert`](crate::convert) to `f32` first,
+/// which is exact.
 ///
 /// Its methods are not generic, so that the kernels are compiled with this crate and not again in
-/// each that uses it.
+/// each crate that uses it.
 pub trait Reduce: Float + Plain + Accumulate {
     #[doc(hidden)]
     fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self);
-    /// `y = e^(x − shift)`, row by row; `y` is the rows without gaps.
+    /// Writes `y = e^(x − shift)` row by row; `y` holds the rows without gaps.
     #[doc(hidden)]
     fn shifted_exps<'y>(
         x: BlockArg<'_, Self>,
@@ -108,11 +110,11 @@ where
     }
 }
 
-/// Powers that are made at a time: of a block of rows, of so many columns at most.
+/// Exponentials per tile: one block of rows × at most `POWERS_COLS` columns.
 const POWERS: usize = 16 * PairwiseSum::BLOCK;
 const POWERS_COLS: usize = 256;
 
-/// `ln Σ e^x` of each column, into as many results.
+/// Writes `ln Σ e^x` of each column.
 pub(crate) fn logsumexp_of_columns<E: Reduce>(x: Matrix<&[E]>, y: &mut [MaybeUninit<E>]) {
     let Matrix { x, rows, stride: row_stride, .. } = x;
     let width = (POWERS / rows.clamp(1, PairwiseSum::BLOCK)).min(POWERS_COLS);
@@ -126,7 +128,7 @@ pub(crate) fn logsumexp_of_columns<E: Reduce>(x: Matrix<&[E]>, y: &mut [MaybeUni
         if rows > 0 {
             columns(&Max, &x[first..], rows, row_stride, Target::Results(places(largest)));
         }
-        // Of more rows than a block's few columns are taken.
+        // With more rows than a block, tiles have few columns, and each gets a tree.
         let mut trees = match rows {
             0..=PairwiseSum::BLOCK => None,
             _ => Some([const { PairwiseSum::new() }; POWERS / PairwiseSum::BLOCK]),
@@ -148,7 +150,7 @@ pub(crate) fn logsumexp_of_columns<E: Reduce>(x: Matrix<&[E]>, y: &mut [MaybeUni
         }
         log(&sums[..cols], &mut logs[..cols]);
         for ((y, &log), &m) in y.iter_mut().zip(&logs).zip(&*largest) {
-            // NaN and ±∞ stand for themselves.
+            // NaN and ±∞ are the result themselves.
             let m = m.to_f64();
             y.write(E::from_f64(if m.is_finite() { m + log } else { m }));
         }

@@ -1,4 +1,4 @@
-//! Reductions of what comes slice by slice, by the folds in progress of `fold/pairwise.rs`.
+//! Reductions of successive slices, by the folds in progress of `fold/pairwise.rs`.
 
 use super::{Accumulate, Partial, Reduce, Reduction, Sum};
 use crate::fold::fold_slices;
@@ -6,8 +6,8 @@ use crate::fold::terms::Products;
 use crate::fold::{Pairwise, PairwiseSum};
 
 impl<P: Partial> Pairwise<P> {
-    /// Takes a slice for a reduction, block by block; its end is the end of a block, so only the last slice
-    /// may have a length that is no multiple of [`PairwiseSum::BLOCK`].
+    /// Takes a slice for a reduction, block by block. It ends a block, so only the last slice may
+    /// have a length that is not a multiple of [`PairwiseSum::BLOCK`].
     ///
     /// ```
     /// use swath_kernels::{Pairwise, reduce::Prod};
@@ -22,17 +22,18 @@ impl<P: Partial> Pairwise<P> {
 }
 
 impl PairwiseSum {
-    /// Takes a slice, as [`Pairwise::take`] does for a sum.
+    /// Takes a slice for a sum; otherwise like [`Pairwise::take`].
     pub fn push_slice<E: Accumulate>(&mut self, x: &[E]) {
         self.take(&Sum, x);
     }
 
-    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`, as [`Pairwise::take`] does.
+    /// Takes `e^(x − shift)` of a slice's elements, each rounded to `E`; otherwise like
+    /// [`Pairwise::take`].
     pub fn push_exps<E: Reduce>(&mut self, x: &[E], shift: E) {
         E::push_exps(self, x, shift);
     }
 
-    /// Takes the products of two slices' elements, as [`Pairwise::take`] does.
+    /// Takes the products of two slices' elements; otherwise like [`Pairwise::take`].
     ///
     /// # Panics
     /// If the lengths differ.

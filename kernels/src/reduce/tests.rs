@@ -1,5 +1,4 @@
-//! Reductions against definitions written with plain loops, on every instruction set; columns against
-//! slices.
+//! Reductions against definitions in plain loops, on every instruction set; columns against slices.
 
 mod halves;
 
@@ -12,7 +11,8 @@ use crate::*;
 const LENGTHS: [usize; 16] =
     [1, 2, 3, 15, 16, 17, 100, 255, 256, 257, 1023, 1024, 1025, 3000, 4096, 9 * 1024 + 77];
 
-/// Under Miri up to a chunk of a search and an element; other tests have more than a block.
+/// Lengths to test; under Miri up to one search chunk and an element (other tests have more than a
+/// block).
 fn lengths() -> impl Iterator<Item = usize> {
     unless_miri(&LENGTHS[..], &[1, 17, 257]).iter().copied()
 }
@@ -39,11 +39,12 @@ fn narrowed<E: Reduce>(x: &[f64]) -> Vec<E> {
     x.iter().map(|&x| E::from_f64(x)).collect()
 }
 
-fn is_near(found: f64, expected: f64, relative: f64) -> bool {
+fn is_close(found: f64, expected: f64, relative: f64) -> bool {
     (found - expected).abs() <= relative * expected.abs()
 }
 
-/// Two passes over integers: multiples of 2^-24 below 2^15, so that Σ d is exact, as d is.
+/// The variance by two passes over integers: multiples of 2^-24 below 2^15, so that d and Σ d are
+/// exact.
 fn two_pass_variance(x: &[f64], ddof: usize) -> f64 {
     let scaled: Vec<i128> = x.iter().map(|x| (x * 2f64.powi(24)) as i128).collect();
     let (n, sum) = (x.len() as i128, scaled.iter().sum::<i128>());
@@ -53,35 +54,36 @@ fn two_pass_variance(x: &[f64], ddof: usize) -> f64 {
 }
 
 #[test]
-fn variances_far_from_zero_are_near_the_exact_ones() {
+fn variances_far_from_zero_are_close_to_exact() {
     on_every_isa(|isa| {
         for len in lengths().filter(|&len| len > 1) {
-            // Mean 1e4 standard deviations away.
+            // The mean is 1e4 standard deviations away from 0.
             let x: Vec<f64> = uniform(len, 3).iter().map(|x| 2887.0 + x).collect();
             let exact = two_pass_variance(&x, 1);
-            assert!(is_near(variance(&x, 1), exact, 1e-10), "{len} on {isa}");
-            assert!(is_near(std(&x, 1), exact.sqrt(), 1e-10), "{len} on {isa}");
+            assert!(is_close(variance(&x, 1), exact, 1e-10), "{len} on {isa}");
+            assert!(is_close(std(&x, 1), exact.sqrt(), 1e-10), "{len} on {isa}");
             let narrow = narrowed::<f32>(&x);
             let x: Vec<f64> = narrow.iter().map(|&x| f64::from(x)).collect();
             let exact = two_pass_variance(&x, 0);
             let found = f64::from(variance(&narrow, 0));
-            assert!(is_near(found, exact, 1e-7), "{len}: {found}, not {exact} on {isa}");
+            assert!(is_close(found, exact, 1e-7), "{len}: {found}, not {exact} on {isa}");
         }
     });
 }
 
 #[test]
-fn a_first_element_far_from_the_others_costs_no_precision() {
+fn variance_is_accurate_with_an_outlying_first_element() {
     for len in unless_miri([1000, 5000], [3, 1025]) {
         let mut x: Vec<f64> = uniform(len, 4).iter().map(|x| 2887.0 + x).collect();
         x[0] = -20_000.0;
-        assert!(is_near(variance(&x, 0), two_pass_variance(&x, 0), 1e-11), "{len}");
+        assert!(is_close(variance(&x, 0), two_pass_variance(&x, 0), 1e-11), "{len}");
     }
 }
 
-/// Means of blocks differ by hundredths where neighbouring floats are 2^-13, and at last 1/8, apart.
+/// Means of blocks differ by hundredths where neighbouring floats are 2^-13, and finally 1/8,
+/// apart.
 #[test]
-fn variances_of_f64_are_near_the_exact_ones_whatever_the_mean() {
+fn f64_variances_are_close_to_exact_at_any_mean() {
     let len = unless_miri(4096, 1030);
     for mean in [1e9, 1e12, 1e15] {
         // Multiples of 1/8 near 0, so that adding the mean is exact.
@@ -90,7 +92,7 @@ fn variances_of_f64_are_near_the_exact_ones_whatever_the_mean() {
         assert!(x.iter().zip(&near).all(|(x, near)| x - mean == *near));
         let exact = two_pass_variance(&near, 0);
         let found = variance(&x, 0);
-        assert!(is_near(found, exact, 2f64.powi(-40)), "{mean:e}: {found}, not {exact}");
+        assert!(is_close(found, exact, 2f64.powi(-40)), "{mean:e}: {found}, not {exact}");
         let mut y = [0.0];
         variance_columns(&x, len, 1, 0, &mut y);
         assert_eq!(y[0], found);
@@ -98,7 +100,7 @@ fn variances_of_f64_are_near_the_exact_ones_whatever_the_mean() {
 }
 
 #[test]
-fn variances_at_the_edges() {
+fn variances_of_few_extreme_or_nonfinite_elements() {
     assert_eq!(variance(&[0.1f32; 2000], 1), 0.0);
     assert_eq!(std(&[7.3f64; 33], 0), 0.0);
     assert!(variance::<f32>(&[], 0).is_nan());
@@ -113,19 +115,19 @@ fn variances_at_the_edges() {
     assert_eq!(std(&[1e-45f32, 4e-45], 0), 1e-45);
     assert_eq!(std(&[1e200, -1e200], 0), f64::INFINITY);
     assert_eq!(std(&[1e-170, 3e-170], 0), 0.0);
-    assert!(is_near(std(&[1e-150, 3e-150], 0), 1e-150, 1e-12));
-    assert!(is_near(std(&[1e150, 3e150], 0), 1e150, 1e-12));
+    assert!(is_close(std(&[1e-150, 3e-150], 0), 1e-150, 1e-12));
+    assert!(is_close(std(&[1e150, 3e150], 0), 1e150, 1e-12));
     // Fewer elements than ddof.
     assert!(variance::<f32>(&[], 1).is_nan());
     assert_eq!(variance(&[1.0f32, 2.0], 5), f32::INFINITY);
-    // The squares vanish, and the sum's is a few times the smallest number.
+    // The squares underflow, and their sum is a few times the smallest number.
     let mut tiny = [1.4e-162f64; 100];
     tiny[0] = 0.0;
     assert_eq!(variance(&tiny, 99).to_bits(), 0);
     assert_eq!(std(&tiny, 1).to_bits(), 0);
 }
 
-/// The tree of `fold/tests.rs`, with products.
+/// The tree of `fold/tests.rs`, for products.
 fn product_tree(x: &[f64]) -> f64 {
     let blocks = x.len().div_ceil(1024);
     if blocks > 1 {
@@ -155,7 +157,7 @@ fn products_follow_the_tree() {
 }
 
 #[test]
-fn norms_neither_overflow_nor_vanish() {
+fn norms_neither_overflow_nor_underflow() {
     on_every_isa(|isa| {
         for len in lengths() {
             let x: Vec<f64> = uniform(len, 6).iter().map(|x| x - 0.5).collect();
@@ -167,23 +169,26 @@ fn norms_neither_overflow_nor_vanish() {
                 }
                 let scaled: Vec<f64> = x.iter().map(|x| x * 2f64.powi(scale)).collect();
                 let found = norm2(&scaled) * 2f64.powi(-scale);
-                assert!(is_near(found, exact, 1e-15), "{len} at 2^{scale} on {isa}");
+                assert!(is_close(found, exact, 1e-15), "{len} at 2^{scale} on {isa}");
             }
-            assert!(is_near(f64::from(norm2(&narrowed::<f32>(&x))), exact, 1e-7), "{len} on {isa}");
+            assert!(
+                is_close(f64::from(norm2(&narrowed::<f32>(&x))), exact, 1e-7),
+                "{len} on {isa}"
+            );
             let sum: i128 = x.iter().map(|x| ((x * 2f64.powi(24)) as i128).abs()).sum();
             assert_eq!(norm1(&x), sum as f64 / 2f64.powi(24), "{len} on {isa}");
         }
         assert_eq!(norm2(&[3e20f32, 4e20]), 5e20);
         assert_eq!(norm2(&[3e-30f32, 4e-30]), 5e-30);
         assert_eq!(norm2(&[5e-324f64]), 5e-324);
-        // Large, medium and small ones together.
+        // Large, medium and small elements together.
         assert_eq!(norm2(&[1e300, 1.0, 1e-300]), 1e300);
         assert_eq!(norm2(&[1e-300, 3.0, 4.0]), 5.0);
         let edge = 2f64.powi(480);
-        assert!(is_near(norm2(&[3.0 * edge, edge, edge]), 11f64.sqrt() * edge, 1e-15));
-        // Each square is in range, their sum is not.
+        assert!(is_close(norm2(&[3.0 * edge, edge, edge]), 11f64.sqrt() * edge, 1e-15));
+        // Each square is in range, but their sum is not.
         let many = [2f64.powi(509); 1000];
-        assert!(is_near(norm2(&many), 1000f64.sqrt() * 2f64.powi(509), 1e-15));
+        assert!(is_close(norm2(&many), 1000f64.sqrt() * 2f64.powi(509), 1e-15));
         assert_eq!(norm2(&[f64::INFINITY, 1.0]), f64::INFINITY);
         assert!(norm2(&[f64::NAN, f64::INFINITY]).is_nan() && norm2(&[f64::NAN]).is_nan());
         assert_eq!((norm2::<f64>(&[]), norm2(&[0.0; 50]), norm1::<f32>(&[])), (0.0, 0.0, 0.0));
@@ -193,7 +198,7 @@ fn norms_neither_overflow_nor_vanish() {
 }
 
 #[test]
-fn the_logarithm_of_a_sum_of_powers() {
+fn logsumexp_matches_its_definition() {
     on_every_isa(|isa| {
         for len in lengths() {
             let x: Vec<f64> = uniform(len, 7).iter().map(|x| 40.0 * (x - 0.5)).collect();
@@ -224,7 +229,7 @@ fn the_logarithm_of_a_sum_of_powers() {
     }
 }
 
-/// The first NaN, else the first of the largest.
+/// The index of the first NaN, else of the first largest element.
 fn plain_argmax(x: &[f64]) -> usize {
     let mut best = 0;
     for i in 1..x.len() {
@@ -238,7 +243,7 @@ fn plain_argmax(x: &[f64]) -> usize {
 fn check_argmax<E: Reduce>(isa: Isa) {
     let values = [0.0, -0.0, 1.0, -1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     for len in lengths() {
-        // Few values, so that there are ties; in most, no NaN.
+        // Few distinct values, so that there are ties; mostly without NaN.
         for (seed, kinds) in [(1, 2), (2, 5), (3, 7), (4, 8)] {
             let choose = |x: &f64| values[(x * kinds as f64) as usize];
             let mut x: Vec<f64> = uniform(len, seed).iter().map(choose).collect();
@@ -262,14 +267,14 @@ fn check_argmax<E: Reduce>(isa: Isa) {
 }
 
 #[test]
-fn places_are_the_first_of_equals() {
+fn argmax_and_argmin_return_the_first_of_equals() {
     on_every_isa(|isa| {
         check_argmax::<f32>(isa);
         check_argmax::<f64>(isa);
     });
 }
 
-/// Rows in parts of whole blocks: their accumulators merge to that of the whole column.
+/// Parts of whole blocks of rows: their accumulators merge to that of the whole column.
 fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa: Isa) {
     fn check<E: Reduce, R: Reduction<E>>(
         reduction: &R,
@@ -302,7 +307,7 @@ fn check_parts<E: Reduce>(x: &[E], rows: usize, stride: usize, cols: usize, isa:
     check(&Max, x, shape, isa);
     check(&MinMagnitude, x, shape, isa);
     check(&ArgMin, x, shape, isa);
-    // Near 1, so that products of thousands stay numbers.
+    // Near 1, so that products of thousands stay in range.
     let factors: Vec<f64> = uniform(x.len(), 12).iter().map(|x| 1.0 + x / 64.0).collect();
     check(&Prod, &narrowed::<E>(&factors), shape, isa);
 }
@@ -319,7 +324,7 @@ fn check_columns<E: Reduce>(isa: Isa) {
         (2600, 9, 2),
         (5200, 17, 0),
     ];
-    // More than a tile of columns, and more than a band of rows.
+    // More than one tile of columns, and more than one band of rows.
     let few = &[(1, 1, 0), (3, 17, 2), (130, 1, 1)];
     for &(rows, cols, gap) in unless_miri(shapes, few) {
         let stride = cols + gap;
@@ -381,16 +386,17 @@ fn column_folds_have_the_bits_of_slice_folds() {
     });
 }
 
-/// Norms of one row, exact: sums of squares take most of the scratch a column, so that tiles are narrow.
+/// Norms of one row, which are exact: sums of squares need the most scratch per column, so tiles
+/// are narrow.
 #[test]
-fn columns_beyond_a_tile_follow_it() {
+fn norms_of_columns_in_several_tiles_are_exact() {
     let x = uniform(unless_miri(1100, 390), 21);
     let mut y = vec![f64::NAN; x.len()];
     norm2_columns(&x, 1, x.len(), &mut y[..]);
     assert_eq!(x, y);
 }
 
-/// Every reduction of some values, as bits.
+/// The bits of every reduction of some values.
 fn all_bits<E: Reduce>(x: &[E]) -> Vec<u64> {
     let numbers = [sum(x), mean(x), prod(x), variance(x, 1), std(x, 0), norm1(x), norm2(x)];
     let bits = numbers.into_iter().chain([logsumexp(x), max_magnitude(x).unwrap()]);
@@ -398,8 +404,8 @@ fn all_bits<E: Reduce>(x: &[E]) -> Vec<u64> {
 }
 
 #[test]
-fn every_instruction_set_gives_the_same_bits() {
-    // Under Miri there is one.
+fn every_isa_gives_the_same_bits() {
+    // Under Miri there is only one.
     for len in unless_miri(&LENGTHS[..], &[17]).iter().copied() {
         let wide: Vec<f64> = uniform(len, 13).iter().map(|x| x + 0.6).collect();
         let narrow = narrowed::<f32>(&wide);
@@ -410,7 +416,7 @@ fn every_instruction_set_gives_the_same_bits() {
 }
 
 #[test]
-fn folds_may_be_split_into_subtrees_and_chunks() {
+fn folds_of_subtrees_and_chunks_equal_the_whole() {
     let (half, rest) = unless_miri((32 * 1024, 1524), (1024, 5));
     let x = uniform(half + rest, 15);
     let (mut whole, mut left, mut right) = (Pairwise::new(), Pairwise::new(), Pairwise::new());
@@ -428,22 +434,22 @@ fn folds_may_be_split_into_subtrees_and_chunks() {
     let mut exps = PairwiseSum::new();
     x.chunks(4096).for_each(|chunk| exps.push_exps(chunk, largest));
     let direct: f64 = x.iter().map(|x| (x - largest).exp()).sum();
-    assert!(is_near(exps.finish(), direct, 1e-13));
+    assert!(is_close(exps.finish(), direct, 1e-13));
     let mut nonzeros = PairwiseSum::new();
     nonzeros.take(&Norm0, &[0.0f32, -0.0, f32::NAN, 1.0, 5e-45]);
     assert_eq!(nonzeros.finish(), 3.0);
 }
 
-/// Rows that are one row again and again: a column of 2^26 elements without its memory.
+/// One row, repeated with stride 0: a column of 2^26 elements without its memory.
 #[test]
-fn sums_of_many_are_within_two_units_of_rounding() {
+fn sums_of_many_elements_are_within_two_units_of_rounding() {
     let count = unless_miri(1 << 26, 1 << 10);
     let row = narrowed::<f32>(&uniform(3, 17));
     let mut sums = [0.0f32; 3];
     sum_columns(&row, count, 0, &mut sums);
     let u = 2f64.powi(-24);
     for (sum, x) in sums.iter().zip(&row) {
-        assert!(is_near(f64::from(*sum), f64::from(*x) * count as f64, 2.0 * u));
+        assert!(is_close(f64::from(*sum), f64::from(*x) * count as f64, 2.0 * u));
     }
     let (len, times) = unless_miri((1 << 20, 64), (1 << 10, 2));
     let part = narrowed::<f32>(&uniform(len, 19));
@@ -451,11 +457,11 @@ fn sums_of_many_are_within_two_units_of_rounding() {
     let mut sum = PairwiseSum::new();
     (0..times).for_each(|_| sum.push_slice(&part));
     let found = f64::from(sum.finish() as f32);
-    assert!(is_near(found, exact as f64 * f64::from(times) / 2f64.powi(24), 2.0 * u));
+    assert!(is_close(found, exact as f64 * f64::from(times) / 2f64.powi(24), 2.0 * u));
 }
 
 #[test]
-fn rows_beyond_what_a_float_can_count() {
+fn argmax_counts_rows_beyond_f32_precision() {
     let rows = unless_miri(1 << 24, 1 << 8) + 5;
     let mut x = vec![0.0f32; rows];
     for row in [rows - 1, rows - 2, 3] {
@@ -469,7 +475,7 @@ fn rows_beyond_what_a_float_can_count() {
 
 #[test]
 #[should_panic(expected = "argmax_columns: no rows, so the columns have no elements")]
-fn places_need_rows() {
+fn argmax_of_columns_without_rows_panics() {
     argmax_columns::<f32>(&[], 0, 2, &mut [0i64; 2]);
 }
 

@@ -1,11 +1,11 @@
-//! Where the largest or smallest integer is: in a slice, and in each column of a matrix.
+//! Indices of the largest or smallest integers of a slice and of the columns of a matrix.
 
 use super::{CHUNK, GROUP, Integer, Join, ROUND, TILE, Takes, four_rows, prefetch_rows};
 use crate::fold::columns::Matrix;
 use crate::fold::prefetch_ahead;
 use crate::simd::{Simd, Task};
 
-/// The index of the first of the largest or smallest elements of a slice that is not empty.
+/// The index of the first largest or smallest element of a slice that is not empty.
 pub(super) struct Index<'a, T> {
     pub(super) x: &'a [T],
     pub(super) join: Join<T>,
@@ -41,7 +41,7 @@ fn index<T: Integer + Takes<T>, S: Simd>(simd: S, x: &[T], join: Join<T>) -> usi
     found + first(&x[found..], best)
 }
 
-/// The index of the first element that is `wanted`, as one is.
+/// The index of the first element that equals `wanted`; there must be one.
 #[inline(always)]
 fn first<T: Integer>(x: &[T], wanted: T) -> usize {
     let (groups, rest) = x.as_chunks::<GROUP>();
@@ -66,7 +66,7 @@ fn first<T: Integer>(x: &[T], wanted: T) -> usize {
     at
 }
 
-/// The rows of the first winners of columns; there are rows.
+/// The row of the first winner of each column; there must be rows.
 pub(super) struct IndexColumns<'a, T> {
     pub(super) x: Matrix<&'a [T]>,
     pub(super) y: &'a mut [i64],
@@ -104,7 +104,7 @@ impl<T: Integer + Takes<T>> Task for IndexColumns<'_, T> {
     }
 }
 
-/// Lets rows compete with the best so far; `numbers` become those of rows that win.
+/// Compares rows with the best so far; `numbers` become those of the rows that win.
 #[inline(always)]
 fn compete<T: Integer + Takes<T>, S: Simd>(
     simd: S,
@@ -138,7 +138,7 @@ fn compete<T: Integer + Takes<T>, S: Simd>(
     }
 }
 
-/// The better of the best so far and `x`, with its number; of equals the former.
+/// The better of the best so far and `x`, with its number; the former if they are equal.
 #[inline(always)]
 fn better<T: Takes<T>>((best, of_best): (T, T), x: T, number: T, join: Join<T>) -> (T, T) {
     let winner = best.take(x, join);

@@ -1,5 +1,5 @@
-//! Running sums and products of integers, wrapping in `i64`. A row is one chain; columns are plain loops, which
-//! the compiler vectorises for the instruction set that the dispatcher enters.
+//! Running sums and products of integers, wrapping in `i64`. A row is one chain; columns are plain
+//! loops, which the compiler vectorises for the instruction set that the dispatcher enters.
 
 use core::mem::MaybeUninit;
 
@@ -11,7 +11,7 @@ fn join(total: i64, x: i64, product: bool) -> i64 {
     if product { total.wrapping_mul(x) } else { total.wrapping_add(x) }
 }
 
-/// Rows that follow one another; the lengths are equal multiples of `cols`, which is not 0.
+/// A scan along contiguous rows; the lengths are the same multiple of `cols`, which is not 0.
 pub(crate) struct ScanRows<'a, T> {
     pub product: bool,
     pub x: &'a [T],
@@ -42,7 +42,8 @@ fn scan_rows<T: Integer>(ScanRows { product, x, cols, y }: ScanRows<'_, T>) {
     }
 }
 
-/// Rows whose columns are scanned on from totals; the lengths are equal multiples of that of `totals`.
+/// A scan down columns, starting from `totals`; the lengths are the same multiple of
+/// `totals.len()`.
 pub(crate) struct ScanColumns<'a, T> {
     pub product: bool,
     pub x: &'a [T],

@@ -8,12 +8,12 @@ use crate::simd::Isa;
 use crate::testing::unless_miri;
 use crate::*;
 
-/// The elements of a slice as `f32`, by the conversion's integer code.
+/// The elements of a slice as `f32`, by the integer code of the conversion.
 fn as_f32<E: Accumulate + Into<f32>>(x: &[E]) -> Vec<f32> {
     x.iter().map(|&x| x.into()).collect()
 }
 
-/// 16-bit floats reduce as the `f32` that they are, each result rounded once.
+/// 16-bit floats reduce like the `f32` of the same value, each result rounded once.
 fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, isa: Isa) {
     // Within 2^-7 of 1, of both signs: products of thousands stay in range.
     let near_one = |bits: u32| {
@@ -102,11 +102,11 @@ fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, 
 }
 
 #[test]
-fn halves_reduce_as_the_floats_that_they_are() {
+fn halves_reduce_like_f32_of_the_same_value() {
     on_every_isa(|isa| {
         check_halves::<f16>(f16::from_bits, isa);
         check_halves::<bf16>(bf16::from_bits, isa);
-        // Just above the middle between two: rounding to `f32` first would forget by how much.
+        // Just above the middle between two floats: rounding to `f32` first would lose that.
         let tiny = 2f64.powi(-24);
         let x = [2048.0, 1.0, tiny].map(f16::from_f64);
         assert_eq!(sum(&x), f16::from_f64(2050.0), "{isa}");
