@@ -1,9 +1,9 @@
-//! The embedded matrix product: C ← α·A·B + β·C for `f32`, `f64` and, summed in `f32`, 16-bit floats; any
-//! strides.
+//! The embedded matrix product: C ← α·A·B + β·C for `f32`, `f64`, and 16-bit floats summed in
+//! `f32`, with any strides.
 //!
 //! # What is computed
 //!
-//! For every element, whatever the instruction set, tile, position, stride or number of threads:
+//! Every element is, whatever the instruction set, tile, position, strides or number of threads:
 //!
 //! ```text
 //! acc_b = fma(a[k], b[k], … fma(a[1], b[1], fma(a[0], b[0], +0)))   over block b of KC values of k
@@ -11,15 +11,15 @@
 //! C     = beta · C, or +0 if beta = 0   if alpha = 0 or there is no k; A and B are not read
 //!         alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
-//!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row, f applied
-//!                                       to every element
+//!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row,
+//!                                       then f applied to every element
 //! ```
 //!
-//! So the bits of an element depend on its row of A, its column of B, alpha, beta and its old value
-//! alone: a row gives the same bits alone as inside a batch, and m and n may be cut anywhere. (NaN
-//! is NaN, with any payload.) Starting each block at zero instead of carrying one chain through all
-//! of k costs nothing and is 3.7 times more accurate at k = 4096 (rms error over √Σ(ab)²: one chain
-//! 1.13e-6, KC = 512 4.0e-7, **256 3.05e-7**, 128 2.2e-7).
+//! So the bits of an element depend only on its row of A, its column of B, alpha, beta and its old
+//! value: a row gives the same bits alone as inside a batch, and m and n may be split anywhere.
+//! (NaN is NaN, with any payload.) Starting each block at zero, instead of carrying one chain
+//! through all of k, costs nothing and is 3.7 times more accurate at k = 4096 (rms error over
+//! √Σ(ab)²: one chain 1.13e-6, KC = 512 4.0e-7, **256 3.05e-7**, 128 2.2e-7).
 //!
 //! # How
 //!
@@ -31,33 +31,34 @@
 //!        └───────┴─────┘                 LOOP 2        their tiles with the panel's columns
 //!    k       NC                          LOOP 1          k of the block: the micro-kernel
 //!  ┌──┬──┐ ┌─┬─┬─┬─┬───┐
-//!  │▒▒│  │ │█│ │ │ │   │ MR      A is not packed: each of its MR rows is a sequential stream that
-//! m│  │  │ ├─┴─┴─┴─┤   │         is broadcast from where it lies. That is worth 3 to 18 points of
-//!  │  │  │ │       │   │         the peak and removes a buffer and the loop over m (MC) that the
-//!  └──┴──┘ └───────┴───┘         literature has between 4 and 3.
+//!  │▒▒│  │ │█│ │ │ │   │ MR      A is not packed: each of its MR rows is a sequential stream whose
+//! m│  │  │ ├─┴─┴─┴─┤   │         elements are broadcast from memory. That gains 3 to 18 points of the
+//!  │  │  │ │       │   │         peak, and saves a buffer and the loop over m (MC) that the literature
+//!  └──┴──┘ └───────┴───┘         has between LOOPs 4 and 3.
 //!   KC
 //! ```
 //!
-//! LOOP 2 goes down the rows first where a tile of B, KC deep, stays in L1 meanwhile (AVX2, NEON: 2 to 5
-//! points of the peak from 512 up); AVX-512's is too wide for that, there MR rows of A stay. The tile of
-//! C is prefetched before LOOP 1.
+//! LOOP 2 goes down the rows first if a tile of B, KC deep, stays in L1 meanwhile (AVX2, NEON: 2 to
+//! 5 points of the peak from 512 up). AVX-512's is too wide for that; there MR rows of A stay. The
+//! tile of C is prefetched before LOOP 1.
 //!
-//! 1. Where k is not contiguous in A, 8·MR of its rows are copied, one after the other, before LOOP 2.
-//! 2. Where B is stored transposed, packing transposes blocks in registers. Both copies widen 16-bit floats:
-//!    their A is always copied and their B always packed, so these loops know the type of the sums alone.
-//! 3. B is read in place, under a mask at its right edge, where packing it would not pay: rows
-//!    contiguous and few rows of A, or a small B.
-//! 4. Partial sums of the blocks of k live in C if beta = 0, else in the workspace.
+//! 1. If k is not contiguous in A, 8·MR of its rows are copied before LOOP 2.
+//! 2. If B is stored transposed, packing transposes squares in registers. Both copies widen 16-bit
+//!    floats: their A is always copied and their B always packed, so these loops only know the type
+//!    of the sums.
+//! 3. B is read in place, under a mask at its right edge, if packing it would not pay: its rows are
+//!    contiguous, and A has few rows or B is small.
+//! 4. Partial sums of the blocks of k are kept in C if beta = 0, else in the workspace.
 //! 5. If C is stored transposed, Cᵀ = BᵀAᵀ is computed instead.
-//! 6. A function of the elements is applied to 8·MR rows of a panel as soon as they are finished.
+//! 6. An activation is applied to 8·MR rows of a panel as soon as they are finished.
 //!
-//! Products that would not fill these loops have their own, for the same bits:
+//! Products that would not fill these loops have their own, with the same bits:
 //!
 //! | file | for |
 //! |---|---|
-//! | `small` | a B that stays near and one block of k: the tiles and nothing around them; a transposed B is turned first; 4³ of `f32` is four instructions of one vector |
-//! | `rows` | few rows of A and a large B, or one in reverse: its rows, side by side, as they lie |
-//! | `columns` | a few rows of A and a B stored transposed: its columns through registers |
+//! | `small` | a B that fits the near caches and one block of k: only the tiles; a transposed B is transposed first; 4³ of `f32` is four instructions on one vector |
+//! | `rows` | few rows of A and a large B, or a B with reversed columns: reads B along its rows |
+//! | `columns` | a few rows of A and a B stored transposed: transposes B in registers |
 //!
 //! Measured share of the FMA peak, one thread, f32, sizes 64 to 1024: this scheme .88 to .97 (B
 //! transposed: .91 at 64); the classic order (A block in L2, B panel in L1) .62 to .83.
@@ -93,31 +94,31 @@ pub(crate) use pack::{Copied, Pack};
 pub(crate) use rows::RowsOfB;
 pub(crate) use small::Small;
 
-/// Values of k in one chain of fused multiply-adds. Part of the result's definition: never tuned.
+/// Values of k in one chain of fused multiply-adds. It defines the result, so it is never tuned.
 /// 256, 384 and 512 are equally fast; 256 is the most accurate of them.
 pub const KC: usize = 256;
 
-/// Rows of A up to which B is read in place: packing writes and reads B once more, which so few
-/// rows do not win back. 16 and 24 rows of a B of 128 KiB to 16 MiB take .73 to .9 of the time of packing.
+/// The most rows of A for which B is read in place: packing would write and read B once more. 16
+/// and 24 rows of a B of 128 KiB to 16 MiB take .73 to .9 of the time of packing.
 const IN_PLACE_ROWS: usize = 24;
 
-/// Rows of A up to which a packed panel is [`FEW_ROWS_BYTES`] large: its product is soon over, and then
-/// lines of the next one are on their way. Of 32 to 128 rows, .88 to .96 of the time of whole panels; of
-/// a B stored transposed .7 to .9.
+/// The most rows of A for which a packed panel is limited to [`FEW_ROWS_BYTES`]: a shorter panel
+/// lets the prefetches of the next one start sooner. 32 to 128 rows take .88 to .96 of the time of
+/// whole panels, .7 to .9 for a B stored transposed.
 const FEW_ROWS: usize = 256;
 
-/// Bytes of a panel, [`KC`] deep, where A has few rows.
+/// Bytes of a panel, [`KC`] deep, if A has few rows.
 const FEW_ROWS_BYTES: usize = 256 << 10;
 
-/// Bytes of B up to which it is read in place, L1 and a part of L2 (96 x 96 `f32`).
+/// Bytes of the largest B that is read in place: L1 and a part of L2 (96 x 96 `f32`).
 const IN_PLACE_BYTES: usize = 96 * 96 * 4;
 
-/// Vectors in a panel of a B stored transposed where A has few rows: its columns are then streamed
-/// along all of k, no more of them at once than the prefetcher follows.
+/// Vectors in a panel of a B stored transposed if A has few rows: its columns are streamed along
+/// all of k, no more at once than the hardware prefetcher follows.
 const SKINNY_VECTORS: usize = 2;
 
-/// Rows of C done at a time where partial sums need memory of their own: bounds it to 2 MiB, and B
-/// is packed anew only every 512 rows.
+/// Rows of C computed at once if partial sums need memory of their own: bounds it to 2 MiB. B is
+/// packed again every 512 rows.
 const SCRATCH_ROWS: usize = 512;
 
 /// C ← `alpha`·`a`·`b` + `beta`·C.
@@ -127,26 +128,26 @@ pub struct Gemm<'a, T: Factor> {
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: MatRef<'a, T>,
-    /// What the product is multiplied by; where it is zero, A and B are not read.
+    /// The factor of the product; if zero, A and B are not read.
     pub alpha: T::Sum,
-    /// What the old C is multiplied by; where it is zero, C is not read.
+    /// The factor of the old C; if zero, C is not read.
     pub beta: T::Sum,
 }
 
-/// C ← `alpha`·`a`·`b` + `beta`·C with B packed before.
+/// C ← `alpha`·`a`·`b` + `beta`·C with a packed B.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedGemm<'a, T: Factor> {
     /// A, `[m, k]`.
     pub a: MatRef<'a, T>,
     /// B, `[k, n]`.
     pub b: &'a PackedB<'a, T::Sum>,
-    /// What the product is multiplied by; where it is zero, A and B are not read.
+    /// The factor of the product; if zero, A and B are not read.
     pub alpha: T::Sum,
-    /// What the old C is multiplied by; where it is zero, C is not read.
+    /// The factor of the old C; if zero, C is not read.
     pub beta: T::Sum,
 }
 
-/// C ← alpha · A·B + beta · C, if shapes fit.
+/// Computes C ← alpha · A·B + beta · C; an error if the shapes do not match.
 #[inline(always)]
 pub(crate) fn product<T: Factor>(
     product: Gemm<'_, T>,
@@ -155,23 +156,23 @@ pub(crate) fn product<T: Factor>(
 ) -> Result<GemmPath, GemmError> {
     let Gemm { ref a, ref b, alpha, beta } = product;
     check(a.shape, b.shape, &c, beta)?;
-    // Asked first: of the smallest products everything else would be a good part of the time.
+    // Tested first: for the smallest products, any other step would be a good part of the time.
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(a, b, &c) {
         T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
         return Ok(GemmPath::Small);
     }
-    Ok(turned(*a, *b, (alpha_of(a, alpha), beta), None, c, workspace))
+    Ok(multiply_any_layout(*a, *b, (alpha_of(a, alpha), beta), None, c, workspace))
 }
 
-/// Returns the caller's alpha, or 0 where there is no k.
+/// Returns the caller's alpha, or 0 if k is 0.
 fn alpha_of<T: Factor>(a: &MatRef<'_, T>, alpha: T::Sum) -> T::Sum {
     if a.shape[1] == 0 { T::Sum::ZERO } else { alpha }
 }
 
-/// C ← f(alpha · A·B + beta · C) whichever way C lies; shapes were checked. A call of its own: its frame
-/// would be made for the smallest products too.
+/// Computes C ← f(alpha · A·B + beta · C) for either storage order of C; shapes were checked. A
+/// separate function, so that the smallest products do not pay for its stack frame.
 #[inline(never)]
-fn turned<'a, T: Factor>(
+fn multiply_any_layout<'a, T: Factor>(
     mut a: MatRef<'a, T>,
     mut b: MatRef<'a, T>,
     factors: (T::Sum, T::Sum),
@@ -180,19 +181,19 @@ fn turned<'a, T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> GemmPath {
     let [m, n] = c.shape;
-    // Vectors run along the rows of C: a lone column is made a row.
+    // Vectors run along the rows of C, so a single column is treated as a row.
     if m > 1 && (n == 1 || c.strides[1] != 1 && c.strides[0] == 1) {
         (a, b, c) = (b.t(), a.t(), c.t());
         activation = activation.map(Activation::t);
     }
-    // A lone column has no next one to be strided to.
+    // The stride of a single column is never used.
     if c.shape[1] == 1 {
         (b.strides[1], c.strides[1]) = (1, 1);
     }
     multiply(a, b, factors, Epilogue { bias: None, activation }, c, workspace)
 }
 
-/// C ← f(alpha · A·B + beta · C), or with a bias f(A·B + bias); shapes were checked.
+/// Computes C ← f(alpha · A·B + beta · C), or f(A·B + bias) with a bias; shapes were checked.
 fn multiply<'a, T: Factor>(
     a: MatRef<'a, T>,
     b: MatRef<'a, T>,
@@ -203,7 +204,8 @@ fn multiply<'a, T: Factor>(
 ) -> GemmPath {
     let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
     let has_runs = b.strides[1] == 1;
-    // Of a lone column of 16-bit floats only single ones could be widened, as a column whole vectors.
+    // A single column of 16-bit floats can only be widened one by one here, but by whole vectors in
+    // `ColumnsOfB`.
     let is_wide = T::IS_SUM || c.shape[1] > 1;
     let reads = alpha != T::Sum::ZERO;
     if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
@@ -234,11 +236,11 @@ fn multiply<'a, T: Factor>(
     }
 }
 
-/// Elements of C, in the second-level cache, for which a transposed B is turned anew where a function
-/// is applied to what is near.
-const TURNED_LEN: usize = 1 << 15;
+/// Max elements of C per block when an activation follows: small enough for L2, at the price of
+/// transposing B again for each block.
+const ACTIVATED_LEN: usize = 1 << 15;
 
-/// Computes what [`multiply`] does, where [`Small::fits`].
+/// [`multiply`] for products that [`Small::fits`].
 fn multiply_small<'a, T: Factor>(
     mut a: MatRef<'a, T>,
     b: MatRef<'a, T>,
@@ -246,7 +248,7 @@ fn multiply_small<'a, T: Factor>(
     mut c: MatMut<'a, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
 ) {
-    let most = if T::IS_SUM && b.strides[1] == 1 { 0 } else { TURNED_LEN / c.shape[1].max(1) };
+    let most = if T::IS_SUM && b.strides[1] == 1 { 0 } else { ACTIVATED_LEN / c.shape[1].max(1) };
     while let Some(whole) = activation.take() {
         let rows = c.shape[0].min(most.max(A_ROWS));
         let (a_above, a_below) = a.split_rows(rows);
@@ -262,12 +264,12 @@ fn multiply_small<'a, T: Factor>(
     T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
 }
 
-/// Whether all of B stays in L1 and a part of L2.
+/// True if all of B stays in L1 and a part of L2.
 fn is_small<E>([k, n]: [usize; 2]) -> bool {
     k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>()
 }
 
-/// C ← f(`a`·`b` + bias), if shapes fit.
+/// Computes C ← f(`a`·`b` + bias); an error if the shapes do not match.
 #[inline(always)]
 pub(crate) fn product_with_epilogue<T: Factor>(
     a: MatRef<'_, T>,
@@ -288,20 +290,20 @@ pub(crate) fn product_with_epilogue<T: Factor>(
     }
     let (zero, one) = (T::Sum::ZERO, T::Sum::ONE);
     Ok(match bias {
-        None => turned(a, b, (one, zero), activation, c, workspace),
+        None => multiply_any_layout(a, b, (one, zero), activation, c, workspace),
         Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
             let epilogue = Epilogue { bias: Some(bias), activation };
             multiply(a, b, (one, zero), epilogue, c, workspace)
         }
-        // Vectors run down the columns of C: fma(1, AB, 1 · bias) has the same bits.
+        // Here vectors run down the columns of C; fma(1, AB, 1 · bias) has the same bits.
         Some(bias) => {
             c.fill_rows(bias);
-            turned(a, b, (one, one), activation, c, workspace)
+            multiply_any_layout(a, b, (one, one), activation, c, workspace)
         }
     })
 }
 
-/// C ← alpha · A·B + beta · C, if shapes and the instruction set fit.
+/// Computes C ← alpha · A·B + beta · C; an error if the shapes or the instruction set do not match.
 #[inline(always)]
 pub(crate) fn product_of_packed<T: Factor>(
     product: PackedGemm<'_, T>,

@@ -1,6 +1,6 @@
-//! Sizes of panels, by the second-level cache, and the cache that B is prefetched into.
+//! Panel sizes by the size of the L2 cache, and the choice of cache that B is prefetched into.
 //!
-//! The sizes decide in which order elements of C are computed, never their bits.
+//! Sizes decide the order in which elements of C are computed, never their bits.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -8,14 +8,13 @@ use std::sync::OnceLock;
 use super::KC;
 use crate::simd::MAX_LANES;
 
-/// A second-level cache's bytes where the system does not tell.
+/// Bytes of the L2 cache if the system does not report it.
 const DEFAULT: usize = 1 << 20;
 
-/// Bytes of the smallest and of the largest panel. 1 MiB is what was measured, in caches of 1 and of
-/// 2 MiB.
+/// Bytes of the smallest and the largest panel. 1 MiB was the best in L2 caches of 1 and 2 MiB.
 const LIMITS: [usize; 2] = [128 << 10, 1 << 20];
 
-/// Columns of a panel of B, [`KC`] deep: whole vectors of every instruction set.
+/// Columns of a panel of B, [`KC`] deep: whole vectors on every instruction set.
 #[inline]
 pub(super) fn panel_columns<E>() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
@@ -27,13 +26,14 @@ fn panel_bytes(cache: usize) -> usize {
     cache.clamp(LIMITS[0], LIMITS[1])
 }
 
-/// True if the core's own prefetcher runs ahead of arithmetic; else B is prefetched into the second-level cache.
+/// True if the hardware prefetcher runs far enough ahead; otherwise B is prefetched into L2.
 ///
-/// By the size of the first-level cache, which tells one generation of cores from another. Those with 48 KiB (Zen 5)
-/// run ahead by themselves: prefetches into the second level took 1.15 to 1.5 times as long there ([1024, 4096] and
-/// [4096, 4096] of B, one thread, AVX-512), where cores with 32 KiB (Zen 4) gain what `rows.rs` and `columns.rs` say.
+/// Decided by the size of the L1 cache, which tells core generations apart. Cores with 48 KiB (Zen
+/// 5) need no help: prefetches into L2 took 1.15 to 1.5 times as long ([1024, 4096] and [4096,
+/// 4096] of B, one thread, AVX-512). Cores with 32 KiB (Zen 4) gain what `rows.rs` and `columns.rs`
+/// say.
 #[inline]
-pub(super) fn runs_ahead() -> bool {
+pub(super) fn hardware_prefetches() -> bool {
     static RUNS_AHEAD: OnceLock<bool> = OnceLock::new();
     *RUNS_AHEAD.get_or_init(|| first_level() >= Some(48 << 10))
 }
@@ -46,7 +46,7 @@ fn second_level() -> Option<usize> {
     level("2")
 }
 
-/// The size that Linux states of a cache of the first processor.
+/// The size of the first processor's cache of a level, as Linux reports it.
 fn level(wanted: &str) -> Option<usize> {
     if cfg!(miri) {
         return None;
@@ -61,7 +61,7 @@ fn level(wanted: &str) -> Option<usize> {
     })
 }
 
-/// `1024K` or `2M` in bytes.
+/// Parses `1024K` or `2M` to bytes.
 fn parsed(size: &str) -> Option<usize> {
     let size = size.trim();
     let (digits, unit) = match size.strip_suffix('K') {
@@ -108,8 +108,8 @@ mod tests {
         };
         let (a, b, old) = (fill(m * k, 7919), fill(k * n, 6007), fill(m * n, 4001));
         let a = MatRef::row_major(&a, [m, k]).unwrap();
-        let [plain, turned] = [MatRef::row_major(&b, [k, n]), MatRef::row_major(&b, [n, k])];
-        let [plain, turned] = [plain.unwrap(), turned.unwrap().t()];
+        let [plain, transposed] = [MatRef::row_major(&b, [k, n]), MatRef::row_major(&b, [n, k])];
+        let [plain, transposed] = [plain.unwrap(), transposed.unwrap().t()];
         let workspace = &mut Workspace::new();
         let mut product = |b: OperandB<'_, f32>, nc: usize, beta: f32| {
             let mut c = old.clone();
@@ -119,7 +119,7 @@ mod tests {
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         for beta in [0.0, 0.5] {
-            for b in &[plain, turned] {
+            for b in &[plain, transposed] {
                 let whole = product(OperandB::Strided(b), 1024, beta);
                 for &nc in panels {
                     let (mut buffer, at) = (Workspace::new(), format!("{nc} columns, beta {beta}"));

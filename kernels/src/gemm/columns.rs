@@ -1,18 +1,18 @@
-//! Few rows of A and a B whose columns are contiguous: LANES columns at a time, from end to end.
+//! Few rows of A and a B whose columns are contiguous: LANES columns at a time, over all of k.
 //!
 //! ```text
 //!   Bᵀ  [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]  column j       LANES streams, each read once, in order
 //!       [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]  column j + 1
-//!        └──┘ LANES of k: a square, transposed in registers; then one multiplication and addition for
-//!             each of its rows and each row of A
+//!        └──┘ LANES of k: a square, transposed in registers; then one fused multiply-add for each
+//!             of its rows and each row of A
 //! ```
 //!
-//! Nothing is packed: so few rows would not win back the stores. Sums over the blocks of k stay in
-//! registers until the columns are done. The streams are prefetched, those of the next columns where these
-//! end.
+//! Nothing is packed, because so few rows would not repay the stores. Sums over the blocks of k
+//! stay in registers until the columns are done. The streams are prefetched, and near their end
+//! those of the next columns.
 
 use super::KC;
-use super::cache::runs_ahead;
+use super::cache::hardware_prefetches;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::{self, Copied};
@@ -22,24 +22,21 @@ use crate::dispatch::isa;
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
 
-/// Most rows of A: a square and as many sums fit into the registers.
+/// The most rows of A: a square and that many sums fit the registers.
 const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// Elements of `T` by which prefetches are ahead: 1 KiB, of `f64` 2. Into the second-level cache unless the core
-/// [`runs_ahead`]: a column's lines may share one set of the first-level one with those of all others.
-///
-/// On Zen 4, one thread, and [1024, 4096] of B, this takes of the time of 1 KiB ahead into the first-level cache, with
-/// AVX-512 and up to 8 rows of A .56 to .96 where B comes from memory and .51 to 1.03 where it lies in the shared cache,
-/// with AVX2 and up to 4 rows .73 to .96 and .82 to 1.12 (3 rows of `bf16` 1.14 and 1.18). Half as far takes up to 1.4
-/// times as long with AVX2; twice as far gains nothing.
+/// Prefetch distance in elements of `T`: 1 KiB, for `f64` 2. Prefetches go to L2, unless the
+/// hardware prefetcher suffices ([`hardware_prefetches`]), because the cache lines of all columns
+/// may share one set of L1. On Zen 4 this takes .51 to 1.18 of the time of prefetching into L1; see
+/// docs/lab/kernels.md.
 const fn ahead<T: Factor>() -> usize {
     256 * size_of::<T::Sum>() / size_of::<T>()
 }
 
-/// Elements up to which several rows of A are copied next to each other: at a power of two their lines
-/// and those of B's columns would share one set of the cache.
+/// Elements of A up to which its rows are copied together: at a power of two, their lines and those
+/// of B's columns would share one set of the cache.
 const COPIED_LEN: usize = 8 * 8192;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; B's columns and C's rows are contiguous.
@@ -50,12 +47,12 @@ pub struct ColumnsOfB<'a, T: Factor> {
     beta: T::Sum,
     bias: Option<&'a [T::Sum]>,
     c: MatMut<'a, T::Sum>,
-    /// Where rows of A are copied to, widened, if they are.
+    /// Memory that rows of A are copied to and widened in, if any.
     copy: Option<*mut T::Sum>,
 }
 
 impl<'a, T: Factor> ColumnsOfB<'a, T> {
-    /// Whether the product can be computed so.
+    /// True if the product can be computed this way.
     pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
         let [m, k] = a.shape;
         let few_rows = (1..=most_rows(isa())).contains(&m);
@@ -80,7 +77,8 @@ impl<'a, T: Factor> ColumnsOfB<'a, T> {
     }
 }
 
-/// From one copied row to the next: whole lines, more than a power of two has.
+/// The distance between copied rows: whole cache lines, and one more vector, so that it is no power
+/// of two.
 fn copied_row(k: usize) -> usize {
     pack::copied_row(k) + MAX_LANES
 }
@@ -102,9 +100,9 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 (copy.cast_const(), row as isize)
             }
         };
-        let is_near = runs_ahead();
+        let prefetches_l1 = hardware_prefetches();
         for left in (0..n).step_by(S::LANES) {
-            let down = Down {
+            let group = ColumnGroup {
                 rows: if const { S::LANES == 1 } { 1 } else { m },
                 a: a_data,
                 a_row,
@@ -117,16 +115,16 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                 bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
                 c: c.data.wrapping_add(left),
                 c_row: c.strides[0],
-                is_near,
+                prefetches_l1,
             };
-            for top in (0..m).step_by(down.rows) {
-                let part = Down {
-                    a: step(down.a.cast_mut(), top, a_row).cast_const(),
-                    c: step(down.c, top, c.strides[0]),
-                    ..down
+            for top in (0..m).step_by(group.rows) {
+                let part = ColumnGroup {
+                    a: step(group.a.cast_mut(), top, a_row).cast_const(),
+                    c: step(group.c, top, c.strides[0]),
+                    ..group
                 };
-                // SAFETY: A (or its copy) and C have m rows, not too many, as `fits` has found; columns
-                // `left..left + columns` are in B, C and the bias.
+                // SAFETY: A (or its copy) and C have m rows, at most `most_rows`, as `fits` has
+                // checked; columns `left..left + columns` are in B, C and the bias.
                 unsafe { part.run(simd) };
             }
         }
@@ -135,15 +133,15 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
 
 /// Up to LANES columns of B, for all rows of A.
 #[derive(Clone, Copy)]
-struct Down<T: Factor> {
+struct ColumnGroup<T: Factor> {
     rows: usize,
-    /// Rows `a_row` apart, k contiguous.
+    /// Rows are `a_row` apart; k is contiguous.
     a: *const T::Sum,
     a_row: isize,
-    /// Columns `b_column` apart, k contiguous.
+    /// Columns are `b_column` apart; k is contiguous.
     b: *const T,
     b_column: isize,
-    /// Steps of k.
+    /// Values of k.
     depth: usize,
     columns: usize,
     alpha: T::Sum,
@@ -151,19 +149,20 @@ struct Down<T: Factor> {
     bias: Option<*const T::Sum>,
     c: *mut T::Sum,
     c_row: isize,
-    /// Prefetches into the first-level cache, not the second.
-    is_near: bool,
+    /// Prefetches into L1 instead of L2.
+    prefetches_l1: bool,
 }
 
-impl<T: Factor> Down<T> {
+impl<T: Factor> ColumnGroup<T> {
     /// # Safety
-    /// - there are `1..=most_rows(S::ISA)` rows, 1 where a vector is one number, and `1..=LANES` columns;
+    /// - there are `1..=most_rows(S::ISA)` rows, 1 if a vector has one lane, and `1..=LANES`
+    ///   columns;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
-    /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements a row; `bias`
-    ///   for reads of as many.
+    /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements per row;
+    ///   `bias` for reads of `columns` elements.
     #[inline(always)]
     unsafe fn run<S: Lanes<T::Sum>>(self, simd: S) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller promises the same.
         unsafe {
             match self.rows {
                 1 => T::Sum::call(simd, Columns::<T, 1>(self)),
@@ -182,8 +181,8 @@ impl<T: Factor> Down<T> {
     }
 }
 
-/// At most M rows of A, as a function of its own; where there are fewer, the last one is computed again.
-struct Columns<T: Factor, const M: usize>(Down<T>);
+/// At most M rows of A, as a separate function; missing rows repeat the last one.
+struct Columns<T: Factor, const M: usize>(ColumnGroup<T>);
 
 impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
     type Home = Self;
@@ -192,8 +191,8 @@ impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
     #[inline(always)]
     fn run<S: Lanes<T::Sum>>(self, simd: S) {
         const { assert!(matches!(S::LANES, 1 | 2 | 4 | 8 | 16)) };
-        // SAFETY: made by `Down::run` alone, whose caller's promise this is; by the assertion above N is the
-        // number of lanes.
+        // SAFETY: only `ColumnGroup::run` makes this, and its caller promises the same; N is the
+        // number of lanes, as asserted above.
         unsafe {
             match const { S::LANES } {
                 16 => self.0.sweep::<S, M, 16>(simd),
@@ -206,9 +205,9 @@ impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
     }
 }
 
-impl<T: Factor> Down<T> {
+impl<T: Factor> ColumnGroup<T> {
     /// # Safety
-    /// As [`Down::run`] for at most M rows; N is the number of lanes.
+    /// See [`ColumnGroup::run`], for at most M rows; N is the number of lanes.
     #[inline(always)]
     unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize>(&self, simd: S) {
         let offsets = self.offsets::<N>();
@@ -221,12 +220,13 @@ impl<T: Factor> Down<T> {
         while at < self.depth {
             let mut acc = [simd.splat(T::Sum::ZERO); M];
             let (from, end) = (at, self.depth.min(at + KC));
-            // SAFETY: at a square N steps are left of the block, at its end fewer; step p is one of them.
+            // SAFETY: a square has N more values of k in the block, the last one fewer, and p is
+            // one of them.
             unsafe {
                 while end - at >= N {
                     let (a, square) = (self.a.wrapping_add(at), self.square(simd, &offsets, at));
-                    // Written out here: too long a loop for the compiler to do it, which would put the
-                    // square into memory.
+                    // Unrolled by hand: the loop is too long for the compiler to unroll, which
+                    // would put the square into memory.
                     macro_rules! steps {
                         ($($p:literal)*) => {$(
                             if const { $p < N } {
@@ -254,13 +254,13 @@ impl<T: Factor> Down<T> {
         }
         each!(i in M => {
             if i < self.rows {
-                // SAFETY: one of the rows.
+                // SAFETY: i is one of the rows.
                 unsafe { self.finish(simd, i, sums[i]) };
             }
         });
     }
 
-    /// Where columns begin; lanes beyond the last column hold it once more.
+    /// The offsets of the columns; lanes beyond the last column repeat it.
     #[inline(always)]
     fn offsets<const N: usize>(&self) -> [isize; N] {
         let mut offsets = [0; N];
@@ -270,16 +270,16 @@ impl<T: Factor> Down<T> {
         offsets
     }
 
-    /// Row i of C, of its sums.
+    /// Writes row i of C from its sums.
     ///
     /// # Safety
-    /// As [`Down::run`] for a row i.
+    /// See [`ColumnGroup::run`]; i is one of the rows.
     #[inline(always)]
     unsafe fn finish<S: Lanes<T::Sum>>(&self, simd: S, i: usize, ab: S::V) {
         let (alpha, beta) = (simd.splat(self.alpha), simd.splat(self.beta));
         let c = step(self.c, i, self.c_row);
-        // SAFETY: row i has `columns` elements in C, which is read as the caller promises, and so has the
-        // bias.
+        // SAFETY: row i has `columns` elements in C and in the bias; C is read only as the caller
+        // promises.
         unsafe {
             let result = if let Some(bias) = self.bias {
                 ab + simd.load_up_to(bias, self.columns)
@@ -292,10 +292,10 @@ impl<T: Factor> Down<T> {
         }
     }
 
-    /// N steps of B from `at` on, a vector a step. Prefetches those further on.
+    /// Loads N values of k of B from `at` on, one vector each, and prefetches later ones.
     ///
     /// # Safety
-    /// A column of B begins at each offset, and has the steps.
+    /// A column of B begins at each offset, and has these elements.
     #[inline(always)]
     unsafe fn square<S: Lanes<T::Sum>, const N: usize>(
         &self,
@@ -304,25 +304,25 @@ impl<T: Factor> Down<T> {
         at: usize,
     ) -> [S::V; N] {
         let ahead = const { ahead::<T>() };
-        // From the end of these columns to the beginning of the next ones.
+        // At the end of these columns, continue at the beginning of the next ones.
         let turn = N as isize * self.b_column - self.depth as isize;
         let b = self.b.wrapping_add(at);
         let next =
             b.wrapping_add(ahead).wrapping_offset(if at + ahead >= self.depth { turn } else { 0 });
         let mut square = [simd.splat(T::Sum::ZERO); N];
         each!(j in N => {
-            // SAFETY: a column, N steps of it.
+            // SAFETY: a column, with N more elements.
             square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
             let line = next.wrapping_offset(offsets[j]).cast();
-            if self.is_near { simd.prefetch(line) } else { simd.prefetch_l2(line) }
+            if self.prefetches_l1 { simd.prefetch(line) } else { simd.prefetch_l2(line) }
         });
         S::V::transpose(square)
     }
 
-    /// The last steps of B, fewer than N.
+    /// Loads the last values of k of B, fewer than N.
     ///
     /// # Safety
-    /// As [`Down::square`].
+    /// See [`ColumnGroup::square`].
     #[inline(always)]
     unsafe fn last_square<S: Lanes<T::Sum>, const N: usize>(
         &self,
@@ -333,7 +333,7 @@ impl<T: Factor> Down<T> {
     ) -> [S::V; N] {
         let mut square = [simd.splat(T::Sum::ZERO); N];
         for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
-            // SAFETY: a column, the steps that are left.
+            // SAFETY: a column, with `count` more elements.
             *lanes = unsafe {
                 T::load_up_to(simd, self.b.wrapping_add(at).wrapping_offset(offset), count)
             };
@@ -341,10 +341,11 @@ impl<T: Factor> Down<T> {
         S::V::transpose(square)
     }
 
-    /// One k: `acc += a · b`.
+    /// Adds one k: `acc += a · b`.
     ///
     /// # Safety
-    /// As [`Down::run`]; `a` stands at one of the promised steps, `a_rows` leads from there to rows.
+    /// See [`ColumnGroup::run`]; `a` points to one of the promised values of k, and `a_rows` leads
+    /// from there to the rows.
     #[inline(always)]
     unsafe fn add_step<S: Lanes<T::Sum>, const M: usize>(
         &self,
@@ -355,7 +356,7 @@ impl<T: Factor> Down<T> {
         acc: &mut [S::V; M],
     ) {
         each!(i in M => {
-            // SAFETY: one of the rows.
+            // SAFETY: i is one of the rows.
             let a = simd.splat(unsafe { *a.wrapping_offset(a_rows[i]) });
             acc[i] = a.mul_add(b, acc[i]);
         });

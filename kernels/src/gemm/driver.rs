@@ -11,26 +11,26 @@ use super::workspace::Workspace;
 use super::{FEW_ROWS, FEW_ROWS_BYTES, IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
 use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Vector};
 
-/// B as the micro-kernel finds it.
+/// The forms in which B is read.
 #[derive(Clone, Copy)]
 pub(super) enum OperandB<'a, E> {
-    /// Rows are contiguous and read where they lie.
+    /// Rows are contiguous and read in place.
     InPlace(MatRef<'a, E>),
     /// Packed block by block into the workspace.
     Strided(&'a dyn Source<E>),
-    /// Packed as a whole before.
+    /// Packed as a whole, in advance.
     Packed(&'a PackedB<'a, E>),
 }
 
-/// A product whose shapes were checked: A `[m, k]`, B `[k, n]`, C `[m, n]`.
+/// A product with checked shapes: A `[m, k]`, B `[k, n]`, C `[m, n]`.
 pub(super) struct Product<'a, T: Factor> {
     pub(super) a: MatRef<'a, T>,
     pub(super) b: OperandB<'a, T::Sum>,
-    /// Columns of B and C in LOOP 5, whole vectors; those of a packed B.
+    /// Columns of B and C in LOOP 5, whole vectors; for a packed B, those of its panels.
     pub(super) nc: usize,
     pub(super) alpha: T::Sum,
     pub(super) beta: T::Sum,
-    /// With a bias C is row-major and not read: alpha 1, beta 0.
+    /// With a bias, C is row-major and not read: alpha 1, beta 0.
     pub(super) epilogue: Epilogue<'a, T::Sum>,
     pub(super) c: MatMut<'a, T::Sum>,
 }
@@ -44,7 +44,7 @@ impl<T: Factor> Product<'_, T> {
             return;
         }
         if alpha == T::Sum::ZERO {
-            // AB of no k is +0, and fma(-0, +0, x) is x, a -0 too.
+            // With k = 0, AB is +0, and fma(-0, +0, x) is x, also for -0.
             a = a.split_cols(0).0;
             alpha = if beta == T::Sum::ZERO { T::Sum::ZERO } else { -T::Sum::ZERO };
         }
@@ -91,9 +91,9 @@ impl<T: Factor> Product<'_, T> {
     }
 }
 
-/// Parts of the workspace, each as long as `run_piece` reckoned.
+/// Parts of the workspace, with the lengths that `run_piece` computed.
 struct Memory<E> {
-    /// One tile of sums, where C cannot be written directly.
+    /// One tile of sums, if C cannot be written directly.
     spill: *mut E,
     /// [A_ROWS, KC] of A.
     copy_of_a: *mut E,
@@ -104,10 +104,10 @@ struct Memory<E> {
     has_partial: bool,
 }
 
-/// A product with its memory, whatever the type of its factors.
+/// A product with its memory, independent of the type of its factors.
 pub struct Piece<'a, E> {
     a: &'a dyn Source<E>,
-    /// A, if it holds the type of the sums.
+    /// A, if its elements have the type of the sums.
     a_in_place: Option<MatRef<'a, E>>,
     k: usize,
     b: OperandB<'a, E>,
@@ -139,7 +139,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
         let in_place = matches!(b, OperandB::InPlace(_));
         let rows = Split::new(m, MR);
         let plain = alpha == E::ONE && c.strides[1] == 1;
-        // Few rows are best left until they are one long run.
+        // With few rows, wait until they are one long run.
         let at_once = m <= IN_PLACE_ROWS;
 
         // LOOP 5: a panel of B and C
@@ -150,12 +150,12 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
             let tiles = Split::new(panels.len(panel), const { max_vectors(S::ISA) });
             let c_panel = step(c.data, left, c.strides[1]);
 
-            // LOOP 4: a block of k; once, empty, if k = 0
+            // LOOP 4: a block of k; one empty block if k = 0
             let mut from = 0;
             loop {
                 let depth = KC.min(k - from);
                 let (first, last) = (from == 0, from + depth == k);
-                // Rows of B are this far apart, or a tile's width where it is packed.
+                // The distance between rows of B; 0 stands for a tile's width if B is packed.
                 let (b_block, b_step) = match b {
                     OperandB::InPlace(b) => (
                         step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left),
@@ -170,7 +170,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         (b.data.cast_mut().wrapping_add(left * k + from * width), 0)
                     }
                 };
-                // Where sums over the blocks so far are kept, and where this block's go.
+                // The sums over the blocks so far, and the output of this block.
                 let (sums, sums_row) = if memory.has_partial {
                     (memory.partial, width as isize)
                 } else {
@@ -203,8 +203,8 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         }
                     };
 
-                    // LOOP 2 and LOOP 1: tiles of C, those that share a tile of B one after the other if
-                    // it stays in L1.
+                    // LOOP 2 and LOOP 1: tiles of C; those that share a tile of B come one after
+                    // the other if it stays in L1.
                     let rows_first = const { tiles_of_b_stay(S::ISA) };
                     let (mut row, mut tile) = (group, 0);
                     while row < group + group_rows && tile < tiles.parts() {
@@ -225,10 +225,11 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                             (memory.spill, spill_row, false, None)
                         };
                         // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
-                        // `top..top + height` over the block's k are in A (or in its copy), the tile's
-                        // columns in B (or its panel), and `direct` says that C or the partial sums have
-                        // contiguous columns; `add` reads what the block before wrote, or a C that beta
-                        // requires to be initialised. A bias has an element a column.
+                        // `top..top + height` over the block's k are in A (or its copy), and the
+                        // tile's columns in B (or its panel). If `direct`, C or the partial sums
+                        // have contiguous columns. `add` reads what the previous block wrote, or a
+                        // C that is initialised because beta is not 0. A bias has one element per
+                        // column.
                         unsafe {
                             Tile {
                                 rows: height,
@@ -263,8 +264,8 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                 beta,
                                 bias: None,
                             };
-                            // SAFETY: the tile's rows and columns are in C and, unless this is the first
-                            // block, in the partial sums that the block before wrote.
+                            // SAFETY: the tile's rows and columns are in C and, unless this is the
+                            // first block, in the partial sums that the previous block wrote.
                             unsafe { finish.run(simd) };
                         }
                         if rows_first {
@@ -302,17 +303,17 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
     }
 }
 
-/// Finishes a block's sums where they are not simply written or added to their place.
+/// Finishes a block's sums if they cannot be written or added directly.
 pub(super) struct Finish<E> {
     pub(super) shape: [usize; 2],
-    /// This block's sums.
+    /// The sums of this block.
     pub(super) acc: *const E,
     pub(super) acc_row: isize,
-    /// Sums of the blocks before, unless this is the first.
+    /// The sums of the previous blocks, unless this is the first.
     pub(super) sums: *mut E,
     pub(super) sums_row: isize,
     pub(super) first: bool,
-    /// There is no block after this one.
+    /// True if this is the last block.
     pub(super) last: bool,
     pub(super) c: *mut E,
     pub(super) c_strides: [isize; 2],
@@ -323,12 +324,12 @@ pub(super) struct Finish<E> {
 }
 
 impl<E: Float> Finish<E> {
-    /// AB += acc; after the last block C = alpha · AB (+ bias), or fma(alpha, AB, beta · C).
+    /// AB += acc; after the last block C = alpha · AB, or AB + bias, or fma(alpha, AB, beta · C).
     ///
     /// # Safety
-    /// For `shape` rows and columns `acc` and, unless `first`, `sums` are valid for reads with
-    /// contiguous columns; if `last`, `c` for writes and, unless beta = 0, reads; else `sums` for
-    /// writes; `bias` for reads of a row.
+    /// For `shape` rows and columns with contiguous columns: `acc` and, unless `first`, `sums` are
+    /// valid for reads. If `last`, `c` is valid for writes and, unless beta = 0, for reads; else
+    /// `sums` for writes. `bias` is valid for reads of a row.
     #[inline(always)]
     pub(super) unsafe fn run<S: Lanes<E>>(&self, simd: S) {
         let [rows, columns] = self.shape;
@@ -338,7 +339,7 @@ impl<E: Float> Finish<E> {
             let acc = step(self.acc.cast_mut(), i, self.acc_row);
             let sums = step(self.sums, i, self.sums_row);
             let c = step(self.c, i, self.c_strides[0]);
-            // SAFETY: i < rows and all indices are below `columns`.
+            // SAFETY: i < rows, and all column indices are below `columns`.
             unsafe {
                 for j in (0..whole).step_by(S::LANES) {
                     let mut ab = simd.load(acc.wrapping_add(j));

@@ -1,28 +1,28 @@
-//! What becomes of a product's elements while they are in the cache: a bias, and a function.
+//! Operations on a product's elements while they are in the cache: a bias and an activation.
 
 use super::matrix::{GemmError, MatMut};
 use crate::simd::Float;
 
-/// What is done to a product after its additions over k.
+/// Operations on a product after its additions over k.
 ///
 /// ```text
-/// Z = A·B + bias            the bias in registers, added to every row
-/// C = activation(Z)         a group of rows at a time, from the cache
+/// Z = A·B + bias            in registers, added to every row
+/// C = activation(Z)         on groups of rows, in the cache
 /// ```
 #[derive(Debug)]
 pub struct Epilogue<'a, E> {
-    /// Added to every row: n elements.
+    /// The bias, n elements, added to every row.
     pub bias: Option<&'a [E]>,
-    /// Then applied to every element.
+    /// The activation, applied to every element.
     pub activation: Option<Activation<'a, E>>,
 }
 
-/// A function of each element of a product.
+/// A function applied to each element of a product.
 pub struct Activation<'a, E> {
-    /// Replaces each element by a function of it alone, since runs may have any length: for example
-    /// [`Kernel::run_in_place`](crate::Kernel::run_in_place).
+    /// Replaces each element by a function of it alone; it is called on runs of any length. For
+    /// example [`Kernel::run_in_place`](crate::Kernel::run_in_place).
     pub function: &'a (dyn Fn(&mut [E]) + Sync),
-    /// Where what the function is given is kept too, `[m, n]`: its derivative may need it.
+    /// A matrix `[m, n]` that also gets the function's inputs, which its derivative may need.
     pub sums: Option<MatMut<'a, E>>,
 }
 
@@ -35,7 +35,7 @@ impl<E> core::fmt::Debug for Activation<'_, E> {
 }
 
 impl<E> Epilogue<'_, E> {
-    /// An error unless it fits C.
+    /// Returns an error unless the epilogue fits C.
     pub(super) fn check(
         &self,
         a: [usize; 2],
@@ -55,7 +55,7 @@ impl<E> Epilogue<'_, E> {
 }
 
 impl<E: Float> Epilogue<'_, E> {
-    /// Applies the function to a C that holds its sums.
+    /// Applies the activation to a C that holds its sums.
     pub(super) fn activate(self, c: MatMut<'_, E>) {
         if let Some(mut activation) = self.activation {
             activation.finish(c, [0, 0]);
@@ -64,20 +64,21 @@ impl<E: Float> Epilogue<'_, E> {
 }
 
 impl<E: Float> Activation<'_, E> {
-    /// For Cᵀ.
+    /// The activation of Cᵀ.
     #[must_use]
     pub(super) fn t(self) -> Self {
         Activation { sums: self.sums.map(MatMut::t), ..self }
     }
 
-    /// For rows `..at` and rows `at..` of C.
+    /// The activations of rows `..at` and rows `at..` of C.
     pub(super) fn split_rows(self, at: usize) -> (Self, Self) {
         let (above, below) = self.sums.map(|sums| sums.split_rows(at)).unzip();
         let function = self.function;
         (Activation { function, sums: above }, Activation { function, sums: below })
     }
 
-    /// Applies it to a part of C that holds its sums by now, and whose element (0, 0) is C's at `at`.
+    /// Applies the activation to a part of C that holds its sums, and whose element (0, 0) is C's
+    /// at `at`.
     pub(super) fn finish(&mut self, mut part: MatMut<'_, E>, at: [usize; 2]) {
         let function = self.function;
         part.initialized = true;

@@ -1,5 +1,5 @@
-//! What the factors of a product hold: floats as its sums have them, or 16-bit ones that are widened where
-//! they are read.
+//! Element types of a product's operands: those of its sums, or 16-bit floats that are widened when
+//! read.
 
 use half::{bf16, f16};
 
@@ -9,8 +9,8 @@ use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Enter as _;
 use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 
-/// An element of a factor of a product: `f32` and `f64`, and `f16` and `bf16`, whose products are summed in
-/// `f32` with the bits that factors widened before would give. Sealed.
+/// An element type of the operands of a product: `f32` and `f64`, and `f16` and `bf16`, whose
+/// products are summed in `f32` with the bits of operands widened in advance. Sealed.
 ///
 /// ```
 /// use half::bf16;
@@ -26,12 +26,12 @@ use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Sealed {
     /// The type of the sums.
     type Sum: Float;
-    /// Whether it is the type of the sums itself.
+    /// True if it is itself the type of the sums.
     const IS_SUM: bool;
-    /// The matrix as one of the sums' type, if it is such a one.
+    /// The matrix with the type of the sums, if it has that type.
     #[doc(hidden)]
     fn as_sums<'a>(matrix: MatRef<'a, Self>) -> Option<MatRef<'a, Self::Sum>>;
-    /// The same number.
+    /// Returns the same number as the type of the sums.
     fn widened(self) -> Self::Sum;
     /// Reads `LANES` elements.
     ///
@@ -39,29 +39,29 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     /// `src` is valid for reads of `LANES` elements.
     #[doc(hidden)]
     unsafe fn load<S: Lanes<Self::Sum>>(simd: S, src: *const Self) -> S::V;
-    /// Reads `LANES` elements or, if that is less, `count`; other lanes are zero.
+    /// Reads `LANES` elements, or only `count` if they are fewer; the other lanes are zero.
     ///
     /// # Safety
     /// `src` is valid for reads of `count` elements.
     #[doc(hidden)]
     unsafe fn load_up_to<S: Lanes<Self::Sum>>(simd: S, src: *const Self, count: usize) -> S::V;
-    /// Runs the driver's loops on the chosen level: not generic, so that they are compiled with this crate
-    /// and not again in each that uses it.
+    /// Runs the driver's loops on the chosen level. Not generic, so that they are compiled with
+    /// this crate and not again in each crate that uses it.
     #[doc(hidden)]
     fn multiply(task: Piece<'_, Self::Sum>);
-    /// As [`Factor::multiply`], for small products.
+    /// [`Factor::multiply`] for small products.
     #[doc(hidden)]
     fn multiply_small(task: &Small<'_, Self>);
-    /// As [`Factor::multiply`], for few rows of A and a B that is read along its rows.
+    /// [`Factor::multiply`] for few rows of A and a B that is read along its rows.
     #[doc(hidden)]
     fn multiply_rows(task: RowsOfB<'_, Self>);
-    /// As [`Factor::multiply`], for few rows of A and a B whose columns are contiguous.
+    /// [`Factor::multiply`] for few rows of A and a B whose columns are contiguous.
     #[doc(hidden)]
     fn multiply_columns(task: ColumnsOfB<'_, Self>);
-    /// As [`Factor::multiply`], for packing.
+    /// Packs B; see [`Factor::multiply`].
     #[doc(hidden)]
     fn pack(task: &Pack<'_, Self>) -> Isa;
-    /// As [`Factor::multiply`], for copying.
+    /// Copies an operand; see [`Factor::multiply`].
     #[doc(hidden)]
     fn copy(task: &Copied<'_, Self>);
 }
@@ -109,12 +109,12 @@ macro_rules! sums {
             }
             #[inline(always)]
             unsafe fn load<S: Lanes<$t>>(simd: S, src: *const $t) -> S::V {
-                // SAFETY: as the caller promised.
+                // SAFETY: the caller promises the elements.
                 unsafe { simd.load(src) }
             }
             #[inline(always)]
             unsafe fn load_up_to<S: Lanes<$t>>(simd: S, src: *const $t, count: usize) -> S::V {
-                // SAFETY: as the caller promised.
+                // SAFETY: the caller promises the elements.
                 unsafe { simd.load_up_to(src, count) }
             }
             tasks!();
@@ -139,7 +139,7 @@ macro_rules! halves {
             }
             #[inline(always)]
             unsafe fn load<S: Lanes<f32>>(simd: S, src: *const $t) -> S::V {
-                // SAFETY: as the caller promised; the type is its bits.
+                // SAFETY: the caller promises the elements; the type is its bits.
                 unsafe { simd.$load(src.cast()) }
             }
             #[inline(always)]
@@ -150,7 +150,8 @@ macro_rules! halves {
                     return unsafe { Self::load(simd, src) };
                 }
                 let mut lanes = [<$t>::ZERO; MAX_LANES];
-                // SAFETY: `count` elements may be read, and the array holds a whole vector.
+                // SAFETY: `count` elements may be read; the array holds a whole vector, as asserted
+                // above.
                 unsafe {
                     src.copy_to_nonoverlapping(lanes.as_mut_ptr(), count);
                     Self::load(simd, lanes.as_ptr())

@@ -1,4 +1,4 @@
-//! Strided views of the operands. Bounds are proved here, once; everything below trusts them.
+//! Strided views of the operands. Bounds are checked here, once; everything below relies on them.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -6,17 +6,17 @@ use core::mem::MaybeUninit;
 
 use crate::simd::Isa;
 
-/// Why a view cannot be made or a product cannot be computed.
+/// The reason why a view cannot be made or a product cannot be computed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GemmError {
-    /// Some element of the view lies outside of the slice, or its index overflows.
+    /// An element of the view lies outside of the slice, or its index overflows.
     OutOfBounds {
         /// Index of element (0, 0).
         offset: usize,
         /// Rows and columns.
         shape: [usize; 2],
-        /// Elements from one row, and from one column, to the next.
+        /// Elements between rows and between columns.
         strides: [isize; 2],
         /// Elements in the slice.
         len: usize,
@@ -25,7 +25,7 @@ pub enum GemmError {
     Overlap {
         /// Rows and columns.
         shape: [usize; 2],
-        /// Elements from one row, and from one column, to the next.
+        /// Elements between rows and between columns.
         strides: [isize; 2],
     },
     /// The operands do not have the shapes `[m, k]`, `[k, n]`, `[m, n]`.
@@ -37,7 +37,7 @@ pub enum GemmError {
         /// Shape of C.
         c: [usize; 2],
     },
-    /// A bias has not one element a column of C.
+    /// The length of a bias is not the number of columns of C.
     BiasLength {
         /// Elements of the bias.
         len: usize,
@@ -51,9 +51,9 @@ pub enum GemmError {
     },
     /// B was packed for another instruction set than the one that runs the product.
     PackedForOtherIsa {
-        /// The instruction set it was packed for.
+        /// The instruction set that B was packed for.
         packed: Isa,
-        /// The instruction set that runs.
+        /// The instruction set that runs the product.
         running: Isa,
     },
 }
@@ -89,7 +89,7 @@ impl fmt::Display for GemmError {
 
 impl std::error::Error for GemmError {}
 
-/// Checks that every element of the view lies inside `len` elements.
+/// Checks that every element of the view is inside `len` elements.
 ///
 /// An index is linear in row and column, so its extremes are at the corners.
 #[inline]
@@ -120,8 +120,7 @@ fn check_bounds(
     }
 }
 
-/// The strides of rows that follow one another without gaps in `len` elements: all elements are inside,
-/// and apart.
+/// Returns the strides of contiguous rows, if `len` elements hold them.
 #[inline]
 fn rows_of(len: usize, shape: [usize; 2]) -> Result<[isize; 2], GemmError> {
     let strides = [isize::try_from(shape[1]).unwrap_or(isize::MAX), 1];
@@ -131,8 +130,8 @@ fn rows_of(len: usize, shape: [usize; 2]) -> Result<[isize; 2], GemmError> {
     }
 }
 
-/// Checks that no two elements share an index: the axis with the smaller stride must end before
-/// one step of the other.
+/// Checks that no two elements share an index: the axis with the smaller stride must end before one
+/// step of the other.
 fn check_distinct(shape: [usize; 2], strides: [isize; 2]) -> Result<(), GemmError> {
     let axis = |i: usize| (strides[i].unsigned_abs(), shape[i]);
     let (inner, outer) =
@@ -161,7 +160,7 @@ fn check_distinct(shape: [usize; 2], strides: [isize; 2]) -> Result<(), GemmErro
 /// ```
 #[derive(Debug)]
 pub struct MatRef<'a, E> {
-    /// Element (0, 0); with `shape` and `strides` it stays inside the borrowed slice.
+    /// Element (0, 0); with `shape` and `strides` all elements are inside the borrowed slice.
     pub(super) data: *const E,
     pub(super) shape: [usize; 2],
     pub(super) strides: [isize; 2],
@@ -170,7 +169,7 @@ pub struct MatRef<'a, E> {
 
 // SAFETY: a MatRef is a shared borrow of elements, as `&[E]` is.
 unsafe impl<E: Sync> Send for MatRef<'_, E> {}
-// SAFETY: as above.
+// SAFETY: a MatRef is a shared borrow of elements, as `&[E]` is.
 unsafe impl<E: Sync> Sync for MatRef<'_, E> {}
 
 impl<E> Clone for MatRef<'_, E> {
@@ -182,7 +181,8 @@ impl<E> Clone for MatRef<'_, E> {
 impl<E> Copy for MatRef<'_, E> {}
 
 impl<'a, E> MatRef<'a, E> {
-    /// A view of `data` with `shape` = `[rows, columns]` and any strides, zero and negative too.
+    /// Makes a view of `data` with `shape` = `[rows, columns]` and any strides, also zero and
+    /// negative.
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if an element lies outside of `data`.
@@ -198,7 +198,7 @@ impl<'a, E> MatRef<'a, E> {
         Ok(MatRef { data, shape, strides, borrow: PhantomData })
     }
 
-    /// A view of `data` row after row without gaps.
+    /// Makes a row-major view of `data`, without gaps.
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
@@ -213,12 +213,12 @@ impl<'a, E> MatRef<'a, E> {
         self.shape
     }
 
-    /// Elements from one row, and from one column, to the next.
+    /// Elements between rows and between columns.
     pub fn strides(&self) -> [isize; 2] {
         self.strides
     }
 
-    /// The transpose, of the same memory.
+    /// Returns the transpose, a view of the same memory.
     #[must_use]
     #[inline(always)]
     pub fn t(self) -> Self {
@@ -226,7 +226,7 @@ impl<'a, E> MatRef<'a, E> {
         MatRef { shape: [cols, rows], strides: [right, down], ..self }
     }
 
-    /// Rows `..at` and rows `at..`.
+    /// Splits into rows `..at` and rows `at..`.
     ///
     /// # Panics
     /// If `at` is beyond the number of rows.
@@ -241,7 +241,7 @@ impl<'a, E> MatRef<'a, E> {
         )
     }
 
-    /// Columns `..at` and columns `at..`.
+    /// Splits into columns `..at` and columns `at..`.
     ///
     /// # Panics
     /// If `at` is beyond the number of columns.
@@ -251,10 +251,10 @@ impl<'a, E> MatRef<'a, E> {
         (left.t(), right.t())
     }
 
-    /// The elements from `at` on, as many rows and columns as `shape` says.
+    /// Returns the part of `shape` that begins at element `at`.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If the part exceeds the matrix.
     #[inline(always)]
     pub(super) fn part(self, at: [usize; 2], shape: [usize; 2]) -> Self {
         for axis in 0..2 {
@@ -266,16 +266,16 @@ impl<'a, E> MatRef<'a, E> {
     }
 }
 
-/// `count` strides further on; the product cannot overflow for elements of a checked view, and one
-/// past its end is never read.
+/// The pointer `count` strides further. The product cannot overflow for elements of a checked view,
+/// and a pointer past its end is never read.
 #[inline(always)]
 pub(super) fn step<E>(data: *mut E, count: usize, stride: isize) -> *mut E {
     data.wrapping_offset((count as isize).wrapping_mul(stride))
 }
 
-/// A matrix to write, initialised or not, of elements that share no memory.
+/// A matrix to write, initialised or not, whose elements share no memory.
 ///
-/// [`MatMut::split_rows`] and [`MatMut::split_cols`] cut it into parts that threads may own.
+/// [`MatMut::split_rows`] and [`MatMut::split_cols`] split it into parts that threads may own.
 ///
 /// ```
 /// use swath_kernels::MatMut;
@@ -285,7 +285,7 @@ pub(super) fn step<E>(data: *mut E, count: usize, stride: isize) -> *mut E {
 /// ```
 #[derive(Debug)]
 pub struct MatMut<'a, E> {
-    /// Element (0, 0); with `shape` and `strides` it names elements nobody else can reach.
+    /// Element (0, 0); with `shape` and `strides` it gives elements that nobody else can access.
     pub(super) data: *mut E,
     pub(super) shape: [usize; 2],
     pub(super) strides: [isize; 2],
@@ -312,7 +312,8 @@ impl<'a, E> MatMut<'a, E> {
         Ok(MatMut { data, shape, strides, initialized, borrow: PhantomData })
     }
 
-    /// An initialised output: element (i, j) is `data[offset + i * strides[0] + j * strides[1]]`.
+    /// Makes a view of initialised memory: element (i, j) is
+    /// `data[offset + i * strides[0] + j * strides[1]]`.
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if an element lies outside of `data`, [`GemmError::Overlap`] if
@@ -326,11 +327,11 @@ impl<'a, E> MatMut<'a, E> {
         Self::checked((data.as_mut_ptr(), data.len()), offset, shape, strides, true)
     }
 
-    /// As [`MatMut::new`] over memory that need not be initialised; a product with `beta` = 0
-    /// initialises every element of the view.
+    /// [`MatMut::new`] on memory that may be uninitialised; a product with `beta` = 0 initialises
+    /// every element of the view.
     ///
     /// # Errors
-    /// As [`MatMut::new`].
+    /// Those of [`MatMut::new`].
     pub fn uninit(
         data: &'a mut [MaybeUninit<E>],
         offset: usize,
@@ -340,7 +341,7 @@ impl<'a, E> MatMut<'a, E> {
         Self::checked((data.as_mut_ptr().cast(), data.len()), offset, shape, strides, false)
     }
 
-    /// An initialised output, row after row without gaps.
+    /// Makes a row-major view of initialised memory, without gaps.
     ///
     /// # Errors
     /// [`GemmError::OutOfBounds`] if `data` is shorter than the matrix.
@@ -361,12 +362,12 @@ impl<'a, E> MatMut<'a, E> {
         self.shape
     }
 
-    /// Elements from one row, and from one column, to the next.
+    /// Elements between rows and between columns.
     pub fn strides(&self) -> [isize; 2] {
         self.strides
     }
 
-    /// Makes every row a copy of `row`, which has as many elements.
+    /// Copies `row` to every row; it must have as many elements.
     pub(super) fn fill_rows(&mut self, row: &[E])
     where
         E: Copy,
@@ -375,10 +376,10 @@ impl<'a, E> MatMut<'a, E> {
         self.initialized = true;
     }
 
-    /// Makes row `i` a copy of `row`, which has as many elements.
+    /// Copies `row` to row `i`.
     ///
     /// # Panics
-    /// If it does not, or the row does not exist.
+    /// If the lengths differ or the row does not exist.
     pub(super) fn write_row(&mut self, i: usize, row: &[E])
     where
         E: Copy,
@@ -390,46 +391,48 @@ impl<'a, E> MatMut<'a, E> {
         }
         let first = step(self.data, i, down);
         if right == 1 {
-            // SAFETY: row i < rows: its `cols` elements, which there are, next to each other, lie in the
-            // slice that `self` borrows alone.
+            // SAFETY: i < rows, and there are columns: the row's `cols` elements are contiguous,
+            // and in the slice that `self` borrows exclusively.
             unsafe { first.copy_from_nonoverlapping(row.as_ptr(), cols) };
             return;
         }
         for (j, &x) in row.iter().enumerate() {
-            // SAFETY: as above, for element j < cols.
+            // SAFETY: i < rows and j < cols: the element is in the slice that `self` borrows
+            // exclusively.
             unsafe { step(first, j, right).write(x) };
         }
     }
 
-    /// The elements from `at` on, as many rows and columns as `shape` says.
+    /// Returns the part of `shape` that begins at element `at`.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If the part exceeds the matrix.
     pub(super) fn part(&mut self, at: [usize; 2], shape: [usize; 2]) -> MatMut<'_, E> {
         let rows = self.reborrow().split_rows(at[0]).1.split_rows(shape[0]).0;
         rows.split_cols(at[1]).1.split_cols(shape[1]).0
     }
 
-    /// Whether there are no elements. Where the view begins then says nothing: no offset was checked.
+    /// True if there are no elements. The view's start is then meaningless, because no offset was
+    /// checked.
     pub(super) fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }
 
-    /// Whether row follows row without a gap.
+    /// True if the matrix is row-major without gaps.
     pub(super) fn is_list(&self) -> bool {
         self.strides == [self.shape[1] as isize, 1]
     }
 
-    /// A list's elements as one row.
+    /// Such a matrix's elements as one row.
     pub(super) fn flat(self) -> Self {
         assert!(self.is_list(), "flat: rows with gaps");
         MatMut { shape: [1, self.shape[0] * self.shape[1]], ..self }
     }
 
-    /// Row `i`, of an initialised output whose columns are contiguous.
+    /// Returns row `i` of an initialised output whose columns are contiguous.
     ///
     /// # Panics
-    /// If the row does not exist, or the output is not such a one.
+    /// If the row does not exist, or the output is not of that kind.
     pub fn row_mut(&mut self, i: usize) -> &mut [E] {
         let [rows, cols] = self.shape;
         let plain = self.initialized && (self.strides[1] == 1 || cols <= 1);
@@ -437,12 +440,12 @@ impl<'a, E> MatMut<'a, E> {
         if cols == 0 {
             return &mut [];
         }
-        // SAFETY: i < rows and there are columns: the row's elements, initialised and next to each other,
-        // lie in the slice that `self` borrows alone.
+        // SAFETY: i < rows, and there are columns: the row's elements are initialised, contiguous,
+        // and in the slice that `self` borrows exclusively.
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
-    /// All elements, of an initialised output whose row follows row without a gap.
+    /// Returns all elements of an initialised output that is row-major without gaps.
     pub fn list_mut(&mut self) -> Option<&mut [E]> {
         let [rows, cols] = self.shape;
         if !self.initialized || !self.is_list() {
@@ -451,17 +454,17 @@ impl<'a, E> MatMut<'a, E> {
         if self.is_empty() {
             return Some(&mut []);
         }
-        // SAFETY: there are elements: `rows * cols` from the first one on are the matrix's, initialised, in the
-        // slice that `self` borrows alone.
+        // SAFETY: there are elements: the matrix's `rows * cols` from the first one on are
+        // initialised, and in the slice that `self` borrows exclusively.
         Some(unsafe { core::slice::from_raw_parts_mut(self.data, rows * cols) })
     }
 
-    /// A view of the same elements for a shorter time.
+    /// Returns a view of the same elements with a shorter lifetime.
     pub fn reborrow(&mut self) -> MatMut<'_, E> {
         MatMut { borrow: PhantomData, ..*self }
     }
 
-    /// The transpose, of the same memory.
+    /// Returns the transpose, a view of the same memory.
     #[must_use]
     #[inline(always)]
     pub fn t(self) -> Self {
@@ -469,7 +472,7 @@ impl<'a, E> MatMut<'a, E> {
         MatMut { shape: [cols, rows], strides: [right, down], ..self }
     }
 
-    /// Rows `..at` and rows `at..`.
+    /// Splits into rows `..at` and rows `at..`.
     ///
     /// # Panics
     /// If `at` is beyond the number of rows.
@@ -482,7 +485,7 @@ impl<'a, E> MatMut<'a, E> {
         (above, MatMut { data: below, shape: [rows - at, cols], ..self })
     }
 
-    /// Columns `..at` and columns `at..`.
+    /// Splits into columns `..at` and columns `at..`.
     ///
     /// # Panics
     /// If `at` is beyond the number of columns.

@@ -1,12 +1,12 @@
-//! Packing: B by panels as wide as a tile, and matrices copied row by row, such as an A whose k is not
-//! contiguous; 16-bit floats are widened on the way.
+//! Packing: B into panels as wide as a tile, and matrices copied row by row, such as an A whose k
+//! is not contiguous. 16-bit floats are widened at the same time.
 //!
 //! ```text
 //! B [depth, columns] ──> tile 0 [depth, width 0] | tile 1 [depth, width 1] | …
 //! ```
 //!
-//! Each panel is read from front to back by the micro-kernel. The last one is padded with zeros to
-//! whole vectors; the padding's products land in lanes that are never written out.
+//! The micro-kernel reads each tile from front to back. The last one is padded with zeros to whole
+//! vectors; the padding's products end up in lanes that are never written out.
 
 use super::KC;
 use super::factor::Factor;
@@ -15,19 +15,19 @@ use super::split::Split;
 use super::tile::{MR, max_vectors};
 use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
 
-/// Copies and packs a factor of any type, for loops that know the type of the sums alone: they read it through copies.
+/// Copies and packs an operand of any type, for loops that only know the type of the sums.
 ///
-/// Places and shapes are pairs, which are passed in registers. An array would be stored as two numbers and
-/// read as one vector, which waits until the stores have reached the cache.
+/// Positions and shapes are pairs, which are passed in registers. An array would be stored as two
+/// numbers and read as one vector, which waits until the stores have reached the cache.
 pub(super) trait Source<E> {
-    /// From one row, and from one column, to the next.
+    /// Elements between rows and between columns.
     fn strides(&self) -> [isize; 2];
-    /// Copies a part row by row, as [`Copied`], rows [`copied_row`] long.
+    /// Copies a part row by row by [`Copied`], into rows of length [`copied_row`].
     ///
     /// # Safety
-    /// `dst` is valid for writes of as many rows.
+    /// `dst` is valid for writes of these rows.
     unsafe fn copy(&self, at: (usize, usize), shape: (usize, usize), dst: *mut E);
-    /// Packs a part, at most one panel wide and one block deep, as [`Pack`].
+    /// Packs a part, at most one panel wide and one block deep, by [`Pack`].
     ///
     /// # Safety
     /// `dst` is valid for writes of the part's rows, each rounded up to whole vectors.
@@ -40,18 +40,18 @@ impl<T: Factor> Source<T::Sum> for MatRef<'_, T> {
     }
     unsafe fn copy(&self, at: (usize, usize), shape: (usize, usize), dst: *mut T::Sum) {
         let part = self.part(at.into(), shape.into());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises room for the rows.
         T::copy(&unsafe { Copied::new(&part, dst, copied_row(shape.1)) });
     }
     unsafe fn pack(&self, at: (usize, usize), shape: (usize, usize), dst: *mut T::Sum) {
         let part = self.part(at.into(), shape.into());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises room for the rows.
         T::pack(&unsafe { Pack::new(&part, usize::MAX, dst) });
     }
 }
 
-/// B to pack: panel after panel, of each its blocks of k, of each its tiles. Taken by reference, as
-/// [`Small`](super::Small) is and for its reason.
+/// A B to pack: by panels, in each by blocks of k, in each by tiles. Passed by reference, for the
+/// reason that [`Small`](super::Small) is.
 pub struct Pack<'a, T: Factor> {
     b: &'a MatRef<'a, T>,
     nc: usize,
@@ -59,7 +59,7 @@ pub struct Pack<'a, T: Factor> {
 }
 
 impl<'a, T: Factor> Pack<'a, T> {
-    /// In panels of at most `nc` columns, whole vectors.
+    /// Packs into panels of at most `nc` columns, a multiple of whole vectors.
     ///
     /// # Safety
     /// `dst` is valid for writes of all rows of `b`, each rounded up to whole vectors.
@@ -83,7 +83,8 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Pack<'a, T> {
             let tiles = Split::new(vectors, const { max_vectors(S::ISA) });
             for from in (0..k).step_by(KC) {
                 let depth = KC.min(k - from);
-                // Panels before took `left * k` elements, blocks before in this panel whole vectors.
+                // Earlier panels took `left * k` elements, earlier blocks of this panel whole
+                // vectors.
                 let block = dst.wrapping_add(left * k + from * vectors * S::LANES);
                 for tile in 0..tiles.parts() {
                     let (start, width) = (tiles.start(tile) * S::LANES, tiles.len(tile) * S::LANES);
@@ -92,8 +93,8 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Pack<'a, T> {
                     let data = step(row, left + start, b.strides[1]);
                     let dst = block.wrapping_add(start * depth);
                     let panel = Panel { data, strides: b.strides, depth, columns, width, dst };
-                    // SAFETY: the columns `start..start + width` of the block's memory, which is that of
-                    // `Pack::new`, are no other tile's.
+                    // SAFETY: the columns `start..start + width` of the block belong to no other
+                    // tile; the caller of `Pack::new` promised its memory.
                     unsafe {
                         match b.strides {
                             [_, 1] => panel.copy(simd),
@@ -108,7 +109,7 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Pack<'a, T> {
     }
 }
 
-/// One panel: `columns` of B become `width` columns of `dst`, the rest zero.
+/// One tile: `columns` columns of B become `width` columns of `dst`, padded with zeros.
 struct Panel<T: Factor> {
     data: *const T,
     strides: [isize; 2],
@@ -119,10 +120,11 @@ struct Panel<T: Factor> {
 }
 
 impl<T: Factor> Panel<T> {
-    /// Columns are contiguous: rows are copied.
+    /// Copies rows, if columns are contiguous.
     ///
     /// # Safety
-    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole
+    /// vectors.
     #[inline(always)]
     unsafe fn copy<S: Lanes<T::Sum>>(&self, simd: S) {
         let (whole, rest) = (self.columns / S::LANES, self.columns % S::LANES);
@@ -145,10 +147,11 @@ impl<T: Factor> Panel<T> {
         }
     }
 
-    /// k is contiguous, up or down: columns become rows.
+    /// Transposes columns into rows, if k is contiguous in either direction.
     ///
     /// # Safety
-    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole
+    /// vectors.
     #[inline(always)]
     unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         let (shape, strides) = ([self.columns, self.depth], [self.strides[1], self.strides[0]]);
@@ -159,14 +162,15 @@ impl<T: Factor> Panel<T> {
         debug_assert!(self.width < self.columns + S::LANES);
     }
 
-    /// Any strides.
+    /// Copies elements one by one, with any strides.
     ///
     /// # Safety
-    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole vectors.
+    /// Every element of the panel is valid for reads, `dst` for writes of `depth * width`, whole
+    /// vectors.
     #[inline(always)]
     unsafe fn gather(&self) {
         let Panel { data, strides, depth, columns, width, dst } = *self;
-        // SAFETY: rows and columns are the panel's; what is left of its width is written here.
+        // SAFETY: rows and columns are the panel's; the rest of its width is written here.
         unsafe {
             gather(data, strides, [depth, columns], dst, width);
             for p in 0..depth {
@@ -176,11 +180,11 @@ impl<T: Factor> Panel<T> {
     }
 }
 
-/// Columns read at a time where they are the shorter way.
+/// Columns read at once if the stride between rows is the shorter one.
 const STRIP: usize = 4;
 
-/// Writes element (i, j) to `dst[i * dst_row + j]`, reading along the shorter of any strides: a few columns
-/// side by side, all of their rows, or row by row.
+/// Writes element (i, j) to `dst[i * dst_row + j]`, reading along the axis of the shorter stride:
+/// row by row, or down a few columns at a time.
 ///
 /// # Safety
 /// Every element of the matrix is valid for reads, and those of `dst` for writes.
@@ -196,18 +200,18 @@ unsafe fn gather<T: Factor>(
     let stripped = if down { columns - columns % STRIP } else { 0 };
     for left in (0..stripped).step_by(STRIP) {
         let (src, dst) = (step(src.cast_mut(), left, strides[1]), dst.wrapping_add(left));
-        // SAFETY: the columns `left..left + STRIP`.
+        // SAFETY: the columns `left..left + STRIP` exist.
         unsafe { gather_rows(src, strides, [rows, STRIP], dst, dst_row) };
     }
     let (src, dst) = (step(src.cast_mut(), stripped, strides[1]), dst.wrapping_add(stripped));
-    // SAFETY: the columns that are left.
+    // SAFETY: these are the columns that are left.
     unsafe { gather_rows(src, strides, [rows, columns - stripped], dst, dst_row) };
 }
 
-/// Does what [`gather`] does, row by row.
+/// [`gather`], row by row.
 ///
 /// # Safety
-/// As [`gather`].
+/// See [`gather`].
 #[inline(always)]
 unsafe fn gather_rows<T: Factor>(
     src: *const T,
@@ -219,7 +223,7 @@ unsafe fn gather_rows<T: Factor>(
     for i in 0..rows {
         let (src, dst) = (step(src.cast_mut(), i, strides[0]), dst.wrapping_add(i * dst_row));
         for j in 0..columns {
-            // SAFETY: row i and column j are in the matrix, and in the copy.
+            // SAFETY: row i and column j are in the matrix and in the copy.
             unsafe { dst.wrapping_add(j).write((*step(src, j, strides[1])).widened()) };
         }
     }
@@ -236,7 +240,8 @@ struct Squares<T: Factor> {
 }
 
 impl<T: Factor> Squares<T> {
-    /// Of a source whose columns are adjacent, from the first on or from the last: then both are turned.
+    /// Takes a source whose columns are adjacent, in either order; if they are in reverse order,
+    /// both matrices are reversed.
     #[inline(always)]
     fn new(
         src: *const T,
@@ -253,15 +258,15 @@ impl<T: Factor> Squares<T> {
         Squares { src, src_row, shape, dst, dst_row: -dst_row }
     }
 
-    /// Squares of LANES rows and columns, each transposed in registers.
+    /// Transposes squares of LANES rows and columns in registers.
     ///
     /// # Safety
-    /// The source is valid for reads; the destination for writes of `shape[1]` rows of `shape[0]`
-    /// elements, rounded up to whole vectors: what is beyond becomes zero.
+    /// The source is valid for reads, the destination for writes of `shape[1]` rows of `shape[0]`
+    /// elements, rounded up to whole vectors; the padding becomes zero.
     #[inline(always)]
     unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         const { assert!(matches!(S::LANES, 1 | 2 | 4 | 8 | 16)) };
-        // SAFETY: as the caller promises; by the assertion above N is the number of lanes.
+        // SAFETY: the caller promises the memory; N is the number of lanes, as asserted above.
         unsafe {
             match S::LANES {
                 16 => self.by::<S, 16>(simd),
@@ -274,7 +279,7 @@ impl<T: Factor> Squares<T> {
     }
 
     /// # Safety
-    /// As [`Squares::transpose`].
+    /// See [`Squares::transpose`]; N is the number of lanes.
     #[inline(always)]
     unsafe fn by<S: Lanes<T::Sum>, const N: usize>(&self, simd: S) {
         let [rows, cols] = self.shape;
@@ -290,7 +295,7 @@ impl<T: Factor> Squares<T> {
                     *lanes = unsafe { T::load(simd, step(src, j, self.src_row).wrapping_add(c)) };
                 }
                 for (i, lanes) in S::V::transpose(square).into_iter().enumerate() {
-                    // SAFETY: row c + i of the destination, the vector from r on.
+                    // SAFETY: row c + i of the destination has a vector from r on.
                     unsafe { simd.store(step(dst, c + i, self.dst_row), lanes) };
                 }
             }
@@ -298,12 +303,12 @@ impl<T: Factor> Squares<T> {
                 let mut square = [zero; N];
                 for (j, lanes) in square.iter_mut().enumerate().take(rows - r) {
                     let src = step(src, j, self.src_row).wrapping_add(c);
-                    // SAFETY: row r + j and the columns that are left from c on.
+                    // SAFETY: row r + j has `cols - c` more columns from c on.
                     *lanes = unsafe { T::load_up_to(simd, src, cols - c) };
                 }
                 let square = S::V::transpose(square);
                 for (i, &lanes) in square.iter().enumerate().take(cols - c) {
-                    // SAFETY: as above; the vector may reach beyond `rows`, as promised.
+                    // SAFETY: row c + i of the destination is rounded up to whole vectors.
                     unsafe { simd.store(step(dst, c + i, self.dst_row), lanes) };
                 }
             }
@@ -311,25 +316,25 @@ impl<T: Factor> Squares<T> {
     }
 }
 
-/// Tiles of A copied at a time: 3 lines of `f32` a step of k where its rows are adjacent.
+/// Tiles of A copied at once: 3 cache lines of `f32` per k if its rows are adjacent.
 pub(super) const A_TILES: usize = 8;
 
-/// Rows of A copied at a time.
+/// Rows of A copied at once.
 pub(super) const A_ROWS: usize = A_TILES * MR;
 
-/// Elements from one copied row to the next, whole vectors of every instruction set.
+/// Elements between the starts of copied rows: whole vectors on every instruction set.
 pub(super) fn copied_row(columns: usize) -> usize {
     columns.next_multiple_of(MAX_LANES)
 }
 
-/// Elements of a copy whose rows are [`copied_row`] long.
+/// Elements in a copy whose rows are [`copied_row`] long.
 pub(super) fn copied_len([rows, columns]: [usize; 2]) -> usize {
     rows * copied_row(columns)
 }
 
-/// A matrix to copy row by row, element (i, j) to `dst[i * dst_row + j]`: of A, rows that a tile reads as it
-/// does those that need no copy. (A copy with k going down would spread a tile's six rows over as many
-/// lines as k has steps, more than L1 has beside a tile of B.)
+/// A matrix to copy row by row, element (i, j) to `dst[i * dst_row + j]`. A tile reads copied rows
+/// of A like those that need no copy. (A copy with k going down would spread a tile's six rows over
+/// as many cache lines as there are values of k, more than L1 has beside a tile of B.)
 pub struct Copied<'a, T: Factor> {
     matrix: &'a MatRef<'a, T>,
     dst: *mut T::Sum,
@@ -338,7 +343,8 @@ pub struct Copied<'a, T: Factor> {
 
 impl<'a, T: Factor> Copied<'a, T> {
     /// # Safety
-    /// `dst` is valid for writes of as many rows of `dst_row` elements, whole vectors that hold the columns.
+    /// `dst` is valid for writes of the matrix's rows, each of `dst_row` elements, whole vectors
+    /// that hold the columns.
     #[inline(always)]
     pub(super) unsafe fn new(matrix: &'a MatRef<'a, T>, dst: *mut T::Sum, dst_row: usize) -> Self {
         debug_assert!(dst_row >= copied_row(matrix.shape[1]));
@@ -359,8 +365,8 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Copied<'a, T> {
             [1 | -1, column] if column != 1 => {
                 let squares =
                     Squares::new(data, [column, strides[0]], [columns, rows], dst, dst_row);
-                // SAFETY: the matrix is readable; rows of the copy are whole vectors long, as
-                // `Copied::new` was promised.
+                // SAFETY: the matrix is readable; rows of the copy are whole vectors long, as the
+                // caller of `Copied::new` promised.
                 unsafe { squares.transpose(simd) };
             }
             [_, 1] => {
@@ -368,8 +374,8 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Copied<'a, T> {
                     let src = step(data.cast_mut(), i, strides[0]);
                     let dst = dst.wrapping_add(i * dst_row);
                     for j in (0..columns).step_by(S::LANES) {
-                        // SAFETY: row i and the columns from j on are in the matrix; the copy's rows are
-                        // whole vectors, as `Copied::new` was promised.
+                        // SAFETY: row i and the columns from j on are in the matrix; rows of the
+                        // copy are whole vectors, as the caller of `Copied::new` promised.
                         unsafe {
                             let x = T::load_up_to(simd, src.wrapping_add(j), columns - j);
                             simd.store(dst.wrapping_add(j), x);

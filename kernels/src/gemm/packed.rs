@@ -1,4 +1,4 @@
-//! All of B in the tiles that the micro-kernel reads.
+//! All of B, packed into the tiles that the micro-kernel reads.
 
 use core::marker::PhantomData;
 
@@ -11,16 +11,16 @@ use super::workspace::Workspace;
 use crate::dispatch::isa;
 use crate::simd::{Float, Isa, MAX_LANES};
 
-/// Rows of A from which a B that is packed already is faster than one that is read in place.
+/// The fewest rows of A for which a packed B is faster than one read in place.
 const LEAST_ROWS: usize = 8;
 
-/// All of B, packed once, to be multiplied many times or by many threads.
+/// All of B, packed once, for many products or many threads.
 #[derive(Debug)]
 pub struct PackedB<'w, E> {
-    /// Panel after panel, each block of k after block, each tile after tile.
+    /// Panels, in each the blocks of k, in each the tiles.
     pub(super) data: *const E,
     pub(super) shape: [usize; 2],
-    /// Columns of a panel, in the last one at most.
+    /// The most columns of a panel.
     pub(super) nc: usize,
     isa: Isa,
     borrow: PhantomData<&'w [E]>,
@@ -35,19 +35,19 @@ impl<'w, E: Float> PackedB<'w, E> {
     /// Packs `b`, `[k, n]`, into `buffer`, which grows to `k * n` elements and some padding.
     ///
     /// # Panics
-    /// If that is more than memory can hold.
+    /// If the memory cannot be allocated.
     pub fn pack<T: Factor<Sum = E>>(b: MatRef<'_, T>, buffer: &'w mut Workspace<E>) -> Self {
         PackedB::in_panels(b, panel_columns::<E>(), buffer)
     }
 
-    /// Whether products with so many rows of A each gain by a B of shape `[k, n]` packed before, packing
-    /// it not counted. It gains .5 to .7 of the time of 8 to 24 rows where B lies in the second-level
-    /// cache, and .8 to .95 of that of 64 to 128; nothing with fewer rows, or where B is small.
+    /// True if products with this many rows of A each are faster with a packed B of shape `[k, n]`,
+    /// without the time of packing. 8 to 24 rows take .5 to .7 of the time if B is in L2, 64 to 128
+    /// rows .8 to .95; fewer rows, or a small B, gain nothing.
     pub fn pays(rows: usize, b: [usize; 2]) -> bool {
         rows >= LEAST_ROWS && !is_small::<E>(b)
     }
 
-    /// As [`PackedB::pack`], in panels of at most `nc` columns, whole vectors.
+    /// [`PackedB::pack`] into panels of at most `nc` columns, a multiple of whole vectors.
     pub(super) fn in_panels<T: Factor<Sum = E>>(
         b: MatRef<'_, T>,
         nc: usize,
@@ -56,7 +56,7 @@ impl<'w, E: Float> PackedB<'w, E> {
         let [k, n] = b.shape;
         let columns = n.checked_next_multiple_of(MAX_LANES).unwrap_or(usize::MAX);
         let data = buffer.elements(k.saturating_mul(columns)).cast::<E>();
-        // SAFETY: the buffer has just grown to k rows of whole vectors of every instruction set.
+        // SAFETY: the buffer has just grown to k rows of whole vectors on every instruction set.
         let pack = unsafe { Pack::new(&b, nc, data) };
         let isa = if k > 0 && n > 0 { T::pack(&pack) } else { isa() };
         PackedB { data, shape: b.shape, nc, isa, borrow: PhantomData }

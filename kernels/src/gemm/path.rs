@@ -1,26 +1,27 @@
-//! Which of the loops computed a product.
+//! The loops that computed a product.
 
 use std::fmt;
 
-/// The loops that computed a product, told for traces and tests: the bits are the same whichever it was.
+/// The loops that computed a product, reported for traces and tests. All give the same bits.
 ///
-/// A and B are those of the loops: where C is stored by columns, or is a lone column, the product is
-/// `Cᵀ = Bᵀ·Aᵀ`, and a matrix by a vector is one row by the transposed matrix. Where nothing is multiplied
-/// (C is empty, k or alpha is 0) it may be any.
+/// A and B are those of the loops: if C is stored by columns or is a single column, the product is
+/// `Cᵀ = Bᵀ·Aᵀ`, so a matrix by a vector is one row by the transposed matrix. If nothing is
+/// multiplied (C is empty, k or alpha is 0), the path is unspecified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GemmPath {
-    /// Tiles with no loops around them: one block of k, and a B that stays near.
+    /// Only tiles, without blocking: one block of k, and a B that fits the near caches.
     Small,
-    /// A few rows of A by the rows of a large B as they lie, or of one in reverse.
+    /// A few rows of A; B is large, or its columns are reversed, and is read in place along its
+    /// rows.
     Rows,
     /// A few rows of A by the columns of a B that is stored transposed.
     Columns,
-    /// Blocked, B read where it lies: few rows of A, or a small B.
+    /// Blocked, with B read in place: few rows of A, or a small B.
     InPlace,
-    /// Blocked, each panel of B packed.
+    /// Blocked, with each panel of B packed.
     Blocked,
-    /// Blocked, by a B that was packed before.
+    /// Blocked, with a B packed in advance.
     Packed,
 }
 

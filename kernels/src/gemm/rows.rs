@@ -1,48 +1,33 @@
-//! Few rows of A and a B that is read along its rows: a large one as it lies, one in reverse whatever its
-//! size.
+//! Few rows of A and a B that is read along its rows: a large B, or one of any size with reversed
+//! columns.
 //!
 //! ```text
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
 //!         the next 8                        [░░░░░░░            ]   prefetched into L2
-//!      A [m, 8] on the stack              C [██████████████████]   its chains, m rows of them, near
+//!      A [m, 8] on the stack              C [██████████████████]   partial sums, m rows, in L1
 //! ```
 //!
-//! Going down B's columns a tile at a time would take one line a row: the hardware's prefetcher follows
-//! rows. Along them the chains of additions are not over when a row ends, so they wait in memory; of 64
-//! products a vector of them is loaded and stored once. Rows of chains lie a line further apart than a
-//! panel is wide: at a power of two they would share one set of the cache.
+//! 1. *Along rows, not down columns.* A tile that goes down B's columns uses one cache line per
+//!    row, and the hardware prefetcher only follows rows.
+//! 2. *Partial sums wait in memory*, because the chains of additions are not complete when a row
+//!    ends. A vector of them is loaded and stored once per 8 rows of B. Rows of sums are a line
+//!    further apart than the panel is wide: at a power of two they would share one set of the
+//!    cache.
+//! 3. *More than 6 rows of A are several groups*, which take turns at the panel's part of the 8
+//!    rows of B, no more than an L2 cache holds. For 16-bit floats, which each group widens again,
+//!    a group has four rows.
+//! 4. *Reversed columns* are read in place too: their partial sums are in reverse order, and
+//!    reversed when a block of k is done.
+//! 5. *The first group prefetches the next 8 rows into L2*: L1 cannot have enough lines in flight
+//!    to keep memory busy. Where the hardware prefetcher suffices ([`hardware_prefetches`]), there
+//!    are no prefetches.
 //!
-//! More than 6 rows of A are several groups, each of which passes the panel's part of the 8 rows of B, no more
-//! than an L2 cache holds, one group after the other; of 16-bit floats, which each group widens anew, four rows are
-//! a group.
-//!
-//! A B whose columns lie in reverse is read as it lies too: its chains are in reverse, and turned when a block of
-//! k is done.
-//!
-//! The next 8 rows are prefetched meanwhile by the first group, into the second-level cache: the first-level one
-//! cannot wait for enough lines to keep memory busy. Cores that run ahead by themselves ([`runs_ahead`]) are left
-//! to it.
-//!
-//! Measured on Zen 4, one thread, 2 to 24 rows of A, [1024, 4096] of B; the time over that of chains of 16 KiB and
-//! prefetches into the first-level cache:
-//!
-//! | B | AVX-512 | AVX2 |
-//! |---|---|---|
-//! | `f32`, from memory | .73 to .98 | .66 to .91 |
-//! | `f32`, from the shared cache | .86 to 1.01, 2 and 4 rows to 1.18 | .70 to 1.01, 2 and 4 rows to 1.17 |
-//! | `f64`, from memory | .68 to .97 | .70 to .97 |
-//! | `bf16`, too small a B to prefetch: longer chains alone | .74 to 1.06 | .59 to .94 |
-//!
-//! One row takes .7 to 1.05 of the time. With prefetches in every case it would take up to 1.1 from the shared cache,
-//! of 16-bit floats, whose lines are half as many, up to 1.3.
-//!
-//! Tried besides: prefetches further along the same rows, into L1 1.1 to 1.5 of the time, into L2 .83 to 1.0; of the 8
-//! rows after the next, no better; chains of 64 KiB, .63 to 1.1 with AVX-512 and up to 1.95 with AVX2; each prefetch
-//! beside a load instead of all before the tile, up to 1.3 times as long in tiles of 4 rows; each line once, where a
-//! vector is shorter, 1.05 to 1.25 from memory with AVX2; all groups of rows in turn over 16 KiB of B, 1.0 to 1.15.
+//! On Zen 4, with 2 to 24 rows of A and [1024, 4096] of B, this takes .66 to .98 of the time of
+//! prefetches into L1 and shorter chains if B comes from memory, .70 to 1.18 from the shared cache;
+//! docs/lab/kernels.md has the table.
 
-use super::cache::runs_ahead;
+use super::cache::hardware_prefetches;
 use super::driver::Finish;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
@@ -58,18 +43,19 @@ use crate::simd::{ElementTask, Float, Lanes, MAX_LANES};
 /// Rows of B read side by side.
 const STEPS: usize = 8;
 
-/// Bytes of the chains of a panel. Of 32 KiB, 2 to 24 rows take .8 to 1.0 of the time of 16 KiB, in a cache of 48 KiB
-/// 8 rows up to 1.06: runs of B are longer.
+/// Bytes of the partial sums of a panel, which bound the length of B's runs. 2 to 24 rows take .8
+/// to 1.0 of the time of 16 KiB (8 rows in an L1 of 48 KiB up to 1.06).
 const CHAINS_BYTES: usize = 32 << 10;
 
-/// Bytes of a B with contiguous rows from which on they are followed: walking down its columns would leave the
-/// hardware's prefetcher idle.
+/// Bytes from which a B with contiguous rows is read along them: going down its columns would leave
+/// the hardware prefetcher idle.
 const STREAM_BYTES: usize = 512 * 1024;
 
-/// Rows of A up to which a B in reverse is not packed: one row takes 0.2 of the time of packing, 12 take 0.55.
+/// The most rows of A for which a reversed B is not packed: one row takes 0.2 of the time of
+/// packing, 12 take 0.55.
 const REVERSED_ROWS: usize = 12;
 
-/// Fewest columns of such a B.
+/// The fewest columns of such a B.
 const MIN_COLUMNS: usize = 64;
 
 /// C ← alpha · A·B + beta · C, or A·B + bias; C's rows are contiguous, m ≤ IN_PLACE_ROWS.
@@ -84,12 +70,13 @@ pub struct RowsOfB<'a, T: Factor> {
 }
 
 impl<'a, T: Factor> RowsOfB<'a, T> {
-    /// Whether so many rows are computed sooner so.
+    /// True if `rows` rows of A are computed faster this way.
     pub(super) fn pays(b: &MatRef<'_, T>, rows: usize) -> bool {
         let [k, n] = b.shape;
         let most = match b.strides {
             [_, 1] if k.saturating_mul(n) > STREAM_BYTES / size_of::<T>() => IN_PLACE_ROWS,
-            // Columns that are as near are no streams; fewer steps or columns are packed in less time.
+            // Adjacent rows would be no separate streams; with fewer steps or columns, packing is
+            // faster.
             [down, -1] if down.unsigned_abs() > 1 && k >= STEPS && n >= MIN_COLUMNS => {
                 REVERSED_ROWS
             }
@@ -122,7 +109,7 @@ impl<'a, T: Factor> RowsOfB<'a, T> {
         (CHAINS_BYTES / size_of::<T::Sum>() / m).next_multiple_of(tile)
     }
 
-    /// From one row of chains to the next.
+    /// The distance between rows of partial sums.
     fn chains_row(m: usize) -> usize {
         Self::width(m) + MAX_LANES
     }
@@ -140,9 +127,10 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
         let copy = chains.wrapping_add(m * chains_row);
         let partial = copy.wrapping_add(if T::IS_SUM { 0 } else { m * copied_row(KC) });
         let is_reversed = b.strides[1] == -1;
-        // As large as what is written past the caches: B, or what a thread has of it, comes from memory.
+        // A B as large as results that are stored non-temporally, or a thread's part of it, comes
+        // from memory.
         let is_far = is_streamed::<T>(k.saturating_mul(n));
-        let prefetches = !runs_ahead() && (is_far || T::IS_SUM && m > 1);
+        let prefetches = !hardware_prefetches() && (is_far || T::IS_SUM && m > 1);
         for left in (0..n).step_by(width) {
             let columns = width.min(n - left);
             let first = if is_reversed { left + columns - 1 } else { left };
@@ -174,15 +162,16 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         chains,
                         chains_row: chains_row as isize,
                     };
-                    // SAFETY: A and C have m rows, IN_PLACE_ROWS at most; `steps` of k from `from + at` on
-                    // are in A (or its copy) and B, the panel's columns in B; chains have m rows of `width` columns and a
-                    // line more. Steps before wrote what is resumed.
+                    // SAFETY: A and C have m rows, at most IN_PLACE_ROWS; `steps` values of k from
+                    // `from + at` on are in A (or its copy) and B, and the panel's columns in B;
+                    // `chains` has m rows of `width` columns and a line more. Earlier steps wrote
+                    // the sums that are resumed.
                     unsafe { strip.run(simd) };
                 }
                 if is_reversed {
                     for i in 0..m {
                         let chains = chains.wrapping_add(i * chains_row);
-                        // SAFETY: the panel's chains of row i have just been written.
+                        // SAFETY: the panel's sums of row i have just been written.
                         unsafe { core::slice::from_raw_parts_mut(chains, columns) }.reverse();
                     }
                 }
@@ -200,8 +189,8 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                     beta,
                     bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
                 };
-                // SAFETY: m rows and the panel's columns are in C, in the chains just computed and, if
-                // k has several blocks, in the partial sums; a bias has n elements.
+                // SAFETY: m rows and the panel's columns are in C, in the sums just computed and,
+                // if k has several blocks, in `partial`; a bias has n elements.
                 unsafe { finish.run(simd) };
             }
         }
@@ -218,7 +207,7 @@ struct Strip<T: Factor> {
     b_step: isize,
     columns: usize,
     steps: usize,
-    /// Goes on with the chains instead of starting them at zero.
+    /// Resumes the sums instead of starting them at zero.
     resume: bool,
     /// Prefetches the next STEPS rows.
     prefetches: bool,
@@ -227,18 +216,19 @@ struct Strip<T: Factor> {
 }
 
 impl<T: Factor> Strip<T> {
-    /// Most rows of A in a group: a tile's, and of 16-bit floats as many as leave registers for widening.
+    /// The most rows of A in a group: those of a tile, or for 16-bit floats as many as leave
+    /// registers for widening.
     const GROUP: usize = if T::IS_SUM { MR } else { 4 };
 
     /// # Safety
     /// - `1 <= rows <= IN_PLACE_ROWS`, `1 <= steps <= STEPS`;
-    /// - `a` is valid for reads at `a_strides` for as many rows and steps, `b` for `columns` elements a
-    ///   step;
-    /// - `chains` is valid for writes, with `resume` for reads, of `columns` elements a row, rounded up to
-    ///   whole vectors.
+    /// - `a` is valid for reads of `rows` rows and `steps` values of k at `a_strides`, `b` of
+    ///   `columns` elements per step;
+    /// - `chains` is valid for writes, with `resume` also for reads, of `columns` elements per row,
+    ///   rounded up to whole vectors.
     #[inline(always)]
     unsafe fn run<S: Lanes<T::Sum>>(mut self, simd: S) {
-        // Close together.
+        // Copy A's elements next to each other.
         let mut a = [[T::Sum::ZERO; STEPS]; IN_PLACE_ROWS];
         for (i, row) in a.iter_mut().enumerate().take(self.rows) {
             let src = step(self.a.cast_mut(), i, self.a_strides[0]);
@@ -256,7 +246,8 @@ impl<T: Factor> Strip<T> {
             let mut tiles = self.group(top, rows, 0);
             tiles.columns = whole;
             tiles.prefetches &= group == 0;
-            // SAFETY: a group's rows are the strip's, and its columns: up to `whole` whole tiles.
+            // SAFETY: a group's rows and columns are the strip's; those up to `whole` are whole
+            // tiles.
             unsafe {
                 match const { max_vectors(S::ISA) } {
                     4 => tiles.tiles::<S, 4>(simd),
@@ -281,14 +272,14 @@ impl<T: Factor> Strip<T> {
         }
     }
 
-    /// Whole tiles.
+    /// Computes whole tiles.
     ///
     /// # Safety
-    /// As [`Strip::run`] for STEPS steps, of an A whose rows are STEPS long, `rows <= GROUP` and columns that
-    /// are whole tiles.
+    /// See [`Strip::run`], for STEPS steps, an A whose rows are STEPS long, `rows <= GROUP`, and
+    /// columns that are whole tiles.
     #[inline(always)]
     unsafe fn tiles<S: Lanes<T::Sum>, const NV: usize>(&self, simd: S) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller promises the same.
         unsafe {
             match self.rows {
                 1 => T::Sum::call(simd, Tiles::<T, 1, NV>(self)),
@@ -304,7 +295,7 @@ impl<T: Factor> Strip<T> {
     }
 }
 
-/// Whole tiles of ROWS rows and NV vectors, as a function of its own.
+/// Whole tiles of ROWS rows and NV vectors, as a separate function.
 struct Tiles<'a, T: Factor, const ROWS: usize, const NV: usize>(&'a Strip<T>);
 
 impl<T: Factor, const ROWS: usize, const NV: usize> ElementTask<T::Sum> for Tiles<'_, T, ROWS, NV> {
@@ -321,8 +312,8 @@ impl<T: Factor, const ROWS: usize, const NV: usize> ElementTask<T::Sum> for Tile
             if strip.prefetches {
                 strip.prefetch(simd, start);
             }
-            // SAFETY: made by `Strip::tiles` alone, whose caller's promise this is: ROWS rows, whole
-            // vectors from `start` on, and STEPS steps are the strip's.
+            // SAFETY: only `Strip::tiles` makes this, and its caller promises ROWS rows, whole
+            // vectors from `start` on, and STEPS steps.
             unsafe {
                 let mut acc = [[simd.splat(T::Sum::ZERO); NV]; ROWS];
                 if strip.resume {
@@ -358,10 +349,10 @@ impl<T: Factor> Strip<T> {
         }
     }
 
-    /// All columns, a vector at a time.
+    /// Computes all columns, one vector at a time.
     ///
     /// # Safety
-    /// As [`Strip::run`] for an A whose rows are STEPS long.
+    /// See [`Strip::run`], for an A whose rows are STEPS long.
     #[inline(always)]
     unsafe fn rest<S: Lanes<T::Sum>>(&self, simd: S) {
         const { assert!(S::LANES <= MAX_LANES) };
@@ -373,8 +364,8 @@ impl<T: Factor> Strip<T> {
                 (b.cast(), self.b_step)
             } else {
                 for p in 0..self.steps {
-                    // SAFETY: step p of B has `lanes` columns from `start` on; by the assertion above the
-                    // array holds STEPS vectors.
+                    // SAFETY: step p of B has `lanes` columns from `start` on; the array holds
+                    // STEPS vectors, as asserted above.
                     unsafe {
                         let row = T::load_up_to(simd, step(b.cast_mut(), p, self.b_step), lanes);
                         simd.store(wide.as_mut_ptr().wrapping_add(p * S::LANES), row);
@@ -398,7 +389,7 @@ impl<T: Factor> Strip<T> {
                 add: false,
                 bias: None,
             };
-            // SAFETY: at most MR rows, at least one of the strip's columns, and no more than a vector of them.
+            // SAFETY: at most MR rows, and between one column and a vector of the strip's columns.
             unsafe { tile.run(simd) };
         }
     }

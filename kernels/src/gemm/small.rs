@@ -1,8 +1,9 @@
-//! Products that fit a level of the cache whole: one block of k, C written at once, A and B in place.
+//! Small products: one block of k, C written once, A and B read in place and near.
 //!
-//! The loops of the driver with nothing around them. Of 4³ they take a third of the driver's
-//! instructions; the sums are those of one block, so the bits are the same. A B stored transposed is
-//! transposed in registers, square by square, into the workspace; 16-bit factors are widened into it.
+//! These are the driver's tiles without its loops. A 4³ product takes a third of the driver's
+//! instructions. The sums are those of one block, so the bits are the same. A B stored transposed
+//! is transposed in registers, square by square, into the workspace; 16-bit operands are widened
+//! into it.
 
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
@@ -14,23 +15,24 @@ use super::{KC, is_small};
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{ElementTask, Float, Lanes, Vector};
 
-/// C ← A·B (+ bias, of n elements) of operands that fit.
+/// C ← A·B (+ bias, of n elements) of small operands.
 ///
-/// They and the task itself are taken by reference: a copy would load them in other pieces than they
-/// were just stored in, which takes longer than the product of the smallest.
+/// The operands and the task are passed by reference: a copy would load them in wider pieces than
+/// they were just stored in, which takes longer than the smallest products.
 pub struct Small<'a, T: Factor> {
     a: &'a MatRef<'a, T>,
     b: &'a MatRef<'a, T>,
     bias: Option<&'a [T::Sum]>,
     /// Borrowed exclusively by [`Small::new`].
     c: &'a MatMut<'a, T::Sum>,
-    /// Where B is copied to, if it is, and, of 16-bit floats, A behind it.
+    /// Memory for a copy of B, if it is copied, followed by A for 16-bit floats.
     copy: Option<*mut T::Sum>,
 }
 
 impl<'a, T: Factor> Small<'a, T> {
-    /// Whether a product is such a one: A and B have no gaps along one of their axes, rows of C are
-    /// contiguous and C is no column, k is one block, all of B stays near, and all of an A that is widened.
+    /// True if the product is small: A and B are contiguous along one of their axes, rows of C are
+    /// contiguous and C is not a column, k is one block, and all of B fits the near caches, as does
+    /// an A that is widened.
     #[inline]
     pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
         let has_runs = |strides: [isize; 2]| strides[0] == 1 || strides[1] == 1;
@@ -71,8 +73,8 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
         if const { !T::IS_SUM || S::LANES != 16 } {
             return Tiles(self).run(simd);
         }
-        // Compared as arrays, extents and strides would be loaded two at a time, which waits until the
-        // stores of either have reached the cache.
+        // Not compared as arrays: extents and strides would be loaded two at a time, which waits
+        // until both stores have reached the cache.
         let ([m, n], depth) = (c.shape, a.shape[1]);
         let is_four = m * n == 16 && m == depth && depth == 4;
         let is_dense = |s: [isize; 2]| s[0] * s[1] == 4 && (s[0] == 1 || s[1] == 1);
@@ -82,15 +84,17 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
             && is_dense(b.strides)
             && c.strides[0] == 4
         {
-            // SAFETY: a dense matrix of [4, 4] is 16 elements from its first one on.
-            unsafe { fours(simd, (a.data.cast(), a.strides), (b.data.cast(), b.strides), c.data) };
+            // SAFETY: a dense [4, 4] matrix is 16 elements from its first one on.
+            unsafe {
+                multiply_4x4(simd, (a.data.cast(), a.strides), (b.data.cast(), b.strides), c.data)
+            };
             return;
         }
         T::Sum::call(simd, Tiles(self));
     }
 }
 
-/// The tiles, as a function of their own: its frame would take as long as a product of four by four.
+/// The tiles, as a separate function: setting up its frame takes as long as a four by four product.
 struct Tiles<'s, 'a, T: Factor>(&'s Small<'a, T>);
 
 impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
@@ -106,12 +110,12 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
         let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
         if let Some(dst) = copy {
             let row = copied_row(n);
-            // SAFETY: the copy has room for all of B in such rows.
+            // SAFETY: the copy has room for all of B in such rows, see `Small::new`.
             (&unsafe { Copied::new(b, dst, row) }).run(simd);
             (b_data, b_step) = (dst.cast_const(), row as isize);
             if !T::IS_SUM {
                 let (dst, row) = (dst.wrapping_add(copied_len(b.shape)), copied_row(depth));
-                // SAFETY: the copy has room for all of A behind B.
+                // SAFETY: the copy has room for all of A behind B, see `Small::new`.
                 (&unsafe { Copied::new(a, dst, row) }).run(simd);
                 (a_data, a_strides) = (dst.cast_const(), [row as isize, 1]);
             }
@@ -123,9 +127,9 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
             let last = S::LANES.min(n - start - (vectors - 1) * S::LANES);
             for row in 0..rows.parts() {
                 let (top, height) = (rows.start(row), rows.len(row));
-                // SAFETY: rows and vectors come from splits by MR and max_vectors; rows
-                // `top..top + height` are in A and C, columns `start..` up to n in B (or whole vectors in
-                // its copy), C and the bias.
+                // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows
+                // `top..top + height` are in A and C; columns `start..` up to n are in B (or whole
+                // vectors in its copy), C and the bias.
                 unsafe {
                     Tile {
                         rows: height,
@@ -150,7 +154,7 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
     }
 }
 
-/// Bits of small integers, for the lanes of an index.
+/// Lane indices as the bits of floats.
 const fn index(rows: usize, columns: usize) -> [f32; 16] {
     let mut lanes = [0.0; 16];
     let mut i = 0;
@@ -161,8 +165,8 @@ const fn index(rows: usize, columns: usize) -> [f32; 16] {
     lanes
 }
 
-/// Where lanes of C find their first element of A, and of B, and how far the next one of either is, by
-/// the stride along which lanes differ: 1 or 4.
+/// By the stride along which lanes differ, 1 or 4: the first element of A for each lane of C, the
+/// first element of B, and the step to the next one of either.
 static INDICES: [[[f32; 16]; 3]; 2] =
     [[index(1, 0), index(0, 1), steps(1)], [index(4, 0), index(0, 4), steps(4)]];
 
@@ -173,32 +177,32 @@ const fn steps(step: u32) -> [f32; 16] {
 /// Row `which` of [`INDICES`] for a stride.
 ///
 /// # Safety
-/// Vectors have 16 lanes: an `E` of which 16 make a vector is `f32`.
+/// A vector has 16 lanes, so that `E` is `f32`.
 #[inline(always)]
 unsafe fn indices<E: Float, S: Lanes<E>>(simd: S, which: usize, stride: isize) -> S::I {
     let table = &INDICES[usize::from(stride == 4)][which];
-    // SAFETY: as the caller promised.
+    // SAFETY: the table has 16 `f32`, and the caller promises that 16 lanes of `E` are that.
     unsafe { simd.load(table.as_ptr().cast::<E>()).to_bits() }
 }
 
-/// C ← A·B of [4, 4] matrices without gaps, each a vector of 16 lanes: a step of k is one fused
-/// multiply-add of all of C, of elements looked up in A and B.
+/// C ← A·B of dense [4, 4] matrices, each one vector of 16 lanes: each value of k is one fused
+/// multiply-add of all of C, with elements looked up in A and B.
 ///
 /// ```text
 /// lane 4 i + j:  C[i, j] = fma(A[i, p], B[p, j], C[i, j])   for p = 0 to 3
 /// ```
 ///
 /// # Safety
-/// 16 elements can be read at `a` and at `b`, and written at `c`; their strides are 1 and 4, either way
-/// round; vectors have 16 lanes.
+/// `a` and `b` are valid for reads and `c` for writes of 16 elements; the strides of `a` and `b`
+/// are 1 and 4 in either order; vectors have 16 lanes.
 #[inline(always)]
-unsafe fn fours<E: Float, S: Lanes<E>>(
+unsafe fn multiply_4x4<E: Float, S: Lanes<E>>(
     simd: S,
     (a, a_strides): (*const E, [isize; 2]),
     (b, b_strides): (*const E, [isize; 2]),
     c: *mut E,
 ) {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises the elements and the lanes.
     unsafe {
         let in_c = [indices(simd, 0, a_strides[0]), indices(simd, 1, b_strides[1])];
         let steps = [indices(simd, 2, a_strides[1]), indices(simd, 2, b_strides[0])];

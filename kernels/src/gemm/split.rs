@@ -1,9 +1,9 @@
 //! Even splits.
 
-/// `total` units over the fewest parts of at most `most` units, as even as can be.
+/// Splits `total` units into the fewest parts of at most `most` units, as even as possible.
 ///
-/// Remainders borrow: 5 vectors in tiles of at most 4 are 3 + 2, not 4 + 1, since a tile one vector
-/// wide reaches half the speed of a wide one.
+/// 5 vectors in tiles of at most 4 become 3 + 2, not 4 + 1, because a tile one vector wide reaches
+/// half the speed of a wide one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Split {
     parts: usize,

@@ -9,18 +9,18 @@
 //!   a5 ──x── [ 50 | 51 | 52 | 53 ]      6 x 2              + 2      + 1      = 15 of 16
 //! ```
 //!
-//! One text for every instruction set: the vector's width comes from the token, the tile's shape
-//! from the number of registers. The tile is wide because the machine sustains little more than one
-//! load (or broadcast) a cycle beside two FMAs: a step of 6 x 4 needs 10 loads for 24 FMAs. Measured
+//! One source for every instruction set: the vector's width comes from the token, the tile's shape
+//! from the number of registers. The tile is wide because cores sustain little more than one load
+//! (or broadcast) per cycle beside two FMAs: a step of 6 x 4 needs 10 loads for 24 FMAs. Measured
 //! share of the FMA peak in L1, AVX-512 f32: 6x64 .98, 8x48 .98, 12x32 .92, 14x32 .80, 14x16 .50;
 //! AVX2: 6x16 .95 to .99, 4x24 .6 to .9 (spills).
 
 use super::matrix::step;
 use crate::simd::{ElementTask, Float, Isa, Lanes, Vector};
 
-/// A loop over `0..count`, of a count so small that the compiler writes the loop out, which makes registers
-/// of the arrays indexed by it. These loops are compiled for every shape of a tile: with `while` they are
-/// half as many instructions to begin with as with `for`.
+/// A loop over `0..count` with a count so small that the compiler unrolls it and keeps the arrays
+/// it indexes in registers. These loops are compiled for every tile shape; `while` starts from half
+/// as many instructions as `for`.
 macro_rules! each {
     ($i:ident in $count:expr => $body:block) => {
         let mut $i = 0;
@@ -32,14 +32,14 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// Most rows in a tile.
+/// The most rows in a tile.
 pub(super) const MR: usize = 6;
 
-/// Most vectors in a tile's row on any instruction set.
+/// The most vectors in a tile's row on any instruction set.
 pub(super) const MAX_NV: usize = 4;
 
-/// Most vectors in a tile's row: 4 where there are 32 registers, 2 where there are 16. Where a vector is one
-/// number, one: numbers need no tiles.
+/// The most vectors in a tile's row: 4 with 32 registers, 2 with 16, and 1 if a vector has one
+/// lane, where tiles gain nothing.
 pub(super) const fn max_vectors(isa: Isa) -> usize {
     match isa {
         Isa::Scalar => 1,
@@ -48,16 +48,17 @@ pub(super) const fn max_vectors(isa: Isa) -> usize {
     }
 }
 
-/// Whether a packed tile of B, KC rows of it, takes no more than half of an L1 cache of 32 KiB.
+/// True if a packed tile of B, KC rows of it, takes at most half of an L1 cache of 32 KiB.
 pub(super) const fn tiles_of_b_stay(isa: Isa) -> bool {
     !matches!(isa, Isa::Avx512)
 }
 
-/// Fewest steps of k for which the output is prefetched: shorter sweeps are over before memory answers.
+/// The fewest values of k for which the output is prefetched: shorter sweeps end before memory
+/// answers.
 const PREFETCH_DEPTH: usize = 32;
 
-/// Offsets of a tile's rows of A. They are kept in memory: of multiples of one stride the compiler would make a
-/// chain of additions for each k.
+/// Offsets of a tile's rows of A. They are kept in memory, because the compiler would compute
+/// multiples of one stride by a chain of additions for each k.
 #[inline(always)]
 pub(super) fn row_offsets(stride: isize) -> [isize; MR] {
     let mut offsets = [0; MR];
@@ -67,52 +68,53 @@ pub(super) fn row_offsets(stride: isize) -> [isize; MR] {
     offsets
 }
 
-/// One tile's work: `out [rows, vectors * LANES] (+)= a [rows, depth] · b [depth, same]`.
+/// The work on one tile: `out [rows, vectors * LANES] (+)= a [rows, depth] · b [depth, same]`.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<E> {
     pub(super) rows: usize,
     pub(super) vectors: usize,
-    /// Steps of k.
+    /// Values of k.
     pub(super) depth: usize,
     pub(super) a: *const E,
-    /// From the first row of A to each, as [`row_offsets`] has them.
+    /// Offsets of the rows of A from the first, see [`row_offsets`].
     pub(super) a_rows: [isize; MR],
-    /// From one k of A to the next.
+    /// The distance between values of k in A.
     pub(super) a_step: isize,
     pub(super) b: *const E,
-    /// From one k of B to the next.
+    /// The distance between values of k in B.
     pub(super) b_step: isize,
     pub(super) out: *mut E,
-    /// From one row of the output to the next.
+    /// The distance between rows of the output.
     pub(super) out_row: isize,
-    /// Lanes that the last vector of the output has, and of B and the bias at least.
+    /// Lanes of the output's last vector; B and the bias have at least as many.
     pub(super) last: usize,
-    /// Goes on with the chain that the output holds instead of starting one at zero.
+    /// Resumes the sums that the output holds instead of starting at zero.
     pub(super) resume: bool,
     /// Adds to the output instead of writing it.
     pub(super) add: bool,
-    /// Then adds this to each row of it.
+    /// Added to each row afterwards.
     pub(super) bias: Option<*const E>,
 }
 
 impl<E: Float> Tile<E> {
-    /// Computes the tile. A function without vectors between the loops that call it and the micro-kernels: they
-    /// enable target features that it lacks, so that none is inlined into the loops.
+    /// Computes the tile. A function without vectors between the loops that call it and the
+    /// micro-kernels: those enable target features that it lacks, so none is inlined into the
+    /// loops.
     ///
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
     /// - `a` is valid for reads of elements (i, p) at `a_rows[i] + p * a_step` for i < rows, p < depth;
     /// - `b` is valid for reads of `(vectors - 1) * LANES + last` elements at `p * b_step`;
-    /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of
-    ///   as many at `i * out_row`;
+    /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of as
+    ///   many elements at `i * out_row`;
     /// - `bias` is valid for reads of as many elements as a row of `out`;
     /// - `1 <= last <= LANES`.
     #[inline(never)]
     pub(super) unsafe fn run<S: Lanes<E>>(&self, simd: S) {
-        // SAFETY: the caller's promise, passed on; each arm has the promised rows and vectors.
+        // SAFETY: the caller promises the same; each arm has the promised rows and vectors.
         unsafe {
             match self.vectors {
-                _ if const { S::LANES == 1 } => self.numbers(simd),
+                _ if const { S::LANES == 1 } => self.scalar_rows(simd),
                 1 => self.with_vectors::<S, 1>(simd),
                 2 => self.with_vectors::<S, 2>(simd),
                 3 if const { max_vectors(S::ISA) >= 3 } => self.with_vectors::<S, 3>(simd),
@@ -122,12 +124,12 @@ impl<E: Float> Tile<E> {
         }
     }
 
-    /// Computes the tile row by row, where a vector is one number.
+    /// Computes the tile row by row, if a vector has one lane.
     ///
     /// # Safety
-    /// As [`Tile::run`].
+    /// See [`Tile::run`].
     #[inline(always)]
-    unsafe fn numbers<S: Lanes<E>>(&self, simd: S) {
+    unsafe fn scalar_rows<S: Lanes<E>>(&self, simd: S) {
         const { assert!(S::LANES > 1 || max_vectors(S::ISA) == 1) };
         for i in 0..self.rows {
             let row = Tile {
@@ -135,14 +137,15 @@ impl<E: Float> Tile<E> {
                 out: step(self.out, i, self.out_row),
                 ..*self
             };
-            // Row i of the tile that the caller promised.
+            // Row i is one of the rows that the caller promised.
             Sweep::<E, 1, 1>(&row).run(simd);
         }
     }
 
     #[inline(always)]
     unsafe fn with_vectors<S: Lanes<E>, const NV: usize>(&self, simd: S) {
-        // SAFETY: as in `run`.
+        // SAFETY: the caller is `run`, whose caller promises the same; each arm has the promised
+        // rows.
         unsafe {
             match self.rows {
                 1 => E::call(simd, Sweep::<E, 1, NV>(self)),
@@ -157,8 +160,8 @@ impl<E: Float> Tile<E> {
     }
 }
 
-/// A tile of ROWS rows and NV vectors, as a function of its own: inlined side by side, the sweeps of
-/// all shapes would share one register allocation, which then spills accumulators.
+/// A tile of ROWS rows and NV vectors, as a separate function: inlined side by side, the sweeps of
+/// all shapes would share one register allocation, which spills accumulators.
 struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<E>);
 
 impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, E, ROWS, NV> {
@@ -173,8 +176,8 @@ impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, 
         if self.0.depth >= PREFETCH_DEPTH {
             self.0.prefetch(simd);
         }
-        // SAFETY: made by `Tile::run` alone, whose caller's promise this is: ROWS rows and NV vectors are the
-        // tile's, of which the mask cuts the last one; `depth` steps are in A and B.
+        // SAFETY: only `Tile` makes this, and the caller of `Tile::run` promises ROWS rows and NV
+        // vectors, the last one under the mask, and `depth` values of k in A and B.
         unsafe {
             let mut acc = [[simd.splat(E::ZERO); NV]; ROWS];
             if self.0.resume {
@@ -208,7 +211,7 @@ impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, 
 }
 
 impl<E: Float> Tile<E> {
-    /// Prefetches the output, which is written when the sweep is over.
+    /// Prefetches the output, which is written at the end of the sweep.
     #[inline(always)]
     fn prefetch<S: Lanes<E>>(&self, simd: S) {
         for i in 0..self.rows {
@@ -224,7 +227,7 @@ impl<E: Float> Tile<E> {
 /// Reads a row of vectors, the last one under a mask.
 ///
 /// # Safety
-/// The vectors, of the last one the lanes of the mask, are valid for reads.
+/// The vectors, but of the last one only the lanes of the mask, are valid for reads.
 #[inline(always)]
 pub(super) unsafe fn read_row<E: Float, S: Lanes<E>, const NV: usize>(
     simd: S,
@@ -234,7 +237,7 @@ pub(super) unsafe fn read_row<E: Float, S: Lanes<E>, const NV: usize>(
     let mut row = [simd.splat(E::ZERO); NV];
     each!(v in NV => {
         let src = src.wrapping_add(v * S::LANES);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the vectors.
         row[v] = unsafe { if v < NV - 1 { simd.load(src) } else { simd.load_where(src, last) } };
     });
     row
@@ -243,7 +246,7 @@ pub(super) unsafe fn read_row<E: Float, S: Lanes<E>, const NV: usize>(
 /// Reads rows of vectors.
 ///
 /// # Safety
-/// As [`read_row`], for each row.
+/// See [`read_row`], for each row.
 #[inline(always)]
 pub(super) unsafe fn read<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
     simd: S,
@@ -253,7 +256,7 @@ pub(super) unsafe fn read<E: Float, S: Lanes<E>, const ROWS: usize, const NV: us
 ) -> [[S::V; NV]; ROWS] {
     let mut rows = [[simd.splat(E::ZERO); NV]; ROWS];
     each!(i in ROWS => {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the rows.
         rows[i] = unsafe { read_row(simd, step(src, i, row), last) };
     });
     rows
@@ -273,7 +276,7 @@ pub(super) unsafe fn multiply<E: Float, S: Lanes<E>, const ROWS: usize, const NV
 ) {
     each!(i in ROWS => {
         let src = if i == 0 { a } else { a.wrapping_offset(a_rows[i]) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the offsets.
         let a = simd.splat(unsafe { *src });
         each!(v in NV => {
             acc[i][v] = a.mul_add(b[v], acc[i][v]);
@@ -284,7 +287,7 @@ pub(super) unsafe fn multiply<E: Float, S: Lanes<E>, const ROWS: usize, const NV
 /// Adds rows of vectors: `acc = x + acc`.
 ///
 /// # Safety
-/// As [`read`].
+/// See [`read`].
 #[inline(always)]
 unsafe fn add<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
     simd: S,
@@ -294,7 +297,7 @@ unsafe fn add<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
     acc: &mut [[S::V; NV]; ROWS],
 ) {
     each!(i in ROWS => {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the rows.
         let x: [S::V; NV] = unsafe { read_row(simd, step(src, i, row), last) };
         each!(v in NV => {
             acc[i][v] = x[v] + acc[i][v];
@@ -302,11 +305,11 @@ unsafe fn add<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
     });
 }
 
-/// Writes rows of vectors, whole ones or the last one under a mask: where the mask is not needed, its store
+/// Writes rows of vectors, the last one under a mask if given: a masked store that is not needed
 /// takes longer on some cores.
 ///
 /// # Safety
-/// The vectors, of the last one the lanes of the mask, are valid for writes.
+/// The vectors, but of the last one only the lanes of the mask, are valid for writes.
 #[inline(always)]
 pub(super) unsafe fn write<E: Float, S: Lanes<E>, const ROWS: usize, const NV: usize>(
     simd: S,
@@ -319,7 +322,7 @@ pub(super) unsafe fn write<E: Float, S: Lanes<E>, const ROWS: usize, const NV: u
         let row = step(dst, i, row);
         each!(v in NV => {
             let dst = row.wrapping_add(v * S::LANES);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises the vectors.
             unsafe {
                 match last {
                     Some(last) if v == NV - 1 => simd.store_where(dst, last, rows[i][v]),

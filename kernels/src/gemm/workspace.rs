@@ -1,4 +1,4 @@
-//! The memory a product works in, owned by the caller.
+//! The memory that a product works in, owned by the caller.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -11,8 +11,9 @@ use crate::simd::MAX_LANES;
 
 /// Memory for packed operands and partial sums, reused from call to call.
 ///
-/// It grows to what the largest product so far needed (1 MiB at most for B, at most 2 MiB more where
-/// partial sums cannot live in C) and is the only memory that a product allocates. One a thread.
+/// It grows to the needs of the largest product so far (at most 1 MiB for B, and 2 MiB more if
+/// partial sums cannot be kept in C) and is the only memory that a product allocates. Use one per
+/// thread.
 ///
 /// ```
 /// let mut workspace = swath_kernels::Workspace::<f32>::new();
@@ -24,7 +25,7 @@ pub struct Workspace<E> {
     element: PhantomData<E>,
 }
 
-/// A cache line; never initialised as such, its alignment is what counts.
+/// A cache line, used for its alignment; never initialised.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Line(#[allow(dead_code, reason = "gives the line its size")] [u8; 64]);
@@ -35,13 +36,13 @@ impl<E> Workspace<E> {
         Workspace { lines: Vec::new(), element: PhantomData }
     }
 
-    /// Elements it holds without growing.
+    /// Elements that it holds without growing.
     pub fn capacity(&self) -> usize {
         self.lines.capacity() * size_of::<Line>() / size_of::<E>()
     }
 
-    /// Grows to what every product whose partial sums live in C needs, 1.3 MiB at most, which the
-    /// system lends as they are written.
+    /// Grows to the needs of every product whose partial sums are kept in C, at most 1.3 MiB, which
+    /// the system provides as it is written.
     pub fn reserve_panel(&mut self) {
         let panel = KC * panel_columns::<E>();
         let copy = A_ROWS * KC;
@@ -51,7 +52,7 @@ impl<E> Workspace<E> {
         }
     }
 
-    /// At least `count` elements, aligned to a cache line, with any or no content.
+    /// Returns at least `count` elements, aligned to a cache line, with unspecified content.
     #[inline]
     pub(super) fn elements(&mut self, count: usize) -> *mut MaybeUninit<E> {
         const { assert!(align_of::<E>() <= align_of::<Line>()) };
@@ -63,9 +64,9 @@ impl<E> Workspace<E> {
 
     #[cold]
     fn grow(&mut self, count: usize) {
-        // The old content is never needed: give it back before asking for more.
+        // The old content is never needed: free it before allocating more.
         self.lines = Vec::new();
-        // A size beyond memory saturates, and reserving it panics as an allocation does.
+        // A size beyond memory saturates, and reserving it panics as any allocation would.
         let bytes = count.saturating_mul(size_of::<E>());
         self.lines.reserve_exact(bytes.div_ceil(size_of::<Line>()));
     }
