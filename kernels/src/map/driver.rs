@@ -4,7 +4,7 @@
 //! | case | what is done |
 //! |---|---|
 //! | the only argument is a single value | one element is computed, then copied |
-//! | a result too large for the caches | chunks are computed in L1, written by non-temporal stores |
+//! | a result too large for the caches | chunks computed in L1, written by non-temporal stores |
 //! | a long row, all addresses equally misaligned | the first, unaligned elements run alone |
 //! | short rows with gaps between them | a later row is prefetched |
 //! | 16-bit floats | chunks are widened, computed in `f32` and rounded |
