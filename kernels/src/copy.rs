@@ -1,15 +1,15 @@
-//! Moving elements: strided copies, fills, transposes, permutes, columns of convolutions. Bits
-//! are moved, never computed with (but by [`Col2im`], which adds).
+//! Moving elements: strided copies, fills, transposes, permutations, im2col. Bits are moved
+//! unchanged (only [`Col2im`] computes: it adds).
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `strided.rs` | one run: any stride into adjacent elements, fills |
+//! | `strided.rs` | one run: any stride into contiguous elements, fills |
 //! | `transpose.rs` | blocks of lanes by lanes in registers, tiles of blocks |
 //! | `narrow.rs` | transposes of matrices with a side too narrow for vectors |
-//! | `permute.rs` | any layout of any rank into adjacent elements |
-//! | `columns.rs` | windows of images as columns, and their sum back |
-//! | `unit.rs` | a few bytes at any address |
-//! | `stream.rs` | stores past the caches |
+//! | `permute.rs` | any layout of any rank into contiguous elements |
+//! | `columns.rs` | im2col and col2im |
+//! | `unit.rs` | copies of a few bytes at any address |
+//! | `stream.rs` | non-temporal stores |
 
 mod columns;
 mod narrow;

@@ -1,13 +1,14 @@
-//! Images as matrices of the windows that a convolution sees, and the sum of windows back into images.
+//! im2col, which lays the windows of a convolution out as columns of a matrix, and its adjoint
+//! col2im.
 //!
 //! ```text
 //! for each image, channel, row and column of the kernel:     a row of the matrix
-//!     for each row of the output:                            a run of it
-//!         zeros where the window hangs over an edge, a strided copy between
+//!     for each row of the output:                            a run of that row
+//!         zeros where the window exceeds the image, a strided copy between
 //! ```
 //!
-//! A convolution is then a product of the weights `[out, channels * kh * kw]` with this matrix. With
-//! groups it is one product a group: the rows of group g are the g-th of as many equal parts.
+//! A convolution is then a product of the weights `[out, channels * kh * kw]` with this matrix.
+//! With groups there is one product per group, and the matrix's rows are split evenly among them.
 
 use core::mem::zeroed;
 
@@ -16,15 +17,16 @@ use super::strided::copy_run;
 use crate::output::Output;
 use crate::simd::{ElementTask, Float, Lanes};
 
-/// What [`im2col`](crate::im2col) and [`col2im`](crate::col2im) move: images `[images, channels,
-/// height, width]` and columns `[images, channels * kernel[0] * kernel[1], output height * output width]`.
+/// The shapes that [`im2col`](crate::im2col) and [`col2im`](crate::col2im) convert between: images
+/// `[images, channels, height, width]` and columns
+/// `[images, channels * kernel[0] * kernel[1], output height * output width]`.
 ///
-/// Of one dimension: `height` 1, `kernel` `[1, k]`.
+/// For one dimension, use `height` 1 and `kernel` `[1, k]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Im2col {
     /// Number of images.
     pub images: usize,
-    /// Channels of an image, of all groups.
+    /// Channels of an image, over all groups.
     pub channels: usize,
     /// Rows of an image.
     pub height: usize,
@@ -32,16 +34,16 @@ pub struct Im2col {
     pub width: usize,
     /// Rows and columns of the window; not 0.
     pub kernel: [usize; 2],
-    /// From a window to the next, down and across; not 0.
+    /// Distance between windows, down and across; not 0.
     pub stride: [usize; 2],
-    /// Zeros beyond either edge, above and below, left and right.
+    /// Zeros added at each edge: above and below, left and right.
     pub padding: [usize; 2],
-    /// From a row of the window to the next, and from a column; 1: they are adjacent; not 0.
+    /// Distance between rows and between columns of the window; 1 if adjacent; not 0.
     pub dilation: [usize; 2],
 }
 
 impl Im2col {
-    /// Windows down and across an image; `None` if there are none, or their number overflows.
+    /// Number of windows down and across an image; `None` if there are none, or if it overflows.
     ///
     /// ```
     /// use swath_kernels::Im2col;
@@ -79,7 +81,7 @@ impl Im2col {
         planes.checked_mul(window)?.checked_mul(rows.checked_mul(cols)?)
     }
 
-    /// Windows down and across, checked with the lengths of both sides.
+    /// Returns the number of windows down and across; panics unless the lengths match the shape.
     #[track_caller]
     pub(crate) fn check(&self, name: &str, images: usize, columns: usize) -> [usize; 2] {
         match self.output() {
@@ -92,21 +94,21 @@ impl Im2col {
         }
     }
 
-    /// The windows along an axis whose element `tap` lies inside the image: first, one behind the last,
-    /// and where the first one's lies.
+    /// The windows along an axis whose element `tap` is inside the image: the first one, one past
+    /// the last, and the position of the first one's element.
     fn inside(&self, axis: usize, tap: usize, output: usize) -> (usize, usize, usize) {
         let extent = [self.height, self.width][axis];
         let (stride, padding) = (self.stride[axis], self.padding[axis]);
         let shift = tap * self.dilation[axis];
         let first = padding.saturating_sub(shift).div_ceil(stride).min(output);
         let end = (extent + padding).saturating_sub(shift).div_ceil(stride).clamp(first, output);
-        // Means something where there is a window inside alone.
+        // Only meaningful if there is a window inside.
         let place = first.wrapping_mul(stride).wrapping_add(shift).saturating_sub(padding);
         (first, end, place)
     }
 }
 
-/// Lays the windows of images out as columns; panics unless the slices are of the shape's lengths.
+/// Lays the windows of images out as columns; panics unless the lengths match the shape.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn im2col<T: Plain>(
@@ -119,7 +121,8 @@ pub(crate) fn im2col<T: Plain>(
     if len == 0 {
         return;
     }
-    // SAFETY: every `Plain` type is an integer, a float or a truth value: no bits at all are their zero.
+    // SAFETY: every `Plain` type is an integer, a float or a boolean, for which zero bits are
+    // valid.
     let zero = unsafe { zeroed::<T>() };
     let stride = shape.stride[1] as isize;
     let plane = shape.height * shape.width;
@@ -129,9 +132,9 @@ pub(crate) fn im2col<T: Plain>(
             for kx in 0..shape.kernel[1] {
                 let (left, right, first_x) = shape.inside(1, kx, cols);
                 for oy in 0..rows {
-                    // SAFETY: the loops write `columns_len` elements, one after the other; the windows
-                    // from `left` to `right` of those from `top` to `bottom` have this element of theirs
-                    // inside the plane, as `inside` computes.
+                    // SAFETY: the loops write `columns_len` elements, one after the other. Windows
+                    // `left..right` of those in `top..bottom` have this element inside the plane,
+                    // as `inside` computes.
                     unsafe {
                         let is_inside = (top..bottom).contains(&oy) && left < right;
                         let (left, right) = if is_inside { (left, right) } else { (cols, cols) };
@@ -150,7 +153,7 @@ pub(crate) fn im2col<T: Plain>(
     }
 }
 
-/// The sum of columns back into images; `output` is what [`Im2col::check`] returned.
+/// Adds columns back into images; `output` is the result of [`Im2col::check`].
 pub(crate) struct Col2im<'a, E> {
     pub columns: &'a [E],
     pub images: &'a mut [E],

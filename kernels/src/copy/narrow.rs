@@ -1,8 +1,8 @@
-//! Transposes of matrices with a side too narrow for vectors: unit by unit.
+//! Transposes of matrices with a side too narrow for vectors, unit by unit.
 //!
-//! The innermost loop goes along one axis, the longest of a matrix or the one of many small matrices, and stops
-//! after so many units that the first-level cache still holds their lines: the loops of the other axes of the
-//! matrix are around it, then it goes on, then the outer axes follow.
+//! The innermost loop runs along the longest axis of the matrix, or along the axis of many small
+//! matrices. It pauses after so many units that the L1 cache still holds their lines: the loops
+//! over the matrix's other axes are around it, then it continues, then the outer axes follow.
 
 use core::mem::MaybeUninit;
 
@@ -10,26 +10,29 @@ use super::permute::Nest;
 use super::stream::{LINE, stream};
 use super::unit::for_unit;
 
-/// Units of a result's row below which vectors would be partly empty, unless its bytes are whole ones.
+/// Units in a row of the result below which vectors would be partly empty, unless its bytes fill
+/// whole vectors.
 const NARROW: usize = 8;
 const VECTOR: usize = 32;
 
-/// Units of a source's row below which vectors would be mostly empty, where the matrix has at most so many bytes.
+/// Units in a row of the source below which vectors would be mostly empty, for matrices of at most
+/// `SMALL` bytes.
 const NARROW_SOURCE: usize = 4;
 const SMALL: usize = 256;
 
-/// Fewest units for an innermost loop, and those beyond which a longer one gains nothing.
+/// The fewest units for an innermost loop, and the number beyond which a longer loop gains nothing.
 const FEWEST: usize = 16;
 const LONG: usize = 64;
 
-/// Bytes that are moved before the innermost loop goes on along its axis.
+/// Bytes moved before the innermost loop continues along its axis.
 const TOGETHER: usize = 8 << 10;
 
-/// Lines of the same place in a page that stay in the first-level cache of any machine, and lines of a page.
+/// Cache lines at one offset in their pages that stay in the L1 cache of any machine, and lines per
+/// page.
 const WAYS: usize = 4;
 const SETS: usize = 64;
 
-/// Units of a matrix that is moved unit by unit although the lines of many push each other out.
+/// Units of a matrix that is moved unit by unit even if the lines of many evict each other.
 const FEW: usize = 4;
 
 #[repr(align(64))]
@@ -38,15 +41,16 @@ struct Buffer([MaybeUninit<u8>; TOGETHER]);
 /// The loops of a transpose with a narrow side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loops {
-    /// The first of the axes that are not outer ones.
+    /// The first axis that is not an outer one.
     first: usize,
     innermost: usize,
-    /// Units of the innermost loop before it goes on, at least [`FEWEST`].
+    /// Units of the innermost loop before it pauses, at least [`FEWEST`].
     at_once: usize,
 }
 
 impl Nest {
-    /// The loops for transposes of `axis` and the last if vectors do not pay: steps are in bytes.
+    /// The loops for transposes of `axis` and the last axis, if vectors do not pay; steps are in
+    /// bytes.
     pub(super) fn narrow(&self, axis: usize, unit: usize) -> Option<Loops> {
         let extent = |axis: usize| self.extent(axis);
         let last = self.rank() - 1;
@@ -64,7 +68,8 @@ impl Nest {
             _ if extent(longest) >= FEWEST => (axis, longest),
             _ => return None,
         };
-        // Of what stands apart a line each; as many of them as their sets hold.
+        // Units that are a line or more apart take a line each; limit them to the number that their
+        // sets hold.
         let [from, to] = self.steps(innermost).map(isize::unsigned_abs);
         let fits = |step: usize| match step {
             ..LINE => usize::MAX,
@@ -79,10 +84,11 @@ impl Nest {
         Some(Loops { first, innermost, at_once: (TOGETHER / bytes).min(fits).max(FEWEST) })
     }
 
-    /// Copies unit by unit; past the caches, if wanted, where what is moved together is one piece of the result.
+    /// Copies unit by unit; with `streams`, by non-temporal stores if the units of a pause are one
+    /// piece of the result.
     ///
     /// # Safety
-    /// Every unit may be read from `src` and written from `dst` on; steps are in bytes.
+    /// Every unit is valid for reads from `src` and writes from `dst`; steps are in bytes.
     pub(super) unsafe fn copy_narrow(
         mut self,
         Loops { first, innermost, at_once }: Loops,
@@ -115,8 +121,8 @@ impl Nest {
                 loop {
                     let from = src.wrapping_offset(at.from);
                     let to = target.wrapping_offset(at.to);
-                    // SAFETY: these are units of the nest; or places in the buffer, which holds `at_once * bytes`,
-                    // of a piece without gaps, to whose end `step` leads.
+                    // SAFETY: these are units of the nest, or of the buffer, which holds the
+                    // `at_once * bytes` of a piece without gaps, of length `step`.
                     unsafe {
                         for_unit!(unit, copy => copy_apart((from, stride), (to, step), count, copy));
                     }
@@ -125,7 +131,7 @@ impl Nest {
                     }
                 }
                 if is_buffered {
-                    // SAFETY: the piece has been written to the buffer, all of it, and is one in the result.
+                    // SAFETY: the whole piece was written to the buffer, and is one in the result.
                     unsafe { stream(target.cast_const(), dst, count * bytes) };
                 }
             }
@@ -136,10 +142,10 @@ impl Nest {
     }
 }
 
-/// Copies `count` units, the first of which is at the places given, each so far from the one before.
+/// Copies `count` units from the addresses given, `stride` and `step` bytes apart.
 ///
 /// # Safety
-/// They may be read and written; `copy` copies one.
+/// The units are valid for reads and writes; `copy` copies one.
 #[inline(always)]
 unsafe fn copy_apart(
     (mut from, stride): (*const u8, isize),
@@ -147,7 +153,7 @@ unsafe fn copy_apart(
     count: usize,
     copy: impl Fn(*const u8, *mut u8),
 ) {
-    // Four a turn take half of the time of one.
+    // Four per iteration take half the time of one.
     for _ in 0..count / 4 {
         for i in 0..4 {
             copy(from.wrapping_offset(i * stride), to.wrapping_offset(i * step));
@@ -164,8 +170,8 @@ unsafe fn copy_apart(
 mod tests {
     use super::{Loops, Nest};
 
-    /// Of `f32`: extents, steps in the source and in the result, in elements; the last axis is adjacent in the
-    /// result, `axis` in the source.
+    /// The loops for `f32`, from extents and steps in the source and in the result, in elements.
+    /// The last axis is contiguous in the result, `axis` in the source.
     fn narrow(axis: usize, axes: &[(usize, isize, isize)]) -> Option<[usize; 3]> {
         let mut nest = Nest::default();
         axes.iter().for_each(|&(extent, from, to)| nest.push(extent, from, to));
@@ -174,17 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_loop_is_long_and_its_lines_stay() {
-        // Three planes to pixels, and pixels to planes, which are rows of many elements.
+    fn narrow_loops_are_long_and_fit_l1() {
+        // Three planes to pixels, and pixels to planes, whose rows have many elements.
         assert_eq!(narrow(0, &[(1000, 1, 3), (3, 1000, 1)]), Some([0, 0, 682]));
         assert_eq!(narrow(0, &[(3, 1, 1000), (1000, 3, 1)]), None);
-        // Many small matrices; few; ones of a source whose rows are narrow; larger ones.
+        // Small matrices: many; few; with a narrow row of the source; larger ones.
         assert_eq!(narrow(1, &[(500, 9, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 227]));
         assert_eq!(narrow(1, &[(5, 9, 9), (3, 1, 3), (3, 3, 1)]), None);
         assert_eq!(narrow(1, &[(500, 32, 32), (2, 1, 16), (16, 2, 1)]), Some([0, 0, 64]));
         assert_eq!(narrow(1, &[(500, 64, 64), (8, 1, 8), (8, 8, 1)]), None);
         assert_eq!(narrow(1, &[(500, 200, 200), (100, 1, 2), (2, 100, 1)]), Some([1, 1, 1024]));
-        // Apart by whole lines, by a quarter of a page, by half of one and by one.
+        // Whole lines apart, then a quarter of a page, half a page, and a page.
         assert_eq!(narrow(1, &[(500, 48, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 128]));
         assert_eq!(narrow(1, &[(500, 256, 9), (3, 1, 3), (3, 3, 1)]), Some([0, 0, 16]));
         assert_eq!(narrow(1, &[(500, 512, 9), (3, 1, 3), (3, 3, 1)]), None);

@@ -1,14 +1,14 @@
-//! Any layout into adjacent elements.
+//! Copies any layout into contiguous elements.
 //!
 //! ```text
-//! leave out axes of one element; join neighbours that lie as one
-//! nearest along the last axis: a run for every index of the others, unless it is one of adjacent elements
-//!     and shorter than two lines of memory: that is a unit, moved as an element is, and the last axis is
-//!     left out for what follows
-//! units adjacent along another axis: transposes of that axis and the last, one for every index of the
-//!     others; unit by unit where a side is too narrow
-//! else, where another axis has smaller steps than the last: its indices and the last's in squares, so
-//!     that what lies in one line of memory is used while it is there
+//! remove axes of one element; merge neighbouring axes that form one
+//! if elements are nearest along the last axis: copy a run for every index of the others, unless
+//!     the run is contiguous and shorter than two cache lines: then it is a unit, moved like a
+//!     single element, and the last axis is removed
+//! if units are contiguous along another axis: transpose that axis and the last one, for every
+//!     index of the others; unit by unit if a side is too narrow
+//! if another axis has smaller steps than the last: unit by unit, walking both axes in squares, so
+//!     that a cache line is used completely while it is loaded
 //! else: unit by unit
 //! ```
 
@@ -23,24 +23,23 @@ use crate::dispatch::run;
 use crate::output::Output;
 use crate::simd::{Simd, Task};
 
-/// Most axes of a [`Permute`].
+/// The most axes of a [`Permute`].
 const MAX_RANK: usize = 8;
 
-/// What [`permute`](crate::permute) reads, in elements: element `[i, j, …]` of the result is element `offset +
-/// i * strides[0] + j * strides[1] + …` of the source.
+/// The layout that [`permute`](crate::permute) reads: element `[i, j, …]` of the result is element
+/// `offset + i * strides[0] + j * strides[1] + …` of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permute<'a> {
     /// Extents of the result, which is written in row-major order; at most 8.
     pub dims: &'a [usize],
-    /// For each axis the distance in the source from an index to the next; negative for backwards, 0
-    /// for the same element again.
+    /// Distance in the source along each axis; negative reads backwards, 0 repeats an element.
     pub strides: &'a [isize],
-    /// Where the element of index 0 along every axis lies.
+    /// Position of the element with index 0 along every axis.
     pub offset: usize,
 }
 
-/// Copies elements that lie in any layout into adjacent ones; panics unless they lie inside `src` and
-/// fill `dst`.
+/// Copies elements of any layout into contiguous ones; panics unless they are inside `src` and fill
+/// `dst`.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
@@ -52,19 +51,19 @@ pub(crate) fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), 
     if len == 0 {
         return;
     }
-    // SAFETY: the nest's elements lie inside `src` and its result is all of `dst`, as was checked; the
-    // borrows keep them apart.
+    // SAFETY: `nest` checked that the nest's elements are inside `src` and that its result is all
+    // of `dst`; the borrows keep both apart.
     unsafe { nest.copy(src.as_ptr().add(shape.offset), dst, streams) }
 }
 
 impl Permute<'_> {
-    /// The axes that matter; `None` if an element would lie outside `src_len` elements, or the result is
-    /// not of `dst_len`.
+    /// The axes that matter; `None` if an element would be outside of `src_len` elements, or the
+    /// result does not have `dst_len`.
     fn nest(&self, src_len: usize, dst_len: usize) -> Option<Nest> {
         let Permute { dims, strides, offset } = *self;
         let fits = dims.len() == strides.len() && dims.len() <= MAX_RANK;
         let numel = dims.iter().try_fold(1usize, |numel, &dim| numel.checked_mul(dim));
-        // An overflow of a product that has a zero behind it is no number of elements either.
+        // A product that overflows before a zero extent is rejected too.
         if !fits || (numel != Some(dst_len)) {
             return None;
         }
@@ -108,12 +107,12 @@ impl Nest {
         self.dims[axis]
     }
 
-    /// In the source and in the result.
+    /// Steps in the source and in the result.
     pub fn steps(&self, axis: usize) -> [isize; 2] {
         [self.src[axis], self.dst[axis]]
     }
 
-    /// Bytes of a result of units without gaps; `None` if it has some, or axes in another order.
+    /// Bytes of the result if its units are contiguous in the order of the axes, else `None`.
     pub fn piece(&self, unit: usize) -> Option<isize> {
         let mut bytes = unit as isize;
         for axis in (0..self.rank).rev() {
@@ -136,7 +135,7 @@ impl Nest {
         self.rank += 1;
     }
 
-    /// As [`Nest::push`], of an axis below the last that may lie as one with it.
+    /// [`Nest::push`] for an axis that may form one with the last axis.
     fn join(&mut self, dim: usize, src: isize, dst: isize) {
         let whole = |step: isize| step.checked_mul(dim as isize);
         match self.rank.checked_sub(1) {
@@ -150,7 +149,7 @@ impl Nest {
         }
     }
 
-    /// Takes an axis out: its extent and steps.
+    /// Removes an axis; returns its extent and steps.
     pub fn remove(&mut self, axis: usize) -> (usize, isize, isize) {
         let removed = (self.dims[axis], self.src[axis], self.dst[axis]);
         self.dims.copy_within(axis + 1..self.rank, axis);
@@ -160,9 +159,9 @@ impl Nest {
         removed
     }
 
-    /// Sorts the axes so that the source is read front to back. Past the caches the order of whole
-    /// lines written does not matter: `[32, 64, 128, 64]` with its middle axes exchanged takes 1.0 of
-    /// a copy's time, in the result's order 1.3.
+    /// Sorts the axes so that the source is read front to back. With non-temporal stores the order
+    /// in which whole lines are written does not matter: `[32, 64, 128, 64]` with its middle axes
+    /// exchanged takes 1.0 of a copy's time, in the result's order 1.3.
     fn order_by_source(&mut self) {
         for end in 1..self.rank {
             for axis in (0..end).rev() {
@@ -176,7 +175,8 @@ impl Nest {
         }
     }
 
-    /// With steps in bytes, from steps of so many. What an overflow leaves belongs to an axis of one element.
+    /// Converts steps from elements to bytes. Only the step of an axis of one element can overflow,
+    /// and is not used.
     pub fn in_bytes(mut self, size: usize) -> Nest {
         for axis in 0..self.rank {
             self.src[axis] = self.src[axis].wrapping_mul(size as isize);
@@ -185,40 +185,40 @@ impl Nest {
         self
     }
 
-    /// The index of zeros, to walk from.
+    /// An index to walk the nest with, starting at zeros.
     #[inline(always)]
     pub fn walk(&self) -> Walk<'_> {
         Walk { nest: self, index: [0; MAX_RANK], from: 0, to: 0 }
     }
 
     /// # Safety
-    /// Every element may be read from `src` on; the result, all of it, is written from `dst` on in
+    /// Every element is valid for reads from `src`; the whole result is written from `dst` on, in
     /// row-major order.
     unsafe fn copy<T: Plain>(mut self, src: *const T, dst: *mut T, streams: bool) {
         let Some(last) = self.rank.checked_sub(1) else {
-            // SAFETY: an element without axes.
+            // SAFETY: without axes there is one element.
             return unsafe { dst.write(src.read()) };
         };
         let (stride, size) = (self.src[last], size_of::<T>());
-        // Enough elements that lie one after the other along another axis for a transpose.
+        // Enough contiguous elements along another axis for a transpose.
         let are_adjacent = |axis: usize| self.src[axis] == 1 && self.dims[axis] >= 8;
         let is_nearer =
             |axis: usize| (1..stride.unsigned_abs()).contains(&self.src[axis].unsigned_abs());
         let unit = match stride {
             1 if last > 0 => self.dims[last] * size,
-            // A row of elements to be repeated a few times is a matrix whose rows are all the same.
+            // A few repetitions of a contiguous row are a matrix whose rows are all the same.
             0 if self.dims[last] * size < LINE && (0..last).any(are_adjacent) => size,
             _ if (0..last).any(is_nearer) => size,
             _ => usize::MAX,
         };
-        // Whole lines go past the caches in any order.
+        // Whole lines can be stored non-temporally in any order.
         let is_line = streams && unit == LINE && dst.align_offset(LINE) == 0;
         if unit < 2 * LINE && !is_line {
             let mut units = self.in_bytes(size);
             if stride == 1 {
                 units.remove(last);
             }
-            // SAFETY: a unit is an element, or as many as lie along the last axis.
+            // SAFETY: a unit is an element, or the contiguous elements along the last axis.
             return unsafe { units.copy_units(src.cast(), dst.cast(), unit, streams) };
         }
         let (len, ..) = self.remove(last);
@@ -228,15 +228,15 @@ impl Nest {
         run(Runs { nest: self, src, dst, len, stride, streams });
     }
 
-    /// Steps are in bytes.
+    /// [`Nest::copy`] in units of `unit` bytes, less than two cache lines; steps are in bytes.
     ///
     /// # Safety
-    /// As for [`Nest::copy`], of a nest of units of so many bytes, less than two lines.
+    /// See [`Nest::copy`].
     unsafe fn copy_units(mut self, src: *const u8, dst: *mut u8, unit: usize, streams: bool) {
         let last = self.rank - 1;
         let adjacent = |step: isize| (0..last).rfind(|&axis| self.src[axis] == step);
-        // SAFETY: every place that follows is a unit's, in an order of its own. What begins at the far
-        // end of an axis goes backwards along it.
+        // SAFETY: every address below is a unit's, in some order; a walk that starts at the far end
+        // of an axis goes backwards along it.
         unsafe {
             if let Some(axis) = adjacent(unit as isize) {
                 return transpose_nest(self, axis, src, dst, unit, streams);
@@ -253,10 +253,10 @@ impl Nest {
         }
     }
 
-    /// Copies unit by unit, in an order that uses what lies in one line of memory while it is there.
+    /// Copies unit by unit, in an order that uses a cache line completely while it is loaded.
     ///
     /// # Safety
-    /// As for [`Nest::copy_units`]; `copy` copies one unit.
+    /// See [`Nest::copy_units`]; `copy` copies one unit.
     #[inline(always)]
     unsafe fn copy_by(mut self, src: *const u8, dst: *mut u8, copy: impl Fn(*const u8, *mut u8)) {
         let last = self.rank - 1;
@@ -289,19 +289,19 @@ impl Nest {
     }
 }
 
-/// An index along every axis of a nest. No iterator and no callback: what a kernel's loop calls must be
-/// inlined into it to run with its instruction set.
+/// An index along every axis of a nest. Neither an iterator nor a callback, because whatever a
+/// kernel's loop calls must be inlined into it to use its instruction set.
 pub(super) struct Walk<'a> {
     nest: &'a Nest,
     index: [usize; MAX_RANK],
-    /// The element's place in the source.
+    /// The element's offset in the source.
     pub from: isize,
-    /// Its place in the result.
+    /// Its offset in the result.
     pub to: isize,
 }
 
 impl Walk<'_> {
-    /// Goes on to the next index, the last axis fastest; false after the last.
+    /// Advances to the next index, the last axis fastest; false after the last.
     #[inline(always)]
     pub fn step(&mut self) -> bool {
         let Nest { rank, dims, src, dst } = self.nest;
@@ -344,7 +344,8 @@ impl<T: Plain> Task for Runs<T> {
         let bytes = len * size_of::<T>();
         let mut at = nest.walk();
         loop {
-            // SAFETY: `Nest::copy` was promised every element of the nest and of the runs.
+            // SAFETY: the caller of `Nest::copy` promises every element of the nest, and so of the
+            // runs.
             unsafe {
                 let (src, dst) = (src.offset(at.from), dst.offset(at.to));
                 if streams && stride == 1 && bytes >= LINE {

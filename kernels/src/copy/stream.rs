@@ -1,8 +1,8 @@
-//! Stores that go past the caches, and the fence after them.
+//! Non-temporal stores, and the fence after them.
 //!
 //! A store to memory that no cache holds first fetches the line, only to overwrite it: a copy moves
-//! three bytes for two. A non-temporal store writes whole lines without fetching. It also leaves
-//! nothing in the caches, so a result that would have stayed there is slower to write and slower to
+//! three bytes for two. A non-temporal store writes whole lines without fetching them. It also
+//! leaves nothing in the caches, so a result that would have stayed there is slower to write and to
 //! read.
 
 use core::mem::size_of;
@@ -12,11 +12,11 @@ use crate::dispatch::{Isa, isa, run};
 use crate::output::Output;
 use crate::simd::{Float, Lanes, Simd, Task};
 
-/// Results of at least this many bytes are written past the caches.
+/// Results of at least this many bytes are written by non-temporal stores.
 ///
-/// Three arrays copied in turn, each into the next, so that a cache that held a result would gain;
-/// bytes a second by non-temporal stores over those by ordinary ones, on one core and on two that
-/// share 32 MiB of last-level cache:
+/// Measured by copying three arrays in turn, each into the next, which favours a cache that holds a
+/// result. Bandwidth of non-temporal over ordinary stores, on one core and on two that share 32 MiB
+/// of last-level cache:
 ///
 /// | MiB | 2 | 4 | 8 | 12 | 16 | 32 | 64 |
 /// |---|---|---|---|---|---|---|---|
@@ -27,11 +27,11 @@ pub(crate) const STREAM_BYTES: usize = 16 << 20;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Makes streaming stores visible to other threads when it goes out of scope.
+/// Makes non-temporal stores visible to other threads when dropped.
 ///
-/// x86 orders ordinary stores by itself, so a flag or a lock that publishes a result is no barrier to
-/// stores that left by the write-combining buffers: without the fence another thread could see the
-/// flag and old memory. A thread sees its own stores in order.
+/// x86 orders ordinary stores, so a flag or a lock that publishes a result does not wait for the
+/// write-combining buffers: without the fence another thread could see the flag and old memory. A
+/// thread sees its own stores in order.
 pub(crate) struct Fence;
 
 impl Drop for Fence {
@@ -49,35 +49,36 @@ impl Drop for Fence {
     }
 }
 
-/// True if the instruction set has non-temporal stores of vectors.
+/// True if the instruction set has non-temporal vector stores.
 pub(crate) fn has_streaming_stores() -> bool {
     matches!(isa(), Isa::Avx2 | Isa::Avx512)
 }
 
-/// Whether a result of so many elements goes past the caches.
+/// True if a result of `whole` elements is written by non-temporal stores.
 #[inline(always)]
 pub(crate) fn is_streamed<E>(whole: usize) -> bool {
     whole >= STREAM_BYTES / size_of::<E>().max(1)
 }
 
-/// Whether an output is to be written past the caches, and the fence if it has none of its own.
+/// Returns true if the output is to be written by non-temporal stores, and the fence if it has none
+/// of its own.
 #[inline(always)]
 pub(crate) fn streaming<E>(out: &mut (impl Output<E> + ?Sized)) -> (bool, Option<Fence>) {
     let large = is_streamed::<E>(out.as_raw().1);
-    // No `then_some`: it would make a fence, and drop it, for every small result.
+    // No `then_some`: it would make and drop a fence for every small result.
     let fence = if large && !out.streams() { Some(Fence) } else { None };
     (large || out.streams(), fence)
 }
 
-/// Copies elements past the caches.
+/// Copies elements by non-temporal stores.
 ///
 /// # Safety
-/// `src` is valid for reads and `dst` for writes of `len` elements, and they don't overlap.
+/// `src` is valid for reads and `dst` for writes of `len` elements, and they do not overlap.
 pub(crate) unsafe fn stream<T: Copy>(src: *const T, dst: *mut T, len: usize) {
     run(Stream { src: src.cast(), dst: dst.cast(), bytes: len * size_of::<T>(), step: LINE });
 }
 
-/// Writes `x` to every element past the caches.
+/// Writes `x` to every element by non-temporal stores.
 ///
 /// # Safety
 /// `dst` is valid for writes of `len` elements.
@@ -85,7 +86,8 @@ pub(crate) unsafe fn stream_fill<T: Copy>(dst: *mut T, len: usize, x: T) {
     const { assert!(LINE.is_multiple_of(size_of::<T>())) };
     let line = [x; LINE];
     let aligned = dst.align_offset(LINE).min(len);
-    // SAFETY: `aligned <= len`; the rest is copied from a line that is never left, as `step` is 0.
+    // SAFETY: `aligned <= len`; with a `step` of 0 the rest is copied from one line again and
+    // again.
     unsafe {
         for i in 0..aligned {
             dst.add(i).write(x);
@@ -95,7 +97,7 @@ pub(crate) unsafe fn stream_fill<T: Copy>(dst: *mut T, len: usize, x: T) {
     }
 }
 
-/// Moves bytes; every line of the result's is read `step` bytes after the one before.
+/// Copies bytes by lines of the result, which are read `step` bytes apart.
 struct Stream {
     src: *const u8,
     dst: *mut u8,
@@ -108,14 +110,14 @@ impl Task for Stream {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        // SAFETY: whoever made this task promised the memory.
+        // SAFETY: `stream` and `stream_fill`, which make this task, promise the memory.
         unsafe { stream_lines::<f32, S>(simd, self.src, self.dst, self.bytes, self.step) }
     }
 }
 
 /// # Safety
-/// `dst` is valid for writes of `bytes`; `src` for reads of as many, or, where `step` is 0 and `dst`
-/// starts on a line, of one line. They don't overlap.
+/// `dst` is valid for writes of `bytes` bytes, and `src` for reads of as many, or of one line if
+/// `step` is 0 and `dst` starts on a line. They do not overlap.
 #[inline(always)]
 pub(crate) unsafe fn stream_lines<E: Float, S: Lanes<E>>(
     simd: S,
@@ -124,19 +126,19 @@ pub(crate) unsafe fn stream_lines<E: Float, S: Lanes<E>>(
     bytes: usize,
     step: usize,
 ) {
-    // Elsewhere there are no such stores, and a scalar load wants aligned floats.
+    // Other instruction sets have no such stores, and a scalar load needs aligned floats.
     let has_them = matches!(S::ISA, Isa::Avx2 | Isa::Avx512);
     if !has_them && step == LINE {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the bytes.
         return unsafe { copy_nonoverlapping(src, dst, bytes) };
     }
     let vector = S::LANES * size_of::<E>();
     let head = dst.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = bytes - head - lines * LINE;
-    // SAFETY: head, lines and tail end within `bytes`; the lines of `dst` are aligned.
+    // SAFETY: head, lines and tail are inside of `bytes`; the lines of `dst` are aligned.
     unsafe {
-        // A call for nothing would take as long as two lines.
+        // A call for no bytes takes as long as two lines.
         if head > 0 {
             copy_nonoverlapping(src, dst, head);
         }
@@ -158,8 +160,8 @@ pub(crate) unsafe fn stream_lines<E: Float, S: Lanes<E>>(
     }
 }
 
-/// Writes `y[i] = f([x[0][i], …])` by non-temporal stores where they are aligned; `f` is an `#[inline(always)]`
-/// closure.
+/// Writes `y[i] = f([x[0][i], …])`, by non-temporal stores where aligned; `f` is an
+/// `#[inline(always)]` closure.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -177,8 +179,8 @@ pub(crate) fn map_streaming<E: Float, S: Lanes<E>, const N: usize>(
     while i < len {
         let left = if i < head { head } else { len } - i;
         let mut v = [simd.splat(E::ZERO); N];
-        // SAFETY: `left` elements are left of every slice; from `head` on `y` is aligned to a line, and the
-        // vectors after it are whole.
+        // SAFETY: `left` elements are left of every slice; from `head` on `y` is aligned to a line,
+        // and the vectors after it are whole.
         unsafe {
             for (v, x) in v.iter_mut().zip(x) {
                 *v = simd.load_up_to(x.as_ptr().add(i), left);

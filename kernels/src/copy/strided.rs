@@ -1,4 +1,4 @@
-//! Runs: elements at one distance, into adjacent ones.
+//! Runs: evenly spaced elements into contiguous ones.
 
 use super::Plain;
 use super::stream::{stream, stream_fill, streaming};
@@ -25,13 +25,14 @@ pub(crate) fn copy_strided<T: Plain>(
         "copy_strided: {len} elements from {offset} with stride {stride} exceed {} elements",
         src.len()
     );
-    // SAFETY: the first element read and the last lie inside `src` by the assertion, the others
-    // between them; `len` elements of `dst` may be written, and the borrows keep them apart.
+    // SAFETY: the first and the last element read are inside `src` by the assertion, and the others
+    // between them; `len` elements of `dst` may be written, and the borrows keep both apart.
     unsafe { copy_run(src.as_ptr().add(offset), stride, dst, len, streams) }
 }
 
 /// # Safety
-/// `len` elements of `dst` may be written; as many may be read from `src` on, `stride` apart.
+/// `dst` is valid for writes of `len` elements, and `src` for reads of `len` elements, `stride`
+/// apart.
 #[inline(always)]
 pub(super) unsafe fn copy_run<T: Plain>(
     src: *const T,
@@ -52,7 +53,7 @@ pub(super) unsafe fn copy_run<T: Plain>(
                     dst.add(i).write(first.add(len - 1 - i).read());
                 }
             }
-            // Whole vectors are read and every other lane taken.
+            // Vectorised: whole vectors are read and every other lane taken.
             2 => {
                 for i in 0..len {
                     dst.add(i).write(src.add(2 * i).read());
@@ -71,7 +72,7 @@ pub(super) unsafe fn copy_run<T: Plain>(
 /// `dst` is valid for writes of `len` elements.
 #[inline(always)]
 unsafe fn fill_run<T: Plain>(dst: *mut T, len: usize, x: T, streams: bool) {
-    // SAFETY: as the caller promised; `i` is below `len`.
+    // SAFETY: `i` is below `len`, and the caller promises `len` elements.
     unsafe {
         if streams {
             return stream_fill(dst, len, x);

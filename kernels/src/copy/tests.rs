@@ -5,13 +5,13 @@ use crate::dispatch::{Isa, with_isa};
 use crate::testing::unless_miri;
 use crate::{Place, col2im, fill, with_place};
 
-/// Of many cases a few under Miri.
+/// Every `step`-th case under Miri, else all.
 fn some<T>(cases: impl IntoIterator<Item = T>, step: usize) -> impl Iterator<Item = T> {
     cases.into_iter().step_by(unless_miri(1, step))
 }
 
 #[test]
-fn strided_copies_follow_the_index() {
+fn strided_copies_match_indexing() {
     let src: Box<[u16]> = (0..41).collect();
     for stride in -7..=7isize {
         for len in some(0..=41usize, 10) {
@@ -58,13 +58,13 @@ fn fill_writes_every_element() {
     }
 }
 
-/// `make` gives distinct bits for distinct numbers.
+/// Checks transposes; `make` returns distinct bits for distinct numbers.
 fn check_transpose<T: Plain + PartialEq + std::fmt::Debug>(isa: Isa, make: impl Fn(u64) -> T) {
     let sizes: &[usize] = unless_miri(&[1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 70], &[1, 3, 8]);
     let shapes = sizes.iter().flat_map(|&rows| sizes.iter().map(move |&cols| (rows, cols)));
     let shapes = shapes.flat_map(|shape| [(shape, 0, [0; 2]), (shape, 3, [5; 2])]);
-    // More than a tile of rows and of columns, the result's rows so far apart that they go through the
-    // tile's buffer: as few elements of 8 bytes as do.
+    // More than one tile of rows and of columns, with the result's rows so far apart that they go
+    // through the tile's buffer: as few elements of 8 bytes as do.
     let apart = [((129, 2), 0, [0, 1920]), ((9, 33), 1, [1, 116])];
     // Narrow ones that are moved in several parts.
     let long = [((3, 3000), 1, [2, 5]), ((7, 1200), 0, [0, 57])];
@@ -95,10 +95,10 @@ fn check_transpose<T: Plain + PartialEq + std::fmt::Debug>(isa: Isa, make: impl 
 }
 
 #[test]
-fn transposes_follow_the_index_and_keep_bits() {
+fn transposes_match_indexing_bitwise() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
-            // Signalling NaNs among them: arithmetic would change their bits.
+            // Including signalling NaNs, whose bits arithmetic would change.
             check_transpose::<u32>(isa, |i| 0x7f80_0001 + i as u32);
             check_transpose::<i64>(isa, |i| 0x7ff0_0000_0000_0001 + i as i64);
         });
@@ -132,8 +132,7 @@ fn transposes_outside_their_slices_panic() {
     }
 }
 
-/// A source whose elements are all different, under any layout: what `permute` gives against its
-/// definition.
+/// Checks `permute` against its definition, on a source whose elements are all different.
 fn check_permute<T: Plain + PartialEq + std::fmt::Debug>(
     make: impl Fn(u64) -> T,
     dims: &[usize],
@@ -159,13 +158,13 @@ fn check_permute<T: Plain + PartialEq + std::fmt::Debug>(
     let mut dst = vec![src[0]; expected.len()];
     permute(&src, &mut dst, shape);
     assert!(dst == expected, "{shape:?} on {:?}", crate::isa());
-    // One before and one behind must stay as they are; the result starts on no line.
+    // The elements before and after must not change; the result is not aligned to a line.
     let mut framed = vec![src[1]; expected.len() + 2];
     let end = framed.len() - 1;
     permute(&src, &mut Place::streamed(&mut framed[1..end]), shape);
     assert!(framed[1..end] == expected, "{shape:?} past the caches on {:?}", crate::isa());
     assert!(framed[0] == src[1] && framed[end] == src[1]);
-    // And on one.
+    // The same, aligned to a line.
     let mut lines = vec![src[1]; expected.len() + 64];
     let start = lines.as_ptr().align_offset(64);
     let end = start + expected.len();
@@ -201,8 +200,8 @@ const LAYOUTS: &[(&[usize], &[isize])] = &[
     (&[2, 2, 2, 2, 2, 2, 2, 3], &[3, 6, 12, -24, 48, 96, 192, 1]),
     (&[2, 2, 2, 2, 2, 2, 2, 3], &[1, 2, 4, 8, 16, 32, 64, 128]),
     (&[2, 3, 2, 2, 3, 2, 2, 9], &[0, 5, 0, 15, 30, 0, 1, 90]),
-    // Matrices with a side too narrow for vectors: many small ones, forwards, backwards and with gaps; long ones, in
-    // one piece and in several.
+    // Matrices with a side too narrow for vectors: many small ones, forwards, backwards and with
+    // gaps; long ones, in one piece and in several.
     (&[300, 2, 2], &[4, 1, 2]),
     (&[70, 3, 3], &[9, -1, 3]),
     (&[40, 2, 3], &[-7, 1, 2]),
@@ -213,7 +212,7 @@ const LAYOUTS: &[(&[usize], &[isize])] = &[
     (&[5, 90, 7], &[630, 1, 90]),
     (&[9000, 2], &[1, 9001]),
     (&[6, 2, 1500], &[3000, 1, 2]),
-    // Units of 2 to 124 bytes: adjacent, backwards, with gaps, repeated.
+    // Units of 2 to 124 bytes: contiguous, backwards, with gaps, repeated.
     (&[20, 30, 2], &[2, 40, 1]),
     (&[150, 40, 3], &[3, 450, 1]),
     (&[3, 10, 7, 5], &[350, 5, 50, 1]),
@@ -231,7 +230,7 @@ const LAYOUTS: &[(&[usize], &[isize])] = &[
     (&[70, 30], &[1, 0]),
 ];
 
-/// The same ways through a kernel with less to interpret.
+/// The same code paths in a form that is cheaper to interpret.
 const SMALL_LAYOUTS: &[(&[usize], &[isize])] = &[
     (&[], &[]),
     (&[1], &[5]),
@@ -267,11 +266,11 @@ const SMALL_LAYOUTS: &[(&[usize], &[isize])] = &[
 ];
 
 #[test]
-fn permutes_follow_the_index_and_keep_bits() {
+fn permutations_match_indexing_bitwise() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             for (i, (dims, strides)) in unless_miri(LAYOUTS, SMALL_LAYOUTS).iter().enumerate() {
-                // Of the four sizes of elements Miri takes two at a time.
+                // Miri takes two of the four element sizes at once.
                 if i % 2 == 0 || !cfg!(miri) {
                     check_permute(|i| i as u8, dims, strides);
                     check_permute(|i| 0x7ff0_0000_0000_0001 + i as i64, dims, strides);
@@ -289,7 +288,7 @@ fn permutes_follow_the_index_and_keep_bits() {
 }
 
 #[test]
-fn permutes_that_do_not_fit_panic() {
+fn permutations_that_do_not_fit_panic() {
     let good = Permute { dims: &[2, 3], strides: &[1, 2], offset: 0 };
     let cases = [
         Permute { offset: 1, ..good },
@@ -309,9 +308,9 @@ fn permutes_that_do_not_fit_panic() {
     permute::<f32>(&[], &mut [0.0; 0], Permute { dims: &[0], strides: &[9], offset: 7 });
 }
 
-/// Lengths around lines and vectors from every offset within a line.
+/// Lengths around lines and vectors, from every offset within a line.
 #[test]
-fn what_goes_past_the_caches_is_what_goes_through_them() {
+fn streamed_copies_equal_ordinary_copies() {
     fn check<T: Plain + PartialEq>(make: impl Fn(u64) -> T) {
         let src: Vec<T> = (0..300).map(&make).collect();
         for len in some([0, 1, 7, 15, 16, 31, 63, 64, 65, 127, 128, 200, 255], 4) {
@@ -337,7 +336,7 @@ fn what_goes_past_the_caches_is_what_goes_through_them() {
 }
 
 #[test]
-fn a_place_is_streamed_if_the_whole_is_large() {
+fn places_stream_if_the_whole_result_is_large() {
     use crate::Output;
     let mut x = [0.0f32; 8];
     let whole = super::stream::STREAM_BYTES / 4;
@@ -351,9 +350,9 @@ fn a_place_is_streamed_if_the_whole_is_large() {
     assert_eq!(x, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
 }
 
-/// Bits of all exponents, signalling NaNs among them.
+/// Bits of all exponents, including signalling NaNs.
 #[test]
-fn halves_are_moved_as_their_bits() {
+fn halves_are_copied_bitwise() {
     fn check<T: Plain>(of: fn(u16) -> T, bits: fn(T) -> u16) {
         let bits = |x: &[T]| x.iter().map(|&x| bits(x)).collect::<Vec<u16>>();
         let x: Vec<u16> = (0..63u16).map(|i| i.wrapping_mul(1031).wrapping_add(0x7c01)).collect();
@@ -385,8 +384,8 @@ fn halves_are_moved_as_their_bits() {
     check(half::bf16::from_bits, half::bf16::to_bits);
 }
 
-/// The windows of a shape by their definition: for each element of the columns the element of the
-/// images, if it is not beyond an edge.
+/// The windows of a shape by definition: for each element of the columns the index in the images,
+/// if it is not in the padding.
 fn windows(shape: Im2col) -> Vec<Option<usize>> {
     let Im2col { kernel, stride, padding, dilation, .. } = shape;
     let [rows, cols] = shape.output().unwrap();
@@ -433,7 +432,7 @@ fn im2col_shapes() -> Vec<Im2col> {
 }
 
 #[test]
-fn columns_are_the_windows() {
+fn im2col_matches_its_definition() {
     for shape in im2col_shapes() {
         let images: Vec<i32> = (1..=shape.images_len().unwrap() as i32).collect();
         let from = windows(shape);
@@ -445,12 +444,12 @@ fn columns_are_the_windows() {
 }
 
 #[test]
-fn columns_add_back_in_their_order() {
+fn col2im_adds_in_the_documented_order() {
     for isa in Isa::ALL {
         with_isa(isa, || {
             for shape in im2col_shapes() {
                 let from = windows(shape);
-                // Of magnitudes that make every other order of addition give other bits.
+                // Magnitudes for which every other order of addition gives other bits.
                 let term = |i: usize| ((i * 7919 % 101) as f32 - 50.0) * 1.7f32.powi(i as i32 % 23);
                 let columns: Vec<f32> = (0..from.len()).map(term).collect();
                 let mut expected = vec![0.0f32; shape.images_len().unwrap()];
@@ -469,7 +468,7 @@ fn columns_add_back_in_their_order() {
 }
 
 #[test]
-fn columns_of_impossible_shapes_panic() {
+fn im2col_of_invalid_shapes_panics() {
     let good = Im2col {
         images: 1,
         channels: 1,

@@ -1,8 +1,8 @@
-//! Transposes of matrices, but for those with a side too narrow for vectors (`narrow.rs`).
+//! Transposes of matrices, except those with a side too narrow for vectors (`narrow.rs`).
 //!
 //! ```text
-//! for each tile of 128 source rows x 256 bytes, of elements beyond 8 bytes 32 rows x 1024:
-//!     for each block of G L x G L elements in it (L lanes of 32 bits, or of 64; G elements a lane):
+//! for each tile of 128 source rows x 256 bytes (for elements over 8 bytes, 32 rows x 1024):
+//!     for each block of G L x G L elements in it (L lanes of 32 or 64 bits; G elements per lane):
 //!         load G L rows
 //!         G > 1: exchange elements between G neighbouring rows, so that a lane holds G rows' elements
 //!             of one column; every G-th row is then one of G matrices of L x L lanes
@@ -12,17 +12,16 @@
 //! ```
 //!
 //! 1. A line of 64 bytes is read and written by few instructions, but in registers a block costs
-//!    log2(L) shuffles a row: this, not memory, bounds what fits the caches.
-//! 2. Elements of 2 and 1 bytes need shifts and masks alone before they move as lanes of 4.
-//! 3. Elements of other sizes, which are short runs, need nothing in registers: they are moved one by
-//!    one.
-//! 4. Rows of a large matrix are often a power of two apart, and then all fall into few sets of the
-//!    caches, which hold fewer lines than a tile has rows. So blocks go along the rows: what is loaded
-//!    of a line is used at once. The lines of the next L rows are asked for meanwhile, no more of them
-//!    than the sets hold, since they lie too far apart for the hardware to foresee.
-//! 5. A result that is no larger than the buffer is written without it. Others leave the buffer as whole
-//!    lines, past the caches if they are too large for them: a line that is written in parts costs more
-//!    than one that is fetched first.
+//!    log2(L) shuffles per row: this, not memory, is the limit within the caches.
+//! 2. Elements of 2 and 1 bytes need only shifts and masks before they move as lanes of 4.
+//! 3. Elements of other sizes, which are short runs, are moved one by one.
+//! 4. Rows of a large matrix are often a power of two apart, and then share few sets of the caches,
+//!    which hold fewer lines than a tile has rows. So blocks go along the rows, and use a line as
+//!    soon as it is loaded. Meanwhile the lines of the next L rows are prefetched, no more than the
+//!    sets hold; they are too far apart for the hardware prefetcher.
+//! 5. A result no larger than the buffer is written directly. Larger ones leave the buffer as whole
+//!    lines, by non-temporal stores if too large for the caches: writing a line in parts costs more
+//!    than fetching it first.
 
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
@@ -36,23 +35,24 @@ use crate::dispatch::Enter as _;
 use crate::output::Output;
 use crate::simd::{ElementTask, Float, IntVector, Lanes, Vector};
 
-/// What [`transpose`] moves, in elements.
+/// The layout that [`transpose`] reads and writes, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transpose {
     /// Rows of the source, columns of the result.
     pub rows: usize,
     /// Columns of the source, rows of the result.
     pub cols: usize,
-    /// Where the source's first row begins.
+    /// Index of the source's first element.
     pub src_offset: usize,
-    /// From the start of a source row to the next; elements of a row are adjacent.
+    /// Distance between the starts of source rows; rows are contiguous.
     pub src_row_stride: usize,
-    /// From the start of a result row to the next; at least `rows`.
+    /// Distance between the starts of result rows; at least `rows`.
     pub dst_row_stride: usize,
 }
 
-/// Writes the transpose of a row-major matrix: `dst[c * dst_row_stride + r] =
-/// src[src_offset + r * src_row_stride + c]` for `r < rows`, `c < cols`, and nothing between.
+/// Writes the transpose of a row-major matrix:
+/// `dst[c * dst_row_stride + r] = src[src_offset + r * src_row_stride + c]` for `r < rows`,
+/// `c < cols`. Elements between the rows of the result are left alone.
 ///
 /// ```
 /// use swath_kernels::{Transpose, transpose};
@@ -90,24 +90,25 @@ pub fn transpose<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape
         "transpose: rows of the result overlap: {shape:?}"
     );
     let (mut nest, len) = (Nest::default(), isize::try_from);
-    // No stride exceeds a slice, whose bytes fit an `isize`, unless there is one row alone.
+    // No stride exceeds a slice, whose bytes fit an `isize`, unless there is only one row.
     nest.push(cols, 1, len(dst_row_stride).unwrap_or(0));
     nest.push(rows, len(src_row_stride).unwrap_or(0), 1);
     let (size, src) = (size_of::<T>(), src.as_ptr());
-    // SAFETY: the source's last row ends inside `src` and the result's inside `dst`, which the borrows
-    // keep apart; rows of the result were seen not to overlap.
+    // SAFETY: the source's last row ends inside `src` and the result's inside `dst`, which the
+    // borrows keep apart; the rows of the result do not overlap, as asserted above.
     unsafe {
         let src = src.add(src_offset);
         transpose_nest(nest.in_bytes(size), 0, src.cast(), dst.cast(), size, streams);
     }
 }
 
-/// Copies a nest of elements of `size` bytes, less than two lines, that are adjacent along `axis` in the source
-/// and along the last axis in the result. Steps are in bytes; nothing need be aligned.
+/// Copies a nest of elements of `size` bytes, less than two cache lines, that are contiguous along
+/// `axis` in the source and along the last axis in the result. Steps are in bytes; nothing needs to
+/// be aligned.
 ///
 /// # Safety
-/// Every element of the nest may be read from `src` and written from `dst` on; no two places of the
-/// result are the same, and none overlaps the source.
+/// Every element of the nest is valid for reads from `src` and writes from `dst`; elements of the
+/// result overlap neither each other nor the source.
 pub(super) unsafe fn transpose_nest(
     mut nest: Nest,
     axis: usize,
@@ -117,7 +118,7 @@ pub(super) unsafe fn transpose_nest(
     streams: bool,
 ) {
     if let Some(loops) = nest.narrow(axis, size) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the elements.
         return unsafe { nest.copy_narrow(loops, src, dst, size, streams) };
     }
     let (rows, src_stride, _) = nest.remove(nest.rank() - 1);
@@ -129,7 +130,7 @@ pub(super) unsafe fn transpose_nest(
     }
 }
 
-/// One transpose of several of the same shape; strides in bytes.
+/// One of several transposes of the same shape; strides are in bytes.
 #[derive(Clone, Copy)]
 struct Matrix {
     size: usize,
@@ -140,7 +141,7 @@ struct Matrix {
     streams: bool,
 }
 
-/// Transposes in lanes of `E`, all that a nest of them holds.
+/// Transposes in lanes of `E`, for all matrices of a nest.
 struct Tiles<E> {
     src: *const u8,
     dst: *mut u8,
@@ -149,10 +150,9 @@ struct Tiles<E> {
     lane: PhantomData<E>,
 }
 
-/// Source rows of a tile, and its bytes of each.
-///
-/// 4096² of `f32`, source rows by columns, time over that of a copy past the caches: 32 x 64 2.2,
-/// 64 x 64 2.1, 64 x 128 1.7, 128 x 32 2.5, 128 x 64 1.6, 128 x 128 1.7, 256 x 64 2.2.
+/// Source rows of a tile, and its bytes of each row. 4096² of `f32`, source rows x columns, time
+/// over that of a copy by non-temporal stores: 64 x 64 2.1, 128 x 64 1.6, 128 x 128 1.7, 256 x 64
+/// 2.2.
 const TILE_ROWS: usize = 128;
 const TILE_BYTES: usize = 256;
 
@@ -187,7 +187,7 @@ impl<E: Float> Tiles<E> {
         let Tiles { src, dst, matrix, outer, .. } = self;
         let mut at = outer.walk();
         loop {
-            // SAFETY: the nest's elements are there, as `transpose_nest` was promised.
+            // SAFETY: the caller of `transpose_nest` promises the nest's elements.
             unsafe {
                 tiles::<E, S, M>(simd, src.offset(at.from), dst.offset(at.to), matrix);
             }
@@ -199,7 +199,7 @@ impl<E: Float> Tiles<E> {
 }
 
 /// # Safety
-/// The matrix's source rows may be read and its result rows written.
+/// The matrix's source rows are valid for reads and its result rows for writes.
 #[inline(always)]
 unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     simd: S,
@@ -220,8 +220,9 @@ unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
         for c in (0..matrix.cols).step_by(tile_cols) {
             let cols = (matrix.cols - c).min(tile_cols);
             let tile = Matrix { rows, cols, ..matrix };
-            // SAFETY: the tile is a part of the matrix; its transpose is `cols` rows of at most
-            // `TILE_ROWS` elements, which the buffer holds, and which are written before they are read.
+            // SAFETY: the tile is a part of the matrix. Its transpose is `cols` rows of at most
+            // `TILE_ROWS` elements, which the buffer holds, and which are written before they are
+            // read.
             unsafe {
                 let src = src.offset(r as isize * matrix.src_stride).add(c * size);
                 let dst = dst.offset(c as isize * matrix.dst_stride).add(r * size);
@@ -245,11 +246,11 @@ unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     }
 }
 
-/// A tile, block by block; meanwhile asks for the lines of the rows that follow a row of blocks, after
-/// the last of those beside the tile's first.
+/// Transposes a tile, block by block. Meanwhile prefetches the lines of the rows after a row of
+/// blocks, and after the last one those beside the tile's first rows.
 ///
 /// # Safety
-/// As for [`tiles`].
+/// See [`tiles`].
 #[inline(always)]
 unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     simd: S,
@@ -272,7 +273,8 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
                 }
             }
             let rest = Matrix { rows: tile.rows - r, cols: tile.cols - c, ..tile };
-            // SAFETY: the rest is a part of the tile; a block goes in lanes where all of it is there.
+            // SAFETY: the rest is a part of the tile; only a block that is complete goes through
+            // lanes, unless a lane is one element.
             unsafe {
                 let src = src.offset(r as isize * tile.src_stride).add(c * tile.size);
                 let dst = dst.offset(c as isize * tile.dst_stride).add(r * tile.size);
@@ -290,10 +292,10 @@ unsafe fn blocks<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     }
 }
 
-/// At most `side` by `side` elements, one by one.
+/// Transposes at most `side` by `side` elements, one by one.
 ///
 /// # Safety
-/// As for [`tiles`].
+/// See [`tiles`].
 unsafe fn by_element(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
     #[inline(always)]
     unsafe fn moved(
@@ -311,7 +313,7 @@ unsafe fn by_element(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
             }
         }
     }
-    // SAFETY: as the caller promised; row and column are below the matrix's.
+    // SAFETY: the caller promises the matrix; row and column are inside it.
     unsafe { for_unit!(rest.size, copy => moved(src, dst, rest, side, copy)) }
 }
 
@@ -319,11 +321,11 @@ unsafe fn by_element(src: *const u8, dst: *mut u8, rest: Matrix, side: usize) {
 trait Mix<E: Float, S: Lanes<E>> {
     /// Elements in a lane.
     const GROUP: usize;
-    /// Of the first `GROUP` rows, lane j of the result's row g holds column `GROUP j + g`.
+    /// Mixes the first `GROUP` rows: lane j of result row g holds column `GROUP j + g`.
     fn mix(simd: S, rows: [S::V; 4]) -> [S::V; 4];
 }
 
-/// An element a lane.
+/// One element per lane.
 struct Whole;
 
 impl<E: Float, S: Lanes<E>> Mix<E, S> for Whole {
@@ -334,7 +336,7 @@ impl<E: Float, S: Lanes<E>> Mix<E, S> for Whole {
     }
 }
 
-/// Two elements a lane: `a0 a1, b0 b1` becomes `a0 b0, a1 b1`.
+/// Two elements per lane: `a0 a1, b0 b1` becomes `a0 b0, a1 b1`.
 struct Halves;
 
 impl<S: Lanes<f32>> Mix<f32, S> for Halves {
@@ -346,8 +348,8 @@ impl<S: Lanes<f32>> Mix<f32, S> for Halves {
     }
 }
 
-/// Four elements a lane: halves of the first and third row and of the second and fourth, then bytes
-/// of neighbours.
+/// Four elements per lane: exchanges halves of the first and third row and of the second and
+/// fourth, then bytes of neighbours.
 struct Quarters;
 
 impl<S: Lanes<f32>> Mix<f32, S> for Quarters {
@@ -369,16 +371,17 @@ impl<S: Lanes<f32>> Mix<f32, S> for Quarters {
     }
 }
 
-/// `a0 a1, b0 b1` to `a0 b0, a1 b1` in halves of lanes.
+/// Exchanges halves of lanes: `a0 a1, b0 b1` becomes `a0 b0, a1 b1`.
 #[inline(always)]
 fn exchange_halves<S: Lanes<f32>>(a: S::I, b: S::I) -> (S::I, S::I) {
     (a.shl::<16>().shr::<16>() | b.shl::<16>(), a.shr::<16>() | b.shr::<16>().shl::<16>())
 }
 
-/// Moves a block of up to `GROUP` times lanes in either direction, all of it if `GROUP` is not 1.
+/// Transposes a block of up to `GROUP` times lanes in either direction; it must be complete if
+/// `GROUP` is not 1.
 ///
 /// # Safety
-/// As for [`tiles`], for that much of it.
+/// See [`tiles`], for that part of the matrix.
 #[inline(always)]
 unsafe fn block<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     simd: S,
@@ -386,7 +389,7 @@ unsafe fn block<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     dst: *mut u8,
     rest: Matrix,
 ) {
-    // SAFETY: as the caller promised; `N` is `S::LANES`.
+    // SAFETY: the caller promises the block; `N` is `S::LANES`.
     unsafe {
         match S::LANES {
             16 => block_of::<E, S, M, 16>(simd, src, dst, rest),
@@ -398,10 +401,10 @@ unsafe fn block<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     }
 }
 
-/// [`block`], its number of lanes as a constant that arrays can have.
+/// [`block`] with its number of lanes as a constant, for arrays.
 ///
 /// # Safety
-/// As for [`block`].
+/// See [`block`].
 #[inline(always)]
 unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
     simd: S,
@@ -416,7 +419,7 @@ unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
         for g in 0..M::GROUP {
             let r = M::GROUP * i + g;
             if r < rest.rows {
-                // SAFETY: the row is there. No vector load needs alignment.
+                // SAFETY: the row exists. Vector loads need no alignment.
                 rows[g] = unsafe {
                     let src = src.offset(r as isize * rest.src_stride);
                     simd.load_up_to(src.cast(), rest.cols / M::GROUP)
@@ -433,7 +436,7 @@ unsafe fn block_of<E: Float, S: Lanes<E>, M: Mix<E, S>, const N: usize>(
         for j in 0..N {
             let c = M::GROUP * j + g;
             if c < rest.cols {
-                // SAFETY: the result's row is there. No vector store needs alignment.
+                // SAFETY: the result's row exists. Vector stores need no alignment.
                 unsafe {
                     let dst = dst.offset(c as isize * rest.dst_stride);
                     simd.store_up_to(dst.cast(), rest.rows / M::GROUP, rows[j]);

@@ -1,7 +1,7 @@
-//! Units: few bytes that are moved together, at any address.
+//! Units: a few bytes that are moved together, at any address.
 
-/// Runs an expression with `$copy` bound to what copies a unit of `$unit` bytes, 1 to 127: `unsafe` where
-/// it is called.
+/// Evaluates an expression with `$copy` bound to a closure that copies a unit of `$unit` bytes, 1
+/// to 127; calling it is `unsafe`.
 macro_rules! for_unit {
     ($unit:expr, $copy:ident => $body:expr) => {{
         use crate::copy::unit::{ends, whole};
@@ -34,21 +34,21 @@ pub(super) use for_unit;
 /// Copies the bytes of a `T`.
 ///
 /// # Safety
-/// They may be read and written.
+/// The bytes are valid for reads and writes.
 #[inline(always)]
 pub(super) unsafe fn whole<T: Copy>(src: *const u8, dst: *mut u8) {
-    // SAFETY: as the caller promised; the type is one of integers, which any bytes are.
+    // SAFETY: the caller promises the bytes; `T` is made of integers, for which any bits are valid.
     unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) }
 }
 
-/// Copies `bytes`, at least those of a `T` and at most those of two, by two moves that may overlap.
+/// Copies `bytes` bytes, between one and two `T`, by two moves that may overlap.
 ///
 /// # Safety
-/// They may be read and written.
+/// The bytes are valid for reads and writes.
 #[inline(always)]
 pub(super) unsafe fn ends<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize) {
     let last = bytes - size_of::<T>();
-    // SAFETY: both parts lie within `bytes`.
+    // SAFETY: both parts are inside of the `bytes` that the caller promised.
     unsafe {
         whole::<T>(src, dst);
         whole::<T>(src.add(last), dst.add(last));
