@@ -1,8 +1,8 @@
-//! Comparisons, tests of single numbers, and the choice between two slices by a mask: what gives or
-//! takes truth values, bytes that are 0 or 1 (as a mask, any byte but 0 is true).
+//! Comparisons, tests of single numbers, and selection between two slices by a mask. Results and
+//! masks are booleans in bytes, 0 or 1; as a mask, any byte but 0 is true.
 //!
-//! Comparing is exact on every machine, so these are plain loops; entered through the dispatcher
-//! they are vectorised by the compiler for the chosen instruction set. Slices are blocks of one row.
+//! Comparisons are exact on every machine, so these are plain loops. The compiler vectorises them
+//! for the instruction set that the dispatcher enters. Slices are blocks of one row.
 
 mod widened;
 
@@ -14,7 +14,7 @@ use crate::simd::{Simd, Task};
 use crate::{Arg, Block, BlockArg};
 use widened::Widened;
 
-/// A comparison. With NaN all are false, but `Ne` is true.
+/// A comparison. With NaN every comparison is false, except `Ne`, which is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the six usual ones")]
 pub enum Comparison {
@@ -26,7 +26,7 @@ pub enum Comparison {
     Ge,
 }
 
-/// What a number can be tested for. Integers are finite.
+/// A test of a number. Integers are finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberTest {
     /// Not a number.
@@ -37,7 +37,8 @@ pub enum NumberTest {
     IsFinite,
 }
 
-/// An element type that can be compared: `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8`. Sealed.
+/// Element types that can be compared: `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8`.
+/// Sealed.
 pub trait Compare: Copy + PartialOrd + sealed::Sealed {
     #[doc(hidden)]
     fn compare(op: Comparison, a: &BlockArg<Self>, b: &BlockArg<Self>, rows: &mut ResultRows<u8>);
@@ -45,14 +46,14 @@ pub trait Compare: Copy + PartialOrd + sealed::Sealed {
     fn test(test: NumberTest, x: &BlockArg<Self>, rows: &mut ResultRows<u8>);
 }
 
-/// An element type that a mask chooses: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
+/// Element types that a mask can select: integers and floats of 1, 2, 4 or 8 bytes. Sealed.
 pub trait Select: Pod + sealed::Choose {}
 
 mod sealed {
     pub trait Sealed {}
 
     pub trait Choose {
-        /// The unsigned integer of the element's size; elements are selected as such.
+        /// The unsigned integer of the element's size, as which elements are selected.
         type Bits: bytemuck::Pod;
         #[doc(hidden)]
         fn choose(selection: super::Selection<'_, Self::Bits>);
@@ -77,7 +78,7 @@ select! {
     u64: u64 i64 f64;
 }
 
-/// Chooses rows of a shape that was checked.
+/// Selects rows; the shape was checked.
 pub(crate) fn choose<T: Select>(
     mask: &BlockArg<u8>,
     a: &BlockArg<T>,
@@ -115,14 +116,15 @@ impl<'a, T> ResultRows<'a, T> {
     }
 }
 
-/// Elements of a row that are taken at a time where an argument is one value: it fills as many places.
+/// Elements of a row processed at once if an argument is one value, which is repeated that often.
 const PIECE: usize = 64;
 
-/// Arguments that are one value a row, spread so that loops find slices alone.
+/// A buffer of one repeated value, so that loops only see slices.
 struct Pieces<T>([T; PIECE]);
 
 impl<T: Copy> Pieces<T> {
-    /// `len` elements of row `r` of an argument from element `at` on, at most [`PIECE`] of a value.
+    /// Returns `len` elements of row `r` from element `at` on; `len` is at most [`PIECE`] for a
+    /// value.
     #[inline(always)]
     fn get<'x>(&'x mut self, x: &'x BlockArg<'_, T>, r: usize, at: usize, len: usize) -> &'x [T] {
         if x.is_value {
@@ -135,8 +137,8 @@ impl<T: Copy> Pieces<T> {
     }
 }
 
-/// A choice of rows by a mask. By reference: passed by value, rows would be loaded in other pieces than they
-/// were stored in.
+/// A selection of rows by a mask. Its fields are references: rows passed by value would be loaded
+/// in wider pieces than they were stored in, which is slow.
 #[doc(hidden)]
 pub struct Selection<'t, T> {
     mask: &'t BlockArg<'t, u8>,
@@ -178,8 +180,8 @@ macro_rules! selections {
                         let masks = &masks[at..at + len];
                         let (a, b) = (of_a.get(a, r, at, len), of_b.get(b, r, at, len));
                         for i in 0..len {
-                            // In bits: of a choice between two loads the compiler makes a load of a
-                            // chosen address.
+                            // In bits, because the compiler turns a choice between two loads into a
+                            // load from a chosen address, which is not vectorised.
                             let all = (0 as $t).wrapping_sub((masks[i] != 0) as $t);
                             y[i] = b[i] ^ (a[i] ^ b[i]) & all;
                         }
@@ -192,7 +194,7 @@ macro_rules! selections {
 }
 selections!(u8 u16 u32 u64);
 
-/// Comparisons of rows, negated if `negate` is 1. By reference, like [`Selection`].
+/// Comparisons of rows, negated if `negate` is 1. Its fields are references, as in [`Selection`].
 struct Holds<'t, 'a, 'b, 'y, T, F> {
     a: &'t BlockArg<'a, T>,
     b: &'t BlockArg<'b, T>,
@@ -238,7 +240,7 @@ impl<T: Copy, F: Fn(T, T) -> bool> Task for Holds<'_, '_, '_, '_, T, F> {
     }
 }
 
-/// Evaluates a comparison. Where elements are `ORDERED`, without NaN, a ≤ b is the negation of b < a.
+/// Compares rows. If elements are `ORDERED` (never NaN), a ≤ b is the negation of b < a.
 fn compare_each<T: Copy + PartialOrd, const ORDERED: bool>(
     op: Comparison,
     a: &BlockArg<T>,

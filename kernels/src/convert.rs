@@ -1,21 +1,21 @@
 //! Conversions between element types, as Rust's `as` does them.
 //!
 //! ```text
-//! float to integer      the fraction is cut off, values out of range saturate, NaN gives 0
+//! float to integer      truncates; out of range saturates, NaN gives 0
 //! integer to integer    wraps
 //! anything to a float   the nearest value, ties to even; overflow gives an infinity
 //! ```
 //!
 //! Pairs of machine types are plain loops that the compiler vectorises for the instruction set that
-//! the dispatcher enters; floats are cut to integers by `simd/cut.rs`. 16-bit floats pass through
+//! the dispatcher enters; floats become integers by `simd/to_int.rs`. 16-bit floats go through
 //! `f32`, sixteen at a time:
 //!
-//! 1. *From 16 bits* is exact: instructions where the machine has them (AVX-512, F16C, NEON), else
-//!    the integer operations of `simd/half.rs`.
+//! 1. *From 16 bits* is exact: by instructions where the machine has them (AVX-512, F16C, NEON),
+//!    else by the integer operations of `simd/half.rs`.
 //! 2. *From f32 to 16 bits* rounds once, ties to even, by the same means.
 //! 3. *From wider types to 16 bits* through `f32` (and `i64` through `f64`) would round twice.
-//!    Rounding *to odd* on the way, to the neighbour whose last bit is 1 wherever something is lost,
-//!    keeps what the second rounding must know (Boldo and Melquiond, 2008).
+//!    Rounding *to odd* first (if inexact, to the neighbour whose last bit is 1) makes the second
+//!    rounding correct (Boldo and Melquiond, 2008).
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -26,7 +26,7 @@ pub(crate) use crate::simd::half::{bf16_from_f32, f16_from_f32, f32_from_bf16, f
 use crate::simd::to_int::ToInt;
 use crate::simd::{HALVES, Simd};
 
-/// Elements that pass through `f32` at a time: they stay in the first-level cache.
+/// Elements that go through `f32` at once: they stay in the L1 cache.
 const CHUNK: usize = 512;
 
 /// A pair of element types with a conversion: all pairs of `f16`, `bf16`, `f32`, `f64`, `i64`,
@@ -36,7 +36,7 @@ pub trait Convert<To>: Copy + sealed::Sealed {
     fn convert(x: &[Self], y: &mut [To]);
 }
 
-/// An element type that truth can be told of. Sealed.
+/// Element types that can be tested for being nonzero. Sealed.
 pub trait Truth: Copy + sealed::Sealed {
     #[doc(hidden)]
     fn truth(x: &[Self], y: &mut [u8]);
@@ -44,7 +44,7 @@ pub trait Truth: Copy + sealed::Sealed {
     fn words(x: &[Self]) -> Words<'_>;
 }
 
-/// Elements as words of their size, with a mask: an element is 0 if none of these bits is set.
+/// Elements as words of their size, with a mask: an element is 0 if none of the mask's bits is set.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Words<'a> {
@@ -65,7 +65,7 @@ pub(crate) fn convert<A: Convert<B>, B>(x: &[A], y: &mut [B]) {
     A::convert(x, y);
 }
 
-/// `y[i]` is 0 where `x[i]` is ±0, else 1; NaN is true.
+/// `y[i]` is 0 if `x[i]` is ±0, else 1; NaN gives 1.
 ///
 /// ```
 /// let mut y = [9u8; 4];
@@ -86,7 +86,7 @@ fn check(name: &str, input: usize, output: usize) {
     assert!(input == output, "{name}: the input has {input} elements, the output {output}");
 }
 
-/// A loop over a slice, for the dispatcher.
+/// A loop over a slice, as a task.
 struct Each<'a, A, B, F>(&'a [A], &'a mut [B], F);
 
 impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
@@ -102,7 +102,7 @@ impl<A: Copy, B, F: Fn(A) -> B> Task for Each<'_, A, B, F> {
     }
 }
 
-/// A conversion of whole blocks of [`HALVES`] elements; what is left over is padded to one.
+/// A conversion of whole blocks of [`HALVES`] elements; the rest is padded to one block.
 struct Blocks<'a, A, B, F>(&'a [A], &'a mut [B], F);
 
 trait BlockFn<A, B> {
@@ -154,7 +154,8 @@ pub(crate) fn odd_f32(x: f64) -> f32 {
     f32::from_bits(if exact { bits } else { odd })
 }
 
-/// `x` rounded to odd: what has more than 53 bits loses 11 and keeps whether they were zero.
+/// `x` rounded to odd: numbers of more than 53 bits lose the lowest 11, which set the last bit if
+/// any was set.
 #[inline(always)]
 fn odd_f64(x: i64) -> f64 {
     let kept = (x >> 11 | i64::from(x & 0x7ff != 0)) as f64 * 2048.0;
@@ -162,7 +163,7 @@ fn odd_f64(x: i64) -> f64 {
     if is_exact { x as f64 } else { kept }
 }
 
-/// Calls `f` on pieces of `x` in `f32`, with where in `x` they begin.
+/// Calls `f` on chunks of `x` in `f32` and the index at which each begins.
 fn in_f32<A: Convert<f32>>(x: &[A], mut f: impl FnMut(usize, &[f32])) {
     let mut wide = [0f32; CHUNK];
     for (i, x) in x.chunks(CHUNK).enumerate() {
@@ -196,7 +197,7 @@ impl Convert<bf16> for f32 {
     }
 }
 
-/// Conversions among machine types.
+/// Conversions between machine types.
 macro_rules! plain {
     ($($from:ident $word:ident$(($mask:expr))?, $($way:ident $to:ident)*;)*) => {$(
         impl sealed::Sealed for $from {}
@@ -234,7 +235,7 @@ plain! {
     u8 U8, as f32 as f64 as i64 as i32 as u32 as u8;
 }
 
-/// Conversions of 16-bit floats but those with `f32`.
+/// Conversions of 16-bit floats, except those with `f32`.
 macro_rules! halves {
     ($($half:ident: $($other:ident)*;)*) => {$(
         impl sealed::Sealed for $half {}

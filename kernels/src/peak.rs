@@ -1,8 +1,8 @@
 //! The machine's own speed on the instruction set that kernels run on: yardsticks that benchmarks
-//! time beside what they measure. Not for programs.
+//! time beside their subject. Not for programs.
 //!
-//! The loops use the same vocabulary and the same trampolines as kernels, so `SWATH_ISA` moves the
-//! yardstick with the measured.
+//! The loops use the same vocabulary and the same trampolines as kernels, so `SWATH_ISA` applies to
+//! yardstick and subject alike.
 
 use core::hint::black_box;
 
@@ -10,16 +10,16 @@ use crate::copy::map_streaming;
 use crate::dispatch::{Enter as _, run};
 use crate::simd::{ElementTask, Float, Lanes, Simd, Task, Vector};
 
-/// Runs `steps` rounds of independent fused multiply-adds; returns the floating-point operations
-/// done (two each).
+/// Runs `steps` rounds of independent fused multiply-adds; returns the number of floating-point
+/// operations (two each).
 ///
-/// The values tend to 1/2: no subnormal number, infinity or NaN slows a round down.
+/// The values tend to 1/2, so no subnormal number, infinity or NaN slows a round down.
 pub fn fma<E: Float>(steps: usize) -> usize {
     E::enter(Fma { steps })
 }
 
-/// Enough chains to fill the pipes (latency times throughput is 8 on current x86, 16 on wide ARM
-/// cores), few enough to stay in registers with the two constants.
+/// Enough chains to fill the pipelines (latency times throughput is 8 on current x86, 16 on wide
+/// ARM cores), few enough to stay in registers with the two constants.
 const CHAINS: usize = 24;
 const CHAINS_IN_16_REGISTERS: usize = 12;
 
@@ -74,8 +74,8 @@ impl Task for Read<'_> {
     }
 }
 
-/// Reads `x` and writes `y`, with ordinary stores. The sign is flipped, or the compiler would call
-/// `memcpy`, whose stores are its own choice.
+/// Reads `x` and writes `y`, with ordinary stores. The sign is flipped, because the compiler would
+/// call `memcpy` for a plain copy, which chooses its own stores.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -128,7 +128,7 @@ impl Task for Triad<'_> {
     }
 }
 
-/// Does what [`copy`] does, with non-temporal stores where the instruction set has them.
+/// [`copy`] with non-temporal stores, if the instruction set has them.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -137,7 +137,7 @@ pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
     run(Streaming { x: [x], y, triples: false });
 }
 
-/// Does what [`triad`] does, with non-temporal stores where the instruction set has them.
+/// [`triad`] with non-temporal stores, if the instruction set has them.
 ///
 /// # Panics
 /// If the lengths differ.

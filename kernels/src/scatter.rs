@@ -1,12 +1,11 @@
-//! Addition of rows to rows that an index names, in the index's order: gradients of embeddings and of
-//! selections.
+//! Scatter-add of rows in the order of the index: the gradient of embeddings and selections.
 
 use crate::dispatch::run;
 use crate::simd::{Simd, Task};
 
-/// Elements that are added up: `f32`, `f64`, `i64` and `u8`. Sealed.
+/// Element types that can be added up: `f32`, `f64`, `i64` and `u8`. Sealed.
 pub trait Addend: Copy + sealed::Sealed {
-    /// The sum: of floats rounded, of integers wrapping.
+    /// Returns the sum, rounded for floats, wrapping for integers.
     fn plus(self, other: Self) -> Self;
     #[doc(hidden)]
     fn add_rows(x: &[Self], index: &[i64], shape: [usize; 2], first: usize, y: &mut [Self]);
@@ -46,7 +45,7 @@ struct AddRows<'a, E> {
     y: &'a mut [E],
 }
 
-/// Indices that are looked at before their rows are added: a place among them fits into a byte.
+/// Indices filtered at once; a position among them fits a byte.
 const CHUNK: usize = 256;
 
 impl<E: Addend> Task for AddRows<'_, E> {
@@ -74,7 +73,7 @@ impl<E: Addend> Task for AddRows<'_, E> {
     }
 }
 
-/// Which rows of a block are added to.
+/// The rows of a block that a part owns, `own` rows from number `first` on.
 struct Part {
     first: u64,
     own: u64,
@@ -82,13 +81,14 @@ struct Part {
 }
 
 impl Part {
-    /// Where a row of the block lies in the part: of a negative index, or a row before the part, beyond any length.
+    /// The row within the part; for a negative index or a row before the part, a number beyond any
+    /// length.
     #[inline(always)]
     fn row(&self, index: i64) -> u64 {
         (index as u64).wrapping_sub(self.first)
     }
 
-    /// Of a whole block: hardly a row is another's.
+    /// Adds rows to a whole block. Hardly any row is skipped, so a branch is cheap.
     #[inline(always)]
     fn add_all<E: Addend>(&self, x: &[E], index: &[i64], y: &mut [E]) {
         if self.cols == 1 {
@@ -106,8 +106,8 @@ impl Part {
         }
     }
 
-    /// Of a part of a block: whether a row is another part's cannot be foretold, so that no branch depends on
-    /// it.
+    /// Adds rows to a part of a block. Skipped rows are unpredictable, so they are filtered out
+    /// without a branch.
     #[inline(always)]
     fn add_own<E: Addend>(&self, x: &[E], index: &[i64], y: &mut [E]) {
         let chunks = x.chunks(CHUNK.saturating_mul(self.cols));

@@ -1,12 +1,12 @@
-//! Operands of 16-bit floats, piece by piece in `f32`.
+//! 16-bit operands, widened to `f32` chunk by chunk.
 
 use crate::convert::Convert;
 use crate::map::Arg;
 
-/// Elements that pass through `f32` at a time: they stay in the first-level cache.
+/// Elements widened at once: they stay in the L1 cache.
 const CHUNK: usize = 512;
 
-/// Where pieces of `N` operands are converted to `f32`.
+/// Buffers for chunks of `N` operands in `f32`.
 pub(super) struct Widened<const N: usize>([[f32; CHUNK]; N]);
 
 impl<const N: usize> Widened<N> {
@@ -14,7 +14,7 @@ impl<const N: usize> Widened<N> {
         Widened([[0.0; CHUNK]; N])
     }
 
-    /// Calls `f` on pieces of the operands in `f32` and of `y`.
+    /// Calls `f` on chunks of the operands in `f32` and of `y`.
     pub fn each<A: Convert<f32>>(
         &mut self,
         x: [Arg<A>; N],
