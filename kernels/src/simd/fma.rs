@@ -1,9 +1,9 @@
 //! Fused multiply-add, `a·b + c` rounded once, in ordinary arithmetic. The portable level uses it
 //! to give the bits of the instruction on machines and C libraries that lack it.
 //!
-//! Both functions first round a sum *to odd*: if it is inexact, to the neighbour whose last bit is
-//! 1. A second, coarser rounding then rounds correctly (Boldo and Melquiond, "Emulation of FMA and
-//! correctly rounded sums: proved algorithms using rounding to odd", 2008).
+//! Both functions first round a sum *to odd*: if it is inexact, to the neighbour with an odd last
+//! bit. A second, coarser rounding then rounds correctly (Boldo and Melquiond, "Emulation of FMA
+//! and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 
 /// `a·b + c` of `f32`: the product is exact in `f64`.
 #[inline(never)]
