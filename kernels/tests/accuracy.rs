@@ -1,5 +1,5 @@
 //! Every function of the table against an independent reference, on every instruction set: a sample
-//! of what `exhaustive.rs` measures, whose maxima `ACCURACY.md` holds.
+//! of what `exhaustive.rs` measures; `ACCURACY.md` holds the maxima.
 
 mod functions;
 mod reference;
@@ -12,7 +12,7 @@ use swath_kernels::math::{self, ULP_BOUNDS, UlpBound};
 use swath_kernels::testing::*;
 use swath_kernels::{Arg, Isa};
 
-/// Of bit patterns: f32 of one argument, and f64; pairs of f32 are `PAIRS`.
+/// Number of bit patterns for functions of one argument; `PAIRS` is the number of pairs of f32.
 const F32_SAMPLE: u32 = 1 << 22;
 const F64_SAMPLE: u32 = 1 << 18;
 
@@ -43,10 +43,10 @@ fn bounds(name: &str) -> &'static UlpBound {
     row.unwrap_or_else(|| panic!("{name} promises no bound"))
 }
 
-/// Compares results with references, a chunk of arguments at a time.
+/// Compares results with references, chunk by chunk.
 struct Check<'a, E> {
     name: &'a str,
-    /// In floats.
+    /// The bound, in floats.
     bound: u64,
     count: usize,
     worst: (u64, E),
@@ -158,7 +158,7 @@ fn check2(function: &Function2) {
     check.report();
 }
 
-/// `SWATH_FUNCTION=exp,log` checks these alone.
+/// Checks all functions, or only those that `SWATH_FUNCTION=exp,log` names.
 fn check_all<F: 'static>(
     family: impl Iterator<Item = &'static F>,
     name: fn(&F) -> &str,
@@ -183,7 +183,7 @@ fn binary() {
 }
 
 #[test]
-fn every_function_has_a_row_and_promises_a_bound() {
+fn every_function_has_a_row_and_a_bound() {
     let bounded = of_one_argument().map(|f| f.name).chain(of_two_arguments().map(|f| f.name));
     let rows: Vec<&str> = bounded.chain(of_gradients().map(|f| f.name)).collect();
     for name in math::NAMES {
@@ -205,7 +205,7 @@ fn contract(sources: &[String], kernel: &str) -> String {
     lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
-/// What a reader of a kernel sees is what the page holds, rounded up to three places.
+/// Every contract must state the page's maxima, rounded up to three decimals.
 #[test]
 fn contracts_state_the_measured_maxima() {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("a source file");

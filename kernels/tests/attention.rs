@@ -1,5 +1,5 @@
-//! The rows of attention against their formulas in `f64`, and with one result on every instruction
-//! set.
+//! The row kernels of attention against their formulas in `f64`, with the same bits on every
+//! instruction set.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{Attend, Isa, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
@@ -14,7 +14,7 @@ fn wide<E: Attend>(x: &[E]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Rows, columns, and what the first row sees.
+/// Rows, columns, and the columns that the first row sees.
 const BLOCKS: [(usize, usize, Option<isize>); 9] = [
     (1, 1, None),
     (3, 17, None),
@@ -29,7 +29,7 @@ const BLOCKS: [(usize, usize, Option<isize>); 9] = [
 
 type Results = [Vec<f64>; 5];
 
-/// Scores, however large all of them are.
+/// Scores near `offset`, which may be large.
 fn scores<E: Attend>(len: usize, offset: f64) -> Vec<E> {
     let near = values::<E>(len, 1, 8.0);
     near.into_iter().map(|x| E::from_f64(x.to_f64() + offset)).collect()
@@ -71,7 +71,8 @@ fn check<E: Attend>(epsilon: f64) {
             let sees = sees.clamp(0, columns as isize) as usize;
             let row = &x[i * stride..][..sees];
             let most = row.iter().map(|x| x * scale).fold(f64::NEG_INFINITY, f64::max);
-            // The product with the scale is fused with the difference, but the largest is rounded.
+            // The product with the scale is fused into the difference, but the largest score is
+            // rounded.
             assert!(most == largest[i] || (most - largest[i]).abs() <= epsilon * most.abs());
             let e: Vec<f64> = row.iter().map(|x| x.mul_add(scale, -largest[i]).exp()).collect();
             let total: f64 = e.iter().sum();
@@ -93,13 +94,13 @@ fn check<E: Attend>(epsilon: f64) {
 }
 
 #[test]
-fn rows_are_softmax_and_its_derivative_with_the_same_bits_everywhere() {
+fn attention_weights_match_softmax_and_its_derivative() {
     check::<f32>(f32::EPSILON.into());
     check::<f64>(f64::EPSILON);
 }
 
 #[test]
-fn rows_of_minus_infinity_are_zeros_and_nan_spreads_over_its_row() {
+fn rows_of_minus_infinity_give_zeros_and_nan_spreads_over_its_row() {
     let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
     let x = [low, low, low, nan, 1.0, 2.0, low, nan, low, low, 0.0, low];
     let block = ScoreBlock { rows: 4, columns: 3, stride: 3, seen: None, scale: 1.0 };
@@ -119,7 +120,7 @@ fn rows_of_minus_infinity_are_zeros_and_nan_spreads_over_its_row() {
 }
 
 #[test]
-fn dots_of_rows_are_dots_of_slices() {
+fn row_dots_equal_dots_of_slices() {
     for columns in [0, 1, 17, 100, 1500] {
         let (a, b) = (values::<f32>(5 * columns + 8, 4, 1.0), values::<f32>(columns + 8, 5, 1.0));
         let mut y = [f32::NAN; 5];
@@ -133,7 +134,7 @@ fn dots_of_rows_are_dots_of_slices() {
 
 #[test]
 #[should_panic(expected = "attention_weights: 2 rows of 4")]
-fn a_block_that_does_not_fit_is_refused() {
+fn a_block_beyond_the_scores_panics() {
     let block = ScoreBlock { rows: 2, columns: 4, stride: 4, seen: None, scale: 1.0 };
     attention_weights(&mut [0f32; 7], block, &mut [0.0; 2], &mut [0.0; 2]);
 }

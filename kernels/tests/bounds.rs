@@ -1,9 +1,9 @@
-//! No function touches memory outside of its slices: each lies against a page that may not be
-//! touched, on either side, at every length from 0 to 130 and some that begin by an aligned address, on
+//! No function accesses memory outside of its slices. Each slice touches a protected page, on
+//! either side, at every length from 0 to 130 and some that are split at an aligned address, on
 //! every instruction set.
 //!
-//! Functions of one and two arguments from `functions/`, all others from `calls/`; that these are all
-//! there are, `every_public_function_is_called` of `lengths.rs` says.
+//! Functions of one and two arguments come from `functions/`, all others from `calls/`;
+//! `every_public_function_is_called` of `lengths.rs` checks that none is missing.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod calls;
@@ -23,8 +23,8 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=130).chain([ALIGNED_FROM, ALIGNED_FROM + 33, LONGEST])
 }
 
-/// Runs a test at every length, against either page, on every instruction set; the three slices lie
-/// each in memory of its own.
+/// Runs a test at every length, at either page, on every instruction set, with each of the three
+/// slices in memory of its own.
 fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])) {
     for isa in levels() {
         for against in Against::BOTH {
@@ -51,7 +51,7 @@ fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])
                 } else {
                     with_isa(isa, run).expect("it is available")
                 }
-                // What lies on the other side of the slices is writable, but not theirs.
+                // The memory on the other side of the slices is writable, but must not change.
                 for (i, memory) in memory.iter_mut().enumerate() {
                     let outside = memory.elements().iter().enumerate();
                     let outside = outside.filter(|(at, _)| !range.contains(at));
@@ -105,13 +105,13 @@ fn functions_of_two_arguments() {
     }
 }
 
-/// More than the largest slice of a call takes.
+/// More than the largest slice of a call.
 const BYTES: usize = 1 << 20;
-/// Bytes on the other side of a slice that must stay as they are.
+/// Bytes on the other side of a slice that must not change.
 const MARGIN: usize = 256;
 const UNTOUCHED: u8 = 0x5a;
 
-/// Runs a call with every slice against a page, and looks at what lies on their other sides.
+/// Runs a call with every slice at a protected page, and checks the bytes on their other sides.
 fn check_call(call: &Call, isa: Isa, against: Against, memory: &mut [Guarded<u8>]) {
     let place = |slot: &calls::Slot| {
         let len = slot.content.len();
@@ -151,21 +151,21 @@ fn check_calls(lengths: impl Iterator<Item = usize>) {
 }
 
 #[test]
-fn all_other_functions_at_even_lengths() {
+fn other_functions_at_even_lengths() {
     check_calls(lengths().filter(|len| len % 2 == 0));
 }
 
 #[test]
-fn all_other_functions_at_odd_lengths() {
+fn other_functions_at_odd_lengths() {
     check_calls(lengths().filter(|len| len % 2 == 1));
 }
 
 #[test]
 #[should_panic(expected = "wrote outside")]
-fn a_write_outside_of_a_slice_is_noticed() {
+fn writes_outside_of_a_slice_are_detected() {
     at_every_length::<f32>("a test", |x, _, y| {
         swath_kernels::neg(x, y);
-        // The element in front of the slice, which lies in the same memory.
+        // The element before the slice, in the same memory.
         let front = y.as_mut_ptr().wrapping_sub(1);
         if y.len() == 3 && front.addr() % 4096 != 4092 {
             // SAFETY: the slice is not at the start of its page: the element before it is writable.

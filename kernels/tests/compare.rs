@@ -24,7 +24,7 @@ fn on_every_isa(f: impl Fn()) {
     }
 }
 
-/// What the comparison says of two numbers of which one may be none.
+/// The result of a comparison by the order of two numbers, `None` if either is NaN.
 fn holds(op: Comparison, order: Option<std::cmp::Ordering>) -> bool {
     use std::cmp::Ordering::*;
     match op {
@@ -37,7 +37,7 @@ fn holds(op: Comparison, order: Option<std::cmp::Ordering>) -> bool {
     }
 }
 
-/// All pairs of the values, as slices and with one of the two as a number.
+/// All pairs of the values, as slices and with one of the two as a scalar.
 fn check<T: Compare>(values: &[T], order: impl Fn(T, T) -> Option<std::cmp::Ordering>) {
     let n = values.len();
     let a: Vec<T> = values.iter().flat_map(|&x| vec![x; n]).collect();
@@ -64,7 +64,7 @@ fn check<T: Compare>(values: &[T], order: impl Fn(T, T) -> Option<std::cmp::Orde
 }
 
 #[test]
-fn comparisons_follow_the_order_of_the_values() {
+fn comparisons_match_the_order_of_exact_values() {
     on_every_isa(|| {
         check(&special_values_f32(), |a, b| f64::from(a).partial_cmp(&f64::from(b)));
         check(&special_values_f64(), |a, b| a.partial_cmp(&b));
@@ -80,7 +80,7 @@ fn comparisons_follow_the_order_of_the_values() {
 }
 
 #[test]
-fn numbers_are_classified_by_their_bits() {
+fn number_tests_match_the_bits() {
     let tests = [NumberTest::IsNan, NumberTest::IsInf, NumberTest::IsFinite];
     let class = |test, special: bool, fraction: bool| match test {
         NumberTest::IsNan => special && fraction,
@@ -120,7 +120,7 @@ fn numbers_are_classified_by_their_bits() {
 }
 
 #[test]
-fn selection_takes_each_element_from_its_side() {
+fn select_takes_a_where_the_mask_is_set_else_b() {
     fn check<T: Select + PartialEq + std::fmt::Debug>(from: impl Fn(u8) -> T) {
         for len in (0..=130).chain([1000]) {
             let mask: Vec<u8> = (0..len).map(|i| [0, 1, 0, 255, 2][i * i % 5]).collect();
@@ -155,9 +155,9 @@ fn selection_takes_each_element_from_its_side() {
     });
 }
 
-/// Each row of a block is what the function of slices makes of that row.
+/// Each row of a block must have the result of the slice function on that row.
 #[test]
-fn blocks_are_their_rows() {
+fn blocks_equal_their_rows() {
     fn check<T: Compare + Select + std::fmt::Debug>(from: impl Fn(u8) -> T) {
         for (rows, cols) in [(1, 5), (3, 2), (11, 3), (20, 130), (2, 1500)] {
             let pitch = cols + 3;
@@ -216,7 +216,7 @@ fn blocks_are_their_rows() {
 
 #[test]
 #[should_panic(expected = "select_block: Block { rows: 2, cols: 2, stride: 2 } exceeds 3 elements")]
-fn rows_of_a_mask_lie_inside_their_slice() {
+fn mask_rows_beyond_their_slice_panic() {
     let x = BlockArg { data: &[1, 2, 3, 4], start: 0, stride: 2, is_value: false };
     let mask = BlockArg { data: &[1, 0, 1], ..x };
     select_block(mask, x, x, Block { rows: 2, cols: 2, stride: 2 }, &mut [0; 4]);

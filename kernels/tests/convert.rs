@@ -21,7 +21,7 @@ fn converted<A: Convert<B>, B: Copy + Default>(x: &[A]) -> Vec<B> {
     y
 }
 
-/// A 16-bit format: what its fields say, by the definition of IEEE 754.
+/// A 16-bit format, by the definition of IEEE 754.
 struct Format {
     fraction_bits: u32,
     bias: i32,
@@ -49,7 +49,8 @@ impl Format {
         0x7fff >> self.fraction_bits << self.fraction_bits
     }
 
-    /// Half way between a magnitude and the next; from the largest on to where it would be next.
+    /// The midpoint of a magnitude and the next one; for the largest, that of the number that would
+    /// come next.
     fn midpoint(&self, bits: u16) -> f64 {
         match bits + 1 == self.infinity() {
             true => self.value(bits) + (self.value(bits) - self.value(bits - 1)) / 2.0,
@@ -57,7 +58,7 @@ impl Format {
         }
     }
 
-    /// The bits of the nearest number, where `order` tells how the magnitude compares with a number.
+    /// The bits of the nearest number; `order` compares the magnitude with a number.
     fn nearest(&self, negative: bool, order: impl Fn(f64) -> Ordering) -> u16 {
         let (mut low, mut high) = (0, self.infinity());
         while low < high {
@@ -88,7 +89,7 @@ impl Format {
 }
 
 #[test]
-fn all_numbers_of_16_bits_widen_exactly() {
+fn all_16_bit_floats_widen_exactly() {
     let bits: Vec<u16> = (0..=u16::MAX).collect();
     on_every_isa(|| {
         let f16s: Vec<f16> = bits.iter().map(|&bits| f16::from_bits(bits)).collect();
@@ -111,7 +112,7 @@ fn all_numbers_of_16_bits_widen_exactly() {
     }
 }
 
-/// Every number of a format, the middle of each gap, and the `f32` beside these.
+/// Every number of a format, the midpoint of each gap, and the neighbouring `f32` of these.
 fn around_every_number(format: &Format) -> Vec<f32> {
     let magnitudes = (0..format.infinity()).flat_map(|bits| {
         let points = [format.value(bits) as f32, format.midpoint(bits) as f32];
@@ -160,7 +161,7 @@ fn wider_types_round_to_16_bits_once() {
             assert_eq!(bf16.to_bits(), BF16.nearest_f64(x), "{x:e}");
         }
     });
-    // Ties of bf16 and of f16 with a unit beside them, at every size.
+    // Ties of bf16 and of f16, with a unit beside them, at every magnitude.
     let ties = (0..55).flat_map(|shift| [1i64, 3, 129, 257, 0x101 << 4, 0x803].map(|k| k << shift));
     let x: Vec<i64> = ties
         .flat_map(|x| [x, x + 1, x - 1, x + 1024, x - 2048].into_iter().flat_map(|x| [x, -x]))
@@ -178,8 +179,8 @@ fn wider_types_round_to_16_bits_once() {
     assert!(small.iter().zip(f16s).all(|(&x, y)| y.to_bits() == F16.nearest_i64(x.into())));
 }
 
-/// The integer that a float becomes, by a formula over all integers.
-fn cut(x: f64, low: i128, high: i128) -> i128 {
+/// The integer that a float converts to, by a formula over all integers.
+fn truncated(x: f64, low: i128, high: i128) -> i128 {
     if x.is_nan() { 0 } else { (x.trunc().clamp(-1e30, 1e30) as i128).clamp(low, high) }
 }
 
@@ -195,7 +196,7 @@ fn floats_to_integers_saturate() {
     macro_rules! check {
         ($x:expr => $($t:ident)*) => {$(
             for (&x, y) in $x.iter().zip(converted::<_, $t>(&$x)) {
-                let expected = cut(f64::from(x), $t::MIN.into(), $t::MAX.into());
+                let expected = truncated(f64::from(x), $t::MIN.into(), $t::MAX.into());
                 assert_eq!(i128::from(y), expected, "{x:e} to {}", stringify!($t));
             }
         )*};
@@ -208,8 +209,8 @@ fn floats_to_integers_saturate() {
 }
 
 #[test]
-fn floats_are_cut_alike_at_every_length() {
-    // Each special value lies at every place of a vector in one of the slices.
+fn floats_convert_to_the_same_integers_at_every_length() {
+    // Each special value takes every position of a vector in one of the slices.
     let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.9, 255.5, -1e10, 1e10, 3e9, 1e19];
     let x: Vec<f64> =
         (0..150).map(|i| if i % 4 == 1 { i as f64 } else { special[i % 9] }).collect();
@@ -232,7 +233,7 @@ fn floats_are_cut_alike_at_every_length() {
 }
 
 #[test]
-fn bytes_become_the_nearest_16_bits() {
+fn bytes_convert_to_the_nearest_16_bit_float() {
     let x: Vec<u8> = (0..=255).collect();
     on_every_isa(|| {
         let (f16s, bf16s) = (converted::<_, f16>(&x), converted::<_, bf16>(&x));
@@ -266,13 +267,13 @@ fn integers_wrap_and_widen_to_the_nearest_float() {
 }
 
 fn distance(x: i64, y: f32) -> i128 {
-    // An `f32` beside a large integer is an integer; beside a small one its fraction is scaled.
+    // An `f32` near a large integer is an integer; near a small one its fraction is scaled.
     let scale = if x.abs_diff(0) < 1 << 40 { 1 << 30 } else { 1 };
     (i128::from(x) * scale - (f64::from(y) * scale as f64) as i128).abs()
 }
 
 #[test]
-fn truth_is_what_is_not_zero() {
+fn nonzero_is_true_for_everything_but_zeros() {
     fn check<T: Truth>(x: &[T], expected: &[u8]) {
         on_every_isa(|| {
             let mut y = vec![7; x.len()];
@@ -293,7 +294,7 @@ fn truth_is_what_is_not_zero() {
 }
 
 #[test]
-fn every_length_gives_the_same_elements() {
+fn conversions_are_the_same_at_every_length() {
     let x: Vec<f32> = even_sample_f32(700).filter(|x| !x.is_nan()).collect();
     let halves = converted::<f32, f16>(&x);
     let wide = converted::<f16, f32>(&halves);

@@ -1,19 +1,19 @@
 //! Measures every function and writes `ACCURACY.md`: f32 functions of one argument on all 2^32
-//! inputs, those of two on 2^30 pairs and the hard ones, f64 functions of one argument on 2^24 bit patterns and
-//! as many numbers from each of their intervals, those of two on 2^25 pairs; on every instruction set of the
-//! machine, whose bits must be equal.
+//! inputs, those of two on 2^30 pairs and the hard ones; f64 functions of one argument on 2^24 bit
+//! patterns and as many numbers from each of their intervals, those of two on 2^25 pairs. All
+//! instruction sets of the machine must give the same bits.
 //!
 //! ```text
 //! cargo test --release -p swath-kernels -- --ignored exhaustive
 //! ```
 //!
-//! * It takes up to 90 minutes on two cores, and can be stopped: a function that was measured is not
-//!   measured again as long as its bits on a sample, and how many pairs are drawn, stay the same
-//!   (`SWATH_AGAIN=1` does).
+//! * It takes up to 90 minutes on two cores, and can be interrupted: a function is not measured
+//!   again while its bits on a sample, and the number of pairs, stay the same (`SWATH_AGAIN=1`
+//!   measures it anyway).
 //! * The page names the instruction sets of all machines that found the same figures.
-//! * `SWATH_FUNCTION=exp,log` measures these alone; the others keep their rows.
-//! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and leaves the page as it is: the
-//!   maxima are compared with those on the page.
+//! * `SWATH_FUNCTION=exp,log` measures only these; the others keep their rows.
+//! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and compares the maxima with those
+//!   on the page instead of writing it.
 
 mod functions;
 mod reference;
@@ -55,14 +55,14 @@ CORE-MATH's correctly rounded functions, and formulas in twice the precision for
 |---|---|---|---|---|---|---|---|---|
 ";
 
-/// Arguments that one thread measures at a time.
+/// Arguments per chunk, measured by one thread.
 const CHUNK: usize = 1 << 13;
 
 fn stride() -> u64 {
     std::env::var("SWATH_STRIDE").map_or(1, |s| s.parse().expect("a number"))
 }
 
-/// What a thread, and then all, found.
+/// The maxima that a thread, and then all threads, found.
 #[derive(Clone, Default)]
 struct Found {
     /// Error and key of the arguments, for normal and for subnormal exact values.
@@ -74,7 +74,7 @@ struct Found {
 impl Found {
     fn take(&mut self, subnormal: bool, error: f64, key: u64) {
         let worst = &mut self.worst[usize::from(subnormal)];
-        // The smallest key of equals: which thread came first must not show.
+        // The smallest key of equal errors, so that the order of threads does not show.
         if error > worst.0 || (error == worst.0 && key < worst.1) {
             *worst = (error, key);
         }
@@ -89,7 +89,7 @@ impl Found {
     }
 }
 
-/// Measures chunks on all cores; `chunk` adds what it found.
+/// Measures chunks on all cores; `chunk` adds its maxima.
 fn measure(chunks: u64, chunk: impl Fn(u64, &mut Found) + Sync) -> Found {
     let next = AtomicU64::new(0);
     let total = Mutex::new(Found::default());
@@ -129,7 +129,7 @@ fn on_every_isa<E: Real>(name: &str, y: &mut [E], again: &mut [E], f: impl Fn(&m
     }
 }
 
-/// Compares a result of f32 with the references.
+/// Compares an f32 result with the references.
 fn compare_f32(
     found: &mut Found,
     key: u64,
@@ -183,7 +183,7 @@ fn one_f32(function: &Function1) -> Found {
     })
 }
 
-/// Arguments number `i` of the lists of f64: bit patterns, then each interval in turn.
+/// Arguments number `i` of the lists for f64: bit patterns, then each interval in turn.
 fn one_f64(function: &Function1) -> Found {
     let per_list = (1u64 << 24) / stride();
     let lists = 1 + function.intervals.len() as u64;
@@ -220,7 +220,7 @@ fn scattered_again(i: u64) -> u64 {
     i.wrapping_mul(0x6a09_e667_f3bc_c909)
 }
 
-/// The number in 0..1 that the first bits are.
+/// The number in 0..1 given by the first bits.
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -239,7 +239,7 @@ fn in_interval(function: &Function2, i: u64) -> Option<(f64, f64)> {
 fn two_f32(function: &Function2) -> Found {
     let pairs = (1u64 << 30) / stride();
     let chunks = pairs / CHUNK as u64;
-    // The last chunk is that of the special and hard pairs, and of those that every test run takes.
+    // The last chunk holds the special and hard pairs, and those that every test run takes.
     measure(chunks + 1, |chunk, found| {
         let first = chunk * CHUNK as u64;
         let pairs: Vec<(f32, f32)> = if chunk == chunks {
@@ -268,7 +268,7 @@ fn two_f32(function: &Function2) -> Found {
     })
 }
 
-/// The pairs of f64 have no room for both arguments in a key: it is the pair's number.
+/// Pair number `i` for f64: a key has no room for both arguments, so it is the number.
 fn pair_f64(function: &Function2, i: u64) -> (f64, f64) {
     let bits = || (f64::from_bits(scattered(i)), f64::from_bits(scattered_again(i)));
     in_interval(function, i).unwrap_or_else(bits)
@@ -291,14 +291,14 @@ fn two_f64(function: &Function2) -> Found {
     })
 }
 
-/// A digest of the results on a sample: while it stays, so does what was measured.
+/// A digest of the results on a sample; while it stays the same, the measurements hold.
 fn fingerprint<E: Real>(results: &[E]) -> String {
     let mut hasher = Sha256::new();
     results.iter().for_each(|y| hasher.update(y.canonical().to_le_bytes()));
     format!("{:x}", hasher.finalize())
 }
 
-/// The row of one function and element type: measured, or kept from an earlier run.
+/// The row of one function and element type, measured or kept from an earlier run.
 fn row(
     name: &str,
     dtype: &str,
@@ -333,7 +333,7 @@ fn row(
         inputs: found.inputs.to_string(),
         normal: worst(found.worst[0], least),
         subnormal: worst(found.worst[1], least),
-        // Rounded down: only what is always right is shown as 100.
+        // Rounded down: 100 means always.
         correct: format!("{:.4}", (share * 1e4).floor() / 1e4),
     };
     println!("{row}");
@@ -397,12 +397,12 @@ fn rows2(function: &Function2) -> [Row; 2] {
     [narrow, wide]
 }
 
-/// A row within what is promised.
+/// Checks that a row is within its promised bounds.
 fn assert_kept(row: &Row) {
     let worst = row.normal.ulp.max(row.subnormal.ulp);
     let most = match row.dtype.as_str() {
         "f32" => table::allowed(&row.name),
-        // Floats from the correctly rounded result.
+        // In floats from the correctly rounded result.
         _ => {
             let promised = ULP_BOUNDS.iter().find(|bound| bound.name == row.name);
             f64::from(promised.expect("a bound").f64)
@@ -411,8 +411,8 @@ fn assert_kept(row: &Row) {
     assert!(worst <= most, "{row}: more than {most}");
 }
 
-/// The row with the instruction sets of the page's row added, where that has the same figures: other
-/// machines measured them.
+/// The row, with the instruction sets of the page's row added if that has the same figures,
+/// measured on other machines.
 fn with_other_machines(mut row: Row, page: &[Row]) -> Row {
     let same = |other: &&Row| Row { isas: row.isas.clone(), ..(*other).clone() } == row;
     if let Some(other) = page.iter().find(same) {
@@ -423,9 +423,9 @@ fn with_other_machines(mut row: Row, page: &[Row]) -> Row {
     row
 }
 
-/// What the page says of f64 are the numbers of arguments in its rows.
+/// The page's numbers of f64 arguments must be those of its rows.
 #[test]
-fn the_page_says_how_many_arguments_ran() {
+fn the_page_states_the_number_of_arguments() {
     let page = fs::read_to_string(functions::beside_manifest("ACCURACY.md")).expect("the page");
     assert!(page.starts_with(TEXT), "the page's text is another than the one here");
     let rows = table::read();

@@ -1,4 +1,4 @@
-//! The product against a scalar statement of its order of additions, on every instruction set.
+//! The product against a scalar definition of its order of additions, on every instruction set.
 
 mod products;
 mod specials;
@@ -43,7 +43,7 @@ const ALL_LAYOUTS: [Layout; 11] = [
 ];
 
 #[test]
-fn large_odd_shapes_have_the_stated_bits_in_all_four_orientations() {
+fn large_odd_shapes_match_the_definition_in_all_orientations() {
     for shape in [[37, 333, 513], [7, 65, 1025], [130, 257, 70], [13, 600, 1100]] {
         for a in [Rows, Columns] {
             for b in [Rows, Columns] {
@@ -56,7 +56,7 @@ fn large_odd_shapes_have_the_stated_bits_in_all_four_orientations() {
 }
 
 #[test]
-fn every_extent_of_k_around_the_blocks() {
+fn k_around_block_boundaries_matches_the_definition() {
     for k in [0, 1, 2, 3, 4, 5, 15, 16, 17, 255, 256, 257, 511, 512, 513, 600] {
         for scales in SCALES {
             check_layouts::<f32>([14, k, 35], [Rows, Columns, Rows], scales);
@@ -66,7 +66,7 @@ fn every_extent_of_k_around_the_blocks() {
 }
 
 #[test]
-fn every_tile_shape() {
+fn every_tile_shape_matches_the_definition() {
     for m in 0..=14 {
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 64, 65, 80, 129] {
             for b in [Rows, Columns] {
@@ -78,7 +78,7 @@ fn every_tile_shape() {
 }
 
 #[test]
-fn vectors_times_matrices() {
+fn vectors_by_matrices_match_the_definition() {
     for (a, b) in [(Rows, Rows), (Rows, Columns), (Columns, Rows), (Columns, Columns)] {
         for shape in [[1, 300, 131], [131, 300, 1], [1, 700, 1], [2, 300, 40], [40, 300, 2]] {
             check_layouts::<f32>(shape, [a, b, Rows], PLAIN);
@@ -89,7 +89,7 @@ fn vectors_times_matrices() {
 }
 
 #[test]
-fn few_rows_and_a_large_b_are_streamed() {
+fn few_rows_by_a_streamed_b_match_the_definition() {
     for m in [1, 5, 12, 13, 24] {
         for scales in [PLAIN, (1.0, 1.0), (0.3, 2.7)] {
             check_layouts::<f32>([m, 600, 301], [Rows, Rows, Rows], scales);
@@ -100,9 +100,9 @@ fn few_rows_and_a_large_b_are_streamed() {
     }
 }
 
-/// Several panels of chains and blocks of k; rows in reverse are read as they lie, the others packed.
+/// Several panels and blocks of k; reversed rows are read in place, the others packed.
 #[test]
-fn few_rows_and_rows_of_b_with_gaps_or_in_reverse() {
+fn few_rows_by_a_strided_or_reversed_b_match_the_definition() {
     for m in [1, 5, 7, 12, 13] {
         for b in [NegativeColumns, EveryOther, Spread, ZeroColumns] {
             for scales in [PLAIN, (0.3, 2.7)] {
@@ -116,7 +116,7 @@ fn few_rows_and_rows_of_b_with_gaps_or_in_reverse() {
 }
 
 #[test]
-fn any_strides() {
+fn any_strides_match_the_definition() {
     for a in ALL_LAYOUTS {
         for b in ALL_LAYOUTS {
             check_layouts::<f32>([15, 37, 70], [a, b, Rows], PLAIN);
@@ -132,9 +132,9 @@ fn any_strides() {
     }
 }
 
-/// Some layouts of them are a product of one vector.
+/// For some of the layouts the product is one vector.
 #[test]
-fn squares_of_four() {
+fn four_by_four_products_match_the_definition() {
     for (a, b) in ALL_LAYOUTS.into_iter().flat_map(|a| ALL_LAYOUTS.map(|b| (a, b))) {
         for c in [Rows, Columns, Padded, Spread] {
             check_layouts::<f32>([4, 4, 4], [a, b, c], PLAIN);
@@ -143,13 +143,13 @@ fn squares_of_four() {
 }
 
 #[test]
-fn partial_sums_of_more_rows_than_the_scratch_holds() {
+fn more_rows_than_the_scratch_holds_match_the_definition() {
     check_layouts::<f32>([1030, 300, 5], [Rows, Rows, Padded], (1.0, 1.0));
     check_layouts::<f32>([530, 270, 40], [Rows, Columns, Spread], PLAIN);
 }
 
 #[test]
-fn memory_between_the_elements_of_the_output_stays() {
+fn gaps_in_the_output_are_left_alone() {
     let mut random = Random(7);
     let a = Matrix::<f32>::new([9, 40], Rows, &mut random);
     let b = Matrix::<f32>::new([40, 21], Columns, &mut random);
@@ -182,7 +182,7 @@ fn uninitialised_output_is_written_and_never_read() {
         let c = MatMut::uninit(&mut memory, 0, [7, 30], [30, 1]).unwrap();
         gemm(product(0.0), c, &mut Workspace::new()).unwrap();
         for (at, x) in memory.iter().enumerate() {
-            // SAFETY: all were initialised with NaN.
+            // SAFETY: all elements were initialised with NaN.
             let got = unsafe { x.assume_init() };
             assert!(same(got, oracle(&a, &b, [at / 30, at % 30])), "element {at}");
         }
@@ -193,7 +193,7 @@ fn uninitialised_output_is_written_and_never_read() {
 }
 
 #[test]
-fn error_stays_within_k_units_of_the_product_of_magnitudes() {
+fn error_is_within_k_units_of_the_product_of_magnitudes() {
     let mut random = Random(5);
     for k in [17, 256, 1000] {
         let a = Matrix::<f64>::new([11, k], Rows, &mut random);
@@ -225,7 +225,7 @@ fn error_stays_within_k_units_of_the_product_of_magnitudes() {
 }
 
 #[test]
-fn a_row_alone_a_split_and_a_packed_b_give_the_bits_of_the_whole() {
+fn single_rows_splits_and_packed_b_have_the_bits_of_the_whole() {
     let mut random = Random(23);
     let (m, k, n) = (29, 300, 1100);
     let a = Matrix::<f32>::new([m, k], Rows, &mut random);
@@ -276,20 +276,20 @@ fn a_row_alone_a_split_and_a_packed_b_give_the_bits_of_the_whole() {
     }
 }
 
-/// Shape, layouts of A, B and C, and what the product is scaled by.
+/// Shape, layouts of A, B and C, scale factors, and the expected path.
 #[test]
-fn products_take_the_loops_that_are_made_for_them() {
+fn each_shape_takes_its_path() {
     use GemmPath::{Blocked, Columns as ColumnsOfB, InPlace, Rows as RowsOfB, Small};
     let added = (1.0, 1.0);
     for (shape, layouts, factors, expected) in [
         ([4, 4, 4], [Rows, Rows, Rows], PLAIN, Small),
         ([64, 64, 64], [Rows, Rows, Rows], PLAIN, Small),
         ([64, 64, 64], [Columns, Columns, Columns], PLAIN, Small),
-        // Added to C; two blocks of k; A without runs.
+        // Added to C; two blocks of k; A without contiguous rows or columns.
         ([64, 64, 64], [Rows, Rows, Rows], added, InPlace),
         ([64, 257, 16], [Rows, Rows, Rows], PLAIN, InPlace),
         ([64, 64, 64], [Spread, Rows, Rows], PLAIN, InPlace),
-        // A vector by a matrix and a matrix by a vector, either stored both ways.
+        // A vector by a matrix and a matrix by a vector, in both storage orders.
         ([1, 700, 500], [Rows, Rows, Rows], PLAIN, RowsOfB),
         ([1, 700, 500], [Rows, Columns, Rows], PLAIN, ColumnsOfB),
         ([500, 700, 1], [Rows, Rows, Rows], PLAIN, ColumnsOfB),
@@ -321,7 +321,7 @@ fn products_take_the_loops_that_are_made_for_them() {
 }
 
 #[test]
-fn empty_products() {
+fn empty_k_scales_c_by_beta() {
     let mut c = [5.0f32; 6];
     let nothing: [f32; 0] = [];
     let product = Gemm {
@@ -339,7 +339,7 @@ fn empty_products() {
 }
 
 #[test]
-fn a_packed_b_of_another_instruction_set_is_refused() {
+fn packed_b_of_another_isa_is_an_error() {
     let levels = levels();
     let (data, mut c) = ([1.0f32; 9], [0.0f32; 9]);
     let view = MatRef::row_major(&data, [3, 3]).unwrap();
@@ -348,7 +348,7 @@ fn a_packed_b_of_another_instruction_set_is_refused() {
     for &isa in &levels[1..] {
         let product = PackedGemm { a: view, b: &packed, alpha: 1.0, beta: 0.0 };
         let result = with_isa(isa, || {
-            // Something must run on the level for the level to count as tested.
+            // A kernel must run on the level, or `with_isa` panics.
             PackedB::pack(view, &mut Workspace::new());
             let c = MatMut::row_major(&mut c, [3, 3]).unwrap();
             gemm_packed(product, c, &mut Workspace::new())
@@ -358,7 +358,7 @@ fn a_packed_b_of_another_instruction_set_is_refused() {
     }
 }
 
-/// Products that round to zero leave a zero's sign, on every path and in every block of k.
+/// Products that round to zero keep the sign of the zero, on every path and in every block of k.
 fn check_vanishing<E: Float + Factor<Sum = E>>(tiny: f64) {
     for shape in
         [[1, 256, 24], [4, 4, 4], [5, 256, 24], [3, 300, 1100], [20, 600, 40], [70, 40, 129]]
@@ -389,14 +389,14 @@ fn check_vanishing<E: Float + Factor<Sum = E>>(tiny: f64) {
 }
 
 #[test]
-fn sums_that_vanish_keep_their_signs() {
+fn underflowing_sums_keep_their_signs() {
     check_vanishing::<f32>(2f64.powi(-77));
     check_vanishing::<f64>(2f64.powi(-540));
 }
 
-/// Where partial sums need memory of their own, for some rows at a time.
+/// If partial sums need memory of their own, it is for a limited number of rows at once.
 #[test]
-fn partial_sums_of_many_rows_take_no_more_memory_than_of_some() {
+fn workspace_for_partial_sums_is_bounded() {
     let [few, many] = [512, 2100].map(|m| {
         let (a, b) = (vec![1f32; m * 300], vec![1f32; 300 * 70]);
         let (mut c, mut workspace) = (vec![1f32; m * 70], Workspace::new());

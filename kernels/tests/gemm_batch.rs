@@ -1,5 +1,5 @@
-//! A row of a product has the same bits alone, in a batch of 7 and of 4096, at any place in it, from
-//! plain and transposed operands, by whatever way through the loops the shape takes.
+//! A row of a product has the same bits alone, in a batch of 7 and of 4096, at any position, from
+//! plain and transposed operands, and on whatever path the shape takes.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -7,8 +7,8 @@ use swath_kernels::{
     gemm_packed, testing,
 };
 
-/// `[k, n]`: matrix by vector; B so small that it stays in L1, of one and of two blocks of k; B packed
-/// for the batch, read in place for a few rows; B streamed for these (more than half a MiB).
+/// `[k, n]`: matrix by vector; B in L1, with one and two blocks of k; B packed for the batch and
+/// read in place for few rows; B streamed for few rows (over half a MiB).
 const SHAPES: [[usize; 2]; 6] = [[300, 1], [33, 65], [270, 17], [100, 180], [520, 40], [290, 460]];
 
 /// Rows of the large batch, fewer on emulators.
@@ -16,8 +16,8 @@ fn batch() -> usize {
     if testing::is_quick() { 96 } else { 4096 }
 }
 
-/// Rows looked at: in the first, a middle and the last tile, on both sides of where work is cut.
-fn places() -> Vec<usize> {
+/// Rows to compare: in the first, a middle and the last tile, on both sides of where work is split.
+fn compared_rows() -> Vec<usize> {
     let batch = batch();
     if testing::is_quick() {
         vec![5, batch - 1]
@@ -26,7 +26,7 @@ fn places() -> Vec<usize> {
     }
 }
 
-/// A matrix that is stored row by row or column by column.
+/// A matrix stored by rows or by columns.
 struct Matrix<E> {
     data: Vec<E>,
     shape: [usize; 2],
@@ -34,7 +34,7 @@ struct Matrix<E> {
 }
 
 impl<E: Float> Matrix<E> {
-    /// The same matrix however it is stored.
+    /// The same matrix in either storage order.
     fn new(shape: [usize; 2], transposed: bool, seed: usize) -> Self {
         let [rows, cols] = shape;
         let numbers = testing::interval_sample_f64(-1.0, 1.0, (seed + rows * cols) as u32);
@@ -55,7 +55,7 @@ impl<E: Float> Matrix<E> {
     }
 }
 
-/// How a product is called.
+/// The function that computes the product.
 #[derive(Clone, Copy, Debug)]
 enum Call<'a, E> {
     Gemm,
@@ -63,7 +63,7 @@ enum Call<'a, E> {
     Bias(&'a [E]),
 }
 
-/// The product of some rows, row by row; C is stored column by column if said.
+/// The product of some rows, by rows; C is stored by columns if `transposed`.
 fn rows_of<E: Float + Factor<Sum = E>>(
     a: MatRef<'_, E>,
     b: MatRef<'_, E>,
@@ -101,33 +101,36 @@ fn part<E: Float>(a: MatRef<'_, E>, from: usize, rows: usize) -> MatRef<'_, E> {
 fn check<E: Float + Factor<Sum = E>>(isa: Isa, of_bits: fn(&E) -> u64) {
     let bits = |x: &[E]| x.iter().map(of_bits).collect::<Vec<u64>>();
     let batch = batch();
-    // Scalar code takes the same ways through the loops, slowly.
+    // Scalar code takes the same paths, but slowly.
     let shapes = if isa == Isa::Scalar { &SHAPES[..3] } else { &SHAPES };
     for &[k, n] in shapes {
         let bias: Vec<E> = (0..n).map(|j| E::from_f64(j as f64 - 0.3)).collect();
-        // What the plain product of the whole batch gives is what all others must.
+        // All others must give the result of the plain product of the whole batch.
         let plain = [[batch, k], [k, n]].map(|shape| Matrix::<E>::new(shape, false, 0));
         let whole = rows_of(plain[0].view(), plain[1].view(), Call::Gemm, false);
         let biased: Vec<E> = whole.iter().zip(bias.iter().cycle()).map(|(&y, &b)| y + b).collect();
         for orientation in 0..8u8 {
-            let [a_turned, b_turned, c_turned] = [1, 2, 4].map(|bit| orientation & bit != 0);
-            let (a, b) =
-                (Matrix::<E>::new([batch, k], a_turned, 0), Matrix::<E>::new([k, n], b_turned, 0));
+            let [a_transposed, b_transposed, c_transposed] =
+                [1, 2, 4].map(|bit| orientation & bit != 0);
+            let (a, b) = (
+                Matrix::<E>::new([batch, k], a_transposed, 0),
+                Matrix::<E>::new([k, n], b_transposed, 0),
+            );
             let (a, b) = (a.view(), b.view());
             for call in [Call::Gemm, Call::Packed, Call::Bias(&bias)] {
                 let whole = if matches!(call, Call::Bias(_)) { &biased } else { &whole };
-                let at = |rows: usize, place: usize| {
-                    let turned = [a_turned, b_turned, c_turned];
-                    format!("{isa}: {rows} rows from {place}, [{k}, {n}], {turned:?}, {call:?}")
+                let at = |rows: usize, row: usize| {
+                    let transposed = [a_transposed, b_transposed, c_transposed];
+                    format!("{isa}: {rows} rows from {row}, [{k}, {n}], {transposed:?}, {call:?}")
                 };
                 if orientation == 0 || matches!(call, Call::Gemm) {
-                    let same = bits(&rows_of(a, b, call, c_turned)) == bits(whole);
+                    let same = bits(&rows_of(a, b, call, c_transposed)) == bits(whole);
                     assert!(same, "{}", at(batch, 0));
                 }
-                for place in places() {
+                for row in compared_rows() {
                     for rows in [1, 7] {
-                        let from = place.min(batch - rows);
-                        let got = rows_of(part(a, from, rows), b, call, c_turned);
+                        let from = row.min(batch - rows);
+                        let got = rows_of(part(a, from, rows), b, call, c_transposed);
                         let expected = &whole[from * n..(from + rows) * n];
                         assert!(bits(&got) == bits(expected), "{}", at(rows, from));
                     }
@@ -138,7 +141,7 @@ fn check<E: Float + Factor<Sum = E>>(isa: Isa, of_bits: fn(&E) -> u64) {
 }
 
 #[test]
-fn a_row_alone_and_in_batches_of_7_and_4096_has_the_same_bits() {
+fn a_row_has_the_same_bits_alone_and_in_any_batch() {
     for isa in Isa::ALL {
         with_isa(isa, || {
             check::<f32>(isa, |x| x.to_bits().into());

@@ -1,5 +1,5 @@
-//! No access outside of the operands: each lies against a page that may not be touched. What lies
-//! between the elements of A and B is NaN and must not reach C; what lies between those of C stays.
+//! No access outside of the operands: each touches a protected page. Gaps between the elements of A
+//! and B are NaN and must not reach C; those of C must not change.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod guarded;
@@ -12,31 +12,31 @@ use swath_kernels::{
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
 };
 
-/// How a matrix lies in its memory, the whole of which its elements and the gaps between them take.
+/// Layouts of a matrix, whose elements and gaps fill its memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Lies {
+enum Layout {
     Rows,
     Columns,
-    /// Rows, columns that are further apart than long.
+    /// Rows or columns with gaps between them.
     Wider,
     WiderColumns,
     EveryOther,
     /// Every third element.
     Spread,
-    /// From the last row to the first, from the last element to the first.
+    /// From the last row to the first, or from the last element to the first.
     RowsUp,
     /// From the last element of a row to the first.
     RowsBack,
     Backwards,
     BackwardsColumns,
-    /// One row, one column again and again; for operands that are read.
+    /// One row or one column repeated; for operands that are read.
     OneRow,
     OneColumn,
 }
 
-use Lies::*;
+use Layout::*;
 
-impl Lies {
+impl Layout {
     fn strides(self, [rows, cols]: [usize; 2]) -> [isize; 2] {
         let [rows, cols] = [rows as isize, cols as isize];
         match self {
@@ -64,7 +64,7 @@ struct Matrix<E> {
     strides: [isize; 2],
 }
 
-/// What matrices hold.
+/// Element types of matrices.
 trait Number: Copy {
     fn from_f64(x: f64) -> Self;
 }
@@ -93,9 +93,9 @@ impl Number for f64 {
 }
 
 impl<E: Number> Matrix<E> {
-    /// Elements by their row and column; gaps are `gap`.
-    fn new(shape: [usize; 2], lies: Lies, against: Against, gap: E) -> Self {
-        let strides = lies.strides(shape);
+    /// Makes a matrix whose elements are set by row and column, with `gap` between them.
+    fn new(shape: [usize; 2], layout: Layout, against: Against, gap: E) -> Self {
+        let strides = layout.strides(shape);
         let reach = |axis: usize| (shape[axis] as isize - 1) * strides[axis];
         let low: isize = (0..2).map(|axis| reach(axis).min(0)).sum();
         let high: isize = (0..2).map(|axis| reach(axis).max(0)).sum();
@@ -140,40 +140,40 @@ enum Call {
     Gemm(f64),
     Packed(f64),
     Bias,
-    /// A bias and [`negate`], whose arguments are kept so.
-    Epilogue(Lies),
+    /// With a bias and [`negate`], whose inputs are kept.
+    Epilogue(Layout),
 }
 
 fn negate<E: Float>(x: &mut [E]) {
     x.iter_mut().for_each(|x| *x = -*x);
 }
 
-/// Every element of A is 2 in even rows and 1 in others, and of B 3 or 1 in even or odd columns: the
-/// sums are exact. The loops of each instruction set are told.
+/// Every element of A is 2 in even rows and 1 in others, of B 3 or 1 in even or odd columns, so
+/// that the sums are exact. Prints the paths taken on each instruction set.
 fn check<T: Factor<Sum: Number> + Number>(
     [m, k, n]: [usize; 3],
-    [a_lies, b_lies, c_lies]: [Lies; 3],
+    [a_layout, b_layout, c_layout]: [Layout; 3],
     call: Call,
 ) -> Vec<GemmPath> {
     let mut paths = Vec::new();
     let nan = T::from_f64(f64::NAN);
-    // One row or column again and again has the same numbers in all.
-    let of_a = |i: usize| if matches!(a_lies, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
-    let of_b = |j: usize| if matches!(b_lies, OneColumn) || j % 2 == 1 { 1.0 } else { 3.0 };
+    // A repeated row or column has the same number everywhere.
+    let of_a = |i: usize| if matches!(a_layout, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
+    let of_b = |j: usize| if matches!(b_layout, OneColumn) || j % 2 == 1 { 1.0 } else { 3.0 };
     let number = <T::Sum as Number>::from_f64;
     let gap = number(-77.0);
     for against in Against::BOTH {
-        let mut a = Matrix::<T>::new([m, k], a_lies, against, nan).filled(|i, _| of_a(i));
-        let mut b = Matrix::<T>::new([k, n], b_lies, against, nan).filled(|_, j| of_b(j));
+        let mut a = Matrix::<T>::new([m, k], a_layout, against, nan).filled(|i, _| of_a(i));
+        let mut b = Matrix::<T>::new([k, n], b_layout, against, nan).filled(|_, j| of_b(j));
         let mut bias = Guarded::<T::Sum>::new(n, against);
         bias.elements().iter_mut().enumerate().for_each(|(j, x)| *x = number(j as f64));
         for isa in levels() {
-            // A C that is not to be read is NaN.
+            // A C that must not be read is NaN.
             let beta = if let Call::Gemm(beta) | Call::Packed(beta) = call { beta } else { 0.0 };
             let old = if beta == 0.0 { f64::NAN } else { 5.0 };
-            let mut c = Matrix::new([m, n], c_lies, against, gap).filled(|_, _| old);
-            let sums_lie = if let Call::Epilogue(lies) = call { lies } else { Rows };
-            let mut sums = Matrix::new([m, n], sums_lie, against, gap).filled(|_, _| f64::NAN);
+            let mut c = Matrix::new([m, n], c_layout, against, gap).filled(|_, _| old);
+            let sums_layout = if let Call::Epilogue(layout) = call { layout } else { Rows };
+            let mut sums = Matrix::new([m, n], sums_layout, against, gap).filled(|_, _| f64::NAN);
             let (view, workspace) = (a.view(), &mut Workspace::new());
             let run = || match call {
                 Call::Gemm(beta) => {
@@ -195,8 +195,8 @@ fn check<T: Factor<Sum: Number> + Number>(
                 }
             };
             paths.push(with_isa(isa, run).unwrap().unwrap());
-            let lies = [a_lies, b_lies, c_lies];
-            let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {lies:?}, {call:?}");
+            let layout = [a_layout, b_layout, c_layout];
+            let at = || format!("{isa}, {against:?}, [{m}, {k}, {n}], {layout:?}, {call:?}");
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let more = match call {
                     Call::Bias | Call::Epilogue(_) => j as f64,
@@ -222,7 +222,7 @@ fn check<T: Factor<Sum: Number> + Number>(
 }
 
 #[test]
-fn nothing_outside_of_the_operands_is_touched() {
+fn products_access_no_memory_outside_of_their_operands() {
     let mut seen = Vec::new();
     for m in [1, 2, 6, 7, 13, 20] {
         for n in [1, 3, 8, 17, 33, 64, 71] {
@@ -298,9 +298,9 @@ fn gaps_between_elements_are_neither_read_nor_written() {
     }
 }
 
-/// B is larger than the half MiB from which on it is streamed.
+/// B is over the half MiB from which it is streamed.
 #[test]
-fn few_rows_times_a_streamed_matrix_stay_within_it() {
+fn few_rows_by_a_streamed_b_stay_inside_it() {
     for m in (1..=13).chain([19, 24, 25]) {
         for b in [Rows, Columns, Wider, WiderColumns, EveryOther, RowsBack] {
             let paths = [
@@ -322,10 +322,11 @@ fn few_rows_times_a_streamed_matrix_stay_within_it() {
     }
 }
 
-/// A view whose stride is 0 may have more elements than memory: packing it must not wrap.
+/// A view with a stride of 0 may have more elements than memory holds; packing it must not wrap
+/// around.
 #[test]
 #[should_panic(expected = "capacity overflow")]
-fn packing_more_than_memory_is_refused() {
+fn packing_more_than_memory_panics() {
     let x = [1.0f32];
     let b = MatRef::new(&x, 0, [1 << 31, 1 << 31], [0, 0]).unwrap();
     PackedB::pack(b, &mut Workspace::new());

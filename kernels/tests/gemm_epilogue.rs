@@ -1,5 +1,5 @@
-//! A product with a bias and a function: the bits of a product, of additions and of the function after
-//! it.
+//! Products with a bias and a function have the bits of a product, followed by additions and the
+//! function.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -12,9 +12,9 @@ fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
     sample.skip(seed as usize).map(E::from_f64).collect()
 }
 
-/// Shapes that take every way through the loops: one and several blocks of k, B read in place,
-/// streamed and packed, a small B under more rows than are done at a time, edges of tiles, several
-/// panels, more rows than partial sums are kept of, and what has no elements.
+/// Shapes that take every path: one and several blocks of k; B read in place, streamed and packed;
+/// a small B with more rows than are computed at once; edges of tiles; several panels; more rows
+/// than partial sums are kept for; and empty ones.
 const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],
     [7, 3, 1],
@@ -37,7 +37,7 @@ const SHAPES: [[usize; 3]; 19] = [
     [6, 5, 0],
 ];
 
-/// What came out, with gaps, and what must have.
+/// The results, with gaps, and the expected ones.
 struct Found<'a, E> {
     what: &'a str,
     values: &'a [E],
@@ -69,7 +69,7 @@ fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(of_bits: fn(E) -> u64)
     let workspace = &mut Workspace::new();
     for [m, k, n] in SHAPES {
         let (a, b, mut bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
-        // A product of no k is +0, to which it is added.
+        // A product with k = 0 is +0, to which the bias is added.
         if let Some(first) = bias.first_mut() {
             *first = -E::ZERO;
         }
@@ -97,15 +97,15 @@ fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(of_bits: fn(E) -> u64)
                     let what = &format!("{name}: {what}");
                     Found { what, values, expected, columns: n, strides }.check(of_bits);
                 };
-                let places = || vec![E::NAN; 2 * m * n + 3 * m];
+                let buffer = || vec![E::NAN; 2 * m * n + 3 * m];
                 if let Some(bias) = bias {
-                    let mut c = places();
+                    let mut c = buffer();
                     gemm_bias(a, b, bias, view(&mut c, [m, n], strides), workspace).unwrap();
                     check("a bias alone", &c, &z, strides);
                 }
                 let kept = [None, Some(strides), Some(layouts[(i + 1) % 4])];
                 for &kept in &kept[if testing::is_quick() { 2 } else { 0 }..] {
-                    let (mut c, mut sums) = (places(), places());
+                    let (mut c, mut sums) = (buffer(), buffer());
                     let sums_view = match kept {
                         Some(strides) => Some(view(&mut sums, [m, n], strides)),
                         None => None,
@@ -127,7 +127,7 @@ fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(of_bits: fn(E) -> u64)
 }
 
 #[test]
-fn an_epilogue_gives_the_bits_of_an_addition_and_a_function_after_the_product() {
+fn epilogue_has_the_bits_of_separate_addition_and_function() {
     for isa in Isa::ALL {
         with_isa(isa, || {
             check::<f32>(|x| x.to_bits().into());

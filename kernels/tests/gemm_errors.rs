@@ -1,4 +1,4 @@
-//! Views and operands that fit nothing: errors that name the call and the shapes.
+//! Views and operands that do not fit: errors that name the call and the shapes.
 
 use swath_kernels::{
     Activation, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace, gemm, gemm_bias,
@@ -6,7 +6,7 @@ use swath_kernels::{
 };
 
 #[test]
-fn bad_views_and_shapes_are_errors_that_name_them() {
+fn invalid_views_are_errors_that_name_the_shapes() {
     let data = [0.0f32; 12];
     for (offset, shape, strides) in [
         (0, [3, 5], [5, 1]),
@@ -49,14 +49,14 @@ fn bad_views_and_shapes_are_errors_that_name_them() {
 }
 
 #[test]
-fn operands_of_other_shapes_are_errors() {
+fn mismatched_operands_are_errors() {
     let (a, mut c, mut z) = ([1f32; 6], [0f32; 4], [0f32; 6]);
     let a = MatRef::row_major(&a, [2, 3]).unwrap();
     let error = |shape| GemmError::ShapeMismatch { a: [2, 3], b: [3, 2], c: shape };
     let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
     let found = gemm_bias(a, a.t(), &[0.0; 3], out, &mut Workspace::new()).unwrap_err();
     assert_eq!(found, GemmError::BiasLength { len: 3, columns: 2 });
-    assert_eq!(found.to_string(), "gemm: a bias of 3 elements for 2 columns");
+    assert_eq!(found.to_string(), "gemm: expected a bias of 2 elements, got 3");
 
     let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
     let sums = Some(MatMut::row_major(&mut z, [2, 3]).unwrap());

@@ -29,8 +29,8 @@ impl Half for bf16 {
     const INFINITY: Self = bf16::INFINITY;
 }
 
-/// Rows and columns one after the other, further apart than long, every other element, from the last row up,
-/// from the last element back, one row or one column again and again.
+/// Contiguous rows and columns, with gaps, every other element, from the last row up, from the last
+/// element back, one row or one column repeated.
 fn layouts([rows, cols]: [usize; 2]) -> [[isize; 2]; 11] {
     let [rows, cols] = [rows as isize, cols as isize];
     [
@@ -48,7 +48,7 @@ fn layouts([rows, cols]: [usize; 2]) -> [[isize; 2]; 11] {
     ]
 }
 
-/// A matrix of numbers, and of the same ones as `f32`.
+/// A matrix of 16-bit floats, and the same numbers as `f32`.
 struct Matrix<T> {
     narrow: Vec<T>,
     wide: Vec<f32>,
@@ -87,11 +87,11 @@ impl<T: Half> Matrix<T> {
 enum Call<'a> {
     Gemm(f32, f32),
     Packed(f32, f32),
-    /// With a bias and a function, whose arguments are kept.
+    /// With a bias and a function, whose inputs are kept.
     Epilogue(&'a [f32]),
 }
 
-/// What a product writes to a C with gaps.
+/// The result of a product in a C with gaps.
 fn product<T: Factor<Sum = f32>>(
     (a, b): (MatRef<'_, T>, MatRef<'_, T>),
     c_strides: [usize; 2],
@@ -147,9 +147,9 @@ fn check<T: Half>(a: &Matrix<T>, b: &Matrix<T>, c_strides: [usize; 2], call: Cal
     }
 }
 
-/// One and several blocks of k, a B of few columns and of several panels, one whose columns or rows are
-/// streamed (more than half a MiB), groups of rows of every size, lone columns, a k too long for copies of A,
-/// nothing.
+/// One and several blocks of k; a B of few columns, of several panels, and one whose columns or
+/// rows are streamed (over half a MiB); groups of rows of every size; single columns; a k too long
+/// for copies of A; empty products.
 const SHAPES: [[usize; 3]; 26] = [
     [1, 1, 1],
     [7, 3, 5],
@@ -183,7 +183,7 @@ fn shapes_and_layouts<T: Half>() {
     for &[m, k, n] in &SHAPES[..testing::unless_miri(SHAPES.len(), 3)] {
         let plain = m * k * n > 100_000 || testing::is_quick();
         let all = layouts([k, n]).len();
-        // Few rows take other ways by the layout of B.
+        // With few rows the path depends on the layout of B.
         let few = m <= 24 && !testing::is_quick();
         let count = if plain { 2 } else { all };
         let of_b = if few { all } else { count };
@@ -203,23 +203,23 @@ fn shapes_and_layouts<T: Half>() {
 }
 
 #[test]
-fn products_of_f16_have_the_bits_of_f32s() {
+fn f16_products_have_the_bits_of_f32_products() {
     shapes_and_layouts::<f16>();
 }
 
 #[test]
-fn products_of_bf16_have_the_bits_of_f32s() {
+fn bf16_products_have_the_bits_of_f32_products() {
     shapes_and_layouts::<bf16>();
 }
 
 #[test]
-fn infinities_and_nan_come_through() {
+fn infinities_and_nan_propagate() {
     fn of<T: Half>() {
         let shapes = [[3, 40, 30], [2, 520, 530], [30, 300, 70]];
         for [m, k, n] in shapes.into_iter().take(testing::unless_miri(3, 1)) {
-            for turned in 0..4usize {
-                let mut a = Matrix::<T>::new([m, k], layouts([m, k])[turned & 1], 1);
-                let mut b = Matrix::<T>::new([k, n], layouts([k, n])[turned >> 1], 2);
+            for transposed in 0..4usize {
+                let mut a = Matrix::<T>::new([m, k], layouts([m, k])[transposed & 1], 1);
+                let mut b = Matrix::<T>::new([k, n], layouts([k, n])[transposed >> 1], 2);
                 a.narrow[5] = T::INFINITY;
                 b.narrow[7] = T::nearest(f32::NAN);
                 a.widen();

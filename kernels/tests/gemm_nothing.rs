@@ -1,4 +1,5 @@
-//! Products of which nothing is read: alpha = 0, or no k; and of which nothing is written: no rows or no columns.
+//! Products that read nothing (alpha = 0, or k = 0) and products that write nothing (no rows or no
+//! columns).
 
 use half::{bf16, f16};
 use swath_kernels::testing::with_isa;
@@ -7,8 +8,8 @@ use swath_kernels::{
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
 };
 
-/// Shapes that take every way through the loops: few and many rows, lone columns, one and several blocks of
-/// k, a small B, one that is streamed and one that is packed, more rows than partial sums are kept of.
+/// Shapes that take every path: few and many rows, single columns, one and several blocks of k, a B
+/// that is small, streamed and packed, more rows than partial sums are kept for.
 const SHAPES: [[usize; 3]; 9] = [
     [7, 3, 5],
     [4, 4, 4],
@@ -25,7 +26,7 @@ fn same<E: Float>(x: E, y: E) -> bool {
     x == y && E::ONE / x == E::ONE / y || x.to_f64().is_nan() && y.to_f64().is_nan()
 }
 
-/// With A and B nothing but NaN.
+/// With A and B all NaN.
 fn check_alpha_zero<T: Factor>(nan: T) {
     let number = T::Sum::from_f64;
     let old = [-0.0, 1.5, f64::INFINITY, 0.0, -2.25, f64::NAN, 1e-30].map(number);
@@ -33,8 +34,8 @@ fn check_alpha_zero<T: Factor>(nan: T) {
     for &[m, k, n] in &SHAPES[..testing::unless_miri(SHAPES.len(), 2)] {
         let (a, b) = (vec![nan; m * k], vec![nan; k * n]);
         let a = MatRef::row_major(&a, [m, k]).unwrap();
-        let turned = MatRef::row_major(&b, [n, k]).unwrap().t();
-        for b in [MatRef::row_major(&b, [k, n]).unwrap(), turned] {
+        let transposed = MatRef::row_major(&b, [n, k]).unwrap().t();
+        for b in [MatRef::row_major(&b, [k, n]).unwrap(), transposed] {
             let mut buffer = Workspace::new();
             let packed = PackedB::pack(b, &mut buffer);
             let betas = [0.0, 1.0, -0.3];
@@ -91,7 +92,7 @@ fn alpha_zero_reads_neither_a_nor_b() {
 const MANY: usize = 1 << 45;
 
 #[test]
-fn products_of_no_elements_return_at_once() {
+fn empty_products_return_at_once() {
     fn check<T: Factor>(one: T) {
         let (row, workspace) = (vec![one; 300], &mut Workspace::new());
         let [zero, one] = [T::Sum::ZERO, T::Sum::ONE];
@@ -130,9 +131,9 @@ fn products_of_no_elements_return_at_once() {
     check(bf16::ONE);
 }
 
-/// The offset from which a slice's elements would begin at address 0, and rows that far apart.
+/// The offset at which a slice's elements would begin at address 0, and rows that far apart.
 #[test]
-fn views_of_no_elements_are_empty_slices_wherever_they_begin() {
+fn empty_views_are_empty_slices_at_any_offset() {
     let mut data = [1f32; 4];
     let to_null = (data.as_ptr().addr() / 4).wrapping_neg() & (usize::MAX >> 2);
     let mut list = MatMut::new(&mut data, to_null, [0, 5], [5, 1]).unwrap();

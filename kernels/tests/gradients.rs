@@ -5,8 +5,8 @@ mod reference;
 use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64, sample};
 use swath_kernels::{Arg, Function, Kernel, math};
 
-/// How far a kernel may be from `g · slope`: in units of the last place of the result, or of `g`'s
-/// binade where the slope is small because two terms cancel.
+/// The allowed distance from `g · slope`: in ULP of the result, or of `g`'s binade where the slope
+/// is small because two terms cancel.
 struct Tolerance {
     ulp: f64,
     of_upstream: f64,
@@ -30,7 +30,7 @@ macro_rules! check {
         let g: Vec<$t> = (0..saved.len()).map(|i| upstream(i) as $t).collect();
         let mut results = vec![0.0; g.len()];
         math::$Kernel::KERNEL.run([Arg::Slice(&g), Arg::Slice(&saved)], &mut results);
-        // The reference rounds an f64 slope once and its product with g once.
+        // The reference rounds an f64 slope once, and its product with g once.
         let of_reference = if $t::MANTISSA_DIGITS == 53 { 1.5 } else { 0.0 };
         for ((&g, &x), y) in g.iter().zip(&saved).zip(results) {
             let slope: fn(f64) -> f64 = $slope;
@@ -40,7 +40,7 @@ macro_rules! check {
             let unit = spacing(exact, $t::MIN_POSITIVE.into(), $t::EPSILON.into());
             let allowed = unit * (ulp + of_reference);
             let allowed = allowed.max(of_upstream * f64::from($t::EPSILON * g.abs()));
-            // A subnormal slope is rounded to whole units of the least number before its product.
+            // A subnormal slope is rounded to a multiple of the smallest number before its product.
             let units = f64::from($t::from_bits(1)) * (1.0 + f64::from(g.abs()));
             let is_subnormal = slope.abs().min(exact.abs()) < f64::from($t::MIN_POSITIVE);
             let allowed = if is_subnormal { allowed + units } else { allowed };
@@ -55,7 +55,7 @@ macro_rules! check {
     }};
 }
 
-/// The distance of the floats beside `x`, of a type whose least normal number and spacing at 1 these are.
+/// The spacing of floats at `x`, for a type with this smallest normal number and this spacing at 1.
 fn spacing(x: f64, least_normal: f64, at_one: f64) -> f64 {
     let power = f64::from_bits(x.to_bits() & 0x7ff << 52);
     power.max(least_normal) * at_one
@@ -99,7 +99,8 @@ fn relu_slope_is_a_step_that_excludes_zero() {
     assert_eq!(y, [0.0, 0.0, 0.0, 5.0]);
 }
 
-/// As PyTorch's: zero at both ends of the sloped part, but hardswish has slope 1 from 3 on.
+/// As in PyTorch: zero at both ends of the sloped part, except that hardswish has slope 1 from 3
+/// on.
 #[test]
 fn piecewise_slopes_and_their_ends() {
     let relu6 = |x: f64| if 0.0 < x && x < 6.0 { 1.0 } else { 0.0 };
@@ -158,14 +159,14 @@ fn gelu_tanh_slope_from_input() {
     let allowed = || tolerance(8.0, 3.0);
     check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points_f32(-5.0, 10.0), allowed());
     check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points_f64(-5.0, 20.0), allowed());
-    // The rounding of v times the exponential's slope.
+    // The rounding of v, magnified by the slope of the exponential.
     let f32_tail = |low, high, allowed: fn() -> Tolerance| {
         let points = points_f32(low, high).filter(|&x| x < -2.0);
         check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points, allowed());
     };
     f32_tail(-9.5, -2.0, || tolerance(200.0, 0.0));
     f32_tail(-10.23, -9.5, || tolerance(350.0, 0.0));
-    // Subnormal: 2^-141 and 2^-1063 of g.
+    // Subnormal results: 2^-141 and 2^-1063 of g.
     f32_tail(-11.0, -10.23, || tolerance(0.5, 2f64.powi(23 - 141)));
     let f64_tail = |low, high, allowed: fn() -> Tolerance| {
         let points = points_f64(low, high).filter(|&x| x < -2.0);
@@ -221,7 +222,7 @@ fn selu_slope_from_input() {
     let allowed = || tolerance(2.5, 0.0);
     check!(f32, SeluGrad, reference::selu_slope, points_f32(-106.0, 106.0), allowed());
     check!(f64, SeluGrad, reference::selu_slope, points_f64(-750.0, 750.0), allowed());
-    // A slope below 1 does not meet an infinite product first.
+    // A slope below 1 must not meet an infinite intermediate product.
     let mut y = [0f32; 2];
     math::SeluGrad::KERNEL.run([Arg::Scalar(f32::MAX), Arg::Slice(&[-1.0, -4.0])], &mut y);
     assert!(y[0] < f32::MAX && y[1] < y[0], "{y:?}");

@@ -1,7 +1,7 @@
 //! The bits of every function on fixed lists of arguments, as SHA-256 in `HASHES.txt`: the same on
 //! every instruction set and every machine.
 //!
-//! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` writes the file anew.
+//! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` rewrites the file.
 
 mod calls;
 mod functions;
@@ -17,10 +17,10 @@ use sha2::{Digest, Sha256};
 use swath_kernels::testing::{interval_sample_f64, with_isa};
 use swath_kernels::{Arg, Isa};
 
-/// Bit patterns in a list of single arguments; a quarter as many of each interval, and of pairs.
+/// Bit patterns in a list of single arguments; a quarter as many from each interval, and of pairs.
 const COUNT: u32 = 1 << 16;
 
-/// The digest of results, all NaNs as one.
+/// The digest of results, with a single NaN for all NaNs.
 fn digest<E: Real>(results: &[E]) -> String {
     let mut hasher = Sha256::new();
     for y in results {
@@ -68,12 +68,14 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
     lines
 }
 
-/// Lengths of the slices of all other functions: tails of every vector, several blocks of a sum.
+/// Lengths of the slices of all other functions: tails of every vector, and several blocks of a
+/// sum.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=40).chain([65, 127, 130, 1100, 2500])
 }
 
-/// The lines of all other functions, each over all of its calls; one for each way that a product takes.
+/// The lines of all other functions, each over all of its calls, and one for each path of a
+/// product.
 fn lines_of_calls(isa: Isa) -> Vec<String> {
     let mut hashers: BTreeMap<String, Sha256> = BTreeMap::new();
     let mut add = |line: String, call: Call| {
@@ -94,7 +96,7 @@ fn lines_of_calls(isa: Isa) -> Vec<String> {
 }
 
 #[test]
-fn every_instruction_set_gives_the_bits_on_record() {
+fn every_isa_gives_the_recorded_bits() {
     let path = functions::beside_manifest("HASHES.txt");
     let (mut ran, mut other) = (0, Vec::new());
     for isa in Isa::ALL.into_iter().rev() {

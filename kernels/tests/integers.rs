@@ -1,4 +1,5 @@
-//! Folds and scans of integers, folds of truth values: against loops over elements in wider integers.
+//! Reductions and scans of integers, and *any* and *all*, against loops over elements in wider
+//! integers.
 
 use half::{bf16, f16};
 use swath_kernels::reduce::{ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
@@ -17,12 +18,12 @@ fn on_every_isa(f: impl Fn()) {
     }
 }
 
-/// Every tail, several chunks, and more bytes than a lane of 16 bits takes.
+/// Every tail, several chunks, and more bytes than a lane of 16 bits can sum.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=130).chain([255, 256, 257, 1000, 2047, 2048, 2049, 2176, 5000, 40000])
 }
 
-/// A matrix's rows, columns and distance of rows.
+/// Rows, columns and row stride of a matrix.
 const SHAPES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [3, 5, 7],
@@ -38,13 +39,13 @@ const SHAPES: [[usize; 3]; 12] = [
     [1030, 20, 21],
 ];
 
-/// Lists of elements: spread ones, all alike, both ends, few different ones.
+/// Lists of elements: spread ones, all equal, both extremes, few distinct ones.
 fn lists<T: Copy>(len: usize, from: impl Fn(u64) -> T, ends: [T; 2]) -> Vec<Vec<T>> {
     let hash = |i: usize| (i as u64 + 9).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7;
     let spread = (0..len).map(|i| from(hash(i))).collect();
     let few = (0..len).map(|i| from(hash(i) >> 30 & 3)).collect();
     let both = (0..len).map(|i| ends[(hash(i) >> 20 & 1) as usize]).collect();
-    // One that differs, at a place that moves with the length.
+    // One that differs, at a position that moves with the length.
     let one = |x: T, y: T| (0..len).map(|i| if i == len * 2 / 3 { y } else { x }).collect();
     let [low, high] = ends;
     vec![spread, few, both, vec![low; len], vec![high; len], one(low, high), one(high, low)]
@@ -59,7 +60,7 @@ fn fold<T: Copy + Into<i128>>(fold: IntegerFold, x: &[T]) -> i64 {
     total as i64
 }
 
-/// The index of the first of the largest, or of the smallest.
+/// The index of the first largest or smallest element.
 fn index<T: Copy + Into<i128>>(largest: bool, x: &[T]) -> Option<usize> {
     let key = |x: T| if largest { -x.into() } else { x.into() };
     (0..x.len()).min_by_key(|&i| key(x[i]))
@@ -71,7 +72,7 @@ fn column<T: Copy>(x: &[T], [rows, _, stride]: [usize; 3], c: usize) -> Vec<T> {
     (0..rows).map(|row| x[row * stride + c]).collect()
 }
 
-/// A reduction of slices and of columns against its definition on a slice that is not empty.
+/// Checks a reduction of slices and of columns against its definition on a slice that is not empty.
 fn check<T: Copy, Y: Copy + PartialEq + std::fmt::Debug>(
     reduction: &impl Reduction<T, Out = Y>,
     from: impl Fn(u64) -> T,
@@ -106,7 +107,7 @@ macro_rules! check_all {
 }
 
 #[test]
-fn integers_reduce_as_wider_ones() {
+fn integers_reduce_like_wider_integers() {
     on_every_isa(|| {
         check_all!(u8, |x| x as u8, [0, u8::MAX]);
         check_all!(i64, |x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
@@ -117,8 +118,9 @@ fn integers_reduce_as_wider_ones() {
 fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
     for [rows, cols] in [[1, 1], [1, 300], [5, 7], [33, 16], [70, 130]] {
         for x in lists(rows * cols, &from, ends) {
-            // Row i of the turned matrix is column i.
-            let turned: Vec<T> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
+            // Row i of the transposed matrix is column i.
+            let transposed: Vec<T> =
+                (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
             for op in FOLDS {
                 let context = format!("{op:?} [{rows}, {cols}]");
                 // Up to each element, from the row's first.
@@ -129,8 +131,8 @@ fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
                 assert_eq!(y, want, "{context}");
                 let mut totals = vec![fold::<T>(op, &[]); rows];
                 let cut = cols / 3 * rows;
-                scan_integer_columns(op, &turned[..cut], &mut totals, &mut y[..cut]);
-                scan_integer_columns(op, &turned[cut..], &mut totals, &mut y[cut..]);
+                scan_integer_columns(op, &transposed[..cut], &mut totals, &mut y[..cut]);
+                scan_integer_columns(op, &transposed[cut..], &mut totals, &mut y[cut..]);
                 let down = |i: usize| y[i % cols * rows + i / cols];
                 assert!((0..x.len()).all(|i| down(i) == want[i]), "down columns, {context}");
                 assert!(totals[..] == y[x.len() - rows..], "totals, {context}");
@@ -140,7 +142,7 @@ fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
 }
 
 #[test]
-fn scans_of_integers_are_folds_up_to_each_element() {
+fn integer_scans_equal_folds_of_prefixes() {
     on_every_isa(|| {
         check_scans(|x| x as u8, [0, u8::MAX]);
         check_scans(|x| (x as i64).wrapping_mul(77), [i64::MIN, i64::MAX]);
@@ -148,7 +150,7 @@ fn scans_of_integers_are_folds_up_to_each_element() {
 }
 
 #[test]
-fn columns_without_rows_have_the_results_of_no_elements() {
+fn columns_without_rows_have_the_results_of_empty_slices() {
     let mut y = [7; 3];
     reduce_columns(&Sum, &[0u8; 0], 0, 5, &mut y);
     assert_eq!(y, [0; 3]);
@@ -162,7 +164,7 @@ fn columns_without_rows_have_the_results_of_no_elements() {
 }
 
 #[test]
-fn rows_without_columns_may_lie_beyond_the_slice() {
+fn rows_without_columns_may_exceed_the_slice() {
     reduce_columns(&Sum, &[1i64], 9, 5, &mut []);
     reduce_columns(&Prod, &[1u8], 9, 5, &mut []);
     reduce_columns(&Max, &[1u8], 9, 5, &mut []);
@@ -172,17 +174,17 @@ fn rows_without_columns_may_lie_beyond_the_slice() {
 
 #[test]
 #[should_panic(expected = "max_columns: no rows, so the columns have no elements")]
-fn an_extremum_needs_a_row() {
+fn max_of_columns_without_rows_panics() {
     reduce_columns(&Max, &[0u8; 0], 0, 5, &mut [0; 3]);
 }
 
 #[test]
 #[should_panic(expected = "argmax_columns: 2 rows of 3 with stride 4 exceed 6 elements")]
-fn rows_must_lie_within_the_slice() {
+fn rows_beyond_the_slice_panic() {
     reduce_columns(&ArgMax, &[0u8; 6], 2, 4, &mut [0; 3]);
 }
 
-/// Lists in which one place, none or all are true; `truths` and `zeros` are all kinds of either.
+/// Lists in which one, none or all elements are true; `truths` and `zeros` are all kinds of either.
 fn check_truth<T: Truth>(truths: &[T], zeros: &[T]) {
     let lists = |len: usize| {
         let fill = |from: &[T]| (0..len).map(|i| from[i % from.len()]).collect::<Vec<T>>();
@@ -198,7 +200,7 @@ fn check_truth<T: Truth>(truths: &[T], zeros: &[T]) {
         for &x in truths.iter().chain(zeros) {
             lists.push(vec![x; len]);
         }
-        // All are true but for where they are zeros.
+        // All are true, except the zeros.
         let is = |len: usize, x: &[T]| {
             let mut y = vec![7; len];
             swath_kernels::nonzero(x, &mut y);
@@ -226,7 +228,7 @@ fn check_truth<T: Truth>(truths: &[T], zeros: &[T]) {
 }
 
 #[test]
-fn any_and_all_are_of_what_is_not_zero() {
+fn any_and_all_test_for_nonzero_elements() {
     on_every_isa(|| {
         check_truth(&[1u8, 2, 128, 255], &[0]);
         check_truth(&[1i64, -1, 1 << 32, i64::MIN], &[0]);

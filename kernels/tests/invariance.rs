@@ -1,5 +1,5 @@
-//! An element's bits depend on its arguments alone: not on the length of the slice, the element's
-//! place in it, the slice's alignment, or on where the result is written.
+//! An element's bits depend only on its arguments: not on the length of the slice, the element's
+//! position in it, the slice's alignment, or the address of the result.
 
 mod calls;
 mod functions;
@@ -13,13 +13,13 @@ use swath_kernels::{Arg, Isa, Kernel};
 
 const LONGEST: usize = unless_miri(130, 9);
 const OFFSETS: usize = unless_miri(16, 2);
-/// Where vectors begin at an aligned address, if they do in all slices.
+/// Lengths from which rows are split at an aligned address, if all slices then are aligned.
 const LONG: [usize; 2] = unless_miri([ALIGNED_FROM, ALIGNED_FROM + 88], [LONGEST; 2]);
 
 /// Arguments of all classes and exponents, as many as the longest slice at the last offset needs.
 fn arguments<E: Real>(seed: usize) -> Vec<E> {
     let all = E::inputs(unless_miri(1 << 12, 1 << 3));
-    // Some tens of ordinary numbers between the others: most bit patterns are huge or tiny.
+    // Some tens of ordinary numbers among the others, since most bit patterns are huge or tiny.
     let pick = |i: usize| match i % 3 {
         0 => E::from_f64((i as f64 * 0.37 + seed as f64).sin() * 3.0),
         _ => all[(i * 61 + seed * 7) % all.len()],
@@ -29,7 +29,7 @@ fn arguments<E: Real>(seed: usize) -> Vec<E> {
 
 const LINE: usize = 64;
 
-/// What lies from a cache line on.
+/// The elements from the first cache line on.
 fn from_a_line<E>(x: &mut [E]) -> &mut [E] {
     let at = x.as_ptr().align_offset(LINE);
     &mut x[at..][..LONG[1] + OFFSETS]
@@ -48,16 +48,16 @@ fn on_every_isa(mut f: impl FnMut(Isa)) {
     }
 }
 
-/// Every length and offset within the arguments; under Miri, which sees code of one lane, no element and
-/// as many as there are.
+/// Every length and offset within the arguments; under Miri, which runs code of one lane, only
+/// length 0 and all of them.
 fn windows() -> impl Iterator<Item = (usize, usize)> {
     let lengths = (0..=LONGEST).chain(unless_miri(&LONG[..], &[]).iter().copied());
     let all = lengths.flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)));
     all.filter(|window| !cfg!(miri) || matches!(window, (0, 0) | (1, LONGEST)))
 }
 
-/// Ordinary numbers, and every 41st any: kernels with a short form for most numbers take it here, and
-/// leave it in between.
+/// Ordinary numbers, with any number at every 41st position: kernels with a short form for most
+/// numbers take it, and leave it in between.
 fn mostly_ordinary<E: Real>() -> Vec<E> {
     let mut x = arguments::<E>(1);
     for (i, x) in x.iter_mut().enumerate().filter(|(i, _)| i % 41 != 40) {
@@ -68,7 +68,7 @@ fn mostly_ordinary<E: Real>() -> Vec<E> {
 
 fn check1<E: Real>(kernel: &Kernel<1>) {
     check1_of::<E>(kernel, arguments(1));
-    // In code of one lane there are no short forms.
+    // Code of one lane has no short forms.
     if !cfg!(miri) {
         check1_of::<E>(kernel, mostly_ordinary());
     }
@@ -86,7 +86,7 @@ fn check1_of<E: Real>(kernel: &Kernel<1>, mut x: Vec<E>) {
         for (offset, len) in windows() {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
-            // The result lies at another offset than the argument.
+            // The result has another offset than the argument.
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
             kernel.run([Arg::Slice(&x[window.clone()])], &mut y[out.clone()]);
             assert_same(&what("apart"), &y[out], &alone[window.clone()]);
@@ -154,7 +154,7 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
     });
 }
 
-/// In runs of vectors that are taken together, one lane's NaN may not decide how another is computed.
+/// In runs of vectors, one lane's NaN must not change how another lane is computed.
 fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
     let name = kernel.name();
     const LEN: usize = unless_miri(64, 3);
@@ -174,7 +174,7 @@ fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
 }
 
 #[test]
-fn a_signalling_nan_changes_nothing_beside_it() {
+fn a_signalling_nan_does_not_change_its_neighbours() {
     let (f32s, f64s) = ([1e30, 2e4, -1e-40, -90.0], [1e200, 2e4, -1e-310, -740.0]);
     let [f32_nan, f64_nan] = [0x7f80_0001, 0x7ff0_0000_0000_0001];
     for function in of_one_argument() {
@@ -183,7 +183,8 @@ fn a_signalling_nan_changes_nothing_beside_it() {
     }
 }
 
-/// A pair is computed alike by itself and at any place among others, which decide the form that a run of vectors takes.
+/// A pair has the same result alone and at any position among others, which decide the form that a
+/// run of vectors takes.
 fn check_pairs<E: Real>(kernel: &Kernel<2>, pairs: &[[f64; 2]], nan: E) {
     let name = kernel.name();
     const LEN: usize = unless_miri(69, 3);
@@ -214,7 +215,7 @@ fn check_pairs<E: Real>(kernel: &Kernel<2>, pairs: &[[f64; 2]], nan: E) {
 }
 
 #[test]
-fn pairs_are_computed_alike_among_others() {
+fn pairs_have_the_same_bits_among_any_others() {
     let (zero, infinity) = (0.0, f64::INFINITY);
     let both = [
         [infinity, 0.5],
@@ -280,15 +281,15 @@ fn functions_of_two_arguments_f64() {
     of_gradients().for_each(|function| check2::<f64>(function.kernel));
 }
 
-/// Every call; for Miri, which looks at memory and not at bits, the last four of each function and element
-/// type: of three arguments those that are all slices, of matrices those with gaps.
+/// Every call; under Miri, which checks memory and not bits, the last four of each function and
+/// element type: for three arguments those with slices only, for matrices those with gaps.
 fn calls_of(len: usize) -> Vec<calls::Call> {
     let mut calls = calls::every(len);
     if cfg!(miri) && len > 0 {
         let mut kept: BTreeMap<String, usize> = BTreeMap::new();
         calls.reverse();
         calls.retain(|call| {
-            // A place is written by another function.
+            // A `Place` is written by another function.
             let of_place = call.variant.split(' ').next().filter(|_| call.function == "with_place");
             let kind = [call.function, &call.dtype, of_place.unwrap_or("")].join(" ");
             let count = kept.entry(kind).or_default();
@@ -300,7 +301,7 @@ fn calls_of(len: usize) -> Vec<calls::Call> {
     calls
 }
 
-/// What the call gives wherever its slices lie, or where they differ.
+/// The outputs of the call at all offsets; panics where they differ.
 fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     let expected = call.outputs(isa, unless_miri(0, 1));
     for offset in offsets {
@@ -310,9 +311,9 @@ fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) 
     expected
 }
 
-/// Four of the sixteen offsets at a length, others at the next.
+/// Four of the sixteen offsets at each length, others at the next.
 #[test]
-fn all_other_functions() {
+fn other_functions() {
     let longest = unless_miri(130, 3);
     let lengths = (0..=longest).step_by(unless_miri(if is_quick() { 5 } else { 1 }, longest));
     for isa in levels() {

@@ -1,4 +1,4 @@
-//! Slices of wrong lengths: every public function panics with its name before it touches memory.
+//! Slices of wrong lengths: every public function panics, naming itself, before it accesses memory.
 
 mod calls;
 mod functions;
@@ -12,7 +12,7 @@ use calls::{Call, Lengths, Memory, Slot};
 use functions::{of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::Arg;
 
-/// The text of the panic that `f` ends with.
+/// The text of the panic in `f`, if any.
 fn panic_of(f: impl FnOnce()) -> Option<String> {
     let payload = catch_unwind(AssertUnwindSafe(f)).err()?;
     let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
@@ -52,8 +52,8 @@ fn panicking(call: &Call) -> String {
     format!("{reduction}_columns")
 }
 
-/// Whether a panic's text begins with the function's name: functions of rows and columns, and the
-/// other products, go by that of the operation too.
+/// True if a panic's text begins with the function's name. Functions of rows and columns, and the
+/// other products, may use the name of the operation.
 fn names(text: &str, function: &str) -> bool {
     let operation = function.trim_end_matches("_rows").trim_end_matches("_columns");
     let operation = match operation {
@@ -66,7 +66,7 @@ fn names(text: &str, function: &str) -> bool {
         .any(|name| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
 }
 
-/// Adds what is wrong to a list; returns the number of panics.
+/// Adds failures to a list; returns the number of panics.
 fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
     let mut panics = 0;
     for (i, slot) in call.slots.iter().enumerate() {
@@ -93,19 +93,19 @@ fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
 }
 
 #[test]
-fn wrong_lengths_panic_with_the_functions_name() {
-    // Thousands of panics are wanted here: only those of the test itself are worth a line.
+fn wrong_lengths_panic_with_the_function_name() {
+    // Silence the thousands of expected panics; print only the test's own.
     let loud = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let found = panic_of(|| {
-        // No other number of rows or columns makes matrices of these whole.
+        // No other number of rows or columns divides these matrices evenly.
         let lengths: &[usize] = if cfg!(miri) { &[3] } else { &[3, 7, 17, 33] };
         let mut wrong = Vec::new();
         let calls = lengths.iter().flat_map(|&len| calls::every(len));
         let panics: usize = calls.map(|call| check(&call, &mut wrong)).sum();
         assert!(wrong.is_empty(), "{} calls:\n{}", wrong.len(), wrong.join("\n"));
         assert!(panics > 1000 * lengths.len(), "{panics} panics");
-        of_one_and_two_arguments();
+        wrong_lengths_of_one_and_two_arguments_panic();
     });
     std::panic::set_hook(loud);
     if let Some(text) = found {
@@ -113,7 +113,7 @@ fn wrong_lengths_panic_with_the_functions_name() {
     }
 }
 
-fn of_one_and_two_arguments() {
+fn wrong_lengths_of_one_and_two_arguments_panic() {
     let must = |name: &str, f: &dyn Fn()| {
         let text = panic_of(f).unwrap_or_else(|| panic!("{name}: no panic"));
         assert!(names(&text, name), "{name} panics with {text:?}");
@@ -142,8 +142,8 @@ fn source(name: &str) -> String {
     fs::read_to_string(functions::beside_manifest(name)).expect("a source of this crate")
 }
 
-/// The functions that `lib.rs` exports, those of the table in `math.rs`, what they have for rows, and
-/// the methods of a fold that take slices, as the sources name them.
+/// The functions that `lib.rs` exports, those of the table in `math.rs` and their row forms, and
+/// the methods of a fold that take slices, by name.
 fn exported() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for item in source("src/lib.rs").split("\npub use ").skip(1) {
@@ -180,7 +180,7 @@ fn every_public_function_is_called() {
     let exported = exported();
     assert!(exported.len() > 120, "{exported:?}");
     let missing: Vec<&String> = exported.difference(&called).collect();
-    // These take no slices, and `push` is the fold of one block.
+    // These take no slices, and `push` takes the fold of one block.
     assert_eq!(missing, ["isa", "power", "try_isa"]);
     let unknown: Vec<&String> = called.difference(&exported).collect();
     assert!(unknown.is_empty(), "{unknown:?}");

@@ -1,4 +1,4 @@
-//! Parameters out of their range: a panic that names the function and the number, and writes nothing.
+//! Parameters out of range: a panic names the function and the number, and nothing is written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ fn panic_of(f: impl FnOnce()) -> Option<String> {
 }
 
 #[test]
-fn dropout_takes_probabilities_below_one() {
+fn dropout_rejects_probabilities_outside_0_to_1() {
     let mut y = [7f32; 2];
     let mut run = |p: f64| {
         panic_of(|| dropout(Dropout { p, seed: 1, stream: 0, first: 0 }, &[1.0; 2], &mut y))
@@ -26,7 +26,7 @@ fn dropout_takes_probabilities_below_one() {
 }
 
 #[test]
-fn adam_counts_steps_from_one() {
+fn adam_rejects_step_zero() {
     let mut values = [1f64; 3];
     let [p, m, v] = &mut values;
     let mut run = |number| {

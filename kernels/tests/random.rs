@@ -1,9 +1,9 @@
-//! Words of Philox, and dropout by them: wherever they are cut.
+//! Words of Philox and dropout, however the work is split.
 
 use swath_kernels::{Dropout, dropout, philox_words};
 
 #[test]
-fn words_do_not_depend_on_how_they_are_cut() {
+fn words_do_not_depend_on_how_they_are_split() {
     let mut all = vec![0; 300];
     philox_words(7, 3, 0, &mut all);
     for first in [0, 1, 2, 3, 4, 63, 64, 65, 130] {
@@ -13,7 +13,7 @@ fn words_do_not_depend_on_how_they_are_cut() {
             assert_eq!(words, all[first..first + len], "{len} words from {first}");
         }
     }
-    // Where the number of a block of four passes 2^32.
+    // Where the number of a block of four words passes 2^32.
     let before = (1 << 34) - 70;
     philox_words(7, 3, before, &mut all);
     for (first, &expected) in (before..).zip(&all) {
@@ -24,7 +24,7 @@ fn words_do_not_depend_on_how_they_are_cut() {
 }
 
 #[test]
-fn dropout_keeps_what_the_words_say() {
+fn dropout_keeps_elements_by_their_words() {
     let (p, seed, stream) = (0.37, 21, 2);
     let x: Vec<f64> = (0..1000).map(|i| 1.0 + f64::from(i)).collect();
     let mut words = vec![0; 1000];
@@ -43,9 +43,9 @@ fn dropout_keeps_what_the_words_say() {
     assert_eq!(y, [0.0, 0.0]);
 }
 
-/// Words below p · 2³² are dropped, that number itself is kept.
+/// A word below p · 2³² is dropped; one equal to it is kept.
 #[test]
-fn dropout_at_the_words_themselves() {
+fn dropout_keeps_a_word_equal_to_the_threshold() {
     let (seed, stream) = (21, 2);
     let kept_at = |p, first: u64, index: usize| {
         let mut y = [0.0f64; 8];
@@ -61,7 +61,7 @@ fn dropout_at_the_words_themselves() {
             assert!(!kept_at(share(0.5), first, index), "{word} lies below p · 2^32");
         }
     }
-    // The largest word is dropped only where p · 2³² lies above it.
+    // The largest word is dropped only if p · 2³² is above it.
     let mut words = [0; 8];
     philox_words(seed, stream, LARGEST_WORD & !7, &mut words);
     let index = (LARGEST_WORD & 7) as usize;
@@ -70,5 +70,5 @@ fn dropout_at_the_words_themselves() {
     assert!(!kept_at(1.0 - 2f64.powi(-33), LARGEST_WORD & !7, index));
 }
 
-/// Where the word of seed 21 and stream 2 is the largest.
+/// The index of the largest word of seed 21 and stream 2.
 const LARGEST_WORD: u64 = 3_281_421_353;

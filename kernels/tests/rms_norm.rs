@@ -1,4 +1,4 @@
-//! Rms norm of rows: against plain `f64` loops, and the same bits on every instruction set.
+//! Rms norm of rows against plain `f64` loops, with the same bits on every instruction set.
 
 mod reference;
 
@@ -33,9 +33,10 @@ fn root_mean_square(x: &[f64], eps: f64) -> DoubleDouble {
     root + (mean - root * root) / (2.0 * root.high).into()
 }
 
-/// Checks a matrix and gives the bits of all that was made of it.
+/// Checks a matrix and returns the bits of all results.
 fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
-    // Rounding, and the relative error of 1/rms: of a rounding in f32, of sum, root and division in f64.
+    // The rounding, and the relative error of 1/rms: one rounding for f32; sum, root and division
+    // for f64.
     let (u, statistic) = match size_of::<E>() {
         4 => (2f64.powi(-24), 1.1 * 2f64.powi(-24)),
         _ => (2f64.powi(-53), 2.0 * 2f64.powi(-53)),
@@ -85,7 +86,7 @@ fn check<E: Rows>(cols: usize, scale: f64, weighted: bool) -> Vec<u64> {
 }
 
 #[test]
-fn rms_norm_is_that_of_plain_sums_with_one_set_of_bits() {
+fn rms_norm_matches_plain_sums_with_the_same_bits_on_every_isa() {
     for cols in COLUMNS {
         for (scale, weighted) in [(2.0, true), (1e18, false), (3e-3, true)] {
             let of = |isa| {
@@ -105,7 +106,7 @@ fn rms_norm_is_that_of_plain_sums_with_one_set_of_bits() {
 }
 
 #[test]
-fn special_values_and_wrong_lengths() {
+fn rms_norm_of_special_values_and_wrong_lengths() {
     let of = |x: &[f32]| {
         let (mut y, mut r) = (vec![9.0; x.len()], [9.0]);
         rms_norm_rows(RmsNormRows { x, weight: None, eps: 0.0 }, &mut y, &mut r);

@@ -1,5 +1,5 @@
-//! Functions of rows, dropout and the optimizers' steps: against plain `f64` loops, and the same bits
-//! on every instruction set, alone or in a matrix.
+//! Functions of rows, dropout and optimizer steps against plain `f64` loops, with the same bits on
+//! every instruction set, alone or in a matrix.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -9,7 +9,7 @@ use swath_kernels::{
     softmax_grad_rows, softmax_rows,
 };
 
-/// A small generator of its own (xorshift64*).
+/// A small generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -45,12 +45,12 @@ fn assert_within<E: Rows>(what: &str, got: &[E], want: &[f64], bound: impl Fn(us
     }
 }
 
-/// Half a place of 1.
+/// The unit roundoff.
 fn roundoff<E: Rows>() -> f64 {
     if size_of::<E>() == 4 { 2f64.powi(-24) } else { 2f64.powi(-53) }
 }
 
-/// Runs a test on every instruction set of the machine, for both types.
+/// Runs a test for both types on every instruction set of the machine.
 fn on_every_isa(f: impl Fn(), g: impl Fn()) {
     for isa in Isa::ALL {
         match with_isa(isa, || (f(), g())) {
@@ -67,7 +67,7 @@ fn check_softmax<E: Rows>() {
         let of_f64 = 2f64.powi(-52) * cols as f64;
         let mut x = random.fill::<E>(2 * cols, 9.0);
         let g = random.fill::<E>(2 * cols, 2.0);
-        // The second row's differences all round to the same side, by nearly half a place.
+        // The second row's differences all round in the same direction, by nearly half an ULP.
         x[cols..].fill(E::from_f64(-8.01));
         x[cols] = E::from_f64(15.84 * u);
         let (mut y, mut log_y) = (vec![E::NAN; 2 * cols], vec![E::NAN; 2 * cols]);
@@ -81,8 +81,8 @@ fn check_softmax<E: Rows>() {
             let sum: f64 = x.iter().map(|x| (x - most).exp()).sum();
             let want: Vec<f64> = x.iter().map(|x| (x - most).exp() / sum).collect();
             let spread: f64 = x.iter().zip(&want).map(|(x, y)| y * (x - most).abs()).sum();
-            // The bounds of the documentation, and the reference's own error in f64.
-            // In the first row the other differences' roundings cancel.
+            // The documented bounds, and the reference's own error in f64. In the first row the
+            // roundings of the other differences cancel.
             let (constant, spread) = if row == 0 { (3.2, 0.0) } else { (4.3, spread) };
             assert_within("softmax", &y[span.clone()], &want, |i| {
                 (constant + (x[i] - most).abs() + spread) * u * want[i] + of_f64 * want[i]
@@ -117,11 +117,11 @@ fn check_softmax<E: Rows>() {
 }
 
 #[test]
-fn softmax_is_within_its_bounds() {
+fn softmax_is_within_its_documented_bounds() {
     on_every_isa(check_softmax::<f32>, check_softmax::<f64>);
 }
 
-/// However large the logits are, all of them: probabilities see their differences alone.
+/// However large the logits, probabilities depend only on their differences.
 fn check_cross_entropy<E: Rows>() {
     let u = roundoff::<E>();
     let mut random = Random(5);
@@ -171,7 +171,7 @@ fn check_cross_entropy<E: Rows>() {
                     u * (want.abs() + log_cols + 4.0) + exact
                 });
                 let g = g[row].to_f64();
-                // What varies with the logits, and what does not.
+                // The parts that vary with the logits, and those that do not.
                 let parts = |k: usize| match k == target {
                     true if smoothing < 0.5 => (-beside(Some(k)) / sum, smoothing - spread),
                     true => (e[k] / sum, smoothing - 1.0 - spread),
@@ -183,7 +183,7 @@ fn check_cross_entropy<E: Rows>() {
                     let (p, fixed) = parts(k);
                     let of_p = p.abs() * (most - x[k] + log_cols + 8.0);
                     let of_sum = if k == target { of_f64 } else { of_f64 * p };
-                    // Whatever p is, no more than four places of the upstream.
+                    // For any p, at most four ULP of the upstream gradient.
                     g.abs() * (u * (of_p + 3.0 * fixed.abs()) + of_sum).min(4.0 * u)
                 });
             }
@@ -192,13 +192,13 @@ fn check_cross_entropy<E: Rows>() {
 }
 
 #[test]
-fn cross_entropy_is_that_of_plain_sums() {
+fn cross_entropy_matches_plain_sums() {
     on_every_isa(check_cross_entropy::<f32>, check_cross_entropy::<f64>);
 }
 
 #[test]
-fn a_loss_near_zero_and_its_gradient_keep_their_places() {
-    // ln(1 + e^-20) beside logits of 50: ln Σ e^x alone would be 50 exactly, and p of the target 1.
+fn losses_near_zero_and_their_gradients_keep_relative_accuracy() {
+    // ln(1 + e^-20) beside logits of 50: ln Σ e^x alone would be exactly 50, and p of the target 1.
     let rows = CrossEntropyRows {
         logits: &[50.0f32, 30.0],
         targets: &[0],
@@ -249,7 +249,7 @@ fn check_layer_norm<E: Rows>() {
                     let n = cols as f64;
                     let mu = x.iter().sum::<f64>() / n;
                     let r = (x.iter().map(|x| (x - mu).powi(2)).sum::<f64>() / n + 1e-3).sqrt();
-                    // What f64 itself loses in sums of that size.
+                    // The loss of f64 itself in sums of that size.
                     let lost = 2f64.powi(-50) * (offset + 2.0) * n.sqrt();
                     assert_within("mean", &mean[row..=row], &[mu], |_| u * mu.abs() + lost);
                     let want: Vec<f64> = (0..cols)
@@ -259,7 +259,7 @@ fn check_layer_norm<E: Rows>() {
                         let normal = (x[k] - mu).abs() / r * of(weight, k, 1.0).abs();
                         u * (5.0 * normal + want[k].abs()) + 4.0 * lost / r + u * 1e-2
                     });
-                    // The gradients from the deviation as it was rounded.
+                    // The gradients use the deviation as it was rounded.
                     let r = deviation_of[row];
                     let normal: Vec<f64> = x.iter().map(|x| (x - mu) * r).collect();
                     let h: Vec<f64> = (0..cols).map(|k| g[k] * of(weight, k, 1.0)).collect();
@@ -285,12 +285,12 @@ fn check_layer_norm<E: Rows>() {
 }
 
 #[test]
-fn layer_norm_is_that_of_plain_sums() {
+fn layer_norm_matches_plain_sums() {
     on_every_isa(check_layer_norm::<f32>, check_layer_norm::<f64>);
 }
 
 #[test]
-fn special_values_make_their_row_nan_and_no_other() {
+fn special_values_make_only_their_own_row_nan() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             for cols in [1, 5, 40] {
@@ -344,7 +344,7 @@ fn softmax_of_a_million_sums_to_one() {
     assert!((sum - 1.0).abs() <= 2e-7, "{sum}");
 }
 
-/// Bits of everything that the kernels of rows make of some inputs.
+/// Bits of all results of the row kernels for some inputs.
 fn bits<E: Rows>(cols: usize, shift: usize) -> Vec<u64> {
     let mut random = Random(11);
     let mut of = |len: usize, scale: f64| random.fill::<E>(len + shift, scale);
@@ -418,7 +418,7 @@ fn bits<E: Rows>(cols: usize, shift: usize) -> Vec<u64> {
 }
 
 #[test]
-fn every_instruction_set_and_alignment_gives_the_same_bits() {
+fn every_isa_and_alignment_gives_the_same_bits() {
     for cols in COLUMNS {
         let expected = with_isa(Isa::Scalar, || (bits::<f32>(cols, 0), bits::<f64>(cols, 0)));
         for isa in Isa::ALL {
@@ -438,7 +438,7 @@ fn every_instruction_set_and_alignment_gives_the_same_bits() {
 
 /// The tree of `sum`, also beyond three blocks: g − e^0·Σg.
 #[test]
-fn sums_of_long_rows_follow_the_tree() {
+fn sums_of_long_rows_follow_the_pairwise_tree() {
     let mut g = Random(17).fill::<f64>(5 * 1024 + 9, 1.0);
     g[0] = 0.0;
     let mut dx = vec![f64::NAN; g.len()];
@@ -447,7 +447,7 @@ fn sums_of_long_rows_follow_the_tree() {
 }
 
 #[test]
-fn squares_beyond_the_range_of_f64_make_a_row_of_zeros() {
+fn overflowing_squares_of_f64_give_a_row_of_zeros() {
     let (mut y, mut mean, mut r) = ([f64::NAN; 2], [f64::NAN], [f64::NAN]);
     let rows = LayerNormRows { x: &[1e200, -1e200], weight: None, bias: None, eps: 0.0 };
     layer_norm_rows(rows, &mut y, &mut mean, &mut r);

@@ -1,5 +1,5 @@
-//! Running sums and products: bit for bit one chain in `f64`, along rows and down columns, on every
-//! instruction set; beside guard-like borders that must stay as they are.
+//! Running sums and products are one chain in `f64`, bit for bit, along rows and down columns, on
+//! every instruction set; borders around the results must not change.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -19,7 +19,7 @@ fn bits<E: Rows>(x: &[E]) -> Vec<u64> {
     x.iter().map(|x| x.to_f64()).map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect()
 }
 
-/// `f` into a slice between elements that it must not touch.
+/// Runs `f` on a slice between elements that it must not touch.
 fn bordered<E: Rows>(len: usize, f: impl FnOnce(&mut [E])) -> Vec<E> {
     let mut y = vec![E::from_f64(77.0); len + 2 * BORDER];
     f(&mut y[BORDER..BORDER + len]);
@@ -52,11 +52,11 @@ fn check<E: Rows>(rows: usize, cols: usize) {
         });
         assert!(bits(&y) == bits(&want), "along {context}");
 
-        let turned: Vec<E> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
+        let transposed: Vec<E> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
         for cut in [cols, cols / 2, 0] {
             let mut totals = vec![start; rows];
             let mut y = Vec::new();
-            for x in [&turned[..cut * rows], &turned[cut * rows..]] {
+            for x in [&transposed[..cut * rows], &transposed[cut * rows..]] {
                 y.extend(bordered(x.len(), |y: &mut [E]| match product {
                     true => cumprod_columns(x, &mut totals, y),
                     false => cumsum_columns(x, &mut totals, y),
@@ -69,7 +69,7 @@ fn check<E: Rows>(rows: usize, cols: usize) {
 }
 
 #[test]
-fn scans_are_one_chain_of_f64() {
+fn scans_are_one_chain_in_f64() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             for (rows, cols) in
@@ -86,7 +86,7 @@ fn scans_are_one_chain_of_f64() {
 }
 
 #[test]
-fn nothing_and_wrong_lengths() {
+fn empty_scans_are_accepted_and_wrong_lengths_panic() {
     cumsum_rows::<f32>(&[], 0, &mut []);
     cumsum_columns::<f64>(&[], &mut [], &mut []);
     cumprod_columns::<f64>(&[], &mut [1.0; 3], &mut []);

@@ -1,11 +1,11 @@
-//! Addition of rows by index, on every instruction set, against sums of one element after another.
+//! Scatter-add of rows on every instruction set, against sums of one element after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{Addend, Isa, philox_words, scatter_add_rows, scatter_add_rows_from};
 
-/// Sums of one element after another: batch, rows of x in each, of y in each, elements of a row.
+/// Sums of one element after another; shape: batch, rows of x and of y in each, columns.
 fn sums<E: Addend>(
     [batch, count, rows, cols]: [usize; 4],
     x: &[E],
@@ -23,7 +23,7 @@ fn sums<E: Addend>(
     y
 }
 
-/// Several chunks of indices, batches of few and of many, rows of every kind of length.
+/// Several chunks of indices, small and large batches, rows of all lengths.
 const SHAPES: [[usize; 4]; 14] = [
     [1, 1, 1, 1],
     [1, 40, 3, 1],
@@ -50,7 +50,7 @@ fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u6
         let (names, numbers) = words.split_at(count);
         let numbers: Vec<E> = numbers.iter().map(|&word| number(word)).collect();
         let (x, y) = numbers.split_at(batch * count * cols);
-        // Spread ones; one alone that is not the last row, and one alone that is.
+        // Spread indices; one different index that is not the last row, and one that is.
         let spread: Vec<i64> = names.iter().map(|word| i64::from(*word) % rows as i64).collect();
         let last = rows as i64 - 1;
         let (mut without, mut with) = (vec![last; count], vec![0; count]);
@@ -73,8 +73,8 @@ fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u6
 }
 
 #[test]
-fn rows_are_added_in_the_order_of_the_index() {
-    // Numbers of many sizes: another order gives other sums.
+fn rows_are_added_in_index_order() {
+    // Numbers of many magnitudes, so that another order gives other sums.
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             check::<f32>(
@@ -100,7 +100,7 @@ fn rows_are_added_in_the_order_of_the_index() {
     }
 }
 
-/// The text of the panic that `add` ends with; what was to be added to is as before.
+/// The text of the panic in `add`, which must not have changed anything.
 fn refused(len: usize, add: impl FnOnce(&mut [f32])) -> String {
     let mut y = vec![1.0; len];
     let payload = catch_unwind(AssertUnwindSafe(|| add(&mut y)));
@@ -110,54 +110,63 @@ fn refused(len: usize, add: impl FnOnce(&mut [f32])) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_added() {
+fn invalid_arguments_panic_before_anything_is_added() {
     let all = |x: &[f32], index: &[i64], shape: [usize; 2], len: usize| {
         refused(len, |y| scatter_add_rows(x, index, shape, y))
     };
     for index in [3, -1, i64::MIN, i64::MAX] {
         let text = all(&[1.0; 4], &[0, index], [3, 2], 6);
-        assert_eq!(text, format!("scatter_add_rows: index {index} of 3 rows"));
+        assert_eq!(text, format!("scatter_add_rows: index {index} is not in 0..3"));
     }
-    assert_eq!(all(&[1.0; 4], &[0], [0, 4], 0), "scatter_add_rows: index 0 of 0 rows");
+    assert_eq!(all(&[1.0; 4], &[0], [0, 4], 0), "scatter_add_rows: index 0 is not in 0..0");
     let text = all(&[1.0; 3], &[0, 1], [3, 2], 6);
-    assert_eq!(text, "scatter_add_rows: 3 elements in 2 rows of 2");
-    assert_eq!(all(&[1.0; 2], &[0], [3, 2], 5), "scatter_add_rows: 5 elements, not 6");
-    assert_eq!(all(&[1.0; 4], &[0], [3, 2], 6), "scatter_add_rows: 6 elements, not 12");
+    assert_eq!(text, "scatter_add_rows: 3 elements do not divide into 2 rows of 2");
+    assert_eq!(all(&[1.0; 2], &[0], [3, 2], 5), "scatter_add_rows: expected 6 elements, got 5");
+    assert_eq!(all(&[1.0; 4], &[0], [3, 2], 6), "scatter_add_rows: expected 12 elements, got 6");
     let most = usize::MAX / 2 + 1;
     let text = all(&[1.0], &[0, 0], [1, most], 1);
-    assert_eq!(text, format!("scatter_add_rows: 1 elements in 2 rows of {most}"));
-    // Of no rows of x: a batch of none.
-    assert_eq!(all(&[], &[0, 1], [3, 2], 6), "scatter_add_rows: 6 elements, not 0");
-    assert_eq!(all(&[], &[0, 0], [1, most], 1), "scatter_add_rows: 1 elements, not 0");
+    assert_eq!(text, format!("scatter_add_rows: 1 elements do not divide into 2 rows of {most}"));
+    // An x without rows is an empty batch.
+    assert_eq!(all(&[], &[0, 1], [3, 2], 6), "scatter_add_rows: expected 0 elements, got 6");
+    assert_eq!(all(&[], &[0, 0], [1, most], 1), "scatter_add_rows: expected 0 elements, got 1");
 
     let part = |x: &[f32], first: usize, len: usize| {
         refused(len, |y| scatter_add_rows_from(x, &[0], [3, 2], first, y))
     };
-    assert_eq!(part(&[1.0; 3], 0, 2), "scatter_add_rows_from: 3 elements in 1 rows of 2");
-    assert_eq!(part(&[1.0; 2], 0, 3), "scatter_add_rows_from: 3 elements in rows of 2");
-    assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows_from: rows up to 4 of 3");
-    assert_eq!(part(&[], 100, 2), "scatter_add_rows_from: rows up to 101 of 0");
+    assert_eq!(
+        part(&[1.0; 3], 0, 2),
+        "scatter_add_rows_from: 3 elements do not divide into 1 rows of 2"
+    );
+    assert_eq!(
+        part(&[1.0; 2], 0, 3),
+        "scatter_add_rows_from: 3 elements do not divide into rows of 2"
+    );
+    assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows_from: rows end at 4, beyond 3");
+    assert_eq!(part(&[], 100, 2), "scatter_add_rows_from: rows end at 101, beyond 0");
     let text = part(&[1.0; 2], usize::MAX, 2);
-    assert_eq!(text, format!("scatter_add_rows_from: rows up to {} of 3", usize::MAX as u128 + 1));
+    assert_eq!(
+        text,
+        format!("scatter_add_rows_from: rows end at {}, beyond 3", usize::MAX as u128 + 1)
+    );
     let text = refused(1, |y| scatter_add_rows_from(&[1.0], &[-2], [most, 1], most - 1, y));
-    assert_eq!(text, format!("scatter_add_rows_from: {most} rows"));
+    assert_eq!(text, format!("scatter_add_rows_from: {most} rows exceed the range of i64"));
 }
 
 #[test]
-fn rows_of_others_are_passed_over() {
+fn rows_outside_of_the_part_are_skipped() {
     let mut y = [1.0f32; 2];
     let index = [4, 5, 2, i64::MIN, i64::MAX, -1];
     let x = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     scatter_add_rows_from(&x, &index, [9, 1], 4, &mut y);
     assert_eq!(y, [2.0, 3.0]);
-    // Of parts that are a whole block, and in one call with a part of one.
+    // Parts that are a whole block, and in one call also a part of one.
     for cols in [1, 2] {
         let (x, mut y) = (vec![1.0; 4 * 3 * cols], vec![0.0; 4 * 2 * cols]);
         scatter_add_rows_from(&x, &[5, -1, 1], [2, cols], 1, &mut y[cols..]);
         let own = |row: usize| if row % 2 == 1 { 1.0 } else { 0.0 };
         assert!((0..y.len()).all(|i| y[i] == own(i / cols)), "{y:?}");
     }
-    // The most rows that a signed index can name.
+    // The largest number of rows that a signed index can name.
     let (most, mut last) = (i64::MAX as usize, [1.0f32]);
     scatter_add_rows_from(&x[..3], &[i64::MIN, i64::MAX - 1, -1], [most, 1], most - 1, &mut last);
     assert_eq!(last, [3.0]);

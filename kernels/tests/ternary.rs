@@ -1,5 +1,5 @@
-//! Functions of three arguments against twice their precision, with every mix of slices and numbers, in
-//! place and not, at every length.
+//! Functions of three arguments against twice their precision, with every combination of slices and
+//! scalars, in place and not, at every length.
 
 mod reference;
 
@@ -26,7 +26,7 @@ fn run<F: Function<3>, E: Stored + Default>(triples: &[[E; 3]]) -> Vec<E> {
     y
 }
 
-/// All triples of the special values, and bit patterns, of which half have like exponents.
+/// All triples of the special values, and bit patterns, half of which have similar exponents.
 fn triples<E: Copy>(special: &[E], sample: Vec<E>, near: impl Fn(E, E) -> E) -> Vec<[E; 3]> {
     let special = special
         .iter()
@@ -52,7 +52,7 @@ fn same(a: f64, b: f64) -> bool {
 
 #[test]
 fn mul_add_rounds_once() {
-    // 1 + 2^-11 squared less 1: the last bit is lost if the product rounds.
+    // 1 + 2^-11 squared, less 1: the last bit is lost if the product rounds.
     let x = 1.0 + 2f32.powi(-11);
     assert_eq!(run::<math::MulAdd, f32>(&[[x, x, -1.0 - 2f32.powi(-10)]]), [2f32.powi(-22)]);
     on_every_isa(|| {
@@ -82,7 +82,7 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
 }
 
 #[test]
-fn clamp_keeps_what_lies_between_and_nan() {
+fn clamp_keeps_values_in_range_and_nan() {
     on_every_isa(|| {
         let inputs: Vec<[f64; 3]> = triples_f64()
             .into_iter()
@@ -105,7 +105,7 @@ fn clamp_keeps_what_lies_between_and_nan() {
 }
 
 #[test]
-fn lerp_is_exact_at_its_ends_and_near_between() {
+fn lerp_is_exact_at_the_ends_and_close_between() {
     on_every_isa(|| {
         let values: Vec<f32> = even_sample_f32(1 << 14).filter(|x| x.abs() < 1e38).collect();
         let weights = [0.0, 1.0, 0.5, 0.25, 0.3, 0.999, 1e-7, -2.0, 3.5];
@@ -130,9 +130,9 @@ fn lerp_is_exact_at_its_ends_and_near_between() {
 }
 
 #[test]
-fn lerp_of_f64_is_as_near() {
+fn lerp_of_f64_is_as_close() {
     on_every_isa(|| {
-        // In twice the precision nothing may overflow or vanish.
+        // In twice the precision nothing may overflow or underflow.
         let middle = |x: &f64| (1e-200..1e200).contains(&x.abs());
         let values: Vec<f64> = even_sample_f64(1 << 16).filter(middle).collect();
         let near = |x: f64, y: f64| x * (1.0 + (y.to_bits() & 0xffff) as f64 * 1e-5);
@@ -155,7 +155,7 @@ fn lerp_of_f64_is_as_near() {
 }
 
 #[test]
-fn slopes_of_leaky_relu_and_elu() {
+fn leaky_relu_and_elu_gradients_match_their_slopes() {
     on_every_isa(|| {
         let x: Vec<f32> = even_sample_f32(1 << 14).collect();
         let inputs: Vec<[f32; 3]> =
@@ -181,7 +181,7 @@ fn slopes_of_leaky_relu_and_elu() {
             .collect();
         for ([g, x, s], y) in inputs.iter().zip(run::<math::EluGrad, f64>(&inputs)) {
             let [wide_g, wide_s] = [*g, *s].map(DoubleDouble::from);
-            // The exponential is rounded here, to half a unit.
+            // The exponential is rounded here, to half an ULP.
             let factor =
                 if *x > 0.0 { wide_g } else { wide_g * wide_s * core_math::exp(*x).into() };
             let error = (DoubleDouble::from(y) - factor).high.abs();
@@ -196,9 +196,9 @@ fn slopes_of_leaky_relu_and_elu() {
     assert_eq!(run::<math::EluGrad, f64>(&at_zero), [1.5, 1.5, 0.0]);
 }
 
-/// `f` of sums of three different weights tells the arguments apart.
+/// `f` weights the three arguments differently, to tell them apart.
 #[test]
-fn arguments_are_slices_or_numbers_and_one_may_be_the_result() {
+fn arguments_may_be_slices_scalars_or_the_result() {
     let column = |k: f32| move |i: usize| k + i as f32 * 0.5;
     let [a, b, c] = [column(2.0), column(-30.0), column(1000.0)];
     on_every_isa(|| {
@@ -216,11 +216,11 @@ fn arguments_are_slices_or_numbers_and_one_may_be_the_result() {
                 let mut y = vec![7.0; len];
                 math::MulAdd::KERNEL.run([0, 1, 2].map(argument), &mut y);
                 assert_eq!(y, expected, "{len} elements, mix {mix:b}");
-                for place in (0..3).filter(|&k| is_slice(k)) {
-                    let arguments = [0, 1, 2].map(|k| (k != place).then(|| argument(k)));
-                    let mut y = slices[place].clone();
+                for target in (0..3).filter(|&k| is_slice(k)) {
+                    let arguments = [0, 1, 2].map(|k| (k != target).then(|| argument(k)));
+                    let mut y = slices[target].clone();
                     math::MulAdd::KERNEL.run_in_place(arguments, &mut y);
-                    assert_eq!(y, expected, "{len} elements, mix {mix:b}, into {place}");
+                    assert_eq!(y, expected, "{len} elements, mix {mix:b}, into {target}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `sincos` beside `sin` and `cos`; `tan` where its argument's reduction cancels most.
+//! `sincos` against `sin` and `cos`; `tan` where the reduction of its argument cancels most.
 
 use swath_kernels::testing::{
     even_sample_f32, even_sample_f64, levels, special_values_f32, ulp_distance_f32, with_isa,
@@ -6,7 +6,7 @@ use swath_kernels::testing::{
 use swath_kernels::{cos, sin, sincos, tan};
 
 #[test]
-fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
+fn sincos_matches_sin_and_cos_bitwise() {
     let ordinary = (0..40).map(|i| i as f32 * 0.37 - 7.0);
     let x: Vec<f32> =
         special_values_f32().into_iter().chain(ordinary).chain(even_sample_f32(80)).collect();
@@ -37,12 +37,12 @@ fn both_results_have_the_bits_of_sin_and_cos_at_every_length() {
 
 #[test]
 #[should_panic(expected = "sincos")]
-fn a_short_result_is_refused() {
+fn sincos_into_a_short_result_panics() {
     sincos(&[1f32, 2.0], &mut [0.0; 2], &mut [0.0; 1]);
 }
 
 #[test]
-fn tangents_beside_multiples_of_a_quarter_turn_are_within_a_float() {
+fn tan_near_multiples_of_half_pi_is_within_one_float() {
     let nearest = (1..70_000).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_2) as f32);
     let x: Vec<f32> = nearest.flat_map(|x| [x.next_down(), x, -x, x.next_up()]).collect();
     let mut y = vec![0f32; x.len()];

@@ -1,5 +1,4 @@
-//! Functions on rows: [`Kernel::run_block`], in place too, comparisons and
-//! selection.
+//! Functions on rows: [`Kernel::run_block`], also in place, comparisons and selection.
 
 use half::bf16;
 use swath_kernels::{
@@ -9,16 +8,16 @@ use swath_kernels::{
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, output};
 
-/// How an argument's rows lie.
+/// Layouts of an argument's rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rows {
-    /// One behind the other.
+    /// Contiguous.
     Adjacent,
-    /// With two elements between, from the last to the first.
+    /// With two elements between them, from the last to the first.
     Backwards,
-    /// One for all.
+    /// One row, repeated.
     Repeated,
-    /// A value a row.
+    /// One value per row.
     Column,
 }
 
@@ -43,7 +42,7 @@ impl Rows {
         BlockArg { data, start, stride, is_value }
     }
 
-    /// Where nothing is computed, lengths don't matter.
+    /// If nothing is computed, any length is accepted.
     fn slot(self, slot: Slot, cols: usize) -> Slot {
         if cols == 0 { slot.any_length() } else { slot.at_least() }
     }
@@ -142,12 +141,12 @@ fn comparisons<T: Cell + Compare>(calls: &mut Vec<Call>, cols: usize) {
     }
 }
 
-/// More than are asked for ahead, where that is not too much memory or work.
+/// More rows than are prefetched ahead, unless that takes too much memory or time.
 fn rows_of(cols: usize) -> usize {
     if cols <= 130 && !cfg!(miri) { 11 } else { 3 }
 }
 
-/// A result of rows that lie apart: what lies between them stays as it is.
+/// A result whose rows have gaps, which must not change.
 fn result<E: Cell>(cols: usize, gap: usize) -> (Block, Slot) {
     let shape = Block { rows: rows_of(cols), cols, stride: cols + gap };
     let len = (shape.rows - 1) * shape.stride + cols;
@@ -163,7 +162,7 @@ fn inputs<E: Cell, const N: usize>(kinds: [Rows; N], cols: usize) -> [Slot; N] {
     })
 }
 
-/// Into another slice, whose rows lie apart or not; `M` is one more than `N`.
+/// Into another slice, whose rows have gaps or not; `M` is one more than `N`.
 fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
     calls: &mut Vec<Call>,
     function: &'static str,
@@ -183,7 +182,7 @@ fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
                 let x: &mut Part<'_> = parts.next().expect("as many as arguments");
                 rows.of(x.of::<E>(), shape.rows, cols)
             });
-            // Past the caches, if there are gaps.
+            // With non-temporal stores, if there are gaps.
             let whole = if gap == 0 { 0 } else { 1 << 30 };
             with_place(y.of(), whole, |mut y| f(arguments, shape, &mut y));
         };
@@ -193,7 +192,7 @@ fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
     }
 }
 
-/// Into each argument whose rows lie as the result's do.
+/// Into each argument that has the layout of the result.
 fn in_place<E: Cell, const N: usize>(
     calls: &mut Vec<Call>,
     name: &str,

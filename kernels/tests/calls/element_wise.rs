@@ -1,4 +1,4 @@
-//! Functions of three arguments, conversions, comparisons, optimizers' steps, random numbers.
+//! Functions of three arguments, conversions, comparisons, optimizer steps, random numbers.
 
 use half::{bf16, f16};
 use swath_kernels::{
@@ -40,7 +40,7 @@ fn of_real<E: Cell + Rows + Stored + Angle>(calls: &mut Vec<Call>, len: usize) {
         })
         .prefix(),
     );
-    // Past the caches.
+    // With non-temporal stores.
     let slots = [input(&x), output::<E>(len)];
     calls.push(
         call::<E, 2>("with_place", "exp", slots, |[x, y]| {
@@ -192,7 +192,7 @@ fn selections<T: Cell + Select>(calls: &mut Vec<Call>, len: usize) {
 fn comparisons<T: Cell + Compare + Truth>(calls: &mut Vec<Call>, len: usize) {
     use Comparison::{Eq, Ge, Gt, Le, Lt, Ne};
     let x = any::<T>(len, 1);
-    // Equal to the other operand in every third place.
+    // Equal to the other operand in every third element.
     let z: Vec<T> = (0..len).map(|i| T::any(i, if i % 3 == 0 { 1 } else { 2 })).collect();
     let number = T::number(1, 3);
     for op in [Eq, Ne, Lt, Le, Gt, Ge] {

@@ -1,9 +1,9 @@
-//! Calls of every public function on slices but those of one and two arguments that
-//! `functions/` lists, as data: what tests of bounds, lengths, offsets and bits run over.
+//! Calls of all public functions on slices as data, except the functions of one and two arguments
+//! that `functions/` lists. Tests of bounds, lengths, offsets and bits run over them.
 //!
-//! A call says what slices its function takes, with their contents; a test decides where in memory
-//! they lie, or takes an element from one of them. Functions without a call fail
-//! `every_public_function_is_called` of `lengths.rs`.
+//! A call holds the slices that its function takes, with their contents. A test chooses their
+//! addresses, or removes an element from one of them. `every_public_function_is_called` of
+//! `lengths.rs` fails for functions without a call.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::type_complexity, reason = "tables of functions are written where they are read")]
@@ -28,15 +28,15 @@ pub struct Call {
     pub function: &'static str,
     /// The element type, or both.
     pub dtype: String,
-    /// What tells it from other calls of the function.
+    /// Distinguishes the call from others of the function.
     pub variant: String,
     pub slots: Vec<Slot>,
-    /// Element i of the outputs depends on elements up to i alone: a shorter call gives the first
+    /// Element i of the outputs depends only on elements up to i: a shorter call gives the first
     /// elements of a longer one.
     pub is_prefix: bool,
-    /// Gives the outputs of the call before it in the list.
+    /// The call gives the outputs of the one before it in the list.
     pub repeats: bool,
-    /// Memory is moved by code that is the same on every level.
+    /// The call moves memory by code that is the same on every level.
     pub is_portable: bool,
     run: Box<Run>,
 }
@@ -56,13 +56,13 @@ pub struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Role {
     Input,
-    /// Written whole and not read.
+    /// Written completely and not read.
     Output,
     /// Read and written, or written in part.
     Changed,
 }
 
-/// Which lengths a function takes where all other slices stay as they are.
+/// The lengths that a function accepts if all other slices stay as they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lengths {
     Exact,
@@ -117,9 +117,9 @@ impl Part<'_> {
 pub trait Cell: Copy + 'static {
     const KIND: Kind;
     const NAME: &'static str;
-    /// An ordinary number, the same for the same index and seed.
+    /// An ordinary number, determined by index and seed.
     fn number(i: usize, seed: usize) -> Self;
-    /// Any number: special values and bit patterns between ordinary ones.
+    /// Any number: special values and bit patterns among ordinary ones.
     fn any(i: usize, seed: usize) -> Self;
 }
 
@@ -161,7 +161,7 @@ macro_rules! cells {
     )*};
 }
 cells! {
-    // Through f32 on every machine: of f64 some round twice, others once.
+    // Through f32 on every machine, because conversions from f64 may round twice.
     f16 u16 Kind::F16, |x| f16::from_f32(x as f32), f16::from_bits;
     bf16 u16 Kind::Bf16, bf16::from_f64, bf16::from_bits;
     f32 u32 Kind::F32, |x| x as f32, f32::from_bits;
@@ -217,7 +217,7 @@ impl Slot {
         self.content.len() / self.kind.size()
     }
 
-    /// Bytes with one NaN for all.
+    /// Bytes with a single NaN for all NaNs.
     pub fn canonical(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         let elements = bytes.chunks_exact_mut(self.kind.size());
@@ -269,7 +269,7 @@ impl Call {
         (self.run)(parts);
     }
 
-    /// Runs on a level, and panics if that was not what ran: where nothing may be left to do, another
+    /// Runs on a level, and panics if another level ran. If there may be nothing to do, another
     /// kernel is called beside it.
     pub fn run_on(&self, isa: Isa, parts: &mut [Part<'_>]) {
         let may_be_nothing = self.is_portable || self.slots.iter().any(|slot| slot.len() == 0);
@@ -282,9 +282,8 @@ impl Call {
         ran.expect("the level is available");
     }
 
-    /// The bytes of what is written, one NaN for all, on a level, where slices begin from `offset`
-    /// elements behind a line of the cache on, each elsewhere. What outputs held before depends on
-    /// `offset` too.
+    /// The bytes written on a level, with a single NaN for all NaNs. Slices begin `offset` elements
+    /// after a cache line, each differently; the old contents of outputs depend on `offset` too.
     pub fn outputs(&self, isa: Isa, offset: usize) -> Vec<Vec<u8>> {
         let bytes = self.slots.iter().map(|slot| slot.content.len()).max().unwrap_or(0);
         let mut memory = Memory::new(bytes + OFFSETS * 8, self.slots.len());
@@ -301,10 +300,10 @@ impl Call {
     }
 }
 
-/// Where a slice can begin, in elements behind a line of the cache.
+/// Number of offsets of a slice, in elements after a cache line.
 pub const OFFSETS: usize = 16;
 
-/// Memory for each slot of a call, aligned to lines of the cache.
+/// Memory for each slot of a call, aligned to cache lines.
 pub struct Memory {
     lines: Vec<Vec<Line>>,
 }
@@ -331,8 +330,8 @@ impl Memory {
             let first = (offset + 3 * i) % OFFSETS * slot.kind.size();
             let bytes = lines.len() * size_of::<Line>();
             assert!(first + slot.content.len() <= bytes);
-            // SAFETY: the slice lies inside the lines, which are bytes and nothing else, and are borrowed
-            // as `self` is.
+            // SAFETY: the slice is inside the lines, which are plain bytes and borrowed as long as
+            // `self` is.
             parts.push(Part(unsafe {
                 let first = lines.as_mut_ptr().cast::<u8>().add(first);
                 std::slice::from_raw_parts_mut(first, slot.content.len())
@@ -342,7 +341,7 @@ impl Memory {
     }
 }
 
-/// Every call with slices of `len` elements, or of matrices with as many rows or columns.
+/// Every call with slices of `len` elements, or with matrices of that many rows or columns.
 pub fn every(len: usize) -> Vec<Call> {
     let mut calls = element_wise::calls(len);
     calls.extend(blocks::calls(len));

@@ -1,11 +1,12 @@
-//! Copies, transposes, permutes, fills, the columns of convolutions; through the caches and past them.
+//! Copies, transposes, permutations, fills, im2col and col2im; with ordinary and non-temporal
+//! stores.
 
 use swath_kernels as k;
 use swath_kernels::{Float, Im2col, Permute, Plain, Transpose};
 
 use super::{Call, Cell, Part, any, call, changed, input, numbers, output};
 
-/// The size of a whole that is written past the caches.
+/// The size of a result that is written by non-temporal stores.
 const LARGE: usize = 1 << 30;
 
 pub fn calls(len: usize) -> Vec<Call> {
@@ -30,7 +31,7 @@ fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
     };
     calls.push(call::<T, 1>("with_place", "fill", [target], run).prefix());
     for (stride, offset) in [(1isize, 0), (2, 1), (3, 0), (0, 0), (-1, 0), (-2, 1)] {
-        // The first element read, and one behind the last.
+        // The first element read, and one past the last.
         let reach = len.saturating_sub(1) * stride.unsigned_abs();
         let first = if stride < 0 { reach + offset } else { offset };
         let source = any::<T>(if len == 0 { 0 } else { reach + offset + 1 }, 1);
@@ -40,7 +41,7 @@ fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
         let run = move |[x, y]: [&mut Part<'_>; 2]| {
             k::copy_strided(x.of::<T>(), first, stride, y.of::<T>());
         };
-        // With a result that is shorter the first elements are left.
+        // A shorter result takes only the first elements.
         let mut one = call::<T, 2>("copy_strided", variant, slots.clone(), run).portable();
         one.is_prefix = stride >= 0;
         calls.push(one);
@@ -80,12 +81,12 @@ fn transposes<T: Cell + Plain>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2], 
         if is_empty { 0 } else { (rows - 1) * (cols + gap) + cols }
     };
     let source = any::<T>(if is_empty { 0 } else { gap + count(rows, cols) }, 1);
-    // Between the rows nothing is written.
+    // The elements between the rows must not change.
     let target = changed(&any::<T>(count(cols, rows), 2)).at_least();
     let slots = [input(&source).at_least(), target];
     let variant = format!("[{rows}, {cols}] and {gap}");
     let run = move |[x, y]: [&mut Part<'_>; 2]| k::transpose(x.of::<T>(), y.of::<T>(), shape);
-    // Without vectors where a side is too narrow for them.
+    // Without vectors, if a side is too narrow for them.
     let is_small = rows * cols * size_of::<T>() <= 256;
     let is_partial = rows < 8 && !(rows * size_of::<T>()).is_multiple_of(32);
     let is_narrow = rows.max(cols) >= 16 && (is_partial || is_small && cols < 4);
@@ -139,7 +140,7 @@ fn permutes<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
     }
 }
 
-/// Images as wide, and as high, as `len`; without a window there is nothing to call.
+/// Images as wide, and as high, as `len`; none if the window does not fit.
 fn windows(len: usize) -> Vec<Im2col> {
     let mut shapes = Vec::new();
     for (height, width) in [(2, len), (len, 3)] {

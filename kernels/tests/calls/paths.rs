@@ -1,5 +1,5 @@
-//! Products of shapes and strides that take each way through the loops around the micro-kernel: what
-//! `hashes.rs` records beside the calls of every length.
+//! Products of shapes and strides that take each path through the loops around the micro-kernel.
+//! `hashes.rs` records them beside the calls of every length.
 
 use half::{bf16, f16};
 use swath_kernels::{
@@ -9,25 +9,27 @@ use swath_kernels::{
 
 use super::{Call, Cell, Part, call, changed, input, numbers};
 
-/// Shapes `[m, k, n]` under the name of the way they take.
-type Way = (&'static str, &'static [[usize; 3]]);
+/// Shapes `[m, k, n]`, with the name of the path that they take.
+type Path = (&'static str, &'static [[usize; 3]]);
 
-const PATHS: [Way; 6] = [
-    // One row, one column, either; the larger B is streamed.
+const PATHS: [Path; 6] = [
+    // One row, one column, or both; the larger B is streamed.
     ("vector", &[[1, 300, 131], [1, 520, 300], [300, 520, 1], [1, 700, 1], [1, 1, 90]]),
-    // B in place or as columns are, packed from 13 rows on; the larger B, more than half a MiB, streamed.
+    // B in place or stored transposed, packed from 13 rows on; the larger B, over half a MiB,
+    // streamed.
     ("skinny", &[[2, 300, 70], [7, 520, 260], [12, 270, 490], [13, 40, 90], [16, 300, 70]]),
-    // Whole in the first levels of the cache.
+    // All of it in the near caches.
     ("small", &[[4, 4, 4], [17, 33, 31], [64, 64, 64], [48, 96, 96]]),
     ("small_k", &[[40, 1, 70], [100, 3, 50], [33, 0, 9]]),
-    // One more value of k than a block has, several blocks.
+    // One more value of k than a block has, and several blocks.
     ("blocks_of_k", &[[20, 257, 40], [9, 1030, 17], [30, 512, 33]]),
     // Several groups of rows, several panels of B.
     ("blocked", &[[50, 300, 140], [14, 30, 1100], [97, 40, 100]]),
 ];
 
-/// Of 16-bit floats twice as many make the half MiB from which on B is streamed, by rows and by columns.
-const HALVES: [Way; 1] =
+/// 16-bit floats need twice as many elements for the half MiB from which B is streamed, by rows and
+/// by columns.
+const HALVES: [Path; 1] =
     [("streamed", &[[1, 520, 530], [2, 263, 1030], [7, 520, 530], [13, 700, 400], [530, 520, 1]])];
 
 /// Strides of C, A and B that are neither row-major nor columns, for the shape `[30, 270, 70]`.
@@ -35,17 +37,17 @@ const STRIDES: [[[isize; 2]; 3]; 6] = [
     // Wider rows; every other element.
     [[75, 1], [280, 1], [75, 1]],
     [[160, 2], [560, 2], [150, 2]],
-    // From the last row up, from the last element back.
+    // From the last row up; from the last element back.
     [[-70, 1], [-270, 1], [-70, 1]],
     [[-70, -1], [-1, -30], [-1, -270]],
-    // One row or column again and again, one element for all.
+    // One row or column repeated; one element for all.
     [[1, 30], [0, 1], [1, 0]],
     [[70, 1], [1, 0], [0, 0]],
 ];
 
 const STRIDED: [usize; 3] = [30, 270, 70];
 
-/// Strides of few rows by a B whose rows lie in reverse, with gaps, or are one element, for the shape
+/// Strides of few rows by a B whose rows are reversed, have gaps, or are one element, for the shape
 /// `[5, 270, 600]`.
 const SKINNY_STRIDES: [[[isize; 2]; 3]; 3] = [
     [[600, 1], [270, 1], [600, -1]],
@@ -55,28 +57,34 @@ const SKINNY_STRIDES: [[[isize; 2]; 3]; 3] = [
 
 const SKINNY_STRIDED: [usize; 3] = [5, 270, 600];
 
-/// Every call, the name of its way as the first word of its variant.
+/// Every call, with the name of its path as the first word of its variant.
 pub fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
     of_factor::<f32>(&mut calls, &PATHS);
     of_factor::<f64>(&mut calls, &PATHS);
-    let ways = [&PATHS[..], &HALVES].concat();
-    of_factor::<f16>(&mut calls, &ways);
-    of_factor::<bf16>(&mut calls, &ways);
+    let paths = [&PATHS[..], &HALVES].concat();
+    of_factor::<f16>(&mut calls, &paths);
+    of_factor::<bf16>(&mut calls, &paths);
     calls
 }
 
-fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, ways: &[Way]) {
+fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, paths: &[Path]) {
     let plain = (T::Sum::ONE, T::Sum::ZERO);
-    for &(name, shapes) in ways {
+    for &(name, shapes) in paths {
         for &[m, k, n] in shapes {
-            for turned in 0..4usize {
-                let of = |[rows, cols]: [usize; 2], turned| {
-                    if turned { [1, rows as isize] } else { [cols as isize, 1] }
+            for transposed in 0..4usize {
+                let of = |[rows, cols]: [usize; 2], transposed| {
+                    if transposed { [1, rows as isize] } else { [cols as isize, 1] }
                 };
-                let (a, b) = (of([m, k], turned & 1 != 0), of([k, n], turned & 2 != 0));
+                let (a, b) = (of([m, k], transposed & 1 != 0), of([k, n], transposed & 2 != 0));
                 let strides = [[n as isize, 1], a, b];
-                products::<T>(calls, &format!("{name} {turned:02b}"), [m, k, n], strides, plain);
+                products::<T>(
+                    calls,
+                    &format!("{name} {transposed:02b}"),
+                    [m, k, n],
+                    strides,
+                    plain,
+                );
             }
         }
     }
@@ -95,7 +103,7 @@ fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, ways: &[Way]) {
     }
 }
 
-/// First element and length of the memory of a matrix.
+/// Index of the first element, and length of a matrix's memory.
 fn memory([rows, cols]: [usize; 2], [down, right]: [isize; 2]) -> (usize, usize) {
     if rows * cols == 0 {
         return (0, 0);
@@ -150,7 +158,7 @@ fn products<T: Cell + Factor<Sum: Cell>>(
             gemm_bias(a, b, bias.of(), c, &mut Workspace::new()).expect("a product");
         };
         let bias = input(&numbers::<T::Sum>(n, 4));
-        // Memory between the elements stays as it was.
+        // Memory between the elements must not change.
         let c = changed(&numbers::<T::Sum>(c_len, 5));
         calls.push(call::<T, 4>("gemm_bias", &*variant, [a, b, bias, c], run));
     }

@@ -17,7 +17,7 @@ pub fn calls(len: usize) -> Vec<Call> {
     calls
 }
 
-/// Errors as panics, which a test can compare.
+/// Turns errors into panics, which a test can compare.
 fn must(result: Result<GemmPath, GemmError>) {
     result.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -13,7 +13,7 @@ use swath_kernels::{partial_columns, reduce, reduce_columns};
 
 use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
 
-/// Labels of calls of the generic functions of `reduce`, under which `HASHES.txt` has their bits.
+/// Labels of the calls of `reduce`'s generic functions, under which `HASHES.txt` holds their bits.
 pub const GENERIC: [&str; 17] = [
     "fold_integers",
     "fold_integer_columns",
@@ -95,7 +95,8 @@ where
     of_both::<T, i64>(calls, names, len, -1, &ArgMin);
 }
 
-/// A reduction of a slice, whose result is `none` of no elements, and of the columns of matrices.
+/// A reduction of a slice, with `none` as the result for no elements, and of the columns of
+/// matrices.
 fn of_both<T: Cell, Y: Cell>(
     calls: &mut Vec<Call>,
     [name, columns]: [&'static str; 2],
@@ -114,7 +115,7 @@ fn of_both<T: Cell, Y: Cell>(
     });
 }
 
-/// Rows that are added to four, each of them often, the last one first; and to two of the four.
+/// Rows that are added to four rows, each many times, the last one first; and to two of the four.
 fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
     for [rows, cols] in shapes(len) {
         let index: Vec<i64> = (0..rows as i64).map(|i| (3 - i * i - i / 4).rem_euclid(4)).collect();
@@ -149,7 +150,7 @@ fn truths<T: Cell + Truth>(calls: &mut Vec<Call>, len: usize) {
     });
 }
 
-/// A function of the columns of matrices with `len` columns and with `len` rows, adjacent or not.
+/// A function of the columns of matrices with `len` columns and with `len` rows, contiguous or not.
 fn each_shape<T: Cell, Y: Cell>(
     calls: &mut Vec<Call>,
     name: &'static str,
@@ -172,7 +173,7 @@ fn each_shape<T: Cell, Y: Cell>(
     }
 }
 
-/// What the four floats have in common.
+/// The reductions of all four float types.
 fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
     let folds: [(&str, fn(&[E]) -> E); 8] = [
         ("sum", k::sum),
@@ -232,7 +233,7 @@ fn of_parts<E, R: Reduction<E>>(
     y.iter_mut().zip(parts).for_each(|(y, part)| *y = number(part));
 }
 
-/// One slice in, one number out.
+/// Reductions of one slice to one number.
 fn each_fold<E: Cell>(calls: &mut Vec<Call>, folds: &[(&'static str, fn(&[E]) -> E)], x: &[E]) {
     for &(name, fold) in folds {
         let slots = [input(x).any_length(), output::<E>(1).any_length()];
@@ -297,7 +298,7 @@ fn pushed<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
 type Columns<E, Y = E> = fn(&[E], usize, usize, &mut [Y]);
 type FindColumns<E> = fn(&[E], usize, usize, &mut [i64]);
 
-/// Each column of matrices with `len` columns and with `len` rows, adjacent or not, to a number.
+/// Reductions of each column of matrices with `len` columns and with `len` rows, contiguous or not.
 fn each_column_fold<E: Cell, Y: Cell>(
     calls: &mut Vec<Call>,
     folds: &[(&'static str, Columns<E, Y>)],
@@ -305,7 +306,7 @@ fn each_column_fold<E: Cell, Y: Cell>(
 ) {
     for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
         for &(name, fold) in folds {
-            // A result that is shorter is of fewer columns.
+            // A shorter result has fewer columns.
             let slots = [source.clone(), output::<Y>(cols).any_length()];
             calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
                 fold(x.of(), rows, stride, y.of());

@@ -64,7 +64,7 @@ fn logits<'a, E>(
 }
 
 fn cross_entropies<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
-    // Without classes nothing but the ignored target is one.
+    // Without classes only the ignored target is valid.
     let class = |i: usize| if cols == 0 || i % 4 == 2 { -100 } else { (i * 7 % cols) as i64 };
     let targets: Vec<i64> = (0..rows).map(class).collect();
     let [x, g, largest, rest] = [(rows * cols, 1), (rows, 2), (rows, 3), (rows, 4)]
@@ -98,7 +98,7 @@ fn layer_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) 
     let [weight, bias] = [3, 4].map(|seed| numbers::<E>(cols, seed));
     let deviation = numbers::<E>(rows, 6);
     let sums = [7, 8].map(|seed| numbers::<f64>(cols, seed));
-    // Without rows nothing says how long they are.
+    // Without rows the length of the parameters is unconstrained.
     let of_row = |slot: super::Slot| if rows == 0 { slot.any_length() } else { slot };
     for is_affine in [false, true] {
         let variant = format!("[{rows}, {cols}] {is_affine}");
@@ -181,7 +181,7 @@ fn attention<E: Cell + Attend>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2
             k::attention_weights_grad(x.of(), g.of(), block, largest, inverse, mean, scale);
         };
         calls.push(call::<E, 5>("attention_weights_grad", &*variant, slots, run));
-        // A result that is shorter is of fewer rows; the second operand is one row for all of them.
+        // A shorter result has fewer rows; the second operand is one row for all of them.
         let slots = [
             input(&x).at_least(),
             input(&numbers::<E>(columns, 5)).at_least(),

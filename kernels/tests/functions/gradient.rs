@@ -1,6 +1,6 @@
 use super::Gradient;
 
-/// Name and kernel; `gradients.rs` checks their values.
+/// Name and kernel; `gradients.rs` checks the values.
 macro_rules! gradients {
     ($($name:ident $Kernel:ident;)*) => {
         pub const ROWS: &[Gradient] = &[$(Gradient {

@@ -1,8 +1,8 @@
-//! Every element-wise function as data: what tests of accuracy, bits and bounds run over.
+//! Every element-wise function as data; tests of accuracy, bits and bounds run over them.
 //!
-//! A row names a function, its kernel, its references and where its `f64` values are interesting; a
-//! file holds the rows of a family. Functions without a row fail `every_function_has_a_row_and_promises_a_bound` of
-//! `accuracy.rs`.
+//! A row names a function, its kernel, its references and the intervals from which `f64` arguments
+//! are drawn; a file holds the rows of a family. `every_function_has_a_row_and_a_bound` of
+//! `accuracy.rs` fails for functions without a row.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -25,11 +25,11 @@ pub struct Function1 {
     pub kernel: &'static Kernel<1>,
     /// Correctly rounded.
     pub rounded: fn(f32) -> f32,
-    /// Of an `f32` argument, with an error far below `f32`'s last place.
+    /// Takes an `f32` argument; its error is far below an ULP of `f32`.
     pub wide: fn(f64) -> f64,
-    /// Correctly rounded but for a share far below the kernels' own.
+    /// Correctly rounded, except for a share far below the kernels' own.
     pub reference: fn(f64) -> f64,
-    /// Where `f64` arguments are drawn from, beside all bit patterns.
+    /// Intervals from which `f64` arguments are drawn, besides all bit patterns.
     pub intervals: &'static [(f64, f64)],
 }
 
@@ -39,17 +39,17 @@ pub struct Function2 {
     pub kernel: &'static Kernel<2>,
     /// Correctly rounded.
     pub rounded: fn(f32, f32) -> f32,
-    /// Of `f32` arguments, with an error far below `f32`'s last place.
+    /// Takes `f32` arguments; its error is far below an ULP of `f32`.
     pub wide: fn(f64, f64) -> f64,
-    /// Correctly rounded but for a share far below the kernels' own.
+    /// Correctly rounded, except for a share far below the kernels' own.
     pub reference: fn(f64, f64) -> f64,
-    /// Rectangles that pairs are drawn from, beside all bit patterns.
+    /// Rectangles from which pairs are drawn, besides all bit patterns.
     pub intervals: &'static [[(f64, f64); 2]],
     /// Pairs known to be hard.
     pub hard: &'static [(f64, f64)],
 }
 
-/// A derivative of a function: upstream gradient and input or output.
+/// The derivative of a function, from upstream gradient and input or output.
 pub struct Gradient {
     pub name: &'static str,
     pub kernel: &'static Kernel<2>,
@@ -68,7 +68,7 @@ pub fn of_one_argument() -> impl Iterator<Item = &'static Function1> {
     families.into_iter().flatten()
 }
 
-/// Every function of two arguments but derivatives.
+/// Every function of two arguments, except derivatives.
 pub fn of_two_arguments() -> impl Iterator<Item = &'static Function2> {
     binary::ROWS.iter()
 }
@@ -93,11 +93,11 @@ macro_rules! functions1 {
 }
 use functions1;
 
-/// An element type as tests use it.
+/// The element types of tests.
 pub trait Real: Float + Stored + std::fmt::LowerExp {
-    /// Floats between the two; the largest number where the classes differ.
+    /// The number of floats between both; the largest number if the classes differ.
     fn distance(a: Self, b: Self) -> u64;
-    /// The bits, with one NaN for all.
+    /// The bits, with a single NaN for all NaNs.
     fn canonical(self) -> u64;
     /// Zeros, ones, subnormal, smallest, largest and infinite values, NaN; bit patterns of all exponents.
     fn inputs(count: u32) -> Vec<Self>;
@@ -123,24 +123,24 @@ macro_rules! real {
 real!(f32 ulp_distance_f32 same_class_f32 special_values_f32 even_sample_f32);
 real!(f64 ulp_distance_f64 same_class_f64 special_values_f64 even_sample_f64);
 
-/// Pairs of f32 that every test run takes; measuring takes them too, so that the page has their maxima.
+/// Pairs of f32 in every test run; measuring takes them too, so that the page covers them.
 pub const PAIRS: u32 = 1 << 22;
 
-/// Pairs for a function of two arguments: all special values with each other, the hard ones, and
-/// `count` each of bit patterns of all exponents, of neighbours, and of every rectangle.
+/// Pairs for a function of two arguments: all pairs of special values, the hard ones, and `count`
+/// pairs each of bit patterns of all exponents, of neighbours, and of every rectangle.
 pub fn pairs<E: Real>(function: &Function2, count: u32) -> Vec<(E, E)> {
     let special = E::inputs(0);
     let mut pairs: Vec<(E, E)> =
         special.iter().flat_map(|&a| special.iter().map(move |&b| (a, b))).collect();
     pairs.extend(function.hard.iter().map(|&(a, b)| (E::from_f64(a), E::from_f64(b))));
     let sample = E::inputs(count);
-    // Neighbours of the sample differ in the exponent; those that follow do not.
+    // Neighbours in the sample differ in the exponent; the following pairs do not.
     pairs.extend(sample.windows(2).map(|w| (w[0], w[1])));
     pairs.extend(sample.iter().map(|&x| (x, x + x * E::from_f64(1e-3))));
     for &[(a_low, a_high), (b_low, b_high)] in function.intervals {
         use swath_kernels::testing::interval_sample_f64;
         let a = interval_sample_f64(a_low, a_high, count);
-        // In another order than the first: the steps of a square root of two.
+        // In another order than the first argument: by steps of the square root of two.
         let b = (1..=u64::from(count)).map(|i| {
             let unit = (i.wrapping_mul(0x6a09_e667_f3bc_c908) >> 11) as f64 / (1u64 << 53) as f64;
             b_low + (b_high - b_low) * unit
@@ -150,17 +150,17 @@ pub fn pairs<E: Real>(function: &Function2, count: u32) -> Vec<(E, E)> {
     pairs
 }
 
-/// False for functions that `SWATH_FUNCTION` (names, with commas) leaves out.
+/// False for functions that `SWATH_FUNCTION` (names with commas) leaves out.
 pub fn wanted(name: &str) -> bool {
     std::env::var("SWATH_FUNCTION").map_or(true, |names| names.split(',').any(|n| n == name))
 }
 
-/// The path of a file beside the crate's manifest.
+/// The path of a file in the crate's folder.
 pub fn beside_manifest(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Whether the environment asks to write the files that tests compare with.
+/// True if the environment asks to write the files that tests compare with.
 pub fn blessing() -> bool {
     std::env::var_os("SWATH_BLESS").is_some()
 }

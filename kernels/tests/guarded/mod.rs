@@ -1,4 +1,4 @@
-//! Memory that lies against pages that may not be touched.
+//! Memory next to protected pages.
 
 use std::ffi::{c_int, c_long, c_void};
 
@@ -21,14 +21,14 @@ const PRIVATE_ANONYMOUS: c_int = 0x22;
 /// A multiple of every page size in use.
 const PAGE: usize = 65536;
 
-/// Which end of the elements touches the forbidden page.
+/// The end of the elements that touches the protected page.
 #[derive(Clone, Copy, Debug)]
 pub enum Against {
     Start,
     End,
 }
 
-/// `len` elements with a forbidden page before and behind the pages they lie in.
+/// `len` elements with a protected page before and after their pages.
 pub struct Guarded<E> {
     base: *mut c_void,
     bytes: usize,
@@ -44,8 +44,8 @@ impl<E: Copy> Guarded<E> {
     pub fn new(len: usize, against: Against) -> Self {
         let inside = (len * size_of::<E>()).next_multiple_of(PAGE);
         let bytes = inside + 2 * PAGE;
-        // SAFETY: a fresh private mapping; both protected ranges are inside of it; the elements
-        // start at the first or end with the last byte between them.
+        // SAFETY: a fresh private mapping; both protected ranges are inside it, and the elements
+        // start with the first or end with the last byte between them.
         unsafe {
             let base = mmap(std::ptr::null_mut(), bytes, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);
             assert!(base as isize != -1);
@@ -60,14 +60,14 @@ impl<E: Copy> Guarded<E> {
     }
 
     pub fn elements(&mut self) -> &mut [E] {
-        // SAFETY: `len` zeroed elements that only this value reaches.
+        // SAFETY: `len` zeroed elements that only this value can access.
         unsafe { std::slice::from_raw_parts_mut(self.first, self.len) }
     }
 }
 
 impl<E> Drop for Guarded<E> {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`.
+        // SAFETY: the mapping was made in `new`.
         unsafe { munmap(self.base, self.bytes) };
     }
 }

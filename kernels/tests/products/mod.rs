@@ -1,9 +1,9 @@
-//! Matrices in all layouts, and the product by a scalar statement of its order of additions.
+//! Matrices in all layouts, and the product by a scalar definition of its order of additions.
 
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm};
 
-/// A small generator of its own (xorshift64*), so that inputs are the same on every machine.
+/// A small generator (xorshift64*), so that inputs are the same on every machine.
 pub struct Random(pub u64);
 
 impl Random {
@@ -31,7 +31,7 @@ pub struct Matrix<E> {
 pub enum Layout {
     Rows,
     Columns,
-    /// Rows further apart than they are long.
+    /// Rows with gaps between them.
     Padded,
     PaddedColumns,
     /// Neither stride is 1.
@@ -40,7 +40,7 @@ pub enum Layout {
     NegativeRows,
     NegativeColumns,
     NegativeBoth,
-    /// One row, again and again.
+    /// One row, repeated.
     ZeroRows,
     ZeroColumns,
 }
@@ -71,17 +71,17 @@ impl<E: Float> Matrix<E> {
         Matrix { data: random.fill(len), offset: -low as usize, shape, strides }
     }
 
-    fn place(&self, i: usize, j: usize) -> usize {
+    fn index(&self, i: usize, j: usize) -> usize {
         let [down, right] = self.strides;
         (self.offset as isize + i as isize * down + j as isize * right) as usize
     }
 
     pub fn at(&self, i: usize, j: usize) -> E {
-        self.data[self.place(i, j)]
+        self.data[self.index(i, j)]
     }
 
     pub fn set(&mut self, i: usize, j: usize, value: E) {
-        self.data[self.place(i, j)] = value;
+        self.data[self.index(i, j)] = value;
     }
 
     pub fn view(&self) -> MatRef<'_, E> {
@@ -97,7 +97,7 @@ impl<E: Float> Matrix<E> {
     }
 }
 
-/// One element of A·B in the stated order, by the standard library's fused multiply-add.
+/// One element of A·B in the documented order, by the standard library's fused multiply-add.
 pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
     let k = a.shape[1];
     let mut ab = E::ZERO;
@@ -111,7 +111,7 @@ pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
     ab
 }
 
-/// With alpha and beta; `ab` is `None` where there is no k, and beta · C is left.
+/// Applies alpha and beta; `ab` is `None` if k is 0, and only beta · C is left.
 fn scaled<E: Float>(ab: Option<E>, c: E, alpha: E, beta: E) -> E {
     let Some(ab) = ab else { return if beta == E::ZERO { E::ZERO } else { beta * c } };
     if beta != E::ZERO {
@@ -123,9 +123,9 @@ fn scaled<E: Float>(ab: Option<E>, c: E, alpha: E, beta: E) -> E {
     }
 }
 
-/// The same bits, or both NaN, of which no payload is promised.
+/// True if both have the same bits, or are NaN with any payload.
 pub fn same<E: Float>(x: E, y: E) -> bool {
-    // Equal numbers differ in bits only as zeros do, and then in the sign of their reciprocal.
+    // Equal numbers differ in bits only if they are zeros, whose reciprocals then differ in sign.
     x == y && E::ONE / x == E::ONE / y || x.to_f64().is_nan() && y.to_f64().is_nan()
 }
 

@@ -1,5 +1,5 @@
 //! Numbers as unevaluated sums of two `f64`, some 106 bits: slow, plain, and far more exact than
-//! what they judge.
+//! what they test.
 
 use core::ops::{Add, Div, Mul, Sub};
 
@@ -74,16 +74,16 @@ pub struct Scaled {
 }
 
 impl Scaled {
-    /// The nearest `f64`, subnormal ones included, rounded once from the mantissa's 106 bits.
+    /// The nearest `f64`, rounded once from the 106 bits of the mantissa, also if subnormal.
     pub fn round(self) -> f64 {
         let DoubleDouble { high, low } = self.mantissa;
         let magnitude = (high.abs().to_bits() >> 52) as i32 - 1023 + self.exponent;
         if high == 0.0 || !high.is_finite() || magnitude >= -1021 {
-            // Two factors: either alone may leave the range.
+            // Two factors, because either alone may exceed the range.
             let half = self.exponent / 2;
             return high * 2f64.powi(half) * 2f64.powi(self.exponent - half);
         }
-        // In units of 2^-1074, as a fixed-point number with 60 bits behind the point.
+        // In units of 2^-1074, as a fixed-point number with 60 fractional bits.
         let shift = self.exponent + 1074 + 60;
         let fixed = |x: f64| (x * 2f64.powi(shift.max(-1000))) as i128;
         let units = (fixed(high) + fixed(low)).unsigned_abs();
@@ -92,7 +92,7 @@ impl Scaled {
     }
 }
 
-/// `e^x` by Taylor's series on a remainder of the multiples of ln 2.
+/// `e^x` by Taylor's series on the remainder of a multiple of ln 2.
 pub fn exp(x: DoubleDouble) -> Scaled {
     const LN_2: [f64; 3] = [std::f64::consts::LN_2, 2.3190468138462996e-17, 5.707708438416212e-34];
     let k = (x.high / LN_2[0]).round();
@@ -105,7 +105,7 @@ pub fn exp(x: DoubleDouble) -> Scaled {
     Scaled { mantissa: series, exponent: k as i32 }
 }
 
-/// `e^x − 1` of a negative number: near zero Taylor's series without its first term.
+/// `e^x − 1` of a negative number; near zero by Taylor's series without its first term.
 pub fn exp_minus_one(x: f64) -> DoubleDouble {
     let x = DoubleDouble::from(x);
     if x.high > -0.25 {
@@ -120,7 +120,7 @@ pub fn exp_minus_one(x: f64) -> DoubleDouble {
 pub fn logistic(v: DoubleDouble) -> (Scaled, DoubleDouble) {
     let negative = v.high < 0.0;
     let e = exp(if negative { v } else { dd(-v.high, -v.low) });
-    // Below 2^-200 it no longer moves a denominator of 106 bits.
+    // Below 2^-200 it does not change a denominator of 106 bits.
     let scale = DoubleDouble::from(2f64.powi(e.exponent.max(-1000)));
     let plain = e.mantissa * scale;
     let under = ONE + plain;

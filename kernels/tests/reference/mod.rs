@@ -1,5 +1,5 @@
-//! What the functions are compared with: CORE-MATH's correctly rounded functions, and for the
-//! composed ones formulas other than the kernels', in a precision that leaves no doubt.
+//! References for the functions: CORE-MATH's correctly rounded functions and, for composed ones,
+//! other formulas than the kernels', in a precision that leaves no doubt.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -14,24 +14,24 @@ use normal::{density, normal_tail};
 #[allow(unused_imports, reason = "each test binary uses its part")]
 pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
 
-/// `|y − exact|` in units of f32's spacing at `exact`: up to 0.5 where correctly rounded.
+/// `|y − exact|` in units of f32's spacing at `exact`; at most 0.5 if correctly rounded.
 pub fn error_in_ulp(y: f32, exact: f64) -> f64 {
     let exponent = (exact.to_bits() >> 52 & 0x7ff) as i32 - 1023;
     let unit = 2f64.powi(exponent.max(-126) - 23);
     (f64::from(y) - exact).abs() / unit
 }
 
-/// Of an f32 argument, with an error far below an f32's last place.
+/// Sigmoid of an f32 argument, with an error far below an f32's ULP.
 pub fn sigmoid_wide(x: f64) -> f64 {
     1.0 / (1.0 + core_math::exp(-x))
 }
 
-/// As [`sigmoid_wide`].
+/// Silu; otherwise like [`sigmoid_wide`].
 pub fn silu_wide(x: f64) -> f64 {
     if x < -200.0 { -0.0 } else { x / (1.0 + core_math::exp(-x)) }
 }
 
-/// As [`sigmoid_wide`].
+/// Gelu in its tanh form; otherwise like [`sigmoid_wide`].
 pub fn gelu_tanh_wide(x: f64) -> f64 {
     if x < -30.0 {
         return -0.0;
@@ -44,23 +44,23 @@ pub fn gelu_tanh_wide(x: f64) -> f64 {
     }
 }
 
-/// As [`sigmoid_wide`].
+/// Gelu; otherwise like [`sigmoid_wide`].
 pub fn gelu_wide(x: f64) -> f64 {
     if x < -30.0 { -0.0 } else { 0.5 * x * core_math::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) }
 }
 
-/// As [`sigmoid_wide`].
+/// Elu; otherwise like [`sigmoid_wide`].
 pub fn elu_wide(x: f64, scale: f64) -> f64 {
     if x < 0.0 { scale * core_math::expm1(x) } else { x }
 }
 
 pub fn elu(x: f64, scale: f64) -> f64 {
     let plain = elu_wide(x, scale);
-    // What overflows, and operations on infinities and NaN.
+    // Results that overflow, and operations on infinities and NaN.
     if x >= 0.0 || !plain.is_finite() || plain == 0.0 || x.is_infinite() {
         return plain;
     }
-    // The scale's exponent apart: neither a large nor a subnormal one may cost bits.
+    // The scale's exponent is separated, so that neither a large nor a subnormal one costs bits.
     let exponent = ((scale.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
     let half = exponent / 2;
     let scale = scale * 2f64.powi(-half) * 2f64.powi(half - exponent);
@@ -68,7 +68,8 @@ pub fn elu(x: f64, scale: f64) -> f64 {
     Scaled { mantissa: curve.mantissa * scale.into(), exponent: exponent + curve.exponent }.round()
 }
 
-/// `e^x − 1` of a negative number; a tiny argument's exponent, which is the result's, costs no bits.
+/// `e^x − 1` of a negative number; the exponent of a tiny argument, which is the result's, costs no
+/// bits.
 fn scaled_exp_minus_one(x: f64) -> Scaled {
     if x > -1e-30 {
         Scaled { mantissa: DoubleDouble::from(x * 2f64.powi(1000)), exponent: -1000 }
@@ -82,7 +83,7 @@ const SELU_SCALE: DoubleDouble =
 const SELU_ALPHA: DoubleDouble =
     DoubleDouble { high: 1.6732632423543772, low: 1.0657222547717531e-16 };
 
-/// As [`sigmoid_wide`].
+/// Selu; otherwise like [`sigmoid_wide`].
 pub fn selu_wide(x: f64) -> f64 {
     let curve = if x < 0.0 { SELU_ALPHA.high * core_math::expm1(x) } else { x };
     SELU_SCALE.high * curve
@@ -99,7 +100,7 @@ pub fn selu(x: f64) -> f64 {
     }
 }
 
-/// The limits of a function whose formula would leave the range of numbers.
+/// The limits of a function whose formula would leave the range.
 fn gated(x: f64, limit: f64, formula: impl FnOnce() -> f64) -> f64 {
     if x.is_nan() || x > limit {
         x
@@ -224,7 +225,7 @@ pub fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { 1f64.copysign(x) }
 }
 
-/// By the order of IEEE 754's totalOrder, which puts −0 below +0.
+/// The maximum in the order of IEEE 754's totalOrder, in which −0 is below +0.
 pub fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN
@@ -235,7 +236,7 @@ pub fn maximum(a: f64, b: f64) -> f64 {
     }
 }
 
-/// As [`maximum`].
+/// The minimum in the order of [`maximum`].
 pub fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN

@@ -8,7 +8,7 @@ const SQRT_2_PI: DoubleDouble =
     DoubleDouble { high: 2.5066282746310007, low: -1.8328579980459167e-16 };
 
 impl Scaled {
-    /// `1 − self`, of a number of at most 1.
+    /// `1 − self`, for a number of at most 1.
     pub fn one_minus(self) -> Scaled {
         let plain = self.mantissa * DoubleDouble::from(2f64.powi(self.exponent.max(-1000)));
         Scaled { mantissa: DoubleDouble::from(1.0) - plain, exponent: 0 }

@@ -1,5 +1,5 @@
-//! Softplus and mish in twice the precision of `f64`: the logarithm by a step of Newton's method, the
-//! hyperbolic tangent of softplus as a rational function of the exponential.
+//! Softplus and mish in twice the precision of `f64`: the logarithm by a step of Newton's method,
+//! tanh of softplus as a rational function of the exponential.
 
 use super::double_double::{DoubleDouble, Scaled, exp};
 use super::times;
@@ -8,12 +8,12 @@ fn number(x: f64) -> DoubleDouble {
     x.into()
 }
 
-/// Of an f32 argument, with an error far below an f32's last place.
+/// Softplus of an f32 argument, with an error far below an f32's ULP.
 pub fn softplus_wide(x: f64) -> f64 {
     if x.is_nan() { x } else { x.max(0.0) + core_math::log1p(core_math::exp(-x.abs())) }
 }
 
-/// As [`softplus_wide`].
+/// Mish; otherwise like [`softplus_wide`].
 pub fn mish_wide(x: f64) -> f64 {
     if x < -200.0 || x == f64::INFINITY {
         return if x < 0.0 { -0.0 } else { x };
@@ -23,7 +23,7 @@ pub fn mish_wide(x: f64) -> f64 {
     if x > 0.0 { x * (1.0 - 2.0 / (1.0 + w * w)) } else { x * core_math::tanh(softplus_wide(x)) }
 }
 
-/// `e^(−|x|)`, also as a plain number: 0 below 2^-1000.
+/// `e^(−|x|)`, also as a plain number, which is 0 below 2^-1000.
 fn decay(x: f64) -> (Scaled, DoubleDouble) {
     let e = exp(number(-x.abs()));
     (e, if e.exponent < -1000 { number(0.0) } else { e.mantissa * number(2f64.powi(e.exponent)) })
@@ -48,7 +48,7 @@ pub fn softplus(x: f64) -> f64 {
     if x < -50.0 { scaled.round() } else { (number(x.max(0.0)) + log1p(e)).high }
 }
 
-/// Numerator, without the factor `e^(−|x|)` of negative numbers, and denominator of the tangent.
+/// Numerator (without the factor `e^(−|x|)` of negative numbers) and denominator of the tangent.
 fn ratio(x: f64, e: DoubleDouble) -> (DoubleDouble, DoubleDouble) {
     let (one, two) = (number(1.0), number(2.0));
     if x < 0.0 {

@@ -1,5 +1,5 @@
-//! Infinities and NaN against zeros, by every way through the loops: 0 · ∞ is NaN, so no term may be left
-//! out, and nothing else changes.
+//! Infinities and NaN times zeros, on every path: 0 · ∞ is NaN, so no term may be left out, and
+//! nothing else may change.
 
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, with_isa};
@@ -26,8 +26,8 @@ macro_rules! special {
 }
 special! { f32, |x| x; f64, |x| x; f16, f16::from_f32; bf16, bf16::from_f32; }
 
-/// Matrices × vectors; few rows, and few columns, of a B that is near and of one that is streamed; small ones;
-/// more rows; each of one and of several blocks of k.
+/// Matrices by vectors; few rows, and few columns, with a B that is near and one that is streamed;
+/// small products; more rows. Each with one and with several blocks of k.
 const SHAPES: [[usize; 3]; 16] = [
     [4, 4, 4],
     [1, 70, 1],
@@ -47,8 +47,8 @@ const SHAPES: [[usize; 3]; 16] = [
     [515, 260, 9],
 ];
 
-/// Both kinds of operands: one with zeros of both signs, the other one with an infinity or NaN in three of four of
-/// its rows or columns, and always such that one meets a zero.
+/// One operand with zeros of both signs, the other with an infinity or NaN in three of four of its
+/// rows or columns, such that one always meets a zero.
 struct Operands<T: Special> {
     narrow: [Box<[T]>; 2],
     wide: [Matrix<T::Sum>; 2],
@@ -65,7 +65,7 @@ impl<T: Special> Operands<T> {
             matrix.data.iter_mut().skip(1).step_by(3).for_each(|x| *x = number(0.0));
             matrix.data.iter_mut().skip(2).step_by(9).for_each(|x| *x = number(-0.0));
         };
-        // Of line i of the one operand, at p along k, and line j of the other one.
+        // For line i of the one operand, position p along k, and line j of the other one.
         let meeting = |i: usize| (i % 4 != 3).then(|| (specials[i % 4], (i * 37 + 11) % k));
         if zeros_in_a {
             zeros(&mut a);
@@ -100,15 +100,15 @@ impl<T: Special> Operands<T> {
     }
 }
 
-/// C, stored by rows or, `turned`, by columns.
-fn place<E>(values: &mut [E], [m, n]: [usize; 2], turned: bool) -> MatMut<'_, E> {
-    match turned {
+/// C, stored by rows or, if `transposed`, by columns.
+fn output_view<E>(values: &mut [E], [m, n]: [usize; 2], transposed: bool) -> MatMut<'_, E> {
+    match transposed {
         false => MatMut::row_major(values, [m, n]).unwrap(),
         true => MatMut::row_major(values, [n, m]).unwrap().t(),
     }
 }
 
-/// Every way to ask for a product, on every instruction set, against the oracle.
+/// Every product function on every instruction set, against the oracle.
 fn check_all<T: Special>()
 where
     T::Sum: Stored,
@@ -135,16 +135,18 @@ where
             let mut activated = biased.clone();
             math::Relu::KERNEL.run_in_place([None], &mut activated);
             let added: Vec<_> = products.iter().map(|&x| number(-0.5) + x).collect();
-            for (isa, turned) in levels().into_iter().flat_map(|isa| [(isa, false), (isa, true)]) {
+            for (isa, transposed) in
+                levels().into_iter().flat_map(|isa| [(isa, false), (isa, true)])
+            {
                 let (mut c, mut sums) = (vec![number(-0.5); m * n], vec![number(-0.5); m * n]);
-                let at = |at: usize| if turned { at % n * m + at / n } else { at };
+                let at = |at: usize| if transposed { at % n * m + at / n } else { at };
                 let check = |what: &str, found: &[T::Sum], expected: &[T::Sum]| {
                     for (i, &expected) in expected.iter().enumerate() {
                         let found = found[at(i)];
                         assert!(
                             same(found, expected),
                             "{isa}: {what} of [{m}, {k}] and [{k}, {n}], {layouts:?}, zeros in A: \
-                             {zeros_in_a}, C turned: {turned}, element {i}: {found:?}, not {expected:?}"
+                             {zeros_in_a}, C transposed: {transposed}, element {i}: {found:?}, not {expected:?}"
                         );
                     }
                 };
@@ -152,23 +154,33 @@ where
                     let (alpha, mut buffer) = (one, Workspace::new());
                     let packed = &PackedB::pack(b, &mut buffer);
                     let product = Gemm { a, b, alpha, beta: one };
-                    gemm(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    gemm(product, output_view(&mut c, [m, n], transposed), workspace).unwrap();
                     check("a product added", &c, &added);
                     let product = Gemm { beta: zero, ..product };
-                    gemm(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    gemm(product, output_view(&mut c, [m, n], transposed), workspace).unwrap();
                     check("a product", &c, &products);
                     c.fill(zero);
                     let product = PackedGemm { a, b: packed, alpha, beta: zero };
-                    gemm_packed(product, place(&mut c, [m, n], turned), workspace).unwrap();
+                    gemm_packed(product, output_view(&mut c, [m, n], transposed), workspace)
+                        .unwrap();
                     check("a packed product", &c, &products);
-                    gemm_bias(a, b, &bias, place(&mut c, [m, n], turned), workspace).unwrap();
+                    gemm_bias(a, b, &bias, output_view(&mut c, [m, n], transposed), workspace)
+                        .unwrap();
                     check("a product and a bias", &c, &biased);
                     let function = &|z: &mut [T::Sum]| math::Relu::KERNEL.run_in_place([None], z);
-                    let activation =
-                        Some(Activation { function, sums: Some(place(&mut sums, [m, n], turned)) });
+                    let activation = Some(Activation {
+                        function,
+                        sums: Some(output_view(&mut sums, [m, n], transposed)),
+                    });
                     let epilogue = Epilogue { bias: Some(&bias), activation };
-                    gemm_epilogue(a, b, epilogue, place(&mut c, [m, n], turned), workspace)
-                        .unwrap();
+                    gemm_epilogue(
+                        a,
+                        b,
+                        epilogue,
+                        output_view(&mut c, [m, n], transposed),
+                        workspace,
+                    )
+                    .unwrap();
                     check("a product, a bias and a function", &c, &activated);
                     check("the function's arguments", &sums, &biased);
                 })
@@ -179,21 +191,21 @@ where
 }
 
 #[test]
-fn zeros_against_infinities_and_nan_in_f32() {
+fn zeros_times_infinities_and_nan_in_f32() {
     check_all::<f32>();
 }
 
 #[test]
-fn zeros_against_infinities_and_nan_in_f64() {
+fn zeros_times_infinities_and_nan_in_f64() {
     check_all::<f64>();
 }
 
 #[test]
-fn zeros_against_infinities_and_nan_in_f16() {
+fn zeros_times_infinities_and_nan_in_f16() {
     check_all::<f16>();
 }
 
 #[test]
-fn zeros_against_infinities_and_nan_in_bf16() {
+fn zeros_times_infinities_and_nan_in_bf16() {
     check_all::<bf16>();
 }

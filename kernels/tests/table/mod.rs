@@ -1,4 +1,4 @@
-//! `ACCURACY.md`: its rows, read and written.
+//! Reads and writes the rows of `ACCURACY.md`.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -9,10 +9,10 @@ use crate::functions::beside_manifest;
 
 const FILE: &str = "ACCURACY.md";
 
-/// A measured maximum, in units in the last place, and the arguments that have it, as bits or text.
+/// A measured maximum in ULP, and the arguments that have it, as bits or text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worst {
-    /// Rounded up to four decimals, so that it bounds what it was measured on.
+    /// Rounded up to four decimals, so that it is an upper bound.
     pub ulp: f64,
     pub at: String,
 }
@@ -29,7 +29,7 @@ impl fmt::Display for Worst {
     }
 }
 
-/// A row: a function for one element type.
+/// A row: one function for one element type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub name: String,
@@ -76,7 +76,7 @@ pub fn read() -> Vec<Row> {
     page.lines().filter_map(Row::parse).collect()
 }
 
-/// Writes the page anew from its text and rows.
+/// Rewrites the page from its text and rows.
 pub fn write(text: &str, rows: &[Row]) {
     let mut page = text.to_owned();
     for row in rows {
@@ -85,20 +85,20 @@ pub fn write(text: &str, rows: &[Row]) {
     fs::write(beside_manifest(FILE), page).expect("the page can be written");
 }
 
-/// What the page states for a function of f32.
+/// The bounds of the page for an f32 function.
 pub struct Bounds {
     normal: f64,
     subnormal: f64,
 }
 
 impl Bounds {
-    /// The bound where the exact result is this.
+    /// The bound at this exact result.
     pub fn of(&self, exact: f64) -> f64 {
         if exact.abs() < f64::from(f32::MIN_POSITIVE) { self.subnormal } else { self.normal }
     }
 }
 
-/// The largest error that f32 functions may have, in units in the last place, whatever the page says.
+/// The largest error that f32 functions may have, in ULP, whatever the page says.
 pub fn allowed(name: &str) -> f64 {
     match name {
         "neg" | "abs" | "sign" | "square" | "sqrt" | "recip" => 0.5,
@@ -111,8 +111,7 @@ pub fn allowed(name: &str) -> f64 {
     }
 }
 
-/// The maxima of a function for f32 that were measured on all of its arguments, so that no part of them
-/// exceeds them.
+/// The maxima of an f32 function, measured on all of its arguments, so that no subset exceeds them.
 pub fn f32_bounds(name: &str) -> Bounds {
     let row = read().into_iter().find(|row| row.name == name && row.dtype == "f32");
     let row = row.unwrap_or_else(|| {
