@@ -26,5 +26,5 @@ pub use call::Rows;
 #[inline]
 #[track_caller]
 fn same_len(name: &str, len: usize, wanted: usize) {
-    assert!(len == wanted, "{name}: {len} elements, not {wanted}");
+    assert!(len == wanted, "{name}: expected {wanted} elements, got {len}");
 }

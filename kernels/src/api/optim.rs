@@ -50,7 +50,7 @@ pub fn adam<E: Rows>(step: Adam, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E])
 #[track_caller]
 fn check<const N: usize>(name: &str, len: usize, others: [usize; N]) {
     for other in others {
-        assert!(other == len, "{name}: slices of {other} and of {len} elements");
+        assert!(other == len, "{name}: expected {len} elements, got {other}");
     }
 }
 

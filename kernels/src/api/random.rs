@@ -31,8 +31,17 @@ pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
 #[track_caller]
 pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized)) {
     let y = places(y);
-    assert!(x.len() == y.len(), "dropout: slices of {} and of {} elements", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "dropout: the input has {} elements, the output {}",
+        x.len(),
+        y.len()
+    );
     assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
-    assert!(mask.first.is_multiple_of(4), "dropout: begins within a block of words");
+    assert!(
+        mask.first.is_multiple_of(4),
+        "dropout: first must be a multiple of 4, got {}",
+        mask.first
+    );
     E::run(Call(Work::Dropout(DropoutTask { mask, x, y })));
 }

@@ -106,7 +106,10 @@ pub fn log_softmax_grad_rows<E: Rows>(
 #[track_caller]
 fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
     lens.iter().for_each(|&input| same_len(name, input, len));
-    assert!(len == 0 || len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+    assert!(
+        len == 0 || len.is_multiple_of(cols),
+        "{name}: {len} elements do not divide into rows of {cols}"
+    );
 }
 
 #[track_caller]
@@ -333,7 +336,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
 #[track_caller]
 fn columns(name: &str, len: usize, rows: usize) -> usize {
     let columns = len.checked_div(rows).unwrap_or(0);
-    assert!(columns * rows == len, "{name}: {len} elements are no {rows} rows");
+    assert!(columns * rows == len, "{name}: {len} elements do not divide into {rows} rows");
     columns
 }
 
@@ -343,7 +346,7 @@ fn classes<E>(name: &str, rows: &CrossEntropyRows<'_, E>) -> usize {
     let cols = columns(name, rows.logits.len(), rows.targets.len());
     for &target in rows.targets.iter().filter(|&&target| rows.ignore_index != Some(target)) {
         let is_class = usize::try_from(target).is_ok_and(|target| target < cols);
-        assert!(is_class, "{name}: target {target} of {cols} classes");
+        assert!(is_class, "{name}: target {target} is not in 0..{cols}");
     }
     cols
 }

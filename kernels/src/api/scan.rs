@@ -137,7 +137,7 @@ pub fn scan_integer_columns<T: Integer>(
 #[track_caller]
 fn check(name: &str, len: usize, cols: usize, y: usize) {
     same_len(name, y, len);
-    assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+    assert!(len.is_multiple_of(cols), "{name}: {len} elements do not divide into rows of {cols}");
 }
 
 #[track_caller]

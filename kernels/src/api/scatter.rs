@@ -24,7 +24,7 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
     let name = "scatter_add_rows";
     let [rows, cols] = shape;
     if let Some(i) = index.iter().find(|&&i| !usize::try_from(i).is_ok_and(|i| i < rows)) {
-        panic!("{name}: index {i} of {rows} rows");
+        panic!("{name}: index {i} is not in 0..{rows}");
     }
     if let Some(batch) = batch(name, x.len(), index.len(), cols) {
         let wanted = batch.checked_mul(rows).and_then(|all| all.checked_mul(cols));
@@ -59,12 +59,12 @@ pub fn scatter_add_rows_from<E: Addend>(
     let name = "scatter_add_rows_from";
     let ([rows, cols], len) = (shape, y.len());
     let batch = batch(name, x.len(), index.len(), cols);
-    assert!(len.is_multiple_of(cols), "{name}: {len} elements in rows of {cols}");
+    assert!(len.is_multiple_of(cols), "{name}: {len} elements do not divide into rows of {cols}");
     if let Some(batch) = batch {
-        assert!(i64::try_from(rows).is_ok(), "{name}: {rows} rows");
+        assert!(i64::try_from(rows).is_ok(), "{name}: {rows} rows exceed the range of i64");
         // In `u128`, which cannot overflow here.
         let (end, all) = (first as u128 + (len / cols) as u128, batch as u128 * rows as u128);
-        assert!(end <= all, "{name}: rows up to {end} of {all}");
+        assert!(end <= all, "{name}: rows end at {end}, beyond {all}");
         E::add_rows(x, index, shape, first, y);
     }
 }
@@ -73,6 +73,9 @@ pub fn scatter_add_rows_from<E: Addend>(
 #[track_caller]
 fn batch(name: &str, x: usize, indices: usize, cols: usize) -> Option<usize> {
     let block = indices.saturating_mul(cols);
-    assert!(x.is_multiple_of(block), "{name}: {x} elements in {indices} rows of {cols}");
+    assert!(
+        x.is_multiple_of(block),
+        "{name}: {x} elements do not divide into {indices} rows of {cols}"
+    );
     x.checked_div(block)
 }

@@ -90,7 +90,9 @@ impl Im2col {
             {
                 output
             }
-            _ => panic!("{name}: {self:?} is not of {images} elements and {columns} of columns"),
+            _ => panic!(
+                "{name}: {self:?} does not fit {images} elements of images and {columns} of columns"
+            ),
         }
     }
 

@@ -101,7 +101,7 @@ impl<P: Partial> Pairwise<P> {
     pub fn append(&mut self, next: &Self) {
         assert!(
             next.blocks == 0 || self.blocks.is_multiple_of(next.blocks.next_power_of_two()),
-            "append: {} blocks after {} are no subtree of the fold",
+            "append: {} blocks after {} are not a subtree of the fold",
             next.blocks,
             self.blocks,
         );

@@ -148,7 +148,7 @@ fn sums_of_subtrees_and_chunks_equal_the_whole() {
 }
 
 #[test]
-#[should_panic(expected = "2 blocks after 3 are no subtree")]
+#[should_panic(expected = "2 blocks after 3 are not a subtree")]
 fn appending_parts_that_are_not_subtrees_panics() {
     let (mut a, mut b) = (PairwiseSum::new(), PairwiseSum::new());
     a.push_slice(&[1.0f32; 2049]);

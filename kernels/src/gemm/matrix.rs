@@ -74,7 +74,7 @@ impl fmt::Display for GemmError {
                 write!(f, "gemm: the product of {a:?} and {b:?} does not have the shape {c:?}")
             }
             Self::BiasLength { len, columns } => {
-                write!(f, "gemm: a bias of {len} elements for {columns} columns")
+                write!(f, "gemm: expected a bias of {columns} elements, got {len}")
             }
             Self::UninitializedOutput { c } => write!(
                 f,
@@ -233,7 +233,7 @@ impl<'a, E> MatRef<'a, E> {
     #[must_use]
     pub fn split_rows(self, at: usize) -> (Self, Self) {
         let [rows, cols] = self.shape;
-        assert!(at <= rows, "split_rows: {at} is beyond the shape {:?}", self.shape);
+        assert!(at <= rows, "split_rows: row {at} is beyond the shape {:?}", self.shape);
         let below = step(self.data.cast_mut(), at, self.strides[0]);
         (
             MatRef { shape: [at, cols], ..self },
@@ -423,7 +423,7 @@ impl<'a, E> MatMut<'a, E> {
         self.strides == [self.shape[1] as isize, 1]
     }
 
-    /// Such a matrix's elements as one row.
+    /// Flattens a row-major matrix without gaps into one row.
     pub(super) fn flat(self) -> Self {
         assert!(self.is_list(), "flat: rows with gaps");
         MatMut { shape: [1, self.shape[0] * self.shape[1]], ..self }
@@ -479,7 +479,7 @@ impl<'a, E> MatMut<'a, E> {
     #[must_use]
     pub fn split_rows(self, at: usize) -> (Self, Self) {
         let [rows, cols] = self.shape;
-        assert!(at <= rows, "split_rows: {at} is beyond the shape {:?}", self.shape);
+        assert!(at <= rows, "split_rows: row {at} is beyond the shape {:?}", self.shape);
         let below = step(self.data, at, self.strides[0]);
         let above = MatMut { shape: [at, cols], ..self };
         (above, MatMut { data: below, shape: [rows - at, cols], ..self })

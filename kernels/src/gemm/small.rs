@@ -165,8 +165,8 @@ const fn index(rows: usize, columns: usize) -> [f32; 16] {
     lanes
 }
 
-/// By the stride along which lanes differ, 1 or 4: the first element of A for each lane of C, the
-/// first element of B, and the step to the next one of either.
+/// Lane indices by the stride along which lanes differ, 1 or 4: the first element of A for each
+/// lane of C, the first element of B, and the step to the next one of either.
 static INDICES: [[[f32; 16]; 3]; 2] =
     [[index(1, 0), index(0, 1), steps(1)], [index(4, 0), index(0, 4), steps(4)]];
 

@@ -55,7 +55,7 @@ mod sealed {
     }
 }
 
-/// How a total takes an element; a constant in hot loops, see `for_join`.
+/// The operation by which a total takes an element; a constant in hot loops, see `for_join`.
 #[derive(Clone, Copy)]
 pub(crate) enum Join<T> {
     Add,
