@@ -5,7 +5,7 @@
 //!      k: 8 rows of B side by side        B [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]   8 sequential streams
 //!                                           [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]
 //!         the next 8                        [░░░░░░░            ]   prefetched into L2
-//!      A [m, 8] on the stack              C [██████████████████]   partial sums, m rows, in L1
+//!      A [m, 8] on the stack              C [██████████████████]   partial sums, m rows, kept near
 //! ```
 //!
 //! 1. *Along rows, not down columns.* A tile that goes down B's columns uses one cache line per
