@@ -115,7 +115,7 @@ impl Source {
         let mut x = unsafe { load(simd, self.format, self.first[0].add(at), count) };
         let none = if K::PRODUCT { 1.0 } else { shift };
         if count < width && none != 0.0 {
-            // Replace missing elements by ones that change nothing.
+            // Replace missing elements by values that change nothing.
             x = x.select(Lanes::<f64>::first(simd, count), simd.splat(none));
         }
         let mut y = x;
