@@ -1,17 +1,25 @@
 //! [`Backend`]: what a device must be able to do. A backend is a type with static methods and an
 //! associated tensor type, chosen at compile time.
 //!
-//! About twenty methods are required. They take op enums, so that a new op does not change the
-//! trait, and they are given operands that already fit: the tensor layer has checked shapes, dtypes
-//! and axes and has broadcast by strides of 0. What remains for a backend to report is what only it
-//! can know: an op or dtype that it lacks, an index out of range, an integer division by zero,
-//! memory that cannot be had.
+//! Fourteen methods are required: `from_host`, `to_host`, `full`, `cast`, `view`, `contiguous`, `unary`,
+//! `binary`, `compare`, `reduce`, `matmul`, `gather`, `scatter_add`, `cat`. They take op enums, so that a new
+//! op does not change the trait, and they are given operands that already fit: the tensor layer has checked
+//! shapes, dtypes and axes and has broadcast by strides of 0. What remains for a backend to report is
+//! what only it can know: an op or dtype that it lacks, an index out of range, an integer division by
+//! zero, memory that cannot be had.
+//!
+//! What else a backend may do faster by a kernel of its own has a default that is composed of these:
+//! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
+//! [`scan`](Backend::scan), [`matmul_add`](Backend::matmul_add), [`read`](Backend::read),
+//! [`item`](Backend::item). For [`fused`](Backend::fused) and [`update`](Backend::update) the composites are in
+//! the layers above, which ask for a kernel first.
 //!
 //! The named functions ([`add`](Backend::add), [`exp`](Backend::exp), [`sum`](Backend::sum) …) are
 //! provided on top. They check their own operands and can be called directly by code that works on
 //! backend tensors without recording.
 
 mod checks;
+mod composite;
 pub mod cpu;
 pub mod reference;
 pub(crate) mod windows;
@@ -21,6 +29,8 @@ use std::fmt::Debug;
 use smallvec::SmallVec;
 
 use crate::dtype::{DType, HostData, Scalar};
+use crate::engine::names::*;
+use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{
@@ -135,7 +145,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
         c: impl Into<Arg<'a, Self::Tensor>>,
-    ) -> Result<Self::Tensor>;
+    ) -> Result<Self::Tensor> {
+        composite::ternary::<Self>(op, [a.into(), b.into(), c.into()])
+    }
 
     /// Element-wise comparison, as [`Backend::binary`]; the result is `Bool`.
     fn compare<'a>(
@@ -145,16 +157,22 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     ) -> Result<Self::Tensor>;
 
     /// Element-wise test; the result is `Bool`.
-    fn test(op: NumberTest, x: &Self::Tensor) -> Result<Self::Tensor>;
+    fn test(op: NumberTest, x: &Self::Tensor) -> Result<Self::Tensor> {
+        composite::test::<Self>(op, x)
+    }
 
     /// `a` where `mask` is not zero, else `b`; all of one shape, `a` and `b` of one dtype.
-    fn where_cond(mask: &Self::Tensor, a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;
+    fn where_cond(mask: &Self::Tensor, a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor> {
+        composite::where_cond::<Self>(mask, a, b)
+    }
 
     /// Reduction over `axes` (sorted, distinct, possibly none), which stay as extent 1.
     fn reduce(op: ReduceOp, x: &Self::Tensor, axes: &[usize]) -> Result<Self::Tensor>;
 
     /// Totals of the elements up to each along `axis`; of the shape of `x`.
-    fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor>;
+    fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor> {
+        composite::scan::<Self>(op, x, axis)
+    }
 
     /// `[…, m, k] × […, k, n] → […, m, n]`; the leading axes are equal, both dtypes the same float.
     fn matmul(a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;
@@ -189,21 +207,31 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The tensors one after the other along `axis`; one dtype, other extents equal, at least one.
     fn cat(tensors: &[&Self::Tensor], axis: usize) -> Result<Self::Tensor>;
 
-    /// A fused op; its row in [`FusedOp`] says what the operands and the results are. Operands are
-    /// of any layout.
+    /// A fused op in one pass; its variant of [`FusedOp`] says what the operands and the results are. The
+    /// operands fit: the tensor layer has checked shapes and dtypes.
     ///
     /// # Errors
-    /// [`Error::IndexOutOfRange`] for a target that is no class.
-    fn fused(op: &FusedOp, operands: &[Option<&Self::Tensor>]) -> Result<Results<Self::Tensor>>;
+    /// [`Error::Unsupported`], the default: there is no kernel, and the op's composite of simpler ops is to
+    /// be used. [`Error::IndexOutOfRange`] for a target that is no class.
+    fn fused(op: &FusedOp<'_, Self::Tensor>) -> Result<Results<Self::Tensor>> {
+        Err(Error::Unsupported { op: op.name(), backend: Self::NAME })
+    }
 
-    /// A step of an optimizer: `parameter` and `state` are written in place where nothing else
-    /// shares their storage, else replaced. All are contiguous floats of one shape and dtype.
+    /// A step of an optimizer in one pass: `parameter` and `state` are written in place where nothing
+    /// else shares their storage, else replaced. All are contiguous floats of one shape and dtype.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], the default: there is no kernel, and the optimizer's formula in tensor
+    /// operations is to be used.
     fn update(
         op: &UpdateOp,
         parameter: &mut Self::Tensor,
         gradient: &Self::Tensor,
         state: &mut [Self::Tensor],
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (parameter, gradient, state);
+        Err(Error::Unsupported { op: op.name(), backend: Self::NAME })
+    }
 
     /// A tensor of the elements that `fill` writes, in row-major order and in their little-endian
     /// form (`Bool` as bytes 0 and 1); `fill` is called with consecutive parts.
@@ -214,7 +242,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         shape: Shape,
         dtype: DType,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<Self::Tensor>;
+    ) -> Result<Self::Tensor> {
+        composite::read::<Self>(shape, dtype, fill)
+    }
 
     /// A one-dimensional or shaped `F32` tensor of these values.
     fn from_vec(values: Vec<f32>, shape: impl Into<Shape>) -> Result<Self::Tensor> {
@@ -338,6 +368,8 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         *total = Self::binary(BinaryOp::Add, Arg::Owned(owned), gradient)?;
         Ok(())
     }
+
+    engine!(engine_methods, Self);
 }
 
 /// A conversion of tensors between backends.

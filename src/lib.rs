@@ -30,6 +30,7 @@ pub mod autodiff;
 pub mod backend;
 pub mod blas;
 mod dtype;
+mod engine;
 mod error;
 #[cfg(feature = "safetensors")]
 pub mod io;
@@ -39,11 +40,9 @@ pub mod macros;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-mod recording;
 mod rng;
 pub mod runtime;
 mod shape;
-mod shared;
 pub mod tensor;
 #[cfg(feature = "testing")]
 pub mod testing;

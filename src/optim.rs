@@ -26,31 +26,77 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! An optimizer of one's own is its options and an [`Update`], the formula in tensor operations:
+//!
+//! ```
+//! use swath::optim::{Optimizer, PerParameter, Step, Update};
+//! use swath::prelude::*;
+//!
+//! /// Moves every element by the learning rate against the sign of its gradient.
+//! struct SignSgd {
+//!     learning_rate: f64,
+//! }
+//!
+//! impl<B: Backend> Update<B> for SignSgd {
+//!     fn name(&self) -> &'static str {
+//!         "sign_sgd"
+//!     }
+//!     fn learning_rate(&mut self) -> &mut f64 {
+//!         &mut self.learning_rate
+//!     }
+//!     fn update(
+//!         &self,
+//!         parameter: &Tensor<B>,
+//!         gradient: &Tensor<B>,
+//!         _state: &mut [Tensor<B>],
+//!         _step: &Step<'_>,
+//!     ) -> Result<Tensor<B>> {
+//!         parameter.sub(&gradient.sign()?.mul_scalar(self.learning_rate)?)
+//!     }
+//! }
+//!
+//! let mut optimizer = PerParameter::new(SignSgd { learning_rate: 0.5 })?;
+//! let mut w = tensor![1.0, -1.0].requires_grad();
+//! let grads = w.square()?.sum(None, false)?.backward()?;
+//! optimizer.step(&mut w, &grads)?;
+//! assert_eq!(w.to_vec::<f32>()?, [0.5, -0.5]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! Batches too large for memory are cut: [`Gradients::merge`] adds the parts' gradients, and
 //! [`Gradients::scale`] makes a mean of them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `sgd.rs` `adam.rs` | the optimizers |
-//! | `memory.rs` | what they remember, by path; the step over a model |
+//! | `sgd.rs` `adam.rs` `rms_prop.rs` `adagrad.rs` `lion.rs` | the optimizers, one file each: options and formula |
+//! | `per_parameter.rs` | the step over a model, and what is remembered of each parameter |
 //! | `schedule.rs` | learning rates by step |
 //! | `clip.rs` | clipping by the global norm |
 
+mod adagrad;
 mod adam;
 mod clip;
-mod memory;
+mod lion;
+mod per_parameter;
+mod rms_prop;
 mod schedule;
 mod sgd;
 
+pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
 pub use clip::clip_grad_norm;
+pub use lion::{Lion, LionOptions};
+pub use per_parameter::PerParameter;
+pub(crate) use per_parameter::Slots;
+pub use rms_prop::{RmsProp, RmsPropOptions};
 pub use schedule::{CosineSchedule, Schedule, StepSchedule, WarmupSchedule};
 pub use sgd::{Sgd, SgdOptions};
 
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::Visit;
+use crate::ops::UpdateOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -73,11 +119,14 @@ pub trait Optimizer<B: Backend> {
     /// One step of every parameter, in place where nothing shares its storage. A parameter found at
     /// several paths takes one step and stays one.
     ///
+    /// A handle on a parameter that is kept elsewhere over a step (a clone, a graph without its backward
+    /// pass) keeps the old values, and the model's parameter becomes another leaf: gradients of the old
+    /// one are refused by the next step, not applied to values that they are not of.
+    ///
     /// # Errors
-    /// [`Error::NoGradient`](crate::Error::NoGradient) names a parameter without a gradient,
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) a part that more than one
-    /// [`Arc`](std::sync::Arc) holds, a parameter that is no leaf, or one of another shape or dtype
-    /// than what is remembered of it. Nothing has changed then.
+    /// [`Error::NoGradient`] names a parameter without a gradient, [`Error::InvalidArgument`] a part that
+    /// more than one [`Arc`](std::sync::Arc) holds or that this thread is reading, a parameter that is no
+    /// leaf, or one of another shape or dtype than what is remembered of it. Nothing has changed then.
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()>;
 
     /// The learning rate of the next step.
@@ -97,7 +146,111 @@ pub trait Optimizer<B: Backend> {
     /// Goes on from a saved [`state`](Optimizer::state).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) names what is missing, unknown or of
-    /// another type; nothing has changed then.
+    /// [`Error::InvalidArgument`] names what is missing, unknown or of another type; nothing has changed
+    /// then.
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()>;
+}
+
+/// Which step of which parameter an [`Update`] is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The parameter's path in the model.
+    pub path: &'a str,
+    /// The parameter's shape.
+    pub shape: &'a Shape,
+    /// The number of this parameter's step, from 1.
+    pub number: u64,
+}
+
+impl Step<'_> {
+    /// The weight decay of this parameter.
+    fn decay(&self, weight_decay: f64, decays: Decays) -> f64 {
+        if decays(self.path, self.shape) { weight_decay } else { 0.0 }
+    }
+}
+
+/// The formula of an optimizer: how one step changes one parameter. [`PerParameter`] makes an
+/// [`Optimizer`] of it.
+pub trait Update<B: Backend> {
+    /// The optimizer's name, which errors give.
+    fn name(&self) -> &'static str;
+
+    /// The learning rate, to read and to set.
+    fn learning_rate(&mut self) -> &mut f64;
+
+    /// Refuses options that make no sense.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`].
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Names of the tensors that are remembered of each parameter, of its shape and dtype.
+    fn state(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What every element of the remembered tensors is before the first step.
+    fn initial_state(&self) -> f64 {
+        0.0
+    }
+
+    /// The parameter's new values; the remembered tensors, in the order of [`Update::state`], are
+    /// replaced. Of 16-bit parameters all are `F32` here, and rounded afterwards. Nothing is recorded.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    fn update(
+        &self,
+        parameter: &Tensor<B>,
+        gradient: &Tensor<B>,
+        state: &mut [Tensor<B>],
+        step: &Step<'_>,
+    ) -> Result<Tensor<B>>;
+
+    /// The same step as an op that a backend may have a kernel for.
+    fn kernel(&self, _step: &Step<'_>) -> Option<UpdateOp> {
+        None
+    }
+}
+
+/// The gradient of a loss to which half the weight decay times the parameter's squares is added.
+fn decayed<B: Backend>(
+    gradient: &Tensor<B>,
+    parameter: &Tensor<B>,
+    weight_decay: f64,
+) -> Result<Tensor<B>> {
+    match weight_decay {
+        0.0 => Ok(gradient.clone()),
+        _ => gradient.add(&parameter.mul_scalar(weight_decay)?),
+    }
+}
+
+/// `share · x + (1 - share) · y`: what a running mean becomes.
+fn mixed<B: Backend>(x: &Tensor<B>, share: f64, y: &Tensor<B>) -> Result<Tensor<B>> {
+    x.mul_scalar(share)?.add(&y.mul_scalar(1.0 - share)?)
+}
+
+/// Options that must be finite and at least 0, by name.
+fn check_options(op: &'static str, options: &[(&str, f64)]) -> Result<()> {
+    for (name, value) in options {
+        if !(value.is_finite() && *value >= 0.0) {
+            let reason = format!("{name} must be finite and at least 0, got {value}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+    }
+    Ok(())
+}
+
+/// Shares of a running mean that are kept: at least 0 and below 1.
+fn check_shares(op: &'static str, shares: &[(&str, f64)]) -> Result<()> {
+    check_options(op, shares)?;
+    match shares.iter().find(|(_, share)| *share >= 1.0) {
+        Some((name, share)) => {
+            let reason = format!("{name} must be below 1, got {share}");
+            Err(Error::InvalidArgument { op, reason })
+        }
+        None => Ok(()),
+    }
 }

@@ -20,9 +20,9 @@ mod tests;
 
 use std::ops::Range;
 
-use crate::backend::cpu::parallel::{Cost, for_each_chunk_mut};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::runtime::parallel::{Cost, for_each_chunk_mut};
 use philox::philox4x32_10;
 
 /// A counter-based random number generator (Philox4x32-10 of Salmon, Moraes, Dror and Shaw, 2011):
@@ -152,6 +152,10 @@ impl Rng {
     /// [`Error::InvalidArgument`] unless both bounds are finite and, as `T`, lower < upper;
     /// [`Error::OutOfMemory`].
     pub fn uniform_vec<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
+        T::uniform_vec(self, len, range)
+    }
+
+    fn uniform_body<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
         let op = "rand";
         let (low, high) = (T::from_f64(range.start), T::from_f64(range.end));
         // Also false where a bound is NaN.
@@ -179,6 +183,10 @@ impl Rng {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn normal_vec<T: RandomFloat>(&mut self, len: usize) -> Result<Vec<T>> {
+        T::normal_vec(self, len)
+    }
+
+    fn normal_body<T: RandomFloat>(&mut self, len: usize) -> Result<Vec<T>> {
         self.vec("randn", len, NORMAL_COST, &|rng, out| {
             let len = out.len();
             let mut out = out.iter_mut();
@@ -273,6 +281,11 @@ pub trait RandomFloat: Element {
     /// The next smaller number.
     #[doc(hidden)]
     fn before(self) -> Self;
+    /// Compiled once, in this crate, as is the next one.
+    #[doc(hidden)]
+    fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>>;
+    #[doc(hidden)]
+    fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>>;
 }
 
 /// A point of a symmetric distribution: the probability beyond it, in (0, ½], and its side. Two
@@ -298,6 +311,14 @@ impl RandomFloat for f32 {
     fn before(self) -> Self {
         self.next_down()
     }
+
+    fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>> {
+        rng.uniform_body(len, range)
+    }
+
+    fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>> {
+        rng.normal_body(len)
+    }
 }
 
 impl RandomFloat for f64 {
@@ -313,5 +334,13 @@ impl RandomFloat for f64 {
 
     fn before(self) -> Self {
         self.next_down()
+    }
+
+    fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>> {
+        rng.uniform_body(len, range)
+    }
+
+    fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>> {
+        rng.normal_body(len)
     }
 }

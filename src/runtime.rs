@@ -4,13 +4,19 @@
 //! `SWATH_THREADS`, `SWATH_SPIN_US` (how long threads wait awake for more work; 0: not at all),
 //! `SWATH_POOL_BYTES` (bytes kept for reuse, 0 for none).
 
+pub(crate) mod memory;
+pub(crate) mod parallel;
+pub(crate) mod recording;
+pub(crate) mod shared;
+pub(crate) mod workspace;
+
 use std::fmt;
 use std::sync::OnceLock;
 
 pub use swath_kernels::Isa;
 
-pub use crate::backend::cpu::memory::PoolStats;
-use crate::backend::cpu::{memory, parallel};
+pub use memory::PoolStats;
+
 use crate::blas::{self, BlasInfo};
 use crate::error::{Error, Result};
 

@@ -32,18 +32,20 @@ mod view;
 
 use std::fmt;
 
+pub(crate) use fused::attention::Attention;
+pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
+pub(crate) use operators::Input;
 pub use operators::Operand;
 
 use crate::autodiff::graph::GraphNode;
-use crate::autodiff::{Backward, Gradients, backward};
 use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, IntoBackend, TensorData};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::runtime::shared::Shared;
 use crate::shape::Shape;
-use crate::shared::Shared;
 
 /// A tensor on backend `B`. Cloning is cheap and shares values and history.
 ///
@@ -148,6 +150,12 @@ impl<B: Backend> Tensor<B> {
         &mut self.data
     }
 
+    /// Makes this leaf another one of the same name and values: gradients of the old one are not its own.
+    pub(crate) fn renew_leaf(&mut self) {
+        let node = self.node.as_ref();
+        self.node = node.map(|node| GraphNode::leaf(node.name(), *node.shape(), node.dtype()));
+    }
+
     pub(crate) fn node(&self) -> Option<&Shared<GraphNode<B>>> {
         self.node.as_ref()
     }
@@ -235,57 +243,6 @@ impl<B: Backend> Tensor<B> {
     /// The same values, untracked. Storage is shared.
     pub fn detach(&self) -> Self {
         Tensor::from_data(self.data().clone())
-    }
-
-    /// Asks backward passes to keep the gradient of this tensor though it is no leaf: later passes,
-    /// and only if it is tracked. Where a gradient is missing for one of these reasons, asking for it
-    /// is an error that names it.
-    pub fn retain_grad(&self) {
-        if let Some(node) = self.node() {
-            node.retain();
-        }
-    }
-
-    /// Gradients of this tensor, which has one element, with respect to every leaf it depends on.
-    ///
-    /// The recorded graph is released on the way; a second pass through any of it is
-    /// [`Error::GraphReleased`].
-    ///
-    /// # Errors
-    /// [`Error::NotScalar`]; [`Error::NoGradient`] if the tensor is not tracked.
-    pub fn backward(&self) -> Result<Gradients<B>> {
-        self.backward_opts(Backward::default())
-    }
-
-    /// As [`backward`](Tensor::backward), from the gradient of something computed from this tensor.
-    /// `upstream` has this tensor's shape and dtype.
-    pub fn backward_with(&self, upstream: &Tensor<B>) -> Result<Gradients<B>> {
-        let op = "backward_with";
-        if self.shape() != upstream.shape() {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *upstream.shape() });
-        }
-        if self.dtype() != upstream.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: self.dtype(),
-                rhs: upstream.dtype(),
-                shape: *self.shape(),
-            });
-        }
-        backward::run(self, upstream.clone(), Backward::default())
-    }
-
-    /// As [`backward`](Tensor::backward) with options.
-    pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
-        backward::run(self, self.unit_upstream()?, options)
-    }
-
-    /// The gradient of a single element with respect to itself.
-    pub(crate) fn unit_upstream(&self) -> Result<Tensor<B>> {
-        if self.numel() != 1 {
-            return Err(Error::NotScalar { shape: *self.shape() });
-        }
-        Tensor::full_scalar("backward", *self.shape(), 1.0.into(), self.dtype())
     }
 }
 

@@ -1,5 +1,5 @@
-//! "Add an op in three places" of `CONTRIBUTING.md` is true: applied to a copy of the tree, it
-//! compiles, and the tests that the new row brings along run and pass.
+//! "Add an op in three places" and "Add a fused op" of `CONTRIBUTING.md` are true: applied to a copy of the
+//! tree, they compile, and the tests that the new rows bring along run and pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,11 +70,11 @@ fn copy_tree(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_page_names_three_places_that_exist() {
+fn the_page_names_places_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let changes = changes(&page);
-    assert_eq!(changes.len(), 3);
+    assert_eq!(changes.len(), 3 + 7);
     for change in &changes {
         apply(&fs::read_to_string(root.join(&change.file)).unwrap(), change);
     }
@@ -82,7 +82,7 @@ fn the_page_names_three_places_that_exist() {
 
 #[test]
 #[ignore = "builds a second copy of the crate: cargo test --test contributing -- --ignored"]
-fn an_op_added_in_three_places_is_tested_by_its_row() {
+fn ops_added_as_the_page_says_are_tested_by_their_rows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("contributing");
     let _ = fs::remove_dir_all(&copy);
@@ -98,19 +98,33 @@ fn an_op_added_in_three_places_is_tested_by_its_row() {
     let tests = fs::read_to_string(&path).unwrap()
         + "\n#[test]\nfn softsign_is_there() {\n    \
            let y = tensor![3.0].softsign().unwrap();\n    \
-           assert_eq!(y.to_vec::<f32>().unwrap(), [0.75]);\n}\n";
+           assert_eq!(y.to_vec::<f32>().unwrap(), [0.75]);\n}\n\
+           #[test]\nfn unit_rows_is_there() {\n    \
+           let y = tensor![3.0, 4.0].unit_rows().unwrap();\n    \
+           assert_eq!(y.to_vec::<f32>().unwrap(), [0.6, 0.8]);\n}\n";
     fs::write(path, tests).unwrap();
     let output = Command::new(env!("CARGO"))
         .current_dir(&copy)
         .env("CARGO_TARGET_DIR", copy.with_extension("target"))
         .env("SWATH_BLESS", "1")
-        .args(["test", "--offline", "--test", "suite", "--", "softsign", "gradcheck::", "isa::"])
-        .args(["backends::", "mutation::", "ops_page::"])
+        .args([
+            "test",
+            "--offline",
+            "--test",
+            "suite",
+            "--",
+            "softsign",
+            "unit_rows",
+            "gradcheck::",
+        ])
+        .args(["isa::", "backends::", "mutation::", "ops_page::"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
-    for test in ["softsign_is_there", "every_unary_row", "every_mutant_is_killed"] {
+    for test in
+        ["softsign_is_there", "unit_rows_is_there", "every_unary_row", "every_mutant_is_killed"]
+    {
         assert!(text.contains(&format!("{test} ... ok")), "{test} did not run:\n{text}");
     }
     let page = fs::read_to_string(copy.join("docs/OPS.md")).unwrap();

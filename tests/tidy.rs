@@ -27,7 +27,7 @@ struct Layer {
 const ABOVE_BACKENDS: [&str; 8] =
     ["tensor", "autodiff", "Tensor", "nn", "optim", "io", "prelude", "*"];
 
-const LAYERS: [Layer; 3] = [
+const LAYERS: [Layer; 4] = [
     Layer {
         files: &["src/backend"],
         may_name: |name| !ABOVE_BACKENDS.contains(&name),
@@ -37,6 +37,12 @@ const LAYERS: [Layer; 3] = [
         files: &["src/autodiff"],
         may_name: |name| !matches!(name, "nn" | "optim" | "io" | "prelude" | "*"),
         reason: "autodiff stands below nn, optim and io",
+    },
+    Layer {
+        files: &["src/runtime/"],
+        // What threads must hand on to the work they take up: who traces products.
+        may_name: |name| matches!(name, "runtime" | "error" | "dtype" | "shape" | "blas"),
+        reason: "threads and memory stand below every backend",
     },
     Layer {
         files: &["src/ops"],
@@ -63,10 +69,10 @@ const UNSAFE_PLACES: Files = &[
     "kernels/src/copy",
     "kernels/src/gemm",
     "src/backend/cpu/blas",
-    "src/backend/cpu/memory",
-    "src/backend/cpu/parallel",
+    "src/runtime/memory",
+    "src/runtime/parallel",
     "src/backend/metal/",
-    "src/shared.rs",
+    "src/runtime/shared.rs",
     "src/io/mmap.rs",
     "src/interop/dlpack.rs",
     // Guard pages, and memory that is not initialised yet.
@@ -88,12 +94,12 @@ const PLACES: [Place; 8] = [
         word: "rayon",
         within: &["src/", "kernels/"],
         except: &[
-            "src/backend/cpu/parallel",
+            "src/runtime/parallel",
             "src/backend/cpu/tests.rs",
             "src/backend/cpu/blas/tests.rs",
             "src/runtime.rs",
         ],
-        reason: "src/backend/cpu/parallel.rs is the one door to rayon",
+        reason: "src/runtime/parallel.rs is the one door to rayon",
     },
     Place {
         word: "swath",
@@ -142,7 +148,7 @@ const CFG_PLACES: Files = &[
     "kernels/src/simd",
     "src/backend.rs",
     "src/backend/cpu/blas",
-    "src/backend/cpu/memory/huge_pages.rs",
+    "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
     "tests/",
     "kernels/tests/",

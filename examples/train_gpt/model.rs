@@ -19,20 +19,20 @@ pub struct Sizes {
     pub dropout: f64,
 }
 
-pub struct Gpt {
+pub struct Gpt<B: Backend = CpuBackend> {
     /// `[vocabulary, width]`.
-    pub tokens: Embedding,
+    pub tokens: Embedding<B>,
     /// `[context, width]`.
-    pub positions: T,
+    pub positions: Tensor<B>,
     pub dropout: Dropout,
-    pub blocks: Vec<TransformerBlock>,
-    pub norm: LayerNorm,
+    pub blocks: Vec<TransformerBlock<B>>,
+    pub norm: LayerNorm<B>,
     /// To `[vocabulary]`, without a bias.
-    pub head: Linear,
+    pub head: Linear<B>,
 }
-swath::module!(Gpt: CpuBackend { tokens, positions, dropout, blocks, norm, head });
+swath::module!(Gpt<B> { tokens, positions, dropout, blocks, norm, head });
 
-impl Gpt {
+impl<B: Backend> Gpt<B> {
     /// Matrices from N(0, 0.02²), those that end a residual branch divided by √(2 layers), as GPT-2
     /// does; biases 0, norms 1 and 0.
     pub fn new(sizes: Sizes, rng: &mut Rng) -> Result<Self> {
@@ -66,14 +66,14 @@ impl Gpt {
     }
 
     /// Mean cross-entropy in nats of predicting `targets` `[b, t]` from `inputs` `[b, t]`.
-    pub fn loss(&self, inputs: &T, targets: &T) -> Result<T> {
+    pub fn loss(&self, inputs: &Tensor<B>, targets: &Tensor<B>) -> Result<Tensor<B>> {
         self.forward(inputs)?.cross_entropy(targets, CrossEntropy::default())
     }
 }
 
-impl Module<CpuBackend> for Gpt {
+impl<B: Backend> Module<B> for Gpt<B> {
     /// Logits `[b, t, vocabulary]` of what follows each of the tokens `[b, t]`.
-    fn forward(&self, tokens: &T) -> Result<T> {
+    fn forward(&self, tokens: &Tensor<B>) -> Result<Tensor<B>> {
         let (t, context) = (tokens.dims()[1], self.positions.dims()[0]);
         let embedded = self.tokens.forward(tokens)?;
         let mut x = match t == context {

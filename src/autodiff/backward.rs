@@ -17,13 +17,13 @@ use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::shared::Shared;
+use crate::runtime::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
 use super::scratch;
-use crate::recording::with_recording;
+use crate::runtime::recording::with_recording;
 
 /// Which gradients a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,13 +81,79 @@ impl Ask {
     }
 }
 
-/// Runs the pass from `root` with the gradient `upstream` of its shape and dtype.
-pub(crate) fn run<B: Backend>(
-    root: &Tensor<B>,
-    upstream: Tensor<B>,
-    options: Backward,
-) -> Result<Gradients<B>> {
-    walk(tracked_node(root)?, upstream, options, &Ask::Leaves)
+impl<B: Backend> Tensor<B> {
+    /// Asks backward passes to keep the gradient of this tensor though it is no leaf: later passes,
+    /// and only if it is tracked. Where a gradient is missing for one of these reasons, asking for it
+    /// is an error that names it.
+    pub fn retain_grad(&self) {
+        if let Some(node) = self.node() {
+            node.retain();
+        }
+    }
+
+    /// Gradients of this tensor, which has one element, with respect to every leaf it depends on.
+    ///
+    /// The recorded graph is released on the way; a second pass through any of it is
+    /// [`Error::GraphReleased`].
+    ///
+    /// # Errors
+    /// [`Error::NotScalar`]; [`Error::NoGradient`] if the tensor is not tracked.
+    pub fn backward(&self) -> Result<Gradients<B>> {
+        self.backward_opts(Backward::default())
+    }
+
+    /// As [`backward`](Tensor::backward), from the gradient of something computed from this tensor.
+    /// `upstream` has this tensor's shape and dtype.
+    pub fn backward_with(&self, upstream: &Tensor<B>) -> Result<Gradients<B>> {
+        let op = "backward_with";
+        if self.shape() != upstream.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *upstream.shape() });
+        }
+        if self.dtype() != upstream.dtype() {
+            return Err(Error::DTypeMismatch {
+                op,
+                lhs: self.dtype(),
+                rhs: upstream.dtype(),
+                shape: *self.shape(),
+            });
+        }
+        Tensor::gradients_from(self, upstream.clone(), Backward::default())
+    }
+
+    /// As [`backward`](Tensor::backward) with options.
+    pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
+        Tensor::gradients_from(self, self.unit_upstream()?, options)
+    }
+
+    pub(crate) fn backward_body(
+        root: &Tensor<B>,
+        upstream: Tensor<B>,
+        options: Backward,
+    ) -> Result<Gradients<B>> {
+        walk(tracked_node(root)?, upstream, options, &Ask::Leaves)
+    }
+
+    pub(crate) fn grad_body(
+        y: &Tensor<B>,
+        xs: &[&Tensor<B>],
+        create_graph: bool,
+    ) -> Result<Vec<Tensor<B>>> {
+        if let Some(untracked) = xs.iter().find(|x| !x.is_tracked()) {
+            return Err(missing(untracked, None));
+        }
+        let options = Backward { create_graph, ..Backward::default() };
+        let ask = Ask::only(xs, false);
+        let gradients = walk(tracked_node(y)?, y.unit_upstream()?, options, &ask)?;
+        xs.iter().map(|x| gradients.wrt(x).cloned()).collect()
+    }
+
+    /// The gradient of a single element with respect to itself.
+    pub(crate) fn unit_upstream(&self) -> Result<Tensor<B>> {
+        if self.numel() != 1 {
+            return Err(Error::NotScalar { shape: *self.shape() });
+        }
+        Tensor::full_scalar("backward", *self.shape(), 1.0.into(), self.dtype())
+    }
 }
 
 fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Shared<GraphNode<B>>> {
@@ -108,17 +174,7 @@ fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Shared<GraphNode<B>>> {
 }
 
 /// Gradients of `y` with respect to `inputs`, which it was computed from, given that of `y`; what the
-/// inputs were computed from is left alone. They are recorded.
-pub(crate) fn vjp<B: Backend>(
-    y: &Tensor<B>,
-    upstream: &Tensor<B>,
-    inputs: &[&Tensor<B>],
-) -> Result<Gradients<B>> {
-    let options = Backward { create_graph: true, ..Backward::default() };
-    partial(y, upstream, inputs, options)
-}
-
-/// As [`vjp`] with options. There is no gradient of an input that `y` does not depend on.
+/// inputs were computed from is left alone. There is none of an input that `y` does not depend on.
 pub(crate) fn partial<B: Backend>(
     y: &Tensor<B>,
     upstream: &Tensor<B>,
@@ -163,9 +219,10 @@ fn walk<B: Backend>(
     if is_wanted(root_node.id()) {
         pending.borrow_mut().insert_id(root_node.id(), upstream);
     }
+    let take_total = |id| pending.borrow_mut().take_id(id);
     with_recording(options.create_graph, || {
         while let Some(node) = order.pop() {
-            let Some(g) = pending.borrow_mut().take_id(node.id()) else { continue };
+            let Some(g) = take_total(node.id()) else { continue };
             if !goes_on(node.id()) {
                 kept.insert_id(node.id(), g);
                 continue;
@@ -180,7 +237,8 @@ fn walk<B: Backend>(
                     let wanted: SmallVec<[bool; 4]> =
                         recorded.inputs.iter().map(is_wanted).collect();
                     let inputs = &recorded.inputs;
-                    let upstream = Upstream::new(&g, &node, options.create_graph, inputs, &pending);
+                    let upstream =
+                        Upstream::new(&g, &node, options.create_graph, inputs, &take_total);
                     let gradients = recorded.rule.backward(&upstream, &wanted)?;
                     #[cfg(feature = "testing")]
                     let gradients = super::mutation::mutated(node.op(), &upstream, gradients)?;
@@ -297,11 +355,5 @@ pub fn grad<B: Backend>(
     xs: &[&Tensor<B>],
     create_graph: bool,
 ) -> Result<Vec<Tensor<B>>> {
-    if let Some(untracked) = xs.iter().find(|x| !x.is_tracked()) {
-        return Err(missing(untracked, None));
-    }
-    let options = Backward { create_graph, ..Backward::default() };
-    let ask = Ask::only(xs, false);
-    let gradients = walk(tracked_node(y)?, y.unit_upstream()?, options, &ask)?;
-    xs.iter().map(|x| gradients.wrt(x).cloned()).collect()
+    Tensor::gradients_of(y, xs, create_graph)
 }

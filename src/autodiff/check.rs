@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::backward::{Backward, Keep, run};
+use super::backward::{Backward, Keep};
 use super::gradients::Gradients;
 use super::mode::no_grad;
 
@@ -131,11 +131,11 @@ fn projected_gradient<B: Backend>(
 ) -> Result<Tensor<B>> {
     // The points of a difference are untracked; their gradients are needed all the same.
     let xs: &[Tensor<B>] = &xs.iter().map(Tensor::requires_grad).collect::<Vec<_>>();
-    let gradients = crate::recording::with_recording(true, || {
+    let gradients = crate::runtime::recording::with_recording(true, || {
         let y = f(xs)?;
         let upstream = random_like(&y, &mut Rng::seed(options.seed))?;
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
-        run(&y, upstream, opts)
+        Tensor::gradients_from(&y, upstream, opts)
     })?;
     let mut total = Tensor::zeros(Shape::scalar(), DType::F64)?;
     for (x, weight) in xs.iter().zip(weights) {
@@ -161,7 +161,14 @@ fn check_first_order<B: Backend>(
     let recorded = Backward { create_graph: true, ..Backward::default() };
     let passes = [("recorded gradient", recorded), ("gradient", Backward::default())];
     let gradients = passes.into_iter().skip(usize::from(options.order == 1)).map(|(name, pass)| {
-        Ok((name, if y.is_tracked() { run(&y, weights.clone(), pass)? } else { Gradients::new() }))
+        Ok((
+            name,
+            if y.is_tracked() {
+                Tensor::gradients_from(&y, weights.clone(), pass)?
+            } else {
+                Gradients::new()
+            },
+        ))
     });
     let gradients = gradients.collect::<Result<Vec<_>>>()?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {

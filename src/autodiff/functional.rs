@@ -21,7 +21,7 @@ use crate::tensor::Tensor;
 use super::backward::{Backward, depends_on_older, partial};
 use super::graph::GraphNode;
 use super::mode::is_grad_enabled;
-use crate::recording::with_recording;
+use crate::runtime::recording::with_recording;
 
 /// A function's value, and the argument that it was computed from.
 struct Evaluated<B: Backend> {

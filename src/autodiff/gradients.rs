@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::backend::{Arg, Backend, TensorData};
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -230,9 +230,29 @@ fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
 
 /// Why there is no gradient of `x`, after a pass that began at `pass`.
 pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
+    let node = x.node().map(|node| Absent {
+        op: node.op(),
+        label: node.label(),
+        is_leaf: node.is_leaf(),
+        is_retained: node.is_retained(),
+        is_retained_late: pass.is_some_and(|pass| node.is_retained_after(pass)),
+    });
+    reason_of(node, x.dtype(), x.shape(), pass.is_some())
+}
+
+/// A node without a gradient.
+struct Absent {
+    op: &'static str,
+    label: String,
+    is_leaf: bool,
+    is_retained: bool,
+    /// `retain_grad` came after the pass.
+    is_retained_late: bool,
+}
+
+fn reason_of(node: Option<Absent>, dtype: DType, shape: &Shape, after_a_pass: bool) -> Error {
     let op = "gradients";
-    let (dtype, shape) = (x.dtype(), x.shape());
-    let Some(node) = x.node() else {
+    let Some(Absent { op: made_by, label, is_leaf, is_retained, is_retained_late }) = node else {
         let reason = match dtype.is_float() {
             true => format!(
                 "the {dtype} tensor of shape {shape} is not tracked; call requires_grad() before \
@@ -245,17 +265,16 @@ pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
         };
         return Error::NoGradient { op, reason };
     };
-    let label = node.label();
-    if !node.is_leaf() && !node.is_retained() {
-        return Error::GradientNotKept { op: node.op(), name: label };
+    if !is_leaf && !is_retained {
+        return Error::GradientNotKept { op: made_by, name: label };
     }
-    let reason = match pass {
-        Some(pass) if !node.is_leaf() && node.is_retained_after(pass) => format!(
+    let reason = match after_a_pass {
+        true if !is_leaf && is_retained_late => format!(
             "retain_grad() was called on {label} of shape {shape} after the backward pass; call it \
              before"
         ),
-        Some(_) => format!("the result does not depend on {label} of shape {shape}"),
-        None => format!("none was added for {label} of shape {shape}"),
+        true => format!("the result does not depend on {label} of shape {shape}"),
+        false => format!("none was added for {label} of shape {shape}"),
     };
     Error::NoGradient { op, reason }
 }

@@ -11,11 +11,9 @@ use smallvec::SmallVec;
 use crate::backend::{Backend, TensorData};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::runtime::shared::{Shared, shared_as};
 use crate::shape::Shape;
-use crate::shared::{Shared, shared_as};
 use crate::tensor::Tensor;
-
-use super::gradients::Gradients;
 
 /// Gradients of a rule's inputs in their order; `None` where none is wanted.
 pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 4]>;
@@ -33,6 +31,29 @@ pub(crate) trait Rule<B: Backend>: Send + Sync {
 /// A rule as nodes hold it.
 pub(crate) type SharedRule<B> = Shared<dyn Rule<B>>;
 
+/// A rule from a closure over the upstream gradient and the inputs whose gradients are wanted.
+pub(crate) fn rule<B, F>(backward: F) -> SharedRule<B>
+where
+    B: Backend,
+    F: Fn(&Upstream<'_, B>, &[bool]) -> Result<InputGradients<B>> + Send + Sync + 'static,
+{
+    struct Closure<F>(F);
+    impl<B, F> Rule<B> for Closure<F>
+    where
+        B: Backend,
+        F: Fn(&Upstream<'_, B>, &[bool]) -> Result<InputGradients<B>> + Send + Sync,
+    {
+        fn backward(
+            &self,
+            upstream: &Upstream<'_, B>,
+            wanted: &[bool],
+        ) -> Result<InputGradients<B>> {
+            (self.0)(upstream, wanted)
+        }
+    }
+    shared_rule(Closure(backward))
+}
+
 /// A rule for a node to hold.
 pub(crate) fn shared_rule<B: Backend>(rule: impl Rule<B> + 'static) -> SharedRule<B> {
     shared_as!(rule => dyn Rule<B>)
@@ -47,8 +68,8 @@ pub(crate) struct Upstream<'a, B: Backend> {
     /// True if the gradient will itself be differentiated.
     create_graph: bool,
     inputs: &'a Inputs<B>,
-    /// Of the inputs and others, what consumers that were passed before have added up.
-    totals: &'a RefCell<Gradients<B>>,
+    /// Takes out what consumers passed before have added up for the node of an id.
+    take_total: &'a dyn Fn(u64) -> Option<Tensor<B>>,
 }
 
 impl<'a, B: Backend> Upstream<'a, B> {
@@ -57,9 +78,9 @@ impl<'a, B: Backend> Upstream<'a, B> {
         node: &'a Shared<GraphNode<B>>,
         create_graph: bool,
         inputs: &'a Inputs<B>,
-        totals: &'a RefCell<Gradients<B>>,
+        take_total: &'a dyn Fn(u64) -> Option<Tensor<B>>,
     ) -> Self {
-        Upstream { g, node, create_graph, inputs, totals }
+        Upstream { g, node, create_graph, inputs, take_total }
     }
 
     /// `a·b`, the gradient of input `i`. If the input has a total already, the product is added to it, in
@@ -84,7 +105,7 @@ impl<'a, B: Backend> Upstream<'a, B> {
             return None;
         }
         let shape = a.shape().with_axis(a.rank() - 1, b.dims().last().copied());
-        (input.shape() == &shape).then(|| self.totals.borrow_mut().take_id(input.id())).flatten()
+        (input.shape() == &shape).then(|| (self.take_total)(input.id())).flatten()
     }
 
     /// True if the gradient will itself be differentiated: it must be made of recorded ops.

@@ -1,6 +1,6 @@
 //! Recording on and off, as users ask for it.
 
-use crate::recording::{is_recording, with_recording};
+use crate::runtime::recording::{is_recording, with_recording};
 
 /// True if operations on tracked tensors are recorded on this thread.
 pub fn is_grad_enabled() -> bool {

@@ -2,13 +2,10 @@
 //!
 //! ```text
 //! rules.rs       a row's rule reads one of its values wrongly       DropTerm, WrongInput of table rows
-//! ops/fused.rs   a fused gradient is given something wrong          DropTerm, WrongInput of fused ops
-//! backward.rs    what a rule returned is changed                    everything else
+//! backward.rs    the gradients that a rule returned are changed     everything else
 //! ```
 //!
 //! A mutation is set for a thread while a closure runs, and concerns one input of the ops of one name.
-
-mod given;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,13 +13,10 @@ use std::collections::BTreeSet;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::FusedOp;
 use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Upstream};
 use super::rules::{is_zero, readings};
-pub use given::Misgiven;
-pub(crate) use given::{Wrong, misgivens};
 
 /// How a derivative rule is made wrong. A rule whose gradient is zero is first made to return the
 /// gradient of its output.
@@ -33,13 +27,11 @@ pub enum Mutation {
     /// The gradient is multiplied by 1.1.
     Factor,
     /// A part of the rule goes missing: of a row of the op table, one of the values that it names is 1
-    /// everywhere; of a fused gradient, an operand is 0 everywhere or absent, or a parameter is none; of
-    /// any but a row, also, the last element of the gradient that is not 0 becomes 0.
+    /// everywhere; of any other, the last element of the gradient that is not 0 becomes 0.
     DropTerm,
     /// The rule reads something else: of a row of the op table, another value in place of one that it
-    /// names; of a fused gradient, an operand with every element at the next place, or another
-    /// parameter; any but a row, also, returns the gradient of another input, or, where that is no
-    /// different, every element one place further on.
+    /// names; any other returns the gradient of another input, or, where that is no different, every
+    /// element one place further on.
     WrongInput,
 }
 
@@ -79,12 +71,6 @@ impl Mutant<'_> {
     pub fn reading(&self) -> Option<Reading> {
         readings(self.op, self.input, self.mutation).get(self.way).copied()
     }
-
-    /// What a fused gradient is given wrongly; `None` if something else is wrong.
-    pub fn misgiven(&self) -> Option<Misgiven> {
-        let way = self.way.checked_sub(1)?;
-        misgivens(self.op, self.input, self.mutation).get(way).copied()
-    }
 }
 
 impl Reading {
@@ -115,14 +101,13 @@ struct Active {
     input: usize,
     mutation: Mutation,
     reading: Option<Reading>,
-    misgiven: Option<Misgiven>,
     recorded_only: bool,
 }
 
 impl Active {
     /// What the rule returns is changed, not what it reads.
     fn is_of_the_result(&self) -> bool {
-        self.reading.is_none() && self.misgiven.is_none()
+        self.reading.is_none()
     }
 }
 
@@ -177,21 +162,9 @@ pub fn with_mutation<R>(op: &str, input: usize, mutation: Mutation, f: impl FnOn
 /// As [`with_mutation`], for one of several ways to be wrong.
 pub fn with_mutant<R>(mutant: &Mutant<'_>, f: impl FnOnce() -> R) -> R {
     let &Mutant { op, input, mutation, recorded_only, .. } = mutant;
-    let (reading, misgiven) = (mutant.reading(), mutant.misgiven());
-    let active = Active { op: op.to_owned(), input, mutation, reading, misgiven, recorded_only };
+    let active =
+        Active { op: op.to_owned(), input, mutation, reading: mutant.reading(), recorded_only };
     while_set(&ACTIVE, active, f).0
-}
-
-/// What a fused gradient is given in place of its operands and parameters, where a mutation says so.
-pub(crate) fn misgiven<B: Backend>(
-    op: &FusedOp,
-    operands: &[Option<&B::Tensor>],
-) -> Result<Option<Wrong<B::Tensor>>> {
-    let misgiven = ACTIVE.with_borrow(|active| {
-        let active = active.as_ref()?;
-        (op.name().strip_suffix("_grad") == Some(&active.op)).then_some(active.misgiven).flatten()
-    });
-    misgiven.map(|misgiven| given::apply::<B>(misgiven, op, operands)).transpose()
 }
 
 /// Runs `f` and says which ops' rules ran meanwhile on this thread.

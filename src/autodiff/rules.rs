@@ -8,8 +8,8 @@ use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
+use crate::runtime::shared::Shared;
 use crate::shape::Shape;
-use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};

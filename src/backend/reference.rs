@@ -10,31 +10,21 @@
 //!
 //! `build` is that loop; an operation is the definition given to it. Element-wise definitions are
 //! those of the op table, the rest stand here. Nothing is shared with the other backends, so that
-//! agreeing with this one means something.
+//! agreeing with this one means something. It has the required methods alone: all else is composed of
+//! them, and computed in `f64` it is what kernels of other backends are compared with.
 
-mod choose;
 mod exact;
-mod fused;
 mod reduce;
-mod scan;
-mod ternary;
 #[cfg(test)]
 mod tests;
-mod update;
 
 use std::sync::Arc;
 
-use crate::backend::{
-    Arg, Backend, Results, TensorData, check_arithmetic, check_len, joined_shape,
-};
-use crate::dtype::{
-    DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
-};
+use crate::backend::{Arg, Backend, TensorData, check_arithmetic, check_len, joined_shape};
+use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{
-    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
-};
+use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use crate::shape::{AxisSet, Shape};
 
 /// The backend that defines what the others must compute: every op and dtype, one element at a
@@ -293,15 +283,6 @@ impl Backend for ReferenceBackend {
         })
     }
 
-    fn ternary<'a>(
-        op: TernaryOp,
-        a: impl Into<Arg<'a, ReferenceTensor>>,
-        b: impl Into<Arg<'a, ReferenceTensor>>,
-        c: impl Into<Arg<'a, ReferenceTensor>>,
-    ) -> Result<ReferenceTensor> {
-        ternary::ternary(op, [a.into(), b.into(), c.into()])
-    }
-
     fn compare<'a>(
         op: CompareOp,
         a: impl Into<Arg<'a, ReferenceTensor>>,
@@ -319,24 +300,8 @@ impl Backend for ReferenceBackend {
         })
     }
 
-    fn test(op: NumberTest, x: &ReferenceTensor) -> Result<ReferenceTensor> {
-        choose::test(op, x)
-    }
-
-    fn where_cond(
-        mask: &ReferenceTensor,
-        a: &ReferenceTensor,
-        b: &ReferenceTensor,
-    ) -> Result<ReferenceTensor> {
-        choose::where_cond(mask, a, b)
-    }
-
     fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {
         reduce::reduce(op, x, axes)
-    }
-
-    fn scan(op: ScanOp, x: &ReferenceTensor, axis: usize) -> Result<ReferenceTensor> {
-        scan::scan(op, x, axis)
     }
 
     fn matmul(a: &ReferenceTensor, b: &ReferenceTensor) -> Result<ReferenceTensor> {
@@ -424,40 +389,5 @@ impl Backend for ReferenceBackend {
             });
             Ok(source.map_or(Scalar::Int(0), |x| x.at(&local)))
         })
-    }
-
-    fn fused(
-        op: &FusedOp,
-        operands: &[Option<&ReferenceTensor>],
-    ) -> Result<Results<ReferenceTensor>> {
-        fused::fused(op, operands)
-    }
-
-    fn update(
-        op: &UpdateOp,
-        parameter: &mut ReferenceTensor,
-        gradient: &ReferenceTensor,
-        state: &mut [ReferenceTensor],
-    ) -> Result<()> {
-        update::update(op, parameter, gradient, state)
-    }
-
-    fn read(
-        shape: Shape,
-        dtype: DType,
-        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<ReferenceTensor> {
-        let mut values = room("read", &shape)?;
-        let mut bytes = [0u8; 8];
-        let bytes = &mut bytes[..dtype.size()];
-        for _ in 0..shape.numel() {
-            fill(bytes)?;
-            check_truth_values("read", dtype, bytes)?;
-            swap_little_endian(dtype, bytes);
-            values.push(for_dtype!(dtype, T => {
-                T::from_stored(bytemuck::pod_read_unaligned(bytes)).to_scalar()
-            }));
-        }
-        Ok(ReferenceTensor { layout: Layout::contiguous(shape), dtype, values: Arc::new(values) })
     }
 }

@@ -1,5 +1,7 @@
 //! [`Shared`]: one part at several places of a model.
 
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{Module, Visit, Visitor, VisitorMut};
@@ -39,15 +41,87 @@ impl<M> Shared<M> {
         Shared(Arc::new(RwLock::new(part)))
     }
 
-    /// The part, to look at. It cannot be changed meanwhile: drop the guard before a step.
-    pub fn read(&self) -> RwLockReadGuard<'_, M> {
+    /// The part, to look at. It cannot be changed while the guard is there: a step of an optimizer is an
+    /// error on this thread then, and waits on any other.
+    pub fn read(&self) -> SharedRef<'_, M> {
         // A panic while the part was changed leaves tensors that are each whole.
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        let guard = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        SharedRef { guard, _held: Held::new(self.key()) }
     }
 
-    /// The part, to change.
-    pub fn write(&self) -> RwLockWriteGuard<'_, M> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    /// The part, to change. Not on a thread that has another guard of it, which would wait for itself.
+    pub fn write(&self) -> SharedMut<'_, M> {
+        let guard = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        SharedMut { guard, _held: Held::new(self.key()) }
+    }
+
+    /// The address of the part, which tells it from all others.
+    fn key(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
+
+thread_local! {
+    /// The parts of which this thread has guards.
+    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An entry of [`HELD`], for as long as a guard lives. The guard beside it keeps it on its thread.
+#[derive(Debug)]
+struct Held(usize);
+
+impl Held {
+    fn new(key: usize) -> Self {
+        HELD.with_borrow_mut(|held| held.push(key));
+        Held(key)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Where the thread's values are gone already, nothing can look at the list either.
+        let _ = HELD.try_with(|held| {
+            let mut held = held.borrow_mut();
+            if let Some(i) = held.iter().rposition(|&key| key == self.0) {
+                held.swap_remove(i);
+            }
+        });
+    }
+}
+
+/// Guard of [`Shared::read`].
+#[derive(Debug)]
+pub struct SharedRef<'a, M> {
+    guard: RwLockReadGuard<'a, M>,
+    _held: Held,
+}
+
+impl<M> Deref for SharedRef<'_, M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        &self.guard
+    }
+}
+
+/// Guard of [`Shared::write`].
+#[derive(Debug)]
+pub struct SharedMut<'a, M> {
+    guard: RwLockWriteGuard<'a, M>,
+    _held: Held,
+}
+
+impl<M> Deref for SharedMut<'_, M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        &self.guard
+    }
+}
+
+impl<M> DerefMut for SharedMut<'_, M> {
+    fn deref_mut(&mut self) -> &mut M {
+        &mut self.guard
     }
 }
 
@@ -57,6 +131,10 @@ impl<B: Backend, M: Visit<B>> Visit<B> for Shared<M> {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        if HELD.with_borrow(|held| held.contains(&self.key())) {
+            return visitor
+                .locked("is being read on this thread: drop the guard of Shared::read first");
+        }
         self.write().visit_mut(visitor);
     }
 }

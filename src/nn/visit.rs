@@ -40,9 +40,9 @@ pub trait VisitorMut<B: Backend> {
     fn leave(&mut self);
     /// A tensor, whose name is the last step entered.
     fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind);
-    /// A part, by the name last entered, that cannot be changed because more than one [`Arc`] holds
-    /// it.
-    fn shared(&mut self) {}
+    /// A part, by the name last entered, that cannot be changed, and why: more than one [`Arc`] holds it,
+    /// or this thread has a guard of a [`Shared`](super::Shared).
+    fn locked(&mut self, _reason: &'static str) {}
 }
 
 /// What has tensors: a layer, a model, a part of one. [`module!`](crate::module) writes it for a
@@ -167,7 +167,10 @@ impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
         match Arc::get_mut(self) {
             Some(part) => part.visit_mut(visitor),
-            None => visitor.shared(),
+            None => visitor.locked(
+                "is held by more than one Arc and cannot be changed; nn::Shared can, and so can clones \
+                 of its tensors",
+            ),
         }
     }
 }
@@ -244,7 +247,8 @@ pub fn for_each_tensor<B: Backend>(
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] names a part that cannot be changed because more than one [`Arc`] holds
-/// it; `f` has not been called then. Errors of `f`.
+/// it, or because this thread has a guard of a [`Shared`](super::Shared); `f` has not been called then.
+/// Errors of `f`.
 pub fn for_each_tensor_mut<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     mut f: impl FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>,
@@ -279,13 +283,9 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
         }
     }
 
-    fn shared(&mut self) {
+    fn locked(&mut self, reason: &'static str) {
         if self.result.is_ok() {
-            let reason = format!(
-                "`{}` is held by more than one Arc and cannot be changed; nn::Shared can, \
-                 and so can clones of its tensors",
-                self.path.as_str()
-            );
+            let reason = format!("`{}` {reason}", self.path.as_str());
             self.result = Err(Error::InvalidArgument { op: "visit_mut", reason });
         }
     }

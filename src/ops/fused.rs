@@ -1,11 +1,11 @@
 //! Ops that make one pass of what would be many: what they compute, as data.
 //!
-//! Each has a definition in simpler ops (`tensor/fused/`), which the reference backend's own and the
-//! second-order derivatives come from; what a backend does in one pass must agree with it.
+//! Each is defined once as a composite of simpler ops (`tensor/fused/`): a backend without a kernel
+//! runs that, second-order derivatives differentiate it, and a kernel must agree with it.
 
 use super::{UnaryOp, Window};
 
-/// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::LinearActivation`].
+/// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `max(z, 0)`.
@@ -69,132 +69,236 @@ pub struct AttentionParameters {
     pub dropout: Option<DropoutMask>,
 }
 
-/// An op of several operands or results, or of several passes in one. Most are of whole rows: a row is
-/// the last axis, of extent `n`.
+/// An op of several operands or results, or of several passes in one, with its operands: what a
+/// [`Backend`](crate::Backend) may compute by a kernel of its own. Most are of whole rows: a row is the
+/// last axis, of extent `n`.
 ///
-/// | op | operands | results |
-/// |---|---|---|
-/// | `Softmax`, `LogSoftmax` | x `[…, n]` | y `[…, n]` |
-/// | `SoftmaxGrad`, `LogSoftmaxGrad` | g, y `[…, n]` | gradient of x |
-/// | `CrossEntropy` | logits `[r, n]`, targets `[r]` (`I64`) | losses, largest logits, Σ e^(logit - largest) - 1, all `[r]` |
-/// | `CrossEntropyGrad` | g `[r]`, logits, targets, largest logits, Σ e^(logit - largest) - 1 | gradient of logits |
-/// | `LayerNorm` | x `[…, n]`, weight? `[n]`, bias? `[n]` | y, mean `[…, 1]`, 1/deviation `[…, 1]` |
-/// | `LayerNormGrad` | g, x, weight?, 1/deviation | gradients of x, weight `[n]`, bias `[n]` |
-/// | `RmsNorm` | x `[…, n]`, weight? `[n]` | y, 1/rms `[…, 1]` |
-/// | `RmsNormGrad` | g, x, weight?, 1/rms | gradients of x, weight `[n]` |
-/// | `BiasActivation` | x `[…, n]`, bias `[n]` | f(x + bias) |
-/// | `BiasActivationGrad` | g, x `[…, n]`, bias `[n]` | gradient of x + bias |
-/// | `Dropout` | x | x / (1 - p) where kept, else 0 · x |
-/// | `Attention` | q `[…, t, d]`, k `[…, s, d]`, v `[…, s, e]`, mask? `[…, t, s]` | y `[…, t, e]`, largest scores m and 1/Σ e^(score - m) `[…, t]`, y in the statistics' dtype |
-/// | `AttentionGrad` | g, q, k, v, mask?, y in the statistics' dtype, m, 1/Σ e^(score - m) | gradients of q, k, v |
-/// | `Linear` | x `[…, k]`, weight `[n, k]`, bias? `[n]` | x·weightᵀ + bias `[…, n]` |
-/// | `LinearActivation` | as of `Linear` | f(z) `[…, n]`, and, if kept, z = x·weightᵀ + bias |
-/// | `SinCos` | x of any shape | sine, cosine |
-/// | `Im2col` | images `[n, c, h, w]` | columns `[n, c · kh · kw, oh · ow]` |
-/// | `Col2im` | columns | images |
-/// | `Dot` | a `[…, n]`, b `[…, n]` | `Σ a b` of each row `[…]` |
-///
-/// Operands with `?` may be absent. Floats of one op have one dtype; means and other statistics of
-/// 16-bit floats are `F32`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Operands have any layout. Floats of one op have one dtype; statistics (largest, mean, 1/deviation
+/// and their kin) of 16-bit floats are `F32`.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum FusedOp {
-    /// `e^(x - max) / Σ e^(x - max)`.
-    Softmax,
-    /// `y (g - Σ g y)`.
-    SoftmaxGrad,
-    /// `x - max - log Σ e^(x - max)`.
-    LogSoftmax,
-    /// `g - e^y Σ g`.
-    LogSoftmaxGrad,
+pub enum FusedOp<'a, T> {
+    /// `e^(x - max) / Σ e^(x - max)`, or its logarithm `x - max - log Σ e^(x - max)`. Result: y `[…, n]`.
+    Softmax {
+        /// `[…, n]`.
+        x: &'a T,
+        /// True for the logarithm.
+        log: bool,
+    },
+    /// `y (g - Σ g y)`; of the logarithm `g - e^y Σ g`. Result: gradient of x.
+    SoftmaxGrad {
+        /// Upstream gradient `[…, n]`.
+        g: &'a T,
+        /// The result of [`FusedOp::Softmax`].
+        y: &'a T,
+        /// As in [`FusedOp::Softmax`].
+        log: bool,
+    },
     /// `log Σ e^x - (1 - ε) x[target] - ε mean(x)` with label smoothing ε; 0 where the target is
-    /// `ignore_index`.
+    /// `ignore_index`. Results, all `[r]`: losses, largest logits, `Σ e^(logit - largest) - 1`.
     CrossEntropy {
-        /// The target that counts for nothing.
+        /// `[r, n]`.
+        logits: &'a T,
+        /// `[r]`, of dtype `I64`.
+        targets: &'a T,
+        /// Rows with this target have loss 0.
         ignore_index: Option<i64>,
         /// ε: how much of the target's probability is spread over all classes.
         label_smoothing: f64,
     },
-    /// `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`; 0 where ignored.
+    /// `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`; 0 where ignored. Result: gradient of the logits.
     CrossEntropyGrad {
+        /// Upstream gradient `[r]`.
+        g: &'a T,
+        /// As in [`FusedOp::CrossEntropy`].
+        logits: &'a T,
+        /// As in [`FusedOp::CrossEntropy`].
+        targets: &'a T,
+        /// Second result of [`FusedOp::CrossEntropy`].
+        largest: &'a T,
+        /// Third result of [`FusedOp::CrossEntropy`].
+        rest: &'a T,
         /// As in [`FusedOp::CrossEntropy`].
         ignore_index: Option<i64>,
         /// As in [`FusedOp::CrossEntropy`].
         label_smoothing: f64,
     },
-    /// `(x - mean) / √(variance + ε) · weight + bias`.
+    /// `(x - mean) / √(variance + ε) · weight + bias`. Results: y `[…, n]`, mean `[…, 1]`, 1/deviation
+    /// `[…, 1]`.
     LayerNorm {
+        /// `[…, n]`.
+        x: &'a T,
+        /// `[n]`.
+        weight: Option<&'a T>,
+        /// `[n]`.
+        bias: Option<&'a T>,
         /// ε.
         eps: f64,
     },
-    /// The three gradients of [`FusedOp::LayerNorm`].
-    LayerNormGrad,
-    /// `x / √(mean(x²) + ε) · weight`.
+    /// Gradients of [`FusedOp::LayerNorm`]. Results: of x, of weight `[n]`, of bias `[n]`.
+    LayerNormGrad {
+        /// Upstream gradient `[…, n]`.
+        g: &'a T,
+        /// `[…, n]`.
+        x: &'a T,
+        /// `[n]`.
+        weight: Option<&'a T>,
+        /// Third result of [`FusedOp::LayerNorm`].
+        reciprocal_deviation: &'a T,
+    },
+    /// `x / √(mean(x²) + ε) · weight`. Results: y `[…, n]`, 1/rms `[…, 1]`.
     RmsNorm {
+        /// `[…, n]`.
+        x: &'a T,
+        /// `[n]`.
+        weight: Option<&'a T>,
         /// ε.
         eps: f64,
     },
-    /// The two gradients of [`FusedOp::RmsNorm`].
-    RmsNormGrad,
-    /// `f(x + bias)`.
-    BiasActivation(Activation),
-    /// `g f′(x + bias)`.
-    BiasActivationGrad(Activation),
-    /// Zeroes elements at random and scales the others up.
-    Dropout(DropoutMask),
-    /// `softmax(scale q·kᵀ + mask)·v`.
-    Attention(AttentionParameters),
-    /// The three gradients of [`FusedOp::Attention`].
-    AttentionGrad(AttentionParameters),
-    /// A product with a transposed matrix, and a bias.
-    Linear,
-    /// [`FusedOp::Linear`] and a function of its elements.
-    LinearActivation {
+    /// Gradients of [`FusedOp::RmsNorm`]. Results: of x, of weight `[n]`.
+    RmsNormGrad {
+        /// Upstream gradient `[…, n]`.
+        g: &'a T,
+        /// `[…, n]`.
+        x: &'a T,
+        /// `[n]`.
+        weight: Option<&'a T>,
+        /// Second result of [`FusedOp::RmsNorm`].
+        reciprocal_rms: &'a T,
+    },
+    /// `f(x + bias)`. Result: `[…, n]`.
+    BiasActivation {
+        /// `[…, n]`.
+        x: &'a T,
+        /// `[n]`.
+        bias: &'a T,
         /// f.
         activation: Activation,
-        /// Whether z is a second result.
+    },
+    /// `g f′(x + bias)`. Result: gradient of x + bias `[…, n]`.
+    BiasActivationGrad {
+        /// Upstream gradient `[…, n]`.
+        g: &'a T,
+        /// As in [`FusedOp::BiasActivation`].
+        x: &'a T,
+        /// As in [`FusedOp::BiasActivation`].
+        bias: &'a T,
+        /// f.
+        activation: Activation,
+    },
+    /// `x / (1 - p)` where the mask keeps an element, else `0 · x`. Result: of x's shape.
+    Dropout {
+        /// Of any shape.
+        x: &'a T,
+        /// Which elements are kept.
+        mask: DropoutMask,
+    },
+    /// `softmax(scale q·kᵀ + mask)·v`. Results: y `[…, t, e]`, largest scores m `[…, t]`,
+    /// `1/Σ e^(score - m)` `[…, t]`, y in the statistics' dtype.
+    Attention {
+        /// Queries `[…, t, d]`.
+        q: &'a T,
+        /// Keys `[…, s, d]`.
+        k: &'a T,
+        /// Values `[…, s, e]`.
+        v: &'a T,
+        /// `[…, t, s]`, `Bool` or of the queries' dtype.
+        mask: Option<&'a T>,
+        /// Scale, causality, dropout.
+        parameters: AttentionParameters,
+    },
+    /// Gradients of [`FusedOp::Attention`]. Results: of q, k, v.
+    AttentionGrad {
+        /// Upstream gradient `[…, t, e]`.
+        g: &'a T,
+        /// As in [`FusedOp::Attention`].
+        q: &'a T,
+        /// As in [`FusedOp::Attention`].
+        k: &'a T,
+        /// As in [`FusedOp::Attention`].
+        v: &'a T,
+        /// As in [`FusedOp::Attention`].
+        mask: Option<&'a T>,
+        /// Second result of [`FusedOp::Attention`].
+        largest: &'a T,
+        /// Third result of [`FusedOp::Attention`].
+        inverse: &'a T,
+        /// Fourth result of [`FusedOp::Attention`].
+        y: &'a T,
+        /// As in [`FusedOp::Attention`].
+        parameters: AttentionParameters,
+    },
+    /// `f(z)` of z = x·weightᵀ + bias `[…, n]`. Results: f(z), or z without an activation; then z, if
+    /// `keep_sums`.
+    Linear {
+        /// `[…, k]`.
+        x: &'a T,
+        /// `[n, k]`.
+        weight: &'a T,
+        /// `[n]`.
+        bias: Option<&'a T>,
+        /// f.
+        activation: Option<Activation>,
+        /// True if z is a second result.
         keep_sums: bool,
     },
-    /// Sine and cosine of every element.
-    SinCos,
-    /// The windows of images as columns; zeros outside. Of any dtype.
-    Im2col(Window),
-    /// Every element of an image the sum of those that [`FusedOp::Im2col`] takes from it.
+    /// Results: sine and cosine of every element.
+    SinCos {
+        /// Of any shape.
+        x: &'a T,
+    },
+    /// The windows of images as columns, zeros outside; of any dtype. Result: columns
+    /// `[n, c · kh · kw, oh · ow]`.
+    Im2col {
+        /// Images `[n, c, h, w]`.
+        x: &'a T,
+        /// The windows.
+        window: Window,
+    },
+    /// Columns added up to images: every element is the sum of those that [`FusedOp::Im2col`] takes from
+    /// it. Result: images `[n, c, h, w]`.
     Col2im {
+        /// Columns `[n, c · kh · kw, oh · ow]`.
+        x: &'a T,
         /// Height and width of the images.
         image: [usize; 2],
         /// The windows.
         window: Window,
     },
-    /// The sums of the products of two rows' elements.
-    Dot,
+    /// `Σ a b` of each row. Result: `[…]`.
+    Dot {
+        /// `[…, n]`.
+        a: &'a T,
+        /// `[…, n]`.
+        b: &'a T,
+    },
 }
 
-impl FusedOp {
+impl<T> FusedOp<'_, T> {
     /// The method's name, which errors give.
     pub const fn name(&self) -> &'static str {
         match self {
-            FusedOp::Softmax => "softmax",
-            FusedOp::SoftmaxGrad => "softmax_grad",
-            FusedOp::LogSoftmax => "log_softmax",
-            FusedOp::LogSoftmaxGrad => "log_softmax_grad",
+            FusedOp::Softmax { log: false, .. } => "softmax",
+            FusedOp::Softmax { log: true, .. } => "log_softmax",
+            FusedOp::SoftmaxGrad { log: false, .. } => "softmax_grad",
+            FusedOp::SoftmaxGrad { log: true, .. } => "log_softmax_grad",
             FusedOp::CrossEntropy { .. } => "cross_entropy",
             FusedOp::CrossEntropyGrad { .. } => "cross_entropy_grad",
             FusedOp::LayerNorm { .. } => "layer_norm",
-            FusedOp::LayerNormGrad => "layer_norm_grad",
+            FusedOp::LayerNormGrad { .. } => "layer_norm_grad",
             FusedOp::RmsNorm { .. } => "rms_norm",
-            FusedOp::RmsNormGrad => "rms_norm_grad",
-            FusedOp::BiasActivation(_) => "bias_activation",
-            FusedOp::BiasActivationGrad(_) => "bias_activation_grad",
-            FusedOp::Dropout(_) => "dropout",
-            FusedOp::Attention(_) => "scaled_dot_product_attention",
-            FusedOp::AttentionGrad(_) => "scaled_dot_product_attention_grad",
-            FusedOp::Linear => "linear",
-            FusedOp::LinearActivation { .. } => "linear_activation",
-            FusedOp::SinCos => "sincos",
-            FusedOp::Im2col(_) => "im2col",
+            FusedOp::RmsNormGrad { .. } => "rms_norm_grad",
+            FusedOp::BiasActivation { .. } => "bias_activation",
+            FusedOp::BiasActivationGrad { .. } => "bias_activation_grad",
+            FusedOp::Dropout { .. } => "dropout",
+            FusedOp::Attention { .. } => "scaled_dot_product_attention",
+            FusedOp::AttentionGrad { .. } => "scaled_dot_product_attention_grad",
+            FusedOp::Linear { activation: None, .. } => "linear",
+            FusedOp::Linear { activation: Some(_), .. } => "linear_activation",
+            FusedOp::SinCos { .. } => "sincos",
+            FusedOp::Im2col { .. } => "im2col",
             FusedOp::Col2im { .. } => "col2im",
-            FusedOp::Dot => "dot",
+            FusedOp::Dot { .. } => "dot",
         }
     }
 }

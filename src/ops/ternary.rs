@@ -1,5 +1,6 @@
 //! Ops of three tensors: their rows, and what is made of them. A row reads as those of two tensors do,
-//! see the parent module; there are none on integers.
+//! see the parent module, but that it is defined by a composite of simpler ops, in the vocabulary of
+//! `backend/composite.rs`, which runs where a backend has no kernel. There are none on integers.
 
 /// Hands the rows of all ternary ops to the macro `$expand`.
 macro_rules! ternary_ops {
@@ -8,7 +9,7 @@ macro_rules! ternary_ops {
             {
                 /// Product and sum, `a · b + c`, rounded once.
                 mul_add, MulAdd;
-                value: |a, b, c| a.mul_add(b, c);
+                composite: (a, b, c) => a.mul(b)?.add(c);
                 domain: -4.0, 4.0; -4.0, 4.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.mul(b);
                 gradient_b: (g, a) => g.mul(a);
@@ -19,9 +20,9 @@ macro_rules! ternary_ops {
                 /// derivative is 1 between them, 0 at them and beyond, where the bound that is the result has
                 /// it. If the bounds cross, `c` is the result.
                 clamp, Clamp;
-                value: |a, b, c| {
-                    let low = if a < b { b } else { a };
-                    if low > c { c } else { low }
+                composite: (a, b, c) => {
+                    let low = a.lt(b)?.choose(b, a)?;
+                    c.lt(&low)?.choose(c, &low)
                 };
                 domain: -4.0, 4.0; -3.0, 1.0; -1.0, 3.0;
                 gradient_a: (g, a, b, c) => {
@@ -40,7 +41,12 @@ macro_rules! ternary_ops {
                 /// `c = 1` where `b - a` is finite (−0 may become +0). From `c = 1/2` on it is computed as
                 /// `b - (1 - c) · (b - a)`.
                 lerp, Lerp;
-                value: |a, b, c| if c < 0.5 { a + c * (b - a) } else { b - (1.0 - c) * (b - a) };
+                composite: (a, b, c) => {
+                    let d = b.sub(a)?;
+                    let near_a = a.add(&c.mul(&d)?)?;
+                    let near_b = b.sub(&c.one_minus()?.mul(&d)?)?;
+                    c.below(0.5)?.choose(&near_a, &near_b)
+                };
                 domain: -4.0, 4.0; -4.0, 4.0; -0.5, 1.5;
                 gradient_a: (g, c) => g.mul(c.affine(-1.0, 1.0)?);
                 gradient_b: (g, c) => g.mul(c);
@@ -49,7 +55,7 @@ macro_rules! ternary_ops {
             {
                 /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`.
                 leaky_relu_grad, LeakyReluGrad;
-                value: |a, b, c| if b > 0.0 { a } else { a * c };
+                composite: (a, b, c) => b.is_positive()?.choose(a, &a.mul(c)?);
                 domain: -2.0, 2.0; -4.0, 4.0; -0.6, 0.6;
                 gradient_a: (g, b, c) => g.leaky_relu_grad(b, c);
                 gradient_b: (g) => g.zeros_like();
@@ -58,7 +64,9 @@ macro_rules! ternary_ops {
             {
                 /// Derivative of `elu` at `b` with scale `c`: `a` where `b > 0`, else `a · c · e^b`.
                 elu_grad, EluGrad;
-                value: |a, b, c| if b > 0.0 { a } else { a * (c * b.exp()) };
+                composite: (a, b, c) => {
+                    b.is_positive()?.choose(a, &a.mul(&c.mul(&b.exp()?)?)?)
+                };
                 domain: -2.0, 2.0; -4.0, 4.0; -1.5, 1.5;
                 gradient_a: (g, b, c) => g.elu_grad(b, c);
                 gradient_b: (g, a, b, c) => {
@@ -74,7 +82,7 @@ macro_rules! ternary_enum {
     ($({
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
-        value: $value:expr;
+        composite: ($($operand:ident),*) => $composite:expr;
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr; $c_low:expr, $c_high:expr;
         $($rest:tt)*
     })*) => {
@@ -93,13 +101,6 @@ macro_rules! ternary_enum {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(TernaryOp::$Variant => stringify!($method),)*
-                }
-            }
-
-            /// The definition, in `f64`.
-            pub fn reference(self) -> fn(f64, f64, f64) -> f64 {
-                match self {
-                    $(TernaryOp::$Variant => $value,)*
                 }
             }
 

@@ -1,26 +1,19 @@
 //! [`Adam`] and [`AdamW`].
 
-use super::memory::{Memory, check_options, keeping_methods};
-use super::{Decays, Optimizer, all};
-use crate::autodiff::Gradients;
+use swath_kernels::power;
+
+use super::{Decays, PerParameter, Step, Update, all, check_options, check_shares, decayed, mixed};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::error::{Error, Result};
-use crate::nn::Visit;
+use crate::error::Result;
 use crate::ops::UpdateOp;
 use crate::tensor::Tensor;
-
-const STATE: &[&str] = &["exp_avg", "exp_avg_sq"];
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's: [`UpdateOp::Adam`] is the formula. Its weight decay is added
 /// to the gradient; [`AdamW`]'s is not.
 ///
 /// The averages have the parameter's dtype: of 16-bit parameters small squares of gradients round to zero.
-#[derive(Debug)]
-pub struct Adam<B: Backend = CpuBackend> {
-    options: AdamOptions,
-    memory: Memory<B>,
-}
+pub type Adam<B = CpuBackend> = PerParameter<AdamOptions, B>;
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019) as PyTorch's: [`UpdateOp::Adam`] is the
 /// formula.
@@ -39,21 +32,18 @@ pub struct Adam<B: Backend = CpuBackend> {
 /// })?;
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
-pub struct AdamW<B: Backend = CpuBackend> {
-    options: AdamWOptions,
-    memory: Memory<B>,
-}
+pub type AdamW<B = CpuBackend> = PerParameter<AdamWOptions, B>;
 
 macro_rules! options {
-    ($(#[$doc:meta])* $Options:ident, $decay:literal, $(#[$decay_doc:meta])*) => {
+    ($(#[$doc:meta])* $Options:ident, $name:literal, decoupled $decoupled:literal,
+        $decay:literal, $(#[$decay_doc:meta])*) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $Options {
             /// Learning rate; 1e-3 by default.
             pub learning_rate: f64,
-            /// What is kept at each step of the running means of gradients and of their squares;
-            /// 0.9 and 0.999 by default.
+            /// The shares that the running means of gradients and of their squares keep at each step, below
+            /// 1; 0.9 and 0.999 by default.
             pub betas: [f64; 2],
             /// Added to the root of the mean square; 1e-8 by default.
             pub eps: f64,
@@ -74,65 +64,93 @@ macro_rules! options {
                 }
             }
         }
+
+        impl<B: Backend> Update<B> for $Options {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn learning_rate(&mut self) -> &mut f64 {
+                &mut self.learning_rate
+            }
+
+            fn check(&self) -> Result<()> {
+                let &$Options { learning_rate, betas: [beta1, beta2], eps, weight_decay, .. } = self;
+                let numbers =
+                    [("learning_rate", learning_rate), ("eps", eps), ("weight_decay", weight_decay)];
+                check_options($name, &numbers)?;
+                check_shares($name, &[("betas[0]", beta1), ("betas[1]", beta2)])
+            }
+
+            fn state(&self) -> &'static [&'static str] {
+                &["exp_avg", "exp_avg_sq"]
+            }
+
+            fn update(
+                &self,
+                parameter: &Tensor<B>,
+                gradient: &Tensor<B>,
+                state: &mut [Tensor<B>],
+                step: &Step<'_>,
+            ) -> Result<Tensor<B>> {
+                let &$Options { learning_rate, betas, eps, .. } = self;
+                let decay = step.decay(self.weight_decay, self.decays);
+                let formula = Formula { rate: learning_rate, betas, eps, step: step.number };
+                if $decoupled {
+                    let parameter = parameter.mul_scalar(1.0 - learning_rate * decay)?;
+                    formula.update(&parameter, gradient, state)
+                } else {
+                    formula.update(parameter, &decayed(gradient, parameter, decay)?, state)
+                }
+            }
+
+            fn kernel(&self, step: &Step<'_>) -> Option<UpdateOp> {
+                Some(UpdateOp::Adam {
+                    rate: self.learning_rate,
+                    betas: self.betas,
+                    eps: self.eps,
+                    weight_decay: step.decay(self.weight_decay, self.decays),
+                    decoupled: $decoupled,
+                    step: step.number,
+                })
+            }
+        }
     };
 }
 
 options! {
-    /// Options of [`Adam::new`].
-    AdamOptions, 0.0,
+    /// Options of [`Adam`].
+    AdamOptions, "adam", decoupled false, 0.0,
     /// Pull towards 0, added to the gradient; 0 by default.
 }
 
 options! {
-    /// Options of [`AdamW::new`].
-    AdamWOptions, 0.01,
+    /// Options of [`AdamW`].
+    AdamWOptions, "adamw", decoupled true, 0.01,
     /// Pull towards 0: a step takes away this share times the learning rate; 0.01 by default.
 }
 
-macro_rules! optimizer {
-    ($Adam:ident, $Options:ident, $op:literal, $decoupled:literal) => {
-        impl<B: Backend> $Adam<B> {
-            /// With nothing remembered yet.
-            ///
-            /// # Errors
-            /// [`Error::InvalidArgument`] for a number that is negative or not finite, and for a beta
-            /// that is not below 1.
-            pub fn new(options: $Options) -> Result<Self> {
-                let $Options { learning_rate, betas, eps, weight_decay, .. } = options;
-                check($op, learning_rate, betas, eps, weight_decay)?;
-                Ok($Adam { options, memory: Memory::new($op, STATE) })
-            }
-        }
-
-        impl<B: Backend> Optimizer<B> for $Adam<B> {
-            fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
-                let $Options { learning_rate, betas, eps, weight_decay, decays } = self.options;
-                self.memory.step(model, grads, |path, shape, t| UpdateOp::Adam {
-                    rate: learning_rate,
-                    betas,
-                    eps,
-                    weight_decay: if decays(path, shape) { weight_decay } else { 0.0 },
-                    decoupled: $decoupled,
-                    step: t,
-                })
-            }
-
-            keeping_methods!();
-        }
-    };
+/// The formula of [`UpdateOp::Adam`], but for the decay.
+struct Formula {
+    rate: f64,
+    betas: [f64; 2],
+    eps: f64,
+    step: u64,
 }
 
-optimizer!(Adam, AdamOptions, "adam", false);
-optimizer!(AdamW, AdamWOptions, "adamw", true);
-
-fn check(op: &'static str, rate: f64, betas: [f64; 2], eps: f64, decay: f64) -> Result<()> {
-    let [beta1, beta2] = betas;
-    let numbers = [("learning_rate", rate), ("eps", eps), ("weight_decay", decay)];
-    check_options(op, &numbers)?;
-    check_options(op, &[("betas[0]", beta1), ("betas[1]", beta2)])?;
-    if beta1 >= 1.0 || beta2 >= 1.0 {
-        let reason = format!("betas are {beta1} and {beta2}, not below 1");
-        return Err(Error::InvalidArgument { op, reason });
+impl Formula {
+    fn update<B: Backend>(
+        &self,
+        parameter: &Tensor<B>,
+        gradient: &Tensor<B>,
+        state: &mut [Tensor<B>],
+    ) -> Result<Tensor<B>> {
+        let [beta1, beta2] = self.betas;
+        let [m, v] = state else { return Ok(parameter.clone()) };
+        *m = mixed(m, beta1, gradient)?;
+        *v = mixed(v, beta2, &gradient.square()?)?;
+        let bias = |beta: f64| 1.0 - power(beta, self.step);
+        let root = v.sqrt()?.mul_scalar(1.0 / bias(beta2).sqrt())?.add_scalar(self.eps)?;
+        parameter.sub(&m.mul_scalar(self.rate / bias(beta1))?.div(&root)?)
     }
-    Ok(())
 }

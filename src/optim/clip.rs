@@ -37,22 +37,34 @@ pub fn clip_grad_norm<B: Backend>(
     max_norm: f64,
 ) -> Result<f64> {
     if max_norm.is_nan() || max_norm < 0.0 {
-        let reason = format!("the largest norm is {max_norm}");
+        let reason = format!("max_norm must be at least 0, got {max_norm}");
         return Err(Error::InvalidArgument { op: "clip_grad_norm", reason });
     }
-    let mut squares = 0.0;
-    for_each_leaf(model, |x| {
-        if let Some(gradient) = grads.get(x) {
+    let mut leaves: Vec<Tensor<B>> = scratch::take();
+    for_each_leaf(model, |x| leaves.push(x.clone()));
+    let norm = Tensor::clipped(&leaves, grads, max_norm);
+    leaves.clear();
+    scratch::give(leaves);
+    norm
+}
+
+impl<B: Backend> Tensor<B> {
+    pub(crate) fn clip_body(
+        leaves: &[Tensor<B>],
+        grads: &mut Gradients<B>,
+        max_norm: f64,
+    ) -> Result<f64> {
+        let mut squares = 0.0;
+        for gradient in leaves.iter().filter_map(|x| grads.get(x)) {
             squares += sum_of_squares(gradient)?;
         }
-        Ok(())
-    })?;
-    let norm = squares.sqrt();
-    let factor = max_norm / (norm + 1e-6);
-    if norm.is_finite() && factor < 1.0 {
-        for_each_leaf(model, |x| grads.scale_wrt(x, factor))?;
+        let norm = squares.sqrt();
+        let factor = max_norm / (norm + 1e-6);
+        if norm.is_finite() && factor < 1.0 {
+            leaves.iter().try_for_each(|x| grads.scale_wrt(x, factor))?;
+        }
+        Ok(norm)
     }
-    Ok(norm)
 }
 
 fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
@@ -63,29 +75,24 @@ fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
     Tensor::<B>::from_data(B::sum(&wide, None, false)?).item::<f64>()
 }
 
-/// Every parameter once, in the order of first visits, up to the first error.
-fn for_each_leaf<B: Backend>(
-    model: &(impl Visit<B> + ?Sized),
-    f: impl FnMut(&Tensor<B>) -> Result<()>,
-) -> Result<()> {
+/// Every parameter once, in the order of first visits.
+fn for_each_leaf<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&Tensor<B>)) {
     struct Each<F> {
         f: F,
         seen: IdSet,
-        result: Result<()>,
     }
-    impl<B: Backend, F: FnMut(&Tensor<B>) -> Result<()>> Visitor<B> for Each<F> {
+    impl<B: Backend, F: FnMut(&Tensor<B>)> Visitor<B> for Each<F> {
         fn enter(&mut self, _name: &str) {}
         fn leave(&mut self) {}
         fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind) {
             let leaf = tensor.node().is_some_and(|node| self.seen.insert(node.id()));
-            if kind == Kind::Parameter && leaf && self.result.is_ok() {
-                self.result = (self.f)(tensor);
+            if kind == Kind::Parameter && leaf {
+                (self.f)(tensor);
             }
         }
     }
-    let mut each = Each { f, seen: scratch::take(), result: Ok(()) };
+    let mut each = Each { f, seen: scratch::take() };
     model.visit(&mut each);
     each.seen.clear();
     scratch::give(each.seen);
-    each.result
 }

@@ -1,12 +1,9 @@
 //! [`Sgd`].
 
-use super::memory::{Memory, check_options, keeping_methods};
-use super::{Decays, Optimizer, all};
-use crate::autodiff::Gradients;
+use super::{Decays, PerParameter, Step, Update, all, check_options, decayed};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::{Error, Result};
-use crate::nn::Visit;
 use crate::ops::UpdateOp;
 use crate::tensor::Tensor;
 
@@ -28,13 +25,9 @@ use crate::tensor::Tensor;
 /// assert!(layer.forward(&x)?.item::<f32>()? < before);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Sgd<B: Backend = CpuBackend> {
-    options: SgdOptions,
-    memory: Memory<B>,
-}
+pub type Sgd<B = CpuBackend> = PerParameter<SgdOptions, B>;
 
-/// Options of [`Sgd::new`].
+/// Options of [`Sgd`]. Nesterov's momentum needs momentum and no dampening.
 #[derive(Clone, Copy, Debug)]
 pub struct SgdOptions {
     /// Learning rate; 1e-3 by default.
@@ -64,44 +57,71 @@ impl Default for SgdOptions {
     }
 }
 
-impl<B: Backend> Sgd<B> {
-    /// With nothing remembered yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a number that is negative or not finite, and for Nesterov's
-    /// momentum without momentum or with dampening.
-    pub fn new(options: SgdOptions) -> Result<Self> {
+impl<B: Backend> Update<B> for SgdOptions {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+
+    fn learning_rate(&mut self) -> &mut f64 {
+        &mut self.learning_rate
+    }
+
+    fn check(&self) -> Result<()> {
         let op = "sgd";
         check_options(
             op,
             &[
-                ("learning_rate", options.learning_rate),
-                ("momentum", options.momentum),
-                ("dampening", options.dampening),
-                ("weight_decay", options.weight_decay),
+                ("learning_rate", self.learning_rate),
+                ("momentum", self.momentum),
+                ("dampening", self.dampening),
+                ("weight_decay", self.weight_decay),
             ],
         )?;
-        if options.nesterov && (options.momentum == 0.0 || options.dampening != 0.0) {
+        if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
             let reason = "nesterov needs momentum above 0 and dampening 0".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         }
-        let names: &[&str] = if options.momentum == 0.0 { &[] } else { &["momentum_buffer"] };
-        Ok(Sgd { options, memory: Memory::new(op, names) })
+        Ok(())
     }
-}
 
-impl<B: Backend> Optimizer<B> for Sgd<B> {
-    fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
-        let options = self.options;
-        self.memory.step(model, grads, |path, shape, t| UpdateOp::Sgd {
-            rate: options.learning_rate,
-            momentum: options.momentum,
-            dampening: options.dampening,
-            weight_decay: if (options.decays)(path, shape) { options.weight_decay } else { 0.0 },
-            nesterov: options.nesterov,
-            first: t == 1,
+    fn state(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
+    }
+
+    fn update(
+        &self,
+        parameter: &Tensor<B>,
+        gradient: &Tensor<B>,
+        state: &mut [Tensor<B>],
+        step: &Step<'_>,
+    ) -> Result<Tensor<B>> {
+        let &SgdOptions { learning_rate, momentum, dampening, .. } = self;
+        let decay = step.decay(self.weight_decay, self.decays);
+        let mut direction = decayed(gradient, parameter, decay)?;
+        if let [buffer] = state {
+            *buffer = match step.number {
+                1 => direction.clone(),
+                _ => {
+                    let kept = buffer.mul_scalar(momentum)?;
+                    kept.add(&direction.mul_scalar(1.0 - dampening)?)?
+                }
+            };
+            direction = match self.nesterov {
+                true => direction.add(&buffer.mul_scalar(momentum)?)?,
+                false => buffer.clone(),
+            };
+        }
+        parameter.sub(&direction.mul_scalar(learning_rate)?)
+    }
+
+    fn kernel(&self, step: &Step<'_>) -> Option<UpdateOp> {
+        Some(UpdateOp::Sgd {
+            rate: self.learning_rate,
+            momentum: self.momentum,
+            dampening: self.dampening,
+            weight_decay: step.decay(self.weight_decay, self.decays),
+            nesterov: self.nesterov,
+            first: step.number == 1,
         })
     }
-
-    keeping_methods!();
 }

@@ -16,16 +16,19 @@ use super::Tensor;
 
 impl<B: Backend> fmt::Display for Tensor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.detach().ends();
-        let host = kept.and_then(|kept| Ok((B::to_host(kept.data())?, *kept.shape())));
-        match host {
-            Ok((data, kept)) => format(&data, &kept, self.shape(), f),
+        match Tensor::as_text(self, f.precision()) {
+            Ok(text) => f.write_str(&text),
             Err(error) => write!(f, "<{error}>"),
         }
     }
 }
 
 impl<B: Backend> Tensor<B> {
+    pub(crate) fn text_body(x: &Tensor<B>, precision: Option<usize>) -> Result<String> {
+        let kept = x.detach().ends()?;
+        Ok(format(&B::to_host(kept.data())?, kept.shape(), x.shape(), precision))
+    }
+
     /// Both ends of every axis, if only they are shown: a large tensor is not copied for its text.
     fn ends(self) -> Result<Self> {
         if self.numel() <= FULL {
@@ -56,16 +59,16 @@ const LINE: usize = 75;
 /// Decimals where the format asks for none.
 const PRECISION: usize = 4;
 
-/// Writes a tensor of `shape` whose values lie in row-major order of `kept`: its own shape, or that
+/// Text of a tensor of `shape` whose values lie in row-major order of `kept`: its own shape, or that
 /// with the middle of some axes left out.
 pub(crate) fn format(
     data: &HostData,
     kept: &Shape,
     shape: &Shape,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
+    precision: Option<usize>,
+) -> String {
     let strides = kept.contiguous_strides();
-    format_with(data.dtype(), shape, f, |index| {
+    format_with(data.dtype(), shape, precision, &|index| {
         let at = index.iter().enumerate().map(|(axis, &i)| {
             let from_start = i < EDGE;
             let i = if from_start { i } else { i + kept.dim(axis) - shape.dim(axis) };
@@ -75,27 +78,30 @@ pub(crate) fn format(
     })
 }
 
-/// Writes the values that `get` gives for their indices, asking for those that are shown only.
+/// Text of the values that `get` gives for their indices, asking for those that are shown only.
 pub(crate) fn format_with(
     dtype: DType,
     shape: &Shape,
-    f: &mut fmt::Formatter<'_>,
-    get: impl Fn(&[usize]) -> Scalar,
-) -> fmt::Result {
-    if shape.numel() == 0 {
-        f.write_str("[]")?;
-        if shape.ndim() > 1 {
-            write!(f, ", shape={shape}")?;
+    precision: Option<usize>,
+    get: &dyn Fn(&[usize]) -> Scalar,
+) -> String {
+    let mut text = if shape.numel() == 0 {
+        match shape.ndim() {
+            0 | 1 => "[]".to_owned(),
+            _ => format!("[], shape={shape}"),
         }
     } else {
         let shown = Shown::new(shape);
         let values: Vec<Scalar> = shown.indices().map(|index| get(&index)).collect();
-        let words = words(dtype, &values, f.precision());
-        let mut out = Lines { shown: &shown, words: words.iter(), out: String::new() };
-        out.axis(0);
-        f.write_str(&out.out)?;
+        let words = words(dtype, &values, precision);
+        let mut lines = Lines { shown: &shown, words: words.iter(), out: String::new() };
+        lines.axis(0);
+        lines.out
+    };
+    if dtype != DType::F32 {
+        text.push_str(&format!(", dtype={dtype}"));
     }
-    if dtype != DType::F32 { write!(f, ", dtype={dtype}") } else { Ok(()) }
+    text
 }
 
 /// The indices along each axis that are written: all, or both ends.

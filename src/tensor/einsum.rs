@@ -66,6 +66,10 @@ impl<B: Backend> Tensor<B> {
     /// that is too large; [`Error::Overflow`] for a result that is; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
+        Tensor::by_equation(equation, operands)
+    }
+
+    pub(crate) fn einsum_body(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let op = "einsum";
         for x in operands {
             check_float(op, x)?;

@@ -137,7 +137,7 @@ impl<B: Backend> Tensor<B> {
         rhs.with(|rhs| Tensor::binary_inputs(op, Input::Ref(self), rhs))
     }
 
-    pub(super) fn unary_input(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
+    pub(crate) fn unary_body(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
         let Some(tensor) = x.tensor() else {
             let reason = "the operand is a number".to_owned();
             return Err(Error::InvalidArgument { op: op.name(), reason });
@@ -150,11 +150,7 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::unary(op, x.into_arg())?))
     }
 
-    pub(super) fn binary_inputs(
-        op: BinaryOp,
-        a: Input<'_, B>,
-        b: Input<'_, B>,
-    ) -> Result<Tensor<B>> {
+    pub(crate) fn binary_body(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
         let recorded = is_grad_enabled() && (a.is_tracked() || b.is_tracked());
         if recorded {
             return Tensor::binary_recorded(op, a, b);
@@ -216,20 +212,24 @@ impl<B: Backend> Tensor<B> {
 
     /// The comparison as a value: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
     pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-        rhs.with(|rhs| self.compare_input(op, rhs))
+        rhs.with(|rhs| Tensor::compare_input(op, self, rhs))
     }
 
-    fn compare_input(&self, op: CompareOp, rhs: Input<'_, B>) -> Result<Tensor<B>> {
+    pub(crate) fn compare_body(
+        op: CompareOp,
+        x: &Tensor<B>,
+        rhs: Input<'_, B>,
+    ) -> Result<Tensor<B>> {
         let name = op.name();
-        let lhs = Input::Ref(self);
+        let lhs = Input::Ref(x);
         if let Some(other) = rhs.tensor() {
-            let (a, b) = broadcast_pair::<B>(name, self.data(), other.data())?;
+            let (a, b) = broadcast_pair::<B>(name, x.data(), other.data())?;
             if a.dtype() != b.dtype() {
                 return Err(Error::DTypeMismatch {
                     op: name,
                     lhs: a.dtype(),
                     rhs: b.dtype(),
-                    shape: *self.shape(),
+                    shape: *x.shape(),
                 });
             }
             check_operands(name, &lhs, &lhs, |dtype, shape| check_comparable(name, dtype, shape))?;
@@ -282,6 +282,10 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn where_cond(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::chosen_where(mask, a, b)
+    }
+
+    pub(crate) fn where_body(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "where_cond";
         if a.dtype() != b.dtype() {
             return Err(Error::DTypeMismatch {
@@ -311,8 +315,12 @@ impl<B: Backend> Tensor<B> {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        let y = B::cast(self.data(), dtype)?;
-        Ok(record("to_dtype", y, &[self], |_| identity_rule()))
+        Tensor::converted(self, dtype)
+    }
+
+    pub(crate) fn cast_body(x: &Tensor<B>, dtype: DType) -> Result<Tensor<B>> {
+        let y = B::cast(x.data(), dtype)?;
+        Ok(record("to_dtype", y, &[x], |_| identity_rule()))
     }
 
     /// In `F32` if this is of 16 bits, which do not hold sums, squares and their quotients.

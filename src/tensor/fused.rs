@@ -1,15 +1,23 @@
 //! Fused ops: several passes over memory in one.
 //!
-//! Each file holds the public methods of a family and their *definition* in simpler ops. The
-//! definition is what the methods mean; it is also recorded in place of the fused op where its
-//! gradient will itself be differentiated.
+//! Each file holds a family: the public methods, the *composite* that defines them by simpler ops, and
+//! the derivative.
+//!
+//! ```text
+//! method     check; kernel(FusedOp …)?       some results: record them with the rule
+//!                                            none:         the composite, recorded op by op
+//! rule       gradient_kernel(FusedOp …)?     some results: the gradients
+//!                                            none:         the composite, recorded, and its gradients
+//! ```
+//!
+//! A backend has no kernel where its `fused` says [`Error::Unsupported`]. The rule also goes by the
+//! composite where the gradients will be differentiated.
 //!
 //! | file | what |
 //! |---|---|
 //! | `softmax.rs` | `softmax`, `log_softmax` |
 //! | `cross_entropy.rs` | `cross_entropy` |
-//! | `layer_norm.rs` | `layer_norm` |
-//! | `rms_norm.rs` | `rms_norm` |
+//! | `norm.rs` | `layer_norm`, `rms_norm` |
 //! | `linear.rs` | `linear`, `linear_activation`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
@@ -18,31 +26,83 @@
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
 pub(crate) mod attention;
-pub(crate) mod columns;
+mod columns;
 pub(crate) mod cross_entropy;
-pub(crate) mod dot;
-pub(crate) mod dropout;
-pub(crate) mod layer_norm;
-pub(crate) mod linear;
-pub(crate) mod rms_norm;
-pub(crate) mod sincos;
-pub(crate) mod softmax;
+mod dot;
+mod dropout;
+mod linear;
+mod norm;
+mod sincos;
+mod softmax;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Results};
+use crate::autodiff::Backward;
+use crate::autodiff::backward::partial;
+use crate::autodiff::graph::{InputGradients, Upstream};
+use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::ops::FusedOp;
+use crate::runtime::recording::with_recording;
 
 use super::Tensor;
 
-/// The results of a fused op that has N.
-fn exactly<T, const N: usize>(op: &'static str, results: Results<T>) -> Result<[T; N]> {
+/// The results of a fused op by the backend's kernel; `None` if it has none.
+fn kernel<B: Backend, const N: usize>(
+    op: &FusedOp<'_, B::Tensor>,
+) -> Result<Option<[B::Tensor; N]>> {
+    let results = match B::fused(op) {
+        Err(Error::Unsupported { op: lacking, .. }) if lacking == op.name() => return Ok(None),
+        results => results?,
+    };
     let count = results.len();
-    let each: SmallVec<[T; N]> = results.into_iter().collect();
-    let reason = || format!("the backend gave {count} results, not {N}");
-    each.into_inner().map_err(|_| Error::InvalidArgument { op, reason: reason() })
+    let each: SmallVec<[B::Tensor; N]> = results.into_iter().collect();
+    let reason = || format!("expected {N} results of the backend, got {count}");
+    let wrong = |_| Error::InvalidArgument { op: op.name(), reason: reason() };
+    each.into_inner().map(Some).map_err(wrong)
+}
+
+/// The gradients of a fused op by the backend's kernel; `None` if it has none, or if the gradients
+/// will be differentiated.
+fn gradient_kernel<B: Backend, const N: usize>(
+    upstream: &Upstream<'_, B>,
+    op: &FusedOp<'_, B::Tensor>,
+) -> Result<Option<[Tensor<B>; N]>> {
+    if upstream.create_graph() {
+        return Ok(None);
+    }
+    Ok(kernel::<B, N>(op)?.map(|gradients| gradients.map(Tensor::from_data)))
+}
+
+/// Those of a kernel's gradients whose inputs are there.
+fn of_present<B: Backend, const N: usize>(
+    inputs: [Option<&Tensor<B>>; N],
+    gradients: [Tensor<B>; N],
+) -> InputGradients<B> {
+    let pairs = inputs.into_iter().zip(gradients);
+    pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect()
+}
+
+/// The gradients of those inputs of an op that are there, by its composite.
+fn composite_gradients<B: Backend>(
+    upstream: &Upstream<'_, B>,
+    inputs: &[Option<&Tensor<B>>],
+    composite: impl FnOnce() -> Result<Tensor<B>>,
+) -> Result<InputGradients<B>> {
+    let y = with_recording(true, composite)?;
+    let tensors: SmallVec<[&Tensor<B>; 4]> = inputs.iter().flatten().copied().collect();
+    let options = Backward { create_graph: upstream.create_graph(), ..Backward::default() };
+    let mut gradients = partial(&y, upstream.g, &tensors, options)?;
+    let each = tensors.iter().map(|x| match x.is_tracked() {
+        false => Ok(None),
+        true => match gradients.remove(x) {
+            Some(gradient) => Ok(Some(gradient)),
+            // The same tensor a second time: its gradient went to the first place.
+            None => x.detach().zeros_like().map(Some),
+        },
+    });
+    each.collect()
 }
 
 /// Fused ops are functions of floats.
@@ -51,15 +111,6 @@ pub(super) fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result
         dtype if dtype.is_float() => Ok(()),
         dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
     }
-}
-
-/// What is added to a variance or a mean square before its root is taken.
-fn check_eps(op: &'static str, eps: f64, shape: &Shape) -> Result<()> {
-    if eps >= 0.0 {
-        return Ok(());
-    }
-    let reason = format!("eps is {eps:?}, not at least 0, of a tensor {shape}");
-    Err(Error::InvalidArgument { op, reason })
 }
 
 /// A second operand of the dtype of the first.

@@ -25,11 +25,15 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn gather(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
+        Tensor::gathered(self, axis.into(), index)
+    }
+
+    pub(crate) fn gather_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "gather";
-        let axis = axis.into().resolve(op, self.shape())?;
-        check_index(op, self.shape(), axis, index)?;
-        let data = B::gather(self.data(), axis, index.data())?;
-        Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index.clone())))
+        let axis = axis.resolve(op, x.shape())?;
+        check_index(op, x.shape(), axis, index)?;
+        let data = B::gather(x.data(), axis, index.data())?;
+        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index.clone())))
     }
 
     /// A copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, likewise for others:
@@ -42,23 +46,32 @@ impl<B: Backend> Tensor<B> {
         index: &Tensor<B>,
         source: &Tensor<B>,
     ) -> Result<Self> {
+        Tensor::scattered(self, axis.into(), index, source)
+    }
+
+    pub(crate) fn scatter_add_body(
+        x: &Tensor<B>,
+        axis: Axis,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
         let op = "scatter_add";
-        let axis = axis.into().resolve(op, self.shape())?;
-        check_index(op, self.shape(), axis, index)?;
+        let axis = axis.resolve(op, x.shape())?;
+        check_index(op, x.shape(), axis, index)?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
-        if self.dtype() != source.dtype() {
+        if x.dtype() != source.dtype() {
             return Err(Error::DTypeMismatch {
                 op,
-                lhs: self.dtype(),
+                lhs: x.dtype(),
                 rhs: source.dtype(),
-                shape: *self.shape(),
+                shape: *x.shape(),
             });
         }
-        check_arithmetic(op, self.dtype(), self.shape())?;
-        let data = B::scatter_add(self.data(), axis, index.data(), source.data())?;
-        Ok(record(op, data, &[self, source], |_| scatter_add_rule(axis, index.clone())))
+        check_arithmetic(op, x.dtype(), x.shape())?;
+        let data = B::scatter_add(x.data(), axis, index.data(), source.data())?;
+        Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index.clone())))
     }
 
     /// The parts of `axis` that the one-dimensional `index` names, in its order. The gradient is added
@@ -72,11 +85,15 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
+        Tensor::selected(self, axis.into(), index)
+    }
+
+    pub(crate) fn index_select_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "index_select";
-        let axis = axis.into().resolve(op, self.shape())?;
-        let index = spread_index(op, self.shape(), axis, index)?;
-        let data = B::gather(self.data(), axis, index.data()).map_err(|e| e.named(op))?;
-        Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
+        let axis = axis.resolve(op, x.shape())?;
+        let index = spread_index(op, x.shape(), axis, index)?;
+        let data = B::gather(x.data(), axis, index.data()).map_err(|e| e.named(op))?;
+        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
     }
 
     /// The rows of this table `[v, c]` that `ids` (`I64`, any shape `[…]`) name: `[…, c]`. The
@@ -121,17 +138,26 @@ impl<B: Backend> Tensor<B> {
         index: &Tensor<B>,
         source: &Tensor<B>,
     ) -> Result<Self> {
+        Tensor::added_at(self, axis.into(), index, source)
+    }
+
+    pub(crate) fn index_add_body(
+        x: &Tensor<B>,
+        axis: Axis,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
         let op = "index_add";
-        let axis = axis.into().resolve(op, self.shape())?;
-        let spread = spread_index(op, self.shape(), axis, index)?;
+        let axis = axis.resolve(op, x.shape())?;
+        let spread = spread_index(op, x.shape(), axis, index)?;
         if source.shape() != spread.shape() {
             let rhs = *source.shape();
-            let fits_self = source.rank() == self.rank()
-                && rhs.with_axis(axis, None) == self.shape().with_axis(axis, None);
-            let lhs = if fits_self { *index.shape() } else { *self.shape() };
+            let fits_self = source.rank() == x.rank()
+                && rhs.with_axis(axis, None) == x.shape().with_axis(axis, None);
+            let lhs = if fits_self { *index.shape() } else { *x.shape() };
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        self.scatter_add(axis, &spread, source).map_err(|e| e.named(op))
+        x.scatter_add(axis, &spread, source).map_err(|e| e.named(op))
     }
 
     /// The tensors one after the other along an axis. Other extents and dtypes are equal.
@@ -140,11 +166,15 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`] without a tensor; [`Error::ShapeMismatch`];
     /// [`Error::DTypeMismatch`].
     pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
+        Tensor::joined(tensors, axis.into())
+    }
+
+    pub(crate) fn cat_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {
         let op = "cat";
         let Some(first) = tensors.first() else {
             return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
         };
-        let axis = axis.into().resolve(op, first.shape())?;
+        let axis = axis.resolve(op, first.shape())?;
         let data: SmallVec<[&B::Tensor; 4]> = tensors.iter().map(|tensor| tensor.data()).collect();
         let data = B::cat(&data, axis)?;
         Ok(record(op, data, tensors, |_| {

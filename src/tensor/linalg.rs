@@ -31,44 +31,48 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::ShapeMismatch`] if the inner extents differ or an operand is a scalar;
     /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn matmul(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::matrix_product(self, rhs)
+    }
+
+    pub(crate) fn matmul_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "matmul";
-        let mismatch = || Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() };
+        let mismatch = || Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() };
         // Inner steps know other shapes than those that were given.
         let rename = |error| match error {
             Error::ShapeMismatch { .. } => mismatch(),
             error => error,
         };
-        if self.dtype() != rhs.dtype() {
+        if x.dtype() != rhs.dtype() {
             return Err(Error::DTypeMismatch {
                 op,
-                lhs: self.dtype(),
+                lhs: x.dtype(),
                 rhs: rhs.dtype(),
-                shape: *self.shape(),
+                shape: *x.shape(),
             });
         }
-        if !self.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: self.dtype(), shape: *self.shape() });
+        if !x.dtype().is_float() {
+            return Err(Error::UnsupportedDType { op, dtype: x.dtype(), shape: *x.shape() });
         }
-        match (self.rank(), rhs.rank()) {
+        match (x.rank(), rhs.rank()) {
             (0, _) | (_, 0) => return Err(mismatch()),
             (1, 1) => {
-                return self.unsqueeze(0)?.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.reshape(());
+                return x.unsqueeze(0)?.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.reshape(());
             }
-            (1, _) => return self.unsqueeze(0)?.matmul(rhs).map_err(rename)?.squeeze(-2),
-            (_, 1) => return self.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.squeeze(-1),
+            (1, _) => return x.unsqueeze(0)?.matmul(rhs).map_err(rename)?.squeeze(-2),
+            (_, 1) => return x.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.squeeze(-1),
             _ => {}
         }
         if let (Some((lead, [m, k])), Some((rhs_lead, [inner, n]))) =
-            (self.dims().split_last_chunk(), rhs.dims().split_last_chunk())
+            (x.dims().split_last_chunk(), rhs.dims().split_last_chunk())
             && lead == rhs_lead
             && k == inner
         {
             let batch = Shape::from(lead);
             shape_of(&batch, *m, *n).validate(op)?;
-            let data = B::matmul(self.data(), rhs.data())?;
-            return Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)));
+            let data = B::matmul(x.data(), rhs.data())?;
+            return Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)));
         }
-        let (a_batch, [m, k]) = split(self.shape());
+        let (a_batch, [m, k]) = split(x.shape());
         let (b_batch, [inner, n]) = split(rhs.shape());
         if k != inner {
             return Err(mismatch());
@@ -78,8 +82,8 @@ impl<B: Backend> Tensor<B> {
         let operand = |x: &Tensor<B>, rows, cols| -> Result<B::Tensor> {
             broadcast::<B>(op, x.data(), &shape_of(&batch, rows, cols))
         };
-        let data = B::matmul(&operand(self, m, k)?, &operand(rhs, k, n)?)?;
-        Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)))
+        let data = B::matmul(&operand(x, m, k)?, &operand(rhs, k, n)?)?;
+        Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
     /// `self·rhs + total`, not recorded, in the memory of `total` if nothing else refers to it: `self` is
@@ -119,11 +123,15 @@ impl<B: Backend> Tensor<B> {
     /// `[…, m, 1] × […, 1, n] → […, m, n]`, floats of one dtype: element-wise forwards, matrix products
     /// backwards, which sum as they go.
     pub(crate) fn outer_matrices(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        Tensor::outer_product(self, rhs)
+    }
+
+    pub(crate) fn outer_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "outer";
-        let (a, b) = broadcast_pair::<B>(op, self.data(), rhs.data())?;
+        let (a, b) = broadcast_pair::<B>(op, x.data(), rhs.data())?;
         let (batch, _) = split(a.shape());
         let data = B::binary(BinaryOp::Mul, Arg::Owned(a), Arg::Owned(b))?;
-        Ok(record(op, data, &[self, rhs], |_| matmul_rule(self, rhs, &batch)))
+        Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
     /// Products summed over pairs of axes, as NumPy's and PyTorch's `tensordot`. The result has the other
@@ -151,26 +159,34 @@ impl<B: Backend> Tensor<B> {
     /// large until they are summed; [`Error::TooManyAxes`]; [`Error::Overflow`]; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
+        Tensor::contracted_over(self, rhs, axes.into())
+    }
+
+    pub(crate) fn tensordot_body(
+        x: &Tensor<B>,
+        rhs: &Tensor<B>,
+        axes: TensordotAxes,
+    ) -> Result<Tensor<B>> {
         let op = "tensordot";
-        check_float(op, self)?;
-        check_same_dtype(op, self, rhs)?;
-        let [own, theirs] = axes.into().resolve(op, self.shape(), rhs.shape())?;
-        if own.iter().zip(&theirs).any(|(&i, &j)| self.dims()[i] != rhs.dims()[j]) {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
+        check_float(op, x)?;
+        check_same_dtype(op, x, rhs)?;
+        let [own, theirs] = axes.resolve(op, x.shape(), rhs.shape())?;
+        if own.iter().zip(&theirs).any(|(&i, &j)| x.dims()[i] != rhs.dims()[j]) {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() });
         }
         let label = |axis: usize| axis as Label;
-        let labels: Labels = (0..self.rank()).map(label).collect();
+        let labels: Labels = (0..x.rank()).map(label).collect();
         let rhs_labels: Labels = (0..rhs.rank())
             .map(|axis| match theirs.iter().position(|&paired| paired == axis) {
                 Some(pair) => labels[own[pair]],
-                None => label(self.rank() + axis),
+                None => label(x.rank() + axis),
             })
             .collect();
-        let free = |labels: &Labels, paired: &AxisSet, x: &Tensor<B>| {
-            let kept = (0..x.rank()).filter(|axis| !paired.contains(axis));
-            kept.map(|axis| (labels[axis], x.dims()[axis])).collect::<SmallVec<[_; MAX_RANK]>>()
+        let free = |labels: &Labels, paired: &AxisSet, of: &Tensor<B>| {
+            let kept = (0..of.rank()).filter(|axis| !paired.contains(axis));
+            kept.map(|axis| (labels[axis], of.dims()[axis])).collect::<SmallVec<[_; MAX_RANK]>>()
         };
-        let (left, right) = (free(&labels, &own, self), free(&rhs_labels, &theirs, rhs));
+        let (left, right) = (free(&labels, &own, x), free(&rhs_labels, &theirs, rhs));
         let result = || left.iter().chain(&right);
         let shape: Shape = result().map(|&(_, dim)| dim).collect();
         shape.validate(op)?;
@@ -178,10 +194,10 @@ impl<B: Backend> Tensor<B> {
             result().filter(|&&(_, dim)| dim != 1).map(|&(label, _)| label).collect();
         let kept = result().map(|&(label, _)| label).collect();
         let contracted = || {
-            let (a, b) = (Factor::new(self, &labels)?, Factor::new(rhs, &rhs_labels)?);
+            let (a, b) = (Factor::new(x, &labels)?, Factor::new(rhs, &rhs_labels)?);
             contract(&a, &b, kept, Some(&order), &labels)?.into_tensor(&order, shape)
         };
-        contracted().map_err(|step: Error| step.in_step_of(op, || shapes_of(self, rhs)))
+        contracted().map_err(|step: Error| step.in_step_of(op, || shapes_of(x, rhs)))
     }
 }
 

@@ -57,8 +57,11 @@ impl<B: Backend> Operand<B> for f32 {}
 
 /// An operand by kind.
 pub enum Input<'a, B: Backend> {
+    /// A tensor that others may still read.
     Ref(&'a Tensor<B>),
+    /// A tensor whose storage the result may take.
     Owned(Tensor<B>),
+    /// A number, taken as the dtype of the tensor beside it.
     Scalar(Scalar),
 }
 

@@ -217,17 +217,26 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// Those of the method named as the op.
     pub fn reduce(&self, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
+        Tensor::reduced(self, op, axes, keepdims)
+    }
+
+    pub(crate) fn reduce_body(
+        x: &Tensor<B>,
+        op: ReduceOp,
+        axes: Option<&[usize]>,
+        keepdims: bool,
+    ) -> Result<Self> {
         if let ReduceOp::Norm { p } = op
             && p.is_nan()
         {
-            let reason = format!("p is NaN, of a tensor {}", self.shape());
+            let reason = format!("p is NaN, of a tensor {}", x.shape());
             return Err(Error::InvalidArgument { op: op.name(), reason });
         }
-        let data = reduce_axes::<B>(op, self.data(), axes, keepdims)?;
+        let data = reduce_axes::<B>(op, x.data(), axes, keepdims)?;
         if let ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::Any | ReduceOp::All = op {
             return Ok(Tensor::from_data(data));
         }
-        let axes = self.shape().resolve_axes(op.name(), axes)?;
-        Ok(record(op.name(), data, &[self], |y| reduce_rule(op, self, axes, y)))
+        let axes = x.shape().resolve_axes(op.name(), axes)?;
+        Ok(record(op.name(), data, &[x], |y| reduce_rule(op, x, axes, y)))
     }
 }

@@ -25,9 +25,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let axis = self.scanned_axis(ScanOp::Sum, axis.into())?;
-        let data = B::scan(ScanOp::Sum, self.data(), axis)?;
-        Ok(record("cumsum", data, &[self], |_| cumsum_rule(axis)))
+        Tensor::scanned(self, ScanOp::Sum, axis.into())
     }
 
     /// `out[i] = self[0] · … · self[i]` along an axis. The gradient is right where there are zeros,
@@ -41,16 +39,19 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn cumprod(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let axis = self.scanned_axis(ScanOp::Product, axis.into())?;
-        let data = B::scan(ScanOp::Product, self.data(), axis)?;
-        Ok(record("cumprod", data, &[self], |_| cumprod_rule(self, axis)))
+        Tensor::scanned(self, ScanOp::Product, axis.into())
     }
 
-    fn scanned_axis(&self, op: ScanOp, axis: Axis) -> Result<usize> {
-        let (op, dtype, shape) = (op.name(), self.dtype(), *self.shape());
+    pub(crate) fn scan_body(x: &Tensor<B>, op: ScanOp, axis: Axis) -> Result<Self> {
+        let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
         if !dtype.has_arithmetic() {
-            return Err(Error::UnsupportedDType { op, dtype, shape });
+            return Err(Error::UnsupportedDType { op: name, dtype, shape });
         }
-        axis.resolve(op, &shape)
+        let axis = axis.resolve(name, &shape)?;
+        let data = B::scan(op, x.data(), axis)?;
+        Ok(record(name, data, &[x], |_| match op {
+            ScanOp::Sum => cumsum_rule(axis),
+            ScanOp::Product => cumprod_rule(x, axis),
+        }))
     }
 }

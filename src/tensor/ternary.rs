@@ -58,36 +58,43 @@ impl<B: Backend> Tensor<B> {
         b: impl Operand<B>,
         c: impl Operand<B>,
     ) -> Result<Tensor<B>> {
-        b.with(|b| c.with(|c| self.ternary_inputs(op, b, c)))
+        b.with(|b| c.with(|c| Tensor::ternary_inputs(op, self, b, c)))
     }
 
-    fn ternary_inputs(&self, op: TernaryOp, b: Input<'_, B>, c: Input<'_, B>) -> Result<Tensor<B>> {
+    pub(crate) fn ternary_body(
+        op: TernaryOp,
+        x: &Tensor<B>,
+        b: Input<'_, B>,
+        c: Input<'_, B>,
+    ) -> Result<Tensor<B>> {
         let name = op.name();
         if let (TernaryOp::Clamp, Input::Scalar(low), Input::Scalar(high)) = (op, &b, &c) {
-            check_bounds(*low, *high, self.shape())?;
-            if !self.dtype().is_float() {
-                check_scalar(name, *low, self.dtype(), self.shape())?;
-                check_scalar(name, *high, self.dtype(), self.shape())?;
-                return Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(self), b)
+            check_bounds(*low, *high, x.shape())?;
+            if !x.dtype().is_float() {
+                check_scalar(name, *low, x.dtype(), x.shape())?;
+                check_scalar(name, *high, x.dtype(), x.shape())?;
+                return Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(x), b)
                     .and_then(|low| Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c))
                     .map_err(|e| e.named(name));
             }
         }
-        let dtype = self.dtype();
+        let dtype = x.dtype();
         let tensors = [&b, &c].map(|input| input.tensor());
-        if let Some(x) = tensors.iter().flatten().find(|x| x.dtype() != dtype) {
-            let (rhs, shape) = (x.dtype(), *self.shape());
+        if let Some(other) = tensors.iter().flatten().find(|other| other.dtype() != dtype) {
+            let (rhs, shape) = (other.dtype(), *x.shape());
             return Err(Error::DTypeMismatch { op: name, lhs: dtype, rhs, shape });
         }
-        let shape = match tensors.map(|x| x.map(Tensor::shape)) {
-            [Some(b), Some(c)] => broadcast_shapes_for(name, &[self.shape(), b, c])?,
-            [Some(x), None] | [None, Some(x)] => broadcast_shape_for(name, self.shape(), x)?,
-            [None, None] => *self.shape(),
+        let shape = match tensors.map(|tensor| tensor.map(Tensor::shape)) {
+            [Some(b), Some(c)] => broadcast_shapes_for(name, &[x.shape(), b, c])?,
+            [Some(other), None] | [None, Some(other)] => {
+                broadcast_shape_for(name, x.shape(), other)?
+            }
+            [None, None] => *x.shape(),
         };
         if !dtype.is_float() {
-            return Err(Error::UnsupportedDType { op: name, dtype, shape: *self.shape() });
+            return Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() });
         }
-        let inputs = [Input::Ref(self), b, c];
+        let inputs = [Input::Ref(x), b, c];
         let tracked = inputs.each_ref().map(|input| input.is_tracked());
         if !is_grad_enabled() || tracked == [false; 3] {
             let [a, b, c] = broadcast(inputs, &shape)?;

@@ -20,12 +20,15 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if the numbers of elements differ.
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
-        let shape = shape.into();
-        let data = match self.layout().reshape("reshape", &shape)? {
-            Some(layout) => B::view(self.data(), layout)?,
-            None => B::view(&B::contiguous(self.data())?, Layout::contiguous(shape))?,
+        Tensor::reshaped(self, shape.into())
+    }
+
+    pub(crate) fn reshape_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
+        let data = match x.layout().reshape("reshape", &shape)? {
+            Some(layout) => B::view(x.data(), layout)?,
+            None => B::view(&B::contiguous(x.data())?, Layout::contiguous(shape))?,
         };
-        Ok(record("reshape", data, &[self], |_| reshape_rule(*self.shape())))
+        Ok(record("reshape", data, &[x], |_| reshape_rule(*x.shape())))
     }
 
     /// Axes `first..=last` made one.
@@ -46,17 +49,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Axes reordered; `None` swaps the last two.
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
-        let layout = transposed("transpose", self.layout(), axes)?;
-        let axes = match axes {
-            Some(axes) => axes.into(),
-            None => {
-                let mut axes: AxisSet = (0..self.rank()).collect();
-                axes.swap(self.rank() - 2, self.rank() - 1);
-                axes
-            }
-        };
-        let data = B::view(self.data(), layout)?;
-        Ok(record("transpose", data, &[self], |_| permute_rule(axes)))
+        if let Some(axes) = axes {
+            return Tensor::permuted(self, "transpose", axes);
+        }
+        transposed("transpose", self.layout(), None)?;
+        let mut axes: AxisSet = (0..self.rank()).collect();
+        axes.swap(self.rank() - 2, self.rank() - 1);
+        Tensor::permuted(self, "transpose", &axes)
     }
 
     /// The last two axes swapped: the transpose of a matrix.
@@ -66,8 +65,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Axis i of the result is axis `axes[i]` of this tensor.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
-        let data = B::view(self.data(), self.layout().permute("permute", axes)?)?;
-        Ok(record("permute", data, &[self], |_| permute_rule(axes.into())))
+        Tensor::permuted(self, "permute", axes)
+    }
+
+    pub(crate) fn permute_body(x: &Tensor<B>, op: &'static str, axes: &[usize]) -> Result<Self> {
+        let data = B::view(x.data(), x.layout().permute(op, axes)?)?;
+        Ok(record(op, data, &[x], |_| permute_rule(axes.into())))
     }
 
     /// Two axes swapped.
@@ -85,9 +88,13 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
     pub fn narrow(&self, axis: impl Into<Axis>, start: usize, len: usize) -> Result<Self> {
-        let axis = axis.into().resolve("narrow", self.shape())?;
-        self.layout().narrow("narrow", axis, start, len)?;
-        self.stepped("narrow", axis, start, len, 1)
+        Tensor::narrowed(self, axis.into(), start, len)
+    }
+
+    pub(crate) fn narrow_body(x: &Tensor<B>, axis: Axis, start: usize, len: usize) -> Result<Self> {
+        let axis = axis.resolve("narrow", x.shape())?;
+        x.layout().narrow("narrow", axis, start, len)?;
+        x.stepped("narrow", axis, start, len, 1)
     }
 
     /// `len` elements along an axis from `start` in steps of `step`; the range has been checked.
@@ -119,15 +126,18 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index; ranges are cut to the axis.
     pub fn slice(&self, items: impl AsRef<[SliceItem]>) -> Result<Self> {
+        Tensor::sliced(self, items.as_ref())
+    }
+
+    pub(crate) fn slice_body(x: &Tensor<B>, items: &[SliceItem]) -> Result<Self> {
         let op = "slice";
-        let items = items.as_ref();
-        let whole = self.layout().slice(op, items)?;
-        if !self.is_tracked() {
-            return Ok(Tensor::from_data(B::view(self.data(), whole)?));
+        let whole = x.layout().slice(op, items)?;
+        if !x.is_tracked() {
+            return Ok(Tensor::from_data(B::view(x.data(), whole)?));
         }
-        let mut out = self.clone();
+        let mut out = x.clone();
         for (axis, item) in items.iter().enumerate() {
-            let (start, len, step) = item.resolve(op, axis, self.shape())?;
+            let (start, len, step) = item.resolve(op, axis, x.shape())?;
             out = out.stepped(op, axis, start, len, step)?;
         }
         for (axis, item) in items.iter().enumerate().rev() {
@@ -140,10 +150,14 @@ impl<B: Backend> Tensor<B> {
 
     /// The elements of an axis in reverse order.
     pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let axis = axis.into().resolve("flip", self.shape())?;
-        match self.dims()[axis] {
-            0 | 1 => Ok(self.clone()),
-            dim => self.stepped("flip", axis, dim - 1, dim, -1),
+        Tensor::flipped(self, axis.into())
+    }
+
+    pub(crate) fn flip_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
+        let axis = axis.resolve("flip", x.shape())?;
+        match x.dims()[axis] {
+            0 | 1 => Ok(x.clone()),
+            dim => x.stepped("flip", axis, dim - 1, dim, -1),
         }
     }
 
@@ -160,19 +174,27 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`] for one axis twice.
     pub fn diagonal(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Self> {
+        Tensor::diagonal_of(self, [first.into(), second.into()])
+    }
+
+    pub(crate) fn diagonal_body(x: &Tensor<B>, [first, second]: [Axis; 2]) -> Result<Self> {
         let op = "diagonal";
-        let first = first.into().resolve(op, self.shape())?;
-        let second = second.into().resolve(op, self.shape())?;
-        let data = B::view(self.data(), self.layout().diagonal(op, first, second)?)?;
-        Ok(record(op, data, &[self], |_| diagonal_rule(*self.shape(), [first, second])))
+        let first = first.resolve(op, x.shape())?;
+        let second = second.resolve(op, x.shape())?;
+        let data = B::view(x.data(), x.layout().diagonal(op, first, second)?)?;
+        Ok(record(op, data, &[x], |_| diagonal_rule(*x.shape(), [first, second])))
     }
 
     /// A new axis of extent 1 before `axis`; −1 appends one.
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
+        Tensor::unsqueezed(self, axis.into())
+    }
+
+    pub(crate) fn unsqueeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
         let op = "unsqueeze";
-        let axis = axis.into().resolve_in(op, self.shape(), self.rank() + 1)?;
-        let data = B::view(self.data(), self.layout().unsqueeze(op, axis)?)?;
-        Ok(record(op, data, &[self], |_| reshape_rule(*self.shape())))
+        let axis = axis.resolve_in(op, x.shape(), x.rank() + 1)?;
+        let data = B::view(x.data(), x.layout().unsqueeze(op, axis)?)?;
+        Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
     }
 
     /// Without `axis`, whose extent is 1.
@@ -180,10 +202,14 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::InvalidShape`] if the extent is another.
     pub fn squeeze(&self, axis: impl Into<Axis>) -> Result<Self> {
+        Tensor::squeezed(self, axis.into())
+    }
+
+    pub(crate) fn squeeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
         let op = "squeeze";
-        let axis = axis.into().resolve(op, self.shape())?;
-        let data = B::view(self.data(), self.layout().squeeze(op, axis)?)?;
-        Ok(record(op, data, &[self], |_| reshape_rule(*self.shape())))
+        let axis = axis.resolve(op, x.shape())?;
+        let data = B::view(x.data(), x.layout().squeeze(op, axis)?)?;
+        Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
     }
 
     /// Axes of extent 1 repeated to `shape`, axes added in front; nothing is copied.
@@ -191,17 +217,17 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if an axis of another extent would have to change.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
-        self.expanded("broadcast_to", shape.into())
+        Tensor::expanded(self, "broadcast_to", shape.into())
     }
 
     /// The same as [`broadcast_to`](Tensor::broadcast_to), by its other name.
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
-        self.expanded("expand", shape.into())
+        Tensor::expanded(self, "expand", shape.into())
     }
 
-    fn expanded(&self, op: &'static str, shape: Shape) -> Result<Self> {
-        let data = B::view(self.data(), self.layout().broadcast_to(op, &shape)?)?;
-        Ok(record(op, data, &[self], |_| identity_rule()))
+    pub(crate) fn expand_body(x: &Tensor<B>, op: &'static str, shape: Shape) -> Result<Self> {
+        let data = B::view(x.data(), x.layout().broadcast_to(op, &shape)?)?;
+        Ok(record(op, data, &[x], |_| identity_rule()))
     }
 
     /// Summed over the axes that broadcasting `shape` up to this tensor's shape repeats: the
@@ -210,22 +236,30 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if `shape` does not broadcast to this tensor's shape.
     pub fn sum_to(&self, shape: impl Into<Shape>) -> Result<Self> {
-        let (op, shape) = ("sum_to", shape.into());
-        let axes = sum_to_axes(op, self.shape(), &shape)?;
-        if shape == *self.shape() && self.dtype().is_float() {
-            return Ok(self.clone());
+        Tensor::summed_to(self, shape.into())
+    }
+
+    pub(crate) fn sum_to_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
+        let op = "sum_to";
+        let axes = sum_to_axes(op, x.shape(), &shape)?;
+        if shape == *x.shape() && x.dtype().is_float() {
+            return Ok(x.clone());
         }
-        let summed = reduce_axes::<B>(ReduceOp::Sum, self.data(), Some(&axes), true)?;
+        let summed = reduce_axes::<B>(ReduceOp::Sum, x.data(), Some(&axes), true)?;
         let data = B::reshape(&summed, shape)?;
-        Ok(record(op, data, &[self], |_| sum_to_rule(*self.shape())))
+        Ok(record(op, data, &[x], |_| sum_to_rule(*x.shape())))
     }
 
     /// The same elements in row-major order without gaps; a copy only if they are not.
     pub fn contiguous(&self) -> Result<Self> {
-        if self.layout().is_contiguous() {
-            return Ok(self.clone());
+        Tensor::without_gaps(self)
+    }
+
+    pub(crate) fn contiguous_body(x: &Tensor<B>) -> Result<Self> {
+        if x.layout().is_contiguous() {
+            return Ok(x.clone());
         }
-        let data = B::contiguous(self.data())?;
-        Ok(record("contiguous", data, &[self], |_| identity_rule()))
+        let data = B::contiguous(x.data())?;
+        Ok(record("contiguous", data, &[x], |_| identity_rule()))
     }
 }

@@ -56,12 +56,18 @@ fn products_and_what_follows_them_have_the_bits_of_one_thread() {
             check(&name("linear"), 2, || Ok(vec![x.linear(&w, None)?, x.linear(&w, Some(&bias))?]));
             for activation in [Activation::Relu, Activation::Gelu] {
                 for keep_sums in [false, true] {
-                    let op = FusedOp::LinearActivation { activation, keep_sums };
                     let of = |bias: Option<&T>| {
-                        let operands = [Some(x.data()), Some(w.data()), bias.map(T::data)];
-                        CpuBackend::fused(&op, &operands)
+                        let (x, weight, bias) = (x.data(), w.data(), bias.map(T::data));
+                        let activation = Some(activation);
+                        CpuBackend::fused(&FusedOp::Linear {
+                            x,
+                            weight,
+                            bias,
+                            activation,
+                            keep_sums,
+                        })
                     };
-                    check(&name(&format!("{op:?}")), 2, || {
+                    check(&name(&format!("linear and {activation:?}, {keep_sums}")), 2, || {
                         let all = of(Some(&bias))?.into_iter().chain(of(None)?);
                         Ok(all.map(T::from_data).collect())
                     });

@@ -3,25 +3,28 @@
 
 mod vectors;
 
-use swath::ops::{AttentionParameters, DropoutMask, FusedOp};
+use swath::ops::DropoutMask;
 use swath::prelude::*;
+
+use crate::support::agree::{Tested, among, floats};
 
 type T = Tensor<CpuBackend>;
 type R = Tensor<ReferenceBackend>;
 
 const DROPOUT: DropoutMask = DropoutMask { p: 0.4, seed: 5, stream: 9 };
 
-fn randn(shape: impl Into<Shape>, seed: u64, dtype: DType) -> T {
-    T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
+fn randn<B: Backend>(shape: impl Into<Shape>, seed: u64, dtype: DType) -> Tensor<B> {
+    Tensor::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
 }
 
 fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
     x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 
-fn on_reference(x: &T) -> R {
+/// On the reference backend, floats in `f64`.
+fn on_reference<B: Backend>(x: &Tensor<B>) -> R {
     let x64 = R::from_vec(wide(x), *x.shape()).unwrap();
-    x64.to_dtype(x.dtype()).unwrap()
+    if x.dtype() == DType::Bool { x64.to_dtype(DType::Bool).unwrap() } else { x64 }
 }
 
 fn with_leading(lead: &[usize], rest: [usize; 2]) -> Shape {
@@ -88,14 +91,14 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    fn mask(&self, dtype: DType) -> Option<T> {
+    fn mask<B: Backend>(&self, dtype: DType) -> Option<Tensor<B>> {
         let (t, s) = (self.t, self.s);
-        let truth = |shape: Shape| randn(shape, 77, DType::F32).gt(-0.5).unwrap();
+        let truth = |shape: Shape| randn::<B>(shape, 77, DType::F32).gt(-0.5).unwrap();
         match self.mask {
             Masked::No => None,
             Masked::Bool => {
                 // The second query sees nothing.
-                let row = T::arange(0.0, t as f64, 1.0).unwrap().ne(1.0).unwrap();
+                let row = Tensor::<B>::arange(0.0, t as f64, 1.0).unwrap().ne(1.0).unwrap();
                 let mask = truth(with_leading(self.lead, [t, s])).to_dtype(DType::F32).unwrap();
                 let row = row.to_dtype(DType::F32).unwrap().reshape((t, 1)).unwrap();
                 Some(mask.mul(&row).unwrap().to_dtype(DType::Bool).unwrap())
@@ -108,13 +111,13 @@ impl Case {
 
     /// q, k, v and the gradient of y. As `[…, t, d]` in order, as a model has them (views of one
     /// `[b, t, 3 c]`), or with every stride unusual.
-    fn operands(&self, layout: usize, dtype: DType) -> [T; 4] {
+    fn operands<B: Backend>(&self, layout: usize, dtype: DType) -> [Tensor<B>; 4] {
         let &Case { lead, t, s, d, e, .. } = self;
-        let plain = |rest, seed| randn(with_leading(lead, rest), seed, dtype);
+        let plain = |rest, seed| randn::<B>(with_leading(lead, rest), seed, dtype);
         match (layout, lead) {
             (1, &[b, h]) if t == s && d == e => {
-                let x = randn((b, t, 3 * h * d), 1, dtype);
-                let part = |i| {
+                let x = randn::<B>((b, t, 3 * h * d), 1, dtype);
+                let part = |i| -> Result<_> {
                     let x = x.narrow(2, i * h * d, h * d)?.reshape((b, t, h, d))?;
                     x.permute(&[0, 2, 1, 3])
                 };
@@ -124,7 +127,7 @@ impl Case {
             (2, _) => {
                 let columns = |[n, w]: [usize; 2], seed| plain([w, n], seed).t().unwrap();
                 let flipped = columns([s, d], 4).flip(lead.len()).unwrap();
-                let spread = plain([s, 2 * e], 5).slice_columns();
+                let spread = every_second_column(&plain([s, 2 * e], 5));
                 // As the gradient of a sum is.
                 let one = randn(Shape::new(vec![1; lead.len() + 2]), 6, dtype);
                 let g = one.broadcast_to(with_leading(lead, [t, e])).unwrap();
@@ -140,32 +143,23 @@ impl Case {
     }
 }
 
-trait SliceColumns {
-    fn slice_columns(&self) -> T;
+fn every_second_column<B: Backend>(x: &Tensor<B>) -> Tensor<B> {
+    let (dims, rank) = (x.dims().to_vec(), x.rank());
+    let pairs = [&dims[..rank - 1], &[dims[rank - 1] / 2, 2]].concat();
+    x.reshape(Shape::new(pairs)).unwrap().narrow(-1, 1, 1).unwrap().squeeze(-1).unwrap()
 }
 
-impl SliceColumns for T {
-    /// Every second column.
-    fn slice_columns(&self) -> T {
-        let (dims, rank) = (self.dims().to_vec(), self.rank());
-        let pairs = [&dims[..rank - 1], &[dims[rank - 1] / 2, 2]].concat();
-        self.reshape(Shape::new(pairs)).unwrap().narrow(-1, 1, 1).unwrap().squeeze(-1).unwrap()
-    }
-}
-
-/// y and the gradients of q, k and v, fused or by the definition.
+/// y and the gradients of q, k and v.
 fn results<B: Backend>(
     case: &Case,
     [q, k, v, g]: &[Tensor<B>; 4],
     mask: Option<&Tensor<B>>,
-    by_definition: bool,
 ) -> Vec<Tensor<B>> {
     let (q, k, v) = (q.requires_grad(), k.requires_grad(), v.requires_grad());
     let y = q.scaled_dot_product_attention(&k, &v, case.options(mask)).unwrap();
-    let loss = y.mul(g).unwrap().sum(None, false).unwrap();
-    let mut all = vec![y.detach()];
-    all.extend(grad(&loss, &[&q, &k, &v], by_definition).unwrap());
-    all
+    let gradients = y.backward_with(g).unwrap();
+    let of = |x| gradients.wrt(x).unwrap().clone();
+    vec![y.detach(), of(&q), of(&k), of(&v)]
 }
 
 fn close(got: &[f64], want: &[f64], tolerance: f64) -> Option<String> {
@@ -177,22 +171,20 @@ fn close(got: &[f64], want: &[f64], tolerance: f64) -> Option<String> {
     wrong.map(|i| format!("element {i} is {}, not {}", got[i], want[i]))
 }
 
-#[test]
-fn forward_and_gradients_agree_with_the_reference_backend_in_every_layout() {
+pub fn forward_and_gradients_agree_in_every_layout<B: Tested>() {
     let mut wrong = Vec::new();
     for case in cases() {
-        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for dtype in floats::<B>() {
             let large = case.t > 60;
             for layout in 0..3 {
                 if large && (layout != 1 && dtype != DType::F32) {
                     continue;
                 }
-                let operands = case.operands(layout, dtype);
-                let mask = case.mask(dtype);
-                let got = results(&case, &operands, mask.as_ref(), false);
+                let operands = case.operands::<B>(layout, dtype);
+                let mask = case.mask::<B>(dtype);
+                let got = results(&case, &operands, mask.as_ref());
                 let mask = mask.as_ref().map(on_reference);
-                let want =
-                    results(&case, &operands.each_ref().map(on_reference), mask.as_ref(), false);
+                let want = results(&case, &operands.each_ref().map(on_reference), mask.as_ref());
                 let tolerance = match dtype {
                     DType::F32 => 4e-6,
                     DType::F64 => 1e-14,
@@ -200,8 +192,8 @@ fn forward_and_gradients_agree_with_the_reference_backend_in_every_layout() {
                     _ => 3e-2,
                 };
                 for (i, (got, want)) in got.iter().zip(&want).enumerate() {
-                    assert_eq!((got.dims(), got.dtype()), (want.dims(), want.dtype()));
-                    if let Some(text) = close(&wide(got), &wide(want), tolerance) {
+                    assert_eq!((got.dims(), got.dtype()), (want.dims(), dtype));
+                    if let Some(text) = close(&wide(got), &wide(want), B::SLACK * tolerance) {
                         let name = ["y", "dq", "dk", "dv"][i];
                         wrong.push(format!("{case:?} {dtype} layout {layout}: {name} {text}"));
                     }
@@ -210,20 +202,6 @@ fn forward_and_gradients_agree_with_the_reference_backend_in_every_layout() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_fused_gradients_are_those_of_the_definition() {
-    for case in cases() {
-        let operands = case.operands(1, DType::F64);
-        let mask = case.mask(DType::F64);
-        let fused = results(&case, &operands, mask.as_ref(), false);
-        let defined = results(&case, &operands, mask.as_ref(), true);
-        for (i, (fused, defined)) in fused.iter().zip(&defined).enumerate() {
-            let text = close(&wide(fused), &wide(defined), 1e-13);
-            assert!(text.is_none(), "{case:?}: result {i}: {}", text.unwrap());
-        }
-    }
 }
 
 /// The composition, written with other ops than the library's own definition.
@@ -244,7 +222,7 @@ fn it_is_softmax_of_scaled_products_times_values() {
 
 #[test]
 fn joining_the_heads_again_copies_nothing() {
-    let [q, k, v, _] = Case { t: 6, s: 6, ..PLAIN }.operands(1, DType::F32);
+    let [q, k, v, _] = Case { t: 6, s: 6, ..PLAIN }.operands::<CpuBackend>(1, DType::F32);
     for dtype in [DType::F32, DType::BF16] {
         let [q, k, v] = [&q, &k, &v].map(|x| x.to_dtype(dtype).unwrap().requires_grad());
         let y = q.scaled_dot_product_attention(&k, &v, Attention::default()).unwrap();
@@ -255,49 +233,46 @@ fn joining_the_heads_again_copies_nothing() {
     }
 }
 
-#[test]
-fn queries_that_see_nothing_give_zeros_and_zero_gradients() {
+pub fn queries_that_see_nothing_give_zeros_and_zero_gradients<B: Tested>() {
     let case = Case { t: 5, s: 3, causal: true, ..PLAIN };
-    for dtype in [DType::F32, DType::F64] {
-        let all = results(&case, &case.operands(0, dtype), None, false);
+    for dtype in among::<B>(&[DType::F32, DType::F64]) {
+        let all = results(&case, &case.operands::<B>(0, dtype), None);
         for x in [&all[0], &all[1]] {
             let blind = x.narrow(2, 0, 2).unwrap();
             assert!(wide(&blind).iter().all(|&x| x == 0.0));
             assert!(wide(x).iter().any(|&x| x != 0.0));
         }
-        let mask = T::zeros((5, 3), DType::F32).unwrap().to_dtype(DType::Bool).unwrap();
+        let mask = Tensor::<B>::zeros((5, 3), DType::F32).unwrap().to_dtype(DType::Bool).unwrap();
         let case = Case { causal: false, ..case };
-        for x in results(&case, &case.operands(0, dtype), Some(&mask), false) {
+        for x in results(&case, &case.operands::<B>(0, dtype), Some(&mask)) {
             assert!(wide(&x).iter().all(|&x| x == 0.0));
         }
     }
 }
 
-#[test]
-fn nan_and_infinite_scores_give_nan_in_their_rows_alone() {
-    let q = tensor![[f32::NAN, 1.0], [1.0, 1.0], [f32::INFINITY, 1.0]];
-    let y = q.scaled_dot_product_attention(
-        &tensor![[1.0, 0.0], [0.0, 1.0]],
-        &tensor![[1.0], [2.0]],
-        Attention::default(),
-    );
+pub fn nan_and_infinite_scores_give_nan_in_their_rows_alone<B: Tested>() {
+    let tensor = |values: &[f32], dims: [usize; 2]| Tensor::<B>::from_slice(values, dims).unwrap();
+    let q = tensor(&[f32::NAN, 1.0, 1.0, 1.0, f32::INFINITY, 1.0], [3, 2]);
+    let (k, v) = (tensor(&[1.0, 0.0, 0.0, 1.0], [2, 2]), tensor(&[1.0, 2.0], [2, 1]));
+    let y = q.scaled_dot_product_attention(&k, &v, Attention::default());
     let y = y.unwrap().to_vec::<f32>().unwrap();
     assert!(y[0].is_nan() && y[1] == 1.5 && y[2].is_nan(), "{y:?}");
 }
 
 /// Weights that are all alike show the dropout of each: element [h, i, j] falls to word
 /// (h t + i) s + j.
-#[test]
-fn dropout_counts_weights_in_row_major_order() {
+pub fn dropout_counts_weights_in_row_major_order<B: Tested>() {
     let (h, t, s) = (2, 3, 70);
-    let (q, k) =
-        (T::zeros((h, t, 1), DType::F32).unwrap(), T::zeros((h, s, 1), DType::F32).unwrap());
-    let v = T::eye(s, DType::F32).unwrap().broadcast_to((h, s, s)).unwrap();
+    let (q, k) = (
+        Tensor::<B>::zeros((h, t, 1), DType::F32).unwrap(),
+        Tensor::<B>::zeros((h, s, 1), DType::F32).unwrap(),
+    );
+    let v = Tensor::<B>::eye(s, DType::F32).unwrap().broadcast_to((h, s, s)).unwrap();
     let options = Attention { dropout: Some(DROPOUT), ..Default::default() };
     let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
-    let kept = T::ones((h, t, s), DType::F32).unwrap().dropout(DROPOUT).unwrap();
+    let kept = Tensor::<B>::ones((h, t, s), DType::F32).unwrap().dropout(DROPOUT).unwrap();
     let expected: Vec<f64> = wide(&kept).iter().map(|x| x / s as f64).collect();
-    assert_eq!(close(&wide(&y), &expected, 1e-6), None);
+    assert_eq!(close(&wide(&y), &expected, B::SLACK * 1e-6), None);
     let zeros = wide(&y).iter().filter(|&&y| y == 0.0).count();
     assert!((100..240).contains(&zeros), "{zeros}");
 }
@@ -330,7 +305,7 @@ fn gradients_agree_with_finite_differences_twice() {
 
 #[test]
 fn only_wanted_inputs_get_gradients_and_masks_have_none() {
-    let [q, k, v, _] = PLAIN.operands(0, DType::F32);
+    let [q, k, v, _] = PLAIN.operands::<CpuBackend>(0, DType::F32);
     let tracked = v.requires_grad();
     let y = q.scaled_dot_product_attention(&k, &tracked, Attention::default()).unwrap();
     let grads = y.sum(None, false).unwrap().backward().unwrap();
@@ -344,55 +319,20 @@ fn only_wanted_inputs_get_gradients_and_masks_have_none() {
 }
 
 #[test]
-fn operands_that_do_not_fit_are_errors_of_backends_too() {
-    fn check<B: Backend>() {
-        let full = |dims: &[usize], dtype| B::full(dims.into(), 1.0.into(), dtype).unwrap();
-        let parameters = AttentionParameters { scale: 1.0, causal: false, dropout: None };
-        let (q, k, v) = (
-            full(&[2, 3, 4], DType::F32),
-            full(&[2, 5, 4], DType::F32),
-            full(&[2, 5, 6], DType::F32),
-        );
-        let (short, wide) = (full(&[2, 4, 6], DType::F32), full(&[2, 5, 6], DType::F64));
-        let whole = full(&[2, 3, 4], DType::I64);
-        let (mask, sums) = (full(&[2, 3, 4], DType::Bool), full(&[2, 4], DType::F32));
-        let y = full(&[2, 3, 6], DType::F32);
-        let forward = |operands: &[Option<&B::Tensor>], part: &str| {
-            let error =
-                B::fused(&FusedOp::Attention(parameters), operands).unwrap_err().to_string();
-            assert!(error.contains(part), "{}: {error}", B::NAME);
-        };
-        forward(&[Some(&q), Some(&k)], "operand 2 is missing");
-        forward(&[Some(&q), Some(&y), Some(&v)], "[2, 3, 6]");
-        forward(&[Some(&q), Some(&k), Some(&short)], "[2, 4, 6]");
-        forward(&[Some(&q), Some(&k), Some(&wide)], "f64");
-        forward(&[Some(&q), Some(&k), Some(&v), Some(&mask)], "[2, 3, 4]");
-        forward(&[Some(&whole), Some(&whole), Some(&whole)], "i64");
-        let backward = |saved: [&B::Tensor; 3], part: &str| {
-            let [result, largest, inverse] = saved.map(Some);
-            let operands = [Some(&y), Some(&q), Some(&k), Some(&v), None, result, largest, inverse];
-            let error = B::fused(&FusedOp::AttentionGrad(parameters), &operands).unwrap_err();
-            assert!(error.to_string().contains(part), "{}: {error}", B::NAME);
-        };
-        let right = full(&[2, 3], DType::F32);
-        for (wrong, part) in [(&sums, "[2, 4]"), (&full(&[2, 3], DType::F64), "f64")] {
-            backward([&y, wrong, &right], part);
-            backward([&y, &right, wrong], part);
-        }
-        for (wrong, part) in [(&q, "[2, 3, 4]"), (&full(&[2, 3, 6], DType::F16), "f16")] {
-            backward([wrong, &right, &right], part);
-        }
-        // The result of 16-bit operands is kept in f32.
-        let [q, k, v, y, sums] =
-            [[2, 3, 4].as_slice(), &[2, 5, 4], &[2, 5, 6], &[2, 3, 6], &[2, 3]]
-                .map(|dims| full(dims, DType::F16));
-        let sums = B::cast(&sums, DType::F32).unwrap();
-        let operands = [&y, &q, &k, &v].map(Some);
-        let kept = [None, Some(&y), Some(&sums), Some(&sums)];
-        let operands = [operands, kept].concat();
-        let error = B::fused(&FusedOp::AttentionGrad(parameters), &operands).unwrap_err();
-        assert!(error.to_string().contains("f16"), "{}: {error}", B::NAME);
-    }
-    check::<CpuBackend>();
-    check::<ReferenceBackend>();
+fn operands_that_do_not_fit_are_errors() {
+    let full = |dims: &[usize], dtype| T::ones(dims, dtype).unwrap();
+    let [q, k, v] = [&[2, 3, 4], &[2, 5, 4], &[2, 5, 6]].map(|dims| full(dims, DType::F32));
+    let error = |q: &T, k: &T, v: &T, mask: Option<&T>, part: &str| {
+        let options = Attention { mask, ..Default::default() };
+        let error = q.scaled_dot_product_attention(k, v, options).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    error(&q, &v, &v, None, "[2, 5, 6]");
+    error(&q, &full(&[1, 5, 4], DType::F32), &v, None, "[1, 5, 4]");
+    error(&q, &k, &full(&[2, 4, 6], DType::F32), None, "[2, 4, 6]");
+    error(&q, &k, &full(&[2, 5, 6], DType::F64), None, "f64");
+    error(&q, &k, &v, Some(&full(&[2, 3, 4], DType::F32)), "[2, 3, 4]");
+    error(&q, &k, &v, Some(&full(&[3, 5], DType::F64)), "f64");
+    let whole = full(&[2, 3, 4], DType::I64);
+    error(&whole, &whole, &whole, None, "i64");
 }

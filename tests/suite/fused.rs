@@ -1,17 +1,37 @@
-//! Fused ops and optimizer steps: the CPU backend against the reference backend, against the
-//! ops they are made of, and against PyTorch. Derivatives against finite differences, and every rule
-//! made wrong, are in `gradcheck.rs` and `mutation.rs`.
+//! Fused ops and optimizer steps: a backend's kernels, or its composites, against the composites on the
+//! reference backend in `f64`, and against PyTorch. Derivatives against finite differences, and every
+//! rule made wrong, are in `gradcheck.rs` and `mutation.rs`.
 
 mod behaviour;
 mod bounds;
 mod columns;
 mod definitions;
 mod dot;
-mod reference;
-mod rms_norm;
-mod sincos;
+pub mod reference;
+pub mod sincos;
 mod update;
 mod vectors;
 
-/// The backend under test.
-type Subject = swath::CpuBackend;
+pub(crate) use crate::attention;
+
+/// A test of every fused op for a backend.
+macro_rules! fused_tests {
+    ($backend:ty) => {
+        $crate::backends::tests_of! {
+            fused, $backend;
+            reference: softmax_and_its_logarithm_agree, cross_entropy_agrees, norms_agree, bias_activation_agrees, linear_agrees_with_and_without_activation,
+                dropout_of_every_probability_agrees, inner_products_agree, windows_as_columns_agree,
+                columns_added_up_to_images_agree, gradients_of_sine_and_cosine_agree;
+            attention: forward_and_gradients_agree_in_every_layout,
+                queries_that_see_nothing_give_zeros_and_zero_gradients,
+                nan_and_infinite_scores_give_nan_in_their_rows_alone,
+                dropout_counts_weights_in_row_major_order;
+            sincos: sincos_matches_sin_and_cos_bitwise;
+        }
+    };
+}
+pub(crate) use fused_tests;
+
+mod cpu {
+    crate::fused::fused_tests!(swath::CpuBackend);
+}

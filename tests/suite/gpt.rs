@@ -1,6 +1,7 @@
 //! The transformer of the example `train_gpt`: its gradient against finite differences, and its training
 //! against PyTorch's.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use swath::io::safetensors::{load, restore_module};
@@ -15,7 +16,7 @@ const SIZES: Sizes =
 
 /// A model of these parameters.
 fn gpt_of(parameters: &[T]) -> Result<Gpt> {
-    let mut model = Gpt::new(SIZES, &mut Rng::seed(0))?;
+    let mut model: Gpt = Gpt::new(SIZES, &mut Rng::seed(0))?;
     let mut parameters = parameters.iter();
     nn::for_each_tensor_mut(&mut model, |_, tensor, kind| {
         if kind == nn::Kind::Parameter {
@@ -29,7 +30,7 @@ fn gpt_of(parameters: &[T]) -> Result<Gpt> {
 #[test]
 fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
     let mut rng = Rng::seed(5);
-    let model = Gpt::new(SIZES, &mut rng).unwrap();
+    let model: Gpt = Gpt::new(SIZES, &mut rng).unwrap();
     let mut parameters = Vec::new();
     nn::for_each_tensor(&model, |_, tensor, kind| {
         if kind == nn::Kind::Parameter {
@@ -53,7 +54,7 @@ fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
 /// Mean of the targets' negative log-probabilities, worked out from the logits one by one.
 #[test]
 fn the_loss_is_the_mean_cost_of_the_next_characters() {
-    let model = Gpt::new(SIZES, &mut Rng::seed(6)).unwrap();
+    let model: Gpt = Gpt::new(SIZES, &mut Rng::seed(6)).unwrap();
     let ids = tensor![i64; [1, 2, 3, 4, 5], [6, 0, 6, 0, 6]];
     let targets = tensor![i64; [2, 3, 4, 5, 6], [0, 6, 0, 6, 0]];
     let loss = model.loss(&ids, &targets).unwrap().item::<f32>().unwrap();
@@ -69,7 +70,7 @@ fn the_loss_is_the_mean_cost_of_the_next_characters() {
 
 #[test]
 fn a_position_does_not_see_those_after_it() {
-    let model = Gpt::new(SIZES, &mut Rng::seed(7)).unwrap();
+    let model: Gpt = Gpt::new(SIZES, &mut Rng::seed(7)).unwrap();
     let logits = |ids: &T| model.forward(ids).unwrap().to_vec::<f32>().unwrap();
     let a = logits(&tensor![i64; [1, 2, 3, 4, 5]]);
     let b = logits(&tensor![i64; [1, 2, 3, 0, 0]]);
@@ -80,15 +81,14 @@ fn a_position_does_not_see_those_after_it() {
 }
 
 /// `tests/vectors/make_gpt.py` made the weights, the batches and PyTorch's losses.
-#[test]
-fn the_first_20_losses_are_those_of_pytorch() {
+fn check_first_losses<B: Backend>() -> Result<()> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt.safetensors");
-    let mut tensors = load::<CpuBackend>(file).unwrap();
-    let losses = tensors.remove("losses").unwrap().to_vec::<f64>().unwrap();
+    let mut tensors = load::<B>(file)?;
+    let losses = tensors.remove("losses").unwrap().to_vec::<f64>()?;
     let batches = tensors.remove("batches").unwrap();
     let sizes = Sizes { vocabulary: 13, width: 16, layers: 2, heads: 2, context: 8, dropout: 0.0 };
-    let mut model = Gpt::new(sizes, &mut Rng::seed(8)).unwrap();
-    let mut weights: std::collections::BTreeMap<String, T> = tensors
+    let mut model = Gpt::<B>::new(sizes, &mut Rng::seed(8))?;
+    let mut weights: BTreeMap<String, Tensor<B>> = tensors
         .into_iter()
         .map(|(name, x)| {
             (name.strip_prefix("weights.").expect("only weights are left").to_owned(), x)
@@ -100,7 +100,7 @@ fn the_first_20_losses_are_those_of_pytorch() {
             weights.insert(path.to_owned(), tensor.clone());
         }
     });
-    restore_module(&mut model, weights).unwrap();
+    restore_module(&mut model, weights)?;
     let options = AdamWOptions {
         learning_rate: 1e-2,
         betas: [0.9, 0.95],
@@ -108,17 +108,29 @@ fn the_first_20_losses_are_those_of_pytorch() {
         decays: optim::matrices,
         ..AdamWOptions::default()
     };
-    let mut optimizer = AdamW::new(options).unwrap();
+    let mut optimizer = AdamW::new(options)?;
     for (step, expected) in losses.iter().enumerate() {
-        let batch = batches.slice(s![step]).unwrap();
-        let (ids, targets) = (batch.slice(s![.., ..8]).unwrap(), batch.slice(s![.., 1..]).unwrap());
-        let loss = model.loss(&ids, &targets).unwrap();
-        let value = f64::from(loss.item::<f32>().unwrap());
+        let batch = batches.slice(s![step])?;
+        let (ids, targets) = (batch.slice(s![.., ..8])?, batch.slice(s![.., 1..])?);
+        let loss = model.loss(&ids, &targets)?;
+        let value = f64::from(loss.item::<f32>()?);
         let error = (value / expected - 1.0).abs();
         assert!(error < 1e-4, "step {step}: {value}, PyTorch {expected}, relative error {error:e}");
-        let mut gradients = loss.backward().unwrap();
-        clip_grad_norm(&model, &mut gradients, 1.0).unwrap();
-        optimizer.step(&mut model, &gradients).unwrap();
+        let mut gradients = loss.backward()?;
+        clip_grad_norm(&model, &mut gradients, 1.0)?;
+        optimizer.step(&mut model, &gradients)?;
     }
     assert!(losses[19] < 0.5 * losses[0], "the losses fall, or nothing was compared");
+    Ok(())
+}
+
+#[test]
+fn the_first_20_losses_are_those_of_pytorch() {
+    check_first_losses::<CpuBackend>().unwrap();
+}
+
+/// The reference backend has the required methods of a backend alone: all else is composed of them.
+#[test]
+fn a_backend_without_kernels_trains_to_the_same_losses() {
+    check_first_losses::<ReferenceBackend>().unwrap();
 }

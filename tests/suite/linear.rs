@@ -1,10 +1,9 @@
-//! `linear` against the ops it is made of, the reference backend and finite differences.
+//! `linear` against the ops it is made of and finite differences; against the reference backend it is in
+//! `fused/reference.rs`.
 
-use swath::ops::FusedOp;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
-type R = Tensor<ReferenceBackend>;
 
 const SECOND_ORDER: GradCheck =
     GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 4, seed: 1 };
@@ -132,43 +131,6 @@ fn no_rows_no_columns_and_no_terms() {
     }
 }
 
-/// Small integers, whose sums of products every dtype holds exactly: no tolerance is needed.
-#[test]
-fn it_equals_the_reference_backend_on_integers() {
-    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
-        for (lead, k, n) in [(&[5][..], 7, 3), (&[2, 3], 6, 4), (&[], 4, 9)] {
-            let whole = |shape: Vec<usize>, seed| {
-                randn(shape, seed, DType::F32).mul_scalar(1.5)?.clamped()?.to_dtype(dtype)
-            };
-            let x = whole([lead, &[k]].concat(), 30).unwrap();
-            let (w, b) = (whole(vec![n, k], 31).unwrap(), whole(vec![n], 32).unwrap());
-            let on_reference = |x: &T| x.to_backend_reference().unwrap();
-            let expected = on_reference(&x).linear(&on_reference(&w), Some(&on_reference(&b)));
-            let expected = expected.unwrap().to_dtype(DType::F64).unwrap();
-            let y = x.linear(&w, Some(&b)).unwrap().to_dtype(DType::F64).unwrap();
-            assert_eq!(y.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
-        }
-    }
-}
-
-/// What the test above needs of tensors.
-trait Whole {
-    fn clamped(&self) -> Result<T>;
-    fn to_backend_reference(&self) -> Result<R>;
-}
-
-impl Whole for T {
-    fn clamped(&self) -> Result<T> {
-        let values = self.to_vec::<f32>()?.into_iter().map(|x| x.round().clamp(-4.0, 4.0));
-        T::from_vec(values.collect::<Vec<f32>>(), *self.shape())
-    }
-
-    fn to_backend_reference(&self) -> Result<R> {
-        let values = self.to_dtype(DType::F64)?.to_vec::<f64>()?;
-        R::from_vec(values, *self.shape())?.to_dtype(self.dtype())
-    }
-}
-
 #[test]
 fn gradients_agree_with_finite_differences_twice() {
     for lead in [&[][..], &[3], &[2, 3]] {
@@ -204,7 +166,7 @@ fn only_tracked_inputs_get_gradients() {
 }
 
 #[test]
-fn operands_that_do_not_fit_are_errors_of_the_method_and_of_backends() {
+fn operands_that_do_not_fit_are_errors() {
     let (x, w) = (randn([2, 3], 60, DType::F32), randn([4, 3], 61, DType::F32));
     let text = |result: Result<T>| result.unwrap_err().to_string();
     assert_eq!(
@@ -218,21 +180,4 @@ fn operands_that_do_not_fit_are_errors_of_the_method_and_of_backends() {
     let whole = T::zeros((2, 3), DType::I64).unwrap();
     assert!(matches!(whole.linear(&whole, None), Err(Error::UnsupportedDType { .. })));
     assert!(T::ones((), DType::F32).unwrap().linear(&w, None).is_err());
-
-    fn direct<B: Backend>(op: &FusedOp, operands: &[Option<&B::Tensor>]) -> String {
-        B::fused(op, operands).unwrap_err().to_string()
-    }
-    fn check<B: Backend>() {
-        let full = |shape: Shape, dtype| B::full(shape, 1.0.into(), dtype).unwrap();
-        let (x, w) = (full([2, 3].into(), DType::F32), full([4, 2].into(), DType::F32));
-        let linear = &FusedOp::Linear;
-        assert!(direct::<B>(linear, &[Some(&x)]).starts_with("linear: operand 1 is missing"));
-        assert!(direct::<B>(linear, &[Some(&x), Some(&w), None]).contains("[2, 3]"));
-        let wide = full([4, 3].into(), DType::F64);
-        assert!(direct::<B>(linear, &[Some(&x), Some(&wide)]).contains("linear"));
-        let (fits, bias) = (full([4, 3].into(), DType::F32), full([5].into(), DType::F32));
-        assert!(direct::<B>(linear, &[Some(&x), Some(&fits), Some(&bias)]).contains("[5]"));
-    }
-    check::<CpuBackend>();
-    check::<ReferenceBackend>();
 }

@@ -1,5 +1,5 @@
-//! `linear_activation` against `linear` and the function after it, the reference backend and, of threads
-//! and instruction sets, itself.
+//! `linear_activation` against `linear` and the function after it and, of threads, itself; against the
+//! reference backend it is in `fused/reference.rs`.
 
 use swath::ops::{Activation, FusedOp};
 use swath::prelude::*;
@@ -7,7 +7,6 @@ use swath::prelude::*;
 use crate::support::alone;
 
 type T = Tensor<CpuBackend>;
-type R = Tensor<ReferenceBackend>;
 
 fn randn(shape: impl Into<Shape>, seed: u64, dtype: DType) -> T {
     T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
@@ -115,12 +114,16 @@ fn threads_change_no_bit() {
                         let y = x.linear_activation(&weight, bias.as_ref(), activation).unwrap();
                         bits(&y.detach())
                     };
-                    let op = FusedOp::LinearActivation { activation, keep_sums: true };
                     let kept = |x: &T| {
-                        let bias = bias.as_ref().map(T::data);
-                        let operands = [Some(x.data()), Some(weight.data()), bias];
-                        let both = CpuBackend::fused(&op, &operands).unwrap();
-                        both.into_iter().map(|y| bits(&T::from_data(y))).collect::<Vec<_>>()
+                        let (x, weight, bias) =
+                            (x.data(), weight.data(), bias.as_ref().map(T::data));
+                        let (activation, keep_sums) = (Some(activation), true);
+                        let op = FusedOp::Linear { x, weight, bias, activation, keep_sums };
+                        CpuBackend::fused(&op)
+                            .unwrap()
+                            .into_iter()
+                            .map(|y| bits(&T::from_data(y)))
+                            .collect::<Vec<_>>()
                     };
                     swath::runtime::set_threads(1).unwrap();
                     let (expected, both) = (of(&x), kept(&x));
@@ -136,56 +139,6 @@ fn threads_change_no_bit() {
             }
         }
     });
-}
-
-/// The sums are small integers, which both backends have exactly; then only the functions differ, by a
-/// few units.
-#[test]
-fn it_agrees_with_the_reference_backend() {
-    let whole = |shape: &[usize], seed| {
-        let count = shape.iter().product::<usize>();
-        let values: Vec<f64> = (0..count).map(|i| ((i * seed) % 5) as f64 - 2.0).collect();
-        (T::from_vec(values.clone(), shape).unwrap(), R::from_vec(values, shape).unwrap())
-    };
-    for (dtype, unit) in [
-        (DType::F64, f64::EPSILON),
-        (DType::F32, f64::from(f32::EPSILON)),
-        (DType::F16, 2f64.powi(-10)),
-        (DType::BF16, 2f64.powi(-7)),
-    ] {
-        for (lead, k, n) in [(&[5][..], 7, 3), (&[2, 3], 6, 4), (&[], 4, 9)] {
-            let (x, x_reference) = whole(&[lead, &[k]].concat(), 3);
-            let (w, w_reference) = whole(&[n, k], 7);
-            let (b, b_reference) = whole(&[n], 2);
-            for activation in Activation::ALL {
-                for keep_sums in [false, true] {
-                    let op = FusedOp::LinearActivation { activation, keep_sums };
-                    let cast = |x: &T| x.to_dtype(dtype).unwrap();
-                    let (x, w, b) = (cast(&x), cast(&w), cast(&b));
-                    let operands = [&x, &w, &b].map(|x| Some(x.data()));
-                    let found = CpuBackend::fused(&op, &operands).unwrap();
-                    let cast = |x: &R| x.to_dtype(dtype).unwrap();
-                    let references = (cast(&x_reference), cast(&w_reference), cast(&b_reference));
-                    let (x, w, b) = references;
-                    let operands = [&x, &w, &b].map(|x| Some(x.data()));
-                    let wanted = ReferenceBackend::fused(&op, &operands).unwrap();
-                    assert_eq!(
-                        (found.len(), wanted.len()),
-                        (1 + usize::from(keep_sums), found.len())
-                    );
-                    for (found, wanted) in found.into_iter().zip(wanted) {
-                        let wanted = R::from_data(wanted).to_dtype(DType::F64).unwrap();
-                        let wanted = wanted.to_vec::<f64>().unwrap();
-                        for (y, wanted) in values(&T::from_data(found)).into_iter().zip(wanted) {
-                            let error = (y - wanted).abs();
-                            let at = format!("{dtype} {activation:?}: {y}, not {wanted}");
-                            assert!(error <= 8.0 * unit * wanted.abs() + 1e-7 * unit, "{at}");
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod layout;
 mod linear;
 mod linear_activation;
 mod memory;
+mod minimal;
 mod mutation;
 mod nn;
 mod ops_page;

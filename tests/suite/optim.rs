@@ -1,6 +1,7 @@
 //! Optimizers, schedules, clipping, accumulation.
 
 mod learning;
+mod leaves;
 mod schedules;
 mod steps;
 mod torch;

@@ -7,6 +7,7 @@ pub mod files;
 #[path = "../../examples/train_gpt/model.rs"]
 pub mod gpt;
 pub mod inputs;
+pub mod oracle;
 pub mod ulp;
 pub mod vectors;
 

@@ -33,14 +33,14 @@ const LAYERS: &[Row] = &[
 const PLACES: &[Row] = &[
     ("src/layout.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
     ("tests/suite/backends.rs", "// SAFETY: checked above.\nunsafe { f() }", "`unsafe` here"),
-    ("src/backend/cpu/memory.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
+    ("src/runtime/memory.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/fold/tree.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/math/exp.rs", "#![deny(unsafe_op_in_unsafe_fn)]", ""),
     ("kernels/src/gemm/tile.rs", "use std::arch::x86_64::*;", "intrinsics stand only"),
     ("kernels/src/copy.rs", "let x = core::arch::x86_64::_mm_pause();", "intrinsics stand only"),
     ("kernels/src/simd/avx2.rs", "use core::arch::x86_64::*;", ""),
     ("src/backend/cpu/reduce.rs", "rayon::join(a, b);", "one door to rayon"),
-    ("src/backend/cpu/parallel.rs", "rayon::join(a, b);", ""),
+    ("src/runtime/parallel.rs", "rayon::join(a, b);", ""),
 ];
 
 const SAFETY: &[Row] = &[

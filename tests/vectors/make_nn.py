@@ -126,6 +126,23 @@ def layers(out):
     run(out, "linear", torch.nn.Linear(width, 5), {"x": uniform(3, width)}, lambda m, xs: m(xs["x"]))
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023)."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                update = torch.sign(torch.lerp(p.grad, m, beta1))
+                p.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-group["lr"])
+                m.copy_(torch.lerp(p.grad, m, beta2))
+
+
 SHAPES = {"body.weight": (3, 4), "body.bias": (5,), "head.0.weight": (2, 1, 3)}
 STEPS = 12
 
@@ -143,6 +160,17 @@ OPTIMIZERS = {
     "adamw_groups": (torch.optim.AdamW, dict(lr=0.05, betas=(0.9, 0.95), weight_decay=0.3)),
     # The learning rate of step i is 0.05 (i + 1) / 12.
     "adamw_rates": (torch.optim.AdamW, dict(lr=0.05, weight_decay=0.1)),
+    "rms_prop": (torch.optim.RMSprop, dict()),
+    "rms_prop_momentum": (torch.optim.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-3, momentum=0.8, weight_decay=0.1)),
+    "rms_prop_centered": (torch.optim.RMSprop, dict(lr=0.02, alpha=0.95, centered=True)),
+    "rms_prop_all": (torch.optim.RMSprop, dict(lr=0.02, momentum=0.5, centered=True, weight_decay=0.2)),
+    "adagrad": (torch.optim.Adagrad, dict()),
+    "adagrad_all": (
+        torch.optim.Adagrad,
+        dict(lr=0.1, lr_decay=0.05, initial_accumulator_value=0.3, eps=1e-4, weight_decay=0.1),
+    ),
+    "lion": (Lion, dict(lr=0.01)),
+    "lion_decay": (Lion, dict(lr=0.02, betas=(0.8, 0.95), weight_decay=0.3)),
 }
 
 

@@ -11,14 +11,14 @@ use crate::autodiff::mutation::{Mutation, Reading};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::{TernaryOp, ternary_ops};
-use crate::shared::Shared;
+use crate::runtime::shared::Shared;
 use crate::tensor::Tensor;
 
 macro_rules! ternary_rules {
     ($({
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
-        value: $value:expr;
+        composite: ($($operand:ident),*) => $composite:expr;
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr; $c_low:expr, $c_high:expr;
         gradient_a: ($($a_parameter:ident),*) => $a_gradient:expr;
         gradient_b: ($($b_parameter:ident),*) => $b_gradient:expr;

@@ -5,7 +5,6 @@ use half::{bf16, f16};
 use swath_kernels::{self as kernels, Arg as Run, Convert};
 
 use super::copy::{self, AsBits};
-use super::parallel::Cost;
 use super::walk::Walk;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
@@ -13,6 +12,7 @@ use crate::dtype::{
     DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
 };
 use crate::error::{Error, Result};
+use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
 
 /// Of converting one element, for each byte read or written: two threads widen 120,000 `bf16` as fast as

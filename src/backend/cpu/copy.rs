@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Permute, Place, Plain};
 
 use super::elementwise::CHUNK;
-use super::parallel::{self, Cost};
 use super::walk::write_chunks;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes};
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;
 
 /// Runs an expression with `$t` bound to an unsigned integer of the element size of a dtype.

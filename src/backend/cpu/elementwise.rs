@@ -18,7 +18,6 @@ use half::{bf16, f16};
 use swath_kernels::{Arg as Run, Block, BlockArg, Kernel, Place, Stored};
 
 use super::copy::AsBits;
-use super::parallel::{self, Cost};
 use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
@@ -27,6 +26,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::Shape;
 
 /// Elements that threads and conversions take at a time: three `f32` arrays of them stay in the

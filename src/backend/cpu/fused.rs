@@ -1,95 +1,94 @@
 //! Fused ops: several passes over memory in one.
 //!
-//! Operands are taken row-major (copied where they are not), rows are shared by threads and handed
-//! to the kernels many at a time. 16-bit floats go through `f32`; see `working.rs`.
+//! Kernels of rows run under the driver in `rows.rs`: operands that are not contiguous are copied,
+//! threads share the rows, 16-bit floats are computed in `f32`.
 
 mod attention;
 mod bias_activation;
 mod columns;
 mod cross_entropy;
 mod dot;
-mod dropout;
-mod layer_norm;
+mod elements;
 mod linear;
 mod norm;
-mod rms_norm;
-mod sincos;
 mod softmax;
-pub(super) mod working;
 
-pub(super) use bias_activation::FORWARD_COST as ACTIVATION_COST;
-
+use super::matmul::After;
+use super::working::Working;
 use super::{CpuTensor, Results};
 use crate::backend::TensorData;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::FusedOp;
+use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
+use cross_entropy::Logits;
 
-pub(super) fn fused(op: &FusedOp, operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
-    match op {
-        FusedOp::Attention(parameters) => attention::attention(parameters, operands),
-        FusedOp::AttentionGrad(parameters) => attention::attention_grad(parameters, operands),
-        FusedOp::Softmax => softmax::forward(op.name(), operands, false),
-        FusedOp::SoftmaxGrad => softmax::backward(op.name(), operands, false),
-        FusedOp::LogSoftmax => softmax::forward(op.name(), operands, true),
-        FusedOp::LogSoftmaxGrad => softmax::backward(op.name(), operands, true),
-        &FusedOp::CrossEntropy { ignore_index, label_smoothing } => {
-            cross_entropy::forward(operands, ignore_index, label_smoothing)
+pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
+    let name = op.name();
+    match *op {
+        FusedOp::Softmax { x, log } => softmax::forward(name, x, log),
+        FusedOp::SoftmaxGrad { g, y, log } => softmax::backward(name, g, y, log),
+        FusedOp::CrossEntropy { logits, targets, ignore_index, label_smoothing } => {
+            let logits = Logits::new(name, logits, targets, ignore_index, label_smoothing)?;
+            cross_entropy::forward(&logits)
         }
-        &FusedOp::CrossEntropyGrad { ignore_index, label_smoothing } => {
-            cross_entropy::backward(operands, ignore_index, label_smoothing)
+        FusedOp::CrossEntropyGrad {
+            g,
+            logits,
+            targets,
+            largest,
+            rest,
+            ignore_index,
+            label_smoothing,
+        } => {
+            let logits = Logits::new(name, logits, targets, ignore_index, label_smoothing)?;
+            cross_entropy::backward(&logits, g, [largest, rest])
         }
-        &FusedOp::LayerNorm { eps } => layer_norm::forward(operands, eps),
-        FusedOp::LayerNormGrad => layer_norm::backward(operands),
-        &FusedOp::RmsNorm { eps } => rms_norm::forward(operands, eps),
-        FusedOp::RmsNormGrad => rms_norm::backward(operands),
-        &FusedOp::BiasActivation(f) => bias_activation::forward(operands, f),
-        &FusedOp::BiasActivationGrad(f) => bias_activation::backward(operands, f),
-        FusedOp::Dropout(mask) => dropout::dropout(operands, mask),
-        FusedOp::Linear => linear::linear(op.name(), operands, None, false),
-        &FusedOp::LinearActivation { activation, keep_sums } => {
-            linear::linear(op.name(), operands, Some(activation), keep_sums)
+        FusedOp::LayerNorm { x, weight, bias, eps } => norm::layer(x, weight, bias, eps),
+        FusedOp::LayerNormGrad { g, x, weight, reciprocal_deviation } => {
+            norm::layer_grad(g, x, weight, reciprocal_deviation)
         }
-        FusedOp::SinCos => sincos::sincos(operands),
-        FusedOp::Im2col(window) => columns::im2col(operands, window),
-        &FusedOp::Col2im { image, ref window } => columns::col2im(operands, image, window),
-        FusedOp::Dot => dot::dot(operands),
+        FusedOp::RmsNorm { x, weight, eps } => norm::rms(x, weight, eps),
+        FusedOp::RmsNormGrad { g, x, weight, reciprocal_rms } => {
+            norm::rms_grad(g, x, weight, reciprocal_rms)
+        }
+        FusedOp::BiasActivation { x, bias, activation } => {
+            bias_activation::forward(x, bias, activation)
+        }
+        FusedOp::BiasActivationGrad { g, x, bias, activation } => {
+            bias_activation::backward(g, x, bias, activation)
+        }
+        FusedOp::Dropout { x, mask } => elements::dropout(x, mask),
+        FusedOp::SinCos { x } => elements::sincos(x),
+        FusedOp::Attention { q, k, v, mask, parameters } => {
+            attention::attention(name, attention::Operands { q, k, v, mask, parameters })
+        }
+        FusedOp::AttentionGrad { g, q, k, v, mask, largest, inverse, y, parameters } => {
+            let operands = attention::Operands { q, k, v, mask, parameters };
+            attention::attention_grad(name, operands, [g, y], [largest, inverse])
+        }
+        FusedOp::Linear { x, weight, bias, activation, keep_sums } => {
+            linear::linear(name, x, weight, After { bias, activation, keep_sums })
+        }
+        FusedOp::Im2col { x, ref window } => columns::im2col(x, window),
+        FusedOp::Col2im { x, image, ref window } => columns::col2im(x, image, window),
+        FusedOp::Dot { a, b } => dot::dot(a, b),
     }
 }
 
-/// Operand `i`, which the op cannot do without.
-fn operand<'a>(
-    op: &'static str,
-    operands: &[Option<&'a CpuTensor>],
-    i: usize,
-) -> Result<&'a CpuTensor> {
-    let missing = || Error::InvalidArgument { op, reason: format!("operand {i} is missing") };
-    operands.get(i).copied().flatten().ok_or_else(missing)
+/// Number of columns: the extent of the last axis.
+fn columns(x: &CpuTensor) -> usize {
+    x.shape().dims().last().copied().unwrap_or(1)
 }
 
-/// An operand that the op can do without.
-fn optional<'a>(operands: &[Option<&'a CpuTensor>], i: usize) -> Option<&'a CpuTensor> {
-    operands.get(i).copied().flatten()
+/// `[…, 1]` for rows `[…, n]`: one element a row.
+fn statistics_shape(x: &CpuTensor) -> Shape {
+    x.shape().with_axis(x.shape().ndim().saturating_sub(1), Some(1))
 }
 
-/// The extent of the last axis.
-fn columns(op: &'static str, x: &CpuTensor) -> Result<usize> {
-    let reason = "there is no axis of rows";
-    let last = x.shape().dims().last().copied();
-    last.ok_or(Error::InvalidShape { op, shape: *x.shape(), reason })
-}
-
-fn check_shape(op: &'static str, x: &CpuTensor, shape: &Shape) -> Result<()> {
-    if x.shape() != shape {
-        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *x.shape() });
-    }
-    Ok(())
-}
-
-fn check_dtype(op: &'static str, x: &CpuTensor, dtype: DType) -> Result<()> {
-    if x.dtype() != dtype {
-        return Err(Error::DTypeMismatch { op, lhs: dtype, rhs: x.dtype(), shape: *x.shape() });
-    }
-    Ok(())
+/// Number of rows, and the cost of one of them: `each` is that of an `f32`, an `f64` takes about
+/// twice as long.
+fn work<T: Working>(x: &CpuTensor, each: usize) -> (usize, Cost) {
+    let cost = Cost(each).times(columns(x).max(1) * size_of::<T::Wide>() / 4);
+    (statistics_shape(x).numel(), cost)
 }

@@ -13,12 +13,12 @@ use swath_kernels::{Addend, scatter_add_rows_from};
 
 use super::cast::cast;
 use super::copy::{self, for_size};
-use super::memory::Buffer;
-use super::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 use super::{CpuTensor, Output};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 use elements::Elements;
 
 /// An index, and how the other axes of the tensor and the result relate.

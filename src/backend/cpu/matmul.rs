@@ -18,21 +18,17 @@ mod batch;
 mod finish;
 mod part;
 
-use std::cell::RefCell;
-use std::thread::LocalKey;
-
 use bytemuck::Pod;
-pub(super) use finish::{Finish, Places};
+pub(super) use finish::{ACTIVATION_COST, Finish, Places};
 use finish::{Rounded, cost};
 use half::{bf16, f16};
 use part::{Part, Pieces, share};
-use swath_kernels::{self as kernels, GemmError, MatRef, Workspace};
+use swath_kernels::{self as kernels, GemmError, MatRef};
 
 use super::blas::Blas;
 use super::cast::{Half, cast};
-use super::fused::working::Wide;
-use super::parallel;
 use super::table::unary_kernel;
+use super::working::Wide;
 use super::{CpuTensor, Output, Results};
 use crate::backend::{Arg, TensorData};
 use crate::blas::trace::{self, Path, Traced};
@@ -40,16 +36,15 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{Activation, BinaryOp};
+use crate::runtime::parallel;
+use crate::runtime::workspace::Packed;
 use crate::shape::Shape;
 
 /// An element type of products.
-pub(super) trait Product: Wide + kernels::Float {
-    /// This thread's memory for packing, kept from product to product.
-    fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
+pub(super) trait Product: Wide + Packed {}
 
-    /// The same for a right side that several products share.
-    fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
-}
+impl Product for f32 {}
+impl Product for f64 {}
 
 /// Makes results of sums, as many of each.
 type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
@@ -68,30 +63,6 @@ macro_rules! factor {
     )*};
 }
 factor! { f32, None; f64, None; f16, Some(Half::narrow); bf16, Some(Half::narrow); }
-
-macro_rules! product {
-    ($($t:ty, $name:ident, $shared:ident;)*) => {$(
-        thread_local! {
-            static $name: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
-            static $shared: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
-        }
-        impl Product for $t {
-            fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
-                &$name
-            }
-            fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
-                &$shared
-            }
-        }
-    )*};
-}
-product! { f32, WORKSPACE_F32, SHARED_F32; f64, WORKSPACE_F64, SHARED_F64; }
-
-/// Memory for this thread's products, before the first one.
-pub(super) fn warm_up() {
-    WORKSPACE_F32.with_borrow_mut(Workspace::reserve_panel);
-    WORKSPACE_F64.with_borrow_mut(Workspace::reserve_panel);
-}
 
 pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "matmul";

@@ -29,15 +29,15 @@ use swath_kernels::reduce::{
 };
 use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
-use super::fused::working::for_float;
-use super::memory::Buffer;
-use super::parallel::{self, Cost};
+use super::working::for_float;
 use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::{LoopNest, merge_some_axes};
 use crate::ops::ReduceOp;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::{AxisSet, Shape};
 use odometer::Odometer;
 

@@ -6,9 +6,9 @@
 //!                                          the rows of each
 //! ```
 //!
-//! 1. Every chain runs from its first element to its last in `f64`: whoever begins with a later row
-//!    first runs through the rows above without keeping what it writes, which takes less than half the
-//!    time. So later parts are the shorter ones.
+//! 1. Every chain runs from its first element to its last in `f64`: a part that begins with a later
+//!    row first scans the rows above and discards the results, which takes less than half the time.
+//!    So later parts are shorter.
 //! 2. Columns are not shared: what two threads write would lie beside each other, in pieces of rows,
 //!    and took 1.3 to 3 times as long as on one thread.
 
@@ -18,16 +18,17 @@ use swath_kernels::{
     scan_integer_columns, scan_integer_rows,
 };
 
-use super::fused::working::{Working, for_each_group, for_float};
-use super::memory::Buffer;
-use super::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
+use super::rows::{for_each_row, in_groups};
+use super::working::{Working, for_float};
 use super::{CpuTensor, Output, copy};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::ScanOp;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 
-/// Of an element.
+/// Picoseconds for an element.
 const COST: usize = 300;
 
 /// Time for a row that is not kept over that for one that is.
@@ -86,20 +87,14 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
         ScanOp::Product => (cumprod_rows, cumprod_columns, 1.0),
     };
     if below == 1 {
-        return for_each_band(above, Cost(COST).times(n), Band::new(y, n), |range, y| {
-            let x = &x[range.start * n..range.end * n];
-            for_each_group::<T, 2>(range.len(), n, |rows, [x_wide, y_wide]| {
-                let span = rows.start * n..rows.end * n;
-                let x = T::read(&x[span.clone()], x_wide);
-                T::write(&mut y[span], y_wide, |y| of_rows(x, n, y));
-            });
+        let cost = Cost(COST).times(n);
+        return for_each_row(above, cost, [(x, n)], [(y, n)], [], |_, [x], [y], []| {
+            of_rows(x, n, y);
         });
     }
     down_columns(extents, x, y, start, |x, totals, y| {
-        for_each_group::<T, 2>(x.len() / below, below, |rows, [x_wide, y_wide]| {
-            let span = rows.start * below..rows.end * below;
-            let x = T::read(&x[span.clone()], x_wide);
-            T::write(&mut y[span], y_wide, |y| of_columns(x, totals, y));
+        in_groups::<T, 1, 1>(0..x.len() / below, [(x, below)], [(y, below)], |_, [x], [y]| {
+            of_columns(x, totals, y);
         });
     });
 }
@@ -107,7 +102,7 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
 type RowScan<E> = fn(&[E], usize, &mut [E]);
 type ColumnScan<E> = fn(&[E], &mut [f64], &mut [E]);
 
-/// Truth values and bytes count as integers.
+/// Booleans and bytes count as integers.
 fn integers<T: Pod + Integer + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &mut [i64]) {
     let Extents { above, n, below } = extents;
     let (fold, start) = match op {

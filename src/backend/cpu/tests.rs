@@ -221,12 +221,12 @@ fn a_steady_loop_takes_its_memory_from_the_pool() {
     step();
     // Other tests share the pool and may take a block in between: one quiet step is enough.
     let quiet = (0..50).any(|_| {
-        let before = memory::stats();
+        let before = crate::runtime::memory::stats();
         step();
-        let after = memory::stats();
+        let after = crate::runtime::memory::stats();
         after.allocated == before.allocated && after.reused >= before.reused + 3
     });
-    assert!(quiet, "{}", memory::stats());
+    assert!(quiet, "{}", crate::runtime::memory::stats());
 }
 
 #[test]

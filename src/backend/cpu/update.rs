@@ -6,13 +6,13 @@
 use swath_kernels::{self as kernels, Adam, Sgd};
 
 use super::elementwise::CHUNK;
-use super::fused::working::{Working, for_float};
-use super::parallel::{Band, Cost, for_each_band};
+use super::working::{Working, for_float};
 use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, check_step};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::UpdateOp;
+use crate::runtime::parallel::{Band, Cost, for_each_band};
 
 /// Of one element of one of the tensors; memory takes most of it.
 const COST: usize = 250;
@@ -109,6 +109,29 @@ fn for_each_piece<T: Working, const N: usize>(
     for_each_band(g.len().div_ceil(CHUNK), cost, bands, |range, changed| {
         let first = range.start * CHUNK;
         let g = &g[first..(range.end * CHUNK).min(g.len())];
-        T::change(changed, g, &f);
+        change(changed, g, &f);
     });
+}
+
+/// Calls `f` on the tensors to change and the gradient: 16-bit floats widened, [`CHUNK`] at a time.
+fn change<T: Working, const N: usize>(
+    mut changed: [&mut [T]; N],
+    g: &[T],
+    f: &impl Fn([&mut [T::Wide]; N], &[T::Wide]),
+) {
+    if !T::CONVERTS {
+        return f(changed.map(|x| T::place(x, &mut [])), T::widened(g, &mut []));
+    }
+    let zero = <T::Wide as kernels::Float>::ZERO;
+    let (mut wide, mut g_wide) = ([[zero; CHUNK]; N], [zero; CHUNK]);
+    for (i, g) in g.chunks(CHUNK).enumerate() {
+        let span = i * CHUNK..i * CHUNK + g.len();
+        for (x, wide) in changed.iter().zip(&mut wide) {
+            T::widened(&x[span.clone()], wide);
+        }
+        f(wide.each_mut().map(|wide| &mut wide[..g.len()]), T::widened(g, &mut g_wide));
+        for (x, wide) in changed.iter_mut().zip(&wide) {
+            T::round(wide, &mut x[span.clone()]);
+        }
+    }
 }

@@ -29,8 +29,8 @@ use smallvec::SmallVec;
 use swath_kernels::{Permute, Place, with_place};
 
 use super::copy;
-use super::parallel::{self, Cost};
 use crate::layout::{Layout, LoopNest, merge_axes};
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;
 pub(super) use fetch::Fetch;
 use fetch::Scratch;

@@ -1,14 +1,13 @@
 //! `scaled_dot_product_attention`.
 
-use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::attention::attention_rule;
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::{Backend, check_mask};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::{check_float, check_same_dtype, exactly};
+use super::{check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 /// Options of [`Tensor::scaled_dot_product_attention`].
@@ -62,18 +61,27 @@ impl<B: Backend> Tensor<B> {
         values: &Tensor<B>,
         options: Attention<'_, B>,
     ) -> Result<Self> {
+        Tensor::attended(self, keys, values, options)
+    }
+
+    pub(crate) fn attention_body(
+        x: &Tensor<B>,
+        keys: &Tensor<B>,
+        values: &Tensor<B>,
+        options: Attention<'_, B>,
+    ) -> Result<Self> {
         let op = "scaled_dot_product_attention";
-        check_float(op, self)?;
-        check_same_dtype(op, self, keys)?;
-        check_same_dtype(op, self, values)?;
-        let rank = self.rank();
+        check_float(op, x)?;
+        check_same_dtype(op, x, keys)?;
+        check_same_dtype(op, x, values)?;
+        let rank = x.rank();
         let mismatch =
-            |rhs: &Tensor<B>| Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() };
-        if rank < 2 || keys.rank() != rank || keys.dims()[rank - 1] != self.dims()[rank - 1] {
+            |rhs: &Tensor<B>| Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() };
+        if rank < 2 || keys.rank() != rank || keys.dims()[rank - 1] != x.dims()[rank - 1] {
             return Err(mismatch(keys));
         }
         let lead = rank - 2;
-        if keys.dims()[..lead] != self.dims()[..lead] {
+        if keys.dims()[..lead] != x.dims()[..lead] {
             return Err(mismatch(keys));
         }
         if values.rank() != rank || values.dims()[..rank - 1] != keys.dims()[..rank - 1] {
@@ -82,28 +90,34 @@ impl<B: Backend> Tensor<B> {
         if let Some(dropout) = &options.dropout {
             check_mask(op, dropout)?;
         }
-        let scores: Shape =
-            self.dims()[..=lead].iter().copied().chain([keys.dims()[lead]]).collect();
-        let mask = options.mask.map(|mask| expanded_mask(op, mask, &scores, self.dtype()));
-        let depth = self.dims()[rank - 1].max(1) as f64;
+        let scores: Shape = x.dims()[..=lead].iter().copied().chain([keys.dims()[lead]]).collect();
+        let mask = options.mask.map(|mask| expanded_mask(op, mask, &scores, x.dtype()));
+        let depth = x.dims()[rank - 1].max(1) as f64;
         let parameters = AttentionParameters {
             scale: options.scale.unwrap_or(1.0 / depth.sqrt()),
             causal: options.causal,
             dropout: options.dropout,
         };
         let mask = mask.transpose()?;
-        let mask_data = mask.as_ref().map(|mask| mask.data());
-        let operands = [Some(self.data()), Some(keys.data()), Some(values.data()), mask_data];
-        let results = B::fused(&FusedOp::Attention(parameters), &operands)?;
-        let [y, largest, inverse, unrounded] = exactly(op, results)?;
-        let inputs = [self, keys, values];
+        let fused = FusedOp::Attention {
+            q: x.data(),
+            k: keys.data(),
+            v: values.data(),
+            mask: mask.as_ref().map(Tensor::data),
+            parameters,
+        };
+        let Some([y, largest, inverse, unrounded]) = kernel::<B, 4>(&fused)? else {
+            return x.attention_composite(keys, values, mask.as_ref(), &parameters);
+        };
+        let inputs = [x, keys, values];
         Ok(record(op, y, &inputs, |_| {
-            attention_rule(inputs, mask.as_ref(), [largest, inverse, unrounded], parameters)
+            attention_rule(inputs, mask, [largest, inverse, unrounded], parameters)
         }))
     }
 
-    /// `mask` has the shape of the scores; it is `Bool` or of this tensor's dtype.
-    pub(crate) fn attention_definition(
+    /// Defines [`Tensor::scaled_dot_product_attention`]. `mask` has the shape of the scores; it is `Bool`
+    /// or of this tensor's dtype.
+    fn attention_composite(
         &self,
         keys: &Tensor<B>,
         values: &Tensor<B>,
@@ -134,13 +148,47 @@ impl<B: Backend> Tensor<B> {
         // A row without anything to look at has weights of zero, and no gradient.
         let blind = scores.detach().max(Some(&[rank - 1]), true)?.eq(&lowest)?;
         let zero = Tensor::zeros(Shape::scalar(), wide)?;
-        let weights = Tensor::where_cond(&blind, &zero, &scores)?.softmax_definition(rank - 1)?;
+        let weights =
+            Tensor::where_cond(&blind, &zero, &scores)?.softmax_composite(rank - 1, false)?;
         let mut weights = Tensor::where_cond(&blind, &zero, &weights)?;
         if let Some(dropout) = parameters.dropout {
-            weights = weights.dropout_definition(dropout)?;
+            weights = weights.dropout_composite(dropout)?;
         }
         weights.matmul(&values)?.to_dtype(self.dtype())
     }
+}
+
+/// Gradients of queries, keys and values. The kernel computes the weights anew from each row's largest
+/// score and `1/Σ e^(score - largest)`; `unrounded` is the result in the statistics' dtype.
+fn attention_rule<B: Backend>(
+    [q, k, v]: [&Tensor<B>; 3],
+    mask: Option<Tensor<B>>,
+    [largest, inverse, unrounded]: [B::Tensor; 3],
+    parameters: AttentionParameters,
+) -> SharedRule<B> {
+    let (q, k, v) = (q.clone(), k.clone(), v.clone());
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let fused = FusedOp::AttentionGrad {
+            g: upstream.g.data(),
+            q: q.data(),
+            k: k.data(),
+            v: v.data(),
+            mask: mask.as_ref().map(Tensor::data),
+            largest: &largest,
+            inverse: &inverse,
+            y: &unrounded,
+            parameters,
+        };
+        match gradient_kernel::<B, 3>(upstream, &fused)? {
+            Some(gradients) => {
+                let each = gradients.into_iter().zip(wanted);
+                Ok(each.map(|(gradient, &wanted)| wanted.then_some(gradient)).collect())
+            }
+            None => composite_gradients(upstream, &[Some(&q), Some(&k), Some(&v)], || {
+                q.attention_composite(&k, &v, mask.as_ref(), &parameters)
+            }),
+        }
+    })
 }
 
 /// The mask as a view of the scores' shape.

@@ -1,12 +1,15 @@
 //! `im2col` and `col2im`.
 
 use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::columns::{col2im_rule, im2col_rule};
+use crate::autodiff::ops::one_input;
 use crate::backend::Backend;
+use crate::backend::windows::{columns_shape, images_shape};
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::{FusedOp, Window};
+use crate::shape::Shape;
 
-use super::{check_float, exactly};
+use super::{check_float, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -31,9 +34,34 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if no window fits, too many
     /// do, or a kernel, stride or dilation is 0.
     pub fn im2col(&self, window: Window) -> Result<Self> {
-        let op = FusedOp::Im2col(window);
-        let [y] = exactly(op.name(), B::fused(&op, &[Some(self.data())])?)?;
-        Ok(record(op.name(), y, &[self], |_| im2col_rule(self.dims(), window)))
+        Tensor::window_columns(self, window)
+    }
+
+    pub(crate) fn im2col_body(x: &Tensor<B>, window: Window) -> Result<Self> {
+        let op = "im2col";
+        columns_shape(op, x.shape(), &window)?;
+        let image = [x.dims()[2], x.dims()[3]];
+        match kernel::<B, 1>(&FusedOp::Im2col { x: x.data(), window })? {
+            Some([y]) => {
+                Ok(record(op, y, &[x], |_| one_input(move |g: &Tensor<B>| g.col2im(image, window))))
+            }
+            None => x.im2col_composite(window),
+        }
+    }
+
+    /// Defines [`Tensor::im2col`]: every channel of an image is a row, a zero after it, and the columns are
+    /// chosen from that.
+    fn im2col_composite(&self, window: Window) -> Result<Self> {
+        let shape = columns_shape("im2col", self.shape(), &window)?;
+        let [n, c, h, w] = [0, 1, 2, 3].map(|axis| self.dims()[axis]);
+        let padded = Tensor::cat(
+            &[
+                &self.reshape((n, c, h * w))?,
+                &Tensor::full_scalar("im2col", (n, c, 1).into(), Scalar::Int(0), self.dtype())?,
+            ],
+            2,
+        )?;
+        padded.index_select(2, &positions(&window, [h, w])?)?.reshape(shape)
     }
 
     /// Matrices `[n, c · kh · kw, oh · ow]` added up to images `[n, c, h, w]`, `image` being `[h, w]`:
@@ -55,9 +83,48 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the rows are not of whole channels,
     /// or no window fits; [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn col2im(&self, image: [usize; 2], window: Window) -> Result<Self> {
-        let op = FusedOp::Col2im { image, window };
-        check_float(op.name(), self)?;
-        let [y] = exactly(op.name(), B::fused(&op, &[Some(self.data())])?)?;
-        Ok(record(op.name(), y, &[self], |_| col2im_rule(window)))
+        Tensor::window_sums(self, image, window)
     }
+
+    pub(crate) fn col2im_body(x: &Tensor<B>, image: [usize; 2], window: Window) -> Result<Self> {
+        let op = "col2im";
+        check_float(op, x)?;
+        images_shape(op, x.shape(), image, &window)?;
+        match kernel::<B, 1>(&FusedOp::Col2im { x: x.data(), image, window })? {
+            Some([y]) => {
+                Ok(record(op, y, &[x], |_| one_input(move |g: &Tensor<B>| g.im2col(window))))
+            }
+            None => x.col2im_composite(image, window),
+        }
+    }
+
+    /// Defines [`Tensor::col2im`]: what [`Tensor::im2col_composite`] takes from a row is added to it.
+    fn col2im_composite(&self, [h, w]: [usize; 2], window: Window) -> Result<Self> {
+        let images = images_shape("col2im", self.shape(), [h, w], &window)?;
+        let (n, c) = (images.dim(0), images.dim(1));
+        let index = positions(&window, [h, w])?;
+        let columns = self.reshape((n, c, index.numel()))?;
+        let index = index.broadcast_to(columns.shape())?;
+        let zeros = Tensor::zeros((n, c, h * w + 1), self.dtype())?;
+        zeros.scatter_add(2, &index, &columns)?.narrow(2, 0, h * w)?.reshape(images)
+    }
+}
+
+/// The element of an image `[h, w]` that each element of a channel's columns `[kh · kw, oh · ow]` is,
+/// row-major; `h · w` for a zero outside.
+fn positions<B: Backend>(window: &Window, [h, w]: [usize; 2]) -> Result<Tensor<B>> {
+    let [down, across] = window.output([h, w]).unwrap_or_default();
+    let [kh, kw] = window.kernel;
+    let along = |axis: usize, output: usize, tap: usize, extent: usize| {
+        let padded = output * window.stride[axis] + tap * window.dilation[axis];
+        padded.checked_sub(window.padding[axis]).filter(|&i| i < extent)
+    };
+    let position = |i: usize| {
+        let (tap, output) = (i / (down * across), i % (down * across));
+        let row = along(0, output / across, tap / kw, h);
+        let column = along(1, output % across, tap % kw, w);
+        let position = row.zip(column).map_or(h * w, |(row, column)| row * w + column);
+        Scalar::Int(i64::try_from(position).unwrap_or(i64::MAX))
+    };
+    Tensor::from_scalars("im2col", Shape::from(kh * kw * down * across), DType::I64, position)
 }

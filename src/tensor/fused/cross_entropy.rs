@@ -1,14 +1,15 @@
 //! `cross_entropy`: the loss of classification, from logits.
 
-use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::cross_entropy::cross_entropy_rule;
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 use crate::shape::Shape;
 
-use super::{check_float, exactly};
+use super::{check_float, composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 /// What becomes of the losses of the single rows.
@@ -53,23 +54,30 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::IndexOutOfRange`] for a target that is neither a class nor ignored;
     /// [`Error::InvalidArgument`] for a label smoothing outside `[0, 1]`.
     pub fn cross_entropy(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
+        Tensor::classified(self, targets, options)
+    }
+
+    pub(crate) fn cross_entropy_body(
+        x: &Tensor<B>,
+        targets: &Tensor<B>,
+        options: CrossEntropy,
+    ) -> Result<Self> {
         let op = "cross_entropy";
-        check_float(op, self)?;
+        check_float(op, x)?;
         if targets.dtype() != DType::I64 {
             let (lhs, rhs, shape) = (targets.dtype(), DType::I64, *targets.shape());
             return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
         }
-        let fits =
-            self.rank() == targets.rank() + 1 && self.dims()[..targets.rank()] == *targets.dims();
+        let fits = x.rank() == targets.rank() + 1 && x.dims()[..targets.rank()] == *targets.dims();
         if !fits {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *targets.shape() });
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *targets.shape() });
         }
         if !(0.0..=1.0).contains(&options.label_smoothing) {
             let reason = format!("label_smoothing is {}, not in 0..=1", options.label_smoothing);
             return Err(Error::InvalidArgument { op, reason });
         }
-        let (rows, classes) = (targets.numel(), self.dims()[targets.rank()]);
-        let logits = self.reshape((rows, classes))?;
+        let (rows, classes) = (targets.numel(), x.dims()[targets.rank()]);
+        let logits = x.reshape((rows, classes))?;
         let flat = targets.detach().reshape(rows)?;
         let losses = logits.cross_entropy_rows(&flat, options)?;
         match options.reduction {
@@ -80,10 +88,10 @@ impl<B: Backend> Tensor<B> {
                 Some(ignored) => {
                     let counted = flat.ne(&Tensor::full(Shape::scalar(), ignored)?)?;
                     // A float of 16 bits holds neither the count nor the sum.
-                    let wide = self.dtype().at_least_f32();
+                    let wide = x.dtype().at_least_f32();
                     let count = counted.sum(None, false)?.to_dtype(wide)?;
                     let sum = losses.to_dtype(wide)?.sum(None, false)?;
-                    sum.div(&count)?.to_dtype(self.dtype())
+                    sum.div(&count)?.to_dtype(x.dtype())
                 }
             },
         }
@@ -93,19 +101,19 @@ impl<B: Backend> Tensor<B> {
     fn cross_entropy_rows(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
         let op = "cross_entropy";
         let CrossEntropy { ignore_index, label_smoothing, .. } = options;
-        let fused = FusedOp::CrossEntropy { ignore_index, label_smoothing };
-        let operands = [Some(self.data()), Some(targets.data())];
-        let [losses, largest, rest] = exactly(op, B::fused(&fused, &operands)?)?;
-        let rule = |_: &B::Tensor| cross_entropy_rule(self, targets, [largest, rest], options);
-        Ok(record(op, losses, &[self], rule))
+        let (logits, labels) = (self.data(), targets.data());
+        let fused =
+            FusedOp::CrossEntropy { logits, targets: labels, ignore_index, label_smoothing };
+        match kernel::<B, 3>(&fused)? {
+            Some([losses, largest, rest]) => Ok(record(op, losses, &[self], |_| {
+                cross_entropy_rule(self, targets, [largest, rest], options)
+            })),
+            None => self.cross_entropy_composite(targets, &options).map_err(|e| e.named(op)),
+        }
     }
 
-    /// What [`Tensor::cross_entropy`] means, for logits `[r, n]`.
-    pub(crate) fn cross_entropy_definition(
-        &self,
-        targets: &Tensor<B>,
-        options: &CrossEntropy,
-    ) -> Result<Self> {
+    /// Defines [`Tensor::cross_entropy`] for logits `[r, n]`.
+    fn cross_entropy_composite(&self, targets: &Tensor<B>, options: &CrossEntropy) -> Result<Self> {
         let rows = targets.numel();
         if self.numel() == 0 {
             // Without a class all rows are ignored.
@@ -124,13 +132,43 @@ impl<B: Backend> Tensor<B> {
             // Such a row may hold what has no gradient.
             logits = Tensor::where_cond(&ignored.reshape((rows, 1))?, &none, &logits)?;
         }
-        let log_p = logits.log_softmax_definition(1)?;
+        let log_p = logits.softmax_composite(1, true)?;
         let picked = log_p.gather(1, &class.reshape((rows, 1))?)?.reshape(rows)?;
         let smooth = options.label_smoothing;
-        let mut losses = picked.mul_scalar(smooth - 1.0)?;
-        if smooth > 0.0 {
-            losses = losses.sub(&log_p.mean(Some(&[1]), false)?.mul_scalar(smooth)?)?;
-        }
+        let spread = || log_p.mean(Some(&[1]), false)?.mul_scalar(-smooth);
+        // Neither term is multiplied by 0, which would make NaN of an impossible class.
+        let losses = match smooth {
+            0.0 => picked.neg()?,
+            1.0 => spread()?,
+            _ => picked.mul_scalar(smooth - 1.0)?.add(&spread()?)?,
+        };
         Tensor::where_cond(&ignored, &none, &losses)?.to_dtype(self.dtype())
     }
+}
+
+/// `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`.
+fn cross_entropy_rule<B: Backend>(
+    logits: &Tensor<B>,
+    targets: &Tensor<B>,
+    [largest, rest]: [B::Tensor; 2],
+    options: CrossEntropy,
+) -> SharedRule<B> {
+    let (logits, targets) = (logits.clone(), targets.clone());
+    rule(move |upstream: &Upstream<'_, B>, _| {
+        let fused = FusedOp::CrossEntropyGrad {
+            g: upstream.g.data(),
+            logits: logits.data(),
+            targets: targets.data(),
+            largest: &largest,
+            rest: &rest,
+            ignore_index: options.ignore_index,
+            label_smoothing: options.label_smoothing,
+        };
+        match gradient_kernel::<B, 1>(upstream, &fused)? {
+            Some([gradient]) => Ok(smallvec![Some(gradient)]),
+            None => composite_gradients(upstream, &[Some(&logits)], || {
+                logits.cross_entropy_composite(&targets, &options)
+            }),
+        }
+    })
 }

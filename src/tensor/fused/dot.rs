@@ -1,13 +1,14 @@
 //! `dot`.
 
-use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::dot::dot_rule;
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{check_same_dtype, exactly};
+use super::{check_same_dtype, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -60,9 +61,27 @@ impl<B: Backend> Tensor<B> {
 
     /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.
     pub(crate) fn dot_rows(&self, rhs: &Tensor<B>) -> Result<Self> {
-        let op = "dot";
-        let operands = [Some(self.data()), Some(rhs.data())];
-        let [y] = exactly(op, B::fused(&FusedOp::Dot, &operands)?)?;
-        Ok(record(op, y, &[self, rhs], |_| dot_rule(self, rhs)))
+        Tensor::inner_product(self, rhs)
     }
+
+    pub(crate) fn dot_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Self> {
+        match kernel::<B, 1>(&FusedOp::Dot { a: x.data(), b: rhs.data() })? {
+            Some([y]) => Ok(record("dot", y, &[x, rhs], |_| dot_rule(x, rhs))),
+            None => {
+                let [a, b] = [x, rhs].map(|factor| factor.to_dtype(DType::F64));
+                a?.mul(&b?)?.sum(Some(&[x.rank() - 1]), false)?.to_dtype(x.dtype())
+            }
+        }
+    }
+}
+
+/// `g b` and `g a`, row by row; each factor is kept only if the other one is tracked.
+fn dot_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
+    let kept_a = b.is_tracked().then(|| a.clone());
+    let kept_b = a.is_tracked().then(|| b.clone());
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let (a, b) = (kept_a.as_ref().filter(|_| wanted[1]), kept_b.as_ref().filter(|_| wanted[0]));
+        let times = |x: &Tensor<B>| upstream.g.unsqueeze(-1)?.mul(x);
+        Ok(smallvec![b.map(times).transpose()?, a.map(times).transpose()?])
+    })
 }

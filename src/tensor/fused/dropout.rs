@@ -1,14 +1,14 @@
 //! `dropout`.
 
 use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::dropout::dropout_rule;
+use crate::autodiff::ops::one_input;
 use crate::backend::{Backend, check_mask};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::{DropoutMask, FusedOp};
 use crate::rng::{Rng, RngState};
 
-use super::{check_float, exactly};
+use super::{check_float, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -30,19 +30,29 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `0 <= p < 1`;
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn dropout(&self, mask: DropoutMask) -> Result<Self> {
-        check_float("dropout", self)?;
-        check_mask("dropout", &mask)?;
-        let [y] = exactly("dropout", B::fused(&FusedOp::Dropout(mask), &[Some(self.data())])?)?;
-        Ok(record("dropout", y, &[self], |_| dropout_rule(mask)))
+        Tensor::dropped_out(self, mask)
     }
 
-    pub(crate) fn dropout_definition(&self, mask: DropoutMask) -> Result<Self> {
+    pub(crate) fn dropout_body(x: &Tensor<B>, mask: DropoutMask) -> Result<Self> {
+        check_float("dropout", x)?;
+        check_mask("dropout", &mask)?;
+        match kernel::<B, 1>(&FusedOp::Dropout { x: x.data(), mask })? {
+            // The same dropout of the gradient: the mask is made again.
+            Some([y]) => {
+                Ok(record("dropout", y, &[x], |_| one_input(move |g: &Tensor<B>| g.dropout(mask))))
+            }
+            None => x.dropout_composite(mask),
+        }
+    }
+
+    /// Defines [`Tensor::dropout`].
+    pub(super) fn dropout_composite(&self, mask: DropoutMask) -> Result<Self> {
         self.mul(&dropout_factors(&mask, self)?)
     }
 }
 
 /// 0 or `1 / (1 - p)` for each element of a tensor like `x`.
-pub(super) fn dropout_factors<B: Backend>(mask: &DropoutMask, x: &Tensor<B>) -> Result<Tensor<B>> {
+fn dropout_factors<B: Backend>(mask: &DropoutMask, x: &Tensor<B>) -> Result<Tensor<B>> {
     let (seed, stream) = (mask.seed, mask.stream);
     let mut rng = Rng::from_state(RngState { seed, stream, position: 0 });
     let threshold = mask.p * (1u64 << 32) as f64;

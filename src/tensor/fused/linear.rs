@@ -1,14 +1,16 @@
 //! Products with a weight, biases and the functions after them.
 
-use crate::autodiff::graph::{record, should_record};
-use crate::autodiff::ops::fused::bias_activation::bias_activation_rule;
-use crate::autodiff::ops::fused::linear::linear_rule;
+use smallvec::{SmallVec, smallvec};
+
+use crate::autodiff::graph::{InputGradients, SharedRule, Upstream, record, rule, should_record};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, FusedOp};
+use crate::tensor::einsum::contract::{Factor, contract};
+use crate::tensor::einsum::equation::{Label, Labels};
 
-use super::{check_float, check_same_dtype, exactly};
+use super::{check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -26,10 +28,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn linear(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
-        let op = "linear";
-        let operands = self.linear_operands(op, weight, bias)?;
-        let [y] = exactly(op, B::fused(&FusedOp::Linear, &operands)?)?;
-        Ok(self.linear_recorded(y, weight, bias))
+        Tensor::linear_product(self, weight, bias, None)
     }
 
     /// `f(x · weightᵀ + bias)`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
@@ -55,34 +54,83 @@ impl<B: Backend> Tensor<B> {
         bias: Option<&Tensor<B>>,
         activation: Activation,
     ) -> Result<Self> {
-        let op = "linear_activation";
-        let operands = self.linear_operands(op, weight, bias)?;
-        let is_recorded = match bias {
-            Some(bias) => should_record(self.dtype(), &[self, weight, bias]),
-            None => should_record(self.dtype(), &[self, weight]),
+        Tensor::linear_product(self, weight, bias, Some(activation))
+    }
+
+    pub(crate) fn linear_body(
+        x: &Tensor<B>,
+        weight: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+        activation: Option<Activation>,
+    ) -> Result<Self> {
+        let Some(activation) = activation else {
+            x.check_linear("linear", weight, bias)?;
+            return match kernel::<B, 1>(&x.linear_op(weight, bias, None, false))? {
+                Some([y]) => Ok(x.linear_recorded(y, weight, bias)),
+                None => x.linear_composite(weight, bias),
+            };
         };
+        x.check_linear("linear_activation", weight, bias)?;
+        let inputs: SmallVec<[&Tensor<B>; 3]> =
+            [Some(x), Some(weight), bias].into_iter().flatten().collect();
+        let is_recorded = should_record(x.dtype(), &inputs);
         let function = activation.op();
         let keep_sums = is_recorded && unary_keeps(function).0;
-        let fused = FusedOp::LinearActivation { activation, keep_sums };
-        let mut results = B::fused(&fused, &operands)?;
-        let z = if keep_sums { results.pop() } else { None };
-        let [y] = exactly(op, results)?;
+        let fused = x.linear_op(weight, bias, Some(activation), keep_sums);
+        let (y, z) = match keep_sums {
+            true => kernel::<B, 2>(&fused)?.map(|[y, z]| (y, z)),
+            // A function whose derivative does not read z has its own result in that place, which
+            // nobody sees.
+            false => kernel::<B, 1>(&fused)?.map(|[y]| (y.clone(), y)),
+        }
+        .unzip();
+        let (Some(y), Some(z)) = (y, z) else {
+            let z = x.widened()?.linear_composite(
+                &weight.widened()?,
+                bias.map(Tensor::widened).transpose()?.as_ref(),
+            )?;
+            return z.unary(function)?.to_dtype(x.dtype());
+        };
         if !is_recorded {
             return Ok(Tensor::from_data(y));
         }
-        // Recorded as the two ops that it is. A function whose derivative does not read z has its own
-        // result in that place, which nobody sees.
-        let z = self.linear_recorded(z.unwrap_or_else(|| y.clone()), weight, bias);
+        // Recorded as the two ops that it is.
+        let z = x.linear_recorded(z, weight, bias);
         Ok(record(function.name(), y, &[&z], |y| unary_rule(function, &z, y)))
     }
 
-    /// What both ops take, checked.
-    fn linear_operands<'a>(
+    /// Defines [`Tensor::linear`].
+    fn linear_composite(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
+        let [x, columns] = [self.widened()?, weight.widened()?.t()?];
+        // A vector is a matrix of one row.
+        let y = match x.rank() {
+            1 => x.unsqueeze(0)?.matmul(&columns)?.squeeze(0)?,
+            _ => x.matmul(&columns)?,
+        };
+        let y = match bias {
+            Some(bias) => y.add(&bias.widened()?)?,
+            None => y,
+        };
+        y.to_dtype(self.dtype())
+    }
+
+    fn linear_op<'a>(
         &'a self,
-        op: &'static str,
         weight: &'a Tensor<B>,
         bias: Option<&'a Tensor<B>>,
-    ) -> Result<[Option<&'a B::Tensor>; 3]> {
+        activation: Option<Activation>,
+        keep_sums: bool,
+    ) -> FusedOp<'a, B::Tensor> {
+        let (x, weight, bias) = (self.data(), weight.data(), bias.map(Tensor::data));
+        FusedOp::Linear { x, weight, bias, activation, keep_sums }
+    }
+
+    fn check_linear(
+        &self,
+        op: &'static str,
+        weight: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+    ) -> Result<()> {
         check_float(op, self)?;
         check_same_dtype(op, self, weight)?;
         if weight.rank() != 2 || self.dims().last() != Some(&weight.dims()[1]) {
@@ -94,7 +142,7 @@ impl<B: Backend> Tensor<B> {
             }
             check_same_dtype(op, self, bias)?;
         }
-        Ok([Some(self.data()), Some(weight.data()), bias.map(|bias| bias.data())])
+        Ok(())
     }
 
     fn linear_recorded(
@@ -122,23 +170,95 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn bias_activation(&self, bias: &Tensor<B>, activation: Activation) -> Result<Self> {
-        let op = "bias_activation";
-        check_float(op, self)?;
-        check_same_dtype(op, self, bias)?;
-        if bias.rank() != 1 || self.dims().last() != Some(&bias.dims()[0]) {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *bias.shape() });
-        }
-        let fused = FusedOp::BiasActivation(activation);
-        let [y] = exactly(op, B::fused(&fused, &[Some(self.data()), Some(bias.data())])?)?;
-        Ok(record(op, y, &[self, bias], |_| bias_activation_rule(self, bias, activation)))
+        Tensor::activated(self, bias, activation)
     }
 
-    pub(crate) fn bias_activation_definition(
-        &self,
+    pub(crate) fn bias_activation_body(
+        x: &Tensor<B>,
         bias: &Tensor<B>,
         activation: Activation,
     ) -> Result<Self> {
+        let op = "bias_activation";
+        check_float(op, x)?;
+        check_same_dtype(op, x, bias)?;
+        if bias.rank() != 1 || x.dims().last() != Some(&bias.dims()[0]) {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *bias.shape() });
+        }
+        let fused = FusedOp::BiasActivation { x: x.data(), bias: bias.data(), activation };
+        match kernel::<B, 1>(&fused)? {
+            Some([y]) => {
+                Ok(record(op, y, &[x, bias], |_| bias_activation_rule(x, bias, activation)))
+            }
+            None => x.bias_activation_composite(bias, activation),
+        }
+    }
+
+    /// Defines [`Tensor::bias_activation`].
+    fn bias_activation_composite(&self, bias: &Tensor<B>, activation: Activation) -> Result<Self> {
         let sum = self.widened()?.add(&bias.widened()?)?;
         sum.unary(activation.op())?.to_dtype(self.dtype())
     }
+}
+
+/// `g f′(x + bias)` for both; the engine sums it to the bias' shape.
+fn bias_activation_rule<B: Backend>(
+    x: &Tensor<B>,
+    bias: &Tensor<B>,
+    activation: Activation,
+) -> SharedRule<B> {
+    let (x, bias) = (x.clone(), bias.clone());
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let (g, x_data, bias_data) = (upstream.g.data(), x.data(), bias.data());
+        let fused = FusedOp::BiasActivationGrad { g, x: x_data, bias: bias_data, activation };
+        match gradient_kernel::<B, 1>(upstream, &fused)? {
+            Some([gradient]) => {
+                Ok(wanted.iter().map(|&wanted| wanted.then(|| gradient.clone())).collect())
+            }
+            None => composite_gradients(upstream, &[Some(&x), Some(&bias)], || {
+                x.bias_activation_composite(&bias, activation)
+            }),
+        }
+    })
+}
+
+/// `y = x·Wᵀ + b`: `dx = g·W`, `dW = gᵀ·x` with all leading axes folded into the rows, `db` the sum
+/// of g over them, which the engine takes. x and W are each kept only if the other one is tracked.
+fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
+    let kept_x = weight.is_tracked().then(|| x.clone());
+    let kept_weight = x.is_tracked().then(|| weight.clone());
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let g = upstream.g;
+        let x = kept_x.as_ref().filter(|_| wanted[1]);
+        let weight = kept_weight.as_ref().filter(|_| wanted[0]);
+        let dx = weight.map(|weight| upstream.product(0, g, weight)).transpose()?;
+        let dw = x.map(|x| of_weight(upstream, x)).transpose()?;
+        let mut gradients: InputGradients<B> = smallvec![dx, dw];
+        if let Some(&bias) = wanted.get(2) {
+            gradients.push(bias.then(|| g.clone()));
+        }
+        Ok(gradients)
+    })
+}
+
+/// `gᵀ·x`: `[n, k]` from `[…, n]` and `[…, k]`.
+fn of_weight<B: Backend>(upstream: &Upstream<'_, B>, x: &Tensor<B>) -> Result<Tensor<B>> {
+    let g = upstream.g;
+    if x.rank() == 2 {
+        return upstream.product(1, &g.t()?, x);
+    }
+    if x.rank() > 2 && x.layout().is_contiguous() && g.layout().is_contiguous() {
+        let [g, x] = [g, x].map(|x| x.flatten(0, x.rank() - 2));
+        return upstream.product(1, &g?.t()?, &x?);
+    }
+    const N: Label = 8;
+    const K: Label = 9;
+    let last = x.rank() - 1;
+    let labels = |label: Label| -> Labels { (0..last as Label).chain([label]).collect() };
+    let sequence = labels(N);
+    let (a, b) = (Factor::new(g, &sequence)?, Factor::new(x, &labels(K))?);
+    let shape = [g.dims()[last], x.dims()[last]];
+    let axes = [N, K].into_iter().zip(shape);
+    let order: Labels = axes.filter(|&(_, dim)| dim != 1).map(|(label, _)| label).collect();
+    let kept = [N, K].into_iter().collect();
+    contract(&a, &b, kept, Some(&order), &sequence)?.into_tensor(&order, shape.into())
 }

@@ -1,12 +1,13 @@
 //! `sincos`.
 
-use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::sincos::{cosine_rule, sine_rule};
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::FusedOp;
 
-use super::{check_float, exactly};
+use super::{check_float, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -25,10 +26,30 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn sincos(&self) -> Result<(Self, Self)> {
-        let op = "sincos";
-        check_float(op, self)?;
-        let [sine, cosine] = exactly(op, B::fused(&FusedOp::SinCos, &[Some(self.data())])?)?;
-        let y = record(op, sine.clone(), &[self], |_| sine_rule(self, cosine.clone()));
-        Ok((y, record(op, cosine, &[self], |_| cosine_rule(self, sine))))
+        Tensor::sine_and_cosine(self)
     }
+
+    pub(crate) fn sincos_body(x: &Tensor<B>) -> Result<(Self, Self)> {
+        let op = "sincos";
+        check_float(op, x)?;
+        let Some([sine, cosine]) = kernel::<B, 2>(&FusedOp::SinCos { x: x.data() })? else {
+            return Ok((x.sin()?, x.cos()?));
+        };
+        let y = record(op, sine.clone(), &[x], |_| sincos_rule(x, cosine.clone(), true));
+        Ok((y, record(op, cosine, &[x], |_| sincos_rule(x, sine, false))))
+    }
+}
+
+/// Of the sine `g cos(x)`, of the cosine `-g sin(x)`: each from the other result.
+fn sincos_rule<B: Backend>(x: &Tensor<B>, other: B::Tensor, of_sine: bool) -> SharedRule<B> {
+    let x = x.clone();
+    rule(move |upstream: &Upstream<'_, B>, _| {
+        let other = match (upstream.create_graph(), of_sine) {
+            (true, true) => x.cos()?,
+            (true, false) => x.sin()?,
+            (false, _) => Tensor::from_data(other.clone()),
+        };
+        let gradient = upstream.g.mul(&other)?;
+        Ok(smallvec![Some(if of_sine { gradient } else { gradient.neg()? })])
+    })
 }

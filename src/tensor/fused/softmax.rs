@@ -1,13 +1,14 @@
 //! `softmax` and `log_softmax`.
 
-use crate::autodiff::graph::record;
-use crate::autodiff::ops::fused::softmax::{log_softmax_rule, softmax_rule};
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::FusedOp;
 use crate::shape::{Axis, AxisSet};
 
-use super::{check_float, exactly};
+use super::{check_float, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -25,12 +26,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange);
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let axis = axis.into().resolve("softmax", self.shape())?;
-        check_float("softmax", self)?;
-        self.with_axis_last(axis, |x| {
-            let [y] = exactly("softmax", B::fused(&FusedOp::Softmax, &[Some(x.data())])?)?;
-            Ok(record("softmax", y, &[x], softmax_rule))
-        })
+        Tensor::normalised(self, axis.into(), false)
     }
 
     /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
@@ -38,11 +34,16 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// As [`softmax`](Tensor::softmax).
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        let axis = axis.into().resolve("log_softmax", self.shape())?;
-        check_float("log_softmax", self)?;
-        self.with_axis_last(axis, |x| {
-            let [y] = exactly("log_softmax", B::fused(&FusedOp::LogSoftmax, &[Some(x.data())])?)?;
-            Ok(record("log_softmax", y, &[x], log_softmax_rule))
+        Tensor::normalised(self, axis.into(), true)
+    }
+
+    pub(crate) fn softmax_body(x: &Tensor<B>, axis: Axis, log: bool) -> Result<Self> {
+        let op = if log { "log_softmax" } else { "softmax" };
+        let axis = axis.resolve(op, x.shape())?;
+        check_float(op, x)?;
+        x.with_axis_last(axis, |x| match kernel::<B, 1>(&FusedOp::Softmax { x: x.data(), log })? {
+            Some([y]) => Ok(record(op, y, &[x], |y| softmax_rule(y, log))),
+            None => x.softmax_composite(x.rank() - 1, log),
         })
     }
 
@@ -61,25 +62,35 @@ impl<B: Backend> Tensor<B> {
         f(&self.permute(&axes)?)?.permute(&axes)
     }
 
-    pub(crate) fn softmax_definition(&self, axis: usize) -> Result<Self> {
+    /// Defines softmax and, with `log`, its logarithm. The maximum is a constant to the derivative.
+    pub(super) fn softmax_composite(&self, axis: usize, log: bool) -> Result<Self> {
         if self.numel() == 0 {
             return Ok(self.clone());
         }
-        let e = self.shifted_by_max(axis)?.exp()?;
-        e.div(&e.sum(Some(&[axis]), true)?)
+        let (axes, x) = (Some(&[axis][..]), self.widened()?);
+        let shifted = x.sub(&x.detach().max(axes, true)?)?;
+        let e = shifted.exp()?;
+        let sum = e.sum(axes, true)?;
+        let y = if log { shifted.sub(&sum.log()?)? } else { e.div(&sum)? };
+        y.to_dtype(self.dtype())
     }
+}
 
-    pub(crate) fn log_softmax_definition(&self, axis: usize) -> Result<Self> {
-        if self.numel() == 0 {
-            return Ok(self.clone());
+/// `y (g - Σ g y)`; of the logarithm `g - e^y Σ g`.
+fn softmax_rule<B: Backend>(y: &B::Tensor, log: bool) -> SharedRule<B> {
+    let y = y.clone();
+    rule(move |upstream: &Upstream<'_, B>, _| {
+        let g = upstream.g;
+        let fused = FusedOp::SoftmaxGrad { g: g.data(), y: &y, log };
+        if let Some([gradient]) = gradient_kernel::<B, 1>(upstream, &fused)? {
+            return Ok(smallvec![Some(gradient)]);
         }
-        let shifted = self.shifted_by_max(axis)?;
-        shifted.sub(&shifted.exp()?.sum(Some(&[axis]), true)?.log()?)
-    }
-
-    /// `x - max(x)` along the axis, which leaves every softmax as it is. The maximum is a constant
-    /// to the derivative.
-    fn shifted_by_max(&self, axis: usize) -> Result<Self> {
-        self.sub(&self.detach().max(Some(&[axis]), true)?)
-    }
+        let y = upstream.output(&y).widened()?;
+        let (last, dtype, g) = (Some(&[y.rank() - 1][..]), g.dtype(), g.widened()?);
+        let gradient = match log {
+            true => g.sub(&y.exp()?.mul(&g.sum(last, true)?)?)?,
+            false => y.mul(&g.sub(&g.mul(&y)?.sum(last, true)?)?)?,
+        };
+        Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
+    })
 }

@@ -3,8 +3,7 @@
 use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
 use swath::{Arg, Backend, DType, HostData, Scalar};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
 use crate::support::ulp::unit_roundoff;
 
@@ -80,13 +79,13 @@ pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tol
     Tolerance { ulp, absolute: scales.map(|scale| unit * scale).collect() }
 }
 
-fn unary_agrees<B: Backend>() {
+pub fn unary_ops_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     for &op in UnaryOp::ALL {
         let mut rng = Rng(op as u64);
         let (low, high) = op.domain();
         let fill = Fill::plain(low, high).with(4, Specials::All);
-        for dtype in DType::ALL {
+        for dtype in dtypes::<B>() {
             let tolerance = tolerance(&unary_bounds(op), dtype, None);
             for shape in SHAPES {
                 for arrangement in Arrangement::ALL {
@@ -103,11 +102,6 @@ fn unary_agrees<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn unary_ops_agree() {
-    unary_agrees::<Subject>();
-}
-
 /// Every pair of arrangements on small shapes, a rotating pairing on the large ones.
 fn pairings(shape: &[usize], turn: usize) -> Vec<(Arrangement, Arrangement)> {
     let all = Arrangement::ALL;
@@ -121,14 +115,14 @@ fn in_f64(x: &Input) -> HostData {
     Reference::to_host(&Reference::cast(&x.on::<Reference>(), DType::F64).unwrap()).unwrap()
 }
 
-fn binary_agrees<B: Backend>(dtypes: &[DType]) {
+fn binary_agrees<B: Tested>(among: &[DType]) {
     let mut seen = Disagreements::default();
     for &op in BinaryOp::ALL {
         let mut rng = Rng(100 + op as u64);
         let [a_domain, b_domain] = op.domain();
         let a_fill = Fill::plain(a_domain.0, a_domain.1).with(4, Specials::All);
         let b_fill = Fill::plain(b_domain.0, b_domain.1).with(4, second_operands(op));
-        for &dtype in dtypes {
+        for dtype in dtypes::<B>().filter(|dtype| among.contains(dtype)) {
             for (turn, shape) in SHAPES.into_iter().enumerate() {
                 for (a, b) in pairings(shape, turn) {
                     let a = Input::new(dtype, shape, a, || a_fill.draw(&mut rng, dtype));
@@ -149,20 +143,17 @@ fn binary_agrees<B: Backend>(dtypes: &[DType]) {
     seen.finish();
 }
 
-#[test]
-fn binary_ops_on_16_bit_floats_agree() {
-    binary_agrees::<Subject>(&[DType::F16, DType::BF16]);
+pub fn binary_ops_on_16_bit_floats_agree<B: Tested>() {
+    binary_agrees::<B>(&[DType::F16, DType::BF16]);
 }
 
-#[test]
-fn binary_ops_on_floats_agree() {
-    binary_agrees::<Subject>(&[DType::F32, DType::F64]);
+pub fn binary_ops_on_floats_agree<B: Tested>() {
+    binary_agrees::<B>(&[DType::F32, DType::F64]);
 }
 
-#[test]
-fn binary_ops_on_integers_agree() {
+pub fn binary_ops_on_integers_agree<B: Tested>() {
     use DType::{Bool, I32, I64, U8, U32};
-    binary_agrees::<Subject>(&[I64, U8, Bool, I32, U32]);
+    binary_agrees::<B>(&[I64, U8, Bool, I32, U32]);
 }
 
 fn number<'a, T>(value: Scalar) -> Arg<'a, T> {
@@ -170,7 +161,7 @@ fn number<'a, T>(value: Scalar) -> Arg<'a, T> {
 }
 
 /// Numbers in place of either operand, some of which the dtype cannot hold.
-fn binary_with_scalars_agrees<B: Backend>() {
+pub fn numbers_as_operands_agree<B: Tested>() {
     let scalars = [
         Scalar::Float(0.1),
         Scalar::Float(-2.75),
@@ -183,7 +174,7 @@ fn binary_with_scalars_agrees<B: Backend>() {
     ];
     let mut rng = Rng(7);
     let mut seen = Disagreements::default();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for arrangement in Arrangement::ALL {
             let fill = Fill::plain(0.25, 4.0).with(8, Specials::Divisors);
             let x = Input::new(dtype, [3, 5], arrangement, || fill.draw(&mut rng, dtype));
@@ -212,18 +203,13 @@ fn binary_with_scalars_agrees<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn numbers_as_operands_agree() {
-    binary_with_scalars_agrees::<Subject>();
-}
-
-fn comparisons_agree<B: Backend>() {
+pub fn comparisons_of_tensors_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut rng = Rng(11);
     // Few distinct values, so that equal ones meet.
     let fill = Fill::plain(-4.0, 4.0).with(2, Specials::All);
     for op in CompareOp::ALL {
-        for dtype in DType::ALL {
+        for dtype in dtypes::<B>() {
             for (turn, shape) in SHAPES.into_iter().enumerate() {
                 for (a, b) in pairings(shape, turn) {
                     let a = Input::new(dtype, shape, a, || fill.draw(&mut rng, dtype));
@@ -243,17 +229,12 @@ fn comparisons_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn comparisons_of_tensors_agree() {
-    comparisons_agree::<Subject>();
-}
-
-fn number_tests_agree<B: Backend>() {
+pub fn tests_of_numbers_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut rng = Rng(13);
     let fill = Fill::plain(-4.0, 4.0).with(3, Specials::All);
     for op in NumberTest::ALL {
-        for dtype in DType::ALL {
+        for dtype in dtypes::<B>() {
             for shape in SHAPES {
                 for arrangement in Arrangement::ALL {
                     let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
@@ -266,9 +247,4 @@ fn number_tests_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn tests_of_numbers_agree() {
-    number_tests_agree::<Subject>();
 }

@@ -3,8 +3,7 @@
 use swath::ops::{BinaryOp, ReduceOp};
 use swath::{Arg, Backend, DType, Error, Scalar, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 use crate::support::inputs::{Arrangement, Input};
 
 const EXACT: Tolerance = Tolerance::EXACT;
@@ -16,7 +15,7 @@ fn integers(dtype: DType, values: &[i64], arrangement: Arrangement) -> Input {
 }
 
 /// One division in the tensor fails; also where the number is an operand.
-fn failing_divisions_agree<B: Backend>() {
+pub fn divisions_that_fail_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
     for arrangement in Arrangement::ALL {
         let rows: [(DType, &[i64], &[i64], bool); 6] = [
@@ -54,14 +53,9 @@ fn failing_divisions_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn divisions_that_fail_are_errors() {
-    failing_divisions_agree::<Subject>();
-}
-
-fn bad_indices_agree<B: Backend>() {
+pub fn indices_out_of_range_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for axis in [0, 1] {
             for bad in [-1, 3, 5, i64::MIN, i64::MAX] {
                 for place in [0, 4, 9] {
@@ -95,24 +89,16 @@ fn bad_indices_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn indices_out_of_range_are_errors() {
-    bad_indices_agree::<Subject>();
-}
-
 /// Two indices are outside of a tensor that threads share; the error names the first.
-#[test]
-fn the_first_index_out_of_range_is_the_error() {
+pub fn the_first_index_out_of_range_is_the_error<B: Tested>() {
     let shape = [300, 400];
     let ones = Input::new(DType::F32, shape, Arrangement::Contiguous, || Scalar::Int(1));
     let mut values = vec![Scalar::Int(1); 120_000];
     (values[70_001], values[119_999]) = (Scalar::Int(-7), Scalar::Int(900));
-    let index = Input::of(DType::I64, shape, &values).on::<Subject>();
-    let x = ones.on::<Subject>();
+    let index = Input::of(DType::I64, shape, &values).on::<B>();
+    let x = ones.on::<B>();
     for axis in [0, 1] {
-        for result in
-            [Subject::gather(&x, axis, &index), Subject::scatter_add(&x, axis, &index, &x)]
-        {
+        for result in [B::gather(&x, axis, &index), B::scatter_add(&x, axis, &index, &x)] {
             let error = result.unwrap_err();
             assert!(matches!(error, Error::IndexOutOfRange { index: -7, .. }), "{error}");
         }

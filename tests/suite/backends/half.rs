@@ -2,16 +2,17 @@
 
 use half::{bf16, f16};
 use swath::ops::UnaryOp;
-use swath::{Backend, DType, HostData};
+use swath::{Backend, HostData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 
-fn every_value() -> [HostData; 2] {
-    [
-        HostData::F16((0..=u16::MAX).map(f16::from_bits).collect()),
-        HostData::BF16((0..=u16::MAX).map(bf16::from_bits).collect()),
-    ]
+pub fn every_value<B: Tested>() -> impl Iterator<Item = HostData> {
+    let all = || 0..=u16::MAX;
+    let each = [
+        HostData::F16(all().map(f16::from_bits).collect()),
+        HostData::BF16(all().map(bf16::from_bits).collect()),
+    ];
+    each.into_iter().filter(|data| B::DTYPES.contains(&data.dtype()))
 }
 
 /// Results that are not the nearest 16-bit float, of so many: those whose `f32` lies next to the middle
@@ -27,18 +28,16 @@ fn not_nearest(got: &HostData, want: &HostData) -> usize {
     (0..want.len()).filter(differs).count()
 }
 
-#[test]
-fn every_op_of_one_argument_on_every_16_bit_float() {
+pub fn every_op_of_one_argument_on_every_16_bit_float<B: Tested>() {
     let mut seen = Disagreements::default();
-    for data in every_value() {
+    for data in every_value::<B>() {
         let (dtype, count) = (data.dtype(), data.len());
-        let x = Subject::from_host(data.clone(), count.into()).unwrap();
+        let x = B::from_host(data.clone(), count.into()).unwrap();
         let same = Reference::from_host(data, count.into()).unwrap();
         for &op in UnaryOp::ALL {
-            let (got, want) = (Subject::unary(op, &x), Reference::unary(op, &same));
+            let (got, want) = (B::unary(op, &x), Reference::unary(op, &same));
             if let (Ok(got), Ok(want)) = (&got, &want) {
-                let (got, want) =
-                    (Subject::to_host(got).unwrap(), Reference::to_host(want).unwrap());
+                let (got, want) = (B::to_host(got).unwrap(), Reference::to_host(want).unwrap());
                 let differing = not_nearest(&got, &want);
                 assert!(
                     differing * 1000 <= count,
@@ -46,28 +45,22 @@ fn every_op_of_one_argument_on_every_16_bit_float() {
                     op.name()
                 );
             }
-            seen.compare::<Subject>(
-                || format!("{} {dtype}", op.name()),
-                got,
-                want,
-                &Tolerance::ulp(1),
-            );
+            seen.compare::<B>(|| format!("{} {dtype}", op.name()), got, want, &Tolerance::ulp(1));
         }
     }
     seen.finish();
 }
 
-#[test]
-fn every_16_bit_float_converts_to_every_type() {
+pub fn every_16_bit_float_converts_to_every_type<B: Tested>() {
     let mut seen = Disagreements::default();
-    for data in every_value() {
+    for data in every_value::<B>() {
         let (dtype, count) = (data.dtype(), data.len());
-        let x = Subject::from_host(data.clone(), count.into()).unwrap();
+        let x = B::from_host(data.clone(), count.into()).unwrap();
         let same = Reference::from_host(data, count.into()).unwrap();
-        for to in DType::ALL {
-            seen.compare::<Subject>(
+        for to in dtypes::<B>() {
+            seen.compare::<B>(
                 || format!("{dtype} to {to}"),
-                Subject::cast(&x, to),
+                B::cast(&x, to),
                 Reference::cast(&same, to),
                 &Tolerance::EXACT,
             );

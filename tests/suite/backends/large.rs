@@ -1,10 +1,9 @@
 //! Tensors large enough that a backend splits the work over threads, one op of each kind.
 
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, ScanOp, UnaryOp};
-use swath::{Arg, Backend, DType, HostData, Scalar, Tensor, TensorData};
+use swath::{Arg, Backend, CpuBackend, DType, HostData, Scalar, Tensor, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, among};
 use crate::support::alone_with;
 use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 
@@ -13,7 +12,7 @@ const SHAPE: [usize; 2] = [1031, 1019];
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
-fn large_tensors_agree<B: Backend>(arrangement: Arrangement, other: Arrangement) {
+fn large_tensors_agree<B: Tested>(arrangement: Arrangement, other: Arrangement) {
     let mut rng = Rng(arrangement as u64);
     let mut seen = Disagreements::default();
     let fill = Fill::plain(0.5, 2.0);
@@ -62,19 +61,16 @@ fn large_tensors_agree<B: Backend>(arrangement: Arrangement, other: Arrangement)
     seen.finish();
 }
 
-#[test]
-fn large_contiguous_tensors_agree() {
-    large_tensors_agree::<Subject>(Arrangement::Contiguous, Arrangement::RepeatedRows);
+pub fn large_contiguous_tensors_agree<B: Tested>() {
+    large_tensors_agree::<B>(Arrangement::Contiguous, Arrangement::RepeatedRows);
 }
 
-#[test]
-fn large_permuted_tensors_agree() {
-    large_tensors_agree::<Subject>(Arrangement::Permuted, Arrangement::Contiguous);
+pub fn large_permuted_tensors_agree<B: Tested>() {
+    large_tensors_agree::<B>(Arrangement::Permuted, Arrangement::Contiguous);
 }
 
-#[test]
-fn large_tensors_of_mixed_arrangement_agree() {
-    large_tensors_agree::<Subject>(Arrangement::Mixed, Arrangement::Stepped);
+pub fn large_tensors_of_mixed_arrangement_agree<B: Tested>() {
+    large_tensors_agree::<B>(Arrangement::Mixed, Arrangement::Stepped);
 }
 
 type Join = fn(i64, i64) -> i64;
@@ -95,7 +91,7 @@ fn columns(x: &[i64], [above, n, below]: [usize; 3], op: Join) -> [Vec<i64>; 2] 
     [folds, totals]
 }
 
-fn integers_of<B: Backend>(x: swath::Result<B::Tensor>) -> Vec<i64> {
+fn integers_of<B: Tested>(x: swath::Result<B::Tensor>) -> Vec<i64> {
     let data = B::to_host(&x.unwrap()).unwrap();
     let integer = |i| match data.get(i) {
         Some(Scalar::Int(value)) => value,
@@ -106,7 +102,7 @@ fn integers_of<B: Backend>(x: swath::Result<B::Tensor>) -> Vec<i64> {
 
 /// Long folds are cut into subtrees, rows and matrices shared; results that do not repeat from one part
 /// to the next.
-fn large_integers_agree<B: Backend>() {
+fn large_integers_agree<B: Tested>() {
     let mut rng = Rng(23);
     let threads = swath::runtime::info().threads;
     for shape in [[1, 1 << 20, 1], [1031, 1019, 1], [37, 151, 190], [1, 1031, 1019]] {
@@ -174,7 +170,7 @@ fn large_integers_agree_with_plain_loops() {
     for threads in [1, 2, 5] {
         let name = "backends::large::large_integers_agree_with_plain_loops";
         let count = threads.to_string();
-        alone_with(name, &[("SWATH_THREADS", &count)], large_integers_agree::<Subject>);
+        alone_with(name, &[("SWATH_THREADS", &count)], large_integers_agree::<CpuBackend>);
     }
 }
 
@@ -189,10 +185,10 @@ fn masks_of_numbers_go_in_pieces() {
         for ([rows, cols], of_mask) in shapes {
             let number = |i: usize| (i % 7) as f32 - 3.0;
             let mask = (0..of_mask[0] * of_mask[1]).map(number).collect();
-            let mask = Tensor::<Subject>::from_vec(mask, of_mask).unwrap();
+            let mask = Tensor::<CpuBackend>::from_vec(mask, of_mask).unwrap();
             let count = rows * cols;
             let a: Vec<f32> = (0..count).map(|i| i as f32).collect();
-            let x = Tensor::<Subject>::from_vec(a.clone(), (rows, cols)).unwrap();
+            let x = Tensor::<CpuBackend>::from_vec(a.clone(), (rows, cols)).unwrap();
             let y = Tensor::where_cond(&mask, &x, &x.neg().unwrap()).unwrap();
             let got = y.to_vec::<f32>().unwrap();
             for (at, got) in got.iter().enumerate() {
@@ -215,24 +211,23 @@ fn long_rows_without_a_finite_element_agree() {
 fn long_rows_without_a_finite_element() {
     const LEN: usize = 1 << 20;
     for (value, want) in [(f32::NEG_INFINITY, f32::NEG_INFINITY), (f32::INFINITY, f32::INFINITY)] {
-        let x = Tensor::<Subject>::full(LEN, value).unwrap();
+        let x = Tensor::<CpuBackend>::full(LEN, value).unwrap();
         assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), want);
     }
     let mut values = vec![f32::NEG_INFINITY; LEN];
     values[LEN - 5] = 2.5;
-    let x = Tensor::<Subject>::from_vec(values, LEN).unwrap();
+    let x = Tensor::<CpuBackend>::from_vec(values, LEN).unwrap();
     assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), 2.5);
 }
 
 /// Runs of every small width beside others, in more rows than are joined at a time.
-#[test]
-fn narrow_parts_are_joined_row_by_row() {
+pub fn narrow_parts_are_joined_row_by_row<B: Tested>() {
     const ROWS: usize = 4099;
-    for dtype in [DType::U8, DType::BF16, DType::F32, DType::I64] {
+    for dtype in among::<B>(&[DType::U8, DType::BF16, DType::F32, DType::I64]) {
         for width in (0..=20).chain([31, 32, 33, 48, 63, 64, 65]) {
             let widths = [width, 1, 3, width];
             let value = |part: usize, i: usize| ((part * 37 + i * 11) % 101) as f32;
-            let parts: Vec<Tensor<Subject>> = (0..4)
+            let parts: Vec<Tensor<B>> = (0..4)
                 .map(|part| {
                     let values = (0..ROWS * widths[part]).map(|i| value(part, i)).collect();
                     let x = Tensor::from_vec(values, [ROWS, widths[part]]).unwrap();

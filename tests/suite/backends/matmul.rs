@@ -3,9 +3,8 @@
 use swath::ops::UnaryOp;
 use swath::{Backend, DType, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
-use crate::support::inputs::{FLOATS, Rng, host};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes, floats};
+use crate::support::inputs::{Rng, host};
 use crate::support::ulp::unit_roundoff;
 
 /// How a matrix lies in the storage.
@@ -115,7 +114,7 @@ fn tolerance(a: &Matrix, b: &Matrix) -> Tolerance {
     Tolerance::absolute(products.iter().map(|size| relative * size).collect())
 }
 
-fn compare<B: Backend>(seen: &mut Disagreements, a: &Matrix, b: &Matrix) {
+fn compare<B: Tested>(seen: &mut Disagreements, a: &Matrix, b: &Matrix) {
     let got = B::matmul(&a.on::<B>(), &b.on::<B>());
     let want = Reference::matmul(&a.on::<Reference>(), &b.on::<Reference>());
     let context = || {
@@ -132,10 +131,10 @@ fn uniform(rng: &mut Rng) -> Scalar {
 const STORAGES: [Storage; 8] =
     [Plain, Transposed, Window, TransposedWindow, Stepped, Flipped, RepeatedRow, RepeatedColumn];
 
-fn inner_extents_agree<B: Backend>(dtypes: &[DType]) {
+pub fn products_agree_for_every_inner_extent<B: Tested>() {
     let mut rng = Rng(1);
     let mut seen = Disagreements::default();
-    for &dtype in dtypes {
+    for dtype in floats::<B>() {
         for inner in [0, 1, 2, 255, 256, 257, 300] {
             for (rows, columns) in [(1, 1), (1, 17), (5, 1), (7, 9), (13, 33)] {
                 for a_storage in [Plain, Transposed] {
@@ -152,15 +151,10 @@ fn inner_extents_agree<B: Backend>(dtypes: &[DType]) {
     seen.finish();
 }
 
-#[test]
-fn products_agree_for_every_inner_extent() {
-    inner_extents_agree::<Subject>(&FLOATS);
-}
-
-fn storages_agree<B: Backend>() {
+pub fn products_agree_for_every_storage<B: Tested>() {
     let mut rng = Rng(2);
     let mut seen = Disagreements::default();
-    for dtype in FLOATS {
+    for dtype in floats::<B>() {
         for a_storage in STORAGES {
             for b_storage in STORAGES {
                 for [rows, inner, columns] in [[6, 5, 7], [1, 18, 4], [19, 2, 1], [0, 3, 2]] {
@@ -175,12 +169,7 @@ fn storages_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn products_agree_for_every_storage() {
-    storages_agree::<Subject>();
-}
-
-fn tile_edges_agree<B: Backend>() {
+pub fn products_agree_around_tile_edges<B: Tested>() {
     let mut rng = Rng(3);
     let mut seen = Disagreements::default();
     for (dtype, a_storage, b_storage) in
@@ -202,16 +191,11 @@ fn tile_edges_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn products_agree_around_tile_edges() {
-    tile_edges_agree::<Subject>();
-}
-
-fn batches_agree<B: Backend>() {
+pub fn products_agree_for_batches<B: Tested>() {
     let mut rng = Rng(4);
     let mut seen = Disagreements::default();
     let storages = [Plain, Transposed, Window, Flipped, SharedBatch];
-    for dtype in FLOATS {
+    for dtype in floats::<B>() {
         for lead in [&[3][..], &[2, 3], &[1, 4], &[3, 1], &[2, 1, 2], &[0], &[2, 0]] {
             for a_storage in storages {
                 for b_storage in storages {
@@ -226,15 +210,10 @@ fn batches_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn products_agree_for_batches() {
-    batches_agree::<Subject>();
-}
-
-fn special_values_agree<B: Backend>() {
+pub fn products_with_special_values_agree<B: Tested>() {
     let mut rng = Rng(5);
     let mut seen = Disagreements::default();
-    for dtype in FLOATS {
+    for dtype in floats::<B>() {
         for special in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0] {
             for storage in [Plain, Transposed] {
                 let mut count = 0;
@@ -251,14 +230,9 @@ fn special_values_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn products_with_special_values_agree() {
-    special_values_agree::<Subject>();
-}
-
-fn integers_are_refused<B: Backend>() {
+pub fn products_of_integers_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         let a = Matrix::new(dtype, &[2, 2], Plain, || Scalar::Int(1));
         let (ours, theirs) = (a.on::<B>(), a.on::<Reference>());
         let (got, want) = (B::matmul(&ours, &ours), Reference::matmul(&theirs, &theirs));
@@ -266,9 +240,4 @@ fn integers_are_refused<B: Backend>() {
         seen.compare::<B>(|| dtype.name().to_owned(), got, want, &Tolerance::EXACT);
     }
     seen.finish();
-}
-
-#[test]
-fn products_of_integers_are_errors() {
-    integers_are_refused::<Subject>();
 }

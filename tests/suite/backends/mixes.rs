@@ -2,11 +2,11 @@
 //! of rows, tiles and parts of them.
 
 use swath::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
-use swath::{Arg, Backend, DType, Scalar, Shape, TensorData};
+use swath::{Arg, Backend, DType, Result, Scalar, Shape, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
-use crate::support::inputs::{Arrangement, Input, Rng};
+use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tested, Tolerance, among};
+use crate::support::inputs::{Arrangement, Input, Rng, host};
+use crate::support::oracle::values;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
@@ -70,16 +70,22 @@ fn triples() -> impl Iterator<Item = [Kind; 3]> {
         .map(move |mix| [mix, mix / count, mix / count / count].map(|i| KINDS[i % count]))
 }
 
-fn three_operands_agree<B: Backend>(dtype: DType) {
+/// `f` of the elements of three operands, which it gives a value that the dtype holds exactly.
+fn pointwise(dtype: DType, xs: [&Operand; 3], f: fn([f64; 3]) -> f64) -> Result<ReferenceTensor> {
+    let all = xs.map(|x| values(&x.on::<Reference>()));
+    let y = (0..all[0].len()).map(|i| Scalar::Float(f(all.each_ref().map(|x| x[i]))));
+    Reference::from_host(host(dtype, y), xs[0].shape)
+}
+
+fn three_operands_agree<B: Tested>(dtype: DType) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(31);
     for shape in SHAPES {
         for (turn, mix) in triples().enumerate() {
             let all = mix.map(|kind| Operand::new(dtype, shape, kind, &mut rng, 5));
             let [x, y, z] = all.each_ref().map(|input| input.on::<B>());
-            let [r, s, t] = all.each_ref().map(|input| input.on::<Reference>());
             let context = |what| move || format!("{what} {dtype} {shape:?} {mix:?}");
-            let want = Reference::ternary(TernaryOp::MulAdd, &r, &s, &t);
+            let want = pointwise(dtype, all.each_ref(), |[a, b, c]| a * b + c);
             let got = B::ternary(TernaryOp::MulAdd, &x, &y, &z);
             seen.compare::<B>(context("mul_add"), got, want.clone(), &EXACT);
             // One after the other is given away, and gives its memory if it is contiguous.
@@ -95,13 +101,11 @@ fn three_operands_agree<B: Backend>(dtype: DType) {
     seen.finish();
 }
 
-#[test]
-fn functions_of_three_operands_agree() {
-    three_operands_agree::<Subject>(DType::F32);
-    three_operands_agree::<Subject>(DType::BF16);
+pub fn functions_of_three_operands_agree<B: Tested>() {
+    among::<B>(&[DType::F32, DType::BF16]).for_each(three_operands_agree::<B>);
 }
 
-fn choices_agree<B: Backend>(mask: DType, dtype: DType) {
+fn choices_agree<B: Tested>(mask: DType, dtype: DType) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(37);
     for shape in SHAPES {
@@ -109,22 +113,22 @@ fn choices_agree<B: Backend>(mask: DType, dtype: DType) {
             let m = Operand::new(mask, shape, mix[0], &mut rng, 2);
             let [a, b] = [mix[1], mix[2]].map(|kind| Operand::new(dtype, shape, kind, &mut rng, 5));
             let got = B::where_cond(&m.on::<B>(), &a.on::<B>(), &b.on::<B>());
-            let (r, s, t) = (m.on::<Reference>(), a.on::<Reference>(), b.on::<Reference>());
-            let want = Reference::where_cond(&r, &s, &t);
+            let want = pointwise(dtype, [&m, &a, &b], |[m, a, b]| if m != 0.0 { a } else { b });
             seen.compare::<B>(|| format!("{mask} {dtype} {shape:?} {mix:?}"), got, want, &EXACT);
         }
     }
     seen.finish();
 }
 
-#[test]
-fn choices_by_a_mask_agree() {
-    choices_agree::<Subject>(DType::Bool, DType::F32);
-    choices_agree::<Subject>(DType::F32, DType::F16);
-    choices_agree::<Subject>(DType::F16, DType::I64);
+pub fn choices_by_masks_of_every_mix_agree<B: Tested>() {
+    choices_agree::<B>(DType::Bool, DType::F32);
+    if B::DTYPES.contains(&DType::F16) {
+        choices_agree::<B>(DType::F32, DType::F16);
+        choices_agree::<B>(DType::F16, DType::I64);
+    }
 }
 
-fn one_and_two_operands_agree<B: Backend>(dtype: DType) {
+fn one_and_two_operands_agree<B: Tested>(dtype: DType) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(41);
     for (shape, a) in SHAPES.iter().flat_map(|shape| KINDS.map(|a| (shape, a))) {
@@ -159,9 +163,7 @@ fn one_and_two_operands_agree<B: Backend>(dtype: DType) {
     seen.finish();
 }
 
-#[test]
-fn functions_of_one_and_two_operands_agree() {
-    for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8] {
-        one_and_two_operands_agree::<Subject>(dtype);
-    }
+pub fn functions_of_one_and_two_operands_agree<B: Tested>() {
+    let each = among::<B>(&[DType::F32, DType::F64, DType::F16, DType::I64, DType::U8]);
+    each.for_each(one_and_two_operands_agree::<B>);
 }

@@ -4,8 +4,7 @@
 use swath::ops::{BinaryOp, UnaryOp};
 use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, among, dtypes};
 use crate::support::inputs::{
     Arrangement, Fill, Input, Rng, SHAPES, Specials, host, special_floats,
 };
@@ -16,10 +15,10 @@ fn fill() -> Fill {
     Fill::plain(-4.0, 4.0).with(4, Specials::All)
 }
 
-fn copies_agree<B: Backend>() {
+pub fn views_and_copies_agree<B: Tested>() {
     let mut rng = Rng(1);
     let mut seen = Disagreements::default();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for shape in SHAPES {
             for arrangement in Arrangement::ALL {
                 let x = Input::new(dtype, shape, arrangement, || fill().draw(&mut rng, dtype));
@@ -36,11 +35,6 @@ fn copies_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn views_and_copies_agree() {
-    copies_agree::<Subject>();
 }
 
 /// A view of up to 8 axes of a tensor: permuted, cut, stepped, flipped, repeated, by chance.
@@ -84,10 +78,10 @@ const MANY_AXES: [&[usize]; 8] = [
     &[2000, 3],
 ];
 
-fn permutes_of_any_rank_agree<B: Backend>() {
+pub fn permutes_of_many_axes_agree<B: Tested>() {
     let mut rng = Rng(8);
     let mut seen = Disagreements::default();
-    for dtype in [DType::U8, DType::F16, DType::F32, DType::I64] {
+    for dtype in among::<B>(&[DType::U8, DType::F16, DType::F32, DType::I64]) {
         for shape in MANY_AXES {
             let draw = || fill().draw(&mut rng, dtype);
             let base = Input::new(dtype, shape, Arrangement::Contiguous, draw);
@@ -124,13 +118,8 @@ fn permutes_of_any_rank_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn permutes_of_many_axes_agree() {
-    permutes_of_any_rank_agree::<Subject>();
-}
-
 /// Results that are too large for the caches: 17 MiB, of rows that are whole lines and that are not.
-fn huge_copies_agree<B: Backend>() {
+pub fn copies_larger_than_the_caches_agree<B: Tested>() {
     let mut rng = Rng(9);
     let mut seen = Disagreements::default();
     for shape in [[2192usize, 2048], [2161, 2063]] {
@@ -157,13 +146,8 @@ fn huge_copies_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn copies_larger_than_the_caches_agree() {
-    huge_copies_agree::<Subject>();
-}
-
-fn round_trips<B: Backend>() {
-    for dtype in DType::ALL {
+pub fn host_values_come_back<B: Tested>() {
+    for dtype in dtypes::<B>() {
         let mut rng = Rng(2);
         let data = host(dtype, (0..60).map(|_| fill().draw(&mut rng, dtype)));
         let back = B::to_host(&B::from_host(data.clone(), [3, 4, 5].into()).unwrap()).unwrap();
@@ -172,17 +156,12 @@ fn round_trips<B: Backend>() {
     }
 }
 
-#[test]
-fn host_values_come_back() {
-    round_trips::<Subject>();
-}
-
-fn fills_agree<B: Backend>() {
+pub fn filled_tensors_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     let floats = special_floats(DType::F64, Specials::All).into_iter().map(Scalar::Float);
     let integers = [0, -1, 300, 1 << 40, i64::MIN].into_iter().map(Scalar::Int);
     for value in floats.chain(integers) {
-        for dtype in DType::ALL {
+        for dtype in dtypes::<B>() {
             for shape in SHAPES {
                 let (got, want) = (
                     B::full(shape.into(), value, dtype),
@@ -198,11 +177,6 @@ fn fills_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn filled_tensors_agree() {
-    fills_agree::<Subject>();
 }
 
 /// Values at which one conversion or another changes its behaviour.
@@ -222,10 +196,10 @@ fn landmarks(dtype: DType) -> Vec<Scalar> {
     positive.chain(special_floats(dtype, Specials::All)).map(Scalar::Float).collect()
 }
 
-fn casts_agree<B: Backend>() {
+pub fn casts_between_all_dtypes_agree<B: Tested>() {
     let mut rng = Rng(3);
     let mut seen = Disagreements::default();
-    for from in DType::ALL {
+    for from in dtypes::<B>() {
         let values = landmarks(from);
         let mut inputs = vec![Input::of(from, values.len(), &values)];
         for arrangement in Arrangement::ALL {
@@ -237,7 +211,7 @@ fn casts_agree<B: Backend>() {
                 inputs.push(Input::new(from, shape, arrangement, draw));
             }
         }
-        for to in DType::ALL {
+        for to in dtypes::<B>() {
             for x in &inputs {
                 let got = B::cast(&x.on::<B>(), to);
                 let want = Reference::cast(&x.on::<Reference>(), to);
@@ -249,18 +223,13 @@ fn casts_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn casts_between_all_dtypes_agree() {
-    casts_agree::<Subject>();
-}
-
-fn choices_agree<B: Backend>() {
+pub fn choices_by_a_mask_agree<B: Tested>() {
     let mut rng = Rng(4);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
     let few_zeros = Fill::plain(-1.0, 1.0).with(2, Specials::All);
-    for mask_dtype in DType::ALL {
-        for dtype in DType::ALL {
+    for mask_dtype in dtypes::<B>() {
+        for dtype in dtypes::<B>() {
             for shape in SHAPES {
                 for (i, arrangement) in all.into_iter().enumerate() {
                     let turn = rng.below(64);
@@ -283,11 +252,6 @@ fn choices_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn choices_by_a_mask_agree() {
-    choices_agree::<Subject>();
 }
 
 /// Shape of `x`, axis, shape of the tensor of indices.
@@ -320,10 +284,10 @@ fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
     Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(extent) as i64))
 }
 
-fn gathers_agree<B: Backend>() {
+pub fn gathering_agrees<B: Tested>() {
     let mut rng = Rng(5);
     let mut seen = Disagreements::default();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for case in INDEX_CASES {
             for arrangement in Arrangement::ALL {
                 for index_arrangement in Arrangement::ALL {
@@ -343,16 +307,11 @@ fn gathers_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn gathering_agrees() {
-    gathers_agree::<Subject>();
-}
-
-fn scatters_agree<B: Backend>() {
+pub fn scattering_agrees<B: Tested>() {
     let mut rng = Rng(6);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for case in INDEX_CASES {
             for arrangement in all {
                 for (i, index_arrangement) in all.into_iter().enumerate() {
@@ -379,15 +338,10 @@ fn scatters_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn scattering_agrees() {
-    scatters_agree::<Subject>();
-}
-
 /// Ones added to one place and ones to another, of any 16-bit float: sums that stagnate where each is
 /// rounded to 16 bits.
-fn sums_do_not_stagnate<B: Backend>() {
-    for dtype in [DType::BF16, DType::F16] {
+pub fn sums_of_16_bit_floats_do_not_stagnate<B: Tested>() {
+    for dtype in among::<B>(&[DType::BF16, DType::F16]) {
         let count = 5000;
         for dims in [&[count][..], &[count, 3], &[count, 40], &[2, count], &[count, 1]] {
             let axis = usize::from(dims[0] == 2);
@@ -414,16 +368,15 @@ fn sums_do_not_stagnate<B: Backend>() {
 }
 
 #[test]
-fn sums_of_16_bit_floats_do_not_stagnate() {
-    sums_do_not_stagnate::<Subject>();
-    sums_do_not_stagnate::<Reference>();
+fn sums_of_16_bit_floats_do_not_stagnate_on_the_reference() {
+    sums_of_16_bit_floats_do_not_stagnate::<Reference>();
 }
 
-fn joins_agree<B: Backend>() {
+pub fn joining_agrees<B: Tested>() {
     let mut rng = Rng(7);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for shape in SHAPES.into_iter().filter(|shape| !shape.is_empty()) {
             for axis in 0..shape.len() {
                 for (turn, extents) in
@@ -450,9 +403,4 @@ fn joins_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn joining_agrees() {
-    joins_agree::<Subject>();
 }

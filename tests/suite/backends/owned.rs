@@ -2,18 +2,19 @@
 //! shares their storage changes.
 
 use swath::ops::{BinaryOp, CompareOp, UnaryOp};
-use swath::{Arg, Backend, DType, HostData, Scalar};
+use swath::{Arg, Backend, HostData, Scalar};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, Tolerance, first_difference};
+use crate::support::agree::{
+    Disagreements, Reference, Tested, Tolerance, dtypes, first_difference,
+};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, Specials};
 
 const SHAPES: [&[usize]; 6] = [&[], &[0], &[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 
-fn inputs(rng: &mut Rng) -> Vec<Input> {
+fn inputs<B: Tested>(rng: &mut Rng) -> Vec<Input> {
     let fill = Fill::plain(0.25, 4.0).with(5, Specials::Divisors);
     let mut inputs = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for shape in SHAPES {
             for arrangement in Arrangement::ALL {
                 inputs.push(Input::new(dtype, shape, arrangement, || fill.draw(rng, dtype)));
@@ -44,9 +45,9 @@ fn assert_same<B: Backend>(
     }
 }
 
-fn unary_owned_is_ref<B: Backend>() {
+pub fn unary_ops_on_owned_operands<B: Tested>() {
     let mut rng = Rng(1);
-    for x in inputs(&mut rng) {
+    for x in inputs::<B>(&mut rng) {
         for op in [UnaryOp::Neg, UnaryOp::Exp, UnaryOp::Sqrt, UnaryOp::Square] {
             let context = format!("{} {} {} {:?}", op.name(), x.dtype(), x.shape, x.arrangement);
             let kept = x.on::<B>();
@@ -60,15 +61,10 @@ fn unary_owned_is_ref<B: Backend>() {
     }
 }
 
-#[test]
-fn unary_ops_on_owned_operands() {
-    unary_owned_is_ref::<Subject>();
-}
-
-fn binary_owned_is_ref<B: Backend>() {
+pub fn binary_ops_on_owned_operands<B: Tested>() {
     let mut rng = Rng(2);
     let fill = Fill::plain(0.25, 4.0).with(5, Specials::Divisors);
-    for a in inputs(&mut rng) {
+    for a in inputs::<B>(&mut rng) {
         let arrangement = rng.pick(&Arrangement::ALL);
         let b = Input::new(a.dtype(), a.shape, arrangement, || fill.draw(&mut rng, a.dtype()));
         for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Div, BinaryOp::Maximum] {
@@ -117,14 +113,9 @@ fn binary_owned_is_ref<B: Backend>() {
     }
 }
 
-#[test]
-fn binary_ops_on_owned_operands() {
-    binary_owned_is_ref::<Subject>();
-}
-
 /// The result of an owned operand, checked against the reference and then used further: its storage
 /// is not still someone else's.
-fn chains_agree<B: Backend>() {
+pub fn chains_of_owned_results_agree<B: Tested>() {
     fn chain<B: Backend>(values: Vec<f32>) -> swath::Result<(B::Tensor, B::Tensor)> {
         let shape = values.len();
         let x = B::from_host(HostData::F32(values), shape.into())?;
@@ -148,13 +139,8 @@ fn chains_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn chains_of_owned_results_agree() {
-    chains_agree::<Subject>();
-}
-
 /// `accumulate_grad` adds into its first operand, never into what shares the storage.
-fn accumulating_keeps_copies<B: Backend>() {
+pub fn accumulating_gradients_keeps_copies<B: Tested>() {
     let values = |x: f32| B::from_vec(vec![x, 2.0 * x], 2).unwrap();
     let mut total = values(1.0);
     let copy = total.clone();
@@ -163,9 +149,4 @@ fn accumulating_keeps_copies<B: Backend>() {
     assert_eq!(B::to_host(&copy).unwrap(), HostData::F32(vec![1.0, 2.0]));
     assert!(B::accumulate_grad(&mut total, &B::zeros(3).unwrap()).is_err());
     assert_eq!(B::to_host(&total).unwrap(), HostData::F32(vec![11.0, 22.0]));
-}
-
-#[test]
-fn accumulating_gradients_keeps_copies() {
-    accumulating_keeps_copies::<Subject>();
 }

@@ -3,8 +3,9 @@
 use swath::ops::{ReduceOp, UnaryOp};
 use swath::{Backend, DType, HostData, Scalar, Shape, TensorData};
 
-use super::Subject;
-use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
+use crate::support::agree::{
+    Disagreements, Reference, ReferenceTensor, Tested, Tolerance, dtypes, floats,
+};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
 use crate::support::ulp::unit_roundoff;
 
@@ -65,7 +66,7 @@ fn subsets(rank: usize) -> impl Iterator<Item = Vec<usize>> {
     (0..1usize << rank).map(move |set| (0..rank).filter(|axis| set >> axis & 1 == 1).collect())
 }
 
-fn reductions_agree<B: Backend>(op: ReduceOp) {
+fn reductions_agree<B: Tested>(op: ReduceOp) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(op.name().len() as u64);
     // Products of many must neither overflow nor vanish, whatever their order.
@@ -73,7 +74,7 @@ fn reductions_agree<B: Backend>(op: ReduceOp) {
     let plain = if is_product { Fill::plain(0.8, 1.24) } else { Fill::plain(-4.0, 4.0) };
     let special =
         if is_product { plain.with(16, Specials::Signs) } else { plain.with(16, Specials::NoHuge) };
-    for dtype in DType::ALL {
+    for dtype in dtypes::<B>() {
         for shape in SHAPES {
             for arrangement in Arrangement::ALL {
                 for fill in [plain, special] {
@@ -98,11 +99,10 @@ fn reductions_agree<B: Backend>(op: ReduceOp) {
 macro_rules! agree {
     ($($test:ident => [$($op:pat_param)|+];)*) => {
         $(
-            #[test]
-            fn $test() {
+            pub fn $test<B: Tested>() {
                 let mut tested = 0;
                 for op in ReduceOp::ALL.into_iter().filter(|op| matches!(op, $($op)|+)) {
-                    reductions_agree::<Subject>(op);
+                    reductions_agree::<B>(op);
                     tested += 1;
                 }
                 assert!(tested > 0);
@@ -134,7 +134,7 @@ agree! {
 }
 
 /// Sums that cancel, overflow on the way or lose small terms, unless the accumulator is wider.
-fn hard_sums_agree<B: Backend>() {
+pub fn sums_of_floats_accumulate_in_f64<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut big = vec![3e38f32; 4000];
     big[1..].iter_mut().step_by(2).for_each(|x| *x = -3e38);
@@ -158,14 +158,9 @@ fn hard_sums_agree<B: Backend>() {
     seen.finish();
 }
 
-#[test]
-fn sums_of_floats_accumulate_in_f64() {
-    hard_sums_agree::<Subject>();
-}
-
 /// Zeros, infinities and NaN among factors give what plain multiplication gives; powers and distances
 /// that leave the range of their type.
-fn edges_agree<B: Backend>() {
+pub fn reductions_agree_at_the_edges<B: Tested>() {
     let mut seen = Disagreements::default();
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let rows: [&[f64]; 12] = [
@@ -182,7 +177,7 @@ fn edges_agree<B: Backend>() {
         &[3e38, -3e38, 3e38],
         &[1e-40, 1e-42, 0.0],
     ];
-    for dtype in crate::support::inputs::FLOATS {
+    for dtype in floats::<B>() {
         for row in rows {
             let values: Vec<Scalar> = row.iter().map(|&x| Scalar::Float(x)).collect();
             let x = Input::of(dtype, row.len(), &values);
@@ -210,9 +205,4 @@ fn edges_agree<B: Backend>() {
         }
     }
     seen.finish();
-}
-
-#[test]
-fn reductions_agree_at_the_edges() {
-    edges_agree::<Subject>();
 }

@@ -1,67 +1,8 @@
-//! Inner products against the reference backend and the kernel.
+//! Inner products against the kernel.
 
-use swath::ops::FusedOp;
 use swath::prelude::*;
 
-use super::bounds::Places;
-use super::reference::{compare, input, values};
-use crate::support::agree::Disagreements;
-use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng as Source, Specials};
-
 type T = Tensor<CpuBackend>;
-
-/// Vectors, and rows: many, long, none.
-const SHAPES: [&[usize]; 17] = [
-    &[0],
-    &[1],
-    &[7],
-    &[16],
-    &[1023],
-    &[1024],
-    &[1025],
-    &[3000],
-    &[4096],
-    &[9001],
-    &[3, 7],
-    &[130, 3],
-    &[2, 3, 1025],
-    // More rows along an axis than are gathered at a time, and another axis before it.
-    &[2, 70, 3],
-    &[5, 2, 1],
-    &[4, 0],
-    &[0, 4],
-];
-
-#[test]
-fn products_are_those_of_the_reference() {
-    let (mut found, mut rng) = (Disagreements::default(), Source(31));
-    for (dtype, shape) in FLOATS.iter().flat_map(|dtype| SHAPES.map(|shape| (*dtype, shape))) {
-        let p = Places::of(dtype);
-        for (i, arrangement) in Arrangement::ALL.into_iter().enumerate() {
-            for fill in [Fill::plain(-2.0, 2.0), Fill::plain(0.0, 1.0).with(900, Specials::NoHuge)]
-            {
-                let a = input(&mut rng, fill, dtype, shape, arrangement);
-                let other = Arrangement::ALL[(i + 3) % 8];
-                let b = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, shape, other);
-                let context = format!("{dtype} {shape:?} {arrangement:?}");
-                compare(&mut found, &FusedOp::Dot, &context, &[Some(&a), Some(&b)], |x, want| {
-                    let [a, b] = [0, 1].map(|i| values(x[i].as_ref().unwrap()));
-                    let n = shape[shape.len() - 1];
-                    let bound = |(row, &want): (usize, &f64)| {
-                        let row = a[row * n..][..n].iter().zip(&b[row * n..][..n]);
-                        let terms = row.map(|(a, b)| (a * b).abs());
-                        let size: f64 = terms.filter(|term| term.is_finite()).sum();
-                        // Additions are in f64; of f64 each element passes a few dozen.
-                        let size = if dtype == DType::F64 { 64.0 * size } else { 1e-6 * size };
-                        p.bound(want, size)
-                    };
-                    vec![values(&want[0]).iter().enumerate().map(bound).collect()]
-                });
-            }
-        }
-    }
-    found.finish();
-}
 
 /// The bits of the kernel, whose tree depends on the length alone, also where threads share it.
 #[test]

@@ -1,12 +1,15 @@
-//! Every op × dtype × shape × arrangement in memory, at the level of the [`Backend`] trait.
+//! Every fused op and its gradients × dtype × shape × arrangement in memory, against the composites in
+//! `f64`.
 
-use swath::ops::{Activation, DropoutMask, FusedOp};
-use swath::{Backend, DType, ReferenceBackend, Scalar, Shape, TensorData};
+use std::marker::PhantomData;
 
-use super::Subject;
-use super::bounds::{self, Normal, Places};
-use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
-use crate::support::inputs::{Arrangement, FLOATS, Fill, Input, Rng, Specials};
+use swath::ops::{Activation, DropoutMask, Window};
+use swath::{CrossEntropy, DType, Reduction, Scalar, Shape};
+
+use super::bounds::{self, Normal};
+use crate::support::agree::{Disagreements, ReferenceTensor, Tested, dtypes, floats};
+use crate::support::inputs::{Arrangement, Fill, Input, Rng, Specials};
+use crate::support::oracle::{Oracle, Places, Program, agrees, rows, values};
 
 /// Rows of all lengths, in one and several axes, none and empty.
 const SHAPES: [&[usize]; 13] = [
@@ -28,314 +31,452 @@ const SHAPES: [&[usize]; 13] = [
 /// Of these, every arrangement.
 const ARRANGED: [&[usize]; 4] = [&[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 
-pub type Case = (DType, Shape, Arrangement);
+const UNIT: Fill = Fill { domain: (-2.0, 2.0), special_every: 0, specials: Specials::All };
 
-pub fn cases() -> impl Iterator<Item = Case> {
-    let shapes = SHAPES.into_iter().flat_map(|shape| {
-        let all = if ARRANGED.contains(&shape) { 8 } else { 1 };
-        Arrangement::ALL[..all].iter().map(move |&arrangement| (Shape::from(shape), arrangement))
-    });
-    let shapes: Vec<_> = shapes.collect();
-    FLOATS.into_iter().flat_map(move |dtype| {
-        shapes.clone().into_iter().map(move |(shape, arrangement)| (dtype, shape, arrangement))
+type Case = (DType, Shape, Arrangement);
+
+fn cases<B: Tested>() -> impl Iterator<Item = Case> {
+    floats::<B>().flat_map(|dtype| {
+        SHAPES.into_iter().flat_map(move |shape| {
+            let all = if ARRANGED.contains(&shape) { 8 } else { 1 };
+            Arrangement::ALL[..all].iter().map(move |&by| (dtype, shape.into(), by))
+        })
     })
 }
 
-/// Logits, some of them special, each with a twin that is plain.
-pub fn fills() -> [Fill; 2] {
+/// Logits, plain and with special ones among them, and whether their gradients are compared.
+fn fills() -> [(Fill, bool); 2] {
     let plain = Fill::plain(-6.0, 6.0);
-    [plain, plain.with(40, Specials::NoHuge)]
+    [(plain, true), (plain.with(40, Specials::NoHuge), false)]
 }
 
-pub fn input(
-    rng: &mut Rng,
-    fill: Fill,
-    dtype: DType,
-    shape: impl Into<Shape>,
-    arrangement: Arrangement,
-) -> Input {
-    Input::new(dtype, shape, arrangement, || fill.draw(rng, dtype))
+type Bounds = Vec<Vec<f64>>;
+
+/// Draws inputs, and compares programs of them with the reference.
+struct Trials<B> {
+    seen: Disagreements,
+    rng: Rng,
+    backend: PhantomData<B>,
 }
 
-pub fn values(x: &ReferenceTensor) -> Vec<f64> {
-    let host = Reference::to_host(x).unwrap();
-    (0..host.len()).map(|i| host.get(i).unwrap().to_f64()).collect()
-}
+impl<B: Tested> Trials<B> {
+    fn new(seed: u64) -> Self {
+        Trials { seen: Disagreements::default(), rng: Rng(seed), backend: PhantomData }
+    }
 
-/// The values row by row.
-pub fn rows(x: &ReferenceTensor) -> Vec<Vec<f64>> {
-    let n = x.shape().dims().last().copied().unwrap_or(1);
-    values(x).chunks(n.max(1)).map(<[f64]>::to_vec).collect()
-}
+    fn input(
+        &mut self,
+        fill: Fill,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        by: Arrangement,
+    ) -> Input {
+        Input::new(dtype, shape, by, || fill.draw(&mut self.rng, dtype))
+    }
 
-pub type Wanted = Vec<ReferenceTensor>;
-
-/// Runs the op on both backends and compares result k within `bounds(results)[k]`.
-pub fn compare(
-    found: &mut Disagreements,
-    op: &FusedOp,
-    context: &str,
-    inputs: &[Option<&Input>],
-    bounds: impl Fn(&[Option<ReferenceTensor>], &Wanted) -> Vec<Vec<f64>>,
-) {
-    let operands: Vec<_> = inputs.iter().map(|x| x.map(|x| x.on::<Reference>())).collect();
-    let on_subject: Vec<_> = inputs.iter().map(|x| x.map(|x| x.on::<Subject>())).collect();
-    let context = format!("{op:?} {context}");
-    let of = |x: &[Option<ReferenceTensor>]| {
-        ReferenceBackend::fused(op, &x.iter().map(Option::as_ref).collect::<Vec<_>>())
-    };
-    let want = of(&operands).unwrap_or_else(|error| panic!("{context}: {error}")).to_vec();
-    let got: Vec<_> = on_subject.iter().map(Option::as_ref).collect();
-    let got = Subject::fused(op, &got).unwrap_or_else(|error| panic!("{context}: {error}"));
-    assert_eq!(got.len(), want.len(), "{context}");
-    let bounds = bounds(&operands, &want);
-    for (k, ((got, want), bounds)) in got.into_iter().zip(want).zip(bounds).enumerate() {
-        let context = || format!("{context}, result {k}");
-        found.compare::<Subject>(context, Ok(got), Ok(want), &Tolerance::absolute(bounds));
+    /// Compares results, and gradients from upstream ones that are arranged as the first input, within
+    /// bounds of either.
+    fn check(
+        &mut self,
+        gradients: bool,
+        program: Program,
+        inputs: &[&Input],
+        bounds: impl Fn(&Places, &Oracle) -> Bounds,
+    ) {
+        let (dtype, by) = (inputs[0].dtype(), inputs[0].arrangement);
+        let (context, p) = (format!("{dtype} {} {by:?}", inputs[0].shape), Places::of(dtype));
+        let rng = &mut self.rng;
+        let mut draw = |shape: &Shape| Input::new(dtype, *shape, by, || UNIT.draw(rng, dtype));
+        let upstream = gradients.then_some(&mut draw as _);
+        agrees::<B>(&mut self.seen, &context, &program, inputs, upstream, |o| bounds(&p, o));
     }
 }
 
-#[test]
-fn softmax_and_log_softmax_with_their_gradients() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(1));
-    for (dtype, shape, arrangement) in cases() {
-        let (p, context) = (Places::of(dtype), format!("{dtype} {shape} {arrangement:?}"));
-        for fill in fills() {
-            let x = input(&mut rng, fill, dtype, shape, arrangement);
-            for (op, bound) in [
-                (FusedOp::Softmax, bounds::softmax as fn(&_, &[f64], &[f64]) -> _),
-                (FusedOp::LogSoftmax, bounds::log_softmax),
-            ] {
-                compare(&mut found, &op, &context, &[Some(&x)], |operands, want| {
-                    let x = rows(operands[0].as_ref().unwrap());
-                    let rows = x.iter().zip(rows(&want[0]));
-                    vec![rows.flat_map(|(x, y)| bound(&p, x, &y)).collect()]
-                });
-            }
-        }
-        let unit = Fill::plain(-2.0, 2.0);
-        let g = input(&mut rng, unit, dtype, shape, arrangement);
-        for (op, bound, fill) in [
-            (
-                FusedOp::SoftmaxGrad,
-                bounds::softmax_grad as fn(&_, &[f64], &[f64], &[f64]) -> _,
-                Fill::plain(0.0, 1.0),
-            ),
-            (FusedOp::LogSoftmaxGrad, bounds::log_softmax_grad, Fill::plain(-9.0, 0.0)),
-        ] {
-            let y = input(&mut rng, fill, dtype, shape, Arrangement::Contiguous);
-            compare(&mut found, &op, &context, &[Some(&g), Some(&y)], |operands, want| {
-                let (g, y) = (operands[0].as_ref().unwrap(), operands[1].as_ref().unwrap());
-                let rows = rows(g).into_iter().zip(rows(y)).zip(rows(&want[0]));
-                vec![rows.flat_map(|((g, y), dx)| bound(&p, &g, &y, &dx)).collect()]
+/// The bound of each element from the tensors' there.
+fn each<const N: usize>(xs: [&ReferenceTensor; N], bound: impl Fn([f64; N]) -> f64) -> Vec<f64> {
+    let all = xs.map(values);
+    (0..all[0].len()).map(|i| bound(all.each_ref().map(|x| x[i]))).collect()
+}
+
+/// The bounds of each row from the tensors' rows there.
+fn by_row<const N: usize>(
+    xs: [&ReferenceTensor; N],
+    bound: impl Fn([&[f64]; N]) -> Vec<f64>,
+) -> Vec<f64> {
+    let all = xs.map(rows);
+    (0..all[0].len()).flat_map(|i| bound(all.each_ref().map(|rows| &rows[i][..]))).collect()
+}
+
+/// Bounds relative to the largest element of each result and gradient.
+fn of_largest(terms: f64, roundings: f64) -> impl Fn(&Places, &Oracle) -> Bounds {
+    move |p, o| o.results.iter().map(|want| p.of_largest(want, terms, roundings)).collect()
+}
+
+pub fn softmax_and_its_logarithm_agree<B: Tested>() {
+    let mut trials = Trials::<B>::new(1);
+    for (dtype, shape, by) in cases::<B>() {
+        for ((fill, gradients), log) in
+            fills().into_iter().flat_map(|fill| [(fill, false), (fill, true)])
+        {
+            let x = trials.input(fill, dtype, shape, by);
+            trials.check(gradients, Program::Softmax { axis: -1, log }, &[&x], |p, o| {
+                let (x, y) = (&o.inputs[0], &o.results[0]);
+                let forward = if log { bounds::log_softmax } else { bounds::softmax };
+                let backward = if log { bounds::log_softmax_grad } else { bounds::softmax_grad };
+                let of_x = |g| by_row([g, y, &o.results[1]], |[g, y, dx]| backward(p, g, y, dx));
+                let mut all = vec![by_row([x, y], |[x, y]| forward(p, x, y))];
+                all.extend(o.upstream.first().map(of_x));
+                all
             });
         }
     }
-    found.finish();
+    for dtype in floats::<B>() {
+        for (by, axis) in
+            Arrangement::ALL.into_iter().flat_map(|by| [0, 1, 2].map(|axis| (by, axis)))
+        {
+            let x = trials.input(UNIT, dtype, [4, 3, 5], by);
+            for log in [false, true] {
+                trials.check(true, Program::Softmax { axis, log }, &[&x], of_largest(32.0, 2.0));
+            }
+        }
+    }
+    trials.seen.finish();
 }
 
-#[test]
-fn cross_entropy_and_its_gradient() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(2));
-    for (dtype, shape, arrangement) in cases().filter(|(_, shape, _)| shape.ndim() == 2) {
-        let p = Places::of(dtype);
+pub fn cross_entropy_agrees<B: Tested>() {
+    let mut trials = Trials::<B>::new(2);
+    let by_row = CrossEntropy { reduction: Reduction::None, ..Default::default() };
+    for (dtype, shape, by) in cases::<B>().filter(|(_, shape, _)| shape.ndim() == 2) {
         let (count, classes) = (shape.dim(0), shape.dim(1));
-        for (i, fill) in fills().into_iter().enumerate() {
-            for (ignore_index, label_smoothing) in
-                [(None, 0.0), (Some(-100), 0.0), (Some(0), 0.2), (None, 1.0)]
-            {
-                if classes == 0 && ignore_index != Some(-100) {
-                    continue;
-                }
-                let x = input(&mut rng, fill, dtype, shape, arrangement);
-                let ignored = ignore_index == Some(-100);
-                let targets = Input::new(DType::I64, count, Arrangement::Contiguous, || {
-                    let ignore = ignored && (classes == 0 || rng.below(3) == 0);
-                    Scalar::Int(if ignore { -100 } else { rng.below(classes) as i64 })
-                });
-                let context = format!("{dtype} {shape} {arrangement:?}");
-                let op = FusedOp::CrossEntropy { ignore_index, label_smoothing };
-                let inputs = [Some(&x), Some(&targets)];
-                compare(&mut found, &op, &context, &inputs, |operands, want| {
-                    let x = rows(operands[0].as_ref().unwrap());
-                    let losses = x.iter().zip(values(&want[0]));
-                    let losses = losses.map(|(x, y)| bounds::loss(&p, x, label_smoothing, y));
-                    let wide = Places::of(want[1].dtype());
-                    let largest = values(&want[1]).iter().map(|&x| wide.bound(x, 0.0)).collect();
-                    let rests = x.iter().zip(values(&want[2]));
-                    let rests = rests.map(|(x, y)| bounds::rest(&wide, x, y)).collect();
-                    vec![losses.collect(), largest, rests]
-                });
-                if i > 0 {
-                    continue;
-                }
-                let g = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, count, arrangement);
-                let mut saved = ReferenceBackend::fused(
-                    &op,
-                    &[Some(&x.on::<Reference>()), Some(&targets.on::<Reference>())],
-                )
-                .unwrap()
-                .into_iter()
-                .skip(1)
-                .map(|x| {
-                    let scalars: Vec<_> = values(&x).into_iter().map(Scalar::Float).collect();
-                    Input::of(x.dtype(), count, &scalars)
-                });
-                let (largest, rest) = (saved.next().unwrap(), saved.next().unwrap());
-                let op = FusedOp::CrossEntropyGrad { ignore_index, label_smoothing };
-                let inputs = [&g, &x, &targets, &largest, &rest].map(Some);
-                compare(&mut found, &op, &context, &inputs, |operands, want| {
-                    let (g, x) = (operands[0].as_ref().unwrap(), operands[1].as_ref().unwrap());
-                    let targets = values(operands[2].as_ref().unwrap());
-                    let each = rows(x)
-                        .into_iter()
-                        .zip(rows(&want[0]))
-                        .zip(values(g).into_iter().zip(targets));
-                    let bounds = each.flat_map(|((x, dx), (g, target))| {
-                        bounds::cross_entropy_grad(&p, g, &x, target as i64, label_smoothing, &dx)
-                    });
-                    vec![bounds.collect()]
-                });
-            }
-        }
-    }
-    found.finish();
-}
-
-fn check_layer_norm(
-    found: &mut Disagreements,
-    rng: &mut Rng,
-    (dtype, shape, arrangement): Case,
-    (has_weight, has_bias, i): (bool, bool, usize),
-) {
-    let p = Places::of(dtype);
-    let n = shape.dim(shape.ndim() - 1);
-    let unit = Fill::plain(-2.0, 2.0);
-    let x = input(rng, fills()[i], dtype, shape, arrangement);
-    let weight = has_weight.then(|| input(rng, unit, dtype, n, arrangement));
-    let bias = has_bias.then(|| input(rng, unit, dtype, n, arrangement));
-    let context = format!("{dtype} {shape} {arrangement:?} {has_weight} {has_bias}");
-    let eps = 1e-3;
-    let inputs = [Some(&x), weight.as_ref(), bias.as_ref()];
-    let column = |x: &Option<ReferenceTensor>| x.as_ref().map_or_else(|| vec![1.0; n], values);
-    compare(found, &FusedOp::LayerNorm { eps }, &context, &inputs, |operands, want| {
-        let x = rows(operands[0].as_ref().unwrap());
-        let (weight, wide) = (column(&operands[1]), Places::of(want[1].dtype()));
-        let y = x.iter().zip(rows(&want[0]));
-        let (means, deviations) = (values(&want[1]), values(&want[2]));
-        vec![
-            y.flat_map(|(x, y)| bounds::layer_norm(&p, x, eps, &weight, &y)).collect(),
-            x.iter().zip(means).map(|(x, mean)| bounds::mean(&wide, x, mean)).collect(),
-            deviations.iter().map(|&r| bounds::reciprocal_deviation(&wide, r)).collect(),
-        ]
-    });
-    if i > 0 || has_bias {
-        return;
-    }
-    let g = input(rng, unit, dtype, shape, arrangement);
-    let normals: Vec<Normal> =
-        rows(&x.on::<Reference>()).iter().map(|x| Normal::of(x, eps)).collect();
-    let statistic = |f: fn(&Normal) -> f64| {
-        let mut each = normals.iter().map(f).chain(std::iter::repeat(1.0));
-        let lead = &shape.dims()[..shape.ndim() - 1];
-        let shape: Shape = lead.iter().copied().chain([1]).collect();
-        let dtype = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        Input::new(dtype, shape, Arrangement::Contiguous, || Scalar::Float(each.next().unwrap()))
-    };
-    let deviation = statistic(|n| n.reciprocal);
-    let inputs = [Some(&g), Some(&x), weight.as_ref(), Some(&deviation)];
-    compare(found, &FusedOp::LayerNormGrad, &context, &inputs, |operands, want| {
-        let [g, x] = [0, 1].map(|i| rows(operands[i].as_ref().unwrap()));
-        let r = values(operands[3].as_ref().unwrap());
-        let weight = column(&operands[2]);
-        let (mut dx, mut along, mut sizes) = (Vec::new(), vec![0.0; n], vec![0.0; n]);
-        for (i, want) in rows(&want[0]).into_iter().enumerate() {
-            let mean = Normal::of(&x[i], eps).mean;
-            let normal: Vec<f64> = x[i].iter().map(|x| (x - mean) * r[i]).collect();
-            let lost = bounds::lost_in_mean(&x[i]) * r[i];
-            let h: Vec<f64> = g[i].iter().zip(&weight).map(|(g, w)| g * w).collect();
-            dx.extend(bounds::layer_norm_dx(&p, &h, &normal, r[i], lost, &want));
-            for k in 0..n {
-                along[k] += (g[i][k] * normal[k]).abs() + g[i][k].abs() * lost / bounds::SUM;
-                sizes[k] += g[i][k].abs();
-            }
-        }
-        let of = |k: usize, sizes: &[f64]| {
-            let each = sizes.iter().zip(values(&want[k]));
-            each.map(|(&size, want)| bounds::column(&p, size, want)).collect()
-        };
-        vec![dx, of(1, &along), of(2, &sizes)]
-    });
-}
-
-#[test]
-fn layer_norm_and_its_gradients() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(3));
-    for case in cases() {
-        for (weight, bias) in [(true, true), (true, false), (false, true), (false, false)] {
-            for i in 0..2 {
-                check_layer_norm(&mut found, &mut rng, case, (weight, bias, i));
-            }
-        }
-    }
-    found.finish();
-}
-
-#[test]
-fn bias_activation_and_its_gradient() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(4));
-    for (dtype, shape, arrangement) in cases() {
-        let p = Places::of(dtype);
-        let n = shape.dim(shape.ndim() - 1);
-        let context = format!("{dtype} {shape} {arrangement:?}");
-        let fill = Fill::plain(-5.0, 5.0);
-        let x = input(&mut rng, fill, dtype, shape, arrangement);
-        let bias = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, n, arrangement);
-        let g = input(&mut rng, Fill::plain(-2.0, 2.0), dtype, shape, arrangement);
-        for activation in Activation::ALL {
-            let op = FusedOp::BiasActivation(activation);
-            compare(&mut found, &op, &context, &[Some(&x), Some(&bias)], |_, want| {
-                let y = values(&want[0]);
-                vec![y.iter().map(|&y| p.bound(y, 2.0 * 7.0 + 4.0 * y.abs())).collect()]
-            });
-            // The slope of relu jumps where the sum is 0: its rounding must not decide.
-            if activation == Activation::Relu {
+        for (ignore_index, smoothing) in
+            [(None, 0.0), (Some(-100), 0.0), (Some(0), 0.2), (None, 1.0)]
+        {
+            let ignored = ignore_index == Some(-100);
+            if classes == 0 && !ignored {
                 continue;
             }
-            let op = FusedOp::BiasActivationGrad(activation);
-            compare(&mut found, &op, &context, &[Some(&g), Some(&x), Some(&bias)], |x, want| {
-                let g = values(x[0].as_ref().unwrap()).into_iter().zip(values(&want[0]));
-                vec![g.map(|(g, dx)| p.bound(dx, 20.0 * g.abs())).collect()]
-            });
+            for (fill, gradients) in fills() {
+                let x = trials.input(fill, dtype, shape, by);
+                let targets = Input::new(DType::I64, count, Arrangement::Contiguous, || {
+                    let ignore = ignored && (classes == 0 || trials.rng.below(3) == 0);
+                    Scalar::Int(if ignore { -100 } else { trials.rng.below(classes) as i64 })
+                });
+                let options = CrossEntropy { ignore_index, label_smoothing: smoothing, ..by_row };
+                trials.check(gradients, Program::CrossEntropy(options), &[&x, &targets], |p, o| {
+                    let (x, losses) = (rows(&o.inputs[0]), values(&o.results[0]));
+                    let loss = |(x, y): (&Vec<f64>, f64)| bounds::loss(p, x, smoothing, y);
+                    let mut all = vec![x.iter().zip(losses).map(loss).collect()];
+                    if let [g] = &o.upstream[..] {
+                        let (g, targets) = (values(g), values(&o.inputs[1]));
+                        let of_row = |(i, dx): (usize, Vec<f64>)| {
+                            let target = targets[i] as i64;
+                            // What a probability lacks to 1 is that exact only in kernels.
+                            if B::SLACK > 1.0 {
+                                return dx.iter().map(|dx| p.bound(*dx, 4.0 * g[i])).collect();
+                            }
+                            bounds::cross_entropy_grad(p, g[i], &x[i], target, smoothing, &dx)
+                        };
+                        all.push(
+                            rows(&o.results[1]).into_iter().enumerate().flat_map(of_row).collect(),
+                        );
+                    }
+                    all
+                });
+            }
         }
     }
-    found.finish();
+    // What becomes of the rows' losses; targets of two axes.
+    for dtype in floats::<B>() {
+        for (other, reduction, label_smoothing, ignore_index) in [
+            (1, Reduction::Mean, 0.0, None),
+            (1, Reduction::None, 0.0, None),
+            (1, Reduction::Sum, 0.0, Some(1)),
+            (1, Reduction::Mean, 0.3, None),
+            (-100, Reduction::Mean, 0.3, Some(-100)),
+        ] {
+            let x = trials.input(UNIT, dtype, [2, 3, 7], Arrangement::Contiguous);
+            let targets = [0, other, 6, 2, 2, other].map(Scalar::Int);
+            let targets = Input::of(DType::I64, [2, 3], &targets);
+            let options = CrossEntropy { ignore_index, label_smoothing, reduction };
+            trials.check(
+                true,
+                Program::CrossEntropy(options),
+                &[&x, &targets],
+                of_largest(32.0, 2.0),
+            );
+        }
+    }
+    let x = trials.input(UNIT, DType::F32, [2, 4], Arrangement::Contiguous);
+    for wrong in [-1, 4, i64::MIN] {
+        let targets = Input::of(DType::I64, 2, &[0, wrong].map(Scalar::Int));
+        trials.check(false, Program::CrossEntropy(by_row), &[&x, &targets], |_, _| unreachable!());
+    }
+    trials.seen.finish();
 }
 
-#[test]
-fn dropout_of_every_probability() {
-    for p in [1.0, -0.5, f64::NAN] {
-        let op = FusedOp::Dropout(DropoutMask { p, seed: 0, stream: 0 });
-        let shape = Shape::from(2);
-        let x = Subject::full(shape, Scalar::Float(1.0), DType::F32).unwrap();
-        let error = Subject::fused(&op, &[Some(&x)]).unwrap_err();
-        assert!(error.to_string().contains("probability"), "{error}");
-        let x = Reference::full(shape, Scalar::Float(1.0), DType::F32).unwrap();
-        assert!(Reference::fused(&op, &[Some(&x)]).is_err());
-    }
-
-    let (mut found, mut rng) = (Disagreements::default(), Rng(5));
-    for (dtype, shape, arrangement) in cases() {
-        let p = Places::of(dtype);
-        for (i, probability) in [0.0, 0.1, 0.5, 0.97].into_iter().enumerate() {
-            let seed = [3, u64::MAX, 1 << 40, 0][i];
-            let mask = DropoutMask { p: probability, seed, stream: 5 << (16 * i) };
-            let context = format!("{dtype} {shape} {arrangement:?}");
-            let x = input(&mut rng, fills()[i % 2], dtype, shape, arrangement);
-            compare(&mut found, &FusedOp::Dropout(mask), &context, &[Some(&x)], |_, want| {
-                vec![values(&want[0]).iter().map(|&y| p.bound(y, 2.0 * y.abs())).collect()]
+pub fn norms_agree<B: Tested>() {
+    const EPS: f64 = 1e-3;
+    let mut trials = Trials::<B>::new(3);
+    let parameters = [(true, true), (true, false), (false, true), (false, false)];
+    let programs = parameters.map(|of| (of, true)).into_iter();
+    let programs = programs.chain([((true, false), false), ((false, false), false)]);
+    for ((dtype, shape, by), ((has_weight, has_bias), centred)) in
+        cases::<B>().flat_map(|case| programs.clone().map(move |program| (case, program)))
+    {
+        let n = shape.dim(shape.ndim() - 1);
+        for (fill, gradients) in fills() {
+            let x = trials.input(fill, dtype, shape, by);
+            let [weight, bias] = [(); 2].map(|()| trials.input(UNIT, dtype, n, by));
+            let inputs = [Some(&x), has_weight.then_some(&weight), has_bias.then_some(&bias)];
+            let inputs: Vec<_> = inputs.into_iter().flatten().collect();
+            let program = match centred {
+                true => Program::LayerNorm { eps: EPS, bias_alone: has_bias && !has_weight },
+                false => Program::RmsNorm { eps: EPS },
+            };
+            trials.check(gradients, program, &inputs, |p, o| {
+                let weight = if has_weight { values(&o.inputs[1]) } else { vec![1.0; n] };
+                let mut all = vec![by_row([&o.inputs[0], &o.results[0]], |[x, y]| {
+                    bounds::norm(p, x, &Normal::of(x, EPS, centred), &weight, y)
+                })];
+                let [g] = &o.upstream[..] else { return all };
+                let (mut along, mut sizes) = (vec![0.0; n], vec![0.0; n]);
+                let (x, g) = (rows(&o.inputs[0]), rows(g));
+                let of_row = |(i, dx): (usize, Vec<f64>)| {
+                    let normal = Normal::of(&x[i], EPS, centred);
+                    for (k, g) in g[i].iter().enumerate() {
+                        along[k] +=
+                            (g * normal.at(x[i][k])).abs() + g.abs() * normal.lost / bounds::SUM;
+                        sizes[k] += g.abs();
+                    }
+                    let h: Vec<f64> = g[i].iter().zip(&weight).map(|(g, w)| g * w).collect();
+                    bounds::norm_dx(p, &h, &x[i], &normal, &dx)
+                };
+                all.push(rows(&o.results[1]).into_iter().enumerate().flat_map(of_row).collect());
+                // Gradients of weight and bias follow, of those that there are.
+                let columns =
+                    [has_weight.then_some((along, 2.0)), has_bias.then_some((sizes, 0.0))];
+                for ((sizes, errors), want) in columns.into_iter().flatten().zip(&o.results[2..]) {
+                    all.push(bounds::columns(p, &sizes, errors, &values(want)));
+                }
+                all
             });
         }
     }
-    found.finish();
+    trials.seen.finish();
+}
+
+pub fn bias_activation_agrees<B: Tested>() {
+    let mut trials = Trials::<B>::new(4);
+    for (dtype, shape, by) in cases::<B>() {
+        let n = shape.dim(shape.ndim() - 1);
+        let x = trials.input(Fill::plain(-5.0, 5.0), dtype, shape, by);
+        let bias = trials.input(UNIT, dtype, n, by);
+        for activation in Activation::ALL {
+            // The slope of relu jumps where the sum is 0: its rounding must not decide.
+            let gradients = activation != Activation::Relu;
+            trials.check(gradients, Program::BiasActivation(activation), &[&x, &bias], |p, o| {
+                let mut all = vec![each([&o.results[0]], |[y]| p.bound(y, 14.0 + 4.0 * y.abs()))];
+                let [g] = &o.upstream[..] else { return all };
+                all.push(each([g, &o.results[1]], |[g, dx]| p.bound(dx, 20.0 * g.abs())));
+                // That of the bias adds up what was rounded to the dtype.
+                let mut sizes = vec![0.0; n];
+                values(g).iter().enumerate().for_each(|(i, g)| sizes[i % n] += g.abs());
+                let errors = 20.0 + 1.2 * p.out / p.wide;
+                all.push(bounds::columns(p, &sizes, errors, &values(&o.results[2])));
+                all
+            });
+        }
+    }
+    trials.seen.finish();
+}
+
+pub fn linear_agrees_with_and_without_activation<B: Tested>() {
+    let mut trials = Trials::<B>::new(7);
+    let shapes: [(&[usize], usize, usize); 6] =
+        [(&[5], 7, 3), (&[2, 3], 6, 4), (&[], 4, 9), (&[3, 9], 20, 11), (&[3], 0, 2), (&[0], 3, 2)];
+    for (dtype, (lead, k, n)) in floats::<B>().flat_map(|dtype| shapes.map(|shape| (dtype, shape)))
+    {
+        for (i, by) in Arrangement::ALL.into_iter().enumerate() {
+            let [x, weight, bias] = [&[lead, &[k]].concat()[..], &[n, k], &[n]]
+                .map(|shape| trials.input(UNIT, dtype, shape, by));
+            let inputs = if i % 2 == 0 { &[&x, &weight, &bias][..] } else { &[&x, &weight] };
+            for activation in [None].into_iter().chain(Activation::ALL.map(Some)) {
+                let gradients = activation != Some(Activation::Relu);
+                // A derivative reads what is rounded to the dtype, in each term of its sums.
+                let roundings = if activation.is_some() { (8 + 4 * n) as f64 } else { 2.0 };
+                let bounds = |p: &Places, o: &Oracle| {
+                    let terms = 16.0 + (4 * k) as f64;
+                    let all = o.results.iter().enumerate();
+                    all.map(|(i, want)| {
+                        p.of_largest(want, terms, if i == 0 { 2.0 } else { roundings })
+                    })
+                    .collect()
+                };
+                trials.check(gradients, Program::Linear(activation), inputs, bounds);
+            }
+        }
+    }
+    trials.seen.finish();
+}
+
+pub fn dropout_of_every_probability_agrees<B: Tested>() {
+    let mut trials = Trials::<B>::new(5);
+    for (dtype, shape, by) in cases::<B>() {
+        for (i, p) in [0.0, 0.1, 0.5, 0.97].into_iter().enumerate() {
+            let seed = [3, u64::MAX, 1 << 40, 0][i];
+            let mask = DropoutMask { p, seed, stream: 5 << (16 * i) };
+            let x = trials.input(fills()[i % 2].0, dtype, shape, by);
+            trials.check(true, Program::Dropout(mask), &[&x], |p, o| {
+                o.results.iter().map(|y| each([y], |[y]| p.bound(y, 2.0 * y.abs()))).collect()
+            });
+        }
+    }
+    for p in [1.0, -0.5, f64::NAN] {
+        let program = Program::Dropout(DropoutMask { p, seed: 0, stream: 0 });
+        let x = trials.input(UNIT, DType::F32, 2, Arrangement::Contiguous);
+        trials.check(false, program, &[&x], |_, _| unreachable!());
+    }
+    trials.seen.finish();
+}
+
+/// Vectors, and rows: many, long, none; more rows along an axis than are gathered at a time.
+const DOTS: [&[usize]; 17] = [
+    &[0],
+    &[1],
+    &[7],
+    &[16],
+    &[1023],
+    &[1024],
+    &[1025],
+    &[3000],
+    &[4096],
+    &[9001],
+    &[3, 7],
+    &[130, 3],
+    &[2, 3, 1025],
+    &[2, 70, 3],
+    &[5, 2, 1],
+    &[4, 0],
+    &[0, 4],
+];
+
+pub fn inner_products_agree<B: Tested>() {
+    let mut trials = Trials::<B>::new(31);
+    for (dtype, shape) in floats::<B>().flat_map(|dtype| DOTS.map(|shape| (dtype, shape))) {
+        for (i, by) in Arrangement::ALL.into_iter().enumerate() {
+            let special = Fill::plain(0.0, 1.0).with(900, Specials::NoHuge);
+            for (fill, gradients) in [(UNIT, true), (special, false)] {
+                let a = trials.input(fill, dtype, shape, by);
+                let b = trials.input(UNIT, dtype, shape, Arrangement::ALL[(i + 3) % 8]);
+                trials.check(gradients, Program::Dot, &[&a, &b], |p, o| {
+                    // Additions are in f64; of f64 each element passes a few dozen.
+                    let factor = if dtype == DType::F64 { 64.0 } else { 1e-6 };
+                    let [a, b] = [0, 1].map(|i| rows(&o.inputs[i]));
+                    let bound = |(row, want): (usize, f64)| {
+                        let terms =
+                            a.get(row).into_iter().flatten().zip(b.get(row).into_iter().flatten());
+                        let terms = terms.map(|(a, b)| (a * b).abs());
+                        p.bound(want, factor * terms.filter(|term| term.is_finite()).sum::<f64>())
+                    };
+                    let dots = values(&o.results[0]).into_iter().enumerate().map(bound).collect();
+                    let gradients =
+                        o.results[1..].iter().map(|dx| each([dx], |[dx]| p.bound(dx, 0.0)));
+                    [dots].into_iter().chain(gradients).collect()
+                });
+            }
+        }
+    }
+    trials.seen.finish();
+}
+
+/// Images of which some have no elements; the last ones are no images.
+const IMAGES: [&[usize]; 9] = [
+    &[2, 3, 5, 7],
+    &[1, 1, 1, 1],
+    &[3, 1, 13, 20],
+    &[0, 2, 4, 4],
+    &[2, 0, 4, 4],
+    &[1, 2, 0, 3],
+    &[2, 1, 3, 0],
+    &[2, 3, 4],
+    &[1, 2, 3, 4, 1],
+];
+
+/// Windows of every kind; the last ones have no place.
+fn windows() -> [Window; 12] {
+    let three = Window::new([3, 3]);
+    [
+        Window::new([1, 1]),
+        three,
+        Window { stride: [2, 2], padding: [1, 1], ..three },
+        Window { stride: [3, 1], padding: [2, 0], dilation: [1, 2], ..Window::new([2, 3]) },
+        Window { padding: [0, 3], ..Window::new([1, 4]) },
+        Window { padding: [9, 9], stride: [5, 4], dilation: [4, 3], ..three },
+        Window { padding: [2, 2], stride: [usize::MAX; 2], ..three },
+        Window { stride: [1, 0], ..three },
+        Window { dilation: [0, 1], ..three },
+        Window::new([0, 1]),
+        Window { padding: [usize::MAX; 2], ..three },
+        Window { padding: [1 << 31, 1 << 31], ..three },
+    ]
+}
+
+/// Bounds of sums of elements of at most 4, of which each has as many as the window has taps.
+fn of_taps(p: &Places, window: &Window, want: &ReferenceTensor) -> Vec<f64> {
+    let taps = (window.kernel[0] * window.kernel[1]) as f64;
+    each([want], |[y]| p.bound(y, 4.0 * taps))
+}
+
+pub fn windows_as_columns_agree<B: Tested>() {
+    let mut trials = Trials::<B>::new(11);
+    for (dtype, shape) in dtypes::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
+        for by in Arrangement::ALL {
+            let x = trials.input(Fill::plain(-4.0, 4.0).with(9, Specials::All), dtype, shape, by);
+            for window in windows() {
+                trials.check(dtype.is_float(), Program::Im2col(window), &[&x], |p, o| {
+                    let gradient = |(k, dx)| if k == 0 { vec![] } else { of_taps(p, &window, dx) };
+                    o.results.iter().enumerate().map(gradient).collect()
+                });
+            }
+        }
+    }
+    trials.seen.finish();
+}
+
+pub fn columns_added_up_to_images_agree<B: Tested>() {
+    let mut trials = Trials::<B>::new(12);
+    for (dtype, image) in floats::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
+        for window in windows() {
+            let &[n, c, height, width] = image else { continue };
+            let Some([down, across]) = window.output([height, width]) else { continue };
+            if down.saturating_mul(across) > 1 << 20 {
+                continue;
+            }
+            let shape = [n, c * window.kernel[0] * window.kernel[1], down * across];
+            for by in Arrangement::ALL {
+                let x = trials.input(Fill::plain(-4.0, 4.0), dtype, shape, by);
+                trials.check(true, Program::Col2im([height, width], window), &[&x], |p, o| {
+                    vec![of_taps(p, &window, &o.results[0]), vec![]]
+                });
+            }
+        }
+    }
+    trials.seen.finish();
+}
+
+/// Sine and cosine have the bits of each alone, which other tests bound; here the gradients.
+pub fn gradients_of_sine_and_cosine_agree<B: Tested>() {
+    let mut trials = Trials::<B>::new(21);
+    for (dtype, shape, by) in cases::<B>() {
+        let x = trials.input(Fill::plain(-1e4, 1e4), dtype, shape, by);
+        trials.check(true, Program::SinCos, &[&x], |p, o| {
+            let of = |k: usize| each([&o.results[k]], |[y]| p.bound(y, 2.0));
+            // The upstream gradient times the other function, which is rounded before.
+            let gradient = |k: usize| {
+                each([&o.results[2 + k], &o.upstream[k]], |[dx, g]| p.bound(2.0 * dx, 4.0 * g))
+            };
+            vec![of(0), of(1), gradient(0), gradient(1)]
+        });
+    }
+    trials.seen.finish();
 }

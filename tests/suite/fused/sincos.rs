@@ -1,48 +1,36 @@
-//! Sine and cosine at once: the bits of each alone.
+//! Sine and cosine at once.
 
-use swath::ops::{FusedOp, UnaryOp};
 use swath::prelude::*;
-use swath::{Backend, HostData, ReferenceBackend};
 
-use super::Subject;
-use super::reference::input;
-use crate::support::agree::{Disagreements, Reference, Tolerance};
-use crate::support::inputs::{Arrangement, FLOATS, Fill, Rng, SHAPES, Specials};
+use crate::backends::half::every_value;
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, floats};
+use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
 
-fn agree<B: Backend>(found: &mut Disagreements, x: &B::Tensor, context: &str) {
-    let both = B::fused(&FusedOp::SinCos, &[Some(x)]).unwrap();
-    assert_eq!(both.len(), 2);
-    for (both, op) in both.iter().zip([UnaryOp::Sin, UnaryOp::Cos]) {
-        let alone = B::unary(op, x).unwrap();
-        let want = Reference::from_host(B::to_host(&alone).unwrap(), *alone.shape());
-        let context = || format!("{} {op:?} {context}", B::NAME);
-        found.compare::<B>(context, Ok(both.clone()), want, &Tolerance::EXACT);
+fn agree<B: Tested>(seen: &mut Disagreements, x: B::Tensor, context: &str) {
+    let x = Tensor::<B>::from_data(x);
+    let (sine, cosine) = x.sincos().unwrap();
+    for (both, alone) in [(sine, x.sin()), (cosine, x.cos())] {
+        let alone = alone.unwrap();
+        let want = Reference::from_host(B::to_host(alone.data()).unwrap(), *alone.shape());
+        let context = || format!("sincos {context}");
+        seen.compare::<B>(context, Ok(both.data().clone()), want, &Tolerance::EXACT);
     }
 }
 
-#[test]
-fn both_have_the_bits_of_each_alone() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(21));
+pub fn sincos_matches_sin_and_cos_bitwise<B: Tested>() {
+    let (mut seen, mut rng) = (Disagreements::default(), Rng(21));
     let shapes = SHAPES.into_iter().chain([&[3, 5000][..], &[1024], &[1025]]);
-    for (dtype, shape) in shapes.flat_map(|shape| FLOATS.map(|dtype| (dtype, shape))) {
+    for (shape, dtype) in shapes.flat_map(|shape| floats::<B>().map(move |dtype| (shape, dtype))) {
         for arrangement in Arrangement::ALL {
             let fill = Fill::plain(-1e4, 1e4).with(8, Specials::All);
-            let x = input(&mut rng, fill, dtype, shape, arrangement);
-            let context = format!("{dtype} {shape:?} {arrangement:?}");
-            agree::<Subject>(&mut found, &x.on::<Subject>(), &context);
-            agree::<ReferenceBackend>(&mut found, &x.on::<Reference>(), &context);
+            let x = Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype));
+            agree::<B>(&mut seen, x.on::<B>(), &format!("{dtype} {shape:?} {arrangement:?}"));
         }
     }
-    // All numbers of 16 bits.
-    let every = || 0..=u16::MAX;
-    for host in [
-        HostData::F16(every().map(swath::f16::from_bits).collect()),
-        HostData::BF16(every().map(swath::bf16::from_bits).collect()),
-    ] {
-        let x = Subject::from_host(host, (1 << 16).into()).unwrap();
-        agree::<Subject>(&mut found, &x, "all numbers");
+    for host in every_value::<B>() {
+        agree::<B>(&mut seen, B::from_host(host, (1 << 16).into()).unwrap(), "all numbers");
     }
-    found.finish();
+    seen.finish();
 }
 
 #[test]

@@ -1,15 +1,14 @@
-//! Steps of optimizers: against the reference backend, and what they write where.
+//! The CPU backend's steps of optimizers: against the formulas, and what they write where.
 
 use swath::backend::cpu::CpuTensor;
 use swath::ops::UpdateOp;
-use swath::{Backend, DType, Error, HostData, Result, Scalar, Shape, TensorData};
+use swath::{Backend, CpuBackend, DType, Error, HostData, Result, Scalar, Shape, TensorData};
 
-use super::Subject;
-use super::bounds::Places;
 use crate::support::agree::{Disagreements, Reference, Tolerance};
 use crate::support::inputs::{Arrangement, FLOATS, Fill, Input, Rng};
+use crate::support::oracle::{Places, values, wide};
 
-pub fn ops() -> Vec<UpdateOp> {
+fn ops() -> Vec<UpdateOp> {
     let sgd = |momentum, dampening, weight_decay, nesterov, first| UpdateOp::Sgd {
         rate: 0.1,
         momentum,
@@ -39,47 +38,66 @@ pub fn ops() -> Vec<UpdateOp> {
     ]
 }
 
+/// Parameter and state after a step, by the formulas of [`UpdateOp`].
+fn formula(op: &UpdateOp, [p, mut s, mut v]: [f64; 3], mut g: f64) -> [f64; 3] {
+    match *op {
+        UpdateOp::Sgd { rate, momentum, dampening, weight_decay, nesterov, first } => {
+            g += weight_decay * p;
+            if momentum != 0.0 {
+                s = if first { g } else { momentum * s + (1.0 - dampening) * g };
+                g = if nesterov { g + momentum * s } else { s };
+            }
+            [p - rate * g, s, v]
+        }
+        UpdateOp::Adam { rate, betas: [b, c], eps, weight_decay, decoupled, step } => {
+            let pulled = if decoupled { p * (1.0 - rate * weight_decay) } else { p };
+            g += if decoupled { 0.0 } else { weight_decay * p };
+            (s, v) = (b * s + (1.0 - b) * g, c * v + (1.0 - c) * g * g);
+            let [of_s, of_v] = [b, c].map(|beta| 1.0 - beta.powf(step as f64));
+            [pulled - rate / of_s * s / ((v / of_v).sqrt() + eps), s, v]
+        }
+        _ => unreachable!("{op:?}"),
+    }
+}
+
 #[test]
-fn every_step_is_the_references() {
-    let (mut found, mut rng) = (Disagreements::default(), Rng(6));
+fn every_step_is_that_of_the_formula() {
+    let (mut seen, mut rng) = (Disagreements::default(), Rng(6));
     for dtype in FLOATS {
         for shape in [&[][..], &[0], &[1], &[7], &[33, 65], &[3, 0, 2], &[5, 1030]] {
             for op in ops() {
-                let p = Places::of(dtype);
-                let mut draw = |low: f64, arrangement| {
+                let all = [-2.0, -2.0, 0.0, -2.0].map(|low| {
                     let fill = Fill::plain(low, 2.0);
-                    Input::new(dtype, shape, arrangement, || fill.draw(&mut rng, dtype))
-                };
-                let contiguous = Arrangement::Contiguous;
-                let inputs =
-                    [draw(-2.0, contiguous), draw(-2.0, contiguous), draw(0.0, contiguous)];
-                let gradient = draw(-2.0, contiguous);
-                let states = op.states();
-                let mut got: Vec<_> = inputs.iter().map(|x| x.on::<Subject>()).collect();
-                let mut want: Vec<_> = inputs.iter().map(|x| x.on::<Reference>()).collect();
-                let (parameter, state) = got.split_at_mut(1);
-                let gradient_here = gradient.on::<Subject>();
-                Subject::update(&op, &mut parameter[0], &gradient_here, &mut state[..states])
+                    Input::new(dtype, shape, Arrangement::Contiguous, || fill.draw(&mut rng, dtype))
+                });
+                let [p, s, v, g] = &all;
+                let mut state = [s.on::<CpuBackend>(), v.on::<CpuBackend>()];
+                let (mut parameter, gradient) = (p.on::<CpuBackend>(), g.on::<CpuBackend>());
+                CpuBackend::update(&op, &mut parameter, &gradient, &mut state[..op.states()])
                     .unwrap();
-                let (parameter, state) = want.split_at_mut(1);
-                let gradient_here = gradient.on::<Reference>();
-                Reference::update(&op, &mut parameter[0], &gradient_here, &mut state[..states])
-                    .unwrap();
-                for (k, (got, want)) in got.into_iter().zip(want).enumerate() {
-                    let host = Reference::to_host(&want).unwrap();
-                    let bound = |i| p.bound(host.get(i).unwrap().to_f64(), 16.0);
-                    let tolerance = Tolerance::absolute((0..host.len()).map(bound).collect());
+                let before = all.each_ref().map(|x| values(&wide(x)));
+                let [s, v] = state;
+                for (k, got) in [parameter, s, v].into_iter().enumerate() {
+                    let after = (0..p.shape.numel()).map(|i| {
+                        let [p, s, v, g] = before.each_ref().map(|x| x[i]);
+                        formula(&op, [p, s, v], g)[k]
+                    });
+                    let after: Vec<f64> = after.collect();
+                    let bounds = after.iter().map(|&y| Places::of(dtype).bound(y, 16.0)).collect();
+                    let after: Vec<_> = after.into_iter().map(Scalar::Float).collect();
+                    let want = Ok(Input::of(dtype, shape, &after).on::<Reference>());
                     let context = || format!("{op:?} {dtype} {shape:?}, tensor {k}");
-                    found.compare::<Subject>(context, Ok(got), Ok(want), &tolerance);
+                    let tolerance = Tolerance::absolute(bounds);
+                    seen.compare::<CpuBackend>(context, Ok(got), want, &tolerance);
                 }
             }
         }
     }
-    found.finish();
+    seen.finish();
 }
 
 fn tensor(values: &[f32]) -> CpuTensor {
-    Subject::from_host(HostData::F32(values.to_vec()), Shape::from(values.len())).unwrap()
+    CpuBackend::from_host(HostData::F32(values.to_vec()), Shape::from(values.len())).unwrap()
 }
 
 const PLAIN: UpdateOp = UpdateOp::Sgd {
@@ -96,7 +114,7 @@ fn unshared_storage_is_written_and_shared_storage_is_left_alone() -> Result<()> 
     let gradient = tensor(&[1.0, 1.0]);
     let (mut p, mut state) = (tensor(&[5.0, 6.0]), [tensor(&[2.0, 4.0])]);
     let places = [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()];
-    Subject::update(&PLAIN, &mut p, &gradient, &mut state)?;
+    CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state)?;
     assert_eq!(
         (p.as_slice::<f32>()?, state[0].as_slice::<f32>()?),
         (&[3.0, 3.0][..], &[2.0, 3.0][..])
@@ -104,7 +122,7 @@ fn unshared_storage_is_written_and_shared_storage_is_left_alone() -> Result<()> 
     assert_eq!(places, [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()]);
 
     let others = [p.clone(), state[0].clone(), gradient.clone()];
-    Subject::update(&PLAIN, &mut p, &gradient, &mut state)?;
+    CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state)?;
     assert_eq!(
         (p.as_slice::<f32>()?, state[0].as_slice::<f32>()?),
         (&[1.0, 0.5][..], &[2.0, 2.5][..])
@@ -119,7 +137,7 @@ fn a_parameter_may_be_its_own_gradient() -> Result<()> {
     let mut p = tensor(&[5.0, 6.0]);
     let gradient = p.clone();
     let mut state = [gradient.clone()];
-    Subject::update(&PLAIN, &mut p, &gradient, &mut state)?;
+    CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state)?;
     assert_eq!(
         (p.as_slice::<f32>()?, state[0].as_slice::<f32>()?),
         (&[-2.5, -3.0][..], &[7.5, 9.0][..])
@@ -135,11 +153,14 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
         (tensor(&[1.0, 1.0]), vec![tensor(&[1.0])]),
         (tensor(&[1.0, 1.0]), vec![]),
         (tensor(&[1.0, 1.0]), [same(), same()].concat()),
-        (Subject::full(Shape::from(2), Scalar::Float(1.0), DType::F64).unwrap(), same().to_vec()),
+        (
+            CpuBackend::full(Shape::from(2), Scalar::Float(1.0), DType::F64).unwrap(),
+            same().to_vec(),
+        ),
     ];
     for (gradient, mut state) in wrong {
         let mut p = tensor(&[5.0, 6.0]);
-        let error = Subject::update(&PLAIN, &mut p, &gradient, &mut state).unwrap_err();
+        let error = CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state).unwrap_err();
         assert!(error.to_string().starts_with("sgd"), "{error}");
         assert_eq!(p.as_slice::<f32>().unwrap(), [5.0, 6.0]);
     }
@@ -154,18 +175,14 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
     for (decoupled, name) in [(false, "adam"), (true, "adamw")] {
         let (mut p, gradient, mut state) =
             (tensor(&[5.0, 6.0]), tensor(&[1.0, 1.0]), [same(), same()].concat());
-        let error = Subject::update(&none(decoupled), &mut p, &gradient, &mut state).unwrap_err();
-        let text = format!("{name}: step 0, but the first is 1");
-        assert_eq!(error.to_string(), text);
+        let error =
+            CpuBackend::update(&none(decoupled), &mut p, &gradient, &mut state).unwrap_err();
+        assert_eq!(error.to_string(), format!("{name}: step 0, but the first is 1"));
         assert_eq!(p.as_slice::<f32>().unwrap(), [5.0, 6.0]);
-        let one = || Reference::full(Shape::from(2), Scalar::Float(1.0), DType::F32).unwrap();
-        let (mut p, mut state) = (one(), [one(), one()]);
-        let error = Reference::update(&none(decoupled), &mut p, &one(), &mut state).unwrap_err();
-        assert_eq!(error.to_string(), text);
     }
-    let integers = Subject::full(Shape::from(2), Scalar::Int(1), DType::I64).unwrap();
+    let integers = CpuBackend::full(Shape::from(2), Scalar::Int(1), DType::I64).unwrap();
     let (mut p, mut state) = (integers.clone(), [integers.clone()]);
-    let error = Subject::update(&PLAIN, &mut p, &integers, &mut state).unwrap_err();
+    let error = CpuBackend::update(&PLAIN, &mut p, &integers, &mut state).unwrap_err();
     assert!(matches!(error, Error::UnsupportedDType { op: "sgd", .. }), "{error}");
     assert_eq!(p.shape(), integers.shape());
 }

@@ -6,8 +6,6 @@ use swath::ops::UpdateOp;
 use swath::prelude::*;
 use swath::{CrossEntropy, Reduction};
 
-use super::Subject;
-
 type T = Tensor<CpuBackend>;
 
 fn vectors() -> HashMap<&'static str, T> {
@@ -142,7 +140,7 @@ fn pytorch_optimizer_steps() {
                 (0..op(1).states()).map(|_| zeros.contiguous().unwrap().data().clone()).collect();
             for step in 1..=3 {
                 let gradient = get(format!("g{step}"));
-                Subject::update(&op(step), &mut p, gradient.data(), &mut state).unwrap();
+                CpuBackend::update(&op(step), &mut p, gradient.data(), &mut state).unwrap();
                 let what = format!("{case} {dtype} step {step}");
                 let got = T::from_data(p.clone());
                 assert_close(&what, &got, &get(format!("p{step}")), tolerance);

@@ -3,7 +3,8 @@
 use super::T;
 use crate::support::vectors::Vectors;
 use swath::optim::{
-    self, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, clip_grad_norm,
+    self, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions,
+    Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions, clip_grad_norm,
 };
 use swath::prelude::*;
 
@@ -123,6 +124,58 @@ fn adamw_is_pytorchs() {
     check("adamw_groups", || AdamW::new(AdamWOptions { decays: optim::matrices, ..options }));
     let options = AdamWOptions { weight_decay: 0.1, ..Default::default() };
     check("adamw_rates", || AdamW::new(options));
+}
+
+#[test]
+fn rms_prop_is_pytorchs() {
+    let none = RmsPropOptions::default();
+    check("rms_prop", || RmsProp::new(none));
+    let momentum = RmsPropOptions {
+        learning_rate: 0.02,
+        alpha: 0.9,
+        eps: 1e-3,
+        momentum: 0.8,
+        weight_decay: 0.1,
+        ..none
+    };
+    check("rms_prop_momentum", || RmsProp::new(momentum));
+    let centered = RmsPropOptions { learning_rate: 0.02, alpha: 0.95, centered: true, ..none };
+    check("rms_prop_centered", || RmsProp::new(centered));
+    let all = RmsPropOptions {
+        learning_rate: 0.02,
+        momentum: 0.5,
+        centered: true,
+        weight_decay: 0.2,
+        ..none
+    };
+    check("rms_prop_all", || RmsProp::new(all));
+}
+
+#[test]
+fn adagrad_is_pytorchs() {
+    check("adagrad", || Adagrad::new(AdagradOptions::default()));
+    let all = AdagradOptions {
+        learning_rate: 0.1,
+        rate_decay: 0.05,
+        initial_accumulator: 0.3,
+        eps: 1e-4,
+        weight_decay: 0.1,
+        ..Default::default()
+    };
+    check("adagrad_all", || Adagrad::new(all));
+}
+
+/// By the algorithm of the paper, in PyTorch.
+#[test]
+fn lion_is_that_of_its_paper() {
+    check("lion", || Lion::new(LionOptions { learning_rate: 0.01, ..Default::default() }));
+    let options = LionOptions {
+        learning_rate: 0.02,
+        betas: [0.8, 0.95],
+        weight_decay: 0.3,
+        ..Default::default()
+    };
+    check("lion_decay", || Lion::new(options));
 }
 
 #[test]

@@ -2,13 +2,41 @@
 
 use std::collections::HashMap;
 
-use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, Shape, TensorData};
+use swath::{
+    Backend, CpuBackend, DType, Error, HostData, ReferenceBackend, Result, Scalar, Shape,
+    TensorData,
+};
 
 use crate::support::inputs::host;
 use crate::support::ulp::{moved, ulp_distance};
 
 pub type Reference = ReferenceBackend;
 pub type ReferenceTensor = <ReferenceBackend as Backend>::Tensor;
+
+/// A backend that the shared tests run on, and what they expect of it.
+pub trait Tested: Backend {
+    /// The dtypes that it has.
+    const DTYPES: &'static [DType] = &DType::ALL;
+    /// Factor on every bound that is not exact: 1 for kernels that round their result alone, more for
+    /// composites, which round after each step.
+    const SLACK: f64 = 1.0;
+}
+
+impl Tested for CpuBackend {}
+impl Tested for ReferenceBackend {}
+
+/// Those of some dtypes that the backend has.
+pub fn among<B: Tested>(dtypes: &[DType]) -> impl Iterator<Item = DType> {
+    dtypes.iter().copied().filter(|dtype| B::DTYPES.contains(dtype))
+}
+
+pub fn dtypes<B: Tested>() -> impl Iterator<Item = DType> {
+    B::DTYPES.iter().copied()
+}
+
+pub fn floats<B: Tested>() -> impl Iterator<Item = DType> {
+    dtypes::<B>().filter(|dtype| dtype.is_float())
+}
 
 /// How far an element may be from the reference's. It suffices to be within one of the two bounds.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +56,11 @@ impl Tolerance {
 
     pub fn absolute(absolute: Vec<f64>) -> Tolerance {
         Tolerance { ulp: 0, absolute }
+    }
+
+    fn times(&self, factor: f64) -> Tolerance {
+        let absolute = self.absolute.iter().map(|bound| factor * bound).collect();
+        Tolerance { ulp: (factor * self.ulp as f64) as u64, absolute }
     }
 
     fn admits(&self, dtype: DType, i: usize, got: f64, want: f64) -> bool {
@@ -77,7 +110,7 @@ pub struct Disagreements {
 
 impl Disagreements {
     /// Notes a difference in shape, dtype, values or kind of error.
-    pub fn compare<B: Backend>(
+    pub fn compare<B: Tested>(
         &mut self,
         context: impl FnOnce() -> String,
         got: Result<B::Tensor>,
@@ -92,7 +125,7 @@ impl Disagreements {
             (Ok(got), Ok(want)) => {
                 self.values += want.numel();
                 let (got, want) = (B::to_host(got).unwrap(), Reference::to_host(want).unwrap());
-                first_difference(&got, &want, tolerance)
+                first_difference(&got, &want, &tolerance.times(B::SLACK))
             }
             (Err(got), Err(want)) => {
                 (kind(got) != kind(want)).then(|| format!("error \"{got}\", not \"{want}\""))

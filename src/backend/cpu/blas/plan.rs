@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::layout::Stored;
-use crate::backend::cpu::parallel;
+use crate::runtime::parallel;
 
 /// Rows and columns that a tile of C has at least, where C has them: a library packs its operands
 /// anew in each call.

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use swath_kernels::Float;
 
 use crate::backend::cpu::matmul::{Finish, Matrix, Places};
-use crate::backend::cpu::parallel::{self, Cost};
+use crate::runtime::parallel::{self, Cost};
 
 /// Multiplications up to which products stay with the embedded one: a batch of 16³ takes 1.3 times as long by
 /// OpenBLAS, 1.4 by MKL and 5.8 by BLIS (one thread, Zen 4), one of 32³ 1.05, 1.3 and 2.2, of 64³ 1.0 to 1.25.

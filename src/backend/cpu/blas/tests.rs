@@ -236,14 +236,17 @@ fn what_follows_a_product_follows_every_tile() {
             let weight = CpuBackend::reshape(&weight, [n, k]).unwrap();
             let bias = operand(Lies::Plain, [1, n], 1, false, dtype, &mut rng);
             let bias = CpuBackend::reshape(&bias, [n]).unwrap();
-            let operands = [Some(&x), Some(&weight), Some(&bias)];
+            let linear = |bias, activation: Option<Activation>| {
+                let keep_sums = activation.is_some();
+                let op = FusedOp::Linear { x: &x, weight: &weight, bias, activation, keep_sums };
+                CpuBackend::fused(&op).unwrap()
+            };
             for activation in Activation::ALL {
-                let op = FusedOp::LinearActivation { activation, keep_sums: true };
                 let ((found, wanted), records) = mock::with(library(), || {
-                    let z = CpuBackend::fused(&FusedOp::Linear, &operands[..2]).unwrap().remove(0);
+                    let z = linear(None, None).remove(0);
                     let z = CpuBackend::add(&z, &bias).unwrap();
                     let y = CpuBackend::unary(activation.op(), &z).unwrap();
-                    (CpuBackend::fused(&op, &operands).unwrap(), [y, z])
+                    (linear(Some(&bias), Some(activation)), [y, z])
                 });
                 assert!(records.len() >= 2, "the library computed both");
                 for (found, wanted) in found.iter().zip(&wanted) {
@@ -275,10 +278,10 @@ fn sixteen_bit_floats_reach_the_library_widened_where_many_rows_use_them() {
                 CpuBackend::reshape(&x, shape).unwrap()
             };
             let (weight, bias) = (tensor(&[n, 70], &mut rng), tensor(&[n], &mut rng));
-            let op = FusedOp::LinearActivation { activation: Activation::Gelu, keep_sums: true };
             let product = |[x, weight, bias]: [&CpuTensor; 3]| {
-                let operands = [Some(x), Some(weight), Some(bias)];
-                mock::with(library(), || trace(|| CpuBackend::fused(&op, &operands).unwrap()))
+                let (bias, activation, keep_sums) = (Some(bias), Some(Activation::Gelu), true);
+                let op = FusedOp::Linear { x, weight, bias, activation, keep_sums };
+                mock::with(library(), || trace(|| CpuBackend::fused(&op).unwrap()))
             };
             let ((found, traced), records) = product([&x, &weight, &bias]);
             let what = format!("{dtype} {batch} {m} {n} {lies:?}");

@@ -29,13 +29,12 @@ use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::super::matmul::{Product, Stack, refused};
-use super::super::parallel::Cost;
 use super::super::{CpuTensor, Output, Results, cast};
-use super::{check_dtype, check_shape, operand};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{AttentionParameters, FusedOp};
+use crate::ops::AttentionParameters;
+use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
 
 /// Queries of a block.
@@ -45,7 +44,7 @@ const KEYS: usize = 64;
 /// Rows of K or V in a product with scores.
 const VALUES: usize = 128;
 
-/// Picoseconds for a multiplication and an addition, and for all else that a score costs.
+/// Picoseconds for a multiplication with its addition, and for the rest of the work on a score.
 const COST_PER_TERM: usize = 11;
 const COST_PER_SCORE: usize = 500;
 
@@ -54,13 +53,13 @@ trait Real: Product + kernels::Attend + kernels::Plain + kernels::Factor<Sum = S
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// What is added to scores, or says which count.
+/// A mask: values added to the scores, or booleans that say which scores count.
 enum Mask<'a, E> {
     Bool(Stack<'a, u8>),
     Float(Stack<'a, E>),
 }
 
-/// The operands of one call, checked: heads of q `[t, d]`, k `[s, d]`, v `[s, e]`.
+/// The operands of one call as matrices: heads of q `[t, d]`, k `[s, d]`, v `[s, e]`.
 struct Problem<'a, E> {
     q: Stack<'a, E>,
     k: Stack<'a, E>,
@@ -73,9 +72,9 @@ struct Problem<'a, E> {
 /// Extents of a call.
 #[derive(Clone, Copy)]
 struct Extents {
-    /// Of a tensor of rank 4, its first axis, else the product of the leading ones.
+    /// The first axis of a tensor of rank 4, else the product of the leading axes.
     batches: usize,
-    /// Of a tensor of rank 4, its second axis, else 1.
+    /// The second axis of a tensor of rank 4, else 1.
     heads: usize,
     t: usize,
     s: usize,
@@ -94,15 +93,14 @@ impl Extents {
         Extents { batches, heads, t, s: k.dim(lead), d, e: v.dim(lead + 1) }
     }
 
-    /// From one row of scores to the next: no power of two, whose multiples share their place in a
-    /// cache.
+    /// Distance between rows of scores: never a power of two, whose multiples fall into one cache set.
     fn scores_stride(&self) -> usize {
         self.s.next_multiple_of(16) + 16
     }
 }
 
 impl<E> Problem<'_, E> {
-    /// How many keys query `i` may see: the first ones.
+    /// Number of keys that query `i` may see, the first ones.
     fn seen(&self, i: usize) -> usize {
         let Extents { t, s, .. } = self.shape;
         match self.parameters.causal {
@@ -111,7 +109,7 @@ impl<E> Problem<'_, E> {
         }
     }
 
-    /// Of a head with products of `terms` multiplications a score and `passes` over the scores.
+    /// Cost of a head: `terms` multiplications a score, and `passes` over the scores.
     fn cost(&self, terms: usize, passes: usize) -> Cost {
         let Extents { t, s, .. } = self.shape;
         let scores = t.saturating_mul(s) / if self.parameters.causal { 2 } else { 1 };
@@ -120,131 +118,77 @@ impl<E> Problem<'_, E> {
     }
 }
 
-/// What every call is given, of fitting shapes and dtypes.
-struct Operands<'a> {
-    q: &'a CpuTensor,
-    k: &'a CpuTensor,
-    v: &'a CpuTensor,
-    mask: Option<&'a CpuTensor>,
+/// Operands that the forward and the backward pass share.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'a> {
+    pub q: &'a CpuTensor,
+    pub k: &'a CpuTensor,
+    pub v: &'a CpuTensor,
+    pub mask: Option<&'a CpuTensor>,
+    pub parameters: AttentionParameters,
 }
 
 impl<'a> Operands<'a> {
-    /// The operands from `first` on.
-    fn new(op: &'static str, operands: &[Option<&'a CpuTensor>], first: usize) -> Result<Self> {
-        let of = |i| operand(op, operands, first + i);
-        let (q, k, v) = (of(0)?, of(1)?, of(2)?);
-        let mask = operands.get(first + 3).copied().flatten();
-        let mismatch = |a: &CpuTensor, b: &CpuTensor| {
-            Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() })
-        };
-        let rank = q.shape().ndim();
-        if rank < 2 || k.shape().ndim() != rank || v.shape().ndim() != rank {
-            return mismatch(q, k);
-        }
-        let (q_dims, k_dims, v_dims) = (q.shape().dims(), k.shape().dims(), v.shape().dims());
-        if q_dims[..rank - 2] != k_dims[..rank - 2] || q_dims[rank - 1] != k_dims[rank - 1] {
-            return mismatch(q, k);
-        }
-        if k_dims[..rank - 1] != v_dims[..rank - 1] {
-            return mismatch(k, v);
-        }
-        let scores = q.shape().with_axis(rank - 1, Some(k_dims[rank - 2]));
-        if let Some(mask) = mask.filter(|mask| *mask.shape() != scores) {
-            return Err(Error::ShapeMismatch { op, lhs: *mask.shape(), rhs: scores });
-        }
-        check_dtype(op, k, q.dtype())?;
-        check_dtype(op, v, q.dtype())?;
-        if let Some(mask) = mask.filter(|mask| mask.dtype() != DType::Bool) {
-            check_dtype(op, mask, q.dtype())?;
-        }
-        if !q.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: q.dtype(), shape: *q.shape() });
-        }
-        Ok(Operands { q, k, v, mask })
-    }
-
-    fn problem<E: Real>(&self, parameters: &AttentionParameters) -> Problem<'a, E> {
+    fn problem<E: Real>(&self) -> Problem<'a, E> {
         let stack = |x: &'a CpuTensor| Stack::new(x, x.layout());
-        let mask = self.mask.map(|mask| match mask.dtype() {
+        let Operands { q, k, v, mask, parameters } = *self;
+        let mask = mask.map(|mask| match mask.dtype() {
             DType::Bool => Mask::Bool(Stack::new(mask, mask.layout())),
             _ => Mask::Float(stack(mask)),
         });
-        let Operands { q, k, v, .. } = *self;
         let shape = Extents::new(q.shape(), k.shape(), v.shape());
-        let (q, k, v) = (stack(q), stack(k), stack(v));
-        Problem { q, k, v, mask, parameters: *parameters, shape }
+        Problem { q: stack(q), k: stack(k), v: stack(v), mask, parameters, shape }
+    }
+
+    /// Calls `f` with 16-bit operands widened.
+    fn in_f32(
+        &self,
+        f: impl FnOnce(Operands<'_>) -> Result<Results<CpuTensor>>,
+    ) -> Result<Results<CpuTensor>> {
+        let [q, k, v] = [self.q, self.k, self.v].map(widened);
+        let mask = self.mask.map(widened).transpose()?;
+        f(Operands { q: &q?, k: &k?, v: &v?, mask: mask.as_ref(), parameters: self.parameters })
+    }
+
+    fn unsupported<R>(&self, op: &'static str) -> Result<R> {
+        Err(Error::UnsupportedDType { op, dtype: self.q.dtype(), shape: *self.q.shape() })
     }
 }
 
-/// An operand that is `shape`, of `dtype`.
-fn fitting<'a>(
-    op: &'static str,
-    operands: &[Option<&'a CpuTensor>],
-    i: usize,
-    shape: Shape,
-    dtype: DType,
-) -> Result<&'a CpuTensor> {
-    let x = operand(op, operands, i)?;
-    check_dtype(op, x, dtype)?;
-    check_shape(op, x, &shape)?;
-    Ok(x)
+/// Converts 16-bit floats to `f32`; returns others unchanged.
+fn widened(x: &CpuTensor) -> Result<CpuTensor> {
+    cast::cast(x, x.dtype().at_least_f32())
 }
 
-/// Wide copies of 16-bit operands.
-fn widened(operands: &[Option<&CpuTensor>]) -> Result<smallvec::SmallVec<[Option<CpuTensor>; 8]>> {
-    let widen = |x: &CpuTensor| match x.dtype() {
-        DType::F16 | DType::BF16 => cast::cast(x, DType::F32),
-        _ => Ok(x.clone()),
-    };
-    operands.iter().map(|x| x.map(widen).transpose()).collect()
-}
-
-pub(super) fn attention(
-    parameters: &AttentionParameters,
-    operands: &[Option<&CpuTensor>],
-) -> Result<Results<CpuTensor>> {
-    let op = FusedOp::Attention(*parameters).name();
-    let checked = Operands::new(op, operands, 0)?;
-    match checked.q.dtype() {
-        DType::F32 => forward::run::<f32>(op, parameters, &checked),
-        DType::F64 => forward::run::<f64>(op, parameters, &checked),
-        dtype => {
-            let wide = widened(operands)?;
-            let wide: smallvec::SmallVec<[Option<&CpuTensor>; 8]> =
-                wide.iter().map(Option::as_ref).collect();
-            let mut results = forward::run::<f32>(op, parameters, &Operands::new(op, &wide, 0)?)?;
+pub(super) fn attention(op: &'static str, operands: Operands<'_>) -> Result<Results<CpuTensor>> {
+    match operands.q.dtype() {
+        DType::F32 => forward::run::<f32>(op, &operands),
+        DType::F64 => forward::run::<f64>(op, &operands),
+        dtype if dtype.is_float() => {
+            let mut results = operands.in_f32(|operands| forward::run::<f32>(op, &operands))?;
             results[0] = narrowed(&results[0], dtype)?;
             Ok(results)
         }
+        _ => operands.unsupported(op),
     }
 }
 
 pub(super) fn attention_grad(
-    parameters: &AttentionParameters,
-    operands: &[Option<&CpuTensor>],
+    op: &'static str,
+    operands: Operands<'_>,
+    [g, y]: [&CpuTensor; 2],
+    statistics: [&CpuTensor; 2],
 ) -> Result<Results<CpuTensor>> {
-    let op = FusedOp::AttentionGrad(*parameters).name();
-    let checked = Operands::new(op, operands, 1)?;
-    let dtype = checked.q.dtype();
-    let rank = checked.q.shape().ndim();
-    let y_shape = checked.q.shape().with_axis(rank - 1, Some(checked.v.shape().dim(rank - 1)));
-    let of_rows = checked.q.shape().with_axis(rank - 1, None);
-    let statistics = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let g = fitting(op, operands, 0, y_shape, dtype)?;
-    let saved = |i, shape| fitting(op, operands, i, shape, statistics);
-    let (y, largest, inverse) = (saved(5, y_shape)?, saved(6, of_rows)?, saved(7, of_rows)?);
-    match dtype {
-        DType::F32 => backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse]),
-        DType::F64 => backward::run::<f64>(op, parameters, &checked, [g, y, largest, inverse]),
-        dtype => {
-            let wide = widened(operands)?;
-            let wide: smallvec::SmallVec<[Option<&CpuTensor>; 8]> =
-                wide.iter().map(Option::as_ref).collect();
-            let g = operand(op, &wide, 0)?;
-            let checked = Operands::new(op, &wide, 1)?;
-            let results = backward::run::<f32>(op, parameters, &checked, [g, y, largest, inverse])?;
+    match operands.q.dtype() {
+        DType::F32 => backward::run::<f32>(op, &operands, [g, y], statistics),
+        DType::F64 => backward::run::<f64>(op, &operands, [g, y], statistics),
+        dtype if dtype.is_float() => {
+            let g = widened(g)?;
+            let results = operands
+                .in_f32(|operands| backward::run::<f32>(op, &operands, [&g, y], statistics))?;
             results.iter().map(|x| narrowed(x, dtype)).collect()
         }
+        _ => operands.unsupported(op),
     }
 }
 
@@ -255,7 +199,7 @@ struct HeadsOutput {
 }
 
 impl HeadsOutput {
-    /// Of shape `[…, rows, columns]`, with the leading axes of `like`.
+    /// Allocates a result of shape `[…, rows, columns]`, with the leading axes of `like`.
     fn new<E: Real>(
         op: &'static str,
         like: &CpuTensor,
@@ -294,7 +238,7 @@ fn interleaved(x: &CpuTensor) -> CpuTensor {
     x.with_layout(layout)
 }
 
-/// As 16-bit floats in the order in memory.
+/// Rounds to 16-bit floats, in the order in memory.
 fn narrowed(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     match x.shape().ndim() {
         4 => Ok(interleaved(&cast::cast(&interleaved(x), dtype)?)),

@@ -8,37 +8,30 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::PairwiseSum;
 
-use super::super::memory::Buffer;
-use super::super::parallel::{self, Cost};
 use super::super::reduce::{Loaded, part_len};
+use super::super::working::for_float;
 use super::super::{CpuTensor, Output, Results, copy};
-use super::working::for_float;
-use super::{check_dtype, check_shape, operand};
 use crate::backend::TensorData;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::Layout;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::{Shape, Strides};
 
 const BLOCK: usize = PairwiseSum::BLOCK;
 
-/// Of multiplying and adding one byte of either operand.
+/// Picoseconds for a byte of either operand.
 const COST_PER_BYTE: usize = 40;
 
-/// Of a row of any length.
+/// Picoseconds for a row of any length.
 const COST_PER_ROW: usize = 30_000;
 
 /// Elements, and rows, gathered at a time.
 const BAND_ELEMENTS: usize = 16 << 10;
 const MAX_BAND: usize = 64;
 
-pub(super) fn dot(operands: &[Option<&CpuTensor>]) -> Result<Results<CpuTensor>> {
-    let op = "dot";
-    let (a, b) = (operand(op, operands, 0)?, operand(op, operands, 1)?);
-    let Some(last) = a.shape().ndim().checked_sub(1) else {
-        return Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() });
-    };
-    check_shape(op, b, a.shape())?;
-    check_dtype(op, b, a.dtype())?;
+pub(super) fn dot(a: &CpuTensor, b: &CpuTensor) -> Result<Results<CpuTensor>> {
+    let (op, last) = ("dot", a.shape().ndim().saturating_sub(1));
     let shape = a.shape().with_axis(last, None);
     for_float!(op, a, T => {
         let mut out = Output::new(op, &shape, a.dtype())?;

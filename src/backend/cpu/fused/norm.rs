@@ -1,4 +1,4 @@
-//! What layer norm and rms norm share: their parameters, and sums over rows.
+//! Layer norm and rms norm of rows, and their gradients.
 //!
 //! Gradients of parameters are sums over rows: chunks of rows, cut by the shape alone, are summed row
 //! after row in `f64`, and the chunks' sums are added on the tree of
@@ -6,17 +6,26 @@
 
 use std::ops::Range;
 
-use swath_kernels::sum_columns;
+use swath_kernels::{
+    LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, layer_norm_grad_rows,
+    layer_norm_rows, rms_norm_grad_rows, rms_norm_rows, sum_columns,
+};
 
-use super::super::memory::Buffer;
-use super::super::parallel::{Band, Cost, for_each_band, for_each_chunk_mut};
-use super::super::{CpuTensor, Output, cast, copy};
-use super::check_dtype;
-use super::working::Working;
+use super::super::rows::{compute, in_groups};
+use super::super::working::{Working, for_float};
+use super::super::{CpuTensor, Output, Results, cast, copy};
+use super::{columns, statistics_shape, work};
 use crate::backend::TensorData;
-use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{Band, Cost, for_each_band, for_each_chunk_mut};
 use crate::shape::Shape;
+
+/// Picoseconds for an `f32`.
+const LAYER_COST: usize = 300;
+const LAYER_GRAD_COST: usize = 500;
+const RMS_COST: usize = 250;
+const RMS_GRAD_COST: usize = 450;
 
 /// Rows that are summed one after the other, at least, and chunks of rows, at most.
 const CHUNK_ROWS: usize = 16;
@@ -26,51 +35,112 @@ const MOST_CHUNKS: usize = 64;
 const FOLDED_COLUMNS: usize = 64;
 const FOLD_COST: usize = 200;
 
-/// A parameter `[n]`, row-major and in the type of the computation.
-pub(super) fn parameter<T: Working>(
-    op: &'static str,
+pub(super) fn layer(
     x: &CpuTensor,
-    cols: usize,
-    parameter: Option<&CpuTensor>,
-) -> Result<Option<CpuTensor>> {
-    let Some(parameter) = parameter else { return Ok(None) };
-    check_dtype(op, parameter, x.dtype())?;
-    if parameter.shape().dims() != [cols] {
-        return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *parameter.shape() });
-    }
-    let parameter = copy::contiguous(op, parameter)?;
-    cast::cast(&parameter, <T::Wide as Element>::DTYPE).map(Some)
+    weight: Option<&CpuTensor>,
+    bias: Option<&CpuTensor>,
+    eps: f64,
+) -> Result<Results<CpuTensor>> {
+    let (op, cols, shape) = ("layer_norm", columns(x), statistics_shape(x));
+    let outputs = [(x.shape(), cols)];
+    let (weight, bias) = (parameter(op, weight)?, parameter(op, bias)?);
+    for_float!(op, x, T => {
+        let [weight, bias] = [&weight, &bias].map(|p| p.as_ref().map(CpuTensor::run));
+        let work = work::<T>(x, LAYER_COST);
+        compute::<T, _, _, _>(op, work, [(x, cols)], outputs, [&shape; 2], |_, [x], [y], [m, d]| {
+            layer_norm_rows(LayerNormRows { x, weight, bias, eps }, y, m, d);
+        })
+    })
 }
 
-/// `[…, 1]` for rows `[…, n]`.
-pub(super) fn statistics_shape(x: &CpuTensor) -> Shape {
-    x.shape().with_axis(x.shape().ndim() - 1, Some(1))
+pub(super) fn rms(
+    x: &CpuTensor,
+    weight: Option<&CpuTensor>,
+    eps: f64,
+) -> Result<Results<CpuTensor>> {
+    let (op, cols, shape) = ("rms_norm", columns(x), statistics_shape(x));
+    let (weight, outputs) = (parameter(op, weight)?, [(x.shape(), cols)]);
+    for_float!(op, x, T => {
+        let weight = weight.as_ref().map(CpuTensor::run);
+        let work = work::<T>(x, RMS_COST);
+        compute::<T, _, _, _>(op, work, [(x, cols)], outputs, [&shape], |_, [x], [y], [r]| {
+            rms_norm_rows(RmsNormRows { x, weight, eps }, y, r);
+        })
+    })
 }
 
-/// Calls `f(rows, their part of dx, totals)` for every chunk of `[rows, cols]`, on threads, and gives
-/// the totals `[cols]`, to which each call adds, summed over the chunks. `cost` is that of an element.
-pub(super) fn sum_over_rows<T: Working, const K: usize>(
+pub(super) fn layer_grad(
+    g: &CpuTensor,
+    x: &CpuTensor,
+    weight: Option<&CpuTensor>,
+    deviation: &CpuTensor,
+) -> Result<Results<CpuTensor>> {
+    let op = "layer_norm_grad";
+    let (weight, deviation) = (parameter(op, weight)?, copy::contiguous(op, deviation)?);
+    for_float!(op, x, T => {
+        let (weight, deviation) = (weight.as_ref().map(CpuTensor::run), deviation.run());
+        gradients::<T, 2>(op, LAYER_GRAD_COST, [g, x], |rows, [g, x], dx, [dweight, dbias]| {
+            let reciprocal_deviation = &deviation[rows];
+            let rows = LayerNormGradRows { g, x, weight, reciprocal_deviation };
+            layer_norm_grad_rows(rows, dx, dweight, dbias);
+        })
+    })
+}
+
+pub(super) fn rms_grad(
+    g: &CpuTensor,
+    x: &CpuTensor,
+    weight: Option<&CpuTensor>,
+    reciprocal: &CpuTensor,
+) -> Result<Results<CpuTensor>> {
+    let op = "rms_norm_grad";
+    let (weight, reciprocal) = (parameter(op, weight)?, copy::contiguous(op, reciprocal)?);
+    for_float!(op, x, T => {
+        let (weight, reciprocal) = (weight.as_ref().map(CpuTensor::run), reciprocal.run());
+        gradients::<T, 1>(op, RMS_GRAD_COST, [g, x], |rows, [g, x], dx, [dweight]| {
+            let rows = RmsNormGradRows { g, x, weight, reciprocal_rms: &reciprocal[rows] };
+            rms_norm_grad_rows(rows, dx, dweight);
+        })
+    })
+}
+
+/// A parameter `[n]`, contiguous and in the type of the computation.
+fn parameter(op: &'static str, parameter: Option<&CpuTensor>) -> Result<Option<CpuTensor>> {
+    let widen = |p| cast::cast(&copy::contiguous(op, p)?, p.dtype().at_least_f32());
+    parameter.map(widen).transpose()
+}
+
+/// Calls `kernel(rows, [g, x], dx, totals)` for all rows, on threads; it adds to `totals`, `K` arrays
+/// `[n]`. Returns dx and the totals of all rows. `each` is the cost of an `f32`.
+fn gradients<T: Working, const K: usize>(
     op: &'static str,
-    [rows, cols]: [usize; 2],
-    cost: Cost,
-    dx: &mut [T],
-    f: impl Fn(Range<usize>, &mut [T], [&mut [f64]; K]) + Sync,
-) -> Result<[CpuTensor; K]> {
+    each: usize,
+    operands: [&CpuTensor; 2],
+    kernel: impl Fn(Range<usize>, [&[T::Wide]; 2], &mut [T::Wide], [&mut [f64]; K]) + Sync,
+) -> Result<Results<CpuTensor>> {
+    let [_, x] = operands;
+    let (cols, (rows, cost)) = (columns(x), work::<T>(x, each));
+    let mut dx = Output::new(op, x.shape(), T::DTYPE)?;
+    let [g, x] = operands.map(|x| copy::contiguous(op, x));
+    let (g, x) = (g?, x?);
+    let inputs = [(g.run::<T>(), cols), (x.run(), cols)];
     let chunk = rows.div_ceil(MOST_CHUNKS).max(CHUNK_ROWS);
     let chunks = rows.div_ceil(chunk);
     let width = K * cols;
     let mut sums = Buffer::scratch(chunks * width * size_of::<f64>());
     let sums = &mut sums.as_slice_mut::<f64>()[..chunks * width];
-    let bands = (Band::new(dx, chunk * cols), Band::new(&mut *sums, width));
-    for_each_band(chunks, cost.times(chunk * cols.max(1)), bands, |range, (dx, sums)| {
+    let bands = (Band::new(dx.elements(), chunk * cols), Band::new(&mut *sums, width));
+    for_each_band(chunks, cost.times(chunk), bands, |range, (dx, sums)| {
         for (i, chunk_index) in range.enumerate() {
             let totals = &mut sums[i * width..][..width];
             totals.fill(0.0);
             let mut totals = totals.chunks_exact_mut(cols.max(1));
-            let totals = std::array::from_fn(|_| totals.next().unwrap_or_default());
-            let first = chunk_index * chunk;
-            let count = chunk.min(rows - first);
-            f(first..first + count, &mut dx[i * chunk * cols..][..count * cols], totals);
+            let mut totals: [_; K] = std::array::from_fn(|_| totals.next().unwrap_or_default());
+            let rows = chunk_index * chunk..rows.min((chunk_index + 1) * chunk);
+            let dx = (&mut dx[i * chunk * cols..][..rows.len() * cols], cols);
+            in_groups(rows, inputs, [dx], |rows, inputs, [dx]| {
+                kernel(rows, inputs, dx, totals.each_mut().map(|total| &mut **total));
+            });
         }
     });
 
@@ -85,12 +155,12 @@ pub(super) fn sum_over_rows<T: Working, const K: usize>(
             sum_columns(&sums[..(chunks - 1) * width + total.len()], chunks, width, total);
         });
     }
-    let mut results = [const { None }; K];
-    for (k, result) in results.iter_mut().enumerate() {
+    let mut results = Results::from_iter([dx.finish()]);
+    for k in 0..K {
         let mut out = Output::new(op, &Shape::from(cols), T::DTYPE)?;
         let rounded = out.elements::<T>().iter_mut().zip(&total[k * cols..]);
         rounded.for_each(|(y, &sum)| *y = T::from_f64(sum));
-        *result = Some(out.finish());
+        results.push(out.finish());
     }
-    Ok(results.map(|result| result.expect("written above")))
+    Ok(results)
 }

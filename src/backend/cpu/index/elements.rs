@@ -19,11 +19,11 @@ use swath_kernels::Addend;
 
 use super::super::CpuTensor;
 use super::super::copy;
-use super::super::memory::Buffer;
-use super::super::parallel::{self, Band, ColumnBand, Columns, Cost, for_each_band};
 use crate::backend::TensorData;
 use crate::error::Result;
 use crate::layout::{Layout, LoopNest, merge_axes};
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Band, ColumnBand, Columns, Cost, for_each_band};
 use crate::shape::Shape;
 
 /// Of an element that is read or added to anywhere.

@@ -5,12 +5,12 @@
 
 use swath_kernels::{Float as _, Gemm, GemmPath, MatMut, MatRef, gemm, gemm::KC};
 
-use super::super::memory::Buffer;
-use super::super::parallel::{Cost, for_each_chunk_mut};
 use super::part::{Pieces, share};
-use super::{Factor, Finish, Places, Product as _, refused};
+use super::{Factor, Finish, Packed as _, Places, refused};
 use crate::dtype::Element as _;
 use crate::error::Result;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{Cost, for_each_chunk_mut};
 use crate::shape::Shape;
 
 /// Elements of C for each thread below which C is not cut: parts as small would be mostly edges of tiles.

@@ -3,11 +3,11 @@
 use swath_kernels::{self as kernels, Float as _, GemmPath, MatMut, PackedB, PackedGemm};
 
 use super::super::blas::Blas;
-use super::super::parallel::{self, Band, Cost};
 use super::part::Outcome;
-use super::{Factor, Finish, Matrix, Places, Product as _, Rounded, Stack, cost, one, refused};
+use super::{Factor, Finish, Matrix, Packed as _, Places, Rounded, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
+use crate::runtime::parallel::{self, Band, Cost};
 
 /// Most bytes of a right side that is packed once for a batch: a thread keeps that memory.
 const MOST_SHARED_BYTES: usize = 4 << 20;

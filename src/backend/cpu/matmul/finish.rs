@@ -2,12 +2,14 @@
 
 use swath_kernels::{self as kernels, Kernel};
 
-use super::super::fused::ACTIVATION_COST;
-use super::super::parallel::{self, Band, Cost};
 use super::Factor;
+use crate::runtime::parallel::{self, Band, Cost};
 
 /// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
 const COST_PER_TERM: usize = 11;
+
+/// Picoseconds for a bias and a function of an `f32`; an `f64` takes about twice as long.
+pub const ACTIVATION_COST: usize = 500;
 
 /// Picoseconds for a sum of k products, and what follows it.
 pub fn cost<E>(k: usize, finish: Finish<'_, E>) -> Cost {

@@ -8,7 +8,7 @@ use swath_kernels::{
     self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef,
 };
 
-use super::{Factor, Finish, Places, Product as _, Rounded, parallel, refused};
+use super::{Factor, Finish, Packed as _, Places, Rounded, parallel, refused};
 use crate::error::Result;
 
 /// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.

@@ -4,9 +4,9 @@ use bytemuck::Pod;
 use swath_kernels::reduce::Reduction;
 use swath_kernels::{Pairwise, Partial, partial_columns, reduce_columns};
 
-use super::super::memory::Buffer;
-use super::super::parallel::{self, Cost};
 use super::{Plan, cost, part_len};
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Cost};
 
 /// Columns that a thread takes are multiples of this: four lines of `f32` of each row.
 const COL_UNIT: usize = 64;

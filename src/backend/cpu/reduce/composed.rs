@@ -2,12 +2,13 @@
 
 use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
-use super::super::{CpuBackend, CpuTensor, Output, cast, parallel};
+use super::super::{CpuBackend, CpuTensor, Output, cast};
 use super::{BLOCK, Loaded, Plan, shared};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use crate::runtime::parallel;
 
 /// Cost of computing one power.
 const COST_PER_POWER: parallel::Cost = parallel::Cost(400);

@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use swath_kernels::Permute;
 
 use super::super::copy;
-use super::super::memory::Buffer;
-use super::super::parallel::{self, Cost};
 use super::Plan;
 use super::columns::OfColumns;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;
 
 /// Fewest results whose elements are copied together.

@@ -4,8 +4,8 @@ use bytemuck::Pod;
 use swath_kernels::{Block, BlockArg, Permute};
 
 use super::super::copy;
-use super::super::memory::Buffer;
 use super::{MAX_OPERANDS, Operand, Positions, SCRATCH_LEN, TILE_LEN, Walk};
+use crate::runtime::memory::Buffer;
 
 /// Memory that operands pass through, taken from the pool when first needed.
 pub(super) type Scratch = [Option<Buffer>; MAX_OPERANDS];

@@ -3,8 +3,6 @@
 use swath_kernels as kernels;
 
 use super::super::super::copy::contiguous;
-use super::super::super::memory::Buffer;
-use super::super::super::parallel;
 use super::head::{
     Arena, contiguous_rows, copy_rows, multiply, pieces_len, product, product_with_pieces,
     transposed_pieces,
@@ -12,9 +10,11 @@ use super::head::{
 use super::parts::{self, Heads};
 use super::*;
 use crate::dtype::Element;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel;
 
-/// What the backward pass knows beside the operands: the gradient of y, y, and of each row its largest score
-/// m and 1/Σ e^(score − m).
+/// The upstream gradient, and what the forward pass saved: y, each row's largest score m, and each row's
+/// 1/Σ e^(score − m).
 struct Saved<'a, E> {
     g: Stack<'a, E>,
     y: Stack<'a, E>,
@@ -27,11 +27,11 @@ type Gradients<'a, E> = (Heads<'a, E>, (Heads<'a, E>, Heads<'a, E>));
 
 pub(super) fn run<E: Real>(
     op: &'static str,
-    parameters: &AttentionParameters,
     operands: &Operands<'_>,
-    [g, y, largest, inverse]: [&CpuTensor; 4],
+    [g, y]: [&CpuTensor; 2],
+    [largest, inverse]: [&CpuTensor; 2],
 ) -> Result<Results<CpuTensor>> {
-    let problem = operands.problem::<E>(parameters);
+    let problem = operands.problem::<E>();
     let shape = problem.shape;
     let Extents { batches, heads, t, s, d, e } = shape;
     let (largest, inverse) = (contiguous(op, largest)?, contiguous(op, inverse)?);
@@ -48,7 +48,7 @@ pub(super) fn run<E: Real>(
         let results = (dq.heads(op, &shape, [t, d])?, (dk, dv));
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
         let parts = parts::cut(results, &shape, parts);
-        let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
+        let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
         parts::run(op, &parts, |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();

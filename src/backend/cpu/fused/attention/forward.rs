@@ -5,8 +5,6 @@ use std::sync::Mutex;
 
 use swath_kernels::{self as kernels, ScoreBlock};
 
-use super::super::super::memory::Buffer;
-use super::super::super::parallel;
 use super::head::{
     Arena, copy_rows, multiply, pieces_len, product, product_with_pieces, rows_of,
     transposed_pieces,
@@ -14,7 +12,8 @@ use super::head::{
 use super::parts::{self, Heads, Part};
 use super::*;
 use crate::dtype::Element;
-use crate::ops::AttentionParameters;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel;
 
 /// Blocks of a head that are worth preparing its keys and values for.
 const LEAST_BLOCKS: usize = 4;
@@ -30,10 +29,9 @@ struct Work<'a, E> {
 
 pub(super) fn run<E: Real>(
     op: &'static str,
-    parameters: &AttentionParameters,
     operands: &Operands<'_>,
 ) -> Result<Results<CpuTensor>> {
-    let problem = operands.problem::<E>(parameters);
+    let problem = operands.problem::<E>();
     let shape = problem.shape;
     let Extents { batches, heads, t, d, e, .. } = shape;
     let mut y = HeadsOutput::new::<E>(op, operands.q, [t, e])?;
@@ -51,7 +49,7 @@ pub(super) fn run<E: Real>(
         let cost = problem.cost(d + e, 1);
         let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(LEAST_BLOCKS * ROWS)));
         let works: smallvec::SmallVec<[_; 16]> = cut(results, &shape, parts);
-        let bytes = memory_len(&shape, parameters).saturating_mul(size_of::<E>());
+        let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
         parts::run(op, &works, |work: Work<'_, E>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();

@@ -1,4 +1,5 @@
-//! What both directions do with one head: its operands as the products want them, masks, dropout.
+//! The parts that the forward and the backward pass share for one head: operands packed for products,
+//! masks, dropout.
 
 use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Transpose, Workspace};
 
@@ -189,6 +190,7 @@ impl<E: Real> Problem<'_, E> {
 fn zip_row<E: Copy, M: Copy>(x: &mut [E], matrix: &Matrix<'_, M>, i: usize, f: impl Fn(E, M) -> E) {
     let start = position(matrix, i, 0);
     match matrix.strides[1] {
+        _ if x.is_empty() => {}
         1 => {
             let row = &matrix.data[start..][..x.len()];
             x.iter_mut().zip(row).for_each(|(x, &mask)| *x = f(*x, mask));

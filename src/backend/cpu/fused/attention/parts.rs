@@ -1,4 +1,4 @@
-//! How the heads of a call, and of its results, are shared by threads.
+//! Threads share the heads of a call: its results are cut into parts of heads.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 use swath_kernels::{GemmError, MatMut};
 
 use super::super::super::matmul::refused;
-use super::super::super::parallel;
 use super::Extents;
 use crate::error::Result;
+use crate::runtime::parallel;
 
 /// A result of heads `[rows, columns]`: the matrix `[batches · rows, heads · columns]`.
 pub(super) struct Heads<'a, E> {
@@ -17,7 +17,7 @@ pub(super) struct Heads<'a, E> {
     pub columns: usize,
 }
 
-/// What can be cut into the results of some heads and of others.
+/// Results that can be cut by batches or by heads.
 pub(super) trait Split: Sized {
     /// Batches `..at`, and the others.
     fn batches(self, at: usize) -> (Self, Self);

@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
+use super::recording::with_recording;
 use crate::blas::trace;
 use crate::error::{Error, Result};
-use crate::recording::with_recording;
 use bands::Bands;
 pub(crate) use bands::{Band, ColumnBand, Columns, for_each_band};
 use crew::Crew;
@@ -126,7 +126,7 @@ pub(crate) fn threads_beside() -> usize {
 /// when the crew is made, not when the thread happens to get its first part.
 fn warm_up() {
     super::memory::warm_up();
-    super::matmul::warm_up();
+    super::workspace::warm_up();
 }
 
 /// How many parts to cut `units` of this cost into; 1 if the region is too small to share.

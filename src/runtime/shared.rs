@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use crate::backend::cpu::memory;
+use super::memory;
 
 /// A value with the number of its handles.
 #[repr(C)]
@@ -58,6 +58,11 @@ impl<T: ?Sized> Shared<T> {
         self.counted().count.load(Ordering::Acquire) == 1
     }
 
+    /// Number of handles.
+    pub fn handles(&self) -> usize {
+        self.counted().count.load(Ordering::Acquire)
+    }
+
     /// The value, to change, if this is the only handle.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         if !self.is_unique() {
@@ -83,11 +88,12 @@ impl<T: ?Sized> Shared<T> {
 /// A value behind a trait object: `shared_as!(value => dyn Trait)`.
 macro_rules! shared_as {
     ($value:expr => $object:ty) => {{
-        let raw = $crate::shared::Shared::into_raw($crate::shared::Shared::new($value));
+        let raw =
+            $crate::runtime::shared::Shared::into_raw($crate::runtime::shared::Shared::new($value));
         // An unsizing coercion, no cast: the compiler checks that the value implements the trait.
-        let raw: *mut $crate::shared::Counted<$object> = raw;
+        let raw: *mut $crate::runtime::shared::Counted<$object> = raw;
         // SAFETY: just made by `into_raw`, and used once.
-        unsafe { $crate::shared::Shared::<$object>::from_raw(raw) }
+        unsafe { $crate::runtime::shared::Shared::<$object>::from_raw(raw) }
     }};
 }
 pub(crate) use shared_as;

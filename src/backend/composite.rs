@@ -1,0 +1,221 @@
+//! Composites: what a backend without a kernel of its own runs for an optional method of
+//! [`Backend`], written in the required ones.
+//!
+//! Those of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and `optim.rs`.
+
+use super::{Arg, Backend, TensorData};
+use crate::dtype::{
+    DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
+};
+use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, CompareOp, NumberTest, ScanOp, TernaryOp, UnaryOp, ternary_ops};
+use crate::shape::Shape;
+
+/// A backend's tensor with methods, so that composites read as formulas.
+struct Value<B: Backend>(B::Tensor);
+
+impl<B: Backend> Value<B> {
+    /// The operand as a tensor of this shape and dtype.
+    fn new(x: Arg<'_, B::Tensor>, shape: Shape, dtype: DType) -> Result<Self> {
+        Ok(Value(match x {
+            Arg::Ref(x) => x.clone(),
+            Arg::Owned(x) => x,
+            Arg::Scalar(value) => B::full(shape, value, dtype)?,
+        }))
+    }
+
+    fn binary(&self, op: BinaryOp, other: &Self) -> Result<Self> {
+        B::binary(op, &self.0, &other.0).map(Value)
+    }
+
+    fn add(&self, other: &Self) -> Result<Self> {
+        self.binary(BinaryOp::Add, other)
+    }
+
+    fn sub(&self, other: &Self) -> Result<Self> {
+        self.binary(BinaryOp::Sub, other)
+    }
+
+    fn mul(&self, other: &Self) -> Result<Self> {
+        self.binary(BinaryOp::Mul, other)
+    }
+
+    /// `1 - self`.
+    fn one_minus(&self) -> Result<Self> {
+        B::binary(BinaryOp::Sub, Arg::Scalar(Scalar::Int(1)), &self.0).map(Value)
+    }
+
+    fn exp(&self) -> Result<Self> {
+        B::unary(UnaryOp::Exp, &self.0).map(Value)
+    }
+
+    /// `self < other`, as `Bool`.
+    fn lt(&self, other: &Self) -> Result<Self> {
+        B::compare(CompareOp::Lt, &self.0, &other.0).map(Value)
+    }
+
+    /// `self < value`, as `Bool`.
+    fn below(&self, value: f64) -> Result<Self> {
+        B::compare(CompareOp::Lt, &self.0, Arg::Scalar(Scalar::Float(value))).map(Value)
+    }
+
+    /// `self > 0`, as `Bool`.
+    fn is_positive(&self) -> Result<Self> {
+        B::compare(CompareOp::Gt, &self.0, Arg::Scalar(Scalar::Int(0))).map(Value)
+    }
+
+    /// `a` where this mask holds, else `b`.
+    fn choose(&self, a: &Self, b: &Self) -> Result<Self> {
+        B::where_cond(&self.0, &a.0, &b.0).map(Value)
+    }
+}
+
+macro_rules! ternary_composites {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident;
+        composite: ($a:ident, $b:ident, $c:ident) => $composite:expr;
+        $($rest:tt)*
+    })*) => {
+        fn ternary_value<B: Backend>(
+            op: TernaryOp,
+            [a, b, c]: [Value<B>; 3],
+        ) -> Result<Value<B>> {
+            match op {
+                $(TernaryOp::$Variant => {
+                    let ($a, $b, $c) = (&a, &b, &c);
+                    $composite
+                })*
+            }
+        }
+    };
+}
+ternary_ops!(ternary_composites);
+
+/// [`Backend::ternary`] by the composite of the op's row; of 16-bit floats in `F32`, rounded once.
+pub(super) fn ternary<B: Backend>(
+    op: TernaryOp,
+    operands: [Arg<'_, B::Tensor>; 3],
+) -> Result<B::Tensor> {
+    let Some(first) = operands.iter().find_map(Arg::tensor) else {
+        let reason = "expected a tensor among the operands, got three numbers".to_owned();
+        return Err(Error::InvalidArgument { op: op.name(), reason });
+    };
+    let (shape, dtype) = (*first.shape(), first.dtype());
+    if !dtype.is_float() {
+        return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
+    }
+    let wide = dtype.at_least_f32();
+    let value = |x| -> Result<Value<B>> {
+        let Value(x) = Value::<B>::new(x, shape, dtype)?;
+        Ok(Value(if dtype == wide { x } else { B::cast(&x, wide)? }))
+    };
+    let [a, b, c] = operands.map(value);
+    let Value(y) = ternary_value(op, [a?, b?, c?])?;
+    if dtype == wide { Ok(y) } else { B::cast(&y, dtype) }
+}
+
+/// [`Backend::test`] by comparisons.
+pub(super) fn test<B: Backend>(op: NumberTest, x: &B::Tensor) -> Result<B::Tensor> {
+    if !x.dtype().is_float() {
+        let holds = i64::from(op == NumberTest::IsFinite);
+        return B::full(*x.shape(), Scalar::Int(holds), DType::Bool);
+    }
+    let beside_infinity = |comparison| {
+        let size = B::unary(UnaryOp::Abs, x)?;
+        B::compare(comparison, &size, Arg::Scalar(Scalar::Float(f64::INFINITY)))
+    };
+    match op {
+        NumberTest::IsNan => B::compare(CompareOp::Ne, x, x),
+        NumberTest::IsInf => beside_infinity(CompareOp::Eq),
+        NumberTest::IsFinite => beside_infinity(CompareOp::Lt),
+    }
+}
+
+/// [`Backend::where_cond`]: the mask is the index into `b` and `a`, one after the other along an axis
+/// of their own. No arithmetic touches the values.
+pub(super) fn where_cond<B: Backend>(
+    mask: &B::Tensor,
+    a: &B::Tensor,
+    b: &B::Tensor,
+) -> Result<B::Tensor> {
+    let shape = *a.shape();
+    if mask.shape() != &shape || b.shape() != &shape {
+        let rhs = if b.shape() == &shape { *mask.shape() } else { *b.shape() };
+        return Err(Error::ShapeMismatch { op: "where_cond", lhs: shape, rhs });
+    }
+    let row = |x: &B::Tensor| B::reshape(x, [1, shape.numel()]);
+    let sides = B::cat(&[&row(b)?, &row(a)?], 0)?;
+    let index = match mask.dtype() {
+        DType::Bool => B::cast(mask, DType::I64)?,
+        _ => B::cast(&B::compare(CompareOp::Ne, mask, Arg::Scalar(Scalar::Int(0)))?, DType::I64)?,
+    };
+    B::reshape(&B::gather(&sides, 0, &row(&index)?)?, shape)
+}
+
+/// [`Backend::scan`] by doubling: after the step of length d, element i is the total of the last 2 d
+/// elements up to i. Totals of floats are in `F64`, of 16-bit ones rounded by way of `F32`.
+pub(super) fn scan<B: Backend>(op: ScanOp, x: &B::Tensor, axis: usize) -> Result<B::Tensor> {
+    let (dtype, shape) = (x.dtype(), *x.shape());
+    if axis >= shape.ndim() {
+        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
+        return Err(Error::AxisOutOfRange { op: op.name(), axis, shape });
+    }
+    if !dtype.has_arithmetic() {
+        return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
+    }
+    let binary = match op {
+        ScanOp::Sum => BinaryOp::Add,
+        ScanOp::Product => BinaryOp::Mul,
+    };
+    let part = |x: &B::Tensor, start: usize, len: usize| {
+        B::view(x, x.layout().narrow(op.name(), axis, start, len)?)
+    };
+    let is_float = dtype.is_float();
+    let mut totals = B::cast(x, if is_float { DType::F64 } else { DType::I64 })?;
+    let (n, mut step) = (shape.dim(axis), 1);
+    while step < n {
+        let head = part(&totals, 0, step)?;
+        let rest =
+            B::binary(binary, &part(&totals, step, n - step)?, &part(&totals, 0, n - step)?)?;
+        totals = B::cat(&[&head, &rest], axis)?;
+        step *= 2;
+    }
+    match is_float {
+        true => B::cast(&B::cast(&totals, dtype.at_least_f32())?, dtype),
+        false => Ok(totals),
+    }
+}
+
+/// [`Backend::read`] by way of values in memory.
+pub(super) fn read<B: Backend>(
+    shape: Shape,
+    dtype: DType,
+    fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<B::Tensor> {
+    let op = "read";
+    shape.validate(op)?;
+    let (numel, size) = (shape.numel(), dtype.size());
+    fn values<T: Element>(
+        numel: usize,
+        bytes: &mut [u8],
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<HostData> {
+        let mut values = Vec::new();
+        let failed = |_| Error::OutOfMemory { op: "read", bytes: numel * size_of::<T>() };
+        values.try_reserve_exact(numel).map_err(failed)?;
+        while values.len() < numel {
+            let count = bytes.len() / T::DTYPE.size();
+            let part = &mut bytes[..count.min(numel - values.len()) * T::DTYPE.size()];
+            fill(part)?;
+            check_truth_values("read", T::DTYPE, part)?;
+            swap_little_endian(T::DTYPE, part);
+            let stored = part.chunks_exact(T::DTYPE.size()).map(bytemuck::pod_read_unaligned);
+            values.extend(stored.map(T::from_stored));
+        }
+        Ok(T::into_host(values))
+    }
+    let mut bytes = vec![0; 4096 / size * size];
+    let data = for_dtype!(dtype, T => values::<T>(numel, &mut bytes, fill)?);
+    B::from_host(data, shape)
+}

@@ -1,0 +1,123 @@
+//! The driver of kernels that compute whole rows, so that a kernel sees `f32` and `f64` slices only.
+//!
+//! ```text
+//! compute        allocates results, makes operands contiguous
+//! for_each_row   gives each thread a range of rows
+//! in_groups      16-bit floats: widens a few rows at a time, calls the kernel, rounds the results
+//! ```
+
+use std::array::from_fn;
+use std::mem::take;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::working::Working;
+use super::{CpuTensor, Output, Results, copy};
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{Band, Cost, for_each_band};
+use crate::shape::Shape;
+
+/// Elements of a widened group of rows: a few arrays of them stay in the second-level cache.
+const GROUP_LEN: usize = 8192;
+
+/// Returns the results of a row kernel, then its statistics: one value a row, in the type of the
+/// computation. Arguments are as for [`for_each_row`], with tensors for slices and shapes for what is
+/// to be written.
+pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize>(
+    op: &'static str,
+    (count, cost): (usize, Cost),
+    inputs: [(&CpuTensor, usize); I],
+    outputs: [(&Shape, usize); O],
+    statistics: [&Shape; S],
+    kernel: impl Fn(Range<usize>, [&[T::Wide]; I], [&mut [T::Wide]; O], [&mut [T::Wide]; S]) + Sync,
+) -> Result<Results<CpuTensor>> {
+    let mut results = Results::new();
+    for (shape, _) in outputs {
+        results.push(Output::new(op, shape, T::DTYPE)?.finish());
+    }
+    for shape in statistics {
+        results.push(Output::new(op, shape, <T::Wide as Element>::DTYPE)?.finish());
+    }
+    let mut operands = SmallVec::<[CpuTensor; 4]>::new();
+    for (x, _) in inputs {
+        operands.push(copy::contiguous(op, x)?);
+    }
+    let mut buffers = results.iter_mut().map(|y| y.buffer_mut().expect("not shared yet"));
+    let mut buffer = || buffers.next().expect("one for each result");
+    let y = outputs.map(|(_, cols)| (buffer().as_slice_mut(), cols));
+    let statistics = statistics.map(|_| buffer().as_slice_mut());
+    let x = from_fn(|i| (operands[i].run(), inputs[i].1));
+    for_each_row::<T, I, O, S>(count, cost, x, y, statistics, kernel);
+    Ok(results)
+}
+
+/// Calls `kernel(rows, inputs, outputs, statistics)` on ranges that make up `0..count`, on threads;
+/// `cost` is that of a row.
+///
+/// Operands are slices with the number of their columns; a last row may be short. The kernel gets the
+/// elements of its rows, of each statistic one a row.
+pub(super) fn for_each_row<T: Working, const I: usize, const O: usize, const S: usize>(
+    count: usize,
+    cost: Cost,
+    inputs: [(&[T], usize); I],
+    outputs: [(&mut [T], usize); O],
+    statistics: [&mut [T::Wide]; S],
+    kernel: impl Fn(Range<usize>, [&[T::Wide]; I], [&mut [T::Wide]; O], [&mut [T::Wide]; S]) + Sync,
+) {
+    let widths = outputs.each_ref().map(|&(_, cols)| cols);
+    let outputs = outputs.map(|(y, cols)| Band::new(y, cols));
+    let bands = (outputs, statistics.map(|values| Band::new(values, 1)));
+    for_each_band(count, cost, bands, |rows, (outputs, mut statistics)| {
+        let mut widths = widths.into_iter();
+        let outputs = outputs.map(|y| (y, widths.next().unwrap_or(0)));
+        in_groups(rows.clone(), inputs, outputs, |group, inputs, outputs| {
+            let here = group.start - rows.start..group.end - rows.start;
+            let statistics = statistics.each_mut().map(|values| &mut values[here.clone()]);
+            kernel(group, inputs, outputs, statistics);
+        });
+    });
+}
+
+/// Calls `kernel(group, inputs, outputs)` on groups that make up `rows`, in order: a single one if
+/// nothing is converted. Inputs are of all rows, outputs of `rows` alone.
+pub(super) fn in_groups<T: Working, const I: usize, const O: usize>(
+    rows: Range<usize>,
+    inputs: [(&[T], usize); I],
+    mut outputs: [(&mut [T], usize); O],
+    mut kernel: impl FnMut(Range<usize>, [&[T::Wide]; I], [&mut [T::Wide]; O]),
+) {
+    if !T::CONVERTS {
+        let inputs = inputs.map(|(x, cols)| T::widened(&x[span(&rows, cols, x.len())], &mut []));
+        return kernel(rows, inputs, outputs.map(|(y, _)| T::place(y, &mut [])));
+    }
+    let widths = || inputs.iter().map(|x| x.1).chain(outputs.iter().map(|y| y.1));
+    let widest = widths().max().unwrap_or(0).max(1);
+    let group = (GROUP_LEN / widest).clamp(1, rows.len().max(1));
+    let mut scratch = Buffer::scratch(group * widths().sum::<usize>() * size_of::<T::Wide>());
+    for first in rows.clone().step_by(group) {
+        let here = first..(first + group).min(rows.end);
+        let mut space = scratch.as_slice_mut::<T::Wide>();
+        let mut array = |cols: usize| {
+            let (array, rest) = take(&mut space).split_at_mut(group * cols);
+            space = rest;
+            array
+        };
+        let inputs =
+            inputs.map(|(x, cols)| T::widened(&x[span(&here, cols, x.len())], array(cols)));
+        let from_first = first - rows.start..here.end - rows.start;
+        let mut outputs = outputs.each_mut().map(|(y, cols)| {
+            let span = span(&from_first, *cols, y.len());
+            (&mut y[span], array(*cols))
+        });
+        kernel(here, inputs, outputs.each_mut().map(|(y, space)| T::place(y, space)));
+        outputs.into_iter().for_each(|(y, space)| T::round(space, y));
+    }
+}
+
+/// The elements of rows of `cols` columns; the last row may be short.
+fn span(rows: &Range<usize>, cols: usize, len: usize) -> Range<usize> {
+    rows.start * cols..(rows.end * cols).min(len)
+}

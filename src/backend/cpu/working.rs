@@ -1,0 +1,94 @@
+//! Float types and the types that kernels compute them in: `f32` and `f64` where they are stored,
+//! 16-bit floats widened to `f32` and rounded once.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use swath_kernels::{Angle, Rows, Stored};
+
+use super::cast::Half;
+use crate::dtype::Element;
+
+/// A type that kernels compute in: `f32` or `f64`.
+pub(super) trait Wide: Rows + Angle + Stored + Element<Stored = Self> + Pod {}
+
+impl Wide for f32 {}
+impl Wide for f64 {}
+
+/// A float type of tensors.
+pub(super) trait Working: Element<Stored = Self> + Pod {
+    /// The type of computations and statistics.
+    type Wide: Wide;
+
+    /// True if the two types differ. If they do not, every `scratch` below may be empty.
+    const CONVERTS: bool;
+
+    /// Returns the values of `x` for a kernel to read: `x` itself, or its values widened into the
+    /// first elements of `scratch`.
+    fn widened<'a>(x: &'a [Self], scratch: &'a mut [Self::Wide]) -> &'a [Self::Wide];
+
+    /// Returns the memory for a kernel to write: `y` itself, or as many elements of `scratch`, which
+    /// [`Working::round`] then rounds to `y`.
+    fn place<'a>(y: &'a mut [Self], scratch: &'a mut [Self::Wide]) -> &'a mut [Self::Wide];
+
+    /// Rounds the first elements of `scratch` to `y`; does nothing if the types do not differ.
+    fn round(scratch: &[Self::Wide], y: &mut [Self]);
+}
+
+macro_rules! same {
+    ($($t:ty)*) => {$(
+        impl Working for $t {
+            type Wide = $t;
+            const CONVERTS: bool = false;
+
+            fn widened<'a>(x: &'a [$t], _: &'a mut [$t]) -> &'a [$t] {
+                x
+            }
+
+            fn place<'a>(y: &'a mut [$t], _: &'a mut [$t]) -> &'a mut [$t] {
+                y
+            }
+
+            fn round(_: &[$t], _: &mut [$t]) {}
+        }
+    )*};
+}
+same!(f32 f64);
+
+macro_rules! half {
+    ($($t:ty)*) => {$(
+        impl Working for $t {
+            type Wide = f32;
+            const CONVERTS: bool = true;
+
+            fn widened<'a>(x: &'a [$t], scratch: &'a mut [f32]) -> &'a [f32] {
+                let scratch = &mut scratch[..x.len()];
+                <$t>::widen(x, scratch);
+                scratch
+            }
+
+            fn place<'a>(y: &'a mut [$t], scratch: &'a mut [f32]) -> &'a mut [f32] {
+                &mut scratch[..y.len()]
+            }
+
+            fn round(scratch: &[f32], y: &mut [$t]) {
+                <$t>::narrow(&scratch[..y.len()], y);
+            }
+        }
+    )*};
+}
+half!(f16 bf16);
+
+/// Runs an expression with `$t` bound to the float type of a dtype; other dtypes are an error.
+macro_rules! for_float {
+    ($op:expr, $x:expr, $t:ident => $body:expr) => {{
+        let (dtype, shape) = ($x.dtype(), *$x.shape());
+        match dtype {
+            crate::dtype::DType::F32 => crate::dtype::for_dtype!(@arm $t f32, $body),
+            crate::dtype::DType::F64 => crate::dtype::for_dtype!(@arm $t f64, $body),
+            crate::dtype::DType::F16 => crate::dtype::for_dtype!(@arm $t half::f16, $body),
+            crate::dtype::DType::BF16 => crate::dtype::for_dtype!(@arm $t half::bf16, $body),
+            _ => Err(crate::error::Error::UnsupportedDType { op: $op, dtype, shape }),
+        }
+    }};
+}
+pub(super) use for_float;

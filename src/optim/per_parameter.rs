@@ -1,0 +1,307 @@
+//! [`PerParameter`]: the step of an optimizer over a model, and what it remembers of each parameter.
+//!
+//! ```text
+//! check:   for every leaf: it is one, it has a gradient, its memory fits; count the handles that are met
+//! change:  for every parameter: met before: the new value; else one update, by a kernel or the formula;
+//!          a new leaf if there are handles elsewhere
+//! ```
+//!
+//! 1. All that can be wrong is found by the check, so that an error leaves the model as it was.
+//! 2. A step after the first takes no memory from the system where the backend has a kernel: memory is
+//!    found by `&str`, collections are kept between steps.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use crate::autodiff::Gradients;
+use crate::autodiff::gradients::IdMap;
+use crate::autodiff::{no_grad, scratch};
+use crate::backend::cpu::CpuBackend;
+use crate::backend::{Backend, TensorData};
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::nn::{Kind, Visit, for_each_tensor_mut};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+use super::{Optimizer, Step, Update};
+
+/// An [`Optimizer`] that changes each parameter by an [`Update`].
+///
+/// ```
+/// use swath::optim::{Optimizer, Sgd, SgdOptions};
+/// use swath::prelude::*;
+/// let mut optimizer = Sgd::new(SgdOptions { learning_rate: 0.5, ..Default::default() })?;
+/// let mut w = tensor![1.0, -2.0].requires_grad();
+/// let grads = w.square()?.sum(None, false)?.backward()?;
+/// optimizer.step(&mut w, &grads)?;
+/// assert_eq!(w.to_vec::<f32>()?, [0.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PerParameter<U, B: Backend = CpuBackend> {
+    update: U,
+    learning_rate: f64,
+    slots: Slots<B>,
+}
+
+/// What is remembered of each parameter, by path.
+pub type Slots<B> = BTreeMap<String, Slot<B>>;
+
+/// What is remembered of a parameter.
+#[derive(Debug)]
+pub struct Slot<B: Backend> {
+    /// Steps done.
+    steps: u64,
+    values: SmallVec<[B::Tensor; 3]>,
+}
+
+/// Name of the number of steps done, beside the state tensors' names.
+const STEP: &str = "step";
+const LEARNING_RATE: &str = "learning_rate";
+
+impl<U: Update<B>, B: Backend> PerParameter<U, B> {
+    /// With nothing remembered yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for options that make no sense: a number that is negative or not
+    /// finite, a share of a running mean that is not below 1, and what the options' fields say.
+    pub fn new(mut update: U) -> Result<Self> {
+        update.check()?;
+        let learning_rate = *update.learning_rate();
+        Ok(PerParameter { update, learning_rate, slots: BTreeMap::new() })
+    }
+
+    fn invalid(&self, reason: String) -> Error {
+        Error::InvalidArgument { op: self.update.name(), reason }
+    }
+}
+
+/// The step over a model, for every optimizer.
+impl<B: Backend> Tensor<B> {
+    pub(crate) fn step_body(
+        update: &dyn Update<B>,
+        slots: &mut Slots<B>,
+        model: &mut dyn Visit<B>,
+        grads: &Gradients<B>,
+    ) -> Result<()> {
+        // How often each leaf was met, and the stepped ones of those that are met again.
+        let mut met: IdMap<usize> = scratch::take();
+        let mut stepped: IdMap<Tensor<B>> = scratch::take();
+        let mut result = for_each_tensor_mut(model, |path, tensor, kind| {
+            if kind == Kind::Parameter {
+                *met.entry(check(update, slots, path, tensor, grads)?).or_default() += 1;
+            }
+            Ok(())
+        });
+        if result.is_ok() {
+            result = for_each_tensor_mut(model, |path, tensor, kind| {
+                let node = tensor.node().filter(|_| kind == Kind::Parameter);
+                let Some((id, handles)) = node.map(|node| (node.id(), node.handles())) else {
+                    return Ok(());
+                };
+                if let Some(updated) = stepped.get(&id) {
+                    *tensor = updated.clone();
+                    return Ok(());
+                }
+                let times = met.get(&id).copied().unwrap_or(1);
+                change(update, slots, path, tensor, grads.wrt(tensor)?)?;
+                if handles > times {
+                    tensor.renew_leaf();
+                }
+                if times > 1 {
+                    stepped.insert(id, tensor.clone());
+                }
+                Ok(())
+            });
+        }
+        met.clear();
+        stepped.clear();
+        scratch::give(met);
+        scratch::give(stepped);
+        result
+    }
+}
+
+/// The parameter's node, if it can be stepped.
+fn check<B: Backend>(
+    update: &dyn Update<B>,
+    slots: &Slots<B>,
+    path: &str,
+    tensor: &Tensor<B>,
+    grads: &Gradients<B>,
+) -> Result<u64> {
+    let op = update.name();
+    let Some(node) = tensor.node().filter(|node| node.is_leaf()) else {
+        let reason = format!("`{path}` is the result of an operation, not a leaf");
+        return Err(Error::InvalidArgument { op, reason });
+    };
+    if let Err(error) = grads.wrt(tensor) {
+        let reason = match error {
+            Error::NoGradient { reason, .. } => reason,
+            error => error.to_string(),
+        };
+        let reason = format!(
+            "`{path}`: {reason}; a clone of a parameter that is kept over a step is another leaf"
+        );
+        return Err(Error::NoGradient { op, reason });
+    }
+    let values = slots.get(path).map(|slot| slot.values.as_slice()).unwrap_or_default();
+    for (value, name) in values.iter().zip(update.state()) {
+        if value.shape() != tensor.shape() || value.dtype() != tensor.dtype() {
+            let reason = format!(
+                "`{path}` is {} of shape {}, but its {name} is {} of shape {}",
+                tensor.dtype(),
+                tensor.shape(),
+                value.dtype(),
+                value.shape()
+            );
+            return Err(Error::InvalidArgument { op, reason });
+        }
+    }
+    Ok(node.id())
+}
+
+/// One step of the parameter at `path`.
+fn change<B: Backend>(
+    update: &dyn Update<B>,
+    slots: &mut Slots<B>,
+    path: &str,
+    tensor: &mut Tensor<B>,
+    gradient: &Tensor<B>,
+) -> Result<()> {
+    let (shape, dtype) = (*tensor.shape(), tensor.dtype());
+    let names = update.state();
+    if !names.is_empty() && !slots.contains_key(path) {
+        let initial = Scalar::Float(update.initial_state());
+        let values = names.iter().map(|_| B::full(shape, initial, dtype)).collect::<Result<_>>()?;
+        slots.insert(path.to_owned(), Slot { steps: 0, values });
+    }
+    let mut slot = slots.get_mut(path);
+    let number = slot.as_ref().map_or(1, |slot| slot.steps + 1);
+    let step = Step { path, shape: &shape, number };
+    let state = slot.as_mut().map(|slot| slot.values.as_mut_slice()).unwrap_or_default();
+    let data = tensor.data_mut();
+    if !data.layout().is_contiguous() {
+        *data = B::contiguous(data)?;
+    }
+    change_by(update, data, gradient, state, &step)?;
+    if let Some(slot) = slot {
+        slot.steps = number;
+    }
+    Ok(())
+}
+
+/// One step of one parameter: by the backend's kernel, or, if it has none, by the formula.
+fn change_by<B: Backend>(
+    update: &dyn Update<B>,
+    parameter: &mut B::Tensor,
+    gradient: &Tensor<B>,
+    state: &mut [B::Tensor],
+    step: &Step<'_>,
+) -> Result<()> {
+    if let Some(op) = update.kernel(step) {
+        match B::update(&op, parameter, &B::contiguous(gradient.data())?, state) {
+            Err(Error::Unsupported { op: lacking, .. }) if lacking == op.name() => {}
+            done => return done,
+        }
+    }
+    let dtype = parameter.dtype();
+    let wide = |x: &B::Tensor| Tensor::<B>::from_data(x.clone()).to_dtype(dtype.at_least_f32());
+    no_grad(|| {
+        let mut values: SmallVec<[Tensor<B>; 3]> = state.iter().map(wide).collect::<Result<_>>()?;
+        let new = update.update(&wide(parameter)?, &wide(gradient.data())?, &mut values, step)?;
+        let narrow = |x: &Tensor<B>| x.to_dtype(dtype).map(Tensor::into_data);
+        let values: SmallVec<[B::Tensor; 3]> = values.iter().map(narrow).collect::<Result<_>>()?;
+        *parameter = narrow(&new)?;
+        state.iter_mut().zip(values).for_each(|(old, new)| *old = new);
+        Ok(())
+    })
+}
+
+impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
+    fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
+        *self.update.learning_rate() = self.learning_rate;
+        Tensor::stepped_by(&self.update, &mut self.slots, model, grads)
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, rate: f64) {
+        self.learning_rate = rate;
+    }
+
+    fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
+        let rate = Tensor::full(Shape::scalar(), self.learning_rate)?;
+        let mut state = vec![(LEARNING_RATE.to_owned(), rate)];
+        for (path, slot) in &self.slots {
+            let steps = Tensor::full(Shape::scalar(), slot.steps.cast_signed())?;
+            state.push((format!("{path}.{STEP}"), steps));
+            for (name, value) in self.update.state().iter().zip(&slot.values) {
+                state.push((format!("{path}.{name}"), Tensor::from_data(value.clone())));
+            }
+        }
+        Ok(state)
+    }
+
+    fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
+        let names = self.update.state();
+        let invalid = |reason: String| self.invalid(reason);
+        let mut rate = None;
+        /// Steps and state tensors, where they were found.
+        type Found<T> = (Option<u64>, SmallVec<[Option<T>; 3]>);
+        let mut found: BTreeMap<String, Found<B::Tensor>> = BTreeMap::new();
+        for (name, tensor) in state {
+            let scalar = |dtype: DType| match (tensor.rank(), tensor.dtype()) {
+                (0, found) if found == dtype => Ok(&tensor),
+                (_, found) => {
+                    let shape = tensor.shape();
+                    Err(invalid(format!("`{name}` is {found} of shape {shape}, not one {dtype}")))
+                }
+            };
+            if name == LEARNING_RATE {
+                rate = Some(scalar(DType::F64)?.item::<f64>()?);
+                continue;
+            }
+            let unknown = || invalid(format!("`{name}` is nothing to remember here"));
+            let (path, what) = name.rsplit_once('.').ok_or_else(unknown)?;
+            let place = names.iter().position(|&known| known == what);
+            if names.is_empty() || (place.is_none() && what != STEP) {
+                return Err(unknown());
+            }
+            let slot = found.entry(path.to_owned()).or_default();
+            slot.1.resize_with(names.len(), || None);
+            let Some(place) = place else {
+                let steps = scalar(DType::I64)?.item::<i64>()?;
+                let steps = u64::try_from(steps);
+                slot.0 = Some(steps.map_err(|_| invalid(format!("`{name}` is negative")))?);
+                continue;
+            };
+            if !tensor.dtype().is_float() {
+                return Err(invalid(format!("`{name}` is {}, not a float", tensor.dtype())));
+            }
+            slot.1[place] = Some(B::contiguous(tensor.data())?);
+        }
+        let rate = rate.ok_or_else(|| invalid(format!("`{LEARNING_RATE}` is missing")))?;
+        let mut slots = BTreeMap::new();
+        for (path, (steps, mut values)) in found {
+            let missing = |name: &str| invalid(format!("`{path}.{name}` is missing"));
+            let steps = steps.ok_or_else(|| missing(STEP))?;
+            let named = names.iter().zip(&mut values);
+            let values = named.map(|(name, value)| value.take().ok_or_else(|| missing(name)));
+            let values: SmallVec<[B::Tensor; 3]> = values.collect::<Result<_>>()?;
+            let first = &values[0];
+            let alike = |x: &B::Tensor| x.shape() == first.shape() && x.dtype() == first.dtype();
+            if !values.iter().all(alike) {
+                return Err(invalid(format!("what is remembered of `{path}` differs in type")));
+            }
+            slots.insert(path, Slot { steps, values });
+        }
+        self.slots = slots;
+        self.learning_rate = rate;
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! `layer_norm` and `rms_norm`: rows divided by their deviation or root mean square.
+
+use smallvec::SmallVec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
+use crate::backend::Backend;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::FusedOp;
+
+use super::{
+    check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel, of_present,
+};
+use crate::tensor::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// `(x - mean) / √(variance + eps) · weight + bias` over the last axis: x is `[…, n]`, `weight`
+    /// and `bias` `[n]`. The variance is that of the population (divided by n).
+    ///
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros, or NaN where their sum exceeds
+    /// 1.8e308. Rows of `f32` whose elements are further than 3.4e38 from the mean, or whose
+    /// `1 / √(variance + eps)` is more than that, give ∞ or NaN.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![[1.0, 3.0], [10.0, 30.0]].layer_norm(None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
+    /// [`Error::InvalidShape`] without an axis; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
+    pub fn layer_norm(
+        &self,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        Tensor::layer_normalised(self, weight, bias, eps)
+    }
+
+    pub(crate) fn layer_norm_body(
+        x: &Tensor<B>,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        let op = "layer_norm";
+        x.check_norm(op, [weight, bias], eps)?;
+        let [weight_data, bias_data] = [weight, bias].map(|parameter| parameter.map(Tensor::data));
+        let fused = FusedOp::LayerNorm { x: x.data(), weight: weight_data, bias: bias_data, eps };
+        let Some([y, _, deviation]) = kernel::<B, 3>(&fused)? else {
+            return x.layer_norm_composite(weight, bias, eps);
+        };
+        let inputs: SmallVec<[&Tensor<B>; 3]> =
+            [Some(x), weight, bias].into_iter().flatten().collect();
+        Ok(record(op, y, &inputs, |_| layer_norm_rule(x, weight, bias, eps, deviation)))
+    }
+
+    /// Defines [`Tensor::layer_norm`]. Its gradient adds up each row of upstream / deviation: where these
+    /// are within a factor n of the largest float it may be infinite though the kernel's is not.
+    fn layer_norm_composite(
+        &self,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        let last = self.rank() - 1;
+        let x = self.widened()?;
+        let mut y = x.sub(&x.mean(Some(&[last]), true)?)?.over_root_mean_square(eps)?;
+        if let Some(weight) = weight {
+            y = y.mul(&weight.widened()?)?;
+        }
+        if let Some(bias) = bias {
+            y = y.add(&bias.widened()?)?;
+        }
+        y.to_dtype(self.dtype())
+    }
+
+    /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
+    ///
+    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros. Rows of `f32` whose
+    /// `1 / √(mean(x²) + eps)` is more than 3.4e38 give ∞ or NaN.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![[1.0, 7.0], [5.0, -5.0]].rms_norm(None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.2, 1.4, 1.0, -1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
+    /// [`Error::InvalidShape`] without an axis; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
+    pub fn rms_norm(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
+        Tensor::rms_normalised(self, weight, eps)
+    }
+
+    pub(crate) fn rms_norm_body(
+        x: &Tensor<B>,
+        weight: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        let op = "rms_norm";
+        x.check_norm(op, [weight, None], eps)?;
+        let fused = FusedOp::RmsNorm { x: x.data(), weight: weight.map(Tensor::data), eps };
+        let Some([y, reciprocal]) = kernel::<B, 2>(&fused)? else {
+            return x.rms_norm_composite(weight, eps);
+        };
+        let inputs: SmallVec<[&Tensor<B>; 2]> = [Some(x), weight].into_iter().flatten().collect();
+        Ok(record(op, y, &inputs, |_| rms_norm_rule(x, weight, eps, reciprocal)))
+    }
+
+    /// Defines [`Tensor::rms_norm`].
+    fn rms_norm_composite(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
+        let mut y = self.widened()?.over_root_mean_square(eps)?;
+        if let Some(weight) = weight {
+            y = y.mul(&weight.widened()?)?;
+        }
+        y.to_dtype(self.dtype())
+    }
+
+    fn check_norm(
+        &self,
+        op: &'static str,
+        parameters: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<()> {
+        check_float(op, self)?;
+        if eps.is_nan() || eps < 0.0 {
+            let reason =
+                format!("eps of a tensor {} must be at least 0, got {eps:?}", self.shape());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let Some(&n) = self.dims().last() else {
+            let reason = "there is no axis to normalise over";
+            return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
+        };
+        for parameter in parameters.into_iter().flatten() {
+            if parameter.dims() != [n] {
+                let (lhs, rhs) = (*self.shape(), *parameter.shape());
+                return Err(Error::ShapeMismatch { op, lhs, rhs });
+            }
+            check_same_dtype(op, self, parameter)?;
+        }
+        Ok(())
+    }
+
+    /// `x / √(mean(x²) + ε)` along the last axis. Squares stay in range, since x is divided by a number of its
+    /// size before, a constant to the derivative; the quotient remains what it is.
+    fn over_root_mean_square(&self, eps: f64) -> Result<Self> {
+        if self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let last = [self.rank() - 1];
+        let root_eps = eps.sqrt();
+        // Beyond `f32` √ε makes zeros of the row, as long as its quotient is a number.
+        let least = root_eps.min(f32::MAX.into());
+        // Not infinite: the others of such a row are zeros.
+        let most = if self.dtype() == DType::F64 { f64::MAX } else { f32::MAX.into() };
+        let size = self.detach().abs()?.max(Some(&last), true)?.maximum(least)?.minimum(most)?;
+        let root_eps = size.zeros_like()?.add_scalar(root_eps)?.div(&size)?;
+        let x = self.div(&size)?;
+        let squares = x.square()?.mean(Some(&last), true)?;
+        x.div(&squares.add(&root_eps.square()?)?.sqrt()?)
+    }
+}
+
+/// Gradients of `x`, and of `weight` and `bias` if present.
+fn layer_norm_rule<B: Backend>(
+    x: &Tensor<B>,
+    weight: Option<&Tensor<B>>,
+    bias: Option<&Tensor<B>>,
+    eps: f64,
+    reciprocal_deviation: B::Tensor,
+) -> SharedRule<B> {
+    let (x, weight, bias) = (x.clone(), weight.cloned(), bias.cloned());
+    rule(move |upstream: &Upstream<'_, B>, _| {
+        let inputs = [Some(&x), weight.as_ref(), bias.as_ref()];
+        let fused = FusedOp::LayerNormGrad {
+            g: upstream.g.data(),
+            x: x.data(),
+            weight: weight.as_ref().map(Tensor::data),
+            reciprocal_deviation: &reciprocal_deviation,
+        };
+        match gradient_kernel::<B, 3>(upstream, &fused)? {
+            Some(gradients) => Ok(of_present(inputs, gradients)),
+            None => composite_gradients(upstream, &inputs, || {
+                x.layer_norm_composite(weight.as_ref(), bias.as_ref(), eps)
+            }),
+        }
+    })
+}
+
+/// Gradients of `x`, and of `weight` if present.
+fn rms_norm_rule<B: Backend>(
+    x: &Tensor<B>,
+    weight: Option<&Tensor<B>>,
+    eps: f64,
+    reciprocal_rms: B::Tensor,
+) -> SharedRule<B> {
+    let (x, weight) = (x.clone(), weight.cloned());
+    rule(move |upstream: &Upstream<'_, B>, _| {
+        let inputs = [Some(&x), weight.as_ref()];
+        let fused = FusedOp::RmsNormGrad {
+            g: upstream.g.data(),
+            x: x.data(),
+            weight: weight.as_ref().map(Tensor::data),
+            reciprocal_rms: &reciprocal_rms,
+        };
+        match gradient_kernel::<B, 2>(upstream, &fused)? {
+            Some(gradients) => Ok(of_present(inputs, gradients)),
+            None => composite_gradients(upstream, &inputs, || {
+                x.rms_norm_composite(weight.as_ref(), eps)
+            }),
+        }
+    })
+}
