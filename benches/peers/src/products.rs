@@ -13,7 +13,7 @@ use swath::prelude::{CpuBackend, DType, Tensor};
 use swath_kernels::{Gemm, MatMut, MatRef, Workspace};
 
 use crate::race::{Rival, race};
-use crate::support::values;
+use crate::values::values;
 use library::Library;
 
 /// What the products of all peers take.
