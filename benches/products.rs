@@ -27,7 +27,6 @@ use Stored::{NN, NT, TN};
 
 fn main() -> Result<()> {
     let mut suite = Suite::from_args();
-    println!("products of tensors: {}", swath::blas::info());
     let sizes = [4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048];
     slices::<f32>(suite.group("products_f32"), &sizes, Limit::fma_f32);
     slices::<f64>(suite.group("products_f64"), &[64, 128, 256, 512, 1024, 2048], Limit::fma_f64);

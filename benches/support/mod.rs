@@ -21,7 +21,9 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use criterion::measurement::WallTime;
-use criterion::{AxisScale, BenchmarkGroup, BenchmarkId, Criterion, PlotConfiguration};
+use criterion::{
+    AxisScale, BenchmarkGroup, BenchmarkId, Criterion, PlotConfiguration, SamplingMode,
+};
 use serde_json::Value;
 use swath::prelude::*;
 
@@ -61,6 +63,8 @@ impl Suite {
     /// Starts a group of cases that run on one thread and do not look at the number of threads.
     pub fn group(&mut self, name: &str) -> Group<'_> {
         let mut group = self.criterion.benchmark_group(name);
+        // Samples of equal length: the short ones of linear sampling show the machine's noise the most.
+        group.sampling_mode(SamplingMode::Flat);
         group.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
         Group { group, name: name.to_owned(), rows: &mut self.rows }
     }
@@ -77,14 +81,19 @@ impl Suite {
         if self.rows.is_empty() {
             return;
         }
-        println!("Shares of the machine's own speed; kernels run on {}\n", swath_kernels::isa());
+        println!("Shares of the machine's own speed");
+        println!(
+            "kernels: {}; products of tensors: {}\n",
+            swath_kernels::isa(),
+            swath::blas::info()
+        );
         for row in &self.rows {
             println!("{row}");
         }
         let moved = self.rows.iter().filter(|row| row.change().abs() > STEADY).count();
         println!(
-            "\n{moved} of {} rows end with ~ and by how much the machine's speed after the case differed from \
-             that before, where it was more than {:.0} %: their shares are no better than that.\n",
+            "\n{moved} of {} rows end with ~: the machine's speed changed by more than {:.0} % from before the \
+             case to after it, and the share is uncertain by as much.\n",
             self.rows.len(),
             100.0 * STEADY,
         );
