@@ -20,6 +20,7 @@ use library::Library;
 pub trait Real:
     Element
     + swath_kernels::Float
+    + swath_kernels::Factor<Sum = Self>
     + faer::traits::ComplexField
     + candle_core::WithDType
     + burn_tensor::Element
