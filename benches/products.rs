@@ -1,196 +1,127 @@
-//! Matrix products: the share of what the machine can do at most, measured beside each case, and the
-//! target for that share. `SWATH_ISA` picks the instruction set of the embedded product.
+//! Matrix products: slices on one thread, then through `Tensor` on one and two, by a BLAS library if the build
+//! has one. `SWATH_ISA` picks the instruction set of the embedded product.
 //!
 //! * NN: both operands row-major. NT: B stored transposed, as the weights of a linear layer are. TN: A
 //!   stored transposed, as in the gradient of weights.
-//! * Slices on one thread, then through `Tensor` on one and two: by a BLAS library if the build has one.
-//! * Large products are limited by fused multiply-adds, those with few rows by reading B once.
+//! * The limit is the peak of fused multiply-adds; of slices with few rows, reading B once. Criterion's
+//!   elements are floating-point operations.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 
 use std::hint::black_box;
 
-use support::{Bench, Work, values};
+use support::values::values;
+use support::{Group, Limit, Suite};
 use swath::prelude::*;
-use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm, peak};
+use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm};
 
 /// How the operands are stored.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
-    Nn,
-    Nt,
-    Tn,
+    NN,
+    NT,
+    TN,
 }
-
-impl Stored {
-    const ALL: [(Stored, &str); 3] = [(Stored::Nn, "NN"), (Stored::Nt, "NT"), (Stored::Tn, "TN")];
-}
-
-/// What bounds a case from below.
-#[derive(Clone, Copy)]
-enum Limit {
-    /// Fused multiply-adds.
-    Fma,
-    /// Reading B.
-    ReadB,
-}
+use Stored::{NN, NT, TN};
 
 fn main() -> Result<()> {
-    let bench = Bench::from_args("products");
-    println!("{:30} {:>12} {:>10} {:>10} {:>8}", "", "time", "GFLOP/s", "of limit", "target");
-    for (stored, name) in Stored::ALL {
-        for size in [4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048] {
-            let target = match (stored, size) {
-                (Stored::Nn, 64) => Some(0.85),
-                (Stored::Nt, 64) => Some(0.80),
-                // 70 and 90 ns where the peak is 247 GFLOP/s.
-                (Stored::Nn, 16) => Some(0.47),
-                (Stored::Nt, 16) => Some(0.37),
-                (_, 256..) => Some(0.88),
-                _ => None,
-            };
-            let shape = [size; 3];
-            slices::<f32>(&bench, &format!("f32 {name} {size}"), shape, stored, Limit::Fma, target);
-            if size >= 64 && size != 96 {
-                let name = format!("f64 {name} {size}");
-                slices::<f64>(&bench, &name, shape, stored, Limit::Fma, target);
-            }
-        }
-    }
-    for (stored, name) in &Stored::ALL[..2] {
-        for (shape, target) in [
-            ([1, 4096, 4096], 1.0),
-            ([8, 1024, 4096], if *stored == Stored::Nn { 0.8 } else { 0.75 }),
-        ] {
-            let [m, k, n] = shape;
-            let name = format!("{name} {m}x{k}x{n}");
-            let target = Some(target);
-            slices::<f32>(&bench, &format!("f32 {name}"), shape, *stored, Limit::ReadB, target);
-            slices::<f64>(&bench, &format!("f64 {name}"), shape, *stored, Limit::ReadB, target);
-        }
-    }
-    println!("\nthrough Tensor: {}", swath::blas::info());
+    let mut suite = Suite::from_args();
+    let sizes = [4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048];
+    slices::<f32>(suite.group("products_f32"), &sizes, Limit::fma_f32);
+    slices::<f64>(suite.group("products_f64"), &[64, 128, 256, 512, 1024, 2048], Limit::fma_f64);
     for threads in [1, 2] {
-        swath::runtime::set_threads(threads)?;
-        for (stored, name) in Stored::ALL {
+        let mut group = suite.group_on(threads, "products_tensor")?;
+        let mut case = |batch, shape, stored, dtype| {
+            tensors(&mut group, threads, batch, shape, stored, dtype);
+        };
+        for stored in [NN, NT, TN] {
             for size in [4, 16, 64, 128, 256, 512, 1024, 2048] {
-                let target = match (threads, size) {
-                    (2, 128 | 256) => Some(0.75),
-                    (2, 512..) => Some(0.84),
-                    _ => None,
-                };
-                let name = format!("tensor {name} {size} T{threads}");
-                tensors(&bench, &name, threads, 1, [size; 3], stored, DType::F32, target)?;
+                case(1, [size; 3], stored, DType::F32);
             }
         }
         for (batch, shape) in [(32, [128, 64, 128]), (512, [16, 16, 16]), (64, [32, 32, 32])] {
-            let name = format!("tensor batch {batch} x {shape:?} T{threads}");
-            tensors(&bench, &name, threads, batch, shape, Stored::Nn, DType::F32, None)?;
+            case(batch, shape, NN, DType::F32);
         }
         for dtype in [DType::F64, DType::BF16, DType::F16] {
             for shape in [[256; 3], [1024; 3], [8, 1024, 4096], [1, 4096, 4096]] {
-                let name = format!("tensor {dtype} {shape:?} T{threads}");
-                tensors(&bench, &name, threads, 1, shape, Stored::Nt, dtype, None)?;
+                case(1, shape, NT, dtype);
             }
         }
         for shape in [[8, 1024, 4096], [1, 4096, 4096], [64, 8192, 64]] {
-            let name = format!("tensor f32 {shape:?} T{threads}");
-            tensors(&bench, &name, threads, 1, shape, Stored::Nt, DType::F32, None)?;
+            case(1, shape, NT, DType::F32);
         }
     }
+    suite.finish();
     Ok(())
 }
 
-/// Times C = A·B on slices, `[m, k] × [k, n]`.
+/// Products of slices: of square matrices, then of few rows with a large matrix.
 fn slices<E: Float + Factor<Sum = E>>(
-    bench: &Bench,
-    name: &str,
-    [m, k, n]: [usize; 3],
-    stored: Stored,
-    limit: Limit,
-    target: Option<f64>,
+    mut group: Group,
+    sizes: &[usize],
+    fma: fn(usize, usize) -> Limit,
 ) {
+    for stored in [NN, NT, TN] {
+        for &size in sizes {
+            let limit = fma(1, 2 * size * size * size);
+            group.case(&format!("{stored:?}/{size}"), limit, || product::<E>([size; 3], stored));
+        }
+    }
+    for stored in [NN, NT] {
+        for shape @ [m, k, n] in [[1, 4096, 4096], [8, 1024, 4096]] {
+            let read_b = Limit::read(1, k * n * size_of::<E>() / 4);
+            let name = format!("{stored:?}/{m}x{k}x{n}");
+            group.case(&name, read_b, || product::<E>(shape, stored));
+        }
+    }
+}
+
+/// C = A·B on slices, `[m, k] × [k, n]`.
+fn product<E: Float + Factor<Sum = E>>([m, k, n]: [usize; 3], stored: Stored) -> impl FnMut() {
     let matrix = |len| values(len).iter().map(|&x| E::from_f64(x.into())).collect();
     let (a, b, mut c): (Vec<E>, Vec<E>, Vec<E>) = (matrix(m * k), matrix(k * n), matrix(m * n));
     let mut workspace = Workspace::new();
-    let product = Work::new(2 * m * k * n, || {
+    move || {
         let view = |data, [rows, cols]: [usize; 2], transposed: bool| {
             let shape = if transposed { [cols, rows] } else { [rows, cols] };
             let view = MatRef::row_major(data, shape).expect("a matrix that fills its slice");
             if transposed { view.t() } else { view }
         };
-        let a = view(black_box(&a[..]), [m, k], stored == Stored::Tn);
-        let b = view(black_box(&b[..]), [k, n], stored == Stored::Nt);
+        let a = view(black_box(&a[..]), [m, k], stored == TN);
+        let b = view(black_box(&b[..]), [k, n], stored == NT);
         let c = MatMut::row_major(&mut c, [m, n]).expect("a matrix that fills its slice");
         let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
         gemm(product, c, &mut workspace).expect("shapes fit");
-    });
-    let is_f64 = size_of::<E>() == 8;
-    let yardstick = match limit {
-        Limit::Fma if is_f64 => Work::fma_f64(),
-        Limit::Fma => Work::fma_f32(),
-        Limit::ReadB => {
-            let elements = k * n * size_of::<E>() / 4;
-            Work { amount: (2 * m * k * n) as f64, ..Work::read(elements) }
-        }
-    };
-    report(bench, name, product, yardstick, target);
+    }
 }
 
-/// Times a product of tensors, its result in recycled memory.
-#[allow(clippy::too_many_arguments, reason = "a table's columns")]
+/// A product of tensors, its result in recycled memory.
 fn tensors(
-    bench: &Bench,
-    name: &str,
+    group: &mut Group,
     threads: usize,
     batch: usize,
     [m, k, n]: [usize; 3],
     stored: Stored,
     dtype: DType,
-    target: Option<f64>,
-) -> Result<()> {
-    let mut rng = Rng::seed(1);
-    let mut matrix = |rows, cols, transposed: bool| -> Result<Tensor> {
-        let shape = if transposed { [batch, cols, rows] } else { [batch, rows, cols] };
-        let x = Tensor::<CpuBackend>::randn(shape, &mut rng)?.to_dtype(dtype)?;
-        if transposed { x.t() } else { Ok(x) }
+) {
+    let size = if m == k && k == n { m.to_string() } else { format!("{m}x{k}x{n}") };
+    let batches = if batch == 1 { String::new() } else { format!("{batch} of ") };
+    let operations = 2 * batch * m * k * n;
+    let limit = match dtype {
+        DType::F64 => Limit::fma_f64(threads, operations),
+        _ => Limit::fma_f32(threads, operations),
     };
-    let (a, b) = (matrix(m, k, stored == Stored::Tn)?, matrix(k, n, stored == Stored::Nt)?);
-    let (a, b) = if batch == 1 { (a.squeeze(0)?, b.squeeze(0)?) } else { (a, b) };
-    let product = Work::new(2 * batch * m * k * n, || {
-        black_box(black_box(&a).matmul(black_box(&b)).expect("shapes fit"));
+    group.case(&format!("{dtype} {stored:?}/{batches}{size}"), limit, || {
+        let mut rng = Rng::seed(1);
+        let mut matrix = |rows, cols, transposed: bool| -> Result<Tensor> {
+            let shape = if transposed { [batch, cols, rows] } else { [batch, rows, cols] };
+            let x = Tensor::<CpuBackend>::randn(shape, &mut rng)?.to_dtype(dtype)?;
+            let x = if transposed { x.t()? } else { x };
+            if batch == 1 { x.squeeze(0) } else { Ok(x) }
+        };
+        let a = matrix(m, k, stored == TN).expect("a matrix");
+        let b = matrix(k, n, stored == NT).expect("a matrix");
+        move || black_box(&a).matmul(black_box(&b)).expect("shapes fit")
     });
-    report(bench, name, product, fma_on(threads, dtype == DType::F64), target);
-    Ok(())
-}
-
-/// The peak of fused multiply-adds on so many threads at once.
-fn fma_on<'a>(threads: usize, is_f64: bool) -> Work<'a> {
-    let run = move |count| if is_f64 { peak::fma::<f64>(count) } else { peak::fma::<f32>(count) };
-    if threads == 1 {
-        return if is_f64 { Work::fma_f64() } else { Work::fma_f32() };
-    }
-    // Long enough for the start of the threads not to count.
-    let count = 400_000;
-    Work::new(threads * run(1) * count, move || {
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(move || run(count));
-            }
-            run(count);
-        });
-    })
-}
-
-fn report(bench: &Bench, name: &str, case: Work, limit: Work, target: Option<f64>) {
-    if let Some(measured) = bench.measure(name, case, &mut [limit]) {
-        let target = target.map(|target| format!("{target:.2}")).unwrap_or_default();
-        println!(
-            "{name:30} {:9.2} us {:10.1} {:10.3} {target:>8}",
-            measured.seconds * 1e6,
-            measured.rate / 1e9,
-            measured.yardsticks[0].1,
-        );
-    }
 }

@@ -78,10 +78,13 @@ def output_of(command):
 def main(rounds, words):
     build = ["cargo", "bench", "--bench", "elementwise"]
     subprocess.run(build + ["--no-run"], check=True, cwd=ROOT)
+    chosen = "|".join(re.escape(word.replace(" ", "/")) for word in words or map(str, SIZES))
+    chosen = f"^elementwise/.*({chosen})"
     swath, ratios = {}, {}
     for _ in range(rounds):
-        ours = output_of(build + ["--", *(words or [str(size) for size in SIZES])])
-        ours = {f"{name} {size}": float(ns) for name, size, ns in re.findall(r"^(\w+) (\d+) +([0-9.]+) ", ours, re.M)}
+        # Of the summary at the end.
+        times = re.findall(r"^elementwise/(\w+)/(\d+) +([0-9.]+) us", output_of(build + ["--", "--noplot", chosen]), re.M)
+        ours = {f"{name} {size}": float(us) * 1e3 / int(size) for name, size, us in times}
         theirs = output_of([sys.executable, "-W", "ignore", __file__, "--theirs", *words])
         for name, size, package, ns in re.findall(r"^(\w+) (\d+) (\w+) ([0-9.]+)$", theirs, re.M):
             case = f"{name} {size}"

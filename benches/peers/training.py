@@ -4,7 +4,7 @@
 usage: PYTHON benches/peers/training.py [ROUNDS]
 
 PYTHON has torch. Builds swath's benchmark `training`, then runs ROUNDS times (default 5), for one and two
-threads: swath's step, torch's step, each the median of a fraction of a second. Prints the medians and the
+threads: swath's step, torch's step, each the median of a second or two. Prints the medians and the
 median ratio over the rounds, which drifts of the clock cannot touch as they touch the figures.
 """
 import os, re, statistics, subprocess, sys, time
@@ -68,11 +68,13 @@ def torch_steps(threads):
         print(f"{name} {statistics.median(times[len(times) // 5:]) * 1e3:.4f} ms")
 
 
-def steps_of(command, environment):
-    text = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, cwd=ROOT)
+def steps_of(command):
+    """Milliseconds by name, from lines of torch_steps and of the summary that swath's benchmark ends with."""
+    text = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if text.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{text.stdout}{text.stderr}")
-    return {name: float(ms) for name, ms in re.findall(r"^(gpt|mlp) ([0-9.]+) ms", text.stdout, re.M)}
+    lines = re.findall(r"^(?:training_T\d/)?(gpt|mlp) +([0-9.]+) (us|ms)", text.stdout, re.M)
+    return {name: float(time) * (1e-3 if unit == "us" else 1) for name, time, unit in lines}
 
 
 def main(rounds):
@@ -81,8 +83,8 @@ def main(rounds):
     for threads in (1, 2):
         ours, theirs = [], []
         for _ in range(rounds):
-            ours.append(steps_of(build[:-1], {"SWATH_THREADS": str(threads)}))
-            theirs.append(steps_of([sys.executable, "-W", "ignore", __file__, "--torch", str(threads)], {}))
+            ours.append(steps_of(build[:-1] + ["--", "--noplot", f"^training_T{threads}/"]))
+            theirs.append(steps_of([sys.executable, "-W", "ignore", __file__, "--torch", str(threads)]))
         for name, tokens in (("gpt", 16 * 128), ("mlp", 64)):
             swath, torch = ([step[name] for step in steps] for steps in (ours, theirs))
             ratio = statistics.median(a / b for a, b in zip(swath, torch))

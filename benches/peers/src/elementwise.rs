@@ -8,7 +8,7 @@ mod tensors;
 use crate::race::{Rival, ratios};
 use slices::{EXPONENT, Function, Slices};
 use swath_kernels::math::Pow;
-use swath_kernels::{Arg, Function};
+use swath_kernels::{Arg, Function as _};
 
 /// Elements: a call's overhead; L1; L2; memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];

@@ -20,10 +20,9 @@
 mod elementwise;
 mod products;
 mod race;
-#[allow(dead_code, reason = "the benchmarks of swath use the rest")]
-#[path = "../../support/mod.rs"]
-mod support;
 mod tensors;
+#[path = "../../support/values.rs"]
+mod values;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -13,13 +13,14 @@ use swath::prelude::{CpuBackend, DType, Tensor};
 use swath_kernels::{Gemm, MatMut, MatRef, Workspace};
 
 use crate::race::{Rival, race};
-use crate::support::values;
+use crate::values::values;
 use library::Library;
 
 /// What the products of all peers take.
 pub trait Real:
     Element
     + swath_kernels::Float
+    + swath_kernels::Factor<Sum = Self>
     + faer::traits::ComplexField
     + candle_core::WithDType
     + burn_tensor::Element

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use crate::support::median;
-
 const REPETITIONS: usize = 31;
 const SAMPLE: f64 = 0.5e-3;
 
@@ -42,6 +40,12 @@ pub fn race(name: &str, rivals: Vec<Rival>, once: bool) {
         print!(" {rival} {ratio:.2}");
     }
     println!();
+}
+
+/// The middle value.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn time(run: &mut dyn FnMut(), calls: usize) -> f64 {

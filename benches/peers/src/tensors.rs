@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use crate::elementwise::Peer;
 use crate::race::{Rival, ratios};
-use crate::support::values;
+use crate::values::values;
 
 /// What the operands of all crates are made of.
 pub struct Inputs {
