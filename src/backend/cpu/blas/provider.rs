@@ -202,6 +202,7 @@ pub(super) fn told(line: String) -> String {
 }
 
 /// What computes the products of this process.
+#[allow(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(super) enum Found {
     Library(Provider),
     /// The embedded product, and why there is no library, if the build has a provider.
