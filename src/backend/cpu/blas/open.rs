@@ -108,7 +108,7 @@ mod linked {
     #[cfg(not(any(blas = "openblas-static", all(blas = "openblas", not(target_os = "linux")))))]
     const OTHERS: &[(&str, *const ())] = &[];
 
-    /// The library that was linked, and where its other functions are looked up.
+    /// The library that was linked, and the place where its other functions are looked up.
     struct Linked(Option<Handle>);
 
     impl Symbols for Linked {
@@ -123,31 +123,38 @@ mod linked {
         }
     }
 
-    /// A file that is open already; without one the program and all that it was linked with.
-    fn opened(_file: Option<&Path>) -> Option<Handle> {
-        #[cfg(target_os = "linux")]
-        {
-            use libloading::os::unix::{Library, RTLD_LAZY};
-            // SAFETY: nothing is loaded, so nothing runs.
-            let handle = unsafe { Library::open(_file, RTLD_LAZY | libc::RTLD_NOLOAD) };
-            handle.ok().map(Handle::from)
-        }
-        #[cfg(all(unix, not(target_os = "linux")))]
-        return Some(libloading::os::unix::Library::this().into());
-        #[cfg(windows)]
-        return libloading::os::windows::Library::this().ok().map(Handle::from);
+    /// The library that holds the products, and its file. Where functions of a library have entries in the program,
+    /// as in one that cannot be moved in memory, it is the next one that has them.
+    #[cfg(target_os = "linux")]
+    fn opened() -> Option<(Handle, Option<PathBuf>)> {
+        use libloading::os::unix::{Library, RTLD_LAZY};
+        // SAFETY: the name is terminated.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"cblas_sgemm".as_ptr()) };
+        let mut files = [PRODUCTS[0].1, next.cast_const().cast()].into_iter().filter_map(file_of);
+        let flags = RTLD_LAZY | libc::RTLD_NOLOAD;
+        // SAFETY: nothing is loaded, so nothing runs.
+        let open = |file: &PathBuf| unsafe { Library::open(Some(file), flags) }.ok();
+        files.find_map(|file| Some((open(&file)?.into(), Some(file))))
+    }
+
+    /// The program and all that it was linked with.
+    #[cfg(all(unix, not(target_os = "linux")))]
+    fn opened() -> Option<(Handle, Option<PathBuf>)> {
+        Some((libloading::os::unix::Library::this().into(), None))
+    }
+
+    #[cfg(windows)]
+    fn opened() -> Option<(Handle, Option<PathBuf>)> {
+        Some((libloading::os::windows::Library::this().ok()?.into(), None))
     }
 
     pub(super) fn find() -> Found {
-        let file = file_of(PRODUCTS[0].1);
-        let handle = file.as_deref().and_then(|file| opened(Some(file)));
-        // The program itself is no library.
-        let file = file.filter(|_| handle.is_some());
+        let (handle, file) = opened().unzip();
         let refused = |reason| {
             let used = "the embedded product is used";
             Found::Embedded(Some(told(format!("the BLAS linked by `{FEATURE}` {reason}; {used}"))))
         };
-        usable(&Linked(handle.or_else(|| opened(None))), file).map_or_else(refused, Found::Library)
+        usable(&Linked(handle), file.flatten()).map_or_else(refused, Found::Library)
     }
 }
 
