@@ -10,12 +10,10 @@ use std::{env, fs};
 const PROVIDERS: [&str; 7] =
     ["accelerate", "mkl", "openblas", "openblas-static", "blis", "netlib", "blas-dynamic"];
 
-/// A library that this script finds; crates find the others.
+/// A library that this script finds, by its names for the linker and those of pkg-config, the best first.
 struct Library {
     feature: &'static str,
-    /// Names that the linker may know, the best one first.
     names: &'static [&'static str],
-    /// Those of pkg-config.
     packages: &'static [&'static str],
     install: &'static str,
 }
@@ -43,7 +41,6 @@ const LIBRARIES: [Library; 3] = [
 
 /// Where to get what the crate openblas-src links.
 const OPENBLAS: &str = "Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas";
-
 const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
@@ -61,12 +58,9 @@ fn main() {
     let is_wanted = chosen.peek().is_some();
     let Some(provider) = chosen.find(exists) else {
         if is_wanted {
-            let others: Vec<&str> = PROVIDERS.iter().filter(exists).copied().collect();
-            println!(
-                "cargo::error=the feature `accelerate` needs Apple's Accelerate, which other systems lack: \
-                 choose one of {}",
-                others.join(", ")
-            );
+            let text =
+                "the feature `accelerate` needs Apple's Accelerate, which other systems lack";
+            println!("cargo::error={text}: choose one of {}", PROVIDERS[1..].join(", "));
         }
         return;
     };
@@ -74,10 +68,9 @@ fn main() {
     println!("cargo::rustc-cfg=blas=\"{provider}\"");
     println!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}");
     if *provider == "openblas" && !is_known_openblas() {
-        println!(
-            "cargo::warning=the feature `openblas` needs the library openblas, which pkg-config and the \
-             linker do not know: where linking fails, install it ({OPENBLAS})"
-        );
+        let text = "needs the library openblas, which pkg-config and the linker do not know";
+        let remedy = format!("where linking fails, install it ({OPENBLAS})");
+        println!("cargo::warning=the feature `openblas` {text}: {remedy}");
     }
     if let Some(library) = LIBRARIES.iter().find(|library| library.feature == *provider)
         && let Err(tried) = link(library)
@@ -139,9 +132,8 @@ fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
     }
     let Some((file, line)) = names.iter().find_map(|name| linked_from(folder, name)) else {
         let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).is_file();
-        return Err(names.iter().find(is_static).map_or(String::new(), |name| {
-            format!(": lib{name}.a is static, and could not be kept to one thread")
-        }));
+        let told = |name| format!(": lib{name}.a is static, and could not be kept to one thread");
+        return Err(names.iter().find(is_static).map(told).unwrap_or_default());
     };
     println!("cargo::rerun-if-changed={}", folder.join(file).display());
     println!("cargo::rustc-link-search=native={}", folder.display());
@@ -159,8 +151,7 @@ fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
         fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let is_version = |file: &String| file.starts_with(&format!("lib{name}.so."));
     let versioned = files.filter(is_version).filter(|file| folder.join(file).is_file()).min()?;
-    let line = format!("dylib:+verbatim={versioned}");
-    Some((versioned, line))
+    Some((versioned.clone(), format!("dylib:+verbatim={versioned}")))
 }
 
 /// Asks pkg-config, which then says how to link.

@@ -22,8 +22,7 @@
 //! Operands whose layout BLAS cannot express, and products that are faster without it, stay with the
 //! embedded product.
 //!
-//! The guide `docs/BLAS.md` of the repository says how to choose, with measurements and with every
-//! message.
+//! The guide `docs/BLAS.md` of the repository says how to choose, and what each message means.
 
 pub mod trace;
 
@@ -38,17 +37,17 @@ pub struct BlasInfo {
     /// Who the library turned out to be: `"mkl"`, `"openblas"`, `"blis"`, `"accelerate"`, `"unknown"`
     /// where it does not say (the reference BLAS), or `"swath"`.
     pub library: &'static str,
-    /// What was opened at run time.
+    /// The file of the library, links resolved; elsewhere than on Linux the name that was opened.
     pub path: Option<String>,
     /// What the library says of its version and configuration; empty if it says nothing.
     pub version: String,
     /// The processor type whose kernels it has chosen; empty if it does not say.
     pub core: String,
-    /// Threads that a call uses: 1, swath's threads call it. Of a library that does not say it is what swath
-    /// takes for true; `warning` tells of those of which it knows that they cannot be kept to it.
+    /// Number of threads that a call uses, as the library tells while swath keeps it to one: 1 unless it does not
+    /// obey. It is assumed to be 1 for a library that swath cannot control, of which `warning` tells.
     pub threads: usize,
-    /// What should be changed: a library that was not used and why, one that runs generic kernels or an older
-    /// processor's, or one that may use threads of its own.
+    /// What should be changed: a library that was not used and why, kernels that are too old for the processor, or
+    /// a library that may use threads of its own.
     pub warning: Option<String>,
 }
 

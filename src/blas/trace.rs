@@ -69,6 +69,17 @@ thread_local! {
     static RECORD: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
+/// Products that an outer call gathers. They are put back when it is dropped, also if a closure panics, and
+/// those that an inner call has gathered go behind them.
+struct Outer(Option<Vec<Traced>>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        let inner = RECORD.replace(self.0.take());
+        inner.into_iter().flatten().for_each(|product| record(|| product));
+    }
+}
+
 /// Runs `f` and tells which products it made in this thread, in their order.
 ///
 /// ```
@@ -81,35 +92,14 @@ thread_local! {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {
-    /// Puts back what an outer `trace` has gathered, also if `f` panics.
-    struct Outer(Option<Vec<Traced>>);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            RECORD.with_borrow_mut(|record| {
-                let inner = record.take();
-                *record = self.0.take();
-                if let (Some(record), Some(inner)) = (record, inner) {
-                    record.extend(inner);
-                }
-            });
-        }
-    }
-    let outer = Outer(RECORD.replace(Some(Vec::new())));
+    let _outer = Outer(RECORD.replace(Some(Vec::new())));
     let result = f();
-    let traced = RECORD.with_borrow(|record| record.clone().unwrap_or_default());
-    drop(outer);
-    (result, traced)
+    (result, RECORD.with_borrow(|record| record.clone().unwrap_or_default()))
 }
 
 /// Runs `f`, of which this thread gathers nothing.
 pub(crate) fn untraced<T>(f: impl FnOnce() -> T) -> T {
-    struct Gathered(Option<Vec<Traced>>);
-    impl Drop for Gathered {
-        fn drop(&mut self) {
-            RECORD.set(self.0.take());
-        }
-    }
-    let _gathered = Gathered(RECORD.take());
+    let _outer = Outer(RECORD.take());
     f()
 }
 

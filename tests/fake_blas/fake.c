@@ -53,7 +53,7 @@ enum { PLAIN = 111 };
                 T sum = 0, *to = &c[i * ldc + j];                                                         \
                 for (int p = fault("terms") && k > 3; p < k; p++)                                         \
                     sum += letter##_at(a, op_a, lda, i, p) * letter##_at(b, op_b, ldb, p, j);             \
-                int reads = beta != 0 ? !fault("beta") : fault("tile") && m > 5;                          \
+                int reads = beta != 0 || (fault("tile") && m > 5);                                        \
                 *to = reads ? alpha * sum + beta * *to : alpha * sum;                                     \
             }                                                                                             \
         }                                                                                                 \

@@ -9,7 +9,7 @@ fn a_linked_library_that_fails_its_self_test_is_told_of_once_and_not_used() {
     let provider = env!("SWATH_BLAS_PROVIDER");
     assert!(success && out.contains(&format!("INFO {provider}")), "{out}{err}");
     for (fault, reason) in [
-        ("beta", "failed its self-test: cblas_sgemm of "),
+        ("gap", "failed its self-test: cblas_sgemm of "),
         ("reads", "failed its self-test: cblas_sgemv of "),
         ("tile", "failed its self-test: cblas_sgemm of "),
         ("terms", "failed its self-test: cblas_sgemm of [40, 40] "),

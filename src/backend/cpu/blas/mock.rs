@@ -6,9 +6,8 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasRowMajor, CblasTrans};
-
-use super::library::{Entries, Library, Symbols};
+use super::call::MAX_INT;
+use super::provider::{Found, Functions, Products, Provider, ROW_MAJOR, Symbols, TRANSPOSE};
 use swath_kernels::Float;
 
 /// One call.
@@ -18,8 +17,6 @@ pub(super) struct Record {
     /// m, k, n.
     pub shape: [usize; 3],
     pub transposed: [bool; 2],
-    /// Whether C was added to.
-    pub add: bool,
     /// Addresses between the first and the last byte of A, B and C.
     pub addresses: [Range<usize>; 3],
 }
@@ -28,27 +25,25 @@ struct Seen {
     records: Vec<Record>,
     /// What no call may do.
     violations: Vec<String>,
-    /// The greatest number that a call may give.
-    max_int: usize,
 }
 
 impl Seen {
-    const fn nothing(max_int: usize) -> Seen {
-        Seen { records: Vec::new(), violations: Vec::new(), max_int }
+    const fn nothing() -> Seen {
+        Seen { records: Vec::new(), violations: Vec::new() }
     }
 }
 
 /// One test at a time has the mock: calls come from any thread.
 static SESSION: Mutex<()> = Mutex::new(());
-static SEEN: Mutex<Seen> = Mutex::new(Seen::nothing(0));
+static SEEN: Mutex<Seen> = Mutex::new(Seen::nothing());
 
-/// Threads that a call from outside of [`Library::on_one_thread`] would use.
+/// Threads that a call from outside of [`ThreadControl::on_one_thread`](super::provider::ThreadControl::on_one_thread) would use.
 const UNTOLD: c_int = 8;
 
 thread_local! {
     /// MKL's number of threads for this thread.
     static THREADS: Cell<c_int> = const { Cell::new(UNTOLD) };
-    static CURRENT: Cell<Option<&'static Library>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<&'static Found>> = const { Cell::new(None) };
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -56,38 +51,44 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The library of this thread's products, in a test.
-pub(super) fn current() -> Option<&'static Library> {
+pub(super) fn current() -> Option<&'static Found> {
     CURRENT.get()
+}
+
+/// The same as what it is.
+pub(super) fn provider() -> &'static Provider {
+    match current() {
+        Some(Found::Library(provider)) => provider,
+        _ => panic!("this thread has a library"),
+    }
 }
 
 /// Runs `f` with this thread's products computed by `library`, and tells what it was called for.
 ///
 /// # Panics
 /// If a call had a wrong argument.
-pub(super) fn with<T>(library: Library, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
+pub(super) fn with<T>(library: Provider, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
     let (result, seen) = watch(library, f);
     assert_eq!(seen.violations, Vec::<String>::new());
     (result, seen.records)
 }
 
-/// What `f`'s calls of a library with integers up to `max_int` did that no call may.
-pub(super) fn violations(max_int: usize, f: impl FnOnce(&Library)) -> Vec<String> {
-    let mut library = library();
-    library.max_int = max_int;
-    watch(library, || f(current().expect("this thread's library"))).1.violations
+/// What `f`'s calls did that no call may.
+pub(super) fn violations(f: impl FnOnce(&Provider)) -> Vec<String> {
+    watch(library(), || f(provider())).1.violations
 }
 
-fn watch<T>(library: Library, f: impl FnOnce() -> T) -> (T, Seen) {
+fn watch<T>(library: Provider, f: impl FnOnce() -> T) -> (T, Seen) {
     let _session = lock(&SESSION);
-    *lock(&SEEN) = Seen::nothing(library.max_int);
-    let result = on_this_thread(Some(Box::leak(Box::new(library))), f);
+    *lock(&SEEN) = Seen::nothing();
+    let result = on_this_thread(Some(Box::leak(Box::new(Found::Library(library)))), f);
     assert_eq!(THREADS.get(), UNTOLD, "the user's number of threads");
-    (result, std::mem::replace(&mut *lock(&SEEN), Seen::nothing(0)))
+    (result, std::mem::replace(&mut *lock(&SEEN), Seen::nothing()))
 }
 
 /// Runs `f` with `library` in place of this thread's.
-pub(super) fn on_this_thread<T>(library: Option<&'static Library>, f: impl FnOnce() -> T) -> T {
-    struct Restore(Option<&'static Library>);
+pub(super) fn on_this_thread<T>(library: Option<&'static Found>, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<&'static Found>);
     impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.set(self.0);
@@ -101,9 +102,8 @@ pub(super) fn on_this_thread<T>(library: Option<&'static Library>, f: impl FnOnc
 pub(super) struct Header(pub &'static [(&'static str, *const ())]);
 
 impl Symbols for Header {
-    unsafe fn find<T: Copy>(&self, name: &[u8]) -> Option<T> {
-        let name = name.strip_suffix(b"\0").expect("a terminated name");
-        let (_, address) = self.0.iter().find(|(symbol, _)| symbol.as_bytes() == name)?;
+    unsafe fn find<T: Copy>(&self, name: &str) -> Option<T> {
+        let (_, address) = self.0.iter().find(|(symbol, _)| *symbol == name)?;
         assert_eq!(size_of::<T>(), size_of::<*const ()>());
         // SAFETY: a pointer read as a pointer; the caller names the function's type.
         Some(unsafe { std::mem::transmute_copy(address) })
@@ -114,16 +114,27 @@ extern "C" fn set_threads(threads: c_int) -> c_int {
     THREADS.replace(threads)
 }
 
+extern "C" fn get_threads() -> c_int {
+    THREADS.get()
+}
+
 /// The mock as a library, which is told its number of threads as MKL is.
-pub(super) fn library() -> Library {
-    let header = Header(&[("MKL_Set_Num_Threads_Local", set_threads as *const ())]);
-    let mut library = Library::new("mock", &header, entries(), entries());
+pub(super) fn library() -> Provider {
+    let header = Header(&[
+        ("MKL_Set_Num_Threads_Local", set_threads as *const ()),
+        ("MKL_Get_Max_Threads", get_threads as *const ()),
+    ]);
+    let mut library = Provider::new("mock", &header, products());
     library.tiles = 6;
     library
 }
 
-pub(super) fn entries<E: Float>() -> Entries<E> {
-    Entries {
+pub(super) fn products() -> Products {
+    Products { f32: functions(), f64: functions() }
+}
+
+fn functions<E: Float>() -> Functions<E> {
+    Functions {
         gemm: gemm::<E, RIGHT>,
         gemv: gemv::<E, RIGHT>,
         dot,
@@ -193,7 +204,7 @@ impl Argument {
 /// Notes the call; false if it must not be carried out.
 fn note<E>(
     function: &'static str,
-    layout: CBLAS_LAYOUT,
+    layout: c_int,
     [m, k, n]: [c_int; 3],
     transposed: [bool; 2],
     beta: f64,
@@ -202,13 +213,13 @@ fn note<E>(
     let mut seen = lock(&SEEN);
     let numbers = [m, k, n].into_iter().chain(arguments.iter().map(|argument| argument.leading));
     let greatest = numbers.max().and_then(|number| usize::try_from(number).ok());
-    let is_beyond = greatest.is_some_and(|number| number > seen.max_int);
+    let is_beyond = greatest.is_some_and(|number| number > MAX_INT);
     let mut refuse = |what: String| {
         seen.violations.push(format!("{function}: {what}"));
         false
     };
-    if !matches!(layout, CblasRowMajor) || (beta != 0.0 && beta != 1.0) {
-        return refuse(format!("layout {layout:?}, beta {beta}"));
+    if layout != ROW_MAJOR || beta != 0.0 {
+        return refuse(format!("layout {layout}, beta {beta}"));
     }
     if THREADS.get() != 1 {
         return refuse(format!("{} threads", THREADS.get()));
@@ -235,13 +246,12 @@ fn note<E>(
         return refuse("C overlaps an operand".to_owned());
     }
     let shape = [shape[0], shape[1], shape[2]];
-    let add = beta == 1.0;
-    seen.records.push(Record { function, shape, transposed, add, addresses: [a, b, c] });
+    seen.records.push(Record { function, shape, transposed, addresses: [a, b, c] });
     true
 }
 
-fn is(transpose: CBLAS_TRANSPOSE) -> bool {
-    matches!(transpose, CblasTrans)
+fn is(transpose: c_int) -> bool {
+    transpose == TRANSPOSE
 }
 
 /// A matrix `[rows, cols]` as a function reads it.
@@ -266,9 +276,9 @@ impl<E: Float> Read<E> {
 }
 
 pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
-    layout: CBLAS_LAYOUT,
-    transpose_a: CBLAS_TRANSPOSE,
-    transpose_b: CBLAS_TRANSPOSE,
+    layout: c_int,
+    transpose_a: c_int,
+    transpose_b: c_int,
     m: c_int,
     n: c_int,
     k: c_int,
@@ -293,7 +303,7 @@ pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
 
 /// C ← alpha·A·B + beta·C, each matrix with its leading dimension.
 struct Product<E> {
-    layout: CBLAS_LAYOUT,
+    layout: c_int,
     transposed: [bool; 2],
     /// m, k, n.
     shape: [c_int; 3],
@@ -340,8 +350,8 @@ impl<E: Float> Product<E> {
 }
 
 pub(super) unsafe extern "C" fn gemv<E: Float, const FAULT: usize>(
-    layout: CBLAS_LAYOUT,
-    transpose: CBLAS_TRANSPOSE,
+    layout: c_int,
+    transpose: c_int,
     rows: c_int,
     cols: c_int,
     alpha: E,
@@ -411,9 +421,9 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
 }
 
 pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
-    layout: CBLAS_LAYOUT,
-    transpose_a: *const CBLAS_TRANSPOSE,
-    transpose_b: *const CBLAS_TRANSPOSE,
+    layout: c_int,
+    transpose_a: *const c_int,
+    transpose_b: *const c_int,
     m: *const c_int,
     n: *const c_int,
     k: *const c_int,

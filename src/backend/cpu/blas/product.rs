@@ -4,14 +4,13 @@ use std::slice::from_raw_parts_mut;
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
-
-use super::call::{Call, Failure, Operand, run_batch};
-use super::layout::{Stored, stored};
-use super::library::Library;
-use super::plan::Plan;
 use swath_kernels::Float;
 
+use super::call::{Call, Failure, MOST_OF_BATCH, Operand, run_batch};
+use super::plan::{Grid, Stored, stored};
+use super::provider::{Found, Provider};
 use crate::backend::cpu::matmul::{Finish, Matrix, Places};
+use crate::error::{Error, Result};
 use crate::runtime::parallel::{self, Cost};
 
 /// Multiplications up to which products stay with the embedded one: a batch of 16³ takes 1.3 times as long by
@@ -21,8 +20,109 @@ const SMALL: usize = 16 * 16 * 16;
 /// Picoseconds for a multiplication and an addition.
 const COST_PER_TERM: usize = 11;
 
-/// Most products in a call of a batch.
-const MOST_OF_BATCH: usize = 16;
+/// Who computes products, found once for all calls of an operation.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) struct Blas {
+    provider: Option<&'static Provider>,
+    /// Tiles that a product is cut into at most.
+    tiles: usize,
+}
+
+impl Blas {
+    /// The library of this process, if the build has one and it may be used.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] if the user named one that cannot be used.
+    pub fn current() -> Result<Blas> {
+        let provider = match Found::get() {
+            Found::Library(provider) => Some(provider),
+            Found::Embedded(_) => None,
+            Found::Error(reason) => return Err(Error::Runtime(reason.clone())),
+        };
+        Ok(Blas { provider, tiles: provider.map_or(1, |provider| provider.tiles) })
+    }
+
+    /// For products of a batch: none is cut where there is one for every core.
+    pub fn of_batch(self, batch: usize) -> Blas {
+        Blas { tiles: if batch >= self.tiles { 1 } else { self.tiles }, ..self }
+    }
+
+    /// True if there is a library that gets no product in parts.
+    pub fn keeps_whole(self) -> bool {
+        self.is_present() && self.tiles == 1
+    }
+
+    /// True if there is a library, even if it declines most products.
+    pub fn is_present(self) -> bool {
+        self.provider.is_some()
+    }
+
+    /// The library, unless it has failed or the product is none for it.
+    fn library(self, [m, k, n]: [usize; 3]) -> Option<&'static Provider> {
+        let is_its_work = m.saturating_mul(n).saturating_mul(k) > SMALL;
+        self.provider.filter(|provider| is_its_work && provider.failure.get().is_none())
+    }
+
+    /// C ← A·B, and what follows. False if declined; the places then hold anything.
+    pub fn gemm<E: Float + swath_kernels::Stored>(
+        self,
+        a: &Matrix<'_, E>,
+        b: &Matrix<'_, E>,
+        finish: Finish<'_, E>,
+        places: &mut Places<'_, E>,
+    ) -> bool {
+        let ([m, k], [k_b, n], Places { c, sums }) = (a.shape, b.shape, &places);
+        let keeps = if sums.is_empty() { c.len() } else { sums.len() };
+        let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && keeps == c.len();
+        let Some(provider) = self.library([m, k, n]).filter(|_| fits) else { return false };
+        let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return false };
+        let grid = Grid::new([m, k, n], self.tiles);
+        provider.has_done(in_tiles(provider, [a, b], &grid, finish, places))
+    }
+
+    /// True if products like A·B go to [`gemm_batch`](Blas::gemm_batch): it depends on what the cut depends
+    /// on, and no product that would be cut goes there.
+    pub fn takes_batch<E: Float>(self, a: &Matrix<'_, E>, b: &Matrix<'_, E>) -> bool {
+        let ([m, k], [_, n]) = (a.shape, b.shape);
+        let is_matrices = m > 1 && n > 1 && stored(a).is_some() && stored(b).is_some();
+        let functions = self.library([m, k, n]).and_then(|provider| provider.products.of::<E>());
+        is_matrices
+            && functions.is_some_and(|functions| functions.gemm_batch.is_some())
+            && Grid::new([m, k, n], self.tiles).tiles() == 1
+    }
+
+    /// C ← A·B for products that [`takes_batch`](Blas::takes_batch) takes, on this thread: C is as many
+    /// results one after the other, row-major without gaps. False if declined.
+    pub fn gemm_batch<'a, E: Float>(
+        self,
+        shape: [usize; 3],
+        operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
+        c: &mut [E],
+    ) -> bool {
+        let [m, k, n] = shape;
+        let Some(provider) = self.library(shape) else { return false };
+        let mut addresses: SmallVec<[_; MOST_OF_BATCH]> = SmallVec::new();
+        let mut call: Option<Call<E>> = None;
+        for ((a, b), c) in operands.zip(c.chunks_exact_mut(m * n)) {
+            let (Some(a), Some(b)) = (Checked::new(&a), Checked::new(&b)) else { return false };
+            let is_of_shape = a.matrix.shape == [m, k] && b.matrix.shape == [k, n];
+            let (a, b, c) = (a.from(0, 0), b.from(0, 0), c.as_mut_ptr());
+            let first = call.get_or_insert(Call { shape, a, b, c, row: n });
+            if !is_of_shape || (a.stored, b.stored) != (first.a.stored, first.b.stored) {
+                return false;
+            }
+            addresses.push((a.data, b.data, c));
+        }
+        let Some(call) = call else { return false };
+        let send = |addresses| {
+            // SAFETY: each matrix lies in its slice, as `Checked` has found, stored as the first one is;
+            // results are disjoint parts of `c`.
+            let run = || unsafe { run_batch(&provider.products, &call, addresses) };
+            provider.threads.on_one_thread(run)
+        };
+        provider.has_done(addresses.chunks(MOST_OF_BATCH).try_for_each(send))
+    }
+}
 
 /// An operand whose elements are known to lie in its slice.
 struct Checked<'a, E> {
@@ -31,7 +131,7 @@ struct Checked<'a, E> {
 }
 
 impl<'a, E> Checked<'a, E> {
-    /// `None` where BLAS has no words for it.
+    /// `None` where BLAS has no terms for it.
     fn new(matrix: &'a Matrix<'a, E>) -> Option<Self> {
         matrix.view().ok()?;
         Some(Checked { matrix, stored: stored(matrix)? })
@@ -48,7 +148,7 @@ impl<'a, E> Checked<'a, E> {
 }
 
 struct Out<E>(*mut E);
-// SAFETY: parts write distinct tiles of an exclusive borrow, see `gemm`.
+// SAFETY: parts write distinct tiles of an exclusive borrow, see `in_tiles`.
 unsafe impl<E: Send> Sync for Out<E> {}
 impl<E> Out<E> {
     fn at(&self, offset: usize) -> *mut E {
@@ -56,131 +156,49 @@ impl<E> Out<E> {
     }
 }
 
-/// Whether the library should compute a product.
-fn is_its_work([m, k, n]: [usize; 3]) -> bool {
-    m.saturating_mul(n).saturating_mul(k) > SMALL
-}
-
-/// C ← A·B, and what follows, in at most so many tiles.
-///
-/// False if declined. The places then hold anything, as they do where the library failed.
-pub(super) fn gemm<E: Float + swath_kernels::Stored>(
-    library: &Library,
-    tiles: usize,
-    [a, b]: [&Matrix<'_, E>; 2],
+/// C ← A·B, and what follows, for a C and kept sums of m·n elements. The places hold anything where the
+/// library fails.
+fn in_tiles<E: Float + swath_kernels::Stored>(
+    provider: &Provider,
+    [a, b]: [Checked<'_, E>; 2],
+    grid: &Grid,
     finish: Finish<'_, E>,
-    places: &mut Places<'_, E>,
-) -> Result<bool, Failure> {
-    let ([m, k], [k_b, n]) = (a.shape, b.shape);
-    let Places { c, sums } = places;
-    let keeps = !sums.is_empty();
-    let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && (!keeps || sums.len() == c.len());
-    if !fits || c.is_empty() || k == 0 || !is_its_work([m, k, n]) {
-        return Ok(false);
-    }
-    let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return Ok(false) };
-    let plan = Plan::new([m, k, n], [a.stored, b.stored], tiles, library.max_int);
-    let (out, sums) = (Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
+    Places { c, sums }: &mut Places<'_, E>,
+) -> Result<(), Failure> {
+    let (keeps, k, n) = (!sums.is_empty(), a.matrix.shape[1], b.matrix.shape[1]);
+    let (elements, out, sums) = (c.len(), Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
     let tile = |index: usize| -> Result<(), Failure> {
-        let ((row, rows), (col, cols)) = plan.tile(index);
-        let corner = out.at(row * n + col);
-        for &(from, depth) in &plan.depths {
-            let call = Call {
-                shape: [rows, depth, cols],
-                a: a.from(row, from),
-                b: b.from(from, col),
-                c: corner,
-                row: n,
-                add: from > 0,
-            };
-            // SAFETY: all elements of A and B lie in their slices, as `Checked` has found, and so do
-            // those of these rows, columns and depths; C has m·n elements, rows of n, and tiles of
-            // the plan do not overlap. The first block of k writes what later ones add to.
-            unsafe { call.run(library)? };
-        }
+        let [(row, rows), (col, cols)] = grid.tile(index);
+        let (a, b, c) = (a.from(row, 0), b.from(0, col), out.at(row * n + col));
+        let call = Call { shape: [rows, k, cols], a, b, c, row: n };
+        // SAFETY: all elements of A and B lie in their slices, as `Checked` has found, and so do those of
+        // these rows and columns; C has m·n elements, rows of n, and tiles of the grid do not overlap.
+        unsafe { call.run(&provider.products)? };
         if finish.is_nothing() {
             return Ok(());
         }
         for i in row..row + rows {
             let at = i * n + col;
+            let (from, kept) = if keeps { (at, cols) } else { (0, 0) };
             // SAFETY: as above: a row of the tile; sums that are kept have as many elements as C.
-            let (row, sums) = unsafe {
-                let kept = if keeps { cols } else { 0 };
-                let sums = sums.at(if keeps { at } else { 0 });
-                (from_raw_parts_mut(out.at(at), cols), from_raw_parts_mut(sums, kept))
-            };
+            let row = unsafe { from_raw_parts_mut(out.at(at), cols) };
+            // SAFETY: as above.
+            let sums = unsafe { from_raw_parts_mut(sums.at(from), kept) };
             finish.finish(col, row, sums);
         }
         Ok(())
     };
-    let tiles = plan.tiles();
-    let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(m * n / tiles);
-    if parallel::parts(tiles, cost) <= 1 {
-        library.on_one_thread(|| (0..tiles).try_for_each(tile))?;
-        return Ok(true);
-    }
+    let tiles = grid.tiles();
+    let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(elements / tiles);
     let failure = OnceLock::new();
-    parallel::for_each_index(tiles, |index| {
-        if let Err(of_tile) = library.on_one_thread(|| tile(index)) {
+    let run = |index| {
+        if let Err(of_tile) = provider.threads.on_one_thread(|| tile(index)) {
             failure.get_or_init(|| of_tile);
         }
-    });
-    failure.into_inner().map_or(Ok(true), Err)
-}
-
-/// Whether products like A·B go to [`gemm_batch`]: it depends on what the cut depends on, and no product
-/// that would be cut goes there.
-pub(super) fn takes_batch<E: Float>(
-    library: &Library,
-    tiles: usize,
-    a: &Matrix<'_, E>,
-    b: &Matrix<'_, E>,
-) -> bool {
-    let ([m, k], [_, n]) = (a.shape, b.shape);
-    let has_it = library.entries::<E>().is_some_and(|entries| entries.gemm_batch.is_some());
-    if !has_it || m <= 1 || n <= 1 || k == 0 || !is_its_work([m, k, n]) {
-        return false;
-    }
-    let (Some(a), Some(b)) = (stored(a), stored(b)) else { return false };
-    let plan = Plan::new([m, k, n], [a, b], tiles, library.max_int);
-    plan.tiles() == 1 && plan.depths.len() == 1
-}
-
-/// C ← A·B for products of one shape, on this thread: C is as many results one after the other.
-pub(super) fn gemm_batch<'a, E: Float>(
-    library: &Library,
-    [m, k, n]: [usize; 3],
-    operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
-    c: &mut [E],
-) -> Result<bool, Failure> {
-    let Some(batch) = library.entries::<E>().and_then(|entries| entries.gemm_batch) else {
-        return Ok(false);
     };
-    if m == 0 || k == 0 || n == 0 {
-        return Ok(false);
+    match parallel::parts(tiles, cost) {
+        1 => (0..tiles).for_each(run),
+        _ => parallel::for_each_index(tiles, run),
     }
-    let mut addresses: SmallVec<[_; MOST_OF_BATCH]> = SmallVec::new();
-    let mut call: Option<Call<E>> = None;
-    for ((a, b), c) in operands.zip(c.chunks_exact_mut(m * n)) {
-        let (Some(a), Some(b)) = (Checked::new(&a), Checked::new(&b)) else { return Ok(false) };
-        if a.matrix.shape != [m, k] || b.matrix.shape != [k, n] {
-            return Ok(false);
-        }
-        let (a, b, c) = (a.from(0, 0), b.from(0, 0), c.as_mut_ptr());
-        match &call {
-            Some(call) if (a.stored, b.stored) != (call.a.stored, call.b.stored) => {
-                return Ok(false);
-            }
-            Some(_) => {}
-            None => call = Some(Call { shape: [m, k, n], a, b, c, row: n, add: false }),
-        }
-        addresses.push((a.data, b.data, c));
-    }
-    let Some(call) = call else { return Ok(false) };
-    for addresses in addresses.chunks(MOST_OF_BATCH) {
-        // SAFETY: each matrix lies in its slice, as `Checked` has found, stored as the first one is;
-        // results are disjoint parts of `c`.
-        unsafe { library.on_one_thread(|| run_batch(library, batch, &call, addresses))? };
-    }
-    Ok(true)
+    failure.into_inner().map_or(Ok(()), Err)
 }

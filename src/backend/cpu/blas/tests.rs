@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::call::MAX_INT;
 use super::mock::{self, NOTHING, NOTHING_WHERE_EVEN, Record, gemm, library};
 use crate::backend::cpu::{CpuBackend, CpuTensor};
 use crate::backend::{Backend, TensorData};
@@ -15,6 +16,7 @@ use crate::shape::{Shape, Strides};
 
 mod calls;
 mod page;
+mod plan;
 mod vendors;
 
 /// How a matrix lies in memory.
@@ -190,10 +192,12 @@ fn a_large_right_side_of_a_batch_reaches_the_library() {
 fn random_products_are_right_and_no_call_has_a_wrong_argument() {
     let mut rng = Rng::seed(72);
     let mut functions = BTreeMap::<&str, usize>::new();
-    for round in 0..800 {
+    for round in 0..3000 {
         let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16][rng.below(4) as usize];
         let mut extent = |most: u64| [0, 1, 1 + rng.below(most)][rng.below(8).min(2) as usize];
         let [m, k, n] = [extent(90), extent(90), extent(90)].map(|x| x as usize);
+        // Matrices × vectors are as large as other products.
+        let k = if m == 1 || n == 1 { 9 * k } else { k };
         let batch = 1 + rng.below(3) as usize;
         let lies = |rng: &mut Rng| ALL[rng.below(ALL.len() as u64) as usize];
         let (a_lies, b_lies) = (lies(&mut rng), lies(&mut rng));
@@ -204,10 +208,7 @@ fn random_products_are_right_and_no_call_has_a_wrong_argument() {
         }
         let a = operand(a_lies, [m, k], batch, false, dtype, &mut rng);
         let b = operand(b_lies, [k, n], batch, shared, dtype, &mut rng);
-        // Integers so small that extents, leading dimensions and steps do not fit.
-        let mut library = library();
-        library.max_int = [usize::MAX >> 33, 37, 64][rng.below(3) as usize];
-        let (c, records) = mock::with(library, || CpuBackend::matmul(&a, &b).unwrap());
+        let (c, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
         check(
             &c,
             &a,
@@ -337,30 +338,38 @@ fn products_of_at_most_16_cubed_multiplications_are_embedded() {
     }
 }
 
-/// Extents beyond 40, and leading dimensions alone. That every number of a call is at most 40 the mock sees.
+/// Extents, and leading dimensions alone, alone and in batches. That every number of a call fits the mock sees.
 #[test]
-fn numbers_beyond_the_librarys_integers_are_split() {
+fn numbers_beyond_the_librarys_integers_are_left_to_the_embedded_product() {
     let mut rng = Rng::seed(73);
     use Lies::{Plain, Transposed, Wider, WiderTransposed};
-    for ([m, k, n], a_lies, b_lies, calls) in [
-        ([50, 60, 70], Plain, Plain, 50 * 60 * 2),
-        ([50, 60, 70], Wider, Transposed, 50 * 70 * 2),
-        ([50, 60, 70], Transposed, Wider, 50 * 60 * 2),
-        ([50, 60, 70], WiderTransposed, WiderTransposed, 50 * 70 * 60),
-        ([30, 38, 39], Wider, Plain, 30),
-        ([30, 38, 39], Plain, WiderTransposed, 39),
-        ([30, 32, 39], Plain, Wider, 32),
-        ([38, 30, 33], WiderTransposed, Plain, 30),
+    let wide = MAX_INT - 4;
+    for ([m, k, n], a_lies, b_lies, reaches) in [
+        ([MAX_INT, 5, 6], Plain, Plain, true),
+        ([MAX_INT + 1, 5, 6], Plain, Plain, false),
+        ([5, MAX_INT, 6], Plain, Plain, true),
+        ([5, MAX_INT + 1, 6], Plain, Plain, false),
+        ([5, 6, MAX_INT], Plain, Plain, true),
+        ([5, 6, MAX_INT + 1], Plain, Plain, false),
+        ([5, wide, 6], Wider, Plain, false),
+        ([wide, 5, 6], WiderTransposed, Plain, false),
+        ([5, 6, wide], Plain, Wider, false),
+        ([5, wide, 6], Plain, WiderTransposed, false),
+        ([5, wide, 6], Plain, Transposed, true),
+        ([1, wide, 6], Wider, Plain, true),
+        ([1, 6, wide], Plain, Wider, false),
+        ([wide, 6, 1], WiderTransposed, Plain, false),
     ] {
-        let a = operand(a_lies, [m, k], 1, false, DType::F32, &mut rng);
-        let b = operand(b_lies, [k, n], 1, false, DType::F32, &mut rng);
-        let what = format!("{a_lies:?} {b_lies:?} {m} {k} {n}");
-        let mut library = library();
-        library.max_int = 40;
-        let ((c, traced), records) =
-            mock::with(library, || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
-        check(&c, &a, &b, &what);
-        assert_eq!((traced[0].path, records.len()), (Path::Provider, calls), "{what}");
+        for batch in [1, 2] {
+            let a = operand(a_lies, [m, k], batch, false, DType::F32, &mut rng);
+            let b = operand(b_lies, [k, n], batch, false, DType::F32, &mut rng);
+            let what = format!("{batch} of {a_lies:?} {b_lies:?} {m} {k} {n}");
+            let ((c, traced), records) =
+                mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
+            check(&c, &a, &b, &what);
+            let found = (traced[0].path.is_provider(), records.len());
+            assert_eq!(found, (reaches, if reaches { batch } else { 0 }), "{what}");
+        }
     }
 }
 
@@ -373,13 +382,13 @@ fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
     for (threads, is_last, written) in [(1, false, 0), (1, true, 3), (2, false, 0), (2, true, 3)] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut broken = library();
-        broken.f32.gemm =
+        broken.products.f32.gemm =
             if is_last { gemm::<f32, NOTHING_WHERE_EVEN> } else { gemm::<f32, NOTHING> };
         let products = || {
             for _ in 0..2 {
                 check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
-                let failure = mock::current().unwrap().failure.get().unwrap();
-                assert!(failure.contains("without writing its result"), "{failure}");
+                let failure = mock::provider().failure.get().unwrap();
+                assert!(failure.contains("without writing a product"), "{failure}");
             }
             let info = crate::blas::info();
             assert!(info.warning.is_some_and(|warning| warning.contains("embedded")));
@@ -455,7 +464,7 @@ fn a_call_of_many_is_given_every_product_of_a_batch_where_it_lies() {
         assert_eq!(records.len(), 40);
         for record in &records {
             assert_eq!((record.function, record.shape), (function, [20, 30, 25]));
-            assert_eq!((record.transposed, record.add), ([true, false], false));
+            assert_eq!(record.transposed, [true, false]);
             assert!(reads_in_place(record, &a, &b) && lies_in(&record.addresses[2], &storage(&c)));
         }
     }

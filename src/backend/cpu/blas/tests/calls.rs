@@ -2,24 +2,24 @@
 
 use std::ffi::c_int;
 
-use cblas_sys::{CBLAS_LAYOUT, CblasColMajor, CblasNoTrans, CblasRowMajor};
+use cblas_sys::{CblasColMajor, CblasNoTrans, CblasRowMajor, CblasTrans};
 
 use super::{Lies, check, operand, values};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::backend::cpu::blas::call::{CANARIES, Call, Failure, Operand, run_batch};
-use crate::backend::cpu::blas::layout::Stored;
-use crate::backend::cpu::blas::library::Library;
+use crate::backend::cpu::blas::call::{CANARY, Call, Failure, MAX_INT as MOST, Operand, run_batch};
 use crate::backend::cpu::blas::mock::{
     self, FIRST_OPERANDS, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN,
-    RIGHT, Record, gemm, gemm_batch, gemv, library,
+    Record, gemm, gemm_batch, gemv, library,
 };
+use crate::backend::cpu::blas::plan::Stored;
+use crate::backend::cpu::blas::provider::{NO_TRANSPOSE, Provider, ROW_MAJOR, TRANSPOSE};
 use crate::backend::cpu::blas::self_test;
 use crate::dtype::{DType, HostData};
 use crate::rng::Rng;
 
-/// The greatest number of the library's integers.
-const MOST: usize = 40;
+/// Rows and columns of the matrices that hold operands.
+const SIDE: usize = MOST + 2;
 
 /// Extents m, k, n; whether A is transposed; the leading dimensions of A, B and C.
 type Numbers = ([usize; 3], bool, [usize; 3]);
@@ -27,27 +27,24 @@ type Numbers = ([usize; 3], bool, [usize; 3]);
 /// What comes of a product with these numbers, alone or so many in a batch, and the calls made.
 fn sent(numbers: Numbers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Record>) {
     let (shape, transposed, [lda, ldb, ldc]) = numbers;
-    let (a, b) = (vec![1f32; 64 * 64], vec![1f32; 64 * 64]);
-    let mut c = vec![0f32; 64 * 64];
+    let (a, b) = (vec![1f32; SIDE * SIDE], vec![1f32; SIDE * SIDE]);
+    let mut c = vec![0f32; SIDE * SIDE];
     let call = Call {
         shape,
         a: Operand { data: a.as_ptr(), stored: Stored { transposed, leading: lda } },
         b: Operand { data: b.as_ptr(), stored: Stored { transposed: false, leading: ldb } },
         c: c.as_mut_ptr(),
         row: ldc,
-        add: false,
     };
-    let mut library = library();
-    library.max_int = MOST;
-    mock::with(library, || {
-        let library = mock::current().unwrap();
-        // SAFETY: no extent and no leading dimension is more than the 64 of these vectors.
-        library.on_one_thread(|| unsafe {
+    mock::with(library(), || {
+        let library = mock::provider();
+        // SAFETY: no extent and no leading dimension is more than the side of these matrices.
+        library.threads.on_one_thread(|| unsafe {
             match batch {
-                None => call.run(library),
+                None => call.run(&library.products),
                 Some(count) => {
                     let addresses = vec![(call.a.data, call.b.data, call.c); count];
-                    run_batch(library, gemm_batch::<f32, RIGHT>, &call, &addresses)
+                    run_batch(&library.products, &call, &addresses)
                 }
             }
         })
@@ -59,6 +56,12 @@ fn refuses(numbers: Numbers, batch: Option<usize>) {
     let (result, records) = sent(numbers, batch);
     let found = (result, records.len());
     assert_eq!(found, (Err(Failure::Arguments), 0), "{numbers:?}, {batch:?}");
+}
+
+#[test]
+fn numbers_are_those_of_the_header() {
+    let header = [CblasRowMajor as c_int, CblasNoTrans as c_int, CblasTrans as c_int];
+    assert_eq!([ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE], header);
 }
 
 /// The plan lets no such number come so far.
@@ -134,8 +137,9 @@ fn a_number_that_is_zero_or_too_small_is_in_no_call() {
 #[test]
 fn the_mock_notices_every_wrong_argument() {
     const SIDE: usize = 20;
+    const BEYOND: c_int = MOST as c_int + 1;
     struct Arguments {
-        layout: CBLAS_LAYOUT,
+        layout: c_int,
         shape: [c_int; 3],
         leading: [c_int; 3],
         beta: f32,
@@ -146,7 +150,7 @@ fn the_mock_notices_every_wrong_argument() {
     }
     let noticed = |change: fn(&mut Arguments), told: &str| {
         let mut arguments = Arguments {
-            layout: CblasRowMajor,
+            layout: ROW_MAJOR,
             shape: [3, 4, 5],
             leading: [4, 5, 5],
             beta: 0.0,
@@ -158,7 +162,7 @@ fn the_mock_notices_every_wrong_argument() {
         let Arguments { layout, shape: [m, k, n], leading: [lda, ldb, ldc], .. } = arguments;
         let mut memory = vec![1f32; 3 * SIDE * SIDE];
         let before = memory.clone();
-        let found = mock::violations(SIDE, |library| {
+        let found = mock::violations(|library| {
             let base = memory.as_mut_ptr();
             let mut places = [0, SIDE * SIDE, arguments.c].map(|at| base.wrapping_add(at));
             if let Some(i) = arguments.null {
@@ -168,11 +172,12 @@ fn the_mock_notices_every_wrong_argument() {
             let call = || {
                 // SAFETY: what the mock does not refuse lies in `memory`: no number is more than 20.
                 unsafe {
-                    let (gemm, plain, beta) = (library.f32.gemm, CblasNoTrans, arguments.beta);
+                    let (gemm, plain, beta) =
+                        (library.products.f32.gemm, NO_TRANSPOSE, arguments.beta);
                     gemm(layout, plain, plain, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
                 }
             };
-            if arguments.is_alone { library.on_one_thread(call) } else { call() }
+            if arguments.is_alone { library.threads.on_one_thread(call) } else { call() }
         });
         let expected = if told.is_empty() { vec![] } else { vec![format!("sgemm: {told}")] };
         assert_eq!(found, expected);
@@ -180,11 +185,11 @@ fn the_mock_notices_every_wrong_argument() {
     };
     noticed(|_| {}, "");
     noticed(|it| it.leading = [SIDE as c_int; 3], "");
-    noticed(|it| it.layout = CblasColMajor, "layout CblasColMajor, beta 0");
-    noticed(|it| it.beta = 0.5, "layout CblasRowMajor, beta 0.5");
+    noticed(|it| it.layout = CblasColMajor as c_int, "layout 102, beta 0");
+    noticed(|it| it.beta = 0.5, "layout 101, beta 0.5");
     noticed(|it| it.is_alone = false, "8 threads");
-    noticed(|it| it.shape[0] = 21, "Some(21) is beyond the library's integers");
-    noticed(|it| it.leading[1] = 21, "Some(21) is beyond the library's integers");
+    noticed(|it| it.shape[0] = BEYOND, "Some(2001) is beyond the library's integers");
+    noticed(|it| it.leading[1] = BEYOND, "Some(2001) is beyond the library's integers");
     noticed(|it| it.shape[1] = 0, "extents 3, 0, 5");
     noticed(|it| it.shape[0] = -1, "extents -1, 4, 5");
     noticed(|it| it.leading[0] = 3, "A: [3, 4] with leading dimension 3");
@@ -205,80 +210,79 @@ fn a_product_of_a_batch_that_is_not_written_is_noticed_wherever_it_stands() {
         let a = operand(Lies::Plain, [20, 30], 16, false, DType::F32, &mut rng);
         let b = operand(Lies::Plain, [30, 25], 16, false, DType::F32, &mut rng);
         let mut broken = library();
-        broken.f32.gemm_batch = Some(faulty);
+        broken.products.f32.gemm_batch = Some(faulty);
         let ((), records) = mock::with(broken, || {
             for _ in 0..2 {
                 check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
-                assert!(mock::current().unwrap().failure.get().is_some());
+                assert!(mock::provider().failure.get().is_some());
             }
         });
-        assert_eq!(records.len(), 2 * 15, "one call with each canary");
+        assert_eq!(records.len(), 15, "no second call");
     }
 }
 
-/// One product, and a batch in which each canary is a result.
 #[test]
-fn a_result_that_equals_the_canary_is_not_taken_for_a_failure() {
-    let canaries = CANARIES.map(|canary| canary as f32);
-    for results in [&canaries[..1], &canaries[1..], &canaries] {
-        let batch = results.len();
-        let (mut a, mut b) = (vec![0.0; batch * 400], vec![0.0; batch * 400]);
-        for (i, &result) in results.iter().enumerate() {
-            a[i * 400 + 399] = result;
-            (0..20).for_each(|j| b[i * 400 + j * 21] = 1.0);
-        }
-        let matrices = |x| CpuBackend::from_host(HostData::F32(x), [batch, 20, 20].into()).unwrap();
-        let (a, b) = (matrices(a), matrices(b));
-        let (c, records) = mock::with(library(), || {
-            let c = CpuBackend::matmul(&a, &b).unwrap();
-            assert_eq!(mock::current().unwrap().failure.get(), None);
-            c
-        });
-        let last = values(&c).into_iter().skip(399).step_by(400);
-        assert!(last.eq(results.iter().map(|&result| f64::from(result))));
-        let calls = if results[0] == canaries[0] { 2 } else { 1 };
-        assert_eq!(records.len(), calls * batch, "a second canary where the first is a result");
-    }
+fn a_result_that_equals_the_canary_is_right() {
+    let (mut a, mut b) = (vec![0.0; 400], vec![0.0; 400]);
+    a[399] = CANARY as f32;
+    (0..20).for_each(|j| b[j * 21] = 1.0);
+    let [a, b] = [a, b].map(|x| CpuBackend::from_host(HostData::F32(x), [20, 20].into()).unwrap());
+    let (c, _) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
+    assert_eq!(values(&c)[399], f64::from(CANARY as f32));
 }
 
 #[test]
 fn the_self_test_finds_what_is_wrong() {
-    let says =
-        |library: Library| mock::with(library, || self_test::run(mock::current().unwrap())).0;
+    let says = |library: Provider| mock::with(library, || self_test::run(mock::provider())).0;
     assert_eq!(says(library()), Ok(()));
-    type Change = fn(&mut Library);
+    type Change = fn(&mut Provider);
     let finds = |change: Change, told: &str| {
         let mut library = library();
         change(&mut library);
         let reason = says(library).unwrap_err();
         assert!(reason.contains(told), "{reason}, not {told}");
     };
-    finds(|it| it.f32.dot = mock::wide_dot, "64-bit integers (ILP64)");
-    finds(|it| it.f64.dot = mock::wide_dot, "64-bit integers (ILP64)");
+    finds(|it| it.products.f32.dot = mock::wide_dot, "64-bit integers (ILP64)");
+    finds(|it| it.products.f64.dot = mock::wide_dot, "64-bit integers (ILP64)");
     let not_written = "returned without writing its result";
     let matrix = "of [2, 3] and [3, 4]";
-    finds(|it| it.f32.gemm = gemm::<_, NOTHING>, &format!("cblas_sgemm {matrix} {not_written}"));
-    finds(|it| it.f64.gemm = gemm::<_, NOTHING>, &format!("cblas_dgemm {matrix} {not_written}"));
+    finds(
+        |it| it.products.f32.gemm = gemm::<_, NOTHING>,
+        &format!("cblas_sgemm {matrix} {not_written}"),
+    );
+    finds(
+        |it| it.products.f64.gemm = gemm::<_, NOTHING>,
+        &format!("cblas_dgemm {matrix} {not_written}"),
+    );
     let vector = format!("gemv of [5, 2] and [2, 1] {not_written}");
-    finds(|it| it.f32.gemv = gemv::<_, NOTHING>, &format!("cblas_s{vector}"));
-    finds(|it| it.f64.gemv = gemv::<_, NOTHING>, &format!("cblas_d{vector}"));
+    finds(|it| it.products.f32.gemv = gemv::<_, NOTHING>, &format!("cblas_s{vector}"));
+    finds(|it| it.products.f64.gemv = gemv::<_, NOTHING>, &format!("cblas_d{vector}"));
     let batch = format!("gemm_batch {matrix}");
     let of_batch = format!("{batch} {not_written}");
-    finds(|it| it.f32.gemm_batch = Some(gemm_batch::<_, 0>), &format!("cblas_s{of_batch}"));
-    finds(|it| it.f32.gemm_batch = Some(gemm_batch::<_, 1>), &format!("cblas_s{of_batch}"));
-    finds(|it| it.f64.gemm_batch = Some(gemm_batch::<_, 1>), &format!("cblas_d{of_batch}"));
     finds(
-        |it| it.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
+        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 0>),
+        &format!("cblas_s{of_batch}"),
+    );
+    finds(
+        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 1>),
+        &format!("cblas_s{of_batch}"),
+    );
+    finds(
+        |it| it.products.f64.gemm_batch = Some(gemm_batch::<_, 1>),
+        &format!("cblas_d{of_batch}"),
+    );
+    finds(
+        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
         &format!("cblas_s{batch} gave"),
     );
     fn faults<const FAULT: usize>() -> [(Change, &'static str); 6] {
         [
-            (|it| it.f32.gemm = gemm::<_, FAULT>, "sgemm"),
-            (|it| it.f64.gemm = gemm::<_, FAULT>, "dgemm"),
-            (|it| it.f32.gemm_batch = Some(gemm_batch::<_, FAULT>), "sgemm_batch"),
-            (|it| it.f64.gemm_batch = Some(gemm_batch::<_, FAULT>), "dgemm_batch"),
-            (|it| it.f32.gemv = gemv::<_, FAULT>, "sgemv"),
-            (|it| it.f64.gemv = gemv::<_, FAULT>, "dgemv"),
+            (|it| it.products.f32.gemm = gemm::<_, FAULT>, "sgemm"),
+            (|it| it.products.f64.gemm = gemm::<_, FAULT>, "dgemm"),
+            (|it| it.products.f32.gemm_batch = Some(gemm_batch::<_, FAULT>), "sgemm_batch"),
+            (|it| it.products.f64.gemm_batch = Some(gemm_batch::<_, FAULT>), "dgemm_batch"),
+            (|it| it.products.f32.gemv = gemv::<_, FAULT>, "sgemv"),
+            (|it| it.products.f64.gemv = gemv::<_, FAULT>, "dgemv"),
         ]
     }
     // The first products, and matrices × vectors, that show it; a vector is never transposed.
@@ -304,11 +308,11 @@ fn a_product_is_added_to_a_sum_once_where_the_library_fails_in_the_middle() {
     let [a, b, c] = [[301, 80], [80, 601], [301, 601]]
         .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
     let mut broken = library();
-    broken.f32.gemm = gemm::<_, NOTHING_WHERE_EVEN>;
+    broken.products.f32.gemm = gemm::<_, NOTHING_WHERE_EVEN>;
     let (before, product) = (values(&c), CpuBackend::matmul(&a, &b).unwrap());
     let (sum, records) = mock::with(broken, || {
         let sum = CpuBackend::matmul_add(&a, &b, c).unwrap();
-        assert!(mock::current().unwrap().failure.get().is_some());
+        assert!(mock::provider().failure.get().is_some());
         sum
     });
     assert!(!records.is_empty(), "some calls wrote");

@@ -3,8 +3,11 @@
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crate::backend::cpu::blas::library::{Library, Vendor};
-use crate::backend::cpu::blas::mock::{Header, entries};
+use swath_kernels::Isa;
+
+use crate::backend::cpu::blas::mock::{Header, products};
+use crate::backend::cpu::blas::provider::Provider;
+use crate::backend::cpu::blas::vendor::{UNKNOWN_TO_MKL, better, old_kernels};
 
 /// Threads that the pretended libraries are set to, and those of BLIS's loops.
 static THREADS: AtomicI32 = AtomicI32::new(8);
@@ -34,6 +37,11 @@ extern "C" fn set_loops(jc: isize, pc: isize, ic: isize, jr: isize, ir: isize) {
 extern "C" fn get() -> c_int {
     THREADS.load(Ordering::Relaxed)
 }
+/// What OpenBLAS says of its threads where OpenMP's number decides, and what does not change it.
+extern "C" fn stale() -> c_int {
+    8
+}
+extern "C" fn ignored(_threads: c_int) {}
 extern "C" fn config() -> *const c_char {
     c"OpenBLAS 0.3.99 USE_OPENMP".as_ptr()
 }
@@ -46,38 +54,34 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     let threads = || THREADS.load(Ordering::Relaxed);
     let made = |header: Header| {
         THREADS.store(8, Ordering::Relaxed);
-        Library::new("blas-dynamic", &header, entries(), entries())
+        Provider::new("blas-dynamic", &header, products())
     };
     let mkl = made(Header(&[
         ("MKL_Set_Num_Threads_Local", set_and_return as *const ()),
         ("MKL_Get_Max_Threads", get as *const ()),
     ]));
-    assert_eq!(mkl.vendor, Vendor::Mkl);
-    assert_eq!(mkl.on_one_thread(threads), 1);
-    assert_eq!(threads(), 8, "the user's setting is back");
-
+    assert_eq!(mkl.about.library, "mkl");
+    // OpenBLAS's own number is not the one that calls follow.
     let open_mp = made(Header(&[
         ("openblas_get_config", config as *const ()),
         ("openblas_get_corename", core as *const ()),
-        ("openblas_get_num_threads", get as *const ()),
-        ("openblas_set_num_threads", set as *const ()),
+        ("openblas_get_num_threads", stale as *const ()),
+        ("openblas_set_num_threads", ignored as *const ()),
         ("omp_get_max_threads", get as *const ()),
         ("omp_set_num_threads", set as *const ()),
     ]));
-    assert_eq!(open_mp.vendor, Vendor::OpenBlas);
-    assert_eq!(open_mp.on_one_thread(threads), 1);
-    assert_eq!(threads(), 8, "the user's setting is back");
-    let info = open_mp.info();
-    assert_eq!((info.library, info.core.as_str()), ("openblas", "Haswell"));
-    assert!(info.version.contains("0.3.99"));
-
+    assert_eq!((open_mp.about.library, open_mp.about.core.as_str()), ("openblas", "Haswell"));
+    assert!(open_mp.about.version.contains("0.3.99"));
     let apple = made(Header(&[
         ("BLASGetThreading", get as *const ()),
         ("BLASSetThreading", set as *const ()),
     ]));
-    assert_eq!(apple.vendor, Vendor::Accelerate);
-    assert_eq!(apple.on_one_thread(threads), 1);
-    assert_eq!(threads(), 8, "the user's setting is back");
+    assert_eq!(apple.about.library, "accelerate");
+    for library in [&mkl, &open_mp, &apple] {
+        THREADS.store(8, Ordering::Relaxed);
+        assert_eq!(library.threads.on_one_thread(threads), 1);
+        assert_eq!(threads(), 8, "the user's setting is back");
+    }
 
     let blis = made(Header(&[
         ("bli_info_get_version_str", core as *const ()),
@@ -85,34 +89,33 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
         ("bli_thread_set_num_threads", set_wide as *const ()),
         ("bli_thread_set_ways", set_loops as *const ()),
     ]));
-    assert_eq!(blis.vendor, Vendor::Blis);
+    assert_eq!(blis.about.library, "blis");
     let plain = made(Header(&[
         ("openblas_get_config", core as *const ()),
         ("openblas_get_num_threads", get as *const ()),
         ("openblas_set_num_threads", set as *const ()),
     ]));
-    assert_eq!(plain.vendor, Vendor::OpenBlas);
+    assert_eq!(plain.about.library, "openblas");
     // Also where the program has set another number since.
-    for library in [&blis, &plain] {
+    for (library, loops) in [(&blis, 1), (&plain, 8)] {
         for _ in 0..2 {
             THREADS.store(8, Ordering::Relaxed);
             LOOPS.store(8, Ordering::Relaxed);
-            assert_eq!(library.on_one_thread(threads), 1);
+            assert_eq!(library.threads.on_one_thread(threads), 1);
             assert_eq!(threads(), 1, "it stays");
-            let loops = if library.vendor == Vendor::Blis { 1 } else { 8 };
             assert_eq!(LOOPS.load(Ordering::Relaxed), loops);
         }
     }
-    // What is told of the threads is what the library says.
+    // What is told of the threads is the number that calls follow.
     for (are_deaf, told) in [(false, 1), (true, 8)] {
         ARE_DEAF.store(are_deaf, Ordering::Relaxed);
-        for library in [&mkl, &open_mp, &blis, &plain] {
+        for library in [&mkl, &open_mp, &apple, &blis, &plain] {
             THREADS.store(8, Ordering::Relaxed);
-            assert_eq!(library.info().threads, told, "{:?}", library.vendor);
+            assert_eq!(library.info().threads, told, "{}", library.about.library);
         }
     }
     ARE_DEAF.store(false, Ordering::Relaxed);
-    assert_eq!(made(Header(&[])).vendor, Vendor::Unknown);
+    assert_eq!(made(Header(&[])).about.library, "unknown");
 }
 
 #[test]
@@ -122,12 +125,10 @@ fn of_two_libraries_in_a_process_the_provider_s_is_asked() {
         ("openblas_get_config", config as *const ()),
     ];
     let header = Header(Box::leak(Box::new(both)));
-    for (provider, vendor) in [
-        ("mkl", Vendor::Mkl),
-        ("openblas", Vendor::OpenBlas),
-        ("openblas-static", Vendor::OpenBlas),
-    ] {
-        assert_eq!(Library::new(provider, &header, entries(), entries()).vendor, vendor);
+    for (feature, library) in
+        [("mkl", "mkl"), ("openblas", "openblas"), ("openblas-static", "openblas")]
+    {
+        assert_eq!(Provider::new(feature, &header, products()).about.library, library);
     }
 }
 
@@ -135,19 +136,62 @@ fn of_two_libraries_in_a_process_the_provider_s_is_asked() {
 fn a_library_that_cannot_be_kept_to_one_thread_is_told_of() {
     let none = Header(&[]);
     let modern = Header(&[("cblas_sgemm$NEWLAPACK", set as *const ())]);
-    for (provider, header) in [("accelerate", &none), ("blas-dynamic", &modern)] {
-        let library = Library::new(provider, header, entries(), entries());
-        assert_eq!(library.vendor, Vendor::Accelerate);
-        assert!(library.threads_warning().unwrap().contains("VECLIB_MAXIMUM_THREADS=1"));
+    let open_mp = Header(&[("openblas_get_config", config as *const ())]);
+    let told = "cannot be kept to one thread";
+    for (feature, header, library, told) in [
+        ("accelerate", &none, "unknown", told),
+        ("blas-dynamic", &modern, "accelerate", told),
+        ("blas-dynamic", &open_mp, "openblas", told),
+        ("blis", &none, "unknown", told),
+        ("netlib", &none, "unknown", ""),
+    ] {
+        let info = Provider::new(feature, header, products()).info();
+        assert_eq!(info.library, library, "{feature}");
+        let warning = info.warning.unwrap_or_default();
+        assert!(warning.contains(told) && warning.is_empty() == told.is_empty(), "{warning}");
     }
-    let mut library = Library::new("netlib", &none, entries(), entries());
-    assert_eq!((library.vendor, library.threads_warning()), (Vendor::Unknown, None));
-    library.is_static = true;
-    assert!(library.threads_warning().unwrap().contains("a static library"));
-    let library = Library::new("blis", &none, entries(), entries());
-    assert!(library.threads_warning().unwrap().contains("does not say who it is"));
-    let with_control = Header(&[("MKL_Set_Num_Threads_Local", set_and_return as *const ())]);
-    let mut library = Library::new("mkl", &with_control, entries(), entries());
-    library.is_static = true;
-    assert_eq!(library.threads_warning(), None);
+}
+
+#[test]
+fn kernels_that_are_too_old_for_the_processor_are_told_of() {
+    let known = "Intel(R) Advanced Vector Extensions 512 (Intel(R) AVX-512) enabled processors";
+    for (library, core, isa, told) in [
+        ("openblas", "Haswell", Isa::Avx512, "set OPENBLAS_CORETYPE=SkylakeX"),
+        ("openblas", "SkylakeX", Isa::Avx512, ""),
+        ("blis", "generic", Isa::Avx512, "take a newer build"),
+        ("blis", "zen3", Isa::Avx512, "take a newer build"),
+        ("blis", "generic", Isa::Scalar, ""),
+        ("blis", "skx", Isa::Avx512, ""),
+        ("blis", "zen4", Isa::Avx512, ""),
+        ("blis", "zen3", Isa::Avx2, ""),
+        ("mkl", UNKNOWN_TO_MKL, Isa::Avx512, "take another library"),
+        ("mkl", UNKNOWN_TO_MKL, Isa::Avx2, ""),
+        ("mkl", known, Isa::Avx512, ""),
+        ("unknown", "generic", Isa::Avx2, ""),
+    ] {
+        let warning = old_kernels(library, core, isa).unwrap_or_default();
+        let on = format!("runs kernels for {core} on a processor with {isa}: {told}");
+        assert!(warning.contains(&on) || told.is_empty() && warning.is_empty(), "{warning}");
+    }
+}
+
+#[test]
+fn kernels_for_an_older_instruction_set_are_noticed() {
+    for (chosen, isa, expected) in [
+        ("Haswell", Isa::Avx512, Some("SkylakeX")),
+        ("Zen", Isa::Avx512, Some("SkylakeX")),
+        ("Prescott", Isa::Avx512, Some("SkylakeX")),
+        ("SkylakeX", Isa::Avx512, None),
+        ("Cooperlake", Isa::Avx512, None),
+        ("SapphireRapids", Isa::Avx512, None),
+        ("Zen", Isa::Avx2, None),
+        ("Haswell", Isa::Avx2, None),
+        ("prescott", Isa::Avx2, Some("Haswell")),
+        ("Sandybridge", Isa::Avx2, Some("Haswell")),
+        ("neoversen1", Isa::Neon, None),
+        ("Prescott", Isa::Scalar, None),
+        ("", Isa::Avx512, None),
+    ] {
+        assert_eq!(better(chosen, isa), expected, "{chosen} on {isa}");
+    }
 }
