@@ -53,7 +53,7 @@ pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
 pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};
-pub use shared::{Shared, SharedMut, SharedRef};
+pub use shared::{Shared, SharedGuard, SharedMut, SharedRef};
 pub use summary::{Summary, SummaryRow, summary};
 pub use transformer::{TransformerBlock, TransformerBlockOptions};
 pub use visit::{Kind, Module, Visit, Visitor, VisitorMut, for_each_tensor, for_each_tensor_mut};

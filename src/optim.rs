@@ -200,7 +200,8 @@ pub trait Update<B: Backend> {
     /// replaced. Of 16-bit parameters all are `F32` here, and rounded afterwards. Nothing is recorded.
     ///
     /// # Errors
-    /// Those of the operations.
+    /// Those of the operations. Results of other shapes than the parameter's are
+    /// [`Error::ShapeMismatch`].
     fn update(
         &self,
         parameter: &Tensor<B>,

@@ -117,12 +117,12 @@ impl<B: Backend> Tensor<B> {
                 shape: *self.shape(),
             });
         }
-        Tensor::gradients_from(self, upstream.clone(), Backward::default())
+        B::engine_backward(self, upstream.clone(), Backward::default())
     }
 
     /// As [`backward`](Tensor::backward) with options.
     pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
-        Tensor::gradients_from(self, self.unit_upstream()?, options)
+        B::engine_backward(self, self.unit_upstream()?, options)
     }
 
     pub(crate) fn backward_body(
@@ -355,5 +355,5 @@ pub fn grad<B: Backend>(
     xs: &[&Tensor<B>],
     create_graph: bool,
 ) -> Result<Vec<Tensor<B>>> {
-    Tensor::gradients_of(y, xs, create_graph)
+    B::engine_grad(y, xs, create_graph)
 }

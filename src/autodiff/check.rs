@@ -135,7 +135,7 @@ fn projected_gradient<B: Backend>(
         let y = f(xs)?;
         let upstream = random_like(&y, &mut Rng::seed(options.seed))?;
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
-        Tensor::gradients_from(&y, upstream, opts)
+        B::engine_backward(&y, upstream, opts)
     })?;
     let mut total = Tensor::zeros(Shape::scalar(), DType::F64)?;
     for (x, weight) in xs.iter().zip(weights) {
@@ -164,7 +164,7 @@ fn check_first_order<B: Backend>(
         Ok((
             name,
             if y.is_tracked() {
-                Tensor::gradients_from(&y, weights.clone(), pass)?
+                B::engine_backward(&y, weights.clone(), pass)?
             } else {
                 Gradients::new()
             },

@@ -46,13 +46,13 @@ impl<M> Shared<M> {
     pub fn read(&self) -> SharedRef<'_, M> {
         // A panic while the part was changed leaves tensors that are each whole.
         let guard = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        SharedRef { guard, _held: Held::new(self.key()) }
+        SharedGuard { guard, _held: Held::new(self.key()) }
     }
 
     /// The part, to change. Not on a thread that has another guard of it, which would wait for itself.
     pub fn write(&self) -> SharedMut<'_, M> {
         let guard = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        SharedMut { guard, _held: Held::new(self.key()) }
+        SharedGuard { guard, _held: Held::new(self.key()) }
     }
 
     /// The address of the part, which tells it from all others.
@@ -89,38 +89,29 @@ impl Drop for Held {
     }
 }
 
-/// Guard of [`Shared::read`].
+/// Guard of a [`Shared`] part, which keeps others from changing it, or from looking at it.
 #[derive(Debug)]
-pub struct SharedRef<'a, M> {
-    guard: RwLockReadGuard<'a, M>,
+pub struct SharedGuard<G> {
+    guard: G,
     _held: Held,
 }
 
-impl<M> Deref for SharedRef<'_, M> {
-    type Target = M;
-
-    fn deref(&self) -> &M {
-        &self.guard
-    }
-}
+/// Guard of [`Shared::read`].
+pub type SharedRef<'a, M> = SharedGuard<RwLockReadGuard<'a, M>>;
 
 /// Guard of [`Shared::write`].
-#[derive(Debug)]
-pub struct SharedMut<'a, M> {
-    guard: RwLockWriteGuard<'a, M>,
-    _held: Held,
-}
+pub type SharedMut<'a, M> = SharedGuard<RwLockWriteGuard<'a, M>>;
 
-impl<M> Deref for SharedMut<'_, M> {
-    type Target = M;
+impl<G: Deref> Deref for SharedGuard<G> {
+    type Target = G::Target;
 
-    fn deref(&self) -> &M {
+    fn deref(&self) -> &G::Target {
         &self.guard
     }
 }
 
-impl<M> DerefMut for SharedMut<'_, M> {
-    fn deref_mut(&mut self) -> &mut M {
+impl<G: DerefMut> DerefMut for SharedGuard<G> {
+    fn deref_mut(&mut self) -> &mut G::Target {
         &mut self.guard
     }
 }
@@ -133,7 +124,7 @@ impl<B: Backend, M: Visit<B>> Visit<B> for Shared<M> {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
         if HELD.with_borrow(|held| held.contains(&self.key())) {
             return visitor
-                .locked("is being read on this thread: drop the guard of Shared::read first");
+                .locked("has a guard on this thread: drop what Shared::read or Shared::write returned first");
         }
         self.write().visit_mut(visitor);
     }

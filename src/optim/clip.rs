@@ -42,7 +42,7 @@ pub fn clip_grad_norm<B: Backend>(
     }
     let mut leaves: Vec<Tensor<B>> = scratch::take();
     for_each_leaf(model, |x| leaves.push(x.clone()));
-    let norm = Tensor::clipped(&leaves, grads, max_norm);
+    let norm = B::engine_clip(&leaves, grads, max_norm);
     leaves.clear();
     scratch::give(leaves);
     norm

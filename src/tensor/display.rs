@@ -16,7 +16,7 @@ use super::Tensor;
 
 impl<B: Backend> fmt::Display for Tensor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Tensor::as_text(self, f.precision()) {
+        match B::engine_text(self, f.precision()) {
             Ok(text) => f.write_str(&text),
             Err(error) => write!(f, "<{error}>"),
         }

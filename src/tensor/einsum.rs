@@ -66,7 +66,7 @@ impl<B: Backend> Tensor<B> {
     /// that is too large; [`Error::Overflow`] for a result that is; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
-        Tensor::by_equation(equation, operands)
+        B::engine_einsum(equation, operands)
     }
 
     pub(crate) fn einsum_body(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {

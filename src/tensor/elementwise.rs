@@ -129,12 +129,12 @@ pub(super) fn check_scalar(
 impl<B: Backend> Tensor<B> {
     /// The unary op as a value: `x.unary(UnaryOp::Exp)` is `x.exp()`.
     pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
-        Tensor::unary_input(op, Input::Ref(self))
+        B::engine_unary(op, Input::Ref(self))
     }
 
     /// The binary op as a value: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
     pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-        rhs.with(|rhs| Tensor::binary_inputs(op, Input::Ref(self), rhs))
+        rhs.with(|rhs| B::engine_binary(op, Input::Ref(self), rhs))
     }
 
     pub(crate) fn unary_body(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
@@ -212,7 +212,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The comparison as a value: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
     pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-        rhs.with(|rhs| Tensor::compare_input(op, self, rhs))
+        rhs.with(|rhs| B::engine_compare(op, self, rhs))
     }
 
     pub(crate) fn compare_body(
@@ -241,13 +241,13 @@ impl<B: Backend> Tensor<B> {
 
     /// `self + value`.
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
-        Tensor::binary_inputs(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
+        B::engine_binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("add_scalar"))
     }
 
     /// `self · value`.
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
-        Tensor::binary_inputs(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
+        B::engine_binary(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("mul_scalar"))
     }
 
@@ -260,14 +260,14 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn powf(&self, p: f64) -> Result<Tensor<B>> {
-        Tensor::binary_inputs(BinaryOp::Pow, Input::Ref(self), Input::Scalar(p.into()))
+        B::engine_binary(BinaryOp::Pow, Input::Ref(self), Input::Scalar(p.into()))
             .map_err(|e| e.named("powf"))
     }
 
     /// `self · mul + add`; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul).map_err(|e| e.named("affine"))?;
-        Tensor::binary_inputs(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
+        B::engine_binary(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
             .map_err(|e| e.named("affine"))
     }
 
@@ -282,7 +282,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn where_cond(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::chosen_where(mask, a, b)
+        B::engine_where(mask, a, b)
     }
 
     pub(crate) fn where_body(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
@@ -315,7 +315,7 @@ impl<B: Backend> Tensor<B> {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        Tensor::converted(self, dtype)
+        B::engine_cast(self, dtype)
     }
 
     pub(crate) fn cast_body(x: &Tensor<B>, dtype: DType) -> Result<Tensor<B>> {

@@ -25,7 +25,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn gather(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
-        Tensor::gathered(self, axis.into(), index)
+        B::engine_gather(self, axis.into(), index)
     }
 
     pub(crate) fn gather_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
@@ -46,7 +46,7 @@ impl<B: Backend> Tensor<B> {
         index: &Tensor<B>,
         source: &Tensor<B>,
     ) -> Result<Self> {
-        Tensor::scattered(self, axis.into(), index, source)
+        B::engine_scatter_add(self, axis.into(), index, source)
     }
 
     pub(crate) fn scatter_add_body(
@@ -85,7 +85,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
-        Tensor::selected(self, axis.into(), index)
+        B::engine_index_select(self, axis.into(), index)
     }
 
     pub(crate) fn index_select_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
@@ -138,7 +138,7 @@ impl<B: Backend> Tensor<B> {
         index: &Tensor<B>,
         source: &Tensor<B>,
     ) -> Result<Self> {
-        Tensor::added_at(self, axis.into(), index, source)
+        B::engine_index_add(self, axis.into(), index, source)
     }
 
     pub(crate) fn index_add_body(
@@ -166,7 +166,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`] without a tensor; [`Error::ShapeMismatch`];
     /// [`Error::DTypeMismatch`].
     pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::joined(tensors, axis.into())
+        B::engine_cat(tensors, axis.into())
     }
 
     pub(crate) fn cat_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {

@@ -31,7 +31,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::ShapeMismatch`] if the inner extents differ or an operand is a scalar;
     /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn matmul(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::matrix_product(self, rhs)
+        B::engine_matmul(self, rhs)
     }
 
     pub(crate) fn matmul_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Tensor<B>> {
@@ -123,7 +123,7 @@ impl<B: Backend> Tensor<B> {
     /// `[…, m, 1] × […, 1, n] → […, m, n]`, floats of one dtype: element-wise forwards, matrix products
     /// backwards, which sum as they go.
     pub(crate) fn outer_matrices(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        Tensor::outer_product(self, rhs)
+        B::engine_outer(self, rhs)
     }
 
     pub(crate) fn outer_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Tensor<B>> {
@@ -159,7 +159,7 @@ impl<B: Backend> Tensor<B> {
     /// large until they are summed; [`Error::TooManyAxes`]; [`Error::Overflow`]; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
-        Tensor::contracted_over(self, rhs, axes.into())
+        B::engine_tensordot(self, rhs, axes.into())
     }
 
     pub(crate) fn tensordot_body(

@@ -122,7 +122,7 @@ macro_rules! operators {
             type Output = Tensor<B>;
             #[track_caller]
             fn $method(self, rhs: R) -> Tensor<B> {
-                or_panic(rhs.with(|rhs| Tensor::binary_inputs(BinaryOp::$Variant, Input::Owned(self), rhs)))
+                or_panic(rhs.with(|rhs| B::engine_binary(BinaryOp::$Variant, Input::Owned(self), rhs)))
             }
         }
 
@@ -130,7 +130,7 @@ macro_rules! operators {
             type Output = Tensor<B>;
             #[track_caller]
             fn $method(self, rhs: R) -> Tensor<B> {
-                or_panic(rhs.with(|rhs| Tensor::binary_inputs(BinaryOp::$Variant, Input::Ref(self), rhs)))
+                or_panic(rhs.with(|rhs| B::engine_binary(BinaryOp::$Variant, Input::Ref(self), rhs)))
             }
         }
 
@@ -139,7 +139,7 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, rhs: Tensor<B>) -> Tensor<B> {
                 let lhs = Input::Scalar(self.into());
-                or_panic(Tensor::binary_inputs(BinaryOp::$Variant, lhs, Input::Owned(rhs)))
+                or_panic(B::engine_binary(BinaryOp::$Variant, lhs, Input::Owned(rhs)))
             }
         }
 
@@ -148,7 +148,7 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, rhs: &Tensor<B>) -> Tensor<B> {
                 let lhs = Input::Scalar(self.into());
-                or_panic(Tensor::binary_inputs(BinaryOp::$Variant, lhs, Input::Ref(rhs)))
+                or_panic(B::engine_binary(BinaryOp::$Variant, lhs, Input::Ref(rhs)))
             }
         }
     )*};
@@ -165,7 +165,7 @@ impl<B: Backend> Neg for Tensor<B> {
     type Output = Tensor<B>;
     #[track_caller]
     fn neg(self) -> Tensor<B> {
-        or_panic(Tensor::unary_input(UnaryOp::Neg, Input::Owned(self)))
+        or_panic(B::engine_unary(UnaryOp::Neg, Input::Owned(self)))
     }
 }
 
@@ -173,6 +173,6 @@ impl<B: Backend> Neg for &Tensor<B> {
     type Output = Tensor<B>;
     #[track_caller]
     fn neg(self) -> Tensor<B> {
-        or_panic(Tensor::unary_input(UnaryOp::Neg, Input::Ref(self)))
+        or_panic(B::engine_unary(UnaryOp::Neg, Input::Ref(self)))
     }
 }

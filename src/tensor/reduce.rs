@@ -217,7 +217,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// Those of the method named as the op.
     pub fn reduce(&self, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
-        Tensor::reduced(self, op, axes, keepdims)
+        B::engine_reduce(self, op, axes, keepdims)
     }
 
     pub(crate) fn reduce_body(

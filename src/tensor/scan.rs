@@ -25,7 +25,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::scanned(self, ScanOp::Sum, axis.into())
+        B::engine_scan(self, ScanOp::Sum, axis.into())
     }
 
     /// `out[i] = self[0] · … · self[i]` along an axis. The gradient is right where there are zeros,
@@ -39,7 +39,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn cumprod(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::scanned(self, ScanOp::Product, axis.into())
+        B::engine_scan(self, ScanOp::Product, axis.into())
     }
 
     pub(crate) fn scan_body(x: &Tensor<B>, op: ScanOp, axis: Axis) -> Result<Self> {

@@ -58,7 +58,7 @@ impl<B: Backend> Tensor<B> {
         b: impl Operand<B>,
         c: impl Operand<B>,
     ) -> Result<Tensor<B>> {
-        b.with(|b| c.with(|c| Tensor::ternary_inputs(op, self, b, c)))
+        b.with(|b| c.with(|c| B::engine_ternary(op, self, b, c)))
     }
 
     pub(crate) fn ternary_body(
@@ -73,8 +73,8 @@ impl<B: Backend> Tensor<B> {
             if !x.dtype().is_float() {
                 check_scalar(name, *low, x.dtype(), x.shape())?;
                 check_scalar(name, *high, x.dtype(), x.shape())?;
-                return Tensor::binary_inputs(BinaryOp::Maximum, Input::Ref(x), b)
-                    .and_then(|low| Tensor::binary_inputs(BinaryOp::Minimum, Input::Owned(low), c))
+                return B::engine_binary(BinaryOp::Maximum, Input::Ref(x), b)
+                    .and_then(|low| B::engine_binary(BinaryOp::Minimum, Input::Owned(low), c))
                     .map_err(|e| e.named(name));
             }
         }

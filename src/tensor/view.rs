@@ -20,7 +20,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if the numbers of elements differ.
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
-        Tensor::reshaped(self, shape.into())
+        B::engine_reshape(self, shape.into())
     }
 
     pub(crate) fn reshape_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
@@ -50,12 +50,12 @@ impl<B: Backend> Tensor<B> {
     /// Axes reordered; `None` swaps the last two.
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
         if let Some(axes) = axes {
-            return Tensor::permuted(self, "transpose", axes);
+            return B::engine_permute(self, "transpose", axes);
         }
         transposed("transpose", self.layout(), None)?;
         let mut axes: AxisSet = (0..self.rank()).collect();
         axes.swap(self.rank() - 2, self.rank() - 1);
-        Tensor::permuted(self, "transpose", &axes)
+        B::engine_permute(self, "transpose", &axes)
     }
 
     /// The last two axes swapped: the transpose of a matrix.
@@ -65,7 +65,7 @@ impl<B: Backend> Tensor<B> {
 
     /// Axis i of the result is axis `axes[i]` of this tensor.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
-        Tensor::permuted(self, "permute", axes)
+        B::engine_permute(self, "permute", axes)
     }
 
     pub(crate) fn permute_body(x: &Tensor<B>, op: &'static str, axes: &[usize]) -> Result<Self> {
@@ -88,7 +88,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
     pub fn narrow(&self, axis: impl Into<Axis>, start: usize, len: usize) -> Result<Self> {
-        Tensor::narrowed(self, axis.into(), start, len)
+        B::engine_narrow(self, axis.into(), start, len)
     }
 
     pub(crate) fn narrow_body(x: &Tensor<B>, axis: Axis, start: usize, len: usize) -> Result<Self> {
@@ -126,7 +126,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index; ranges are cut to the axis.
     pub fn slice(&self, items: impl AsRef<[SliceItem]>) -> Result<Self> {
-        Tensor::sliced(self, items.as_ref())
+        B::engine_slice(self, items.as_ref())
     }
 
     pub(crate) fn slice_body(x: &Tensor<B>, items: &[SliceItem]) -> Result<Self> {
@@ -150,7 +150,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The elements of an axis in reverse order.
     pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::flipped(self, axis.into())
+        B::engine_flip(self, axis.into())
     }
 
     pub(crate) fn flip_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
@@ -174,7 +174,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`] for one axis twice.
     pub fn diagonal(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Self> {
-        Tensor::diagonal_of(self, [first.into(), second.into()])
+        B::engine_diagonal(self, [first.into(), second.into()])
     }
 
     pub(crate) fn diagonal_body(x: &Tensor<B>, [first, second]: [Axis; 2]) -> Result<Self> {
@@ -187,7 +187,7 @@ impl<B: Backend> Tensor<B> {
 
     /// A new axis of extent 1 before `axis`; −1 appends one.
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::unsqueezed(self, axis.into())
+        B::engine_unsqueeze(self, axis.into())
     }
 
     pub(crate) fn unsqueeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
@@ -202,7 +202,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::InvalidShape`] if the extent is another.
     pub fn squeeze(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::squeezed(self, axis.into())
+        B::engine_squeeze(self, axis.into())
     }
 
     pub(crate) fn squeeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
@@ -217,12 +217,12 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if an axis of another extent would have to change.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
-        Tensor::expanded(self, "broadcast_to", shape.into())
+        B::engine_expand(self, "broadcast_to", shape.into())
     }
 
     /// The same as [`broadcast_to`](Tensor::broadcast_to), by its other name.
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
-        Tensor::expanded(self, "expand", shape.into())
+        B::engine_expand(self, "expand", shape.into())
     }
 
     pub(crate) fn expand_body(x: &Tensor<B>, op: &'static str, shape: Shape) -> Result<Self> {
@@ -236,7 +236,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if `shape` does not broadcast to this tensor's shape.
     pub fn sum_to(&self, shape: impl Into<Shape>) -> Result<Self> {
-        Tensor::summed_to(self, shape.into())
+        B::engine_sum_to(self, shape.into())
     }
 
     pub(crate) fn sum_to_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
@@ -252,7 +252,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The same elements in row-major order without gaps; a copy only if they are not.
     pub fn contiguous(&self) -> Result<Self> {
-        Tensor::without_gaps(self)
+        B::engine_contiguous(self)
     }
 
     pub(crate) fn contiguous_body(x: &Tensor<B>) -> Result<Self> {

@@ -61,7 +61,7 @@ impl<B: Backend> Tensor<B> {
         values: &Tensor<B>,
         options: Attention<'_, B>,
     ) -> Result<Self> {
-        Tensor::attended(self, keys, values, options)
+        B::engine_attention(self, keys, values, options)
     }
 
     pub(crate) fn attention_body(

@@ -34,7 +34,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if no window fits, too many
     /// do, or a kernel, stride or dilation is 0.
     pub fn im2col(&self, window: Window) -> Result<Self> {
-        Tensor::window_columns(self, window)
+        B::engine_im2col(self, window)
     }
 
     pub(crate) fn im2col_body(x: &Tensor<B>, window: Window) -> Result<Self> {
@@ -83,7 +83,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the rows are not of whole channels,
     /// or no window fits; [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn col2im(&self, image: [usize; 2], window: Window) -> Result<Self> {
-        Tensor::window_sums(self, image, window)
+        B::engine_col2im(self, image, window)
     }
 
     pub(crate) fn col2im_body(x: &Tensor<B>, image: [usize; 2], window: Window) -> Result<Self> {

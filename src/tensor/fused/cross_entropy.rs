@@ -54,7 +54,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::IndexOutOfRange`] for a target that is neither a class nor ignored;
     /// [`Error::InvalidArgument`] for a label smoothing outside `[0, 1]`.
     pub fn cross_entropy(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
-        Tensor::classified(self, targets, options)
+        B::engine_cross_entropy(self, targets, options)
     }
 
     pub(crate) fn cross_entropy_body(

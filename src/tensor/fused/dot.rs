@@ -61,7 +61,7 @@ impl<B: Backend> Tensor<B> {
 
     /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.
     pub(crate) fn dot_rows(&self, rhs: &Tensor<B>) -> Result<Self> {
-        Tensor::inner_product(self, rhs)
+        B::engine_dot(self, rhs)
     }
 
     pub(crate) fn dot_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Self> {

@@ -30,7 +30,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `0 <= p < 1`;
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn dropout(&self, mask: DropoutMask) -> Result<Self> {
-        Tensor::dropped_out(self, mask)
+        B::engine_dropout(self, mask)
     }
 
     pub(crate) fn dropout_body(x: &Tensor<B>, mask: DropoutMask) -> Result<Self> {

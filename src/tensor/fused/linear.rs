@@ -28,7 +28,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn linear(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
-        Tensor::linear_product(self, weight, bias, None)
+        B::engine_linear(self, weight, bias, None)
     }
 
     /// `f(x · weightᵀ + bias)`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
@@ -54,7 +54,7 @@ impl<B: Backend> Tensor<B> {
         bias: Option<&Tensor<B>>,
         activation: Activation,
     ) -> Result<Self> {
-        Tensor::linear_product(self, weight, bias, Some(activation))
+        B::engine_linear(self, weight, bias, Some(activation))
     }
 
     pub(crate) fn linear_body(
@@ -170,7 +170,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn bias_activation(&self, bias: &Tensor<B>, activation: Activation) -> Result<Self> {
-        Tensor::activated(self, bias, activation)
+        B::engine_bias_activation(self, bias, activation)
     }
 
     pub(crate) fn bias_activation_body(

@@ -37,7 +37,7 @@ impl<B: Backend> Tensor<B> {
         bias: Option<&Tensor<B>>,
         eps: f64,
     ) -> Result<Self> {
-        Tensor::layer_normalised(self, weight, bias, eps)
+        B::engine_layer_norm(self, weight, bias, eps)
     }
 
     pub(crate) fn layer_norm_body(
@@ -94,7 +94,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
     /// [`Error::InvalidShape`] without an axis; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
     pub fn rms_norm(&self, weight: Option<&Tensor<B>>, eps: f64) -> Result<Self> {
-        Tensor::rms_normalised(self, weight, eps)
+        B::engine_rms_norm(self, weight, eps)
     }
 
     pub(crate) fn rms_norm_body(

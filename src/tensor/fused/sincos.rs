@@ -26,7 +26,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn sincos(&self) -> Result<(Self, Self)> {
-        Tensor::sine_and_cosine(self)
+        B::engine_sincos(self)
     }
 
     pub(crate) fn sincos_body(x: &Tensor<B>) -> Result<(Self, Self)> {

@@ -26,7 +26,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange);
     /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::normalised(self, axis.into(), false)
+        B::engine_softmax(self, axis.into(), false)
     }
 
     /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
@@ -34,7 +34,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// As [`softmax`](Tensor::softmax).
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
-        Tensor::normalised(self, axis.into(), true)
+        B::engine_softmax(self, axis.into(), true)
     }
 
     pub(crate) fn softmax_body(x: &Tensor<B>, axis: Axis, log: bool) -> Result<Self> {
