@@ -142,10 +142,11 @@ fn check<B: Backend>(
             Error::NoGradient { reason, .. } => reason,
             error => error.to_string(),
         };
-        let reason = format!(
-            "`{path}`: {reason}; a clone of a parameter that is kept over a step is another leaf"
-        );
-        return Err(Error::NoGradient { op, reason });
+        let hint = match slots.contains_key(path) {
+            true => "; a clone of a parameter that is kept over a step is another leaf",
+            false => "",
+        };
+        return Err(Error::NoGradient { op, reason: format!("`{path}`: {reason}{hint}") });
     }
     let values = slots.get(path).map(|slot| slot.values.as_slice()).unwrap_or_default();
     for (value, name) in values.iter().zip(update.state()) {
@@ -172,24 +173,19 @@ fn change<B: Backend>(
     gradient: &Tensor<B>,
 ) -> Result<()> {
     let (shape, dtype) = (*tensor.shape(), tensor.dtype());
-    let names = update.state();
-    if !names.is_empty() && !slots.contains_key(path) {
+    if !slots.contains_key(path) {
         let initial = Scalar::Float(update.initial_state());
-        let values = names.iter().map(|_| B::full(shape, initial, dtype)).collect::<Result<_>>()?;
-        slots.insert(path.to_owned(), Slot { steps: 0, values });
+        let values = update.state().iter().map(|_| B::full(shape, initial, dtype));
+        slots.insert(path.to_owned(), Slot { steps: 0, values: values.collect::<Result<_>>()? });
     }
-    let mut slot = slots.get_mut(path);
-    let number = slot.as_ref().map_or(1, |slot| slot.steps + 1);
-    let step = Step { path, shape: &shape, number };
-    let state = slot.as_mut().map(|slot| slot.values.as_mut_slice()).unwrap_or_default();
+    let slot = slots.get_mut(path).expect("there by now");
+    let step = Step { path, shape: &shape, number: slot.steps + 1 };
     let data = tensor.data_mut();
     if !data.layout().is_contiguous() {
         *data = B::contiguous(data)?;
     }
-    change_by(update, data, gradient, state, &step)?;
-    if let Some(slot) = slot {
-        slot.steps = number;
-    }
+    change_by(update, data, gradient, &mut slot.values, &step)?;
+    slot.steps += 1;
     Ok(())
 }
 
@@ -212,6 +208,10 @@ fn change_by<B: Backend>(
     no_grad(|| {
         let mut values: SmallVec<[Tensor<B>; 3]> = state.iter().map(wide).collect::<Result<_>>()?;
         let new = update.update(&wide(parameter)?, &wide(gradient.data())?, &mut values, step)?;
+        if let Some(other) = values.iter().chain([&new]).find(|x| x.shape() != step.shape) {
+            let (op, lhs, rhs) = (update.name(), *step.shape, *other.shape());
+            return Err(Error::ShapeMismatch { op, lhs, rhs });
+        }
         let narrow = |x: &Tensor<B>| x.to_dtype(dtype).map(Tensor::into_data);
         let values: SmallVec<[B::Tensor; 3]> = values.iter().map(narrow).collect::<Result<_>>()?;
         *parameter = narrow(&new)?;
@@ -223,7 +223,7 @@ fn change_by<B: Backend>(
 impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
         *self.update.learning_rate() = self.learning_rate;
-        Tensor::stepped_by(&self.update, &mut self.slots, model, grads)
+        B::engine_step(&self.update, &mut self.slots, model, grads)
     }
 
     fn learning_rate(&self) -> f64 {
@@ -269,7 +269,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
             let unknown = || invalid(format!("`{name}` is nothing to remember here"));
             let (path, what) = name.rsplit_once('.').ok_or_else(unknown)?;
             let place = names.iter().position(|&known| known == what);
-            if names.is_empty() || (place.is_none() && what != STEP) {
+            if place.is_none() && what != STEP {
                 return Err(unknown());
             }
             let slot = found.entry(path.to_owned()).or_default();
@@ -293,9 +293,10 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
             let named = names.iter().zip(&mut values);
             let values = named.map(|(name, value)| value.take().ok_or_else(|| missing(name)));
             let values: SmallVec<[B::Tensor; 3]> = values.collect::<Result<_>>()?;
-            let first = &values[0];
-            let alike = |x: &B::Tensor| x.shape() == first.shape() && x.dtype() == first.dtype();
-            if !values.iter().all(alike) {
+            let alike = |pair: &[B::Tensor]| {
+                pair[0].shape() == pair[1].shape() && pair[0].dtype() == pair[1].dtype()
+            };
+            if !values.windows(2).all(alike) {
                 return Err(invalid(format!("what is remembered of `{path}` differs in type")));
             }
             slots.insert(path, Slot { steps, values });

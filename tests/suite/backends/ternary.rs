@@ -2,20 +2,22 @@
 //! compared with is the composite of the reference backend in `f64`.
 
 use swath::ops::TernaryOp;
-use swath::{Arg, Backend, DType, Scalar, TensorData};
+use swath::{Arg, Backend, DType, HostData, Scalar};
 
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, among, dtypes};
+use super::elementwise::{Bounds, tolerance};
+use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tested, among, dtypes};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::support::oracle::{Places, values, wide};
+use crate::support::oracle::{values, wide};
 
-/// The special values of the operands. Products overflow in a composite where the sum need not, and in
-/// the `f64` of the reference.
-fn specials<B: Tested>(op: TernaryOp, dtype: DType) -> Specials {
+/// Sums cancel: what holds is relative to the operands, of at most 4 where bounds have units.
+fn bounds<B: Tested>(op: TernaryOp) -> (Bounds, Specials) {
     match op {
-        TernaryOp::Clamp | TernaryOp::LeakyReluGrad => Specials::All,
-        TernaryOp::MulAdd if B::SLACK == 1.0 && dtype != DType::F64 => Specials::All,
-        TernaryOp::MulAdd => Specials::NoHuge,
-        _ => Specials::Unit,
+        TernaryOp::Clamp | TernaryOp::LeakyReluGrad => (Bounds(0, 0, 0.0), Specials::All),
+        // A composite rounds the product, which may overflow.
+        TernaryOp::MulAdd if B::SLACK > 1.0 => (Bounds(1, 1, 8.0), Specials::NoHuge),
+        TernaryOp::MulAdd => (Bounds(1, 0, 0.0), Specials::All),
+        TernaryOp::EluGrad => (Bounds(3, 4, 0.0), Specials::Unit),
+        _ => (Bounds(2, 2, 8.0), Specials::Unit),
     }
 }
 
@@ -33,7 +35,7 @@ fn inputs<B: Tested>(
         // Bounds stay in order.
         let fill = match op == TernaryOp::Clamp && i > 0 {
             true => plain,
-            false => plain.with(4, specials::<B>(op, dtype)),
+            false => plain.with(4, bounds::<B>(op).1),
         };
         let arrangement = all[(turn * (i + 1) + i) % all.len()];
         Input::new(dtype, shape, arrangement, || fill.draw(rng, dtype))
@@ -44,6 +46,17 @@ type Operand<'a> = (&'a Input, Option<f64>);
 
 fn arg<'a, B: Backend>(x: &'a B::Tensor, number: Option<f64>) -> Arg<'a, B::Tensor> {
     number.map_or(Arg::Ref(x), |number| Arg::Scalar(Scalar::Float(number)))
+}
+
+/// `a · b + c`, which the composite rounds twice, rounded once.
+fn product_and_sum(operands: [Operand; 3]) -> ReferenceTensor {
+    let shape = operands[0].0.shape;
+    let [a, b, c] = operands.map(|(x, number)| match number {
+        Some(number) => vec![number; shape.numel()],
+        None => values(&wide(x)),
+    });
+    let each = a.into_iter().zip(b).zip(c).map(|((a, b), c)| a.mul_add(b, c));
+    Reference::from_host(HostData::F64(each.collect()), shape).unwrap()
 }
 
 /// Each operand is a tensor, or a number in place of it.
@@ -61,28 +74,13 @@ fn compare<B: Tested>(
     let [a, b, c] = operands.map(|(_, number)| number);
     let (a, b, c) = (arg::<Reference>(&x, a), arg::<Reference>(&y, b), arg::<Reference>(&z, c));
     let want = Reference::ternary(op, a, b, c);
-    let context = || format!("{} {dtype} {}, turn {turn}", op.name(), operands[0].0.shape);
-    // The composite is of operands in `f64` where there are none of integers.
-    let tolerance = match (&want, op) {
-        (Err(_), _) | (_, TernaryOp::Clamp | TernaryOp::LeakyReluGrad) => Tolerance::EXACT,
-        (Ok(want), _) => {
-            let p = Places::of(dtype);
-            let each = operands.map(|(x, number)| match number {
-                Some(number) => vec![number; want.shape().numel()],
-                None => values(&wide(x)),
-            });
-            let bound = |(i, y): (usize, f64)| {
-                let [a, b, c] = each.each_ref().map(|x| x[i].abs());
-                let size = match op {
-                    TernaryOp::MulAdd => 2.0 * a * b,
-                    TernaryOp::Lerp => 4.0 * (1.0 + c) * (a + b),
-                    _ => 6.0 * y.abs(),
-                };
-                p.bound(y, size)
-            };
-            Tolerance::absolute(values(want).into_iter().enumerate().map(bound).collect())
-        }
+    let want = match (&want, op) {
+        (Ok(_), TernaryOp::MulAdd) => Ok(product_and_sum(operands)),
+        _ => want,
     };
+    let context = || format!("{} {dtype} {}, turn {turn}", op.name(), operands[0].0.shape);
+    let largest = HostData::F64(vec![4.0; operands[0].0.shape.numel()]);
+    let tolerance = tolerance(&bounds::<B>(op).0, dtype, Some(&largest));
     let want = want.and_then(|y| Reference::cast(&y, dtype));
     seen.compare::<B>(context, got, want, &tolerance);
 }

@@ -3,7 +3,7 @@
 use super::T;
 use super::steps::{grads_of, model, values};
 use swath::nn::{Sequential, Shared};
-use swath::optim::{Optimizer, Sgd, SgdOptions};
+use swath::optim::{Optimizer, PerParameter, Sgd, SgdOptions, Step, Update};
 use swath::prelude::*;
 
 /// A clone that is kept over steps has the gradients of its own values: they are not taken for those of
@@ -50,5 +50,60 @@ fn a_step_of_a_shared_part_that_this_thread_reads_is_an_error() -> Result<()> {
     drop((guard, again));
     sgd.step(&mut models, &grads)?;
     assert_ne!(values(&part.read().weight), before);
+    Ok(())
+}
+
+/// Counts its steps, and, told so, gives one number for all elements.
+struct Probe {
+    learning_rate: f64,
+    of_one_element: bool,
+}
+
+impl<B: Backend> Update<B> for Probe {
+    fn name(&self) -> &'static str {
+        "probe"
+    }
+
+    fn learning_rate(&mut self) -> &mut f64 {
+        &mut self.learning_rate
+    }
+
+    fn update(
+        &self,
+        parameter: &Tensor<B>,
+        _gradient: &Tensor<B>,
+        _state: &mut [Tensor<B>],
+        step: &Step<'_>,
+    ) -> Result<Tensor<B>> {
+        let new = parameter.zeros_like()?.add_scalar(step.number as f64 * self.learning_rate)?;
+        if self.of_one_element { new.sum(None, false) } else { Ok(new) }
+    }
+}
+
+#[test]
+fn steps_are_numbered_for_an_update_that_remembers_nothing() -> Result<()> {
+    let mut optimizer = PerParameter::new(Probe { learning_rate: 0.5, of_one_element: false })?;
+    let mut model = vec![tensor![7.0, 7.0].requires_grad()];
+    for step in 1..=3 {
+        let grads = model[0].sum(None, false)?.backward()?;
+        optimizer.step(&mut model, &grads)?;
+        assert_eq!(values(&model[0]), [0.5 * step as f32; 2]);
+    }
+    let mut resumed = PerParameter::new(Probe { learning_rate: 9.0, of_one_element: false })?;
+    resumed.load_state(optimizer.state()?)?;
+    let grads = model[0].sum(None, false)?.backward()?;
+    resumed.step(&mut model, &grads)?;
+    assert_eq!(values(&model[0]), [2.0; 2]);
+    Ok(())
+}
+
+#[test]
+fn an_update_of_another_shape_is_an_error_and_changes_nothing() -> Result<()> {
+    let mut optimizer = PerParameter::new(Probe { learning_rate: 0.5, of_one_element: true })?;
+    let mut model = vec![tensor![7.0, 7.0].requires_grad()];
+    let grads = model[0].sum(None, false)?.backward()?;
+    let error = optimizer.step(&mut model, &grads).unwrap_err();
+    assert!(matches!(error, Error::ShapeMismatch { op: "probe", .. }), "{error}");
+    assert_eq!(values(&model[0]), [7.0; 2]);
     Ok(())
 }
