@@ -44,7 +44,7 @@ fn products(x: &Input, axis: usize) -> ReferenceTensor {
     let (dims, mut totals) = (x.shape.dims(), values(&wide(x)));
     let step: usize = dims[axis + 1..].iter().product();
     for i in 0..totals.len() {
-        if i / step % dims[axis] > 0 {
+        if !(i / step).is_multiple_of(dims[axis]) {
             totals[i] *= totals[i - step];
         }
     }
