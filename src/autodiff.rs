@@ -23,25 +23,25 @@
 //! | `backward.rs` | the pass, its options |
 //! | `gradients.rs` | what it returns |
 //! | `mode.rs` | `no_grad` |
+//! | `custom.rs` | ops with a gradient that the program defines |
 //! | `functional.rs` | derivatives of functions: `jacobian`, `hessian_vector_product` |
 //! | `check.rs` | finite differences |
 //! | `scratch.rs` | collections kept from pass to pass |
-//! | `mutation.rs` | rules made wrong, for tests of tests |
 
 pub(crate) mod backward;
 pub(crate) mod check;
+pub(crate) mod custom;
 pub(crate) mod functional;
 pub(crate) mod gradients;
 pub(crate) mod graph;
 pub(crate) mod mode;
-#[cfg(feature = "testing")]
-pub(crate) mod mutation;
 pub(crate) mod ops;
 pub(crate) mod rules;
 pub(crate) mod scratch;
 
 pub use backward::{Backward, Keep, grad};
 pub use check::{GradCheck, check_gradients, numerical_gradient};
+pub use custom::CustomOp;
 pub use functional::{hessian, hessian_vector_product, jacobian, vjp};
 pub use gradients::Gradients;
 pub use mode::{is_grad_enabled, no_grad};

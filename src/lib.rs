@@ -48,8 +48,8 @@ pub mod tensor;
 pub mod testing;
 
 pub use autodiff::{
-    Backward, GradCheck, Gradients, Keep, check_gradients, grad, hessian, hessian_vector_product,
-    is_grad_enabled, jacobian, no_grad, numerical_gradient, vjp,
+    Backward, CustomOp, GradCheck, Gradients, Keep, check_gradients, grad, hessian,
+    hessian_vector_product, is_grad_enabled, jacobian, no_grad, numerical_gradient, vjp,
 };
 pub use backend::cpu::CpuBackend;
 pub use backend::reference::ReferenceBackend;
@@ -67,9 +67,9 @@ pub use tensor::{Operand, Tensor, TensordotAxes};
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Attention, Backend, Backward, CpuBackend, CrossEntropy, DType, Element, Error, GradCheck,
-        Gradients, IntoBackend, Keep, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
-        check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
+        Attention, Backend, Backward, CpuBackend, CrossEntropy, CustomOp, DType, Element, Error,
+        GradCheck, Gradients, IntoBackend, Keep, ReferenceBackend, Result, Rng, Shape, Tensor,
+        TensorData, check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
         numerical_gradient, optim, s, tensor, vjp,
     };
     pub use crate::{nn::Module, optim::Optimizer};

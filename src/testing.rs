@@ -1,53 +1,66 @@
-//! For tests of tests: what is recorded, derivative rules made wrong on purpose, and whether work was
-//! shared by threads. Feature `testing`; no part of a program.
+//! For tests of tests: the rows of the op table as text, derivative rules as they run, and whether work
+//! was shared by threads. Feature `testing`; no part of a program.
 
-mod registry;
+mod rows;
 
-pub use crate::autodiff::mutation::{
-    Mutant, Mutation, Reading, with_mutant, with_mutation, with_rules_noted,
-};
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::autodiff::graph::{InputGradients, Upstream};
+pub use crate::autodiff::rules::row_gradient;
+use crate::backend::Backend;
+use crate::error::Result;
 pub use crate::runtime::parallel::shared_regions;
-pub use registry::{Kind, RecordedOp, recorded_ops};
+use crate::tensor::Tensor;
+pub use rows::{ROWS, Row, RowRule};
 
-use crate::autodiff::rules;
-
-/// Every way to make every rule wrong: a mutant or more for each op, input and [`Mutation`].
-///
-/// Where the gradient that will itself be differentiated has a rule of its own, that one is made wrong
-/// alone as well.
-pub fn mutants() -> Vec<Mutant<'static>> {
-    let mut mutants = Vec::new();
-    for op in recorded_ops() {
-        for input in 0..op.inputs.len() {
-            for mutation in Mutation::ALL {
-                let ways = rules::readings(op.name, input, mutation).len().max(1);
-                let mutant = |way, recorded_only| Mutant {
-                    op: op.name,
-                    input,
-                    mutation,
-                    way,
-                    recorded_only,
-                };
-                mutants.extend((0..ways).map(|way| mutant(way, false)));
-                if op.two_rules {
-                    mutants.extend((0..ways).map(|way| mutant(way, true)));
-                }
-            }
-        }
-    }
-    mutants
+/// A derivative rule that has just run in a backward pass.
+pub struct RuleRun<'a, B: Backend> {
+    /// The op, by the name under which it is recorded.
+    pub op: &'static str,
+    /// The upstream gradient.
+    pub g: &'a Tensor<B>,
+    /// True if the pass is itself recorded.
+    pub create_graph: bool,
+    /// What the rule returned, for each input; a test may change it.
+    pub gradients: &'a mut [Option<Tensor<B>>],
 }
 
-impl std::fmt::Display for Mutant<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, gradient of input {}: {:?}", self.op, self.input, self.mutation)?;
-        match self.reading() {
-            Some(Reading { value, instead: Some(instead) }) => {
-                write!(f, ", {instead} read as {value}")?;
-            }
-            Some(Reading { value, instead: None }) => write!(f, ", {value} read as 1")?,
-            None => {}
+type Hook<B> = dyn Fn(&mut RuleRun<'_, B>) -> Result<()>;
+
+thread_local! {
+    /// An `Rc<Hook<B>>` for some `B`.
+    static HOOK: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`; in backward passes of this thread and this backend, `hook` is called after each rule.
+pub fn with_rule_hook<B: Backend, R>(
+    hook: impl Fn(&mut RuleRun<'_, B>) -> Result<()> + 'static,
+    f: impl FnOnce() -> R,
+) -> R {
+    /// Puts the hook before back, also after a panic.
+    struct Restore(Option<Box<dyn Any>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            HOOK.set(self.0.take());
         }
-        if self.recorded_only { write!(f, ", in recorded passes") } else { Ok(()) }
     }
+    let hook: Rc<Hook<B>> = Rc::new(hook);
+    let _restore = Restore(HOOK.replace(Some(Box::new(hook))));
+    f()
+}
+
+/// What the rule of `op` returned, after the hook.
+pub(crate) fn after_rule<B: Backend>(
+    op: &'static str,
+    upstream: &Upstream<'_, B>,
+    mut gradients: InputGradients<B>,
+) -> Result<InputGradients<B>> {
+    let hook = HOOK.with_borrow(|hook| hook.as_ref()?.downcast_ref::<Rc<Hook<B>>>().cloned());
+    if let Some(hook) = hook {
+        let (g, create_graph) = (upstream.g, upstream.create_graph());
+        hook(&mut RuleRun { op, g, create_graph, gradients: &mut gradients })?;
+    }
+    Ok(gradients)
 }

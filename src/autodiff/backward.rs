@@ -241,7 +241,7 @@ fn walk<B: Backend>(
                         Upstream::new(&g, &node, options.create_graph, inputs, &take_total);
                     let gradients = recorded.rule.backward(&upstream, &wanted)?;
                     #[cfg(feature = "testing")]
-                    let gradients = super::mutation::mutated(node.op(), &upstream, gradients)?;
+                    let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
                     drop(recorded.rule);
                     let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted);
                     for ((input, gradient), _) in inputs.filter(|(_, wanted)| **wanted) {

@@ -7,14 +7,14 @@ use smallvec::smallvec;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+#[cfg(feature = "testing")]
+use crate::ops::TernaryOp;
 use crate::ops::{BinaryOp, UnaryOp, binary_ops, unary_ops};
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
-#[cfg(feature = "testing")]
-use super::mutation::{self, Mutation, Reading};
 
 /// True if a rule's parameter list names `name`. Names are one character.
 const fn names(parameters: &[&str], name: u8) -> bool {
@@ -39,35 +39,16 @@ struct Values<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Values<'a, B> {
-    fn find(&self, name: &str) -> Option<&'a Tensor<B>> {
-        match name {
+    fn get(&self, name: &str) -> &'a Tensor<B> {
+        let value = match name {
             "x" => self.x,
             "a" => self.a,
             "b" => self.b,
             "c" => self.c,
             "y" => self.y,
-            "g" => Some(self.g),
-            _ => None,
-        }
-    }
-
-    fn get(&self, name: &str) -> &'a Tensor<B> {
-        self.find(name).expect(
-            "one of g, x, a, b, c, y, kept when the op was recorded because its rule names it",
-        )
-    }
-
-    /// With another tensor under one of the names.
-    #[cfg(feature = "testing")]
-    fn with(&self, name: &str, tensor: &'a Tensor<B>) -> Self {
-        match name {
-            "x" => Values { x: Some(tensor), ..*self },
-            "a" => Values { a: Some(tensor), ..*self },
-            "b" => Values { b: Some(tensor), ..*self },
-            "c" => Values { c: Some(tensor), ..*self },
-            "y" => Values { y: Some(tensor), ..*self },
-            _ => Values { g: tensor, ..*self },
-        }
+            _ => Some(self.g),
+        };
+        value.expect("a value that was kept when the op was recorded, because its rule names it")
     }
 }
 
@@ -93,14 +74,6 @@ macro_rules! unary_rules {
                     $(let $parameter = values.get(stringify!($parameter));)*
                     $gradient
                 })*
-            }
-        }
-
-        /// The rule as its row has it.
-        #[cfg(feature = "testing")]
-        pub(crate) const fn unary_text(op: UnaryOp) -> &'static str {
-            match op {
-                $(UnaryOp::$Variant => stringify!($gradient),)*
             }
         }
     };
@@ -141,14 +114,6 @@ macro_rules! binary_rules {
                 })*
             }
         }
-
-        /// The rules of both inputs as their row has them.
-        #[cfg(feature = "testing")]
-        pub(crate) const fn binary_text(op: BinaryOp) -> [&'static str; 2] {
-            match op {
-                $(BinaryOp::$Variant => [stringify!($a_gradient), stringify!($b_gradient)],)*
-            }
-        }
     };
 }
 binary_ops!(binary_rules);
@@ -162,10 +127,6 @@ enum Side {
 
 /// Which of (input, output) are kept for the rule.
 pub(crate) fn unary_keeps(op: UnaryOp) -> (bool, bool) {
-    #[cfg(feature = "testing")]
-    if mutation::keeps_all(op.name()) {
-        return (true, true);
-    }
     let parameters = unary_parameters(op);
     (names(parameters, b'x'), names(parameters, b'y'))
 }
@@ -192,10 +153,6 @@ impl<B: Backend> Rule<B> for UnaryRule<B> {
         let y = self.y.as_ref().map(|y| upstream.output(y));
         let (g, x) = (upstream.g, self.x.as_ref());
         let values = Values { g, x, a: None, b: None, c: None, y: y.as_ref() };
-        #[cfg(feature = "testing")]
-        if let Some((name, wrong)) = misread(self.op.name(), 0, &values, upstream)? {
-            return Ok(smallvec![Some(unary_gradient(self.op, &values.with(name, &wrong))?)]);
-        }
         Ok(smallvec![Some(unary_gradient(self.op, &values)?)])
     }
 }
@@ -226,10 +183,6 @@ struct BinaryRule<B: Backend> {
 
 /// Which of (a, b, y) the rules of the tracked inputs need.
 pub(crate) fn binary_keeps(op: BinaryOp, a_tracked: bool, b_tracked: bool) -> (bool, bool, bool) {
-    #[cfg(feature = "testing")]
-    if mutation::keeps_all(op.name()) {
-        return (true, true, true);
-    }
     let for_a = binary_parameters(op, Side::A);
     let for_b = binary_parameters(op, Side::B);
     let keeps = |name| (a_tracked && names(for_a, name)) || (b_tracked && names(for_b, name));
@@ -254,68 +207,28 @@ impl<B: Backend> Rule<B> for BinaryRule<B> {
         let g = upstream.g;
         let values = Values { g, x: None, a: a.as_ref(), b: b.as_ref(), c: None, y: y.as_ref() };
         let side = |side, wanted: bool| {
-            #[cfg(feature = "testing")]
-            if let Some((name, wrong)) = misread(self.op.name(), side as usize, &values, upstream)?
-            {
-                let values = values.with(name, &wrong);
-                return wanted.then(|| binary_gradient(self.op, side, &values)).transpose();
-            }
             wanted.then(|| binary_gradient(self.op, side, &values)).transpose()
         };
         Ok(smallvec![side(Side::A, wanted[0])?, side(Side::B, wanted[1])?])
     }
 }
 
-/// The ways in which the rule of an input can misread its values: none for the rules of other ops, and
-/// for those that are zero, which read nothing.
+/// The rule of a row for one input, at values that `value` gives by the names of the row.
 #[cfg(feature = "testing")]
-pub(crate) fn readings(op: &str, input: usize, mutation: Mutation) -> Vec<Reading> {
-    let unary = UnaryOp::ALL.iter().find(|row| row.name() == op);
-    let binary = BinaryOp::ALL.iter().find(|row| row.name() == op);
-    let side = if input == 0 { Side::A } else { Side::B };
-    if is_zero(op, input) {
-        return Vec::new();
-    }
-    match (unary, binary) {
-        (Some(&op), _) => Reading::all(mutation, unary_parameters(op), &["g", "x", "y"]),
-        (_, Some(&op)) => {
-            Reading::all(mutation, binary_parameters(op, side), &["g", "a", "b", "y"])
-        }
-        (None, None) => ternary::readings(op, input, mutation),
-    }
-}
-
-/// True for a row's rule that gives zeros whatever it is given.
-#[cfg(feature = "testing")]
-pub(crate) fn is_zero(op: &str, input: usize) -> bool {
-    let unary = UnaryOp::ALL.iter().find(|row| row.name() == op);
-    let binary = BinaryOp::ALL.iter().find(|row| row.name() == op);
-    let text = match (unary, binary) {
-        (Some(&op), _) => Some(unary_text(op)),
-        (_, Some(&op)) => binary_text(op).get(input).copied(),
-        (None, None) => ternary::text(op, input),
-    };
-    text.is_some_and(|text| text.split_whitespace().collect::<String>() == "g.zeros_like()")
-}
-
-/// The name of a value and what the rule reads in its place, where a mutation says so.
-#[cfg(feature = "testing")]
-fn misread<B: Backend>(
+pub fn row_gradient<'a, B: Backend>(
     op: &str,
     input: usize,
-    values: &Values<'_, B>,
-    upstream: &Upstream<'_, B>,
-) -> Result<Option<(&'static str, Tensor<B>)>> {
-    let Some(Reading { value, instead }) = mutation::reading(op, input, upstream.create_graph())
-    else {
-        return Ok(None);
-    };
-    let (Some(right), Some(wrong)) = (values.find(value), values.find(instead.unwrap_or(value)))
-    else {
-        return Ok(None);
-    };
-    Ok(Some(match instead {
-        Some(_) => (value, wrong.broadcast_to(*values.g.shape())?),
-        None => (value, Tensor::ones(*right.shape(), right.dtype())?),
-    }))
+    value: impl Fn(&str) -> Option<&'a Tensor<B>>,
+) -> Result<Tensor<B>> {
+    let of = |name| value(name);
+    let g = of("g").expect("an upstream gradient");
+    let values = Values { g, x: of("x"), a: of("a"), b: of("b"), c: of("c"), y: of("y") };
+    if let Some(&op) = UnaryOp::ALL.iter().find(|row| row.name() == op) {
+        return unary_gradient(op, &values);
+    }
+    if let Some(&op) = BinaryOp::ALL.iter().find(|row| row.name() == op) {
+        return binary_gradient(op, if input == 0 { Side::A } else { Side::B }, &values);
+    }
+    let op = TernaryOp::ALL.iter().find(|row| row.name() == op);
+    ternary::gradient(*op.expect("a row of the op table"), input, &values)
 }

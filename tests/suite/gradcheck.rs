@@ -3,11 +3,12 @@
 
 pub mod cases;
 pub mod check;
+pub mod registry;
 
 use cases::{T, suite, uniform};
 use check::check;
+use registry::{Kind, recorded_ops};
 use swath::prelude::*;
-use swath::testing::{Kind, recorded_ops};
 
 fn check_all(kinds: &[Kind]) {
     for op in recorded_ops().iter().filter(|op| kinds.contains(&op.kind)) {
@@ -120,10 +121,10 @@ fn mixed_dtypes_where_they_are_allowed() {
 /// A fused op may have two rules for one gradient: order 2 compares both with the differences.
 #[test]
 fn a_wrong_recorded_gradient_is_noticed() {
-    use swath::testing::{Mutant, Mutation, with_mutant};
+    use crate::mutation::mutants::{Mutant, Mutation, with_mutant};
     let x = uniform(4, (0.5, 2.0), 61);
-    let mutant =
-        Mutant { op: "exp", input: 0, mutation: Mutation::Sign, way: 0, recorded_only: true };
+    let (mutation, misreading) = (Mutation::Sign, None);
+    let mutant = Mutant { op: "exp", input: 0, mutation, misreading, recorded_only: true };
     let check = |order| {
         let options = GradCheck { order, ..GradCheck::default() };
         with_mutant(&mutant, || check_gradients(|xs: &[T]| xs[0].exp(), &[&x], options))

@@ -1,18 +1,19 @@
 //! Every derivative rule made wrong in every way, one at a time, is noticed by the checks of
 //! `gradcheck.rs`.
 
+pub mod mutants;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Instant;
 
 use crate::gradcheck::check::check;
+use crate::gradcheck::registry::recorded_ops;
+use mutants::{Misreading, Mutant, Mutation, mutants, with_mutant, with_rules_noted};
 use swath::Error;
-use swath::testing::{
-    Mutant, Mutation, Reading, mutants, recorded_ops, with_mutant, with_mutation, with_rules_noted,
-};
 
 /// Mutants that compute the right gradient, with the reason. They must survive.
-const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[
+const EQUIVALENT: &[(&str, usize, Misreading, &str)] = &[
     ("relu", 0, READ_X_AS_Y, "relu_grad compares with 0, and x > 0 where y > 0"),
     ("relu6", 0, READ_X_AS_Y, "x lies between 0 and 6 where y does"),
     ("clamp", 0, READ_Y_AS_A, "a lies between the bounds where y does"),
@@ -21,13 +22,13 @@ const EQUIVALENT: &[(&str, usize, Reading, &str)] = &[
     ("clamp", 2, READ_Y_AS_B, "y is the upper bound where a or b is not below that"),
 ];
 
-const READ_X_AS_Y: Reading = Reading { value: "y", instead: Some("x") };
-const READ_Y_AS_A: Reading = Reading { value: "a", instead: Some("y") };
-const READ_Y_AS_B: Reading = Reading { value: "b", instead: Some("y") };
+const READ_X_AS_Y: Misreading = Misreading { value: "y", instead: Some("x") };
+const READ_Y_AS_A: Misreading = Misreading { value: "a", instead: Some("y") };
+const READ_Y_AS_B: Misreading = Misreading { value: "b", instead: Some("y") };
 
-fn is_equivalent(mutant: &Mutant<'_>) -> bool {
+fn is_equivalent(mutant: &Mutant) -> bool {
     EQUIVALENT.iter().any(|&(op, input, reading, _)| {
-        (mutant.op, mutant.input, mutant.reading()) == (op, input, Some(reading))
+        (mutant.op, mutant.input, mutant.misreading) == (op, input, Some(reading))
     })
 }
 
@@ -42,7 +43,7 @@ fn unchanged_rules_pass_and_the_list_of_ops_is_that_of_the_rules_that_run() {
         assert!(names.contains(op), "the cases of {op} do not run its rule");
         run.extend(names);
     }
-    assert_eq!(run, listed, "src/testing/registry.rs lists other ops than those that run");
+    assert_eq!(run, listed, "gradcheck/registry.rs lists other ops than those that run");
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn every_mutant_is_killed() {
 fn every_input_of_every_op_has_every_mutation() {
     let mutants = mutants();
     for op in recorded_ops() {
-        for input in 0..op.inputs.len() {
+        for input in 0..op.gradients.len() {
             for mutation in Mutation::ALL {
                 let found = mutants.iter().any(|mutant| {
                     (mutant.op, mutant.input, mutant.mutation) == (op.name, input, mutation)
@@ -88,16 +89,21 @@ fn every_input_of_every_op_has_every_mutation() {
 #[test]
 fn a_mutation_ends_with_its_closure_and_stays_on_its_thread() {
     let exp = || check("exp");
-    assert!(with_mutation("exp", 0, Mutation::Sign, exp).is_err());
-    assert!(exp().is_ok());
-    let panicked = std::panic::catch_unwind(|| {
-        with_mutation("exp", 0, Mutation::Sign, || panic!("on purpose"))
-    });
-    assert!(panicked.is_err() && exp().is_ok());
-    let elsewhere = || std::thread::spawn(|| check("exp").is_ok()).join().unwrap();
-    assert!(with_mutation("exp", 0, Mutation::Sign, elsewhere));
-    // Other ops, other inputs and names that are no op's are left alone.
-    assert!(with_mutation("log", 0, Mutation::Sign, exp).is_ok());
-    assert!(with_mutation("exp", 1, Mutation::Factor, exp).is_ok());
-    assert!(with_mutation("nothing", 7, Mutation::WrongInput, exp).is_ok());
+    let mutant = |op, misreading| {
+        let mutation = Mutation::Sign;
+        Mutant { op, input: 0, mutation, misreading, recorded_only: false }
+    };
+    let g_as_y = Misreading { value: "y", instead: Some("g") };
+    for misreading in [None, Some(g_as_y)] {
+        let wrong = mutant("exp", misreading);
+        assert!(with_mutant(&wrong, exp).is_err());
+        assert!(exp().is_ok());
+        let panicked = std::panic::catch_unwind(|| with_mutant(&wrong, || panic!("on purpose")));
+        assert!(panicked.is_err() && exp().is_ok());
+        let elsewhere = || std::thread::spawn(|| check("exp").is_ok()).join().unwrap();
+        assert!(with_mutant(&wrong, elsewhere));
+        // Other ops and other inputs are left alone.
+        assert!(with_mutant(&mutant("log", misreading), exp).is_ok());
+    }
+    assert!(with_mutant(&Mutant { input: 1, ..mutant("exp", None) }, exp).is_ok());
 }

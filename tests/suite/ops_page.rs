@@ -1,5 +1,5 @@
-//! `docs/OPS.md` is what the code says: names, formulas and rules from the op table and the registry
-//! of `swath::testing`, dtypes and orders by trying.
+//! `docs/OPS.md` is what the code says: names, formulas and rules from the op table and the registry of
+//! `gradcheck`, dtypes and orders by trying.
 //!
 //! `SWATH_BLESS=1 cargo test --test suite ops_page` writes the page anew.
 
@@ -8,16 +8,17 @@ use std::fs;
 use std::path::Path;
 
 use crate::gradcheck::cases::{T, suite};
+use crate::gradcheck::registry::{Kind, RecordedOp, recorded_ops};
+use crate::mutation::mutants::mutants;
 use swath::ops::{CompareOp, ReduceOp};
 use swath::prelude::*;
-use swath::testing::{Kind, RecordedOp, mutants, recorded_ops};
 use swath_kernels::math::ULP_BOUNDS;
 
 const INTRODUCTION: &str = "\
 # Ops
 
 Written by `SWATH_BLESS=1 cargo test --test suite ops_page` from the op table (`src/ops/table/`), the
-registry of the other ops (`src/testing/registry.rs`) and the code itself; `cargo test` fails where
+registry of the other ops (`tests/suite/gradcheck/registry.rs`) and the code itself; `cargo test` fails where
 the page says something else.
 
 - **gradient**: that of each input, from the gradient `g` of the result. In rows of the op table it is
@@ -100,15 +101,14 @@ fn code(text: &str) -> String {
 
 fn row(page: &mut String, op: &RecordedOp, ulp: bool) {
     let is_code = matches!(op.kind, Kind::Unary | Kind::Binary | Kind::Ternary);
-    let gradients: Vec<String> = (op.inputs.iter().zip(&op.gradients))
-        .map(|(input, rule)| {
-            let rule = if is_code { code(rule) } else { cell(rule) };
-            if op.inputs.len() == 1 { rule } else { format!("{input}: {rule}") }
-        })
-        .collect();
+    let gradients = op.gradients.iter().map(|&(input, rule)| {
+        let rule = if is_code { code(rule) } else { cell(rule) };
+        if op.gradients.len() == 1 { rule } else { format!("{input}: {rule}") }
+    });
+    let gradients: Vec<String> = gradients.collect();
     let [first, second] = orders(op);
     let count = mutants().iter().filter(|mutant| mutant.op == op.name).count();
-    let (formula, gradients, dtypes) = (cell(&op.formula), gradients.join("<br>"), dtypes(op));
+    let (formula, gradients, dtypes) = (cell(op.formula), gradients.join("<br>"), dtypes(op));
     write!(
         page,
         "| `{}` | {formula} | {gradients} | {first} | {second} | {count} | {dtypes} |",

@@ -3,11 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Saved, Values, names};
-#[cfg(feature = "testing")]
-use super::{misread, mutation};
 use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
-#[cfg(feature = "testing")]
-use crate::autodiff::mutation::{Mutation, Reading};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::{TernaryOp, ternary_ops};
@@ -35,7 +31,7 @@ macro_rules! ternary_rules {
             }
         }
 
-        fn gradient<B: Backend>(
+        pub(super) fn gradient<B: Backend>(
             op: TernaryOp,
             input: usize,
             values: &Values<'_, B>,
@@ -55,28 +51,12 @@ macro_rules! ternary_rules {
                 })*
             }
         }
-
-        /// The rules of the inputs as their row has them.
-        #[cfg(feature = "testing")]
-        pub(crate) const fn texts(op: TernaryOp) -> [&'static str; 3] {
-            match op {
-                $(TernaryOp::$Variant => [
-                    stringify!($a_gradient),
-                    stringify!($b_gradient),
-                    stringify!($c_gradient),
-                ],)*
-            }
-        }
     };
 }
 ternary_ops!(ternary_rules);
 
 /// Which of a, b, c and y the rules of the tracked inputs need.
 pub(crate) fn keeps(op: TernaryOp, tracked: [bool; 3]) -> [bool; 4] {
-    #[cfg(feature = "testing")]
-    if mutation::keeps_all(op.name()) {
-        return [true; 4];
-    }
     let rules = parameters(op);
     [b'a', b'b', b'c', b'y']
         .map(|name| rules.iter().zip(tracked).any(|(rule, tracked)| tracked && names(rule, name)))
@@ -111,31 +91,8 @@ impl<B: Backend> Rule<B> for TernaryRule<B> {
             y: y.as_ref(),
         };
         let of_input = |(input, &wanted): (usize, &bool)| {
-            #[cfg(feature = "testing")]
-            if let Some((name, wrong)) = misread(self.op.name(), input, &values, upstream)? {
-                let values = values.with(name, &wrong);
-                return wanted.then(|| gradient(self.op, input, &values)).transpose();
-            }
             wanted.then(|| gradient(self.op, input, &values)).transpose()
         };
         wanted.iter().enumerate().map(of_input).collect::<Result<SmallVec<_>>>()
     }
-}
-
-#[cfg(feature = "testing")]
-fn named(op: &str) -> Option<TernaryOp> {
-    TernaryOp::ALL.iter().copied().find(|row| row.name() == op)
-}
-
-/// As the parent's function of this name.
-#[cfg(feature = "testing")]
-pub(super) fn readings(op: &str, input: usize, mutation: Mutation) -> Vec<Reading> {
-    let all = |op| Reading::all(mutation, parameters(op)[input], &["g", "a", "b", "c", "y"]);
-    named(op).map(all).unwrap_or_default()
-}
-
-/// The rule of an input as its row has it.
-#[cfg(feature = "testing")]
-pub(super) fn text(op: &str, input: usize) -> Option<&'static str> {
-    named(op).and_then(|op| texts(op).get(input).copied())
 }

@@ -2,6 +2,7 @@
 //! derivatives are checked. The rows of the op table bring theirs along; ops with parameters have an
 //! arm in [`suite`].
 
+use crate::mutation::mutants::apply;
 use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp, Window};
 use swath::prelude::*;
 use swath::{CrossEntropy, Reduction};
@@ -80,7 +81,7 @@ pub fn suite(op: &str) -> Vec<Case> {
 }
 
 fn unary(op: UnaryOp) -> Vec<Case> {
-    let f = move |xs: &[T]| xs[0].unary(op);
+    let f = move |xs: &[T]| apply(op.name(), xs, move |xs| xs[0].unary(op));
     let case = |arrangement| Case {
         name: format!("{op:?}, {arrangement:?}"),
         inputs: vec![arranged(&uniform((2, 3), op.domain(), 10), arrangement)],
@@ -104,7 +105,7 @@ fn binary(op: BinaryOp) -> Vec<Case> {
         cases.push(Case {
             name: format!("{op:?}, {a_dims:?} and {b_dims:?}, {arrangements:?}"),
             inputs: vec![a, b],
-            f: Box::new(move |xs| xs[0].binary(op, &xs[1])),
+            f: Box::new(move |xs| apply(op.name(), xs, move |xs| xs[0].binary(op, &xs[1]))),
         });
     };
     for a in ALL {
@@ -131,7 +132,9 @@ fn ternary(op: TernaryOp) -> Vec<Case> {
         cases.push(Case {
             name: format!("{op:?}, {dims:?}, {arrangements:?}"),
             inputs: (0..3).map(input).collect(),
-            f: Box::new(move |xs| xs[0].ternary(op, &xs[1], &xs[2])),
+            f: Box::new(move |xs| {
+                apply(op.name(), xs, move |xs| xs[0].ternary(op, &xs[1], &xs[2]))
+            }),
         });
     };
     let full: &[usize] = &[2, 3];

@@ -1,9 +1,8 @@
-//! What the engine records, by name: the rows of the op table, and the ops that have parameters.
+//! The ops that the engine records, by name: the rows of the op table, and the ops with parameters.
 //!
-//! `tests/suite/mutation.rs` holds the list against what runs, `docs/OPS.md` is made from it.
+//! `mutation.rs` compares the list with the rules that run; `docs/OPS.md` is made from it.
 
-use crate::autodiff::rules::{binary_text, ternary, unary_text};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp, binary_ops, ternary_ops, unary_ops};
+use swath::testing::ROWS;
 
 /// The family of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,73 +15,24 @@ pub enum Kind {
     Ternary,
     /// A reduction over axes.
     Reduction,
-    /// Several passes over memory in one, with a definition in simpler ops.
+    /// Several passes over memory in one, with a composite of simpler ops.
     Fused,
     /// Products, selection, indexing, views, conversion.
     Parametric,
 }
 
 /// An op as graphs hold it.
-#[derive(Clone, Debug)]
 pub struct RecordedOp {
     /// The name under which it is recorded, that of its method.
     pub name: &'static str,
-    /// Its family.
     pub kind: Kind,
     /// What it computes.
-    pub formula: String,
-    /// Names of the inputs that can have gradients; of `cat`, of two.
-    pub inputs: Vec<&'static str>,
-    /// The gradient of each of them, from that of the result, `g`.
-    pub gradients: Vec<&'static str>,
-    /// Gradients that will themselves be differentiated have a rule of their own.
+    pub formula: &'static str,
+    /// The inputs that can have gradients, two for `cat`, each with its gradient from that of the result, `g`.
+    pub gradients: Vec<(&'static str, &'static str)>,
+    /// True if gradients that will themselves be differentiated have a rule of their own.
     pub two_rules: bool,
 }
-
-macro_rules! unary_docs {
-    ($({
-        $(#[doc = $doc:literal])*
-        $method:ident, $Variant:ident;
-        $($rest:tt)*
-    })*) => {
-        const fn unary_doc(op: UnaryOp) -> &'static str {
-            match op {
-                $(UnaryOp::$Variant => concat!($($doc),*),)*
-            }
-        }
-    };
-}
-unary_ops!(unary_docs);
-
-macro_rules! binary_docs {
-    ($({
-        $(#[doc = $doc:literal])*
-        $method:ident, $Variant:ident;
-        $($rest:tt)*
-    })*) => {
-        const fn binary_doc(op: BinaryOp) -> &'static str {
-            match op {
-                $(BinaryOp::$Variant => concat!($($doc),*),)*
-            }
-        }
-    };
-}
-binary_ops!(binary_docs);
-
-macro_rules! ternary_docs {
-    ($({
-        $(#[doc = $doc:literal])*
-        $method:ident, $Variant:ident;
-        $($rest:tt)*
-    })*) => {
-        const fn ternary_doc(op: TernaryOp) -> &'static str {
-            match op {
-                $(TernaryOp::$Variant => concat!($($doc),*),)*
-            }
-        }
-    };
-}
-ternary_ops!(ternary_docs);
 
 /// Name, formula, inputs with their gradients.
 type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -250,30 +200,14 @@ const PARAMETRIC: &[Entry] = &[
 
 /// Every op that the engine records.
 pub fn recorded_ops() -> Vec<RecordedOp> {
-    let text = |doc: &str| doc.split_whitespace().collect::<Vec<_>>().join(" ");
-    let unary = UnaryOp::ALL.iter().map(|&op| RecordedOp {
-        name: op.name(),
-        kind: Kind::Unary,
-        formula: text(unary_doc(op)),
-        inputs: vec!["x"],
-        gradients: vec![unary_text(op)],
-        two_rules: false,
-    });
-    let binary = BinaryOp::ALL.iter().map(|&op| RecordedOp {
-        name: op.name(),
-        kind: Kind::Binary,
-        formula: text(binary_doc(op)),
-        inputs: vec!["a", "b"],
-        gradients: binary_text(op).to_vec(),
-        two_rules: false,
-    });
-    let three = TernaryOp::ALL.iter().map(|&op| RecordedOp {
-        name: op.name(),
-        kind: Kind::Ternary,
-        formula: text(ternary_doc(op)),
-        inputs: vec!["a", "b", "c"],
-        gradients: ternary::texts(op).to_vec(),
-        two_rules: false,
+    let rows = ROWS.iter().zip([Kind::Unary, Kind::Binary, Kind::Ternary]);
+    let rows = rows.flat_map(|(rows, kind)| {
+        rows.iter().map(move |row| {
+            let inputs: &[&str] = if row.rules.len() == 1 { &["x"] } else { &["a", "b", "c"] };
+            let texts = row.rules.iter().map(|rule| rule.text);
+            let gradients = inputs.iter().copied().zip(texts).collect();
+            RecordedOp { name: row.name, kind, formula: row.doc, gradients, two_rules: false }
+        })
     });
     let listed = [
         (Kind::Reduction, false, REDUCTIONS),
@@ -282,14 +216,10 @@ pub fn recorded_ops() -> Vec<RecordedOp> {
         (Kind::Parametric, false, PARAMETRIC),
     ];
     let listed = listed.into_iter().flat_map(|(kind, two_rules, entries)| {
-        entries.iter().map(move |&(name, formula, inputs)| RecordedOp {
-            name,
-            kind,
-            formula: formula.to_owned(),
-            inputs: inputs.iter().map(|(input, _)| *input).collect(),
-            gradients: inputs.iter().map(|(_, gradient)| *gradient).collect(),
-            two_rules,
+        entries.iter().map(move |&(name, formula, gradients)| {
+            let gradients = gradients.to_vec();
+            RecordedOp { name, kind, formula, gradients, two_rules }
         })
     });
-    unary.chain(binary).chain(three).chain(listed).collect()
+    rows.chain(listed).collect()
 }

@@ -1,0 +1,194 @@
+//! Operations whose value and gradient the program defines: [`CustomOp`], [`Tensor::apply`].
+//!
+//! ```text
+//! apply      op' := clone of op; y := op'.forward(inputs)          recorded, with op' and the inputs, if one is tracked
+//! backward   op'.backward(inputs, y, g)                            checked: one gradient an input, shapes, missing ones
+//! again      the gradient depends on g through recorded ops,       else it is wrapped in a node whose own
+//!            or it says that it does not                           derivative is an error, never a silent zero
+//! ```
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::runtime::recording::with_recording;
+use crate::shape::broadcast_shape;
+use crate::tensor::Tensor;
+
+use super::graph::{InputGradients, Upstream, record, rule};
+
+/// An operation with a gradient of its own, for [`Tensor::apply`].
+///
+/// [`forward`](CustomOp::forward) computes the value from the backend's tensors, by any means;
+/// [`backward`](CustomOp::backward) computes the gradients of the inputs. A backward of tensor
+/// operations can itself be differentiated, so that second derivatives need nothing more. One that
+/// is not, because it reads values with [`to_vec`](Tensor::to_vec), says so by
+/// [`first_order_only`](CustomOp::first_order_only).
+///
+/// `backward` is given the inputs and the output. Values that only `forward` knows are kept in the op
+/// itself: each application runs on a clone, which its backward pass sees again, so that a field such
+/// as `OnceLock<…>`, empty in the op that is applied, holds them.
+///
+/// ```
+/// use swath::prelude::*;
+///
+/// /// The sign of x, with the gradient of x where |x| is at most 1: the straight-through estimator of
+/// /// binary networks (Bengio et al., 2013).
+/// #[derive(Clone)]
+/// struct StraightThrough;
+///
+/// impl<B: Backend> CustomOp<B> for StraightThrough {
+///     fn name(&self) -> &'static str {
+///         "straight_through"
+///     }
+///
+///     fn forward(&self, inputs: &[&B::Tensor]) -> Result<B::Tensor> {
+///         Ok(Tensor::<B>::from_data(inputs[0].clone()).sign()?.data().clone())
+///     }
+///
+///     fn backward(
+///         &self,
+///         inputs: &[&Tensor<B>],
+///         _output: &Tensor<B>,
+///         upstream: &Tensor<B>,
+///     ) -> Result<Vec<Option<Tensor<B>>>> {
+///         let inside = inputs[0].abs()?.le(1.0)?;
+///         Ok(vec![Some(upstream.mul(inside)?)])
+///     }
+/// }
+///
+/// let x = tensor![-2.0, -0.5, 0.25].requires_grad();
+/// let y = Tensor::apply(&StraightThrough, &[&x])?;
+/// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0]);
+/// let grads = y.sum(None, false)?.backward()?;
+/// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [0.0, 1.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait CustomOp<B: Backend>: Send + Sync + 'static {
+    /// The name under which the op is recorded and which errors give.
+    fn name(&self) -> &'static str;
+
+    /// The value. Nothing that is computed here is recorded.
+    fn forward(&self, inputs: &[&B::Tensor]) -> Result<B::Tensor>;
+
+    /// One gradient an input, from the gradient of the output, `upstream`, which has the output's shape
+    /// and dtype. A gradient has the shape of its input or one that the input broadcasts to, over which
+    /// it is then summed. `None` is for inputs that are not tracked, such as indices; for a tracked one
+    /// it is an error, so that no gradient is lost: return [`zeros_like`](Tensor::zeros_like).
+    fn backward(
+        &self,
+        inputs: &[&Tensor<B>],
+        output: &Tensor<B>,
+        upstream: &Tensor<B>,
+    ) -> Result<Vec<Option<Tensor<B>>>>;
+
+    /// True if `backward` is not made of tensor operations alone. To differentiate the gradient again is
+    /// then an error that says so. By default false.
+    fn first_order_only(&self) -> bool {
+        false
+    }
+}
+
+impl<B: Backend, O: CustomOp<B> + ?Sized> CustomOp<B> for Arc<O> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn forward(&self, inputs: &[&B::Tensor]) -> Result<B::Tensor> {
+        (**self).forward(inputs)
+    }
+
+    fn backward(
+        &self,
+        inputs: &[&Tensor<B>],
+        output: &Tensor<B>,
+        upstream: &Tensor<B>,
+    ) -> Result<Vec<Option<Tensor<B>>>> {
+        (**self).backward(inputs, output, upstream)
+    }
+
+    fn first_order_only(&self) -> bool {
+        (**self).first_order_only()
+    }
+}
+
+impl<B: Backend> Tensor<B> {
+    /// The value of an operation that the program defines, recorded with the gradient it defines. See
+    /// [`CustomOp`]. Ops that are not `Clone`, or of different types, are applied as `Arc<dyn CustomOp<B>>`.
+    ///
+    /// # Errors
+    /// Those of [`CustomOp::forward`]. A backward pass has those of [`CustomOp::backward`], and
+    /// [`Error::InvalidArgument`] and [`Error::ShapeMismatch`] for gradients whose number or shape is not
+    /// that of the inputs, [`Error::NoGradient`] where one is missing.
+    pub fn apply<O: CustomOp<B> + Clone>(op: &O, inputs: &[&Tensor<B>]) -> Result<Self> {
+        let op = op.clone();
+        let data: Vec<&B::Tensor> = inputs.iter().map(|input| input.data()).collect();
+        let y = with_recording(false, || op.forward(&data))?;
+        Ok(record(op.name(), y, inputs, |y| {
+            let saved: Vec<Tensor<B>> = inputs.iter().map(|&input| input.clone()).collect();
+            let y = y.clone();
+            rule(move |upstream, _| gradients(&op, &saved, &y, upstream))
+        }))
+    }
+}
+
+/// The gradients that an op defines, checked.
+fn gradients<B: Backend>(
+    op: &impl CustomOp<B>,
+    inputs: &[Tensor<B>],
+    y: &B::Tensor,
+    upstream: &Upstream<'_, B>,
+) -> Result<InputGradients<B>> {
+    let (name, g) = (op.name(), upstream.g);
+    let again = upstream.create_graph();
+    let refs: Vec<&Tensor<B>> = inputs.iter().collect();
+    let found = with_recording(again && !op.first_order_only(), || {
+        op.backward(&refs, &upstream.output(y), g)
+    })?;
+    if found.len() != inputs.len() {
+        let reason = format!(
+            "backward returned {} gradients, expected {}, one an input",
+            found.len(),
+            inputs.len()
+        );
+        return Err(Error::InvalidArgument { op: name, reason });
+    }
+    let mut gradients: InputGradients<B> = smallvec![];
+    for (gradient, input) in found.into_iter().zip(inputs) {
+        let Some(gradient) = gradient else {
+            gradients.push(None);
+            continue;
+        };
+        if broadcast_shape(input.shape(), gradient.shape()) != Ok(*gradient.shape()) {
+            let (lhs, rhs) = (*gradient.shape(), *input.shape());
+            return Err(Error::ShapeMismatch { op: name, lhs, rhs });
+        }
+        // A gradient is a linear function of `g`: without a recorded path to a tracked `g`, or of an op
+        // that says so, its own derivative is unknown.
+        let opaque = again && (op.first_order_only() || (g.is_tracked() && !gradient.is_tracked()));
+        gradients.push(Some(if opaque { once_only(name, gradient, g, &refs) } else { gradient }));
+    }
+    Ok(gradients)
+}
+
+/// The gradient, with an error for a derivative.
+fn once_only<B: Backend>(
+    name: &'static str,
+    gradient: Tensor<B>,
+    g: &Tensor<B>,
+    inputs: &[&Tensor<B>],
+) -> Tensor<B> {
+    let mut from = vec![g];
+    from.extend_from_slice(inputs);
+    record(name, gradient.data().clone(), &from, |_| {
+        rule(move |_, _| {
+            let reason = format!(
+                "backward of the custom op `{name}` is not made of recorded tensor operations, so its \
+                 gradient cannot be differentiated again"
+            );
+            Err(Error::NoGradient { op: name, reason })
+        })
+    })
+}
