@@ -97,6 +97,15 @@ macro_rules! engine {
                 (x: &Tensor<$B>, window: Window) -> Tensor<$B>;
             engine_col2im, col2im_body:
                 (x: &Tensor<$B>, image: [usize; 2], window: Window) -> Tensor<$B>;
+            engine_conv, conv_body:
+                (op: &'static str, x: &Tensor<$B>, weight: &Tensor<$B>, bias: Option<&Tensor<$B>>,
+                    convolution: Convolution, activation: Option<Activation>) -> Tensor<$B>;
+            engine_conv_transpose, conv_transpose_body:
+                (g: &Tensor<$B>, weight: &Tensor<$B>, image: [usize; 3], convolution: Convolution)
+                    -> Tensor<$B>;
+            engine_conv_weight_grad, conv_weight_grad_body:
+                (x: &Tensor<$B>, g: &Tensor<$B>, kernel: [usize; 3], convolution: Convolution)
+                    -> Tensor<$B>;
             engine_dot, dot_body:
                 (a: &Tensor<$B>, b: &Tensor<$B>) -> Tensor<$B>;
             engine_attention, attention_body:
@@ -137,7 +146,7 @@ pub(crate) mod names {
     pub(crate) use crate::autodiff::{Backward, Gradients};
     pub(crate) use crate::layout::SliceItem;
     pub(crate) use crate::nn::Visit;
-    pub(crate) use crate::ops::{Activation, DropoutMask, Window};
+    pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Window};
     pub(crate) use crate::optim::{Slots, Update};
     pub(crate) use crate::shape::Axis;
     pub(crate) use crate::tensor::{Attention, CrossEntropy, Input, Tensor, TensordotAxes};

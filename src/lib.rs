@@ -61,16 +61,17 @@ pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
 pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
 pub use tensor::fused::attention::Attention;
+pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::{Operand, Tensor, TensordotAxes};
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Attention, Backend, Backward, CpuBackend, CrossEntropy, CustomOp, DType, Element, Error,
-        GradCheck, Gradients, IntoBackend, Keep, ReferenceBackend, Result, Rng, Shape, Tensor,
-        TensorData, check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
-        numerical_gradient, optim, s, tensor, vjp,
+        Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
+        CustomOp, DType, Element, Error, GradCheck, Gradients, IntoBackend, Keep, ReferenceBackend,
+        Result, Rng, Shape, Tensor, TensorData, check_gradients, grad, hessian,
+        hessian_vector_product, jacobian, nn, no_grad, numerical_gradient, optim, s, tensor, vjp,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

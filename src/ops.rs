@@ -27,12 +27,14 @@
 //! In a gradient, `g` is the upstream gradient, `x` (or `a`, `b`) an input and `y` the output; the
 //! expression is a `Result<Tensor>`. Broadcasting is undone by the engine, never in a rule.
 
+mod convolution;
 mod formulas;
 mod fused;
 pub(crate) mod table;
 mod ternary;
 mod window;
 
+pub use convolution::Convolution;
 use formulas::*;
 pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,

@@ -76,6 +76,7 @@ mod rows;
 mod small;
 mod split;
 mod tile;
+mod windows;
 mod workspace;
 
 pub use epilogue::{Activation, Epilogue};
@@ -83,12 +84,14 @@ pub use factor::Factor;
 pub use matrix::{GemmError, MatMut, MatRef};
 pub use packed::PackedB;
 pub use path::GemmPath;
+pub(crate) use windows::Part as PartOfWindows;
+pub use windows::{Geometry, Windows};
 pub use workspace::Workspace;
 
 use crate::simd::Float;
 pub(crate) use columns::ColumnsOfB;
 pub(crate) use driver::Piece;
-use driver::{OperandB, Product};
+use driver::{OperandB, Operands, Product};
 use pack::A_ROWS;
 pub(crate) use pack::{Copied, Pack};
 pub(crate) use rows::RowsOfB;
@@ -318,6 +321,43 @@ pub(crate) fn product_of_packed<T: Factor>(
     let nc = b.nc;
     Product { a, b: OperandB::Packed(b), nc, alpha, beta, epilogue, c }.run(workspace);
     Ok(GemmPath::Packed)
+}
+
+/// Computes C ← A·windows + beta · C; an error if the shapes do not match.
+pub(crate) fn product_of_windows<T: Factor>(
+    a: MatRef<'_, T>,
+    windows: &Windows<'_, T>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    check(a.shape, windows.shape(), &c, beta)?;
+    let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
+    let epilogue = Epilogue { bias: None, activation: None };
+    Product { a, b: OperandB::Strided(windows), nc, alpha, beta, epilogue, c }.run(workspace);
+    Ok(())
+}
+
+/// Computes C ← windows·Bᵀ + beta · C with two matrices of windows; an error if the shapes do not match.
+pub(crate) fn product_with_transposed_windows<T: Factor>(
+    a: &Windows<'_, T>,
+    b: &Windows<'_, T>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    let ([m, k], [n, k_b]) = (a.shape(), b.shape());
+    check([m, k], [k_b, n], &c, beta)?;
+    if c.is_empty() {
+        return Ok(());
+    }
+    let alpha = if k == 0 { T::Sum::ZERO } else { T::Sum::ONE };
+    let (epilogue, nc) =
+        (Epilogue { bias: None, activation: None }, cache::panel_columns::<T::Sum>());
+    let (b, scratch) = (windows::Transposed(*b), k > KC && beta != T::Sum::ZERO);
+    let operands = Operands { a, a_in_place: None, b: OperandB::Strided(&b) };
+    T::multiply(operands.piece(k, nc, (alpha, beta), epilogue, c, scratch, workspace));
+    Ok(())
 }
 
 fn check<E: Float>(

@@ -3,7 +3,7 @@
 //! Each is defined once as a composite of simpler ops (`tensor/fused/`): a backend without a kernel
 //! runs that, second-order derivatives differentiate it, and a kernel must agree with it.
 
-use super::{UnaryOp, Window};
+use super::{Convolution, UnaryOp, Window};
 
 /// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -265,6 +265,42 @@ pub enum FusedOp<'a, T> {
         /// The windows.
         window: Window,
     },
+    /// The convolution of images with filters, `f(weight · windows(x) + bias)`. Images have one to three
+    /// axes `…`. Result: `[n, o, …]`.
+    Conv {
+        /// Images `[n, c, …]`.
+        x: &'a T,
+        /// Filters `[o, c / groups, …]`.
+        weight: &'a T,
+        /// `[o]`.
+        bias: Option<&'a T>,
+        /// f.
+        activation: Option<Activation>,
+        /// How windows slide.
+        convolution: Convolution,
+    },
+    /// The gradient of the images of [`FusedOp::Conv`], the transposed convolution. Result: `[n, c, …]`.
+    ConvTranspose {
+        /// Upstream gradient `[n, o, …]`.
+        g: &'a T,
+        /// As in [`FusedOp::Conv`].
+        weight: &'a T,
+        /// Extents of the images.
+        image: [usize; 3],
+        /// As in [`FusedOp::Conv`].
+        convolution: Convolution,
+    },
+    /// The gradient of the filters of [`FusedOp::Conv`]. Result: `[o, c / groups, …]`.
+    ConvWeightGrad {
+        /// Upstream gradient `[n, o, …]`.
+        g: &'a T,
+        /// As in [`FusedOp::Conv`].
+        x: &'a T,
+        /// Extents of the filters.
+        kernel: [usize; 3],
+        /// As in [`FusedOp::Conv`].
+        convolution: Convolution,
+    },
     /// `Σ a b` of each row. Result: `[…]`.
     Dot {
         /// `[…, n]`.
@@ -298,6 +334,9 @@ impl<T> FusedOp<'_, T> {
             FusedOp::SinCos { .. } => "sincos",
             FusedOp::Im2col { .. } => "im2col",
             FusedOp::Col2im { .. } => "col2im",
+            FusedOp::Conv { .. } => "conv",
+            FusedOp::ConvTranspose { .. } => "conv_transpose",
+            FusedOp::ConvWeightGrad { .. } => "conv_weight_grad",
             FusedOp::Dot { .. } => "dot",
         }
     }

@@ -22,11 +22,13 @@
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
 //! | `columns.rs` | `im2col`, `col2im` |
+//! | `conv.rs` | `conv2d`, `conv_transpose2d` and their kin |
 //! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
 pub(crate) mod attention;
 mod columns;
+pub(crate) mod conv;
 pub(crate) mod cross_entropy;
 mod dot;
 mod dropout;

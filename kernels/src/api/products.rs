@@ -1,7 +1,7 @@
 //! Matrix products on the calling thread. `gemm.rs` defines the order of additions.
 
 use crate::gemm::{
-    Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedGemm, Workspace,
+    Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedGemm, Windows, Workspace,
 };
 
 /// Computes C ← α·A·B + β·C on this thread and returns the path that computed it. `c` is `[m, n]`;
@@ -121,4 +121,34 @@ pub fn gemm_packed<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<GemmPath, GemmError> {
     crate::gemm::product_of_packed(product, c, workspace)
+}
+
+/// C ← `a`·`windows` + β·C, the convolution of an image with the rows of `a` as filters. The windows are packed
+/// from the image, never stored as a matrix.
+///
+/// # Errors
+/// Those of [`gemm`].
+pub fn gemm_windows<T: Factor>(
+    a: MatRef<'_, T>,
+    windows: &Windows<'_, T>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    crate::gemm::product_of_windows(a, windows, beta, c, workspace)
+}
+
+/// C ← `a`·`b`ᵀ + β·C for two matrices of windows with as many columns: the gradient of a convolution's weight, with
+/// the windows of its input and those of the upstream gradient, one pixel each.
+///
+/// # Errors
+/// Those of [`gemm`].
+pub fn gemm_windows_transposed<T: Factor>(
+    a: &Windows<'_, T>,
+    b: &Windows<'_, T>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    crate::gemm::product_with_transposed_windows(a, b, beta, c, workspace)
 }

@@ -66,18 +66,45 @@ impl<T: Factor> Product<'_, T> {
 
     fn run_piece(self, scratch: bool, workspace: &mut Workspace<T::Sum>) {
         let Product { ref a, b, nc, alpha, beta, epilogue, c } = self;
-        let ([m, n], k) = (c.shape, a.shape[1]);
+        let a_in_place = T::as_sums(*a);
+        let (k, b) = (a.shape[1], Operands { a, a_in_place, b });
+        T::multiply(b.piece(k, nc, (alpha, beta), epilogue, c, scratch, workspace));
+    }
+}
+
+/// The operands of a product, independent of the type of its factors.
+pub(super) struct Operands<'a, E> {
+    pub(super) a: &'a dyn Source<E>,
+    /// A, if its elements have the type of the sums.
+    pub(super) a_in_place: Option<MatRef<'a, E>>,
+    pub(super) b: OperandB<'a, E>,
+}
+
+impl<'a, E: Float> Operands<'a, E> {
+    /// The product of `k` values, with its part of the workspace. `scratch` asks for memory for partial sums.
+    #[allow(clippy::too_many_arguments, reason = "those of a `Product`")]
+    pub(super) fn piece(
+        self,
+        k: usize,
+        nc: usize,
+        (alpha, beta): (E, E),
+        epilogue: Epilogue<'a, E>,
+        c: MatMut<'a, E>,
+        scratch: bool,
+        workspace: &mut Workspace<E>,
+    ) -> Piece<'a, E> {
+        let Operands { a, a_in_place, b } = self;
+        let [m, n] = c.shape;
         let width = n.min(nc).next_multiple_of(MAX_LANES);
         let packed = match b {
             OperandB::Strided(_) => KC.min(k) * width,
             OperandB::InPlace(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
-        let a_in_place = T::as_sums(*a);
         let is_read_in_place = a_in_place.is_some_and(|a| a.strides[1] == 1);
         let copy = if is_read_in_place { 0 } else { copied_len([A_ROWS, KC.min(k)]) };
         let partial = if scratch { m * width } else { 0 };
-        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<T::Sum>();
+        let spill_memory = workspace.elements(spill + copy + packed + partial).cast::<E>();
         let copy_memory = spill_memory.wrapping_add(spill);
         let packed_memory = copy_memory.wrapping_add(copy);
         let memory = Memory {
@@ -87,7 +114,7 @@ impl<T: Factor> Product<'_, T> {
             partial: packed_memory.wrapping_add(packed),
             has_partial: scratch,
         };
-        T::multiply(Piece { a, a_in_place, k, b, nc, alpha, beta, epilogue, c, memory });
+        Piece { a, a_in_place, k, b, nc, alpha, beta, epilogue, c, memory }
     }
 }
 

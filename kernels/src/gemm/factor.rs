@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use super::matrix::MatRef;
-use super::{ColumnsOfB, Copied, Pack, Piece, RowsOfB, Small};
+use super::{ColumnsOfB, Copied, Pack, PartOfWindows, Piece, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Enter as _;
 use crate::simd::{Float, Isa, Lanes, MAX_LANES};
@@ -25,7 +25,7 @@ use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 /// ```
 pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Sealed {
     /// The type of the sums.
-    type Sum: Float;
+    type Sum: Float + Factor<Sum = Self::Sum>;
     /// True if it is itself the type of the sums.
     const IS_SUM: bool;
     /// The matrix with the type of the sums, if it has that type.
@@ -64,6 +64,9 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     /// Copies an operand; see [`Factor::multiply`].
     #[doc(hidden)]
     fn copy(task: &Copied<'_, Self>);
+    /// Writes windows of an image; see [`Factor::multiply`].
+    #[doc(hidden)]
+    fn windows(task: &PartOfWindows<'_, Self>);
 }
 
 mod sealed {
@@ -88,6 +91,9 @@ macro_rules! tasks {
             Self::Sum::enter(task)
         }
         fn copy(task: &Copied<'_, Self>) {
+            Self::Sum::enter(task);
+        }
+        fn windows(task: &PartOfWindows<'_, Self>) {
             Self::Sum::enter(task);
         }
     };

@@ -89,19 +89,22 @@ impl fmt::Display for GemmError {
 
 impl std::error::Error for GemmError {}
 
-/// Checks that every element of the view is inside `len` elements.
+/// True if every element of the view is inside `len` elements.
 ///
-/// An index is linear in row and column, so its extremes are at the corners.
+/// A position is linear in each index, so its extremes are at the corners.
 #[inline]
-fn check_bounds(
+pub(super) fn is_inside<const N: usize>(
     len: usize,
     offset: usize,
-    shape: [usize; 2],
-    strides: [isize; 2],
-) -> Result<(), GemmError> {
+    extents: [usize; N],
+    strides: [isize; N],
+) -> bool {
+    if extents.contains(&0) {
+        return true;
+    }
     let extremes = || -> Option<(isize, isize)> {
         let (mut low, mut high) = (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
-        for (extent, stride) in shape.into_iter().zip(strides) {
+        for (extent, stride) in extents.into_iter().zip(strides) {
             let reach = isize::try_from(extent - 1).ok()?.checked_mul(stride)?;
             if reach < 0 {
                 low = low.checked_add(reach)?;
@@ -111,12 +114,19 @@ fn check_bounds(
         }
         Some((low, high))
     };
-    if shape[0] == 0 || shape[1] == 0 {
-        return Ok(());
-    }
-    match extremes() {
-        Some((low, high)) if low >= 0 && high.unsigned_abs() < len => Ok(()),
-        _ => Err(GemmError::OutOfBounds { offset, shape, strides, len }),
+    matches!(extremes(), Some((low, high)) if low >= 0 && high.unsigned_abs() < len)
+}
+
+#[inline]
+fn check_bounds(
+    len: usize,
+    offset: usize,
+    shape: [usize; 2],
+    strides: [isize; 2],
+) -> Result<(), GemmError> {
+    match is_inside(len, offset, shape, strides) {
+        true => Ok(()),
+        false => Err(GemmError::OutOfBounds { offset, shape, strides, len }),
     }
 }
 

@@ -230,7 +230,7 @@ unsafe fn gather_rows<T: Factor>(
 }
 
 /// A matrix to transpose: `dst[c * dst_row + r] = src[r * src_row + c]`.
-struct Squares<T: Factor> {
+pub(super) struct Squares<T: Factor> {
     src: *const T,
     src_row: isize,
     /// Rows and columns of the source.
@@ -243,7 +243,7 @@ impl<T: Factor> Squares<T> {
     /// Takes a source whose columns are adjacent, in either order; if they are in reverse order,
     /// both matrices are reversed.
     #[inline(always)]
-    fn new(
+    pub(super) fn new(
         src: *const T,
         [src_row, src_column]: [isize; 2],
         shape: [usize; 2],
@@ -264,7 +264,7 @@ impl<T: Factor> Squares<T> {
     /// The source is valid for reads, the destination for writes of `shape[1]` rows of `shape[0]`
     /// elements, rounded up to whole vectors; the padding becomes zero.
     #[inline(always)]
-    unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
+    pub(super) unsafe fn transpose<S: Lanes<T::Sum>>(&self, simd: S) {
         const { assert!(matches!(S::LANES, 1 | 2 | 4 | 8 | 16)) };
         // SAFETY: the caller promises the memory; N is the number of lanes, as asserted above.
         unsafe {

@@ -6,6 +6,7 @@
 mod attention;
 mod bias_activation;
 mod columns;
+mod conv;
 mod cross_entropy;
 mod dot;
 mod elements;
@@ -72,6 +73,15 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
         }
         FusedOp::Im2col { x, ref window } => columns::im2col(x, window),
         FusedOp::Col2im { x, image, ref window } => columns::col2im(x, image, window),
+        FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
+            conv::forward(name, x, weight, (bias, activation), convolution)
+        }
+        FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
+            conv::transpose(name, g, weight, image, convolution)
+        }
+        FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
+            conv::weight_grad(name, x, g, kernel, convolution)
+        }
         FusedOp::Dot { a, b } => dot::dot(a, b),
     }
 }

@@ -1,0 +1,718 @@
+//! Convolutions: `conv1d`, `conv2d`, `conv3d`, `conv_transpose1d`, `conv_transpose2d`.
+//!
+//! ```text
+//! conv(x, w)              y    linear in x and in w
+//! conv_transpose(g, w)    the gradient of conv by x, from g
+//! weight_gradient(x, g)   the gradient of conv by w, from g
+//! ```
+//!
+//! The gradients of each of the three are two of the three, so that they can be differentiated any number of
+//! times. The composites go through the places of a window: each is a product of the filters' elements at that
+//! place with the pixels that windows have there.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::autodiff::graph::{SharedRule, Upstream, record, rule, should_record};
+use crate::autodiff::rules::{unary_keeps, unary_rule};
+use crate::backend::Backend;
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::layout::SliceItem;
+use crate::ops::{Activation, Convolution, FusedOp};
+use crate::shape::Shape;
+
+use super::{check_float, check_same_dtype, kernel};
+use crate::tensor::Tensor;
+
+/// Zeros around images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Padding<const N: usize> {
+    /// None: windows lie inside the image.
+    #[default]
+    Valid,
+    /// As many as make `⌈extent / stride⌉` windows; if their number is odd, one more at the end.
+    Same,
+    /// So many before and after, along each axis.
+    Zeros([usize; N]),
+}
+
+/// Options of convolutions over images of N axes.
+///
+/// ```
+/// use swath::{ConvOptions, Padding};
+/// let halves = ConvOptions { stride: [2, 2], padding: Padding::Zeros([1, 1]), ..Default::default() };
+/// assert_eq!((halves.dilation, halves.groups), ([1, 1], 1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvOptions<const N: usize> {
+    /// Pixels from a window to the next.
+    pub stride: [usize; N],
+    /// Zeros around images.
+    pub padding: Padding<N>,
+    /// Pixels from a place in a window to the next; 1: they are adjacent.
+    pub dilation: [usize; N],
+    /// Groups of channels: each group of outputs sees its group of inputs.
+    pub groups: usize,
+}
+
+impl<const N: usize> Default for ConvOptions<N> {
+    fn default() -> Self {
+        ConvOptions { stride: [1; N], padding: Padding::Valid, dilation: [1; N], groups: 1 }
+    }
+}
+
+/// Options of transposed convolutions over images of N axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvTransposeOptions<const N: usize> {
+    /// Pixels of the result from a pixel of the input to the next.
+    pub stride: [usize; N],
+    /// Pixels left out at either end of the result.
+    pub padding: [usize; N],
+    /// Pixels more at the end of the result; less than the stride or the dilation.
+    pub output_padding: [usize; N],
+    /// Pixels from a place in a window to the next; 1: they are adjacent.
+    pub dilation: [usize; N],
+    /// Groups of channels: each group of outputs sees its group of inputs.
+    pub groups: usize,
+}
+
+impl<const N: usize> Default for ConvTransposeOptions<N> {
+    fn default() -> Self {
+        let (padding, output_padding) = ([0; N], [0; N]);
+        ConvTransposeOptions {
+            stride: [1; N],
+            padding,
+            output_padding,
+            dilation: [1; N],
+            groups: 1,
+        }
+    }
+}
+
+/// The last three of `[1, 1, 1]` and these.
+fn three<T: Copy>(one: T, extents: &[T]) -> [T; 3] {
+    let mut all = [one; 3];
+    all[3 - extents.len()..].copy_from_slice(extents);
+    all
+}
+
+/// Extents of the images of a tensor `[n, c, …]`.
+fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
+    three(1, &x.dims()[2..])
+}
+
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $method:ident $method_activation:ident $n:literal;)*) => {
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(
+                    &self,
+                    weight: &Tensor<B>,
+                    bias: Option<&Tensor<B>>,
+                    options: ConvOptions<$n>,
+                ) -> Result<Self> {
+                    self.conv(stringify!($method), weight, bias, options, None)
+                }
+
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") and a \
+                    function of its result, which is applied while that is in the cache.")]
+                ///
+                /// # Errors
+                #[doc = concat!("Those of [`", stringify!($method), "`](Tensor::", stringify!($method), ").")]
+                pub fn $method_activation(
+                    &self,
+                    weight: &Tensor<B>,
+                    bias: Option<&Tensor<B>>,
+                    options: ConvOptions<$n>,
+                    activation: Activation,
+                ) -> Result<Self> {
+                    self.conv(stringify!($method_activation), weight, bias, options, Some(activation))
+                }
+            )*
+        }
+    };
+}
+
+convolutions! {
+    /// The convolution of signals `[n, c, l]` with filters `[o, c / groups, k]` and a bias `[o]`: as
+    /// [`conv2d`](Tensor::conv2d), along one axis. The result is `[n, o, l']`.
+    ///
+    /// # Errors
+    /// Those of [`conv2d`](Tensor::conv2d).
+    conv1d conv1d_activation 1;
+    /// The convolution (cross-correlation) of images `[n, c, h, w]` with filters `[o, c / groups, kh, kw]` and
+    /// a bias `[o]`. The result is `[n, o, h', w']`: pixel (i, j) of channel o is the sum of products of filter
+    /// o with the window of the images that begins at pixel `(i, j) · stride - padding`; the bias is added to
+    /// it. Along an axis there are `(extent + padding - dilation · (k - 1) - 1) / stride + 1` windows, rounded
+    /// down, where the padding of both ends counts.
+    ///
+    /// Operands have any strides. Products of `f32` and `f64` are added in an order that depends on the
+    /// filter's shape alone; 16-bit floats are added in `f32` and rounded once.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::{ConvOptions, Padding};
+    /// let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]].reshape((1, 1, 2, 3))?;
+    /// let edges = tensor![[1.0, -1.0]].reshape((1, 1, 1, 2))?;
+    /// let y = x.conv2d(&edges, None, ConvOptions::default())?;
+    /// assert_eq!(y.shape(), &Shape::new([1, 1, 2, 2]));
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, -1.0, -1.0]);
+    /// let same = ConvOptions { padding: Padding::Same, ..Default::default() };
+    /// assert_eq!(x.conv2d(&edges, None, same)?.dims(), x.dims());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for images or filters of other axes; [`Error::ShapeMismatch`] if channels or
+    /// the bias do not fit; [`Error::InvalidArgument`] if a stride, a dilation or the number of groups is 0,
+    /// groups do not divide the channels, or no window fits; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers.
+    conv2d conv2d_activation 2;
+    /// The convolution of volumes `[n, c, d, h, w]` with filters `[o, c / groups, kd, kh, kw]` and a bias
+    /// `[o]`: as [`conv2d`](Tensor::conv2d), along three axes. The result is `[n, o, d', h', w']`.
+    ///
+    /// # Errors
+    /// Those of [`conv2d`](Tensor::conv2d).
+    conv3d conv3d_activation 3;
+}
+
+macro_rules! transposed_convolutions {
+    ($($(#[$doc:meta])* $method:ident $n:literal;)*) => {
+        impl<B: Backend> Tensor<B> {
+            $(
+                $(#[$doc])*
+                pub fn $method(
+                    &self,
+                    weight: &Tensor<B>,
+                    bias: Option<&Tensor<B>>,
+                    options: ConvTransposeOptions<$n>,
+                ) -> Result<Self> {
+                    self.conv_transpose(stringify!($method), weight, bias, options)
+                }
+            )*
+        }
+    };
+}
+
+transposed_convolutions! {
+    /// The transposed convolution of signals `[n, c, l]` with filters `[c, o / groups, k]` and a bias `[o]`:
+    /// as [`conv_transpose2d`](Tensor::conv_transpose2d), along one axis.
+    ///
+    /// # Errors
+    /// Those of [`conv_transpose2d`](Tensor::conv_transpose2d).
+    conv_transpose1d 1;
+    /// The transposed convolution of images `[n, c, h, w]` with filters `[c, o / groups, kh, kw]` and a bias
+    /// `[o]`: the gradient of [`conv2d`](Tensor::conv2d) with these filters by its images, from `self` as
+    /// the upstream gradient. The result is `[n, o, h', w']` with extents of
+    /// `(extent - 1) · stride - 2 · padding + dilation · (k - 1) + output_padding + 1`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ConvTransposeOptions;
+    /// let x = tensor![1.0, 2.0].reshape((1, 1, 1, 2))?;
+    /// let w = tensor![10.0, 1.0].reshape((1, 1, 1, 2))?;
+    /// let doubled = ConvTransposeOptions { stride: [1, 2], ..Default::default() };
+    /// let y = x.conv_transpose2d(&w, None, doubled)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [10.0, 1.0, 20.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`] if the padding leaves no pixel, or
+    /// the output padding is neither less than the stride nor than the dilation.
+    conv_transpose2d 2;
+}
+
+impl<B: Backend> Tensor<B> {
+    fn conv<const N: usize>(
+        &self,
+        op: &'static str,
+        weight: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+        options: ConvOptions<N>,
+        activation: Option<Activation>,
+    ) -> Result<Self> {
+        let ConvOptions { stride, padding, dilation, groups } = options;
+        check_images(op, self, N)?;
+        check_images(op, weight, N)?;
+        let mut convolution = Convolution {
+            stride: three(1, &stride),
+            dilation: three(1, &dilation),
+            padding: [[0; 2]; 3],
+            groups,
+        };
+        for axis in 0..N {
+            let at = 3 - N + axis;
+            convolution.padding[at] = match padding {
+                Padding::Valid => [0; 2],
+                Padding::Zeros(zeros) => [zeros[axis]; 2],
+                Padding::Same => {
+                    let extent = self.dims()[2 + axis];
+                    let windows = extent.div_ceil(stride[axis].max(1)).max(1);
+                    let window = convolution.extent(at, image(weight)).unwrap_or(0);
+                    let reach = ((windows - 1) * stride[axis]).saturating_add(window);
+                    let zeros = reach.saturating_sub(extent);
+                    [zeros / 2, zeros - zeros / 2]
+                }
+            };
+        }
+        B::engine_conv(op, self, weight, bias, convolution, activation)
+    }
+
+    pub(crate) fn conv_body(
+        op: &'static str,
+        x: &Tensor<B>,
+        weight: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+        convolution: Convolution,
+        activation: Option<Activation>,
+    ) -> Result<Self> {
+        check_float(op, x)?;
+        check_same_dtype(op, x, weight)?;
+        let [channels, filters, each] = [x.dims()[1], weight.dims()[0], weight.dims()[1]];
+        check_groups(op, convolution.groups, [channels, filters])?;
+        if channels / convolution.groups != each {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *weight.shape() });
+        }
+        check_bias(op, weight, bias, filters)?;
+        output(op, x, image(weight), &convolution)?;
+        let inputs: SmallVec<[&Tensor<B>; 3]> =
+            [Some(x), Some(weight), bias].into_iter().flatten().collect();
+        let function = activation.map(Activation::op);
+        let is_recorded = should_record(x.dtype(), &inputs);
+        // A function whose derivative reads its argument is applied afterwards, to the argument.
+        let fused = activation.filter(|f| !is_recorded || !unary_keeps(f.op()).0);
+        let after = |y: Tensor<B>| match function {
+            Some(function) => y.unary(function),
+            None => Ok(y),
+        };
+        let data = (x.data(), weight.data(), bias.map(Tensor::data));
+        let (x_data, weight_data, bias_data) = data;
+        let conv = FusedOp::Conv {
+            x: x_data,
+            weight: weight_data,
+            bias: bias_data,
+            activation: fused,
+            convolution,
+        };
+        let Some([y]) = kernel::<B, 1>(&conv)? else {
+            return after(composite(x, weight, bias, &convolution)?);
+        };
+        let recorded =
+            |y| record("conv", y, &inputs, |_| conv_rule(x, weight, bias.is_some(), convolution));
+        match fused {
+            None => after(recorded(y)),
+            Some(_) if !is_recorded => Ok(Tensor::from_data(y)),
+            // Recorded as the two ops that it is. The derivative of the function does not read its argument,
+            // in whose place its result stands, which nobody sees.
+            Some(f) => {
+                let z = recorded(y.clone());
+                Ok(record(f.op().name(), y, &[&z], |y| unary_rule(f.op(), &z, y)))
+            }
+        }
+    }
+
+    fn conv_transpose<const N: usize>(
+        &self,
+        op: &'static str,
+        weight: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+        options: ConvTransposeOptions<N>,
+    ) -> Result<Self> {
+        let ConvTransposeOptions { stride, padding, output_padding, dilation, groups } = options;
+        check_images(op, self, N)?;
+        check_images(op, weight, N)?;
+        check_float(op, self)?;
+        check_same_dtype(op, self, weight)?;
+        let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
+        check_groups(op, groups, [channels, channels])?;
+        if filters != channels {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
+        }
+        check_bias(op, weight, bias, each * groups)?;
+        let convolution = Convolution {
+            stride: three(1, &stride),
+            dilation: three(1, &dilation),
+            padding: three([0; 2], &padding.map(|zeros| [zeros; 2])),
+            groups,
+        };
+        let mut result = [1; 3];
+        for axis in 0..N {
+            let more = output_padding[axis];
+            if more > 0 && more >= stride[axis].max(dilation[axis]) {
+                let reason = format!(
+                    "output_padding {more} of axis {axis} must be less than the stride {} or the \
+                     dilation {}",
+                    stride[axis], dilation[axis]
+                );
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            let at = 3 - N + axis;
+            let extent = || {
+                let window = convolution.extent(at, image(weight))?;
+                let between = self.dims()[2 + axis].checked_sub(1)?.checked_mul(stride[axis])?;
+                let all = between.checked_add(window)?.checked_add(more)?;
+                all.checked_sub(padding[axis].checked_mul(2)?).filter(|&extent| extent > 0)
+            };
+            result[at] =
+                extent().ok_or_else(|| no_window(op, self, image(weight), &convolution))?;
+        }
+        if convolution.stride.contains(&0) {
+            return Err(no_window(op, self, image(weight), &convolution));
+        }
+        // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
+        let y = B::engine_conv_transpose(self, weight, result, convolution)?;
+        match bias {
+            Some(bias) => y.add(&along_channels(bias, N)?),
+            None => Ok(y),
+        }
+    }
+
+    /// The gradient of [`conv`](Tensor::conv) by images of these extents; `g` is `[n, o, …]`.
+    pub(crate) fn conv_transpose_body(
+        g: &Tensor<B>,
+        weight: &Tensor<B>,
+        image: [usize; 3],
+        convolution: Convolution,
+    ) -> Result<Self> {
+        let op = FusedOp::ConvTranspose { g: g.data(), weight: weight.data(), image, convolution };
+        match kernel::<B, 1>(&op)? {
+            Some([y]) => Ok(record(op.name(), y, &[g, weight], |_| {
+                let (kept_g, kept_weight) = (kept(g, weight), kept(weight, g));
+                let (kernel, windows) = (self::image(weight), self::image(g));
+                rule(move |upstream: &Upstream<'_, B>, wanted| {
+                    let h = upstream.g;
+                    let of_g = kept_weight.as_ref().filter(|_| wanted[0]);
+                    let of_g = of_g
+                        .map(|weight| h.conv_plain(weight, convolution, windows))
+                        .transpose()?;
+                    let of_weight = kept_g.as_ref().filter(|_| wanted[1]);
+                    let of_weight =
+                        of_weight.map(|g| B::engine_conv_weight_grad(h, g, kernel, convolution));
+                    Ok(smallvec![of_g, of_weight.transpose()?])
+                })
+            })),
+            None => transpose_composite(g, weight, image, &convolution),
+        }
+    }
+
+    /// The gradient of [`conv`](Tensor::conv) by filters of these extents, from the images `x` and the
+    /// upstream gradient `g`.
+    pub(crate) fn conv_weight_grad_body(
+        x: &Tensor<B>,
+        g: &Tensor<B>,
+        kernel: [usize; 3],
+        convolution: Convolution,
+    ) -> Result<Self> {
+        let op = FusedOp::ConvWeightGrad { g: g.data(), x: x.data(), kernel, convolution };
+        match self::kernel::<B, 1>(&op)? {
+            Some([y]) => Ok(record(op.name(), y, &[x, g], |_| {
+                let (kept_x, kept_g) = (kept(x, g), kept(g, x));
+                let (extents, windows) = (image(x), image(g));
+                rule(move |upstream: &Upstream<'_, B>, wanted| {
+                    let h = upstream.g;
+                    let of_x = kept_g.as_ref().filter(|_| wanted[0]);
+                    let of_x = of_x.map(|g| B::engine_conv_transpose(g, h, extents, convolution));
+                    let of_g = kept_x.as_ref().filter(|_| wanted[1]);
+                    let of_g = of_g.map(|x| x.conv_plain(h, convolution, windows));
+                    Ok(smallvec![of_x.transpose()?, of_g.transpose()?])
+                })
+            })),
+            None => weight_composite(x, g, kernel, &convolution),
+        }
+    }
+
+    /// The convolution without a bias, and so many of its windows: the images may have room for more.
+    fn conv_plain(
+        &self,
+        weight: &Tensor<B>,
+        convolution: Convolution,
+        windows: [usize; 3],
+    ) -> Result<Self> {
+        let mut y = B::engine_conv("conv", self, weight, None, convolution, None)?;
+        for axis in 2..y.rank() {
+            y = y.narrow(axis, 0, windows[axis + 3 - y.rank()])?;
+        }
+        Ok(y)
+    }
+}
+
+/// `x`, for a rule that reads it where `other` is tracked.
+fn kept<B: Backend>(x: &Tensor<B>, other: &Tensor<B>) -> Option<Tensor<B>> {
+    other.is_tracked().then(|| x.clone())
+}
+
+/// The images and the filters are each kept only if the other one is tracked.
+fn conv_rule<B: Backend>(
+    x: &Tensor<B>,
+    weight: &Tensor<B>,
+    has_bias: bool,
+    convolution: Convolution,
+) -> SharedRule<B> {
+    let (kept_x, kept_weight) = (kept(x, weight), kept(weight, x));
+    let (extents, kernel) = (image(x), image(weight));
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let g = upstream.g;
+        let weight = kept_weight.as_ref().filter(|_| wanted[0]);
+        let of_x = weight.map(|weight| B::engine_conv_transpose(g, weight, extents, convolution));
+        let x = kept_x.as_ref().filter(|_| wanted[1]);
+        let of_weight = x.map(|x| B::engine_conv_weight_grad(x, g, kernel, convolution));
+        let mut gradients = smallvec![of_x.transpose()?, of_weight.transpose()?];
+        if has_bias {
+            let axes: SmallVec<[usize; 4]> = (0..g.rank()).filter(|&axis| axis != 1).collect();
+            gradients.push(wanted[2].then(|| g.sum(Some(&axes), false)).transpose()?);
+        }
+        Ok(gradients)
+    })
+}
+
+fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
+    if x.rank() == axes + 2 {
+        return Ok(());
+    }
+    let reason = match axes {
+        1 => "expected 3 axes: [n, channels, length], or of filters [out, in, length]",
+        2 => {
+            "expected 4 axes: [n, channels, height, width], or of filters [out, in, height, width]"
+        }
+        _ => {
+            "expected 5 axes: [n, channels, depth, height, width], or of filters [out, in, depth, height, width]"
+        }
+    };
+    Err(Error::InvalidShape { op, shape: *x.shape(), reason })
+}
+
+fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<()> {
+    if groups > 0 && channels.iter().all(|channels| channels % groups == 0) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{groups} groups do not divide {} input and {} output channels",
+        channels[0], channels[1]
+    );
+    Err(Error::InvalidArgument { op, reason })
+}
+
+fn check_bias<B: Backend>(
+    op: &'static str,
+    weight: &Tensor<B>,
+    bias: Option<&Tensor<B>>,
+    channels: usize,
+) -> Result<()> {
+    let Some(bias) = bias else { return Ok(()) };
+    check_same_dtype(op, weight, bias)?;
+    if bias.dims() != [channels] {
+        return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
+    }
+    Ok(())
+}
+
+fn no_window<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    kernel: [usize; 3],
+    convolution: &Convolution,
+) -> Error {
+    let reason = format!(
+        "no window of extents {kernel:?} fits images of shape {}: stride {:?}, dilation {:?}, padding {:?}",
+        x.shape(),
+        convolution.stride,
+        convolution.dilation,
+        convolution.padding
+    );
+    Error::InvalidArgument { op, reason }
+}
+
+/// The number of windows along each axis.
+fn output<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    kernel: [usize; 3],
+    convolution: &Convolution,
+) -> Result<[usize; 3]> {
+    convolution.output(image(x), kernel).ok_or_else(|| no_window(op, x, kernel, convolution))
+}
+
+/// A bias `[o]` as `[o, 1, …]`.
+fn along_channels<B: Backend>(bias: &Tensor<B>, axes: usize) -> Result<Tensor<B>> {
+    let ones = std::iter::repeat_n(1, axes);
+    bias.reshape(bias.dims().iter().copied().chain(ones).collect::<Shape>())
+}
+
+// ---- Composites --------------------------------------------------------------------------------------
+
+/// The places of a window.
+fn places(kernel: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+    let [depth, height, width] = kernel;
+    (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
+}
+
+/// `x` with zeros before and after an axis.
+fn padded<B: Backend>(x: Tensor<B>, axis: usize, [before, after]: [usize; 2]) -> Result<Tensor<B>> {
+    if before == 0 && after == 0 {
+        return Ok(x);
+    }
+    let zeros = |extent| {
+        let shape = x.shape().with_axis(axis, Some(extent));
+        Tensor::full_scalar("pad", shape, Scalar::Float(0.0), x.dtype())
+    };
+    Tensor::cat(&[&zeros(before)?, &x, &zeros(after)?], axis)
+}
+
+/// Images `[n, c, …]` as `[n, groups, c / groups, …]`.
+fn grouped<B: Backend>(x: &Tensor<B>, groups: usize, axis: usize) -> Result<Tensor<B>> {
+    let dims = x.dims();
+    let split = dims[..axis].iter().copied().chain([groups, dims[axis] / groups]);
+    x.reshape(split.chain(dims[axis + 1..].iter().copied()).collect::<Shape>())
+}
+
+/// For each place of the windows the pixels there, `[n, groups, c / groups, windows]`.
+fn pixels<B: Backend>(
+    x: &Tensor<B>,
+    kernel: [usize; 3],
+    windows: [usize; 3],
+    convolution: &Convolution,
+) -> Result<impl Fn([usize; 3]) -> Result<Tensor<B>>> {
+    let Convolution { stride, dilation, padding, groups } = *convolution;
+    let axes = x.rank() - 2;
+    let mut x = grouped(x, groups, 1)?;
+    for at in 3 - axes..3 {
+        let reach = (windows[at] - 1) * stride[at] + (kernel[at] - 1) * dilation[at] + 1;
+        let axis = x.rank() + at - 3;
+        let [before, after] = padding[at];
+        x = padded(x, axis, [before, after])?;
+        x = x.narrow(axis, 0, reach)?;
+    }
+    Ok(move |place: [usize; 3]| {
+        let whole = SliceItem::Range { start: None, end: None, step: 1 };
+        let mut items: SmallVec<[SliceItem; 6]> = smallvec![whole; 3];
+        for at in 3 - axes..3 {
+            let start = place[at] * dilation[at];
+            let end = start + (windows[at] - 1) * stride[at] + 1;
+            items.push(SliceItem::Range {
+                start: Some(start as isize),
+                end: Some(end as isize),
+                step: stride[at] as isize,
+            });
+        }
+        let seen = x.slice(&items)?;
+        let count: usize = windows.iter().product();
+        let shape = Shape::new([seen.dims()[0], seen.dims()[1], seen.dims()[2], count]);
+        seen.reshape(shape)
+    })
+}
+
+/// For each place of the windows the filters' elements there, `[groups, o / groups, c / groups]`.
+fn elements<B: Backend>(
+    weight: &Tensor<B>,
+    groups: usize,
+) -> Result<impl Fn([usize; 3]) -> Result<Tensor<B>>> {
+    let kernel = image(weight);
+    let grouped = grouped(weight, groups, 0)?;
+    let (dims, count) = (grouped.dims(), kernel.iter().product::<usize>());
+    let flat = grouped.reshape((dims[0], dims[1], dims[2], count))?;
+    Ok(move |place: [usize; 3]| {
+        let index = (place[0] * kernel[1] + place[1]) * kernel[2] + place[2];
+        flat.narrow(3, index, 1)?.squeeze(3)
+    })
+}
+
+/// `[n, groups, c / groups, pixels]` as `[n, c, …]`.
+fn ungrouped<B: Backend>(x: &Tensor<B>, extents: &[usize]) -> Result<Tensor<B>> {
+    let [n, channels] = [x.dims()[0], x.dims()[1] * x.dims()[2]];
+    x.reshape([n, channels].iter().chain(extents).copied().collect::<Shape>())
+}
+
+/// Adds up; there is a place in every window.
+fn total<B: Backend>(terms: impl Iterator<Item = Result<Tensor<B>>>) -> Result<Tensor<B>> {
+    let sum = terms.reduce(|sum, term| sum?.add(&term?));
+    sum.unwrap_or(Err(Error::InvalidArgument {
+        op: "conv",
+        reason: "a window without a place".into(),
+    }))
+}
+
+/// Defines [`FusedOp::Conv`], without an activation.
+fn composite<B: Backend>(
+    x: &Tensor<B>,
+    weight: &Tensor<B>,
+    bias: Option<&Tensor<B>>,
+    convolution: &Convolution,
+) -> Result<Tensor<B>> {
+    let (kernel, axes, dtype) = (image(weight), x.rank() - 2, x.dtype());
+    let windows = output("conv", x, kernel, convolution)?;
+    let (x, weight) = (x.widened()?, weight.widened()?);
+    let pixels = pixels(&x, kernel, windows, convolution)?;
+    let elements = elements(&weight, convolution.groups)?;
+    let y = total(places(kernel).map(|place| elements(place)?.matmul(&pixels(place)?)))?;
+    let y = ungrouped(&y, &windows[3 - axes..])?;
+    let y = match bias {
+        Some(bias) => y.add(&along_channels(&bias.widened()?, axes)?)?,
+        None => y,
+    };
+    y.to_dtype(dtype)
+}
+
+/// Defines [`FusedOp::ConvTranspose`].
+fn transpose_composite<B: Backend>(
+    g: &Tensor<B>,
+    weight: &Tensor<B>,
+    extents: [usize; 3],
+    convolution: &Convolution,
+) -> Result<Tensor<B>> {
+    let Convolution { stride, dilation, padding, groups } = *convolution;
+    let (kernel, windows, axes, dtype) = (image(weight), image(g), g.rank() - 2, g.dtype());
+    let (g, weight) = (grouped(&g.widened()?, groups, 1)?, weight.widened()?);
+    let elements = elements(&weight, groups)?;
+    let flat =
+        g.reshape((g.dims()[0], g.dims()[1], g.dims()[2], windows.iter().product::<usize>()))?;
+    let terms = places(kernel).map(|place| {
+        let term = elements(place)?.t()?.matmul(&flat)?;
+        let lead: SmallVec<[usize; 8]> =
+            term.dims()[..3].iter().chain(&windows[3 - axes..]).copied().collect();
+        let mut term = term.reshape(&lead[..])?;
+        for at in 3 - axes..3 {
+            let axis = term.rank() + at - 3;
+            // Zeros between the pixels, then before and after them, as in padded images.
+            if stride[at] > 1 {
+                let apart = term.unsqueeze(axis + 1)?;
+                let apart = padded(apart, axis + 1, [0, stride[at] - 1])?;
+                term = apart.flatten(axis, axis + 1)?.narrow(
+                    axis,
+                    0,
+                    (windows[at] - 1) * stride[at] + 1,
+                )?;
+            }
+            let before = place[at] * dilation[at];
+            let whole = extents[at] + padding[at][0] + padding[at][1];
+            let after = whole - before - term.dims()[axis];
+            term = padded(term, axis, [before, after])?;
+            term = term.narrow(axis, padding[at][0], extents[at])?;
+        }
+        Ok(term)
+    });
+    ungrouped(&total(terms)?, &extents[3 - axes..])?.to_dtype(dtype)
+}
+
+/// Defines [`FusedOp::ConvWeightGrad`].
+fn weight_composite<B: Backend>(
+    x: &Tensor<B>,
+    g: &Tensor<B>,
+    kernel: [usize; 3],
+    convolution: &Convolution,
+) -> Result<Tensor<B>> {
+    let (windows, axes, dtype, groups) = (image(g), x.rank() - 2, x.dtype(), convolution.groups);
+    let (x, g) = (x.widened()?, grouped(&g.widened()?, groups, 1)?);
+    let pixels = pixels(&x, kernel, windows, convolution)?;
+    let flat =
+        g.reshape((g.dims()[0], g.dims()[1], g.dims()[2], windows.iter().product::<usize>()))?;
+    let each = places(kernel)
+        .map(|place| flat.matmul(&pixels(place)?.t()?)?.sum(Some(&[0]), false)?.unsqueeze(3));
+    let each = each.collect::<Result<Vec<_>>>()?;
+    let all = Tensor::cat(&each.iter().collect::<Vec<_>>(), 3)?;
+    let [groups, out, channels] = [0, 1, 2].map(|axis| all.dims()[axis]);
+    let shape =
+        [groups * out, channels].iter().chain(&kernel[3 - axes..]).copied().collect::<Shape>();
+    all.reshape(shape)?.to_dtype(dtype)
+}
