@@ -106,6 +106,10 @@ macro_rules! engine {
             engine_conv_weight_grad, conv_weight_grad_body:
                 (x: &Tensor<$B>, g: &Tensor<$B>, kernel: [usize; 3], convolution: Convolution)
                     -> Tensor<$B>;
+            engine_max_pool, max_pool_body:
+                (x: &Tensor<$B>, pooling: Pooling) -> (Tensor<$B>, Tensor<$B>);
+            engine_avg_pool, avg_pool_body:
+                (x: &Tensor<$B>, pooling: Pooling) -> Tensor<$B>;
             engine_dot, dot_body:
                 (a: &Tensor<$B>, b: &Tensor<$B>) -> Tensor<$B>;
             engine_attention, attention_body:
@@ -146,7 +150,7 @@ pub(crate) mod names {
     pub(crate) use crate::autodiff::{Backward, Gradients};
     pub(crate) use crate::layout::SliceItem;
     pub(crate) use crate::nn::Visit;
-    pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Window};
+    pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
     pub(crate) use crate::shape::Axis;
     pub(crate) use crate::tensor::{Attention, CrossEntropy, Input, Tensor, TensordotAxes};

@@ -63,6 +63,7 @@ pub use shape::{Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
+pub use tensor::fused::pool::PoolOptions;
 pub use tensor::{Operand, Tensor, TensordotAxes};
 
 /// What most programs use.

@@ -30,6 +30,7 @@
 mod convolution;
 mod formulas;
 mod fused;
+mod pooling;
 pub(crate) mod table;
 mod ternary;
 mod window;
@@ -40,6 +41,7 @@ pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
 };
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
+pub use pooling::Pooling;
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;
 pub(crate) use ternary::ternary_ops;

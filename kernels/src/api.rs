@@ -9,6 +9,7 @@ mod convert;
 mod copy;
 pub mod math;
 mod optim;
+mod pool;
 mod products;
 mod random;
 mod reduce;
@@ -17,8 +18,8 @@ mod scan;
 mod scatter;
 
 pub use self::{
-    attention::*, compare::*, convert::*, copy::*, math::sincos, optim::*, products::*, random::*,
-    reduce::*, rows::*, scan::*, scatter::*,
+    attention::*, compare::*, convert::*, copy::*, math::sincos, optim::*, pool::*, products::*,
+    random::*, reduce::*, rows::*, scan::*, scatter::*,
 };
 pub use call::Rows;
 

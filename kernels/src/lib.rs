@@ -86,6 +86,7 @@ mod output;
 #[cfg(feature = "peak")]
 #[doc(hidden)]
 pub mod peak;
+mod pool;
 mod random;
 pub mod reduce;
 mod rows;
@@ -96,14 +97,14 @@ pub mod testing;
 
 pub use api::{
     IntegerFold, Rows, adam, all, all_columns, any, any_columns, argmax, argmax_columns, argmin,
-    argmin_columns, attention_weights, attention_weights_grad, col2im, compare, compare_block,
-    convert, copy_strided, cross_entropy_grad_rows, cross_entropy_rows, cumprod_columns,
-    cumprod_rows, cumsum_columns, cumsum_rows, dot, dropout, fill, gemm, gemm_bias, gemm_epilogue,
-    gemm_packed, gemm_windows, gemm_windows_transposed, im2col, layer_norm_grad_rows,
-    layer_norm_rows, log_softmax, log_softmax_grad_rows, log_softmax_rows, logsumexp,
-    logsumexp_columns, math::*, max, max_columns, max_magnitude, max_magnitude_columns, mean,
-    mean_columns, min, min_columns, min_magnitude, min_magnitude_columns, nonzero, norm0,
-    norm0_columns, norm1, norm1_columns, norm2, norm2_columns, partial_columns, permute,
+    argmin_columns, attention_weights, attention_weights_grad, avg_pool, avg_pool_grad, col2im,
+    compare, compare_block, convert, copy_strided, cross_entropy_grad_rows, cross_entropy_rows,
+    cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, dot, dropout, fill, gemm,
+    gemm_bias, gemm_epilogue, gemm_packed, gemm_windows, gemm_windows_transposed, im2col,
+    layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_grad_rows, log_softmax_rows,
+    logsumexp, logsumexp_columns, math::*, max, max_columns, max_magnitude, max_magnitude_columns,
+    max_pool, mean, mean_columns, min, min_columns, min_magnitude, min_magnitude_columns, nonzero,
+    norm0, norm0_columns, norm1, norm1_columns, norm2, norm2_columns, partial_columns, permute,
     philox_words, power, prod, prod_columns, reduce, reduce_columns, rms_norm_grad_rows,
     rms_norm_rows, row_dots, scan_integer_columns, scan_integer_rows, scatter_add_rows,
     scatter_add_rows_from, select, select_block, sgd, sincos, softmax, softmax_grad_rows,
@@ -128,6 +129,7 @@ pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};
 pub use math::Angle;
 pub use optim::{Adam, Sgd};
 pub use output::{Output, Place};
+pub use pool::Pooled;
 pub use random::Dropout;
 pub use reduce::{Accumulate, Integer, Reduce};
 pub use rows::{CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows};

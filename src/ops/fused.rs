@@ -3,7 +3,7 @@
 //! Each is defined once as a composite of simpler ops (`tensor/fused/`): a backend without a kernel
 //! runs that, second-order derivatives differentiate it, and a kernel must agree with it.
 
-use super::{Convolution, UnaryOp, Window};
+use super::{Convolution, Pooling, UnaryOp, Window};
 
 /// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -301,6 +301,30 @@ pub enum FusedOp<'a, T> {
         /// As in [`FusedOp::Conv`].
         convolution: Convolution,
     },
+    /// The largest pixel of each window, the first of equal ones; NaN if there is one. Results: `[n, c, …]`,
+    /// positions of these pixels in their images, of dtype `I64`.
+    MaxPool {
+        /// Images `[n, c, …]`.
+        x: &'a T,
+        /// The windows.
+        pooling: Pooling,
+    },
+    /// The mean of each window. Result: `[n, c, …]`.
+    AvgPool {
+        /// Images `[n, c, …]`.
+        x: &'a T,
+        /// The windows.
+        pooling: Pooling,
+    },
+    /// The gradient of the images of [`FusedOp::AvgPool`]. Result: `[n, c, …]`.
+    AvgPoolGrad {
+        /// Upstream gradient `[n, c, …]`.
+        g: &'a T,
+        /// Extents of the images.
+        image: [usize; 3],
+        /// The windows.
+        pooling: Pooling,
+    },
     /// `Σ a b` of each row. Result: `[…]`.
     Dot {
         /// `[…, n]`.
@@ -337,6 +361,9 @@ impl<T> FusedOp<'_, T> {
             FusedOp::Conv { .. } => "conv",
             FusedOp::ConvTranspose { .. } => "conv_transpose",
             FusedOp::ConvWeightGrad { .. } => "conv_weight_grad",
+            FusedOp::MaxPool { .. } => "max_pool",
+            FusedOp::AvgPool { .. } => "avg_pool",
+            FusedOp::AvgPoolGrad { .. } => "avg_pool_grad",
             FusedOp::Dot { .. } => "dot",
         }
     }

@@ -23,6 +23,7 @@
 //! | `sincos.rs` | `sincos` |
 //! | `columns.rs` | `im2col`, `col2im` |
 //! | `conv.rs` | `conv2d`, `conv_transpose2d` and their kin |
+//! | `pool.rs` | `max_pool2d`, `avg_pool2d` and their kin |
 //! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
@@ -34,6 +35,7 @@ mod dot;
 mod dropout;
 mod linear;
 mod norm;
+pub(crate) mod pool;
 mod sincos;
 mod softmax;
 

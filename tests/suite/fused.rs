@@ -5,6 +5,7 @@
 mod behaviour;
 mod bounds;
 mod columns;
+mod conv;
 mod definitions;
 mod dot;
 pub mod reference;

@@ -12,6 +12,7 @@ mod dot;
 mod elements;
 mod linear;
 mod norm;
+mod pool;
 mod softmax;
 
 use super::matmul::After;
@@ -82,6 +83,9 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
         FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
             conv::weight_grad(name, x, g, kernel, convolution)
         }
+        FusedOp::MaxPool { x, ref pooling } => pool::max(name, x, pooling),
+        FusedOp::AvgPool { x, ref pooling } => pool::mean(name, x, pooling),
+        FusedOp::AvgPoolGrad { g, image, ref pooling } => pool::mean_grad(name, g, image, pooling),
         FusedOp::Dot { a, b } => dot::dot(a, b),
     }
 }

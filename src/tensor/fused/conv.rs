@@ -90,14 +90,14 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
 }
 
 /// The last three of `[1, 1, 1]` and these.
-fn three<T: Copy>(one: T, extents: &[T]) -> [T; 3] {
+pub(super) fn three<T: Copy>(one: T, extents: &[T]) -> [T; 3] {
     let mut all = [one; 3];
     all[3 - extents.len()..].copy_from_slice(extents);
     all
 }
 
 /// Extents of the images of a tensor `[n, c, …]`.
-fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
+pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
     three(1, &x.dims()[2..])
 }
 
@@ -467,7 +467,7 @@ fn conv_rule<B: Backend>(
     })
 }
 
-fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
+pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
     if x.rank() == axes + 2 {
         return Ok(());
     }
@@ -543,21 +543,46 @@ fn along_channels<B: Backend>(bias: &Tensor<B>, axes: usize) -> Result<Tensor<B>
 // ---- Composites --------------------------------------------------------------------------------------
 
 /// The places of a window.
-fn places(kernel: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+pub(super) fn places(kernel: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     let [depth, height, width] = kernel;
     (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
 }
 
-/// `x` with zeros before and after an axis.
-fn padded<B: Backend>(x: Tensor<B>, axis: usize, [before, after]: [usize; 2]) -> Result<Tensor<B>> {
+/// `x` with a value before and after an axis.
+pub(super) fn padded<B: Backend>(
+    x: Tensor<B>,
+    axis: usize,
+    [before, after]: [usize; 2],
+    value: Scalar,
+) -> Result<Tensor<B>> {
     if before == 0 && after == 0 {
         return Ok(x);
     }
-    let zeros = |extent| {
+    let part = |extent| {
         let shape = x.shape().with_axis(axis, Some(extent));
-        Tensor::full_scalar("pad", shape, Scalar::Float(0.0), x.dtype())
+        Tensor::full_scalar("pad", shape, value, x.dtype())
     };
-    Tensor::cat(&[&zeros(before)?, &x, &zeros(after)?], axis)
+    Tensor::cat(&[&part(before)?, &x, &part(after)?], axis)
+}
+
+/// Of images with `lead` other axes in front, which hold all windows, the pixels at a place of each window.
+pub(super) fn window_pixels<B: Backend>(
+    x: &Tensor<B>,
+    lead: usize,
+    place: [usize; 3],
+    windows: [usize; 3],
+    [stride, dilation]: [[usize; 3]; 2],
+) -> Result<Tensor<B>> {
+    let whole = SliceItem::Range { start: None, end: None, step: 1 };
+    let mut items: SmallVec<[SliceItem; 6]> = SmallVec::from_elem(whole, x.rank());
+    for axis in lead..x.rank() {
+        let at = axis + 3 - x.rank();
+        let start = place[at] * dilation[at];
+        let end = start + (windows[at] - 1) * stride[at] + 1;
+        let (start, end) = (Some(start as isize), Some(end as isize));
+        items[axis] = SliceItem::Range { start, end, step: stride[at] as isize };
+    }
+    x.slice(&items)
 }
 
 /// Images `[n, c, …]` as `[n, groups, c / groups, …]`.
@@ -581,22 +606,11 @@ fn pixels<B: Backend>(
         let reach = (windows[at] - 1) * stride[at] + (kernel[at] - 1) * dilation[at] + 1;
         let axis = x.rank() + at - 3;
         let [before, after] = padding[at];
-        x = padded(x, axis, [before, after])?;
+        x = padded(x, axis, [before, after], Scalar::Float(0.0))?;
         x = x.narrow(axis, 0, reach)?;
     }
     Ok(move |place: [usize; 3]| {
-        let whole = SliceItem::Range { start: None, end: None, step: 1 };
-        let mut items: SmallVec<[SliceItem; 6]> = smallvec![whole; 3];
-        for at in 3 - axes..3 {
-            let start = place[at] * dilation[at];
-            let end = start + (windows[at] - 1) * stride[at] + 1;
-            items.push(SliceItem::Range {
-                start: Some(start as isize),
-                end: Some(end as isize),
-                step: stride[at] as isize,
-            });
-        }
-        let seen = x.slice(&items)?;
+        let seen = window_pixels(&x, 3, place, windows, [stride, dilation])?;
         let count: usize = windows.iter().product();
         let shape = Shape::new([seen.dims()[0], seen.dims()[1], seen.dims()[2], count]);
         seen.reshape(shape)
@@ -677,7 +691,7 @@ fn transpose_composite<B: Backend>(
             // Zeros between the pixels, then before and after them, as in padded images.
             if stride[at] > 1 {
                 let apart = term.unsqueeze(axis + 1)?;
-                let apart = padded(apart, axis + 1, [0, stride[at] - 1])?;
+                let apart = padded(apart, axis + 1, [0, stride[at] - 1], Scalar::Float(0.0))?;
                 term = apart.flatten(axis, axis + 1)?.narrow(
                     axis,
                     0,
@@ -687,7 +701,7 @@ fn transpose_composite<B: Backend>(
             let before = place[at] * dilation[at];
             let whole = extents[at] + padding[at][0] + padding[at][1];
             let after = whole - before - term.dims()[axis];
-            term = padded(term, axis, [before, after])?;
+            term = padded(term, axis, [before, after], Scalar::Float(0.0))?;
             term = term.narrow(axis, padding[at][0], extents[at])?;
         }
         Ok(term)

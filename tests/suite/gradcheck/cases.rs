@@ -5,7 +5,7 @@
 use crate::mutation::mutants::apply;
 use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp, Window};
 use swath::prelude::*;
-use swath::{CrossEntropy, Reduction};
+use swath::{ConvOptions, ConvTransposeOptions, CrossEntropy, Padding, Reduction};
 
 pub type T = Tensor<CpuBackend>;
 
@@ -416,6 +416,42 @@ fn fused(op: &str, s: &mut Suite) {
                 let f = move |xs: &[T]| xs[0].bias_activation(&xs[1], activation);
                 s.add(&format!("{activation:?}"), &[&[2, 2, 3], &[3]], &ALL, f);
             }
+        }
+        "conv" => {
+            let (stride, padding) = ([2, 1], Padding::Zeros([1, 0]));
+            let options = ConvOptions { stride, padding, dilation: [1, 2], groups: 2 };
+            let f = move |xs: &[T]| xs[0].conv2d(&xs[1], Some(&xs[2]), options);
+            s.add("groups", &[&[2, 2, 4, 3], &[4, 1, 2, 2], &[4]], &ALL, f);
+            let same = ConvOptions { padding: Padding::Same, ..Default::default() };
+            let f = move |xs: &[T]| xs[0].conv1d(&xs[1], None, same);
+            s.add("same", &[&[2, 2, 4], &[3, 2, 3]], &ALL, f);
+            let f = move |xs: &[T]| {
+                xs[0].conv2d_activation(&xs[1], Some(&xs[2]), options, Activation::Tanh)
+            };
+            s.add("tanh", &[&[1, 2, 4, 3], &[2, 1, 2, 2], &[2]], &ALL, f);
+        }
+        "conv_transpose" => {
+            let (stride, padding, output_padding) = ([2, 1], [1, 0], [1, 0]);
+            let options = ConvTransposeOptions {
+                stride,
+                padding,
+                output_padding,
+                dilation: [1, 2],
+                groups: 2,
+            };
+            let f = move |xs: &[T]| xs[0].conv_transpose2d(&xs[1], None, options);
+            s.add("groups", &[&[2, 2, 2, 3], &[2, 1, 3, 2]], &ALL, f);
+            let f =
+                |xs: &[T]| xs[0].conv_transpose1d(&xs[1], None, ConvTransposeOptions::default());
+            s.add("line", &[&[1, 2, 3], &[2, 2, 2]], &ALL, f);
+        }
+        // It is recorded where the gradient of a convolution is.
+        "conv_weight_grad" => {
+            let f = |xs: &[T]| {
+                let w = T::zeros((2, 2, 2), xs[0].dtype())?;
+                vjp(|w| xs[0].conv1d(w, None, ConvOptions::default()), &w, &xs[1])
+            };
+            s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
         }
         "sincos" => {
             s.one("sine", |x| Ok(x.sincos()?.0));

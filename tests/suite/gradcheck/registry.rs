@@ -125,6 +125,28 @@ const FUSED_TWICE: &[Entry] = &[
 /// Fused ops with one rule.
 const FUSED_ONCE: &[Entry] = &[
     (
+        "conv",
+        "Products of filters with the windows of images, and the bias: `conv1d`, `conv2d`, `conv3d`.",
+        &[
+            ("x", "`conv_transpose` of g"),
+            ("weight", "`conv_weight_grad` of x and g"),
+            ("bias", "g, summed over images and pixels"),
+        ],
+    ),
+    (
+        "conv_transpose",
+        "Every pixel times a filter, added up where they overlap: `conv_transpose1d`, `conv_transpose2d`.",
+        &[("x", "`conv` of g"), ("weight", "`conv_weight_grad` of g and x")],
+    ),
+    (
+        "conv_weight_grad",
+        "Products of the windows of images with a gradient: that of the filters of `conv`.",
+        &[
+            ("x", "`conv_transpose` of the gradient with g as filters"),
+            ("gradient", "`conv` of x with g as filters"),
+        ],
+    ),
+    (
         "linear",
         "`x·weightᵀ + bias`; `linear_activation` is recorded as it and the function after it.",
         &[("x", "g·weight"), ("weight", "gᵀ·x"), ("bias", "g, summed over rows")],

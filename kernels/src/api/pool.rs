@@ -1,0 +1,84 @@
+//! Pooling of images: largest elements and means of windows.
+
+use crate::gemm::Geometry;
+use crate::pool::{self, Pooled};
+
+/// Checks that `x` has whole images, and `y` as many results for each.
+#[track_caller]
+fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) -> usize {
+    let size = |extents: [usize; 3]| extents.iter().product::<usize>();
+    let (image, output) = (size(geometry.image), size(geometry.output));
+    assert!(!geometry.stride.contains(&0), "{name}: a stride of 0 in {geometry:?}");
+    assert!(output > 0, "{name}: no window in {geometry:?}");
+    let count = windows / output;
+    assert!(
+        windows == count * output && pixels == count * image,
+        "{name}: {pixels} pixels and {windows} windows are not those of whole images of {geometry:?}"
+    );
+    count
+}
+
+/// The largest pixel of each window of the images `x`, one after the other, and its position in the image; of equal
+/// ones the first. A NaN is larger than any number. Pixels of the padding are none.
+///
+/// ```
+/// use swath_kernels::{Geometry, max_pool};
+/// let pairs = Geometry {
+///     image: [1, 1, 4],
+///     kernel: [1, 1, 2],
+///     stride: [1, 1, 2],
+///     dilation: [1; 3],
+///     padding: [0; 3],
+///     output: [1, 1, 2],
+/// };
+/// let (mut y, mut positions) = ([0.0f32; 2], [0; 2]);
+/// max_pool(&[1.0, 3.0, 2.0, 2.0], pairs, &mut y, &mut positions);
+/// assert_eq!((y, positions), ([3.0, 2.0], [1, 2]));
+/// ```
+///
+/// # Panics
+/// If lengths are not those of as many whole images, or a window has no pixel.
+#[track_caller]
+pub fn max_pool<E: Pooled>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
+    check("max_pool", x.len(), y.len(), &geometry);
+    assert!(
+        positions.len() == y.len(),
+        "max_pool: {} positions of {} windows",
+        positions.len(),
+        y.len()
+    );
+    for axis in 0..3 {
+        for window in 0..geometry.output[axis] {
+            let first = (window * geometry.stride[axis]) as isize - geometry.padding[axis];
+            let step = geometry.dilation[axis] as isize;
+            let mut pixels = (0..geometry.kernel[axis] as isize).map(|place| first + place * step);
+            let is_some = pixels.any(|x| (0..geometry.image[axis] as isize).contains(&x));
+            assert!(
+                is_some,
+                "max_pool: window {window} along axis {axis} of {geometry:?} has no pixel"
+            );
+        }
+    }
+    pool::largest(x, geometry, y, positions);
+}
+
+/// The mean of the pixels of each window of the images `x`, summed in `f64` in the order of places: over the pixels
+/// inside the image, or, with `counts_padding`, over all places in a window, where the padding is 0.
+///
+/// # Panics
+/// If lengths are not those of as many whole images.
+#[track_caller]
+pub fn avg_pool<E: Pooled>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+    check("avg_pool", x.len(), y.len(), &geometry);
+    pool::mean(x, geometry, counts_padding, y);
+}
+
+/// The gradient of [`avg_pool`] by its images, from that of its results, `g`.
+///
+/// # Panics
+/// If lengths are not those of as many whole images.
+#[track_caller]
+pub fn avg_pool_grad<E: Pooled>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+    check("avg_pool_grad", y.len(), g.len(), &geometry);
+    pool::mean_grad(g, geometry, counts_padding, y);
+}

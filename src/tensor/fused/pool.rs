@@ -1,0 +1,295 @@
+//! Pooling: `max_pool1d`, `max_pool2d`, `avg_pool1d`, `avg_pool2d`.
+//!
+//! The largest pixels come with their positions, which the derivative adds the upstream gradient to. The
+//! composites go through the places of a window, as those of convolutions do.
+
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{Upstream, record, rule};
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::ops::{FusedOp, Pooling};
+use crate::runtime::recording::with_recording;
+use crate::shape::Shape;
+
+use super::conv::{check_images, image, padded, places, three, window_pixels};
+use super::{check_float, composite_gradients, gradient_kernel, kernel};
+use crate::tensor::Tensor;
+
+/// Options of poolings over images of N axes.
+///
+/// ```
+/// use swath::PoolOptions;
+/// let overlapping = PoolOptions { stride: Some([2, 2]), padding: [1, 1], ..PoolOptions::new([3, 3]) };
+/// assert!(!overlapping.ceil_mode);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolOptions<const N: usize> {
+    /// Extents of a window.
+    pub kernel: [usize; N],
+    /// Pixels from a window to the next; `None`: the kernel, windows side by side.
+    pub stride: Option<[usize; N]>,
+    /// Pixels before and after the image that windows reach, at most half a kernel.
+    pub padding: [usize; N],
+    /// Pixels from a place in a window to the next; 1: they are adjacent. Means have 1.
+    pub dilation: [usize; N],
+    /// Rounds the number of windows up, so that the last one may reach beyond the padding.
+    pub ceil_mode: bool,
+    /// Divides the sum of a window by its size with the padding, not by its number of pixels.
+    pub count_include_pad: bool,
+}
+
+impl<const N: usize> PoolOptions<N> {
+    /// Windows of this kernel side by side, without padding.
+    pub const fn new(kernel: [usize; N]) -> Self {
+        PoolOptions {
+            kernel,
+            stride: None,
+            padding: [0; N],
+            dilation: [1; N],
+            ceil_mode: false,
+            count_include_pad: false,
+        }
+    }
+}
+
+impl<const N: usize> Default for PoolOptions<N> {
+    /// Windows of 2 pixels along each axis.
+    fn default() -> Self {
+        PoolOptions::new([2; N])
+    }
+}
+
+macro_rules! poolings {
+    ($($n:literal $max:ident $max_positions:ident $avg:ident $shape:literal;)*) => {
+        impl<B: Backend> Tensor<B> {
+            $(
+                #[doc = concat!("The largest pixel of each window of images `", $shape, "`: NaN where a window has \
+                    one.")]
+                /// The number of windows along an axis is
+                /// `(extent + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1`, rounded down, or up in
+                /// `ceil_mode`, as long as the last window begins in the image or the padding before it. The
+                /// gradient goes to the first of equal pixels.
+                ///
+                /// # Errors
+                /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] if no window fits, the
+                /// padding exceeds half a kernel, or a kernel, stride or dilation is 0;
+                /// [`Error::UnsupportedDType`] for integers.
+                pub fn $max(&self, options: PoolOptions<$n>) -> Result<Self> {
+                    let op = stringify!($max);
+                    Ok(B::engine_max_pool(self, self.pooling(op, &options)?)?.0)
+                }
+
+                #[doc = concat!("[`", stringify!($max), "`](Tensor::", stringify!($max), ") and the positions of \
+                    the largest pixels in their channel of an image, of dtype `I64`.")]
+                ///
+                /// # Errors
+                #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
+                pub fn $max_positions(&self, options: PoolOptions<$n>) -> Result<(Self, Self)> {
+                    let op = stringify!($max_positions);
+                    B::engine_max_pool(self, self.pooling(op, &options)?)
+                }
+
+                #[doc = concat!("The mean of each window of images `", $shape, "`, over its pixels inside the \
+                    image, or over all of it with `count_include_pad`, where the padding is 0.")]
+                #[doc = concat!("Windows are those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
+                ///
+                /// # Errors
+                #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), "), and \
+                    [`Error::InvalidArgument`] for a dilation other than 1.")]
+                pub fn $avg(&self, options: PoolOptions<$n>) -> Result<Self> {
+                    let op = stringify!($avg);
+                    if options.dilation != [1; $n] {
+                        let reason = format!("dilation {:?} must be 1", options.dilation);
+                        return Err(Error::InvalidArgument { op, reason });
+                    }
+                    B::engine_avg_pool(self, self.pooling(op, &options)?)
+                }
+            )*
+        }
+    };
+}
+
+poolings! {
+    1 max_pool1d max_pool1d_with_positions avg_pool1d "[n, c, l]";
+    2 max_pool2d max_pool2d_with_positions avg_pool2d "[n, c, h, w]";
+}
+
+impl<B: Backend> Tensor<B> {
+    /// The windows of this tensor's images.
+    fn pooling<const N: usize>(
+        &self,
+        op: &'static str,
+        options: &PoolOptions<N>,
+    ) -> Result<Pooling> {
+        let PoolOptions { kernel, padding, dilation, ceil_mode, count_include_pad, .. } = *options;
+        let stride = options.stride.unwrap_or(kernel);
+        check_images(op, self, N)?;
+        check_float(op, self)?;
+        let mut windows = [1; 3];
+        for axis in 0..N {
+            let (kernel, stride, dilation, zeros) =
+                (kernel[axis], stride[axis], dilation[axis], padding[axis]);
+            let extent = self.dims()[2 + axis];
+            let count = || {
+                if stride == 0 || dilation == 0 || zeros > kernel / 2 {
+                    return None;
+                }
+                let reach = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+                let room = extent.checked_add(2 * zeros)?.checked_sub(reach)?;
+                let count = match ceil_mode {
+                    true => room.div_ceil(stride) + 1,
+                    false => room / stride + 1,
+                };
+                // The last window begins in the image or before it.
+                let is_beyond = ceil_mode && (count - 1) * stride >= extent + zeros;
+                Some(count - usize::from(is_beyond)).filter(|_| extent > 0)
+            };
+            windows[3 - N + axis] = count().ok_or_else(|| {
+                let reason = format!(
+                    "axis {axis} of images of shape {}: no window of kernel {kernel}, stride {stride}, \
+                     dilation {dilation} and padding {zeros}, which is at most half the kernel",
+                    self.shape()
+                );
+                Error::InvalidArgument { op, reason }
+            })?;
+        }
+        Ok(Pooling {
+            kernel: three(1, &kernel),
+            stride: three(1, &stride),
+            dilation: three(1, &dilation),
+            padding: three(0, &padding),
+            windows,
+            count_include_pad,
+        })
+    }
+
+    pub(crate) fn max_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<(Self, Self)> {
+        let (y, positions) = match kernel::<B, 2>(&FusedOp::MaxPool { x: x.data(), pooling })? {
+            Some([y, positions]) => (y, Tensor::from_data(positions)),
+            None => with_recording(false, || max_composite(x, &pooling))?,
+        };
+        let (shape, kept) = (*x.shape(), positions.clone());
+        let y = record("max_pool", y, &[x], |_| {
+            rule(move |upstream: &Upstream<'_, B>, _| {
+                let flat = |x: &Tensor<B>| x.flatten(2, -1);
+                let [n, channels] = [shape.dim(0), shape.dim(1)];
+                let pixels: usize = shape.dims()[2..].iter().product();
+                let zeros = Tensor::zeros((n, channels, pixels), upstream.g.dtype())?;
+                let sums = zeros.scatter_add(2, &flat(&kept)?, &flat(upstream.g)?)?;
+                Ok(smallvec![Some(sums.reshape(shape)?)])
+            })
+        });
+        Ok((y, positions))
+    }
+
+    pub(crate) fn avg_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<Self> {
+        match kernel::<B, 1>(&FusedOp::AvgPool { x: x.data(), pooling })? {
+            Some([y]) => Ok(record("avg_pool", y, &[x], |_| {
+                let x = x.clone();
+                rule(move |upstream: &Upstream<'_, B>, _| {
+                    let op =
+                        FusedOp::AvgPoolGrad { g: upstream.g.data(), image: image(&x), pooling };
+                    match gradient_kernel::<B, 1>(upstream, &op)? {
+                        Some([gradient]) => Ok(smallvec![Some(gradient)]),
+                        None => composite_gradients(upstream, &[Some(&x)], || {
+                            avg_composite(&x, &pooling)
+                        }),
+                    }
+                })
+            })),
+            None => avg_composite(x, &pooling),
+        }
+    }
+}
+
+/// The images with `value` around them, so far that every window is inside.
+fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Tensor<B>> {
+    let mut x = x.clone();
+    for axis in 2..x.rank() {
+        let at = axis + 3 - x.rank();
+        let reach = (pooling.windows[at] - 1) * pooling.stride[at]
+            + (pooling.kernel[at] - 1) * pooling.dilation[at]
+            + 1;
+        let before = pooling.padding[at];
+        let after = reach.saturating_sub(before + x.dims()[axis]);
+        x = padded(x, axis, [before, after], Scalar::Float(value))?;
+    }
+    Ok(x)
+}
+
+/// For each window its position of a place, or -1 in the padding, in row-major order.
+fn positions(image: [usize; 3], place: [usize; 3], pooling: &Pooling) -> Vec<i64> {
+    let at = |axis: usize, window: usize| {
+        let x = (window * pooling.stride[axis] + place[axis] * pooling.dilation[axis])
+            .checked_sub(pooling.padding[axis])?;
+        (x < image[axis]).then_some(x)
+    };
+    let position =
+        |[z, y, x]: [usize; 3]| Some((at(0, z)? * image[1] + at(1, y)?) * image[2] + at(2, x)?);
+    places(pooling.windows).map(|window| position(window).map_or(-1, |at| at as i64)).collect()
+}
+
+/// Defines [`FusedOp::MaxPool`].
+fn max_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<(B::Tensor, Tensor<B>)> {
+    let (extents, axes) = (image(x), x.rank() - 2);
+    let padded = around(&x.detach(), f64::NEG_INFINITY, pooling)?;
+    let windows = &pooling.windows[3 - axes..];
+    let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
+    let pixels = |place| {
+        window_pixels(&padded, 2, place, pooling.windows, [pooling.stride, pooling.dilation])?
+            .reshape(shape)
+    };
+    let mut y: Option<Tensor<B>> = None;
+    for place in places(pooling.kernel) {
+        let seen = pixels(place)?;
+        y = Some(match y {
+            None => seen,
+            Some(y) => y.maximum(&seen)?,
+        });
+    }
+    let y = y.expect("a window has a place");
+    let mut found = Tensor::full_scalar("max_pool", shape, Scalar::Int(-1), DType::I64)?;
+    let all: Vec<[usize; 3]> = places(pooling.kernel).collect();
+    for &place in all.iter().rev() {
+        let here = positions(extents, place, pooling);
+        let here =
+            Tensor::from_scalars("max_pool", windows.iter().copied().collect(), DType::I64, |i| {
+                Scalar::Int(here[i])
+            })?;
+        let seen = pixels(place)?;
+        let is_it = seen.eq(&y)?.logical_or(&seen.isnan()?)?.logical_and(&here.ge(0.0)?)?;
+        found = Tensor::where_cond(&is_it, &here.broadcast_to(shape)?, &found)?;
+    }
+    Ok((y.into_data(), found))
+}
+
+/// Defines [`FusedOp::AvgPool`].
+fn avg_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<B>> {
+    let (extents, axes, dtype) = (image(x), x.rank() - 2, x.dtype());
+    let padded = around(&x.widened()?, 0.0, pooling)?;
+    let windows = &pooling.windows[3 - axes..];
+    let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
+    let mut sum: Option<Tensor<B>> = None;
+    let mut counts = vec![0.0; windows.iter().product()];
+    for place in places(pooling.kernel) {
+        let seen =
+            window_pixels(&padded, 2, place, pooling.windows, [pooling.stride, pooling.dilation])?;
+        let seen = seen.reshape(shape)?;
+        sum = Some(match sum {
+            None => seen,
+            Some(sum) => sum.add(&seen)?,
+        });
+        let here = positions(extents, place, pooling);
+        for (count, position) in counts.iter_mut().zip(here) {
+            *count += f64::from(u8::from(pooling.count_include_pad || position >= 0));
+        }
+    }
+    let sum = sum.expect("a window has a place");
+    let counts =
+        Tensor::from_scalars("avg_pool", windows.iter().copied().collect(), sum.dtype(), |i| {
+            Scalar::Float(counts[i])
+        })?;
+    sum.div(&counts)?.to_dtype(dtype)
+}

@@ -1,0 +1,318 @@
+//! Convolutions: against PyTorch, against the composites on the reference backend in `f64`, and their bits.
+
+use swath::ops::Activation;
+use swath::prelude::*;
+use swath::runtime::set_threads;
+use swath::{ConvOptions, ConvTransposeOptions, Padding};
+
+use crate::support::alone;
+use crate::support::vectors::Vectors;
+
+type T = Tensor<CpuBackend>;
+type R = Tensor<ReferenceBackend>;
+
+fn close(what: &str, x: &T, expected: &T, tolerance: f64) {
+    assert_eq!(x.shape(), expected.shape(), "{what}");
+    let wide = |x: &T| x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+    let (x, expected) = (wide(x), wide(expected));
+    let scale = expected.iter().fold(1.0f64, |scale, x| scale.max(x.abs()));
+    for (i, (x, y)) in x.iter().zip(&expected).enumerate() {
+        assert!((x - y).abs() <= tolerance * scale, "{what}, element {i}: {x} instead of {y}");
+    }
+}
+
+/// The value and the gradients of a program of x, a weight and a bias.
+fn check_vectors(name: &str, f: impl Fn(&T, &T, &T) -> Result<T>) {
+    let vectors = Vectors::read(include_str!("../../vectors/conv.txt"));
+    for (dtype, tolerance) in [(DType::F64, 1e-14), (DType::F32, 2e-6), (DType::F16, 4e-3)] {
+        let get = |part: &str| vectors.input(&format!("{name}/{part}"), dtype);
+        let [x, w, b] = ["x", "w", "b"].map(|part| get(part).requires_grad());
+        let y = f(&x, &w, &b).unwrap();
+        let grads = y.backward_with(&get("g")).unwrap();
+        let what = |part: &str| format!("{name}, {dtype}, {part}");
+        let expected = |part: &str| vectors.get(&format!("{name}/{part}"));
+        close(&what("y"), &y, expected("y"), tolerance);
+        for (part, x) in [("dx", &x), ("dw", &w), ("db", &b)] {
+            close(&what(part), grads.wrt(x).unwrap(), expected(part), tolerance);
+        }
+    }
+}
+
+#[test]
+fn pytorch_convolutions_and_their_gradients() {
+    let line = ConvOptions { stride: [2], padding: Padding::Zeros([1]), ..Default::default() };
+    check_vectors("line", |x, w, b| x.conv1d(w, Some(b), line));
+    let same = ConvOptions { padding: Padding::Same, dilation: [2], ..Default::default() };
+    check_vectors("line_same", |x, w, b| x.conv1d(w, Some(b), same));
+    check_vectors("plain", |x, w, b| x.conv2d(w, Some(b), ConvOptions::default()));
+    let padding = Padding::Zeros([1, 0]);
+    let strides = ConvOptions { stride: [2, 3], padding, ..Default::default() };
+    check_vectors("strides", |x, w, b| x.conv2d(w, Some(b), strides));
+    let padding = Padding::Zeros([0, 2]);
+    let dilated = ConvOptions { dilation: [2, 1], groups: 2, padding, ..Default::default() };
+    check_vectors("dilated_groups", |x, w, b| x.conv2d(w, Some(b), dilated));
+    let depthwise = ConvOptions { groups: 3, padding: Padding::Same, ..Default::default() };
+    check_vectors("depthwise", |x, w, b| x.conv2d(w, Some(b), depthwise));
+    let padding = Padding::Zeros([1, 0, 1]);
+    let volume = ConvOptions { stride: [1, 2, 1], padding, ..Default::default() };
+    check_vectors("volume", |x, w, b| x.conv3d(w, Some(b), volume));
+}
+
+#[test]
+fn pytorch_transposed_convolutions_and_their_gradients() {
+    let (stride, padding, output_padding) = ([2], [1], [1]);
+    let line = ConvTransposeOptions { stride, padding, output_padding, ..Default::default() };
+    check_vectors("t_line", |x, w, b| x.conv_transpose1d(w, Some(b), line));
+    let plain = ConvTransposeOptions::default();
+    check_vectors("t_plain", |x, w, b| x.conv_transpose2d(w, Some(b), plain));
+    let (stride, padding, output_padding) = ([2, 3], [1, 2], [1, 0]);
+    let groups =
+        ConvTransposeOptions { stride, padding, output_padding, groups: 2, ..Default::default() };
+    check_vectors("t_groups", |x, w, b| x.conv_transpose2d(w, Some(b), groups));
+    let (stride, dilation, output_padding) = ([2, 2], [3, 2], [2, 1]);
+    let dilated = ConvTransposeOptions { stride, dilation, output_padding, ..Default::default() };
+    check_vectors("t_dilated", |x, w, b| x.conv_transpose2d(w, Some(b), dilated));
+}
+
+/// The values of `x`, exact, on the reference backend in `f64`.
+fn reference(x: &T) -> R {
+    let values = x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+    R::from_vec(values, *x.shape()).unwrap()
+}
+
+fn back(x: &R) -> T {
+    T::from_vec(x.to_vec::<f64>().unwrap(), *x.shape()).unwrap()
+}
+
+/// Draws from a small set.
+struct Draw(Rng);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.0.permutation(n)[0] as usize
+    }
+
+    fn of<V: Copy>(&mut self, values: &[V]) -> V {
+        values[self.below(values.len())]
+    }
+
+    /// A tensor in one of several layouts.
+    fn tensor(&mut self, shape: impl Into<Shape>, dtype: DType) -> Result<T> {
+        let x = T::randn(shape, &mut self.0)?.to_dtype(dtype)?;
+        Ok(match (self.below(4), x.rank()) {
+            (0, 4) => x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?,
+            (1, 4) => x.flip(3)?.contiguous()?.flip(3)?,
+            (2, 4) => T::cat(&[&x, &x], 1)?.narrow(1, 0, x.dims()[1])?,
+            _ => x,
+        })
+    }
+}
+
+const DTYPES: [(DType, f64); 4] =
+    [(DType::F64, 1e-13), (DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 4e-2)];
+
+/// Values and gradients on both backends, from a random upstream gradient.
+fn compare<const N: usize>(
+    what: &str,
+    tolerance: f64,
+    draw: &mut Draw,
+    inputs: [&T; N],
+    cpu: impl Fn([&T; N]) -> Result<T>,
+    plain: impl Fn([&R; N]) -> Result<R>,
+) -> Result<bool> {
+    let leaves = inputs.map(|x| x.requires_grad());
+    let wide = inputs.map(|x| reference(x).requires_grad());
+    let (y, expected) = match (cpu(leaves.each_ref()), plain(wide.each_ref())) {
+        (Err(a), Err(b)) => {
+            assert_eq!(a.to_string(), b.to_string());
+            return Ok(false);
+        }
+        (y, expected) => (y?, expected?),
+    };
+    close(what, &y, &back(&expected), tolerance);
+    let g = draw.tensor(*y.shape(), y.dtype())?;
+    let grads = y.backward_with(&g)?;
+    let wide_grads = expected.backward_with(&reference(&g))?;
+    for (i, (x, wide)) in leaves.iter().zip(&wide).enumerate() {
+        let what = format!("{what}, gradient of input {i}");
+        close(&what, grads.wrt(x)?, &back(wide_grads.wrt(wide)?), tolerance);
+    }
+    Ok(true)
+}
+
+#[test]
+fn convolutions_agree_with_the_composite() -> Result<()> {
+    let mut draw = Draw(Rng::seed(11));
+    let mut compared = 0;
+    for i in 0..160 {
+        let (dtype, tolerance) = DTYPES[i % 4];
+        let groups = draw.of(&[1, 1, 2, 3]);
+        let (n, c, o) =
+            (draw.of(&[1, 2, 5]), groups * draw.of(&[1, 2, 4]), groups * draw.of(&[1, 2, 7, 9]));
+        let (h, w) = (1 + draw.below(12), 1 + draw.below(40));
+        let kernel = [1 + draw.below(3), 1 + draw.below(5)];
+        let zeros = [draw.below(3), draw.below(4)];
+        let options = ConvOptions {
+            stride: [1 + draw.below(3), 1 + draw.below(3)],
+            padding: draw.of(&[Padding::Valid, Padding::Same, Padding::Zeros(zeros)]),
+            dilation: [1 + draw.below(2), 1 + draw.below(3)],
+            groups,
+        };
+        let x = draw.tensor((n, c, h, w), dtype)?;
+        let weight = draw.tensor((o, c / groups, kernel[0], kernel[1]), dtype)?;
+        let bias = draw.tensor(o, dtype)?;
+        let activation = draw.of(&[None, Some(Activation::Relu), Some(Activation::Gelu)]);
+        let what =
+            format!("{i}: {dtype} {} {} {options:?} {activation:?}", x.shape(), weight.shape());
+        fn run<B: Backend>(
+            [x, w, b]: [&Tensor<B>; 3],
+            options: ConvOptions<2>,
+            activation: Option<Activation>,
+        ) -> Result<Tensor<B>> {
+            match activation {
+                Some(activation) => x.conv2d_activation(w, Some(b), options, activation),
+                None => x.conv2d(w, Some(b), options),
+            }
+        }
+        let inputs = [&x, &weight, &bias];
+        let cpu = |xs: [&T; 3]| run(xs, options, activation);
+        let plain = |xs: [&R; 3]| run(xs, options, activation);
+        compared += usize::from(compare(&what, tolerance, &mut draw, inputs, cpu, plain)?);
+    }
+    assert!(compared > 100, "{compared}");
+    Ok(())
+}
+
+#[test]
+fn transposed_convolutions_agree_with_the_composite() -> Result<()> {
+    let mut draw = Draw(Rng::seed(12));
+    let mut compared = 0;
+    for i in 0..120 {
+        let (dtype, tolerance) = DTYPES[i % 4];
+        let groups = draw.of(&[1, 1, 2, 3]);
+        let (n, c, o) = (draw.of(&[1, 2, 5]), groups * draw.of(&[1, 2, 4]), draw.of(&[1, 2, 7]));
+        let stride = [1 + draw.below(3), 1 + draw.below(3)];
+        let dilation = [1 + draw.below(3), 1 + draw.below(3)];
+        let more = [0, 1].map(|axis| draw.below(stride[axis].max(dilation[axis])));
+        let padding = [draw.below(3), draw.below(3)];
+        let options =
+            ConvTransposeOptions { stride, padding, output_padding: more, dilation, groups };
+        let x = draw.tensor((n, c, 1 + draw.below(6), 1 + draw.below(20)), dtype)?;
+        let weight = draw.tensor((c, o, 1 + draw.below(4), 1 + draw.below(4)), dtype)?;
+        let what = format!("{i}: {dtype} {} {} {options:?}", x.shape(), weight.shape());
+        let cpu = |[x, w]: [&T; 2]| x.conv_transpose2d(w, None, options);
+        let plain = |[x, w]: [&R; 2]| x.conv_transpose2d(w, None, options);
+        compared += usize::from(compare(&what, tolerance, &mut draw, [&x, &weight], cpu, plain)?);
+    }
+    assert!(compared > 80, "{compared}");
+    Ok(())
+}
+
+fn bits(x: &T) -> Vec<u32> {
+    x.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+}
+
+/// An image has the same bits alone as in a batch, in any layout.
+#[test]
+fn batches_and_layouts_change_no_bit() -> Result<()> {
+    let mut rng = Rng::seed(13);
+    for (c, o, size, kernel) in [(3, 16, 40, 3), (70, 20, 9, 3), (20, 70, 7, 1), (1, 5, 30, 5)] {
+        let x = T::randn((6, c, size, size), &mut rng)?;
+        let w = T::randn((o, c, kernel, kernel), &mut rng)?;
+        let options = ConvOptions { padding: Padding::Same, ..Default::default() };
+        let all = x.conv2d(&w, None, options)?;
+        for i in 0..6 {
+            let alone = x.narrow(0, i, 1)?.conv2d(&w, None, options)?;
+            assert_eq!(bits(&alone), bits(&all.narrow(0, i, 1)?), "image {i} of {}", x.shape());
+        }
+        let turned = x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
+        assert_eq!(bits(&turned.conv2d(&w, None, options)?), bits(&all), "{}", x.shape());
+    }
+    Ok(())
+}
+
+#[test]
+fn threads_change_no_bit() {
+    alone("fused::conv::threads_change_no_bit", || {
+        let results = || -> Result<Vec<Vec<u32>>> {
+            let mut rng = Rng::seed(14);
+            let mut all = Vec::new();
+            for (n, c, o, size, stride) in
+                [(1, 16, 50, 40, 1), (9, 40, 24, 14, 2), (3, 3, 8, 90, 1)]
+            {
+                let x = T::randn((n, c, size, size), &mut rng)?.requires_grad();
+                let w = T::randn((o, c, 3, 3), &mut rng)?.requires_grad();
+                let padding = Padding::Zeros([1, 1]);
+                let options = ConvOptions { padding, stride: [stride; 2], ..Default::default() };
+                let y = x.conv2d(&w, None, options)?;
+                let grads = y.square()?.sum(None, false)?.backward()?;
+                all.extend([bits(&y), bits(grads.wrt(&x)?), bits(grads.wrt(&w)?)]);
+            }
+            Ok(all)
+        };
+        set_threads(1).unwrap();
+        let expected = results().unwrap();
+        for threads in [2, 3, 7] {
+            set_threads(threads).unwrap();
+            assert!(results().unwrap() == expected, "{threads} threads");
+        }
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_that_names_it() {
+    let x = T::zeros((2, 4, 5, 6), DType::F32).unwrap();
+    let w = |shape: [usize; 4]| T::zeros(shape, DType::F32).unwrap();
+    let plain = ConvOptions::<2>::default();
+    let error = |y: Result<T>| y.unwrap_err().to_string();
+    let three = T::zeros((2, 4, 5), DType::F32).unwrap();
+    assert!(
+        error(three.conv2d(&w([3, 4, 3, 3]), None, plain))
+            .contains("conv2d: shape [2, 4, 5]: expected 4 axes")
+    );
+    assert!(
+        error(x.conv2d(&w([3, 5, 3, 3]), None, plain)).contains("[2, 4, 5, 6] and [3, 5, 3, 3]")
+    );
+    assert!(
+        error(x.conv2d(&w([3, 4, 6, 3]), None, plain))
+            .contains("no window of extents [1, 6, 3] fits")
+    );
+    let groups = ConvOptions { groups: 3, ..plain };
+    assert!(
+        error(x.conv2d(&w([3, 4, 3, 3]), None, groups)).contains("3 groups do not divide 4 input")
+    );
+    for options in [
+        ConvOptions { groups: 0, ..plain },
+        ConvOptions { stride: [0, 1], ..plain },
+        ConvOptions { stride: [0, 1], padding: Padding::Same, ..plain },
+        ConvOptions { dilation: [1, 0], ..plain },
+        ConvOptions { padding: Padding::Zeros([usize::MAX, 0]), ..plain },
+    ] {
+        assert!(
+            error(x.conv2d(&w([3, 4, 3, 3]), None, options)).starts_with("conv2d: "),
+            "{options:?}"
+        );
+    }
+    assert!(x.conv2d(&w([3, 4, 0, 3]), None, plain).is_err());
+    let bias = T::zeros(4, DType::F32).unwrap();
+    assert!(error(x.conv2d(&w([3, 4, 3, 3]), Some(&bias), plain)).contains("[4]"));
+    let integers = x.to_dtype(DType::I64).unwrap();
+    assert!(error(integers.conv2d(&w([3, 4, 3, 3]), None, plain)).contains("not defined for i64"));
+    let wide = w([3, 4, 3, 3]).to_dtype(DType::F64).unwrap();
+    assert!(error(x.conv2d(&wide, None, plain)).contains("dtypes"));
+    let transposed = ConvTransposeOptions::<2>::default();
+    let more = ConvTransposeOptions { output_padding: [1, 0], ..transposed };
+    assert!(
+        error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, more))
+            .contains("output_padding 1 of axis 0")
+    );
+    let less = ConvTransposeOptions { padding: [4, 0], ..transposed };
+    assert!(
+        error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, less)).starts_with("conv_transpose2d: ")
+    );
+    // Nothing to compute is not an error.
+    let empty = T::zeros((0, 4, 5, 6), DType::F32).unwrap().requires_grad();
+    let y = empty.conv2d(&w([3, 4, 3, 3]).requires_grad(), None, plain).unwrap();
+    assert_eq!(y.dims(), [0, 3, 3, 4]);
+    y.sum(None, false).unwrap().backward().unwrap();
+}
