@@ -119,6 +119,17 @@ impl Limit {
         }
     }
 
+    /// The kind of work, in words.
+    pub fn work(&self) -> &'static str {
+        match self.work {
+            Work::FmaF32 => "the f32 FMA peak",
+            Work::FmaF64 => "the f64 FMA peak",
+            Work::Read => "one read",
+            Work::Copy => "one copy",
+            Work::Triad => "one triad",
+        }
+    }
+
     /// Seconds that the work takes at so many bytes or operations a second.
     pub fn seconds(&self, rate: f64) -> f64 {
         self.amount as f64 / rate
@@ -139,16 +150,10 @@ impl Limit {
     }
 }
 
-/// Prints what the work is and on how many threads, but not how much.
+/// Prints the kind of work and the number of threads, without the amount.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.work {
-            Work::FmaF32 => "the f32 FMA peak",
-            Work::FmaF64 => "the f64 FMA peak",
-            Work::Read => "one read",
-            Work::Copy => "one copy",
-            Work::Triad => "one triad",
-        })?;
+        f.write_str(self.work())?;
         if self.threads > 1 { write!(f, " by {} threads", self.threads) } else { Ok(()) }
     }
 }

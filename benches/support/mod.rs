@@ -1,5 +1,4 @@
-//! What the benchmarks share: criterion's groups of cases, and the share of the machine's own speed that
-//! each case reaches.
+//! Criterion's groups of cases, and the share of the machine's own speed that each case reaches.
 //!
 //! ```text
 //! for each case: warm-up, the machine's speed, criterion's samples, the machine's speed
@@ -10,6 +9,7 @@
 //! move. The summary at the end marks the shares of cases between whose two speeds they moved.
 
 mod limit;
+mod table;
 pub mod values;
 
 use std::env;
@@ -29,16 +29,16 @@ use swath::prelude::*;
 
 pub use limit::Limit;
 
-/// Speeds before and after a case that differ by more are pointed out.
+/// Largest relative change of the machine's speed during a case whose share is not marked as uncertain.
 const STEADY: f64 = 0.05;
 
-/// The benchmarks of a program.
+/// All benchmarks of one program, with the cases timed so far.
 pub struct Suite {
     criterion: Criterion,
     rows: Vec<Row>,
 }
 
-/// A case that was timed.
+/// A timed case.
 struct Row {
     name: String,
     limit: Limit,
@@ -60,7 +60,7 @@ impl Suite {
         Suite { criterion: criterion.configure_from_args(), rows: Vec::new() }
     }
 
-    /// Starts a group of cases that run on one thread and do not look at the number of threads.
+    /// Starts a group of cases that run on one thread, whatever number of threads is set.
     pub fn group(&mut self, name: &str) -> Group<'_> {
         let mut group = self.criterion.benchmark_group(name);
         // Samples of equal length: the short ones of linear sampling show the machine's noise the most.
@@ -69,13 +69,14 @@ impl Suite {
         Group { group, name: name.to_owned(), rows: &mut self.rows }
     }
 
-    /// Starts a group on so many threads: `name_T2` on two.
+    /// Sets the number of threads and starts a group: on two threads it is called `name_T2`.
     pub fn group_on(&mut self, threads: usize, name: &str) -> Result<Group<'_>> {
         swath::runtime::set_threads(threads)?;
         Ok(self.group(&format!("{name}_T{threads}")))
     }
 
-    /// Prints the shares of what was timed, which is nothing if cases only ran once to be tested.
+    /// Prints the share of every timed case, and writes the table if the environment asks for it. Does neither
+    /// if the cases only ran once as a test.
     pub fn finish(self) {
         self.criterion.final_summary();
         if self.rows.is_empty() {
@@ -97,20 +98,32 @@ impl Suite {
             self.rows.len(),
             100.0 * STEADY,
         );
+        if let Err(error) = table::write(&self.rows) {
+            eprintln!("SWATH_BENCH_TABLE: {error}");
+        }
     }
 }
 
 impl Row {
-    /// By how much the machine's speed after the case was greater than before.
+    /// Relative change of the machine's speed from before the case to after it.
     fn change(&self) -> f64 {
         self.rates[1] / self.rates[0] - 1.0
+    }
+
+    /// Mean of the machine's speeds before and after the case.
+    fn rate(&self) -> f64 {
+        (self.rates[0] + self.rates[1]) / 2.0
+    }
+
+    /// Time that the limit takes over the time of the case.
+    fn share(&self) -> f64 {
+        self.limit.seconds(self.rate()) / self.seconds
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = (self.rates[0] + self.rates[1]) / 2.0;
-        let share = self.limit.seconds(rate) / self.seconds;
+        let (rate, share) = (self.rate(), self.share());
         let (name, limit, unit) = (&self.name, self.limit, self.limit.unit());
         write!(f, "{name:48} {:12.4} us {:5.0} % of {limit}", self.seconds * 1e6, 100.0 * share)?;
         write!(f, " at {:.1} {unit}", rate / 1e9)?;
@@ -130,13 +143,13 @@ pub struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Times `run`, whose work is at least `limit`.
+    /// Times `run`, which can take no less than `limit`.
     pub fn tensor(&mut self, id: &str, limit: Limit, mut run: impl FnMut() -> Result<Tensor>) {
         self.case(id, limit, || move || run().expect("shapes and dtypes fit"));
     }
 
-    /// Times what `set_up` returns, whose work is at least `limit`. The command line may leave the case
-    /// out: then nothing is set up. `id` is a name, or a function's name, a slash and a size.
+    /// Times the closure that `set_up` returns, which can take no less than `limit`. Nothing is set up if the
+    /// command line leaves the case out. `id` is a name, or the name of a function, a slash and a size.
     pub fn case<R, F: FnMut() -> R>(&mut self, id: &str, limit: Limit, set_up: impl FnOnce() -> F) {
         let started = SystemTime::now();
         let (mut set_up, mut run, mut before, mut calls) = (Some(set_up), None, None, 0);
@@ -164,7 +177,7 @@ fn benchmark_id(id: &str) -> BenchmarkId {
     }
 }
 
-/// The median time of a case in seconds, as criterion has written it since.
+/// Median time of a case in seconds, read from the file that criterion wrote after `since`.
 fn median(name: &str, since: SystemTime) -> Option<f64> {
     static HOME: LazyLock<PathBuf> = LazyLock::new(criterion_home);
     let file = HOME.join(name).join("new/estimates.json");
@@ -176,7 +189,7 @@ fn median(name: &str, since: SystemTime) -> Option<f64> {
     Some(estimates["median"]["point_estimate"].as_f64()? * 1e-9)
 }
 
-/// The folder that criterion writes to, found as criterion finds it.
+/// Folder of criterion's results, found in the way that criterion finds it.
 fn criterion_home() -> PathBuf {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let target = || variable("CARGO_TARGET_DIR").or_else(target_of_cargo);
