@@ -133,8 +133,13 @@ impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
     }
 }
 
-/// `x` to the power `n` by repeated squaring.
-pub(crate) fn power(x: f64, n: u64) -> f64 {
+/// Returns `x` to the power `n`, by repeated squaring. Only multiplications are used, so the bits are
+/// the same on every machine; `powi` does not promise that.
+///
+/// ```
+/// assert_eq!(swath_kernels::power(0.5, 10), 2f64.powi(-10));
+/// ```
+pub fn power(x: f64, n: u64) -> f64 {
     let (mut result, mut square, mut n) = (1.0, x, n);
     while n > 0 {
         if n & 1 == 1 {
