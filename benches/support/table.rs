@@ -1,20 +1,23 @@
-//! The Markdown tables of shares in docs/PERFORMANCE.md. `SWATH_BENCH_TABLE=FILE` has every program write its
-//! rows into FILE, a path from the root of the repository, between the marker comments of the machine that
-//! `SWATH_BENCH_MACHINE` names. Rows of other programs stay; markers that are missing are added at the end.
+//! The Markdown tables of shares in docs/PERFORMANCE.md.
+//!
+//! With `SWATH_BENCH_TABLE=FILE`, a path from the root of the repository, every program writes its rows into
+//! FILE, between the marker comments of the machine that `SWATH_BENCH_MACHINE` names. Rows of other programs
+//! are kept. Missing markers are added at the end.
 
 use std::path::Path;
 use std::{env, fs, io};
 
-use super::{Row, STEADY};
+use super::{MAX_CHANGE, Row};
 
-/// Cases of a table, in its order: a group without its number of threads, a slash and the case.
+/// Cases of the table, in order: the group without its number of threads, a slash and the case.
 const CASES: &str = "elementwise_tensor/neg/4194304; elementwise_tensor/exp/4194304; \
     elementwise_tensor/gelu/4194304; reduce/sum; rows/softmax; rows/layer_norm; \
     products_tensor/f32 NN/256; products_tensor/f32 NN/1024; \
     layout_4096/a.t() contiguous; training/gpt";
+/// The marker after a table.
 const END: &str = "<!-- table: end -->";
 
-/// Writes the rows of [`CASES`] if the environment asks for the table.
+/// Writes the rows of [`CASES`] if `SWATH_BENCH_TABLE` is set.
 pub fn write(rows: &[Row]) -> io::Result<()> {
     let Some(file) = env::var_os("SWATH_BENCH_TABLE") else { return Ok(()) };
     let machine = env::var("SWATH_BENCH_MACHINE").unwrap_or_default();
@@ -37,7 +40,7 @@ pub fn write(rows: &[Row]) -> io::Result<()> {
         let start = format!("| `{case}` |");
         if let Some(row) = found[0].or(found[1]) {
             let [one, two] = found.map(|row| row.map_or_else(|| "–".to_owned(), cell));
-            table += &format!("{start} {} | {one} | {two} |\n", row.limit.work());
+            table += &format!("{start} {} | {one} | {two} |\n", row.limit.name());
         } else if let Some(line) = old.lines().find(|line| line.starts_with(&start)) {
             table += &format!("{line}\n");
         }
@@ -45,8 +48,8 @@ pub fn write(rows: &[Row]) -> io::Result<()> {
     fs::write(file, format!("{before}{begin}\n{table}{END}{after}"))
 }
 
-/// The share of a case, marked with `~` if the machine's speed changed meanwhile.
+/// Returns the share of a case, marked with `~` if the machine's speed changed during it.
 fn cell(row: &Row) -> String {
-    let mark = if row.change().abs() > STEADY { " ~" } else { "" };
+    let mark = if row.change().abs() > MAX_CHANGE { " ~" } else { "" };
     format!("{:.0} %{mark}", 100.0 * row.share())
 }
