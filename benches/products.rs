@@ -4,8 +4,8 @@
 //!
 //! * NN: both operands are row-major. NT: B is stored transposed, as the weights of a linear layer are. TN: A
 //!   is stored transposed, as for the gradient of the weights.
-//! * The limit is the peak of fused multiply-adds, and for slices with few rows reading B once. What
-//!   criterion's report calls elements are floating-point operations.
+//! * The limit is the peak of fused multiply-adds, and for slices with few rows reading B once. The
+//!   elements in criterion's report are floating-point operations.
 
 #[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;

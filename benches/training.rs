@@ -36,9 +36,9 @@ fn train<M: Visit<CpuBackend>>(
 }
 
 /// Floating-point operations of the GPT's matrix products per step: 3 (the forward pass once, the backward
-/// pass twice as much) × 2 (multiplication and addition) × 2048 positions × multiplications per position. A block takes 12 width² for its
-/// weights and 2 context · width for attention scores and values, masked ones included; the head takes
-/// width · vocabulary.
+/// pass twice as much) × 2 (multiplication and addition) × 2048 positions × multiplications per position.
+/// These are 12 width² a block for the weights, 2 context · width a block for attention scores and values,
+/// masked ones included, and width · vocabulary for the head.
 const GPT_OPERATIONS: usize = 3 * 2 * 2048 * (4 * (12 * 128 * 128 + 2 * 128 * 128) + 128 * 128);
 
 /// Returns a closure that trains the GPT for one step.

@@ -61,7 +61,8 @@ impl Suite {
         Suite { criterion: criterion.configure_from_args(), rows: Vec::new() }
     }
 
-    /// Starts a group of cases. Kernels on slices run on the calling thread, whatever number of threads is set.
+    /// Starts a group of cases. Kernels on slices run on the calling thread, whatever number of threads is
+    /// set.
     pub fn group(&mut self, name: &str) -> Group<'_> {
         let mut group = self.criterion.benchmark_group(name);
         // Flat sampling: linear sampling also takes short samples, which are the noisiest.
