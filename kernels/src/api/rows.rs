@@ -333,7 +333,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
     E::run(Call(Work::RmsNormGrad(RmsNormGradTask { rows, cols, dx, dweight })));
 }
 
-/// Returns the number of columns of `rows` rows with `len` elements in total; 0 if there are no rows.
+/// Returns the number of columns of a matrix of `len` elements in `rows` rows; 0 if there are none.
 #[inline]
 #[track_caller]
 fn columns(name: &str, len: usize, rows: usize) -> usize {
