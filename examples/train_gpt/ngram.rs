@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! P(c | h) = (count(h c) + kinds(h) P(c | h without its first character)) / (count(h) + kinds(h))
-//! P(c)     = 1 / vocabulary in place of the last P if h is empty
+//!            with 1 / vocabulary in place of the last P if h is empty
 //! ```
 //!
 //! `kinds(h)` is the number of different characters seen after h, which estimates how likely a new one is.

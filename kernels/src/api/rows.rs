@@ -279,8 +279,8 @@ pub fn layer_norm_grad_rows<E: Rows>(
 /// The statistic is rounded once from `f64`; an element has two more roundings, or one without a
 /// weight. A NaN makes its row NaN; an infinity becomes NaN and the rest of its row 0. For `f64`,
 /// squares of elements beyond 1e154 overflow, which makes the row zeros; squares of elements below
-/// 1e-154 lose digits and finally become 0. If `1/√(mean x² + ε)` exceeds the range, as for `f32` near 1e-40 with ε = 0,
-/// elements are infinite, or NaN if they are 0.
+/// 1e-154 lose digits and finally become 0. If `1/√(mean x² + ε)` exceeds the range, as for `f32`
+/// near 1e-40 with ε = 0, elements are infinite, or NaN if they are 0.
 ///
 /// ```
 /// use swath_kernels::{RmsNormRows, rms_norm_rows};
