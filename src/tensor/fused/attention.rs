@@ -56,7 +56,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
-    /// [`Error::InvalidArgument`] for a tracked mask or a probability outside `[0, 1)`.
+    /// [`Error::InvalidArgument`] for a tracked mask or a dropout probability outside `[0, 1)`.
     pub fn scaled_dot_product_attention(
         &self,
         keys: &Tensor<B>,
