@@ -37,8 +37,8 @@ impl Default for GradCheck {
     }
 }
 
-/// Computes the gradient of `f`, which returns one element, at `x` by central differences: `(f(x +
-/// eps·e) - f(x - eps·e)) / (2·eps)` for every element.
+/// Computes the gradient of `f`, which returns one element, at `x` by central differences:
+/// `(f(x + eps·e) - f(x - eps·e)) / (2·eps)` for every element.
 ///
 /// ```
 /// use swath::prelude::*;

@@ -118,8 +118,8 @@ impl<B: Backend, O: CustomOp<B> + ?Sized> CustomOp<B> for Arc<O> {
 
 impl<B: Backend> Tensor<B> {
     /// Applies an operation that the program defines, and records it with its gradient. See
-    /// [`CustomOp`]. Ops that are not `Clone`, or of different types, can be applied as `Arc<dyn
-    /// CustomOp<B>>`.
+    /// [`CustomOp`]. Ops that are not `Clone`, or of different types, can be applied as
+    /// `Arc<dyn CustomOp<B>>`.
     ///
     /// # Errors
     /// Errors of [`CustomOp::forward`]. A backward pass returns errors of [`CustomOp::backward`],

@@ -108,8 +108,8 @@ impl<B: Backend> Evaluated<B> {
 /// Computes `vᵀ·J`, the vector-Jacobian product of `f` at `x`. `v` has the shape and dtype of
 /// `f(x)`, the result those of `x`. It is zero if `f` ignores its argument.
 ///
-/// What `f` captures is a constant. The result can be differentiated again if `x`, `v` or something
-/// that `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+/// Values that `f` captures are constants. The result can be differentiated again if `x`, `v` or a
+/// captured value is tracked, outside [`no_grad`](crate::no_grad).
 ///
 /// ```
 /// use swath::prelude::*;
@@ -161,9 +161,9 @@ pub fn jacobian<B: Backend>(
 /// Computes `H·v`, the product of the Hessian at `x` of `f`, which returns one element, and `v`.
 /// `v` and the result have the shape and dtype of `x`. The Hessian itself is never formed.
 ///
-/// Two backward passes. A function that is linear or ignores its argument has the Hessian 0. What
-/// `f` captures is a constant. The result can be differentiated again if `x`, `v` or something that
-/// `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+/// Takes two backward passes. The Hessian of a function that is linear or ignores its argument is
+/// 0. Values that `f` captures are constants. The result can be differentiated again if `x`, `v` or
+/// a captured value is tracked, outside [`no_grad`](crate::no_grad).
 ///
 /// ```
 /// use swath::prelude::*;

@@ -1,7 +1,7 @@
-//! How parameters begin. The rules and their names are PyTorch's (`torch.nn.init`).
+//! Initializers of parameters. The rules and their names are PyTorch's (`torch.nn.init`).
 //!
-//! Every function makes a tracked leaf. A weight's axes are `[outputs, inputs, …]`: its *fan-in* is the
-//! product of all extents but the first, its *fan-out* of all but the second.
+//! Every function returns a tracked leaf. The axes of a weight are `[outputs, inputs, …]`: its
+//! *fan-in* is the product of all extents except the first, its *fan-out* of all except the second.
 //!
 //! ```
 //! use swath::nn::{Linear, init};
@@ -20,23 +20,23 @@ use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Zeros.
+/// Creates zeros.
 ///
 /// # Errors
-/// Those of making a tensor.
+/// Errors of tensor creation.
 pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
     Ok(Tensor::zeros(shape, dtype)?.requires_grad())
 }
 
-/// Ones.
+/// Creates ones.
 ///
 /// # Errors
-/// Those of making a tensor.
+/// Errors of tensor creation.
 pub fn ones<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
     Ok(Tensor::ones(shape, dtype)?.requires_grad())
 }
 
-/// Uniform in `[-bound, bound)`.
+/// Draws from the uniform distribution over `[-bound, bound)`.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for a bound that is negative or not finite;
@@ -57,7 +57,7 @@ pub fn uniform<B: Backend>(
     }
 }
 
-/// Values for a uniform leaf, of 16-bit dtypes as `f32`; `None` if all are 0.
+/// Draws values of a uniform leaf, for 16-bit dtypes as `f32`; `None` if all are 0.
 fn uniform_values(
     shape: &Shape,
     bound: f64,
@@ -80,10 +80,10 @@ fn uniform_values(
     }))
 }
 
-/// Normal with this mean and standard deviation.
+/// Draws from the normal distribution with this mean and standard deviation.
 ///
 /// # Errors
-/// [`Error::UnsupportedDType`] for integers; those of making a tensor.
+/// [`Error::UnsupportedDType`] for integers; errors of tensor creation.
 pub fn normal<B: Backend>(
     shape: impl Into<Shape>,
     mean: f64,
@@ -100,7 +100,8 @@ pub fn normal<B: Backend>(
     Ok(values.affine(deviation, mean)?.to_dtype(dtype)?.requires_grad())
 }
 
-/// Glorot and Bengio (2010): uniform with bound `gain √(6 / (fan-in + fan-out))`.
+/// Xavier initialization (Glorot and Bengio, 2010): uniform with bound
+/// `gain √(6 / (fan-in + fan-out))`.
 ///
 /// # Errors
 /// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
@@ -115,7 +116,8 @@ pub fn xavier_uniform<B: Backend>(
     uniform(shape, gain * (6.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
 }
 
-/// Glorot and Bengio (2010): normal with deviation `gain √(2 / (fan-in + fan-out))`.
+/// Xavier initialization (Glorot and Bengio, 2010): normal with standard deviation
+/// `gain √(2 / (fan-in + fan-out))`.
 ///
 /// # Errors
 /// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
@@ -130,8 +132,8 @@ pub fn xavier_normal<B: Backend>(
     normal(shape, 0.0, gain * (2.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
 }
 
-/// He et al. (2015): uniform with bound `√(6 / ((1 + a²) fan-in))`, for layers followed by a leaky ReLU
-/// of slope `a` (0: ReLU).
+/// Kaiming initialization (He et al., 2015): uniform with bound `√(6 / ((1 + a²) fan-in))`, for
+/// layers followed by a leaky ReLU of slope `a` (0 for ReLU).
 ///
 /// # Errors
 /// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
@@ -146,7 +148,8 @@ pub fn kaiming_uniform<B: Backend>(
     uniform(shape, (6.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
-/// He et al. (2015): normal with deviation `√(2 / ((1 + a²) fan-in))`.
+/// Kaiming initialization (He et al., 2015): normal with standard deviation
+/// `√(2 / ((1 + a²) fan-in))`.
 ///
 /// # Errors
 /// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
@@ -161,11 +164,11 @@ pub fn kaiming_normal<B: Backend>(
     normal(shape, 0.0, (2.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
-/// Fan-in and fan-out.
+/// Returns fan-in and fan-out.
 fn fans(op: &'static str, shape: &Shape) -> Result<(f64, f64)> {
     shape.validate(op)?;
     let &[outputs, inputs, ref window @ ..] = shape.dims() else {
-        let reason = "a fan-in needs two axes, [outputs, inputs, …]";
+        let reason = "expected at least two axes, [outputs, inputs, …]";
         return Err(Error::InvalidShape { op, shape: *shape, reason });
     };
     let window: usize = window.iter().product();

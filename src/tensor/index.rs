@@ -89,8 +89,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
     }
 
-    /// Looks up rows of this table `[v, c]` by `ids` (`I64`, any shape `[…]`); the result is `[…,
-    /// c]`. The gradient of a row is accumulated in the order of the ids, as in
+    /// Looks up rows of this table `[v, c]` by `ids` (`I64`, any shape `[…]`); the result is
+    /// `[…, c]`. The gradient of a row is accumulated in the order of the ids, as in
     /// [`index_add`](Tensor::index_add).
     ///
     /// ```

@@ -50,8 +50,8 @@ macro_rules! ternary_methods {
 ternary_ops!(ternary_methods);
 
 impl<B: Backend> Tensor<B> {
-    /// Applies an op chosen at run time: `a.ternary(TernaryOp::MulAdd, &b, &c)` is `a.mul_add(&b,
-    /// &c)`.
+    /// Applies an op chosen at run time: `a.ternary(TernaryOp::MulAdd, &b, &c)` is
+    /// `a.mul_add(&b, &c)`.
     pub fn ternary(
         &self,
         op: TernaryOp,

@@ -18,8 +18,8 @@ pub(crate) fn cumsum_rule<B: Backend>(axis: usize) -> SharedRule<B> {
 /// dx[i] = (x[0] · … · x[i-1]) s[i]        s[i] = g[i] + x[i+1] s[i+1]
 /// ```
 ///
-/// The recurrence is solved by doubling, in `f64`: after the step of length d, `s[i] = b[i] + a[i]
-/// s[i + d]`; within d of the end, `s[i] = b[i]`, and `a` has no element i.
+/// The recurrence is solved by doubling, in `f64`: after the step of length d,
+/// `s[i] = b[i] + a[i] s[i + d]`; within d of the end, `s[i] = b[i]`, and `a` has no element i.
 pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule<B> {
     let x = x.clone();
     one_input(move |g: &Tensor<B>| {

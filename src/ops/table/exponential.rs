@@ -1,6 +1,6 @@
-//! Exponentials and logarithms. `ops.rs` says how to read a row.
+//! Exponentials and logarithms. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! exponential {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -34,7 +34,7 @@ macro_rules! exponential {
                 gradient: (g, y) => g.mul(y)?.mul_scalar(std::f64::consts::LN_10);
             }
             {
-                /// Natural exponential less one, `e^x - 1`, accurate near 0 too.
+                /// Natural exponential minus one, `e^x - 1`, accurate near 0 too.
                 expm1, Expm1;
                 value: |x| x.exp_m1();
                 integer: ();
@@ -42,7 +42,7 @@ macro_rules! exponential {
                 gradient: (g, x) => g.mul(x.exp()?);
             }
             {
-                /// Natural logarithm; −∞ of ±0, NaN of negative numbers.
+                /// Natural logarithm; −∞ for ±0, NaN for negative numbers.
                 log, Log;
                 value: |x| x.ln();
                 integer: ();
@@ -50,7 +50,7 @@ macro_rules! exponential {
                 gradient: (g, x) => g.div(x);
             }
             {
-                /// Logarithm of base 2; −∞ of ±0, NaN of negative numbers.
+                /// Logarithm of base 2; −∞ for ±0, NaN for negative numbers.
                 log2, Log2;
                 value: |x| x.log2();
                 integer: ();
@@ -58,7 +58,7 @@ macro_rules! exponential {
                 gradient: (g, x) => g.div(x)?.mul_scalar(std::f64::consts::LOG2_E);
             }
             {
-                /// Logarithm of base 10; −∞ of ±0, NaN of negative numbers.
+                /// Logarithm of base 10; −∞ for ±0, NaN for negative numbers.
                 log10, Log10;
                 value: |x| x.log10();
                 integer: ();
@@ -70,7 +70,7 @@ macro_rules! exponential {
                 };
             }
             {
-                /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ of −1, NaN below.
+                /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ for −1, NaN below.
                 log1p, Log1p;
                 value: |x| x.ln_1p();
                 integer: ();

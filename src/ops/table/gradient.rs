@@ -1,6 +1,6 @@
-//! Derivatives that are kernels of their own. `ops.rs` says how to read a row.
+//! Derivatives with kernels of their own. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! gradient {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [

@@ -1,6 +1,6 @@
-//! Special and power functions. `ops.rs` says how to read a row.
+//! Special and power functions. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! special {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -30,13 +30,13 @@ macro_rules! special {
                 gradient: (g, y) => g.div(y.square()?.mul_scalar(3.0)?);
             }
             {
-                /// Reciprocal square root, `1/√x`; ±∞ of ±0, NaN of negative numbers.
+                /// Reciprocal square root, `1/√x`; ±∞ for ±0, NaN for negative numbers.
                 rsqrt, Rsqrt;
                 value: |x| 1.0 / x.sqrt();
                 integer: ();
                 domain: 0.2, 4.0;
                 gradient: (g, x, y) => {
-                    // In 16 bits one of the steps would leave the range, in whatever order.
+                    // In 16 bits an intermediate result would leave the range, in any order.
                     let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
                     let (g, x, y) = (g.to_dtype(wide)?, x.to_dtype(wide)?, y.to_dtype(wide)?);
                     y.mul_scalar(-0.5)?.mul(g)?.div(x)?.to_dtype(dtype)

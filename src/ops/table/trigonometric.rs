@@ -1,12 +1,12 @@
-//! Trigonometric and hyperbolic functions. `ops.rs` says how to read a row.
+//! Trigonometric and hyperbolic functions. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! trigonometric {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
-                /// Sine of an angle in radians; NaN of ±∞.
+                /// Sine of an angle in radians; NaN for ±∞.
                 sin, Sin;
                 value: |x| x.sin();
                 integer: ();
@@ -14,7 +14,7 @@ macro_rules! trigonometric {
                 gradient: (g, x) => g.mul(x.cos()?);
             }
             {
-                /// Cosine of an angle in radians; NaN of ±∞.
+                /// Cosine of an angle in radians; NaN for ±∞.
                 cos, Cos;
                 value: |x| x.cos();
                 integer: ();
@@ -22,7 +22,7 @@ macro_rules! trigonometric {
                 gradient: (g, x) => g.mul(x.sin()?)?.neg();
             }
             {
-                /// Tangent of an angle in radians; NaN of ±∞.
+                /// Tangent of an angle in radians; NaN for ±∞.
                 tan, Tan;
                 value: |x| x.tan();
                 integer: ();
@@ -82,7 +82,7 @@ macro_rules! trigonometric {
                 gradient: (g, y) => g.tanh_grad(y);
             }
             {
-                /// Inverse of the hyperbolic sine.
+                /// Inverse hyperbolic sine.
                 asinh, Asinh;
                 value: |x| crate::ops::asinh(x);
                 integer: ();
@@ -90,7 +90,7 @@ macro_rules! trigonometric {
                 gradient: (g, x) => g.div(x.hypot(1.0)?);
             }
             {
-                /// Inverse of the hyperbolic cosine, at least 0; NaN below 1.
+                /// Inverse hyperbolic cosine, at least 0; NaN below 1.
                 acosh, Acosh;
                 value: |x| crate::ops::acosh(x);
                 integer: ();
@@ -101,7 +101,7 @@ macro_rules! trigonometric {
                 };
             }
             {
-                /// Inverse of the hyperbolic tangent; ±∞ of ±1, NaN outside −1 … 1.
+                /// Inverse hyperbolic tangent; ±∞ for ±1, NaN outside −1 … 1.
                 atanh, Atanh;
                 value: |x| crate::ops::atanh(x);
                 integer: ();

@@ -202,7 +202,7 @@ fn expanded_mask<B: Backend>(
 ) -> Result<Tensor<B>> {
     if mask.is_tracked() {
         let reason =
-            format!("expected an untracked mask, got a tracked one of shape {}", mask.shape());
+            format!("expected an untracked mask: detach the one of shape {}", mask.shape());
         return Err(Error::InvalidArgument { op, reason });
     }
     if mask.dtype() != DType::Bool && mask.dtype() != dtype {

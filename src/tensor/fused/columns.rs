@@ -13,9 +13,9 @@ use super::kernel;
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// Arranges the windows of images `[n, c, h, w]` as the columns of matrices `[n, c · kh · kw,
-    /// oh · ow]`, for any dtype; PyTorch's `unfold`. A convolution with weights `[m, c · kh · kw]`
-    /// is a matrix product with them.
+    /// Arranges the windows of images `[n, c, h, w]` as the columns of matrices
+    /// `[n, c · kh · kw, oh · ow]`, for any dtype; PyTorch's `unfold`. A convolution with weights
+    /// `[m, c · kh · kw]` is a matrix product with them.
     ///
     /// ```
     /// use swath::{ops::Window, prelude::*};

@@ -49,7 +49,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// As [`linear`](Tensor::linear).
+    /// As for [`linear`](Tensor::linear).
     pub fn linear_activation(
         &self,
         weight: &Tensor<B>,

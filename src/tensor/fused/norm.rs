@@ -78,8 +78,8 @@ impl<B: Backend> Tensor<B> {
 
     /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
     ///
-    /// Squares are accumulated in `f64`: `f64` elements beyond 1e154 give zeros. `f32` rows with `1
-    /// / √(mean(x²) + eps)` beyond 3.4e38 give ∞ or NaN.
+    /// Squares are accumulated in `f64`: `f64` elements beyond 1e154 give zeros. `f32` rows with
+    /// `1 / √(mean(x²) + eps)` beyond 3.4e38 give ∞ or NaN.
     ///
     /// ```
     /// use swath::prelude::*;

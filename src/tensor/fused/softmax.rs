@@ -33,7 +33,7 @@ impl<B: Backend> Tensor<B> {
     /// [`softmax`](Tensor::softmax).
     ///
     /// # Errors
-    /// As [`softmax`](Tensor::softmax).
+    /// As for [`softmax`](Tensor::softmax).
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_softmax(self, axis.into(), true)
     }
