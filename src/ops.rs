@@ -18,7 +18,7 @@
 //!     /// One line of documentation.
 //!     exp, Exp;                          method and enum variant (= kernel name)
 //!     value: |x| x.exp();                the definition in f64
-//!     integer: ();                       the definition on i64, or () if there is none
+//!     integer: (|x| x.abs());            the definition on i64; left out if there is none
 //!     domain: -5.0, 5.0;                 the interval of test inputs
 //!     gradient: (g, y) => g.mul(y);      gradient of the input; its parameters are saved
 //! }
@@ -48,7 +48,7 @@ macro_rules! unary_enum {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
@@ -102,7 +102,7 @@ macro_rules! binary_enum {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;

@@ -14,7 +14,7 @@
 //! ```
 
 use crate::backend::Backend;
-use crate::dtype::{DType, HostData};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::shape::Shape;
@@ -48,36 +48,21 @@ pub fn uniform<B: Backend>(
     rng: &mut Rng,
 ) -> Result<Tensor<B>> {
     let shape = shape.into();
-    match uniform_values(&shape, bound, dtype, rng)? {
-        None => zeros(shape, dtype),
-        Some(values) => {
-            let values = Tensor::from_data(B::from_host(values, shape)?);
-            Ok(values.to_dtype(dtype)?.requires_grad())
-        }
-    }
-}
-
-/// Draws values of a uniform leaf, for 16-bit dtypes as `f32`; `None` if all are 0.
-fn uniform_values(
-    shape: &Shape,
-    bound: f64,
-    dtype: DType,
-    rng: &mut Rng,
-) -> Result<Option<HostData>> {
     let op = "init::uniform";
-    check_float(op, shape, dtype)?;
+    check_float(op, &shape, dtype)?;
     if bound.is_nan() || bound < 0.0 {
-        let reason = format!("the bound must be at least 0, got {bound}");
+        let reason = format!("bound must be at least 0, got {bound}");
         return Err(Error::InvalidArgument { op, reason });
     }
     let (count, range) = (shape.numel(), -bound..bound);
     if bound == 0.0 || count == 0 {
-        return Ok(None);
+        return zeros(shape, dtype);
     }
-    Ok(Some(match dtype {
-        DType::F64 => HostData::F64(rng.uniform_vec(count, range)?),
-        _ => HostData::F32(rng.uniform_vec(count, range)?),
-    }))
+    let values = match dtype {
+        DType::F64 => Tensor::from_vec(rng.uniform_vec::<f64>(count, range)?, shape)?,
+        _ => Tensor::from_vec(rng.uniform_vec::<f32>(count, range)?, shape)?,
+    };
+    Ok(values.to_dtype(dtype)?.requires_grad())
 }
 
 /// Draws from the normal distribution with this mean and standard deviation.

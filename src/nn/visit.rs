@@ -135,17 +135,12 @@ impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
 
 /// Calls `f` with the decimal digits of a number, without an allocation.
 fn with_number(number: usize, f: impl FnOnce(&str)) {
+    use std::io::Write as _;
     let mut digits = [0u8; 20];
-    let (mut at, mut rest) = (digits.len(), number);
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    f(std::str::from_utf8(&digits[at..]).expect("digits are text"));
+    let mut rest = &mut digits[..];
+    write!(rest, "{number}").expect("20 digits hold every number");
+    let len = 20 - rest.len();
+    f(std::str::from_utf8(&digits[..len]).expect("digits are ASCII"));
 }
 
 impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {

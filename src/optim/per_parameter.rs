@@ -10,7 +10,7 @@
 //! 2. Steps after the first allocate nothing if the backend has a kernel: slots are found by `&str`
 //!    and collections are kept between steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
@@ -232,58 +232,53 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
     }
 
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
-        let names = self.update.state();
         let op = self.update.name();
         let invalid = |reason: String| Error::InvalidArgument { op, reason };
-        let mut rate = None;
-        /// Step count and state tensors found so far.
-        type Found<T> = (Option<u64>, SmallVec<[Option<T>; 3]>);
-        let mut found: BTreeMap<String, Found<B::Tensor>> = BTreeMap::new();
-        for (name, tensor) in state {
-            let scalar = |dtype: DType| match (tensor.rank(), tensor.dtype()) {
-                (0, found) if found == dtype => Ok(&tensor),
-                (_, found) => {
-                    let shape = tensor.shape();
-                    Err(invalid(format!(
-                        "`{name}`: expected one {dtype}, got {found} of shape {shape}"
-                    )))
-                }
-            };
-            if name == LEARNING_RATE {
-                rate = Some(scalar(DType::F64)?.item::<f64>()?);
-                continue;
-            }
-            let unknown = || invalid(format!("unknown entry `{name}`"));
-            let (path, what) = name.rsplit_once('.').ok_or_else(unknown)?;
-            let place = names.iter().position(|&known| known == what);
-            if place.is_none() && what != STEP {
-                return Err(unknown());
-            }
-            let slot = found.entry(path.to_owned()).or_default();
-            slot.1.resize_with(names.len(), || None);
-            let Some(place) = place else {
-                let steps = scalar(DType::I64)?.item::<i64>()?;
-                let steps = u64::try_from(steps);
-                slot.0 = Some(steps.map_err(|_| invalid(format!("`{name}` is negative")))?);
-                continue;
-            };
-            if !tensor.dtype().is_float() {
-                return Err(invalid(format!("`{name}`: expected floats, got {}", tensor.dtype())));
-            }
-            slot.1[place] = Some(B::contiguous(tensor.data())?);
+        let names = self.update.state();
+        let is_known = |name: &str| match name.rsplit_once('.') {
+            Some((_, entry)) => entry == STEP || names.contains(&entry),
+            None => name == LEARNING_RATE,
+        };
+        let mut entries: BTreeMap<String, Tensor<B>> = state.into_iter().collect();
+        if let Some(name) = entries.keys().find(|name| !is_known(name)) {
+            return Err(invalid(format!("unknown entry `{name}`")));
         }
-        let rate = rate.ok_or_else(|| invalid(format!("`{LEARNING_RATE}` is missing")))?;
+        let paths: BTreeSet<String> = entries
+            .keys()
+            .filter_map(|name| name.rsplit_once('.'))
+            .map(|(path, _)| path.to_owned())
+            .collect();
+        let mut take = |name: &str| {
+            entries.remove(name).ok_or_else(|| invalid(format!("`{name}` is missing")))
+        };
+        let scalar = |name: &str, x: Tensor<B>, dtype: DType| match (x.rank(), x.dtype()) {
+            (0, found) if found == dtype => Ok(x),
+            (_, found) => {
+                let shape = x.shape();
+                Err(invalid(format!(
+                    "`{name}`: expected one {dtype}, got {found} of shape {shape}"
+                )))
+            }
+        };
+        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, DType::F64)?.item::<f64>()?;
         let mut slots = BTreeMap::new();
-        for (path, (steps, mut values)) in found {
-            let missing = |name: &str| invalid(format!("`{path}.{name}` is missing"));
-            let steps = steps.ok_or_else(|| missing(STEP))?;
-            let named = names.iter().zip(&mut values);
-            let values = named.map(|(name, value)| value.take().ok_or_else(|| missing(name)));
-            let values: SmallVec<[B::Tensor; 3]> = values.collect::<Result<_>>()?;
-            let alike = |pair: &[B::Tensor]| {
-                pair[0].shape() == pair[1].shape() && pair[0].dtype() == pair[1].dtype()
-            };
-            if !values.windows(2).all(alike) {
+        for path in paths {
+            let name = format!("{path}.{STEP}");
+            let steps = scalar(&name, take(&name)?, DType::I64)?.item::<i64>()?;
+            let steps = u64::try_from(steps)
+                .map_err(|_| invalid(format!("`{name}` must be at least 0, got {steps}")))?;
+            let mut values = SmallVec::<[B::Tensor; 3]>::new();
+            for entry in names {
+                let name = format!("{path}.{entry}");
+                let x = take(&name)?;
+                if !x.dtype().is_float() {
+                    return Err(invalid(format!("`{name}`: expected floats, got {}", x.dtype())));
+                }
+                values.push(B::contiguous(x.data())?);
+            }
+            let is_alike =
+                |x: &B::Tensor| (x.shape(), x.dtype()) == (values[0].shape(), values[0].dtype());
+            if !values.iter().all(is_alike) {
                 return Err(invalid(format!("expected state of one shape and dtype for `{path}`")));
             }
             slots.insert(path, Slot { steps, values });

@@ -74,13 +74,19 @@ fn gradient_kernel<B: Backend, const N: usize>(
     Ok(kernel::<B, N>(op)?.map(|gradients| gradients.map(Tensor::from_data)))
 }
 
-/// The gradients of the inputs that are present.
-fn of_present<B: Backend, const N: usize>(
+/// Computes the gradients of the present inputs of an op by the backend's kernel, which has one result
+/// per input, or through the composite.
+fn gradients<B: Backend, const N: usize>(
+    upstream: &Upstream<'_, B>,
+    op: &FusedOp<'_, B::Tensor>,
     inputs: [Option<&Tensor<B>>; N],
-    gradients: [Tensor<B>; N],
-) -> InputGradients<B> {
+    composite: impl FnOnce() -> Result<Tensor<B>>,
+) -> Result<InputGradients<B>> {
+    let Some(gradients) = gradient_kernel::<B, N>(upstream, op)? else {
+        return composite_gradients(upstream, &inputs, composite);
+    };
     let pairs = inputs.into_iter().zip(gradients);
-    pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect()
+    Ok(pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect())
 }
 
 /// Computes the gradients of the present inputs of an op through its composite.

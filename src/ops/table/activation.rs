@@ -17,7 +17,6 @@ macro_rules! activation {
                 /// Logistic sigmoid, `1 / (1 + e^-x)`.
                 sigmoid, Sigmoid;
                 value: |x| crate::ops::sigmoid(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, y) => g.sigmoid_grad(y);
             }
@@ -25,7 +24,6 @@ macro_rules! activation {
                 /// Sigmoid linear unit (swish), `x / (1 + e^-x)`; −0 for −∞.
                 silu, Silu;
                 value: |x| crate::ops::gate(x, x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.silu_grad(x);
             }
@@ -33,7 +31,6 @@ macro_rules! activation {
                 /// Gaussian error linear unit, `x/2 · (1 + erf(x/√2))`; −0 for −∞.
                 gelu, Gelu;
                 value: |x| crate::ops::gelu(x);
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_grad(x);
             }
@@ -42,7 +39,6 @@ macro_rules! activation {
                 /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`; −0 for −∞.
                 gelu_tanh, GeluTanh;
                 value: |x| crate::ops::gate(x, 2.0 * crate::ops::gelu_tanh_argument(x).0);
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
@@ -50,7 +46,6 @@ macro_rules! activation {
                 /// Softplus, `ln(1 + e^x)`.
                 softplus, Softplus;
                 value: |x| crate::ops::softplus(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.softplus_grad(x);
             }
@@ -58,7 +53,6 @@ macro_rules! activation {
                 /// Logarithm of the logistic sigmoid, `-ln(1 + e^-x)`.
                 log_sigmoid, LogSigmoid;
                 value: |x| -crate::ops::softplus(-x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.log_sigmoid_grad(x);
             }
@@ -66,7 +60,6 @@ macro_rules! activation {
                 /// Mish, `x · tanh(softplus(x))`; −0 for −∞.
                 mish, Mish;
                 value: |x| crate::ops::mish(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.mish_grad(x);
             }
@@ -77,7 +70,6 @@ macro_rules! activation {
                 selu, Selu;
                 value: |x| crate::ops::SELU_SCALE
                     * if x < 0.0 { crate::ops::SELU_ALPHA * x.exp_m1() } else { x };
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.selu_grad(x);
             }
@@ -95,7 +87,6 @@ macro_rules! activation {
                 /// 0.
                 hardsigmoid, Hardsigmoid;
                 value: |x| (x.clamp(-3.0, 3.0) + 3.0) / 6.0;
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.hardsigmoid_grad(x);
             }
@@ -108,7 +99,6 @@ macro_rules! activation {
                     x if x >= 3.0 => x,
                     x => x * (x + 3.0) / 6.0,
                 };
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.hardswish_grad(x);
             }

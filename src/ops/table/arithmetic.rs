@@ -41,7 +41,6 @@ macro_rules! arithmetic {
                 /// Square root, correctly rounded; NaN for negative numbers, −0 for −0.
                 sqrt, Sqrt;
                 value: |x| x.sqrt();
-                integer: ();
                 domain: 0.1, 4.0;
                 gradient: (g, y) => g.mul_scalar(0.5)?.div(y);
             }
@@ -49,7 +48,6 @@ macro_rules! arithmetic {
                 /// Reciprocal, `1/x`, correctly rounded.
                 recip, Recip;
                 value: |x| 1.0 / x;
-                integer: ();
                 domain: 0.3, 4.0;
                 gradient: (g, y) => g.mul(y)?.mul(y)?.neg();
             }

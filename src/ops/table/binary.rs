@@ -81,7 +81,6 @@ macro_rules! binary {
                 /// Angle of the point (`b`, `a`), from −π to π, with the sign of `a`.
                 atan2, Atan2;
                 value: |a, b| a.atan2(b);
-                integer: ();
                 domain: -4.0, 4.0; 0.5, 4.0;
                 gradient_a: (g, a, b) => {
                     // b / (a² + b²), whose squares may overflow
@@ -104,15 +103,13 @@ macro_rules! binary {
                 /// `b`, where `b - 1` is rounded (for 16-bit floats to `f32`).
                 pow, Pow;
                 value: |a, b| a.powf(b);
-                integer: ();
                 domain: 0.3, 3.0; -2.0, 2.0;
                 gradient_a: (g, a, b) => {
                     // For 16-bit floats `b - 1` may round to `b`.
-                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
-                    let (a, b, g) = (a.to_dtype(wide)?, b.to_dtype(wide)?, g.to_dtype(wide)?);
-                    let slope = a.pow(b.sub(1.0)?)?.mul(&b)?;
-                    let gradient = g.mul(slope)?;
-                    Tensor::where_cond(&b.eq(0.0)?, &b.zeros_like()?, &gradient)?.to_dtype(dtype)
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    let gradient = g.widened()?.mul(a.pow(b.sub(1.0)?)?.mul(&b)?)?;
+                    let zeros = b.zeros_like()?;
+                    Tensor::where_cond(&b.eq(0.0)?, &zeros, &gradient)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, y) => {
                     // If a is 0, y is 0, 1 or infinite, and the slope is 0 or -∞.
@@ -125,7 +122,6 @@ macro_rules! binary {
                 /// derivative at the origin is NaN.
                 hypot, Hypot;
                 value: |a, b| a.hypot(b);
-                integer: ();
                 domain: 0.5, 4.0; 0.5, 4.0;
                 // The length of `f16` may overflow where the slopes do not.
                 gradient_a: (g, a, b) => {
@@ -152,7 +148,6 @@ macro_rules! binary {
                 /// 0 is `b`.
                 leaky_relu, LeakyRelu;
                 value: |a, b| if a >= 0.0 { a } else { a * b };
-                integer: ();
                 domain: -4.0, 4.0; -0.6, 0.6;
                 gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
                 gradient_b: (g, a) => g.mul(a)?.masked_fill(&a.ge(0.0)?, 0.0);
@@ -162,7 +157,6 @@ macro_rules! binary {
                 /// at 0 is `b`.
                 elu, Elu;
                 value: |a, b| if a >= 0.0 { a } else { b * a.exp_m1() };
-                integer: ();
                 domain: -4.0, 4.0; -1.5, 1.5;
                 gradient_a: (g, a, b) => g.elu_grad(a, b);
                 gradient_b: (g, a) => {

@@ -194,30 +194,4 @@ mod tests {
         }
         assert!(found > 200, "{found}");
     }
-
-    #[test]
-    fn a_chain_of_eight_is_multiplied_link_by_link() {
-        // ab,bc,cd,… with a and the last label small: far cheaper from the ends than outwards.
-        let operands: Vec<LabelSet> = (0..8u8).map(|i| [i, i + 1].into_iter().collect()).collect();
-        let output = [0, 8].into_iter().collect();
-        let extents = Extents::new(&[2, 50, 50, 50, 50, 50, 50, 50, 2]);
-        let steps = steps(&operands, output, &extents).unwrap();
-        assert_eq!(steps.len(), 7);
-        let total = cost(&operands, output, &extents, &steps);
-        assert!(total < 7.0 * 2.0 * 50.0 * 50.0, "{total}");
-    }
-
-    #[test]
-    fn products_of_more_than_eight_axes_are_avoided_or_give_none() {
-        let set = |labels: std::ops::Range<u8>| labels.collect::<LabelSet>();
-        let extents = Extents::new(&[2; 20]);
-        // The first two have ten labels that the third takes away, two at a time.
-        let operands = [set(0..5), set(5..10), set(0..8)];
-        let output = [8, 9].into_iter().collect();
-        let found = steps(&operands, output, &extents).unwrap();
-        assert_ne!(found[0], [0, 1]);
-        // In any order ten labels are left.
-        let operands = [set(0..5), set(5..10), set(10..15)];
-        assert!(steps(&operands, set(0..15), &extents).is_none());
-    }
 }

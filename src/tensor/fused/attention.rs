@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::{composite_gradients, gradient_kernel, kernel};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
 /// Options of [`Tensor::scaled_dot_product_attention`].
@@ -181,15 +181,17 @@ fn attention_rule<B: Backend>(
             y: &unrounded,
             parameters,
         };
-        match gradient_kernel::<B, 3>(upstream, &fused)? {
-            Some(gradients) => {
-                let each = gradients.into_iter().zip(wanted);
-                Ok(each.map(|(gradient, &wanted)| wanted.then_some(gradient)).collect())
-            }
-            None => composite_gradients(upstream, &[Some(&q), Some(&k), Some(&v)], || {
-                q.attention_composite(&k, &v, mask.as_ref(), &parameters)
-            }),
-        }
+        let inputs = [Some(&q), Some(&k), Some(&v)];
+        let mut gradients = gradients(upstream, &fused, inputs, || {
+            q.attention_composite(&k, &v, mask.as_ref(), &parameters)
+        })?;
+        // Frees the gradients that are not wanted.
+        gradients
+            .iter_mut()
+            .zip(wanted)
+            .filter(|(_, wanted)| !**wanted)
+            .for_each(|(g, _)| *g = None);
+        Ok(gradients)
     })
 }
 

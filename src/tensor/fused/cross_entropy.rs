@@ -1,7 +1,5 @@
 //! `cross_entropy`: the loss of classification from logits.
 
-use smallvec::smallvec;
-
 use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
@@ -9,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 use crate::shape::Shape;
 
-use super::{composite_gradients, gradient_kernel, kernel};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
 /// How the losses of single elements or rows are reduced.
@@ -163,11 +161,8 @@ fn cross_entropy_rule<B: Backend>(
             ignore_index: options.ignore_index,
             label_smoothing: options.label_smoothing,
         };
-        match gradient_kernel::<B, 1>(upstream, &fused)? {
-            Some([gradient]) => Ok(smallvec![Some(gradient)]),
-            None => composite_gradients(upstream, &[Some(&logits)], || {
-                logits.cross_entropy_composite(&targets, &options)
-            }),
-        }
+        gradients(upstream, &fused, [Some(&logits)], || {
+            logits.cross_entropy_composite(&targets, &options)
+        })
     })
 }

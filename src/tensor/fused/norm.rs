@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{composite_gradients, gradient_kernel, kernel, of_present};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
@@ -181,12 +181,9 @@ fn layer_norm_rule<B: Backend>(
             weight: weight.as_ref().map(Tensor::data),
             reciprocal_deviation: &reciprocal_deviation,
         };
-        match gradient_kernel::<B, 3>(upstream, &fused)? {
-            Some(gradients) => Ok(of_present(inputs, gradients)),
-            None => composite_gradients(upstream, &inputs, || {
-                x.layer_norm_composite(weight.as_ref(), bias.as_ref(), eps)
-            }),
-        }
+        gradients(upstream, &fused, inputs, || {
+            x.layer_norm_composite(weight.as_ref(), bias.as_ref(), eps)
+        })
     })
 }
 
@@ -199,18 +196,13 @@ fn rms_norm_rule<B: Backend>(
 ) -> SharedRule<B> {
     let (x, weight) = (x.clone(), weight.cloned());
     rule(move |upstream: &Upstream<'_, B>, _| {
-        let inputs = [Some(&x), weight.as_ref()];
         let fused = FusedOp::RmsNormGrad {
             g: upstream.g.data(),
             x: x.data(),
             weight: weight.as_ref().map(Tensor::data),
             reciprocal_rms: &reciprocal_rms,
         };
-        match gradient_kernel::<B, 2>(upstream, &fused)? {
-            Some(gradients) => Ok(of_present(inputs, gradients)),
-            None => composite_gradients(upstream, &inputs, || {
-                x.rms_norm_composite(weight.as_ref(), eps)
-            }),
-        }
+        let inputs = [Some(&x), weight.as_ref()];
+        gradients(upstream, &fused, inputs, || x.rms_norm_composite(weight.as_ref(), eps))
     })
 }
