@@ -47,6 +47,7 @@ mod sealed {
         f32, x => Input::Scalar(x.into());
     }
 }
+
 /// An operand of an element-wise operation.
 pub enum Input<'a, B: Backend> {
     /// A borrowed tensor.

@@ -86,10 +86,8 @@ impl<B: Backend> Tensor<B> {
         }
         .unzip();
         let (Some(y), Some(z)) = (y, z) else {
-            let z = x.widened()?.linear_composite(
-                &weight.widened()?,
-                bias.map(Tensor::widened).transpose()?.as_ref(),
-            )?;
+            let bias = bias.map(Tensor::widened).transpose()?;
+            let z = x.widened()?.linear_composite(&weight.widened()?, bias.as_ref())?;
             return z.unary(function)?.to_dtype(x.dtype());
         };
         if !is_recorded {
@@ -103,15 +101,10 @@ impl<B: Backend> Tensor<B> {
     /// Defines [`Tensor::linear`].
     fn linear_composite(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
         let [x, columns] = [self.widened()?, weight.widened()?.t()?];
-        // A vector is multiplied as a matrix of one row.
-        let y = match x.rank() {
-            1 => x.unsqueeze(0)?.matmul(&columns)?.squeeze(0)?,
-            _ => x.matmul(&columns)?,
-        };
-        let y = match bias {
-            Some(bias) => y.add(&bias.widened()?)?,
-            None => y,
-        };
+        let mut y = x.matmul(&columns)?;
+        if let Some(bias) = bias {
+            y = y.add(&bias.widened()?)?;
+        }
         y.to_dtype(self.dtype())
     }
 
