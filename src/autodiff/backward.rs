@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! order := nodes reachable from the root, by falling id      (a node released before: error, nothing done)
-//! asked for some nodes only: wanted := nodes that lead to one of them; else every node
+//! wanted := nodes that lead to a target, if there are targets; else every node
 //! pending[root] := upstream
 //! for node in order:                                         dropped from `order` as we pass
 //!     g := take pending[node]                                complete: every consumer has a larger id
@@ -25,7 +25,7 @@ use super::graph::{GraphNode, Upstream, Visit};
 use super::scratch;
 use crate::runtime::recording::with_recording;
 
-/// Which gradients a backward pass returns.
+/// The gradients that a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// Gradients of leaves, and of tensors marked with `retain_grad`.

@@ -1,7 +1,7 @@
 //! Derivatives of functions: [`vjp`], [`jacobian`], [`hessian_vector_product`], [`hessian`].
 //!
 //! ```text
-//! argument := a new node over x                     y = f(argument) is recorded, whatever the thread's mode
+//! argument := a new node over x                     y = f(argument) is recorded, even inside no_grad
 //! vjp       = gradient of y from v                  one pass
 //! jacobian  = gradients of y from each unit vector  one pass an element of y, graph retained
 //! H v       = gradient, from v, of the gradient     two passes, the first recorded
@@ -120,7 +120,7 @@ impl<B: Backend> Evaluated<B> {
 ///
 /// # Errors
 /// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like the value of `f`;
-/// [`Error::UnsupportedDType`] for integers; those of `f`.
+/// [`Error::UnsupportedDType`] for integers; errors of `f`.
 pub fn vjp<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
@@ -149,7 +149,7 @@ pub fn vjp<B: Backend>(
 ///
 /// # Errors
 /// [`Error::TooManyAxes`] for more than 8 axes in all; [`Error::UnsupportedDType`] for integers;
-/// those of `f`.
+/// errors of `f`.
 pub fn jacobian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
@@ -176,7 +176,7 @@ pub fn jacobian<B: Backend>(
 /// # Errors
 /// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like `x`;
 /// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::UnsupportedDType`] for
-/// integers; those of `f`.
+/// integers; errors of `f`.
 pub fn hessian_vector_product<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
@@ -204,7 +204,7 @@ pub fn hessian_vector_product<B: Backend>(
 ///
 /// # Errors
 /// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::TooManyAxes`] for more
-/// than 8 axes in all; [`Error::UnsupportedDType`] for integers; those of `f`.
+/// than 8 axes in all; [`Error::UnsupportedDType`] for integers; errors of `f`.
 pub fn hessian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,

@@ -89,7 +89,7 @@ pub fn normal<B: Backend>(
 /// `gain √(6 / (fan-in + fan-out))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`uniform`].
 pub fn xavier_uniform<B: Backend>(
     shape: impl Into<Shape>,
     gain: f64,
@@ -105,7 +105,7 @@ pub fn xavier_uniform<B: Backend>(
 /// `gain √(2 / (fan-in + fan-out))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`normal`].
 pub fn xavier_normal<B: Backend>(
     shape: impl Into<Shape>,
     gain: f64,
@@ -121,7 +121,7 @@ pub fn xavier_normal<B: Backend>(
 /// layers followed by a leaky ReLU of slope `a` (0 for ReLU).
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`uniform`].
 pub fn kaiming_uniform<B: Backend>(
     shape: impl Into<Shape>,
     a: f64,
@@ -137,7 +137,7 @@ pub fn kaiming_uniform<B: Backend>(
 /// `√(2 / ((1 + a²) fan-in))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`normal`].
 pub fn kaiming_normal<B: Backend>(
     shape: impl Into<Shape>,
     a: f64,

@@ -196,7 +196,7 @@ pub enum FusedOp<'a, T> {
     /// Dropout: `x / (1 - p)` where the mask keeps an element, else `0 · x`. Result: of the shape
     /// of x.
     Dropout {
-        /// Of any shape.
+        /// A tensor of any shape.
         x: &'a T,
         /// The mask.
         mask: DropoutMask,
@@ -252,7 +252,7 @@ pub enum FusedOp<'a, T> {
     },
     /// Sine and cosine. Results: sine and cosine of every element.
     SinCos {
-        /// Of any shape.
+        /// A tensor of any shape.
         x: &'a T,
     },
     /// Copies the windows of images to columns, with zeros outside the image; for any dtype.

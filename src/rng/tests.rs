@@ -51,7 +51,7 @@ fn words_are_the_lanes_of_published_blocks() {
 #[test]
 fn values_do_not_depend_on_portions_or_resumption() {
     fn check<T: RandomFloat>(words: u64) {
-        // Enough to be shared by threads.
+        // Large enough to be split among threads.
         const LEN: usize = 20_000;
         let whole_normal = Rng::seed(5).normal_vec::<T>(LEN).unwrap();
         let whole_uniform = Rng::seed(5).uniform_vec::<T>(LEN, -2.0..3.0).unwrap();

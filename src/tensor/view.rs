@@ -223,7 +223,7 @@ impl<B: Backend> Tensor<B> {
         B::engine_expand(self, "broadcast_to", shape.into())
     }
 
-    /// Same as [`broadcast_to`](Tensor::broadcast_to), under PyTorch's name.
+    /// Broadcasts to `shape`: [`broadcast_to`](Tensor::broadcast_to) under PyTorch's name.
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         B::engine_expand(self, "expand", shape.into())
     }

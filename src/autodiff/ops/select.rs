@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Rule of `where_cond`: the gradient of each side is that of the output where it was selected, and 0
+/// Rule of `where_cond`: each side gets the upstream gradient where it was selected, and 0
 /// elsewhere.
 pub(crate) fn where_rule<B: Backend>(mask: Tensor<B>) -> SharedRule<B> {
     rule(move |upstream: &Upstream<'_, B>, wanted| {

@@ -290,7 +290,7 @@ impl<'a> Visitor<'a> for &mut Walk<'a> {
         while let Some(Text(name)) = map.next_key_seed(TextSeed)? {
             if name == METADATA {
                 if std::mem::replace(&mut self.has_metadata, true) {
-                    return Err(de::Error::custom("`__metadata__` stands twice"));
+                    return Err(de::Error::custom("`__metadata__` occurs twice"));
                 }
                 map.next_value_seed(MetadataSeed(self.texts.as_deref_mut()))?;
                 continue;
@@ -358,7 +358,7 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
             let Text(value) = map.next_value_seed(TextSeed)?;
             let Some(texts) = self.0.as_deref_mut() else { continue };
             if texts.insert(key.into_owned(), value.into_owned()).is_some() {
-                return Err(de::Error::custom("a key of `__metadata__` stands twice"));
+                return Err(de::Error::custom("a key of `__metadata__` occurs twice"));
             }
         }
         Ok(())
@@ -397,7 +397,7 @@ impl<'de> Visitor<'de> for EntrySeed {
                 _ => return Err(de::Error::custom(format_args!("no field `{key}` is known"))),
             };
             if twice {
-                return Err(de::Error::custom(format_args!("`{key}` stands twice")));
+                return Err(de::Error::custom(format_args!("`{key}` occurs twice")));
             }
         }
         let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;

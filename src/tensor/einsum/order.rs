@@ -4,7 +4,7 @@
 //! ```text
 //! up to EXHAUSTIVE operands: for every set of operands, by number of members:
 //!     best[set] := min over the ways to cut it in two of  best[one] + best[other] + cost of both
-//! more: again and again the pair whose product is smallest beside what it replaces
+//! more: repeatedly the pair whose product grows least over its two factors
 //! ```
 //!
 //! The cost of a pair is its number of multiplications, the product of the extents of all its

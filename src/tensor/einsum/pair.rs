@@ -1,5 +1,5 @@
-//! How two operands with labelled axes become one matrix product, or one element-wise product.
-//! Works on extents and strides, not on tensors.
+//! Plans the product of two operands with labelled axes, as one matrix product or one element-wise
+//! product. Works on extents and strides, not on tensors.
 //!
 //! A label is in one of four groups. Labels of one operand alone are all in the result; others have
 //! been summed before.
@@ -40,7 +40,7 @@ pub(super) struct LabelledAxis {
 
 pub(super) type LabelledAxes = SmallVec<[LabelledAxis; MAX_RANK]>;
 
-/// How to multiply two operands.
+/// A plan for multiplying two operands.
 #[derive(Debug, PartialEq)]
 pub(super) enum Pair {
     /// An element-wise product, with axes in this order.
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ki"), "~ k i j");
         assert_eq!(product(&ij, &rows("kj", &[5, 4]), "ik"), " i k j");
         assert_eq!(product(&ij, &rows("ij", &[3, 4]), "i"), "i   j");
-        // A window of a wider matrix, which is copied.
+        // A window of a wider matrix is copied.
         assert_eq!(product(&ij, &axes("ij", &[3, 4], &[9, 1]), ""), "   ij");
         assert_eq!(product(&ij, &rows("ij", &[3, 4]), "ij"), "elementwise ij");
         assert_eq!(product(&ij, &rows("j", &[4]), "ji"), "elementwise ji");
@@ -271,17 +271,17 @@ mod tests {
         }
         let turned = axes("ijk", &[6, 4, 5], &[1, 6, 24]);
         assert_eq!(product(&turned, &row_major("kj", &[5, 4]), "i"), " i  jk");
-        // Rows of an operand that is copied are one axis, wherever they lie.
+        // The rows of an operand that is copied are one axis, whatever their strides.
         let a = axes("xjyk", &[2, 4, 3, 5], &[60, 15, 5, 1]);
         assert_eq!(product(&a, &row_major("jkl", &[4, 5, 7]), "xyl"), " xy l jk");
     }
 
     #[test]
     fn rows_that_cannot_be_merged_become_leading_axes() {
-        // A window: every row of b but the last.
+        // A window: all rows of each b except the last.
         let a = axes("bij", &[2, 3, 4], &[16, 4, 1]);
         assert_eq!(product(&a, &row_major("jk", &[4, 5]), "bik"), "b i k j");
-        // Both sides, and a batch.
+        // Windows on both sides, with a batch axis.
         let a = axes("xbij", &[7, 2, 3, 4], &[32, 16, 4, 1]);
         let b = axes("xjcd", &[7, 4, 2, 5], &[64, 16, 8, 1]);
         assert_eq!(product(&a, &b, "xbicd"), "xbc i d j");

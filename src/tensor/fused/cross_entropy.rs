@@ -10,13 +10,13 @@ use crate::shape::Shape;
 use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
-/// How the losses of single elements or rows are reduced.
+/// The reduction of the losses of single elements or rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
-    /// Their mean. Ignored rows do not count; NaN if no row counts.
+    /// The mean. Ignored rows do not count; NaN if no row counts.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
     /// No reduction: every loss is returned.
     None,
