@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::backend::{Arg, Backend, TensorData};
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -211,8 +211,32 @@ fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
 
 /// The reason why `x` has no gradient, after a pass that began at `pass`.
 pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
-    let (op, dtype, shape) = ("gradients", x.dtype(), x.shape());
-    let Some(node) = x.node() else {
+    let node = x.node().map(|node| {
+        let is_leaf = node.is_leaf();
+        Absent {
+            label: node.label(),
+            is_kept: is_leaf || node.is_retained(),
+            is_retained_late: !is_leaf && pass.is_some_and(|pass| node.is_retained_after(pass)),
+            op: node.op(),
+        }
+    });
+    reason_of(node, x.dtype(), x.shape(), pass.is_some())
+}
+
+/// A node without a gradient.
+struct Absent {
+    op: &'static str,
+    label: String,
+    /// True for leaves and retained results.
+    is_kept: bool,
+    /// True if `retain_grad` was called after the pass.
+    is_retained_late: bool,
+}
+
+/// The error for a missing gradient. Not generic, so that it is compiled once, in this crate.
+fn reason_of(node: Option<Absent>, dtype: DType, shape: &Shape, after_a_pass: bool) -> Error {
+    let op = "gradients";
+    let Some(Absent { op: made_by, label, is_kept, is_retained_late }) = node else {
         let reason = match dtype.is_float() {
             true => format!(
                 "the {dtype} tensor of shape {shape} is not tracked; call requires_grad() before \
@@ -225,17 +249,16 @@ pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
         };
         return Error::NoGradient { op, reason };
     };
-    let (label, is_leaf) = (node.label(), node.is_leaf());
-    if !is_leaf && !node.is_retained() {
-        return Error::GradientNotKept { op: node.op(), name: label };
+    if !is_kept {
+        return Error::GradientNotKept { op: made_by, name: label };
     }
-    let reason = match pass {
-        Some(pass) if !is_leaf && node.is_retained_after(pass) => format!(
+    let reason = match after_a_pass {
+        true if is_retained_late => format!(
             "retain_grad() was called on {label} of shape {shape} after the backward pass; call it \
              before"
         ),
-        Some(_) => format!("the result does not depend on {label} of shape {shape}"),
-        None => format!("none was added for {label} of shape {shape}"),
+        true => format!("the result does not depend on {label} of shape {shape}"),
+        false => format!("none was added for {label} of shape {shape}"),
     };
     Error::NoGradient { op, reason }
 }
