@@ -11,7 +11,7 @@ macro_rules! unary_kernels {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
@@ -40,7 +40,7 @@ macro_rules! binary_kernels {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;
