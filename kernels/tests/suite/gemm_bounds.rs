@@ -2,9 +2,7 @@
 //! and B are NaN and must not reach C; those of C must not change.
 #![cfg(all(target_os = "linux", not(miri)))]
 
-mod guarded;
-
-use guarded::{Against, Guarded};
+use crate::guarded::{Against, Guarded};
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{

@@ -1,15 +1,12 @@
 //! Slices of wrong lengths: every public function panics, naming itself, before it accesses memory.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::{calls, functions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use calls::{Call, Lengths, Memory, Slot};
-use functions::{of_gradients, of_one_argument, of_two_arguments};
+use crate::calls::{Call, Lengths, Memory, Slot};
+use crate::functions::{of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::Arg;
 
 /// The text of the panic in `f`, if any.

@@ -1,13 +1,10 @@
 //! An element's bits depend only on its arguments: not on the length of the slice, the element's
 //! position in it, the slice's alignment, or the address of the result.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::calls;
 use std::collections::{BTreeMap, HashMap};
 
-use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use crate::functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::testing::{ALIGNED_FROM, is_quick, levels, unless_miri, with_isa};
 use swath_kernels::{Arg, Isa, Kernel};
 

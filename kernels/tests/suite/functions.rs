@@ -4,8 +4,6 @@
 //! are drawn; a file holds the rows of a family. `every_function_has_a_row_and_a_bound` of
 //! `accuracy.rs` fails for functions without a row.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 pub mod activation;
 pub mod arithmetic;
 mod binary;

@@ -6,14 +6,10 @@
 //! `every_public_function_is_called` of `lengths.rs` checks that none is missing.
 #![cfg(all(target_os = "linux", not(miri)))]
 
-mod calls;
-mod functions;
-mod guarded;
-mod reference;
-
-use calls::{Call, Part, Role};
-use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
-use guarded::{Against, Guarded};
+use crate::calls;
+use crate::calls::{Call, Part, Role};
+use crate::functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use crate::guarded::{Against, Guarded};
 use swath_kernels::testing::{ALIGNED_FROM, levels, with_isa};
 use swath_kernels::{Arg, Isa, Kernel};
 

@@ -1,7 +1,5 @@
 //! Reads and writes the rows of `ACCURACY.md`.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::fmt;
 use std::fs;
 

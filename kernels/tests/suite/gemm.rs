@@ -1,12 +1,9 @@
 //! The product against a scalar definition of its order of additions, on every instruction set.
 
-mod products;
-mod specials;
-
 use std::mem::MaybeUninit;
 
-use products::Layout::*;
-use products::*;
+use crate::products::Layout::*;
+use crate::products::*;
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
     Factor, Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,

@@ -1,13 +1,10 @@
 //! Every function of the table against an independent reference, on every instruction set: a sample
 //! of what `exhaustive.rs` measures; `ACCURACY.md` holds the maxima.
 
-mod functions;
-mod reference;
-mod table;
-
-use functions::{
+use crate::functions::{
     Function1, Function2, PAIRS, Real, of_gradients, of_one_argument, of_two_arguments,
 };
+use crate::{functions, reference, table};
 use swath_kernels::math::{self, ULP_BOUNDS, UlpBound};
 use swath_kernels::testing::*;
 use swath_kernels::{Arg, Isa};

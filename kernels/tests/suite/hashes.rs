@@ -3,16 +3,13 @@
 //!
 //! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` rewrites the file.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::{calls, functions};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use calls::Call;
-use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use crate::calls::Call;
+use crate::functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use sha2::{Digest, Sha256};
 use swath_kernels::testing::{interval_sample_f64, with_isa};
 use swath_kernels::{Arg, Isa};

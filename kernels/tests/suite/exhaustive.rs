@@ -15,21 +15,18 @@
 //! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and compares the maxima with those
 //!   on the page instead of writing it.
 
-mod functions;
-mod reference;
-mod table;
-
+use crate::{functions, reference, table};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use functions::{Function1, Function2, Real, of_one_argument, of_two_arguments};
+use crate::functions::{Function1, Function2, Real, of_one_argument, of_two_arguments};
+use crate::table::{Row, Worst};
 use sha2::{Digest, Sha256};
 use swath_kernels::math::ULP_BOUNDS;
 use swath_kernels::testing::*;
 use swath_kernels::{Arg, Isa};
-use table::{Row, Worst};
 
 const TEXT: &str = "\
 # Accuracy
