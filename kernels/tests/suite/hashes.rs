@@ -49,7 +49,7 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
     }
     for function in of_two_arguments() {
         let (a, b): (Vec<E>, Vec<E>) =
-            functions::pairs::<E>(function, COUNT / 4).into_iter().unzip();
+            functions::pairs::<E>(function, COUNT / 4, 1).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
         function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         line(function.name, &y);

@@ -46,13 +46,14 @@ fn on_every_isa(mut f: impl FnMut(Isa)) {
 }
 
 /// Every length and offset within the arguments, by default a quarter of the offsets at each length up to
-/// [`LONGEST`] and others at the next; under Miri, which runs code of one lane, only length 0 and all of them.
-fn windows() -> impl Iterator<Item = (usize, usize)> {
+/// [`LONGEST`] (on the portable level one) and others at the next; under Miri, which runs code of one lane, only length 0 and all of them.
+fn windows(isa: Isa) -> impl Iterator<Item = (usize, usize)> {
     let lengths = (0..=LONGEST).chain(unless_miri(&LONG[..], &[]).iter().copied());
     let all = lengths.flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)));
-    all.filter(|&(offset, len)| match cfg!(miri) {
+    let every = if isa == Isa::Scalar { OFFSETS } else { 4 };
+    all.filter(move |&(offset, len)| match cfg!(miri) {
         true => matches!((offset, len), (0, 0) | (1, LONGEST)),
-        false => len > LONGEST || is_sampled(offset + len, 4),
+        false => len > LONGEST || is_sampled(offset + len, every),
     })
 }
 
@@ -83,7 +84,7 @@ fn check1_of<E: Real>(kernel: &Kernel<1>, mut x: Vec<E>) {
         for (x, y) in x.chunks(1).zip(alone.chunks_mut(1)) {
             kernel.run([Arg::Slice(x)], y);
         }
-        for (offset, len) in windows() {
+        for (offset, len) in windows(isa) {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
             // The result has another offset than the argument.
@@ -111,7 +112,7 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
         for (i, y) in alone.chunks_mut(1).enumerate() {
             kernel.run([Arg::Scalar(a[i]), Arg::Scalar(b[i])], y);
         }
-        for (offset, len) in windows() {
+        for (offset, len) in windows(isa) {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
