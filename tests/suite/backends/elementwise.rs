@@ -5,6 +5,7 @@ use swath::{Arg, Backend, DType, HostData, Scalar};
 
 use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::support::is_sampled;
 use crate::support::ulp::unit_roundoff;
 
 const EXACT: Tolerance = Tolerance::EXACT;
@@ -79,16 +80,18 @@ pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tol
     Tolerance { ulp, absolute: scales.map(|scale| unit * scale).collect() }
 }
 
+/// By default every second arrangement for each op, dtype and shape, which alternates with all three.
 pub fn unary_ops_agree<B: Tested>() {
     let mut seen = Disagreements::default();
-    for &op in UnaryOp::ALL {
+    for (o, &op) in UnaryOp::ALL.iter().enumerate() {
         let mut rng = Rng(op as u64);
         let (low, high) = op.domain();
         let fill = Fill::plain(low, high).with(4, Specials::All);
-        for dtype in dtypes::<B>() {
+        for (d, dtype) in dtypes::<B>().enumerate() {
             let tolerance = tolerance(&unary_bounds(op), dtype, None);
-            for shape in SHAPES {
-                for arrangement in Arrangement::ALL {
+            for (s, shape) in SHAPES.into_iter().enumerate() {
+                let arrangements = Arrangement::ALL.into_iter().enumerate();
+                for (_, arrangement) in arrangements.filter(|(i, _)| is_sampled(o + d + s + i, 2)) {
                     let draw = || fill.draw(&mut rng, dtype);
                     let x = Input::new(dtype, shape, arrangement, draw);
                     let got = B::unary(op, &x.on::<B>());

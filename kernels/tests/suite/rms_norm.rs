@@ -1,8 +1,6 @@
 //! Rms norm of rows against plain `f64` loops, with the same bits on every instruction set.
 
-mod reference;
-
-use reference::DoubleDouble;
+use crate::reference::DoubleDouble;
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
     Isa, RmsNormGradRows, RmsNormRows, Rows, philox_words, rms_norm_grad_rows, rms_norm_rows,

@@ -5,7 +5,6 @@
 //! addresses, or removes an element from one of them. `every_public_function_is_called` of
 //! `lengths.rs` fails for functions without a call.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::type_complexity, reason = "tables of functions are written where they are read")]
 
 mod blocks;

@@ -15,21 +15,18 @@
 //! * `SWATH_STRIDE=257` takes every 257th input, for emulators, and compares the maxima with those
 //!   on the page instead of writing it.
 
-mod functions;
-mod reference;
-mod table;
-
+use crate::{functions, reference, table};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use functions::{Function1, Function2, Real, of_one_argument, of_two_arguments};
+use crate::functions::{Function1, Function2, Real, of_one_argument, of_two_arguments};
+use crate::table::{Row, Worst};
 use sha2::{Digest, Sha256};
 use swath_kernels::math::ULP_BOUNDS;
 use swath_kernels::testing::*;
 use swath_kernels::{Arg, Isa};
-use table::{Row, Worst};
 
 const TEXT: &str = "\
 # Accuracy
@@ -42,14 +39,14 @@ every second from one of the intervals in turn where the function has any. Every
 result, with the same bits. NEON runs every 257th of these inputs under an emulator (`.ci/run neon_accuracy`), which
 fails where an error exceeds the one here; its bits are those of `HASHES.txt`.
 
-Functions of three arguments are compared with twice their precision (`kernels/tests/ternary.rs`), derivatives of one
-argument with slopes in as much (`kernels/tests/gradients.rs`): what they promise stands with each of them.
+Functions of three arguments are compared with twice their precision (`ternary.rs` in `kernels/tests/suite/`),
+derivatives of one argument with slopes in as much (`gradients.rs`): what they promise stands with each of them.
 
 Errors of f32 are in units in the last place of the exact value (its subnormal spacing where it is subnormal): 0.5 is
 correct rounding. Those of f64 are counts of floats from the correctly rounded result. The results whose exact value is
 subnormal have a column of their own. The class of every result (NaN, infinity, sign of zero) was that of the reference:
 CORE-MATH's correctly rounded functions, and formulas in twice the precision for those that it lacks.
-`kernels/tests/accuracy.rs` compares a sample of f32 with this table on every run, and one of f64 with `ULP_BOUNDS`.
+`kernels/tests/suite/accuracy.rs` compares a sample of f32 with this table on every run, and one of f64 with `ULP_BOUNDS`.
 
 | function | type | instruction sets | inputs | largest error | at | of subnormal results | at | correctly rounded, % |
 |---|---|---|---|---|---|---|---|---|
@@ -243,7 +240,7 @@ fn two_f32(function: &Function2) -> Found {
     measure(chunks + 1, |chunk, found| {
         let first = chunk * CHUNK as u64;
         let pairs: Vec<(f32, f32)> = if chunk == chunks {
-            functions::pairs(function, functions::PAIRS)
+            functions::pairs(function, functions::PAIRS, 1)
         } else {
             let pair = |i: u64| match in_interval(function, i) {
                 Some((a, b)) => (a as f32, b as f32),
@@ -368,7 +365,8 @@ fn rows1(function: &Function1) -> [Row; 2] {
 
 fn rows2(function: &Function2) -> [Row; 2] {
     fn sample<E: Real>(function: &Function2) -> String {
-        let (a, b): (Vec<E>, Vec<E>) = functions::pairs::<E>(function, 1 << 14).into_iter().unzip();
+        let (a, b): (Vec<E>, Vec<E>) =
+            functions::pairs::<E>(function, 1 << 14, 1).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
         function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         format!("{} {}", fingerprint(&y), functions::PAIRS)

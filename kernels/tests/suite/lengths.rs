@@ -1,15 +1,14 @@
 //! Slices of wrong lengths: every public function panics, naming itself, before it accesses memory.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::{calls, functions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use calls::{Call, Lengths, Memory, Slot};
-use functions::{of_gradients, of_one_argument, of_two_arguments};
+use crate::calls::{Call, Lengths, Memory, Slot};
+use crate::functions::{of_gradients, of_one_argument, of_two_arguments};
 use swath_kernels::Arg;
 
 /// The text of the panic in `f`, if any.
@@ -94,9 +93,15 @@ fn check(call: &Call, wrong: &mut Vec<String>) -> usize {
 
 #[test]
 fn wrong_lengths_panic_with_the_function_name() {
-    // Silence the thousands of expected panics; print only the test's own.
-    let loud = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    // Silence the thousands of panics expected on this thread; print only the test's own.
+    let (silent, loud) = (std::thread::current().id(), std::panic::take_hook());
+    let is_silent = Arc::new(AtomicBool::new(true));
+    let ends = is_silent.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        if !is_silent.load(Ordering::Relaxed) || std::thread::current().id() != silent {
+            loud(info);
+        }
+    }));
     let found = panic_of(|| {
         // No other number of rows or columns divides these matrices evenly.
         let lengths: &[usize] = if cfg!(miri) { &[3] } else { &[3, 7, 17, 33] };
@@ -107,7 +112,7 @@ fn wrong_lengths_panic_with_the_function_name() {
         assert!(panics > 1000 * lengths.len(), "{panics} panics");
         wrong_lengths_of_one_and_two_arguments_panic();
     });
-    std::panic::set_hook(loud);
+    ends.store(false, Ordering::Relaxed);
     if let Some(text) = found {
         panic!("{text}");
     }

@@ -1,7 +1,6 @@
 //! The derivative kernels against slopes computed in twice the precision by other formulas.
 
-mod reference;
-
+use crate::reference;
 use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64, sample};
 use swath_kernels::{Arg, Function, Kernel, math};
 

@@ -1,17 +1,13 @@
 //! References for the functions: CORE-MATH's correctly rounded functions and, for composed ones,
 //! other formulas than the kernels', in a precision that leaves no doubt.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 mod double_double;
 mod normal;
 mod softplus;
 
-#[allow(unused_imports, reason = "each test binary uses its part")]
 pub use double_double::DoubleDouble;
 use double_double::{Scaled, exp_minus_one, gated_slope, gelu_argument, logistic};
 use normal::{density, normal_tail};
-#[allow(unused_imports, reason = "each test binary uses its part")]
 pub use softplus::{mish, mish_slope, mish_wide, softplus, softplus_wide};
 
 /// `|y − exact|` in units of f32's spacing at `exact`; at most 0.5 if correctly rounded.

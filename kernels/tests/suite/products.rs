@@ -97,18 +97,42 @@ impl<E: Float> Matrix<E> {
     }
 }
 
-/// One element of A·B in the documented order, by the standard library's fused multiply-add.
-pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>, [i, j]: [usize; 2]) -> E {
-    let k = a.shape[1];
-    let mut ab = E::ZERO;
-    for from in (0..k).step_by(256) {
-        let mut chain = E::ZERO;
-        for p in from..k.min(from + 256) {
-            chain = a.at(i, p).mul_add(b.at(p, j), chain);
+/// A·B by rows, in the documented order of additions, by exactly rounded fused multiply-adds.
+pub fn oracle<E: Float>(a: &Matrix<E>, b: &Matrix<E>) -> Vec<E> {
+    let ([m, k], n) = (a.shape, b.shape[1]);
+    let rows_of_b: Vec<E> = (0..k * n).map(|at| b.at(at / n, at % n)).collect();
+    let (mut ab, mut chains) = (vec![E::ZERO; m * n], vec![E::ZERO; n]);
+    for i in 0..if n == 0 { 0 } else { m } {
+        for from in (0..k).step_by(256) {
+            chains.fill(E::ZERO);
+            for p in from..k.min(from + 256) {
+                add_products(a.at(i, p), &rows_of_b[p * n..][..n], &mut chains);
+            }
+            let row = ab[i * n..][..n].iter_mut().zip(&chains);
+            row.for_each(|(sum, &chain)| *sum = if from == 0 { chain } else { *sum + chain });
         }
-        ab = if from == 0 { chain } else { ab + chain };
     }
     ab
+}
+
+/// `chains[j] = x · y[j] + chains[j]`, rounded once.
+fn add_products<E: Float>(x: E, y: &[E], chains: &mut [E]) {
+    #[inline(always)]
+    fn add<E: Float>(x: E, y: &[E], chains: &mut [E]) {
+        chains.iter_mut().zip(y).for_each(|(chain, &y)| *chain = x.mul_add(y, *chain));
+    }
+    /// Compiled to vector instructions, where `mul_add` otherwise calls the C library.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn add_by_instructions<E: Float>(x: E, y: &[E], chains: &mut [E]) {
+        add(x, y, chains);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has both features.
+        return unsafe { add_by_instructions(x, y, chains) };
+    }
+    add(x, y, chains);
 }
 
 /// Applies alpha and beta; `ab` is `None` if k is 0, and only beta · C is left.
@@ -138,10 +162,11 @@ pub fn check<E: Float + Factor<Sum = E>>(
     beta: E,
 ) {
     let mut workspace = Workspace::new();
-    let [m, n] = c.shape;
-    let ab = |i, j| (a.shape[1] > 0).then(|| oracle(a, b, [i, j]));
-    let expected = |i, j| scaled(ab(i, j), c.at(i, j), alpha, beta);
-    let expected: Vec<E> = (0..m * n).map(|at| expected(at / n, at % n)).collect();
+    let ([m, n], k) = (c.shape, a.shape[1]);
+    let ab = oracle(a, b).into_iter().enumerate();
+    let expected: Vec<E> = ab
+        .map(|(at, ab)| scaled((k > 0).then_some(ab), c.at(at / n, at % n), alpha, beta))
+        .collect();
     for isa in levels() {
         let mut result = c.copy();
         let product = Gemm { a: a.view(), b: b.view(), alpha, beta };

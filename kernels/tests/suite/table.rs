@@ -1,7 +1,5 @@
 //! Reads and writes the rows of `ACCURACY.md`.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::fmt;
 use std::fs;
 
@@ -115,7 +113,7 @@ pub fn allowed(name: &str) -> f64 {
 pub fn f32_bounds(name: &str) -> Bounds {
     let row = read().into_iter().find(|row| row.name == name && row.dtype == "f32");
     let row = row.unwrap_or_else(|| {
-        panic!("{name} has no row in ACCURACY.md: tests/exhaustive.rs measures it")
+        panic!("{name} has no row in ACCURACY.md: tests/suite/exhaustive.rs measures it")
     });
     let most = allowed(name);
     let [normal, subnormal] = [row.normal.ulp, row.subnormal.ulp].map(|ulp| ulp.min(most));

@@ -1,14 +1,11 @@
 //! An element's bits depend only on its arguments: not on the length of the slice, the element's
 //! position in it, the slice's alignment, or the address of the result.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::calls;
 use std::collections::{BTreeMap, HashMap};
 
-use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
-use swath_kernels::testing::{ALIGNED_FROM, is_quick, levels, unless_miri, with_isa};
+use crate::functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use swath_kernels::testing::{ALIGNED_FROM, is_quick, is_sampled, levels, unless_miri, with_isa};
 use swath_kernels::{Arg, Isa, Kernel};
 
 const LONGEST: usize = unless_miri(130, 9);
@@ -48,12 +45,16 @@ fn on_every_isa(mut f: impl FnMut(Isa)) {
     }
 }
 
-/// Every length and offset within the arguments; under Miri, which runs code of one lane, only
-/// length 0 and all of them.
-fn windows() -> impl Iterator<Item = (usize, usize)> {
+/// Every length and offset within the arguments, by default a quarter of the offsets at each length up to
+/// [`LONGEST`] (on the portable level one) and others at the next; under Miri, which runs code of one lane, only length 0 and all of them.
+fn windows(isa: Isa) -> impl Iterator<Item = (usize, usize)> {
     let lengths = (0..=LONGEST).chain(unless_miri(&LONG[..], &[]).iter().copied());
     let all = lengths.flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)));
-    all.filter(|window| !cfg!(miri) || matches!(window, (0, 0) | (1, LONGEST)))
+    let every = if isa == Isa::Scalar { OFFSETS } else { 4 };
+    all.filter(move |&(offset, len)| match cfg!(miri) {
+        true => matches!((offset, len), (0, 0) | (1, LONGEST)),
+        false => len > LONGEST || is_sampled(offset + len, every),
+    })
 }
 
 /// Ordinary numbers, with any number at every 41st position: kernels with a short form for most
@@ -83,7 +84,7 @@ fn check1_of<E: Real>(kernel: &Kernel<1>, mut x: Vec<E>) {
         for (x, y) in x.chunks(1).zip(alone.chunks_mut(1)) {
             kernel.run([Arg::Slice(x)], y);
         }
-        for (offset, len) in windows() {
+        for (offset, len) in windows(isa) {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
             // The result has another offset than the argument.
@@ -111,7 +112,7 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
         for (i, y) in alone.chunks_mut(1).enumerate() {
             kernel.run([Arg::Scalar(a[i]), Arg::Scalar(b[i])], y);
         }
-        for (offset, len) in windows() {
+        for (offset, len) in windows(isa) {
             let what = |how| move || format!("{name}, {isa}, {len} from {offset}, {how}");
             let window = offset..offset + len;
             let out = (OFFSETS - 1 - offset)..(OFFSETS - 1 - offset) + len;
@@ -154,12 +155,15 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
     });
 }
 
-/// In runs of vectors, one lane's NaN must not change how another lane is computed.
+/// In runs of vectors, one lane's NaN must not change how another lane is computed. By default the numbers take
+/// every third position, which is each lane of a vector in turn.
 fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
     let name = kernel.name();
     const LEN: usize = unless_miri(64, 3);
     on_every_isa(|isa| {
-        for (at, &number) in (0..LEN).flat_map(|at| numbers.iter().map(move |x| (at, x))) {
+        let places = (0..LEN).flat_map(|at| numbers.iter().enumerate().map(move |x| (at, x)));
+        let places = places.filter(|(at, (i, _))| cfg!(miri) || is_sampled(at + i, 3));
+        for (at, (_, &number)) in places {
             let mut alone = [number];
             kernel.run_in_place([None], &mut alone);
             for nan_at in (0..LEN).filter(|&i| i != at && (i % 5 == 0 || i.abs_diff(at) < 9)) {
@@ -311,22 +315,27 @@ fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) 
     expected
 }
 
-/// Four of the sixteen offsets at each length, others at the next.
+/// Four of the sixteen offsets at each length, others at the next. By default all lengths up to 40, then one in
+/// five, which leaves every remainder after whole vectors.
 #[test]
 fn other_functions() {
     let longest = unless_miri(130, 3);
     let lengths = (0..=longest).step_by(unless_miri(if is_quick() { 5 } else { 1 }, longest));
-    for isa in levels() {
-        let long = if cfg!(miri) { Vec::new() } else { calls_of(longest) };
-        let prefixes: HashMap<String, Vec<Vec<u8>>> = (long.iter())
-            .filter(|call| call.is_prefix)
-            .map(|call| (call.name(), call.outputs(isa, 1)))
-            .collect();
-        for len in lengths.clone() {
-            let mut before = Vec::new();
-            for call in calls_of(len) {
+    let lengths: Vec<usize> =
+        lengths.filter(|&len| cfg!(miri) || len <= 40 || is_sampled(len, 5)).collect();
+    let long = if cfg!(miri) { Vec::new() } else { calls_of(longest) };
+    let prefixes_on = |isa| -> HashMap<String, Vec<Vec<u8>>> {
+        let prefixes = long.iter().filter(|call| call.is_prefix);
+        prefixes.map(|call| (call.name(), call.outputs(isa, 1))).collect()
+    };
+    let levels: Vec<_> = levels().into_iter().map(|isa| (isa, prefixes_on(isa))).collect();
+    for len in lengths {
+        let calls = calls_of(len);
+        for (isa, prefixes) in &levels {
+            let (isa, mut before) = (*isa, Vec::new());
+            for call in &calls {
                 let offsets = (1..calls::OFFSETS).filter(|offset| (offset + len).is_multiple_of(4));
-                let outputs = anywhere(&call, isa, offsets.take(unless_miri(4, 0)));
+                let outputs = anywhere(call, isa, offsets.take(unless_miri(4, 0)));
                 let name = call.name();
                 if let Some(long) = prefixes.get(&name) {
                     let same = outputs.iter().zip(long).all(|(y, long)| long.starts_with(y));

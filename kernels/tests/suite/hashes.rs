@@ -1,20 +1,17 @@
 //! The bits of every function on fixed lists of arguments, as SHA-256 in `HASHES.txt`: the same on
 //! every instruction set and every machine.
 //!
-//! `SWATH_BLESS=1 cargo test -p swath-kernels --test hashes` rewrites the file.
+//! `SWATH_BLESS=1 cargo test -p swath-kernels --test suite hashes::` rewrites the file.
 
-mod calls;
-mod functions;
-mod reference;
-
+use crate::{calls, functions};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use calls::Call;
-use functions::{Real, of_gradients, of_one_argument, of_two_arguments};
+use crate::calls::Call;
+use crate::functions::{Real, of_gradients, of_one_argument, of_two_arguments};
 use sha2::{Digest, Sha256};
-use swath_kernels::testing::{interval_sample_f64, with_isa};
+use swath_kernels::testing::{interval_sample_f64, levels, with_isa};
 use swath_kernels::{Arg, Isa};
 
 /// Bit patterns in a list of single arguments; a quarter as many from each interval, and of pairs.
@@ -52,7 +49,7 @@ fn lines<E: Real>(dtype: &str) -> Vec<String> {
     }
     for function in of_two_arguments() {
         let (a, b): (Vec<E>, Vec<E>) =
-            functions::pairs::<E>(function, COUNT / 4).into_iter().unzip();
+            functions::pairs::<E>(function, COUNT / 4, 1).into_iter().unzip();
         let mut y = vec![E::ZERO; a.len()];
         function.kernel.run([Arg::Slice(&a), Arg::Slice(&b)], &mut y);
         line(function.name, &y);
@@ -74,15 +71,17 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=40).chain([65, 127, 130, 1100, 2500])
 }
 
-/// The lines of all other functions, each over all of its calls, and one for each path of a
+/// The lines of all other functions on each level, each over all of its calls, and one for each path of a
 /// product.
-fn lines_of_calls(isa: Isa) -> Vec<String> {
-    let mut hashers: BTreeMap<String, Sha256> = BTreeMap::new();
+fn lines_of_calls(levels: &[Isa]) -> Vec<Vec<String>> {
+    let mut hashers: Vec<BTreeMap<String, Sha256>> = vec![BTreeMap::new(); levels.len()];
     let mut add = |line: String, call: Call| {
-        let outputs = call.outputs(isa, 0);
-        if !outputs.is_empty() {
-            let hasher = hashers.entry(line).or_default();
-            outputs.iter().for_each(|y| hasher.update(y));
+        for (&isa, hashers) in levels.iter().zip(&mut hashers) {
+            let outputs = call.outputs(isa, 0);
+            if !outputs.is_empty() {
+                let hasher = hashers.entry(line.clone()).or_default();
+                outputs.iter().for_each(|y| hasher.update(y));
+            }
         }
     };
     for call in lengths().flat_map(calls::every) {
@@ -92,19 +91,23 @@ fn lines_of_calls(isa: Isa) -> Vec<String> {
         let path = call.variant.split(' ').next().unwrap_or_default();
         add(format!("{}/{path} {}", call.function, call.dtype), call);
     }
-    hashers.into_iter().map(|(name, hasher)| format!("{name} {}", text(hasher))).collect()
+    let line = |(name, hasher)| format!("{name} {}", text(hasher));
+    hashers.into_iter().map(|hashers| hashers.into_iter().map(line).collect()).collect()
 }
 
 #[test]
 fn every_isa_gives_the_recorded_bits() {
     let path = functions::beside_manifest("HASHES.txt");
-    let (mut ran, mut other) = (0, Vec::new());
+    let (mut ran, mut other, levels) = (0, Vec::new(), levels());
+    let mut of_calls = lines_of_calls(&levels);
     for isa in Isa::ALL.into_iter().rev() {
-        let all = || [lines::<f32>("f32"), lines::<f64>("f64"), lines_of_calls(isa)].concat();
-        let Some(lines) = with_isa(isa, all) else {
+        let Some(at) = levels.iter().position(|&level| level == isa) else {
             println!("SKIPPED {isa}: this machine lacks it");
             continue;
         };
+        let of_functions = || [lines::<f32>("f32"), lines::<f64>("f64")].concat();
+        let mut lines = with_isa(isa, of_functions).expect("the level is available");
+        lines.append(&mut of_calls[at]);
         if functions::blessing() && ran == 0 {
             fs::write(&path, lines.join("\n") + "\n").expect("the file can be written");
         }

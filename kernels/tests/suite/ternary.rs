@@ -1,9 +1,7 @@
 //! Functions of three arguments against twice their precision, with every combination of slices and
 //! scalars, in place and not, at every length.
 
-mod reference;
-
-use reference::DoubleDouble;
+use crate::reference::DoubleDouble;
 use swath_kernels::testing::{
     ALIGNED_FROM, even_sample_f32, even_sample_f64, special_values_f32, special_values_f64,
     with_isa,
