@@ -1,7 +1,7 @@
 //! The bits of every function on fixed lists of arguments, as SHA-256 in `HASHES.txt`: the same on
 //! every instruction set and every machine.
 //!
-//! `SWATH_BLESS=1 cargo test -p swath-kernels --test suite hashes::` rewrites the file.
+//! `SWATH_BLESS=1 cargo test -p swath-kernels --test kernels hashes::` rewrites the file.
 
 use crate::{calls, functions};
 use std::collections::BTreeMap;
