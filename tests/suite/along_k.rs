@@ -18,8 +18,8 @@ const SHAPES: [[usize; 3]; 5] =
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
-/// What `f` computes has the same bits on 1, 2, 5 and (with `SWATH_FULL`) 3 threads; on several, the trace has as many products
-/// along k as said.
+/// Checks that the results of `f` have the same bits on 1, 2, 5 and (with `SWATH_FULL`) 3 threads, and that
+/// on several threads `along_k` of its products share k.
 #[track_caller]
 fn check(what: &str, along_k: usize, f: impl Fn() -> Result<Vec<T>>) {
     let on = |threads| {

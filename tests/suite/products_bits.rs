@@ -125,8 +125,8 @@ fn lines(threads: usize) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What runs on each level, in a process of its own. By default only one thread on the portable level, a hundred
-/// times slower: how threads split work does not depend on the level.
+/// Runs on each level, in a process of its own. By default only one thread on the portable level, which is a
+/// hundred times slower: how threads split work does not depend on the level.
 #[test]
 #[ignore = "run by the test below, with the environment it sets"]
 fn worker() -> Result<()> {

@@ -310,8 +310,8 @@ fn gaps_between_elements_are_neither_read_nor_written() {
     }
 }
 
-/// B is over the half MiB from which it is streamed. By default each number of rows takes two of the six calls
-/// with each layout of B, other two with the next.
+/// B is over the half MiB from which it is streamed. By default each number of rows takes two of the six
+/// calls with each layout of B, and two others with the next layout.
 #[test]
 fn few_rows_by_a_streamed_b_stay_inside_it() {
     type Check = fn(&mut Turns, usize, Layout) -> Vec<GemmPath>;

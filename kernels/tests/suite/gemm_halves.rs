@@ -1,4 +1,5 @@
-//! Products of 16-bit floats against those of the same numbers as `f32`, bit for bit, on every instruction set.
+//! Products of 16-bit floats against those of the same numbers as `f32`, bit for bit, on every instruction
+//! set.
 
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, levels_for, with_isa};

@@ -47,8 +47,9 @@ fn on_every_isa(mut f: impl FnMut(Isa)) {
     }
 }
 
-/// Every length and offset within the arguments, by default a quarter of the offsets at each length up to
-/// [`LONGEST`] (on the portable level one) and others at the next; under Miri, which runs code of one lane, only length 0 and all of them.
+/// Every length and offset within the arguments. By default, at each length up to [`LONGEST`], a quarter of
+/// the offsets (one on the portable level), and others at the next length. Under Miri, which runs code of
+/// one lane, only length 0 and all of the arguments.
 fn windows(isa: Isa) -> impl Iterator<Item = (usize, usize)> {
     let lengths = (0..=LONGEST).chain(unless_miri(&LONG[..], &[]).iter().copied());
     let all = lengths.flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)));
@@ -157,8 +158,8 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
     });
 }
 
-/// In runs of vectors, one lane's NaN must not change how another lane is computed. By default the numbers take
-/// every third position, which is each lane of a vector in turn.
+/// In runs of vectors, one lane's NaN must not change how another lane is computed. By default each number
+/// takes every third position, which reaches each lane of a vector in turn.
 fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
     let name = kernel.name();
     const LEN: usize = unless_miri(64, 3);
@@ -317,8 +318,8 @@ fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) 
     expected
 }
 
-/// Four of the sixteen offsets at each length, others at the next. By default one on the portable level, and all
-/// lengths up to 40, then one in five, which leaves every remainder after whole vectors.
+/// Four of the sixteen offsets at each length, others at the next. By default one offset on the portable
+/// level, and all lengths up to 40, then one in five, which leaves every remainder after whole vectors.
 #[test]
 fn other_functions() {
     let longest = unless_miri(130, 3);

@@ -105,8 +105,8 @@ pub fn unary_ops_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Pairs of arrangements: on small shapes all, by default every second one, which alternates with the shape; a
-/// rotating pairing on the large ones.
+/// Pairs of arrangements. On small shapes all pairs, by default every second one, alternating with the
+/// shape; on large shapes a rotating pairing.
 fn pairings(shape: &[usize], turn: usize) -> Vec<(Arrangement, Arrangement)> {
     let all = Arrangement::ALL;
     if shape.iter().product::<usize>() > 500 {

@@ -86,7 +86,7 @@ fn compare<B: Tested>(
     seen.compare::<B>(context, got, want, &tolerance);
 }
 
-/// By default one of the three placements of numbers for each op, dtype, shape and turn, which rotates with the
+/// By default one of the three placements of numbers for each op, dtype, shape and turn, rotating with the
 /// last three.
 pub fn ops_of_three_operands_agree<B: Tested>() {
     let mut seen = Disagreements::default();
