@@ -34,7 +34,7 @@ struct Evaluated<B: Backend> {
 impl<B: Backend> Evaluated<B> {
     fn new(
         op: &'static str,
-        f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+        f: &dyn Fn(&Tensor<B>) -> Result<Tensor<B>>,
         x: &Tensor<B>,
         direction: Option<&Tensor<B>>,
     ) -> Result<Self> {
@@ -126,7 +126,7 @@ pub fn vjp<B: Backend>(
     x: &Tensor<B>,
     v: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("vjp", f, x, Some(v))?;
+    let point = Evaluated::new("vjp", &f, x, Some(v))?;
     point.y.check_like("vjp", v)?;
     point.gradient(&point.y, v, point.recorded)
 }
@@ -154,7 +154,7 @@ pub fn jacobian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("jacobian", f, x, None)?;
+    let point = Evaluated::new("jacobian", &f, x, None)?;
     point.rows("jacobian", &point.y)
 }
 
@@ -184,7 +184,7 @@ pub fn hessian_vector_product<B: Backend>(
 ) -> Result<Tensor<B>> {
     let op = "hessian_vector_product";
     x.check_like(op, v)?;
-    let point = Evaluated::new(op, f, x, Some(v))?;
+    let point = Evaluated::new(op, &f, x, Some(v))?;
     let slope = point.slope(op)?;
     point.gradient(&slope, v, point.recorded)
 }
@@ -209,6 +209,6 @@ pub fn hessian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("hessian", f, x, None)?;
+    let point = Evaluated::new("hessian", &f, x, None)?;
     point.rows("hessian", &point.slope("hessian")?)
 }

@@ -154,7 +154,8 @@ fn worker() -> Result<()> {
                 [DType::F32, DType::F64, DType::F16, DType::BF16].into_iter().enumerate()
             {
                 for (j, zeros_in_a) in [true, false].into_iter().enumerate() {
-                    let is_taken = |&layout: &usize| is_sampled(turn + i + 2 * j + every / 2 + layout, 4);
+                    let is_taken =
+                        |&layout: &usize| is_sampled(turn + i + 2 * j + every / 2 + layout, 4);
                     let layouts: Vec<usize> = (0..4).filter(is_taken).collect();
                     if is_sampled(2 * turn + i + j, every) {
                         check(case, zeros_in_a, dtype, &layouts, &mut seen)?;
