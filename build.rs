@@ -1,6 +1,6 @@
-//! Chooses the BLAS provider: `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is on and which
-//! the target has, and `cfg(blas)` says that there is one. Without any the embedded product runs. Cargo
-//! unifies features, so that two at once are no error: the order decides.
+//! Chooses the BLAS provider. `cfg(blas = "…")` is the first of [`PROVIDERS`] whose feature is enabled and
+//! which the target supports; `cfg(blas)` is set if there is one. Without a provider the embedded product is
+//! used. Cargo unifies features, so two at once are no error: the order decides.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::{env, fs};
 const PROVIDERS: [&str; 7] =
     ["accelerate", "mkl", "openblas", "openblas-static", "blis", "netlib", "blas-dynamic"];
 
-/// A library that this script finds, by its names for the linker and those of pkg-config, the best first.
+/// A library that this script finds, with its names for the linker and for pkg-config, in order of preference.
 struct Library {
     feature: &'static str,
     names: &'static [&'static str],
@@ -39,7 +39,7 @@ const LIBRARIES: [Library; 3] = [
     },
 ];
 
-/// Where to get what the crate openblas-src links.
+/// Packages that provide the library that the crate openblas-src links.
 const OPENBLAS: &str = "Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas";
 const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
@@ -81,17 +81,17 @@ fn main() {
     }
 }
 
-/// Links the library, from the folder that is named, else from the first place that has it.
+/// Links the library from the folder `SWATH_BLAS_LIB_DIR`, or else from the first place where it is found.
 ///
 /// # Errors
-/// What was looked for, where, and what to install, line by line.
+/// The names and places that were searched and the packages to install, one per line.
 fn link(library: &Library) -> Result<(), Vec<String>> {
     let Library { feature, names, packages, install } = library;
     let mut tried =
         vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
     match env::var_os(LIB_DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from) {
         None => tried.push(format!("not in the folder {LIB_DIR}: the variable is not set")),
-        Some(folder) => match linked_from_named(&folder, names) {
+        Some(folder) => match link_from_folder(&folder, names) {
             Ok(()) => return Ok(()),
             Err(why) => {
                 tried.push(format!("not in the folder {LIB_DIR}={}{why}", folder.display()));
@@ -122,15 +122,15 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
     Err(tried)
 }
 
-/// Links the first of these libraries that `folder` has.
+/// Links the first of these libraries that `folder` contains.
 ///
 /// # Errors
-/// Why it has none, if there is a reason to tell.
-fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
+/// The reason why none can be linked, or an empty string if there is none.
+fn link_from_folder(folder: &Path, names: &[&str]) -> Result<(), String> {
     if folder.is_relative() {
         return Err(": not an absolute path".to_owned());
     }
-    let Some((file, line)) = names.iter().find_map(|name| linked_from(folder, name)) else {
+    let Some((file, line)) = names.iter().find_map(|name| shared_library(folder, name)) else {
         let is_static = |name: &&&str| folder.join(format!("lib{name}.a")).is_file();
         let told = |name| format!(": lib{name}.a is static, and could not be kept to one thread");
         return Err(names.iter().find(is_static).map(told).unwrap_or_default());
@@ -141,8 +141,9 @@ fn linked_from_named(folder: &Path, names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// A shared library in `folder`, under its name or with a version behind it, and the linker's words for it.
-fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
+/// File name of a shared library in `folder`, with or without a version suffix, and the linker's argument
+/// for it.
+fn shared_library(folder: &Path, name: &str) -> Option<(String, String)> {
     let plain = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("{name}.lib")];
     if let Some(file) = plain.into_iter().find(|file| folder.join(file).is_file()) {
         return Some((file, format!("dylib={name}")));
@@ -154,7 +155,7 @@ fn linked_from(folder: &Path, name: &str) -> Option<(String, String)> {
     Some((versioned.clone(), format!("dylib:+verbatim={versioned}")))
 }
 
-/// Asks pkg-config, which then says how to link.
+/// Links a package by pkg-config.
 #[cfg(any(feature = "mkl", feature = "blis", feature = "netlib"))]
 fn probe(name: &str) -> Result<(), String> {
     pkg_config::probe_library(name).map(drop).map_err(|error| {
@@ -168,10 +169,11 @@ fn probe(_name: &str) -> Result<(), String> {
     Err("not asked".to_owned())
 }
 
-/// Whether openblas-src, which links it, finds it. It has ways of its own on other systems.
+/// True if openblas-src, which links OpenBLAS, will find it. Assumed on systems other than Linux, where
+/// openblas-src searches differently.
 fn is_known_openblas() -> bool {
     let [host, target] = ["HOST", "TARGET"].map(env::var_os);
-    let asked = || {
+    let pkg_config = || {
         for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
             println!("cargo::rerun-if-env-changed={name}");
         }
@@ -181,38 +183,37 @@ fn is_known_openblas() -> bool {
     host != target
         || env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux")
         || compiler().is_ok_and(|compiler| knows(&compiler, "openblas"))
-        || asked().is_ok_and(|status| status.success())
+        || pkg_config().is_ok_and(|status| status.success())
 }
 
-/// The C compiler, which links for Rust, with its arguments. For another machine it must be named: this
-/// machine's knows this machine's libraries.
+/// The C compiler that links Rust programs, with its arguments. For cross-compilation an environment
+/// variable must name it, because the host's compiler finds only the host's libraries.
 ///
 /// # Errors
-/// It is not named.
+/// No environment variable names a compiler for the target.
 fn compiler() -> Result<String, String> {
     let [host, target] = ["HOST", "TARGET"].map(|name| env::var(name).unwrap_or_default());
-    let [mine, any] =
-        if host == target { ["HOST_CC", "CC"] } else { ["TARGET_CC", "RUSTC_LINKER"] };
+    let general = if host == target { ["HOST_CC", "CC"] } else { ["TARGET_CC", "RUSTC_LINKER"] };
     let names = [&target, &target.replace('-', "_")].map(|target| format!("CC_{target}"));
-    let mut names = names.iter().map(String::as_str).chain([mine, any]);
+    let mut names = names.iter().map(String::as_str).chain(general);
     let named = names.find_map(|name| {
         println!("cargo::rerun-if-env-changed={name}");
         env::var(name).ok()
     });
-    let own = || (host == target).then(|| "cc".to_owned());
-    named.or_else(own).ok_or_else(|| format!("no C compiler for {target} is named (TARGET_CC)"))
+    let default = || (host == target).then(|| "cc".to_owned());
+    named.or_else(default).ok_or_else(|| format!("no C compiler for {target} is named (TARGET_CC)"))
 }
 
-/// Whether that compiler knows where the library is.
+/// True if the compiler finds the library.
 fn knows(compiler: &str, name: &str) -> bool {
-    // A program, or one and its arguments (`ccache cc`).
+    // Either the path of a program, or a program with arguments (`ccache cc`).
     let is_program = Path::new(compiler).exists();
     let words = if is_program { vec![compiler] } else { compiler.split_whitespace().collect() };
     let Some((program, arguments)) = words.split_first() else { return false };
     ["so", "dylib"].iter().any(|extension| {
         let file = format!("-print-file-name=lib{name}.{extension}");
         let output = Command::new(program).args(arguments).arg(file).output();
-        // It answers with the name alone where it knows none.
+        // For an unknown library the compiler prints the file name alone.
         output.is_ok_and(|output| {
             Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_absolute()
         })

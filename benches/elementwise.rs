@@ -1,7 +1,7 @@
-//! Element-wise functions of `f32`: of slices, of slices with arguments for which kernels are slowest, and
-//! through `Tensor`. Their limit is a copy (one input) or a triad (two inputs) of as many elements.
+//! Element-wise functions of `f32`: on slices, on slices of the arguments for which kernels are slowest, and
+//! on tensors. The limit is a copy (one input) or a triad (two inputs) of as many elements.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 use std::hint::black_box;
@@ -14,33 +14,34 @@ use swath_kernels::{Arg, Function, math::Pow};
 
 type T = Tensor<CpuBackend>;
 
-/// Elements: a call's overhead; L1; L2; memory.
+/// Elements of a slice: overhead of a call, L1, L2, memory.
 const SIZES: [usize; 4] = [64, 4096, 262_144, 4 << 20];
 
-/// Through tensors: those, and where work begins to be shared by threads.
+/// Elements of a tensor: those of [`SIZES`], and sizes near which work begins to be split over threads.
 const TENSOR_SIZES: [usize; 8] = [64, 4096, 50_000, 65_536, 100_000, 131_072, 262_144, 4 << 20];
 
-/// Arrays of the largest size that a case goes over in turn, so that all come from memory; the limit
-/// goes over one that is so many times as long.
-const IN_TURN: usize = 4;
+/// Arrays of the largest size that a case uses in turn, so that each comes from memory. The limit is
+/// measured on one array as long as all of them.
+const LARGE_ARRAYS: usize = 4;
 
-/// How many arrays of so many elements a case goes over.
+/// Returns the number of arrays of `size` elements that a case uses in turn.
 fn arrays(size: usize) -> usize {
-    if size == SIZES[SIZES.len() - 1] { IN_TURN } else { 1 }
+    if size == SIZES[SIZES.len() - 1] { LARGE_ARRAYS } else { 1 }
 }
 
-/// A function and where its arguments come from. Functions of one argument leave the second alone.
+/// Name, kind of arguments, and a function. Functions of one argument ignore the second.
 type Case = (&'static str, Arguments, fn(&[f32], &[f32], &mut [f32]));
 
+/// Number and sign of a function's arguments.
 #[derive(Clone, Copy, PartialEq)]
 enum Arguments {
-    /// One, from everywhere.
+    /// One argument of either sign.
     Any,
-    /// One, positive.
+    /// One positive argument.
     Positive,
-    /// Two.
+    /// Two arguments of either sign.
     Pair,
-    /// Two, the first positive.
+    /// Two arguments, the first positive.
     PositivePair,
 }
 use Arguments::{Any, Pair, Positive, PositivePair};
@@ -68,7 +69,7 @@ const CASES: [Case; 20] = [
     ("silu_grad", Pair, |g, x, y| kernels::silu_grad(g, x, y)),
 ];
 
-/// A function of tensors.
+/// Name of a function of one tensor, and the function.
 type TensorCase = (&'static str, fn(&T) -> Result<T>);
 
 const TENSOR_CASES: [TensorCase; 13] = [
@@ -98,9 +99,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// An argument, from uniform numbers in (0, 1).
+/// Draws an argument, given a source of uniform numbers in (0, 1).
 type Draw = fn(&mut dyn FnMut() -> f64) -> f32;
 
+/// Times the functions on slices.
 fn slices(mut group: Group, sizes: &[usize], draw: Draw) {
     for &size in sizes {
         for (name, arguments, function) in CASES {
@@ -109,7 +111,7 @@ fn slices(mut group: Group, sizes: &[usize], draw: Draw) {
                 Pair | PositivePair => Limit::triad(1, size),
                 Any | Positive => Limit::copy(1, size),
             };
-            group.case(&format!("{name}/{size}"), limit.at_the_speed_of(length), || {
+            group.case(&format!("{name}/{size}"), limit.measured_on(length), || {
                 let mut uniform = uniform();
                 let positive = matches!(arguments, Positive | PositivePair);
                 let a = drawn(size, positive, draw, &mut uniform);
@@ -126,15 +128,16 @@ fn slices(mut group: Group, sizes: &[usize], draw: Draw) {
     }
 }
 
-/// Of the arguments' magnitudes.
+/// Times the functions on tensors of positive arguments.
 fn tensors(mut group: Group, threads: usize) {
     for size in TENSOR_SIZES {
         for (name, function) in TENSOR_CASES {
-            let limit = Limit::copy(threads, size).at_the_speed_of(size * arrays(size));
+            let limit = Limit::copy(threads, size).measured_on(size * arrays(size));
             group.case(&format!("{name}/{size}"), limit, || {
                 let x = drawn(size, true, normal_value, &mut uniform());
-                let tensor =
-                    |x: &Values| T::from_slice(x, size).expect("as many elements as given");
+                let tensor = |x: &Values| {
+                    T::from_slice(x, size).expect("the shape has as many elements as the slice")
+                };
                 let sets: Vec<T> = x.iter().map(tensor).collect();
                 let mut turn = (0..sets.len()).cycle();
                 move || {
@@ -146,7 +149,7 @@ fn tensors(mut group: Group, threads: usize) {
     }
 }
 
-/// Arguments, or their magnitudes, in as many arrays as a case of that size goes over.
+/// Draws `size` arguments, or their magnitudes, and copies them into each array of the case.
 fn drawn(size: usize, positive: bool, draw: Draw, uniform: &mut dyn FnMut() -> f64) -> Vec<Values> {
     let mut argument = || {
         let x = draw(uniform);
@@ -161,7 +164,7 @@ fn drawn(size: usize, positive: bool, draw: Draw, uniform: &mut dyn FnMut() -> f
     (0..arrays(size)).map(array).collect()
 }
 
-/// Uniform in (0, 1), by Knuth's linear congruences.
+/// Returns a generator of uniform numbers in (0, 1): Knuth's linear congruential generator.
 fn uniform() -> impl FnMut() -> f64 {
     let mut state = 1u64;
     move || {
@@ -171,13 +174,13 @@ fn uniform() -> impl FnMut() -> f64 {
     }
 }
 
-/// Normally distributed with standard deviation 2, by Box and Muller.
+/// Draws from the normal distribution with standard deviation 2, by the Box–Muller transform.
 fn normal_value(uniform: &mut dyn FnMut() -> f64) -> f32 {
     let radius = (-2.0 * uniform().ln()).sqrt();
     (2.0 * radius * (std::f64::consts::TAU * uniform()).cos()) as f32
 }
 
-/// A subnormal number, a huge one, an ordinary one or one whose exponential is subnormal.
+/// Draws a subnormal number, a huge one, one whose exponential is subnormal, or an ordinary one.
 fn worst_value(uniform: &mut dyn FnMut() -> f64) -> f32 {
     let x = match (4.0 * uniform()) as u32 {
         0 => uniform() * f64::from(f32::MIN_POSITIVE),

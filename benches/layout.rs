@@ -1,6 +1,7 @@
-//! Layouts through `Tensor`. Their limit is the machine's own copy or triad of as many elements.
+//! Operations on tensors of several layouts: broadcast, transposed, permuted, concatenated. The limit is a
+//! copy (one input) or a triad (two inputs) of as many elements.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 use support::values::values;
@@ -19,11 +20,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Returns a square matrix.
 fn matrix(size: usize) -> Result<T> {
     T::from_slice(&values(size * size), (size, size))
 }
 
-/// Of 1024 x 1024 elements.
+/// Times tensors of 1024 × 1024 elements.
 fn small(suite: &mut Suite, threads: usize) -> Result<()> {
     let n = 1024 * 1024;
     let (a, b) = (matrix(1024)?, matrix(1024)?);
@@ -44,7 +46,7 @@ fn small(suite: &mut Suite, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Of 4096 x 4096 elements.
+/// Times tensors of 4096 × 4096 elements.
 fn large(suite: &mut Suite, threads: usize) -> Result<()> {
     let n = 4096 * 4096;
     let (a, b) = (matrix(4096)?, matrix(4096)?);

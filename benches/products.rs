@@ -1,12 +1,13 @@
-//! Matrix products: slices on one thread, then through `Tensor` on one and two, by a BLAS library if the build
-//! has one. `SWATH_ISA` picks the instruction set of the embedded product.
+//! Matrix products: of slices on one thread, then of tensors on one and two threads. Products of tensors are
+//! computed by a BLAS library if the build has one. `SWATH_ISA` selects the instruction set of the embedded
+//! product.
 //!
-//! * NN: both operands row-major. NT: B stored transposed, as the weights of a linear layer are. TN: A
-//!   stored transposed, as in the gradient of weights.
-//! * The limit is the peak of fused multiply-adds; of slices with few rows, reading B once. Criterion's
-//!   elements are floating-point operations.
+//! * NN: both operands are row-major. NT: B is stored transposed, as the weights of a linear layer are. TN: A
+//!   is stored transposed, as for the gradient of the weights.
+//! * The limit is the peak of fused multiply-adds, and for slices with few rows reading B once. The
+//!   elements in criterion's report are floating-point operations.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 use std::hint::black_box;
@@ -16,7 +17,7 @@ use support::{Group, Limit, Suite};
 use swath::prelude::*;
 use swath_kernels::{Factor, Float, Gemm, MatMut, MatRef, Workspace, gemm};
 
-/// How the operands are stored.
+/// Storage order of the operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
     NN,
@@ -56,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Products of slices: of square matrices, then of few rows with a large matrix.
+/// Times products of slices: of square matrices, then of a few rows with a large matrix.
 fn slices<E: Float + Factor<Sum = E>>(
     mut group: Group,
     sizes: &[usize],
@@ -77,7 +78,7 @@ fn slices<E: Float + Factor<Sum = E>>(
     }
 }
 
-/// C = A·B on slices, `[m, k] × [k, n]`.
+/// Returns a closure that computes C = A·B on slices, `[m, k] × [k, n]`.
 fn product<E: Float + Factor<Sum = E>>([m, k, n]: [usize; 3], stored: Stored) -> impl FnMut() {
     let matrix = |len| values(len).iter().map(|&x| E::from_f64(x.into())).collect();
     let (a, b, mut c): (Vec<E>, Vec<E>, Vec<E>) = (matrix(m * k), matrix(k * n), matrix(m * n));
@@ -85,18 +86,19 @@ fn product<E: Float + Factor<Sum = E>>([m, k, n]: [usize; 3], stored: Stored) ->
     move || {
         let view = |data, [rows, cols]: [usize; 2], transposed: bool| {
             let shape = if transposed { [cols, rows] } else { [rows, cols] };
-            let view = MatRef::row_major(data, shape).expect("a matrix that fills its slice");
+            let view =
+                MatRef::row_major(data, shape).expect("the slice has the length of the matrix");
             if transposed { view.t() } else { view }
         };
         let a = view(black_box(&a[..]), [m, k], stored == TN);
         let b = view(black_box(&b[..]), [k, n], stored == NT);
-        let c = MatMut::row_major(&mut c, [m, n]).expect("a matrix that fills its slice");
+        let c = MatMut::row_major(&mut c, [m, n]).expect("the slice has the length of the matrix");
         let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
-        gemm(product, c, &mut workspace).expect("shapes fit");
+        gemm(product, c, &mut workspace).expect("the shapes match");
     }
 }
 
-/// A product of tensors, its result in recycled memory.
+/// Times a product of tensors. The result of each run takes the memory of the one before.
 fn tensors(
     group: &mut Group,
     threads: usize,
@@ -120,8 +122,8 @@ fn tensors(
             let x = if transposed { x.t()? } else { x };
             if batch == 1 { x.squeeze(0) } else { Ok(x) }
         };
-        let a = matrix(m, k, stored == TN).expect("a matrix");
-        let b = matrix(k, n, stored == NT).expect("a matrix");
-        move || black_box(&a).matmul(black_box(&b)).expect("shapes fit")
+        let a = matrix(m, k, stored == TN).expect("the shape is valid");
+        let b = matrix(k, n, stored == NT).expect("the shape is valid");
+        move || black_box(&a).matmul(black_box(&b)).expect("the shapes match")
     });
 }

@@ -1,7 +1,7 @@
-//! Reductions of a `[4096, 1024]` matrix of `f32` through `Tensor`, whose limit is a read of as many elements
-//! from memory; then of slices in the caches, whose limit is a read from there.
+//! Reductions of `f32`: of a `[4096, 1024]` tensor, for which the limit is reading as many elements from
+//! memory, then of slices in the caches, for which the limit is reading them from there.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 use std::hint::black_box;
@@ -14,8 +14,8 @@ use swath_kernels as kernels;
 const ROWS: usize = 4096;
 const COLUMNS: usize = 1024;
 
-/// Elements of a read from memory: more than the caches hold.
-const FAR: usize = 8 * ROWS * COLUMNS;
+/// Elements that do not fit the caches: the array on which reading from memory is measured.
+const LARGE: usize = 8 * ROWS * COLUMNS;
 
 type T = Tensor<CpuBackend>;
 
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let short = x.reshape((ROWS * COLUMNS / 8, 8))?;
     for threads in [1, 2] {
         let mut group = suite.group_on(threads, "reduce")?;
-        let limit = Limit::read(threads, ROWS * COLUMNS).at_the_speed_of(FAR);
+        let limit = Limit::read(threads, ROWS * COLUMNS).measured_on(LARGE);
         let mut case = |name: &str, run: &dyn Fn() -> Result<T>| group.tensor(name, limit, run);
         case("sum", &|| x.sum(None, false));
         case("sum axis 1", &|| x.sum_axis(1, false));
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     for size in [4096, 262_144] {
         let (x, y) = (values(size), values(size));
         let mut case = |name: &str, arrays: usize, run: &dyn Fn(&[f32]) -> f32| {
-            let limit = Limit::read(1, arrays * size).at_the_speed_of(size);
+            let limit = Limit::read(1, arrays * size).measured_on(size);
             group.case(&format!("{name}/{size}"), limit, || || run(black_box(&x)));
         };
         case("sum", 1, &kernels::sum);

@@ -1,7 +1,7 @@
-//! Functions of the rows of a `[4096, 1024]` matrix of `f32` and running sums, through `Tensor`; short rows
-//! and other axes; selections and additions by index. Their limit is one read of as many elements.
+//! Softmax, norms and running sums of a `[4096, 1024]` tensor of `f32`, also along other axes and of short
+//! rows; selection and addition of rows by index. The limit is reading as many elements once.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 use support::values::values;

@@ -1,8 +1,8 @@
-//! Training steps: a GPT (width 128, 4 heads, 4 layers, context 128, batch 16, vocabulary 128, AdamW) and
-//! a perceptron (784-256-128-10, batch 64, Adam). Their limit is what the products alone would take at the
-//! peak of fused multiply-adds. `benches/peers/training.py` runs this and PyTorch in turn.
+//! Training steps of a GPT (width 128, 4 heads, 4 layers, context 128, batch 16, vocabulary 128, AdamW) and
+//! of a perceptron (784-256-128-10, batch 64, Adam). The limit is the time of the matrix products alone at
+//! the peak of fused multiply-adds. `benches/peers/training.py` runs this program and PyTorch in turn.
 
-#[allow(dead_code, reason = "each benchmark uses a part of it")]
+#[allow(dead_code, reason = "each benchmark uses only a part of the module")]
 mod support;
 
 #[path = "../examples/train_gpt/model.rs"]
@@ -15,10 +15,12 @@ use swath::prelude::*;
 use model::{Gpt, Sizes, T};
 use support::{Limit, Suite};
 
+/// Draws `count` tokens less than `below`.
 fn tokens(count: usize, below: u64, rng: &mut Rng) -> Vec<i64> {
     (0..count).map(|_| rng.below(below) as i64).collect()
 }
 
+/// One training step: loss, gradients, update.
 fn train<M: Visit<CpuBackend>>(
     model: &mut M,
     optimizer: &mut impl Optimizer<CpuBackend>,
@@ -30,14 +32,16 @@ fn train<M: Visit<CpuBackend>>(
         let gradients = loss.backward()?;
         optimizer.step(model, &gradients)
     };
-    step().expect("a training step");
+    step().expect("shapes and dtypes match");
 }
 
-/// Floating-point operations of the GPT's products in a step. A position takes 12 width² multiplications a
-/// block, the head, and scores and their use, all of them seen by a product though half are masked; forward
-/// once, backward twice.
+/// Floating-point operations of the GPT's matrix products per step: 3 (the forward pass once, the backward
+/// pass twice as much) × 2 (multiplication and addition) × 2048 positions × multiplications per position.
+/// These are 12 width² a block for the weights, 2 context · width a block for attention scores and values,
+/// masked ones included, and width · vocabulary for the head.
 const GPT_OPERATIONS: usize = 3 * 2 * 2048 * (4 * (12 * 128 * 128 + 2 * 128 * 128) + 128 * 128);
 
+/// Returns a closure that trains the GPT for one step.
 fn gpt() -> Result<impl FnMut()> {
     let rng = &mut Rng::seed(1);
     let sizes =
@@ -56,9 +60,10 @@ fn gpt() -> Result<impl FnMut()> {
     Ok(move || train(&mut model, &mut optimizer, |model| model.loss(&ids, &next)))
 }
 
-/// As [`GPT_OPERATIONS`] for the perceptron; no gradient of the images is asked for.
+/// [`GPT_OPERATIONS`] of the perceptron, without the gradient of the images, which is not computed.
 const MLP_OPERATIONS: usize = 2 * 64 * (3 * (784 * 256 + 256 * 128 + 128 * 10) - 784 * 256);
 
+/// Returns a closure that trains the perceptron for one step.
 fn mlp() -> Result<impl FnMut()> {
     let rng = &mut Rng::seed(1);
     let mut model = Sequential::new()
@@ -82,8 +87,8 @@ fn main() -> Result<()> {
     for threads in [1, 2] {
         let mut group = suite.group_on(threads, "training")?;
         let limit = |operations| Limit::fma_f32(threads, operations);
-        group.case("gpt", limit(GPT_OPERATIONS), || gpt().expect("a model"));
-        group.case("mlp", limit(MLP_OPERATIONS), || mlp().expect("a model"));
+        group.case("gpt", limit(GPT_OPERATIONS), || gpt().expect("the sizes are valid"));
+        group.case("mlp", limit(MLP_OPERATIONS), || mlp().expect("the sizes are valid"));
     }
     suite.finish();
     Ok(())

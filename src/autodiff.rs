@@ -5,15 +5,15 @@
 //! backward   run(): nodes by falling id ─ rule.backward(g) ─ sum_to the input's shape ─ add up
 //! ```
 //!
-//! - A [`Tensor`](crate::Tensor) holds its values and, if tracked, an `Arc` of a `GraphNode`.
-//!   A node holds the nodes of its inputs and a *rule*: the derivative with just those values that
-//!   it needs. Values that no rule needs are freed as soon as the program drops them.
-//! - Node ids grow in the order of creation, so an input's id is smaller than its consumers': going
-//!   through the reachable nodes by falling id is a topological order, found without recursion.
-//! - A backward pass takes each node's rule and inputs out as it passes, so that memory shrinks
-//!   while it runs; a second pass finds the node released and says so.
-//! - Rules are written with tensor methods. They run unrecorded, or recorded when the caller wants
-//!   to differentiate the gradient (`create_graph`).
+//! - A [`Tensor`](crate::Tensor) holds its values and, if tracked, a shared `GraphNode`. A node
+//!   holds the nodes of its inputs and a *rule*: the derivative with only those values that it
+//!   needs. Values that no rule needs are freed as soon as the program drops them.
+//! - Node ids increase in the order of creation, so the id of an input is smaller than those of its
+//!   consumers: descending ids are a topological order, found without recursion.
+//! - A backward pass takes each node's rule and inputs out as it visits it, so that memory is freed
+//!   while it runs. A second pass finds the node released and returns an error.
+//! - Rules are written with tensor methods. They run unrecorded, or recorded if the gradients will
+//!   be differentiated (`create_graph`).
 //!
 //! | file | what |
 //! |---|---|

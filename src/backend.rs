@@ -1,22 +1,22 @@
-//! [`Backend`]: what a device must be able to do. A backend is a type with static methods and an
-//! associated tensor type, chosen at compile time.
+//! [`Backend`]: the operations of a device. A backend is a type with static methods and an associated
+//! tensor type, chosen at compile time.
 //!
 //! Fourteen methods are required: `from_host`, `to_host`, `full`, `cast`, `view`, `contiguous`, `unary`,
 //! `binary`, `compare`, `reduce`, `matmul`, `gather`, `scatter_add`, `cat`. They take op enums, so that a new
-//! op does not change the trait, and they are given operands that already fit: the tensor layer has checked
-//! shapes, dtypes and axes and has broadcast by strides of 0. What remains for a backend to report is
-//! what only it can know: an op or dtype that it lacks, an index out of range, an integer division by
-//! zero, memory that cannot be had.
+//! op does not change the trait, and their operands are valid: the tensor layer has checked shapes, dtypes
+//! and axes and has broadcast by strides of 0. A backend only reports errors that the tensor layer cannot
+//! detect: an op or dtype that it does not implement, an index out of range, an integer division by zero,
+//! a failed allocation.
 //!
-//! What else a backend may do faster by a kernel of its own has a default that is composed of these:
+//! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones:
 //! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
 //! [`scan`](Backend::scan), [`matmul_add`](Backend::matmul_add), [`read`](Backend::read),
-//! [`item`](Backend::item). For [`fused`](Backend::fused) and [`update`](Backend::update) the composites are in
-//! the layers above, which ask for a kernel first.
+//! [`item`](Backend::item). The composites of [`fused`](Backend::fused) and [`update`](Backend::update)
+//! are in the layers above, which run them if the backend has no kernel.
 //!
 //! The named functions ([`add`](Backend::add), [`exp`](Backend::exp), [`sum`](Backend::sum) …) are
-//! provided on top. They check their own operands and can be called directly by code that works on
-//! backend tensors without recording.
+//! provided on top. They check their own operands, so that code that works on backend tensors without
+//! recording can call them directly.
 
 mod checks;
 mod composite;
@@ -36,12 +36,13 @@ use crate::layout::Layout;
 use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::shape::{AxisSet, Shape, broadcast_shape_for};
 pub(crate) use checks::{
-    check_arithmetic, check_len, check_mask, check_step, joined_shape, reduced_dtype,
+    check_arithmetic, check_dtype, check_indices, check_len, check_mask, check_same_shape,
+    check_step, joined_shape, reduced_dtype,
 };
 
-/// What every backend's tensor can say of itself.
+/// Metadata of a backend's tensor.
 pub trait TensorData: Clone + Debug + Send + Sync + 'static {
     /// Shape, strides and offset in the storage.
     fn layout(&self) -> &Layout;
@@ -51,7 +52,7 @@ pub trait TensorData: Clone + Debug + Send + Sync + 'static {
     fn shape(&self) -> &Shape {
         self.layout().shape()
     }
-    /// Element steps along each axis.
+    /// Strides along each axis, in elements.
     fn strides(&self) -> &[isize] {
         self.layout().strides()
     }
@@ -61,17 +62,17 @@ pub trait TensorData: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// Results of a fused op, of which none has more than four.
+/// Results of a fused op, stored inline up to four.
 pub type Results<T> = SmallVec<[T; 4]>;
 
 /// An operand of an element-wise op.
 #[derive(Debug)]
 pub enum Arg<'a, T> {
-    /// A tensor that others may still read.
+    /// A tensor that is only read.
     Ref(&'a T),
-    /// A tensor given away: if nothing else shares its storage, the result may be written into it.
+    /// An owned tensor. If nothing else shares its storage, the result may be written into it.
     Owned(T),
-    /// A number, taken as the dtype of the op's other operand.
+    /// A number, converted to the dtype of the op's tensor operand.
     Scalar(Scalar),
 }
 
@@ -82,7 +83,7 @@ impl<'a, T> From<&'a T> for Arg<'a, T> {
 }
 
 impl<T> Arg<'_, T> {
-    /// The tensor, unless it is a number.
+    /// The tensor; `None` for a number.
     pub fn tensor(&self) -> Option<&T> {
         match self {
             Arg::Ref(tensor) => Some(tensor),
@@ -97,49 +98,49 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The device's tensor: storage, layout and dtype. Cloning shares the storage.
     type Tensor: TensorData;
 
-    /// The name that errors give.
+    /// Name of the backend in errors.
     const NAME: &'static str;
 
-    /// A tensor of these values in row-major order; as many as `shape` has elements.
+    /// Makes a tensor from values in row-major order, whose number is that of the elements of `shape`.
     fn from_host(data: HostData, shape: Shape) -> Result<Self::Tensor>;
 
-    /// The values in row-major order of the index, whatever the layout.
+    /// Returns the values in row-major order, for any layout.
     fn to_host(x: &Self::Tensor) -> Result<HostData>;
 
-    /// The value of a tensor of one element.
+    /// Returns the value of a tensor of one element.
     fn item(x: &Self::Tensor) -> Result<Scalar> {
         let host = Self::to_host(x)?;
         host.get(0).ok_or(Error::InvalidShape {
             op: "item",
             shape: *x.shape(),
-            reason: "item needs exactly one element",
+            reason: "expected exactly one element",
         })
     }
 
-    /// Every element `value`.
+    /// Makes a tensor whose elements are all `value`.
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<Self::Tensor>;
 
-    /// Converted element by element, as [`Element`](crate::Element) says.
+    /// Converts each element by the rules of [`Element`](crate::Element).
     fn cast(x: &Self::Tensor, dtype: DType) -> Result<Self::Tensor>;
 
-    /// The same storage under another layout, which lies within it: a layout made from `x`'s own.
+    /// Returns the same storage with another layout, derived from that of `x` and within its storage.
     fn view(x: &Self::Tensor, layout: Layout) -> Result<Self::Tensor>;
 
-    /// The same elements in row-major order without gaps; a copy only if they are not.
+    /// Returns the elements in row-major order without gaps; copies only if necessary.
     fn contiguous(x: &Self::Tensor) -> Result<Self::Tensor>;
 
-    /// Element-wise function. `x` is not a scalar.
+    /// Applies an element-wise function to a tensor; `x` is not a number.
     fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, Self::Tensor>>) -> Result<Self::Tensor>;
 
-    /// Element-wise function of two operands of one shape and dtype, at most one of them a scalar.
+    /// Applies an element-wise function of two operands of one shape and dtype, at most one of them a number.
     fn binary<'a>(
         op: BinaryOp,
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
 
-    /// Element-wise function of three operands of one shape and float dtype, at most two of them
-    /// scalars.
+    /// Applies an element-wise function of three operands of one shape and float dtype, at most two of them
+    /// numbers.
     fn ternary<'a>(
         op: TernaryOp,
         a: impl Into<Arg<'a, Self::Tensor>>,
@@ -149,51 +150,51 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         composite::ternary::<Self>(op, [a.into(), b.into(), c.into()])
     }
 
-    /// Element-wise comparison, as [`Backend::binary`]; the result is `Bool`.
+    /// Compares element-wise, with operands as for [`Backend::binary`]; the result is `Bool`.
     fn compare<'a>(
         op: CompareOp,
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
 
-    /// Element-wise test; the result is `Bool`.
+    /// Tests each element; the result is `Bool`.
     fn test(op: NumberTest, x: &Self::Tensor) -> Result<Self::Tensor> {
         composite::test::<Self>(op, x)
     }
 
-    /// `a` where `mask` is not zero, else `b`; all of one shape, `a` and `b` of one dtype.
+    /// Selects `a` where `mask` is not zero, else `b`. All have one shape, and `a` and `b` one dtype.
     fn where_cond(mask: &Self::Tensor, a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor> {
         composite::where_cond::<Self>(mask, a, b)
     }
 
-    /// Reduction over `axes` (sorted, distinct, possibly none), which stay as extent 1.
+    /// Reduces over `axes` (sorted, distinct, possibly none), which stay as extents of 1.
     fn reduce(op: ReduceOp, x: &Self::Tensor, axes: &[usize]) -> Result<Self::Tensor>;
 
-    /// Totals of the elements up to each along `axis`; of the shape of `x`.
+    /// Cumulative sum or product along `axis`, of the shape of `x`.
     fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor> {
         composite::scan::<Self>(op, x, axis)
     }
 
-    /// `[…, m, k] × […, k, n] → […, m, n]`; the leading axes are equal, both dtypes the same float.
+    /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`, with equal leading axes and one float dtype.
     fn matmul(a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;
 
-    /// `c + a·b` with `c` of the product's shape and dtype, given away: if nothing else shares its
-    /// storage, the result may be written into it. The bits are those of the product and an addition.
+    /// `c + a·b`, where `c` has the product's shape and dtype. If nothing else shares the storage of `c`,
+    /// the result may be written into it. The bits are those of the product followed by an addition.
     fn matmul_add(a: &Self::Tensor, b: &Self::Tensor, c: Self::Tensor) -> Result<Self::Tensor> {
         Self::binary(BinaryOp::Add, Arg::Owned(c), &Self::matmul(a, b)?)
     }
 
-    /// `out[i, j, …] = x[i, index[i, j, …], …]`: the index, of dtype `I64`, has `x`'s rank and, along
-    /// every axis but `axis`, an extent of at most `x`'s. An index that repeats along the other
-    /// axes (stride 0) selects whole rows.
+    /// `out[i, j, …] = x[i, index[i, j, …], …]`. The index has dtype `I64`, the rank of `x` and, along every
+    /// axis except `axis`, an extent of at most that of `x`. An index that repeats along the other axes
+    /// (stride 0) selects whole rows.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index outside `0..x.dim(axis)`.
     fn gather(x: &Self::Tensor, axis: usize, index: &Self::Tensor) -> Result<Self::Tensor>;
 
-    /// A copy of `x` with `out[i, index[i, j, …], …] += source[i, j, …]`, added in row-major order
-    /// of `source`, whose shape is the index's. 16-bit floats are added in `f32` and rounded once.
-    /// The adjoint of [`Backend::gather`].
+    /// Copy of `x` with `out[i, index[i, j, …], …] += source[i, j, …]`, added in row-major order of `source`,
+    /// which has the shape of the index. 16-bit floats are added in `f32` and rounded once. The adjoint of
+    /// [`Backend::gather`].
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index outside `0..x.dim(axis)`.
@@ -204,25 +205,25 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         source: &Self::Tensor,
     ) -> Result<Self::Tensor>;
 
-    /// The tensors one after the other along `axis`; one dtype, other extents equal, at least one.
+    /// Concatenates one or more tensors along `axis`. All have one dtype, and equal extents along other axes.
     fn cat(tensors: &[&Self::Tensor], axis: usize) -> Result<Self::Tensor>;
 
-    /// A fused op in one pass; its variant of [`FusedOp`] says what the operands and the results are. The
-    /// operands fit: the tensor layer has checked shapes and dtypes.
+    /// Computes a fused op in one pass. Its variant of [`FusedOp`] specifies the operands and the results.
+    /// The tensor layer has checked the operands' shapes and dtypes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`], the default: there is no kernel, and the op's composite of simpler ops is to
-    /// be used. [`Error::IndexOutOfRange`] for a target that is no class.
+    /// [`Error::Unsupported`], the default, if there is no kernel; the caller then runs the op's composite.
+    /// [`Error::IndexOutOfRange`] for a target that is not a class.
     fn fused(op: &FusedOp<'_, Self::Tensor>) -> Result<Results<Self::Tensor>> {
         Err(Error::Unsupported { op: op.name(), backend: Self::NAME })
     }
 
-    /// A step of an optimizer in one pass: `parameter` and `state` are written in place where nothing
-    /// else shares their storage, else replaced. All are contiguous floats of one shape and dtype.
+    /// Computes a step of an optimizer in one pass. `parameter` and `state` are written in place if nothing
+    /// else shares their storage, and replaced otherwise. All are floats of one shape and dtype.
     ///
     /// # Errors
-    /// [`Error::Unsupported`], the default: there is no kernel, and the optimizer's formula in tensor
-    /// operations is to be used.
+    /// [`Error::Unsupported`], the default, if there is no kernel; the caller then uses the optimizer's
+    /// formula in tensor operations.
     fn update(
         op: &UpdateOp,
         parameter: &mut Self::Tensor,
@@ -233,11 +234,11 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::Unsupported { op: op.name(), backend: Self::NAME })
     }
 
-    /// A tensor of the elements that `fill` writes, in row-major order and in their little-endian
-    /// form (`Bool` as bytes 0 and 1); `fill` is called with consecutive parts.
+    /// Makes a tensor of the elements that `fill` writes, in row-major order and little-endian (`Bool` as
+    /// bytes 0 and 1). `fill` is called with consecutive parts of the memory.
     ///
     /// # Errors
-    /// Those of `fill`; [`Error::InvalidArgument`] for a byte that is no truth value.
+    /// Those of `fill`; [`Error::InvalidArgument`] for a byte of a `Bool` other than 0 and 1.
     fn read(
         shape: Shape,
         dtype: DType,
@@ -246,24 +247,24 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         composite::read::<Self>(shape, dtype, fill)
     }
 
-    /// A one-dimensional or shaped `F32` tensor of these values.
+    /// Makes an `F32` tensor of these values in row-major order.
     fn from_vec(values: Vec<f32>, shape: impl Into<Shape>) -> Result<Self::Tensor> {
         let shape = shape.into();
         check_len("from_vec", values.len(), &shape)?;
         Self::from_host(HostData::F32(values), shape)
     }
 
-    /// Zeros of dtype `F32`.
+    /// Makes a tensor of zeros, of dtype `F32`.
     fn zeros(shape: impl Into<Shape>) -> Result<Self::Tensor> {
         filled::<Self>("zeros", shape.into(), 0.0)
     }
 
-    /// Ones of dtype `F32`.
+    /// Makes a tensor of ones, of dtype `F32`.
     fn ones(shape: impl Into<Shape>) -> Result<Self::Tensor> {
         filled::<Self>("ones", shape.into(), 1.0)
     }
 
-    /// A tensor without axes, of dtype `F32`.
+    /// Makes a scalar tensor, of dtype `F32`.
     fn scalar(value: f32) -> Result<Self::Tensor> {
         filled::<Self>("scalar", Shape::scalar(), f64::from(value))
     }
@@ -309,32 +310,32 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         Self::compare(CompareOp::Eq, &a, &b)
     }
 
-    /// Sum over axes (`None`: all), which stay as extent 1 with `keepdims`.
+    /// Sum over axes (`None`: all), which stay as extents of 1 with `keepdims`.
     fn sum(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
         reduce_axes::<Self>(ReduceOp::Sum, x, axes, keepdims)
     }
 
-    /// Mean over axes, as [`Backend::sum`].
+    /// Mean over axes, with arguments as for [`Backend::sum`].
     fn mean(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
         reduce_axes::<Self>(ReduceOp::Mean, x, axes, keepdims)
     }
 
-    /// Maximum over axes, as [`Backend::sum`].
+    /// Maximum over axes, with arguments as for [`Backend::sum`].
     fn max(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
         reduce_axes::<Self>(ReduceOp::Max, x, axes, keepdims)
     }
 
-    /// Axes in the order of `axes`; `None` swaps the last two.
+    /// Permutes the axes into the order of `axes`; `None` swaps the last two.
     fn transpose(x: &Self::Tensor, axes: Option<&[usize]>) -> Result<Self::Tensor> {
         Self::view(x, transposed("transpose", x.layout(), axes)?)
     }
 
-    /// Repeated along axes of extent 1, without a copy.
+    /// Repeats axes of extent 1, without a copy.
     fn broadcast_to(x: &Self::Tensor, shape: &Shape) -> Result<Self::Tensor> {
         Self::view(x, x.layout().broadcast_to("broadcast_to", shape)?)
     }
 
-    /// Summed over the axes that broadcasting from `shape` to `x`'s shape repeats: the adjoint of
+    /// Sums over the axes that broadcasting from `shape` to the shape of `x` repeats: the adjoint of
     /// [`Backend::broadcast_to`].
     fn sum_to(x: &Self::Tensor, shape: &Shape) -> Result<Self::Tensor> {
         let axes = sum_to_axes("sum_to", x.shape(), shape)?;
@@ -343,7 +344,7 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         Self::reshape(&summed, *shape)
     }
 
-    /// The same elements under another shape of as many; a copy only where the layout needs one.
+    /// Returns the same elements with another shape; copies only if the layout requires it.
     fn reshape(x: &Self::Tensor, shape: impl Into<Shape>) -> Result<Self::Tensor> {
         let shape = shape.into();
         match x.layout().reshape("reshape", &shape)? {
@@ -352,18 +353,16 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         }
     }
 
-    /// A second handle on the same storage.
+    /// Returns another handle to the same storage.
     fn clone_tensor(x: &Self::Tensor) -> Self::Tensor {
         x.clone()
     }
 
-    /// `total += gradient`, into `total`'s own storage where nothing else shares it. On an error
-    /// `total` holds `gradient`.
+    /// `total += gradient`, in place if nothing else shares the storage of `total`. If the addition fails,
+    /// `total` is left equal to `gradient`.
     fn accumulate_grad(total: &mut Self::Tensor, gradient: &Self::Tensor) -> Result<()> {
-        if total.shape() != gradient.shape() || total.dtype() != gradient.dtype() {
-            let (lhs, rhs) = (*total.shape(), *gradient.shape());
-            return Err(Error::ShapeMismatch { op: "accumulate_grad", lhs, rhs });
-        }
+        check_same_shape("accumulate_grad", total, gradient)?;
+        check_dtype("accumulate_grad", total, gradient.dtype())?;
         let owned = std::mem::replace(total, gradient.clone());
         *total = Self::binary(BinaryOp::Add, Arg::Owned(owned), gradient)?;
         Ok(())
@@ -372,9 +371,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     engine!(engine_methods, Self);
 }
 
-/// A conversion of tensors between backends.
+/// Conversion of tensors between backends.
 pub trait IntoBackend<Target: Backend>: Backend {
-    /// The same values on the other backend.
+    /// Copies a tensor to the other backend.
     fn convert(x: &Self::Tensor) -> Result<Target::Tensor>;
 }
 
@@ -396,7 +395,7 @@ fn broadcast_binary<B: Backend>(op: BinaryOp, a: &B::Tensor, b: &B::Tensor) -> R
     B::binary(op, Arg::Owned(a), Arg::Owned(b))
 }
 
-/// Both operands as views of the shape they broadcast to.
+/// Broadcasts both operands to their common shape, as views.
 pub(crate) fn broadcast_pair<B: Backend>(
     op: &'static str,
     a: &B::Tensor,
@@ -406,7 +405,7 @@ pub(crate) fn broadcast_pair<B: Backend>(
     Ok((broadcast::<B>(op, a, &shape)?, broadcast::<B>(op, b, &shape)?))
 }
 
-/// The tensor under a shape that its own broadcasts to: itself, where it has that.
+/// Broadcasts a tensor to `shape`, as a view.
 pub(crate) fn broadcast<B: Backend>(
     op: &'static str,
     x: &B::Tensor,
@@ -418,8 +417,8 @@ pub(crate) fn broadcast<B: Backend>(
     }
 }
 
-/// A truth value times a number multiplies as 0 or 1 of the number's dtype; every other pair must
-/// agree.
+/// Converts the `Bool` operand of a multiplication to the other's dtype. All other operands must have equal
+/// dtypes.
 pub(crate) fn unify_bool<B: Backend>(
     op: BinaryOp,
     a: B::Tensor,
@@ -429,15 +428,12 @@ pub(crate) fn unify_bool<B: Backend>(
     match (lhs, rhs) {
         _ if lhs == rhs => Ok((a, b)),
         (DType::Bool, _) if op == BinaryOp::Mul => Ok((B::cast(&a, rhs)?, b)),
-        (_, DType::Bool) if op == BinaryOp::Mul => {
-            let b = B::cast(&b, lhs)?;
-            Ok((a, b))
-        }
+        (_, DType::Bool) if op == BinaryOp::Mul => B::cast(&b, lhs).map(|b| (a, b)),
         _ => Err(Error::DTypeMismatch { op: op.name(), lhs, rhs, shape }),
     }
 }
 
-/// Axes and dtypes checked, then reduced, then without the reduced axes unless `keepdims`.
+/// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`.
 pub(crate) fn reduce_axes<B: Backend>(
     op: ReduceOp,
     x: &B::Tensor,
@@ -447,9 +443,7 @@ pub(crate) fn reduce_axes<B: Backend>(
     let (name, shape) = (op.name(), *x.shape());
     reduced_dtype(op, x.dtype(), shape)?;
     let axes = shape.resolve_axes(name, axes)?;
-    let reduces_nothing = axes.iter().any(|&axis| shape.dims()[axis] == 0);
-    let out_is_empty = shape.reduced(&axes, false).numel() == 0;
-    if op.needs_elements() && reduces_nothing && !out_is_empty {
+    if op.needs_elements() && shape.numel() == 0 && shape.reduced(&axes, false).numel() > 0 {
         return Err(Error::EmptyReduction { op: name, shape });
     }
     let out = B::reduce(op, x, &axes)?;
@@ -459,7 +453,7 @@ pub(crate) fn reduce_axes<B: Backend>(
     B::reshape(&out, shape.reduced(&axes, false))
 }
 
-/// The layout with its axes in the order of `axes`; `None` swaps the last two.
+/// Permutes the axes of a layout into the order of `axes`; `None` swaps the last two.
 pub(crate) fn transposed(
     op: &'static str,
     layout: &Layout,
@@ -470,29 +464,20 @@ pub(crate) fn transposed(
     }
     let rank = layout.shape().ndim();
     if rank < 2 {
-        let reason = "swapping the last two axes needs two";
+        let reason = "expected at least two axes to swap";
         return Err(Error::InvalidShape { op, shape: *layout.shape(), reason });
     }
-    let mut axes: crate::shape::AxisSet = (0..rank).collect();
+    let mut axes: AxisSet = (0..rank).collect();
     axes.swap(rank - 2, rank - 1);
     layout.permute(op, &axes)
 }
 
-/// The axes of `from` that broadcasting `to` up to `from` repeats or adds.
-pub(crate) fn sum_to_axes(
-    op: &'static str,
-    from: &Shape,
-    to: &Shape,
-) -> Result<crate::shape::AxisSet> {
-    Layout::contiguous(*to).broadcast_to(op, from).map_err(|_| Error::ShapeMismatch {
-        op,
-        lhs: *from,
-        rhs: *to,
-    })?;
+/// Axes of `from` that broadcasting from `to` repeats or adds.
+pub(crate) fn sum_to_axes(op: &'static str, from: &Shape, to: &Shape) -> Result<AxisSet> {
+    let mismatch = |_| Error::ShapeMismatch { op, lhs: *from, rhs: *to };
+    Layout::contiguous(*to).broadcast_to(op, from).map_err(mismatch)?;
     let lead = from.ndim() - to.ndim();
-    let dims = from.dims().iter().enumerate();
-    Ok(dims
-        .filter(|&(axis, &dim)| axis < lead || (to.dims()[axis - lead] == 1 && dim != 1))
-        .map(|(axis, _)| axis)
-        .collect())
+    let is_repeated =
+        |&axis: &usize| axis < lead || (to.dims()[axis - lead] == 1 && from.dims()[axis] != 1);
+    Ok((0..from.ndim()).filter(is_repeated).collect())
 }

@@ -1,4 +1,4 @@
-//! Which matrix product runs: the embedded one, or a system BLAS chosen by a cargo feature.
+//! The provider of matrix products: the embedded product, or a BLAS library chosen by a cargo feature.
 //!
 //! | feature | library | found |
 //! |---|---|---|
@@ -7,47 +7,47 @@
 //! | `openblas` | the system's OpenBLAS | by the crate `openblas-src` |
 //! | `openblas-static` | OpenBLAS, built from source | by the crate `openblas-src` |
 //! | `blis` | BLIS | as below |
-//! | `netlib` | the reference BLAS, or whatever stands in its place | as below |
+//! | `netlib` | the reference BLAS, or the library installed in its place | as below |
 //! | `blas-dynamic` | any of them, opened at run time | `SWATH_BLAS=PATH`, else well-known names |
 //!
-//! "As below" is at build time: the folder `SWATH_BLAS_LIB_DIR` and nothing else if that is set, else
-//! `pkg-config`, then where the linker looks. Cargo unifies features, so two at once are no error: the first one on in the order of
-//! the table is the provider. `accelerate` counts on Apple's systems alone.
+//! "As below" means at build time: in the folder `SWATH_BLAS_LIB_DIR` alone if it is set, otherwise by
+//! `pkg-config`, then on the linker's path. Cargo unifies features, so two at once are no error: the first
+//! enabled one in the order of the table is the provider. `accelerate` applies to Apple's systems alone.
 //!
-//! Every library is called on the calling thread alone, where it can be kept to that, on a grid of tiles
-//! that the shapes and the cores that the process may use decide, and the tiles are shared by swath's own
-//! threads: no oversubscription, and the same bits for any number of threads. It must compute small products
-//! correctly before it gets a real one; where it cannot, a line on the standard error stream says so and the
-//! embedded product runs.
-//! Operands whose layout BLAS cannot express, and products that are faster without it, stay with the
+//! Every library whose threads swath can control runs single-threaded: C is cut into a grid of tiles, and
+//! swath's own threads share the calls. This avoids oversubscription. The grid depends only on the shapes
+//! and on the number of cores available to the process, so the bits do not depend on the number of threads.
+//! Before its first use a library must compute small products correctly. If it does not, swath reports that
+//! on the standard error stream and uses the embedded product.
+//! Operands whose layout BLAS cannot express, and products that are faster without it, are computed by the
 //! embedded product.
 //!
-//! The guide `docs/BLAS.md` of the repository says how to choose, and what each message means.
+//! The guide `docs/BLAS.md` in the repository helps to choose a provider and explains each message.
 
 pub mod trace;
 
 use std::fmt;
 
-/// Who computes matrix products.
+/// The provider of matrix products.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlasInfo {
     /// `"embedded"`, or the feature that chose the library.
     pub provider: &'static str,
-    /// Who the library turned out to be: `"mkl"`, `"openblas"`, `"blis"`, `"accelerate"`, `"unknown"`
-    /// where it does not say (the reference BLAS), or `"swath"`.
+    /// The detected library: `"mkl"`, `"openblas"`, `"blis"`, `"accelerate"`, `"unknown"` if it does not
+    /// identify itself (the reference BLAS), or `"swath"`.
     pub library: &'static str,
-    /// The file of the library, links resolved; elsewhere than on Linux the name that was opened.
+    /// The library's file with links resolved; on systems other than Linux the name that was opened.
     pub path: Option<String>,
-    /// What the library says of its version and configuration; empty if it says nothing.
+    /// Version and configuration as reported by the library; empty if it reports none.
     pub version: String,
-    /// The processor type whose kernels it has chosen; empty if it does not say.
+    /// Processor type whose kernels the library has selected; empty if it does not report one.
     pub core: String,
-    /// Number of threads that a call uses, as the library tells while swath keeps it to one: 1 unless it does not
-    /// obey. It is assumed to be 1 for a library that swath cannot control, of which `warning` tells.
+    /// Number of threads of a call, as reported by the library after swath has requested one. For a library
+    /// that swath cannot control it is assumed to be 1, and `warning` says so.
     pub threads: usize,
-    /// What should be changed: a library that was not used and why, kernels that are too old for the processor, or
-    /// a library that may use threads of its own.
+    /// A recommended change: the reason why a library was not used, kernels that are too old for the
+    /// processor, or a library that may use threads of its own.
     pub warning: Option<String>,
 }
 
@@ -83,15 +83,15 @@ impl fmt::Display for BlasInfo {
     }
 }
 
-/// Who computes matrix products in this process. The first call, or the first product, opens and
-/// tests the library.
+/// Returns the provider of matrix products in this process. The first call, or the first product, opens
+/// and tests the library.
 ///
 /// ```
 /// println!("{}", swath::blas::info());
 /// ```
 ///
 /// # Panics
-/// As [`runtime::isa`](crate::runtime::isa), with the embedded product.
+/// Panics like [`runtime::isa`](crate::runtime::isa) if the embedded product is the provider.
 pub fn info() -> BlasInfo {
     crate::backend::cpu::blas::info()
 }

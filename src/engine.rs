@@ -1,18 +1,19 @@
-//! The entry points of the engine: heavy functions that are generic over the backend, each behind a hidden
-//! method of [`Backend`](crate::Backend).
+//! The entry points of the engine: large functions that are generic over the backend, each called through
+//! a hidden method of [`Backend`](crate::Backend).
 //!
 //! ```text
 //! x.softmax(1)                    a thin method, compiled in the user's crate
-//!   B::engine_softmax(…)          CpuBackend: a plain function, compiled once, in this crate
-//!     Tensor::softmax_body(…)     the work
+//!   B::engine_softmax(…)          CpuBackend: a function that is not generic, compiled once, in this crate
+//!     Tensor::softmax_body(…)     the implementation
 //! ```
 //!
-//! A generic function is compiled in every crate that calls it. The CPU backend writes these methods out
-//! ([`engine_methods`]), so that what lies behind them is compiled here, and a user's program links it.
-//! Other backends inherit them, and are compiled where they are used, as any generic code is.
+//! A generic function is compiled in every crate that calls it. The CPU backend defines these methods
+//! itself ([`engine_methods`]), so that their bodies are compiled in this crate and a user's program only
+//! links them. Other backends inherit the defaults and are compiled where they are used, like any generic
+//! code.
 
-/// Hands the entry points to the macro `$expand`, with `$B` for the backend: the hidden method, and the
-/// function of `Tensor` that does the work. All return a `Result`.
+/// Passes the entry points to the macro `$expand`, with `$B` for the backend. An entry is a hidden method
+/// and the function of `Tensor` that it calls; all return a `Result`.
 macro_rules! engine {
     ($expand:ident, $B:ty) => {
         $expand! {
@@ -132,8 +133,8 @@ macro_rules! engine {
 }
 pub(crate) use engine;
 
-/// Methods of [`Backend`](crate::Backend): in the trait their defaults, in an implementation the same
-/// again, compiled once.
+/// Expands the entry points to methods of [`Backend`](crate::Backend): defaults in the trait, and the same
+/// definitions, compiled once, in an implementation.
 macro_rules! engine_methods {
     ($($method:ident, $body:ident:
         ($($arg:ident: $Arg:ty),* $(,)?) -> $Out:ty;)*) => {$(
@@ -145,7 +146,7 @@ macro_rules! engine_methods {
 }
 pub(crate) use engine_methods;
 
-/// Types of the signatures that a backend does not import for its other methods.
+/// Types of the signatures that backends do not import otherwise.
 pub(crate) mod names {
     pub(crate) use crate::autodiff::{Backward, Gradients};
     pub(crate) use crate::layout::SliceItem;

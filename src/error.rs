@@ -1,16 +1,16 @@
-//! [`Error`]: what went wrong, in which operation, on which shapes.
+//! [`Error`]: the failed operation, its shapes and the reason.
 
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
-/// What every fallible operation of the crate returns.
+/// Result of a fallible operation of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation could not be carried out. Every variant names the operation.
+/// Reason why an operation failed. Every variant names the operation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two shapes that the operation cannot combine.
+    /// The operation cannot combine the two shapes.
     #[error("{op}: shapes {lhs} and {rhs} do not fit")]
     ShapeMismatch {
         /// The operation.
@@ -20,17 +20,17 @@ pub enum Error {
         /// Shape of the right operand, or the shape asked for.
         rhs: Shape,
     },
-    /// One shape that the operation cannot take.
+    /// The operation does not accept the shape.
     #[error("{op}: shape {shape}: {reason}")]
     InvalidShape {
         /// The operation.
         op: &'static str,
         /// The shape.
         shape: Shape,
-        /// What is wrong with it.
+        /// The requirement that the shape violates.
         reason: &'static str,
     },
-    /// More axes than a shape can hold.
+    /// More axes than a shape supports.
     #[error("{op}: {rank} axes, at most {MAX_RANK} are supported")]
     TooManyAxes {
         /// The operation.
@@ -38,27 +38,27 @@ pub enum Error {
         /// Number of axes asked for.
         rank: usize,
     },
-    /// The number of values given is not the number of elements of the shape.
+    /// The number of values differs from the number of elements of the shape.
     #[error("{op}: {len} values do not fill shape {shape}")]
     LengthMismatch {
         /// The operation.
         op: &'static str,
         /// Number of values given.
         len: usize,
-        /// The shape they should fill.
+        /// The shape to fill.
         shape: Shape,
     },
-    /// An axis that the shape does not have.
+    /// The shape does not have the axis.
     #[error("{op}: axis {axis} is out of range for shape {shape}")]
     AxisOutOfRange {
         /// The operation.
         op: &'static str,
-        /// The axis as it was given; negative axes count from the end.
+        /// The axis as given; negative axes count from the end.
         axis: isize,
         /// The shape.
         shape: Shape,
     },
-    /// An axis named twice.
+    /// An axis was given twice.
     #[error("{op}: axis {axis} appears twice for shape {shape}")]
     RepeatedAxis {
         /// The operation.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The shape.
         shape: Shape,
     },
-    /// An index or range outside an axis.
+    /// An index or range exceeds an axis.
     #[error("{op}: index {index} is out of range for axis {axis} of shape {shape}")]
     IndexOutOfRange {
         /// The operation.
@@ -80,7 +80,7 @@ pub enum Error {
         /// The shape.
         shape: Shape,
     },
-    /// Operands of different element types: there is no promotion, convert with `to_dtype`.
+    /// The operands have different element types. There is no promotion; convert one with `to_dtype`.
     #[error("{op}: dtypes {lhs} (of shape {shape}) and {rhs} differ; convert one with to_dtype")]
     DTypeMismatch {
         /// The operation.
@@ -102,15 +102,15 @@ pub enum Error {
         /// Shape of the (left) operand.
         shape: Shape,
     },
-    /// An argument outside its range.
+    /// An argument is invalid.
     #[error("{op}: {reason}")]
     InvalidArgument {
         /// The operation.
         op: &'static str,
-        /// What is wrong with it.
+        /// The requirement that the argument violates.
         reason: String,
     },
-    /// A reduction that has no value on no elements.
+    /// The reduction is undefined for zero elements.
     #[error("{op}: no elements to reduce in shape {shape}")]
     EmptyReduction {
         /// The operation.
@@ -118,7 +118,7 @@ pub enum Error {
         /// Shape of the operand.
         shape: Shape,
     },
-    /// Integer division by zero, or the one quotient that overflows (`MIN / -1`).
+    /// Integer division by zero, or the overflowing quotient `MIN / -1`.
     #[error("{op}: integer division by zero or overflow in shape {shape}")]
     IntegerDivision {
         /// The operation.
@@ -126,7 +126,7 @@ pub enum Error {
         /// Shape of the result.
         shape: Shape,
     },
-    /// A number of elements or bytes that the machine cannot address.
+    /// The shape has more elements or bytes than the machine can address.
     #[error("{op}: shape {shape} holds more elements than this machine can address")]
     Overflow {
         /// The operation.
@@ -134,7 +134,7 @@ pub enum Error {
         /// The shape.
         shape: Shape,
     },
-    /// The memory for a result cannot be had.
+    /// Memory could not be allocated.
     #[error("{op}: cannot allocate {bytes} bytes")]
     OutOfMemory {
         /// The operation.
@@ -142,7 +142,7 @@ pub enum Error {
         /// Bytes asked for.
         bytes: usize,
     },
-    /// The backend lacks the operation.
+    /// The backend does not implement the operation.
     #[error("{op}: not supported by backend {backend}")]
     Unsupported {
         /// The operation.
@@ -150,7 +150,7 @@ pub enum Error {
         /// The backend.
         backend: &'static str,
     },
-    /// `backward` was called on a tensor of more (or fewer) than one element.
+    /// `backward` was called on a tensor that does not have exactly one element.
     #[error(
         "backward: the tensor has shape {shape}, not one element; reduce it first or give the \
          upstream gradient with backward_with"
@@ -159,21 +159,21 @@ pub enum Error {
         /// Shape of the tensor.
         shape: Shape,
     },
-    /// A gradient was asked for where none was recorded.
+    /// A gradient was requested of a tensor for which none was recorded.
     #[error("{op}: no gradient: {reason}")]
     NoGradient {
         /// The operation.
         op: &'static str,
-        /// Which tensor, and why it has none.
+        /// The tensor, and why it has no gradient.
         reason: String,
     },
-    /// A second backward pass through a graph whose saved values were released by the first.
+    /// The graph's saved tensors were released by an earlier backward pass.
     #[error(
         "{op}: the graph was released by an earlier backward pass; run the first one with \
          retain_graph"
     )]
     GraphReleased {
-        /// The recorded operation whose saved values are gone.
+        /// The recorded operation whose saved tensors were released.
         op: &'static str,
     },
     /// The gradient of an intermediate tensor was computed but not kept.
@@ -187,31 +187,31 @@ pub enum Error {
         /// The tensor's name, or its id.
         name: String,
     },
-    /// An analytic gradient that differs from finite differences.
+    /// An analytic gradient differs from finite differences.
     #[error("check_gradients: {report}")]
     GradientCheck {
-        /// Which input, which direction, both values.
+        /// The input, the direction and both values.
         report: String,
     },
-    /// A file that cannot be read or written, or does not hold what it should.
+    /// A file cannot be read or written, or has invalid content.
     #[error("{op}: {path}{}: {reason}", tensor_of(.tensor))]
     File {
         /// The operation.
         op: &'static str,
         /// The file.
         path: String,
-        /// The tensor at fault, if there is one.
+        /// The affected tensor, if any.
         tensor: Option<String>,
-        /// What is wrong.
+        /// The cause.
         reason: String,
     },
-    /// `SWATH_ISA` or another setting of the run time that cannot be followed.
+    /// `SWATH_ISA` or another run-time setting is invalid.
     #[error("{0}")]
     Runtime(String),
 }
 
 impl Error {
-    /// Under the name of the method that was called, which another one does the work of on the same operands.
+    /// Replaces the operation's name by that of the method that the user called on the same operands.
     pub(crate) fn named(mut self, op: &'static str) -> Error {
         use Error::*;
         match &mut self {
@@ -231,7 +231,7 @@ impl Error {
             | OutOfMemory { op: name, .. }
             | Unsupported { op: name, .. }
             | File { op: name, .. } => *name = op,
-            // Those of backward passes name an operation that was recorded, not the one called.
+            // Errors of a backward pass name the recorded operation, not the one called.
             NotScalar { .. }
             | NoGradient { .. }
             | GraphReleased { .. }
@@ -242,8 +242,8 @@ impl Error {
         self
     }
 
-    /// As the error of `op`, one of whose steps it comes from: the step's shapes need not be the operands',
-    /// which `given` names.
+    /// Attributes the error of an internal step to `op`. The step's shapes may differ from those of the
+    /// operands, so `given` describes the operands.
     pub(crate) fn in_step_of(self, op: &'static str, given: impl FnOnce() -> String) -> Error {
         match self {
             Error::OutOfMemory { .. } | Error::Unsupported { .. } | Error::Runtime(_) => {

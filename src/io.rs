@@ -1,11 +1,11 @@
-//! Tensors in files. With feature `safetensors`.
+//! Files of tensors. Requires the feature `safetensors`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `safetensors.rs` | models, and tensors by name, in safetensors files |
-//! | `safetensors/header.rs` | what such a file says of its tensors, checked |
-//! | `safetensors/state.rs` | all that training goes on from, in one file |
-//! | `atomic.rs` | files that are replaced as a whole or not at all |
+//! | `safetensors.rs` | models and named tensors in safetensors files |
+//! | `safetensors/header.rs` | the header of such a file, and its checks |
+//! | `safetensors/state.rs` | the state of a training run in one file |
+//! | `atomic.rs` | atomic replacement of files |
 
 mod atomic;
 pub mod safetensors;
@@ -17,7 +17,7 @@ use crate::error::Error;
 
 pub use atomic::replace_file;
 
-/// What is being done with which file, for messages.
+/// An operation on a file, for error messages.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     op: &'static str,

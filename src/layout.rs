@@ -1,15 +1,15 @@
-//! [`Layout`]: how the elements of a tensor lie in its storage. Views are new layouts of the same
+//! [`Layout`]: where the elements of a tensor are in its storage. Views are new layouts of the same
 //! storage; every function here is pure.
 
 mod nest;
 
-pub use nest::{LoopNest, merge_axes, merge_some_axes};
+pub use nest::{LoopNest, merge_axes, merge_some_axes, position_of};
 
 use crate::error::{Error, Result};
 use crate::shape::{AxisSet, MAX_RANK, Shape, Strides};
 
-/// Shape, strides and the position of the first element. Element `[i, j]` lies at
-/// `offset + i * strides[0] + j * strides[1]` of the storage, counted in elements.
+/// Shape, strides and position of the first element. Element `[i, j]` is stored at position
+/// `offset + i * strides[0] + j * strides[1]`, counted in elements.
 ///
 /// Strides may be 0 (broadcasting) and negative (flipping).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,23 +20,23 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One element, the storage's first.
+    /// Layout of a scalar that is the first element of its storage.
     pub(crate) const SCALAR: Layout =
         Layout { shape: Shape::scalar(), strides: Strides::scalar(), offset: 0 };
 
-    /// Row-major order from the storage's first element.
+    /// Row-major layout from the first element of the storage.
     pub fn contiguous(shape: Shape) -> Self {
         Layout { shape, strides: shape.contiguous_strides(), offset: 0 }
     }
 
-    /// [`contiguous`](Layout::contiguous), written where it stays: layouts are long.
+    /// Sets the layout to [`contiguous`](Layout::contiguous) in place, without copying a whole `Layout`.
     pub(crate) fn set_contiguous(&mut self, shape: &Shape) {
         self.shape = *shape;
         self.strides.set_contiguous(shape);
         self.offset = 0;
     }
 
-    /// A layout from its parts, if every element's position fits a `usize` and the ranks agree.
+    /// Layout from its parts; `None` if the ranks differ or a position does not fit in `isize`.
     pub fn new(shape: Shape, strides: Strides, offset: usize) -> Option<Self> {
         if strides.as_slice().len() != shape.ndim() {
             return None;
@@ -71,12 +71,12 @@ impl Layout {
         self.shape.numel()
     }
 
-    /// Lowest and highest position of any element; `None` if there are no elements.
+    /// Lowest and highest position of an element; `None` if there are no elements.
     pub fn extent(&self) -> Option<(usize, usize)> {
         self.checked_extent().flatten()
     }
 
-    /// `None` if a position does not fit, `Some(None)` if there are no elements.
+    /// [`extent`](Layout::extent), or `None` if a position overflows.
     fn checked_extent(&self) -> Option<Option<(usize, usize)>> {
         if self.dims().contains(&0) {
             return Some(None);
@@ -94,7 +94,7 @@ impl Layout {
         Some(Some((low, high)))
     }
 
-    /// True if the elements lie in row-major order without gaps, wherever the first one is.
+    /// True if the elements are stored in row-major order without gaps, at any offset.
     pub fn is_contiguous(&self) -> bool {
         if self.dims().contains(&0) {
             return true;
@@ -111,29 +111,24 @@ impl Layout {
         true
     }
 
-    /// True if two indices name the same element (a stride of 0 over more than one index).
+    /// True if an axis of more than one index has stride 0, so that indices share an element.
     pub fn is_broadcast(&self) -> bool {
         self.dims().iter().zip(self.strides()).any(|(&dim, &stride)| dim > 1 && stride == 0)
     }
 
-    /// Position in the storage of the element with this index.
+    /// Position of the element with this index in the storage.
     pub fn position(&self, index: &[usize]) -> usize {
         let steps = index.iter().zip(self.strides());
         let shift: isize = steps.map(|(&i, &stride)| i as isize * stride).sum();
         self.offset.wrapping_add_signed(shift)
     }
 
-    /// Position in the storage of element `i` in row-major order of the index.
-    pub(crate) fn position_of(&self, mut i: usize) -> usize {
-        let mut position = self.offset;
-        for (&dim, &stride) in self.dims().iter().zip(self.strides()).rev() {
-            position = position.wrapping_add_signed((i % dim) as isize * stride);
-            i /= dim;
-        }
-        position
+    /// Position in the storage of element `i` in row-major order.
+    pub(crate) fn position_of(&self, i: usize) -> usize {
+        position_of(self.dims(), self.strides(), i, self.offset)
     }
 
-    /// Positions of all elements in row-major order of the index.
+    /// Positions of all elements in row-major order.
     pub fn positions(&self) -> impl Iterator<Item = usize> + use<> {
         let layout = *self;
         let mut index = [0usize; MAX_RANK];
@@ -155,7 +150,7 @@ impl Layout {
         })
     }
 
-    /// Axis `i` of the result is axis `axes[i]` of this layout.
+    /// Reorders the axes: axis `i` of the result is axis `axes[i]` of this layout.
     pub fn permute(&self, op: &'static str, axes: &[usize]) -> Result<Layout> {
         if axes.len() != self.shape.ndim() {
             let rhs = axes.into();
@@ -167,7 +162,7 @@ impl Layout {
         Ok(Layout { shape, strides, offset: self.offset })
     }
 
-    /// Elements `start..start + len` along an axis.
+    /// Selects elements `start..start + len` along an axis.
     pub fn narrow(
         &self,
         op: &'static str,
@@ -175,7 +170,7 @@ impl Layout {
         start: usize,
         len: usize,
     ) -> Result<Layout> {
-        self.check_axis(op, axis, self.shape.ndim())?;
+        self.shape.check_axis(op, axis)?;
         let dim = self.shape.dim(axis);
         match start.checked_add(len) {
             Some(end) if end <= dim => Ok(self.stepped(axis, start, len, 1)),
@@ -186,7 +181,7 @@ impl Layout {
         }
     }
 
-    /// `len` elements from `start` in steps of `step`; the caller has checked the range.
+    /// Selects `len` elements from `start` in steps of `step`, a range that the caller has checked.
     pub(crate) fn stepped(&self, axis: usize, start: usize, len: usize, step: isize) -> Layout {
         let mut out = *self;
         out.shape.dims_mut()[axis] = len;
@@ -198,16 +193,7 @@ impl Layout {
         out
     }
 
-    /// Checks an axis where `count` axes may be named.
-    fn check_axis(&self, op: &'static str, axis: usize, count: usize) -> Result<()> {
-        if axis < count {
-            return Ok(());
-        }
-        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-        Err(Error::AxisOutOfRange { op, axis, shape: self.shape })
-    }
-
-    /// The elements of an axis in reverse order.
+    /// Reverses the order of the elements along an axis.
     ///
     /// # Panics
     /// If the shape does not have the axis.
@@ -218,34 +204,36 @@ impl Layout {
         }
     }
 
-    /// The elements whose indices along two axes are equal, as a last axis in place of the two.
+    /// Diagonal of two axes, which are replaced by one last axis.
     pub fn diagonal(&self, op: &'static str, first: usize, second: usize) -> Result<Layout> {
-        self.check_axis(op, first, self.shape.ndim())?;
-        self.check_axis(op, second, self.shape.ndim())?;
+        self.shape.check_axis(op, first)?;
+        self.shape.check_axis(op, second)?;
         if first == second {
             return Err(Error::RepeatedAxis { op, axis: first, shape: self.shape });
         }
         let others = || (0..self.shape.ndim()).filter(|&axis| axis != first && axis != second);
         let len = self.dims()[first].min(self.dims()[second]);
-        // A step that leaves the range of positions is never taken: there is one element at most.
+        // The sum can wrap only if the diagonal has at most one element: the step is then never taken.
         let step = self.strides()[first].wrapping_add(self.strides()[second]);
         let shape = others().map(|axis| self.dims()[axis]).chain([len]).collect();
         let strides = others().map(|axis| self.strides()[axis]).chain([step]).collect();
         Ok(Layout { shape, strides, offset: self.offset })
     }
 
-    /// A new axis of extent 1 before `axis`.
+    /// Inserts an axis of extent 1 before `axis`.
     pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
-        self.check_axis(op, axis, self.shape.ndim() + 1)?;
+        if axis != self.shape.ndim() {
+            self.shape.check_axis(op, axis)?;
+        }
         let shape = self.shape.insert(op, axis, 1)?;
         let (before, after) = self.strides().split_at(axis);
         let strides = before.iter().copied().chain([0]).chain(after.iter().copied()).collect();
         Ok(Layout { shape, strides, offset: self.offset })
     }
 
-    /// Without `axis`, whose extent is 1.
+    /// Removes an axis of extent 1.
     pub fn squeeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
-        self.check_axis(op, axis, self.shape.ndim())?;
+        self.shape.check_axis(op, axis)?;
         if self.shape.dim(axis) != 1 {
             let reason = "only an axis of extent 1 can be squeezed";
             return Err(Error::InvalidShape { op, shape: self.shape, reason });
@@ -253,14 +241,14 @@ impl Layout {
         Ok(self.without_axis(axis))
     }
 
-    /// The first element along `axis`, without the axis.
+    /// Selects the first element along `axis` and removes the axis.
     pub(crate) fn without_axis(&self, axis: usize) -> Layout {
         let kept = self.strides().iter().enumerate().filter(|&(i, _)| i != axis);
         let strides = kept.map(|(_, &stride)| stride).collect();
         Layout { shape: self.shape.with_axis(axis, None), strides, offset: self.offset }
     }
 
-    /// Repeats axes of extent 1, and adds axes in front, by strides of 0.
+    /// Repeats axes of extent 1, and adds leading axes, by strides of 0.
     pub fn broadcast_to(&self, op: &'static str, shape: &Shape) -> Result<Layout> {
         if self.shape == *shape {
             return Ok(*self);
@@ -280,7 +268,8 @@ impl Layout {
         Ok(Layout { shape: *shape, strides, offset: self.offset })
     }
 
-    /// The same elements in the same row-major order under another shape, if no copy is needed.
+    /// Layout of another shape with the same elements in the same row-major order; `None` if the elements
+    /// would have to be copied.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the numbers of elements differ.
@@ -293,7 +282,7 @@ impl Layout {
             let strides = shape.contiguous_strides();
             return Ok(Some(Layout { shape: *shape, strides, offset: self.offset }));
         }
-        // Split each run of old axes that lie as one into the new axes that fill the same count.
+        // Split each group of mergeable old axes into new axes with the same number of elements.
         let runs = merge_axes(&[self]);
         let (run_dims, run_strides) = (runs.dims(), runs.strides(0));
         let mut strides = Strides::zeros(shape.ndim());
@@ -314,7 +303,7 @@ impl Layout {
         Ok(Some(Layout { shape: *shape, strides, offset: self.offset }))
     }
 
-    /// One index or range an axis, in order; axes without an item are kept whole.
+    /// Selects an index or range along each axis, in order. Axes without an item are kept whole.
     pub fn slice(&self, op: &'static str, items: &[SliceItem]) -> Result<Layout> {
         if items.len() > self.shape.ndim() {
             let axis = items.len() as isize - 1;
@@ -336,7 +325,8 @@ impl Layout {
     }
 }
 
-/// First index and number of the elements that NumPy's `start:end:step` takes from `dim`.
+/// First index and number of elements that NumPy's `start:end:step` selects from `dim`; `None` for a step
+/// of 0.
 fn range_of(
     dim: usize,
     start: Option<isize>,
@@ -363,17 +353,17 @@ fn range_of(
     Some((start.max(0).unsigned_abs(), len))
 }
 
-/// What a slice takes from one axis: made by [`s!`](crate::s).
+/// Selection of a slice along one axis, made by [`s!`](crate::s).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceItem {
-    /// One element; the axis goes away. Negative counts from the end.
+    /// One element; the axis is removed. Negative indices count from the end.
     Index(isize),
-    /// `start..end` in steps of `step`; negative bounds count from the end, bounds beyond the axis
-    /// are cut to it, a negative step walks backwards from `start` (default: the last element).
+    /// `start..end` in steps of `step`. Negative bounds count from the end, and bounds beyond the axis are
+    /// clamped to it. A negative step runs backwards from `start` (default: the last element).
     Range {
-        /// First index, or where the walk begins by itself.
+        /// First index; `None` for the first element in the direction of the step.
         start: Option<isize>,
-        /// One past the last index, or where the walk ends by itself.
+        /// One past the last index; `None` for all remaining elements.
         end: Option<isize>,
         /// Distance between neighbours; not 0.
         step: isize,
@@ -410,7 +400,7 @@ impl SliceItem {
         }
     }
 
-    /// The same range with a step. An index stays what it is.
+    /// The same range with another step. An index is returned unchanged.
     pub fn step_by(self, step: isize) -> Self {
         match self {
             SliceItem::Range { start, end, .. } => SliceItem::Range { start, end, step },

@@ -1,6 +1,6 @@
 //! A CPU-first numeric engine: tensors with broadcasting and views, element-wise kernels written by
-//! hand for AVX-512, AVX2, NEON and portable code, matrix products on a BLAS or on an embedded
-//! product, and reverse-mode automatic differentiation over any backend.
+//! hand for AVX-512, AVX2, NEON and portable code, matrix products by a BLAS or by the embedded
+//! GEMM, and reverse-mode automatic differentiation over any backend.
 //!
 //! ```text
 //! user code
@@ -8,7 +8,7 @@
 //!    v
 //!   autodiff        recording, rules, backward
 //!    v
-//!   backend         trait Backend: about 20 required methods, ops passed as enums
+//!   backend         trait Backend: 14 required methods, ops passed as enums
 //!    v
 //!   backend/cpu     layouts -> contiguous runs, threads, BLAS
 //!    v
@@ -66,7 +66,7 @@ pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
 pub use tensor::{Operand, Tensor, TensordotAxes};
 
-/// What most programs use.
+/// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
@@ -77,12 +77,12 @@ pub mod prelude {
     pub use crate::{nn::Module, optim::Optimizer};
 }
 
-/// The README's examples, run as tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The page that leads from nothing to a trained model, run as tests.
+/// Runs the examples of the first-model guide as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/FIRST_MODEL.md")]
 struct FirstModel;

@@ -1,6 +1,6 @@
 //! [`tensor!`](crate::tensor!) and [`s!`](crate::s!), and the functions behind them.
 
-/// Implementation details of the macros, not for use by name.
+/// Implementation details of the macros.
 #[doc(hidden)]
 pub mod detail {
     use half::{bf16, f16};
@@ -8,7 +8,7 @@ pub mod detail {
     use crate::dtype::Element;
     use crate::shape::{MAX_RANK, Shape};
 
-    /// What `tensor!` accepts as an element of a tensor of `T`.
+    /// A literal that `tensor!` accepts as an element of type `T`.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a number that a tensor of `{T}` holds",
         label = "not a `{T}`",
@@ -18,8 +18,8 @@ pub mod detail {
         fn value(self) -> T;
     }
 
-    // Integers and truth values stand for themselves, so that a literal's type is inferred and
-    // nothing is cut off unseen. Floats take any number.
+    // Integers and booleans only accept their own type, so that the literal's type is inferred and no
+    // value is silently truncated. Floats accept any number.
     macro_rules! literals {
         ($($own:ty)*; $($float:ty)*) => {
             $(impl Literal<$own> for $own {
@@ -85,8 +85,7 @@ pub mod detail {
         }
     }
 
-    /// The elements in row-major order and their shape. More axes than a shape holds do not
-    /// compile.
+    /// Returns the elements in row-major order and their shape. More than [`MAX_RANK`] axes fail to compile.
     pub fn flatten<N: Nested>(nested: N) -> (Vec<N::Item>, Shape) {
         const { assert!(N::RANK <= MAX_RANK, "tensor!: too many axes, at most 8 are supported") };
         let mut dims = Vec::new();
@@ -97,10 +96,10 @@ pub mod detail {
     }
 }
 
-/// A tensor on the CPU with these values, nested in brackets up to 8 deep.
+/// Makes a tensor on the CPU from values in nested brackets, up to 8 levels deep.
 ///
 /// The elements are `f32` and may be written as integers; `tensor![i64; …]` chooses another type.
-/// Any expression may stand for an element. Rows of unequal length do not compile.
+/// An element may be any expression. Rows of different lengths fail to compile.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -134,7 +133,7 @@ macro_rules! __tensor {
     }};
 }
 
-/// The nested arrays of `tensor!` with every element converted to the dtype.
+/// The nested arrays of `tensor!`, with every element converted to the element type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __nested {
@@ -145,8 +144,8 @@ macro_rules! __nested {
     }};
 }
 
-/// What a slice takes: an index or range an axis, with an optional `; step`. As in NumPy, negative
-/// bounds count from the end, bounds beyond the axis are cut to it, an index drops its axis, and
+/// Selection of a slice: an index or a range per axis, with an optional `; step`. As in NumPy, negative
+/// bounds count from the end, bounds beyond the axis are clamped to it, an index removes its axis, and
 /// axes without an item are kept whole.
 ///
 /// ```
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn dtypes_are_chosen() {
+    fn the_element_type_can_be_chosen() {
         assert_eq!(flatten(__nested![i64; 3_000_000_000, -1]).0, [3_000_000_000i64, -1]);
         assert_eq!(flatten(__nested![f64; [0.1], [2]]).0, [0.1f64, 2.0]);
         assert_eq!(flatten(__nested![bool; true, 1 > 2]).0, [true, false]);
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_depth_up_to_eight() {
+    fn arrays_nest_up_to_eight_levels() {
         let (items, shape) = flatten(__nested![i64; [[[[[[[1], [2]]]]]]], [[[[[[[3], [4]]]]]]]]);
         assert_eq!(items, [1, 2, 3, 4]);
         assert_eq!(shape, [2, 1, 1, 1, 1, 1, 2, 1]);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_say_what_they_take() {
+    fn items_of_slices_are_indices_and_ranges() {
         let range = |start, end, step| SliceItem::Range { start, end, step };
         let n = 3usize;
         let items = s![1..n, .., ..;2, -1, 2..;-1, ..-1];

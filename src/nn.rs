@@ -1,4 +1,5 @@
-//! Layers and losses. A model is a tree of structs that [`Visit`]s its tensors by path.
+//! Layers and losses. A model is a tree of structs that implement [`Visit`], which passes each
+//! tensor to a visitor by its path.
 //!
 //! ```
 //! use swath::prelude::*;

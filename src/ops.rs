@@ -1,31 +1,31 @@
-//! What can be computed: the op enums, and one table row for each unary, binary and ternary op.
+//! The op enums, and the op table with one row for each unary, binary and ternary op.
 //!
-//! This module names nothing else of the crate. A row holds all that the rest of the crate says
-//! about an op; the macros `unary_ops!`, `binary_ops!` and `ternary_ops!` hand the
-//! rows to whoever expands them:
+//! This module uses nothing else of the crate. A row holds everything that the rest of the crate
+//! knows about an op; the macros `unary_ops!`, `binary_ops!` and `ternary_ops!` pass the rows to
+//! the macros that expand them:
 //!
-//! | who expands | what it makes of a row |
+//! | file | expands a row to |
 //! |---|---|
 //! | this file | the enum variant, `name()`, `ALL`, the reference formulas, the test domain |
 //! | `tensor/elementwise.rs` | the documented `Tensor` method |
-//! | `autodiff/rules.rs` | the derivative, and which of its values are kept for it |
+//! | `autodiff/rules.rs` | the derivative, and the values that are saved for it |
 //! | `backend/cpu/elementwise.rs` | the kernel: `UnaryOp::Exp` is `swath_kernels::math::Exp` |
 //!
-//! A row reads
+//! A row looks like this:
 //!
 //! ```text
 //! {
 //!     /// One line of documentation.
 //!     exp, Exp;                          method and enum variant (= kernel name)
 //!     value: |x| x.exp();                the definition in f64
-//!     integer: ();                       the definition on i64, or () where there is none
-//!     domain: -5.0, 5.0;                 where tests draw inputs from
-//!     gradient: (g, y) => g.mul(y);      gradient of the input; its parameters say what is kept
+//!     integer: (|x| x.abs());            the definition on i64; left out if there is none
+//!     domain: -5.0, 5.0;                 the interval of test inputs
+//!     gradient: (g, y) => g.mul(y);      gradient of the input; its parameters are saved
 //! }
 //! ```
 //!
 //! In a gradient, `g` is the upstream gradient, `x` (or `a`, `b`) an input and `y` the output; the
-//! expression is a `Result<Tensor>`. Broadcasting is undone by the engine, never in a rule.
+//! expression is a `Result<Tensor>`. The engine sums gradients of broadcast inputs; rows need not.
 
 mod convolution;
 mod formulas;
@@ -52,7 +52,7 @@ macro_rules! unary_enum {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
@@ -64,10 +64,10 @@ macro_rules! unary_enum {
         }
 
         impl UnaryOp {
-            /// Every op.
+            /// All ops.
             pub const ALL: &[UnaryOp] = &[$(UnaryOp::$Variant),*];
 
-            /// The method's name, which errors give.
+            /// The name of the method, for error messages.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(UnaryOp::$Variant => stringify!($method),)*
@@ -81,14 +81,14 @@ macro_rules! unary_enum {
                 }
             }
 
-            /// The definition on integers, if there is one.
+            /// The definition on integers; `None` if there is none.
             pub fn reference_integer(self) -> Option<fn(i64) -> i64> {
                 match self {
                     $(UnaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
                 }
             }
 
-            /// The interval that tests draw inputs from.
+            /// The interval of test inputs.
             pub const fn domain(self) -> (f64, f64) {
                 match self {
                     $(UnaryOp::$Variant => ($low, $high),)*
@@ -106,7 +106,7 @@ macro_rules! binary_enum {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;
@@ -119,10 +119,10 @@ macro_rules! binary_enum {
         }
 
         impl BinaryOp {
-            /// Every op.
+            /// All ops.
             pub const ALL: &[BinaryOp] = &[$(BinaryOp::$Variant),*];
 
-            /// The method's name, which errors give.
+            /// The name of the method, for error messages.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(BinaryOp::$Variant => stringify!($method),)*
@@ -136,14 +136,15 @@ macro_rules! binary_enum {
                 }
             }
 
-            /// The definition on integers, if there is one; it gives `None` where division fails.
+            /// The definition on integers; `None` if there is none. It returns `None` if division
+            /// fails.
             pub fn reference_integer(self) -> Option<fn(i64, i64) -> Option<i64>> {
                 match self {
                     $(BinaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
                 }
             }
 
-            /// The intervals that tests draw the two inputs from.
+            /// The intervals of the two test inputs.
             pub const fn domain(self) -> [(f64, f64); 2] {
                 match self {
                     $(BinaryOp::$Variant => [($a_low, $a_high), ($b_low, $b_high)],)*
@@ -154,8 +155,8 @@ macro_rules! binary_enum {
 }
 binary_ops!(binary_enum);
 
-/// A comparison of two tensors, element by element; the result is `Bool` and has no gradient.
-/// Comparisons with NaN are false, but `ne` is true.
+/// An element-wise comparison of two tensors; the result is `Bool` and has no gradient. Comparisons
+/// with NaN are false, except `ne`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the six usual ones")]
 pub enum CompareOp {
@@ -168,11 +169,11 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Every op.
+    /// All ops.
     pub const ALL: [CompareOp; 6] =
         [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
-    /// The method's name, which errors give.
+    /// The name of the method, for error messages.
     pub const fn name(self) -> &'static str {
         match self {
             CompareOp::Eq => "eq",
@@ -197,23 +198,23 @@ impl CompareOp {
     }
 }
 
-/// What a number can be tested for; the result is `Bool` and has no gradient. Integers and truth values
-/// are finite.
+/// An element-wise test; the result is `Bool` and has no gradient. Integers and booleans are
+/// finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberTest {
-    /// Not a number.
+    /// True for NaN.
     IsNan,
-    /// +∞ or −∞.
+    /// True for +∞ and −∞.
     IsInf,
-    /// Neither NaN nor infinite.
+    /// True for finite numbers.
     IsFinite,
 }
 
 impl NumberTest {
-    /// Every test.
+    /// All tests.
     pub const ALL: [NumberTest; 3] = [NumberTest::IsNan, NumberTest::IsInf, NumberTest::IsFinite];
 
-    /// The method's name, which errors give.
+    /// The name of the method, for error messages.
     pub const fn name(self) -> &'static str {
         match self {
             NumberTest::IsNan => "isnan",
@@ -232,21 +233,21 @@ impl NumberTest {
     }
 }
 
-/// Running totals along an axis.
+/// A cumulative operation along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanOp {
-    /// Sums. Integers and truth values add up in `I64`, wrapping.
+    /// Cumulative sums. Those of integers and booleans are `I64` and wrap.
     Sum,
-    /// Products; of integers and truth values in `I64`, wrapping.
+    /// Cumulative products. Those of integers and booleans are `I64` and wrap.
     Product,
 }
 
 impl ScanOp {
-    /// Every op.
+    /// All ops.
     pub const ALL: [ScanOp; 2] = [ScanOp::Sum, ScanOp::Product];
 
-    /// The method's name, which errors give.
+    /// The name of the method, for error messages.
     pub const fn name(self) -> &'static str {
         match self {
             ScanOp::Sum => "cumsum",
@@ -259,48 +260,48 @@ impl ScanOp {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReduceOp {
-    /// Sum; 0 of no elements. Integers and truth values add up in `I64`, wrapping.
+    /// Sum; 0 for no elements. Sums of integers and booleans are `I64` and wrap.
     Sum,
-    /// Product; 1 of no elements. Integers and truth values multiply in `I64`, wrapping.
+    /// Product; 1 for no elements. Products of integers and booleans are `I64` and wrap.
     Prod,
-    /// Arithmetic mean, floats only; NaN of no elements. A sum beyond the numbers of `f64` makes it ∞.
+    /// Arithmetic mean of floats; NaN for no elements, infinite if the sum overflows `f64`.
     Mean,
-    /// Sum of squared distances from the mean over the number of elements less `ddof`, floats only;
-    /// of no more than `ddof` elements ∞, or NaN where the sum is 0.
+    /// Variance of floats: the sum of squared distances from the mean, divided by the number of
+    /// elements minus `ddof`. For at most `ddof` elements ∞, or NaN if the sum is 0.
     Variance {
-        /// "Delta degrees of freedom": 0 for a population, 1 for an estimate from a sample.
+        /// Delta degrees of freedom: 0 for a population, 1 for an estimate from a sample.
         ddof: usize,
     },
     /// Square root of [`ReduceOp::Variance`].
     Std {
-        /// As for the variance.
+        /// As in [`ReduceOp::Variance`].
         ddof: usize,
     },
-    /// `(Σ |x|^p)^(1/p)`, floats only; p = 0: the number of elements that are not 0; p = ∞, −∞: the
-    /// largest, the smallest magnitude. Of no elements 0, for negative p ∞.
+    /// The p-norm `(Σ |x|^p)^(1/p)` of floats. p = 0 counts the elements that are not 0; p = ∞ and
+    /// p = −∞ give the largest and the smallest magnitude. 0 for no elements, ∞ for negative p.
     Norm {
         /// The order, not NaN.
         p: f64,
     },
-    /// `ln Σ e^x` without overflow, floats only; −∞ of no elements.
+    /// `ln Σ e^x` of floats, without overflow; −∞ for no elements.
     LogSumExp,
-    /// Largest element; NaN if there is one; an error of no elements.
+    /// Maximum; NaN if an element is. No elements are an error.
     Max,
-    /// Smallest element; NaN if there is one; an error of no elements.
+    /// Minimum; NaN if an element is. No elements are an error.
     Min,
-    /// Where the largest element is, as `I64`, counted in row-major order over the axes: the first of
-    /// equals (−0 equals +0), the first NaN if there is one; an error of no elements.
+    /// Index of the maximum, as `I64`, in row-major order over the axes: that of the first of equal
+    /// elements (−0 equals +0), or of the first NaN. No elements are an error.
     ArgMax,
-    /// Where the smallest element is, as [`ReduceOp::ArgMax`].
+    /// Index of the minimum; see [`ReduceOp::ArgMax`].
     ArgMin,
-    /// Whether an element is not 0, as `Bool`; a NaN is not 0. False of no elements.
+    /// True if any element is not 0, as `Bool`; NaN is not 0. False for no elements.
     Any,
-    /// Whether no element is 0, as `Bool`. True of no elements.
+    /// True if all elements are not 0, as `Bool`. True for no elements.
     All,
 }
 
 impl ReduceOp {
-    /// Every op, those with parameters more than once.
+    /// Every op; those with parameters occur more than once.
     pub const ALL: [ReduceOp; 19] = [
         ReduceOp::Sum,
         ReduceOp::Prod,
@@ -323,7 +324,7 @@ impl ReduceOp {
         ReduceOp::All,
     ];
 
-    /// The method's name, which errors give.
+    /// The name of the method, for error messages.
     pub const fn name(self) -> &'static str {
         match self {
             ReduceOp::Sum => "sum",
@@ -342,13 +343,13 @@ impl ReduceOp {
         }
     }
 
-    /// True if it is defined on floats alone.
+    /// True if the reduction is defined for floats only.
     pub const fn needs_floats(self) -> bool {
         use ReduceOp::{LogSumExp, Mean, Norm, Std, Variance};
         matches!(self, Mean | Variance { .. } | Std { .. } | Norm { .. } | LogSumExp)
     }
 
-    /// True if it is an error of no elements.
+    /// True if no elements are an error.
     pub const fn needs_elements(self) -> bool {
         use ReduceOp::{ArgMax, ArgMin, Max, Min};
         matches!(self, Max | Min | ArgMax | ArgMin)

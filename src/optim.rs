@@ -26,7 +26,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! An optimizer of one's own is its options and an [`Update`], the formula in tensor operations:
+//! A custom optimizer consists of its options and an [`Update`], the formula in tensor operations:
 //!
 //! ```
 //! use swath::optim::{Optimizer, PerParameter, Step, Update};
@@ -63,13 +63,13 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Batches too large for memory are cut: [`Gradients::merge`] adds the parts' gradients, and
-//! [`Gradients::scale`] makes a mean of them.
+//! A batch too large for memory can be split: [`Gradients::merge`] sums the gradients of the parts,
+//! and [`Gradients::scale`] turns the sum into a mean.
 //!
 //! | file | what |
 //! |---|---|
 //! | `sgd.rs` `adam.rs` `rms_prop.rs` `adagrad.rs` `lion.rs` | the optimizers, one file each: options and formula |
-//! | `per_parameter.rs` | the step over a model, and what is remembered of each parameter |
+//! | `per_parameter.rs` | the step over a model, and the state of each parameter |
 //! | `schedule.rs` | learning rates by step |
 //! | `clip.rs` | clipping by the global norm |
 
@@ -100,33 +100,34 @@ use crate::ops::UpdateOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Chooses, by path and shape, the parameters that weight decay pulls towards 0.
+/// Selects, by path and shape, the parameters that have weight decay.
 pub type Decays = fn(path: &str, shape: &Shape) -> bool;
 
-/// A choice for [`Decays`]: parameters of at least two axes decay, biases and the weights of
-/// normalisations do not.
+/// For [`Decays`]: parameters with at least two axes decay; biases and the weights of
+/// normalizations do not.
 pub fn matrices(_path: &str, shape: &Shape) -> bool {
     shape.ndim() >= 2
 }
 
-/// A choice for [`Decays`], the default: every parameter decays.
+/// For [`Decays`], the default: every parameter decays.
 pub fn all(_path: &str, _shape: &Shape) -> bool {
     true
 }
 
-/// Changes a model's parameters by their gradients.
+/// Updates the parameters of a model by their gradients.
 pub trait Optimizer<B: Backend> {
-    /// One step of every parameter, in place where nothing shares its storage. A parameter found at
-    /// several paths takes one step and stays one.
+    /// Takes one step with every parameter, in place if nothing else shares its storage. A
+    /// parameter at several paths takes a single step and stays tied.
     ///
-    /// A handle on a parameter that is kept elsewhere over a step (a clone, a graph without its backward
-    /// pass) keeps the old values, and the model's parameter becomes another leaf: gradients of the old
-    /// one are refused by the next step, not applied to values that they are not of.
+    /// If a parameter is held elsewhere during a step (by a clone, or by a graph without its
+    /// backward pass), that handle keeps the old values and the model's parameter becomes a new
+    /// leaf. Gradients of the old leaf are refused by the next step.
     ///
     /// # Errors
-    /// [`Error::NoGradient`] names a parameter without a gradient, [`Error::InvalidArgument`] a part that
-    /// more than one [`Arc`](std::sync::Arc) holds or that this thread is reading, a parameter that is no
-    /// leaf, or one of another shape or dtype than what is remembered of it. Nothing has changed then.
+    /// [`Error::NoGradient`] names a parameter without a gradient. [`Error::InvalidArgument`] names
+    /// a part that more than one [`Arc`](std::sync::Arc) holds or that this thread is reading, a
+    /// parameter that is not a leaf, or one whose optimizer state has another shape or dtype. In
+    /// all cases the model is unchanged.
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()>;
 
     /// The learning rate of the next step.
@@ -135,72 +136,73 @@ pub trait Optimizer<B: Backend> {
     /// Sets the learning rate of the steps to come.
     fn set_learning_rate(&mut self, rate: f64);
 
-    /// All that later steps depend on beside the options, by name: `learning_rate`, and for each
-    /// parameter what is remembered, as `blocks.0.weight.exp_avg`. The names are PyTorch's. To be saved
-    /// beside the model.
+    /// Returns the state that later steps depend on, besides the options, by name: `learning_rate`,
+    /// and for each parameter entries such as `blocks.0.weight.exp_avg`. The names are PyTorch's.
+    /// Save it together with the model.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     fn state(&self) -> Result<Vec<(String, Tensor<B>)>>;
 
-    /// Goes on from a saved [`state`](Optimizer::state).
+    /// Restores a saved [`state`](Optimizer::state).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] names what is missing, unknown or of another type; nothing has changed
-    /// then.
+    /// [`Error::InvalidArgument`] names an entry that is missing, unknown or of another type; the
+    /// optimizer is then unchanged.
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()>;
 }
 
-/// Which step of which parameter an [`Update`] is for.
+/// The parameter and step number that an [`Update`] is called for.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The parameter's path in the model.
     pub path: &'a str,
     /// The parameter's shape.
     pub shape: &'a Shape,
-    /// The number of this parameter's step, from 1.
+    /// The number of the parameter's step, from 1.
     pub number: u64,
 }
 
 impl Step<'_> {
-    /// The weight decay of this parameter.
+    /// The weight decay of this parameter: `weight_decay`, or 0 if it does not decay.
     fn decay(&self, weight_decay: f64, decays: Decays) -> f64 {
         if decays(self.path, self.shape) { weight_decay } else { 0.0 }
     }
 }
 
-/// The formula of an optimizer: how one step changes one parameter. [`PerParameter`] makes an
-/// [`Optimizer`] of it.
+/// The formula of an optimizer: one step of one parameter. [`PerParameter`] makes an [`Optimizer`]
+/// of it.
 pub trait Update<B: Backend> {
-    /// The optimizer's name, which errors give.
+    /// The name of the optimizer, for error messages.
     fn name(&self) -> &'static str;
 
-    /// The learning rate, to read and to set.
+    /// The learning rate, for reading and writing.
     fn learning_rate(&mut self) -> &mut f64;
 
-    /// Refuses options that make no sense.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`].
+    /// [`Error::InvalidArgument`] for an invalid option.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Names of the tensors that are remembered of each parameter, of its shape and dtype.
+    /// Names of the state tensors of each parameter, which have its shape and dtype.
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What every element of the remembered tensors is before the first step.
+    /// The initial value of all elements of the state tensors.
     fn initial_state(&self) -> f64 {
         0.0
     }
 
-    /// The parameter's new values; the remembered tensors, in the order of [`Update::state`], are
-    /// replaced. Of 16-bit parameters all are `F32` here, and rounded afterwards. Nothing is recorded.
+    /// Computes the new values of the parameter and replaces the state tensors, which are in the
+    /// order of [`Update::state`]. For 16-bit parameters all tensors are `F32` here and are rounded
+    /// afterwards. Nothing is recorded.
     ///
     /// # Errors
-    /// Those of the operations. Results of other shapes than the parameter's are
+    /// Errors of the operations. Results of another shape than the parameter give
     /// [`Error::ShapeMismatch`].
     fn update(
         &self,
@@ -210,13 +212,13 @@ pub trait Update<B: Backend> {
         step: &Step<'_>,
     ) -> Result<Tensor<B>>;
 
-    /// The same step as an op that a backend may have a kernel for.
+    /// Returns the same step as an op, for backends that have a kernel for it.
     fn kernel(&self, _step: &Step<'_>) -> Option<UpdateOp> {
         None
     }
 }
 
-/// The gradient of a loss to which half the weight decay times the parameter's squares is added.
+/// The gradient plus the weight decay times the parameter.
 fn decayed<B: Backend>(
     gradient: &Tensor<B>,
     parameter: &Tensor<B>,
@@ -228,12 +230,12 @@ fn decayed<B: Backend>(
     }
 }
 
-/// `share · x + (1 - share) · y`: what a running mean becomes.
+/// Updates an exponential moving average: `share · x + (1 - share) · y`.
 fn mixed<B: Backend>(x: &Tensor<B>, share: f64, y: &Tensor<B>) -> Result<Tensor<B>> {
     x.mul_scalar(share)?.add(&y.mul_scalar(1.0 - share)?)
 }
 
-/// Options that must be finite and at least 0, by name.
+/// Fails unless all of the named options are finite and at least 0.
 fn check_options(op: &'static str, options: &[(&str, f64)]) -> Result<()> {
     for (name, value) in options {
         if !(value.is_finite() && *value >= 0.0) {
@@ -244,7 +246,7 @@ fn check_options(op: &'static str, options: &[(&str, f64)]) -> Result<()> {
     Ok(())
 }
 
-/// Shares of a running mean that are kept: at least 0 and below 1.
+/// Fails unless all of the named decay rates are at least 0 and below 1.
 fn check_shares(op: &'static str, shares: &[(&str, f64)]) -> Result<()> {
     check_options(op, shares)?;
     match shares.iter().find(|(_, share)| *share >= 1.0) {

@@ -1,4 +1,4 @@
-//! [`Rng`]: random numbers that depend on the seed, the stream and the place alone.
+//! [`Rng`]: random numbers that depend only on the seed, the stream and the position.
 //!
 //! ```text
 //! word(seed, stream, i) = lane i mod 4 of philox4x32_10(key: seed, counter: (i / 4, stream))
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! 1. The generator is a keyed bijection of a counter, not a recurrence: any value can be computed
-//!    without those before it, so no thread count and no chunking changes a result.
-//! 2. A normal number is the inverse of the distribution function at one uniform number. Box–Muller
-//!    makes two from two and would leave half a pair behind at an odd boundary.
-//! 3. Only integer operations and IEEE +, −, ·, ÷, √ and the kernels' logarithm are used, all of
-//!    which give the same bits on every machine.
+//!    without those before it, so that results do not depend on the number of threads or on
+//!    chunking.
+//! 2. A normal number is the inverse cumulative distribution function at one uniform number.
+//!    Box-Muller makes two from two and would leave half a pair at an odd boundary.
+//! 3. Only integer operations, IEEE +, −, ·, ÷, √ and the kernels' logarithm are used, which give
+//!    the same bits on every machine.
 
 mod normal;
 mod philox;
@@ -25,10 +26,11 @@ use crate::error::{Error, Result};
 use crate::runtime::parallel::{Cost, for_each_chunk_mut};
 use philox::philox4x32_10;
 
-/// A counter-based random number generator (Philox4x32-10 of Salmon, Moraes, Dror and Shaw, 2011):
-/// the same values for a seed on every machine, with any number of threads, drawn in any portions.
+/// A counter-based random number generator (Philox4x32-10 of Salmon, Moraes, Dror and Shaw, 2011).
+/// A seed gives the same values on every machine, with any number of threads, and drawn in any
+/// portions.
 ///
-/// It is no source of secrets.
+/// Not suitable for cryptography.
 ///
 /// ```
 /// use swath::Rng;
@@ -43,22 +45,22 @@ use philox::philox4x32_10;
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: RngState,
-    /// The four words around the position, where they have been computed.
+    /// The number and words of the last computed block.
     block: Option<(u64, [u32; 4])>,
 }
 
-/// Where an [`Rng`] stands, to be saved and restored.
+/// The state of an [`Rng`], to be saved and restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RngState {
-    /// What the generator was seeded with.
+    /// The seed.
     pub seed: u64,
-    /// Which of the seed's 2⁶⁴ independent sequences it draws from.
+    /// The stream: one of 2⁶⁴ independent sequences of the seed.
     pub stream: u64,
-    /// Number of 32-bit words drawn from the sequence so far.
+    /// Number of 32-bit words drawn from the stream.
     pub position: u64,
 }
 
-/// Two generators are equal if they go on alike.
+/// Two generators are equal if they return the same values from here on.
 impl PartialEq for Rng {
     fn eq(&self, other: &Rng) -> bool {
         self.state == other.state
@@ -68,26 +70,26 @@ impl PartialEq for Rng {
 impl Eq for Rng {}
 
 impl Rng {
-    /// The generator at the beginning of stream 0 of this seed.
+    /// Creates a generator at the beginning of stream 0 of a seed.
     pub fn seed(seed: u64) -> Self {
         Rng::from_state(RngState { seed, stream: 0, position: 0 })
     }
 
-    /// The generator that goes on from a saved state.
+    /// Creates a generator from a saved state.
     pub fn from_state(state: RngState) -> Self {
         Rng { state, block: None }
     }
 
-    /// Where the generator stands.
+    /// Returns the state of the generator.
     pub fn state(&self) -> RngState {
         self.state
     }
 
-    /// The beginning of another stream of the same seed: independent numbers, whatever was drawn
-    /// here.
+    /// Creates a generator at the beginning of another stream of the same seed. Streams are
+    /// independent.
     ///
-    /// Streams are numbered from the seed, not from each other: `rng.stream(1).stream(2)` is
-    /// `rng.stream(2)`. For a tree of generators use [`Rng::split`].
+    /// Streams are numbered per seed: `rng.stream(1).stream(2)` is `rng.stream(2)`. For a tree of
+    /// generators use [`Rng::split`].
     ///
     /// ```
     /// use swath::Rng;
@@ -98,12 +100,12 @@ impl Rng {
         Rng::from_state(RngState { stream, position: 0, ..self.state })
     }
 
-    /// A generator with a seed drawn from this one.
+    /// Creates a generator with a seed drawn from this one.
     pub fn split(&mut self) -> Rng {
         Rng::seed(self.next_u64())
     }
 
-    /// 32 random bits.
+    /// Draws 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         let (number, lane) = (self.state.position / 4, (self.state.position % 4) as usize);
         self.state.position = self.state.position.wrapping_add(1);
@@ -117,7 +119,7 @@ impl Rng {
         }
     }
 
-    /// 64 random bits: two words, the first one in the lower half.
+    /// Draws 64 random bits: two words, the first in the lower half.
     pub fn next_u64(&mut self) -> u64 {
         let low = u64::from(self.next_u32());
         low | u64::from(self.next_u32()) << 32
@@ -130,7 +132,8 @@ impl Rng {
         philox4x32_10([n0, n1, s0, s1], halves(seed))
     }
 
-    /// A number in `[0, 1)`: a multiple of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`), each as likely.
+    /// Draws a number from `[0, 1)`: a multiple of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`), each with equal
+    /// probability.
     ///
     /// ```
     /// let x: f32 = swath::Rng::seed(1).uniform();
@@ -140,13 +143,13 @@ impl Rng {
         T::unit(self)
     }
 
-    /// A number of the normal distribution of mean 0 and variance 1.
+    /// Draws from the normal distribution with mean 0 and variance 1.
     pub fn normal<T: RandomFloat>(&mut self) -> T {
         T::from_f64(normal::inverse_cdf(T::lower_tail(self)))
     }
 
-    /// `len` numbers spread evenly over `range`, whose upper bound is excluded also after rounding.
-    /// The bounds are rounded to `T` first.
+    /// Draws `len` numbers from the uniform distribution over `range`, whose upper bound is
+    /// excluded even after rounding. The bounds are rounded to `T` first.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless both bounds are finite and, as `T`, lower < upper;
@@ -158,7 +161,7 @@ impl Rng {
     fn uniform_body<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
         let op = "rand";
         let (low, high) = (T::from_f64(range.start), T::from_f64(range.end));
-        // Also false where a bound is NaN.
+        // Comparisons with a NaN bound are false.
         let finite = low.to_f64().is_finite() && high.to_f64().is_finite();
         if !(finite && low < high) {
             let reason = format!("the range {range:?} holds no {}", T::DTYPE);
@@ -166,7 +169,7 @@ impl Rng {
         }
         let largest = high.before();
         let (from, to) = (low.to_f64(), high.to_f64());
-        // Halved, the width of no range overflows.
+        // Half the width of a range does not overflow.
         let half_width = to * 0.5 - from * 0.5;
         self.vec(op, len, WORD_COST.times(words::<T>()), &|rng, out| {
             for x in out {
@@ -177,8 +180,8 @@ impl Rng {
         })
     }
 
-    /// `len` numbers of the normal distribution of mean 0 and variance 1. Number `i` depends on the
-    /// words at its own place alone, one for `f32` and two for `f64`.
+    /// Draws `len` numbers from the normal distribution with mean 0 and variance 1. Number `i`
+    /// depends only on the words at its own position, one for `f32` and two for `f64`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -195,8 +198,8 @@ impl Rng {
         })
     }
 
-    /// `len` numbers, made by threads: `f` makes some that follow one another, each of the
-    /// [`words`] at its place.
+    /// Fills a vector of `len` numbers, in parallel: `f` fills a chunk from a generator positioned
+    /// at its [`words`].
     fn vec<T: RandomFloat>(
         &mut self,
         op: &'static str,
@@ -218,12 +221,13 @@ impl Rng {
         Ok(out)
     }
 
-    /// True with probability `p`: never for 0 (or NaN), always for 1.
+    /// Returns true with probability `p`: never for 0 or NaN, always for 1.
     pub fn bernoulli(&mut self, p: f64) -> bool {
         self.uniform::<f64>() < p
     }
 
-    /// A number in `0..n`, each as likely (Lemire's multiplication, 2019); 0 where `n` is 0.
+    /// Draws an integer from `0..n` with equal probabilities (Lemire's multiplication, 2019); 0 if
+    /// `n` is 0.
     ///
     /// ```
     /// let die = 1 + swath::Rng::seed(3).below(6);
@@ -232,7 +236,7 @@ impl Rng {
     pub fn below(&mut self, n: u64) -> u64 {
         let product = |word: u64| u128::from(word) * u128::from(n);
         let mut wide = product(self.next_u64());
-        // 2^64 mod n words would make some results likelier than others: they are drawn again.
+        // Without rejection, 2^64 mod n words would make some results more likely.
         if (wide as u64) < n {
             let excess = n.wrapping_neg() % n;
             while (wide as u64) < excess {
@@ -242,7 +246,8 @@ impl Rng {
         (wide >> 64) as u64
     }
 
-    /// The numbers `0..n` in random order, each order as likely (Fisher–Yates).
+    /// Returns the numbers `0..n` in random order, each order with equal probability
+    /// (Fisher-Yates).
     ///
     /// ```
     /// let mut order = swath::Rng::seed(3).permutation(5);
@@ -258,38 +263,38 @@ impl Rng {
     }
 }
 
-/// 32-bit words that a number is made of.
+/// Number of 32-bit words per number.
 fn words<T>() -> usize {
     size_of::<T>().div_ceil(4)
 }
 
-/// Of a word, and of a normal number.
+/// Cost of drawing a word, and of a normal number.
 const WORD_COST: Cost = Cost(6_000);
 const NORMAL_COST: Cost = Cost(16_000);
 
-/// Numbers that a thread makes at a time: logarithms are taken of many.
+/// Numbers per chunk of a thread: logarithms are computed for many at a time.
 const CHUNK: usize = 256;
 
 /// The types that [`Rng`] draws directly: `f32` and `f64`. Sealed, as [`Element`] is.
 pub trait RandomFloat: Element {
-    /// The next number of `[0, 1)`.
+    /// Draws from `[0, 1)`.
     #[doc(hidden)]
     fn unit(rng: &mut Rng) -> Self;
-    /// The next point of the normal distribution.
+    /// Draws a point of the normal distribution.
     #[doc(hidden)]
     fn lower_tail(rng: &mut Rng) -> Tail;
-    /// The next smaller number.
+    /// The next smaller value.
     #[doc(hidden)]
     fn before(self) -> Self;
-    /// Compiled once, in this crate, as is the next one.
+    /// Defined per type, like `normal_vec`, so that the code is compiled in this crate.
     #[doc(hidden)]
     fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>>;
     #[doc(hidden)]
     fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>>;
 }
 
-/// A point of a symmetric distribution: the probability beyond it, in (0, ½], and its side. Two
-/// numbers because `1 - p` would lose the upper tail.
+/// A point of a symmetric distribution: the tail probability beyond it, in (0, ½], and its sign.
+/// Two fields because `1 - p` would be inaccurate for the upper tail.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
@@ -297,50 +302,34 @@ pub struct Tail {
     negative: bool,
 }
 
-impl RandomFloat for f32 {
-    fn unit(rng: &mut Rng) -> Self {
-        (rng.next_u32() >> 8) as f32 / (1u32 << 24) as f32
-    }
+macro_rules! random_float {
+    ($Float:ident, $Word:ident, $next:ident) => {
+        impl RandomFloat for $Float {
+            fn unit(rng: &mut Rng) -> Self {
+                const DIGITS: u32 = $Float::MANTISSA_DIGITS;
+                (rng.$next() >> ($Word::BITS - DIGITS)) as $Float / (1u64 << DIGITS) as $Float
+            }
 
-    fn lower_tail(rng: &mut Rng) -> Tail {
-        let word = rng.next_u32();
-        let magnitude = f64::from(word & (u32::MAX >> 1));
-        Tail { p: (magnitude + 0.5) / (1u64 << 32) as f64, negative: word >> 31 == 1 }
-    }
+            fn lower_tail(rng: &mut Rng) -> Tail {
+                let word = rng.$next();
+                let magnitude = (word & ($Word::MAX >> 1)) as f64;
+                let p = (magnitude + 0.5) / (1u128 << $Word::BITS) as f64;
+                Tail { p, negative: word >> ($Word::BITS - 1) == 1 }
+            }
 
-    fn before(self) -> Self {
-        self.next_down()
-    }
+            fn before(self) -> Self {
+                self.next_down()
+            }
 
-    fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>> {
-        rng.uniform_body(len, range)
-    }
+            fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>> {
+                rng.uniform_body(len, range)
+            }
 
-    fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>> {
-        rng.normal_body(len)
-    }
+            fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>> {
+                rng.normal_body(len)
+            }
+        }
+    };
 }
-
-impl RandomFloat for f64 {
-    fn unit(rng: &mut Rng) -> Self {
-        (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn lower_tail(rng: &mut Rng) -> Tail {
-        let word = rng.next_u64();
-        let magnitude = (word & (u64::MAX >> 1)) as f64;
-        Tail { p: (magnitude + 0.5) / (1u128 << 64) as f64, negative: word >> 63 == 1 }
-    }
-
-    fn before(self) -> Self {
-        self.next_down()
-    }
-
-    fn uniform_vec(rng: &mut Rng, len: usize, range: Range<f64>) -> Result<Vec<Self>> {
-        rng.uniform_body(len, range)
-    }
-
-    fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>> {
-        rng.normal_body(len)
-    }
-}
+random_float!(f32, u32, next_u32);
+random_float!(f64, u64, next_u64);

@@ -1,8 +1,8 @@
-//! What runs: instruction set, threads, matrix product, memory; and the one knob for threads.
+//! The run-time configuration: instruction set, threads, matrix products, memory.
 //!
-//! Environment variables, read once: `SWATH_ISA` (`scalar`, `avx2`, `avx512`, `neon`),
-//! `SWATH_THREADS`, `SWATH_SPIN_US` (how long threads wait awake for more work; 0: not at all),
-//! `SWATH_POOL_BYTES` (bytes kept for reuse, 0 for none).
+//! Environment variables, read once: `SWATH_ISA` (`scalar`, `avx2`, `avx512`, `neon`), `SWATH_THREADS`,
+//! `SWATH_SPIN_US` (how long idle threads spin before they sleep; 0 for not at all), `SWATH_POOL_BYTES`
+//! (bytes kept for reuse; 0 for none).
 
 pub(crate) mod memory;
 pub(crate) mod parallel;
@@ -11,6 +11,7 @@ pub(crate) mod shared;
 pub(crate) mod workspace;
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 pub use swath_kernels::Isa;
@@ -20,17 +21,17 @@ pub use memory::PoolStats;
 use crate::blas::{self, BlasInfo};
 use crate::error::{Error, Result};
 
-/// What the CPU backend runs on. `Display` prints it as a few lines.
+/// Configuration of the CPU backend. `Display` prints it in a few lines.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RuntimeInfo {
     /// Instruction set of the kernels.
     pub isa: Isa,
-    /// Threads that an operation may use.
+    /// Maximum number of threads of an operation.
     pub threads: usize,
-    /// Who computes matrix products.
+    /// Provider of matrix products.
     pub blas: BlasInfo,
-    /// What the memory pool has done and holds.
+    /// Statistics of the memory pool.
     pub pool: PoolStats,
 }
 
@@ -43,14 +44,14 @@ impl fmt::Display for RuntimeInfo {
     }
 }
 
-/// What runs now.
+/// Returns the current configuration.
 ///
 /// ```
 /// println!("{}", swath::runtime::info());
 /// ```
 ///
 /// # Panics
-/// As [`isa`].
+/// Panics like [`isa`].
 pub fn info() -> RuntimeInfo {
     RuntimeInfo {
         isa: isa(),
@@ -60,16 +61,16 @@ pub fn info() -> RuntimeInfo {
     }
 }
 
-/// The instruction set that kernels run on: the best of the machine, or what `SWATH_ISA` says.
+/// Instruction set of the kernels: the best one of the machine, or the one selected by `SWATH_ISA`.
 ///
 /// # Panics
-/// If `SWATH_ISA` cannot be followed. Operations on tensors return [`Error::Runtime`] then.
+/// Panics if `SWATH_ISA` is invalid; operations on tensors then return [`Error::Runtime`].
 pub fn isa() -> Isa {
     swath_kernels::isa()
 }
 
-/// Lets operations use `threads` threads from now on. Called from inside a rayon pool, operations
-/// use that pool instead. Results don't depend on the number of threads.
+/// Sets the number of threads of operations. Operations called from inside a rayon pool use that pool
+/// instead. Results do not depend on the number of threads.
 ///
 /// ```
 /// swath::runtime::set_threads(2)?;
@@ -78,17 +79,16 @@ pub fn isa() -> Isa {
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no threads, or more than 1024.
+/// [`Error::InvalidArgument`] for 0 or more than 1024 threads.
 pub fn set_threads(threads: usize) -> Result<()> {
     parallel::set_threads(threads)
 }
 
-/// Whether every environment variable can be followed. The CPU backend asks before it takes the
-/// first memory for a result, so that a wrong setting is an error and not a panic in a kernel;
-/// programs may ask when they start.
+/// Checks the environment variables. The CPU backend does so before it allocates its first result, so that an
+/// invalid setting is an error and not a panic in a kernel. Programs may call this when they start.
 ///
 /// # Errors
-/// [`Error::Runtime`] names the variable.
+/// [`Error::Runtime`] with the name of the invalid variable.
 pub fn check() -> Result<()> {
     static CHECKED: OnceLock<Result<()>> = OnceLock::new();
     let check = || {
@@ -101,10 +101,27 @@ pub fn check() -> Result<()> {
     CHECKED.get_or_init(check).clone()
 }
 
+/// Value of an environment variable, or `default` if it is not set or empty.
+///
+/// # Errors
+/// [`Error::Runtime`] if the value cannot be parsed or is not valid; `expected` describes valid values.
+fn setting<T: FromStr>(
+    name: &str,
+    default: impl FnOnce() -> T,
+    is_valid: impl Fn(&T) -> bool,
+    expected: &str,
+) -> Result<T> {
+    let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else {
+        return Ok(default());
+    };
+    let value = text.parse().ok().filter(is_valid);
+    value.ok_or_else(|| Error::Runtime(format!("{name}={text}: not a number of {expected}")))
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
-    fn info_names_every_part() {
+    fn info_prints_every_part() {
         let text = super::info().to_string();
         for part in ["kernels", "threads", "matmul", "memory"] {
             assert!(text.contains(part), "{text}");

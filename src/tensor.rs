@@ -1,4 +1,5 @@
-//! [`Tensor`]: values on a backend, and, if tracked, how they were computed.
+//! [`Tensor`]: values on a backend and, if tracked, the graph node that records how they were
+//! computed.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,7 +15,7 @@
 //! | `index.rs` | `gather`, `index_select`, `cat` |
 //! | `display.rs` | text |
 //!
-//! Shapes and dtypes are checked here, once; backends may rely on it.
+//! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
 mod choose;
 mod create;
@@ -47,10 +48,10 @@ use crate::layout::Layout;
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
-/// A tensor on backend `B`. Cloning is cheap and shares values and history.
+/// An n-dimensional array on backend `B`. Cloning is cheap: the clone shares values and graph node.
 ///
-/// Operations return new tensors; none changes its operands. An operation on a *tracked* tensor is
-/// recorded, so that [`backward`](Tensor::backward) can compute gradients.
+/// Operations return new tensors and leave their operands unchanged. An operation on a *tracked*
+/// tensor is recorded, so that [`backward`](Tensor::backward) can compute gradients.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -73,7 +74,7 @@ impl<B: Backend> Clone for Tensor<B> {
 }
 
 impl<B: Backend> Tensor<B> {
-    /// An untracked tensor of a backend's values.
+    /// Wraps a backend's tensor. The result is untracked.
     pub fn from_data(data: B::Tensor) -> Self {
         Tensor::from_parts(data, None)
     }
@@ -82,9 +83,9 @@ impl<B: Backend> Tensor<B> {
         Tensor { data, node }
     }
 
-    /// A tracked leaf with a name that messages give.
+    /// Returns a named, tracked leaf. Error messages about its gradient use the name.
     ///
-    /// Only floating-point values can have gradients: a leaf of another dtype stays untracked.
+    /// Only floats have gradients: a leaf of another dtype stays untracked.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -128,7 +129,7 @@ impl<B: Backend> Tensor<B> {
         self.data.dtype()
     }
 
-    /// How the elements lie in storage.
+    /// Shape, strides and offset of the elements in storage.
     pub fn layout(&self) -> &Layout {
         self.data.layout()
     }
@@ -138,19 +139,20 @@ impl<B: Backend> Tensor<B> {
         &self.data
     }
 
-    /// The data, to give to the backend, which writes into its storage if nothing else holds it: no
-    /// rule does that saved it.
+    /// Gives the data to the backend, which may overwrite the storage if nothing else holds it.
+    /// Derivative rules that saved the tensor hold it.
     pub(crate) fn into_data(self) -> B::Tensor {
         self.data
     }
 
-    /// The data, for the backend to change, which copies storage that others hold. The tensor stays the
-    /// leaf it is; recorded ops keep the old values.
+    /// The data, to be changed in place. The backend copies storage that is shared, so recorded
+    /// operations keep the old values. The tensor remains the same leaf.
     pub(crate) fn data_mut(&mut self) -> &mut B::Tensor {
         &mut self.data
     }
 
-    /// Makes this leaf another one of the same name and values: gradients of the old one are not its own.
+    /// Replaces the leaf's graph node by a new one of the same name. Gradients of the old leaf do
+    /// not belong to the new one.
     pub(crate) fn renew_leaf(&mut self) {
         let node = self.node.as_ref();
         self.node = node.map(|node| GraphNode::leaf(node.name(), *node.shape(), node.dtype()));
@@ -160,54 +162,61 @@ impl<B: Backend> Tensor<B> {
         self.node.as_ref()
     }
 
-    /// The values in row-major order.
+    /// Copies the elements into a vector in row-major order.
     ///
     /// # Errors
-    /// [`Error::DTypeMismatch`] if `T` is not the tensor's type: convert with
+    /// [`Error::DTypeMismatch`] if `T` is not the tensor's dtype; convert with
     /// [`to_dtype`](Tensor::to_dtype) first.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype("to_vec", T::DTYPE)?;
         let host = B::to_host(self.data())?;
-        let rhs = host.dtype();
-        T::from_host(host).ok_or(Error::DTypeMismatch {
-            op: "to_vec",
-            lhs: T::DTYPE,
-            rhs,
-            shape: *self.shape(),
-        })
+        let (rhs, shape) = (host.dtype(), *self.shape());
+        T::from_host(host).ok_or(Error::DTypeMismatch { op: "to_vec", lhs: T::DTYPE, rhs, shape })
     }
 
-    /// The value of a tensor of one element.
+    /// Returns the value of a tensor with exactly one element.
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] unless there is exactly one element; [`Error::DTypeMismatch`].
+    /// [`Error::InvalidShape`] if the number of elements is not 1; [`Error::DTypeMismatch`] if `T`
+    /// is not the tensor's dtype.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.numel() != 1 {
             let reason = "item needs exactly one element";
             return Err(Error::InvalidShape { op: "item", shape: *self.shape(), reason });
         }
         self.check_dtype("item", T::DTYPE)?;
-        // The dtype is T's: the conversion is exact.
         Ok(T::from_scalar(B::item(self.data())?))
     }
 
-    fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {
-        if self.dtype() != wanted {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: self.dtype(),
-                rhs: wanted,
-                shape: *self.shape(),
-            });
+    /// Fails unless the tensor has the dtype `wanted`.
+    pub(crate) fn check_dtype(&self, op: &'static str, wanted: DType) -> Result<()> {
+        match self.dtype() {
+            dtype if dtype == wanted => Ok(()),
+            lhs => Err(Error::DTypeMismatch { op, lhs, rhs: wanted, shape: *self.shape() }),
         }
-        Ok(())
     }
 
-    /// The same values on another backend.
+    /// Fails unless the elements are floats.
+    pub(crate) fn check_float(&self, op: &'static str) -> Result<()> {
+        match self.dtype() {
+            dtype if dtype.is_float() => Ok(()),
+            dtype => Err(Error::UnsupportedDType { op, dtype, shape: *self.shape() }),
+        }
+    }
+
+    /// Fails unless `other` has the shape and dtype of this tensor.
+    pub(crate) fn check_like(&self, op: &'static str, other: &Tensor<B>) -> Result<()> {
+        if self.shape() != other.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *other.shape() });
+        }
+        self.check_dtype(op, other.dtype())
+    }
+
+    /// Copies the values to another backend.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the tensor is tracked: [`detach`](Tensor::detach) it first,
-    /// because gradients do not cross backends.
+    /// [`Error::InvalidArgument`] if the tensor is tracked; gradients do not cross backends, so
+    /// [`detach`](Tensor::detach) it first.
     pub fn to_backend<Target: Backend>(&self) -> Result<Tensor<Target>>
     where
         B: IntoBackend<Target>,
@@ -229,10 +238,11 @@ impl<B: Backend> Tensor<B> {
         self.node()?.name()
     }
 
-    /// A tracked leaf of the same values: gradients are gathered for it. A leaf returns itself.
+    /// Returns a tracked leaf with the same values, for which backward passes compute gradients. A
+    /// leaf returns itself.
     ///
-    /// Only floating-point values can have gradients: a tensor of another dtype stays untracked,
-    /// and asking for its gradient is an error that says so.
+    /// Only floats have gradients: a tensor of another dtype stays untracked, and asking for its
+    /// gradient is an error.
     pub fn requires_grad(&self) -> Self {
         match self.node() {
             Some(node) if node.is_leaf() => self.clone(),
@@ -240,15 +250,15 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// The same values, untracked. Storage is shared.
+    /// Returns an untracked tensor that shares this tensor's storage.
     pub fn detach(&self) -> Self {
         Tensor::from_data(self.data().clone())
     }
 }
 
 impl Tensor<CpuBackend> {
-    /// The elements in row-major order as they are stored, to write: for values that change from step
-    /// to step in the same memory.
+    /// Borrows the elements in row-major order for writing, for data that changes from step to step
+    /// in the same memory.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -259,9 +269,9 @@ impl Tensor<CpuBackend> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the tensor is tracked, if a handle or a recorded operation shares
-    /// its values, or if they do not lie in order; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for `bool`.
+    /// [`Error::InvalidArgument`] if the tensor is tracked, not contiguous, or shares its storage
+    /// with another tensor or a recorded operation; [`Error::DTypeMismatch`] if `T` is not the
+    /// tensor's dtype; [`Error::UnsupportedDType`] for `bool`.
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
         if self.is_tracked() {
             let reason = format!("the tensor of shape {} is tracked", self.shape());

@@ -1,4 +1,5 @@
-//! The machine's own speed: what a case is compared with.
+//! Limits: the least work that a case can be, and the speed at which the machine does it, which is measured
+//! by the loops of [`peak`].
 
 use std::fmt;
 use std::hint::black_box;
@@ -11,15 +12,15 @@ use swath_kernels::peak;
 
 use super::values::{Values, values};
 
-/// Seconds of a timed run of a loop, at least.
-const RUN: f64 = 4e-3;
-/// Timed runs of a loop, of which the median counts.
+/// Shortest timed run of a loop, in seconds.
+const RUN_SECONDS: f64 = 4e-3;
+/// Timed runs of a loop, of which the median is taken.
 const RUNS: usize = 5;
 
 /// A loop of [`peak`] over two inputs and an output.
 type Loop = fn(&[f32], &[f32], &mut [f32]);
 
-/// What bounds the time of a case from below.
+/// Kind of work.
 #[derive(Clone, Copy)]
 enum Work {
     FmaF32,
@@ -30,7 +31,7 @@ enum Work {
 }
 
 impl Work {
-    /// The loops that do it, of which the fastest counts: with ordinary and with non-temporal stores.
+    /// Returns the loops that do the work, with ordinary and with non-temporal stores. The fastest is taken.
     fn loops(self) -> &'static [Loop] {
         match self {
             Work::FmaF32 => &[|_, _, _| _ = peak::fma::<f32>(1000)],
@@ -41,7 +42,7 @@ impl Work {
         }
     }
 
-    /// Which of a loop's arrays it uses.
+    /// True for each array of a [`Loop`] that the work uses.
     fn arrays(self) -> [bool; 3] {
         match self {
             Work::FmaF32 | Work::FmaF64 => [false; 3],
@@ -51,30 +52,30 @@ impl Work {
         }
     }
 
-    /// Bytes of arrays of `n` elements of `f32`.
+    /// Returns the bytes of the arrays used, each of `n` elements of `f32`.
     fn bytes(self, n: usize) -> usize {
         4 * n * self.arrays().iter().filter(|used| **used).count()
     }
 }
 
-/// The least work that a case can be, and the threads that share it.
+/// The least work that a case can be, and the number of threads that share it.
 #[derive(Clone, Copy)]
 pub struct Limit {
     work: Work,
     threads: usize,
     /// Bytes, or floating-point operations.
     amount: usize,
-    /// Elements of each array of the loop that is timed.
+    /// Elements of each array on which the speed is measured, over all threads.
     elements: usize,
 }
 
 impl Limit {
-    /// So many floating-point operations by fused multiply-adds of `f32`.
+    /// Floating-point operations, as fused multiply-adds of `f32`.
     pub fn fma_f32(threads: usize, operations: usize) -> Limit {
         Limit { work: Work::FmaF32, threads, amount: operations, elements: 0 }
     }
 
-    /// So many floating-point operations by fused multiply-adds of `f64`.
+    /// Floating-point operations, as fused multiply-adds of `f64`.
     pub fn fma_f64(threads: usize, operations: usize) -> Limit {
         Limit { work: Work::FmaF64, ..Limit::fma_f32(threads, operations) }
     }
@@ -98,12 +99,12 @@ impl Limit {
         Limit { work, threads, amount: work.bytes(n), elements: n }
     }
 
-    /// The same work, at the speed of arrays of `n` elements: more than the caches hold, for instance.
-    pub fn at_the_speed_of(self, n: usize) -> Limit {
+    /// Measures the speed on arrays of `n` elements instead, such as arrays that do not fit the caches.
+    pub fn measured_on(self, n: usize) -> Limit {
         Limit { elements: n, ..self }
     }
 
-    /// The same work, for criterion.
+    /// Returns the work in criterion's terms.
     pub fn throughput(&self) -> Throughput {
         match self.work {
             Work::FmaF32 | Work::FmaF64 => Throughput::Elements(self.amount as u64),
@@ -111,7 +112,7 @@ impl Limit {
         }
     }
 
-    /// The unit of a rate over 10⁹.
+    /// Returns the unit of [`rate`](Self::rate) divided by 10⁹.
     pub fn unit(&self) -> &'static str {
         match self.work {
             Work::FmaF32 | Work::FmaF64 => "GFLOP/s",
@@ -119,12 +120,23 @@ impl Limit {
         }
     }
 
-    /// Seconds that the work takes at so many bytes or operations a second.
+    /// Returns the name of the kind of work.
+    pub fn name(&self) -> &'static str {
+        match self.work {
+            Work::FmaF32 => "the f32 FMA peak",
+            Work::FmaF64 => "the f64 FMA peak",
+            Work::Read => "one read",
+            Work::Copy => "one copy",
+            Work::Triad => "one triad",
+        }
+    }
+
+    /// Returns the seconds that the work takes at a rate in bytes or operations per second.
     pub fn seconds(&self, rate: f64) -> f64 {
         self.amount as f64 / rate
     }
 
-    /// Bytes or operations a second, as the loop does them now.
+    /// Measures the rate of the machine, in bytes or operations per second.
     pub fn rate(&self) -> f64 {
         let share = self.elements / self.threads;
         let array = |used| values(if used { share } else { 0 });
@@ -134,31 +146,27 @@ impl Limit {
             Work::FmaF64 => peak::fma::<f64>(1000),
             _ => self.work.bytes(share),
         };
-        let seconds = self.work.loops().iter().map(|of_peak| seconds_a_pass(*of_peak, &mut arrays));
+        let seconds =
+            self.work.loops().iter().map(|peak_loop| seconds_per_pass(*peak_loop, &mut arrays));
         (amount * self.threads) as f64 / seconds.fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Prints what the work is and on how many threads, but not how much.
+/// Prints the kind of work and the number of threads, without the amount.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.work {
-            Work::FmaF32 => "the f32 FMA peak",
-            Work::FmaF64 => "the f64 FMA peak",
-            Work::Read => "one read",
-            Work::Copy => "one copy",
-            Work::Triad => "one triad",
-        })?;
+        f.write_str(self.name())?;
         if self.threads > 1 { write!(f, " by {} threads", self.threads) } else { Ok(()) }
     }
 }
 
-/// Seconds a pass of a loop takes when each thread runs it over its own arrays: the median of several runs.
-fn seconds_a_pass(of_peak: Loop, arrays: &mut [[Values; 3]]) -> f64 {
+/// Returns the seconds per pass of a loop that each thread runs over arrays of its own: the median of several
+/// runs.
+fn seconds_per_pass(peak_loop: Loop, arrays: &mut [[Values; 3]]) -> f64 {
     let mut passes = 1;
-    // The shorter of two times, since another program may take the core meanwhile.
-    let mut twice = |passes| [(); 2].map(|()| time(of_peak, &mut arrays[0], passes));
-    while twice(passes).into_iter().fold(f64::INFINITY, f64::min) < RUN {
+    // The shorter of two times is compared: another program may take the core during one of them.
+    let mut twice = |passes| [(); 2].map(|()| time(peak_loop, &mut arrays[0], passes));
+    while twice(passes).into_iter().fold(f64::INFINITY, f64::min) < RUN_SECONDS {
         passes *= 2;
     }
     let mut run = || {
@@ -167,11 +175,12 @@ fn seconds_a_pass(of_peak: Loop, arrays: &mut [[Values; 3]]) -> f64 {
             let start = |arrays| {
                 scope.spawn(move || {
                     barrier.wait();
-                    time(of_peak, arrays, passes)
+                    time(peak_loop, arrays, passes)
                 })
             };
             let threads: Vec<_> = arrays.iter_mut().map(start).collect();
-            let times = threads.into_iter().map(|thread| thread.join().expect("a loop that ends"));
+            let times =
+                threads.into_iter().map(|thread| thread.join().expect("the loop does not panic"));
             times.fold(0.0, f64::max) / passes as f64
         })
     };
@@ -180,11 +189,11 @@ fn seconds_a_pass(of_peak: Loop, arrays: &mut [[Values; 3]]) -> f64 {
     seconds[RUNS / 2]
 }
 
-/// Seconds that so many passes of a loop take.
-fn time(of_peak: Loop, [a, b, y]: &mut [Values; 3], passes: usize) -> f64 {
+/// Returns the seconds that `passes` passes of a loop take.
+fn time(peak_loop: Loop, [a, b, y]: &mut [Values; 3], passes: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..passes {
-        of_peak(black_box(a), black_box(b), y);
+        peak_loop(black_box(a), black_box(b), y);
         black_box(&mut *y);
     }
     start.elapsed().as_secs_f64()

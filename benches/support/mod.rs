@@ -1,15 +1,15 @@
-//! What the benchmarks share: criterion's groups of cases, and the share of the machine's own speed that
-//! each case reaches.
+//! Groups of criterion cases, and the share of the machine's limit that each case reaches.
 //!
 //! ```text
-//! for each case: warm-up, the machine's speed, criterion's samples, the machine's speed
+//! for each case: warm-up, speed of the machine, criterion's samples, speed of the machine
 //!                share = time of the least work at the mean of the two speeds / median of the samples
 //! ```
 //!
-//! The two speeds are measured within a second of the samples, because a machine's clock and bandwidth
-//! move. The summary at the end marks the shares of cases between whose two speeds they moved.
+//! Both speeds are measured within a second of the samples, because the clock and the bandwidth of a machine
+//! change over time. The summary at the end marks the cases whose two speeds differ.
 
 mod limit;
+mod table;
 pub mod values;
 
 use std::env;
@@ -29,29 +29,30 @@ use swath::prelude::*;
 
 pub use limit::Limit;
 
-/// Speeds before and after a case that differ by more are pointed out.
-const STEADY: f64 = 0.05;
+/// Largest relative change of the machine's speed during a case before its share is marked as uncertain.
+const MAX_CHANGE: f64 = 0.05;
 
-/// The benchmarks of a program.
+/// The benchmarks of one program.
 pub struct Suite {
     criterion: Criterion,
+    /// The cases timed so far.
     rows: Vec<Row>,
 }
 
-/// A case that was timed.
+/// A timed case.
 struct Row {
     name: String,
     limit: Limit,
-    /// Median of criterion's samples.
+    /// Median of criterion's samples, in seconds.
     seconds: f64,
-    /// The machine's speed before and after, in bytes or operations a second.
+    /// Speed of the machine before and after the case, in bytes or operations per second.
     rates: [f64; 2],
 }
 
 impl Suite {
     /// Reads criterion's command line.
     pub fn from_args() -> Suite {
-        // Few samples and resamples: there are more than 500 cases, a second each.
+        // Few samples and resamples, because there are more than 500 cases of a second each.
         let criterion = Criterion::default()
             .warm_up_time(Duration::from_millis(200))
             .measurement_time(Duration::from_millis(400))
@@ -60,28 +61,30 @@ impl Suite {
         Suite { criterion: criterion.configure_from_args(), rows: Vec::new() }
     }
 
-    /// Starts a group of cases that run on one thread and do not look at the number of threads.
+    /// Starts a group of cases. Kernels on slices run on the calling thread, whatever number of threads is
+    /// set.
     pub fn group(&mut self, name: &str) -> Group<'_> {
         let mut group = self.criterion.benchmark_group(name);
-        // Samples of equal length: the short ones of linear sampling show the machine's noise the most.
+        // Flat sampling: linear sampling also takes short samples, which are the noisiest.
         group.sampling_mode(SamplingMode::Flat);
         group.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
         Group { group, name: name.to_owned(), rows: &mut self.rows }
     }
 
-    /// Starts a group on so many threads: `name_T2` on two.
+    /// Sets the number of threads and starts a group, called `name_T2` on two threads.
     pub fn group_on(&mut self, threads: usize, name: &str) -> Result<Group<'_>> {
         swath::runtime::set_threads(threads)?;
         Ok(self.group(&format!("{name}_T{threads}")))
     }
 
-    /// Prints the shares of what was timed, which is nothing if cases only ran once to be tested.
+    /// Prints the share of every timed case and writes the table if the environment asks for it. Does neither
+    /// if `cargo test` ran each case once.
     pub fn finish(self) {
         self.criterion.final_summary();
         if self.rows.is_empty() {
             return;
         }
-        println!("Shares of the machine's own speed");
+        println!("Shares of the machine's limit");
         println!(
             "kernels: {}; products of tensors: {}\n",
             swath_kernels::isa(),
@@ -90,31 +93,43 @@ impl Suite {
         for row in &self.rows {
             println!("{row}");
         }
-        let moved = self.rows.iter().filter(|row| row.change().abs() > STEADY).count();
+        let changed = self.rows.iter().filter(|row| row.change().abs() > MAX_CHANGE).count();
         println!(
-            "\n{moved} of {} rows end with ~: the machine's speed changed by more than {:.0} % from before the \
-             case to after it, and the share is uncertain by as much.\n",
+            "\n{changed} of {} rows end with ~: the speed of the machine changed by more than {:.0} % during \
+             the case, and the share is uncertain by as much.\n",
             self.rows.len(),
-            100.0 * STEADY,
+            100.0 * MAX_CHANGE,
         );
+        if let Err(error) = table::write(&self.rows) {
+            eprintln!("SWATH_BENCH_TABLE: {error}");
+        }
     }
 }
 
 impl Row {
-    /// By how much the machine's speed after the case was greater than before.
+    /// Returns the relative change of the machine's speed during the case.
     fn change(&self) -> f64 {
         self.rates[1] / self.rates[0] - 1.0
+    }
+
+    /// Returns the mean of the machine's speeds before and after the case.
+    fn rate(&self) -> f64 {
+        (self.rates[0] + self.rates[1]) / 2.0
+    }
+
+    /// Returns the time of the limit divided by the time of the case.
+    fn share(&self) -> f64 {
+        self.limit.seconds(self.rate()) / self.seconds
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = (self.rates[0] + self.rates[1]) / 2.0;
-        let share = self.limit.seconds(rate) / self.seconds;
+        let (rate, share) = (self.rate(), self.share());
         let (name, limit, unit) = (&self.name, self.limit, self.limit.unit());
         write!(f, "{name:48} {:12.4} us {:5.0} % of {limit}", self.seconds * 1e6, 100.0 * share)?;
         write!(f, " at {:.1} {unit}", rate / 1e9)?;
-        if self.change().abs() > STEADY {
+        if self.change().abs() > MAX_CHANGE {
             write!(f, " ~ {:+.0} %", 100.0 * self.change())
         } else {
             Ok(())
@@ -130,20 +145,20 @@ pub struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Times `run`, whose work is at least `limit`.
+    /// Times `run`, whose least work is `limit`.
     pub fn tensor(&mut self, id: &str, limit: Limit, mut run: impl FnMut() -> Result<Tensor>) {
-        self.case(id, limit, || move || run().expect("shapes and dtypes fit"));
+        self.case(id, limit, || move || run().expect("shapes and dtypes match"));
     }
 
-    /// Times what `set_up` returns, whose work is at least `limit`. The command line may leave the case
-    /// out: then nothing is set up. `id` is a name, or a function's name, a slash and a size.
+    /// Times the closure that `set_up` returns, whose least work is `limit`. `set_up` is not called if the
+    /// command line excludes the case. `id` is a name, or the name of a function, a slash and a size.
     pub fn case<R, F: FnMut() -> R>(&mut self, id: &str, limit: Limit, set_up: impl FnOnce() -> F) {
         let started = SystemTime::now();
         let (mut set_up, mut run, mut before, mut calls) = (Some(set_up), None, None, 0);
         self.group.throughput(limit.throughput());
         self.group.bench_function(benchmark_id(id), |bencher| {
-            let run = run.get_or_insert_with(|| set_up.take().expect("one call")());
-            // The first call warms up, or is a test.
+            let run = run.get_or_insert_with(|| set_up.take().expect("called once")());
+            // The first call is the warm-up, or the only one under `cargo test`.
             calls += 1;
             if calls == 2 {
                 before = Some(limit.rate());
@@ -157,6 +172,7 @@ impl Group<'_> {
     }
 }
 
+/// Returns criterion's name of a case.
 fn benchmark_id(id: &str) -> BenchmarkId {
     match id.split_once('/') {
         Some((function, size)) => BenchmarkId::new(function, size),
@@ -164,7 +180,8 @@ fn benchmark_id(id: &str) -> BenchmarkId {
     }
 }
 
-/// The median time of a case in seconds, as criterion has written it since.
+/// Returns the median time of a case in seconds, from the file that criterion wrote; `None` if it was last
+/// written before `since`.
 fn median(name: &str, since: SystemTime) -> Option<f64> {
     static HOME: LazyLock<PathBuf> = LazyLock::new(criterion_home);
     let file = HOME.join(name).join("new/estimates.json");
@@ -176,16 +193,17 @@ fn median(name: &str, since: SystemTime) -> Option<f64> {
     Some(estimates["median"]["point_estimate"].as_f64()? * 1e-9)
 }
 
-/// The folder that criterion writes to, found as criterion finds it.
+/// Returns the folder of criterion's results, searched for in the order that criterion uses.
 fn criterion_home() -> PathBuf {
     let variable = |name| env::var_os(name).map(PathBuf::from);
-    let target = || variable("CARGO_TARGET_DIR").or_else(target_of_cargo);
+    let target = || variable("CARGO_TARGET_DIR").or_else(cargo_target);
     variable("CRITERION_HOME")
         .or_else(|| Some(target()?.join("criterion")))
         .unwrap_or_else(|| PathBuf::from("target/criterion"))
 }
 
-fn target_of_cargo() -> Option<PathBuf> {
+/// Returns the target folder that `cargo metadata` reports.
+fn cargo_target() -> Option<PathBuf> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps"];
     let output = Command::new(env::var_os("CARGO")?).args(arguments).output().ok()?;
     let metadata: Value = serde_json::from_slice(&output.stdout).ok()?;

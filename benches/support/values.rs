@@ -1,17 +1,17 @@
-//! Inputs.
+//! Input values.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `n` different values in [-4, 4), without a pattern that a branch predictor could learn.
+/// Returns `n` different values in [-4, 4), without a pattern that a branch predictor could learn.
 pub fn values(n: usize) -> Values {
     let mut state = 1u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as f32 / (1 << 21) as f32 - 4.0
     };
-    // Start on a cache line, and not all on the same line of their pages: loads that follow stores
-    // to the same offset of another page wait for them.
+    // Slices start on a cache line, each at another offset in its page: a load has to wait for an earlier
+    // store to the same offset of another page (4 KiB aliasing).
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let line = COUNT.fetch_add(5, Ordering::Relaxed) % 64;
     let memory: Vec<f32> = (0..n + 65 * 16).map(|_| next()).collect();

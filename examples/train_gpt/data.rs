@@ -10,7 +10,7 @@ use swath::prelude::*;
 use crate::Failure;
 use crate::model::T;
 
-/// A corpus of characters. A token is the index of its character in the sorted vocabulary.
+/// A text as tokens. A token is the index of its character in the sorted vocabulary.
 pub struct Corpus {
     vocabulary: Vec<char>,
     pub training: Vec<i64>,
@@ -18,28 +18,32 @@ pub struct Corpus {
     files: usize,
 }
 
-/// `[batch, context]` inputs, and the characters that follow each of them. Filled anew for each step.
+/// Input tokens `[batch, context]` and target tokens of the same shape: the token that follows each input. The
+/// memory is reused for each step.
 pub struct Batch {
     pub inputs: T,
     pub targets: T,
+    /// Start of each window in the text.
     starts: Vec<usize>,
 }
 
 impl Batch {
+    /// Returns a batch of zeros.
     pub fn new(batch: usize, context: usize) -> Result<Self> {
         let zeros = || T::zeros((batch, context), DType::I64);
         Ok(Batch { inputs: zeros()?, targets: zeros()?, starts: vec![0; batch] })
     }
 
-    /// Windows of the text at random places.
+    /// Fills the batch with windows of the text at random positions.
     pub fn draw(&mut self, text: &[i64], rng: &mut Rng) -> Result<()> {
-        let places = (text.len() - self.inputs.dims()[1]) as u64;
-        self.starts.iter_mut().for_each(|start| *start = rng.below(places) as usize);
+        let positions = (text.len() - self.inputs.dims()[1]) as u64;
+        self.starts.iter_mut().for_each(|start| *start = rng.below(positions) as usize);
         self.fill(text)
     }
 
-    /// Windows of the text one after the other, from `first` on; the last one ends with the text.
-    pub fn follow(&mut self, text: &[i64], first: usize) -> Result<()> {
+    /// Fills the batch with consecutive windows of the text, from `first` on. Windows that would exceed the text
+    /// are moved back to end with it.
+    pub fn fill_from(&mut self, text: &[i64], first: usize) -> Result<()> {
         let context = self.inputs.dims()[1];
         let last = text.len() - context - 1;
         for (i, start) in self.starts.iter_mut().enumerate() {
@@ -48,6 +52,7 @@ impl Batch {
         self.fill(text)
     }
 
+    /// Copies the windows at `starts` into the inputs, and one token further into the targets.
     fn fill(&mut self, text: &[i64]) -> Result<()> {
         let context = self.inputs.dims()[1];
         for (tensor, shift) in [(&mut self.inputs, 0), (&mut self.targets, 1)] {
@@ -61,11 +66,11 @@ impl Batch {
 }
 
 impl Corpus {
-    /// Reads files, and the `.rs`, `.md` and `.txt` files of folders; the crate's own source if none are
-    /// given.
+    /// Reads files, and the `.rs`, `.md` and `.txt` files of folders. If none are given, reads this crate's own
+    /// source.
     ///
-    /// Held out is every tenth file by sorted path; of fewer than ten files, the last tenth of their
-    /// text. Both parts must hold more than `context` characters.
+    /// Every tenth file by sorted path is held out. If there are fewer than ten files, the last tenth of their
+    /// text is held out. Both parts must have at least `context + 2` characters.
     pub fn load(given: &[PathBuf], context: usize) -> Result<Self, Failure> {
         let mut paths = Vec::new();
         let own = [PathBuf::from(env!("CARGO_MANIFEST_DIR"))];
@@ -92,10 +97,10 @@ impl Corpus {
         for (part, name) in [(&training, "training"), (&held_out, "held-out")] {
             if part.len() <= context + 1 {
                 return Err(format!(
-                    "the {name} text has {} characters, at least {} are needed; \
-                     give more text with --data",
-                    part.len(),
-                    context + 2
+                    "expected at least {} characters of {name} text, got {}; \
+                     pass more text with --data",
+                    context + 2,
+                    part.len()
                 )
                 .into());
             }
@@ -104,34 +109,35 @@ impl Corpus {
         vocabulary.sort_unstable();
         vocabulary.dedup();
         let encode = |text: &[char]| -> Vec<i64> {
-            // Every character is in the vocabulary, which was made of this text.
+            // Every character of the text is in the vocabulary.
             text.iter().map(|c| vocabulary.partition_point(|v| v < c) as i64).collect()
         };
         let (training, held_out) = (encode(&training), encode(&held_out));
         Ok(Corpus { vocabulary, training, held_out, files: paths.len() })
     }
 
-    /// The distinct characters, by token.
+    /// Returns the distinct characters; a token is an index into them.
     pub fn vocabulary(&self) -> &[char] {
         &self.vocabulary
     }
 
-    /// The tokens of a text, or the first character of it that the corpus does not have.
+    /// Returns the tokens of a text, or as an error its first character that is not in the vocabulary.
     pub fn encode(&self, text: &str) -> Result<Vec<i64>, char> {
         let token = |c: char| self.vocabulary.binary_search(&c).map(|i| i as i64).map_err(|_| c);
         text.chars().map(token).collect()
     }
 
-    /// What a sample begins with unless told: a line break, or the first character there is.
+    /// Returns the default start of a sample: a line break, or the first character of the vocabulary.
     pub fn default_prompt(&self) -> Vec<i64> {
         vec![self.vocabulary.binary_search(&'\n').unwrap_or(0) as i64]
     }
 
+    /// Returns the text of tokens.
     pub fn decode(&self, tokens: &[i64]) -> String {
         tokens.iter().map(|&token| self.vocabulary[token as usize]).collect()
     }
 
-    /// A number that another corpus is unlikely to have.
+    /// Returns a hash of the vocabulary and the text, by which a resumed run recognises its corpus.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = Sha256::new();
         self.vocabulary.iter().for_each(|&c| hasher.update(u32::from(c).to_le_bytes()));
@@ -148,7 +154,7 @@ impl fmt::Display for Corpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} files, {} characters to learn from, {} held out, {} distinct",
+            "{} files, {} training characters, {} held out, {} distinct",
             self.files,
             self.training.len(),
             self.held_out.len(),
@@ -157,6 +163,7 @@ impl fmt::Display for Corpus {
     }
 }
 
+/// Splits texts into training and held-out parts.
 fn split(texts: &[Vec<char>]) -> (Vec<char>, Vec<char>) {
     if texts.len() < 10 {
         let text = texts.concat();
@@ -170,7 +177,7 @@ fn split(texts: &[Vec<char>]) -> (Vec<char>, Vec<char>) {
     (part(false), part(true))
 }
 
-/// The files of these endings below a folder, without hidden folders and build output.
+/// Finds the files with these endings in a folder and its subfolders, except hidden folders and `target`.
 fn find_texts(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

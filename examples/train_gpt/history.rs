@@ -1,4 +1,4 @@
-//! The curve of a run: losses by step, and what is written of them.
+//! The loss curve of a run, as CSV and as SVG.
 
 use std::fmt::Write;
 
@@ -7,16 +7,17 @@ use plotters::prelude::*;
 
 use crate::Failure;
 
-/// Training losses of every step so far, held-out losses of some.
+/// Training loss of every step so far, and held-out loss of some.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
+    /// Training loss of each step.
     pub losses: Vec<f32>,
-    /// Steps done, and the loss then.
+    /// Number of steps done, and the held-out loss after them.
     pub held_out: Vec<(usize, f32)>,
 }
 
 impl History {
-    /// A line a step: step, training loss, held-out loss where it was measured.
+    /// Returns the curve as CSV, one line per step: step, training loss, and held-out loss if it was measured.
     pub fn to_csv(&self) -> String {
         let mut text = String::from("step,loss,held_out\n");
         let mut held_out = self.held_out.iter().peekable();
@@ -28,7 +29,7 @@ impl History {
         text
     }
 
-    /// The curve as an SVG file.
+    /// Returns the curve as an SVG image.
     pub fn to_svg(&self) -> Result<String, Failure> {
         let mut text = String::new();
         self.draw(SVGBackend::with_string(&mut text, (800, 480)).into_drawing_area())?;
@@ -66,7 +67,7 @@ mod tests {
     use super::History;
 
     #[test]
-    fn every_step_has_its_line() {
+    fn csv_has_one_line_per_step() {
         let history = History { losses: vec![3.5, 2.0, 1.25], held_out: vec![(2, 2.5)] };
         assert_eq!(history.to_csv(), "step,loss,held_out\n1,3.5,\n2,2,2.5\n3,1.25,\n");
     }

@@ -1,4 +1,4 @@
-//! Trains a small character-level transformer and samples from it.
+//! Trains a small character-level transformer and samples text from it.
 //!
 //! ```text
 //! cargo run --release --example train_gpt                     on this crate's own source
@@ -6,17 +6,18 @@
 //! ```
 //!
 //! The same seed gives the same losses and parameters, bit for bit, on every machine and for any
-//! number of threads, interrupted and resumed or not; `--hash` prints a digest of them.
+//! number of threads, also if the run is interrupted and resumed. `--hash` prints a digest of them.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `options.rs`, `plan.rs` | what was asked for; what a run is |
-//! | `data.rs` | text, split, batches |
+//! | `options.rs` | the command line |
+//! | `plan.rs` | the hyperparameters of a run |
+//! | `data.rs` | reading text, splitting it, drawing batches |
 //! | `model.rs` | the transformer |
-//! | `train.rs` | the loop |
-//! | `state.rs` | saving and going on |
-//! | `ngram.rs` | what counting achieves on the same text |
-//! | `history.rs`, `progress.rs`, `sample.rs` | what a user sees |
+//! | `train.rs` | the training loop and the evaluation |
+//! | `state.rs` | saving and resuming |
+//! | `ngram.rs` | a 4-gram model of the same text, for comparison |
+//! | `history.rs`, `progress.rs`, `sample.rs` | loss curve, progress bar, generated text |
 
 mod data;
 mod history;
@@ -43,10 +44,10 @@ use options::Options;
 use plan::Plan;
 use train::{End, Run, SAMPLE_STREAM};
 
-/// Why a run ended early.
+/// Error of a run.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Prints a line. A reader that has gone away is no reason to stop training.
+/// Prints a line. Errors are ignored, so that training goes on if standard output is closed.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -72,7 +73,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let folder = options.folder();
     std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     let saved = options.resume.then(|| state::Saved::load(&folder, options)).transpose()?;
     let plan = match &saved {
         Some(saved) => saved.plan,
@@ -82,22 +83,22 @@ fn run(options: &Options) -> Result<(), Failure> {
     let prompt = match &options.prompt {
         None => corpus.default_prompt(),
         Some(text) if text.is_empty() => corpus.default_prompt(),
-        Some(text) => corpus
-            .encode(text)
-            .map_err(|c| format!("--prompt: the text to learn from has no {c:?}"))?,
+        Some(text) => {
+            corpus.encode(text).map_err(|c| format!("--prompt: the training text has no {c:?}"))?
+        }
     };
     let mut run = Run::new(plan, corpus.vocabulary().len())?;
     if let Some(saved) = saved {
         saved.restore(&mut run, &corpus)?;
         say!("going on after step {} of {}", run.steps(), plan.steps);
         if plan.steps > plan.schedule {
-            let (laid_out, rate) = (plan.schedule, plan.final_rate());
+            let (steps, rate) = (plan.schedule, plan.final_rate());
             say!(
-                "the learning rate was laid out for {laid_out} steps: it stays {rate:.1e} after them"
+                "the learning rate was laid out for {steps} steps: it stays {rate:.1e} after them"
             );
         }
     } else if state::exists(&folder) {
-        say!("the run saved in {} will be replaced (--resume goes on with it)", folder.display());
+        say!("the run saved in {} will be replaced (--resume would continue it)", folder.display());
     }
     say!("{}", swath::runtime::info());
     say!("data     {corpus}");
@@ -105,10 +106,10 @@ fn run(options: &Options) -> Result<(), Failure> {
     say!("model    {} parameters, {} bytes", summary.parameters(), summary.parameter_bytes());
 
     let stop = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&stop);
+    let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        // Asked a second time, or when all is saved: at once.
-        if seen.swap(true, Ordering::Relaxed) {
+        // A second Ctrl-C, or one after everything was saved, ends the program at once.
+        if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     })?;
@@ -119,7 +120,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         run.write_curve(&folder)
     };
     if run.train(&corpus, &stop, save)? == End::Interrupted {
-        say!("stopped after step {} of {}; to go on:", run.steps(), plan.steps);
+        say!("stopped after step {} of {}; to continue:", run.steps(), plan.steps);
         say!("  {}", resume_command(options));
         return Ok(());
     }
@@ -138,11 +139,12 @@ fn run(options: &Options) -> Result<(), Failure> {
             run.evaluating(|model| sample::sample(model, prompt, length, temperature, &mut rng))?;
         say!("\n{}\n", corpus.decode(&tokens));
     }
-    let counted = FourGram::new(&corpus.training, corpus.vocabulary().len()).loss(&corpus.held_out);
-    let learned = run.loss_of(&corpus.held_out)?;
-    say!("held-out loss over all of the held-out text, nats per character:");
-    say!("  {learned:.3}  this model, in windows of {} characters", plan.context);
-    say!("  {counted:.3}  4-gram counts (Witten-Bell), {:+.3}", counted - learned);
+    let four_gram =
+        FourGram::new(&corpus.training, corpus.vocabulary().len()).loss(&corpus.held_out);
+    let loss = run.loss_of(&corpus.held_out)?;
+    say!("loss on the held-out text, in nats per character:");
+    say!("  {loss:.3}  this model, in windows of {} characters", plan.context);
+    say!("  {four_gram:.3}  4-gram model (Witten-Bell), {:+.3}", four_gram - loss);
     say!("written to {}: model.safetensors, history.csv, loss.svg", folder.display());
     if options.hash {
         say!("sha256 {}", run.digest()?);
@@ -150,7 +152,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The command that goes on with an interrupted run.
+/// Returns the command that continues an interrupted run.
 fn resume_command(options: &Options) -> String {
     let mut words = vec!["--resume".to_owned()];
     let mut add = |flag: &str, value: Option<String>| {
@@ -169,7 +171,7 @@ fn resume_command(options: &Options) -> String {
     format!("cargo run --release --example train_gpt -- {}", words.join(" "))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell, if it needs quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_to_go_on_keeps_what_was_asked_for() {
+    fn resume_command_keeps_and_quotes_the_options() {
         let options = Options {
             data: vec!["a b.txt".into(), "c.txt".into()],
             prompt: Some("it's".to_owned()),

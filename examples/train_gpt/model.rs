@@ -1,4 +1,4 @@
-//! A decoder-only transformer: pre-norm blocks, learned positions.
+//! A decoder-only transformer with pre-norm blocks and learned position embeddings.
 
 use swath::nn::{
     self, Dropout, Embedding, LayerNorm, Linear, LinearOptions, Module, TransformerBlock,
@@ -6,6 +6,7 @@ use swath::nn::{
 };
 use swath::prelude::*;
 
+/// Tensors of this example.
 pub type T = Tensor<CpuBackend>;
 
 /// Sizes of a model.
@@ -19,22 +20,23 @@ pub struct Sizes {
     pub dropout: f64,
 }
 
+/// The transformer.
 pub struct Gpt<B: Backend = CpuBackend> {
-    /// `[vocabulary, width]`.
+    /// Token embedding, `[vocabulary, width]`.
     pub tokens: Embedding<B>,
-    /// `[context, width]`.
+    /// Position embedding, `[context, width]`.
     pub positions: Tensor<B>,
     pub dropout: Dropout,
     pub blocks: Vec<TransformerBlock<B>>,
     pub norm: LayerNorm<B>,
-    /// To `[vocabulary]`, without a bias.
+    /// Projection from width to vocabulary, without a bias.
     pub head: Linear<B>,
 }
 swath::module!(Gpt<B> { tokens, positions, dropout, blocks, norm, head });
 
 impl<B: Backend> Gpt<B> {
-    /// Matrices from N(0, 0.02²), those that end a residual branch divided by √(2 layers), as GPT-2
-    /// does; biases 0, norms 1 and 0.
+    /// Initialises a model like GPT-2: matrices from N(0, 0.02²), those at the end of a residual branch divided
+    /// by √(2 layers); biases 0; weights of norms 1.
     pub fn new(sizes: Sizes, rng: &mut Rng) -> Result<Self> {
         let Sizes { vocabulary, width, layers, heads, context, dropout } = sizes;
         let block = TransformerBlockOptions { causal: true, dropout, ..Default::default() };
@@ -65,14 +67,14 @@ impl<B: Backend> Gpt<B> {
         Ok(model)
     }
 
-    /// Mean cross-entropy in nats of predicting `targets` `[b, t]` from `inputs` `[b, t]`.
+    /// Returns the mean cross-entropy, in nats, of predicting `targets` `[b, t]` from `inputs` `[b, t]`.
     pub fn loss(&self, inputs: &Tensor<B>, targets: &Tensor<B>) -> Result<Tensor<B>> {
         self.forward(inputs)?.cross_entropy(targets, CrossEntropy::default())
     }
 }
 
 impl<B: Backend> Module<B> for Gpt<B> {
-    /// Logits `[b, t, vocabulary]` of what follows each of the tokens `[b, t]`.
+    /// Returns the logits `[b, t, vocabulary]` of the token that follows each of the tokens `[b, t]`.
     fn forward(&self, tokens: &Tensor<B>) -> Result<Tensor<B>> {
         let (t, context) = (tokens.dims()[1], self.positions.dims()[0]);
         let embedded = self.tokens.forward(tokens)?;

@@ -7,49 +7,49 @@ use lexopt::prelude::*;
 use crate::Failure;
 
 const HELP: &str = "\
-Trains a character-level transformer on text, prints a sample of what it learned, and says how
-much better it predicts held-out text than counting sequences of four characters does.
+Trains a character-level transformer on text, prints text sampled from it, and compares its loss
+on held-out text with that of a 4-gram model.
 
 usage: train_gpt [OPTIONS]
 
-what to learn from
+data
   --data PATH…       files, or folders of .rs, .md and .txt files; by default this crate's own source.
-                     Every tenth file by sorted path is held out (of fewer than ten files, the
-                     last tenth of their text).
+                     Every tenth file by sorted path is held out. If there are fewer than ten
+                     files, the last tenth of their text is held out.
 
-the model
-  --width N          features of a position (default 128)
+model
+  --width N          features per position (default 128)
   --layers N         transformer blocks (default 4)
-  --heads N          attention heads, a divisor of the width (default 4)
-  --context N        characters that a prediction sees (default 128)
-  --dropout P        share of activations zeroed in training (default 0)
+  --heads N          attention heads; must divide the width (default 4)
+  --context N        context length in characters (default 128)
+  --dropout P        dropout probability (default 0)
 
 training
   --steps N          training steps (default 2000)
-  --batch N          sequences a step (default 16)
-  --lr RATE          highest learning rate: reached by a warm-up over the first tenth of the
-                     steps, at most 100, then lowered along a cosine to a tenth (default 0.003)
+  --batch N          sequences per step (default 16)
+  --lr RATE          peak learning rate: reached by a linear warm-up over the first tenth of the
+                     steps, at most 100, then decayed along a cosine to a tenth (default 0.003)
   --seed N           seed of all random numbers (default 42)
   --threads N        threads (default: all cores); results do not depend on it
-  --resume           go on with the run saved in --out: the rest of the curve is the same, bit for
-                     bit, as without the interruption. Its sizes, data and seed cannot be changed;
-                     --steps can: the learning rate keeps its course, and its last value after it.
-                     A run that is done is only evaluated and sampled from.
+  --resume           continue the run saved in --out, with the same losses and parameters, bit for
+                     bit, as without the interruption. Its sizes, data and seed cannot be changed.
+                     --steps can: the schedule of the learning rate stays as it was, and its last
+                     value is used after its end. A finished run is only evaluated and sampled from.
 
-what comes out
-  --out DIR          where files go (default target/train_gpt): history.csv, loss.svg,
-                     model.safetensors, and state.safetensors, which --resume reads. All are
-                     replaced whole: an interrupted write leaves the last one as it was.
+output
+  --out DIR          output folder (default target/train_gpt), for history.csv, loss.svg,
+                     model.safetensors, and state.safetensors, which --resume reads. Files are
+                     replaced atomically: an interrupted write leaves the old file intact.
   --sample N         characters to sample at the end (default 400)
-  --prompt TEXT      what the sample begins with (default: a line break)
-  --temperature X    sharpness of sampling: below 1 likely characters get likelier (default 0.8)
+  --prompt TEXT      start of the sampled text (default: a line break)
+  --temperature X    sampling temperature; below 1 favours likely characters (default 0.8)
   --hash             print a SHA-256 of all losses and parameters
-  --help             print this
+  --help             print this help
 
-Ctrl-C ends the run after the step that it interrupts, saves it, and prints how to go on; a second
-one ends it at once.";
+Ctrl-C finishes the current step, saves the run and prints the command that continues it. A second
+Ctrl-C ends the program at once.";
 
-/// What was asked for; `None` where nothing was said.
+/// Options of the command line; `None` for those not given.
 #[derive(Debug, Default)]
 pub struct Options {
     pub data: Vec<PathBuf>,
@@ -72,7 +72,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `None` if help was asked for, and printed.
+    /// Parses the command line. Returns `None` if `--help` was given, after printing the help.
     pub fn from_command_line() -> Result<Option<Self>, Failure> {
         let mut options = Options::default();
         let mut parser = lexopt::Parser::from_env();
@@ -106,6 +106,7 @@ impl Options {
         Ok(Some(options))
     }
 
+    /// Returns an error that names the first option with an invalid value.
     fn check(&self) -> Result<(), Failure> {
         let counts = [
             ("width", self.width),
@@ -116,24 +117,24 @@ impl Options {
             ("batch", self.batch),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, value)| *value == Some(0)) {
-            return Err(format!("--{name} must be at least 1").into());
+            return Err(format!("--{name} must be at least 1, got 0").into());
         }
-        if self.steps.is_some_and(|steps| u32::try_from(steps).is_err()) {
-            return Err("--steps must be below 2^32".into());
+        if let Some(steps) = self.steps.filter(|&steps| u32::try_from(steps).is_err()) {
+            return Err(format!("--steps must be below 2^32, got {steps}").into());
         }
-        if self.temperature.is_some_and(|t| !(t.is_finite() && t >= 0.001)) {
-            return Err("--temperature must be at least 0.001".into());
+        if let Some(t) = self.temperature.filter(|t| !(t.is_finite() && *t >= 0.001)) {
+            return Err(format!("--temperature must be finite and at least 0.001, got {t}").into());
         }
-        if self.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-            return Err("--lr must be above 0".into());
+        if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(format!("--lr must be finite and positive, got {rate}").into());
         }
-        if self.dropout.is_some_and(|p| !(0.0..1.0).contains(&p)) {
-            return Err("--dropout must be in 0..1".into());
+        if let Some(p) = self.dropout.filter(|p| !(0.0..1.0).contains(p)) {
+            return Err(format!("--dropout must be at least 0 and less than 1, got {p}").into());
         }
         Ok(())
     }
 
-    /// Where files go.
+    /// Returns the output folder.
     pub fn folder(&self) -> PathBuf {
         let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target/train_gpt"));
         self.out.clone().unwrap_or_else(default)

@@ -1,9 +1,9 @@
-//! What a run is: sizes, schedule, seed. Fixed when it begins, saved with it.
+//! Hyperparameters of a run: sizes, schedule and seed. They are fixed when the run begins and saved with it.
 
 use crate::Failure;
 use crate::options::Options;
 
-/// All that decides a run's numbers besides the data.
+/// Everything besides the data that the losses and parameters of a run depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     pub width: usize,
@@ -11,16 +11,16 @@ pub struct Plan {
     pub heads: usize,
     pub context: usize,
     pub dropout: f64,
-    /// Steps to do.
+    /// Total number of steps.
     pub steps: usize,
-    /// Steps that the learning rate's course was laid out for: those of the run's first command.
+    /// Steps of the learning-rate schedule: the total number of steps with which the run began.
     pub schedule: usize,
     pub batch: usize,
     pub rate: f64,
     pub seed: u64,
 }
 
-/// Steps unless told: within three minutes on two cores with AVX-512.
+/// Default number of steps: at most three minutes on two cores with AVX-512.
 const STEPS: usize = 2000;
 
 impl Default for Plan {
@@ -40,12 +40,13 @@ impl Default for Plan {
     }
 }
 
-/// A number of a plan under the name of its option.
+/// A number of the plan and the option that sets it.
 struct Entry {
+    /// Name of the option, without dashes.
     name: &'static str,
     get: fn(&Plan) -> f64,
     set: fn(&mut Plan, f64),
-    asked: fn(&Options) -> Option<f64>,
+    option: fn(&Options) -> Option<f64>,
 }
 
 macro_rules! entries {
@@ -54,12 +55,13 @@ macro_rules! entries {
             name: $name,
             get: |plan| plan.$field as f64,
             set: |plan, value| plan.$field = value as $t,
-            asked: |options| options.$field.map(|value| value as f64),
+            option: |options| options.$field.map(|value| value as f64),
         }),*]
     };
 }
 
-/// Whole numbers up to 2⁵³ and rates are kept as they are. The seed is saved by itself.
+/// The numbers of a plan, saved as `f64`, which holds integers up to 2⁵³ exactly. The seed may be larger and
+/// is saved separately.
 const ENTRIES: &[Entry] = entries! {
     "width" width usize;
     "layers" layers usize;
@@ -72,11 +74,11 @@ const ENTRIES: &[Entry] = entries! {
 };
 
 impl Plan {
-    /// The plan that the options ask for, with defaults for the rest.
+    /// Returns the plan of a new run: the options that are given, defaults for the others.
     pub fn new(options: &Options) -> Result<Self, Failure> {
         let mut plan = Plan::default();
         for entry in ENTRIES {
-            if let Some(value) = (entry.asked)(options) {
+            if let Some(value) = (entry.option)(options) {
                 (entry.set)(&mut plan, value);
             }
         }
@@ -90,13 +92,13 @@ impl Plan {
         }
     }
 
-    /// The numbers but for the seed, to be saved.
+    /// Returns the numbers to save, without the seed.
     pub fn numbers(&self) -> Vec<f64> {
         let entries = ENTRIES.iter().map(|entry| (entry.get)(self));
         entries.chain([self.schedule as f64]).collect()
     }
 
-    /// The plan of saved numbers; `None` if they are none.
+    /// Returns the plan with these [`numbers`](Self::numbers); `None` if they are invalid.
     pub fn from_numbers(numbers: &[f64], seed: u64) -> Option<Self> {
         let mut plan = Plan { seed, ..Plan::default() };
         let (&schedule, numbers) = numbers.split_last()?;
@@ -105,25 +107,25 @@ impl Plan {
         }
         ENTRIES.iter().zip(numbers).for_each(|(entry, &value)| (entry.set)(&mut plan, value));
         plan.schedule = schedule as usize;
-        // A file may hold anything.
+        // The numbers come from a file, which may hold anything.
         let Plan { width, layers, heads, context, steps, batch, .. } = plan;
         let counts = [width, layers, heads, context, steps, batch, plan.schedule];
-        let sound = counts.iter().all(|&count| (1..1 << 32).contains(&count))
+        let valid = counts.iter().all(|&count| (1..1 << 32).contains(&count))
             && width % heads == 0
             && (0.0..1.0).contains(&plan.dropout)
             && plan.rate > 0.0
             && plan.rate.is_finite();
-        sound.then_some(plan)
+        valid.then_some(plan)
     }
 
-    /// The saved plan of a run of which `done` steps are done, with the options given beside
-    /// `--resume`: they agree with it, but for the number of steps.
+    /// Returns the saved plan of a run that has done `done` steps, with the number of steps of `options`.
+    /// Every other option must agree with the plan.
     pub fn resumed(mut self, options: &Options, done: usize) -> Result<Self, Failure> {
         for entry in ENTRIES.iter().filter(|entry| entry.name != "steps") {
-            let (saved, asked) = ((entry.get)(&self), (entry.asked)(options));
-            if let Some(asked) = asked.filter(|&asked| asked != saved) {
+            let (saved, given) = ((entry.get)(&self), (entry.option)(options));
+            if let Some(given) = given.filter(|&given| given != saved) {
                 let name = entry.name;
-                return Err(format!("--{name} {asked}: the saved run has --{name} {saved}").into());
+                return Err(format!("--{name} {given}: the saved run has --{name} {saved}").into());
             }
         }
         if let Some(seed) = options.seed.filter(|&seed| seed != self.seed) {
@@ -131,17 +133,19 @@ impl Plan {
         }
         self.steps = options.steps.unwrap_or(self.steps);
         match self.steps < done {
-            true => Err(format!("--steps {}: the saved run has done {done}", self.steps).into()),
+            true => {
+                Err(format!("--steps {}: the saved run has done {done} steps", self.steps).into())
+            }
             false => Ok(self),
         }
     }
 
-    /// The learning rate that the schedule ends with.
+    /// Returns the learning rate at the end of the schedule.
     pub fn final_rate(&self) -> f64 {
         self.rate * 0.1
     }
 
-    /// Steps over which the rate rises.
+    /// Returns the number of warm-up steps.
     pub fn warmup(&self) -> usize {
         (self.schedule / 10).clamp(1, 100)
     }

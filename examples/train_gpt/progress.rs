@@ -1,23 +1,25 @@
-//! The progress bar; plain lines where there is no terminal.
+//! A progress bar, or plain lines if standard error is not a terminal.
 
 use std::io::IsTerminal;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Progress of a run, as shown to the user.
 pub struct Progress {
     bar: Option<ProgressBar>,
     steps: usize,
-    /// Steps done before this program began.
+    /// Steps done before this process started.
     first: usize,
     done: usize,
     tokens_per_step: usize,
     start: Instant,
-    /// Running mean of the loss over about 20 steps.
+    /// Exponential moving average of the loss, with a weight of 1/20 for a new loss.
     smooth: Option<f32>,
 }
 
 impl Progress {
+    /// Starts to show a run of `steps` steps, of which `first` are done.
     pub fn new(steps: usize, first: usize, tokens_per_step: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(steps as u64).with_position(first as u64);
@@ -32,6 +34,7 @@ impl Progress {
         Progress { bar, steps, first, done, tokens_per_step, start, smooth: None }
     }
 
+    /// Shows that a step was done, with its loss and the latest held-out loss.
     pub fn step(&mut self, loss: f32, held_out: Option<f32>) {
         self.done += 1;
         let smooth = self.smooth.map_or(loss, |smooth| smooth + (loss - smooth) * 0.05);
@@ -54,6 +57,7 @@ impl Progress {
         }
     }
 
+    /// Leaves the bar on the terminal as it is.
     pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.abandon();

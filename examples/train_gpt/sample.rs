@@ -1,11 +1,11 @@
-//! Text drawn one character at a time from a model's distribution.
+//! Sampling text from a model, one token at a time.
 
 use swath::nn::Module;
 use swath::prelude::*;
 
 use crate::model::{Gpt, T};
 
-/// `length` tokens that follow `prompt`, which is returned in front of them.
+/// Samples `length` tokens after `prompt`; returns the prompt and the tokens.
 pub fn sample(
     model: &Gpt,
     prompt: Vec<i64>,
@@ -27,7 +27,7 @@ pub fn sample(
     })
 }
 
-/// The index at which the running sum of `weights` passes `point` of their total.
+/// Returns the first index at which the running sum of `weights` exceeds the fraction `point` of their total.
 fn draw(weights: &[f32], point: f32) -> i64 {
     let total: f32 = weights.iter().sum();
     let mut left = point * total;

@@ -1,5 +1,5 @@
-//! A run in a file: model, optimizer, random numbers, plan and curve together, so that they cannot be of
-//! different steps.
+//! Saving and resuming a run. Model, optimizer, random numbers, plan and loss curve are saved in one file, so
+//! that they always belong to the same step.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,17 @@ use crate::options::Options;
 use crate::plan::Plan;
 use crate::train::Run;
 
+/// Returns the path of the saved state.
 fn state_file(folder: &Path) -> PathBuf {
     folder.join("state.safetensors")
 }
 
-/// True if a run is saved there.
+/// True if a run is saved in the folder.
 pub fn exists(folder: &Path) -> bool {
     state_file(folder).exists()
 }
 
-/// Saves the run, and the model by itself.
+/// Saves the state of the run, and the model in a file of its own.
 pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
     let plan = &run.plan;
     let numbers = plan.numbers();
@@ -41,23 +42,23 @@ pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
         .with_tensor("held_out.loss", T::from_slice(&held_out, held_out.len())?)
         .save(state_file(folder))?;
     let text = |key: &str, value: String| (key.to_owned(), value);
-    let about = Metadata::from([
+    let metadata = Metadata::from([
         text("vocabulary", corpus.vocabulary().iter().collect()),
         text("heads", plan.heads.to_string()),
         text("steps", run.steps().to_string()),
     ]);
-    safetensors::save(folder.join("model.safetensors"), module_tensors(&run.model), &about)?;
+    safetensors::save(folder.join("model.safetensors"), module_tensors(&run.model), &metadata)?;
     Ok(())
 }
 
-/// A saved run, before there is a model to put it in.
+/// A saved run, loaded but not yet restored into a [`Run`].
 pub struct Saved {
     pub plan: Plan,
     state: TrainingState,
 }
 
 impl Saved {
-    /// The run saved in the folder, with which the options must agree.
+    /// Loads the run saved in the folder. The options must agree with its plan.
     pub fn load(folder: &Path, options: &Options) -> Result<Self, Failure> {
         if !exists(folder) {
             return Err(format!("--resume: no run is saved in {}", folder.display()).into());
@@ -65,16 +66,16 @@ impl Saved {
         let state = TrainingState::load(state_file(folder))?;
         let numbers = state.tensor("plan")?.to_vec::<f64>()?;
         let plan = Plan::from_numbers(&numbers, state.counter("seed")?)
-            .ok_or_else(|| format!("{}: no plan of a run", state_file(folder).display()))?;
+            .ok_or_else(|| format!("{}: invalid plan of a run", state_file(folder).display()))?;
         let done = state.tensor("losses")?.numel();
         Ok(Saved { plan: plan.resumed(options, done)?, state })
     }
 
-    /// Puts the run where one of the same plan begins.
+    /// Restores the saved state into `run`, a new run of the same plan.
     pub fn restore(mut self, run: &mut Run, corpus: &Corpus) -> Result<(), Failure> {
         if self.state.counter("corpus")? != corpus.fingerprint() {
-            return Err("--resume: the text differs from what the saved run learns from; \
-                        give it the same --data"
+            return Err("--resume: the text differs from that of the saved run; \
+                        pass the same --data"
                 .into());
         }
         let values = |name: &str| -> Result<Vec<f32>> { self.state.tensor(name)?.to_vec() };

@@ -1,4 +1,4 @@
-//! The loop: batches, steps, measurements, saves.
+//! The training loop: draws batches, takes steps, measures the held-out loss and saves.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +18,19 @@ use crate::model::{Gpt, Sizes};
 use crate::plan::Plan;
 use crate::progress::Progress;
 
-/// Held-out batches averaged into one figure while training goes on.
+/// Held-out batches over which the loss is averaged during training.
 const HELD_OUT_BATCHES: usize = 8;
 
-/// The stream of random numbers that each use draws from.
+/// Stream of random numbers for the initial parameters and for dropout.
 const MODEL_STREAM: u64 = 1;
+/// Stream of random numbers for training batches.
 const BATCH_STREAM: u64 = 2;
+/// Stream of random numbers for held-out batches.
 const HELD_OUT_STREAM: u64 = 3;
+/// Stream of random numbers for sampled text.
 pub const SAMPLE_STREAM: u64 = 4;
 
-/// A run: all that its next step depends on.
+/// A run: everything that its next step depends on, besides the text.
 pub struct Run {
     pub plan: Plan,
     pub model: Gpt,
@@ -37,7 +40,7 @@ pub struct Run {
     pub history: History,
 }
 
-/// How a run stopped.
+/// How training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Done,
@@ -45,7 +48,7 @@ pub enum End {
 }
 
 impl Run {
-    /// A run of no steps yet.
+    /// Returns a run that has not done a step yet.
     pub fn new(plan: Plan, vocabulary: usize) -> Result<Self> {
         let Plan { width, layers, heads, context, dropout, .. } = plan;
         let rng = Rng::seed(plan.seed);
@@ -66,12 +69,12 @@ impl Run {
         })
     }
 
-    /// Steps done.
+    /// Returns the number of steps done.
     pub fn steps(&self) -> usize {
         self.history.losses.len()
     }
 
-    /// Learning rate of a step, from 0.
+    /// Returns the learning rate of a step, counted from 0.
     fn rate(&self, step: usize) -> f64 {
         let (peak, warmup) = (self.plan.rate, self.plan.warmup() as u64);
         let steps = (self.plan.schedule as u64).saturating_sub(warmup);
@@ -79,12 +82,15 @@ impl Run {
         WarmupSchedule { warmup, then }.rate(step as u64)
     }
 
-    /// One step on a batch; its loss.
+    /// Takes one step on a batch; returns its loss.
     pub fn step(&mut self, batch: &Batch) -> Result<f32> {
         let loss = self.model.loss(&batch.inputs, &batch.targets)?;
         let value = loss.item::<f32>()?;
         if !value.is_finite() {
-            let reason = format!("the loss of step {} is {value}; lower --lr", self.steps() + 1);
+            let reason = format!(
+                "the loss of step {} is {value}: expected a finite loss; lower --lr",
+                self.steps() + 1
+            );
             return Err(Error::InvalidArgument { op: "training", reason });
         }
         let mut gradients = loss.backward()?;
@@ -95,7 +101,7 @@ impl Run {
         Ok(value)
     }
 
-    /// Steps until the plan is done or `stop` is set; `save` is called now and then, and at the end.
+    /// Takes steps until the plan is done or `stop` is set. Calls `save` about 20 times and at the end.
     pub fn train(
         &mut self,
         corpus: &Corpus,
@@ -130,7 +136,7 @@ impl Run {
         Ok(end)
     }
 
-    /// Mean loss of a fixed set of held-out windows, in nats per character.
+    /// Returns the mean loss of a fixed set of held-out windows, in nats per character.
     fn held_out_sample(&mut self, corpus: &Corpus, batch: &mut Batch) -> Result<f32> {
         let mut rng = Rng::seed(self.plan.seed).stream(HELD_OUT_STREAM);
         self.evaluating(|model| {
@@ -143,8 +149,9 @@ impl Run {
         })
     }
 
-    /// Mean loss over all of a text, cut into windows one after the other: a character is predicted
-    /// from those before it in its window. What fills no window at the end is left out.
+    /// Returns the mean loss over a text, in nats per character. The text is split into consecutive windows,
+    /// and a character is predicted from those before it in its window. A remainder that is shorter than a
+    /// window is left out.
     pub fn loss_of(&mut self, text: &[i64]) -> Result<f64> {
         let Plan { batch: rows, context, .. } = self.plan;
         let windows = (text.len() - 1) / context;
@@ -153,7 +160,7 @@ impl Run {
             for first in (0..windows).step_by(rows) {
                 let rows = rows.min(windows - first);
                 let mut batch = Batch::new(rows, context)?;
-                batch.follow(text, first * context)?;
+                batch.fill_from(text, first * context)?;
                 let loss = model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
                 total += f64::from(loss) * rows as f64;
             }
@@ -161,7 +168,7 @@ impl Run {
         })
     }
 
-    /// Without recording and without dropout.
+    /// Calls `f` with the model in evaluation mode, without recording and without dropout.
     pub fn evaluating<R>(&mut self, f: impl FnOnce(&Gpt) -> Result<R>) -> Result<R> {
         self.model.set_training(false);
         let result = no_grad(|| f(&self.model));
@@ -169,7 +176,7 @@ impl Run {
         result
     }
 
-    /// SHA-256 over all losses and parameters.
+    /// Returns the SHA-256 of all losses and parameters.
     pub fn digest(&self) -> Result<String> {
         let mut hasher = Sha256::new();
         let held_out = self.history.held_out.iter().map(|(_, loss)| loss);
@@ -191,7 +198,7 @@ impl Run {
         }
     }
 
-    /// Writes the curve beside the saved state.
+    /// Writes the loss curve, as CSV and SVG, into the folder.
     pub fn write_curve(&self, folder: &Path) -> Result<(), Failure> {
         let (csv, svg) = (self.history.to_csv(), self.history.to_svg()?);
         replace_file(folder.join("history.csv"), |file| file.write_all(csv.as_bytes()))?;

@@ -1,18 +1,21 @@
-//! What attention does to a block of rows of scores: softmax, and its derivative, in place.
+//! Softmax of a block of attention scores and its derivative, in place, and dot products of rows.
 //!
 //! ```text
 //! weights        m = max(scale x)    p = e^(scale x − m)            inverse = 1 / Σ p
 //! derivative                         p = e^(scale x − m) inverse    d = grad_scale · p (d − mean)
 //! ```
 //!
-//! 1. A row sees its first columns alone; the others become zeros, so that products may run over the
-//!    whole block.
-//! 2. Weights are left as they are and the caller divides the result, which has fewer columns.
-//! 3. A row that sees nothing, or −∞ alone, has weights of zero and −∞ as its largest score.
-//! 4. The largest score and the sum stay two numbers: m + ln Σ p, rounded, would cost each weight as many
-//!    places as the scores are large. The largest is rounded, and what it is subtracted from is not: beyond about 1e9
-//!    (`f64`: 1e18) half a place of a score may make a row infinite or NaN.
-//! 5. Sums are those of [`PairwiseSum`](crate::PairwiseSum). One call a block: rows are short.
+//! 1. Only the first columns of a row are visible. The masked ones become zeros, so that the matrix
+//!    products that follow may run over the whole block.
+//! 2. The weights are left unnormalised. The caller multiplies the output by `inverse` instead: the
+//!    output has fewer columns.
+//! 3. A row without a visible score above −∞ gets weights of zero, and −∞ as its largest score.
+//! 4. m and `inverse` are saved as two numbers. Rounding m + ln Σ p to one number would cost every
+//!    weight more digits the larger the scores are. m is rounded, but `scale x` in `scale x − m` is
+//!    not (a fused multiply-add): for scores beyond about 1e9 (`f64`: 1e18), this rounding error
+//!    alone can overflow the exponential and make a row infinite or NaN.
+//! 5. Sums are added like those of [`PairwiseSum`](crate::PairwiseSum).
+//! 6. Rows are short, so one call processes a whole block of them.
 
 use crate::dispatch::run;
 use crate::fold::rows::max_lane;
@@ -21,27 +24,29 @@ use crate::map::Map;
 use crate::math::Exp;
 use crate::simd::{Float, Lanes, Mask, Simd, Task, Vector};
 
-/// Vectors in flight.
+/// Vectors in flight: hides the latency of an instruction.
 const UNROLL: usize = 4;
 
-/// A block of rows of scores.
+/// Shape of a block of attention scores, the mask of its columns and the factor of the scores.
 #[derive(Clone, Copy, Debug)]
 pub struct ScoreBlock<E> {
-    /// Rows of the block.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns of the block.
+    /// Number of columns.
     pub columns: usize,
-    /// Elements from the start of a row to the next; at least `columns`.
+    /// Elements from the start of one row to the start of the next; at least `columns`.
     pub stride: usize,
-    /// Row i sees the first `seen + i` columns; `None`: all.
+    /// The first `seen + i` columns of row i are visible, the others masked; `None`: all are
+    /// visible.
     pub seen: Option<isize>,
-    /// Factor of the scores.
+    /// The factor by which scores are multiplied.
     pub scale: E,
 }
 
 impl<E> ScoreBlock<E> {
+    /// Returns the number of visible columns of a row.
     #[inline(always)]
-    fn seen(&self, row: usize) -> usize {
+    fn visible(&self, row: usize) -> usize {
         match self.seen {
             None => self.columns,
             Some(seen) => {
@@ -50,31 +55,37 @@ impl<E> ScoreBlock<E> {
         }
     }
 
+    /// Panics if the block exceeds `len` elements, if its rows overlap, or if one of `per_row`, the
+    /// lengths of the slices with one element per row, is not the number of rows.
     #[track_caller]
-    fn check<const N: usize>(&self, name: &str, block: usize, of_rows: [usize; N]) {
-        let reach = self.rows.saturating_sub(1).checked_mul(self.stride);
-        let len = reach.and_then(|reach| reach.checked_add(self.columns));
-        let fits = self.rows == 0 || len.is_some_and(|len| len <= block);
-        let Self { rows, columns, stride, .. } = self;
+    fn check<const N: usize>(&self, name: &str, len: usize, per_row: [usize; N]) {
+        let &Self { rows, columns, stride, .. } = self;
         assert!(
-            fits && (*rows < 2 || columns <= stride) && of_rows == [*rows; N],
-            "{name}: {rows} rows of {columns} in steps of {stride} need more than {block} elements, \
-             or {of_rows:?} rows"
+            rows_fit(rows, columns, stride, len),
+            "{name}: {rows} rows of {columns} with stride {stride} exceed {len} elements"
+        );
+        assert!(
+            rows < 2 || columns <= stride,
+            "{name}: {rows} rows of {columns} with stride {stride} overlap"
+        );
+        assert!(
+            per_row == [rows; N],
+            "{name}: expected {rows} elements per row statistic, got {per_row:?}"
         );
     }
 }
 
-/// Element types that attention is computed in: `f32` and `f64`. Sealed.
+/// Element types of the attention functions: `f32` and `f64`. Sealed.
 pub trait Attend: Float {
     #[doc(hidden)]
     #[track_caller]
-    fn weights(scores: &mut [Self], block: ScoreBlock<Self>, of_rows: [&mut [Self]; 2]);
+    fn weights(scores: &mut [Self], block: ScoreBlock<Self>, per_row: [&mut [Self]; 2]);
     #[doc(hidden)]
     #[track_caller]
     fn weights_grad(
         rows: [&mut [Self]; 2],
         block: ScoreBlock<Self>,
-        of_rows: [&[Self]; 3],
+        per_row: [&[Self]; 3],
         grad_scale: Self,
     );
     #[doc(hidden)]
@@ -86,8 +97,8 @@ macro_rules! impl_attend {
     ($($t:ident)*) => {$(
         impl Attend for $t {
             #[track_caller]
-            fn weights(scores: &mut [$t], block: ScoreBlock<$t>, of_rows: [&mut [$t]; 2]) {
-                let [largest, inverse] = of_rows;
+            fn weights(scores: &mut [$t], block: ScoreBlock<$t>, per_row: [&mut [$t]; 2]) {
+                let [largest, inverse] = per_row;
                 block.check("attention_weights", scores.len(), [largest.len(), inverse.len()]);
                 run(Weights { scores, block, largest, inverse });
             }
@@ -95,10 +106,10 @@ macro_rules! impl_attend {
             fn weights_grad(
                 rows: [&mut [$t]; 2],
                 block: ScoreBlock<$t>,
-                of_rows: [&[$t]; 3],
+                per_row: [&[$t]; 3],
                 grad_scale: $t,
             ) {
-                let ([scores, grad], [largest, inverse, mean]) = (rows, of_rows);
+                let ([scores, grad], [largest, inverse, mean]) = (rows, per_row);
                 let lens = [largest.len(), inverse.len(), mean.len()];
                 let name = "attention_weights_grad";
                 block.check(name, scores.len().min(grad.len()), lens);
@@ -116,7 +127,7 @@ macro_rules! impl_attend {
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
-                self.on::<S>(simd);
+                self.compute::<S>(simd);
             }
         }
         impl Task for WeightsGrad<'_, $t> {
@@ -124,7 +135,7 @@ macro_rules! impl_attend {
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
-                self.on::<S>(simd);
+                self.compute::<S>(simd);
             }
         }
         impl Task for Dots<'_, $t> {
@@ -132,25 +143,33 @@ macro_rules! impl_attend {
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
-                self.on::<S>(simd);
+                self.compute::<S>(simd);
             }
         }
     )*};
 }
 impl_attend!(f32 f64);
 
-/// Panics unless the slice has so many rows, its own stride apart.
+/// True if `rows` rows of `columns` elements, whose starts are `stride` elements apart, end within
+/// `len` elements.
+fn rows_fit(rows: usize, columns: usize, stride: usize, len: usize) -> bool {
+    let last = rows.saturating_sub(1).checked_mul(stride);
+    let end = last.and_then(|last| last.checked_add(columns));
+    rows == 0 || end.is_some_and(|end| end <= len)
+}
+
+/// Panics if the rows of an argument of [`row_dots`](crate::row_dots), a slice and its stride,
+/// exceed the slice.
 #[track_caller]
 fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
-    let reach = rows.saturating_sub(1).checked_mul(stride);
-    let len = reach.and_then(|reach| reach.checked_add(columns));
+    let len = x.len();
     assert!(
-        rows == 0 || len.is_some_and(|len| len <= x.len()),
-        "row_dots: {rows} rows of {columns} in steps of {stride} exceed {} elements",
-        x.len()
+        rows_fit(rows, columns, stride, len),
+        "row_dots: {rows} rows of {columns} with stride {stride} exceed {len} elements"
     );
 }
 
+/// The task of [`attention_weights`](crate::attention_weights).
 struct Weights<'a, E> {
     scores: &'a mut [E],
     block: ScoreBlock<E>,
@@ -158,6 +177,7 @@ struct Weights<'a, E> {
     inverse: &'a mut [E],
 }
 
+/// The task of [`attention_weights_grad`](crate::attention_weights_grad).
 struct WeightsGrad<'a, E> {
     scores: &'a mut [E],
     grad: &'a mut [E],
@@ -168,6 +188,7 @@ struct WeightsGrad<'a, E> {
     grad_scale: E,
 }
 
+/// The task of [`row_dots`](crate::row_dots).
 struct Dots<'a, E> {
     columns: usize,
     a: (&'a [E], usize),
@@ -177,28 +198,28 @@ struct Dots<'a, E> {
 
 impl<E: Float + Widen> Weights<'_, E> {
     #[inline(always)]
-    fn on<S: Simd + Lanes<E>>(self, simd: S)
+    fn compute<S: Simd + Lanes<E>>(self, simd: S)
     where
         Exp: Map<E, 1>,
     {
         let Weights { scores, block, largest: maxima, inverse } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
         for i in 0..block.rows {
-            let seen = block.seen(i);
+            let visible = block.visible(i);
             let row = scores[i * block.stride..][..block.columns].as_mut_ptr();
-            // SAFETY: the row has `columns` elements by the slicing, and `seen <= columns`.
+            // SAFETY: the row was sliced to `columns` elements, and `visible <= columns`.
             unsafe {
-                let largest = largest(simd, row, seen, scale);
+                let largest = largest(simd, row, visible, scale);
                 let mut sum = E::ONE;
                 if largest == -E::INFINITY {
-                    core::slice::from_raw_parts_mut(row, seen).fill(E::ZERO);
+                    core::slice::from_raw_parts_mut(row, visible).fill(E::ZERO);
                 } else {
-                    let minus = Lanes::<E>::splat(simd, -largest);
-                    exponentials(simd, row, seen, scale, minus);
-                    sum = E::from_f64(sum_within(simd, row, seen));
+                    let minus_largest = Lanes::<E>::splat(simd, -largest);
+                    exponentials(simd, row, visible, scale, minus_largest);
+                    sum = E::from_f64(sum_within(simd, row, visible));
                 }
-                let rest = row.add(seen);
-                core::slice::from_raw_parts_mut(rest, block.columns - seen).fill(E::ZERO);
+                let masked = row.add(visible);
+                core::slice::from_raw_parts_mut(masked, block.columns - visible).fill(E::ZERO);
                 (maxima[i], inverse[i]) = (largest, sum);
             }
         }
@@ -207,7 +228,7 @@ impl<E: Float + Widen> Weights<'_, E> {
         while i < block.rows {
             let count = block.rows - i;
             let inverse = inverse[i..].as_mut_ptr();
-            // SAFETY: `count` of the `rows` elements begin at i.
+            // SAFETY: `count` of the `rows` elements are left from i on.
             unsafe {
                 let sum = Lanes::<E>::load_up_to(simd, inverse, count);
                 Lanes::<E>::store_up_to(simd, inverse, count, one / sum);
@@ -219,7 +240,7 @@ impl<E: Float + Widen> Weights<'_, E> {
 
 impl<E: Float + Widen> WeightsGrad<'_, E> {
     #[inline(always)]
-    fn on<S: Simd + Lanes<E>>(self, simd: S)
+    fn compute<S: Simd + Lanes<E>>(self, simd: S)
     where
         Exp: Map<E, 1>,
     {
@@ -227,35 +248,39 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
         let scale = Lanes::<E>::splat(simd, block.scale);
         let grad_scale = Lanes::<E>::splat(simd, grad_scale);
         for i in 0..block.rows {
-            let blind = largest[i] == -E::INFINITY;
-            let seen = if blind { 0 } else { block.seen(i) };
+            let visible = if largest[i] == -E::INFINITY { 0 } else { block.visible(i) };
             let scores = &mut scores[i * block.stride..][..block.columns];
             let grad = &mut grad[i * block.stride..][..block.columns];
-            let [minus, inverse, mean] =
+            let [minus_largest, inverse, mean] =
                 Lanes::<E>::splat_all(simd, [-largest[i], inverse[i], mean[i]]);
             let (x, d) = (scores.as_mut_ptr(), grad.as_mut_ptr());
             let mut j = 0;
-            while j < seen {
-                let count = seen - j;
-                // SAFETY: both rows have `columns >= seen` elements by the slicing.
+            while j < visible {
+                let count = visible - j;
+                // SAFETY: both rows were sliced to `columns` elements, and `visible <= columns`.
                 unsafe {
                     let score = Lanes::<E>::load_up_to(simd, x.add(j), count);
-                    let slope = Lanes::<E>::load_up_to(simd, d.add(j), count);
-                    let p = Exp::apply(simd, [score.mul_add(scale, minus)]) * inverse;
+                    let upstream = Lanes::<E>::load_up_to(simd, d.add(j), count);
+                    let p = Exp::apply(simd, [score.mul_add(scale, minus_largest)]) * inverse;
                     Lanes::<E>::store_up_to(simd, x.add(j), count, p);
-                    Lanes::<E>::store_up_to(simd, d.add(j), count, p * (slope - mean) * grad_scale);
+                    Lanes::<E>::store_up_to(
+                        simd,
+                        d.add(j),
+                        count,
+                        p * (upstream - mean) * grad_scale,
+                    );
                 }
                 j += <S as Lanes<E>>::LANES;
             }
-            scores[seen..].fill(E::ZERO);
-            grad[seen..].fill(E::ZERO);
+            scores[visible..].fill(E::ZERO);
+            grad[visible..].fill(E::ZERO);
         }
     }
 }
 
 impl<E: Float + Widen> Dots<'_, E> {
     #[inline(always)]
-    fn on<S: Simd>(self, simd: S) {
+    fn compute<S: Simd>(self, simd: S) {
         let Dots { columns, a, b, y } = self;
         for (i, y) in y.iter_mut().enumerate() {
             let (a, b) = (&a.0[i * a.1..][..columns], &b.0[i * b.1..][..columns]);
@@ -265,7 +290,7 @@ impl<E: Float + Widen> Dots<'_, E> {
     }
 }
 
-/// The largest of `scale x`: NaN if there is one, −∞ of nothing.
+/// Returns the largest `scale · x[i]`: NaN if any is NaN, −∞ if there are none.
 ///
 /// # Safety
 /// `x` is valid for reads of `len` elements.
@@ -299,7 +324,7 @@ unsafe fn largest<E: Float, S: Lanes<E>>(simd: S, x: *const E, len: usize, scale
     max_lane(simd, best)
 }
 
-/// `x[i] = e^(scale x[i] + shift)`.
+/// Replaces `x[i]` by `e^(scale · x[i] + shift)`.
 ///
 /// # Safety
 /// `x` is valid for reads and writes of `len` elements.

@@ -58,13 +58,13 @@
 //!    `ACCURACY.md`), NaN, infinities, signed zeros, subnormals, and the provenance of the
 //!    coefficients.
 //! 5. *Promise a bound* by two numbers in the row, `cube Cube cheap 1 1;`: the largest distance
-//!    from the correctly rounded result, in floats, for `f32` and `f64`. `tests/accuracy.rs` then
-//!    requires a row under `tests/functions/`, with independent references and domains, and a row
-//!    of `ACCURACY.md` (`tests/exhaustive.rs` says how to measure it). `tests/hashes.rs` requires
-//!    the function's bits in `HASHES.txt`, and says how to record them. Rows without numbers are
-//!    tested elsewhere: functions of three arguments by `tests/ternary.rs` and by their calls in
-//!    `tests/calls/element_wise.rs`, derivatives by `tests/gradients.rs` and their list in
-//!    `tests/functions/gradient.rs`.
+//!    from the correctly rounded result, in floats, for `f32` and `f64`. In `tests/suite/`, `accuracy.rs`
+//!    then requires a row under `functions/`, with independent references and domains, and a row
+//!    of `ACCURACY.md` (`exhaustive.rs` says how to measure it). `hashes.rs` requires the
+//!    function's bits in `HASHES.txt`, and says how to record them. Rows without numbers are
+//!    tested elsewhere: functions of three arguments by `ternary.rs` and by their calls in
+//!    `calls/element_wise.rs`, derivatives by `gradients.rs` and their list in
+//!    `functions/gradient.rs`.
 
 #![allow(
     clippy::needless_range_loop,

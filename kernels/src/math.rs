@@ -92,9 +92,9 @@ macro_rules! kernels {
 
         #[allow(dead_code, reason = "as above")]
         /// The name of every function of one or two arguments, derivatives included.
-        /// `tests/accuracy.rs` compares them with references, and `tests/gradients.rs` the
-        /// derivatives. `tests/ternary.rs` covers functions of three arguments,
-        /// `tests/trigonometric.rs` [`sincos`](crate::sincos).
+        /// In `tests/suite/`, `accuracy.rs` compares them with references, and `gradients.rs` the
+        /// derivatives. `ternary.rs` covers functions of three arguments, `trigonometric.rs`
+        /// [`sincos`](crate::sincos).
         pub const NAMES: &[&str] =
             &[$(stringify!($function),)* $(stringify!($function2)),*];
 

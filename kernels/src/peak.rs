@@ -1,8 +1,8 @@
-//! The machine's own speed on the instruction set that kernels run on: yardsticks that benchmarks
-//! time beside their subject. Not for programs.
+//! Loops that measure the peak speed of the machine: benchmarks time them beside their subject, on
+//! the same instruction set. Not for other use.
 //!
-//! The loops use the same vocabulary and the same trampolines as kernels, so `SWATH_ISA` applies to
-//! yardstick and subject alike.
+//! The loops are written with the vector operations of `simd.rs` and dispatched like
+//! kernels, so `SWATH_ISA` applies to a measurement of the peak and to the subject alike.
 
 use core::hint::black_box;
 
@@ -11,16 +11,18 @@ use crate::dispatch::{Enter as _, run};
 use crate::simd::{ElementTask, Float, Lanes, Simd, Task, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the number of floating-point
-/// operations (two each).
+/// operations, two for each multiply-add.
 ///
 /// The values tend to 1/2, so no subnormal number, infinity or NaN slows a round down.
 pub fn fma<E: Float>(steps: usize) -> usize {
     E::enter(Fma { steps })
 }
 
-/// Enough chains to fill the pipelines (latency times throughput is 8 on current x86, 16 on wide
-/// ARM cores), few enough to stay in registers with the two constants.
+/// Independent chains of multiply-adds with 32 registers: enough to fill the pipelines (latency times
+/// throughput is 8 on current x86, 16 on wide ARM cores), few enough to stay in registers beside the
+/// two constants.
 const CHAINS: usize = 24;
+/// [`CHAINS`] with 16 registers.
 const CHAINS_IN_16_REGISTERS: usize = 12;
 
 struct Fma {
@@ -41,6 +43,7 @@ impl<E: Float> ElementTask<E> for Fma {
     }
 }
 
+/// Runs `N` chains of fused multiply-adds; returns the number of floating-point operations.
 #[inline(always)]
 fn chains<E: Float, S: Lanes<E>, const N: usize>(simd: S, steps: usize) -> usize {
     let half = simd.splat(black_box(E::from_f64(0.5)));
@@ -55,7 +58,7 @@ fn chains<E: Float, S: Lanes<E>, const N: usize>(simd: S, steps: usize) -> usize
     2 * steps * N * S::LANES
 }
 
-/// Reads `x` once; the result depends on every element.
+/// Reads `x` once. Returns a checksum of its bits, so that no read can be optimised away.
 pub fn read(x: &[f32]) -> u32 {
     run(Read { x })
 }
@@ -74,13 +77,13 @@ impl Task for Read<'_> {
     }
 }
 
-/// Reads `x` and writes `y`, with ordinary stores. The sign is flipped, because the compiler would
-/// call `memcpy` for a plain copy, which chooses its own stores.
+/// Reads `x` and writes `y = -x`, with ordinary stores. The sign is flipped because the compiler
+/// would turn a plain copy into a call of `memcpy`, which chooses its own stores.
 ///
 /// # Panics
 /// If the lengths differ.
 pub fn copy(x: &[f32], y: &mut [f32]) {
-    assert_eq!(x.len(), y.len(), "copy: input and output");
+    assert_eq!(x.len(), y.len(), "copy: lengths of input and output differ");
     run(Copy { x, y });
 }
 
@@ -106,7 +109,7 @@ impl Task for Copy<'_> {
 /// # Panics
 /// If the lengths differ.
 pub fn triad(a: &[f32], b: &[f32], y: &mut [f32]) {
-    assert_eq!([a.len(), b.len()], [y.len(); 2], "triad: inputs and output");
+    assert_eq!([a.len(), b.len()], [y.len(); 2], "triad: lengths of inputs and output differ");
     run(Triad { a, b, y });
 }
 
@@ -133,8 +136,8 @@ impl Task for Triad<'_> {
 /// # Panics
 /// If the lengths differ.
 pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
-    assert_eq!(x.len(), y.len(), "copy: input and output");
-    run(Streaming { x: [x], y, triples: false });
+    assert_eq!(x.len(), y.len(), "copy_streaming: lengths of input and output differ");
+    run(Streaming { x: [x], y, is_triad: false });
 }
 
 /// [`triad`] with non-temporal stores, if the instruction set has them.
@@ -142,15 +145,19 @@ pub fn copy_streaming(x: &[f32], y: &mut [f32]) {
 /// # Panics
 /// If the lengths differ.
 pub fn triad_streaming(a: &[f32], b: &[f32], y: &mut [f32]) {
-    assert_eq!([a.len(), b.len()], [y.len(); 2], "triad: inputs and output");
-    run(Streaming { x: [a, b], y, triples: true });
+    assert_eq!(
+        [a.len(), b.len()],
+        [y.len(); 2],
+        "triad_streaming: lengths of inputs and output differ"
+    );
+    run(Streaming { x: [a, b], y, is_triad: true });
 }
 
 struct Streaming<'a, const N: usize> {
     x: [&'a [f32]; N],
     y: &'a mut [f32],
-    /// Adds three times the second input instead of flipping the sign.
-    triples: bool,
+    /// True for the triad, false for the copy.
+    is_triad: bool,
 }
 
 impl<const N: usize> Task for Streaming<'_, N> {
@@ -159,14 +166,14 @@ impl<const N: usize> Task for Streaming<'_, N> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Streaming { x, y, triples } = self;
+        let Streaming { x, y, is_triad } = self;
         let three = Lanes::<f32>::splat(simd, 3.0);
         map_streaming(
             simd,
             x,
             y,
             #[inline(always)]
-            |x| if triples { x[0] + three * x[N - 1] } else { -x[0] },
+            |x| if is_triad { x[0] + three * x[N - 1] } else { -x[0] },
         );
     }
 }
@@ -178,7 +185,7 @@ mod tests {
     use crate::simd::Isa;
 
     #[test]
-    fn every_loop_runs_on_every_level_and_counts_its_work() {
+    fn every_loop_is_correct_on_every_instruction_set() {
         let a: Vec<f32> = (0..1000u16).map(f32::from).collect();
         let b = vec![2.0; a.len()];
         for isa in Isa::ALL {

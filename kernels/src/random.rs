@@ -7,8 +7,9 @@
 //!
 //! 1. Every word is computed independently of those before it, so splitting the work does not
 //!    change it.
-//! 2. [`GROUP`] counters go through the rounds together, as arrays, which the compiler vectorises
-//!    for whatever instruction set was entered; integer operations are exact.
+//! 2. [`GROUP`] counters go through the rounds together, as arrays that the compiler vectorises for
+//!    the instruction set that was entered. Integer operations are exact, so the words are the same
+//!    on each.
 
 use core::mem::MaybeUninit;
 
@@ -22,7 +23,7 @@ const GROUP: usize = 16;
 /// Words per group.
 const WORDS: usize = 4 * GROUP;
 
-/// The words of a stream.
+/// A stream of words.
 #[derive(Clone, Copy)]
 pub(crate) struct Words {
     pub seed: u64,
@@ -30,7 +31,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The words of counters `number..number + GROUP`.
+    /// Returns the words of counters `number..number + GROUP`.
     #[inline(always)]
     fn group(self, number: u64) -> [u32; WORDS] {
         let halves = |x: u64| [x as u32, (x >> 32) as u32];
@@ -62,7 +63,7 @@ impl Words {
     }
 }
 
-/// Writes words from number `first` on.
+/// The task of [`philox_words`](crate::philox_words): writes the words from number `first` on.
 pub(crate) struct Fill<'a> {
     pub words: Words,
     pub first: u64,
@@ -101,6 +102,7 @@ pub struct Dropout {
     pub first: u64,
 }
 
+/// The task of [`dropout`](crate::dropout).
 pub(crate) struct DropoutTask<'a, E> {
     pub mask: Dropout,
     pub x: &'a [E],
@@ -115,8 +117,8 @@ impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
         let DropoutTask { mask, x, y } = self;
         let words = Words { seed: mask.seed, stream: mask.stream };
         let scale = E::from_f64(1.0 / (1.0 - mask.p));
-        // Comparing integers, below p · 2³² means below its ceiling; if that is 2³², nothing is
-        // kept.
+        // An integer is below p · 2³² exactly if it is below its ceiling. If the ceiling is 2³²,
+        // every element is zeroed.
         let threshold = (mask.p * (1u64 << 32) as f64).ceil() as u64;
         let kept = if threshold > u64::from(u32::MAX) { E::ZERO } else { scale };
         let threshold = threshold.min(u64::from(u32::MAX)) as u32;
@@ -150,7 +152,7 @@ mod tests {
         ] {
             let group = Words { seed, stream }.group(number);
             assert_eq!(group[..4], words);
-            // The same block as the last of a group that begins earlier.
+            // The same words, computed as those of the last counter of a group.
             let last = Words { seed, stream }.group(number.wrapping_sub(15));
             assert_eq!(last[60..], words);
         }

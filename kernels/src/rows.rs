@@ -1,16 +1,18 @@
-//! Functions of whole rows: softmax and what goes with it, cross-entropy, layer norm, rms norm; each beside its
-//! derivative, each several passes over a row that stays in the first-level cache.
+//! Softmax, log-softmax, cross-entropy, layer norm and RMS norm of each row of a matrix, and their
+//! gradients.
 //!
-//! A function named `…_rows` takes a row-major matrix and enters the instruction set once for all of
-//! it. Sums over a row are those of [`crate::sum`]: in `f64`, on a tree that depends on the row's
-//! length alone. So a row's result depends on its values alone, on every instruction set.
+//! Each function makes several passes over a row, which stays in the L1 cache meanwhile. A function
+//! named `…_rows` takes a row-major matrix and enters the instruction set once for all its rows.
+//! Rows are summed like [`crate::sum`]: in `f64`, on a tree that depends on the length of the row
+//! alone. So the result of a row depends only on the values of that row, and has the same bits on
+//! every instruction set.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `softmax.rs` | softmax, log-softmax, their gradients |
 //! | `cross_entropy.rs` | cross-entropy from logits, its gradient |
 //! | `layer_norm.rs` | layer norm, its three gradients |
-//! | `rms_norm.rs` | rms norm, its two gradients |
+//! | `rms_norm.rs` | RMS norm, its two gradients |
 
 mod cross_entropy;
 mod layer_norm;

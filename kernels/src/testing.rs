@@ -51,14 +51,61 @@ pub fn same_class_f64(a: f64, b: f64) -> bool {
     a.is_sign_negative() == b.is_sign_negative() && a.is_infinite() == b.is_infinite()
 }
 
-/// True if `SWATH_QUICK` asks for fewer cases, as on emulators.
-pub fn is_quick() -> bool {
-    std::env::var_os("SWATH_QUICK").is_some()
+/// How many cases the tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// `SWATH_QUICK=1`: as few as an emulator runs in minutes.
+    Quick,
+    /// Neither is set: a sample that reaches every code path.
+    Sampled,
+    /// `SWATH_FULL=1`: every combination.
+    Full,
 }
 
-/// The size of a sample: `count`, or a 64th of it if [`is_quick`].
+/// Returns the effort that the environment asks for; `SWATH_QUICK` wins over `SWATH_FULL`.
+pub fn effort() -> Effort {
+    let is_set = |name| std::env::var_os(name).is_some();
+    match (is_set("SWATH_QUICK"), is_set("SWATH_FULL")) {
+        (true, _) => Effort::Quick,
+        (false, true) => Effort::Full,
+        (false, false) => Effort::Sampled,
+    }
+}
+
+/// True if `SWATH_QUICK` asks for fewer cases, as on emulators.
+pub fn is_quick() -> bool {
+    effort() == Effort::Quick
+}
+
+/// True if `SWATH_FULL` asks for every case.
+pub fn is_full() -> bool {
+    effort() == Effort::Full
+}
+
+/// The size of a sample: `count` with [`Effort::Full`], a quarter of it by default, a 64th with
+/// [`Effort::Quick`].
 pub fn sample(count: u32) -> u32 {
-    if is_quick() { count >> 6 } else { count }
+    match effort() {
+        Effort::Full => count,
+        Effort::Sampled => count >> 2,
+        Effort::Quick => count >> 6,
+    }
+}
+
+/// True for one case in `every`, and for all cases with [`Effort::Full`].
+///
+/// A test over combinations passes the sum of the positions in its lists as `case`, each position
+/// times a number without a common factor with `every`. Every value of every list is then met,
+/// beside others each time.
+pub fn is_sampled(case: usize, every: usize) -> bool {
+    case.is_multiple_of(every) || is_full()
+}
+
+/// The instruction sets on which a product's test runs a case: all vector levels, and the portable
+/// level if [`is_sampled`] (its fused multiply-add in software takes a hundred times as long).
+pub fn levels_for(case: usize, every: usize) -> Vec<crate::Isa> {
+    let portable = is_sampled(case, every);
+    levels().into_iter().filter(|isa| portable || *isa != crate::Isa::Scalar).collect()
 }
 
 /// `all`, or `few` under Miri, which is a thousand times slower. `few` must still reach every

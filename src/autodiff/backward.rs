@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! order := nodes reachable from the root, by falling id      (a node released before: error, nothing done)
-//! asked for some nodes only: wanted := nodes that lead to one of them; else every node
+//! wanted := nodes that lead to a target, if there are targets; else every node
 //! pending[root] := upstream
 //! for node in order:                                         dropped from `order` as we pass
 //!     g := take pending[node]                                complete: every consumer has a larger id
@@ -25,102 +25,96 @@ use super::graph::{GraphNode, Upstream, Visit};
 use super::scratch;
 use crate::runtime::recording::with_recording;
 
-/// Which gradients a backward pass returns.
+/// The gradients that a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// Those of leaves and of tensors marked with `retain_grad`.
+    /// Gradients of leaves, and of tensors marked with `retain_grad`.
     #[default]
     Leaves,
-    /// Every one.
+    /// All gradients.
     All,
 }
 
 /// Options of [`Tensor::backward_opts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backward {
-    /// Keep the graph for another pass instead of releasing it.
+    /// Keeps the graph for another pass instead of releasing it.
     pub retain_graph: bool,
-    /// Which gradients are returned.
+    /// The gradients that are returned.
     pub keep: Keep,
-    /// Record the pass itself, so that gradients can be differentiated; implies `retain_graph`.
+    /// Records the pass itself, so that gradients can be differentiated; implies `retain_graph`.
     pub create_graph: bool,
 }
 
-/// Whose gradients a pass computes.
-enum Ask {
-    /// Every leaf's that the root depends on.
+/// The nodes whose gradients a pass computes.
+enum Targets {
+    /// Every leaf that the root depends on.
     Leaves,
-    /// Those of some nodes: what leads to none of them is not passed.
+    /// The given nodes. Nodes that lead to none of them are not visited.
     Only {
         ids: IdSet,
-        /// They count as leaves: what they were computed from is not passed either.
+        /// True if the nodes are treated as leaves: their inputs are not visited.
         as_leaves: bool,
     },
 }
 
-impl Ask {
+impl Targets {
     fn only<B: Backend>(tensors: &[&Tensor<B>], as_leaves: bool) -> Self {
         let ids = tensors.iter().filter_map(|x| Some(x.node()?.id())).collect();
-        Ask::Only { ids, as_leaves }
+        Targets::Only { ids, as_leaves }
     }
 
     fn contains(&self, id: u64) -> bool {
-        matches!(self, Ask::Only { ids, .. } if ids.contains(&id))
+        matches!(self, Targets::Only { ids, .. } if ids.contains(&id))
     }
 
     fn ends_at(&self, id: u64) -> bool {
-        matches!(self, Ask::Only { ids, as_leaves: true } if ids.contains(&id))
+        matches!(self, Targets::Only { ids, as_leaves: true } if ids.contains(&id))
     }
 
-    /// Nodes made before this one lead to none that is asked for.
+    /// Smallest id that can lead to a requested node.
     fn oldest(&self) -> u64 {
         match self {
-            Ask::Leaves => 0,
-            Ask::Only { ids, .. } => ids.iter().copied().min().unwrap_or(u64::MAX),
+            Targets::Leaves => 0,
+            Targets::Only { ids, .. } => ids.iter().copied().min().unwrap_or(u64::MAX),
         }
     }
 }
 
 impl<B: Backend> Tensor<B> {
-    /// Asks backward passes to keep the gradient of this tensor though it is no leaf: later passes,
-    /// and only if it is tracked. Where a gradient is missing for one of these reasons, asking for it
-    /// is an error that names it.
+    /// Makes later backward passes keep the gradient of this tensor although it is not a leaf. Has
+    /// no effect on an untracked tensor.
     pub fn retain_grad(&self) {
         if let Some(node) = self.node() {
             node.retain();
         }
     }
 
-    /// Gradients of this tensor, which has one element, with respect to every leaf it depends on.
+    /// Computes the gradients of this tensor, which has one element, with respect to every leaf it
+    /// depends on.
     ///
-    /// The recorded graph is released on the way; a second pass through any of it is
+    /// The recorded graph is released on the way. A second pass through any part of it gives
     /// [`Error::GraphReleased`].
     ///
     /// # Errors
-    /// [`Error::NotScalar`]; [`Error::NoGradient`] if the tensor is not tracked.
+    /// [`Error::NotScalar`] unless there is one element; [`Error::NoGradient`] if the tensor is not
+    /// tracked; [`Error::GraphReleased`].
     pub fn backward(&self) -> Result<Gradients<B>> {
         self.backward_opts(Backward::default())
     }
 
-    /// As [`backward`](Tensor::backward), from the gradient of something computed from this tensor.
+    /// Like [`backward`](Tensor::backward), starting from the upstream gradient of this tensor.
     /// `upstream` has this tensor's shape and dtype.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::NoGradient`];
+    /// [`Error::GraphReleased`].
     pub fn backward_with(&self, upstream: &Tensor<B>) -> Result<Gradients<B>> {
-        let op = "backward_with";
-        if self.shape() != upstream.shape() {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *upstream.shape() });
-        }
-        if self.dtype() != upstream.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: self.dtype(),
-                rhs: upstream.dtype(),
-                shape: *self.shape(),
-            });
-        }
+        self.check_like("backward_with", upstream)?;
         B::engine_backward(self, upstream.clone(), Backward::default())
     }
 
-    /// As [`backward`](Tensor::backward) with options.
+    /// Like [`backward`](Tensor::backward), with options.
     pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
         B::engine_backward(self, self.unit_upstream()?, options)
     }
@@ -130,7 +124,7 @@ impl<B: Backend> Tensor<B> {
         upstream: Tensor<B>,
         options: Backward,
     ) -> Result<Gradients<B>> {
-        walk(tracked_node(root)?, upstream, options, &Ask::Leaves)
+        walk(tracked_node(root)?, upstream, options, &Targets::Leaves)
     }
 
     pub(crate) fn grad_body(
@@ -142,12 +136,12 @@ impl<B: Backend> Tensor<B> {
             return Err(missing(untracked, None));
         }
         let options = Backward { create_graph, ..Backward::default() };
-        let ask = Ask::only(xs, false);
-        let gradients = walk(tracked_node(y)?, y.unit_upstream()?, options, &ask)?;
+        let targets = Targets::only(xs, false);
+        let gradients = walk(tracked_node(y)?, y.unit_upstream()?, options, &targets)?;
         xs.iter().map(|x| gradients.wrt(x).cloned()).collect()
     }
 
-    /// The gradient of a single element with respect to itself.
+    /// The gradient of a single element with respect to itself: 1.
     pub(crate) fn unit_upstream(&self) -> Result<Tensor<B>> {
         if self.numel() != 1 {
             return Err(Error::NotScalar { shape: *self.shape() });
@@ -173,8 +167,8 @@ fn tracked_node<B: Backend>(root: &Tensor<B>) -> Result<&Shared<GraphNode<B>>> {
     })
 }
 
-/// Gradients of `y` with respect to `inputs`, which it was computed from, given that of `y`; what the
-/// inputs were computed from is left alone. There is none of an input that `y` does not depend on.
+/// Gradients of `y` with respect to `inputs`, treated as leaves, from the upstream gradient of `y`.
+/// Inputs that `y` does not depend on have none.
 pub(crate) fn partial<B: Backend>(
     y: &Tensor<B>,
     upstream: &Tensor<B>,
@@ -182,12 +176,12 @@ pub(crate) fn partial<B: Backend>(
     options: Backward,
 ) -> Result<Gradients<B>> {
     match y.node() {
-        Some(node) => walk(node, upstream.clone(), options, &Ask::only(inputs, true)),
+        Some(node) => walk(node, upstream.clone(), options, &Targets::only(inputs, true)),
         None => Ok(Gradients::new()),
     }
 }
 
-/// True if `y` was computed from a tracked value that is older than the node `id`.
+/// True if `y` depends on a tracked value that is older than the node `id`.
 pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
     let mut seen = IdSet::default();
     let mut open: Vec<Shared<GraphNode<B>>> = y.node().cloned().into_iter().collect();
@@ -206,12 +200,12 @@ fn walk<B: Backend>(
     root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
     options: Backward,
-    ask: &Ask,
+    targets: &Targets,
 ) -> Result<Gradients<B>> {
     let retain_graph = options.retain_graph || options.create_graph;
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
-    let mut order = reachable(root_node, ask)?;
-    let leading = leading(&order, ask);
+    let mut order = reachable(root_node, targets)?;
+    let leading = leading(&order, targets);
     let is_wanted = |id: u64| leading.as_ref().is_none_or(|leading| leading.contains_key(&id));
     let goes_on = |id: u64| leading.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true));
     let pending = RefCell::new(Gradients::new());
@@ -251,10 +245,10 @@ fn walk<B: Backend>(
                             return Err(Error::NoGradient { op: node.op(), reason });
                         };
                         let gradient = fitted(gradient, input)?;
-                        pending.borrow_mut().add(input, gradient, options.create_graph)?;
+                        pending.borrow_mut().add(input.id(), gradient, options.create_graph)?;
                     }
-                    let asked_for = ask.contains(node.id());
-                    if options.keep == Keep::All || node.is_retained() || asked_for {
+                    let is_target = targets.contains(node.id());
+                    if options.keep == Keep::All || node.is_retained() || is_target {
                         kept.insert_id(node.id(), g);
                     }
                 }
@@ -265,7 +259,8 @@ fn walk<B: Backend>(
     })
 }
 
-/// The adjoint of broadcasting, applied here once for every rule.
+/// Sums a gradient to the shape of the input, the adjoint of broadcasting, and converts it to the
+/// dtype. Rules need not do either.
 fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tensor<B>> {
     let gradient = match gradient.shape() == input.shape() {
         true => gradient,
@@ -277,20 +272,20 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
     }
 }
 
-/// Every node that `root` was computed from, and itself, by rising id; not what cannot lead to a node
-/// that is asked for.
+/// All nodes that `root` depends on and that may lead to a target, and `root` itself, by ascending
+/// id.
 fn reachable<B: Backend>(
     root: &Shared<GraphNode<B>>,
-    ask: &Ask,
+    targets: &Targets,
 ) -> Result<Vec<Shared<GraphNode<B>>>> {
-    let oldest = ask.oldest();
+    let oldest = targets.oldest();
     let mut seen: IdSet = scratch::take();
     let mut order: Vec<Shared<GraphNode<B>>> = scratch::take();
     let mut open: Vec<Shared<GraphNode<B>>> = scratch::take();
     open.push(root.clone());
     seen.insert(root.id());
     while let Some(node) = open.pop() {
-        if ask.ends_at(node.id()) {
+        if targets.ends_at(node.id()) {
             order.push(node);
             continue;
         }
@@ -311,13 +306,13 @@ fn reachable<B: Backend>(
     Ok(order)
 }
 
-/// The nodes of `order`, sorted by rising id, that lead to one that is asked for or are one, and
-/// whether an input does so too; `None`: all.
-fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], ask: &Ask) -> Option<IdMap<bool>> {
-    let Ask::Only { ids, .. } = ask else { return None };
+/// The nodes of `order` that are targets or lead to one, each with true if one of its inputs does
+/// so too; `None` if all are visited.
+fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], targets: &Targets) -> Option<IdMap<bool>> {
+    let Targets::Only { ids, .. } = targets else { return None };
     let mut leading = IdMap::default();
     for node in order {
-        let goes_on = !ask.ends_at(node.id())
+        let goes_on = !targets.ends_at(node.id())
             && match node.tracked_inputs() {
                 Visit::Recorded(inputs) => {
                     inputs.iter().flatten().any(|input| leading.contains_key(&input.id()))
@@ -331,10 +326,10 @@ fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], ask: &Ask) -> Option<IdMa
     Some(leading)
 }
 
-/// Gradients of `y`, a single element, with respect to `xs`, in their order.
+/// Computes the gradients of `y`, which has one element, with respect to `xs`, in their order.
 ///
-/// With `create_graph` they are tracked and can be differentiated again, where they depend on
-/// something at all. Only what leads from `y` to `xs` is passed, and released without `create_graph`.
+/// With `create_graph` the gradients are tracked, so that they can be differentiated again. Only
+/// nodes between `y` and `xs` are visited; they are released unless `create_graph` is true.
 ///
 /// ```
 /// use swath::prelude::*;

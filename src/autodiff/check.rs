@@ -1,4 +1,4 @@
-//! Finite differences: the judge of every derivative.
+//! Checks derivatives by finite differences.
 
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
@@ -11,21 +11,21 @@ use super::backward::{Backward, Keep};
 use super::gradients::Gradients;
 use super::mode::no_grad;
 
-/// How [`check_gradients`] checks.
+/// Options of [`check_gradients`].
 #[derive(Clone, Copy, Debug)]
 pub struct GradCheck {
-    /// 1: the gradient. 2: also the gradient as it is recorded (`create_graph`), and its gradient.
+    /// 1 checks the gradient. 2 also checks the recorded gradient (`create_graph`) and its own
+    /// gradient.
     pub order: u32,
-    /// Half the distance of the two points of a difference; by default 1e-5 for `F64`, 1e-2 for
-    /// others.
+    /// Half the distance between the two points of a difference; 1e-5 for `F64` and 1e-2 for other
+    /// dtypes if `None`.
     pub eps: Option<f64>,
-    /// Allowed error relative to the larger of the two values; by default 1e-5 for `F64`, 2e-2 for
-    /// others.
+    /// Relative tolerance; 1e-5 for `F64` and 2e-2 for other dtypes if `None`.
     pub rtol: Option<f64>,
-    /// Allowed error beside that; by default 1e-7 for `F64`, 1e-2 for others.
+    /// Absolute tolerance; 1e-7 for `F64` and 1e-2 for other dtypes if `None`.
     pub atol: Option<f64>,
-    /// Random directions tried, at least one, for an input of more than 32 elements; smaller ones are checked
-    /// element by element.
+    /// Number of random directions, at least one, for inputs of more than 32 elements; smaller
+    /// inputs are checked element by element.
     pub directions: usize,
     /// Seed of the random projections.
     pub seed: u64,
@@ -37,8 +37,8 @@ impl Default for GradCheck {
     }
 }
 
-/// Gradient of `f`, which returns one element, at `x` by central differences with half-width
-/// `eps`: `(f(x + eps·e) - f(x - eps·e)) / 2·eps` for every element.
+/// Computes the gradient of `f`, which returns one element, at `x` by central differences:
+/// `(f(x + eps·e) - f(x - eps·e)) / (2·eps)` for every element.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -55,6 +55,16 @@ pub fn numerical_gradient<B: Backend>(
     x: &Tensor<B>,
     eps: f64,
 ) -> Result<Tensor<B>> {
+    differences(&f, x, eps)
+}
+
+/// A function of one tensor, behind a pointer so that what calls it is compiled once.
+type One<'a, B> = &'a dyn Fn(&Tensor<B>) -> Result<Tensor<B>>;
+
+/// A function of several tensors.
+type Several<'a, B> = &'a dyn Fn(&[Tensor<B>]) -> Result<Tensor<B>>;
+
+fn differences<B: Backend>(f: One<'_, B>, x: &Tensor<B>, eps: f64) -> Result<Tensor<B>> {
     let value = |x: &Tensor<B>| -> Result<f64> {
         let y = no_grad(|| f(x))?;
         if y.numel() != 1 {
@@ -62,11 +72,11 @@ pub fn numerical_gradient<B: Backend>(
         }
         y.to_dtype(DType::F64)?.item::<f64>()
     };
-    check_float("numerical_gradient", x)?;
+    x.check_float("numerical_gradient")?;
     let point = values_of(x)?;
     let mut slopes = Vec::with_capacity(point.len());
     for i in 0..point.len() {
-        // What the dtype made of the step counts, not what was asked for.
+        // The step is measured after rounding to the dtype.
         let moved = |by: f64| -> Result<(f64, f64)> {
             let mut values = point.clone();
             values[i] += by;
@@ -81,8 +91,8 @@ pub fn numerical_gradient<B: Backend>(
 
 /// Compares the gradients of `f` at `inputs` with central differences.
 ///
-/// The output is projected on random weights, so that one pass checks all its elements. Inputs of
-/// up to 32 elements are checked element by element, larger ones along random directions.
+/// The output is projected onto random weights, so that one pass checks all of its elements. Inputs
+/// of up to 32 elements are checked element by element, larger ones along random directions.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -92,25 +102,32 @@ pub fn numerical_gradient<B: Backend>(
 /// ```
 ///
 /// # Errors
-/// [`Error::GradientCheck`] names the input, the place and both values; `f`'s own errors.
+/// [`Error::GradientCheck`] names the input, the element or direction, and both values; errors of
+/// `f`.
 pub fn check_gradients<B: Backend>(
     f: impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
     inputs: &[&Tensor<B>],
     options: GradCheck,
 ) -> Result<()> {
+    check_orders(&f, inputs, options)
+}
+
+fn check_orders<B: Backend>(
+    f: Several<'_, B>,
+    inputs: &[&Tensor<B>],
+    options: GradCheck,
+) -> Result<()> {
     if !(1..=2).contains(&options.order) {
-        let reason = format!("order {} is not 1 or 2", options.order);
+        let reason = format!("order must be 1 or 2, got {}", options.order);
         return Err(Error::InvalidArgument { op: "check_gradients", reason });
     }
-    for x in inputs {
-        check_float("check_gradients", x)?;
-    }
-    check_first_order(&f, inputs, options)?;
+    inputs.iter().try_for_each(|x| x.check_float("check_gradients"))?;
+    check_first_order(f, inputs, options)?;
     if options.order == 2 {
         let mut rng = Rng::seed(options.seed ^ 0x5eed_0f02);
         let weights =
             inputs.iter().map(|x| random_like(x, &mut rng)).collect::<Result<Vec<_>>>()?;
-        let slope = |xs: &[Tensor<B>]| projected_gradient(&f, xs, &weights, options);
+        let slope = |xs: &[Tensor<B>]| projected_gradient(f, xs, &weights, options);
         let first = GradCheck { order: 1, ..options };
         check_first_order(&slope, inputs, first).map_err(|error| match error {
             Error::GradientCheck { report } => {
@@ -122,14 +139,15 @@ pub fn check_gradients<B: Backend>(
     Ok(())
 }
 
-/// `Σ weights_i · df/dx_i` with `f` projected on weights, recorded for another derivative.
+/// `Σ weights_i · df/dx_i`, where f is projected onto random weights, recorded for another
+/// derivative.
 fn projected_gradient<B: Backend>(
-    f: &impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
+    f: Several<'_, B>,
     xs: &[Tensor<B>],
     weights: &[Tensor<B>],
     options: GradCheck,
 ) -> Result<Tensor<B>> {
-    // The points of a difference are untracked; their gradients are needed all the same.
+    // The points of a difference are untracked, but their gradients are needed here.
     let xs: &[Tensor<B>] = &xs.iter().map(Tensor::requires_grad).collect::<Vec<_>>();
     let gradients = crate::runtime::recording::with_recording(true, || {
         let y = f(xs)?;
@@ -148,7 +166,7 @@ fn projected_gradient<B: Backend>(
 }
 
 fn check_first_order<B: Backend>(
-    f: &impl Fn(&[Tensor<B>]) -> Result<Tensor<B>>,
+    f: Several<'_, B>,
     inputs: &[&Tensor<B>],
     options: GradCheck,
 ) -> Result<()> {
@@ -157,18 +175,15 @@ fn check_first_order<B: Backend>(
     let y = f(&leaves)?;
     let mut rng = Rng::seed(options.seed);
     let weights = random_like(&y, &mut rng)?;
-    // Fused ops compute a gradient that will be differentiated in another way.
+    // Fused ops compute a recorded gradient in another way, by the composite.
     let recorded = Backward { create_graph: true, ..Backward::default() };
     let passes = [("recorded gradient", recorded), ("gradient", Backward::default())];
     let gradients = passes.into_iter().skip(usize::from(options.order == 1)).map(|(name, pass)| {
-        Ok((
-            name,
-            if y.is_tracked() {
-                B::engine_backward(&y, weights.clone(), pass)?
-            } else {
-                Gradients::new()
-            },
-        ))
+        let gradients = match y.is_tracked() {
+            true => B::engine_backward(&y, weights.clone(), pass)?,
+            false => Gradients::new(),
+        };
+        Ok((name, gradients))
     });
     let gradients = gradients.collect::<Result<Vec<_>>>()?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {
@@ -178,7 +193,7 @@ fn check_first_order<B: Backend>(
     };
     for (i, leaf) in leaves.iter().enumerate() {
         let analytic = |(name, gradients): &(&'static str, Gradients<B>)| {
-            // No recorded path claims that the derivative is 0, which the differences then check.
+            // An untracked output claims that the derivative is 0, which is checked too.
             let zeros = || Ok(vec![0.0; leaf.numel()]);
             Ok((*name, gradients.get(leaf).map_or_else(zeros, values_of)?))
         };
@@ -192,7 +207,7 @@ fn check_first_order<B: Backend>(
                     point.iter().zip(&direction).map(|(x, d)| d.mul_add(by, *x)).collect();
                 let mut xs = points.clone();
                 xs[i] = tensor_like(leaf, &moved)?;
-                // What the dtype made of the step counts, not what was asked for.
+                // The step is measured after rounding to the dtype.
                 Ok((loss(&xs)?, values_of(&xs[i])?))
             };
             let ((high, high_x), (low, low_x)) = (at(eps)?, at(-eps)?);
@@ -219,7 +234,7 @@ fn check_first_order<B: Backend>(
     Ok(())
 }
 
-/// Each element by itself for small inputs, random directions for large ones.
+/// Unit vectors for small inputs, random directions for large ones.
 fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(String, Vec<f64>)>> {
     if len <= 32 {
         let unit = |i| (0..len).map(|j| f64::from(u8::from(i == j))).collect();
@@ -229,19 +244,11 @@ fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(Stri
     (0..options.directions.max(1)).map(random).collect()
 }
 
-/// Only functions of floats have derivatives.
-fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
-    match x.dtype() {
-        dtype if dtype.is_float() => Ok(()),
-        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
-    }
-}
-
 fn values_of<B: Backend>(x: &Tensor<B>) -> Result<Vec<f64>> {
     x.detach().to_dtype(DType::F64)?.to_vec::<f64>()
 }
 
-/// Values in the shape and dtype of `x`.
+/// A tensor of these values with the shape and dtype of `x`.
 fn tensor_like<B: Backend>(x: &Tensor<B>, values: &[f64]) -> Result<Tensor<B>> {
     let host: HostData = for_dtype!(x.dtype(), T => {
         T::into_host(values.iter().map(|&v| T::from_scalar(Scalar::Float(v))).collect())
@@ -249,7 +256,7 @@ fn tensor_like<B: Backend>(x: &Tensor<B>, values: &[f64]) -> Result<Tensor<B>> {
     Ok(Tensor::from_data(B::from_host(host, *x.shape())?))
 }
 
-/// Weights whose magnitude stays away from 0, so that no element goes unchecked.
+/// Random weights of magnitude at least 0.5, so that every element is checked.
 fn random_like<B: Backend>(x: &Tensor<B>, rng: &mut Rng) -> Result<Tensor<B>> {
     let signed = rng.uniform_vec::<f64>(x.numel(), -1.0..1.0)?;
     let values: Vec<f64> = signed.iter().map(|v| v + 0.5f64.copysign(*v)).collect();

@@ -1,4 +1,5 @@
-//! Operations whose value and gradient the program defines: [`CustomOp`], [`Tensor::apply`].
+//! Operations with a value and a gradient that the program defines: [`CustomOp`] and
+//! [`Tensor::apply`].
 //!
 //! ```text
 //! apply      op' := clone of op; y := op'.forward(inputs)          recorded, with op' and the inputs, if one is tracked
@@ -19,17 +20,17 @@ use crate::tensor::Tensor;
 
 use super::graph::{InputGradients, Upstream, record, rule};
 
-/// An operation with a gradient of its own, for [`Tensor::apply`].
+/// An operation with its own gradient, for [`Tensor::apply`].
 ///
 /// [`forward`](CustomOp::forward) computes the value from the backend's tensors, by any means;
-/// [`backward`](CustomOp::backward) computes the gradients of the inputs. A backward of tensor
-/// operations can itself be differentiated, so that second derivatives need nothing more. One that
-/// is not, because it reads values with [`to_vec`](Tensor::to_vec), says so by
-/// [`first_order_only`](CustomOp::first_order_only).
+/// [`backward`](CustomOp::backward) computes the gradients of the inputs. If `backward` consists of
+/// tensor operations it can itself be differentiated. If it does not, for instance because it reads
+/// values with [`to_vec`](Tensor::to_vec), [`first_order_only`](CustomOp::first_order_only) must
+/// return true.
 ///
-/// `backward` is given the inputs and the output. Values that only `forward` knows are kept in the op
-/// itself: each application runs on a clone, which its backward pass sees again, so that a field such
-/// as `OnceLock<…>`, empty in the op that is applied, holds them.
+/// `backward` gets the inputs and the output. Other values that `forward` computes can be kept in
+/// the op itself: each application runs on a clone, which its backward pass gets again, so that a
+/// field such as `OnceLock<…>`, empty in the op that is applied, can hold them.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -67,16 +68,17 @@ use super::graph::{InputGradients, Upstream, record, rule};
 /// # Ok::<(), Error>(())
 /// ```
 pub trait CustomOp<B: Backend>: Send + Sync + 'static {
-    /// The name under which the op is recorded and which errors give.
+    /// The name of the op in the graph and in error messages.
     fn name(&self) -> &'static str;
 
-    /// The value. Nothing that is computed here is recorded.
+    /// Computes the value. Nothing in it is recorded.
     fn forward(&self, inputs: &[&B::Tensor]) -> Result<B::Tensor>;
 
-    /// One gradient an input, from the gradient of the output, `upstream`, which has the output's shape
-    /// and dtype. A gradient has the shape of its input or one that the input broadcasts to, over which
-    /// it is then summed. `None` is for inputs that are not tracked, such as indices; for a tracked one
-    /// it is an error, so that no gradient is lost: return [`zeros_like`](Tensor::zeros_like).
+    /// Computes one gradient per input from `upstream`, the gradient of the output, which has the
+    /// output's shape and dtype. A gradient has the shape of its input or one that the input
+    /// broadcasts to, and is then summed. `None` is allowed for untracked inputs, such as indices;
+    /// for a tracked input it is an error, so that no gradient is lost: return
+    /// [`zeros_like`](Tensor::zeros_like) instead.
     fn backward(
         &self,
         inputs: &[&Tensor<B>],
@@ -84,8 +86,8 @@ pub trait CustomOp<B: Backend>: Send + Sync + 'static {
         upstream: &Tensor<B>,
     ) -> Result<Vec<Option<Tensor<B>>>>;
 
-    /// True if `backward` is not made of tensor operations alone. To differentiate the gradient again is
-    /// then an error that says so. By default false.
+    /// True if `backward` does not consist of tensor operations alone. Differentiating the gradient
+    /// again is then an error. False by default.
     fn first_order_only(&self) -> bool {
         false
     }
@@ -115,13 +117,14 @@ impl<B: Backend, O: CustomOp<B> + ?Sized> CustomOp<B> for Arc<O> {
 }
 
 impl<B: Backend> Tensor<B> {
-    /// The value of an operation that the program defines, recorded with the gradient it defines. See
-    /// [`CustomOp`]. Ops that are not `Clone`, or of different types, are applied as `Arc<dyn CustomOp<B>>`.
+    /// Applies an operation that the program defines, and records it with its gradient. See
+    /// [`CustomOp`]. Ops that are not `Clone`, or of different types, can be applied as
+    /// `Arc<dyn CustomOp<B>>`.
     ///
     /// # Errors
-    /// Those of [`CustomOp::forward`]. A backward pass has those of [`CustomOp::backward`], and
-    /// [`Error::InvalidArgument`] and [`Error::ShapeMismatch`] for gradients whose number or shape is not
-    /// that of the inputs, [`Error::NoGradient`] where one is missing.
+    /// Errors of [`CustomOp::forward`]. A backward pass returns errors of [`CustomOp::backward`],
+    /// [`Error::InvalidArgument`] and [`Error::ShapeMismatch`] for gradients of another number or
+    /// shape than the inputs, and [`Error::NoGradient`] if one is missing.
     pub fn apply<O: CustomOp<B> + Clone>(op: &O, inputs: &[&Tensor<B>]) -> Result<Self> {
         let op = op.clone();
         let data: Vec<&B::Tensor> = inputs.iter().map(|input| input.data()).collect();
@@ -134,7 +137,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// The gradients that an op defines, checked.
+/// Calls the backward function of an op and checks its gradients.
 fn gradients<B: Backend>(
     op: &impl CustomOp<B>,
     inputs: &[Tensor<B>],
@@ -148,11 +151,8 @@ fn gradients<B: Backend>(
         op.backward(&refs, &upstream.output(y), g)
     })?;
     if found.len() != inputs.len() {
-        let reason = format!(
-            "backward returned {} gradients, expected {}, one an input",
-            found.len(),
-            inputs.len()
-        );
+        let reason =
+            format!("expected {} gradients, one per input, got {}", inputs.len(), found.len());
         return Err(Error::InvalidArgument { op: name, reason });
     }
     let mut gradients: InputGradients<B> = smallvec![];
@@ -165,16 +165,20 @@ fn gradients<B: Backend>(
             let (lhs, rhs) = (*gradient.shape(), *input.shape());
             return Err(Error::ShapeMismatch { op: name, lhs, rhs });
         }
-        // A gradient is a linear function of `g`: without a recorded path to a tracked `g`, or of an op
-        // that says so, its own derivative is unknown.
+        // A gradient is a linear function of `g`. If it has no recorded path to a tracked `g`, or
+        // if the op is of first order only, its derivative is unknown.
         let opaque = again && (op.first_order_only() || (g.is_tracked() && !gradient.is_tracked()));
-        gradients.push(Some(if opaque { once_only(name, gradient, g, &refs) } else { gradient }));
+        gradients.push(Some(if opaque {
+            not_differentiable(name, gradient, g, &refs)
+        } else {
+            gradient
+        }));
     }
     Ok(gradients)
 }
 
-/// The gradient, with an error for a derivative.
-fn once_only<B: Backend>(
+/// Wraps the gradient in a node whose own derivative is an error.
+fn not_differentiable<B: Backend>(
     name: &'static str,
     gradient: Tensor<B>,
     g: &Tensor<B>,

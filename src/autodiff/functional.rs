@@ -1,16 +1,16 @@
 //! Derivatives of functions: [`vjp`], [`jacobian`], [`hessian_vector_product`], [`hessian`].
 //!
 //! ```text
-//! argument := a new node over x                     y = f(argument) is recorded, whatever the thread's mode
+//! argument := a new node over x                     y = f(argument) is recorded, even inside no_grad
 //! vjp       = gradient of y from v                  one pass
 //! jacobian  = gradients of y from each unit vector  one pass an element of y, graph retained
 //! H v       = gradient, from v, of the gradient     two passes, the first recorded
 //! ```
 //!
-//! 1. Passes end at `argument` and take in nothing that is older: what `f` captures is a constant,
-//!    also where it was computed from `x`, and its graph is left alone.
-//! 2. The result is itself recorded, as that of any operation, if the thread records and `x`, `v`
-//!    or something that `f` captures is tracked. Inside [`no_grad`](super::no_grad), or of detached
+//! 1. Passes end at `argument` and visit nothing older: values that `f` captures are constants,
+//!    even if they were computed from `x`, and their graph is left untouched.
+//! 2. The result is recorded, as that of any operation, if the thread records and `x`, `v` or a
+//!    value that `f` captures is tracked. Inside [`no_grad`](super::no_grad), or of detached
 //!    tensors, it costs no memory beyond the pass.
 
 use crate::backend::Backend;
@@ -23,31 +23,31 @@ use super::graph::GraphNode;
 use super::mode::is_grad_enabled;
 use crate::runtime::recording::with_recording;
 
-/// A function's value, and the argument that it was computed from.
+/// The value of a function, and its argument.
 struct Evaluated<B: Backend> {
     argument: Tensor<B>,
     y: Tensor<B>,
-    /// Whether what is computed from them can be differentiated again.
+    /// True if results computed from them are recorded.
     recorded: bool,
 }
 
 impl<B: Backend> Evaluated<B> {
     fn new(
         op: &'static str,
-        f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+        f: &dyn Fn(&Tensor<B>) -> Result<Tensor<B>>,
         x: &Tensor<B>,
         direction: Option<&Tensor<B>>,
     ) -> Result<Self> {
-        check_float(op, x)?;
+        x.check_float(op)?;
         let recording = is_grad_enabled();
         with_recording(true, || {
             let argument = match recording && x.is_tracked() {
-                // A node of its own, so that what is older cannot depend on it.
+                // A new node, so that nothing older depends on it.
                 true => x.reshape(*x.shape())?,
                 false => x.detach().requires_grad(),
             };
             let y = f(&argument)?;
-            check_float(op, &y)?;
+            y.check_float(op)?;
             let id = argument.node().map_or(0, |node| GraphNode::id(node));
             let recorded = recording
                 && (x.is_tracked()
@@ -57,8 +57,8 @@ impl<B: Backend> Evaluated<B> {
         })
     }
 
-    /// The gradient of `y`, which was computed from the argument, given that of `y`; zeros if it does
-    /// not depend on it.
+    /// The gradient of `y`, a function of the argument, from its upstream gradient; zeros if it
+    /// does not depend on the argument.
     fn gradient(
         &self,
         y: &Tensor<B>,
@@ -72,16 +72,16 @@ impl<B: Backend> Evaluated<B> {
         }
     }
 
-    /// The gradient of `y`, which has one element, recorded.
+    /// The gradient of `y`, which must have one element, recorded.
     fn slope(&self, op: &'static str) -> Result<Tensor<B>> {
         if self.y.numel() != 1 {
-            let reason = "the function must return one element";
+            let reason = "expected a function that returns one element";
             return Err(Error::InvalidShape { op, shape: *self.y.shape(), reason });
         }
         with_recording(true, || self.gradient(&self.y, &self.y.unit_upstream()?, true))
     }
 
-    /// The gradients of all elements of `y`, which was computed from the argument, in one tensor.
+    /// The gradients of all elements of `y`, a function of the argument, stacked in one tensor.
     fn rows(&self, op: &'static str, y: &Tensor<B>) -> Result<Tensor<B>> {
         let x = &self.argument;
         let rank = y.rank() + x.rank();
@@ -105,11 +105,11 @@ impl<B: Backend> Evaluated<B> {
     }
 }
 
-/// `vᵀ·J`: the gradient at `x` of the function `f` from the gradient `v` of its value, whose shape
-/// and dtype `v` has. The result has those of `x`; it is zero if `f` ignores its argument.
+/// Computes `vᵀ·J`, the vector-Jacobian product of `f` at `x`. `v` has the shape and dtype of
+/// `f(x)`, the result those of `x`. It is zero if `f` ignores its argument.
 ///
-/// What `f` captures is a constant. The result can be differentiated again if `x`, `v` or something
-/// that `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+/// Values that `f` captures are constants. The result can be differentiated again if `x`, `v` or a
+/// captured value is tracked, outside [`no_grad`](crate::no_grad).
 ///
 /// ```
 /// use swath::prelude::*;
@@ -120,14 +120,14 @@ impl<B: Backend> Evaluated<B> {
 ///
 /// # Errors
 /// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like the value of `f`;
-/// [`Error::UnsupportedDType`] for integers; those of `f`.
+/// [`Error::UnsupportedDType`] for integers; errors of `f`.
 pub fn vjp<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
     v: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("vjp", f, x, Some(v))?;
-    check_like("vjp", &point.y, v)?;
+    let point = Evaluated::new("vjp", &f, x, Some(v))?;
+    point.y.check_like("vjp", v)?;
     point.gradient(&point.y, v, point.recorded)
 }
 
@@ -149,21 +149,21 @@ pub fn vjp<B: Backend>(
 ///
 /// # Errors
 /// [`Error::TooManyAxes`] for more than 8 axes in all; [`Error::UnsupportedDType`] for integers;
-/// those of `f`.
+/// errors of `f`.
 pub fn jacobian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("jacobian", f, x, None)?;
+    let point = Evaluated::new("jacobian", &f, x, None)?;
     point.rows("jacobian", &point.y)
 }
 
-/// `H·v`: the Hessian at `x` of the function `f`, which returns one element, times `v`, which has the
-/// shape and dtype of `x`; so has the result. The Hessian itself is never formed.
+/// Computes `H·v`, the product of the Hessian at `x` of `f`, which returns one element, and `v`.
+/// `v` and the result have the shape and dtype of `x`. The Hessian itself is never formed.
 ///
-/// Two backward passes. A function that is linear or ignores its argument has the Hessian 0. What
-/// `f` captures is a constant. The result can be differentiated again if `x`, `v` or something that
-/// `f` captures is tracked, outside [`no_grad`](crate::no_grad).
+/// Takes two backward passes. The Hessian of a function that is linear or ignores its argument is
+/// 0. Values that `f` captures are constants. The result can be differentiated again if `x`, `v` or
+/// a captured value is tracked, outside [`no_grad`](crate::no_grad).
 ///
 /// ```
 /// use swath::prelude::*;
@@ -176,24 +176,24 @@ pub fn jacobian<B: Backend>(
 /// # Errors
 /// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like `x`;
 /// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::UnsupportedDType`] for
-/// integers; those of `f`.
+/// integers; errors of `f`.
 pub fn hessian_vector_product<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
     v: &Tensor<B>,
 ) -> Result<Tensor<B>> {
     let op = "hessian_vector_product";
-    check_like(op, x, v)?;
-    let point = Evaluated::new(op, f, x, Some(v))?;
+    x.check_like(op, v)?;
+    let point = Evaluated::new(op, &f, x, Some(v))?;
     let slope = point.slope(op)?;
     point.gradient(&slope, v, point.recorded)
 }
 
-/// The Hessian at `x` of the function `f`, which returns one element: for `x` `[…]` a tensor whose
-/// shape is that of `x` twice, of its dtype.
+/// Computes the Hessian at `x` of `f`, which returns one element. The shape of the result is that
+/// of `x` twice.
 ///
-/// One backward pass for each element of `x`, and one more;
-/// [`hessian_vector_product`] needs two. Otherwise as there.
+/// Takes one backward pass for each element of `x` and one more; [`hessian_vector_product`] takes
+/// two. Recording is as described there.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -204,30 +204,11 @@ pub fn hessian_vector_product<B: Backend>(
 ///
 /// # Errors
 /// [`Error::InvalidShape`] if `f` returns another number of elements; [`Error::TooManyAxes`] for more
-/// than 8 axes in all; [`Error::UnsupportedDType`] for integers; those of `f`.
+/// than 8 axes in all; [`Error::UnsupportedDType`] for integers; errors of `f`.
 pub fn hessian<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    let point = Evaluated::new("hessian", f, x, None)?;
+    let point = Evaluated::new("hessian", &f, x, None)?;
     point.rows("hessian", &point.slope("hessian")?)
-}
-
-fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
-    match x.dtype() {
-        dtype if dtype.is_float() => Ok(()),
-        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
-    }
-}
-
-/// `v` has the shape and dtype of `x`.
-fn check_like<B: Backend>(op: &'static str, x: &Tensor<B>, v: &Tensor<B>) -> Result<()> {
-    let (lhs, rhs) = (*x.shape(), *v.shape());
-    if lhs != rhs {
-        return Err(Error::ShapeMismatch { op, lhs, rhs });
-    }
-    if x.dtype() != v.dtype() {
-        return Err(Error::DTypeMismatch { op, lhs: x.dtype(), rhs: v.dtype(), shape: lhs });
-    }
-    Ok(())
 }

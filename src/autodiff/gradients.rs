@@ -11,7 +11,7 @@ use crate::ops::BinaryOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::graph::{GraphNode, tick};
+use super::graph::tick;
 use super::scratch;
 
 /// Maps keyed by node id.
@@ -20,7 +20,7 @@ pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 /// Sets of node ids.
 pub(crate) type IdSet = HashSet<u64, BuildHasherDefault<IdHasher>>;
 
-/// Spreads consecutive ids over all bits (Fibonacci hashing: 2^64 / φ).
+/// A hasher that spreads consecutive ids over all bits (Fibonacci hashing: 2^64 / φ).
 #[derive(Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -51,7 +51,8 @@ impl Hasher for IdHasher {
 #[derive(Debug)]
 pub struct Gradients<B: Backend> {
     by_id: IdMap<Tensor<B>>,
-    /// When the backward pass began, on the clock of [`tick`]; `None` if they are of no single pass.
+    /// The [`tick`] at which the backward pass began; `None` if the gradients are not of a single
+    /// pass.
     pass: Option<u32>,
 }
 
@@ -70,71 +71,60 @@ impl<B: Backend> Drop for Gradients<B> {
 }
 
 impl<B: Backend> Gradients<B> {
-    /// None yet: to [`accumulate`](Gradients::accumulate) into.
+    /// Creates an empty collection, to [`accumulate`](Gradients::accumulate) into.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// None yet, of a backward pass that begins now.
+    /// Creates an empty collection for a backward pass that begins now.
     pub(crate) fn of_a_pass() -> Self {
         Gradients { by_id: scratch::take(), pass: Some(tick()) }
     }
 
-    /// Number of gradients held.
+    /// Number of gradients.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// True if there are none.
+    /// True if there are no gradients.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// The gradient of `x`, if there is one; [`Gradients::wrt`] says why there is none.
+    /// Returns the gradient of `x`, if there is one. [`Gradients::wrt`] says why there is none.
     pub fn get(&self, x: &Tensor<B>) -> Option<&Tensor<B>> {
         self.by_id.get(&x.node()?.id())
     }
 
-    /// The gradient of `x`.
+    /// Returns the gradient of `x`.
     ///
     /// # Errors
-    /// [`Error::NoGradient`] if `x` is not tracked or the result did not depend on it,
-    /// [`Error::GradientNotKept`] if it is an intermediate value that was not asked to be kept.
+    /// [`Error::NoGradient`] if `x` is not tracked or the result does not depend on it;
+    /// [`Error::GradientNotKept`] if it is an intermediate result whose gradient was not kept.
     pub fn wrt(&self, x: &Tensor<B>) -> Result<&Tensor<B>> {
         self.get(x).ok_or_else(|| missing(x, self.pass))
     }
 
-    /// Takes the gradient of `x` out.
+    /// Removes and returns the gradient of `x`.
     pub fn remove(&mut self, x: &Tensor<B>) -> Option<Tensor<B>> {
         self.by_id.remove(&x.node()?.id())
     }
 
-    /// Adds `gradient` to the gradient of `x`; shape and dtype are `x`'s.
+    /// Adds `gradient` to the gradient of `x`. Its shape and dtype must be those of `x`.
     ///
     /// # Errors
     /// [`Error::NoGradient`] if `x` is not tracked; [`Error::ShapeMismatch`],
     /// [`Error::DTypeMismatch`].
     pub fn accumulate(&mut self, x: &Tensor<B>, gradient: Tensor<B>) -> Result<()> {
-        let op = "accumulate";
         let Some(node) = x.node() else { return Err(missing(x, self.pass)) };
-        if x.shape() != gradient.shape() {
-            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *gradient.shape() });
-        }
-        if x.dtype() != gradient.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: x.dtype(),
-                rhs: gradient.dtype(),
-                shape: *x.shape(),
-            });
-        }
+        x.check_like("accumulate", &gradient)?;
         let recorded = gradient.is_tracked() || self.get(x).is_some_and(Tensor::is_tracked);
-        self.add(node, gradient, recorded)
+        self.add(node.id(), gradient, recorded)
     }
 
-    /// Adds the gradients of another pass to these: two batches of b give the gradients of one of 2b,
-    /// up to rounding, if the losses are sums. With means, [`scale`](Gradients::scale) the total by
-    /// ½.
+    /// Adds the gradients of another pass to these: up to rounding, two batches of b give the
+    /// gradients of one of 2b if the losses are sums. For means, [`scale`](Gradients::scale) the
+    /// total by ½.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -149,7 +139,7 @@ impl<B: Backend> Gradients<B> {
     /// ```
     ///
     /// # Errors
-    /// Those of adding.
+    /// Errors of the additions.
     pub fn merge(&mut self, mut other: Gradients<B>) -> Result<()> {
         if self.is_empty() {
             std::mem::swap(self, &mut other);
@@ -158,37 +148,28 @@ impl<B: Backend> Gradients<B> {
         for (id, gradient) in other.by_id.drain() {
             let held = self.by_id.get(&id);
             let recorded = gradient.is_tracked() || held.is_some_and(Tensor::is_tracked);
-            self.add_to(id, gradient, recorded)?;
+            self.add(id, gradient, recorded)?;
         }
         Ok(())
     }
 
-    /// Multiplies every gradient by `factor`, in place where nothing shares its storage.
+    /// Multiplies every gradient by `factor`, in place if nothing else shares its storage.
     ///
     /// # Errors
-    /// Those of multiplying; a gradient may be lost then.
+    /// Errors of the multiplications, after which a gradient may be missing.
     pub fn scale(&mut self, factor: f64) -> Result<()> {
         self.by_id.values_mut().try_for_each(|gradient| scale(gradient, factor))
     }
 
-    /// As [`scale`](Gradients::scale), of one tensor's gradient.
+    /// Multiplies the gradient of `x`, if there is one, by `factor`.
     pub(crate) fn scale_wrt(&mut self, x: &Tensor<B>, factor: f64) -> Result<()> {
         let held = x.node().and_then(|node| self.by_id.get_mut(&node.id()));
         held.map_or(Ok(()), |gradient| scale(gradient, factor))
     }
 
-    /// As [`accumulate`](Gradients::accumulate), checked by the caller; the addition is recorded
-    /// with `create_graph`.
-    pub(crate) fn add(
-        &mut self,
-        node: &GraphNode<B>,
-        gradient: Tensor<B>,
-        create_graph: bool,
-    ) -> Result<()> {
-        self.add_to(node.id(), gradient, create_graph)
-    }
-
-    fn add_to(&mut self, id: u64, gradient: Tensor<B>, create_graph: bool) -> Result<()> {
+    /// Adds `gradient` to that of a node; the caller has checked it. The addition is recorded if
+    /// `create_graph` is true.
+    pub(crate) fn add(&mut self, id: u64, gradient: Tensor<B>, create_graph: bool) -> Result<()> {
         match self.by_id.entry(id) {
             Entry::Vacant(slot) => {
                 slot.insert(gradient);
@@ -228,14 +209,16 @@ fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
     Ok(())
 }
 
-/// Why there is no gradient of `x`, after a pass that began at `pass`.
+/// The reason why `x` has no gradient, after a pass that began at `pass`.
 pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
-    let node = x.node().map(|node| Absent {
-        op: node.op(),
-        label: node.label(),
-        is_leaf: node.is_leaf(),
-        is_retained: node.is_retained(),
-        is_retained_late: pass.is_some_and(|pass| node.is_retained_after(pass)),
+    let node = x.node().map(|node| {
+        let is_leaf = node.is_leaf();
+        Absent {
+            label: node.label(),
+            is_kept: is_leaf || node.is_retained(),
+            is_retained_late: !is_leaf && pass.is_some_and(|pass| node.is_retained_after(pass)),
+            op: node.op(),
+        }
     });
     reason_of(node, x.dtype(), x.shape(), pass.is_some())
 }
@@ -244,15 +227,16 @@ pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
 struct Absent {
     op: &'static str,
     label: String,
-    is_leaf: bool,
-    is_retained: bool,
-    /// `retain_grad` came after the pass.
+    /// True for leaves and retained results.
+    is_kept: bool,
+    /// True if `retain_grad` was called after the pass.
     is_retained_late: bool,
 }
 
+/// The error for a missing gradient. Not generic, so that it is compiled once, in this crate.
 fn reason_of(node: Option<Absent>, dtype: DType, shape: &Shape, after_a_pass: bool) -> Error {
     let op = "gradients";
-    let Some(Absent { op: made_by, label, is_leaf, is_retained, is_retained_late }) = node else {
+    let Some(Absent { op: made_by, label, is_kept, is_retained_late }) = node else {
         let reason = match dtype.is_float() {
             true => format!(
                 "the {dtype} tensor of shape {shape} is not tracked; call requires_grad() before \
@@ -265,11 +249,11 @@ fn reason_of(node: Option<Absent>, dtype: DType, shape: &Shape, after_a_pass: bo
         };
         return Error::NoGradient { op, reason };
     };
-    if !is_leaf && !is_retained {
+    if !is_kept {
         return Error::GradientNotKept { op: made_by, name: label };
     }
     let reason = match after_a_pass {
-        true if !is_leaf && is_retained_late => format!(
+        true if is_retained_late => format!(
             "retain_grad() was called on {label} of shape {shape} after the backward pass; call it \
              before"
         ),

@@ -1,4 +1,4 @@
-//! Nodes of the recorded graph: making them, and dropping a deep chain of them without recursion.
+//! Nodes of the recorded graph: creation, and dropping of deep graphs without recursion.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,23 +15,24 @@ use crate::runtime::shared::{Shared, shared_as};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Gradients of a rule's inputs in their order; `None` where none is wanted.
+/// Gradients of a rule's inputs, in order; `None` if not wanted.
 pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 4]>;
 
-/// Nodes of the inputs in order; `None` for an untracked one.
+/// Nodes of the inputs, in order; `None` for an untracked input.
 pub(crate) type Inputs<B> = SmallVec<[Option<Shared<GraphNode<B>>>; 4]>;
 
-/// The derivative of one recorded operation, with the values that it needs.
+/// The derivative of one recorded operation, with the saved values that it needs.
 pub(crate) trait Rule<B: Backend>: Send + Sync {
-    /// Gradients of the inputs from the gradient of the output. `wanted[i]` says whether that of
-    /// input `i` is wanted; if so, it is tracked. A gradient may have the broadcast shape: the engine sums it to the input's.
+    /// Computes the gradients of the inputs from the gradient of the output. `wanted[i]` is true if
+    /// the gradient of input `i` is wanted; such an input is tracked. A gradient may have the
+    /// broadcast shape: the engine sums it to the input's.
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>>;
 }
 
-/// A rule as nodes hold it.
+/// A rule, shared by the nodes that hold it.
 pub(crate) type SharedRule<B> = Shared<dyn Rule<B>>;
 
-/// A rule from a closure over the upstream gradient and the inputs whose gradients are wanted.
+/// Makes a rule of a closure over the upstream gradient and the flags of the wanted inputs.
 pub(crate) fn rule<B, F>(backward: F) -> SharedRule<B>
 where
     B: Backend,
@@ -54,12 +55,12 @@ where
     shared_rule(Closure(backward))
 }
 
-/// A rule for a node to hold.
+/// Makes a rule that nodes can share.
 pub(crate) fn shared_rule<B: Backend>(rule: impl Rule<B> + 'static) -> SharedRule<B> {
     shared_as!(rule => dyn Rule<B>)
 }
 
-/// What a rule is given.
+/// The arguments of a rule.
 pub(crate) struct Upstream<'a, B: Backend> {
     /// Gradient of the output.
     pub g: &'a Tensor<B>,
@@ -68,7 +69,7 @@ pub(crate) struct Upstream<'a, B: Backend> {
     /// True if the gradient will itself be differentiated.
     create_graph: bool,
     inputs: &'a Inputs<B>,
-    /// Takes out what consumers passed before have added up for the node of an id.
+    /// Takes the gradient accumulated so far for the node of an id.
     take_total: &'a dyn Fn(u64) -> Option<Tensor<B>>,
 }
 
@@ -83,9 +84,9 @@ impl<'a, B: Backend> Upstream<'a, B> {
         Upstream { g, node, create_graph, inputs, take_total }
     }
 
-    /// `a·b`, the gradient of input `i`. If the input has a total already, the product is added to it, in
-    /// its memory where nothing else refers to that, and the sum is the gradient: the engine finds
-    /// nothing left to add it to.
+    /// Computes `a·b`, the gradient of input `i`. If a gradient of the input has been accumulated
+    /// already, the product is added to it, in its memory if nothing else shares it, and the sum is
+    /// returned; the engine then has nothing to add it to.
     pub fn product(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         match self.take_total(i, a, b) {
             Some(total) => a.matmul_add(b, total),
@@ -93,14 +94,15 @@ impl<'a, B: Backend> Upstream<'a, B> {
         }
     }
 
-    /// The total of input `i`, if it has the shape and the type of `a·b` and no recording is wanted.
+    /// Takes the accumulated gradient of input `i` if it has the shape and dtype of `a·b` and
+    /// nothing is recorded.
     fn take_total(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Option<Tensor<B>> {
         let input = self.inputs.get(i)?.as_ref()?;
         let is_plain = b.rank() == 2 || b.rank() == a.rank();
         if self.create_graph || a.rank() < 2 || !is_plain || input.dtype() != a.dtype() {
             return None;
         }
-        // An input that stands in two places has its gradients added in their order.
+        // The gradients of an input that occurs twice are added in their order.
         if self.inputs[..i].iter().flatten().any(|earlier| earlier.id() == input.id()) {
             return None;
         }
@@ -108,13 +110,13 @@ impl<'a, B: Backend> Upstream<'a, B> {
         (input.shape() == &shape).then(|| (self.take_total)(input.id())).flatten()
     }
 
-    /// True if the gradient will itself be differentiated: it must be made of recorded ops.
+    /// True if the gradient will itself be differentiated. It must then be made of recorded ops.
     pub fn create_graph(&self) -> bool {
         self.create_graph
     }
 
-    /// The op's output, from its saved values. A rule saves values, not the output tensor, which
-    /// would own its own node.
+    /// The op's output as a tensor, from its saved values. A rule saves the values only: the output
+    /// tensor would own its own node.
     pub fn output(&self, values: &B::Tensor) -> Tensor<B> {
         let node = self.create_graph.then(|| self.node.clone());
         Tensor::from_parts(values.clone(), node)
@@ -127,13 +129,12 @@ pub(crate) struct GraphNode<B: Backend> {
     shape: Shape,
     dtype: DType,
     label: Label,
-    /// When `retain_grad` was called, on the clock of [`tick`]; 0: never. 32 bits take no room of their
-    /// own, and nodes are many.
+    /// The [`tick`] of the first call of `retain_grad`, or 0. 32 bits fit into padding.
     retained: AtomicU32,
     state: Mutex<State<B>>,
 }
 
-/// What a node is called.
+/// The op or the name of a node.
 enum Label {
     Op(&'static str),
     Leaf(Option<Box<str>>),
@@ -145,13 +146,13 @@ enum State<B: Backend> {
     Released,
 }
 
-/// How a value was computed.
+/// A recorded operation.
 pub(crate) struct Recorded<B: Backend> {
     pub inputs: Inputs<B>,
     pub rule: SharedRule<B>,
 }
 
-/// What a backward pass finds at a node.
+/// The state of a node as a backward pass finds it.
 pub(crate) enum Visit<T> {
     Leaf,
     Recorded(T),
@@ -163,7 +164,8 @@ fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A clock, never 0, for what messages say about passes and calls of `retain_grad`.
+/// Returns the next number of a logical clock, never 0. It orders passes and calls of
+/// `retain_grad`.
 pub(crate) fn tick() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed).max(1)
@@ -185,7 +187,7 @@ impl<B: Backend> GraphNode<B> {
         })
     }
 
-    /// Unique, and larger than the ids of all nodes it was computed from.
+    /// A unique number, larger than the ids of all nodes that this one was computed from.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -212,7 +214,7 @@ impl<B: Backend> GraphNode<B> {
         }
     }
 
-    /// The name, or the id where it has none: for messages.
+    /// The name, or the id if there is none, for error messages.
     pub fn label(&self) -> String {
         self.name().map_or_else(|| format!("tensor #{}", self.id), |name| format!("\"{name}\""))
     }
@@ -226,7 +228,7 @@ impl<B: Backend> GraphNode<B> {
         self.retained.load(Ordering::Relaxed) != 0
     }
 
-    /// True if `retain_grad` was first called after `time`, an earlier [`tick`].
+    /// True if `retain_grad` was first called after the tick `time`.
     pub fn is_retained_after(&self, time: u32) -> bool {
         self.retained.load(Ordering::Relaxed) > time
     }
@@ -236,7 +238,7 @@ impl<B: Backend> GraphNode<B> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<B>> {
-        // A panic while the lock was held cannot leave the state half changed: it is one enum.
+        // The state is replaced as a whole, so a panic cannot leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,7 +253,7 @@ impl<B: Backend> GraphNode<B> {
         }
     }
 
-    /// The recorded operation: taken out, or copied where the graph is retained.
+    /// Takes the recorded operation, or clones it if the graph is retained.
     pub fn take(&self, retain_graph: bool) -> Visit<Recorded<B>> {
         let mut state = self.lock();
         match &*state {
@@ -268,10 +270,10 @@ impl<B: Backend> GraphNode<B> {
     }
 }
 
-/// Wraps computed values, recorded if any input is tracked and recording is on.
+/// Wraps computed values, with a node if any input is tracked and recording is enabled.
 ///
-/// `rule` is called only then, so that what it saves costs nothing otherwise. Results of integer
-/// type have no derivative and are never tracked.
+/// `rule` is called only in that case, so that saving values costs nothing otherwise. Results of
+/// integer dtypes have no derivative and are never tracked.
 pub(crate) fn record<B: Backend>(
     op: &'static str,
     values: B::Tensor,
@@ -285,12 +287,12 @@ pub(crate) fn record<B: Backend>(
     record_nodes(op, values, inputs, rule)
 }
 
-/// True if an operation on these inputs with a result of this type is recorded.
+/// True if an operation on these inputs with a result of this dtype is recorded.
 pub(crate) fn should_record<B: Backend>(dtype: DType, inputs: &[&Tensor<B>]) -> bool {
     inputs.iter().any(|input| input.is_tracked()) && super::is_grad_enabled() && dtype.is_float()
 }
 
-/// As [`record`], the decision having been made.
+/// Like [`record`], unconditionally.
 pub(crate) fn record_nodes<B: Backend>(
     op: &'static str,
     values: B::Tensor,
@@ -302,19 +304,20 @@ pub(crate) fn record_nodes<B: Backend>(
     Tensor::from_parts(values, Some(node))
 }
 
-/// Nested drops below this depth wait in a queue. A level takes a few hundred bytes of stack.
+/// Largest depth of nested drops; deeper ones are queued. A level takes a few hundred bytes of
+/// stack.
 const MAX_DROP_DEPTH: usize = 32;
 
 thread_local! {
     static DROP_DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// `ManuallyDrop`, so that the queue is there as long as the thread: graphs are dropped by the
-    /// destructors of other thread-local values too. It holds no memory between drops.
+    /// The queue is never dropped, because destructors of other thread-local values drop graphs
+    /// too. It holds no memory between drops.
     static DROP_QUEUE: ManuallyDrop<RefCell<Vec<Box<dyn Any>>>> =
         const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Dropping a node drops its inputs, which may be the last owners of theirs, and so on for a
-/// million steps. So drops nest at most [`MAX_DROP_DEPTH`] deep: what lies deeper is put in a
+/// million steps. Drops therefore nest at most [`MAX_DROP_DEPTH`] deep; deeper nodes are put in a
 /// queue, which the outermost drop empties.
 impl<B: Backend> Drop for GraphNode<B> {
     fn drop(&mut self) {

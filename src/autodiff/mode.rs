@@ -1,14 +1,15 @@
-//! Recording on and off, as users ask for it.
+//! `no_grad` and `is_grad_enabled`.
 
 use crate::runtime::recording::{is_recording, with_recording};
 
-/// True if operations on tracked tensors are recorded on this thread.
+/// True if operations on tracked tensors are recorded on the calling thread.
 pub fn is_grad_enabled() -> bool {
     is_recording()
 }
 
-/// Runs `f` without recording: its results are untracked. Holds for the calling thread, also if
-/// `f` panics; not for other jobs that it takes up in a rayon pool while an operation waits for its parts.
+/// Runs `f` without recording, so that its results are untracked. Recording is restored afterwards,
+/// also if `f` panics. Only the calling thread is affected, and not other jobs that it runs in a
+/// rayon pool while an operation waits for its parts.
 ///
 /// ```
 /// use swath::prelude::*;

@@ -1,5 +1,5 @@
-//! Ops with parameters: their derivatives. The forward side is in `tensor/`, under the same names; fused
-//! ops have both in `tensor/fused/`.
+//! Derivatives of ops with parameters. The forward side is in `tensor/`, under the same names;
+//! fused ops have both in `tensor/fused/`.
 
 pub(crate) mod index;
 pub(crate) mod matmul;
@@ -16,7 +16,8 @@ use crate::tensor::Tensor;
 
 use super::graph::{SharedRule, Upstream, rule};
 
-/// The rule of an op of one tensor whose derivative is a function of the upstream gradient alone.
+/// Makes the rule of an op of one tensor whose derivative is a function of the upstream gradient
+/// alone.
 pub(crate) fn one_input<B, F>(gradient: F) -> SharedRule<B>
 where
     B: Backend,

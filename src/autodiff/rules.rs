@@ -57,7 +57,7 @@ macro_rules! unary_rules {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: $integer:tt;
+        $(integer: $integer:tt;)?
         domain: $low:expr, $high:expr;
         gradient: ($($parameter:ident),*) => $gradient:expr;
     })*) => {
@@ -85,7 +85,7 @@ macro_rules! binary_rules {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: $integer:tt;
+        $(integer: $integer:tt;)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: ($($a_parameter:ident),*) => $a_gradient:expr;
         gradient_b: ($($b_parameter:ident),*) => $b_gradient:expr;

@@ -1,17 +1,18 @@
-//! Collections kept from pass to pass, so that a pass like the last one needs no memory.
+//! Collections kept between backward passes, so that a pass like the one before allocates none.
 
 use std::any::Any;
 use std::cell::RefCell;
 
-/// Collections of one type kept: a pass, one nested in it, and the gradients of a few more.
+/// Largest number of collections kept per type: for a pass, one nested in it, and the gradients of
+/// a few more.
 const KEPT: usize = 8;
 
 thread_local! {
-    /// A `Vec<T>` for each type of collection.
+    /// One `Vec<T>` per type of collection.
     static SHELF: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A collection that was given back, or a new one.
+/// Takes a kept collection, or makes a new one.
 pub(crate) fn take<T: Default + 'static>() -> T {
     let found = SHELF.try_with(|shelf| {
         shelf.borrow_mut().iter_mut().find_map(|kept| kept.downcast_mut::<Vec<T>>()?.pop())
@@ -19,7 +20,7 @@ pub(crate) fn take<T: Default + 'static>() -> T {
     found.ok().flatten().unwrap_or_default()
 }
 
-/// Keeps an emptied collection; where the thread ends, or enough are kept, it is dropped.
+/// Keeps an emptied collection. It is dropped if enough are kept or the thread ends.
 pub(crate) fn give<T: 'static>(collection: T) {
     let mut collection = Some(collection);
     let _ = SHELF.try_with(|shelf| {

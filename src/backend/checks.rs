@@ -1,4 +1,4 @@
-//! What backends check of their operands, and the shapes and dtypes that follow.
+//! Checks of operands, and the shapes and dtypes of results.
 
 use super::TensorData;
 use crate::dtype::DType;
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::ops::{DropoutMask, ReduceOp, UpdateOp};
 use crate::shape::Shape;
 
-/// As many values as the shape has elements.
+/// Checks that `len` is the number of elements of `shape`.
 pub(crate) fn check_len(op: &'static str, len: usize, shape: &Shape) -> Result<()> {
     shape.validate(op)?;
     if len != shape.numel() {
@@ -15,30 +15,62 @@ pub(crate) fn check_len(op: &'static str, len: usize, shape: &Shape) -> Result<(
     Ok(())
 }
 
-/// The shape of tensors joined along `axis`, at least one, of one dtype and alike in all other axes.
+/// Checks that a tensor has this dtype.
+#[inline]
+pub(crate) fn check_dtype<T: TensorData>(op: &'static str, x: &T, dtype: DType) -> Result<()> {
+    match x.dtype() {
+        lhs if lhs == dtype => Ok(()),
+        lhs => Err(Error::DTypeMismatch { op, lhs, rhs: dtype, shape: *x.shape() }),
+    }
+}
+
+/// Checks that two tensors have the same shape.
+#[inline]
+pub(crate) fn check_same_shape<T: TensorData>(op: &'static str, lhs: &T, rhs: &T) -> Result<()> {
+    match (lhs.shape(), rhs.shape()) {
+        (lhs, rhs) if lhs == rhs => Ok(()),
+        (&lhs, &rhs) => Err(Error::ShapeMismatch { op, lhs, rhs }),
+    }
+}
+
+/// Checks that an index along `axis` has dtype `I64`, the rank of `x`, and at most the extents of `x` along
+/// all other axes.
+pub(crate) fn check_indices<T: TensorData>(
+    op: &'static str,
+    x: &T,
+    axis: usize,
+    index: &T,
+) -> Result<()> {
+    check_dtype(op, index, DType::I64)?;
+    let (lhs, rhs) = (*x.shape(), *index.shape());
+    lhs.check_axis(op, axis)?;
+    let fits = |i: usize| i == axis || rhs.dim(i) <= lhs.dim(i);
+    if lhs.ndim() != rhs.ndim() || !(0..lhs.ndim()).all(fits) {
+        return Err(Error::ShapeMismatch { op, lhs, rhs });
+    }
+    Ok(())
+}
+
+/// Shape of tensors concatenated along `axis`: at least one, of one dtype, with equal extents along all
+/// other axes.
 pub(crate) fn joined_shape<T: TensorData>(
     op: &'static str,
     tensors: &[&T],
     axis: usize,
 ) -> Result<Shape> {
     let Some(first) = tensors.first() else {
-        return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
+        let reason = "expected at least one tensor".to_owned();
+        return Err(Error::InvalidArgument { op, reason });
     };
     let lhs = *first.shape();
-    if axis >= lhs.ndim() {
-        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-        return Err(Error::AxisOutOfRange { op, axis, shape: lhs });
-    }
+    lhs.check_axis(op, axis)?;
     let mut total = 0usize;
     for tensor in tensors {
         let rhs = *tensor.shape();
         if lhs.ndim() != rhs.ndim() || lhs.with_axis(axis, Some(rhs.dim(axis))) != rhs {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        if first.dtype() != tensor.dtype() {
-            let (lhs, rhs) = (first.dtype(), tensor.dtype());
-            return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *first.shape() });
-        }
+        check_dtype(op, *first, tensor.dtype())?;
         total = total.saturating_add(rhs.dim(axis));
     }
     let joined = lhs.with_axis(axis, Some(total));
@@ -46,7 +78,7 @@ pub(crate) fn joined_shape<T: TensorData>(
     Ok(joined)
 }
 
-/// Arithmetic is defined on floats, `I64` and `U8`.
+/// Checks that arithmetic is defined for a dtype: floats, `I64` and `U8`.
 pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
     match dtype {
         DType::Bool | DType::I32 | DType::U32 => {
@@ -56,7 +88,7 @@ pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) ->
     }
 }
 
-/// A probability in `[0, 1)`.
+/// Checks that the probability is in `[0, 1)`.
 pub(crate) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
     if !(0.0..1.0).contains(&mask.p) {
         let reason = format!("the probability {} is not in 0..1", mask.p);
@@ -65,7 +97,7 @@ pub(crate) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
     Ok(())
 }
 
-/// A step that is numbered from 1, where steps are numbered.
+/// Checks that the steps of Adam are numbered from 1.
 pub(crate) fn check_step(op: &UpdateOp) -> Result<()> {
     if let UpdateOp::Adam { step: 0, .. } = op {
         let reason = "step 0, but the first is 1".to_owned();
@@ -74,10 +106,10 @@ pub(crate) fn check_step(op: &UpdateOp) -> Result<()> {
     Ok(())
 }
 
-/// Dtype of the result of a reduction; an error where there is none.
+/// Dtype of the result of a reduction; an error if the operand's dtype is not supported.
 pub(crate) fn reduced_dtype(op: ReduceOp, dtype: DType, shape: Shape) -> Result<DType> {
-    let is_truth = matches!(op, ReduceOp::Any | ReduceOp::All);
-    if !(is_truth || dtype.has_arithmetic()) || (op.needs_floats() && !dtype.is_float()) {
+    let is_logical = matches!(op, ReduceOp::Any | ReduceOp::All);
+    if !(is_logical || dtype.has_arithmetic()) || (op.needs_floats() && !dtype.is_float()) {
         return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
     }
     Ok(match op {

@@ -1,21 +1,19 @@
-//! Composites: what a backend without a kernel of its own runs for an optional method of
-//! [`Backend`], written in the required ones.
+//! Composites: the defaults of optional methods of [`Backend`], written in terms of the required ones.
 //!
-//! Those of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and `optim.rs`.
+//! The composites of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and
+//! `optim.rs`.
 
-use super::{Arg, Backend, TensorData};
-use crate::dtype::{
-    DType, Element, HostData, Scalar, check_truth_values, for_dtype, swap_little_endian,
-};
+use super::{Arg, Backend, TensorData, check_same_shape};
+use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, NumberTest, ScanOp, TernaryOp, UnaryOp, ternary_ops};
 use crate::shape::Shape;
 
-/// A backend's tensor with methods, so that composites read as formulas.
+/// A backend's tensor with the methods that composites are written in.
 struct Value<B: Backend>(B::Tensor);
 
 impl<B: Backend> Value<B> {
-    /// The operand as a tensor of this shape and dtype.
+    /// Converts an operand to a tensor of this shape and dtype.
     fn new(x: Arg<'_, B::Tensor>, shape: Shape, dtype: DType) -> Result<Self> {
         Ok(Value(match x {
             Arg::Ref(x) => x.clone(),
@@ -64,7 +62,7 @@ impl<B: Backend> Value<B> {
         B::compare(CompareOp::Gt, &self.0, Arg::Scalar(Scalar::Int(0))).map(Value)
     }
 
-    /// `a` where this mask holds, else `b`.
+    /// `a` where this mask is true, else `b`.
     fn choose(&self, a: &Self, b: &Self) -> Result<Self> {
         B::where_cond(&self.0, &a.0, &b.0).map(Value)
     }
@@ -92,7 +90,8 @@ macro_rules! ternary_composites {
 }
 ternary_ops!(ternary_composites);
 
-/// [`Backend::ternary`] by the composite of the op's row; of 16-bit floats in `F32`, rounded once.
+/// [`Backend::ternary`] by the composite in the op's row. 16-bit floats are computed in `F32` and rounded
+/// once.
 pub(super) fn ternary<B: Backend>(
     op: TernaryOp,
     operands: [Arg<'_, B::Tensor>; 3],
@@ -118,49 +117,44 @@ pub(super) fn ternary<B: Backend>(
 /// [`Backend::test`] by comparisons.
 pub(super) fn test<B: Backend>(op: NumberTest, x: &B::Tensor) -> Result<B::Tensor> {
     if !x.dtype().is_float() {
-        let holds = i64::from(op == NumberTest::IsFinite);
-        return B::full(*x.shape(), Scalar::Int(holds), DType::Bool);
+        let value = i64::from(op == NumberTest::IsFinite);
+        return B::full(*x.shape(), Scalar::Int(value), DType::Bool);
     }
-    let beside_infinity = |comparison| {
-        let size = B::unary(UnaryOp::Abs, x)?;
-        B::compare(comparison, &size, Arg::Scalar(Scalar::Float(f64::INFINITY)))
+    let compare_magnitude = |comparison| {
+        let magnitude = B::unary(UnaryOp::Abs, x)?;
+        B::compare(comparison, &magnitude, Arg::Scalar(Scalar::Float(f64::INFINITY)))
     };
     match op {
         NumberTest::IsNan => B::compare(CompareOp::Ne, x, x),
-        NumberTest::IsInf => beside_infinity(CompareOp::Eq),
-        NumberTest::IsFinite => beside_infinity(CompareOp::Lt),
+        NumberTest::IsInf => compare_magnitude(CompareOp::Eq),
+        NumberTest::IsFinite => compare_magnitude(CompareOp::Lt),
     }
 }
 
-/// [`Backend::where_cond`]: the mask is the index into `b` and `a`, one after the other along an axis
-/// of their own. No arithmetic touches the values.
+/// [`Backend::where_cond`] by a gather: the mask is the index into `b` and `a`, stacked along a new axis.
+/// The values are copied without arithmetic.
 pub(super) fn where_cond<B: Backend>(
     mask: &B::Tensor,
     a: &B::Tensor,
     b: &B::Tensor,
 ) -> Result<B::Tensor> {
     let shape = *a.shape();
-    if mask.shape() != &shape || b.shape() != &shape {
-        let rhs = if b.shape() == &shape { *mask.shape() } else { *b.shape() };
-        return Err(Error::ShapeMismatch { op: "where_cond", lhs: shape, rhs });
-    }
+    check_same_shape("where_cond", a, b)?;
+    check_same_shape("where_cond", a, mask)?;
     let row = |x: &B::Tensor| B::reshape(x, [1, shape.numel()]);
-    let sides = B::cat(&[&row(b)?, &row(a)?], 0)?;
+    let stacked = B::cat(&[&row(b)?, &row(a)?], 0)?;
     let index = match mask.dtype() {
         DType::Bool => B::cast(mask, DType::I64)?,
         _ => B::cast(&B::compare(CompareOp::Ne, mask, Arg::Scalar(Scalar::Int(0)))?, DType::I64)?,
     };
-    B::reshape(&B::gather(&sides, 0, &row(&index)?)?, shape)
+    B::reshape(&B::gather(&stacked, 0, &row(&index)?)?, shape)
 }
 
 /// [`Backend::scan`] by doubling: after the step of length d, element i is the total of the last 2 d
-/// elements up to i. Totals of floats are in `F64`, of 16-bit ones rounded by way of `F32`.
+/// elements up to i. Totals of floats are computed in `F64`; for 16-bit floats they are rounded to `F32` first.
 pub(super) fn scan<B: Backend>(op: ScanOp, x: &B::Tensor, axis: usize) -> Result<B::Tensor> {
     let (dtype, shape) = (x.dtype(), *x.shape());
-    if axis >= shape.ndim() {
-        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-        return Err(Error::AxisOutOfRange { op: op.name(), axis, shape });
-    }
+    shape.check_axis(op.name(), axis)?;
     if !dtype.has_arithmetic() {
         return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
     }
@@ -187,7 +181,7 @@ pub(super) fn scan<B: Backend>(op: ScanOp, x: &B::Tensor, axis: usize) -> Result
     }
 }
 
-/// [`Backend::read`] by way of values in memory.
+/// [`Backend::read`] through values in host memory.
 pub(super) fn read<B: Backend>(
     shape: Shape,
     dtype: DType,
@@ -208,7 +202,7 @@ pub(super) fn read<B: Backend>(
             let count = bytes.len() / T::DTYPE.size();
             let part = &mut bytes[..count.min(numel - values.len()) * T::DTYPE.size()];
             fill(part)?;
-            check_truth_values("read", T::DTYPE, part)?;
+            check_bools("read", T::DTYPE, part)?;
             swap_little_endian(T::DTYPE, part);
             let stored = part.chunks_exact(T::DTYPE.size()).map(bytemuck::pod_read_unaligned);
             values.extend(stored.map(T::from_stored));

@@ -1,15 +1,15 @@
-//! [`CpuBackend`]: layouts become contiguous runs for the kernels of `swath-kernels`, shared by the
-//! threads and in the recycled memory of `runtime`.
+//! [`CpuBackend`]: splits layouts into contiguous runs for the kernels of `swath-kernels`, with the threads
+//! and the recycled memory of `runtime`.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `tensor` | [`CpuTensor`]: storage and layout |
-//! | `walk` | operands of any layout as runs beside a contiguous result |
+//! | `walk` | iterates over operands of any layout and a contiguous result |
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `scan`, `matmul` | the operations |
-//! | `fused` | several passes in one |
+//! | `fused` | fused ops |
 //! | `rows`, `working` | the driver of kernels of whole rows, and the types that they compute in |
-//! | `update` | the optimizers' steps |
-//! | `blas` | calls into a system BLAS |
+//! | `update` | steps of optimizers |
+//! | `blas` | calls of a system BLAS |
 
 pub(crate) mod blas;
 mod cast;
@@ -76,7 +76,7 @@ impl Backend for CpuBackend {
     fn view(x: &CpuTensor, layout: Layout) -> Result<CpuTensor> {
         let len = x.buffer().bytes() / x.dtype().size();
         if layout.extent().is_some_and(|(_, high)| high >= len) {
-            let reason = format!("a layout of shape {} reaches beyond the storage", layout.shape());
+            let reason = format!("a layout of shape {} exceeds {len} elements", layout.shape());
             return Err(Error::InvalidArgument { op: "view", reason });
         }
         Ok(x.with_layout(layout))

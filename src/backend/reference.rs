@@ -1,17 +1,17 @@
-//! [`ReferenceBackend`]: the living definition of every operation, slow and obvious.
+//! [`ReferenceBackend`]: the executable definition of every operation, slow and simple.
 //!
-//! Every element is a [`Scalar`] that holds the value of its dtype exactly; every result is worked
-//! out one element at a time from the index, in `f64` or `i64`, and rounded once to its dtype:
+//! Every element is a [`Scalar`] that represents the value of its dtype exactly. Every result is computed
+//! one element at a time from its index, in `f64` or `i64`, and rounded once to its dtype:
 //!
 //! ```text
 //! for each index of the result
 //!     result[index] = round(dtype, definition(operands at the indices that the op reads))
 //! ```
 //!
-//! `build` is that loop; an operation is the definition given to it. Element-wise definitions are
-//! those of the op table, the rest stand here. Nothing is shared with the other backends, so that
-//! agreeing with this one means something. It has the required methods alone: all else is composed of
-//! them, and computed in `f64` it is what kernels of other backends are compared with.
+//! `build` is that loop, and an operation is the definition passed to it. Element-wise definitions come
+//! from the op table; all others are in this module. No computation is shared with the other backends, so
+//! that agreement with this one is evidence. Only the required methods are implemented: the others run
+//! their composites, whose results in `f64` the kernels of other backends are compared with.
 
 mod exact;
 mod reduce;
@@ -20,15 +20,18 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::backend::{Arg, Backend, TensorData, check_arithmetic, check_len, joined_shape};
+use crate::backend::{
+    Arg, Backend, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
+    check_same_shape, joined_shape,
+};
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use crate::shape::{AxisSet, Shape};
 
-/// The backend that defines what the others must compute: every op and dtype, one element at a
-/// time. For tests and for looking up an answer, not for work.
+/// The backend that defines the results of the others: every op and dtype, one element at a time. Meant
+/// for tests and for looking up results, not for production.
 ///
 /// ```
 /// use swath::{Backend, ReferenceBackend};
@@ -40,7 +43,7 @@ use crate::shape::{AxisSet, Shape};
 #[derive(Clone, Debug)]
 pub struct ReferenceBackend;
 
-/// A tensor of [`ReferenceBackend`]: always in row-major order without gaps, views are copies.
+/// A tensor of [`ReferenceBackend`]. It is always contiguous; views are copies.
 #[derive(Clone, Debug)]
 pub struct ReferenceTensor {
     layout: Layout,
@@ -81,13 +84,13 @@ fn unravel(position: usize, shape: &Shape) -> AxisSet {
     index
 }
 
-/// The nearest value of a dtype.
+/// Nearest value of a dtype.
 fn round(dtype: DType, x: Scalar) -> Scalar {
     for_dtype!(dtype, T => T::from_scalar(x).to_scalar())
 }
 
-/// An empty vector with room for the elements of a shape.
-fn room(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
+/// Empty vector with capacity for the elements of a shape.
+fn with_capacity(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
     shape.validate(op)?;
     let mut values = Vec::new();
     let bytes = shape.numel().saturating_mul(size_of::<Scalar>());
@@ -96,14 +99,14 @@ fn room(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
     Ok(values)
 }
 
-/// The tensor whose element at each index is `definition(index)`, rounded to the dtype.
+/// Tensor whose element at each index is `definition(index)`, rounded to the dtype.
 fn build(
     op: &'static str,
     shape: Shape,
     dtype: DType,
     mut definition: impl FnMut(&[usize]) -> Result<Scalar>,
 ) -> Result<ReferenceTensor> {
-    let mut values = room(op, &shape)?;
+    let mut values = with_capacity(op, &shape)?;
     for position in 0..shape.numel() {
         let index = unravel(position, &shape);
         values.push(round(dtype, definition(&index)?));
@@ -111,7 +114,7 @@ fn build(
     Ok(ReferenceTensor { layout: Layout::contiguous(shape), dtype, values: Arc::new(values) })
 }
 
-/// Shape and dtype that the operands of an element-wise op have in common.
+/// Common shape and dtype of the operands of an element-wise op.
 fn common(
     op: &'static str,
     a: &Arg<'_, ReferenceTensor>,
@@ -119,7 +122,8 @@ fn common(
 ) -> Result<(Shape, DType)> {
     match (a.tensor(), b.tensor()) {
         (Some(a), Some(b)) => {
-            check_same(op, a, b)?;
+            check_dtype(op, a, b.dtype)?;
+            check_same_shape(op, a, b)?;
             Ok((*a.shape(), a.dtype))
         }
         (Some(x), None) | (None, Some(x)) => Ok((*x.shape(), x.dtype)),
@@ -128,22 +132,8 @@ fn common(
 }
 
 fn no_tensor(op: &'static str) -> Error {
-    Error::InvalidArgument { op, reason: "a scalar needs a tensor beside it".to_owned() }
-}
-
-fn check_same(op: &'static str, a: &ReferenceTensor, b: &ReferenceTensor) -> Result<()> {
-    check_dtype(op, a, b.dtype)?;
-    match a.shape() == b.shape() {
-        true => Ok(()),
-        false => Err(Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() }),
-    }
-}
-
-fn check_dtype(op: &'static str, x: &ReferenceTensor, dtype: DType) -> Result<()> {
-    match x.dtype == dtype {
-        true => Ok(()),
-        false => Err(Error::DTypeMismatch { op, lhs: x.dtype, rhs: dtype, shape: *x.shape() }),
-    }
+    let reason = "expected a tensor among the operands, got numbers alone".to_owned();
+    Error::InvalidArgument { op, reason }
 }
 
 fn operand(x: &Arg<'_, ReferenceTensor>, index: &[usize], dtype: DType) -> Scalar {
@@ -154,7 +144,7 @@ fn operand(x: &Arg<'_, ReferenceTensor>, index: &[usize], dtype: DType) -> Scala
     }
 }
 
-/// `index` with what stands at `axis` replaced by the entry of the tensor of indices.
+/// `index` with its component along `axis` replaced by the entry of `indices` at `index`.
 fn redirected(
     op: &'static str,
     x: &ReferenceTensor,
@@ -171,33 +161,6 @@ fn redirected(
     Ok(out)
 }
 
-/// The tensor of indices is `I64`, of `x`'s rank, and within `x` along every axis but `axis`.
-fn check_indices(
-    op: &'static str,
-    x: &ReferenceTensor,
-    axis: usize,
-    indices: &ReferenceTensor,
-) -> Result<()> {
-    check_dtype(op, indices, DType::I64)?;
-    check_axis(op, x.shape(), axis)?;
-    let pairs = || indices.shape().dims().iter().zip(x.shape().dims()).enumerate();
-    let fits = pairs().all(|(i, (&have, &most))| i == axis || have <= most);
-    match fits && indices.shape().ndim() == x.shape().ndim() {
-        true => Ok(()),
-        false => Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *indices.shape() }),
-    }
-}
-
-fn check_axis(op: &'static str, shape: &Shape, axis: usize) -> Result<()> {
-    match axis < shape.ndim() {
-        true => Ok(()),
-        false => {
-            let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-            Err(Error::AxisOutOfRange { op, axis, shape: *shape })
-        }
-    }
-}
-
 impl Backend for ReferenceBackend {
     type Tensor = ReferenceTensor;
 
@@ -205,7 +168,7 @@ impl Backend for ReferenceBackend {
 
     fn from_host(data: HostData, shape: Shape) -> Result<ReferenceTensor> {
         check_len("from_host", data.len(), &shape)?;
-        let mut values = room("from_host", &shape)?;
+        let mut values = with_capacity("from_host", &shape)?;
         values.extend((0..data.len()).filter_map(|i| data.get(i)));
         let layout = Layout::contiguous(shape);
         Ok(ReferenceTensor { layout, dtype: data.dtype(), values: Arc::new(values) })
@@ -292,11 +255,11 @@ impl Backend for ReferenceBackend {
         let (shape, dtype) = common(op.name(), &a, &b)?;
         build(op.name(), shape, DType::Bool, |index| {
             let (a, b) = (operand(&a, index, dtype), operand(&b, index, dtype));
-            let holds = match dtype.is_float() {
+            let result = match dtype.is_float() {
                 true => op.apply(a.to_f64(), b.to_f64()),
                 false => op.apply(a.to_i64(), b.to_i64()),
             };
-            Ok(Scalar::Int(i64::from(holds)))
+            Ok(Scalar::Int(i64::from(result)))
         })
     }
 
@@ -349,16 +312,13 @@ impl Backend for ReferenceBackend {
         source: &ReferenceTensor,
     ) -> Result<ReferenceTensor> {
         let (op, dtype) = ("scatter_add", x.dtype);
-        check_dtype(op, source, dtype)?;
         check_arithmetic(op, dtype, x.shape())?;
+        check_dtype(op, x, source.dtype)?;
+        check_same_shape(op, index, source)?;
         check_indices(op, x, axis, index)?;
-        if source.shape() != index.shape() {
-            let (lhs, rhs) = (*index.shape(), *source.shape());
-            return Err(Error::ShapeMismatch { op, lhs, rhs });
-        }
         // 16-bit floats are added in `f32` and rounded once.
-        let working = if dtype.is_float() && dtype.size() == 2 { DType::F32 } else { dtype };
-        let mut values = room(op, x.shape())?;
+        let working = dtype.at_least_f32();
+        let mut values = with_capacity(op, x.shape())?;
         values.extend_from_slice(&x.values);
         for position in 0..source.numel() {
             let i = unravel(position, source.shape());
@@ -381,11 +341,11 @@ impl Backend for ReferenceBackend {
             let mut local = AxisSet::from(index);
             let mut sources = tensors.iter();
             let source = sources.find(|x| {
-                let holds = local[axis] < x.shape().dim(axis);
-                if !holds {
+                let is_inside = local[axis] < x.shape().dim(axis);
+                if !is_inside {
                     local[axis] -= x.shape().dim(axis);
                 }
-                holds
+                is_inside
             });
             Ok(source.map_or(Scalar::Int(0), |x| x.at(&local)))
         })

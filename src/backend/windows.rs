@@ -1,13 +1,13 @@
-//! Shapes of images and of the columns that their windows make.
+//! Shapes of images and of the columns that their windows form.
 
 use crate::error::{Error, Result};
 use crate::ops::Window;
 use crate::shape::Shape;
 
-/// Of images `[n, c, h, w]` the shape of the columns, `[n, c · kh · kw, oh · ow]`.
+/// Shape `[n, c · kh · kw, oh · ow]` of the columns of images `[n, c, h, w]`.
 pub(crate) fn columns_shape(op: &'static str, images: &Shape, window: &Window) -> Result<Shape> {
     let &[count, channels, height, width] = images.dims() else {
-        let reason = "images have the axes [n, c, h, w]";
+        let reason = "expected images with the axes [n, c, h, w]";
         return Err(Error::InvalidShape { op, shape: *images, reason });
     };
     let none = || {
@@ -21,7 +21,7 @@ pub(crate) fn columns_shape(op: &'static str, images: &Shape, window: &Window) -
     Ok(shape)
 }
 
-/// Of columns `[n, c · kh · kw, oh · ow]` the shape of the images, `[n, c, h, w]`.
+/// Shape `[n, c, h, w]` of the images of columns `[n, c · kh · kw, oh · ow]`.
 pub(crate) fn images_shape(
     op: &'static str,
     columns: &Shape,
@@ -29,7 +29,7 @@ pub(crate) fn images_shape(
     window: &Window,
 ) -> Result<Shape> {
     let &[count, rows, _] = columns.dims() else {
-        let reason = "columns have the axes [n, c · kh · kw, oh · ow]";
+        let reason = "expected columns with the axes [n, c · kh · kw, oh · ow]";
         return Err(Error::InvalidShape { op, shape: *columns, reason });
     };
     let uneven = || {

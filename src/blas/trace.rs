@@ -1,4 +1,4 @@
-//! Which way matrix products take: for tests, and for people who wonder where the time goes.
+//! Records which code path computes each matrix product, for tests and for performance analysis.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,20 +7,20 @@ pub use swath_kernels::GemmPath;
 
 use crate::dtype::DType;
 
-/// Who computed a product, and how.
+/// Code path that computed a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Path {
-    /// The embedded product, and which of its loops: those of the first part, where threads share it. What
-    /// was packed before all of a batch is [`Path::EmbeddedPacked`].
+    /// The embedded product, with its loops. If threads share the product, the loops of its first part.
     Embedded(GemmPath),
-    /// The embedded product, k shared by threads: C is too small to be cut. The loops of the first block.
+    /// The embedded product with the k dimension shared by threads, because C is too small to be cut; with the
+    /// loops of the first block of k.
     EmbeddedAlongK(GemmPath),
-    /// The embedded product, the right side of a batch packed once.
+    /// The embedded product with the right side of a batch packed once.
     EmbeddedPacked,
-    /// The BLAS library, a call a tile.
+    /// The BLAS library, one call per tile.
     Provider,
-    /// The BLAS library, many products a call.
+    /// The BLAS library, several products per call.
     ProviderBatch,
 }
 
@@ -47,14 +47,14 @@ impl Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traced {
-    /// Type of the sums: 16-bit floats are multiplied as `f32`. The embedded product chooses its loops by the
-    /// bytes that are stored.
+    /// Type of the sums; `f32` for 16-bit floats.
     pub dtype: DType,
-    /// Products of this shape; a batch with one right side has been made one product.
+    /// Number of products of this shape. A batch with one right side counts as one product if its left side
+    /// is one stack of rows.
     pub batch: usize,
-    /// m, k, n.
+    /// Extents m, k, n.
     pub shape: [usize; 3],
-    /// Of the first product of the batch.
+    /// Code path of the first product of the batch.
     pub path: Path,
 }
 
@@ -69,8 +69,8 @@ thread_local! {
     static RECORD: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
-/// Products that an outer call gathers. They are put back when it is dropped, also if a closure panics, and
-/// those that an inner call has gathered go behind them.
+/// Products recorded by an enclosing call of [`trace`]. Dropping it restores them, also after a panic, and
+/// appends those recorded since.
 struct Outer(Option<Vec<Traced>>);
 
 impl Drop for Outer {
@@ -80,7 +80,7 @@ impl Drop for Outer {
     }
 }
 
-/// Runs `f` and tells which products it made in this thread, in their order.
+/// Runs `f` and returns the products that it computed on this thread, in order.
 ///
 /// ```
 /// use swath::blas::trace::{GemmPath, Path, trace};
@@ -97,13 +97,13 @@ pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {
     (result, RECORD.with_borrow(|record| record.clone().unwrap_or_default()))
 }
 
-/// Runs `f`, of which this thread gathers nothing.
+/// Runs `f` without recording its products.
 pub(crate) fn untraced<T>(f: impl FnOnce() -> T) -> T {
     let _outer = Outer(RECORD.take());
     f()
 }
 
-/// Adds a product to what this thread gathers, if it gathers.
+/// Records a product if this thread is inside [`trace`].
 pub(crate) fn record(product: impl FnOnce() -> Traced) {
     RECORD.with_borrow_mut(|record| {
         if let Some(record) = record {

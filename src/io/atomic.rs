@@ -1,4 +1,4 @@
-//! [`replace_file`]: the new content or the old one, never a part of either.
+//! [`replace_file`]: atomic replacement of a file.
 //!
 //! ```text
 //! write a new file beside the old one        (a failure so far: remove it, the old one is untouched)
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Place;
 use crate::error::Result;
 
-/// Names of temporary files that are tried: those of a process that was killed may be there still.
+/// Largest number of temporary names that are tried: files of killed processes may still exist.
 const ATTEMPTS: u64 = 10_000;
 
-/// Writes a file as a whole: if `write` fails, the disk is full or the process is killed, the file that
-/// was there before is unharmed. On an error nothing is left behind; a killed process may leave a file
-/// `.swath-*.tmp` in the same folder.
+/// Replaces a file atomically: if `write` fails, the disk is full or the process is killed, an
+/// existing file is unchanged. On an error nothing is left behind; a killed process may leave a
+/// file `.swath-*.tmp` in the same folder.
 ///
 /// ```
 /// use std::io::Write;
@@ -42,17 +42,17 @@ pub fn replace_file(
     replace(place, |file| write(file).map_err(|error| place.cannot_write(error)))
 }
 
-/// As [`replace_file`], for a `write` with errors of its own.
+/// Like [`replace_file`], for a `write` that returns this crate's errors.
 pub(super) fn replace(
     place: Place<'_>,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
     let failed = |error: io::Error| place.cannot_write(error);
-    // A link is followed: the file that it names is replaced.
+    // Links are followed: the file that a link points to is replaced.
     let target = fs::canonicalize(place.path).unwrap_or_else(|_| place.path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(place.error(None, "cannot write: there is something that is no file"));
+        return Err(place.error(None, "cannot write: expected a regular file or none"));
     }
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -63,18 +63,18 @@ pub(super) fn replace(
     write(&mut writer)?;
     let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
     if let Some(old) = old {
-        // What cannot be kept of the old file's permissions is not worth a failure.
+        // Failing to copy the permissions is not an error.
         let _ = file.set_permissions(old.permissions());
     }
     file.sync_all().map_err(failed)?;
     drop(file);
     fs::rename(&temporary.path, &target).map_err(failed)?;
     temporary.renamed = true;
-    // Systems on which folders cannot be opened keep names without being asked.
+    // Systems on which folders cannot be opened need no fsync of them.
     File::open(folder).map_or(Ok(()), |folder| folder.sync_all()).map_err(failed)
 }
 
-/// A file that is removed again unless it is given its name.
+/// A temporary file, removed on drop unless it has been renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,

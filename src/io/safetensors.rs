@@ -1,5 +1,5 @@
-//! Tensors by name in [safetensors](https://huggingface.co/docs/safetensors) files, which other tools
-//! read and write too.
+//! Named tensors in [safetensors](https://huggingface.co/docs/safetensors) files, a format that
+//! other tools read and write too.
 //!
 //! ```
 //! use swath::io::safetensors;
@@ -19,17 +19,18 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! **Saving** replaces a file as a whole ([`replace_file`](super::replace_file)): an interrupted save never
-//! damages the last good one. The same content gives the same bytes.
+//! **Saving** replaces a file atomically ([`replace_file`](super::replace_file)): an interrupted
+//! save never damages the previous file. The same content gives the same bytes.
 //!
-//! **Loading** trusts nothing. A file that does not keep the format, or holds a tensor of another shape or
-//! dtype than the model, is an [`Error::File`] that names the file and the tensor, and nothing has changed
-//! then. No such file makes the loader take more memory than the file's size and 1 MiB. Tensors of a good
-//! one are read straight into their memory: with [`CpuBackend`](crate::CpuBackend), loading takes the
-//! file's size and about half a KiB a tensor. To keep that bound, tensors in great number with next to no
-//! data (beyond 17,000, and one for each 48 bytes) are refused, in saving too.
+//! **Loading** does not trust the file. A malformed file, or a tensor of another shape or dtype
+//! than in the model, gives an [`Error::File`] that names the file and the tensor, and nothing is
+//! changed. A malformed file makes the loader use at most the file's size plus 1 MiB of memory.
+//! Tensors are read directly into their storage: with [`CpuBackend`](crate::CpuBackend), loading
+//! takes the file's size and about half a KiB per tensor. To keep this bound, files with many
+//! tensors and almost no data (beyond 17,000 tensors, and one per 48 bytes) are refused, in saving
+//! too.
 //!
-//! [`TrainingState`] puts all that training goes on from into one file.
+//! [`TrainingState`] saves the state of a training run in one file.
 
 mod header;
 mod state;
@@ -52,7 +53,7 @@ use header::{Description, Header, METADATA, Problem, dtype_name};
 pub use header::Metadata;
 pub use state::TrainingState;
 
-/// Writes tensors and texts to a file, which is replaced as a whole.
+/// Writes named tensors and metadata to a file, which is replaced atomically.
 ///
 /// ```
 /// use swath::io::safetensors::{self, Metadata};
@@ -71,8 +72,8 @@ pub use state::TrainingState;
 /// ```
 ///
 /// # Errors
-/// [`Error::File`] if the file cannot be written; [`Error::InvalidArgument`] for a name that stands
-/// twice, or is `__metadata__`. The file that was there is as it was then.
+/// [`Error::File`] if the file cannot be written; [`Error::InvalidArgument`] for a duplicate name,
+/// or the name `__metadata__`. An existing file is then unchanged.
 pub fn save<B: Backend>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (impl Into<String>, Tensor<B>)>,
@@ -82,7 +83,7 @@ pub fn save<B: Backend>(
     write(Place { op: "safetensors::save", path: path.as_ref() }, tensors, metadata)
 }
 
-/// Reads every tensor of a file.
+/// Reads all tensors of a file.
 ///
 /// # Errors
 /// [`Error::File`].
@@ -90,7 +91,7 @@ pub fn load<B: Backend>(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tenso
     Source::open(Place { op: "safetensors::load", path: path.as_ref() })?.read()
 }
 
-/// Reads the texts of a file.
+/// Reads the metadata of a file.
 ///
 /// # Errors
 /// [`Error::File`].
@@ -99,10 +100,10 @@ pub fn load_metadata(path: impl AsRef<Path>) -> Result<Metadata> {
     Source::open(place)?.metadata()
 }
 
-/// Writes a model's parameters and buffers by their paths.
+/// Writes the parameters and buffers of a model, named by their paths.
 ///
 /// # Errors
-/// Those of [`save`].
+/// Errors of [`save`].
 pub fn save_module<B: Backend>(
     path: impl AsRef<Path>,
     model: &(impl Visit<B> + ?Sized),
@@ -111,12 +112,12 @@ pub fn save_module<B: Backend>(
     write(place, module_tensors(model), &Metadata::new())
 }
 
-/// Gives a model the values that [`save_module`] wrote. Parameters stay the leaves that they are.
+/// Loads the values that [`save_module`] wrote into a model. Parameters remain the same leaves.
 ///
 /// # Errors
-/// [`Error::File`] unless the file has just the model's tensors, each of the same shape and dtype;
-/// [`Error::InvalidArgument`] for a part of the model that more than one
-/// [`Arc`](std::sync::Arc) holds. The model is as it was then.
+/// [`Error::File`] unless the file has exactly the model's tensors, with the same shapes and
+/// dtypes; [`Error::InvalidArgument`] for a part of the model that more than one
+/// [`Arc`](std::sync::Arc) holds. The model is then unchanged.
 pub fn load_module<B: Backend>(
     path: impl AsRef<Path>,
     model: &mut (impl Visit<B> + ?Sized),
@@ -141,10 +142,10 @@ pub fn load_module<B: Backend>(
     set_values(model, |name| values[name].data().clone())
 }
 
-/// As [`load_module`], from tensors by path.
+/// Like [`load_module`], from tensors by path.
 ///
 /// # Errors
-/// As [`load_module`]; the name of the file is "tensors" then.
+/// As for [`load_module`]; the file is named "tensors".
 pub fn restore_module<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     tensors: BTreeMap<String, Tensor<B>>,
@@ -155,7 +156,7 @@ pub fn restore_module<B: Backend>(
     set_values(model, |name| tensors[name].data().clone())
 }
 
-/// Handles of a model's parameters and buffers by path.
+/// Returns handles to the parameters and buffers of a model, with their paths.
 pub fn module_tensors<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<(String, Tensor<B>)> {
     let mut tensors = Vec::new();
     for_each_tensor(model, |path, tensor, _| tensors.push((path.to_owned(), tensor.clone())));
@@ -166,13 +167,13 @@ fn problem_of(place: Place<'_>, problem: Problem) -> Error {
     place.error(problem.tensor.as_deref(), problem.reason)
 }
 
-/// What a model's tensors are, by name.
+/// The shapes and dtypes of a model's tensors, by name.
 struct Wanted {
     tensors: BTreeMap<String, (Shape, DType)>,
 }
 
 impl Wanted {
-    /// Fails if a part of the model cannot be changed.
+    /// Lists the tensors of a model. Fails if a part of it cannot be changed.
     fn of<B: Backend>(model: &mut (impl Visit<B> + ?Sized), prefix: &str) -> Result<Self> {
         let mut tensors = BTreeMap::new();
         for_each_tensor_mut(model, |name, tensor, _| {
@@ -182,7 +183,7 @@ impl Wanted {
         Ok(Wanted { tensors })
     }
 
-    /// A tensor of the file fits the model.
+    /// Checks a tensor of the file against the model.
     fn check(&self, name: &str, found: &Shape, dtype: DType) -> std::result::Result<(), Problem> {
         let reason = match self.tensors.get(name) {
             None => "the model has no such tensor".to_owned(),
@@ -197,7 +198,7 @@ impl Wanted {
         Err(Problem::with(name, reason))
     }
 
-    /// The first of the model's tensors that the file has not.
+    /// Names the first tensor of the model that the file lacks.
     fn missing(&self, has: impl Fn(&str) -> bool) -> Problem {
         match self.tensors.iter().find(|(name, _)| !has(name)) {
             Some((name, (shape, dtype))) => {
@@ -210,7 +211,7 @@ impl Wanted {
     }
 }
 
-/// Fails unless the tensors that begin with `prefix` are just what the model has.
+/// Fails unless the tensors with names that begin with `prefix` are exactly those of the model.
 fn check_module<B: Backend>(
     place: Place<'_>,
     model: &mut (impl Visit<B> + ?Sized),
@@ -231,7 +232,7 @@ fn check_module<B: Backend>(
     }
 }
 
-/// Fails if the model shows two tensors at one path.
+/// Fails if the model has two tensors at one path.
 fn check_paths<B: Backend>(place: Place<'_>, model: &(impl Visit<B> + ?Sized)) -> Result<()> {
     let mut paths = BTreeSet::new();
     let mut result = Ok(());
@@ -243,7 +244,7 @@ fn check_paths<B: Backend>(place: Place<'_>, model: &(impl Visit<B> + ?Sized)) -
     result
 }
 
-/// Fails if a parameter that the model has at two paths has two values in the file.
+/// Fails if the file has different values for a parameter that the model has at two paths.
 fn check_tied<B: Backend>(
     place: Place<'_>,
     model: &(impl Visit<B> + ?Sized),
@@ -285,7 +286,8 @@ fn check_equal<B: Backend>(
     Ok(())
 }
 
-/// Gives each tensor of a model the value of its path; checked before, so that it does not fail midway.
+/// Replaces the values of all tensors of a model. They have been checked, so that this does not
+/// fail midway.
 fn set_values<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     mut value: impl FnMut(&str) -> B::Tensor,
@@ -306,7 +308,7 @@ fn set_values<B: Backend>(
 /// An open file whose header has been checked.
 struct Source<'a> {
     place: Place<'a>,
-    /// Stands at the beginning of the data.
+    /// Positioned at the beginning of the data.
     file: BufReader<File>,
     header: Header,
 }
@@ -316,9 +318,9 @@ impl<'a> Source<'a> {
         let path = place.path;
         let failed = |reason: String| place.error(None, reason);
         let io_failed = |error| place.cannot_read(error);
-        // Asked before opening, which would wait at a pipe.
+        // Checked before opening, which would block for a pipe.
         if !fs::metadata(path).map_err(io_failed)?.is_file() {
-            return Err(failed("this is no file".to_owned()));
+            return Err(failed("expected a regular file".to_owned()));
         }
         let file = File::open(path).map_err(io_failed)?;
         let size = file.metadata().map_err(io_failed)?.len();
@@ -351,7 +353,7 @@ impl<'a> Source<'a> {
         self.header.metadata().map_err(|problem| problem_of(self.place, problem))
     }
 
-    /// Every tensor. The entries cover the data without gaps: nothing is skipped.
+    /// Reads all tensors. The entries cover the data without gaps, so nothing is skipped.
     fn read<B: Backend>(mut self) -> Result<BTreeMap<String, Tensor<B>>> {
         let place = self.place;
         let mut tensors = BTreeMap::new();
@@ -371,7 +373,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Largest elements first, so that each tensor is aligned for its type, then by name.
+/// Writes the largest elements first, so that each tensor is aligned for its dtype, then by name.
 fn write<B: Backend>(
     place: Place<'_>,
     mut tensors: Vec<(String, Tensor<B>)>,
@@ -390,7 +392,7 @@ fn write<B: Backend>(
     if header.len() as u64 > header::MAX_BYTES {
         return Err(invalid(format!("names and texts take {} bytes: too many", header.len())));
     }
-    // What could not be loaded is not to be saved.
+    // A file that could not be loaded is not saved.
     let checked = Header::check(header.clone().into_bytes(), data);
     checked.map_err(|problem| problem_of(place, problem))?;
     replace(place, |file| {
@@ -402,7 +404,8 @@ fn write<B: Backend>(
     })
 }
 
-/// The header, padded with spaces to a multiple of 8 bytes, and the number of bytes of data.
+/// Returns the header, padded with spaces to a multiple of 8 bytes, and the number of bytes of
+/// data.
 fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) -> (String, u64) {
     use std::fmt::Write as _;
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -434,7 +437,7 @@ fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) ->
     (header, end as u64)
 }
 
-/// The elements in row-major order as the file has them, a part at a time.
+/// Passes the elements, in row-major order and as stored in the file, to `put` in pieces.
 fn for_each_chunk<B: Backend>(
     tensor: &Tensor<B>,
     put: &mut dyn FnMut(&[u8]) -> Result<()>,

@@ -1,11 +1,11 @@
-//! Several layouts walked together.
+//! Joint iteration over several layouts of one shape.
 
 use crate::shape::{AxisSet, MAX_RANK};
 
 use super::Layout;
 
-/// Loop nest over several operands of one shape: axes that lie as one in every operand are merged,
-/// axes of extent 1 dropped. Made by [`merge_axes`].
+/// Loop nest over several operands of one shape. Axes that are mergeable in every operand are merged, and
+/// axes of extent 1 are dropped. Made by [`merge_axes`].
 #[derive(Clone, Debug)]
 pub struct LoopNest {
     dims: AxisSet,
@@ -24,16 +24,27 @@ impl LoopNest {
     }
 }
 
-/// Merges the axes of operands of one shape for a walk in row-major order.
+/// Merges the axes of operands of one shape for iteration in row-major order.
 ///
-/// Neighbouring axes `i`, `i + 1` are one where `stride[i] = dim[i + 1] * stride[i + 1]` for every
-/// operand; a contiguous tensor becomes one axis, a scalar none.
+/// Adjacent axes `i` and `i + 1` are merged if `stride[i] = dim[i + 1] * stride[i + 1]` for every
+/// operand. A contiguous tensor has one merged axis, a scalar none.
 pub fn merge_axes(layouts: &[&Layout]) -> LoopNest {
     let rank = layouts.first().map_or(0, |layout| layout.dims().len());
     merge_some_axes(layouts, 0..rank)
 }
 
-/// As [`merge_axes`], of these axes alone, in this order.
+/// Position of element `i`, in row-major order, of axes with these extents and strides.
+#[inline]
+pub fn position_of(dims: &[usize], strides: &[isize], mut i: usize, offset: usize) -> usize {
+    let mut position = offset;
+    for (&dim, &stride) in dims.iter().zip(strides).rev() {
+        position = position.wrapping_add_signed((i % dim) as isize * stride);
+        i /= dim;
+    }
+    position
+}
+
+/// Merges the given axes alone, in the given order; see [`merge_axes`].
 pub fn merge_some_axes(layouts: &[&Layout], axes: impl IntoIterator<Item = usize>) -> LoopNest {
     let mut nest = LoopNest {
         dims: AxisSet::new(),

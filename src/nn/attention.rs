@@ -10,11 +10,11 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::fused::attention::Attention;
 
-/// Scaled dot-product attention of several heads, between a projection of the inputs to queries, keys
-/// and values and one of the heads' results: `[…, t, width]` to the same shape.
+/// Multi-head attention, `[…, t, width]` to the same shape: a projection to queries, keys and
+/// values, scaled dot-product attention of each head, and a projection of the heads' results.
 ///
-/// Parameters are named and begin as PyTorch's: the in-projection by [`init::xavier_uniform`] as one
-/// matrix, the out-projection uniform in `±1/√width`, biases 0.
+/// Parameters are named and initialized as PyTorch's: the in-projection by [`init::xavier_uniform`]
+/// as one matrix, the out-projection uniformly in `±1/√width`, biases with 0.
 ///
 /// ```
 /// use swath::nn::{Module, MultiHeadAttention, MultiHeadAttentionOptions};
@@ -29,17 +29,17 @@ use crate::tensor::fused::attention::Attention;
 /// ```
 #[derive(Debug)]
 pub struct MultiHeadAttention<B: Backend = CpuBackend> {
-    /// `[3 width, width]`: the weights of queries, keys and values, one below the other.
+    /// The weights of queries, keys and values, stacked: `[3 width, width]`.
     pub in_proj_weight: Tensor<B>,
-    /// `[3 width]`.
+    /// The biases of queries, keys and values: `[3 width]`.
     pub in_proj_bias: Option<Tensor<B>>,
-    /// `[width]` to `[width]`.
+    /// The projection of the result, `[width]` to `[width]`.
     pub out_proj: Linear<B>,
     /// Dropout of the attention weights.
     pub dropout: Dropout,
-    /// Number of heads, which divides the width.
+    /// Number of heads. It must divide the width.
     pub heads: usize,
-    /// Whether a position sees none after it.
+    /// True if a position attends to no later one.
     pub causal: bool,
 }
 crate::module!(MultiHeadAttention<B> {
@@ -50,13 +50,13 @@ crate::module!(MultiHeadAttention<B> {
 /// Options of [`MultiHeadAttention::with_options`].
 #[derive(Clone, Copy, Debug)]
 pub struct MultiHeadAttentionOptions {
-    /// Whether a position sees none after it; by default it sees all.
+    /// True if a position attends to no later one; false by default.
     pub causal: bool,
-    /// Probability with which an attention weight is zeroed in training; 0 by default.
+    /// Dropout probability of the attention weights in training; 0 by default.
     pub dropout: f64,
-    /// Whether there are biases; by default there are.
+    /// True, the default, for biases.
     pub bias: bool,
-    /// Type of the parameters; `F32` by default.
+    /// dtype of the parameters; `F32` by default.
     pub dtype: DType,
 }
 
@@ -67,7 +67,7 @@ impl Default for MultiHeadAttentionOptions {
 }
 
 impl<B: Backend> MultiHeadAttention<B> {
-    /// Not causal, without dropout, with biases, of `F32`.
+    /// Creates a layer that is not causal, without dropout, with biases, of dtype `F32`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless `heads` divides `width`.
@@ -75,10 +75,10 @@ impl<B: Backend> MultiHeadAttention<B> {
         MultiHeadAttention::with_options(width, heads, MultiHeadAttentionOptions::default(), rng)
     }
 
-    /// As [`MultiHeadAttention::new`], with options.
+    /// Creates a layer with options.
     ///
     /// # Errors
-    /// As [`MultiHeadAttention::new`]; [`Error::InvalidArgument`] unless `0 <= dropout < 1`.
+    /// As for [`MultiHeadAttention::new`]; [`Error::InvalidArgument`] unless `0 <= dropout < 1`.
     pub fn with_options(
         width: usize,
         heads: usize,
@@ -101,20 +101,20 @@ impl<B: Backend> MultiHeadAttention<B> {
         })
     }
 
-    /// Self-attention under a mask that broadcasts to `[…, heads, t, t]`; what it holds is said at
+    /// Computes self-attention under a mask that broadcasts to `[…, heads, t, t]`; see
     /// [`Attention::mask`].
     ///
     /// # Errors
-    /// Those of [`Tensor::linear`] and [`Tensor::scaled_dot_product_attention`].
+    /// Errors of [`Tensor::linear`] and [`Tensor::scaled_dot_product_attention`].
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         self.forward_cross(x, x, mask)
     }
 
-    /// Attention of `x` `[…, t, width]` to `memory` `[…, s, width]`; the mask broadcasts to
-    /// `[…, heads, t, s]`.
+    /// Computes attention of `x` `[…, t, width]` to `memory` `[…, s, width]`. The mask broadcasts
+    /// to `[…, heads, t, s]`.
     ///
     /// # Errors
-    /// As [`forward_masked`](MultiHeadAttention::forward_masked).
+    /// As for [`forward_masked`](MultiHeadAttention::forward_masked).
     pub fn forward_cross(
         &self,
         x: &Tensor<B>,
@@ -133,10 +133,11 @@ impl<B: Backend> MultiHeadAttention<B> {
         self.out_proj.forward(&y.flatten(-2, -1)?)
     }
 
-    /// Queries (0), keys (1) or values (2) of `x`, `[…, heads, t, width / heads]`.
+    /// Queries (part 0), keys (1) or values (2) of `x`, as `[…, heads, t, width / heads]`.
     ///
-    /// The weight is read as a view. Views of one product with all three would be as good forward, but
-    /// their gradients are each as large as that product and have to be added up.
+    /// The weight is read as a view. One product with all three parts would be as fast in the
+    /// forward pass, but each gradient of its views is as large as the whole product and they have
+    /// to be added up.
     fn project(&self, x: &Tensor<B>, part: usize, width: usize) -> Result<Tensor<B>> {
         let rows = |p: &Tensor<B>| p.narrow(0, part * width, width);
         let bias = self.in_proj_bias.as_ref().map(rows).transpose()?;
@@ -146,13 +147,13 @@ impl<B: Backend> MultiHeadAttention<B> {
         y.reshape(shape)?.swap_axes(-3, -2)
     }
 
-    /// The width, by which the weights' first axis is divided; fields may have been changed.
+    /// Checks the fields, which may have been changed, and returns the width.
     fn width(&self) -> Result<usize> {
         let width = self.in_proj_weight.dims().last().copied().unwrap_or(0);
         check_heads(width, self.heads)?;
         if self.in_proj_weight.dims() != [3 * width, width] {
             let (op, shape) = ("multi_head_attention", *self.in_proj_weight.shape());
-            let reason = "in_proj_weight is not [3 width, width]";
+            let reason = "expected in_proj_weight of shape [3 width, width]";
             return Err(Error::InvalidShape { op, shape, reason });
         }
         Ok(width)
@@ -160,7 +161,7 @@ impl<B: Backend> MultiHeadAttention<B> {
 }
 
 impl<B: Backend> Module<B> for MultiHeadAttention<B> {
-    /// Self-attention.
+    /// Computes self-attention without a mask.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         self.forward_masked(x, None)
     }
@@ -168,7 +169,7 @@ impl<B: Backend> Module<B> for MultiHeadAttention<B> {
 
 fn check_heads(width: usize, heads: usize) -> Result<()> {
     if heads == 0 || !width.is_multiple_of(heads) {
-        let reason = format!("{heads} heads do not divide a width of {width}");
+        let reason = format!("expected a number of heads that divides width {width}, got {heads}");
         return Err(Error::InvalidArgument { op: "multi_head_attention", reason });
     }
     Ok(())

@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Converts a model's parameters and floating-point buffers to another floating-point type.
+/// Converts the parameters and floating-point buffers of a model to another floating-point dtype.
 ///
-/// Converted parameters are new leaves: gradients of the old ones are not theirs. A parameter found at
-/// several paths stays one.
+/// Converted parameters are new leaves: gradients of the old ones do not apply to them. A parameter
+/// at several paths stays a single one.
 ///
 /// ```
 /// use swath::nn::{self, Linear};
@@ -24,8 +24,8 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// [`Error::UnsupportedDType`] for an integer type; [`Error::InvalidArgument`] names a part that more
-/// than one [`Arc`](std::sync::Arc) holds.
+/// [`Error::UnsupportedDType`] for an integer dtype; [`Error::InvalidArgument`] names a part that
+/// is held by more than one [`Arc`](std::sync::Arc).
 pub fn to_dtype<B: Backend>(model: &mut (impl Visit<B> + ?Sized), dtype: DType) -> Result<()> {
     if !dtype.is_float() {
         let (op, shape) = ("nn::to_dtype", Shape::scalar());

@@ -10,11 +10,12 @@ use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// In training, zeroes each element with probability `p` and divides the others by `1 - p`; in
-/// evaluation, or with `p` 0, gives `x` itself. A new layer is in training.
+/// Dropout: in training, zeroes each element with probability `p` and divides the others by
+/// `1 - p`; in evaluation, or if `p` is 0, returns its input. A new layer is in training mode.
 ///
-/// The zeros of the n-th call depend on the layer's seed, on n and on the element's place alone. Seed and
-/// n are buffers, `seed` and `step`: a model loaded from a file goes on with the same zeros.
+/// The zeros of the n-th call depend only on the layer's seed, on n and on the element's row-major
+/// index. Seed and n are buffers named `seed` and `step`, so that a model loaded from a file
+/// continues with the same zeros.
 ///
 /// ```
 /// use swath::nn::{Dropout, Module};
@@ -37,30 +38,31 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// With a seed drawn from `rng`.
+    /// Creates a layer with a seed drawn from `rng`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless `0 <= p < 1`.
     pub fn new(p: f64, rng: &mut Rng) -> Result<Self> {
         if !(0.0..1.0).contains(&p) {
-            let reason = format!("the probability {p} is not in 0..1");
+            let reason = format!("p must be in [0, 1), got {p}");
             return Err(Error::InvalidArgument { op: "dropout", reason });
         }
         let seed = AtomicU64::new(rng.next_u64());
         Ok(Dropout { p, training: AtomicBool::new(true), seed, step: AtomicU64::new(0) })
     }
 
-    /// Probability of a zero.
+    /// The probability of a zero.
     pub fn p(&self) -> f64 {
         self.p
     }
 
-    /// True in training.
+    /// True in training mode.
     pub fn is_training(&self) -> bool {
         self.training.load(Ordering::Relaxed)
     }
 
-    /// The mask of the next call, which this is; none if nothing is to be zeroed.
+    /// Returns the mask of the next call, and counts it as a call; `None` if nothing is to be
+    /// zeroed.
     pub fn next_mask(&self) -> Option<DropoutMask> {
         (self.is_training() && self.p > 0.0).then(|| DropoutMask {
             p: self.p,
@@ -74,7 +76,7 @@ impl Dropout {
     }
 }
 
-/// The counter's bits as a tensor without axes.
+/// The bits of a counter, as an `I64` tensor without axes.
 fn as_tensor<B: Backend>(counter: &AtomicU64) -> Tensor<B> {
     let value = counter.load(Ordering::Relaxed).cast_signed();
     Tensor::full(Shape::scalar(), value).expect("room for eight bytes")
@@ -90,7 +92,7 @@ impl<B: Backend> Visit<B> for Dropout {
         }
     }
 
-    /// A buffer that is given a value of another shape or dtype stays as it is.
+    /// A buffer whose new value has another shape or dtype keeps its old value.
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
         for (name, counter) in self.buffers() {
             let mut tensor = as_tensor(counter);

@@ -6,13 +6,13 @@ use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::rng::Rng;
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// A table of `count` vectors of `width` numbers: indices `[…]` (`I64`) to `[…, width]`.
+/// Embedding table of `count` vectors of `width` elements: maps indices `[…]` (`I64`) to vectors
+/// `[…, width]`.
 ///
-/// The vectors begin normal with mean 0 and deviation 1, as PyTorch's. The gradient of a vector adds up
-/// in the order of the indices.
+/// The vectors are initialized from the standard normal distribution, as PyTorch's. The gradient of
+/// a vector is accumulated in the order of the indices.
 ///
 /// ```
 /// use swath::nn::{Embedding, Module};
@@ -25,30 +25,28 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug)]
 pub struct Embedding<B: Backend = CpuBackend> {
-    /// `[count, width]`.
+    /// The vectors, `[count, width]`.
     pub weight: Tensor<B>,
 }
 crate::module!(Embedding<B> { weight });
 
 impl<B: Backend> Embedding<B> {
-    /// A table of `F32`; [`nn::to_dtype`](super::to_dtype) converts it.
+    /// Creates a table of dtype `F32`; [`nn::to_dtype`](super::to_dtype) converts it.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn new(count: usize, width: usize, rng: &mut Rng) -> Result<Self> {
         Ok(Embedding { weight: init::normal((count, width), 0.0, 1.0, DType::F32, rng)? })
     }
 }
 
 impl<B: Backend> Module<B> for Embedding<B> {
-    /// `x` holds indices.
+    /// Looks up the indices `x`.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange);
     /// [`Error::DTypeMismatch`](crate::Error::DTypeMismatch) unless the indices are `I64`.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        let vectors = self.weight.index_select(0, &x.reshape(x.numel())?)?;
-        let shape: Shape = x.dims().iter().copied().chain([self.weight.dims()[1]]).collect();
-        vectors.reshape(shape)
+        self.weight.embedding(x)
     }
 }

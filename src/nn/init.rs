@@ -1,7 +1,7 @@
-//! How parameters begin. The rules and their names are PyTorch's (`torch.nn.init`).
+//! Initializers of parameters. The rules and their names are PyTorch's (`torch.nn.init`).
 //!
-//! Every function makes a tracked leaf. A weight's axes are `[outputs, inputs, …]`: its *fan-in* is the
-//! product of all extents but the first, its *fan-out* of all but the second.
+//! Every function returns a tracked leaf. The axes of a weight are `[outputs, inputs, …]`: its
+//! *fan-in* is the product of all extents except the first, its *fan-out* of all except the second.
 //!
 //! ```
 //! use swath::nn::{Linear, init};
@@ -14,29 +14,29 @@
 //! ```
 
 use crate::backend::Backend;
-use crate::dtype::{DType, HostData};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Zeros.
+/// Creates zeros.
 ///
 /// # Errors
-/// Those of making a tensor.
+/// Errors of tensor creation.
 pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
     Ok(Tensor::zeros(shape, dtype)?.requires_grad())
 }
 
-/// Ones.
+/// Creates ones.
 ///
 /// # Errors
-/// Those of making a tensor.
+/// Errors of tensor creation.
 pub fn ones<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
     Ok(Tensor::ones(shape, dtype)?.requires_grad())
 }
 
-/// Uniform in `[-bound, bound)`.
+/// Draws from the uniform distribution over `[-bound, bound)`.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for a bound that is negative or not finite;
@@ -48,42 +48,27 @@ pub fn uniform<B: Backend>(
     rng: &mut Rng,
 ) -> Result<Tensor<B>> {
     let shape = shape.into();
-    match uniform_values(&shape, bound, dtype, rng)? {
-        None => zeros(shape, dtype),
-        Some(values) => {
-            let values = Tensor::from_data(B::from_host(values, shape)?);
-            Ok(values.to_dtype(dtype)?.requires_grad())
-        }
-    }
-}
-
-/// Values for a uniform leaf, of 16-bit dtypes as `f32`; `None` if all are 0.
-fn uniform_values(
-    shape: &Shape,
-    bound: f64,
-    dtype: DType,
-    rng: &mut Rng,
-) -> Result<Option<HostData>> {
     let op = "init::uniform";
-    check_float(op, shape, dtype)?;
+    check_float(op, &shape, dtype)?;
     if bound.is_nan() || bound < 0.0 {
-        let reason = format!("the bound must be at least 0, got {bound}");
+        let reason = format!("bound must be at least 0, got {bound}");
         return Err(Error::InvalidArgument { op, reason });
     }
     let (count, range) = (shape.numel(), -bound..bound);
     if bound == 0.0 || count == 0 {
-        return Ok(None);
+        return zeros(shape, dtype);
     }
-    Ok(Some(match dtype {
-        DType::F64 => HostData::F64(rng.uniform_vec(count, range)?),
-        _ => HostData::F32(rng.uniform_vec(count, range)?),
-    }))
+    let values = match dtype {
+        DType::F64 => Tensor::from_vec(rng.uniform_vec::<f64>(count, range)?, shape)?,
+        _ => Tensor::from_vec(rng.uniform_vec::<f32>(count, range)?, shape)?,
+    };
+    Ok(values.to_dtype(dtype)?.requires_grad())
 }
 
-/// Normal with this mean and standard deviation.
+/// Draws from the normal distribution with this mean and standard deviation.
 ///
 /// # Errors
-/// [`Error::UnsupportedDType`] for integers; those of making a tensor.
+/// [`Error::UnsupportedDType`] for integers; errors of tensor creation.
 pub fn normal<B: Backend>(
     shape: impl Into<Shape>,
     mean: f64,
@@ -100,10 +85,11 @@ pub fn normal<B: Backend>(
     Ok(values.affine(deviation, mean)?.to_dtype(dtype)?.requires_grad())
 }
 
-/// Glorot and Bengio (2010): uniform with bound `gain √(6 / (fan-in + fan-out))`.
+/// Xavier initialization (Glorot and Bengio, 2010): uniform with bound
+/// `gain √(6 / (fan-in + fan-out))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`uniform`].
 pub fn xavier_uniform<B: Backend>(
     shape: impl Into<Shape>,
     gain: f64,
@@ -115,10 +101,11 @@ pub fn xavier_uniform<B: Backend>(
     uniform(shape, gain * (6.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
 }
 
-/// Glorot and Bengio (2010): normal with deviation `gain √(2 / (fan-in + fan-out))`.
+/// Xavier initialization (Glorot and Bengio, 2010): normal with standard deviation
+/// `gain √(2 / (fan-in + fan-out))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`normal`].
 pub fn xavier_normal<B: Backend>(
     shape: impl Into<Shape>,
     gain: f64,
@@ -130,11 +117,11 @@ pub fn xavier_normal<B: Backend>(
     normal(shape, 0.0, gain * (2.0 / (fan_in + fan_out).max(1.0)).sqrt(), dtype, rng)
 }
 
-/// He et al. (2015): uniform with bound `√(6 / ((1 + a²) fan-in))`, for layers followed by a leaky ReLU
-/// of slope `a` (0: ReLU).
+/// Kaiming initialization (He et al., 2015): uniform with bound `√(6 / ((1 + a²) fan-in))`, for
+/// layers followed by a leaky ReLU of slope `a` (0 for ReLU).
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`uniform`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`uniform`].
 pub fn kaiming_uniform<B: Backend>(
     shape: impl Into<Shape>,
     a: f64,
@@ -146,10 +133,11 @@ pub fn kaiming_uniform<B: Backend>(
     uniform(shape, (6.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
-/// He et al. (2015): normal with deviation `√(2 / ((1 + a²) fan-in))`.
+/// Kaiming initialization (He et al., 2015): normal with standard deviation
+/// `√(2 / ((1 + a²) fan-in))`.
 ///
 /// # Errors
-/// [`Error::InvalidShape`] for fewer than two axes; those of [`normal`].
+/// [`Error::InvalidShape`] for fewer than two axes; errors of [`normal`].
 pub fn kaiming_normal<B: Backend>(
     shape: impl Into<Shape>,
     a: f64,
@@ -161,11 +149,11 @@ pub fn kaiming_normal<B: Backend>(
     normal(shape, 0.0, (2.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
-/// Fan-in and fan-out.
+/// Returns fan-in and fan-out.
 fn fans(op: &'static str, shape: &Shape) -> Result<(f64, f64)> {
     shape.validate(op)?;
     let &[outputs, inputs, ref window @ ..] = shape.dims() else {
-        let reason = "a fan-in needs two axes, [outputs, inputs, …]";
+        let reason = "expected at least two axes, [outputs, inputs, …]";
         return Err(Error::InvalidShape { op, shape: *shape, reason });
     };
     let window: usize = window.iter().product();

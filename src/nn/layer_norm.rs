@@ -7,7 +7,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// `(x - mean) / √(variance + eps) · weight + bias` over the last axis, of extent `width`.
+/// Layer normalization: `(x - mean) / √(variance + eps) · weight + bias` over the last axis, of
+/// extent `width`.
 ///
 /// ```
 /// use swath::nn::{LayerNorm, Module};
@@ -20,9 +21,9 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug)]
 pub struct LayerNorm<B: Backend = CpuBackend> {
-    /// `[width]`; ones at first.
+    /// Scale, `[width]`; initially ones.
     pub weight: Option<Tensor<B>>,
-    /// `[width]`; zeros at first.
+    /// Shift, `[width]`; initially zeros.
     pub bias: Option<Tensor<B>>,
     /// Added to the variance.
     pub eps: f64,
@@ -32,13 +33,13 @@ crate::module!(LayerNorm<B> { weight, bias; skip eps });
 /// Options of [`LayerNorm::with_options`].
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormOptions {
-    /// Whether there is a weight; by default there is.
+    /// True, the default, for a learned scale.
     pub weight: bool,
-    /// Whether there is a bias; by default there is.
+    /// True, the default, for a learned shift.
     pub bias: bool,
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Type of the parameters; `F32` by default.
+    /// dtype of the parameters; `F32` by default.
     pub dtype: DType,
 }
 
@@ -49,18 +50,18 @@ impl Default for LayerNormOptions {
 }
 
 impl<B: Backend> LayerNorm<B> {
-    /// With weight and bias, of `F32`.
+    /// Creates a layer with weight and bias, of dtype `F32`.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn new(width: usize) -> Result<Self> {
         LayerNorm::with_options(width, LayerNormOptions::default())
     }
 
-    /// As [`LayerNorm::new`], with options.
+    /// Creates a layer with options.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn with_options(width: usize, options: LayerNormOptions) -> Result<Self> {
         let LayerNormOptions { weight, bias, eps, dtype } = options;
         Ok(LayerNorm {

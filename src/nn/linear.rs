@@ -9,9 +9,9 @@ use crate::ops::Activation;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// `x · weightᵀ + bias`: `[…, inputs]` to `[…, outputs]`.
+/// Linear layer, `x · weightᵀ + bias`, from `[…, inputs]` to `[…, outputs]`.
 ///
-/// Weight and bias begin uniform in `±1/√inputs`, as PyTorch's.
+/// Weight and bias are initialized uniformly in `±1/√inputs`, as PyTorch's.
 ///
 /// ```
 /// use swath::nn::{Linear, LinearOptions, Module};
@@ -38,9 +38,9 @@ crate::module!(Linear<B> { weight, bias });
 /// Options of [`Linear::with_options`].
 #[derive(Clone, Copy, Debug)]
 pub struct LinearOptions {
-    /// Whether there is a bias; by default there is.
+    /// True, the default, for a learned bias.
     pub bias: bool,
-    /// Type of the parameters; `F32` by default.
+    /// dtype of the parameters; `F32` by default.
     pub dtype: DType,
 }
 
@@ -51,18 +51,18 @@ impl Default for LinearOptions {
 }
 
 impl<B: Backend> Linear<B> {
-    /// With a bias, of `F32`.
+    /// Creates a layer with a bias, of dtype `F32`.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn new(inputs: usize, outputs: usize, rng: &mut Rng) -> Result<Self> {
         Linear::with_options(inputs, outputs, LinearOptions::default(), rng)
     }
 
-    /// As [`Linear::new`], with options.
+    /// Creates a layer with options.
     ///
     /// # Errors
-    /// Those of making a tensor; [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for
+    /// Errors of tensor creation; [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for
     /// integers.
     pub fn with_options(
         inputs: usize,

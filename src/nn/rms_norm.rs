@@ -7,7 +7,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// `x / √(mean(x²) + eps) · weight` over the last axis, of extent `width`.
+/// Root-mean-square normalization: `x / √(mean(x²) + eps) · weight` over the last axis, of extent
+/// `width`.
 ///
 /// ```
 /// use swath::nn::{Module, RmsNorm};
@@ -20,7 +21,7 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug)]
 pub struct RmsNorm<B: Backend = CpuBackend> {
-    /// `[width]`; ones at first.
+    /// Scale, `[width]`; initially ones.
     pub weight: Option<Tensor<B>>,
     /// Added to the mean of the squares.
     pub eps: f64,
@@ -30,11 +31,11 @@ crate::module!(RmsNorm<B> { weight; skip eps });
 /// Options of [`RmsNorm::with_options`].
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNormOptions {
-    /// Whether there is a weight; by default there is.
+    /// True, the default, for a learned scale.
     pub weight: bool,
     /// Added to the mean of the squares; 1e-5 by default.
     pub eps: f64,
-    /// Type of the weight; `F32` by default.
+    /// dtype of the weight; `F32` by default.
     pub dtype: DType,
 }
 
@@ -45,18 +46,18 @@ impl Default for RmsNormOptions {
 }
 
 impl<B: Backend> RmsNorm<B> {
-    /// With a weight, of `F32`.
+    /// Creates a layer with a weight, of dtype `F32`.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn new(width: usize) -> Result<Self> {
         RmsNorm::with_options(width, RmsNormOptions::default())
     }
 
-    /// As [`RmsNorm::new`], with options.
+    /// Creates a layer with options.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn with_options(width: usize, options: RmsNormOptions) -> Result<Self> {
         let RmsNormOptions { weight, eps, dtype } = options;
         Ok(RmsNorm { weight: weight.then(|| init::ones(width, dtype)).transpose()?, eps })

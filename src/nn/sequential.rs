@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::ops::Activation;
 use crate::tensor::Tensor;
 
-/// Modules one after the other. A module's name in a path is its number, from 0.
+/// A chain of modules. The name of a module in a path is its index.
 ///
-/// An [`Activation`] behind a [`Linear`](super::Linear) is computed with it, as
-/// [`linear_activation`](Tensor::linear_activation) says: 16-bit floats are then rounded once for both.
+/// An [`Activation`] after a [`Linear`](super::Linear) is computed together with it by
+/// [`linear_activation`](Tensor::linear_activation): 16-bit floats are then rounded once for both.
 ///
 /// ```
 /// use swath::nn::{Activation, Func, Linear, Module, Sequential};
@@ -26,7 +26,7 @@ use crate::tensor::Tensor;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Sequential<B: Backend = CpuBackend> {
-    /// The modules.
+    /// The modules, in order.
     pub layers: Vec<Box<dyn Module<B>>>,
 }
 
@@ -37,19 +37,19 @@ impl<B: Backend> Default for Sequential<B> {
 }
 
 impl<B: Backend> Sequential<B> {
-    /// No modules yet: the output is the input.
+    /// Creates an empty chain, which returns its input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one module more.
+    /// Appends a module.
     #[must_use]
     pub fn push(mut self, layer: impl Module<B> + 'static) -> Self {
         self.layers.push(Box::new(layer));
         self
     }
 
-    /// All layers, and then the function: an [`Activation`] goes to the layer before it.
+    /// Runs all layers, then `activation`. An activation is passed to the layer before it.
     fn run(&self, x: &Tensor<B>, activation: Option<Activation>) -> Result<Tensor<B>> {
         let (mut x, mut left, mut last) = (x.clone(), &self.layers[..], activation);
         while let Some((layer, rest)) = left.split_first() {
@@ -89,7 +89,7 @@ impl<B: Backend> Module<B> for Sequential<B> {
     }
 }
 
-/// A function of one tensor as a module without tensors of its own.
+/// A function of one tensor as a module without parameters.
 ///
 /// ```
 /// use swath::nn::{Func, Module};
@@ -103,7 +103,7 @@ impl<B: Backend> Module<B> for Sequential<B> {
 pub struct Func<F>(F);
 
 impl<F> Func<F> {
-    /// The function as a module.
+    /// Wraps a function.
     pub fn new<B: Backend>(f: F) -> Self
     where
         F: Fn(&Tensor<B>) -> Result<Tensor<B>>,

@@ -1,4 +1,4 @@
-//! [`Shared`]: one part at several places of a model.
+//! [`Shared`]: one part used at several places of a model.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::ops::Activation;
 use crate::tensor::Tensor;
 
-/// A part that stands at several places of a model: a clone is another handle on the same part. Its
+/// A part that is used at several places of a model. Clones are handles to the same part. Its
 /// parameters are trained once, by the sum of the gradients of all places.
 ///
-/// To tie single tensors, put clones of one tensor at their places.
+/// To tie single tensors, use clones of one tensor instead.
 ///
 /// ```
 /// use swath::nn::{self, Activation, Linear, Sequential, Shared};
@@ -36,37 +36,39 @@ impl<M> Clone for Shared<M> {
 }
 
 impl<M> Shared<M> {
-    /// The first handle.
+    /// Wraps a part.
     pub fn new(part: M) -> Self {
         Shared(Arc::new(RwLock::new(part)))
     }
 
-    /// The part, to look at. It cannot be changed while the guard is there: a step of an optimizer is an
-    /// error on this thread then, and waits on any other.
+    /// Borrows the part for reading. While the guard lives the part cannot be changed: a step of an
+    /// optimizer is an error on this thread and blocks on any other.
     pub fn read(&self) -> SharedRef<'_, M> {
-        // A panic while the part was changed leaves tensors that are each whole.
+        // A panic during a change leaves every tensor valid.
         let guard = self.0.read().unwrap_or_else(PoisonError::into_inner);
         SharedGuard { guard, _held: Held::new(self.key()) }
     }
 
-    /// The part, to change. Not on a thread that has another guard of it, which would wait for itself.
+    /// Borrows the part for writing. Blocks until all other guards are dropped; with another guard
+    /// on the same thread it deadlocks.
     pub fn write(&self) -> SharedMut<'_, M> {
         let guard = self.0.write().unwrap_or_else(PoisonError::into_inner);
         SharedGuard { guard, _held: Held::new(self.key()) }
     }
 
-    /// The address of the part, which tells it from all others.
+    /// The address of the part, as its identity.
     fn key(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 }
 
 thread_local! {
-    /// The parts of which this thread has guards.
+    /// The parts that this thread has guards of.
     static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An entry of [`HELD`], for as long as a guard lives. The guard beside it keeps it on its thread.
+/// An entry of [`HELD`] that lives as long as a guard. The guard beside it is not `Send`, which
+/// keeps the entry on its thread.
 #[derive(Debug)]
 struct Held(usize);
 
@@ -79,7 +81,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Where the thread's values are gone already, nothing can look at the list either.
+        // Once the thread-local list is destroyed, nothing reads it any more.
         let _ = HELD.try_with(|held| {
             let mut held = held.borrow_mut();
             if let Some(i) = held.iter().rposition(|&key| key == self.0) {
@@ -89,17 +91,17 @@ impl Drop for Held {
     }
 }
 
-/// Guard of a [`Shared`] part, which keeps others from changing it, or from looking at it.
+/// Guard of a [`Shared`] part, which is locked as long as the guard lives.
 #[derive(Debug)]
 pub struct SharedGuard<G> {
     guard: G,
     _held: Held,
 }
 
-/// Guard of [`Shared::read`].
+/// Guard returned by [`Shared::read`].
 pub type SharedRef<'a, M> = SharedGuard<RwLockReadGuard<'a, M>>;
 
-/// Guard of [`Shared::write`].
+/// Guard returned by [`Shared::write`].
 pub type SharedMut<'a, M> = SharedGuard<RwLockWriteGuard<'a, M>>;
 
 impl<G: Deref> Deref for SharedGuard<G> {

@@ -11,22 +11,22 @@ use crate::shape::Shape;
 /// One tensor of a [`Summary`].
 #[derive(Clone, Debug)]
 pub struct SummaryRow {
-    /// Where in the model.
+    /// Path of the tensor in the model.
     pub path: String,
     /// The shape.
     pub shape: Shape,
-    /// The type of its elements.
+    /// dtype of the elements.
     pub dtype: DType,
-    /// What it is to the model.
+    /// Parameter or buffer.
     pub kind: Kind,
-    /// The path of the same parameter further up, with which it is counted.
+    /// For a tied parameter, the path of its first occurrence, under which it is counted.
     pub tied: Option<String>,
 }
 
-/// A model's tensors, which [`summary`] lists. `Display` prints them as a table.
+/// The tensors of a model, as listed by [`summary`]. `Display` prints them as a table.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// In the model's order.
+    /// One row per tensor, in the order of the model.
     pub rows: Vec<SummaryRow>,
 }
 
@@ -35,22 +35,22 @@ impl Summary {
         self.rows.iter().filter(move |row| row.kind == kind && row.tied.is_none())
     }
 
-    /// Number of trained values. A parameter found at several paths counts once.
+    /// Number of elements of all parameters. A parameter at several paths counts once.
     pub fn parameters(&self) -> usize {
         self.counted(Kind::Parameter).map(|row| row.shape.numel()).sum()
     }
 
-    /// Bytes of the parameters.
+    /// Size of the parameters in bytes.
     pub fn parameter_bytes(&self) -> usize {
         self.counted(Kind::Parameter).map(SummaryRow::bytes).sum()
     }
 
-    /// Number of values in buffers.
+    /// Number of elements of all buffers.
     pub fn buffers(&self) -> usize {
         self.counted(Kind::Buffer).map(|row| row.shape.numel()).sum()
     }
 
-    /// Bytes of the buffers.
+    /// Size of the buffers in bytes.
     pub fn buffer_bytes(&self) -> usize {
         self.counted(Kind::Buffer).map(SummaryRow::bytes).sum()
     }
@@ -62,7 +62,7 @@ impl SummaryRow {
     }
 }
 
-/// Lists a model's tensors.
+/// Lists the tensors of a model.
 ///
 /// ```
 /// use swath::nn::{self, Linear};

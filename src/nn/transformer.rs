@@ -12,7 +12,7 @@ use crate::ops::Activation;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// A block of a transformer that normalises before each part (pre-norm), `[…, t, width]` to the same
+/// A transformer block that normalizes before each part (pre-norm), `[…, t, width]` to the same
 /// shape:
 ///
 /// ```text
@@ -20,8 +20,8 @@ use crate::tensor::Tensor;
 /// x = x + dropout2(linear2(activation(linear1(norm2(x)))))
 /// ```
 ///
-/// Parts are named as those of PyTorch's `TransformerEncoderLayer(norm_first=True)`, which has one more
-/// dropout, after the activation.
+/// The parts have the names of PyTorch's `TransformerEncoderLayer(norm_first=True)`, which has one
+/// more dropout, after the activation.
 ///
 /// ```
 /// use swath::nn::{Module, TransformerBlock, TransformerBlockOptions};
@@ -36,21 +36,21 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug)]
 pub struct TransformerBlock<B: Backend = CpuBackend> {
-    /// Before the attention.
+    /// Normalization before the attention.
     pub norm1: LayerNorm<B>,
-    /// The attention.
+    /// Self-attention.
     pub self_attn: MultiHeadAttention<B>,
-    /// Of what the attention adds.
+    /// Dropout of the output of the attention.
     pub dropout1: Dropout,
-    /// Before the perceptron.
+    /// Normalization before the feed-forward network.
     pub norm2: LayerNorm<B>,
-    /// `[width]` to `[hidden]`.
+    /// First layer of the feed-forward network, `[width]` to `[hidden]`.
     pub linear1: Linear<B>,
-    /// Between the two.
+    /// Activation of the feed-forward network.
     pub activation: Activation,
-    /// `[hidden]` to `[width]`.
+    /// Second layer of the feed-forward network, `[hidden]` to `[width]`.
     pub linear2: Linear<B>,
-    /// Of what the perceptron adds.
+    /// Dropout of the output of the feed-forward network.
     pub dropout2: Dropout,
 }
 crate::module!(TransformerBlock<B> {
@@ -61,20 +61,21 @@ crate::module!(TransformerBlock<B> {
 /// Options of [`TransformerBlock::with_options`].
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerBlockOptions {
-    /// Width of the perceptron's hidden layer; `None`, the default: four times the block's.
-    pub hidden: Option<usize>,
-    /// The perceptron's function; [`Activation::GeluTanh`] by default.
-    pub activation: Activation,
-    /// Whether a position sees none after it; by default it sees all.
-    pub causal: bool,
-    /// Probability with which attention weights and what is added to `x` are zeroed in training; 0 by
+    /// Width of the hidden layer of the feed-forward network; four times the block's if `None`, the
     /// default.
+    pub hidden: Option<usize>,
+    /// Activation of the feed-forward network; [`Activation::GeluTanh`] by default.
+    pub activation: Activation,
+    /// True if a position attends to no later one; false by default.
+    pub causal: bool,
+    /// Dropout probability, of the attention weights and of the output of each part, in training; 0
+    /// by default.
     pub dropout: f64,
-    /// Added to the variance by the normalisations; 1e-5 by default.
+    /// Added to the variance in the normalizations; 1e-5 by default.
     pub eps: f64,
-    /// Whether there are biases; by default there are.
+    /// True, the default, for biases.
     pub bias: bool,
-    /// Type of the parameters; `F32` by default.
+    /// dtype of the parameters; `F32` by default.
     pub dtype: DType,
 }
 
@@ -93,7 +94,7 @@ impl Default for TransformerBlockOptions {
 }
 
 impl<B: Backend> TransformerBlock<B> {
-    /// With the default options.
+    /// Creates a block with default options.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `heads` divides `width`.
@@ -101,10 +102,10 @@ impl<B: Backend> TransformerBlock<B> {
         TransformerBlock::with_options(width, heads, TransformerBlockOptions::default(), rng)
     }
 
-    /// As [`TransformerBlock::new`], with options.
+    /// Creates a block with options.
     ///
     /// # Errors
-    /// As [`TransformerBlock::new`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument)
+    /// As for [`TransformerBlock::new`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument)
     /// unless `0 <= dropout < 1`.
     pub fn with_options(
         width: usize,
@@ -130,10 +131,10 @@ impl<B: Backend> TransformerBlock<B> {
         })
     }
 
-    /// The output under an attention mask, as of [`MultiHeadAttention::forward_masked`].
+    /// Computes the output under an attention mask; see [`MultiHeadAttention::forward_masked`].
     ///
     /// # Errors
-    /// Those of the parts.
+    /// Errors of the parts.
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         let mixed = self.self_attn.forward_masked(&self.norm1.forward(x)?, mask)?;
         let x = x.add(&self.dropout1.forward(&mixed)?)?;

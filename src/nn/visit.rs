@@ -1,4 +1,4 @@
-//! The tree of a model: tensors by path.
+//! Visiting the tensors of a model by path.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,68 +10,69 @@ use crate::error::{Error, Result};
 use crate::ops::Activation;
 use crate::tensor::Tensor;
 
-/// What a tensor is to its model.
+/// The role of a tensor in its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Trained: a tracked leaf.
+    /// Trained by an optimizer: a tracked leaf.
     Parameter,
-    /// Saved with the model and not trained: running statistics, counters, frozen weights.
+    /// Saved with the model but not trained: running statistics, counters, frozen weights.
     Buffer,
 }
 
-/// Goes through a model's tensors. [`for_each_tensor`] is the short way.
+/// Visits the tensors of a model. [`for_each_tensor`] is a simpler way for most uses.
 pub trait Visitor<B: Backend> {
-    /// A part of this name begins: the next step of the path.
+    /// Begins a part of this name, the next step of the path.
     fn enter(&mut self, name: &str);
-    /// The part is over.
+    /// Ends the part.
     fn leave(&mut self);
-    /// A tensor, whose name is the last step entered.
+    /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
-    /// The flag of a layer that behaves differently in training. It can be set through a shared
-    /// reference, so that parts held by an [`Arc`] can be switched too.
+    /// Called with the training flag of a layer. The flag can be set through a shared reference, so
+    /// that parts held by an [`Arc`] can be switched too.
     fn training(&mut self, _flag: &AtomicBool) {}
 }
 
-/// As [`Visitor`], to change the tensors.
+/// Like [`Visitor`], with mutable access to the tensors.
 pub trait VisitorMut<B: Backend> {
-    /// A part of this name begins: the next step of the path.
+    /// Begins a part of this name, the next step of the path.
     fn enter(&mut self, name: &str);
-    /// The part is over.
+    /// Ends the part.
     fn leave(&mut self);
-    /// A tensor, whose name is the last step entered.
+    /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind);
-    /// A part, by the name last entered, that cannot be changed, and why: more than one [`Arc`] holds it,
-    /// or this thread has a guard of a [`Shared`](super::Shared).
+    /// Called for a part that cannot be changed, with the reason: more than one [`Arc`] holds it,
+    /// or this thread has a guard of a [`Shared`](super::Shared). The name of the part is the last
+    /// step entered.
     fn locked(&mut self, _reason: &'static str) {}
 }
 
-/// What has tensors: a layer, a model, a part of one. [`module!`](crate::module) writes it for a
-/// struct.
+/// A tree of tensors: a layer, a model, or a part of one. The macro [`module!`](crate::module)
+/// implements it for a struct.
 pub trait Visit<B: Backend> {
-    /// Shows every tensor, always in the same order.
+    /// Passes every tensor to the visitor, always in the same order.
     fn visit(&self, visitor: &mut dyn Visitor<B>);
-    /// As [`Visit::visit`], to change them.
+    /// Like [`Visit::visit`], with mutable access.
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>);
 }
 
-/// A layer or model of one input.
+/// A layer or model with one input.
 pub trait Module<B: Backend>: Visit<B> + Send + Sync {
-    /// The output.
+    /// Computes the output for the input `x`.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>>;
 
-    /// The function of the output. A module that ends in a product, as [`Linear`](super::Linear) does,
-    /// applies it to what is still in the cache.
+    /// Computes the output followed by an activation. A module that ends in a matrix product, such
+    /// as [`Linear`](super::Linear), applies the activation while the product is in the cache.
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
         self.forward(x)?.unary(activation.op())
     }
 
-    /// The function that the module is, if it is nothing else: [`Sequential`](super::Sequential) hands it to
+    /// The activation, if the module is one: [`Sequential`](super::Sequential) passes it to
     /// [`Module::forward_then`] of the module before.
     fn as_activation(&self) -> Option<Activation> {
         None
     }
 
-    /// Switches every part between training and evaluation.
+    /// Switches all parts to training or evaluation mode.
     fn set_training(&mut self, training: bool) {
         struct Set(bool);
         impl<B: Backend> Visitor<B> for Set {
@@ -86,7 +87,7 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     }
 }
 
-/// A tracked tensor is a parameter, another one a buffer.
+/// A tracked tensor is a parameter, an untracked one a buffer.
 impl<B: Backend> Visit<B> for Tensor<B> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         let kind = if self.is_tracked() { Kind::Parameter } else { Kind::Buffer };
@@ -113,7 +114,7 @@ impl<B: Backend, T: Visit<B>> Visit<B> for Option<T> {
     }
 }
 
-/// The parts' names are their numbers from 0.
+/// The name of a part is its index.
 impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         for (i, part) in self.iter().enumerate() {
@@ -132,19 +133,14 @@ impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
     }
 }
 
-/// The number as text, without memory from the system.
+/// Calls `f` with the decimal digits of a number, without an allocation.
 fn with_number(number: usize, f: impl FnOnce(&str)) {
+    use std::io::Write as _;
     let mut digits = [0u8; 20];
-    let (mut at, mut rest) = (digits.len(), number);
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    f(std::str::from_utf8(&digits[at..]).expect("digits are text"));
+    let mut rest = &mut digits[..];
+    write!(rest, "{number}").expect("20 digits hold every number");
+    let len = 20 - rest.len();
+    f(std::str::from_utf8(&digits[..len]).expect("digits are ASCII"));
 }
 
 impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {
@@ -157,8 +153,9 @@ impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {
     }
 }
 
-/// A part held by more than one `Arc` can be visited but not changed: the visitor is told. To have one
-/// part at several places of a model, use [`Shared`](super::Shared).
+/// A part held by more than one `Arc` can be visited but not changed, which is reported by
+/// [`VisitorMut::locked`]. To use one part at several places of a model, use
+/// [`Shared`](super::Shared).
 impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Arc<T> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         (**self).visit(visitor);
@@ -194,11 +191,11 @@ macro_rules! module_within {
 }
 module_within!(Box Arc);
 
-/// The steps of a path, joined by dots. Paths of usual length take no memory from the system.
+/// The steps of a path, joined by dots. Usual lengths need no allocation.
 #[derive(Default)]
 struct Path {
     text: SmallVec<[u8; 128]>,
-    /// How long the text was before each step.
+    /// Length of the text before each step.
     lengths: SmallVec<[usize; 16]>,
 }
 
@@ -220,7 +217,8 @@ impl Path {
     }
 }
 
-/// Calls `f(path, tensor, kind)` for every tensor of a model; a path is like `blocks.0.norm.weight`.
+/// Calls `f(path, tensor, kind)` for every tensor of a model; paths look like
+/// `blocks.0.norm.weight`.
 pub fn for_each_tensor<B: Backend>(
     model: &(impl Visit<B> + ?Sized),
     f: impl FnMut(&str, &Tensor<B>, Kind),
@@ -240,15 +238,15 @@ pub fn for_each_tensor<B: Backend>(
     model.visit(&mut Each(Path::default(), f));
 }
 
-/// As [`for_each_tensor`], to change the tensors; ends at the first error of `f`.
+/// Like [`for_each_tensor`], with mutable access; stops at the first error of `f`.
 ///
-/// A parameter that is found at several paths is shown at each of them: handles of one leaf that
-/// are to stay one must get the same value.
+/// A parameter at several paths is visited at each of them. For its handles to stay tied, `f` must
+/// give them the same value.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] names a part that cannot be changed because more than one [`Arc`] holds
-/// it, or because this thread has a guard of a [`Shared`](super::Shared); `f` has not been called then.
-/// Errors of `f`.
+/// [`Error::InvalidArgument`] names a part that cannot be changed because more than one [`Arc`]
+/// holds it or because this thread has a guard of a [`Shared`](super::Shared); `f` is not called
+/// then. Errors of `f`.
 pub fn for_each_tensor_mut<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     mut f: impl FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>,
@@ -291,8 +289,9 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
     }
 }
 
-/// Writes [`Visit`](crate::nn::Visit) for a struct: its parts in order, then, after `skip`, the fields
-/// without tensors. Every field is named: a forgotten one does not compile.
+/// Implements [`Visit`](crate::nn::Visit) for a struct: lists its parts in order, then, after
+/// `skip`, the fields without tensors. All fields must be named, so that a forgotten one is a
+/// compile error.
 ///
 /// ```
 /// use swath::prelude::*;

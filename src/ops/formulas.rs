@@ -1,4 +1,4 @@
-//! Definitions in `f64` that rows of the op table name.
+//! Definitions in `f64` used by rows of the op table.
 
 /// √(2/π), the inner factor of `UnaryOp::GeluTanh`.
 pub(crate) const GELU_TANH_FACTOR: f64 = 0.797_884_560_802_865_4;
@@ -22,7 +22,7 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// `x σ(v)` for `x` and `v` of one sign; −0, its limit, where σ(v) is 0.
+/// `x σ(v)` for `x` and `v` of the same sign; −0, the limit, where σ(v) is 0.
 pub(super) fn gate(x: f64, v: f64) -> f64 {
     match sigmoid(v) {
         0.0 => -0.0,
@@ -30,8 +30,8 @@ pub(super) fn gate(x: f64, v: f64) -> f64 {
     }
 }
 
-/// Derivative of [`gate`] where `v` is a function of `x`: `σ(v) (1 + x (1 - σ(v)) v′)`, or its limit
-/// where σ(v) is 0 or 1. `1 - σ(v)` is `σ(-v)`, without the cancellation.
+/// Derivative of [`gate`] for `v` a function of `x`: `σ(v) (1 + x (1 - σ(v)) v′)`, or its limit
+/// where σ(v) is 0 or 1. `1 - σ(v)` is computed as `σ(-v)`, without cancellation.
 pub(super) fn gate_slope(x: f64, v: f64, v_slope: f64) -> f64 {
     let s = sigmoid(v);
     match v.abs() > 800.0 {
@@ -46,7 +46,7 @@ pub(super) fn softplus(x: f64) -> f64 {
     positive + (-x.abs()).exp().ln_1p()
 }
 
-/// `tanh(softplus(x))` as numerator and denominator, and `e^-|x|`.
+/// Numerator and denominator of `tanh(softplus(x))`, and `e^-|x|`.
 pub(super) fn mish_ratio(x: f64) -> [f64; 3] {
     let e = (-x.abs()).exp();
     if x < 0.0 {
@@ -56,7 +56,7 @@ pub(super) fn mish_ratio(x: f64) -> [f64; 3] {
     }
 }
 
-/// `x tanh(softplus(x))`; −0, its limit, where the tangent is 0.
+/// `x tanh(softplus(x))`; −0, the limit, where the tanh is 0.
 pub(super) fn mish(x: f64) -> f64 {
     match mish_ratio(x) {
         [0.0, ..] => -0.0,
@@ -83,7 +83,7 @@ pub(super) fn gelu_tanh_argument(x: f64) -> (f64, f64) {
     )
 }
 
-/// 1 − Φ(a) of the normal distribution, for `a >= 0`.
+/// The upper tail `1 − Φ(a)` of the normal distribution, for `a >= 0`.
 pub(super) fn normal_tail(a: f64) -> f64 {
     if a < 1.0 {
         // Φ(a) = 1/2 + φ(a) (a + a³/3 + a⁵/15 + …)
@@ -95,20 +95,20 @@ pub(super) fn normal_tail(a: f64) -> f64 {
         }
         return 0.5 - normal_density(a) * sum;
     }
-    // Laplace's continued fraction: φ(a) / (a + 1/(a + 2/(a + 3/…))); these many
-    // leave 2^-55 at 1, less elsewhere.
+    // Laplace's continued fraction, φ(a) / (a + 1/(a + 2/(a + 3/…))). This number of terms leaves
+    // an error of 2^-55 at 1, and less elsewhere.
     let terms = (350.0 / (a * a)) as i32 + 50;
     normal_density(a) / (1..=terms).rev().fold(a, |below, n| a + f64::from(n) / below)
 }
 
-/// φ(a), the normal density; the rounding error of a² is a factor of its own.
+/// The normal density φ(a). The rounding error of a² is corrected by a factor.
 pub(super) fn normal_density(a: f64) -> f64 {
     let square = a * a;
     let rounded_away = if square.is_finite() { a.mul_add(a, -square) } else { 0.0 };
     (-0.5 * square).exp() * (1.0 - 0.5 * rounded_away) / std::f64::consts::TAU.sqrt()
 }
 
-/// `x Φ(x)`; its limits where the tail is 0.
+/// `x Φ(x)`; its limit where the tail is 0.
 pub(super) fn gelu(x: f64) -> f64 {
     match normal_tail(x.abs()) {
         0.0 if x < 0.0 => -0.0,
@@ -125,7 +125,7 @@ pub(super) fn gelu_slope(x: f64) -> f64 {
     if x < 0.0 { below } else { 1.0 - below }
 }
 
-/// arsinh x; ln 2x where x² is too large.
+/// Inverse hyperbolic sine; ln 2x where x² would overflow.
 pub(super) fn asinh(x: f64) -> f64 {
     let a = x.abs();
     let y = match a > 1e150 {
@@ -135,7 +135,7 @@ pub(super) fn asinh(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// arcosh x; ln 2x where x² is too large.
+/// Inverse hyperbolic cosine; ln 2x where x² would overflow.
 pub(super) fn acosh(x: f64) -> f64 {
     let d = x - 1.0;
     if x < 1.0 {
@@ -147,13 +147,14 @@ pub(super) fn acosh(x: f64) -> f64 {
     }
 }
 
-/// artanh x.
+/// Inverse hyperbolic tangent.
 pub(super) fn atanh(x: f64) -> f64 {
     let a = x.abs();
     (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
 }
 
-/// The error function: its series `2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …)`, or 1 less its complement.
+/// The error function: its series `2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …)` below 1, else 1 minus
+/// [`erfc`].
 pub(super) fn erf(x: f64) -> f64 {
     if x.abs() >= 1.0 {
         return (1.0 - erfc(x.abs())).copysign(x);
@@ -167,7 +168,7 @@ pub(super) fn erf(x: f64) -> f64 {
     erf_slope(x) * sum
 }
 
-/// Its complement: Laplace's continued fraction where it is small.
+/// The complementary error function, by Laplace's continued fraction where it is small.
 pub(super) fn erfc(x: f64) -> f64 {
     if x < 0.5 {
         return 1.0 - erf(x);
@@ -177,7 +178,7 @@ pub(super) fn erfc(x: f64) -> f64 {
     0.5 * erf_slope(x) / fraction
 }
 
-/// Derivative of [`erf`], `2/√π e^(-x²)`; the square's rounding error, times x², would be the result's.
+/// Derivative of [`erf`], `2/√π e^(-x²)`, corrected for the rounding error of x².
 pub(super) fn erf_slope(x: f64) -> f64 {
     let square = x * x;
     let rest = if square < 1e4 { x.mul_add(x, -square) } else { 0.0 };

@@ -1,18 +1,18 @@
-//! Ops that make one pass of what would be many: what they compute, as data.
+//! Fused ops, which replace several passes over memory by one, as data.
 //!
-//! Each is defined once as a composite of simpler ops (`tensor/fused/`): a backend without a kernel
-//! runs that, second-order derivatives differentiate it, and a kernel must agree with it.
+//! Each is defined by a composite of simpler ops (`tensor/fused/`), which runs on backends without
+//! a kernel and is differentiated for second derivatives. Kernels must agree with it.
 
 use super::{Convolution, Pooling, UnaryOp, Window};
 
-/// The function after a bias in [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
+/// The activation of [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `max(z, 0)`.
     Relu,
-    /// `z Φ(z)`, Φ the normal distribution function.
+    /// `z Φ(z)`, where Φ is the normal cumulative distribution function.
     Gelu,
-    /// `z Φ(z)` by its tanh form.
+    /// `z Φ(z)` in its tanh approximation.
     GeluTanh,
     /// `z σ(z)`.
     Silu,
@@ -23,7 +23,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Every function.
+    /// Every activation.
     pub const ALL: [Activation; 6] = [
         Activation::Relu,
         Activation::Gelu,
@@ -33,7 +33,7 @@ impl Activation {
         Activation::Tanh,
     ];
 
-    /// Its row of the op table.
+    /// The unary op of the activation.
     pub const fn op(self) -> UnaryOp {
         match self {
             Activation::Relu => UnaryOp::Relu,
@@ -46,46 +46,48 @@ impl Activation {
     }
 }
 
-/// Which elements a dropout zeroes: element i where word i of the generator with this seed and
-/// stream is below `p · 2³²`. Nothing is stored, the mask is computed again where it is needed.
+/// The mask of a dropout: element i is zeroed if word i of the generator with this seed and stream
+/// is below `p · 2³²`. The mask is not stored but recomputed when needed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DropoutMask {
     /// Probability of a zero, in `[0, 1)`.
     pub p: f64,
-    /// Seed of the generator.
+    /// Seed of the random number generator.
     pub seed: u64,
-    /// Stream of the generator: another one for each mask.
+    /// Stream of the generator, different for each mask.
     pub stream: u64,
 }
 
-/// Scaled dot-product attention, apart from its tensors.
+/// The parameters of scaled dot-product attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttentionParameters {
     /// Factor of `q·kᵀ`.
     pub scale: f64,
-    /// Position i sees positions `0..=i + (s - t)` of `s` keys for `t` queries, and no later ones.
+    /// If true, query i of t attends to keys `0..=i + (s - t)` of s only.
     pub causal: bool,
-    /// Dropout of the weights, whose row-major index `[…, t, s]` counts the elements.
+    /// Dropout of the attention weights, with elements numbered in row-major order of `[…, t, s]`.
     pub dropout: Option<DropoutMask>,
 }
 
-/// An op of several operands or results, or of several passes in one, with its operands: what a
-/// [`Backend`](crate::Backend) may compute by a kernel of its own. Most are of whole rows: a row is the
-/// last axis, of extent `n`.
+/// An op with several operands or results, or of several passes in one, with its operands: an op
+/// that a [`Backend`](crate::Backend) may have a kernel for. Most work on rows: a row is the last
+/// axis, of extent `n`.
 ///
-/// Operands have any layout. Floats of one op have one dtype; statistics (largest, mean, 1/deviation
-/// and their kin) of 16-bit floats are `F32`.
+/// Operands have any layout. The floats of one op have the same dtype; the statistics (maximum,
+/// mean, 1/deviation and similar) of 16-bit floats are `F32`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FusedOp<'a, T> {
-    /// `e^(x - max) / Σ e^(x - max)`, or its logarithm `x - max - log Σ e^(x - max)`. Result: y `[…, n]`.
+    /// Softmax, `e^(x - max) / Σ e^(x - max)`, or its logarithm, `x - max - log Σ e^(x - max)`.
+    /// Result: y `[…, n]`.
     Softmax {
         /// `[…, n]`.
         x: &'a T,
         /// True for the logarithm.
         log: bool,
     },
-    /// `y (g - Σ g y)`; of the logarithm `g - e^y Σ g`. Result: gradient of x.
+    /// Gradient of softmax, `y (g - Σ g y)`, or of its logarithm, `g - e^y Σ g`. Result: gradient
+    /// of x.
     SoftmaxGrad {
         /// Upstream gradient `[…, n]`.
         g: &'a T,
@@ -94,8 +96,9 @@ pub enum FusedOp<'a, T> {
         /// As in [`FusedOp::Softmax`].
         log: bool,
     },
-    /// `log Σ e^x - (1 - ε) x[target] - ε mean(x)` with label smoothing ε; 0 where the target is
-    /// `ignore_index`. Results, all `[r]`: losses, largest logits, `Σ e^(logit - largest) - 1`.
+    /// Cross-entropy with label smoothing ε, `log Σ e^x - (1 - ε) x[target] - ε mean(x)`; 0 where
+    /// the target is `ignore_index`. Results, all `[r]`: losses, maximum logits,
+    /// `Σ e^(logit - maximum) - 1`.
     CrossEntropy {
         /// `[r, n]`.
         logits: &'a T,
@@ -103,10 +106,11 @@ pub enum FusedOp<'a, T> {
         targets: &'a T,
         /// Rows with this target have loss 0.
         ignore_index: Option<i64>,
-        /// ε: how much of the target's probability is spread over all classes.
+        /// ε, the part of the target's probability that is spread evenly over all classes.
         label_smoothing: f64,
     },
-    /// `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`; 0 where ignored. Result: gradient of the logits.
+    /// Gradient of cross-entropy, `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`; 0 for ignored
+    /// rows. Result: gradient of the logits.
     CrossEntropyGrad {
         /// Upstream gradient `[r]`.
         g: &'a T,
@@ -123,8 +127,8 @@ pub enum FusedOp<'a, T> {
         /// As in [`FusedOp::CrossEntropy`].
         label_smoothing: f64,
     },
-    /// `(x - mean) / √(variance + ε) · weight + bias`. Results: y `[…, n]`, mean `[…, 1]`, 1/deviation
-    /// `[…, 1]`.
+    /// Layer normalization, `(x - mean) / √(variance + ε) · weight + bias`. Results: y `[…, n]`,
+    /// mean `[…, 1]`, 1/deviation `[…, 1]`.
     LayerNorm {
         /// `[…, n]`.
         x: &'a T,
@@ -135,7 +139,8 @@ pub enum FusedOp<'a, T> {
         /// ε.
         eps: f64,
     },
-    /// Gradients of [`FusedOp::LayerNorm`]. Results: of x, of weight `[n]`, of bias `[n]`.
+    /// Gradients of [`FusedOp::LayerNorm`]. Results: gradients of x, of weight `[n]`, of bias
+    /// `[n]`.
     LayerNormGrad {
         /// Upstream gradient `[…, n]`.
         g: &'a T,
@@ -146,7 +151,8 @@ pub enum FusedOp<'a, T> {
         /// Third result of [`FusedOp::LayerNorm`].
         reciprocal_deviation: &'a T,
     },
-    /// `x / √(mean(x²) + ε) · weight`. Results: y `[…, n]`, 1/rms `[…, 1]`.
+    /// Root-mean-square normalization, `x / √(mean(x²) + ε) · weight`. Results: y `[…, n]`, 1/rms
+    /// `[…, 1]`.
     RmsNorm {
         /// `[…, n]`.
         x: &'a T,
@@ -155,7 +161,7 @@ pub enum FusedOp<'a, T> {
         /// ε.
         eps: f64,
     },
-    /// Gradients of [`FusedOp::RmsNorm`]. Results: of x, of weight `[n]`.
+    /// Gradients of [`FusedOp::RmsNorm`]. Results: gradients of x, of weight `[n]`.
     RmsNormGrad {
         /// Upstream gradient `[…, n]`.
         g: &'a T,
@@ -166,7 +172,7 @@ pub enum FusedOp<'a, T> {
         /// Second result of [`FusedOp::RmsNorm`].
         reciprocal_rms: &'a T,
     },
-    /// `f(x + bias)`. Result: `[…, n]`.
+    /// Activation of a sum, `f(x + bias)`. Result: `[…, n]`.
     BiasActivation {
         /// `[…, n]`.
         x: &'a T,
@@ -175,7 +181,8 @@ pub enum FusedOp<'a, T> {
         /// f.
         activation: Activation,
     },
-    /// `g f′(x + bias)`. Result: gradient of x + bias `[…, n]`.
+    /// Gradient of [`FusedOp::BiasActivation`], `g f′(x + bias)`. Result: gradient of x + bias
+    /// `[…, n]`.
     BiasActivationGrad {
         /// Upstream gradient `[…, n]`.
         g: &'a T,
@@ -186,15 +193,16 @@ pub enum FusedOp<'a, T> {
         /// f.
         activation: Activation,
     },
-    /// `x / (1 - p)` where the mask keeps an element, else `0 · x`. Result: of x's shape.
+    /// Dropout: `x / (1 - p)` where the mask keeps an element, else `0 · x`. Result: of the shape
+    /// of x.
     Dropout {
-        /// Of any shape.
+        /// A tensor of any shape.
         x: &'a T,
-        /// Which elements are kept.
+        /// The mask.
         mask: DropoutMask,
     },
-    /// `softmax(scale q·kᵀ + mask)·v`. Results: y `[…, t, e]`, largest scores m `[…, t]`,
-    /// `1/Σ e^(score - m)` `[…, t]`, y in the statistics' dtype.
+    /// Attention, `softmax(scale q·kᵀ + mask)·v`. Results: y `[…, t, e]`, maximum scores m
+    /// `[…, t]`, `1/Σ e^(score - m)` `[…, t]`, and y in the dtype of the statistics.
     Attention {
         /// Queries `[…, t, d]`.
         q: &'a T,
@@ -207,7 +215,7 @@ pub enum FusedOp<'a, T> {
         /// Scale, causality, dropout.
         parameters: AttentionParameters,
     },
-    /// Gradients of [`FusedOp::Attention`]. Results: of q, k, v.
+    /// Gradients of [`FusedOp::Attention`]. Results: gradients of q, k, v.
     AttentionGrad {
         /// Upstream gradient `[…, t, e]`.
         g: &'a T,
@@ -228,8 +236,8 @@ pub enum FusedOp<'a, T> {
         /// As in [`FusedOp::Attention`].
         parameters: AttentionParameters,
     },
-    /// `f(z)` of z = x·weightᵀ + bias `[…, n]`. Results: f(z), or z without an activation; then z, if
-    /// `keep_sums`.
+    /// Linear layer: `f(z)` of `z = x·weightᵀ + bias` `[…, n]`. Results: f(z), or z without an
+    /// activation; then z, if `keep_sums`.
     Linear {
         /// `[…, k]`.
         x: &'a T,
@@ -242,21 +250,21 @@ pub enum FusedOp<'a, T> {
         /// True if z is a second result.
         keep_sums: bool,
     },
-    /// Results: sine and cosine of every element.
+    /// Sine and cosine. Results: sine and cosine of every element.
     SinCos {
-        /// Of any shape.
+        /// A tensor of any shape.
         x: &'a T,
     },
-    /// The windows of images as columns, zeros outside; of any dtype. Result: columns
-    /// `[n, c · kh · kw, oh · ow]`.
+    /// Copies the windows of images to columns, with zeros outside the image; for any dtype.
+    /// Result: columns `[n, c · kh · kw, oh · ow]`.
     Im2col {
         /// Images `[n, c, h, w]`.
         x: &'a T,
         /// The windows.
         window: Window,
     },
-    /// Columns added up to images: every element is the sum of those that [`FusedOp::Im2col`] takes from
-    /// it. Result: images `[n, c, h, w]`.
+    /// Sums columns into images: every element is the sum of the elements that [`FusedOp::Im2col`]
+    /// copies from it. Result: images `[n, c, h, w]`.
     Col2im {
         /// Columns `[n, c · kh · kw, oh · ow]`.
         x: &'a T,
@@ -325,7 +333,7 @@ pub enum FusedOp<'a, T> {
         /// The windows.
         pooling: Pooling,
     },
-    /// `Σ a b` of each row. Result: `[…]`.
+    /// Inner product `Σ a b` of each row. Result: `[…]`.
     Dot {
         /// `[…, n]`.
         a: &'a T,
@@ -335,7 +343,7 @@ pub enum FusedOp<'a, T> {
 }
 
 impl<T> FusedOp<'_, T> {
-    /// The method's name, which errors give.
+    /// The name of the method, for error messages.
     pub const fn name(&self) -> &'static str {
         match self {
             FusedOp::Softmax { log: false, .. } => "softmax",
@@ -369,9 +377,10 @@ impl<T> FusedOp<'_, T> {
     }
 }
 
-/// A step of an optimizer on one parameter p with gradient g, in one pass over memory.
+/// One step of an optimizer for a parameter p with gradient g, in one pass over memory.
 ///
-/// The formulas are PyTorch's. State tensors have the parameter's shape and dtype and begin as zeros.
+/// The formulas are PyTorch's. State tensors have the shape and dtype of the parameter and are
+/// initially zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum UpdateOp {
@@ -381,15 +390,15 @@ pub enum UpdateOp {
     Sgd {
         /// Learning rate.
         rate: f64,
-        /// Decay of the running sum of gradients; 0: no sum.
+        /// Momentum, the decay rate of the accumulated gradients; 0 disables it.
         momentum: f64,
-        /// What a new gradient loses before it is added to the sum.
+        /// Dampening: a new gradient is multiplied by `1 - dampening` before it is accumulated.
         dampening: f64,
-        /// Pull towards 0, added to the gradient.
+        /// Weight decay, added to the gradient.
         weight_decay: f64,
-        /// Looks one step of the momentum ahead.
+        /// Nesterov's momentum.
         nesterov: bool,
-        /// True for the first step, when b holds nothing yet.
+        /// True for the first step, for which b is not initialized.
         first: bool,
     },
     /// `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`,
@@ -401,9 +410,10 @@ pub enum UpdateOp {
         betas: [f64; 2],
         /// ε.
         eps: f64,
-        /// Pull towards 0: added to the gradient, or, decoupled, `p *= 1 - rate weight_decay` first.
+        /// Weight decay: added to the gradient, or, if decoupled, applied first as
+        /// `p *= 1 - rate weight_decay`.
         weight_decay: f64,
-        /// AdamW's decay instead of Adam's.
+        /// True for AdamW's decoupled decay, false for Adam's.
         decoupled: bool,
         /// t, the number of this step, from 1.
         step: u64,
@@ -411,7 +421,7 @@ pub enum UpdateOp {
 }
 
 impl UpdateOp {
-    /// The optimizer's name, which errors give.
+    /// The name of the optimizer, for error messages.
     pub const fn name(&self) -> &'static str {
         match self {
             UpdateOp::Sgd { .. } => "sgd",

@@ -1,7 +1,9 @@
-//! The rows, a file a family, and the macros that gather them. See the parent module for how to read one.
+//! The rows of the op table, one file per family, and the macros that collect them. The parent
+//! module describes a row.
 //!
-//! A family is a macro that is handed the rows gathered so far, adds its own, and hands them to the
-//! next one named; the last, `expanded`, hands them all to whoever asked.
+//! Each family is a macro that takes the rows collected so far, appends its own, and passes them to
+//! the next family named. The last macro, `expanded`, passes all rows to the macro that asked for
+//! them.
 
 mod activation;
 mod arithmetic;
@@ -12,7 +14,7 @@ mod rounding;
 mod special;
 mod trigonometric;
 
-/// Hands the rows of all unary ops to the macro `$expand`.
+/// Passes the rows of all unary ops to the macro `$expand`.
 macro_rules! unary_ops {
     ($expand:ident) => {
         $crate::ops::table::arithmetic! {
@@ -21,14 +23,14 @@ macro_rules! unary_ops {
     };
 }
 
-/// Hands the rows of all binary ops to the macro `$expand`.
+/// Passes the rows of all binary ops to the macro `$expand`.
 macro_rules! binary_ops {
     ($expand:ident) => {
         $crate::ops::table::binary! { $expand, [], gradient expanded }
     };
 }
 
-/// The end of a chain.
+/// Ends a chain: passes all rows to `$expand`.
 macro_rules! expanded {
     ($expand:ident, [$($rows:tt)*],) => {
         $expand! { $($rows)* }

@@ -1,13 +1,13 @@
-//! Ops of three tensors: their rows, and what is made of them. A row reads as those of two tensors do,
-//! see the parent module, but that it is defined by a composite of simpler ops, in the vocabulary of
-//! `backend/composite.rs`, which runs where a backend has no kernel. There are none on integers.
+//! Ops of three tensors. A row looks like those of binary ops (see the parent module), except that
+//! it defines the op by a composite of simpler ops of `backend/composite.rs`, which also runs on
+//! backends without a kernel. No op is defined on integers.
 
-/// Hands the rows of all ternary ops to the macro `$expand`.
+/// Passes the rows of all ternary ops to the macro `$expand`.
 macro_rules! ternary_ops {
     ($expand:ident) => {
         $expand! {
             {
-                /// Product and sum, `a · b + c`, rounded once.
+                /// Fused multiply-add, `a · b + c`, rounded once.
                 mul_add, MulAdd;
                 composite: (a, b, c) => a.mul(b)?.add(c);
                 domain: -4.0, 4.0; -4.0, 4.0; -4.0, 4.0;
@@ -16,9 +16,9 @@ macro_rules! ternary_ops {
                 gradient_c: (g) => g.same();
             }
             {
-                /// `a` between the bounds `b` and `c`, the nearer of these elsewhere; NaN of NaN. The
-                /// derivative is 1 between them, 0 at them and beyond, where the bound that is the result has
-                /// it. If the bounds cross, `c` is the result.
+                /// `a` clamped to the bounds `b` and `c`; NaN for NaN. The derivative is 1 for the
+                /// operand that is the result (the bound, where `a` equals a bound) and 0 for the
+                /// others. If `b > c`, the result is `c`.
                 clamp, Clamp;
                 composite: (a, b, c) => {
                     let low = a.lt(b)?.choose(b, a)?;
@@ -37,9 +37,9 @@ macro_rules! ternary_ops {
                 };
             }
             {
-                /// Interpolation from `a` to `b`, `a + c · (b - a)`; exactly `a` for `c = 0` and `b` for
-                /// `c = 1` where `b - a` is finite (−0 may become +0). From `c = 1/2` on it is computed as
-                /// `b - (1 - c) · (b - a)`.
+                /// Linear interpolation from `a` to `b`, `a + c · (b - a)`. If `b - a` is finite,
+                /// exactly `a` for `c = 0` and `b` for `c = 1` (−0 may become +0). For `c ≥ 1/2` it
+                /// is computed as `b - (1 - c) · (b - a)`.
                 lerp, Lerp;
                 composite: (a, b, c) => {
                     let d = b.sub(a)?;
@@ -94,17 +94,17 @@ macro_rules! ternary_enum {
         }
 
         impl TernaryOp {
-            /// Every op.
+            /// All ops.
             pub const ALL: &[TernaryOp] = &[$(TernaryOp::$Variant),*];
 
-            /// The method's name, which errors give.
+            /// The name of the method, for error messages.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(TernaryOp::$Variant => stringify!($method),)*
                 }
             }
 
-            /// The intervals that tests draw the three inputs from.
+            /// The intervals of the three test inputs.
             pub const fn domain(self) -> [(f64, f64); 3] {
                 match self {
                     $(TernaryOp::$Variant => {

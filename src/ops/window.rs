@@ -1,9 +1,9 @@
-//! The windows that a convolution sees.
+//! The sliding windows of a convolution.
 
-/// Windows of images of `[height, width]`: along either axis, window o has the elements
-/// `o · stride + k · dilation - padding` for k in `0..kernel`, which are 0 outside the image.
+/// Sliding windows of images `[height, width]`. Along each axis, window o has the elements
+/// `o · stride + k · dilation - padding` for k in `0..kernel`; elements outside the image are 0.
 ///
-/// The fields are PyTorch's parameters of `unfold` and `fold`, rows before columns.
+/// The fields are the parameters of PyTorch's `unfold` and `fold`, rows before columns.
 ///
 /// ```
 /// use swath::ops::Window;
@@ -12,29 +12,29 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
-    /// Rows and columns of a window; not 0.
+    /// Rows and columns of a window, not 0.
     pub kernel: [usize; 2],
-    /// From a window to the next, down and across; not 0.
+    /// Distance between windows, down and across, not 0.
     pub stride: [usize; 2],
-    /// Zeros beyond either edge, above and below, left and right.
+    /// Rows of zeros above and below, and columns of zeros left and right.
     pub padding: [usize; 2],
-    /// From a row of a window to the next, and from a column; 1: they are adjacent; not 0.
+    /// Distance between the rows and between the columns of a window, not 0.
     pub dilation: [usize; 2],
 }
 
 impl Window {
-    /// Windows at every place inside the image: strides and dilations 1, no padding.
+    /// Creates windows at every position inside the image: strides and dilations of 1, no padding.
     pub const fn new(kernel: [usize; 2]) -> Self {
         Window { kernel, stride: [1, 1], padding: [0, 0], dilation: [1, 1] }
     }
 
-    /// Elements of a window; `None` if that overflows.
+    /// Number of elements of a window; `None` on overflow.
     pub(crate) fn numel(&self) -> Option<usize> {
         self.kernel[0].checked_mul(self.kernel[1])
     }
 
-    /// Windows down and across an image of `[height, width]`; `None` if none fits, a kernel, stride or
-    /// dilation is 0, or a size overflows.
+    /// Number of windows down and across an image `[height, width]`; `None` if none fits, if a
+    /// kernel, stride or dilation is 0, or on overflow.
     pub fn output(&self, image: [usize; 2]) -> Option<[usize; 2]> {
         let along = |axis: usize| {
             let (kernel, dilation) = (self.kernel[axis], self.dilation[axis]);

@@ -31,15 +31,15 @@ pub type Adagrad<B = CpuBackend> = PerParameter<AdagradOptions, B>;
 pub struct AdagradOptions {
     /// Learning rate; 0.01 by default.
     pub learning_rate: f64,
-    /// How the learning rate falls: it is divided by 1 + (t - 1) times this; 0 by default.
+    /// Decay of the learning rate, which is divided by `1 + (t - 1) rate_decay`; 0 by default.
     pub rate_decay: f64,
-    /// What the sum of squares begins with; 0 by default.
+    /// Initial value of the sum of squares; 0 by default.
     pub initial_accumulator: f64,
-    /// Added to the root of the sum; 1e-10 by default.
+    /// Added to the square root of the sum, against division by 0; 1e-10 by default.
     pub eps: f64,
-    /// Pull towards 0, added to the gradient; 0 by default.
+    /// Weight decay, added to the gradient; 0 by default.
     pub weight_decay: f64,
-    /// The parameters that it pulls; by default [`all`].
+    /// The parameters that decay; by default [`all`].
     pub decays: Decays,
 }
 

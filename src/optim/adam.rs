@@ -9,20 +9,21 @@ use crate::error::Result;
 use crate::ops::UpdateOp;
 use crate::tensor::Tensor;
 
-/// Adam (Kingma and Ba, 2015) as PyTorch's: [`UpdateOp::Adam`] is the formula. Its weight decay is added
-/// to the gradient; [`AdamW`]'s is not.
+/// Adam (Kingma and Ba, 2015) as PyTorch's. The formula is that of [`UpdateOp::Adam`]. Weight decay
+/// is added to the gradient, unlike in [`AdamW`].
 ///
-/// The averages have the parameter's dtype: of 16-bit parameters small squares of gradients round to zero.
+/// The moving averages have the dtype of the parameter: for 16-bit parameters small squares of
+/// gradients round to zero.
 pub type Adam<B = CpuBackend> = PerParameter<AdamOptions, B>;
 
-/// Adam with decoupled weight decay (Loshchilov and Hutter, 2019) as PyTorch's: [`UpdateOp::Adam`] is the
-/// formula.
+/// Adam with decoupled weight decay (Loshchilov and Hutter, 2019) as PyTorch's. The formula is that
+/// of [`UpdateOp::Adam`].
 ///
 /// ```
 /// use swath::optim::{self, AdamW, AdamWOptions};
 /// use swath::prelude::*;
 ///
-/// // As GPTs are trained: biases and normalisations do not decay.
+/// // Usual options for a GPT: biases and normalizations do not decay.
 /// let optimizer: AdamW = AdamW::new(AdamWOptions {
 ///     learning_rate: 3e-3,
 ///     betas: [0.9, 0.95],
@@ -42,14 +43,14 @@ macro_rules! options {
         pub struct $Options {
             /// Learning rate; 1e-3 by default.
             pub learning_rate: f64,
-            /// The shares that the running means of gradients and of their squares keep at each step, below
-            /// 1; 0.9 and 0.999 by default.
+            /// Decay rates of the moving averages of gradients and of their squares, below 1; 0.9
+            /// and 0.999 by default.
             pub betas: [f64; 2],
-            /// Added to the root of the mean square; 1e-8 by default.
+            /// Added to the root mean square, against division by 0; 1e-8 by default.
             pub eps: f64,
             $(#[$decay_doc])*
             pub weight_decay: f64,
-            /// The parameters that it pulls; by default [`all`].
+            /// The parameters that decay; by default [`all`].
             pub decays: Decays,
         }
 
@@ -93,15 +94,18 @@ macro_rules! options {
                 state: &mut [Tensor<B>],
                 step: &Step<'_>,
             ) -> Result<Tensor<B>> {
-                let &$Options { learning_rate, betas, eps, .. } = self;
+                let &$Options { learning_rate, betas: [beta1, beta2], eps, .. } = self;
                 let decay = step.decay(self.weight_decay, self.decays);
-                let formula = Formula { rate: learning_rate, betas, eps, step: step.number };
-                if $decoupled {
-                    let parameter = parameter.mul_scalar(1.0 - learning_rate * decay)?;
-                    formula.update(&parameter, gradient, state)
-                } else {
-                    formula.update(parameter, &decayed(gradient, parameter, decay)?, state)
-                }
+                let [m, v] = state else { return Ok(parameter.clone()) };
+                let (parameter, gradient) = match $decoupled {
+                    true => (parameter.mul_scalar(1.0 - learning_rate * decay)?, gradient.clone()),
+                    false => (parameter.clone(), decayed(gradient, parameter, decay)?),
+                };
+                *m = mixed(m, beta1, &gradient)?;
+                *v = mixed(v, beta2, &gradient.square()?)?;
+                let bias = |beta: f64| 1.0 - power(beta, step.number);
+                let root = v.sqrt()?.mul_scalar(1.0 / bias(beta2).sqrt())?.add_scalar(eps)?;
+                parameter.sub(&m.mul_scalar(learning_rate / bias(beta1))?.div(&root)?)
             }
 
             fn kernel(&self, step: &Step<'_>) -> Option<UpdateOp> {
@@ -121,36 +125,12 @@ macro_rules! options {
 options! {
     /// Options of [`Adam`].
     AdamOptions, "adam", decoupled false, 0.0,
-    /// Pull towards 0, added to the gradient; 0 by default.
+    /// Weight decay, added to the gradient; 0 by default.
 }
 
 options! {
     /// Options of [`AdamW`].
     AdamWOptions, "adamw", decoupled true, 0.01,
-    /// Pull towards 0: a step takes away this share times the learning rate; 0.01 by default.
-}
-
-/// The formula of [`UpdateOp::Adam`], but for the decay.
-struct Formula {
-    rate: f64,
-    betas: [f64; 2],
-    eps: f64,
-    step: u64,
-}
-
-impl Formula {
-    fn update<B: Backend>(
-        &self,
-        parameter: &Tensor<B>,
-        gradient: &Tensor<B>,
-        state: &mut [Tensor<B>],
-    ) -> Result<Tensor<B>> {
-        let [beta1, beta2] = self.betas;
-        let [m, v] = state else { return Ok(parameter.clone()) };
-        *m = mixed(m, beta1, gradient)?;
-        *v = mixed(v, beta2, &gradient.square()?)?;
-        let bias = |beta: f64| 1.0 - power(beta, self.step);
-        let root = v.sqrt()?.mul_scalar(1.0 / bias(beta2).sqrt())?.add_scalar(self.eps)?;
-        parameter.sub(&m.mul_scalar(self.rate / bias(beta1))?.div(&root)?)
-    }
+    /// Decoupled weight decay: a step takes away this share times the learning rate; 0.01 by
+    /// default.
 }

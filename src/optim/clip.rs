@@ -10,12 +10,13 @@ use crate::nn::{Kind, Visit, Visitor};
 use crate::ops::UnaryOp;
 use crate::tensor::Tensor;
 
-/// Scales the gradients of a model's parameters down so that their norm, taken as one vector, is at
-/// most `max_norm`, and returns the norm before.
+/// Scales the gradients of a model's parameters so that their total norm, as of one vector, is at
+/// most `max_norm`, and returns the norm before scaling.
 ///
-/// As PyTorch's: the factor is `max_norm / (norm + 1e-6)` where that is below 1. Squares are added in
-/// `f64`, in the order of the model's parameters; each parameter counts once, one without a gradient not
-/// at all. If the norm is not finite, the gradients stay as they are: look at it before a step.
+/// As in PyTorch, the factor is `max_norm / (norm + 1e-6)` if that is below 1. Squares are
+/// accumulated in `f64`, in the order of the model's parameters. A parameter counts once; one
+/// without a gradient does not count. If the norm is not finite, the gradients are unchanged: check
+/// it before a step.
 ///
 /// ```
 /// use swath::nn::{Linear, Module};
@@ -30,7 +31,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] unless `max_norm` is at least 0; those of computing the norm.
+/// [`Error::InvalidArgument`] unless `max_norm` is at least 0; errors of computing the norm.
 pub fn clip_grad_norm<B: Backend>(
     model: &(impl Visit<B> + ?Sized),
     grads: &mut Gradients<B>,
@@ -75,7 +76,7 @@ fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
     Tensor::<B>::from_data(B::sum(&wide, None, false)?).item::<f64>()
 }
 
-/// Every parameter once, in the order of first visits.
+/// Calls `f` once for every parameter, in the order of first occurrence.
 fn for_each_leaf<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&Tensor<B>)) {
     struct Each<F> {
         f: F,

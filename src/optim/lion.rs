@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 /// m = β₂ m + (1 - β₂) g                  exp_avg
 /// ```
 ///
-/// Every element moves by the learning rate, which is therefore 3 to 10 times smaller than AdamW's, and
-/// the weight decay as much larger.
+/// Every element moves by the learning rate, which is therefore 3 to 10 times smaller than for
+/// AdamW, with a weight decay that is larger by the same factor.
 ///
 /// ```
 /// use swath::optim::{Lion, LionOptions, Optimizer};
@@ -34,12 +34,12 @@ pub type Lion<B = CpuBackend> = PerParameter<LionOptions, B>;
 pub struct LionOptions {
     /// Learning rate; 1e-4 by default.
     pub learning_rate: f64,
-    /// The shares of the running mean of gradients in a step's direction and in the mean after it, below
-    /// 1; 0.9 and 0.99 by default.
+    /// Decay rates of the moving average of gradients, in the direction of a step and after it,
+    /// below 1; 0.9 and 0.99 by default.
     pub betas: [f64; 2],
-    /// Pull towards 0: a step takes away this share times the learning rate; 0 by default.
+    /// Decoupled weight decay: a step takes away this share times the learning rate; 0 by default.
     pub weight_decay: f64,
-    /// The parameters that it pulls; by default [`all`].
+    /// The parameters that decay; by default [`all`].
     pub decays: Decays,
 }
 

@@ -1,16 +1,16 @@
-//! [`PerParameter`]: the step of an optimizer over a model, and what it remembers of each parameter.
+//! [`PerParameter`]: the step of an optimizer over a model, and its state of each parameter.
 //!
 //! ```text
-//! check:   for every leaf: it is one, it has a gradient, its memory fits; count the handles that are met
-//! change:  for every parameter: met before: the new value; else one update, by a kernel or the formula;
-//!          a new leaf if there are handles elsewhere
+//! check:   every parameter is a leaf with a gradient and fitting state; count its occurrences
+//! update:  every parameter at its first occurrence, by a kernel or the formula; the same tensor at the
+//!          others; a new leaf if there are handles outside the model
 //! ```
 //!
-//! 1. All that can be wrong is found by the check, so that an error leaves the model as it was.
-//! 2. A step after the first takes no memory from the system where the backend has a kernel: memory is
-//!    found by `&str`, collections are kept between steps.
+//! 1. All errors are found by the check, so that a failed step leaves the model unchanged.
+//! 2. Steps after the first allocate nothing if the backend has a kernel: slots are found by `&str`
+//!    and collections are kept between steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
@@ -27,7 +27,7 @@ use crate::tensor::Tensor;
 
 use super::{Optimizer, Step, Update};
 
-/// An [`Optimizer`] that changes each parameter by an [`Update`].
+/// An [`Optimizer`] that updates each parameter by an [`Update`].
 ///
 /// ```
 /// use swath::optim::{Optimizer, Sgd, SgdOptions};
@@ -46,35 +46,31 @@ pub struct PerParameter<U, B: Backend = CpuBackend> {
     slots: Slots<B>,
 }
 
-/// What is remembered of each parameter, by path.
+/// The state of each parameter, by path.
 pub type Slots<B> = BTreeMap<String, Slot<B>>;
 
-/// What is remembered of a parameter.
+/// The optimizer state of one parameter.
 #[derive(Debug)]
 pub struct Slot<B: Backend> {
-    /// Steps done.
+    /// Number of steps taken.
     steps: u64,
     values: SmallVec<[B::Tensor; 3]>,
 }
 
-/// Name of the number of steps done, beside the state tensors' names.
+/// Name of the step count among the state entries of a parameter.
 const STEP: &str = "step";
 const LEARNING_RATE: &str = "learning_rate";
 
 impl<U: Update<B>, B: Backend> PerParameter<U, B> {
-    /// With nothing remembered yet.
+    /// Creates an optimizer without state.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for options that make no sense: a number that is negative or not
-    /// finite, a share of a running mean that is not below 1, and what the options' fields say.
+    /// [`Error::InvalidArgument`] for an option that is negative or not finite, a decay rate of a
+    /// moving average that is not below 1, and as documented at the fields of the options.
     pub fn new(mut update: U) -> Result<Self> {
         update.check()?;
         let learning_rate = *update.learning_rate();
         Ok(PerParameter { update, learning_rate, slots: BTreeMap::new() })
-    }
-
-    fn invalid(&self, reason: String) -> Error {
-        Error::InvalidArgument { op: self.update.name(), reason }
     }
 }
 
@@ -86,12 +82,13 @@ impl<B: Backend> Tensor<B> {
         model: &mut dyn Visit<B>,
         grads: &Gradients<B>,
     ) -> Result<()> {
-        // How often each leaf was met, and the stepped ones of those that are met again.
-        let mut met: IdMap<usize> = scratch::take();
-        let mut stepped: IdMap<Tensor<B>> = scratch::take();
+        // The number of occurrences of each leaf, and the updated tensors of leaves that occur
+        // again.
+        let mut occurrences: IdMap<usize> = scratch::take();
+        let mut updated: IdMap<Tensor<B>> = scratch::take();
         let mut result = for_each_tensor_mut(model, |path, tensor, kind| {
             if kind == Kind::Parameter {
-                *met.entry(check(update, slots, path, tensor, grads)?).or_default() += 1;
+                *occurrences.entry(check(update, slots, path, tensor, grads)?).or_default() += 1;
             }
             Ok(())
         });
@@ -101,30 +98,30 @@ impl<B: Backend> Tensor<B> {
                 let Some((id, handles)) = node.map(|node| (node.id(), node.handles())) else {
                     return Ok(());
                 };
-                if let Some(updated) = stepped.get(&id) {
-                    *tensor = updated.clone();
+                if let Some(tied) = updated.get(&id) {
+                    *tensor = tied.clone();
                     return Ok(());
                 }
-                let times = met.get(&id).copied().unwrap_or(1);
+                let times = occurrences.get(&id).copied().unwrap_or(1);
                 change(update, slots, path, tensor, grads.wrt(tensor)?)?;
                 if handles > times {
                     tensor.renew_leaf();
                 }
                 if times > 1 {
-                    stepped.insert(id, tensor.clone());
+                    updated.insert(id, tensor.clone());
                 }
                 Ok(())
             });
         }
-        met.clear();
-        stepped.clear();
-        scratch::give(met);
-        scratch::give(stepped);
+        occurrences.clear();
+        updated.clear();
+        scratch::give(occurrences);
+        scratch::give(updated);
         result
     }
 }
 
-/// The parameter's node, if it can be stepped.
+/// Checks that a parameter can be updated, and returns the id of its node.
 fn check<B: Backend>(
     update: &dyn Update<B>,
     slots: &Slots<B>,
@@ -164,7 +161,7 @@ fn check<B: Backend>(
     Ok(node.id())
 }
 
-/// One step of the parameter at `path`.
+/// Updates the parameter at `path`, by the backend's kernel or, without one, by the formula.
 fn change<B: Backend>(
     update: &dyn Update<B>,
     slots: &mut Slots<B>,
@@ -178,44 +175,31 @@ fn change<B: Backend>(
         let values = update.state().iter().map(|_| B::full(shape, initial, dtype));
         slots.insert(path.to_owned(), Slot { steps: 0, values: values.collect::<Result<_>>()? });
     }
-    let slot = slots.get_mut(path).expect("there by now");
-    let step = Step { path, shape: &shape, number: slot.steps + 1 };
-    let data = tensor.data_mut();
-    if !data.layout().is_contiguous() {
-        *data = B::contiguous(data)?;
+    let Slot { steps, values: state } = slots.get_mut(path).expect("inserted above");
+    let step = Step { path, shape: &shape, number: *steps + 1 };
+    let parameter = tensor.data_mut();
+    if !parameter.layout().is_contiguous() {
+        *parameter = B::contiguous(parameter)?;
     }
-    change_by(update, data, gradient, &mut slot.values, &step)?;
-    slot.steps += 1;
-    Ok(())
-}
-
-/// One step of one parameter: by the backend's kernel, or, if it has none, by the formula.
-fn change_by<B: Backend>(
-    update: &dyn Update<B>,
-    parameter: &mut B::Tensor,
-    gradient: &Tensor<B>,
-    state: &mut [B::Tensor],
-    step: &Step<'_>,
-) -> Result<()> {
-    if let Some(op) = update.kernel(step) {
+    if let Some(op) = update.kernel(&step) {
         match B::update(&op, parameter, &B::contiguous(gradient.data())?, state) {
             Err(Error::Unsupported { op: lacking, .. }) if lacking == op.name() => {}
-            done => return done,
+            result => return result.map(|()| *steps += 1),
         }
     }
-    let dtype = parameter.dtype();
     let wide = |x: &B::Tensor| Tensor::<B>::from_data(x.clone()).to_dtype(dtype.at_least_f32());
     no_grad(|| {
         let mut values: SmallVec<[Tensor<B>; 3]> = state.iter().map(wide).collect::<Result<_>>()?;
-        let new = update.update(&wide(parameter)?, &wide(gradient.data())?, &mut values, step)?;
-        if let Some(other) = values.iter().chain([&new]).find(|x| x.shape() != step.shape) {
-            let (op, lhs, rhs) = (update.name(), *step.shape, *other.shape());
+        let new = update.update(&wide(parameter)?, &wide(gradient.data())?, &mut values, &step)?;
+        if let Some(other) = values.iter().chain([&new]).find(|x| *x.shape() != shape) {
+            let (op, lhs, rhs) = (update.name(), shape, *other.shape());
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
         let narrow = |x: &Tensor<B>| x.to_dtype(dtype).map(Tensor::into_data);
         let values: SmallVec<[B::Tensor; 3]> = values.iter().map(narrow).collect::<Result<_>>()?;
         *parameter = narrow(&new)?;
         state.iter_mut().zip(values).for_each(|(old, new)| *old = new);
+        *steps += 1;
         Ok(())
     })
 }
@@ -248,56 +232,54 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
     }
 
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
+        let op = self.update.name();
+        let invalid = |reason: String| Error::InvalidArgument { op, reason };
         let names = self.update.state();
-        let invalid = |reason: String| self.invalid(reason);
-        let mut rate = None;
-        /// Steps and state tensors, where they were found.
-        type Found<T> = (Option<u64>, SmallVec<[Option<T>; 3]>);
-        let mut found: BTreeMap<String, Found<B::Tensor>> = BTreeMap::new();
-        for (name, tensor) in state {
-            let scalar = |dtype: DType| match (tensor.rank(), tensor.dtype()) {
-                (0, found) if found == dtype => Ok(&tensor),
-                (_, found) => {
-                    let shape = tensor.shape();
-                    Err(invalid(format!("`{name}` is {found} of shape {shape}, not one {dtype}")))
-                }
-            };
-            if name == LEARNING_RATE {
-                rate = Some(scalar(DType::F64)?.item::<f64>()?);
-                continue;
-            }
-            let unknown = || invalid(format!("`{name}` is nothing to remember here"));
-            let (path, what) = name.rsplit_once('.').ok_or_else(unknown)?;
-            let place = names.iter().position(|&known| known == what);
-            if place.is_none() && what != STEP {
-                return Err(unknown());
-            }
-            let slot = found.entry(path.to_owned()).or_default();
-            slot.1.resize_with(names.len(), || None);
-            let Some(place) = place else {
-                let steps = scalar(DType::I64)?.item::<i64>()?;
-                let steps = u64::try_from(steps);
-                slot.0 = Some(steps.map_err(|_| invalid(format!("`{name}` is negative")))?);
-                continue;
-            };
-            if !tensor.dtype().is_float() {
-                return Err(invalid(format!("`{name}` is {}, not a float", tensor.dtype())));
-            }
-            slot.1[place] = Some(B::contiguous(tensor.data())?);
+        let is_known = |name: &str| match name.rsplit_once('.') {
+            Some((_, entry)) => entry == STEP || names.contains(&entry),
+            None => name == LEARNING_RATE,
+        };
+        let mut entries: BTreeMap<String, Tensor<B>> = state.into_iter().collect();
+        if let Some(name) = entries.keys().find(|name| !is_known(name)) {
+            return Err(invalid(format!("unknown entry `{name}`")));
         }
-        let rate = rate.ok_or_else(|| invalid(format!("`{LEARNING_RATE}` is missing")))?;
+        let paths: BTreeSet<String> = entries
+            .keys()
+            .filter_map(|name| name.rsplit_once('.'))
+            .map(|(path, _)| path.to_owned())
+            .collect();
+        let mut take = |name: &str| {
+            entries.remove(name).ok_or_else(|| invalid(format!("`{name}` is missing")))
+        };
+        let scalar = |name: &str, x: Tensor<B>, dtype: DType| match (x.rank(), x.dtype()) {
+            (0, found) if found == dtype => Ok(x),
+            (_, found) => {
+                let shape = x.shape();
+                Err(invalid(format!(
+                    "`{name}`: expected one {dtype}, got {found} of shape {shape}"
+                )))
+            }
+        };
+        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, DType::F64)?.item::<f64>()?;
         let mut slots = BTreeMap::new();
-        for (path, (steps, mut values)) in found {
-            let missing = |name: &str| invalid(format!("`{path}.{name}` is missing"));
-            let steps = steps.ok_or_else(|| missing(STEP))?;
-            let named = names.iter().zip(&mut values);
-            let values = named.map(|(name, value)| value.take().ok_or_else(|| missing(name)));
-            let values: SmallVec<[B::Tensor; 3]> = values.collect::<Result<_>>()?;
-            let alike = |pair: &[B::Tensor]| {
-                pair[0].shape() == pair[1].shape() && pair[0].dtype() == pair[1].dtype()
-            };
-            if !values.windows(2).all(alike) {
-                return Err(invalid(format!("what is remembered of `{path}` differs in type")));
+        for path in paths {
+            let name = format!("{path}.{STEP}");
+            let steps = scalar(&name, take(&name)?, DType::I64)?.item::<i64>()?;
+            let steps = u64::try_from(steps)
+                .map_err(|_| invalid(format!("`{name}` must be at least 0, got {steps}")))?;
+            let mut values = SmallVec::<[B::Tensor; 3]>::new();
+            for entry in names {
+                let name = format!("{path}.{entry}");
+                let x = take(&name)?;
+                if !x.dtype().is_float() {
+                    return Err(invalid(format!("`{name}`: expected floats, got {}", x.dtype())));
+                }
+                values.push(B::contiguous(x.data())?);
+            }
+            let is_alike =
+                |x: &B::Tensor| (x.shape(), x.dtype()) == (values[0].shape(), values[0].dtype());
+            if !values.iter().all(is_alike) {
+                return Err(invalid(format!("expected state of one shape and dtype for `{path}`")));
             }
             slots.insert(path, Slot { steps, values });
         }

@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 /// let mut w = tensor![1.0, -100.0].requires_grad();
 /// let grads = w.square()?.sum(None, false)?.backward()?;
 /// optimizer.step(&mut w, &grads)?;
-/// // Whatever its size, a gradient's first step is rate / √(1 - alpha).
+/// // The first step is rate / √(1 - alpha) for gradients of any magnitude.
 /// assert_eq!(w.to_vec::<f32>()?, [0.5, -99.5]);
 /// # Ok::<(), Error>(())
 /// ```
@@ -36,17 +36,18 @@ pub type RmsProp<B = CpuBackend> = PerParameter<RmsPropOptions, B>;
 pub struct RmsPropOptions {
     /// Learning rate; 0.01 by default.
     pub learning_rate: f64,
-    /// The share that running means keep at each step, below 1; 0.99 by default.
+    /// Decay rate of the moving averages, below 1; 0.99 by default.
     pub alpha: f64,
-    /// Added to the root of the mean square; 1e-8 by default.
+    /// Added to the root mean square, against division by 0; 1e-8 by default.
     pub eps: f64,
-    /// What of the running sum of steps is kept; 0, the default: there is no sum.
+    /// Momentum, the decay rate of the accumulated steps; 0, the default, disables it.
     pub momentum: f64,
-    /// Divides by the deviation instead of the root of the mean square; off by default.
+    /// Divides by the standard deviation of the gradients instead of their root mean square; off by
+    /// default.
     pub centered: bool,
-    /// Pull towards 0, added to the gradient; 0 by default.
+    /// Weight decay, added to the gradient; 0 by default.
     pub weight_decay: f64,
-    /// The parameters that it pulls; by default [`all`].
+    /// The parameters that decay; by default [`all`].
     pub decays: Decays,
 }
 

@@ -1,12 +1,13 @@
-//! Learning rates as pure functions of the step: nothing to save, the same bits on every machine.
+//! Learning rate schedules: pure functions of the step, so that there is nothing to save, with the
+//! same bits on every machine.
 
 use swath_kernels::power;
 
 /// A learning rate for each step.
 ///
-/// A number is the schedule that is always this number.
+/// A number is a constant schedule.
 pub trait Schedule {
-    /// The rate of step `step`, counted from 0.
+    /// The learning rate of a step, counted from 0.
     fn rate(&self, step: u64) -> f64;
 }
 
@@ -16,7 +17,7 @@ impl Schedule for f64 {
     }
 }
 
-/// Half a cosine wave down from `peak` at step 0 to `floor` at step `steps`, and `floor` after it.
+/// Cosine decay from `peak` at step 0 to `floor` at step `steps`, then constant.
 ///
 /// ```
 /// use swath::optim::{CosineSchedule, Schedule};
@@ -31,7 +32,7 @@ pub struct CosineSchedule {
     pub peak: f64,
     /// The last rate.
     pub floor: f64,
-    /// Steps from the one to the other.
+    /// Number of steps of the decay.
     pub steps: u64,
 }
 
@@ -41,7 +42,7 @@ impl Schedule for CosineSchedule {
             return self.floor;
         }
         let angle = std::f64::consts::PI * (step as f64 / self.steps as f64);
-        // Not the system's cosine, whose bits differ between machines.
+        // The kernels' cosine has the same bits on every machine, unlike the system's.
         let mut cosine = [0.0];
         swath_kernels::cos(&[angle], &mut cosine[..]);
         let share = 0.5 + 0.5 * cosine[0];
@@ -49,8 +50,8 @@ impl Schedule for CosineSchedule {
     }
 }
 
-/// A straight rise to the first rate of another schedule, then that schedule: step i of the first
-/// `warmup` has the share `(i + 1) / (warmup + 1)` of `then.rate(0)`.
+/// Linear warmup to the first rate of another schedule, followed by that schedule: step i of the
+/// first `warmup` has the share `(i + 1) / (warmup + 1)` of `then.rate(0)`.
 ///
 /// ```
 /// use swath::optim::{Schedule, WarmupSchedule};
@@ -60,9 +61,9 @@ impl Schedule for CosineSchedule {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmupSchedule<S> {
-    /// Steps before the other schedule's first.
+    /// Number of warmup steps.
     pub warmup: u64,
-    /// The other schedule.
+    /// The schedule after the warmup.
     pub then: S,
 }
 
@@ -75,7 +76,7 @@ impl<S: Schedule> Schedule for WarmupSchedule<S> {
     }
 }
 
-/// `initial`, times `factor` after every `every` steps.
+/// Step decay: `initial`, multiplied by `factor` after every `every` steps.
 ///
 /// ```
 /// use swath::optim::{Schedule, StepSchedule};
@@ -86,9 +87,9 @@ impl<S: Schedule> Schedule for WarmupSchedule<S> {
 pub struct StepSchedule {
     /// The first rate.
     pub initial: f64,
-    /// What a stage's rate is multiplied by for the next.
+    /// Factor from each stage to the next.
     pub factor: f64,
-    /// Steps a stage has; 0: there is one stage.
+    /// Number of steps of a stage; 0 for a single stage.
     pub every: u64,
 }
 

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::ops::UpdateOp;
 use crate::tensor::Tensor;
 
-/// Stochastic gradient descent, with momentum if asked for, as PyTorch's:
-/// [`UpdateOp::Sgd`] is the formula.
+/// Stochastic gradient descent, optionally with momentum, as PyTorch's. The formula is that of
+/// [`UpdateOp::Sgd`].
 ///
 /// ```
 /// use swath::nn::{Linear, Module};
@@ -27,20 +27,21 @@ use crate::tensor::Tensor;
 /// ```
 pub type Sgd<B = CpuBackend> = PerParameter<SgdOptions, B>;
 
-/// Options of [`Sgd`]. Nesterov's momentum needs momentum and no dampening.
+/// Options of [`Sgd`].
 #[derive(Clone, Copy, Debug)]
 pub struct SgdOptions {
     /// Learning rate; 1e-3 by default.
     pub learning_rate: f64,
-    /// What of the running sum of gradients is kept at each step; 0, the default: there is no sum.
+    /// Momentum, the decay rate of the accumulated gradients; 0, the default, disables it.
     pub momentum: f64,
-    /// What a new gradient loses before it is added to the sum; 0 by default.
+    /// Dampening: a new gradient is multiplied by `1 - dampening` before it is accumulated; 0 by
+    /// default.
     pub dampening: f64,
-    /// Looks one step of the momentum ahead; off by default.
+    /// Nesterov's momentum, which needs momentum and no dampening; off by default.
     pub nesterov: bool,
-    /// Pull towards 0, added to the gradient; 0 by default.
+    /// Weight decay, added to the gradient; 0 by default.
     pub weight_decay: f64,
-    /// The parameters that it pulls; by default [`all`].
+    /// The parameters that decay; by default [`all`].
     pub decays: Decays,
 }
 
@@ -78,7 +79,10 @@ impl<B: Backend> Update<B> for SgdOptions {
             ],
         )?;
         if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
-            let reason = "nesterov needs momentum above 0 and dampening 0".to_owned();
+            let reason = format!(
+                "nesterov needs momentum above 0 and dampening 0, got {} and {}",
+                self.momentum, self.dampening
+            );
             return Err(Error::InvalidArgument { op, reason });
         }
         Ok(())

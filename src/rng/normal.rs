@@ -1,7 +1,7 @@
-//! The inverse of the normal distribution function: Wichura, "Algorithm AS 241: the percentage
-//! points of the normal distribution", Applied Statistics 37 (1988), its routine PPND16, relative
-//! error about 1e-16. Three rational functions: of q² within 0.425 of the middle, of √(−log p)
-//! in the tails. The coefficients are the paper's, lowest power first.
+//! The inverse of the normal cumulative distribution function: Wichura, "Algorithm AS 241: the
+//! percentage points of the normal distribution", Applied Statistics 37 (1988), routine PPND16,
+//! relative error about 1e-16. Three rational functions: of q² within 0.425 of the median, and of
+//! √(−log p) in the tails. The coefficients are those of the paper, lowest power first.
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 
@@ -58,7 +58,7 @@ const TAIL: Rational = (
     ],
 );
 
-/// Beyond.
+/// For √(−log p) above 5.
 const FAR_TAIL: Rational = (
     [
         6.657_904_643_501_103_777_2,
@@ -87,7 +87,7 @@ fn quotient((numerator, denominator): &Rational, x: f64) -> f64 {
     horner(numerator) / horner(denominator)
 }
 
-/// The point with probability `tail.p` beyond it, on its side of 0.
+/// The point with tail probability `tail.p` beyond it, on its side of 0.
 pub(super) fn inverse_cdf(tail: Tail) -> f64 {
     let mut log = [0.0];
     let needs_log = in_tail(tail);
@@ -97,7 +97,7 @@ pub(super) fn inverse_cdf(tail: Tail) -> f64 {
     point(tail, log[0])
 }
 
-/// Hands `len` points on, in order. The logarithms are taken many at a time.
+/// Passes `len` points to `emit`, in order. Logarithms are computed for many points at a time.
 pub(super) fn for_each(len: usize, mut next: impl FnMut() -> Tail, mut emit: impl FnMut(f64)) {
     let mut drawn = [Tail { p: 0.5, negative: false }; CHUNK];
     let (mut p, mut log) = ([0.0; CHUNK], [0.0; CHUNK]);
@@ -122,7 +122,8 @@ fn in_tail(tail: Tail) -> bool {
     0.5 - tail.p > 0.425
 }
 
-/// `log` is the logarithm of `tail.p` where [`in_tail`], else not looked at.
+/// The point of a tail probability. `log` is the logarithm of `tail.p`, and is not read unless
+/// [`in_tail`].
 fn point(tail: Tail, log: f64) -> f64 {
     let magnitude = if in_tail(tail) {
         let r = (-log).sqrt();

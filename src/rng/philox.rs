@@ -1,5 +1,5 @@
-//! Philox4x32-10: ten rounds of two multiplications and a swap, after each of which the key takes
-//! one step of a Weyl sequence.
+//! Philox4x32-10: ten rounds of two multiplications and a swap, each followed by one step of the
+//! key along a Weyl sequence.
 //!
 //! Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC '11. The constants
 //! are those of the paper's table.
@@ -36,7 +36,7 @@ mod tests {
     ];
 
     #[test]
-    fn published_known_answers() {
+    fn published_known_answers_are_reproduced() {
         for (counter, key, expected) in KNOWN_ANSWERS {
             assert_eq!(philox4x32_10(counter, key), expected);
         }

@@ -8,8 +8,8 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, variance)
 }
 
-/// Largest distance between the values' distribution and `cdf` (Kolmogorov–Smirnov), times √n:
-/// beyond 2 with probability 7e-4.
+/// Largest distance between the values' distribution and `cdf` (Kolmogorov-Smirnov), times √n; it
+/// exceeds 2 with probability 7e-4.
 fn kolmogorov_smirnov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -34,7 +34,7 @@ fn normal_cdf(x: f64) -> f64 {
 }
 
 #[test]
-fn words_are_the_lanes_of_the_known_blocks() {
+fn words_are_the_lanes_of_published_blocks() {
     // Seed, stream and counter of the third known answer, whose block number is the first two words.
     let (seed, stream) = (0x299f_31d0_a409_3822, 0x0370_7344_1319_8a2e);
     let block = 0x85a3_08d3_243f_6a88u64;
@@ -49,9 +49,9 @@ fn words_are_the_lanes_of_the_known_blocks() {
 }
 
 #[test]
-fn any_portions_and_any_resumption_give_the_same_values() {
+fn values_do_not_depend_on_portions_or_resumption() {
     fn check<T: RandomFloat>(words: u64) {
-        // Enough to be shared by threads.
+        // Large enough to be split among threads.
         const LEN: usize = 20_000;
         let whole_normal = Rng::seed(5).normal_vec::<T>(LEN).unwrap();
         let whole_uniform = Rng::seed(5).uniform_vec::<T>(LEN, -2.0..3.0).unwrap();
@@ -81,7 +81,7 @@ fn any_portions_and_any_resumption_give_the_same_values() {
 }
 
 #[test]
-fn uniform_numbers_are_uniform() {
+fn uniform_numbers_follow_the_uniform_distribution() {
     fn check<T: RandomFloat>() {
         let values = Rng::seed(11).uniform_vec::<T>(N, 0.0..1.0).unwrap();
         let values: Vec<f64> = values.into_iter().map(T::to_f64).collect();
@@ -96,7 +96,7 @@ fn uniform_numbers_are_uniform() {
 }
 
 #[test]
-fn normal_numbers_are_normal() {
+fn normal_numbers_follow_the_normal_distribution() {
     fn check<T: RandomFloat>() {
         let values = Rng::seed(12).stream(3).normal_vec::<T>(N).unwrap();
         let values: Vec<f64> = values.into_iter().map(T::to_f64).collect();
@@ -110,7 +110,7 @@ fn normal_numbers_are_normal() {
 }
 
 #[test]
-fn quantiles_of_the_normal_distribution() {
+fn inverse_cdf_matches_tabulated_quantiles() {
     // Point and probability beyond it, from tables of 20 digits.
     let rows = [
         (0.674_489_750_196_081_7, 0.25),
@@ -129,7 +129,7 @@ fn quantiles_of_the_normal_distribution() {
 }
 
 #[test]
-fn the_upper_bound_is_excluded_also_after_rounding() {
+fn the_upper_bound_is_excluded_after_rounding() {
     let one_step = 1.0..f64::from(1f32.next_up());
     assert!(Rng::seed(1).uniform_vec::<f32>(1000, one_step).unwrap().iter().all(|&x| x == 1.0));
     let wide = Rng::seed(1).uniform_vec::<f64>(1000, f64::MIN..f64::MAX).unwrap();
@@ -164,7 +164,7 @@ fn below_is_unbiased_and_bounded() {
 }
 
 #[test]
-fn every_order_of_a_permutation_is_as_likely() {
+fn all_permutations_are_equally_likely() {
     let mut rng = Rng::seed(2);
     let mut counts = std::collections::BTreeMap::<Vec<usize>, u32>::new();
     for _ in 0..24_000 {
@@ -195,7 +195,7 @@ fn streams_and_splits_differ() {
 }
 
 #[test]
-fn known_values() {
+fn values_match_another_implementation() {
     // Computed with another implementation of Philox and of the inverse.
     let normals = [0.07882346885253207, 0.41011294279565164, 0.4480366278979281];
     for (got, expected) in Rng::seed(42).normal_vec::<f64>(3).unwrap().into_iter().zip(normals) {

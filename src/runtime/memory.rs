@@ -1,20 +1,19 @@
-//! Memory of tensors: aligned to a cache line, recycled by size class.
+//! Memory of tensors: aligned to cache lines, recycled by size class.
 //!
 //! ```text
-//! take(bytes)   class = smallest size class that holds them
-//!               this thread's list of the class ─ else the shelf's (locked) ─ else the system
-//! give(block)   this thread's list; full: half of it to the shelf; shelf full: to the system
+//! take(bytes)   class = smallest size class of at least `bytes`
+//!               from this thread's list of the class, else from the shelf (locked), else from the system
+//! give(block)   to this thread's list; if it is full, half of it to the shelf; if that is full, to the system
 //! ```
 //!
-//! 1. Writing freshly mapped memory costs 0.8 µs a page (5 GB/s), recycled memory nothing.
-//! 2. Memory from the system is zeroed (for large blocks lazily, by the kernel), recycled memory
-//!    holds old bytes: a buffer is always initialised, so that typed views of it are sound and no
-//!    op has to promise that it writes every element. Debug builds fill buffers with ones instead
-//!    (NaN, −1, an invalid truth value), so that a forgotten write shows.
-//! 3. Size classes are 64, 128, 192, 256 bytes and then four an octave: at most a quarter is waste.
+//! 1. Page faults on new memory cost 0.8 µs per page (5 GB/s); recycled memory has none.
+//! 2. Memory from the system is zeroed (large blocks lazily, by the kernel), and recycled memory contains old
+//!    bytes. A buffer is therefore always initialised, so that typed views of it are sound even if an op does
+//!    not write every element. Debug builds fill buffers with bytes of ones (NaN, −1, an invalid boolean) to
+//!    expose missing writes.
+//! 3. Size classes are 64, 128, 192 and 256 bytes, then four per octave: at most a quarter is wasted.
 //! 4. Blocks up to [`LOCAL_MAX_BYTES`] are kept in lists of the thread that frees them: no lock.
-//! 5. A shelf that would grow beyond its bound is emptied, which also gets rid of sizes that are no
-//!    longer asked for.
+//! 5. A shelf that would exceed its limit is emptied, which also releases sizes that are no longer used.
 
 mod huge_pages;
 mod pool;
@@ -37,21 +36,21 @@ pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object, 
 /// Alignment of every buffer: a cache line and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-/// What the pool has done and holds.
+/// Statistics of the memory pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Blocks asked from the system.
+    /// Number of blocks allocated from the system.
     pub allocated: u64,
-    /// Blocks taken from the pool instead.
+    /// Number of blocks taken from the pool.
     pub reused: u64,
     /// Bytes kept for reuse.
     pub held_bytes: usize,
-    /// Bytes had from the system now, in use or kept.
+    /// Bytes currently allocated from the system, in use or kept.
     pub system_bytes: usize,
-    /// The most that `system_bytes` has been.
+    /// Maximum of `system_bytes` so far.
     pub high_water_bytes: usize,
-    /// Bytes kept at most for all threads; each thread keeps a few small blocks beside them.
+    /// Maximum bytes kept for all threads together; each thread keeps a few small blocks in addition.
     pub limit_bytes: usize,
 }
 
@@ -77,20 +76,20 @@ fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
     }
 }
 
-/// Bytes of a tensor: initialised, aligned to [`ALIGNMENT`], given back to the pool when dropped.
+/// Memory of a tensor: initialised, aligned to [`ALIGNMENT`], returned to the pool when dropped.
 pub(crate) struct Buffer {
     block: Block,
     bytes: usize,
-    /// `None` for a block of no class, which goes back to the system.
+    /// `None` for a block without a class, which is returned to the system.
     class: Option<usize>,
 }
 
-// SAFETY: a buffer owns its memory; shared it is only read.
+// SAFETY: a buffer owns its memory, which is only read through a shared reference.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Memory for the elements of a shape, with any content. Inlined, as [`Buffer::take`]: what is handed on
-    /// through memory in several words is read late.
+    /// Allocates memory for the elements of a shape, with arbitrary content. Inlined like [`Buffer::take`], so
+    /// that a buffer is returned in registers instead of through memory.
     #[inline(always)]
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         let bytes = bytes_of(op, shape, dtype)?;
@@ -100,14 +99,13 @@ impl Buffer {
         }
     }
 
-    /// Memory to work in for a moment.
+    /// Allocates temporary memory.
     pub fn scratch(bytes: usize) -> Self {
         let (block, class) = take_scratch(bytes, parallel::threads_beside());
         Buffer { block, bytes, class: Some(class) }.marked()
     }
 
-    /// As [`Buffer::new`], of just as many bytes as needed and not recycled: for what is loaded once
-    /// and stays.
+    /// Allocates exactly the required bytes, which are not recycled, for a tensor that is loaded once and kept.
     pub fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         crate::runtime::check()?;
         let bytes = bytes_of(op, shape, dtype)?;
@@ -129,7 +127,7 @@ impl Buffer {
         Ok(block.map(|block| Buffer { block, bytes, class: Some(class) }.marked()))
     }
 
-    /// Filled with ones in debug builds.
+    /// Fills the buffer with bytes of ones in debug builds.
     fn marked(mut self) -> Self {
         if cfg!(debug_assertions) {
             self.as_slice_mut::<u8>().fill(0xFF);
@@ -137,8 +135,8 @@ impl Buffer {
         self
     }
 
-    /// Itself, made again by the function: until then words in registers. Without that call its memory is
-    /// lost.
+    /// Splits the buffer into words that stay in registers until the returned function reassembles it. If that
+    /// is not called, the memory leaks.
     #[inline(always)]
     pub fn in_words(self) -> impl FnOnce() -> Buffer {
         let Buffer { block, bytes, class } = *ManuallyDrop::new(self);
@@ -150,21 +148,21 @@ impl Buffer {
         self.bytes
     }
 
-    /// The content as elements; a rest that fills no element is cut off.
+    /// The content as elements. Trailing bytes that are less than an element are omitted.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
         const { assert!(align_of::<T>() <= ALIGNMENT && size_of::<T>() > 0) };
-        // SAFETY: the block is allocated with at least `bytes` bytes, all initialised (zeroed when
-        // new, old bytes when recycled), aligned beyond `T`'s need; any bytes are a valid `T: Pod`;
-        // `self` is borrowed, and writing takes `&mut self`.
+        // SAFETY: the block has at least `bytes` bytes, all initialised (zeroed if new, old bytes if
+        // recycled) and sufficiently aligned for `T`; any bytes are a valid `T: Pod`; `self` is borrowed,
+        // and writing requires `&mut self`.
         unsafe {
             std::slice::from_raw_parts(self.block.0.cast().as_ptr(), self.bytes / size_of::<T>())
         }
     }
 
-    /// As [`Buffer::as_slice`], to write.
+    /// The content as elements for writing, like [`Buffer::as_slice`].
     pub fn as_slice_mut<T: Pod>(&mut self) -> &mut [T] {
         const { assert!(align_of::<T>() <= ALIGNMENT && size_of::<T>() > 0) };
-        // SAFETY: as in `as_slice`; `self` is borrowed alone.
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.block.0.cast().as_ptr(),

@@ -12,7 +12,7 @@ mod crew;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
@@ -223,7 +223,22 @@ pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
     share(parts, &f);
 }
 
-/// Not generic: all closures share one copy of what rayon's join brings along.
+/// Calls `f(index, item)` for every item, in any order and on any thread.
+pub(crate) fn for_each_item<T: Send>(
+    items: impl IntoIterator<Item = T>,
+    f: impl Fn(usize, T) + Sync,
+) {
+    let slots = items.into_iter().map(|item| Mutex::new(Some(item)));
+    let slots: SmallVec<[_; 16]> = slots.collect();
+    for_each_index(slots.len(), |i| {
+        let item = slots[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(item) = item {
+            f(i, item);
+        }
+    });
+}
+
+/// Not generic, so that all closures share one compiled copy of `rayon::join`.
 fn share(parts: usize, f: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "testing")]
     SHARED.set(SHARED.get() + 1);

@@ -1,4 +1,4 @@
-//! Truth values: tests of numbers, logic, and what is done by a mask.
+//! Tests of numbers, logic, and filling by a mask.
 
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
@@ -9,10 +9,10 @@ use crate::shape::{Shape, broadcast_shape_for};
 use super::Tensor;
 use super::elementwise::check_scalar;
 
-/// Tests and logic, element by element; the result is `Bool` and has no gradient. In logic every value
-/// but zero is true, NaN too.
+/// Element-wise tests and logic. The result is `Bool` and has no gradient. As an operand of logic,
+/// every value but zero is true, NaN too.
 impl<B: Backend> Tensor<B> {
-    /// True where the element is NaN; nowhere in integers.
+    /// True where the element is NaN; false for integers.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -26,22 +26,22 @@ impl<B: Backend> Tensor<B> {
         self.test(NumberTest::IsNan)
     }
 
-    /// True where the element is +∞ or −∞; nowhere in integers.
+    /// True where the element is +∞ or −∞; false for integers.
     pub fn isinf(&self) -> Result<Tensor<B>> {
         self.test(NumberTest::IsInf)
     }
 
-    /// True where the element is neither NaN nor infinite; everywhere in integers.
+    /// True where the element is neither NaN nor infinite; true for integers.
     pub fn isfinite(&self) -> Result<Tensor<B>> {
         self.test(NumberTest::IsFinite)
     }
 
-    /// The test as a value: `x.test(NumberTest::IsNan)` is `x.isnan()`.
+    /// Applies a test chosen at run time: `x.test(NumberTest::IsNan)` is `x.isnan()`.
     pub fn test(&self, op: NumberTest) -> Result<Tensor<B>> {
         Ok(Tensor::from_data(B::test(op, self.data())?))
     }
 
-    /// True where both are. Shapes broadcast; dtypes may differ.
+    /// True where both elements are true. Shapes broadcast; the dtypes may differ.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -52,13 +52,14 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn logical_and(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        let both = || Tensor::where_cond(self, &rhs.truth()?, &constant(false)?);
+        let both = || Tensor::where_cond(self, &rhs.as_bool()?, &constant(false)?);
         both().map_err(|e| e.named("logical_and"))
     }
 
-    /// True where one of the two is, or both. Shapes broadcast; dtypes may differ.
+    /// True where at least one of the two elements is true. Shapes broadcast; the dtypes may
+    /// differ.
     pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        let either = || Tensor::where_cond(self, &constant(true)?, &rhs.truth()?);
+        let either = || Tensor::where_cond(self, &constant(true)?, &rhs.as_bool()?);
         either().map_err(|e| e.named("logical_or"))
     }
 
@@ -68,7 +69,7 @@ impl<B: Backend> Tensor<B> {
             .map_err(|e| e.named("logical_not"))
     }
 
-    /// This tensor with `value` where `mask` is not zero. The shapes broadcast.
+    /// Returns a copy with `value` where `mask` is not zero. Shapes broadcast.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -78,8 +79,8 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the tensor is of integers and the
-    /// value is none of its dtype.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the elements are integers and
+    /// `value` is not representable in their dtype.
     pub fn masked_fill(&self, mask: &Tensor<B>, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         let value = value.into();
         let op = "masked_fill";
@@ -89,8 +90,8 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(mask, &value, self).map_err(|e| e.named(op))
     }
 
-    /// As truth values, without a gradient.
-    fn truth(&self) -> Result<Tensor<B>> {
+    /// Converted to `Bool`, without a gradient.
+    fn as_bool(&self) -> Result<Tensor<B>> {
         match self.dtype() {
             DType::Bool => Ok(self.clone()),
             _ => Ok(Tensor::from_data(B::cast(self.data(), DType::Bool)?)),

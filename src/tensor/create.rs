@@ -12,7 +12,7 @@ use super::Tensor;
 use super::elementwise::check_scalar;
 
 impl<B: Backend> Tensor<B> {
-    /// A tensor of these values in row-major order; the dtype is the Rust type's.
+    /// Creates a tensor from values in row-major order. Its dtype is that of the Rust type.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -22,21 +22,21 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if the shape has another number of elements.
+    /// [`Error::LengthMismatch`] if the number of values is not the number of elements of `shape`.
     pub fn from_vec<T: Element>(values: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_vec", values.len(), &shape)?;
         Ok(Tensor::from_data(B::from_host(T::into_host(values), shape)?))
     }
 
-    /// As [`from_vec`](Tensor::from_vec), copied from a slice.
+    /// Like [`from_vec`](Tensor::from_vec), copying from a slice.
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_slice", values.len(), &shape)?;
         Ok(Tensor::from_data(B::from_host(T::into_host(values.to_vec()), shape)?))
     }
 
-    /// Every element `value`; the dtype is the Rust type's.
+    /// Creates a tensor with every element equal to `value`. Its dtype is that of the Rust type.
     pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Result<Self> {
         Tensor::full_scalar("full", shape.into(), value.to_scalar(), T::DTYPE)
     }
@@ -51,50 +51,52 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::full(shape, value, dtype)?))
     }
 
-    /// Zeros.
+    /// Creates a tensor of zeros.
     pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         Tensor::full_scalar("zeros", shape.into(), Scalar::Int(0), dtype)
     }
 
-    /// Ones.
+    /// Creates a tensor of ones.
     pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         Tensor::full_scalar("ones", shape.into(), Scalar::Int(1), dtype)
     }
 
-    /// Zeros of this tensor's shape and dtype.
+    /// Creates zeros with the shape and dtype of this tensor.
     pub fn zeros_like(&self) -> Result<Self> {
         Tensor::full_scalar("zeros_like", *self.shape(), Scalar::Int(0), self.dtype())
     }
 
-    /// Ones of this tensor's shape and dtype.
+    /// Creates ones with the shape and dtype of this tensor.
     pub fn ones_like(&self) -> Result<Self> {
         Tensor::full_scalar("ones_like", *self.shape(), Scalar::Int(1), self.dtype())
     }
 
-    /// The identity matrix `[n, n]`.
+    /// Creates the identity matrix `[n, n]`.
     pub fn eye(n: usize, dtype: DType) -> Result<Self> {
         let shape = Shape::new([n, n]);
         shape.validate("eye")?;
         Tensor::from_scalars("eye", shape, dtype, |i| Scalar::Int(i64::from(i / n == i % n)))
     }
 
-    /// `start, start + step, …` up to but without `end`, as `F32`.
+    /// Creates the vector `start, start + step, …` of values before `end`, with dtype `F32`.
     ///
-    /// Element i is `start + i * step` in `f64`, rounded once.
+    /// Element i is `start + i * step`, computed in `f64` and rounded once.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `step` is 0 or a bound is not finite, or a value is not one of an
-    /// integer dtype.
+    /// [`Error::InvalidArgument`] if `step` is 0, if an argument is not finite, or if a value does
+    /// not fit an integer dtype.
     pub fn arange(start: f64, end: f64, step: f64) -> Result<Self> {
         Tensor::arange_as(start, end, step, DType::F32)
     }
 
-    /// As [`arange`](Tensor::arange) with a dtype.
+    /// Like [`arange`](Tensor::arange), with the given dtype.
     pub fn arange_as(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
         let op = "arange";
         let count = ((end - start) / step).ceil();
         if !(start.is_finite() && end.is_finite() && step.is_finite()) || step == 0.0 {
-            let reason = format!("no range from {start} to {end} in steps of {step}");
+            let reason = format!(
+                "bounds and step must be finite and step not 0, got {start}, {end}, {step}"
+            );
             return Err(Error::InvalidArgument { op, reason });
         }
         let shape = Shape::from(count.max(0.0) as usize);
@@ -108,22 +110,23 @@ impl<B: Backend> Tensor<B> {
         Tensor::from_scalars(op, shape, dtype, |i| Scalar::Float(value(i)))
     }
 
-    /// `count` values evenly from `start` to `end`, both included, as `F32`.
+    /// Creates a vector of `count` evenly spaced values from `start` to `end`, both included, with
+    /// dtype `F32`.
     pub fn linspace(start: f64, end: f64, count: usize) -> Result<Self> {
         Tensor::linspace_as(start, end, count, DType::F32)
     }
 
-    /// As [`linspace`](Tensor::linspace) with a dtype.
+    /// Like [`linspace`](Tensor::linspace), with the given dtype.
     pub fn linspace_as(start: f64, end: f64, count: usize, dtype: DType) -> Result<Self> {
         let op = "linspace";
         let shape = Shape::from(count);
         shape.validate(op)?;
         if !(start.is_finite() && end.is_finite()) {
-            let reason = format!("no range from {start} to {end}");
+            let reason = format!("bounds must be finite, got {start} and {end}");
             return Err(Error::InvalidArgument { op, reason });
         }
         let last = count.saturating_sub(1);
-        // Divided before subtracting: the distance of two finite numbers may overflow.
+        // Dividing first: the difference of two finite numbers may overflow.
         let divisor = last.max(1) as f64;
         let step = end / divisor - start / divisor;
         Tensor::from_scalars(op, shape, dtype, |i| {
@@ -131,7 +134,7 @@ impl<B: Backend> Tensor<B> {
         })
     }
 
-    /// Element i is `value(i)`; the shape has been checked.
+    /// Creates a tensor whose element i is `value(i)`. `shape` has been validated.
     pub(crate) fn from_scalars(
         op: &'static str,
         shape: Shape,
@@ -149,7 +152,7 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::from_host(host, shape)?))
     }
 
-    /// Uniform random numbers in `range` (the end excluded), as `F32`.
+    /// Draws from the uniform distribution over `range`, whose end is excluded, with dtype `F32`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -164,7 +167,7 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
     }
 
-    /// Random numbers of the standard normal distribution, as `F32`.
+    /// Draws from the standard normal distribution, with dtype `F32`.
     pub fn randn(shape: impl Into<Shape>, rng: &mut Rng) -> Result<Self> {
         let shape = shape.into();
         shape.validate("randn")?;

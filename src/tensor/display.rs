@@ -1,9 +1,9 @@
-//! Tensors as text, laid out as NumPy does it.
+//! Formats tensors as text, in the layout of NumPy.
 //!
-//! Every number is as wide as the widest and has as many decimals as the one that needs the most,
-//! at most 4 or what the format asks for (`{:.2}`). Where magnitudes spread too far for that, all
-//! are written with exponents. More than 1000 elements are cut to the first and last three along
-//! each axis, and only those are looked at.
+//! All numbers have the width of the widest and the decimals of the one that needs the most, at
+//! most 4 or as many as the format asks for (`{:.2}`). If magnitudes differ too much for that, all
+//! are written with exponents. Of more than 1000 elements only the first and last three along each
+//! axis are shown, and only these are read.
 
 use std::fmt::{self, Write};
 
@@ -29,13 +29,13 @@ impl<B: Backend> Tensor<B> {
         Ok(format(&B::to_host(kept.data())?, kept.shape(), x.shape(), precision))
     }
 
-    /// Both ends of every axis, if only they are shown: a large tensor is not copied for its text.
+    /// Takes the shown ends of every axis, so that a large tensor is not copied for its text.
     fn ends(self) -> Result<Self> {
         if self.numel() <= FULL {
             return Ok(self);
         }
         let mut kept = self;
-        // The longest first: what is joined along the others is small by then.
+        // The longest axis first: less is concatenated along the others.
         let mut axes: Vec<usize> = (0..kept.rank()).collect();
         axes.sort_by_key(|&axis| std::cmp::Reverse(kept.dims()[axis]));
         for axis in axes {
@@ -50,41 +50,27 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Most elements written in full.
+/// Largest number of elements that are all shown, as in NumPy.
 const FULL: usize = 1000;
-/// Elements at each end of an axis that stay where there are more.
+/// Elements shown at each end of an axis otherwise, as in NumPy.
 const EDGE: usize = 3;
-/// Columns of a line, where the width of one element allows.
+/// Columns of a line, as in NumPy, unless one element is wider.
 const LINE: usize = 75;
-/// Decimals where the format asks for none.
+/// Decimals at most, unless the format asks for a number, as in NumPy.
 const PRECISION: usize = 4;
 
-/// Text of a tensor of `shape` whose values lie in row-major order of `kept`: its own shape, or that
-/// with the middle of some axes left out.
-pub(crate) fn format(
-    data: &HostData,
-    kept: &Shape,
-    shape: &Shape,
-    precision: Option<usize>,
-) -> String {
+/// Formats a tensor of `shape` from values in row-major order of `kept`, which is `shape`, or `shape`
+/// without the middle of some axes.
+fn format(data: &HostData, kept: &Shape, shape: &Shape, precision: Option<usize>) -> String {
+    let dtype = data.dtype();
     let strides = kept.contiguous_strides();
-    format_with(data.dtype(), shape, precision, &|index| {
+    let value = |index: AxisSet| {
         let at = index.iter().enumerate().map(|(axis, &i)| {
-            let from_start = i < EDGE;
-            let i = if from_start { i } else { i + kept.dim(axis) - shape.dim(axis) };
+            let i = if i < EDGE { i } else { i + kept.dim(axis) - shape.dim(axis) };
             i * strides.as_slice()[axis] as usize
         });
         data.get(at.sum()).unwrap_or(Scalar::Float(f64::NAN))
-    })
-}
-
-/// Text of the values that `get` gives for their indices, asking for those that are shown only.
-pub(crate) fn format_with(
-    dtype: DType,
-    shape: &Shape,
-    precision: Option<usize>,
-    get: &dyn Fn(&[usize]) -> Scalar,
-) -> String {
+    };
     let mut text = if shape.numel() == 0 {
         match shape.ndim() {
             0 | 1 => "[]".to_owned(),
@@ -92,7 +78,7 @@ pub(crate) fn format_with(
         }
     } else {
         let shown = Shown::new(shape);
-        let values: Vec<Scalar> = shown.indices().map(|index| get(&index)).collect();
+        let values: Vec<Scalar> = shown.indices().map(value).collect();
         let words = words(dtype, &values, precision);
         let mut lines = Lines { shown: &shown, words: words.iter(), out: String::new() };
         lines.axis(0);
@@ -104,7 +90,7 @@ pub(crate) fn format_with(
     text
 }
 
-/// The indices along each axis that are written: all, or both ends.
+/// The indices that are shown along each axis: all, or both ends.
 struct Shown {
     dims: AxisSet,
     elided: bool,
@@ -115,7 +101,7 @@ impl Shown {
         Shown { dims: shape.dims().into(), elided: shape.numel() > FULL }
     }
 
-    /// Number of indices written along an axis and, where some are left out, after how many.
+    /// Number of indices shown along an axis and, if some are left out, the number before the gap.
     fn along(&self, axis: usize) -> (usize, Option<usize>) {
         match self.dims[axis] {
             dim if self.elided && dim > 2 * EDGE => (2 * EDGE, Some(EDGE)),
@@ -123,7 +109,7 @@ impl Shown {
         }
     }
 
-    /// The indices of the elements written, in row-major order.
+    /// The indices of the shown elements, in row-major order.
     fn indices(&self) -> impl Iterator<Item = AxisSet> {
         let count: usize = (0..self.dims.len()).map(|axis| self.along(axis).0).product();
         (0..count).map(|mut rest| {
@@ -140,7 +126,7 @@ impl Shown {
     }
 }
 
-/// Puts the words, which are in row-major order, into brackets and lines.
+/// Arranges words, given in row-major order, in brackets and lines.
 struct Lines<'a> {
     shown: &'a Shown,
     words: std::slice::Iter<'a, String>,
@@ -174,7 +160,7 @@ impl Lines<'_> {
         self.out.push(']');
     }
 
-    /// A comma, and as many line breaks as axes end here.
+    /// Writes a comma and as many line breaks as axes end here.
     fn next_line(&mut self, axis: usize) {
         self.out.push(',');
         for _ in axis + 1..self.shown.dims.len() {
@@ -187,7 +173,7 @@ impl Lines<'_> {
         self.out.extend(std::iter::repeat_n(' ', axis + 1));
     }
 
-    /// The elements of the last axis, broken into lines that leave room for the brackets.
+    /// Writes the elements of the last axis, broken into lines that leave room for the brackets.
     fn row(&mut self, axis: usize, len: usize, cut: Option<usize>) {
         let width = LINE - (axis + 1);
         let mut column = axis + 1;
@@ -195,7 +181,7 @@ impl Lines<'_> {
             if !first {
                 lines.out.push(',');
                 column += 1;
-                // A word is followed by a comma or by brackets.
+                // Leaves room for the comma or bracket after the word.
                 if column + 1 + word.len() > width {
                     lines.out.push('\n');
                     lines.indent(axis);
@@ -219,7 +205,7 @@ impl Lines<'_> {
     }
 }
 
-/// The values as text of one width.
+/// Formats the values to one width.
 fn words(dtype: DType, values: &[Scalar], precision: Option<usize>) -> Vec<String> {
     let mut words: Vec<String> = match dtype {
         DType::Bool => values.iter().map(|x| (x.to_i64() != 0).to_string()).collect(),
@@ -239,10 +225,10 @@ fn float_words(dtype: DType, values: &[Scalar], precision: Option<usize>) -> Vec
     values.iter().map(|&x| style.word(x)).collect()
 }
 
-/// How the numbers of one tensor are written.
+/// The number format of one tensor.
 struct Style {
     decimals: usize,
-    /// Digits of the exponent, if there is one.
+    /// Digits of the exponents, if there are any.
     exponent: Option<usize>,
 }
 
@@ -278,7 +264,8 @@ impl Style {
     }
 }
 
-/// True from 1e8 on, and where fractions are below 1e-4 or differ by more than a factor of 1000.
+/// True if a magnitude is at least 1e8, or if there are fractions and magnitudes are below 1e-4 or
+/// differ by more than a factor of 1000.
 fn needs_exponent(finite: impl Iterator<Item = f64>) -> bool {
     let (mut low, mut high, mut whole) = (f64::INFINITY, 0f64, true);
     for x in finite.map(f64::abs).filter(|&x| x != 0.0) {
@@ -293,7 +280,7 @@ fn exponent_of(x: f64) -> i32 {
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// Decimals of the shortest text that reads back as the same value of the dtype.
+/// Number of decimals of the shortest text that parses to the same value of the dtype.
 fn decimals_of(dtype: DType, x: f64, with_exponent: bool) -> usize {
     let mut text = String::new();
     let written = match (dtype, with_exponent) {

@@ -15,7 +15,6 @@ mod pair;
 use smallvec::SmallVec;
 
 use super::Tensor;
-use super::fused::{check_float, check_same_dtype};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -23,13 +22,14 @@ use contract::{Factor, contract};
 use equation::{Equation, Extents, LabelSet, Labels};
 
 impl<B: Backend> Tensor<B> {
-    /// Sums of products over named axes, in Einstein's notation: `"ik,kj->ij"` is a matrix product.
+    /// Sum of products over named axes, in Einstein's notation: `"ik,kj->ij"` is a matrix product.
     ///
-    /// Each operand has a term that names its axes by letters, upper and lower case being different. Axes
-    /// of one name are walked together; those that the term after `->` lacks are summed. Without `->` the
-    /// result has the letters that stand once, in the order of their codes, behind the axes of `...`. `...` stands
-    /// for any number of axes, matched from the last and broadcast. A letter twice in one term takes the diagonal. An extent
-    /// of 1 is repeated where another operand has more. Spaces are skipped.
+    /// Each operand has a term that names its axes by letters; upper and lower case differ. Axes
+    /// with the same letter are multiplied together. Letters missing in the term after `->` are
+    /// summed over. Without `->` the result has the axes of `...`, then the letters that occur
+    /// once, in the order of their codes. `...` stands for any number of axes, aligned at the last
+    /// and broadcast. A letter twice in one term takes the diagonal. An extent of 1 broadcasts
+    /// against another operand. Spaces are ignored.
     ///
     /// | equation | result |
     /// |---|---|
@@ -42,14 +42,17 @@ impl<B: Backend> Tensor<B> {
     /// | `"...i,...i->..."` | inner products along the last axis |
     /// | `"ab,bc,cd->ad"` | chain of products, in a cheap order |
     ///
-    /// Two operands are one [`matmul`](Tensor::matmul) of views, so that nothing is copied where strides
-    /// allow; inner products are [`dot`](Tensor::dot) of every row. An axis that is summed and that one operand
-    /// alone has, other than with an extent of 1, is summed in it first, which may overflow where the products
-    /// do not, beyond 3.4e38: `f16` and `bf16` are computed in `f32` where this, or more than two operands, make
-    /// steps of the result. Of up to six operands the order of
-    /// multiplication with the fewest multiplications is taken, of more a good one. The result may be a
-    /// view. Where several letters of a pair are summed, they are walked in the order in which they stand
-    /// first in the equation, however the operands lie in memory; one that does not lie so is copied.
+    /// Two operands are multiplied by one [`matmul`](Tensor::matmul) of views, without a copy where
+    /// strides allow, and inner products by [`dot`](Tensor::dot) of every row. With up to six
+    /// operands the order with the fewest multiplications is used, with more a good one. The result
+    /// may be a view.
+    ///
+    /// An axis that is summed and occurs in one operand only (with an extent other than 1) is
+    /// summed first, which may overflow where the products do not, beyond 3.4e38. `f16` and `bf16`
+    /// are computed in `f32` if such a sum or more than two operands make intermediate results.
+    /// Letters of a pair that are summed together are summed in the order of their first occurrence
+    /// in the equation, whatever the layout; an operand that is not laid out in that order is
+    /// copied.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -61,9 +64,9 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], with the equation and all shapes, for an equation that cannot be read
-    /// or does not fit the operands, for more than eight axes, and for a product on the way to the result
-    /// that is too large; [`Error::Overflow`] for a result that is; [`Error::DTypeMismatch`];
+    /// [`Error::InvalidArgument`], with the equation and all shapes, if the equation is malformed
+    /// or does not fit the operands, if an intermediate result would have more than eight axes or
+    /// be too large; [`Error::Overflow`] if the result is too large; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         B::engine_einsum(equation, operands)
@@ -72,21 +75,21 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn einsum_body(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let op = "einsum";
         for x in operands {
-            check_float(op, x)?;
-            check_same_dtype(op, operands[0], x)?;
+            x.check_float(op)?;
+            operands[0].check_dtype(op, x.dtype())?;
         }
         let given = || {
             let shapes: Vec<String> = operands.iter().map(|x| x.shape().to_string()).collect();
             format!("\"{equation}\" of shapes {}", shapes.join(", "))
         };
-        let refused = |reason: String| {
+        let invalid = |reason: String| {
             let reason = format!("{}: {reason}", given());
             Error::InvalidArgument { op, reason }
         };
         let shapes: SmallVec<[Shape; 4]> = operands.iter().map(|x| *x.shape()).collect();
         let ranks: SmallVec<[usize; 4]> = shapes.iter().map(Shape::ndim).collect();
-        let equation = Equation::parse(equation, &ranks).map_err(refused)?;
-        let extents = equation.extents(&shapes).map_err(refused)?;
+        let equation = Equation::parse(equation, &ranks).map_err(invalid)?;
+        let extents = equation.extents(&shapes).map_err(invalid)?;
         let shape: Shape = equation.output.iter().map(|&label| extents.of(label)).collect();
         shape.validate(op)?;
 
@@ -94,15 +97,15 @@ impl<B: Backend> Tensor<B> {
             && shape.numel() > 0
             && operands.iter().any(|x| x.numel() == 0)
         {
-            return of_nothing(first, others, shape).map_err(|step| step.in_step_of(op, given));
+            return empty_sum(first, others, shape).map_err(|step| step.in_step_of(op, given));
         }
         contracted(equation, &extents, operands, shape)
             .map_err(|step| step.in_step_of(op, given))?
-            .ok_or_else(|| refused("every order needs a product of more than 8 axes".to_owned()))
+            .ok_or_else(|| invalid("every order needs a product of more than 8 axes".to_owned()))
     }
 }
 
-/// The result, of this shape; `None` where every order needs a product of too many axes.
+/// The contracted operands in `shape`; `None` if every order needs a product of too many axes.
 fn contracted<B: Backend>(
     equation: Equation,
     extents: &Extents,
@@ -112,7 +115,7 @@ fn contracted<B: Backend>(
     let sequence = equation.sequence();
     let mut factors: Factors<B> = SmallVec::new();
     for (x, labels) in operands.iter().zip(equation.inputs) {
-        let (x, labels) = distinct(x, labels)?;
+        let (x, labels) = diagonals(x, labels)?;
         factors.push(Some(Factor::new(&x, &labels)?));
     }
     let output: LabelSet = equation.output.iter().copied().collect();
@@ -140,9 +143,9 @@ fn contracted<B: Backend>(
     result.map(rounded).transpose()
 }
 
-/// Sums of no products: zeros, whatever the elements of the other operands. Each operand takes part with none
-/// of its elements, so that all have gradients.
-fn of_nothing<B: Backend>(
+/// Zeros, the sum of no products, whatever the other operands hold. Each operand takes part with
+/// none of its elements, so that all have gradients.
+fn empty_sum<B: Backend>(
     first: &Tensor<B>,
     others: &[&Tensor<B>],
     shape: Shape,
@@ -155,8 +158,9 @@ fn of_nothing<B: Backend>(
     zero.broadcast_to(shape)
 }
 
-/// Of 16 bits, products on the way to the result and the sum over an axis that one operand alone has may leave
-/// the range of their type where the result does not: then all is computed in `F32`.
+/// Converts 16-bit operands to `F32` if there are intermediate results: products of pairs, or a sum
+/// over an axis that one operand alone has. These may leave the range of the dtype where the result
+/// does not.
 fn widen_steps<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result<()> {
     let others = |i: usize| {
         let others = factors.iter().enumerate().filter(|&(other, _)| other != i);
@@ -178,16 +182,16 @@ fn widen_steps<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result
     Ok(())
 }
 
-/// Operands and products, taken out when they are used.
+/// Operands and intermediate products; `None` once used.
 type Factors<B> = SmallVec<[Option<Factor<B>>; 8]>;
 
-/// Labels of the factors that are there.
+/// Labels of the remaining factors.
 fn needed<B: Backend>(factors: &Factors<B>) -> LabelSet {
     factors.iter().flatten().fold(LabelSet::default(), |all, factor| all.union(factor.set()))
 }
 
-/// The diagonal of axes that have one label.
-fn distinct<B: Backend>(x: &Tensor<B>, mut labels: Labels) -> Result<(Tensor<B>, Labels)> {
+/// Takes the diagonal of axes that have the same label.
+fn diagonals<B: Backend>(x: &Tensor<B>, mut labels: Labels) -> Result<(Tensor<B>, Labels)> {
     let mut x = x.clone();
     let repeated = |labels: &Labels| {
         let first =

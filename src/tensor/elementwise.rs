@@ -4,7 +4,7 @@ use crate::autodiff::graph::{record, record_nodes, should_record};
 use crate::autodiff::is_grad_enabled;
 use crate::autodiff::ops::select::where_rule;
 use crate::autodiff::ops::view::identity_rule;
-use crate::autodiff::rules::{Saved, binary_keeps, binary_rule, unary_rule};
+use crate::autodiff::rules::{binary_keeps, binary_rule, unary_rule};
 use crate::backend::{
     Backend, TensorData, broadcast, broadcast_pair, check_arithmetic, unify_bool,
 };
@@ -23,8 +23,8 @@ macro_rules! unary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
-        /// Element-wise functions of one tensor. The result has its shape and dtype; float
-        /// functions of integers are [`Error::UnsupportedDType`].
+        /// Element-wise functions of one tensor. The result has the tensor's shape and dtype.
+        /// Integers give [`Error::UnsupportedDType`] where a function is defined for floats only.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -43,8 +43,8 @@ macro_rules! binary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
-        /// Element-wise functions of two tensors, or of a tensor and a number. Shapes broadcast;
-        /// dtypes are the same, else [`Error::DTypeMismatch`].
+        /// Element-wise functions of two tensors, or of a tensor and a scalar. Shapes broadcast.
+        /// The dtypes must be equal, else [`Error::DTypeMismatch`].
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -59,8 +59,8 @@ binary_ops!(binary_methods);
 
 macro_rules! compare_methods {
     ($($(#[$doc:meta])* $method:ident $Variant:ident;)*) => {
-        /// Comparisons, element by element. Shapes broadcast, dtypes are the same; the result is
-        /// `Bool` and has no gradient. Comparisons with NaN are false, but `ne` is true.
+        /// Element-wise comparisons. Shapes broadcast; the dtypes must be equal. The result is
+        /// `Bool` and has no gradient. Comparisons with NaN are false, except `ne`.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -72,21 +72,21 @@ macro_rules! compare_methods {
     };
 }
 compare_methods! {
-    /// Equal.
+    /// `self == rhs`, element by element.
     eq Eq;
-    /// Not equal.
+    /// `self != rhs`, element by element.
     ne Ne;
-    /// Less than.
+    /// `self < rhs`, element by element.
     lt Lt;
-    /// Less than or equal.
+    /// `self <= rhs`, element by element.
     le Le;
-    /// Greater than.
+    /// `self > rhs`, element by element.
     gt Gt;
-    /// Greater than or equal.
+    /// `self >= rhs`, element by element.
     ge Ge;
 }
 
-/// Truth values have no arithmetic, integers only where the op's row defines it.
+/// Fails for booleans, and for integers unless the op is defined `on_integers`.
 fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: &Shape) -> Result<()> {
     check_arithmetic(op, dtype, shape)?;
     if !dtype.is_float() && !on_integers {
@@ -95,15 +95,12 @@ fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: &Shape) ->
     Ok(())
 }
 
-fn check_unary(op: UnaryOp, dtype: DType, shape: &Shape) -> Result<()> {
-    check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
-}
-
 fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
-/// A number that meets an integer tensor, of this shape, must be that integer.
+/// Fails unless `value` is representable in `dtype`, the dtype of a tensor of this shape. Floats
+/// represent every scalar, after rounding.
 pub(super) fn check_scalar(
     op: &'static str,
     value: Scalar,
@@ -115,34 +112,36 @@ pub(super) fn check_scalar(
     }
     let (low, high) = dtype.integer_range();
     let fits = match value {
-        // 2^63 is a float, i64::MAX is not: the upper bound is exclusive.
+        // 2^63 is an `f64` and i64::MAX is not: the upper bound is exclusive.
         Scalar::Float(x) => x.fract() == 0.0 && x >= low as f64 && x < high as f64 + 1.0,
         Scalar::Int(x) => (low..=high).contains(&x),
     };
     if !fits {
-        let reason = format!("the number {value} is no value of a tensor {shape} of {dtype}");
+        let reason =
+            format!("scalar {value} is not representable in {dtype}, the dtype of shape {shape}");
         return Err(Error::InvalidArgument { op, reason });
     }
     Ok(())
 }
 
 impl<B: Backend> Tensor<B> {
-    /// The unary op as a value: `x.unary(UnaryOp::Exp)` is `x.exp()`.
+    /// Applies an op chosen at run time: `x.unary(UnaryOp::Exp)` is `x.exp()`.
     pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
         B::engine_unary(op, Input::Ref(self))
     }
 
-    /// The binary op as a value: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
+    /// Applies an op chosen at run time: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
     pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_binary(op, Input::Ref(self), rhs))
     }
 
     pub(crate) fn unary_body(op: UnaryOp, x: Input<'_, B>) -> Result<Tensor<B>> {
         let Some(tensor) = x.tensor() else {
-            let reason = "the operand is a number".to_owned();
+            let reason = "expected a tensor, got a scalar".to_owned();
             return Err(Error::InvalidArgument { op: op.name(), reason });
         };
-        check_unary(op, tensor.dtype(), tensor.shape())?;
+        let on_integers = op.reference_integer().is_some();
+        check_op(op.name(), on_integers, tensor.dtype(), tensor.shape())?;
         if should_record(tensor.dtype(), &[tensor]) {
             let y = B::unary(op, tensor.data())?;
             return Ok(record(op.name(), y, &[tensor], |y| unary_rule(op, tensor, y)));
@@ -151,18 +150,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     pub(crate) fn binary_body(op: BinaryOp, a: Input<'_, B>, b: Input<'_, B>) -> Result<Tensor<B>> {
-        let recorded = is_grad_enabled() && (a.is_tracked() || b.is_tracked());
-        if recorded {
+        if is_grad_enabled() && (a.is_tracked() || b.is_tracked()) {
             return Tensor::binary_recorded(op, a, b);
         }
         let name = op.name();
         if let (Some(x), Some(y)) = (a.tensor(), b.tensor())
             && x.dtype() != y.dtype()
         {
-            let (x, y) = broadcast_pair::<B>(name, x.data(), y.data())?;
-            let (x, y) = unify_bool::<B>(op, x, y)?;
-            check_binary(op, x.dtype(), x.shape())?;
-            return Ok(Tensor::from_data(B::binary(op, &x, &y)?));
+            return Ok(Tensor::from_data(Tensor::binary_tensors(op, x, y)?.0));
         }
         check_operands(name, &a, &b, |dtype, shape| check_binary(op, dtype, shape))?;
         let shape = match (a.tensor(), b.tensor()) {
@@ -182,35 +177,32 @@ impl<B: Backend> Tensor<B> {
         let name = op.name();
         let (a_tracked, b_tracked) = (a.is_tracked(), b.is_tracked());
         let (keep_a, keep_b, keep_y) = binary_keeps(op, a_tracked, b_tracked);
-        let (y, saved_a, saved_b) = match (a.tensor(), b.tensor()) {
-            (Some(x), Some(y)) => {
-                let (x_data, y_data) = broadcast_pair::<B>(name, x.data(), y.data())?;
-                let (x_data, y_data) = unify_bool::<B>(op, x_data, y_data)?;
-                check_binary(op, x_data.dtype(), x_data.shape())?;
-                let saved = |keep: bool, t: &Tensor<B>| keep.then(|| Saved::Tensor(t.clone()));
-                (B::binary(op, &x_data, &y_data)?, saved(keep_a, x), saved(keep_b, y))
-            }
+        let (y, dtype) = match (a.tensor(), b.tensor()) {
+            (Some(x), Some(y)) => Tensor::binary_tensors(op, x, y)?,
             _ => {
-                let dtype =
-                    check_operands(name, &a, &b, |dtype, shape| check_binary(op, dtype, shape))?;
-                let saved = |keep: bool, input: &Input<'_, B>| {
-                    keep.then(|| match input {
-                        Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
-                        Input::Owned(tensor) => Saved::Tensor(tensor.clone()),
-                        Input::Scalar(value) => Saved::Scalar(*value, dtype),
-                    })
-                };
-                (B::binary(op, a.as_arg(), b.as_arg())?, saved(keep_a, &a), saved(keep_b, &b))
+                let check = |dtype, shape: &Shape| check_binary(op, dtype, shape);
+                let dtype = check_operands(name, &a, &b, check)?;
+                (B::binary(op, a.as_arg(), b.as_arg())?, dtype)
             }
         };
-        let node = |input: &Input<'_, B>| input.tensor().and_then(|t| t.node().cloned());
-        let inputs = smallvec::smallvec![node(&a), node(&b)];
+        let saved_a = keep_a.then(|| a.saved(dtype));
+        let saved_b = keep_b.then(|| b.saved(dtype));
+        let inputs = smallvec::smallvec![a.node(), b.node()];
         Ok(record_nodes(name, y, inputs, |y| {
             binary_rule(op, saved_a, saved_b, keep_y.then(|| y.clone()))
         }))
     }
 
-    /// The comparison as a value: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
+    /// The op on two tensors, broadcast to one shape and, for products with `Bool`, cast to one dtype,
+    /// which is the second result.
+    fn binary_tensors(op: BinaryOp, a: &Tensor<B>, b: &Tensor<B>) -> Result<(B::Tensor, DType)> {
+        let (a, b) = broadcast_pair::<B>(op.name(), a.data(), b.data())?;
+        let (a, b) = unify_bool::<B>(op, a, b)?;
+        check_binary(op, a.dtype(), a.shape())?;
+        Ok((B::binary(op, &a, &b)?, a.dtype()))
+    }
+
+    /// Applies a comparison chosen at run time: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
     pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_compare(op, self, rhs))
     }
@@ -224,34 +216,27 @@ impl<B: Backend> Tensor<B> {
         let lhs = Input::Ref(x);
         if let Some(other) = rhs.tensor() {
             let (a, b) = broadcast_pair::<B>(name, x.data(), other.data())?;
-            if a.dtype() != b.dtype() {
-                return Err(Error::DTypeMismatch {
-                    op: name,
-                    lhs: a.dtype(),
-                    rhs: b.dtype(),
-                    shape: *x.shape(),
-                });
-            }
-            check_operands(name, &lhs, &lhs, |dtype, shape| check_comparable(name, dtype, shape))?;
+            x.check_dtype(name, other.dtype())?;
+            check_comparable(name, x.dtype(), x.shape())?;
             return Ok(Tensor::from_data(B::compare(op, &a, &b)?));
         }
         check_operands(name, &lhs, &rhs, |dtype, shape| check_comparable(name, dtype, shape))?;
         Ok(Tensor::from_data(B::compare(op, lhs.as_arg(), rhs.as_arg())?))
     }
 
-    /// `self + value`.
+    /// `self + value`, element by element. For integers `value` must be one.
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("add_scalar"))
     }
 
-    /// `self · value`.
+    /// `self · value`, element by element. For integers `value` must be one.
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("mul_scalar"))
     }
 
-    /// `self` to a power that is a number: [`pow`](Tensor::pow) with one exponent.
+    /// `self^p`, element by element: [`pow`](Tensor::pow) with a scalar exponent.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -264,15 +249,15 @@ impl<B: Backend> Tensor<B> {
             .map_err(|e| e.named("powf"))
     }
 
-    /// `self · mul + add`; each of the two operations rounds.
+    /// `self · mul + add`, element by element; each of the two operations rounds.
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul).map_err(|e| e.named("affine"))?;
         B::engine_binary(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
             .map_err(|e| e.named("affine"))
     }
 
-    /// `a` where `mask` is not zero, else `b`. All three broadcast; `a` and `b` have one dtype,
-    /// `mask` any.
+    /// `a` where `mask` is not zero, else `b`, element by element. The three shapes broadcast. `a`
+    /// and `b` have the same dtype, `mask` any.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -287,14 +272,7 @@ impl<B: Backend> Tensor<B> {
 
     pub(crate) fn where_body(mask: &Tensor<B>, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "where_cond";
-        if a.dtype() != b.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: a.dtype(),
-                rhs: b.dtype(),
-                shape: *a.shape(),
-            });
-        }
+        a.check_dtype(op, b.dtype())?;
         let shape = broadcast_shapes_for(op, &[mask.shape(), a.shape(), b.shape()])?;
         let view = |x: &Tensor<B>| broadcast::<B>(op, x.data(), &shape);
         let mask_view = view(mask)?;
@@ -302,15 +280,15 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, y, &[a, b], |_| where_rule(Tensor::from_data(mask_view))))
     }
 
-    /// As a mask: `a` where this tensor is not zero, else `b`. See
+    /// Selects by this tensor as the mask: `a` where it is not zero, else `b`. See
     /// [`where_cond`](Tensor::where_cond).
     pub fn select(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         Tensor::where_cond(self, a, b).map_err(|e| e.named("select"))
     }
 
-    /// Converted to another dtype as Rust's `as` does: floats to integers cut the fraction off and
-    /// saturate, NaN becomes 0; `Bool` is true where the value is not zero. Returns itself if it
-    /// has the dtype.
+    /// Converts the elements to `dtype`, as Rust's `as` does: floats to integers truncate and
+    /// saturate, and NaN becomes 0; `Bool` is true where the value is not zero. Returns the tensor
+    /// itself if it has the dtype already.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor<B>> {
         if self.dtype() == dtype {
             return Ok(self.clone());
@@ -323,25 +301,25 @@ impl<B: Backend> Tensor<B> {
         Ok(record("to_dtype", y, &[x], |_| identity_rule()))
     }
 
-    /// In `F32` if this is of 16 bits, which do not hold sums, squares and their quotients.
+    /// Converts 16-bit floats to `F32`, for sums, squares and quotients that may leave their range.
     pub(crate) fn widened(&self) -> Result<Tensor<B>> {
         self.to_dtype(self.dtype().at_least_f32())
     }
 
-    /// This gradient where `chosen`, half of it where `tied`, else 0: selected, not multiplied, so
-    /// that an infinite gradient stays out of the places that are not chosen.
+    /// The gradient of a selection: this tensor where `chosen`, half of it where `tied`, else 0.
+    /// Selected rather than multiplied, so that an infinite gradient does not make NaN elsewhere.
     pub(crate) fn chosen(&self, chosen: &Tensor<B>, tied: &Tensor<B>) -> Result<Tensor<B>> {
         let zero = Tensor::zeros(Shape::scalar(), self.dtype())?;
         let halves = Tensor::where_cond(tied, &self.mul_scalar(0.5)?, &zero)?;
         Tensor::where_cond(chosen, self, &halves)
     }
 
-    /// `1 − x²` as `(1 − x) (1 + x)`, accurate beside ±1 too.
+    /// `1 − x²` as `(1 − x) (1 + x)`, which is accurate near ±1 too.
     pub(crate) fn one_less_square(&self) -> Result<Tensor<B>> {
         self.affine(-1.0, 1.0)?.mul(self.add_scalar(1.0)?)
     }
 
-    /// This tensor itself: the derivative of an identity.
+    /// Returns this tensor: the gradient of an identity.
     pub(crate) fn same(&self) -> Result<Tensor<B>> {
         Ok(self.clone())
     }
@@ -354,7 +332,7 @@ fn check_comparable(op: &'static str, dtype: DType, shape: &Shape) -> Result<()>
     }
 }
 
-/// The dtype of two operands of one shape, of which one may be a number.
+/// Checks two operands, at least one of them a tensor, and returns their dtype.
 fn check_operands<B: Backend>(
     op: &'static str,
     a: &Input<'_, B>,
@@ -362,7 +340,7 @@ fn check_operands<B: Backend>(
     check_dtype: impl Fn(DType, &Shape) -> Result<()>,
 ) -> Result<DType> {
     let Some(tensor) = a.tensor().or(b.tensor()) else {
-        let reason = "both operands are numbers".to_owned();
+        let reason = "expected a tensor, got two scalars".to_owned();
         return Err(Error::InvalidArgument { op, reason });
     };
     let dtype = tensor.dtype();

@@ -1,7 +1,7 @@
 //! Fused ops: several passes over memory in one.
 //!
-//! Each file holds a family: the public methods, the *composite* that defines them by simpler ops, and
-//! the derivative.
+//! Each file holds a family of ops: the public methods, the *composite* of simpler ops that defines
+//! each, and the derivative.
 //!
 //! ```text
 //! method     check; kernel(FusedOp …)?       some results: record them with the rule
@@ -10,8 +10,8 @@
 //!                                            none:         the composite, recorded, and its gradients
 //! ```
 //!
-//! A backend has no kernel where its `fused` says [`Error::Unsupported`]. The rule also goes by the
-//! composite where the gradients will be differentiated.
+//! A backend without a kernel returns [`Error::Unsupported`] from `fused`. The rule also uses the
+//! composite if the gradients will themselves be differentiated.
 //!
 //! | file | what |
 //! |---|---|
@@ -45,14 +45,13 @@ use crate::autodiff::Backward;
 use crate::autodiff::backward::partial;
 use crate::autodiff::graph::{InputGradients, Upstream};
 use crate::backend::Backend;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 use crate::runtime::recording::with_recording;
 
 use super::Tensor;
 
-/// The results of a fused op by the backend's kernel; `None` if it has none.
+/// Runs the backend's kernel of a fused op; `None` if it has none.
 fn kernel<B: Backend, const N: usize>(
     op: &FusedOp<'_, B::Tensor>,
 ) -> Result<Option<[B::Tensor; N]>> {
@@ -62,13 +61,13 @@ fn kernel<B: Backend, const N: usize>(
     };
     let count = results.len();
     let each: SmallVec<[B::Tensor; N]> = results.into_iter().collect();
-    let reason = || format!("expected {N} results of the backend, got {count}");
+    let reason = || format!("expected {N} results from the backend, got {count}");
     let wrong = |_| Error::InvalidArgument { op: op.name(), reason: reason() };
     each.into_inner().map(Some).map_err(wrong)
 }
 
-/// The gradients of a fused op by the backend's kernel; `None` if it has none, or if the gradients
-/// will be differentiated.
+/// Runs the backend's gradient kernel; `None` if it has none, or if the gradients will be
+/// differentiated.
 fn gradient_kernel<B: Backend, const N: usize>(
     upstream: &Upstream<'_, B>,
     op: &FusedOp<'_, B::Tensor>,
@@ -79,16 +78,22 @@ fn gradient_kernel<B: Backend, const N: usize>(
     Ok(kernel::<B, N>(op)?.map(|gradients| gradients.map(Tensor::from_data)))
 }
 
-/// Those of a kernel's gradients whose inputs are there.
-fn of_present<B: Backend, const N: usize>(
+/// Computes the gradients of the present inputs of an op by the backend's kernel, which has one result
+/// per input, or through the composite.
+fn gradients<B: Backend, const N: usize>(
+    upstream: &Upstream<'_, B>,
+    op: &FusedOp<'_, B::Tensor>,
     inputs: [Option<&Tensor<B>>; N],
-    gradients: [Tensor<B>; N],
-) -> InputGradients<B> {
+    composite: impl FnOnce() -> Result<Tensor<B>>,
+) -> Result<InputGradients<B>> {
+    let Some(gradients) = gradient_kernel::<B, N>(upstream, op)? else {
+        return composite_gradients(upstream, &inputs, composite);
+    };
     let pairs = inputs.into_iter().zip(gradients);
-    pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect()
+    Ok(pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect())
 }
 
-/// The gradients of those inputs of an op that are there, by its composite.
+/// Computes the gradients of the present inputs of an op through its composite.
 fn composite_gradients<B: Backend>(
     upstream: &Upstream<'_, B>,
     inputs: &[Option<&Tensor<B>>],
@@ -102,39 +107,9 @@ fn composite_gradients<B: Backend>(
         false => Ok(None),
         true => match gradients.remove(x) {
             Some(gradient) => Ok(Some(gradient)),
-            // The same tensor a second time: its gradient went to the first place.
+            // The same tensor occurs twice: the first place has its whole gradient.
             None => x.detach().zeros_like().map(Some),
         },
     });
     each.collect()
-}
-
-/// Fused ops are functions of floats.
-pub(super) fn check_float<B: Backend>(op: &'static str, x: &Tensor<B>) -> Result<()> {
-    match x.dtype() {
-        dtype if dtype.is_float() => Ok(()),
-        dtype => Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() }),
-    }
-}
-
-/// A second operand of the dtype of the first.
-pub(super) fn check_same_dtype<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    other: &Tensor<B>,
-) -> Result<()> {
-    check_dtype(op, other, x.dtype(), x)
-}
-
-fn check_dtype<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    wanted: DType,
-    beside: &Tensor<B>,
-) -> Result<()> {
-    if x.dtype() != wanted {
-        let shape = *beside.shape();
-        return Err(Error::DTypeMismatch { op, lhs: wanted, rhs: x.dtype(), shape });
-    }
-    Ok(())
 }

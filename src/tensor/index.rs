@@ -1,4 +1,4 @@
-//! Indexing by tensors, and joining.
+//! Indexing by tensors, and concatenation.
 
 use smallvec::SmallVec;
 
@@ -11,11 +11,11 @@ use crate::shape::{Axis, Shape};
 
 use super::Tensor;
 
-/// Indices are `I64` tensors; an index outside its axis is [`Error::IndexOutOfRange`].
+/// Indexing by `I64` tensors. An index outside its axis gives [`Error::IndexOutOfRange`].
 impl<B: Backend> Tensor<B> {
-    /// `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, likewise for others. `index` has this
-    /// tensor's rank and, along every other axis, at most its extent. The gradient is added up by
-    /// [`scatter_add`](Tensor::scatter_add).
+    /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and
+    /// likewise for others. `index` has this tensor's rank and, along every other axis, at most its
+    /// extent. The gradient is accumulated by [`scatter_add`](Tensor::scatter_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -36,10 +36,10 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index.clone())))
     }
 
-    /// A copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, likewise for others:
-    /// the adjoint of [`gather`](Tensor::gather). Elements are added in row-major order of
-    /// `source`, whose shape is the index's, each sum rounded to the dtype; sums of 16-bit floats
-    /// are taken in `f32` and rounded once. Integers wrap.
+    /// Returns a copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, and likewise
+    /// for others: the adjoint of [`gather`](Tensor::gather). `index` and `source` have the same
+    /// shape. Elements are added in row-major order of `source`, each sum rounded to the dtype;
+    /// sums of 16-bit floats are accumulated in `f32` and rounded once. Integers wrap.
     pub fn scatter_add(
         &self,
         axis: impl Into<Axis>,
@@ -61,21 +61,14 @@ impl<B: Backend> Tensor<B> {
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
-        if x.dtype() != source.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: x.dtype(),
-                rhs: source.dtype(),
-                shape: *x.shape(),
-            });
-        }
+        x.check_dtype(op, source.dtype())?;
         check_arithmetic(op, x.dtype(), x.shape())?;
         let data = B::scatter_add(x.data(), axis, index.data(), source.data())?;
         Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index.clone())))
     }
 
-    /// The parts of `axis` that the one-dimensional `index` names, in its order. The gradient is added
-    /// up by [`index_add`](Tensor::index_add).
+    /// Picks slices along an axis, in the order of the one-dimensional `index`. The gradient is
+    /// accumulated by [`index_add`](Tensor::index_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -91,13 +84,14 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn index_select_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "index_select";
         let axis = axis.resolve(op, x.shape())?;
-        let index = spread_index(op, x.shape(), axis, index)?;
+        let index = expand_index(op, x.shape(), axis, index)?;
         let data = B::gather(x.data(), axis, index.data()).map_err(|e| e.named(op))?;
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
     }
 
-    /// The rows of this table `[v, c]` that `ids` (`I64`, any shape `[…]`) name: `[…, c]`. The
-    /// gradient adds up the rows in the order of the ids, as [`index_add`](Tensor::index_add) does.
+    /// Looks up rows of this table `[v, c]` by `ids` (`I64`, any shape `[…]`); the result is
+    /// `[…, c]`. The gradient of a row is accumulated in the order of the ids, as in
+    /// [`index_add`](Tensor::index_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -109,18 +103,15 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] if the table has not two axes; [`Error::DTypeMismatch`] if the ids are
-    /// not `I64`; [`Error::IndexOutOfRange`] for an id outside `0..v`.
+    /// [`Error::InvalidShape`] if the table does not have two axes; [`Error::DTypeMismatch`] if the
+    /// ids are not `I64`; [`Error::IndexOutOfRange`] for an id outside `0..v`.
     pub fn embedding(&self, ids: &Tensor<B>) -> Result<Self> {
         let op = "embedding";
         let &[_, width] = self.dims() else {
-            let reason = "the table has two axes";
+            let reason = "expected a table with two axes";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
         };
-        if ids.dtype() != DType::I64 {
-            let (lhs, rhs, shape) = (ids.dtype(), DType::I64, *ids.shape());
-            return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
-        }
+        ids.check_dtype(op, DType::I64)?;
         let shape: Shape = ids.dims().iter().copied().chain([width]).collect();
         shape.validate(op)?;
         let flat = ids.detach().reshape(ids.numel())?;
@@ -128,10 +119,10 @@ impl<B: Backend> Tensor<B> {
         rows.reshape(shape)
     }
 
-    /// A copy with the parts of `source` added to the parts of `axis` that the one-dimensional
-    /// `index` names: the adjoint of [`index_select`](Tensor::index_select). Parts are added in the
-    /// order of the index, each sum rounded to the dtype; sums of 16-bit floats are taken in `f32` and
-    /// rounded once. Integers wrap.
+    /// Returns a copy with the slices of `source` added to the slices along `axis` that the
+    /// one-dimensional `index` names: the adjoint of [`index_select`](Tensor::index_select). Slices
+    /// are added in the order of the index, each sum rounded to the dtype; sums of 16-bit floats
+    /// are accumulated in `f32` and rounded once. Integers wrap.
     pub fn index_add(
         &self,
         axis: impl Into<Axis>,
@@ -149,21 +140,21 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "index_add";
         let axis = axis.resolve(op, x.shape())?;
-        let spread = spread_index(op, x.shape(), axis, index)?;
-        if source.shape() != spread.shape() {
+        let expanded = expand_index(op, x.shape(), axis, index)?;
+        if source.shape() != expanded.shape() {
             let rhs = *source.shape();
             let fits_self = source.rank() == x.rank()
                 && rhs.with_axis(axis, None) == x.shape().with_axis(axis, None);
             let lhs = if fits_self { *index.shape() } else { *x.shape() };
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        x.scatter_add(axis, &spread, source).map_err(|e| e.named(op))
+        x.scatter_add(axis, &expanded, source).map_err(|e| e.named(op))
     }
 
-    /// The tensors one after the other along an axis. Other extents and dtypes are equal.
+    /// Concatenates tensors along an axis. Their other extents and dtypes must be equal.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] without a tensor; [`Error::ShapeMismatch`];
+    /// [`Error::InvalidArgument`] for an empty list; [`Error::ShapeMismatch`];
     /// [`Error::DTypeMismatch`].
     pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
         B::engine_cat(tensors, axis.into())
@@ -172,7 +163,10 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn cat_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {
         let op = "cat";
         let Some(first) = tensors.first() else {
-            return Err(Error::InvalidArgument { op, reason: "no tensors to join".to_owned() });
+            return Err(Error::InvalidArgument {
+                op,
+                reason: "expected at least one tensor".to_owned(),
+            });
         };
         let axis = axis.resolve(op, first.shape())?;
         let data: SmallVec<[&B::Tensor; 4]> = tensors.iter().map(|tensor| tensor.data()).collect();
@@ -189,14 +183,7 @@ fn check_index<B: Backend>(
     axis: usize,
     index: &Tensor<B>,
 ) -> Result<()> {
-    if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch {
-            op,
-            lhs: index.dtype(),
-            rhs: DType::I64,
-            shape: *index.shape(),
-        });
-    }
+    index.check_dtype(op, DType::I64)?;
     let fits = index.rank() == shape.ndim()
         && (0..shape.ndim()).all(|i| i == axis || index.dims()[i] <= shape.dims()[i]);
     if !fits {
@@ -205,24 +192,18 @@ fn check_index<B: Backend>(
     Ok(())
 }
 
-/// A one-dimensional index repeated, by strides of 0, along the other axes of `shape`. Where one of them
-/// is empty no element is left for a backend to check, and it is checked here.
-fn spread_index<B: Backend>(
+/// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the
+/// other axes of `shape`. Backends check indices as they read elements; if there are none because
+/// another axis is empty, the index is checked here.
+fn expand_index<B: Backend>(
     op: &'static str,
     shape: &Shape,
     axis: usize,
     index: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch {
-            op,
-            lhs: index.dtype(),
-            rhs: DType::I64,
-            shape: *index.shape(),
-        });
-    }
+    index.check_dtype(op, DType::I64)?;
     if index.rank() != 1 {
-        let reason = "the index has one axis";
+        let reason = "expected an index with one axis";
         return Err(Error::InvalidShape { op, shape: *index.shape(), reason });
     }
     let len = index.numel();

@@ -12,13 +12,12 @@ use crate::shape::{Axis, AxisSet, MAX_RANK, Shape, broadcast_shape_for};
 use super::Tensor;
 use super::einsum::contract::{Factor, contract};
 use super::einsum::equation::{Label, Labels};
-use super::fused::{check_float, check_same_dtype};
 
 impl<B: Backend> Tensor<B> {
-    /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`; leading axes broadcast. A vector `[k]` on
-    /// the left is a row, on the right a column, and its axis goes away.
+    /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`; leading axes broadcast. A vector `[k]`
+    /// is a row on the left and a column on the right, and its axis is removed from the result.
     ///
-    /// Transposed, sliced and broadcast operands are read where they are.
+    /// Transposed, sliced and broadcast operands are read in place, without a copy.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -37,22 +36,13 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn matmul_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "matmul";
         let mismatch = || Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() };
-        // Inner steps know other shapes than those that were given.
+        // Errors of the steps below name the operands' shapes, not the steps'.
         let rename = |error| match error {
             Error::ShapeMismatch { .. } => mismatch(),
             error => error,
         };
-        if x.dtype() != rhs.dtype() {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: x.dtype(),
-                rhs: rhs.dtype(),
-                shape: *x.shape(),
-            });
-        }
-        if !x.dtype().is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: x.dtype(), shape: *x.shape() });
-        }
+        x.check_dtype(op, rhs.dtype())?;
+        x.check_float(op)?;
         match (x.rank(), rhs.rank()) {
             (0, _) | (_, 0) => return Err(mismatch()),
             (1, 1) => {
@@ -62,16 +52,6 @@ impl<B: Backend> Tensor<B> {
             (_, 1) => return x.matmul(&rhs.unsqueeze(1)?).map_err(rename)?.squeeze(-1),
             _ => {}
         }
-        if let (Some((lead, [m, k])), Some((rhs_lead, [inner, n]))) =
-            (x.dims().split_last_chunk(), rhs.dims().split_last_chunk())
-            && lead == rhs_lead
-            && k == inner
-        {
-            let batch = Shape::from(lead);
-            shape_of(&batch, *m, *n).validate(op)?;
-            let data = B::matmul(x.data(), rhs.data())?;
-            return Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)));
-        }
         let (a_batch, [m, k]) = split(x.shape());
         let (b_batch, [inner, n]) = split(rhs.shape());
         if k != inner {
@@ -79,15 +59,17 @@ impl<B: Backend> Tensor<B> {
         }
         let batch = broadcast_shape_for(op, &a_batch, &b_batch).map_err(rename)?;
         shape_of(&batch, m, n).validate(op)?;
-        let operand = |x: &Tensor<B>, rows, cols| -> Result<B::Tensor> {
-            broadcast::<B>(op, x.data(), &shape_of(&batch, rows, cols))
+        let data = if a_batch == b_batch {
+            B::matmul(x.data(), rhs.data())?
+        } else {
+            let a = broadcast::<B>(op, x.data(), &shape_of(&batch, m, k))?;
+            B::matmul(&a, &broadcast::<B>(op, rhs.data(), &shape_of(&batch, k, n))?)?
         };
-        let data = B::matmul(&operand(x, m, k)?, &operand(rhs, k, n)?)?;
         Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
-    /// `self·rhs + total`, not recorded, in the memory of `total` if nothing else refers to it: `self` is
-    /// `[…, m, k]`, `rhs` `[…, k, n]` or `[k, n]`, `total` `[…, m, n]`.
+    /// Computes `self·rhs + total` without recording, in the memory of `total` if nothing else
+    /// shares it. `self` is `[…, m, k]`, `rhs` `[…, k, n]` or `[k, n]`, `total` `[…, m, n]`.
     pub(crate) fn matmul_add(&self, rhs: &Tensor<B>, total: Tensor<B>) -> Result<Tensor<B>> {
         let lead = &self.dims()[..self.rank() - 2];
         let shape: Shape = lead.iter().chain(&rhs.dims()[rhs.rank() - 2..]).copied().collect();
@@ -95,7 +77,7 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::matmul_add(self.data(), &rhs, total.into_data())?))
     }
 
-    /// The outer product of vectors, `[m] × [n] → [m, n]`: element `[i, j]` is `self[i] · rhs[j]`.
+    /// Outer product of vectors, `[m] × [n] → [m, n]`: element `[i, j]` is `self[i] · rhs[j]`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -106,12 +88,12 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if an operand has other than one axis; [`Error::DTypeMismatch`];
+    /// [`Error::ShapeMismatch`] if an operand is not a vector; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     pub fn outer(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "outer";
-        check_float(op, self)?;
-        check_same_dtype(op, self, rhs)?;
+        self.check_float(op)?;
+        self.check_dtype(op, rhs.dtype())?;
         if self.rank() != 1 || rhs.rank() != 1 {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
@@ -120,8 +102,8 @@ impl<B: Backend> Tensor<B> {
         product.map_err(|step| step.in_step_of(op, || shapes_of(self, rhs)))
     }
 
-    /// `[…, m, 1] × […, 1, n] → […, m, n]`, floats of one dtype: element-wise forwards, matrix products
-    /// backwards, which sum as they go.
+    /// Product `[…, m, 1] × […, 1, n] → […, m, n]` of floats of one dtype. It is computed element
+    /// by element; its gradients are matrix products.
     pub(crate) fn outer_matrices(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         B::engine_outer(self, rhs)
     }
@@ -134,12 +116,13 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
-    /// Products summed over pairs of axes, as NumPy's and PyTorch's `tensordot`. The result has the other
-    /// axes of this tensor, then those of `rhs`.
+    /// Sum of products over pairs of axes, as NumPy's and PyTorch's `tensordot`. The result has the
+    /// other axes of this tensor, then those of `rhs`.
     ///
-    /// `axes` is a number n, for the last n axes of this tensor and the first n of `rhs` in order (0: the
-    /// outer product of all axes), or two lists of axes, the first of this tensor. As
-    /// [`einsum`](Tensor::einsum) it is one matrix product of views where strides allow.
+    /// `axes` is either a number n, for the last n axes of this tensor and the first n of `rhs` in
+    /// order (0 gives the outer product of all axes), or two lists of axes, the first of this
+    /// tensor. Like [`einsum`](Tensor::einsum), this is one matrix product of views where strides
+    /// allow.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -154,10 +137,10 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::ShapeMismatch`] if paired extents
-    /// differ; [`Error::InvalidArgument`] for lists of different lengths, and for products that are too
-    /// large until they are summed; [`Error::TooManyAxes`]; [`Error::Overflow`]; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers.
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::ShapeMismatch`] if paired
+    /// extents differ; [`Error::InvalidArgument`] for lists of different lengths, and if an
+    /// intermediate product is too large; [`Error::TooManyAxes`]; [`Error::Overflow`];
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
         B::engine_tensordot(self, rhs, axes.into())
     }
@@ -168,8 +151,8 @@ impl<B: Backend> Tensor<B> {
         axes: TensordotAxes,
     ) -> Result<Tensor<B>> {
         let op = "tensordot";
-        check_float(op, x)?;
-        check_same_dtype(op, x, rhs)?;
+        x.check_float(op)?;
+        x.check_dtype(op, rhs.dtype())?;
         let [own, theirs] = axes.resolve(op, x.shape(), rhs.shape())?;
         if own.iter().zip(&theirs).any(|(&i, &j)| x.dims()[i] != rhs.dims()[j]) {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() });
@@ -201,7 +184,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Which axes [`Tensor::tensordot`] sums over: a number of axes, or two lists of as many.
+/// The axes that [`Tensor::tensordot`] sums over: a number of axes, or two lists of equal length.
 #[derive(Clone, Debug)]
 pub struct TensordotAxes(Kind);
 
@@ -242,13 +225,15 @@ where
 }
 
 impl TensordotAxes {
-    /// The axes of both operands, pair by pair.
+    /// The summed axes of both operands, pair by pair.
     fn resolve(&self, op: &'static str, lhs: &Shape, rhs: &Shape) -> Result<[AxisSet; 2]> {
         let lists = match &self.0 {
             Kind::Count(count) => {
                 let first = lhs.ndim().checked_sub(*count).filter(|_| *count <= rhs.ndim());
                 let Some(first) = first else {
-                    let reason = format!("{count} axes of shapes {lhs} and {rhs}");
+                    let reason = format!(
+                        "expected at most as many axes as {lhs} and {rhs} have, got {count}"
+                    );
                     return Err(Error::InvalidArgument { op, reason });
                 };
                 return Ok([(first..lhs.ndim()).collect(), (0..*count).collect()]);
@@ -257,7 +242,9 @@ impl TensordotAxes {
         };
         if lists[0].len() != lists[1].len() {
             let [left, right] = [lists[0].len(), lists[1].len()];
-            let reason = format!("{left} axes of shape {lhs} beside {right} of shape {rhs}");
+            let reason = format!(
+                "expected lists of equal length, got {left} axes of {lhs} and {right} of {rhs}"
+            );
             return Err(Error::InvalidArgument { op, reason });
         }
         let resolved = |axes: &[Axis], shape: &Shape| -> Result<AxisSet> {
@@ -274,7 +261,7 @@ fn shapes_of<B: Backend>(lhs: &Tensor<B>, rhs: &Tensor<B>) -> String {
     format!("shapes {} and {}", lhs.shape(), rhs.shape())
 }
 
-/// Leading axes, and the last two.
+/// Splits a shape into the leading axes and the last two.
 fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let dims = shape.dims();
     let (batch, matrix) = dims.split_at(dims.len() - 2);

@@ -1,21 +1,24 @@
-//! `+ - * /` and unary `-`: one generic impl per operator over [`Operand`].
+//! The operators `+ - * /` and unary `-`, one generic impl each over [`Operand`].
 //!
-//! Two concrete impls for scalars would make `(&x + 1.0).exp()` ambiguous: the compiler could not
-//! choose the literal's type before the method call. Operators panic with the error's text; the
-//! methods of the same names return it.
+//! With two concrete impls for scalars `(&x + 1.0).exp()` would be ambiguous: the compiler could
+//! not infer the literal's type before the method call. Operators panic with the error's text; the
+//! methods of the same names return the error.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use crate::autodiff::graph::GraphNode;
+use crate::autodiff::rules::Saved;
 use crate::backend::{Arg, Backend};
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
 use super::Tensor;
 
-/// What can stand beside a tensor in an element-wise operation: `Tensor`, `&Tensor`, `f64`, `f32`.
-/// Sealed. A number takes the tensor's dtype.
+/// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor`, `f64` or `f32`. A
+/// scalar takes the dtype of the tensor. Sealed.
 pub trait Operand<B: Backend>: sealed::Sealed<B> {}
 
 mod sealed {
@@ -25,43 +28,33 @@ mod sealed {
         fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R;
     }
 
-    impl<B: Backend> Sealed<B> for Tensor<B> {
-        fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R {
-            f(Input::Owned(self))
-        }
-    }
+    macro_rules! sealed {
+        ($($Type:ty, $value:ident => $input:expr;)*) => {$(
+            impl<B: Backend> Sealed<B> for $Type {
+                fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R {
+                    let $value = self;
+                    f($input)
+                }
+            }
 
-    impl<B: Backend> Sealed<B> for &Tensor<B> {
-        fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R {
-            f(Input::Ref(self))
-        }
+            impl<B: Backend> Operand<B> for $Type {}
+        )*};
     }
-
-    impl<B: Backend> Sealed<B> for f64 {
-        fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R {
-            f(Input::Scalar(self.into()))
-        }
-    }
-
-    impl<B: Backend> Sealed<B> for f32 {
-        fn with<R>(self, f: impl FnOnce(Input<'_, B>) -> R) -> R {
-            f(Input::Scalar(self.into()))
-        }
+    sealed! {
+        Tensor<B>, x => Input::Owned(x);
+        &Tensor<B>, x => Input::Ref(x);
+        f64, x => Input::Scalar(x.into());
+        f32, x => Input::Scalar(x.into());
     }
 }
 
-impl<B: Backend> Operand<B> for Tensor<B> {}
-impl<B: Backend> Operand<B> for &Tensor<B> {}
-impl<B: Backend> Operand<B> for f64 {}
-impl<B: Backend> Operand<B> for f32 {}
-
-/// An operand by kind.
+/// An operand of an element-wise operation.
 pub enum Input<'a, B: Backend> {
-    /// A tensor that others may still read.
+    /// A borrowed tensor.
     Ref(&'a Tensor<B>),
-    /// A tensor whose storage the result may take.
+    /// An owned tensor, whose storage the result may reuse.
     Owned(Tensor<B>),
-    /// A number, taken as the dtype of the tensor beside it.
+    /// A scalar, converted to the dtype of the tensor beside it.
     Scalar(Scalar),
 }
 
@@ -74,7 +67,7 @@ impl<'a, B: Backend> Input<'a, B> {
         }
     }
 
-    /// For the backend; what is owned is given away.
+    /// The argument for the backend; an owned tensor is passed on as owned.
     pub(super) fn into_arg(self) -> Arg<'a, B::Tensor> {
         match self {
             Input::Ref(tensor) => Arg::Ref(tensor.data()),
@@ -83,7 +76,7 @@ impl<'a, B: Backend> Input<'a, B> {
         }
     }
 
-    /// As [`into_arg`](Input::into_arg), a tensor broadcast to `shape`.
+    /// Like [`into_arg`](Input::into_arg), with a tensor broadcast to `shape`.
     pub(super) fn broadcast(self, shape: &Shape) -> Result<Arg<'a, B::Tensor>> {
         match self.tensor() {
             Some(tensor) if tensor.shape() != shape => {
@@ -94,7 +87,7 @@ impl<'a, B: Backend> Input<'a, B> {
         }
     }
 
-    /// For the backend, keeping what is owned.
+    /// The argument for the backend, by reference.
     pub(super) fn as_arg(&self) -> Arg<'_, B::Tensor> {
         match self {
             Input::Ref(tensor) => Arg::Ref(tensor.data()),
@@ -105,6 +98,19 @@ impl<'a, B: Backend> Input<'a, B> {
 
     pub(super) fn is_tracked(&self) -> bool {
         self.tensor().is_some_and(Tensor::is_tracked)
+    }
+
+    pub(super) fn node(&self) -> Option<Shared<GraphNode<B>>> {
+        self.tensor()?.node().cloned()
+    }
+
+    /// The operand as derivative rules save it; a scalar is of `dtype`.
+    pub(super) fn saved(&self, dtype: DType) -> Saved<B> {
+        match self {
+            Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
+            Input::Owned(tensor) => Saved::Tensor(tensor.clone()),
+            Input::Scalar(value) => Saved::Scalar(*value, dtype),
+        }
     }
 }
 

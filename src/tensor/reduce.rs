@@ -11,7 +11,8 @@ use super::Tensor;
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {
-        /// Reductions over `axes` (`None`: all), which stay as extent 1 with `keepdims`.
+        /// Reductions over `axes`, or over all axes if `None`. Reduced axes stay with extent 1 if
+        /// `keepdims` is true.
         ///
         /// # Errors
         /// [`Error::AxisOutOfRange`], [`Error::RepeatedAxis`], [`Error::UnsupportedDType`].
@@ -32,10 +33,10 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Sum; 0 of no elements. Sums of integers and truth values are `I64` and wrap.
+    /// Sum; 0 for no elements. Sums of integers and booleans are `I64` and wrap.
     ///
-    /// Floats up to 32 bits are added in `f64` and rounded once; the order of addition depends on
-    /// the number of elements alone.
+    /// Floats up to 32 bits are accumulated in `f64` and rounded once. The order of addition
+    /// depends on the number of elements alone.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -45,10 +46,11 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     sum sum_axis Sum;
-    /// Product; 1 of no elements. Products of integers and truth values are `I64` and wrap. Floats are
-    /// multiplied in `f64`, in the order of a sum, and rounded once.
+    /// Product; 1 for no elements. Products of integers and booleans are `I64` and wrap. Floats are
+    /// multiplied in `f64`, in the same order as a sum, and rounded once.
     ///
-    /// The gradient is right where elements are 0: that of each is the product of the others, in `f64` too.
+    /// The gradient is right where elements are 0: it is the product of the other elements,
+    /// computed in `f64`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -58,11 +60,11 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     prod prod_axis Prod;
-    /// Arithmetic mean of floats; NaN of no elements. A sum beyond the numbers of `f64` makes it ∞.
+    /// Arithmetic mean of floats; NaN for no elements, infinite if the sum overflows `f64`.
     mean mean_axis Mean;
-    /// `ln Σ e^x` of floats without overflow; −∞ of no elements, +∞ where an element is.
+    /// `ln Σ e^x` of floats, without overflow; −∞ for no elements, +∞ if an element is.
     ///
-    /// The gradient is g softmax(x), and 0 where all elements are −∞.
+    /// The gradient is `g · softmax(x)`, and 0 where all elements are −∞.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -71,13 +73,13 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     logsumexp logsumexp_axis LogSumExp;
-    /// Largest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`]. Ties
-    /// split the gradient evenly.
+    /// Maximum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
+    /// [`Error::EmptyReduction`].
     max max_axis Max;
-    /// Smallest element; NaN if there is one, −0 < +0. No elements are [`Error::EmptyReduction`]. Ties
-    /// split the gradient evenly.
+    /// Minimum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
+    /// [`Error::EmptyReduction`].
     min min_axis Min;
-    /// Whether an element is other than 0, as `Bool`; NaN is. False of no elements. No gradient.
+    /// True if any element is not 0, as `Bool`; NaN is not 0. False for no elements. No gradient.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -86,18 +88,19 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     any any_axis Any;
-    /// Whether all elements are other than 0, as `Bool`; NaN is. True of no elements. No gradient.
+    /// True if all elements are not 0, as `Bool`; NaN is not 0. True for no elements. No gradient.
     all all_axis All;
 }
 
-/// Reductions with parameters, and positions.
+/// Reductions with parameters, and argmax and argmin.
 impl<B: Backend> Tensor<B> {
-    /// Variance of floats over `axes` (`None`: all), which stay as extent 1 with `keepdims`: the sum of
-    /// squared distances from the mean, over the number of elements less `ddof` (0: of a population,
-    /// 1: estimated from a sample). Of no more than `ddof` elements ∞, or NaN where they are equal.
+    /// Variance of floats over `axes`, or over all axes if `None`: the sum of squared distances
+    /// from the mean, divided by the number of elements minus `ddof` (0 for a population, 1 for an
+    /// estimate from a sample). Reduced axes stay with extent 1 if `keepdims` is true. For at most
+    /// `ddof` elements the result is ∞, or NaN if they are equal.
     ///
-    /// One pass over memory, in `f64`, rounded once; accurate however far the mean is from 0. Distances
-    /// beyond 1e154, which only `f64` has, make it ∞, or NaN where they or their sum exceed 1.8e308.
+    /// One pass over memory, in `f64`, rounded once; accurate however far the mean is from 0. In
+    /// `f64` distances beyond 1e154 give ∞, or NaN if they or their sum exceed 1.8e308.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -122,12 +125,12 @@ impl<B: Backend> Tensor<B> {
         self.reduce_axis(ReduceOp::Variance { ddof }, axis, keepdims)
     }
 
-    /// Standard deviation, the square root of the [`variance`](Tensor::variance). Where it is 0, so is
-    /// its gradient. Of `f64` it is the root of the rounded variance: ∞ from distances beyond 1e154, and of
-    /// fewer digits where all distances are below 1e-154.
+    /// Standard deviation, the square root of the [`variance`](Tensor::variance). Its gradient is 0
+    /// where it is 0. For `f64` it is the root of the rounded variance: infinite for distances
+    /// beyond 1e154, and less precise if all distances are below 1e-154.
     ///
     /// # Errors
-    /// Those of [`variance`](Tensor::variance).
+    /// As for [`variance`](Tensor::variance).
     pub fn std(&self, axes: Option<&[usize]>, keepdims: bool, ddof: usize) -> Result<Self> {
         self.reduce(ReduceOp::Std { ddof }, axes, keepdims)
     }
@@ -137,12 +140,13 @@ impl<B: Backend> Tensor<B> {
         self.reduce_axis(ReduceOp::Std { ddof }, axis, keepdims)
     }
 
-    /// `(Σ |x|^p)^(1/p)` of floats over `axes` (`None`: all), which stay as extent 1 with `keepdims`.
-    /// p = 0: the number of elements other than 0; p = ∞, −∞: the largest, the smallest magnitude. Of
-    /// no elements 0, for negative p ∞.
+    /// The p-norm `(Σ |x|^p)^(1/p)` of floats over `axes`, or over all axes if `None`. Reduced axes
+    /// stay with extent 1 if `keepdims` is true. p = 0 counts the elements that are not 0; p = ∞
+    /// and p = −∞ give the largest and the smallest magnitude. No elements give 0, for negative p
+    /// ∞.
     ///
-    /// Computed in `f64`, without overflow on the way, and rounded once. Its gradient is 0 at elements
-    /// that are 0.
+    /// Computed in `f64` without intermediate overflow and rounded once. The gradient is 0 at
+    /// elements that are 0.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -164,8 +168,8 @@ impl<B: Backend> Tensor<B> {
         self.reduce_axis(ReduceOp::Norm { p }, axis, keepdims)
     }
 
-    /// Position of the largest element along an axis, as `I64`: of the first of equals (−0 equals +0),
-    /// of the first NaN if there is one. No gradient.
+    /// Index of the maximum along an axis, as `I64`. The first of equal elements wins (−0 equals
+    /// +0), and the first NaN if there is one. No gradient.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -176,33 +180,33 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`], [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] along an axis
-    /// of extent 0.
+    /// [`Error::AxisOutOfRange`], [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] if the
+    /// axis has extent 0.
     pub fn argmax(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
         self.reduce_axis(ReduceOp::ArgMax, axis, keepdims)
     }
 
-    /// Position of the smallest element along an axis, as [`argmax`](Tensor::argmax).
+    /// Index of the minimum along an axis; see [`argmax`](Tensor::argmax).
     ///
     /// # Errors
-    /// Those of [`argmax`](Tensor::argmax).
+    /// As for [`argmax`](Tensor::argmax).
     pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
         self.reduce_axis(ReduceOp::ArgMin, axis, keepdims)
     }
 
-    /// Position of the largest of all elements, counted in row-major order, as a tensor without axes;
-    /// else as [`argmax`](Tensor::argmax).
+    /// Row-major index of the maximum of all elements, as a tensor without axes; see
+    /// [`argmax`](Tensor::argmax).
     ///
     /// # Errors
-    /// [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] of no elements.
+    /// [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] for no elements.
     pub fn argmax_all(&self) -> Result<Self> {
         self.reduce(ReduceOp::ArgMax, None, false).map_err(|e| e.named("argmax_all"))
     }
 
-    /// Position of the smallest of all elements, as [`argmax_all`](Tensor::argmax_all).
+    /// Row-major index of the minimum of all elements; see [`argmax_all`](Tensor::argmax_all).
     ///
     /// # Errors
-    /// Those of [`argmax_all`](Tensor::argmax_all).
+    /// As for [`argmax_all`](Tensor::argmax_all).
     pub fn argmin_all(&self) -> Result<Self> {
         self.reduce(ReduceOp::ArgMin, None, false).map_err(|e| e.named("argmin_all"))
     }
@@ -212,10 +216,11 @@ impl<B: Backend> Tensor<B> {
         self.reduce(op, Some(&[axis]), keepdims)
     }
 
-    /// Any reduction over `axes` (`None`: all), which stay as extent 1 with `keepdims`.
+    /// Applies a reduction chosen at run time: `x.reduce(ReduceOp::Sum, axes, keepdims)` is
+    /// `x.sum(axes, keepdims)`.
     ///
     /// # Errors
-    /// Those of the method named as the op.
+    /// As for the method of the same name.
     pub fn reduce(&self, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
         B::engine_reduce(self, op, axes, keepdims)
     }
@@ -229,7 +234,7 @@ impl<B: Backend> Tensor<B> {
         if let ReduceOp::Norm { p } = op
             && p.is_nan()
         {
-            let reason = format!("p is NaN, of a tensor {}", x.shape());
+            let reason = format!("p is NaN: expected a number, for shape {}", x.shape());
             return Err(Error::InvalidArgument { op: op.name(), reason });
         }
         let data = reduce_axes::<B>(op, x.data(), axes, keepdims)?;

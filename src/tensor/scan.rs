@@ -1,4 +1,4 @@
-//! Running sums and products.
+//! Cumulative sums and products.
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::scan::{cumprod_rule, cumsum_rule};
@@ -9,13 +9,14 @@ use crate::shape::Axis;
 
 use super::Tensor;
 
-/// Of floats, the totals are kept in `f64` from the first element to the last and each is rounded to
-/// the dtype (of 16 bits: by way of `f32`); those of integers and truth values are `I64` and wrap.
+/// Cumulative operations. Totals of floats are accumulated in `f64` along the axis and each is
+/// rounded to the dtype (16-bit floats by way of `f32`). Totals of integers and booleans are `I64`
+/// and wrap.
 ///
 /// # Errors
 /// [`Error::AxisOutOfRange`]; [`Error::UnsupportedDType`].
 impl<B: Backend> Tensor<B> {
-    /// `out[i] = self[0] + … + self[i]` along an axis.
+    /// Cumulative sum along an axis: `out[i] = self[0] + … + self[i]`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -28,9 +29,11 @@ impl<B: Backend> Tensor<B> {
         B::engine_scan(self, ScanOp::Sum, axis.into())
     }
 
-    /// `out[i] = self[0] · … · self[i]` along an axis. The gradient is right where there are zeros,
-    /// and computed in `f64`: beside a zero it is NaN where a product of what follows leaves its range. It
-    /// takes a number of passes that grows with the logarithm of the extent.
+    /// Cumulative product along an axis: `out[i] = self[0] · … · self[i]`.
+    ///
+    /// The gradient is right where there are zeros. It is computed in `f64`, in a number of passes
+    /// that grows with the logarithm of the extent, and is NaN beside a zero where a product of
+    /// later elements overflows.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use crate::autodiff::graph::record_nodes;
 use crate::autodiff::is_grad_enabled;
-use crate::autodiff::rules::Saved;
 use crate::autodiff::rules::ternary::{keeps, ternary_rule};
 use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
@@ -22,8 +21,8 @@ macro_rules! ternary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
-        /// Element-wise functions of three operands, of which `a` is this tensor and the others are
-        /// tensors or numbers. Shapes broadcast; dtypes are one and the same float type, else
+        /// Element-wise functions of three operands: `a` is this tensor, `b` and `c` are tensors or
+        /// scalars. Shapes broadcast. The dtypes must be the same float type, else
         /// [`Error::DTypeMismatch`] or [`Error::UnsupportedDType`].
         ///
         /// ```
@@ -35,9 +34,9 @@ macro_rules! ternary_methods {
         /// # Ok::<(), Error>(())
         /// ```
         ///
-        /// Numbers as bounds of [`clamp`](Tensor::clamp) must be in order, else
-        /// [`Error::InvalidArgument`]; where bounds are tensors that cross, the result is the second.
-        /// Tensors of integers can be clamped by numbers.
+        /// Scalar bounds of [`clamp`](Tensor::clamp) must be in order, else
+        /// [`Error::InvalidArgument`]; where the lower bound of two tensors is the larger one, the
+        /// result is the upper bound. Integers can be clamped by scalars.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -51,7 +50,8 @@ macro_rules! ternary_methods {
 ternary_ops!(ternary_methods);
 
 impl<B: Backend> Tensor<B> {
-    /// The ternary op as a value: `a.ternary(TernaryOp::MulAdd, &b, &c)` is `a.mul_add(&b, &c)`.
+    /// Applies an op chosen at run time: `a.ternary(TernaryOp::MulAdd, &b, &c)` is
+    /// `a.mul_add(&b, &c)`.
     pub fn ternary(
         &self,
         op: TernaryOp,
@@ -80,10 +80,7 @@ impl<B: Backend> Tensor<B> {
         }
         let dtype = x.dtype();
         let tensors = [&b, &c].map(|input| input.tensor());
-        if let Some(other) = tensors.iter().flatten().find(|other| other.dtype() != dtype) {
-            let (rhs, shape) = (other.dtype(), *x.shape());
-            return Err(Error::DTypeMismatch { op: name, lhs: dtype, rhs, shape });
-        }
+        tensors.iter().flatten().try_for_each(|other| x.check_dtype(name, other.dtype()))?;
         let shape = match tensors.map(|tensor| tensor.map(Tensor::shape)) {
             [Some(b), Some(c)] => broadcast_shapes_for(name, &[x.shape(), b, c])?,
             [Some(other), None] | [None, Some(other)] => {
@@ -91,9 +88,7 @@ impl<B: Backend> Tensor<B> {
             }
             [None, None] => *x.shape(),
         };
-        if !dtype.is_float() {
-            return Err(Error::UnsupportedDType { op: name, dtype, shape: *x.shape() });
-        }
+        x.check_float(name)?;
         let inputs = [Input::Ref(x), b, c];
         let tracked = inputs.each_ref().map(|input| input.is_tracked());
         if !is_grad_enabled() || tracked == [false; 3] {
@@ -101,17 +96,11 @@ impl<B: Backend> Tensor<B> {
             return Ok(Tensor::from_data(B::ternary(op, a, b, c)?));
         }
         let [keep_a, keep_b, keep_c, keep_y] = keeps(op, tracked);
-        let nodes: SmallVec<_> =
-            inputs.iter().map(|input| input.tensor().and_then(|t| t.node().cloned())).collect();
+        let nodes: SmallVec<_> = inputs.iter().map(Input::node).collect();
         let [a, b, c] = &inputs;
-        let saved = [(a, keep_a), (b, keep_b), (c, keep_c)].map(|(input, keep)| {
-            keep.then(|| match input {
-                Input::Ref(tensor) => Saved::Tensor((*tensor).clone()),
-                Input::Owned(tensor) => Saved::Tensor(tensor.clone()),
-                Input::Scalar(value) => Saved::Scalar(*value, dtype),
-            })
-        });
-        // What is kept shares its storage, so nothing that a rule needs is overwritten.
+        let saved = [(a, keep_a), (b, keep_b), (c, keep_c)]
+            .map(|(input, keep)| keep.then(|| input.saved(dtype)));
+        // Saved operands share their storage, so the op below does not overwrite it.
         let [a, b, c] = broadcast(inputs, &shape)?;
         let y = B::ternary(op, a, b, c)?;
         Ok(record_nodes(name, y, nodes, |y| ternary_rule(op, saved, keep_y.then(|| y.clone()))))
@@ -131,14 +120,14 @@ fn check_bounds(low: Scalar, high: Scalar, shape: &Shape) -> Result<()> {
         (low, high) => low.to_f64() <= high.to_f64(),
     };
     if !ordered {
-        let reason = format!("the bounds {low} and {high} of a tensor {shape} are not in order");
+        let reason = format!("bounds must be in order, got {low} and {high} for shape {shape}");
         return Err(Error::InvalidArgument { op: "clamp", reason });
     }
     Ok(())
 }
 
-/// The shape of all of them together. The error names the first two operands that do not fit: what some are
-/// together need be the shape of none.
+/// The common shape that all of `shapes` broadcast to. The error names the first two operands that
+/// do not fit each other, rather than an intermediate shape.
 pub(super) fn broadcast_shapes_for(op: &'static str, shapes: &[&Shape]) -> Result<Shape> {
     let mut all = Shape::scalar();
     for (i, b) in shapes.iter().enumerate() {

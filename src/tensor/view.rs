@@ -1,4 +1,4 @@
-//! Views: other layouts of the same storage, and reshaping.
+//! Views, and reshaping.
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::view::{
@@ -12,10 +12,11 @@ use crate::shape::{Axis, AxisSet, Shape};
 
 use super::Tensor;
 
-/// Views share storage; nothing is copied but where [`reshape`](Tensor::reshape) says so.
+/// Views share the storage of this tensor. Only [`reshape`](Tensor::reshape),
+/// [`flatten`](Tensor::flatten) and [`contiguous`](Tensor::contiguous) may copy.
 impl<B: Backend> Tensor<B> {
-    /// The same elements in row-major order under another shape of as many elements. A view where
-    /// the layout allows it, else a copy.
+    /// Returns the elements, in row-major order, under another shape with as many elements: a view
+    /// if the layout allows it, else a copy.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the numbers of elements differ.
@@ -31,13 +32,13 @@ impl<B: Backend> Tensor<B> {
         Ok(record("reshape", data, &[x], |_| reshape_rule(*x.shape())))
     }
 
-    /// Axes `first..=last` made one.
+    /// Merges the axes `first..=last` into one.
     pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Self> {
         let op = "flatten";
         let first = first.into().resolve(op, self.shape())?;
         let last = last.into().resolve(op, self.shape())?;
         if first > last {
-            let reason = format!("axis {first} comes after axis {last}");
+            let reason = format!("first axis must not be after last, got {first} and {last}");
             return Err(Error::InvalidArgument { op, reason });
         }
         let dims = self.dims();
@@ -47,7 +48,7 @@ impl<B: Backend> Tensor<B> {
         self.reshape(dims.collect::<Shape>())
     }
 
-    /// Axes reordered; `None` swaps the last two.
+    /// Reorders the axes as [`permute`](Tensor::permute) does; `None` swaps the last two.
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
         if let Some(axes) = axes {
             return B::engine_permute(self, "transpose", axes);
@@ -58,12 +59,12 @@ impl<B: Backend> Tensor<B> {
         B::engine_permute(self, "transpose", &axes)
     }
 
-    /// The last two axes swapped: the transpose of a matrix.
+    /// Swaps the last two axes: the transpose of a matrix.
     pub fn t(&self) -> Result<Self> {
         self.transpose(None).map_err(|e| e.named("t"))
     }
 
-    /// Axis i of the result is axis `axes[i]` of this tensor.
+    /// Reorders the axes: axis i of the result is axis `axes[i]` of this tensor.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         B::engine_permute(self, "permute", axes)
     }
@@ -73,7 +74,7 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| permute_rule(axes.into())))
     }
 
-    /// Two axes swapped.
+    /// Swaps two axes.
     pub fn swap_axes(&self, a: impl Into<Axis>, b: impl Into<Axis>) -> Result<Self> {
         let op = "swap_axes";
         let a = a.into().resolve(op, self.shape())?;
@@ -83,7 +84,7 @@ impl<B: Backend> Tensor<B> {
         self.permute(&axes)
     }
 
-    /// Elements `start..start + len` along an axis.
+    /// Takes the elements `start..start + len` along an axis.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
@@ -97,7 +98,8 @@ impl<B: Backend> Tensor<B> {
         x.stepped("narrow", axis, start, len, 1)
     }
 
-    /// `len` elements along an axis from `start` in steps of `step`; the range has been checked.
+    /// Takes `len` elements along an axis, from `start` in steps of `step`. The range has been
+    /// checked.
     fn stepped(
         &self,
         op: &'static str,
@@ -114,7 +116,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[self], |_| step_rule(axis, dim, start, step)))
     }
 
-    /// NumPy's basic slicing: one index or range an axis, written with [`s!`](crate::s).
+    /// Slices the tensor as NumPy's basic indexing does: one index or range per axis, written with
+    /// [`s!`](crate::s).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -124,7 +127,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::IndexOutOfRange`] for an index; ranges are cut to the axis.
+    /// [`Error::IndexOutOfRange`] for an index outside its axis; ranges are clipped to the axis.
     pub fn slice(&self, items: impl AsRef<[SliceItem]>) -> Result<Self> {
         B::engine_slice(self, items.as_ref())
     }
@@ -148,7 +151,7 @@ impl<B: Backend> Tensor<B> {
         Ok(out)
     }
 
-    /// The elements of an axis in reverse order.
+    /// Reverses the elements along an axis.
     pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_flip(self, axis.into())
     }
@@ -161,8 +164,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// The elements whose indices along two axes are equal, as a last axis in place of the two; as many
-    /// as the shorter of them has.
+    /// Takes the diagonal of two axes, whose indices are equal, as a last axis in place of the two.
+    /// It is as long as the shorter of them.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -172,7 +175,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`] for one axis twice.
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`] if the two axes are the same.
     pub fn diagonal(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Self> {
         B::engine_diagonal(self, [first.into(), second.into()])
     }
@@ -185,7 +188,7 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| diagonal_rule(*x.shape(), [first, second])))
     }
 
-    /// A new axis of extent 1 before `axis`; −1 appends one.
+    /// Inserts an axis of extent 1 before `axis`; −1 appends it.
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_unsqueeze(self, axis.into())
     }
@@ -197,10 +200,10 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
     }
 
-    /// Without `axis`, whose extent is 1.
+    /// Removes `axis`, whose extent must be 1.
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] if the extent is another.
+    /// [`Error::InvalidShape`] if the extent is not 1.
     pub fn squeeze(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_squeeze(self, axis.into())
     }
@@ -212,15 +215,15 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
     }
 
-    /// Axes of extent 1 repeated to `shape`, axes added in front; nothing is copied.
+    /// Broadcasts to `shape`: repeats axes of extent 1 and adds axes in front, without copying.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if an axis of another extent would have to change.
+    /// [`Error::ShapeMismatch`] if an axis with an extent other than 1 would have to change.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
         B::engine_expand(self, "broadcast_to", shape.into())
     }
 
-    /// The same as [`broadcast_to`](Tensor::broadcast_to), by its other name.
+    /// Broadcasts to `shape`: [`broadcast_to`](Tensor::broadcast_to) under PyTorch's name.
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         B::engine_expand(self, "expand", shape.into())
     }
@@ -230,7 +233,7 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| identity_rule()))
     }
 
-    /// Summed over the axes that broadcasting `shape` up to this tensor's shape repeats: the
+    /// Sums over the axes that broadcasting from `shape` to this tensor's shape repeats: the
     /// adjoint of [`broadcast_to`](Tensor::broadcast_to).
     ///
     /// # Errors
@@ -250,7 +253,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| sum_to_rule(*x.shape())))
     }
 
-    /// The same elements in row-major order without gaps; a copy only if they are not.
+    /// Returns a contiguous tensor with the same elements; copies only if this one is not
+    /// contiguous.
     pub fn contiguous(&self) -> Result<Self> {
         B::engine_contiguous(self)
     }

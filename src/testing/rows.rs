@@ -36,7 +36,7 @@ macro_rules! unary_rows {
         $(#[doc = $doc:literal])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: $integer:tt;
+        $(integer: $integer:tt;)?
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
@@ -54,7 +54,7 @@ macro_rules! binary_rows {
         $(#[doc = $doc:literal])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: $integer:tt;
+        $(integer: $integer:tt;)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;

@@ -208,7 +208,7 @@ fn wrong_arguments_are_errors_that_name_operation_and_shape() {
         "jacobian: not defined for i64 (of shape [2])"
     );
     let square = |x: &T| x.square();
-    let reason = "hessian_vector_product: shape [2]: the function must return one element";
+    let reason = "hessian_vector_product: shape [2]: expected a function that returns one element";
     assert_eq!(error(hessian_vector_product(square, &x, &x)), reason);
     let reason = "hessian_vector_product: shapes [2] and [1] do not fit";
     assert_eq!(error(hessian_vector_product(square, &x, &tensor![1.0])), reason);

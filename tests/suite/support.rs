@@ -3,6 +3,7 @@
 pub mod agree;
 mod alone;
 pub mod counting;
+mod effort;
 pub mod files;
 #[path = "../../examples/train_gpt/model.rs"]
 pub mod gpt;
@@ -12,3 +13,4 @@ pub mod ulp;
 pub mod vectors;
 
 pub use alone::{alone, alone_with};
+pub use effort::{is_full, is_sampled};

@@ -2,11 +2,12 @@
 
 use crate::attention::{Attend, ScoreBlock};
 
-/// Replaces each row of scores by `e^(scale x − largest)`, and writes the row's largest `scale x`
-/// and the reciprocal of its sum, which normalises it.
+/// Replaces the visible scores of each row by the weights `e^(scale x − largest)` and the masked ones
+/// by 0. Writes the row's largest `scale x`, and the reciprocal of the sum of its weights, which
+/// normalises them.
 ///
-/// A row with no visible score above −∞ becomes zeros, with a largest of −∞ and a reciprocal of 1.
-/// A NaN makes its row NaN.
+/// A row without a visible score above −∞ becomes zeros; its largest is −∞ and its reciprocal 1.
+/// A visible NaN makes its row NaN.
 ///
 /// ```
 /// use swath_kernels::{ScoreBlock, attention_weights};
@@ -19,7 +20,8 @@ use crate::attention::{Attend, ScoreBlock};
 /// ```
 ///
 /// # Panics
-/// If the block exceeds `scores`, or the length of `largest` or `inverse` is not `rows`.
+/// If the block exceeds `scores`, if its rows overlap, or if the length of `largest` or `inverse` is
+/// not `rows`.
 #[track_caller]
 pub fn attention_weights<E: Attend>(
     scores: &mut [E],
@@ -30,10 +32,10 @@ pub fn attention_weights<E: Attend>(
     E::weights(scores, block, [largest, inverse]);
 }
 
-/// Replaces scores by weights `p = e^(scale x − largest) inverse`, and in `grad` the gradient of
-/// the weights by that of the scores: `grad_scale · p (grad − mean)`.
+/// Replaces the scores by the weights `p = e^(scale x − largest) inverse`, and `grad`, the gradient
+/// of the weights, by the gradient of the scores, `grad_scale · p (grad − mean)`.
 ///
-/// A row whose largest score is −∞ becomes zeros in both.
+/// Masked columns, and rows whose largest score is −∞, become zeros in both.
 ///
 /// ```
 /// use swath_kernels::{ScoreBlock, attention_weights_grad};
@@ -44,8 +46,8 @@ pub fn attention_weights<E: Attend>(
 /// ```
 ///
 /// # Panics
-/// If the block exceeds `scores` or `grad`, or the length of `largest`, `inverse` or `mean` is not
-/// `rows`.
+/// If the block exceeds `scores` or `grad`, if its rows overlap, or if the length of `largest`,
+/// `inverse` or `mean` is not `rows`.
 #[track_caller]
 pub fn attention_weights_grad<E: Attend>(
     scores: &mut [E],
@@ -59,8 +61,9 @@ pub fn attention_weights_grad<E: Attend>(
     E::weights_grad([scores, grad], block, [largest, inverse, mean], grad_scale);
 }
 
+/// Dot product of each row of `a` with the same row of `b`:
 /// `y[i] = Σ a[i a_stride + j] b[i b_stride + j]` over `j < columns`, with the bits of
-/// [`dot`](crate::dot).
+/// [`dot`](crate::dot). `a` and `b` are given as a slice and the stride of its rows.
 ///
 /// ```
 /// let mut y = [0.0f32; 2];

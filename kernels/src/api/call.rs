@@ -17,7 +17,7 @@ pub trait Rows: Reduce {
     fn run(call: Call<'_, Self>);
 }
 
-/// A call with checked arguments; only this crate makes one.
+/// A call with checked arguments; only this crate can construct one.
 #[doc(hidden)]
 pub struct Call<'a, E>(pub(super) Work<'a, E>);
 

@@ -4,7 +4,7 @@
 use crate::compare::{Compare, Comparison, NumberTest, ResultRows, Select, choose};
 use crate::map::{Arg, Block, BlockArg};
 
-/// `y[i] = a[i] op b[i]`: 1 if true, else 0.
+/// Compares elements: `y[i] = a[i] op b[i]`, 1 if true, else 0.
 ///
 /// ```
 /// use swath_kernels::{Arg, Comparison, compare};
@@ -50,7 +50,7 @@ pub fn compare_block<T: Compare>(
     T::compare(op, &a, &b, &mut rows);
 }
 
-/// `y[i]` is 1 if `x[i]` passes the test, else 0.
+/// Tests elements: `y[i]` is 1 if `x[i]` passes the test, else 0.
 ///
 /// ```
 /// use swath_kernels::{NumberTest, test_numbers};
@@ -92,7 +92,7 @@ pub fn test_numbers_block<T: Compare>(
     T::test(test, &x, &mut rows);
 }
 
-/// `y[i] = a[i]` where `mask[i]` is not 0, else `b[i]`.
+/// Selects elements: `y[i] = a[i]` where `mask[i]` is not 0, else `b[i]`.
 ///
 /// ```
 /// use swath_kernels::{Arg, select};

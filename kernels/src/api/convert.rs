@@ -4,7 +4,7 @@ use crate::convert::{self, Convert};
 
 pub use crate::convert::nonzero;
 
-/// `y[i] = x[i] as B`; see [`Convert`] for the types.
+/// Converts elements: `y[i] = x[i] as B`. See [`Convert`] for the types.
 ///
 /// Floats to integers truncate and saturate, with NaN giving 0; integers to integers wrap;
 /// conversions to a float round once, to nearest, ties to even.

@@ -40,7 +40,7 @@ pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
     copy::copy_strided(&[x], 0, 0, dst);
 }
 
-/// Copies elements of any layout into contiguous ones.
+/// Copies an array of any strides to contiguous memory, in row-major order.
 ///
 /// ```
 /// use swath_kernels::{Permute, permute};
@@ -109,8 +109,8 @@ pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
     }
 }
 
-/// Calls `f` with `out`, a part of a result of `whole` elements, as a [`Place`] to write to: with
-/// non-temporal stores if the whole result is too large for the caches.
+/// Calls `f` with a [`Place`] that writes to `out`, a part of a result of `whole` elements. It writes
+/// with non-temporal stores if the whole result is too large for the caches.
 ///
 /// ```
 /// use swath_kernels::{copy_strided, with_place};
@@ -124,7 +124,7 @@ pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
 /// ```
 pub fn with_place<E: Copy, R>(out: &mut [E], whole: usize, f: impl FnOnce(Place<'_, E>) -> R) -> R {
     if is_streamed::<E>(whole) {
-        // Fences after `f`, even if it panics, and before the borrow of `out` ends.
+        // Dropped after `f` returns or panics, before the borrow of `out` ends.
         let _fence = Fence;
         f(Place::streamed(out))
     } else {

@@ -1,7 +1,9 @@
 //! Optimizer steps, which update a parameter and its state in place.
 
 use super::call::{Call, Rows, Work};
-use crate::optim::{self, Adam, AdamStep, Sgd, SgdStep};
+use crate::optim::{Adam, AdamStep, Sgd, SgdStep};
+
+pub use crate::optim::power;
 
 /// A step of stochastic gradient descent: updates the parameter `p` by its gradient `g`, and the
 /// momentum buffer `b` if there is one.
@@ -47,19 +49,10 @@ pub fn adam<E: Rows>(step: Adam, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E])
     E::run(Call(Work::Adam(AdamStep { step, p, g, m, v })));
 }
 
+/// Panics unless all lengths are `len`.
 #[track_caller]
 fn check<const N: usize>(name: &str, len: usize, others: [usize; N]) {
     for other in others {
         assert!(other == len, "{name}: expected {len} elements, got {other}");
     }
-}
-
-/// `x` to the power `n` by repeated squaring, in multiplications alone: `powi` may differ between
-/// machines.
-///
-/// ```
-/// assert_eq!(swath_kernels::power(0.5, 10), 2f64.powi(-10));
-/// ```
-pub fn power(x: f64, n: u64) -> f64 {
-    optim::power(x, n)
 }

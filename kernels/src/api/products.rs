@@ -113,7 +113,7 @@ pub fn gemm_epilogue<T: Factor>(
 /// ```
 ///
 /// # Errors
-/// Those of [`gemm`]; [`GemmError::PackedForOtherIsa`] if `b` was packed for another instruction
+/// The errors of [`gemm`]; [`GemmError::PackedForOtherIsa`] if `b` was packed for another instruction
 /// set than the one that runs, which can only happen in tests.
 pub fn gemm_packed<T: Factor>(
     product: PackedGemm<'_, T>,

@@ -6,7 +6,7 @@ use crate::map::rows::places;
 use crate::output::Output;
 use crate::random::{Dropout, DropoutTask, Fill, Words};
 
-/// Writes the words of a stream from number `first` on.
+/// Writes the words of a stream, from word number `first` on.
 ///
 /// ```
 /// let mut words = [0; 4];
@@ -17,7 +17,8 @@ pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
     run(Fill { words: Words { seed, stream }, first, out });
 }
 
-/// `y = x · 1/(1 - p)` where kept, else `x · 0`, so that a NaN or an infinity stays visible as NaN.
+/// Dropout: `y = x · 1/(1 - p)` for the elements that are kept, and `x · 0` for the others, so that a
+/// NaN or an infinity among them gives NaN.
 ///
 /// ```
 /// use swath_kernels::{Dropout, dropout};

@@ -32,7 +32,7 @@ pub fn reduce_columns<E, R: Reduction<E> + ?Sized>(
     columns(reduction, x, rows, row_stride, Target::Results(places(y)));
 }
 
-/// Writes the accumulator of each column, which [`reduce_columns`] would then finish.
+/// Writes the accumulator of each column, before [`reduce_columns`] would turn it into the result.
 ///
 /// # Panics
 /// In the cases of [`reduce_columns`].
@@ -47,7 +47,7 @@ pub fn partial_columns<E, R: Reduction<E> + ?Sized>(
     columns(reduction, x, rows, row_stride, Target::Partial(places(y)));
 }
 
-/// Functions of slices.
+/// Reductions of a slice that are defined for an empty one.
 macro_rules! slices {
     ($($(#[$doc:meta])* $name:ident($($arg:ident)?) = $op:expr;)*) => {$(
         $(#[$doc])*
@@ -86,12 +86,12 @@ slices! {
     prod() = Prod;
     /// The variance: the sum of squared distances from the mean, divided by the number of elements
     /// less `ddof` (0: of a population, 1: estimated from a sample). With at most `ddof` elements
-    /// it is ∞, or NaN if all are equal; it is NaN if one is infinite.
+    /// it is ∞, or NaN if all are equal. If an element is infinite, it is NaN.
     ///
     /// One pass in `f64`, block by block ([`PairwiseSum::BLOCK`]): a block measures distances from
     /// its first element, and blocks are merged in the order of [`sum`]. The result is rounded
     /// once. Before that, the relative error is below 2^-35 of the variance of a block, whatever
-    /// the mean. (The largest found is 2^-37, where a block begins with its only outlier.)
+    /// the mean. (The largest error found is 2^-37, for a block that begins with its only outlier.)
     ///
     /// This holds while squared distances stay in the range of `f64`, as those of all narrower
     /// floats do. For `f64`, distances beyond about 1e154 make the variance ∞, or NaN if the
@@ -104,8 +104,8 @@ slices! {
     /// ```
     variance(ddof) = Variance { ddof };
     /// The standard deviation: the square root of the [`variance`], taken in `f64` and rounded
-    /// once. Like the variance, it is ∞ or NaN for distances of `f64` beyond 1e154, and loses
-    /// digits and finally becomes 0 for distances below 1e-154, though the deviation itself would
+    /// once. Like the variance, for `f64` it is ∞ or NaN for distances beyond 1e154, and loses
+    /// digits and finally becomes 0 for distances below 1e-154, although the deviation itself would
     /// be in range.
     ///
     /// ```
@@ -136,7 +136,7 @@ slices! {
     norm2() = Norm2;
 }
 
-/// Functions of slices that have no result for an empty one.
+/// Reductions of a slice that return `None` for an empty one.
 macro_rules! extrema {
     ($($(#[$doc:meta])* $name:ident -> $t:ident = |$x:ident| $found:expr;)*) => {$(
         $(#[$doc])*
@@ -242,7 +242,7 @@ pub fn all<T: Truth>(x: &[T]) -> bool {
     reduce(&All, x) == 1
 }
 
-/// Functions of the columns of a row-major matrix; the first literal says when they panic.
+/// Reductions of the columns of a row-major matrix; the first literal documents when they panic.
 macro_rules! columns {
     ($panics:literal $($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
         $(#[$doc])*

@@ -1,5 +1,5 @@
-//! Functions of whole rows and their gradients. A function named `…_rows` takes a row-major matrix;
-//! the result of a row depends on that row alone.
+//! Softmax, cross-entropy, layer norm and RMS norm of rows, and their gradients. A function named
+//! `…_rows` takes a row-major matrix; the result of a row depends on that row alone.
 
 use core::mem::MaybeUninit;
 
@@ -13,13 +13,13 @@ use crate::rows::{
     SoftmaxGradTask, SoftmaxTask,
 };
 
-/// `y[i] = e^x[i] / Σ e^x` over the slice.
+/// Softmax of the slice: `y[i] = e^x[i] / Σ e^x`.
 ///
 /// * Safe against overflow: the largest element is subtracted first. These differences are rounded:
 ///   with u the unit roundoff, the relative error is at most (4.3 + |x\[i\] − max| + D) u if the
-///   result is normal. D = Σ y |x − max| is the share of the other differences; it is at most ln n,
-///   reached only if all of them round in the same direction. For `f64`, whose exponentials are
-///   summed in `f64` too, the error of that [`sum`](crate::sum), up to 64 u, comes on top.
+///   result is normal, where D = Σ y |x − max| bounds the contribution of the other differences. D
+///   is at most ln n; the bound is reached only if all differences round in the same direction. For
+///   `f64`, the error of the [`sum`](crate::sum), up to 64 u, comes on top.
 /// * If an element is NaN or +∞, or all are −∞, every result is NaN.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub fn softmax_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
     softmax_forward("softmax", x, cols, places(y), false);
 }
 
-/// `y[i] = x[i] − ln Σ e^x` over the slice.
+/// Log-softmax of the slice: `y[i] = x[i] − ln Σ e^x`.
 ///
 /// * Safe against overflow, and more accurate than the logarithm of [`softmax`]. With u the unit
 ///   roundoff and s = Σ e^(x − max), the error is at most (|x\[i\] − max| + D + 2 ln s + |y\[i\]| +
@@ -103,6 +103,7 @@ pub fn log_softmax_grad_rows<E: Rows>(
     softmax_backward("log_softmax_grad", g, y, cols, places(dx), true);
 }
 
+/// Panics unless all lengths are equal and a multiple of `cols`.
 #[track_caller]
 fn check(name: &str, lens: &[usize], cols: usize, len: usize) {
     lens.iter().for_each(|&input| same_len(name, input, len));
@@ -134,8 +135,8 @@ fn softmax_backward<E: Rows>(
 /// Writes each row's loss in nats, its largest logit, and `Σ e^(x − largest) − 1`, all `[r]`;
 /// [`cross_entropy_grad_rows`] takes the last two.
 ///
-/// All are rounded once from `f64`. Their error is half an ULP, plus that of the exponentials,
-/// whose arguments x − largest are rounded to `E`. If a logit is NaN or +∞, or all are −∞, the loss
+/// Each is rounded once from `f64`. The error is half an ULP, plus that of the exponentials, whose
+/// arguments x − largest are rounded to `E`. If a logit is NaN or +∞, or all are −∞, the loss
 /// is NaN.
 ///
 /// ```
@@ -177,8 +178,8 @@ pub fn cross_entropy_rows<E: Rows>(
 /// However large the logits, a probability p that is a normal number has a relative error of at
 /// most u (max − x + ln n + 8), u being the unit roundoff: the error of x − max and of the
 /// exponentials summed. The same holds for the target's 1 − p, except for the rounding of the sum
-/// in `f64`: below 2^-46, which only matters for `f64` logits. ε/n, the sum with it and the product
-/// with `g` round once each.
+/// in `f64`: below 2^-46, which only matters for `f64` logits. The term ε/n, its addition and the
+/// product with `g` are rounded once each.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows, or a target is not a class.
@@ -203,13 +204,14 @@ pub fn cross_entropy_grad_rows<E: Rows>(
 
 /// Writes the normalised rows, `[r, n]`, and each row's mean and `1/√(σ² + ε)`, both `[r]`.
 ///
-/// The statistics are rounded once from `f64`; x̂ has four roundings, weight and bias one (fused).
+/// The statistics are rounded once from `f64`. The normalised x̂ has four roundings; weight and bias
+/// add one, as a fused multiply-add.
 /// For `f64` the mean itself is a rounded sum: if it is r standard deviations from 0, x̂ is off by
 /// up to about 64 r 2^-53.
 ///
 /// A NaN or an infinity makes its row NaN. Elements are infinite or NaN if `x − μ` or `1/√(σ² + ε)`
 /// exceeds the range, as for `f32` rows that span more than 3.4e38, or rows of 1e-40 with ε = 0.
-/// Squares of `f64` may leave their range: a row with an element further than about 1e154 from the
+/// For `f64`, squares may overflow or underflow: a row with an element further than about 1e154 from the
 /// mean becomes zeros, as does its `1/√(σ² + ε)`, or NaN if the sum of its elements overflows. If
 /// all are nearer than 1e-154 to the mean, σ² loses digits and finally becomes 0.
 ///
@@ -244,8 +246,8 @@ pub fn layer_norm_rows<E: Rows>(
     E::run(Call(Work::LayerNorm(task)));
 }
 
-/// Writes the gradient of x, `[r, n]`, and adds those of weight and bias, `[n]`, to `dweight` and
-/// `dbias`, row by row.
+/// Writes the gradient of x, `[r, n]`, and accumulates the gradients of weight and bias, `[n]`, in
+/// `dweight` and `dbias`, row by row.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows.
@@ -275,10 +277,10 @@ pub fn layer_norm_grad_rows<E: Rows>(
 /// `[r]`.
 ///
 /// The statistic is rounded once from `f64`; an element has two more roundings, or one without a
-/// weight. A NaN makes its row NaN; an infinity becomes NaN and the rest of its row 0. Squares of
-/// `f64` overflow beyond 1e154, which makes a row of zeros, and lose digits below 1e-154, until
-/// they vanish. If `1/√(mean x² + ε)` exceeds the range, as for `f32` near 1e-40 with ε = 0,
-/// elements are infinite, or NaN if they are 0.
+/// weight. A NaN makes its row NaN; an infinity becomes NaN and the rest of its row 0. For `f64`,
+/// squares of elements beyond 1e154 overflow, which makes the row zeros; squares of elements below
+/// 1e-154 lose digits and finally become 0. If `1/√(mean x² + ε)` exceeds the range, as for `f32`
+/// near 1e-40 with ε = 0, elements are infinite, or NaN if they are 0.
 ///
 /// ```
 /// use swath_kernels::{RmsNormRows, rms_norm_rows};
@@ -307,8 +309,8 @@ pub fn rms_norm_rows<E: Rows>(
     E::run(Call(Work::RmsNorm(RmsNormTask { rows, cols, y, reciprocal })));
 }
 
-/// Writes the gradient of x, `[r, n]`, and adds that of the weight, `[n]`, to `dweight`, row by
-/// row.
+/// Writes the gradient of x, `[r, n]`, and accumulates the gradient of the weight, `[n]`, in
+/// `dweight`, row by row.
 ///
 /// # Panics
 /// If the lengths are not those of `r` rows.
@@ -331,7 +333,7 @@ pub fn rms_norm_grad_rows<E: Rows>(
     E::run(Call(Work::RmsNormGrad(RmsNormGradTask { rows, cols, dx, dweight })));
 }
 
-/// The number of columns of `len` elements in `rows` rows; 0 without rows.
+/// Returns the number of columns of a matrix of `len` elements in `rows` rows; 0 if there are none.
 #[inline]
 #[track_caller]
 fn columns(name: &str, len: usize, rows: usize) -> usize {

@@ -9,9 +9,10 @@ use crate::map::rows::places;
 use crate::output::Output;
 use crate::reduce::Integer;
 
-/// `y[k] = x[0] + … + x[k]` in each row of `cols` elements.
+/// Running sum of each row of `cols` elements: `y[k] = x[0] + … + x[k]`.
 ///
-/// * *Order.* One chain from left to right, in `f64` and from +0, each total rounded once to `E`.
+/// * *Order.* Elements are added from left to right, in `f64` and starting from +0; each total is
+///   rounded once to `E`.
 ///   The bits are the same on every instruction set, and along rows as along columns
 ///   ([`cumsum_columns`]).
 /// * *Error.* At most `k 2⁻⁵³ Σ|x|` before the rounding. For 2²⁶ `f32` elements of one sign, that
@@ -30,7 +31,7 @@ pub fn cumsum_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Siz
     rows("cumsum", x, cols, places(y), false);
 }
 
-/// `y[k] = x[0] · … · x[k]` in each row of `cols` elements.
+/// Running product of each row of `cols` elements: `y[k] = x[0] · … · x[k]`.
 ///
 /// Like [`cumsum_rows`], but starting from 1. `f32` is multiplied in `f64`, so an intermediate
 /// product may leave the range of `f32` and come back.
@@ -48,8 +49,8 @@ pub fn cumprod_rows<E: Rows>(x: &[E], cols: usize, y: &mut (impl Output<E> + ?Si
     rows("cumprod", x, cols, places(y), true);
 }
 
-/// The running sum of each column of a row-major matrix, with the bits of [`cumsum_rows`]. It
-/// starts from `totals`, and leaves the last row's sums there.
+/// Running sum of each column of a row-major matrix, with the bits of [`cumsum_rows`]. It starts
+/// from `totals` and leaves the sums of the last row there.
 ///
 /// ```
 /// let (mut totals, mut y) = ([10.0, 20.0], [0.0f32; 4]);
@@ -64,7 +65,7 @@ pub fn cumsum_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Output
     columns("cumsum", x, totals, places(y), false);
 }
 
-/// The running product of each column of a row-major matrix; otherwise like [`cumsum_columns`].
+/// Running product of each column of a row-major matrix; otherwise like [`cumsum_columns`].
 ///
 /// ```
 /// let (mut totals, mut y) = ([1.0, 1.0], [0.0f32; 4]);
@@ -81,13 +82,14 @@ pub fn cumprod_columns<E: Rows>(x: &[E], totals: &mut [f64], y: &mut (impl Outpu
 
 /// The operation of an integer scan, wrapping in `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum IntegerFold {
+    /// Running sum, from 0.
     Sum,
+    /// Running product, from 1.
     Product,
 }
 
-/// The running sum or product of each row of `cols` integers, wrapping in `i64`.
+/// Running sum or product of each row of `cols` integers, wrapping in `i64`.
 ///
 /// ```
 /// use swath_kernels::{IntegerFold, scan_integer_rows};
@@ -110,8 +112,8 @@ pub fn scan_integer_rows<T: Integer>(
     T::scan_rows(fold == IntegerFold::Product, x, cols.max(1), y);
 }
 
-/// The running sum or product of each column of a row-major matrix, wrapping in `i64`. It starts
-/// from `totals`, and leaves the last row's totals there.
+/// Running sum or product of each column of a row-major matrix, wrapping in `i64`. It starts from
+/// `totals` and leaves the totals of the last row there.
 ///
 /// ```
 /// use swath_kernels::{IntegerFold, scan_integer_columns};

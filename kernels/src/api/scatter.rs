@@ -1,13 +1,13 @@
-//! Scatter-add: rows are added to the rows that an index names.
+//! Scatter-add: adds rows to the rows that an index names.
 
 use super::same_len;
 use crate::scatter::Addend;
 
-/// `y[b, index[i]] += x[b, i]`: adds rows of `x` `[batch, index.len(), cols]` to rows of `y`
-/// `[batch, rows, cols]`, where `shape` is `[rows, cols]`.
+/// Adds each row of `x` `[batch, index.len(), cols]` to the row of `y` `[batch, rows, cols]` that its
+/// index names: `y[b, index[i]] += x[b, i]`. `shape` is `[rows, cols]`.
 ///
-/// Rows are added in order, one after another, with a rounding each, so that a row of `y` named
-/// many times has the same bits on every instruction set.
+/// Rows are added in the order of the index, each addition being rounded, so that a row of `y` that
+/// is named several times has the same bits on every instruction set.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0, 1.0, 1.0];
@@ -33,10 +33,10 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
     }
 }
 
-/// [`scatter_add_rows`] into a part of `y`: its rows from number `first` of the `batch · rows` on.
-/// Rows of `x` that belong to other rows, or to none, are skipped. Threads can share one
-/// scatter-add this way: each reads all of `x` and owns a part of `y`, and every sum is still taken
-/// in the same order.
+/// [`scatter_add_rows`] for a part of the result: `y` holds its rows from row `first` of the
+/// `batch · rows` on. Rows of `x` whose index names a row outside the part, or no row at all, are
+/// skipped. Threads can share one scatter-add this way: each reads all of `x` and owns a part of the
+/// result, and the additions to each row keep their order.
 ///
 /// ```
 /// let mut y = [0.5f32, 0.0];
@@ -46,8 +46,8 @@ pub fn scatter_add_rows<E: Addend>(x: &[E], index: &[i64], shape: [usize; 2], y:
 ///
 /// # Panics
 /// If `x.len()` is not a multiple of `index.len() · cols`, if `y.len()` is not a multiple of
-/// `cols`, if `y` extends past the last of the `batch · rows` rows (any number, if
-/// `index.len() · cols` is 0), or if `rows` exceeds `i64::MAX`.
+/// `cols`, if `y` extends past the last of the `batch · rows` rows, or if `rows` exceeds `i64::MAX`.
+/// (If `index.len() · cols` is 0, `y` may have any number of rows.)
 #[track_caller]
 pub fn scatter_add_rows_from<E: Addend>(
     x: &[E],
@@ -62,14 +62,14 @@ pub fn scatter_add_rows_from<E: Addend>(
     assert!(len.is_multiple_of(cols), "{name}: {len} elements do not divide into rows of {cols}");
     if let Some(batch) = batch {
         assert!(i64::try_from(rows).is_ok(), "{name}: {rows} rows exceed the range of i64");
-        // In `u128`, which cannot overflow here.
+        // These sums and products cannot overflow `u128`.
         let (end, all) = (first as u128 + (len / cols) as u128, batch as u128 * rows as u128);
         assert!(end <= all, "{name}: rows end at {end}, beyond {all}");
         E::add_rows(x, index, shape, first, y);
     }
 }
 
-/// The batch size, `x / (indices · cols)`; `None` if the divisor is 0.
+/// Returns the batch size, `x / (indices · cols)`; `None` if the divisor is 0.
 #[track_caller]
 fn batch(name: &str, x: usize, indices: usize, cols: usize) -> Option<usize> {
     let block = indices.saturating_mul(cols);

@@ -1,17 +1,19 @@
-//! Cross-entropy of rows of logits and class numbers.
+//! Cross-entropy of rows of logits and class indices, and its gradient.
 //!
 //! ```text
 //! m = max x     rest = Σ exp(x − m) − 1     s = 1 + rest
 //! loss = (m − x[t]) + ln s + ε (x[t] − mean x)
 //! dx_i = g (exp(x_i − m) / s − ε/n)
-//! dx_t = g ((expm1(x_t − m) − rest) / s + ε − ε/n)     ε < 1/2
-//!        g (exp(x_t − m) / s − (1 − ε + ε/n))           else
+//! dx_t = g ((expm1(x_t − m) − rest) / s + ε − ε/n)     if ε < 1/2
+//!        g (exp(x_t − m) / s − (1 − ε + ε/n))           otherwise
 //! ```
 //!
-//! 1. m and rest stay two numbers: m + ln s, rounded, would cost each probability as many places as the
-//!    logits are large, and the loss all of them where it is near 0. It is summed in `f64`.
-//! 2. The target's p − 1 keeps its places where p is near 1, which is wanted where ε is small: both terms of the
-//!    numerator are at most 0. Where ε is near 1, p is wanted to be small.
+//! 1. m and `rest` are saved as two numbers. Rounding m + ln s to one number would cost every
+//!    probability more digits the larger the logits are, and a loss near 0 all of its digits. The
+//!    terms of the loss are added in `f64`.
+//! 2. If ε is small, training drives the target's probability p towards 1. The first formula for
+//!    dx_t computes p − 1 without cancellation: both terms of its numerator are at most 0. If ε is
+//!    near 1, training drives p towards 0, and the second formula is accurate.
 
 use core::mem::MaybeUninit;
 
@@ -23,14 +25,14 @@ use crate::map::rows::map;
 use crate::math::{Exp, Expm1};
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
-/// Logits `[r, n]`, row-major, with a class number each row, and how they are compared.
+/// Arguments of [`cross_entropy_rows`](crate::cross_entropy_rows): logits, targets and options.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropyRows<'a, E> {
-    /// `[r, n]`.
+    /// Logits, `[r, n]`, row-major.
     pub logits: &'a [E],
-    /// `[r]`: in `0..n`, or `ignore_index`.
+    /// Class index of each row, `[r]`: in `0..n`, or `ignore_index`.
     pub targets: &'a [i64],
-    /// Rows with this target have loss 0 and gradient 0.
+    /// Target of the rows to ignore: their loss and their gradient are 0.
     pub ignore_index: Option<i64>,
     /// ε: the target has probability `1 - ε + ε/n`, every other class `ε/n`.
     pub label_smoothing: f64,
@@ -48,6 +50,7 @@ impl<E: Float> CrossEntropyRows<'_, E> {
     }
 }
 
+/// The task of [`cross_entropy_rows`](crate::cross_entropy_rows).
 pub(crate) struct CrossEntropyTask<'a, E> {
     pub rows: CrossEntropyRows<'a, E>,
     pub cols: usize,
@@ -79,7 +82,8 @@ where
             }
             let at_target = x[target as usize].to_f64();
             let mut value = (largest.to_f64() - at_target) + log;
-            // Of a target of -∞ the loss is ∞ already, and so may be the mean.
+            // If the target's logit is −∞, the loss is ∞ already; the mean may be −∞ too, and
+            // −∞ − (−∞) would be NaN.
             if rows.label_smoothing != 0.0 && at_target != f64::NEG_INFINITY {
                 let [sum] = sums(
                     simd,
@@ -95,6 +99,7 @@ where
     }
 }
 
+/// The task of [`cross_entropy_grad_rows`](crate::cross_entropy_grad_rows).
 pub(crate) struct CrossEntropyGradTask<'a, E> {
     pub rows: CrossEntropyRows<'a, E>,
     pub cols: usize,
@@ -115,10 +120,10 @@ where
     fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let CrossEntropyGradTask { rows, cols, g, largest, rest, dx } = self;
         let smoothing = rows.label_smoothing;
-        let spread = smoothing / cols as f64;
-        let is_near_one = smoothing < 0.5;
-        let of_target = if is_near_one { smoothing } else { smoothing - 1.0 } - spread;
-        let (minus_spread, of_target) = (E::from_f64(-spread), E::from_f64(of_target));
+        let uniform = smoothing / cols as f64;
+        let target_near_one = smoothing < 0.5;
+        let target_term = if target_near_one { smoothing } else { smoothing - 1.0 } - uniform;
+        let (minus_uniform, target_term) = (E::from_f64(-uniform), E::from_f64(target_term));
         let saved = rows.targets.iter().zip(g).zip(largest.iter().zip(rest));
         let each = saved.zip(dx.chunks_exact_mut(cols.max(1)));
         for (i, (((&target, &g), (&largest, &rest)), dx)) in each.enumerate() {
@@ -128,27 +133,27 @@ where
             }
             let x = rows.row(i, cols);
             let inverse = E::from_f64(1.0 / (1.0 + rest.to_f64()));
-            let [max, inverse, g, minus_spread] =
-                Lanes::<E>::splat_all(simd, [largest, inverse, g, minus_spread]);
+            let [max, inverse, g, minus_uniform] =
+                Lanes::<E>::splat_all(simd, [largest, inverse, g, minus_uniform]);
             let dx = map(
                 simd,
                 [x],
                 dx,
                 #[inline(always)]
-                |[x]| Exp::apply(simd, [x - max]).mul_add(inverse, minus_spread) * g,
+                |[x]| Exp::apply(simd, [x - max]).mul_add(inverse, minus_uniform) * g,
             );
             let target = target as usize;
-            let [rest, of_target] = Lanes::<E>::splat_all(simd, [rest, of_target]);
+            let [rest, target_term] = Lanes::<E>::splat_all(simd, [rest, target_term]);
             dx[target] = at_number(
                 simd,
                 x[target],
                 #[inline(always)]
                 |x| {
-                    let e = match is_near_one {
+                    let e = match target_near_one {
                         true => Expm1::apply(simd, [x - max]) - rest,
                         false => Exp::apply(simd, [x - max]),
                     };
-                    e.mul_add(inverse, of_target) * g
+                    e.mul_add(inverse, target_term) * g
                 },
             );
         }

@@ -1,4 +1,4 @@
-//! Layer norm of rows and its three gradients.
+//! Layer norm of rows, and the gradients of x, weight and bias.
 //!
 //! ```text
 //! μ = Σ x / n       σ² = Σ (x − μ)² / n       r = 1 / √(σ² + ε)       x̂ = (x − μ) r
@@ -6,11 +6,11 @@
 //! h = g w           dx = r (h − mean h − x̂ mean(h x̂))         dw = Σ_rows g x̂       db = Σ_rows g
 //! ```
 //!
-//! 1. Statistics are summed in `f64`, the squares from the differences. For `f32`, μ is subtracted as
-//!    a sum of two floats, so that a row far from 0 keeps its places.
-//! 2. The backward pass sums μ anew, as one float would have lost that. Then it widens g and x once for
-//!    everything that is summed: two sums along the row and two across the rows, which the caller
-//!    keeps in `f64` and adds to row by row.
+//! 1. Statistics are summed in `f64`, the variance from the differences x − μ. μ is subtracted as
+//!    the sum of two numbers of type `E`, so that a row whose mean is far from 0 keeps its digits.
+//! 2. The backward pass computes μ again, because the saved mean is rounded to `E`. One pass then
+//!    widens g and x and computes four sums: two along the row, and two over the rows, which are
+//!    accumulated in the caller's `f64` buffers row by row.
 
 use core::mem::MaybeUninit;
 
@@ -19,35 +19,35 @@ use crate::fold::rows::sums;
 use crate::map::rows::map;
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
-/// Rows to normalise.
+/// Arguments of [`layer_norm_rows`](crate::layer_norm_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormRows<'a, E> {
-    /// `[r, n]`, row-major.
+    /// The input, `[r, n]`, row-major.
     pub x: &'a [E],
-    /// `[n]`; ones if absent.
+    /// The weight w, `[n]`; ones if absent.
     pub weight: Option<&'a [E]>,
-    /// `[n]`; zeros if absent.
+    /// The bias b, `[n]`; zeros if absent.
     pub bias: Option<&'a [E]>,
     /// ε, added to the variance.
     pub eps: f64,
 }
 
-/// What the gradients of [`layer_norm_rows`](crate::layer_norm_rows) are made of.
+/// Arguments of [`layer_norm_grad_rows`](crate::layer_norm_grad_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormGradRows<'a, E> {
-    /// Gradient of y, `[r, n]`.
+    /// The upstream gradient, that of y, `[r, n]`, row-major.
     pub g: &'a [E],
-    /// The rows, `[r, n]`.
+    /// The input, `[r, n]`, row-major.
     pub x: &'a [E],
-    /// `[n]`; ones if absent.
+    /// The weight w, `[n]`; ones if absent.
     pub weight: Option<&'a [E]>,
-    /// `1/√(σ² + ε)`, `[r]`.
+    /// `1/√(σ² + ε)` of each row, `[r]`.
     pub reciprocal_deviation: &'a [E],
 }
 
-/// The mean of a row.
+/// Returns the mean of a row.
 #[inline(always)]
-fn mean_of<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> f64 {
+fn row_mean<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> f64 {
     let [sum] = sums(
         simd,
         [x],
@@ -58,13 +58,15 @@ fn mean_of<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> f64 {
     sum / x.len() as f64
 }
 
-/// A number as the sum of two floats; the low one is NaN where it is infinite, as then is all of the row.
+/// Splits a number into the sum of two numbers of type `E`. If `x` is infinite, the second is NaN,
+/// and so is the whole row.
 #[inline(always)]
-fn in_two<E: Float>(x: f64) -> [E; 2] {
+fn split<E: Float>(x: f64) -> [E; 2] {
     let high = E::from_f64(x);
     [high, E::from_f64(x - high.to_f64())]
 }
 
+/// The task of [`layer_norm_rows`](crate::layer_norm_rows).
 pub(crate) struct LayerNormTask<'a, E> {
     pub rows: LayerNormRows<'a, E>,
     pub cols: usize,
@@ -82,7 +84,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
         let count = cols as f64;
         for (i, (mean, deviation)) in mean.iter_mut().zip(deviation).enumerate() {
             let x = &rows.x[i * cols..][..cols];
-            let mu = mean_of(simd, x);
+            let mu = row_mean(simd, x);
             let centre = Lanes::<f64>::splat(simd, mu);
             let [squares] = sums(
                 simd,
@@ -94,7 +96,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
                     [d * d]
                 },
             );
-            let [high, low] = in_two::<E>(mu);
+            let [high, low] = split::<E>(mu);
             let r = E::from_f64(1.0 / (squares / count + rows.eps).sqrt());
             mean.write(high);
             deviation.write(r);
@@ -134,6 +136,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
     }
 }
 
+/// The task of [`layer_norm_grad_rows`](crate::layer_norm_grad_rows).
 pub(crate) struct LayerNormGradTask<'a, E> {
     pub rows: LayerNormGradRows<'a, E>,
     pub cols: usize,
@@ -151,7 +154,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
         for (i, &r) in rows.reciprocal_deviation.iter().enumerate() {
             let (g, x) = (&rows.g[i * cols..][..cols], &rows.x[i * cols..][..cols]);
             let dx = &mut dx[i * cols..][..cols];
-            let mu = mean_of(simd, x);
+            let mu = row_mean(simd, x);
             let [centre, wide_r] = Lanes::<f64>::splat_all(simd, [mu, r.to_f64()]);
             let totals = [&mut *dweight, &mut *dbias];
             let [h, hx] = match rows.weight {
@@ -161,11 +164,11 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
                     totals,
                     #[inline(always)]
                     |[g, x, w], [dw, db]| {
-                        let normal = (x - centre) * wide_r;
-                        *dw = g.mul_add(normal, *dw);
+                        let normalized = (x - centre) * wide_r;
+                        *dw = g.mul_add(normalized, *dw);
                         *db = *db + g;
                         let h = g * w;
-                        [h, h * normal]
+                        [h, h * normalized]
                     },
                 ),
                 None => sums(
@@ -174,8 +177,8 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
                     totals,
                     #[inline(always)]
                     |[g, x], [dw, db]| {
-                        let normal = (x - centre) * wide_r;
-                        let product = g * normal;
+                        let normalized = (x - centre) * wide_r;
+                        let product = g * normalized;
                         *dw = *dw + product;
                         *db = *db + g;
                         [g, product]
@@ -184,7 +187,7 @@ impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
             };
             let mean = |sum: f64| E::from_f64(sum / cols as f64);
             let [a, b] = Lanes::<E>::splat_all(simd, [mean(h), mean(hx)]);
-            let [high, low] = in_two::<E>(mu);
+            let [high, low] = split::<E>(mu);
             let [high, low, r] = Lanes::<E>::splat_all(simd, [high, low, r]);
             match rows.weight {
                 Some(w) => map(

@@ -1,12 +1,13 @@
-//! Rms norm of rows and its two gradients.
+//! RMS norm of rows, and the gradients of x and weight.
 //!
 //! ```text
 //! r = 1 / √(Σ x² / n + ε)        x̂ = x r        y = x̂ w
 //! h = g w                        dx = r (h − x̂ mean(h x̂))        dw = Σ_rows g x̂
 //! ```
 //!
-//! The squares are summed in `f64`, where those of `f32` are exact. The backward pass widens g and x
-//! once for all that is summed: along the row, and across the rows into sums that the caller keeps.
+//! Squares are summed in `f64`, in which the square of an `f32` is exact. One pass of the backward
+//! function widens g and x and computes two sums: one along the row, and one over the rows, which is
+//! accumulated in the caller's `f64` buffer row by row.
 
 use core::mem::MaybeUninit;
 
@@ -15,30 +16,31 @@ use crate::fold::rows::sums;
 use crate::map::rows::map;
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
-/// Rows to divide by their root mean square.
+/// Arguments of [`rms_norm_rows`](crate::rms_norm_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNormRows<'a, E> {
-    /// `[r, n]`, row-major.
+    /// The input, `[r, n]`, row-major.
     pub x: &'a [E],
-    /// `[n]`; ones if absent.
+    /// The weight w, `[n]`; ones if absent.
     pub weight: Option<&'a [E]>,
-    /// ε, added to the mean of the squares.
+    /// ε, added to the mean square.
     pub eps: f64,
 }
 
-/// What the gradients of [`rms_norm_rows`](crate::rms_norm_rows) are made of.
+/// Arguments of [`rms_norm_grad_rows`](crate::rms_norm_grad_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNormGradRows<'a, E> {
-    /// Gradient of y, `[r, n]`.
+    /// The upstream gradient, that of y, `[r, n]`, row-major.
     pub g: &'a [E],
-    /// The rows, `[r, n]`.
+    /// The input, `[r, n]`, row-major.
     pub x: &'a [E],
-    /// `[n]`; ones if absent.
+    /// The weight w, `[n]`; ones if absent.
     pub weight: Option<&'a [E]>,
-    /// `1/√(mean x² + ε)`, `[r]`.
+    /// `1/√(mean x² + ε)` of each row, `[r]`.
     pub reciprocal_rms: &'a [E],
 }
 
+/// The task of [`rms_norm_rows`](crate::rms_norm_rows).
 pub(crate) struct RmsNormTask<'a, E> {
     pub rows: RmsNormRows<'a, E>,
     pub cols: usize,
@@ -86,6 +88,7 @@ impl<E: Float + Widen> FoldTask<E> for RmsNormTask<'_, E> {
     }
 }
 
+/// The task of [`rms_norm_grad_rows`](crate::rms_norm_grad_rows).
 pub(crate) struct RmsNormGradTask<'a, E> {
     pub rows: RmsNormGradRows<'a, E>,
     pub cols: usize,
@@ -104,7 +107,7 @@ impl<E: Float + Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
             let dx = &mut dx[i * cols..][..cols];
             let wide_r = Lanes::<f64>::splat(simd, r.to_f64());
             let totals = [&mut *dweight];
-            let [along] = match rows.weight {
+            let [row_sum] = match rows.weight {
                 Some(w) => sums(
                     simd,
                     [g, x, w],
@@ -128,7 +131,7 @@ impl<E: Float + Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
                     },
                 ),
             };
-            let along = Lanes::<E>::splat(simd, E::from_f64(along / cols as f64));
+            let mean = Lanes::<E>::splat(simd, E::from_f64(row_sum / cols as f64));
             let r = Lanes::<E>::splat(simd, r);
             match rows.weight {
                 Some(w) => map(
@@ -136,14 +139,14 @@ impl<E: Float + Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
                     [g, x, w],
                     dx,
                     #[inline(always)]
-                    |[g, x, w]| (x * r).neg_mul_add(along, g * w) * r,
+                    |[g, x, w]| (x * r).neg_mul_add(mean, g * w) * r,
                 ),
                 None => map(
                     simd,
                     [g, x],
                     dx,
                     #[inline(always)]
-                    |[g, x]| (x * r).neg_mul_add(along, g) * r,
+                    |[g, x]| (x * r).neg_mul_add(mean, g) * r,
                 ),
             };
         }

@@ -6,9 +6,9 @@
 //! log-softmax:        y_i = (x_i − m) − L     dx_i = g_i − exp(y_i) Σ g
 //! ```
 //!
-//! 1. The largest term of s is 1, so that nothing overflows and 1/s is at most 1.
-//! 2. The maximum passes over NaN: a NaN makes its own e, hence s, hence the whole row NaN. So do an
-//!    infinite element and a row of −∞ alone, as ∞ − ∞.
+//! 1. The largest term of s is 1, so nothing overflows and 1/s is at most 1.
+//! 2. The maximum ignores NaN. A NaN element still makes its own e_i NaN, hence s, hence the whole
+//!    row. An element of +∞ and a row whose elements are all −∞ do the same through ∞ − ∞.
 
 use core::mem::MaybeUninit;
 
@@ -19,7 +19,8 @@ use crate::map::rows::{change, map};
 use crate::math::{Exp, Log};
 use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
 
-/// Softmax, or log-softmax.
+/// The task of [`softmax_rows`](crate::softmax_rows), and with `log` of
+/// [`log_softmax_rows`](crate::log_softmax_rows).
 pub(crate) struct SoftmaxTask<'a, E> {
     pub x: &'a [E],
     pub y: &'a mut [MaybeUninit<E>],
@@ -46,10 +47,11 @@ where
     }
 }
 
-/// Rows that go through each step together: what comes of all lanes of one row takes long, and the
-/// steps of several rows overlap.
+/// Rows per group. A group goes through each step together, so that the reductions across lanes,
+/// which have a long latency, overlap for several rows.
 const GROUP_ROWS: usize = 8;
-/// Elements of such rows, which stay in the first-level cache.
+/// The most elements per group of several rows, so that its input and output stay in the L1 cache.
+/// A longer row is a group of its own.
 const GROUP_LEN: usize = 2048;
 
 #[inline(always)]
@@ -61,16 +63,14 @@ fn softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
 ) where
     Exp: Map<E, 1>,
 {
-    let largest = largest_numbers(simd, x, cols);
+    let largest = row_maxima(simd, x, cols);
     let mut exponentials: [&mut [E]; GROUP_ROWS] = Default::default();
-    let mut factors = [1.0; GROUP_ROWS];
-    let results = exponentials.iter_mut().zip(&mut factors).zip(largest);
-    for ((x, y), ((e, factor), m)) in
-        x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(results)
-    {
-        (*e, *factor) = exps(simd, x, m, y, GROUP_LEN);
+    let mut row_sums = [1.0; GROUP_ROWS];
+    let results = exponentials.iter_mut().zip(&mut row_sums).zip(largest);
+    for ((x, y), ((e, sum), m)) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)).zip(results) {
+        (*e, *sum) = exps(simd, x, m, y, GROUP_LEN);
     }
-    for (e, sum) in exponentials.into_iter().zip(factors) {
+    for (e, sum) in exponentials.into_iter().zip(row_sums) {
         let factor = Lanes::<E>::splat(simd, E::from_f64(1.0 / sum));
         change(
             simd,
@@ -91,7 +91,7 @@ fn log_softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
 ) where
     Exp: Map<E, 1>,
 {
-    let largest = largest_numbers(simd, x, cols);
+    let largest = row_maxima(simd, x, cols);
     let mut logs = [1.0; GROUP_ROWS];
     for ((x, m), sum) in x.chunks_exact(cols).zip(largest).zip(&mut logs) {
         *sum = exps_sum(simd, x, m, GROUP_LEN);
@@ -116,9 +116,9 @@ fn log_softmax_group<E: Float + Widen, S: Simd + Lanes<E>>(
     }
 }
 
-/// The largest number of each row, of at most [`GROUP_ROWS`].
+/// Returns the maximum of each row, of at most [`GROUP_ROWS`] rows.
 #[inline(always)]
-fn largest_numbers<E: Float + Widen, S: Simd + Lanes<E>>(
+fn row_maxima<E: Float + Widen, S: Simd + Lanes<E>>(
     simd: S,
     x: &[E],
     cols: usize,
@@ -130,7 +130,7 @@ fn largest_numbers<E: Float + Widen, S: Simd + Lanes<E>>(
     largest
 }
 
-/// The largest number and `Σ exp(x − it)`.
+/// Returns m, the maximum of the row, and `Σ exp(x − m)`.
 #[inline(always)]
 pub(super) fn shifted_sum<E: Float + Widen, S: Simd + Lanes<E>>(simd: S, x: &[E]) -> (E, f64)
 where
@@ -140,7 +140,7 @@ where
     (largest, exps_sum(simd, x, largest, x.len().min(GROUP_LEN)))
 }
 
-/// The natural logarithm of one number, by the kernel.
+/// The natural logarithm of one number, computed by the kernel [`Log`].
 #[inline(always)]
 pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
     at_number(
@@ -151,7 +151,8 @@ pub(super) fn log<S: Simd>(simd: S, x: f64) -> f64 {
     )
 }
 
-/// The gradient of either.
+/// The task of [`softmax_grad_rows`](crate::softmax_grad_rows), and with `log` of
+/// [`log_softmax_grad_rows`](crate::log_softmax_grad_rows).
 pub(crate) struct SoftmaxGradTask<'a, E> {
     pub g: &'a [E],
     pub y: &'a [E],

@@ -16,11 +16,11 @@ struct MatmulRule<B: Backend> {
     sides: [Side; 2],
 }
 
-/// What the gradient of a factor needs to know of its shape.
+/// The shape of a factor, as far as its gradient depends on it.
 #[derive(Clone, Copy)]
 struct Side {
     rank: u8,
-    /// Bit i: the factor is one along axis i of the product, which has more there.
+    /// Bit i is set if the factor is broadcast along axis i of the product.
     repeated: u32,
 }
 
@@ -38,16 +38,17 @@ impl Side {
     }
 }
 
-/// Labels of rows, columns and what is between them; those of the leading axes are their numbers.
+/// Labels of rows, columns and the inner axis. The labels of leading axes are their numbers.
 const M: Label = 8;
 const N: Label = 9;
 const K: Label = 10;
 
-/// `C = A·B`: `dA = G·Bᵀ`, `dB = Aᵀ·G`; each factor is kept only if the other one is tracked.
+/// Rule of `C = A·B`: `dA = G·Bᵀ` and `dB = Aᵀ·G`. Each factor is saved only if the other one is
+/// tracked.
 ///
-/// A factor that is one for several products, along axes that it lacks or has once, gets a product that
-/// sums over these axes too: with a single B the batch is folded into the rows of A and G, with a single A the
-/// columns of B and G are put beside each other first, by a copy of each.
+/// The gradient of a broadcast factor also sums over the axes along which it is broadcast. For a
+/// single B the batch is merged into the rows of A and G; for a single A the columns of B and G are
+/// first laid out side by side, by a copy of each.
 pub(crate) fn matmul_rule<B: Backend>(
     a: &Tensor<B>,
     b: &Tensor<B>,
@@ -86,7 +87,7 @@ impl<B: Backend> Rule<B> for MatmulRule<B> {
 }
 
 impl<B: Backend> MatmulRule<B> {
-    /// The gradient of a factor that is repeated: of A from G and B, of B from A and G.
+    /// The gradient of a broadcast factor: of A from G and B, or of B from A and G.
     fn summed(&self, of: usize, left: &Tensor<B>, right: &Tensor<B>) -> Result<Tensor<B>> {
         let (g, [left_matrix, right_matrix, matrix]) = match of {
             0 => (left, [[M, N], [K, N], [M, K]]),

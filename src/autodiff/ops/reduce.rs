@@ -14,12 +14,12 @@ struct ReduceRule<B: Backend> {
     op: ReduceOp,
     shape: Shape,
     axes: AxisSet,
-    /// Input and output, where the rule needs them.
+    /// Input and output, if the rule needs them.
     values: Option<(Tensor<B>, B::Tensor)>,
 }
 
-/// A reduction of `x` over `axes` to `y`; with k the number of elements that become one, the gradient
-/// of each of them is:
+/// Rule of a reduction of `x` over `axes` to `y`. With k the number of elements per result, the
+/// gradient of each element is:
 ///
 /// ```text
 /// sum, mean        g, g / k
@@ -57,7 +57,7 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             };
             return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
-        // As the value, whose partial products may leave the range of the elements.
+        // In `F64`, as the value is: partial products may overflow the dtype.
         let wide = if self.op == ReduceOp::Prod { DType::F64 } else { dtype.at_least_f32() };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
@@ -68,10 +68,10 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             }
             ReduceOp::Std { ddof } => along(&self.distances(&x)?, &y, &g.div(self.freedom(ddof))?)?,
             ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
-            // Nothing has a largest element.
+            // No elements have no maximum.
             ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
             ReduceOp::LogSumExp => {
-                // Not e^(x − y): y is rounded, to 16 bits perhaps, by up to 0.5 of what it is beside 1.
+                // Not e^(x − y): y is rounded, possibly to 16 bits.
                 let largest = x.detach().max(Some(&self.axes), true)?;
                 let largest = instead(&largest, &largest.eq(f64::NEG_INFINITY)?, 0.0)?;
                 let powers = x.sub(&largest)?.exp()?;
@@ -84,7 +84,7 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
 }
 
 impl<B: Backend> ReduceRule<B> {
-    /// Elements that become one.
+    /// Number of elements per result.
     fn count(&self) -> f64 {
         let count: usize = self.axes.iter().map(|&axis| self.shape.dims()[axis]).product();
         count as f64
@@ -94,13 +94,14 @@ impl<B: Backend> ReduceRule<B> {
         (self.count() - ddof as f64).max(0.0)
     }
 
-    /// `x − mean`, from which the mean's own rounding is taken off: far from 0 it would be most of a distance.
+    /// `x − mean`, corrected by its own mean: the rounding error of the mean may exceed the
+    /// distances when the mean is far from 0.
     fn distances(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let near = x.sub(&x.mean(Some(&self.axes), true)?)?;
         near.sub(&near.mean(Some(&self.axes), true)?)
     }
 
-    /// `g` where `chosen`, split evenly among those of one result.
+    /// `g` where `chosen`, divided evenly among the chosen elements of each result.
     fn shared(&self, chosen: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
         let ties = chosen.sum(Some(&self.axes), true)?.to_dtype(g.dtype())?;
         let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
@@ -127,8 +128,8 @@ impl<B: Backend> ReduceRule<B> {
         ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)?.masked_fill(&zero, 0.0)
     }
 
-    /// Of each element, the product of the others that become one with it. No division: any number of
-    /// them may be 0.
+    /// For each element, the product of the other elements of its result. There is no division, so
+    /// any number of elements may be 0.
     ///
     /// ```text
     /// x0       x1       x2       x3       products of pairs, of pairs of pairs, … up to 1 element;
@@ -156,7 +157,7 @@ impl<B: Backend> ReduceRule<B> {
         }
         let mut others = Tensor::ones(*level.shape(), level.dtype())?;
         for pair in pairs.iter().rev() {
-            // The padding of the level above has no pair below it.
+            // The level above may be padded by one element.
             let above = others.narrow(1, 0, pair.dims()[1])?.unsqueeze(2)?;
             others = pair.flip(2)?.mul(&above)?.flatten(1, 2)?;
         }
@@ -170,7 +171,8 @@ fn instead<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<
     Tensor::where_cond(chosen, &value, x)
 }
 
-/// `x / y · g`, 0 where y is 0. In this order: x is no larger than y, so that x / y is a number where g / y may not be.
+/// `x / y · g`; 0 where y is 0. In this order because |x| ≤ |y|: x / y is finite where g / y may
+/// overflow.
 fn along<B: Backend>(x: &Tensor<B>, y: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
     let is_zero = y.eq(0.0)?;
     x.div(&instead(y, &is_zero, 1.0)?)?.mul(&instead(g, &is_zero, 0.0)?)

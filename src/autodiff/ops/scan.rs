@@ -1,4 +1,4 @@
-//! Derivatives of running sums and products.
+//! Derivatives of cumulative sums and products.
 
 use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
@@ -7,19 +7,19 @@ use crate::tensor::Tensor;
 
 use super::one_input;
 
-/// `cumsum(axis)`: an element is part of every total from its own on.
+/// Rule of `cumsum(axis)`: an element is part of every later total.
 pub(crate) fn cumsum_rule<B: Backend>(axis: usize) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.flip(axis)?.cumsum(axis)?.flip(axis))
 }
 
-/// `cumprod(axis)` of `x`, without a division, so that zeros are like other numbers:
+/// Rule of `cumprod(axis)` of `x`, without a division, so that zeros need no special case:
 ///
 /// ```text
 /// dx[i] = (x[0] · … · x[i-1]) s[i]        s[i] = g[i] + x[i+1] s[i+1]
 /// ```
 ///
-/// The recurrence is solved by doubling, in `f64`: after the step of length d, `s[i] = b[i] + a[i] s[i + d]`,
-/// or `b[i]` within d of the end, where there is no `a[i]`.
+/// The recurrence is solved by doubling, in `f64`: after the step of length d,
+/// `s[i] = b[i] + a[i] s[i + d]`; within d of the end, `s[i] = b[i]`, and `a` has no element i.
 pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule<B> {
     let x = x.clone();
     one_input(move |g: &Tensor<B>| {

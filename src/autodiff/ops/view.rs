@@ -1,4 +1,4 @@
-//! Derivatives of views: each the adjoint of moving elements.
+//! Derivatives of views, each the adjoint of moving elements.
 
 use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
@@ -9,12 +9,12 @@ use crate::tensor::Tensor;
 
 use super::one_input;
 
-/// `reshape`, `squeeze`, `unsqueeze` from `shape`: the gradient in that shape again.
+/// Rule of `reshape`, `squeeze` and `unsqueeze` from `shape`: the gradient reshaped back.
 pub(crate) fn reshape_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.reshape(shape))
 }
 
-/// `permute(axes)`: the inverse permutation.
+/// Rule of `permute(axes)`: the inverse permutation.
 pub(crate) fn permute_rule<B: Backend>(axes: AxisSet) -> SharedRule<B> {
     let mut inverse = axes.clone();
     for (to, &from) in axes.iter().enumerate() {
@@ -23,19 +23,19 @@ pub(crate) fn permute_rule<B: Backend>(axes: AxisSet) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.permute(&inverse))
 }
 
-/// `contiguous`, and with the engine's help `broadcast_to` and `to_dtype`: it sums the gradient to
-/// the input's shape and converts it to the input's dtype.
+/// Rule of `contiguous`, `broadcast_to` and `to_dtype`. The engine sums the gradient to the input's
+/// shape and converts it to the input's dtype.
 pub(crate) fn identity_rule<B: Backend>() -> SharedRule<B> {
     one_input(Tensor::same)
 }
 
-/// `sum_to` from `shape`: every element that was added gets the sum's gradient.
+/// Rule of `sum_to` from `shape`: every summed element gets the gradient of the sum.
 pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.broadcast_to(shape))
 }
 
-/// Elements `start, start + step, …` of an axis of extent `dim`: their gradients at those places,
-/// zero elsewhere.
+/// Rule of taking the elements `start, start + step, …` of an axis of extent `dim`: their gradients
+/// at those places, zero elsewhere.
 pub(crate) fn step_rule<B: Backend>(
     axis: usize,
     dim: usize,
@@ -70,14 +70,16 @@ fn spread<B: Backend>(
     }
 }
 
-/// `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
+/// Rule of `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
 pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| on_diagonal(g, shape, axes))
 }
 
+/// Places a gradient on the diagonal of two axes of `shape`, through rows of one more column:
+///
 /// ```text
 /// g 0 0 0
-/// g 0 0 0    n rows of a gradient and c zeros, read as n rows of c elements and a rest without gradients
+/// g 0 0 0    n rows of a gradient and c zeros, read as rows of c elements, then padded by zeros
 /// g 0 0 0
 /// ```
 fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Result<Tensor<B>> {
@@ -99,7 +101,7 @@ fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Res
     };
     let in_rows: Shape = g.dims()[..last].iter().copied().chain([rows, cols]).collect();
     let matrices = flat.reshape(in_rows)?;
-    // The other axes are in front, in their order.
+    // The other axes come first, in their order.
     let mut others = 0..last;
     let from = (0..shape.ndim()).map(|axis| match axes.iter().position(|&own| own == axis) {
         Some(place) => last + place,

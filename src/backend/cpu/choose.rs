@@ -1,6 +1,6 @@
-//! Comparisons, tests of numbers, and the choice between two tensors by a mask.
+//! Comparisons, number tests, and the selection between two tensors by a mask.
 //!
-//! What walks operands is compiled once for each size of element; kernels get the elements' types back.
+//! Walks over operands are compiled once per element size; kernels receive the elements' types.
 
 use bytemuck::Pod;
 use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Comparison, Place};
@@ -10,14 +10,14 @@ use super::copy::{self, for_size};
 use super::elementwise::{CHUNK, Inputs, common, part};
 use super::walk::{Walk, write_chunks};
 use super::{CpuTensor, Output};
-use crate::backend::{Arg, TensorData};
+use crate::backend::{Arg, TensorData, check_dtype, check_same_shape};
 use crate::dtype::{DType, Element, for_dtype};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{CompareOp, NumberTest};
 use crate::shape::Shape;
 
 /// A kernel on rows of operands that are given as bits.
-type OnBits<'f, Bits, const N: usize> =
+type BitsKernel<'f, Bits, const N: usize> =
     &'f (dyn Fn([BlockArg<Bits>; N], Block, &mut Place<u8>) + Sync);
 
 pub(super) fn compare(
@@ -37,7 +37,7 @@ pub(super) fn compare(
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
         let inputs = Inputs::<Stored, 2>::new::<T>([&a, &b]).into_bits();
-        tell(op.name(), inputs, shape, &|[a, b], block, y| {
+        run(op.name(), inputs, shape, &|[a, b], block, y| {
             kernels::compare_block::<Stored>(comparison, a.cast(), b.cast(), block, y);
         })
     })
@@ -54,18 +54,18 @@ pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
         let inputs = Inputs::<Stored, 1>::new::<T>([&x]).into_bits();
-        tell(op.name(), inputs, shape, &|[x], block, y| {
+        run(op.name(), inputs, shape, &|[x], block, y| {
             kernels::test_numbers_block::<Stored>(test, x.cast(), block, y);
         })
     })
 }
 
 /// Runs a kernel whose results are booleans.
-fn tell<Bits: Pod + Send + Sync, const N: usize>(
+fn run<Bits: Pod + Send + Sync, const N: usize>(
     op: &'static str,
     inputs: Inputs<'_, Bits, N>,
     shape: &Shape,
-    kernel: OnBits<'_, Bits, N>,
+    kernel: BitsKernel<'_, Bits, N>,
 ) -> Result<CpuTensor> {
     let mut out = Output::new(op, shape, DType::Bool)?;
     let cost = copy::cost::<Bits>();
@@ -86,21 +86,16 @@ fn tell<Bits: Pod + Send + Sync, const N: usize>(
 
 pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "where_cond";
-    if a.dtype() != b.dtype() {
-        return Err(Error::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype(), shape: *a.shape() });
-    }
-    for (lhs, rhs) in [(mask.shape(), a.shape()), (a.shape(), b.shape())] {
-        if lhs != rhs {
-            return Err(Error::ShapeMismatch { op, lhs: *lhs, rhs: *rhs });
-        }
-    }
+    check_dtype(op, a, b.dtype())?;
+    check_same_shape(op, mask, a)?;
+    check_same_shape(op, a, b)?;
     let mut out = Output::new(op, a.shape(), a.dtype())?;
-    // Numbers of a mask are booleans first: only those are chosen by.
+    // The kernel only accepts masks of booleans or bytes.
     let mask = &match mask.dtype() {
         DType::Bool | DType::U8 => mask.clone(),
         _ => cast(mask, DType::Bool)?,
     };
-    for_size!(a.dtype(), T => select_into::<T>(mask, a, b, &mut out));
+    for_size!(a.dtype().size(), T => select_into::<T>(mask, a, b, &mut out));
     Ok(out.finish())
 }
 

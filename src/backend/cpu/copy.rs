@@ -1,4 +1,4 @@
-//! Moves elements without looking at them: copies of any layout, by element size.
+//! Copies of any layout, compiled once per element size.
 
 use core::ops::Range;
 
@@ -11,14 +11,14 @@ use super::walk::write_chunks;
 use super::{CpuTensor, Output};
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
-use crate::layout::{Layout, merge_axes};
+use crate::layout::{Layout, merge_axes, position_of};
 use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;
 
-/// Runs an expression with `$t` bound to an unsigned integer of the element size of a dtype.
+/// Evaluates an expression with `$t` bound to the unsigned integer of a size in bytes.
 macro_rules! for_size {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype.size() {
+    ($bytes:expr, $t:ident => $body:expr) => {
+        match $bytes {
             1 => crate::dtype::for_dtype!(@arm $t u8, $body),
             2 => crate::dtype::for_dtype!(@arm $t u16, $body),
             4 => crate::dtype::for_dtype!(@arm $t u32, $body),
@@ -28,7 +28,7 @@ macro_rules! for_size {
 }
 pub(super) use for_size;
 
-/// A stored type, and the unsigned integer of the same size, which its elements are moved as.
+/// A stored type, and the unsigned integer of the same size that represents its bits.
 pub(super) trait AsBits: Pod {
     type Bits: Pod + Send + Sync;
 }
@@ -47,56 +47,44 @@ as_bits_of! {
     u64: f64 i64;
 }
 
-/// Of copying one byte, in and out: two threads compare 140,000 `f32` as fast as one.
+/// Picoseconds of copying one byte: two threads compare 140,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
 
-/// What moving an element of type `T` costs.
+/// Cost of copying an element of type `T`.
 pub(super) const fn cost<T>() -> Cost {
     Cost(COST_PER_BYTE * size_of::<T>())
 }
 
-/// Runs an expression with `$t` bound to an unsigned integer of the size of a type.
-macro_rules! as_bits {
-    ($type:ty, $t:ident => $body:expr) => {
-        match size_of::<$type>() {
-            1 => crate::dtype::for_dtype!(@arm $t u8, $body),
-            2 => crate::dtype::for_dtype!(@arm $t u16, $body),
-            4 => crate::dtype::for_dtype!(@arm $t u32, $body),
-            _ => crate::dtype::for_dtype!(@arm $t u64, $body),
-        }
-    };
-}
-
 /// `out[i] = data[position + i · stride]`.
 pub(super) fn strided<T: Pod>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
-    as_bits!(T, Bits => {
+    for_size!(size_of::<T>(), Bits => {
         let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
         kernels::copy_strided(data, position, stride, out);
     });
 }
 
-/// Copies what lies in a layout into adjacent elements.
+/// Copies elements into contiguous order.
 pub(super) fn permute<T: Pod>(data: &[T], shape: Permute<'_>, out: &mut [T]) {
-    as_bits!(T, Bits => {
+    for_size!(size_of::<T>(), Bits => {
         kernels::permute(cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out), shape);
     });
 }
 
 /// Writes `value` to every element.
 pub(super) fn fill<T: Pod>(out: &mut [T], value: T) {
-    as_bits!(T, Bits => {
+    for_size!(size_of::<T>(), Bits => {
         let value = bytemuck::cast::<T, Bits>(value);
         let out = cast_slice_mut::<T, Bits>(out);
         write_chunks(out, CHUNK, cost::<T>(), &|_, out| kernels::fill(out, value));
     });
 }
 
-/// Indices before a cut that give every thread several parts.
-const ENOUGH_INDICES: usize = 64;
+/// Minimum number of units that threads share, so that every thread gets several.
+const MIN_UNITS: usize = 64;
 
 /// Copies the elements of a layout of `data` into `out` in row-major order.
 pub(super) fn into<T: Pod + Send + Sync>(data: &[T], layout: &Layout, out: &mut [T]) {
-    as_bits!(T, Bits => {
+    for_size!(size_of::<T>(), Bits => {
         let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
         permuted(data, layout, out);
     });
@@ -106,11 +94,11 @@ fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
     let nest = merge_axes(&[layout]);
     let (dims, strides) = (nest.dims(), nest.strides(0));
     let whole = out.len();
-    // Cut along the first axis that has enough indices with those before it.
+    // Cut along the first axis that gives enough units together with the axes before it.
     let mut indices = 1;
     let axis = dims.iter().position(|&dim| {
         indices *= dim;
-        indices >= ENOUGH_INDICES
+        indices >= MIN_UNITS
     });
     let axis = axis.unwrap_or(dims.len().saturating_sub(1));
     let along = dims.get(axis).copied().unwrap_or(1);
@@ -121,12 +109,8 @@ fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
             while done < place.len() {
                 let (above, here) = (index / along, index % along);
                 let count = ((place.len() - done) / below).min(along - here);
-                let mut offset = layout.offset();
-                let mut rest = above;
-                for i in (0..axis).rev() {
-                    offset = offset.wrapping_add_signed((rest % dims[i]) as isize * strides[i]);
-                    rest /= dims[i];
-                }
+                let mut offset =
+                    position_of(&dims[..axis], &strides[..axis], above, layout.offset());
                 let mut dims: SmallVec<[usize; MAX_RANK]> =
                     dims.iter().skip(axis).copied().collect();
                 if let Some(first) = dims.first_mut() {
@@ -143,19 +127,21 @@ fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
     });
 }
 
-/// The elements in row-major order without gaps.
-pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
-    if x.is_contiguous() {
-        return Ok(x.clone());
-    }
+/// Contiguous copy of a tensor.
+pub(super) fn copied(op: &'static str, x: &CpuTensor) -> Result<Output> {
     let mut out = Output::new(op, x.shape(), x.dtype())?;
-    for_size!(x.dtype(), T => into(x.elements::<T>(), x.layout(), out.elements::<T>()));
-    Ok(out.finish())
+    for_size!(x.dtype().size(), T => into(x.elements::<T>(), x.layout(), out.elements::<T>()));
+    Ok(out)
 }
 
-/// The elements of each tensor after those of the one before.
-fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
-    for_size!(tensors[0].dtype(), T => {
+/// Returns the tensor itself if it is contiguous, else a contiguous copy.
+pub(super) fn contiguous(op: &'static str, x: &CpuTensor) -> Result<CpuTensor> {
+    if x.is_contiguous() { Ok(x.clone()) } else { Ok(copied(op, x)?.finish()) }
+}
+
+/// Concatenates the elements of all tensors, in row-major order each.
+fn concatenate(tensors: &[&CpuTensor], out: &mut Output) {
+    for_size!(tensors[0].dtype().size(), T => {
         let mut out = out.elements::<T>();
         for x in tensors {
             let (here, after) = out.split_at_mut(x.shape().numel());
@@ -165,21 +151,20 @@ fn one_after_another(tensors: &[&CpuTensor], out: &mut Output) {
     });
 }
 
-/// Bytes of the result in which each tensor's narrow runs are written one after the other: a part of the
-/// first-level cache.
+/// Bytes of the result in which the narrow runs of one tensor after the other are written: a fraction of L1.
 const TILE_BYTES: usize = 8 << 10;
 
-/// Elements up to which a run is copied without a call, by two moves that may overlap. Joined so, two runs of 64 to
-/// 128 bytes take 0.15 to 0.9 of the time of calls; of 256 bytes 1.2 to 1.4, and 1.9 where calls write past the caches.
+/// Longest run in elements that is copied inline, by two moves that may overlap, instead of by a call. For
+/// runs of 64 to 128 bytes that takes 0.15 to 0.9 of the time of calls, for 256 bytes 1.2 to 1.9.
 const fn narrow<T>() -> usize {
     let elements = 128 / size_of::<T>();
     if elements < 64 { elements } else { 64 }
 }
 
-/// `out[row · block + at ..][..width] = runs[row · width ..][..width]`, for all rows; at most [`narrow`] elements
-/// a row.
+/// `out[row · block + at ..][..width] = runs[row · width ..][..width]` for all rows; `width` is at most
+/// [`narrow`].
 fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize, at: usize) {
-    /// The first and the last `PART` elements of each run.
+    /// Copies the first and the last `PART` elements of each run, which may overlap.
     fn ends<T: Copy, const PART: usize>(
         runs: &[T],
         width: usize,
@@ -194,6 +179,7 @@ fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize,
             row[last..].copy_from_slice(&run[last..]);
         }
     }
+    /// Copies runs of `WIDTH` elements.
     fn whole<T: Copy, const WIDTH: usize>(runs: &[T], out: &mut [T], block: usize, at: usize) {
         for (run, row) in runs.as_chunks::<WIDTH>().0.iter().zip(out.chunks_exact_mut(block)) {
             row[at..at + WIDTH].copy_from_slice(run);
@@ -213,7 +199,7 @@ fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize,
     }
 }
 
-/// Rows, each the runs of all tensors one after the other.
+/// Writes rows, each of which consists of one run of every tensor.
 fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Place<'_, T>) {
     let mut at = 0;
     for row in rows {
@@ -228,10 +214,10 @@ fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Pl
     }
 }
 
-/// The tensors one after the other along `axis`.
+/// Concatenates tensors along `axis`.
 ///
-/// Seen from the result, every index of the axes before `axis` is one block, in which each tensor
-/// has one contiguous run. In a single block each is copied from where it lies.
+/// Each index of the axes before `axis` is one block of the result, in which every tensor has one contiguous
+/// run. If there is only one block, tensors are copied from any layout.
 pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let shape = joined_shape("cat", tensors, axis)?;
     let (first, along) = (tensors[0], shape.dim(axis));
@@ -239,12 +225,12 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
     let below: usize = shape.dims()[axis + 1..].iter().product();
     let block = along * below;
     if block == shape.numel() {
-        one_after_another(tensors, &mut out);
+        concatenate(tensors, &mut out);
         return Ok(out.finish());
     }
     let sources = tensors.iter().map(|x| contiguous("cat", x));
     let sources = sources.collect::<Result<SmallVec<[CpuTensor; 4]>>>()?;
-    for_size!(first.dtype(), T => {
+    for_size!(first.dtype().size(), T => {
         let runs = sources.iter().map(|x| (x.run::<T>(), x.shape().dim(axis) * below));
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
         let are_narrow = runs.iter().all(|&(_, width)| width <= narrow::<T>());

@@ -1,7 +1,7 @@
-//! Fused ops: several passes over memory in one.
+//! Kernels of fused ops.
 //!
-//! Kernels of rows run under the driver in `rows.rs`: operands that are not contiguous are copied,
-//! threads share the rows, 16-bit floats are computed in `f32`.
+//! Kernels of rows run under the driver in `rows.rs`: operands that are not contiguous are copied, threads
+//! share the rows, and 16-bit floats are computed in `f32`.
 
 mod attention;
 mod bias_activation;
@@ -95,13 +95,12 @@ fn columns(x: &CpuTensor) -> usize {
     x.shape().dims().last().copied().unwrap_or(1)
 }
 
-/// `[…, 1]` for rows `[…, n]`: one element a row.
+/// Shape `[…, 1]` of one value per row of `x`, of shape `[…, n]`.
 fn statistics_shape(x: &CpuTensor) -> Shape {
     x.shape().with_axis(x.shape().ndim().saturating_sub(1), Some(1))
 }
 
-/// Number of rows, and the cost of one of them: `each` is that of an `f32`, an `f64` takes about
-/// twice as long.
+/// Number of rows, and the cost of a row. `each` is the cost of an `f32`; an `f64` takes about twice as long.
 fn work<T: Working>(x: &CpuTensor, each: usize) -> (usize, Cost) {
     let cost = Cost(each).times(columns(x).max(1) * size_of::<T::Wide>() / 4);
     (statistics_shape(x).numel(), cost)

@@ -1,7 +1,7 @@
-//! Selection and addition by index.
+//! gather and scatter_add.
 //!
-//! Every sum is taken in row-major order of what is added, to what was there, and rounded after each
-//! addition; sums of 16-bit floats are taken in `f32` and rounded to 16 bits once.
+//! Addends are added to the previous value in row-major order of the source, with a rounding after each
+//! addition. Sums of 16-bit floats are computed in `f32` and rounded to 16 bits once.
 
 mod elements;
 
@@ -14,27 +14,28 @@ use swath_kernels::{Addend, scatter_add_rows_from};
 use super::cast::cast;
 use super::copy::{self, for_size};
 use super::{CpuTensor, Output};
-use crate::backend::TensorData;
+use crate::backend::{TensorData, check_arithmetic, check_dtype, check_indices, check_same_shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 use elements::Elements;
 
-/// An index, and how the other axes of the tensor and the result relate.
+/// A checked index.
 struct Selection<'a> {
-    /// The index's values along the axis, where it selects whole rows, checked; else all, row-major.
+    /// Values along the axis if the index selects whole rows (checked); else all values in row-major order.
     values: Values<'a>,
-    /// Rows are blocks of `below` contiguous elements; there are `above` times as many as values.
+    /// Extents of the other axes if the index selects whole rows.
     rows: Option<Rows>,
 }
 
+/// Products of the extents of the axes above and below the indexed axis. A row is `below` elements.
 struct Rows {
     above: usize,
     below: usize,
 }
 
-/// Values where they lie, or copied to follow one another.
+/// Contiguous values, in place or copied.
 enum Values<'a> {
     InPlace(&'a [i64]),
     Copied(Buffer),
@@ -51,34 +52,20 @@ impl Deref for Values<'_> {
     }
 }
 
-/// Checks rank, extents and the indices of rows.
+/// Checks an index and prepares its values.
 fn select<'a>(
     op: &'static str,
     x: &CpuTensor,
     axis: usize,
     index: &'a CpuTensor,
 ) -> Result<Selection<'a>> {
+    check_indices(op, x, axis, index)?;
     let (shape, wanted) = (x.shape(), index.shape());
-    if index.dtype() != DType::I64 {
-        return Err(Error::DTypeMismatch {
-            op,
-            lhs: index.dtype(),
-            rhs: DType::I64,
-            shape: *wanted,
-        });
-    }
-    if axis >= shape.ndim() {
-        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-        return Err(Error::AxisOutOfRange { op, axis, shape: *shape });
-    }
-    let dims = || shape.dims().iter().zip(wanted.dims()).enumerate();
-    if shape.ndim() != wanted.ndim() || dims().any(|(i, (have, want))| i != axis && want > have) {
-        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *wanted });
-    }
-    let repeats = dims().all(|(i, (have, want))| {
-        i == axis || (have == want && (*want == 1 || index.strides()[i] == 0))
-    });
-    let rows = repeats.then(|| Rows {
+    let repeats = |i: usize| {
+        let dim = wanted.dim(i);
+        i == axis || (shape.dim(i) == dim && (dim == 1 || index.strides()[i] == 0))
+    };
+    let rows = (0..shape.ndim()).all(repeats).then(|| Rows {
         above: shape.dims()[..axis].iter().product(),
         below: shape.dims()[axis + 1..].iter().product(),
     });
@@ -101,16 +88,16 @@ fn select<'a>(
         (None, numel) => copied(numel, &|values| copy::into(storage, index.layout(), values)),
     };
     if rows.is_some() || shape.dim(axis) == 0 {
-        check(op, x, axis, &values)?;
+        check_range(op, x, axis, &values)?;
     }
     Ok(Selection { values, rows })
 }
 
-/// The first index that is outside the axis is the error.
-fn check(op: &'static str, x: &CpuTensor, axis: usize, values: &[i64]) -> Result<()> {
+/// Checks that all indices are within the axis; the error names the first that is not.
+fn check_range(op: &'static str, x: &CpuTensor, axis: usize, values: &[i64]) -> Result<()> {
     let shape = *x.shape();
     let is_outside = |index: &&i64| !(0..shape.dim(axis) as i64).contains(index);
-    let parts = parallel::parts(values.len(), Cost(LOOK_COST));
+    let parts = parallel::parts(values.len(), Cost(CHECK_COST));
     let found = AtomicBool::new(false);
     parallel::for_each_index(parts, |part| {
         let [start, end] = [part, part + 1].map(|i| parallel::even_start(values.len(), parts, i));
@@ -138,7 +125,7 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
     match rows {
         Some(Rows { below, .. }) => {
             let x = copy::contiguous(op, x)?;
-            for_size!(x.dtype(), T => {
+            for_size!(x.dtype().size(), T => {
                 gather_rows(x.run::<T>(), extent, below, &values, out.elements::<T>());
             });
         }
@@ -146,16 +133,16 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
             let outside = AtomicBool::new(false);
             let elements =
                 Elements { axis, shape: *index.shape(), values: &values, extent, outside };
-            for_size!(x.dtype(), T => elements.gather(x, out.elements::<T>())?);
+            for_size!(x.dtype().size(), T => elements.gather(x, out.elements::<T>())?);
             if elements.outside.load(Ordering::Relaxed) {
-                check(op, x, axis, &values)?;
+                check_range(op, x, axis, &values)?;
             }
         }
     }
     Ok(out.finish())
 }
 
-/// Rows of `below` elements of each block of `extent` rows.
+/// Copies the selected rows of `below` elements from every block of `extent` rows.
 fn gather_rows<T: Pod + Send + Sync>(
     x: &[T],
     extent: usize,
@@ -190,20 +177,9 @@ pub(super) fn scatter_add(
 ) -> Result<CpuTensor> {
     let op = "scatter_add";
     let dtype = x.dtype();
-    if matches!(dtype, DType::Bool | DType::I32 | DType::U32) {
-        return Err(Error::UnsupportedDType { op, dtype, shape: *x.shape() });
-    }
-    if dtype != source.dtype() {
-        return Err(Error::DTypeMismatch {
-            op,
-            lhs: dtype,
-            rhs: source.dtype(),
-            shape: *x.shape(),
-        });
-    }
-    if index.shape() != source.shape() {
-        return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
-    }
+    check_arithmetic(op, dtype, x.shape())?;
+    check_dtype(op, x, source.dtype())?;
+    check_same_shape(op, index, source)?;
     let selection = select(op, x, axis, index)?;
     if matches!(dtype, DType::F16 | DType::BF16) && source.numel() > 0 {
         let source = cast(source, DType::F32)?;
@@ -211,8 +187,7 @@ pub(super) fn scatter_add(
         add(x, axis, index, &source, &selection, sums.as_slice_mut::<f32>()?)?;
         return cast(&sums, dtype);
     }
-    let mut out = Output::new(op, x.shape(), dtype)?;
-    for_size!(dtype, T => copy::into(x.elements::<T>(), x.layout(), out.elements::<T>()));
+    let mut out = copy::copied(op, x)?;
     if source.numel() == 0 {
         return Ok(out.finish());
     }
@@ -226,7 +201,7 @@ pub(super) fn scatter_add(
     Ok(out.finish())
 }
 
-/// Adds the source to `y`, which holds the elements of `x` in order.
+/// Adds the source to `y`, a contiguous copy of `x`.
 fn add<T: Pod + Addend + Send + Sync>(
     x: &CpuTensor,
     axis: usize,
@@ -244,26 +219,25 @@ fn add<T: Pod + Addend + Send + Sync>(
     let elements = Elements { axis, shape: *index.shape(), values, extent, outside };
     elements.add(source, x.shape(), y);
     match elements.outside.load(Ordering::Relaxed) {
-        true => check("scatter_add", x, axis, values),
+        true => check_range("scatter_add", x, axis, values),
         false => Ok(()),
     }
 }
 
-/// Of adding an element of a row, of an element alone, and of looking at an index.
+/// Picoseconds of adding an element of a row, of adding a single element, and of checking an index.
 const ADD_COST: usize = 120;
 const ADD_ONE_COST: usize = 1000;
-const LOOK_COST: usize = 500;
+const CHECK_COST: usize = 500;
 
-/// Rows of so many elements for each thread take some times longer to add, by all of them, than their indices to be
-/// looked at, by each in every part. Of shorter rows there is one part a thread: 65,536 rows of 16 took .5 of the time
-/// in two parts of what they took in eight. Indices that name few rows often are then shared less evenly.
+/// Row length per thread below which there is one part per thread, because every part reads all indices:
+/// 65,536 rows of 16 elements took half the time in two parts as in eight.
 const LONG_ROW: usize = 32;
 
-/// Adds the source's rows in order.
+/// Adds the rows of the source in order.
 ///
-/// Threads share the targets: each part looks at all indices and adds the rows that are its own, so that
-/// every element is added to in the same order. Sharing the columns instead was four times slower than
-/// one thread: pieces of rows leave the prefetcher idle. Rows of one element are shared by whole blocks,
+/// Threads share the targets: each part reads all indices and adds the rows of its own targets, so that the
+/// order of additions is fixed. Sharing the columns instead was four times slower than one thread, because
+/// the prefetcher does not follow short pieces of rows. For rows of one element, threads share whole blocks
 /// if there are enough.
 fn add_rows<T: Pod + Addend + Send + Sync>(
     &Rows { above, below }: &Rows,
@@ -280,7 +254,7 @@ fn add_rows<T: Pod + Addend + Send + Sync>(
             scatter_add_rows_from(source, values, shape, 0, y);
         });
     }
-    let per_target = (ADD_COST * below).saturating_add(LOOK_COST) * values.len() / extent;
+    let per_target = (ADD_COST * below).saturating_add(CHECK_COST) * values.len() / extent;
     let parts = parallel::parts(targets, Cost(per_target));
     let parts = if below < LONG_ROW * threads { parts.min(threads) } else { parts };
     let first = |part| parallel::even_start(targets, parts, part);

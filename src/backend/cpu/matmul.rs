@@ -1,17 +1,15 @@
-//! Batched matrix products: layouts become matrix strides, batches and large products are shared by
-//! the threads.
+//! Batched matrix products. Layouts become matrix strides, and threads share batches and large products.
 //!
-//! 1. Nothing is copied: a transposed, sliced, flipped or repeated operand is a matrix with other
-//!    strides.
-//! 2. A batch whose right side is one matrix (stride 0 over the batch) and whose left side lies as
-//!    one stack of rows is one product.
-//! 3. Small products are shared whole, with one packed right side if it is the same (`batch.rs`), a large
-//!    one is cut along its rows or columns (`part.rs`).
-//! 4. 16-bit operands are widened where the kernels read them, and their products in `f32` rounded once: parts
-//!    by the thread that has computed them, batches as a whole. A provider gets them widened as a whole,
-//!    unless few rows use them or they are a batch that is no stack of rows.
-//! 5. A bias is added to the tiles of C as they are written, a function applied to what is in the cache.
-//! 6. Where C is too small to be cut, threads share k (`along_k.rs`).
+//! 1. No operand is copied: a transposed, sliced, flipped or broadcast operand is a matrix with other strides.
+//! 2. A batch whose right side is one matrix (stride 0 over the batch) and whose left side is one stack of
+//!    rows is computed as one product.
+//! 3. Threads share whole small products, with a right side packed once if it is the same for all
+//!    (`batch.rs`). A large product is cut along its rows or columns (`part.rs`).
+//! 4. The kernels widen 16-bit operands as they read them, and the sums in `f32` are rounded once: parts by the
+//!    thread that computed them, batches as a whole. For a BLAS library, whole operands are widened, unless
+//!    the product has few rows or is a batch that is not a stack of rows.
+//! 5. The bias is added as the tiles of C are written, and the activation is applied in the cache.
+//! 6. If C is too small to be cut, threads share k (`along_k.rs`).
 
 mod along_k;
 mod batch;
@@ -19,18 +17,19 @@ mod finish;
 mod part;
 
 use bytemuck::Pod;
-pub(super) use finish::{ACTIVATION_COST, Finish, Places};
+pub(super) use finish::{ACTIVATION_COST, COST_PER_TERM, Finish, Places};
 use finish::{Rounded, cost};
 use half::{bf16, f16};
-use part::{Part, Pieces, share};
-use swath_kernels::{self as kernels, GemmError, MatRef};
+use part::Part;
+pub(super) use part::{Pieces, share};
+use swath_kernels::{self as kernels, GemmError, GemmPath, MatRef};
 
 use super::blas::Blas;
-use super::cast::{Half, cast};
+use super::cast::cast;
 use super::table::unary_kernel;
 use super::working::Wide;
 use super::{CpuTensor, Output, Results};
-use crate::backend::{Arg, TensorData};
+use crate::backend::{Arg, TensorData, check_dtype};
 use crate::blas::trace::{self, Path, Traced};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -46,12 +45,12 @@ pub(super) trait Product: Wide + Packed {}
 impl Product for f32 {}
 impl Product for f64 {}
 
-/// Makes results of sums, as many of each.
+/// Rounds sums to results.
 type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
 
 /// An element type of factors and results.
 pub(super) trait Factor: kernels::Factor<Sum: Product> + Element + Pod {
-    /// Of sums of another type.
+    /// Rounding of the sums, if they have another type.
     const ROUND: Option<Round<Self>>;
 }
 
@@ -62,25 +61,22 @@ macro_rules! factor {
         }
     )*};
 }
-factor! { f32, None; f64, None; f16, Some(Half::narrow); bf16, Some(Half::narrow); }
+factor! { f32, None; f64, None; f16, Some(kernels::convert); bf16, Some(kernels::convert); }
 
 pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "matmul";
-    let (lhs, rhs) = (a.dtype(), b.dtype());
-    if lhs != rhs {
-        return Err(Error::DTypeMismatch { op, lhs, rhs, shape: *a.shape() });
-    }
-    Ok(product(op, a, b, After { bias: None, activation: None, keep_sums: false })?.0)
+    check_dtype(op, a, b.dtype())?;
+    Ok(product(op, a, b, After::default())?.0)
 }
 
-/// Terms of a sum up to which [`matmul_add`] adds it from registers: one block of k. That takes .82 to
-/// .93 of the time of a product and an addition; longer sums, in 2 MiB of memory of their own, 1.03.
-const ADDED_TERMS: usize = kernels::gemm::KC;
+/// Maximum k for which [`matmul_add`] adds tiles from registers: one block of k. That takes 0.82 to 0.93 of
+/// the time of a product and an addition; longer sums take 1.03.
+const MAX_ADDED_TERMS: usize = kernels::gemm::KC;
 
-/// Bytes of a result from which on longer sums are added in place too: it would be there twice.
-const ADDED_BYTES: usize = 4 << 20;
+/// Minimum bytes of a result to which longer sums are added in place too, to avoid a second buffer.
+const MIN_ADDED_BYTES: usize = 4 << 20;
 
-/// `c + a·b`, in c's memory if nothing else refers to it: the bits of [`matmul`] and an addition.
+/// `c + a·b`, in place if nothing else shares the storage of `c`, with the bits of [`matmul`] and an addition.
 pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<CpuTensor> {
     let add = |c: Arg<'_, CpuTensor>| {
         super::elementwise::binary(BinaryOp::Add, [c, Arg::Ref(&matmul(a, b)?)])
@@ -92,35 +88,36 @@ pub(super) fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<C
         return add(Arg::Owned(c));
     };
     let fits = c.shape().dims().split_last() == Some((&n, lead));
-    // A library that fails in the middle would leave a sum of which nobody knows what was added.
-    let pays = k <= ADDED_TERMS || c.numel() * dtypes[0].size() >= ADDED_BYTES;
+    // A library that fails midway would leave an unknown part of the product added to c.
+    let pays = k <= MAX_ADDED_TERMS || c.numel() * dtypes[0].size() >= MIN_ADDED_BYTES;
     if !is_wide || !fits || !pays || k == 0 || c.numel() == 0 || Blas::current()?.is_present() {
         return add(Arg::Owned(c));
     }
     let mut c = Arg::Owned(c);
     let Some(out) = Output::reuse(&mut c) else { return add(c) };
-    let after = After { bias: None, activation: None, keep_sums: false };
-    match dtypes[0] {
-        DType::F64 => Ok(typed::<f64>("matmul", a, b, after, Some(out))?.0),
-        _ => Ok(typed::<f32>("matmul", a, b, after, Some(out))?.0),
-    }
+    let sum = match dtypes[0] {
+        DType::F64 => typed::<f64>("matmul", a, b, After::default(), Some(out)),
+        _ => typed::<f32>("matmul", a, b, After::default(), Some(out)),
+    };
+    Ok(sum?.0)
 }
 
-/// What follows a product, as tensors.
+/// Epilogue of a product, as tensors.
+#[derive(Default)]
 pub(super) struct After<'a> {
     /// Added to every row: `[n]`.
     pub bias: Option<&'a CpuTensor>,
-    /// Then applied to every element.
+    /// Applied to every element after the bias.
     pub activation: Option<Activation>,
-    /// Whether what it is applied to is a second result.
+    /// True if the activation's input is a second result.
     pub keep_sums: bool,
 }
 
-/// The product with its epilogue applied, and the sums if they are kept.
+/// The product after its epilogue, and the activation's input if kept.
 type Both = (CpuTensor, Option<CpuTensor>);
 
-/// `[…, m, k] × […, k, n]` and what follows. The bits are those of [`matmul`], an addition and the
-/// function, but 16-bit floats are rounded once.
+/// `[…, m, k] × […, k, n]` with an epilogue. The bits are those of [`matmul`], an addition and the
+/// activation, except that 16-bit floats are rounded once.
 pub(super) fn matmul_then(
     op: &'static str,
     a: &CpuTensor,
@@ -149,11 +146,11 @@ fn product(op: &'static str, a: &CpuTensor, b: &CpuTensor, after: After<'_>) -> 
     }
 }
 
-/// Rows, or columns, of a result up to which reading one factor takes longer than the arithmetic, so that no
-/// provider gets it widened.
+/// Maximum rows or columns of a result for which reading a factor takes longer than the arithmetic, so that
+/// widening it for a BLAS library does not pay.
 const FEW_ROWS: usize = 48;
 
-/// A product of 16-bit floats and what follows it, with a bias in `f32`.
+/// Product of 16-bit floats with an epilogue, whose bias is in `f32`.
 fn halves<T: Factor<Sum = f32>>(
     op: &'static str,
     a: &CpuTensor,
@@ -172,8 +169,9 @@ fn halves<T: Factor<Sum = f32>>(
     }
     let n = dims_b[lead + 1];
     let batch: usize = dims[..lead].iter().product();
-    let is_bound = batch * dims[lead] <= FEW_ROWS || n <= FEW_ROWS;
-    let Some((rows, matrix)) = folded(op, a.layout(), b.layout(), batch)?.filter(|_| !is_bound)
+    let is_memory_bound = batch * dims[lead] <= FEW_ROWS || n <= FEW_ROWS;
+    let Some((rows, matrix)) =
+        folded(op, a.layout(), b.layout(), batch)?.filter(|_| !is_memory_bound)
     else {
         return typed::<T>(op, a, b, after, None);
     };
@@ -182,16 +180,16 @@ fn halves<T: Factor<Sum = f32>>(
     let shape = Shape::from(dims).with_axis(lead + 1, Some(n));
     let narrow = |x: CpuTensor| -> Result<CpuTensor> {
         let x = cast(&x, T::DTYPE)?;
-        let layout = x.layout().reshape(op, &shape)?.expect("row follows row");
+        let layout = x.layout().reshape(op, &shape)?.expect("a cast result is contiguous");
         Ok(x.with_layout(layout))
     };
     Ok((narrow(y)?, sums.map(narrow).transpose()?))
 }
 
-/// One operand: a matrix at each position of its batch.
+/// An operand as a batch of matrices.
 pub(super) struct Stack<'a, E> {
     data: &'a [E],
-    /// The layout of the leading axes.
+    /// Layout of the leading axes.
     batch: Layout,
     shape: [usize; 2],
     strides: [isize; 2],
@@ -209,7 +207,7 @@ impl<'a, E: Pod> Stack<'a, E> {
         }
     }
 
-    /// True if it is the same matrix at every position.
+    /// True if all matrices of the batch are the same.
     fn is_one_matrix(&self) -> bool {
         let steps = self.batch.dims().iter().zip(self.batch.strides());
         steps.into_iter().all(|(&dim, &stride)| dim <= 1 || stride == 0)
@@ -231,8 +229,8 @@ pub(crate) struct Matrix<'a, E> {
 }
 
 impl<'a, E: Pod> Matrix<'a, E> {
-    /// A tensor of two axes.
-    fn of(x: &'a CpuTensor) -> Self {
+    /// Makes a matrix from a tensor of two axes.
+    fn new(x: &'a CpuTensor) -> Self {
         let layout = x.layout();
         let (dims, strides) = (layout.dims(), layout.strides());
         let (shape, strides) = ([dims[0], dims[1]], [strides[0], strides[1]]);
@@ -241,7 +239,7 @@ impl<'a, E: Pod> Matrix<'a, E> {
 }
 
 impl<'a, T: Factor> Matrix<'a, T> {
-    /// The matrix as one of the sums' type, if it is such a one.
+    /// The same matrix as one of the sums' type, if the types are equal.
     fn as_sums(&self) -> Option<Matrix<'a, T::Sum>> {
         let Matrix { data, offset, shape, strides } = *self;
         T::IS_SUM.then(|| Matrix { data: bytemuck::cast_slice(data), offset, shape, strides })
@@ -249,17 +247,18 @@ impl<'a, T: Factor> Matrix<'a, T> {
 }
 
 impl<'a, E> Matrix<'a, E> {
-    /// The matrix for the kernels; an error if an element lies outside `data`.
+    /// The matrix for the kernels; an error if an element is outside `data`.
     pub fn view(&self) -> std::result::Result<MatRef<'a, E>, GemmError> {
         MatRef::new(self.data, self.offset, self.shape, self.strides)
     }
 }
 
-/// The kernel refuses what the checks above it have let through: a defect, told instead of hidden.
+/// Converts an error of a kernel. The checks before it make this unreachable.
 pub(super) fn refused(op: &'static str) -> impl Fn(GemmError) -> Error + Copy {
     move |error| Error::InvalidArgument { op, reason: error.to_string() }
 }
 
+/// Computes a product with an epilogue; adds it to `onto` if present.
 fn typed<T: Factor>(
     op: &'static str,
     a: &CpuTensor,
@@ -313,17 +312,17 @@ fn typed<T: Factor>(
         return finished(out, sums);
     }
     let blas = Blas::current()?;
-    let note = |batch: usize, shape: [usize; 3], path: Path| {
+    let record = |batch: usize, shape: [usize; 3], path: Path| {
         trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape, path });
     };
     let (a, b, rows) = if lead == 0 {
-        (Matrix::<T>::of(a), Matrix::of(b), m)
+        (Matrix::<T>::new(a), Matrix::new(b), m)
     } else if let Some((a_rows, b_matrix)) = folded(op, a.layout(), b.layout(), batch)? {
         let (a, b) = (Stack::new(a, &a_rows), Stack::new(b, &b_matrix));
         (a.matrix(0), b.matrix(0), batch * m)
     } else {
         let (a, b) = (Stack::<T>::new(a, a.layout()), Stack::new(b, b.layout()));
-        note(batch, [m, k, n], batch::many(blas, [&a, &b], finish, places, [m, k, n])?);
+        record(batch, [m, k, n], batch::many(blas, [&a, &b], finish, places, [m, k, n])?);
         return finished(out, sums);
     };
     let narrow = || T::ROUND.map(|_| Output::new(op, &shape, T::DTYPE)).transpose();
@@ -332,11 +331,11 @@ fn typed<T: Factor>(
         c: y.as_mut().map(Output::elements::<T>).unwrap_or_default(),
         sums: z.as_mut().map(Output::elements::<T>).unwrap_or_default(),
     };
-    note(1, [rows, k, n], one(blas, [a, b], finish, places, rounded, [rows, n])?);
+    record(1, [rows, k, n], one(blas, [a, b], finish, places, rounded, [rows, n])?);
     Ok((y.unwrap_or(out).finish(), z.or(sums).map(Output::finish)))
 }
 
-/// The layouts of a batch that is one product `[batch · m, k] × [k, n]`.
+/// Layouts of a batch as one product `[batch · m, k] × [k, n]`; `None` if it is not one.
 fn folded(
     op: &'static str,
     a: &Layout,
@@ -356,7 +355,7 @@ fn folded(
     Ok(rows.map(|rows| (rows, b_matrix)))
 }
 
-/// One product, cut over the threads if it is large.
+/// Computes one product, which threads share if it is large.
 fn one<T: Factor>(
     blas: Blas,
     [a, b]: [Matrix<'_, T>; 2],
@@ -387,5 +386,5 @@ fn one<T: Factor>(
     }
     let mut pieces = Pieces::new();
     part.split(threads, &mut pieces);
-    Ok(Path::Embedded(share(pieces, Part::run)?))
+    Ok(Path::Embedded(share(pieces, GemmPath::Blocked, Part::run)?))
 }

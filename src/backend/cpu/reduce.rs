@@ -1,25 +1,25 @@
 //! Reductions over any axes of any layout.
 //!
-//! A result is the reduction of its elements in row-major order of the logical index, in the fixed tree
-//! of [`PairwiseSum`](swath_kernels::PairwiseSum): its bits depend neither on the layout nor on the
-//! threads. The reductions are the kernels' ([`Reduction`]); here axes become rows or columns of them:
+//! The elements of a result are reduced in row-major order of the logical index, in the fixed tree of
+//! [`PairwiseSum`](swath_kernels::PairwiseSum), so that its bits depend neither on the layout nor on the
+//! number of threads. The kernels define the reductions ([`Reduction`]); this module presents the reduced axes
+//! to them as rows or columns:
 //!
 //! ```text
-//! one run of few elements, or elements        copied into columns, many results at a time
-//!     apart that are not many
-//! kept elements adjacent, one reduced axis    columns where they lie
-//! one run                                     rows where they lie
-//! else                                        runs gathered in chunks of whole blocks; if an axis is contiguous
-//!                                             at all, a contiguous copy first
+//! short runs, or moderately many strided elements     copied into columns, many results at a time
+//! kept elements contiguous, one reduced axis          columns in place
+//! one contiguous run                                  rows in place
+//! else                                                runs gathered in chunks of whole blocks; if any axis
+//!                                                     is contiguous, a contiguous copy first
 //! ```
 //!
-//! Threads share the results. A few long reductions, and the rows of narrow matrices, are shared by cutting
-//! at powers of two of blocks, which are subtrees.
+//! Threads share the results. If there are only a few long reductions, or a narrow matrix, threads share the
+//! elements of each result in parts of a power of two of blocks, which are subtrees.
 
 mod columns;
 mod composed;
 mod odometer;
-mod turned;
+mod transposed;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -34,7 +34,7 @@ use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::layout::{LoopNest, merge_some_axes};
+use crate::layout::{LoopNest, merge_some_axes, position_of};
 use crate::ops::ReduceOp;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Cost};
@@ -44,31 +44,29 @@ use odometer::Odometer;
 /// Elements of a block of the tree.
 const BLOCK: usize = PairwiseSum::BLOCK;
 
-/// Elements gathered before they are reduced: whole blocks, several at a time.
+/// Elements gathered before they are reduced: several whole blocks.
 const GATHERED: usize = 4 * BLOCK;
 
-/// Cost of reducing one byte of `f32` or more: two threads sum 130,000 `f32` as fast as one.
+/// Picoseconds per byte of a reduction: two threads sum 130,000 `f32` as fast as one.
 const COST_PER_BYTE: usize = 24;
 
-/// Elements of a result up to which many are copied into columns. Of 24 sums take
-/// 0.97 of the time of calls on Zen 3 and 1.1 to 1.3 on Zen 5, of 20 and of 16 0.85 and less; the largest element, variances
-/// and logsumexp 0.4 to 0.8 of 24, and of 28 0.65 to 0.8.
-const MOST_SHORT: usize = 24;
+/// Longest contiguous run that is copied into columns. Sums of 24 elements take 0.97 of the time of calls on
+/// Zen 3 and 1.1 to 1.3 on Zen 5, of 20 at most 0.85; extrema, variances and logsumexp of 24 take 0.4 to 0.8.
+const MAX_SHORT: usize = 24;
 
-/// As [`MOST_SHORT`], of indices, whose calls take 30 ns: 0.64 of the time at 48 (`f64` 1.0), 0.35 at 32.
-const MOST_SHORT_INDICES: usize = 48;
+/// Like [`MAX_SHORT`], for argmax and argmin: 0.64 of the time of calls at 48 (`f64` 1.0), 0.35 at 32.
+const MAX_SHORT_INDICES: usize = 48;
 
 /// Float types that reductions read without conversion.
 pub(super) trait Loaded: Element<Stored = Self> + Pod + Accumulate {}
 impl<T: Element<Stored = T> + Pod + Accumulate> Loaded for T {}
 
-/// The cost of reducing an element: 16-bit floats take a little longer than `f32`.
+/// Cost of reducing an element; 16-bit floats take a little longer than `f32`.
 fn cost<T>() -> Cost {
     Cost(COST_PER_BYTE * if size_of::<T>() == 2 { 5 } else { size_of::<T>() })
 }
 
-/// Elements of each of at most so many parts of `len`: equally many, a power of two of, blocks, which are
-/// subtrees.
+/// Length of the parts if `len` elements are cut into at most `parts` subtrees: a power of two of blocks.
 pub(super) fn part_len(len: usize, parts: usize) -> usize {
     len.div_ceil(BLOCK).div_ceil(parts).next_power_of_two() * BLOCK
 }
@@ -117,40 +115,38 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
         ReduceOp::Norm { p: 2.0 } => floats!(Norm2),
         ReduceOp::Norm { p: f64::INFINITY } => floats!(MaxMagnitude),
         ReduceOp::Norm { p: f64::NEG_INFINITY } => floats!(MinMagnitude),
-        // These are made of other operations.
         ReduceOp::Norm { p } => composed::norm(p, &plan, dtype).map_err(|e| e.named(op.name())),
         ReduceOp::LogSumExp => composed::log_sum_exp(&plan, dtype).map_err(|e| e.named(op.name())),
     }
 }
 
-/// Kept and reduced axes apart, each merged.
+/// A reduction with its kept and reduced axes separated, each merged.
 struct Plan<'a> {
     op: &'static str,
     x: &'a CpuTensor,
-    /// The shape of the result, reduced axes as extent 1.
+    /// Shape of the result, with reduced axes as extents of 1.
     shape: Shape,
-    /// Merged.
     kept: LoopNest,
     reduced: LoopNest,
-    /// Those that are reduced.
+    /// The reduced axes before merging.
     axes: AxisSet,
-    /// Elements reduced to one result.
+    /// Number of elements reduced to one result.
     count: usize,
-    /// Most elements of one run that are copied into columns.
-    short: usize,
+    /// Longest contiguous run that is copied into columns.
+    max_short: usize,
 }
 
 impl<'a> Plan<'a> {
     fn new(op: &'static str, x: &'a CpuTensor, axes: &[usize]) -> Result<Self> {
         let axes = x.shape().resolve_axes(op, Some(axes))?;
-        let of = |is_reduced: bool| {
-            let of_kind = |axis: &usize| axes.contains(axis) == is_reduced;
-            merge_some_axes(&[x.layout()], (0..x.shape().ndim()).filter(of_kind))
+        let merged = |is_reduced: bool| {
+            let axes = (0..x.shape().ndim()).filter(|axis| axes.contains(axis) == is_reduced);
+            merge_some_axes(&[x.layout()], axes)
         };
-        let (kept, reduced, shape) = (of(false), of(true), x.shape().reduced(&axes, true));
+        let (kept, reduced, shape) = (merged(false), merged(true), x.shape().reduced(&axes, true));
         let count = axes.iter().map(|&axis| x.shape().dim(axis)).product();
-        let short = if op.starts_with("arg") { MOST_SHORT_INDICES } else { MOST_SHORT };
-        Ok(Plan { op, x, shape, kept, reduced, axes, count, short })
+        let max_short = if op.starts_with("arg") { MAX_SHORT_INDICES } else { MAX_SHORT };
+        Ok(Plan { op, x, shape, kept, reduced, axes, count, max_short })
     }
 
     fn run<T: Pod + Sync, A: Partial, Y: Pod + Send + Sync>(
@@ -173,15 +169,15 @@ impl<'a> Plan<'a> {
     ) -> Result<()> {
         if self.count == 0 {
             results.fill(reduction.finish(A::EMPTY, 0));
-        } else if self.is_turned() {
-            self.each_turned::<T, _>(cost::<T>(), results, &|x, stride, y| {
+        } else if self.is_transposed() {
+            self.each_transposed::<T, _>(cost::<T>(), results, &|x, stride, y| {
                 reduce_columns(reduction, x, self.count, stride, y);
             });
         } else if matches!(self.reduced.strides(0), [] | [.., 1]) {
             self.reduce_runs(reduction, results);
         } else if self.is_columns() {
             self.reduce_columns(reduction, results);
-        } else if self.x.layout().is_broadcast() || self.reduced_are_nearest() {
+        } else if self.x.layout().is_broadcast() || self.is_reduced_stride_smallest() {
             self.reduce_runs(reduction, results);
         } else if self.is_forward() {
             let (copied, axes) = self.adjacent()?;
@@ -193,21 +189,21 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// True if neighbours along no axis are nearer to each other than along the last reduced one.
-    fn reduced_are_nearest(&self) -> bool {
+    /// True if no axis has a smaller stride than the last reduced one.
+    fn is_reduced_stride_smallest(&self) -> bool {
         let last = self.reduced.strides(0).last().map_or(0, |stride| stride.unsigned_abs());
         let all = self.kept.strides(0).iter().chain(self.reduced.strides(0));
         all.min_by_key(|stride| stride.unsigned_abs()).is_none_or(|s| last <= s.unsigned_abs())
     }
 
-    /// True if the elements lie without gaps along some axis, and none lies before one of a lower index.
+    /// True if some axis is contiguous and no stride is negative.
     fn is_forward(&self) -> bool {
-        // Those of axes of more than one element: others' strides say nothing, and a copy may keep them.
+        // Merged axes exclude those of extent 1, whose strides are arbitrary and may survive a copy.
         let strides = || self.kept.strides(0).iter().chain(self.reduced.strides(0));
         strides().any(|&stride| stride == 1) && strides().all(|&stride| stride >= 0)
     }
 
-    /// A copy in which the elements of a result are adjacent, and the axes to reduce there.
+    /// A copy in which the elements of each result are contiguous, and its reduced axes.
     fn adjacent(&self) -> Result<(CpuTensor, AxisSet)> {
         let rank = self.x.shape().ndim();
         let kept = (0..rank).filter(|axis| !self.axes.contains(axis));
@@ -217,7 +213,7 @@ impl<'a> Plan<'a> {
         Ok((copy::contiguous(self.op, &view)?, (rank - self.axes.len()..rank).collect()))
     }
 
-    /// Reduces for every result the runs that its elements lie in.
+    /// Reduces the runs of every result.
     fn reduce_runs<T: Pod + Sync, A: Partial, Y: Pod + Send + Sync>(
         &self,
         reduction: &dyn Reduction<T, Acc = A, Out = Y>,
@@ -259,21 +255,22 @@ impl<'a> Plan<'a> {
         });
     }
 
+    /// True if the elements of each result are one contiguous run.
     fn is_one_run(&self) -> bool {
         self.count > 0 && self.reduced.dims().len() == 1 && self.reduced.strides(0) == [1]
     }
 
-    /// True if the elements of each result are one run, and these follow one another.
+    /// True if the elements of each result are one run, and the runs of consecutive results are adjacent.
     fn are_adjacent_runs(&self) -> bool {
         self.is_one_run() && self.kept.strides(0) == [self.count as isize]
     }
 
-    /// Where the elements of result `i` begin.
+    /// Position of the first element of result `i`.
     fn position(&self, i: usize) -> usize {
-        Odometer::new(&self.kept, i, self.x.layout().offset()).position
+        position_of(self.kept.dims(), self.kept.strides(0), i, self.x.layout().offset())
     }
 
-    /// Passes the elements to `push` in order, starting at `base`: all but the last call get whole blocks.
+    /// Passes the elements of the result at `base` to `push`, in order; all calls but the last get whole blocks.
     fn feed<T: Pod>(
         &self,
         data: &[T],
@@ -315,7 +312,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Folds one slice on all threads, in parts that are subtrees.
+/// Reduces one slice on all threads, in parts that are subtrees.
 fn shared<T: Sync, A: Partial>(x: &[T], fold: &(dyn Fn(&[T]) -> A + Sync)) -> A {
     let parts = parallel::parts(x.len().div_ceil(BLOCK), cost::<T>().times(BLOCK));
     if parts <= 1 {

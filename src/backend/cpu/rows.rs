@@ -1,9 +1,9 @@
-//! The driver of kernels that compute whole rows, so that a kernel sees `f32` and `f64` slices only.
+//! The driver of kernels that compute whole rows; a kernel only receives `f32` and `f64` slices.
 //!
 //! ```text
-//! compute        allocates results, makes operands contiguous
-//! for_each_row   gives each thread a range of rows
-//! in_groups      16-bit floats: widens a few rows at a time, calls the kernel, rounds the results
+//! compute        allocates results and makes operands contiguous
+//! for_each_row   shares the rows among threads
+//! in_groups      for 16-bit floats: widens a few rows at a time, calls the kernel, rounds the results
 //! ```
 
 use std::array::from_fn;
@@ -20,12 +20,12 @@ use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::shape::Shape;
 
-/// Elements of a widened group of rows: a few arrays of them stay in the second-level cache.
+/// Elements of a widened group of rows: a few arrays of this length fit in L2.
 const GROUP_LEN: usize = 8192;
 
-/// Returns the results of a row kernel, then its statistics: one value a row, in the type of the
-/// computation. Arguments are as for [`for_each_row`], with tensors for slices and shapes for what is
-/// to be written.
+/// Returns the results of a row kernel, then its statistics: one value per row, in the type of the
+/// computation. Arguments are as for [`for_each_row`], with tensors in place of input slices and shapes in
+/// place of outputs.
 pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize>(
     op: &'static str,
     (count, cost): (usize, Cost),
@@ -45,8 +45,9 @@ pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize
     for (x, _) in inputs {
         operands.push(copy::contiguous(op, x)?);
     }
-    let mut buffers = results.iter_mut().map(|y| y.buffer_mut().expect("not shared yet"));
-    let mut buffer = || buffers.next().expect("one for each result");
+    let mut buffers =
+        results.iter_mut().map(|y| y.buffer_mut().expect("a new tensor is not shared"));
+    let mut buffer = || buffers.next().expect("one buffer per result");
     let y = outputs.map(|(_, cols)| (buffer().as_slice_mut(), cols));
     let statistics = statistics.map(|_| buffer().as_slice_mut());
     let x = from_fn(|i| (operands[i].run(), inputs[i].1));
@@ -54,11 +55,11 @@ pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize
     Ok(results)
 }
 
-/// Calls `kernel(rows, inputs, outputs, statistics)` on ranges that make up `0..count`, on threads;
-/// `cost` is that of a row.
+/// Calls `kernel(rows, inputs, outputs, statistics)` on ranges of rows that cover `0..count`, which threads
+/// share. `cost` is that of a row.
 ///
-/// Operands are slices with the number of their columns; a last row may be short. The kernel gets the
-/// elements of its rows, of each statistic one a row.
+/// Operands are slices with their number of columns; a last row may be short. The kernel receives the elements
+/// of its rows, and one value per row of each statistic.
 pub(super) fn for_each_row<T: Working, const I: usize, const O: usize, const S: usize>(
     count: usize,
     cost: Cost,
@@ -81,8 +82,8 @@ pub(super) fn for_each_row<T: Working, const I: usize, const O: usize, const S: 
     });
 }
 
-/// Calls `kernel(group, inputs, outputs)` on groups that make up `rows`, in order: a single one if
-/// nothing is converted. Inputs are of all rows, outputs of `rows` alone.
+/// Calls `kernel(group, inputs, outputs)` on groups of rows that cover `rows`, in order; a single group if the
+/// type needs no conversion. Inputs contain all rows, outputs only `rows`.
 pub(super) fn in_groups<T: Working, const I: usize, const O: usize>(
     rows: Range<usize>,
     inputs: [(&[T], usize); I],
@@ -117,7 +118,7 @@ pub(super) fn in_groups<T: Working, const I: usize, const O: usize>(
     }
 }
 
-/// The elements of rows of `cols` columns; the last row may be short.
+/// Range of the elements of rows of `cols` columns; the last row may be short.
 fn span(rows: &Range<usize>, cols: usize, len: usize) -> Range<usize> {
     rows.start * cols..(rows.end * cols).min(len)
 }

@@ -1,16 +1,16 @@
-//! Running sums and products along any axis, where the elements lie.
+//! Cumulative sums and products along any axis, in place.
 //!
 //! ```text
-//! last axis (and extents of 1 after it)    rows are shared by threads
-//! others: `[above, n, below]`              threads share the `above` matrices; if there are few,
+//! last axis (and extents of 1 after it)    threads share the rows
+//! others: `[above, n, below]`              threads share the `above` matrices or, if there are few,
 //!                                          the rows of each
 //! ```
 //!
-//! 1. Every chain runs from its first element to its last in `f64`: a part that begins with a later
-//!    row first scans the rows above and discards the results, which takes less than half the time.
-//!    So later parts are shorter.
-//! 2. Columns are not shared: what two threads write would lie beside each other, in pieces of rows,
-//!    and took 1.3 to 3 times as long as on one thread.
+//! 1. Every total accumulates from the first element to the last in `f64`. A part that begins with a later row
+//!    first scans the rows above it and discards the results, which takes less than half the time of keeping
+//!    them. Later parts are therefore shorter.
+//! 2. Threads do not share the columns: writing short pieces of rows side by side took 1.3 to 3 times as long
+//!    as one thread.
 
 use bytemuck::Pod;
 use swath_kernels::{
@@ -28,20 +28,20 @@ use crate::ops::ScanOp;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 
-/// Picoseconds for an element.
+/// Picoseconds per element.
 const COST: usize = 300;
 
-/// Time for a row that is not kept over that for one that is.
-const UNKEPT: f64 = 0.4;
+/// Ratio of the time of a discarded row to that of a kept one.
+const DISCARDED_COST: f64 = 0.4;
 
-/// Most parts that a matrix is cut into: more would gain little, each running through all rows above.
-const MOST_PARTS: usize = 8;
+/// Maximum number of parts of a matrix. More gain little, because each scans all rows above it.
+const MAX_PARTS: usize = 8;
 
-/// Rows that are not kept at a time, or more of them if they are short: about so many elements.
-const UNKEPT_ROWS: usize = 8;
-const UNKEPT_ELEMENTS: usize = 1024;
+/// Discarded rows per kernel call: at least this many rows and about this many elements.
+const DISCARDED_ROWS: usize = 8;
+const DISCARDED_ELEMENTS: usize = 1024;
 
-/// An axis of `n` elements and what lies above and below it.
+/// An axis of `n` elements, and the products of the extents above and below it.
 #[derive(Clone, Copy)]
 struct Extents {
     above: usize,
@@ -51,10 +51,7 @@ struct Extents {
 
 pub(super) fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
     let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
-    if axis >= shape.ndim() {
-        let axis = isize::try_from(axis).unwrap_or(isize::MAX);
-        return Err(Error::AxisOutOfRange { op: name, axis, shape });
-    }
+    shape.check_axis(name, axis)?;
     if !dtype.has_arithmetic() {
         return Err(Error::UnsupportedDType { op: name, dtype, shape });
     }
@@ -82,19 +79,19 @@ pub(super) fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> 
 
 fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
     let Extents { above, n, below } = extents;
-    let (of_rows, of_columns, start): (RowScan<T::Wide>, ColumnScan<T::Wide>, f64) = match op {
+    let (scan_rows, scan_columns, start): (RowScan<T::Wide>, ColumnScan<T::Wide>, f64) = match op {
         ScanOp::Sum => (cumsum_rows, cumsum_columns, 0.0),
         ScanOp::Product => (cumprod_rows, cumprod_columns, 1.0),
     };
     if below == 1 {
         let cost = Cost(COST).times(n);
         return for_each_row(above, cost, [(x, n)], [(y, n)], [], |_, [x], [y], []| {
-            of_rows(x, n, y);
+            scan_rows(x, n, y);
         });
     }
     down_columns(extents, x, y, start, |x, totals, y| {
         in_groups::<T, 1, 1>(0..x.len() / below, [(x, below)], [(y, below)], |_, [x], [y]| {
-            of_columns(x, totals, y);
+            scan_columns(x, totals, y);
         });
     });
 }
@@ -102,7 +99,7 @@ fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
 type RowScan<E> = fn(&[E], usize, &mut [E]);
 type ColumnScan<E> = fn(&[E], &mut [f64], &mut [E]);
 
-/// Booleans and bytes count as integers.
+/// Scans integers, bytes and booleans.
 fn integers<T: Pod + Integer + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &mut [i64]) {
     let Extents { above, n, below } = extents;
     let (fold, start) = match op {
@@ -117,8 +114,7 @@ fn integers<T: Pod + Integer + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &
     down_columns(extents, x, y, start, |x, totals, y| scan_integer_columns(fold, x, totals, y));
 }
 
-/// `scan(rows, totals so far, results)` over the rows of every matrix in order; totals begin with
-/// `start`.
+/// Calls `scan(rows, totals, results)` for the rows of every matrix in order; totals begin with `start`.
 fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
     Extents { above, n, below }: Extents,
     x: &[T],
@@ -137,7 +133,7 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
         true => parallel::parts(above * n, cost),
         false => parallel::parts(above, cost.times(n)),
     };
-    let each = if few { (parts.min(threads) / above).min(MOST_PARTS).min(n) } else { 1 };
+    let each = if few { (parts.min(threads) / above).min(MAX_PARTS).min(n) } else { 1 };
     if each < 2 {
         let parts = parts.min(above);
         let first = |part| parallel::even_start(above, parts, part);
@@ -157,20 +153,20 @@ fn down_columns<T: Pod + Sync, Y: Pod + Send, A: Pod + Send + Sync>(
         let (above, from) = x.split_at(first(part) % matrix);
         with_totals(&mut |totals| {
             totals.fill(start);
-            let rows = UNKEPT_ROWS.max(UNKEPT_ELEMENTS / below);
-            let unkept_len = (rows * below).min(above.len());
-            let mut unkept = Buffer::scratch(unkept_len * size_of::<Y>());
-            for x in above.chunks(unkept_len.max(1)) {
-                scan(x, totals, &mut unkept.as_slice_mut()[..x.len()]);
+            let rows = DISCARDED_ROWS.max(DISCARDED_ELEMENTS / below);
+            let len = (rows * below).min(above.len());
+            let mut discarded = Buffer::scratch(len * size_of::<Y>());
+            for x in above.chunks(len.max(1)) {
+                scan(x, totals, &mut discarded.as_slice_mut()[..x.len()]);
             }
             scan(&from[..y.len()], totals, y);
         });
     });
 }
 
-/// The first of `n` rows that part `part` of `parts` writes, so that all take the same time: each part
-/// is `1 − UNKEPT` times as long as the one before.
+/// First of `n` rows that part `part` of `parts` writes. So that all parts take the same time, each is
+/// `1 − DISCARDED_COST` times as long as the one before.
 fn first_row(n: usize, parts: usize, part: usize) -> usize {
-    let written = |parts: usize| 1.0 - (1.0 - UNKEPT).powi(parts as i32);
+    let written = |parts: usize| 1.0 - (1.0 - DISCARDED_COST).powi(parts as i32);
     (n as f64 * (written(part) / written(parts))) as usize
 }

@@ -1,5 +1,5 @@
-//! The op tables expanded to functions of slices: kernels for floats, the table's own formulas for
-//! integers. A row without a kernel of its name in `swath_kernels::math` does not compile.
+//! Expands the op tables to functions of slices: kernels for floats, and the table's formulas for integers. A
+//! row without a kernel of the same name in `swath_kernels::math` fails to compile.
 
 use swath_kernels::{Arg as Run, Function, Kernel, math};
 
@@ -11,11 +11,11 @@ macro_rules! unary_kernels {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $low:expr, $high:expr;
         gradient: $parameters:tt => $gradient:expr;
     })*) => {
-        /// The kernel of an op.
+        /// Kernel of an op.
         pub(super) fn unary_kernel(op: UnaryOp) -> &'static Kernel<1> {
             match op {
                 $(UnaryOp::$Variant => math::$Variant::KERNEL,)*
@@ -40,24 +40,24 @@ macro_rules! binary_kernels {
         $(#[$doc:meta])*
         $method:ident, $Variant:ident;
         value: $value:expr;
-        integer: ($($integer:expr)?);
+        $(integer: ($integer:expr);)?
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr;
         gradient_a: $a_parameters:tt => $a_gradient:expr;
         gradient_b: $b_parameters:tt => $b_gradient:expr;
     })*) => {
-        /// The kernel of an op.
+        /// Kernel of an op.
         pub(super) fn binary_kernel(op: BinaryOp) -> &'static Kernel<2> {
             match op {
                 $(BinaryOp::$Variant => math::$Variant::KERNEL,)*
             }
         }
 
-        /// Runs the integer formula of the op, if it has one; false if it failed somewhere.
+        /// Runs the integer formula of the op, if it has one; false if it failed for an element.
         pub(super) fn binary_integer<T: Element>(op: BinaryOp, a: Run<T>, b: Run<T>, y: &mut [T]) -> bool {
             match op {
                 $(BinaryOp::$Variant => {
                     $(return map2(a, b, y, $integer);)?
-                    #[allow(unreachable_code, reason = "reached where the row has no formula")]
+                    #[allow(unreachable_code, reason = "reached if the row has no formula")]
                     false
                 })*
             }
@@ -72,7 +72,7 @@ macro_rules! ternary_kernels {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
-        /// The kernel of an op.
+        /// Kernel of an op.
         pub(super) fn ternary_kernel(op: TernaryOp) -> &'static Kernel<3> {
             match op {
                 $(TernaryOp::$Variant => math::$Variant::KERNEL,)*

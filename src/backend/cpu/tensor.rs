@@ -1,10 +1,10 @@
-//! [`CpuTensor`], and [`Output`], one in the making.
+//! [`CpuTensor`], and [`Output`], a tensor before it is shared.
 
 use std::mem::replace;
 
 use bytemuck::Pod;
 
-use crate::backend::{Arg, TensorData};
+use crate::backend::{Arg, TensorData, check_dtype};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -14,12 +14,12 @@ use crate::shape::Shape;
 
 /// A tensor in the CPU's memory. Cloning shares the storage.
 ///
-/// One pointer: an op hands its operands and result on a few times, and two that are written apart and read
-/// together are read late.
+/// A tensor is one pointer, because ops pass operands and results on several times: two words that are written
+/// separately and read together would miss store forwarding.
 #[derive(Clone, Debug)]
 pub struct CpuTensor(Shared<View>);
 
-/// How elements lie, and where.
+/// Layout, dtype and memory of a tensor.
 #[derive(Debug)]
 struct View {
     layout: Layout,
@@ -27,12 +27,12 @@ struct View {
     memory: Memory,
 }
 
-/// Where elements lie.
+/// Memory of a tensor.
 #[derive(Debug)]
 enum Memory {
-    /// In the tensor's own memory, row-major from its first element.
+    /// Its own memory, contiguous from the first element.
     Own(Buffer),
-    /// In that of a tensor that has its own.
+    /// The memory of another tensor, which is `Own`.
     Of(CpuTensor),
 }
 
@@ -47,7 +47,7 @@ impl TensorData for CpuTensor {
 }
 
 impl CpuTensor {
-    /// The elements in row-major order, as they are stored (`bool` as bytes 0 and 1).
+    /// Returns the elements in row-major order, as stored (`bool` as bytes 0 and 1).
     ///
     /// ```
     /// use swath::{Backend, backend::cpu::CpuBackend};
@@ -57,16 +57,16 @@ impl CpuTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DTypeMismatch`]; [`Error::InvalidArgument`] if the elements do not lie in order.
+    /// [`Error::DTypeMismatch`]; [`Error::InvalidArgument`] if the tensor is not contiguous.
     pub fn as_slice<T: Element>(&self) -> Result<&[T::Stored]> {
         self.check_slice::<T>("as_slice")?;
         Ok(self.run())
     }
 
-    /// As [`CpuTensor::as_slice`], to write.
+    /// Returns the elements for writing, like [`CpuTensor::as_slice`].
     ///
     /// # Errors
-    /// As [`CpuTensor::as_slice`]; [`Error::InvalidArgument`] if the storage is shared;
+    /// Those of [`CpuTensor::as_slice`]; [`Error::InvalidArgument`] if the storage is shared;
     /// [`Error::UnsupportedDType`] for `bool`, whose bytes must stay 0 or 1.
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T::Stored]> {
         let op = "as_slice_mut";
@@ -83,22 +83,15 @@ impl CpuTensor {
     }
 
     fn check_slice<T: Element>(&self, op: &'static str) -> Result<()> {
-        if self.dtype() != T::DTYPE {
-            return Err(Error::DTypeMismatch {
-                op,
-                lhs: self.dtype(),
-                rhs: T::DTYPE,
-                shape: *self.shape(),
-            });
-        }
+        check_dtype(op, self, T::DTYPE)?;
         if !self.is_contiguous() {
-            let reason = "the elements do not lie in order; call contiguous() first".to_owned();
+            let reason = "the tensor is not contiguous; call contiguous() first".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         }
         Ok(())
     }
 
-    /// The tensor whose memory it is.
+    /// The tensor that owns the memory.
     fn owner(&self) -> &CpuTensor {
         match &self.0.memory {
             Memory::Own(_) => self,
@@ -109,11 +102,11 @@ impl CpuTensor {
     pub(super) fn buffer(&self) -> &Buffer {
         match &self.owner().0.memory {
             Memory::Own(buffer) => buffer,
-            Memory::Of(_) => unreachable!("an owner's memory is its own"),
+            Memory::Of(_) => unreachable!("an owner has its own memory"),
         }
     }
 
-    /// The memory, to write, if no other tensor refers to it.
+    /// The memory for writing, if no other tensor shares it.
     pub(super) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.0.get_mut()?.memory {
             Memory::Own(buffer) => Some(buffer),
@@ -121,7 +114,7 @@ impl CpuTensor {
         }
     }
 
-    /// True if no other tensor refers to its memory.
+    /// True if no other tensor shares the memory.
     pub(super) fn is_unique(&self) -> bool {
         self.0.is_unique() && self.owner().0.is_unique()
     }
@@ -132,7 +125,7 @@ impl CpuTensor {
         self.buffer().as_slice()
     }
 
-    /// The same storage under another layout, which does not reach beyond it.
+    /// The same storage with another layout, which must be within it.
     pub(super) fn with_layout(&self, layout: Layout) -> CpuTensor {
         let (dtype, memory) = (self.dtype(), Memory::Of(self.owner().clone()));
         CpuTensor(Shared::new(View { layout, dtype, memory }))
@@ -152,13 +145,13 @@ impl CpuTensor {
         &self.elements()[start..start + self.numel()]
     }
 
-    /// Where the run begins; a layout without elements may begin anywhere.
-    pub(super) fn run_start(&self) -> usize {
+    /// Position of the first element of a contiguous layout; the offset of an empty layout is arbitrary.
+    fn run_start(&self) -> usize {
         if self.numel() == 0 { 0 } else { self.layout().offset() }
     }
 }
 
-/// A result in the making: contiguous, its memory its own and not yet shared.
+/// A result that is being computed: contiguous, in its own memory, and not shared.
 pub(super) struct Output(CpuTensor);
 
 impl Output {
@@ -166,22 +159,22 @@ impl Output {
         Ok(Output::in_buffer(Buffer::new(op, shape, dtype)?, shape, dtype))
     }
 
-    /// As [`Output::new`], for a tensor that is loaded once and stays.
+    /// Like [`Output::new`], without size classes, for a tensor that is loaded once and kept.
     pub(super) fn exact(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         Ok(Output::in_buffer(Buffer::exact(op, shape, dtype)?, shape, dtype))
     }
 
     #[inline(always)]
-    pub(super) fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
+    fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
         let buffer = buffer.in_words();
         let view = || View { layout: Layout::SCALAR, dtype, memory: Memory::Own(buffer()) };
         let mut view = Shared::made(view);
-        view.get_mut().expect("just made").layout.set_contiguous(shape);
+        view.get_mut().expect("a new handle is unique").layout.set_contiguous(shape);
         Output(CpuTensor(view))
     }
 
-    /// The operand's own memory, if it was given away and no one else refers to it; it holds the
-    /// operand's elements in order. A number takes the operand's place.
+    /// Takes the memory of an operand that is owned, contiguous and unshared, and that fills its memory. The
+    /// memory still holds the operand's elements. A number replaces the operand.
     pub(super) fn reuse(x: &mut Arg<'_, CpuTensor>) -> Option<Self> {
         match x {
             Arg::Owned(x)
@@ -195,7 +188,7 @@ impl Output {
         let mut owner = owner.clone();
         let shape = *x.shape();
         drop(x);
-        owner.0.get_mut().expect("it was unique").layout.set_contiguous(&shape);
+        owner.0.get_mut().expect("checked to be unique").layout.set_contiguous(&shape);
         Some(Output(owner))
     }
 
@@ -209,15 +202,15 @@ impl Output {
 
     pub(super) fn elements<T: Pod>(&mut self) -> &mut [T] {
         debug_assert_eq!(size_of::<T>(), self.0.dtype().size());
-        self.elements_as()
+        self.buffer().as_slice_mut()
     }
 
-    pub(super) fn elements_as_bytes(&mut self) -> &mut [u8] {
-        self.elements_as()
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer().as_slice_mut()
     }
 
-    pub(super) fn elements_as<T: Pod>(&mut self) -> &mut [T] {
-        self.0.buffer_mut().expect("shared by no one until finished").as_slice_mut()
+    fn buffer(&mut self) -> &mut Buffer {
+        self.0.buffer_mut().expect("an output is not shared")
     }
 
     pub(super) fn finish(self) -> CpuTensor {

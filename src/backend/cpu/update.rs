@@ -1,20 +1,19 @@
 //! Steps of optimizers: one pass over parameter, gradient and state, in place.
 //!
-//! A tensor whose storage something else shares is copied first, which leaves the other as it was.
-//! 16-bit floats are widened, changed and rounded a piece at a time.
+//! A tensor whose storage is shared is copied first. 16-bit floats are widened, updated and rounded piece by
+//! piece.
 
 use swath_kernels::{self as kernels, Adam, Sgd};
 
 use super::elementwise::CHUNK;
 use super::working::{Working, for_float};
-use super::{CpuTensor, Output, copy};
-use crate::backend::{TensorData, check_step};
+use super::{CpuTensor, copy};
+use crate::backend::{TensorData, check_dtype, check_same_shape, check_step};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::ops::UpdateOp;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 
-/// Of one element of one of the tensors; memory takes most of it.
+/// Picoseconds per element of each tensor; memory accesses take most of the time.
 const COST: usize = 250;
 
 pub(super) fn update(
@@ -26,18 +25,12 @@ pub(super) fn update(
     let name = op.name();
     check_step(op)?;
     if state.len() != op.states() {
-        let reason = format!("{} state tensors, not {}", state.len(), op.states());
+        let reason = format!("expected {} state tensors, got {}", op.states(), state.len());
         return Err(Error::InvalidArgument { op: name, reason });
     }
     for other in state.iter().chain([gradient]) {
-        if other.shape() != parameter.shape() {
-            let (lhs, rhs) = (*parameter.shape(), *other.shape());
-            return Err(Error::ShapeMismatch { op: name, lhs, rhs });
-        }
-        if other.dtype() != parameter.dtype() {
-            let (lhs, rhs, shape) = (parameter.dtype(), other.dtype(), *parameter.shape());
-            return Err(Error::DTypeMismatch { op: name, lhs, rhs, shape });
-        }
+        check_same_shape(name, parameter, other)?;
+        check_dtype(name, parameter, other.dtype())?;
     }
     for_float!(name, parameter, T => step::<T>(op, parameter, gradient, state))
 }
@@ -50,16 +43,16 @@ fn step<T: Working>(
 ) -> Result<()> {
     let name = op.name();
     let gradient = copy::contiguous(name, gradient)?;
-    // All are made writable before one is written: an error changes nothing.
+    // All tensors are made writable before any is written, so that an error changes nothing.
     make_writable(name, parameter)?;
     state.iter_mut().try_for_each(|state| make_writable(name, state))?;
     let g = gradient.run::<T>();
-    let p = writable::<T>(parameter);
+    let p = parameter.as_slice_mut::<T>()?;
     match (*op, state) {
         (UpdateOp::Sgd { rate, momentum, dampening, weight_decay, nesterov, first }, state) => {
             let step = Sgd { rate, momentum, dampening, weight_decay, nesterov, first };
             match state {
-                [b] => for_each_piece([p, writable(b)], g, |[p, b], g| {
+                [b] => for_each_piece([p, b.as_slice_mut::<T>()?], g, |[p, b], g| {
                     kernels::sgd(step, p, g, Some(b));
                 }),
                 _ => for_each_piece([p], g, |[p], g| kernels::sgd(step, p, g, None)),
@@ -67,38 +60,29 @@ fn step<T: Working>(
         }
         (UpdateOp::Adam { rate, betas, eps, weight_decay, decoupled, step }, [m, v]) => {
             let step = Adam { rate, betas, eps, weight_decay, decoupled, step };
-            for_each_piece([p, writable(m), writable(v)], g, |[p, m, v], g| {
+            let changed = [p, m.as_slice_mut::<T>()?, v.as_slice_mut::<T>()?];
+            for_each_piece(changed, g, |[p, m, v], g| {
                 kernels::adam(step, p, g, m, v);
             });
         }
         (UpdateOp::Adam { .. }, _) => {
-            let reason = "Adam has two state tensors".to_owned();
+            let reason = "expected 2 state tensors".to_owned();
             return Err(Error::InvalidArgument { op: name, reason });
         }
     }
     Ok(())
 }
 
-/// Gives the tensor storage of its own, in row-major order.
+/// Copies the tensor unless it is contiguous and its storage is not shared.
 fn make_writable(op: &'static str, x: &mut CpuTensor) -> Result<()> {
     if x.is_contiguous() && x.is_unique() {
         return Ok(());
     }
-    let mut own = Output::new(op, x.shape(), x.dtype())?;
-    copy::for_size!(x.dtype(), T => copy::into(x.elements::<T>(), x.layout(), own.elements::<T>()));
-    *x = own.finish();
-    debug_assert_eq!(*x.layout(), Layout::contiguous(*x.shape()));
+    *x = copy::copied(op, x)?.finish();
     Ok(())
 }
 
-/// The elements of a tensor that [`make_writable`] has seen.
-fn writable<T: Working>(x: &mut CpuTensor) -> &mut [T] {
-    let (start, len) = (x.run_start(), x.numel());
-    let buffer = x.buffer_mut().expect("make_writable left no one else");
-    &mut buffer.as_slice_mut()[start..start + len]
-}
-
-/// Runs `f` on the tensors to change and the gradient, shared by threads.
+/// Calls `f` on pieces of the tensors to update and of the gradient, which threads share.
 fn for_each_piece<T: Working, const N: usize>(
     changed: [&mut [T]; N],
     g: &[T],
@@ -109,12 +93,12 @@ fn for_each_piece<T: Working, const N: usize>(
     for_each_band(g.len().div_ceil(CHUNK), cost, bands, |range, changed| {
         let first = range.start * CHUNK;
         let g = &g[first..(range.end * CHUNK).min(g.len())];
-        change(changed, g, &f);
+        update_piece(changed, g, &f);
     });
 }
 
-/// Calls `f` on the tensors to change and the gradient: 16-bit floats widened, [`CHUNK`] at a time.
-fn change<T: Working, const N: usize>(
+/// Calls `f` on the tensors to update and the gradient; 16-bit floats are widened [`CHUNK`] at a time.
+fn update_piece<T: Working, const N: usize>(
     mut changed: [&mut [T]; N],
     g: &[T],
     f: &impl Fn([&mut [T::Wide]; N], &[T::Wide]),

@@ -1,24 +1,22 @@
-//! Walks operands of any layout while the result is written front to back.
+//! Iterates over operands of any layout and a contiguous result.
 //!
 //! ```text
-//! merge the axes that lie as one in every operand; the innermost that is left gives the runs
-//! cut the result into parts for the threads
-//! for each run of a part: hand every operand as a slice (stride 1), a number (stride 0) or, for any
-//! other stride, copied into scratch memory in the cache; runs evenly apart together, as a block
+//! merge the axes that are mergeable in every operand; the innermost one gives the runs
+//! cut the result into parts, which threads share
+//! for each run of a part: pass every operand as a slice (stride 1), a number (stride 0) or, for any other
+//! stride, as a copy in scratch memory; equidistant runs are passed together, as a block
 //! ```
 //!
-//! 1. Contiguous operands, and a scalar beside them, are one run: one kernel call a part.
-//! 2. A row, column or scalar that broadcasts is a stride of 0: nothing is materialised. All rows of an
-//!    axis are one call.
-//! 3. An operand whose elements are nearer to one another along another axis than along the result's
-//!    last (a transpose, of every other column too) is walked in
-//!    tiles: parts of it are transposed into scratch memory, then its rows are
-//!    runs like any other. Every line of memory is then fetched once instead of once an element.
-//!    Blocks of rows are walked together, so that tiles follow one another along the operand's rows.
-//! 4. Results too large for the caches are stored past them (`with_place`), if no operand is read from
-//!    their memory.
-//! 5. Where runs would be short, a kernel call each would cost more than its work: operands that do
-//!    not lie in order are copied into scratch memory, many runs at a time.
+//! 1. Contiguous operands and numbers are one run: one kernel call per part.
+//! 2. Broadcasting is a stride of 0, without a copy. All rows along an axis are one kernel call.
+//! 3. An operand with a smaller stride along another axis than along the result's last (such as a transpose)
+//!    is walked in tiles: parts of it are transposed into scratch memory, and the rows of the tile are runs.
+//!    Every cache line is then fetched once instead of once per element. Blocks of rows are walked together,
+//!    so that consecutive tiles follow the operand's rows.
+//! 4. Results larger than the caches are written with non-temporal stores (`with_place`), unless an operand is
+//!    in the same memory.
+//! 5. If runs are short, a kernel call per run would cost more than its work. Operands whose elements are not in
+//!    the order of the result are then copied into scratch memory, many runs at a time.
 
 mod fetch;
 
@@ -35,47 +33,46 @@ use crate::shape::MAX_RANK;
 pub(super) use fetch::Fetch;
 use fetch::Scratch;
 
-/// Elements of a piece of one run of which some operand passes through scratch memory.
+/// Maximum number of elements of a piece of a run if an operand is copied into scratch memory.
 const SCRATCH_LEN: usize = 1024;
 
-/// Rows and columns, of the result, of a tile of a transposed operand. 64 elements are whole lines of each
-/// row of the operand's storage; runs of 128 keep the other operand and the result in streams.
+/// Rows and columns, in the result, of a tile of a transposed operand: 64 elements are whole cache lines of
+/// the operand, and runs of 128 let the prefetcher follow the other operand and the result.
 const TILE: [usize; 2] = [64, 128];
 
-/// Rows of the tiles of a result that has too few for the threads: a quarter of a tile's.
+/// Rows of a tile if the result has too few rows for the threads.
 const FEW_ROWS: usize = TILE[0] / 4;
 
 /// Elements of a tile.
 pub(super) const TILE_LEN: usize = TILE[0] * TILE[1];
 
-/// Blocks of a tile's rows that are walked together, column of tiles by column: so that the tiled
-/// operand is read along its rows, and no more pages are in turn than the processor has addresses of.
-/// `a.t() + b` over a triad, 1 and 8: 3.4 and 2.8 at 1024², 2.0 and 2.0 at 4096²; on two threads 2.7 and
-/// 1.8, 2.2 and 1.9.
+/// Blocks of tile rows that are walked together, column by column, so that the operand is read along its rows
+/// within the reach of the TLB. Time of `a.t() + b` over a triad with groups of 1 and 8: 3.4 and 2.8 at 1024²,
+/// 2.0 and 2.0 at 4096²; on two threads 2.7 and 1.8, 2.2 and 1.9.
 const GROUP: usize = 8;
 
-/// Blocks of rows a thread below which they are too few to be shared evenly.
+/// Minimum number of blocks of rows per thread for an even share.
 const FEW_PARTS: usize = 4;
 
-/// Below this extent a tile is not worth its set-up.
+/// Minimum extent of both axes of a tile.
 const TILE_MIN: usize = 4;
 
-/// Elements below which a tile of short runs is not.
+/// Minimum number of elements of a tile with short runs.
 const SMALLEST_TILE: usize = 512;
 
-/// Shortest runs that are worth a kernel call each. `[n, 4] + [1, 4]` takes 6 ns an element by runs.
+/// Minimum length of runs for one kernel call per run: with calls, `[n, 4] + [1, 4]` takes 6 ns per element.
 const SHORTEST_RUN: usize = 64;
 
-/// Most operands of an op.
+/// Maximum number of operands.
 const MAX_OPERANDS: usize = 3;
 
 type Positions = [usize; MAX_OPERANDS];
 
-/// What computes a piece of the result, a block of rows. Through a pointer: a walk is compiled once for
-/// each type of result, not once for each op.
+/// Function that computes a piece of the result, a block of rows. It is a trait object, so that a walk is
+/// compiled once per result type instead of once per op.
 type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
 
-/// An operand: all of its storage; where its elements lie says the walk.
+/// An operand of a walk: its whole storage, and how its elements are accessed.
 #[derive(Clone, Copy)]
 pub(super) struct Operand<'a, T> {
     data: &'a [T],
@@ -86,7 +83,7 @@ pub(super) struct Operand<'a, T> {
 }
 
 impl<'a, T> Operand<'a, T> {
-    /// True if its runs can be used where they lie.
+    /// True if the runs are used in place.
     pub fn is_direct(&self) -> bool {
         !self.tiled && !self.gathered && matches!(self.stride, 0 | 1)
     }
@@ -97,10 +94,10 @@ pub(super) struct Walk {
     nest: LoopNest,
     offsets: Positions,
     operands: usize,
-    /// The axis along which elements of tiled operands are the nearest, and which they are.
+    /// The axis along which tiled operands have the smallest stride, and the operands that are tiled.
     tile: Option<(usize, [bool; MAX_OPERANDS])>,
-    /// Whether the result is cut without regard to runs, which are too short.
-    short: bool,
+    /// True if runs are too short for a kernel call each; pieces then span many runs.
+    has_short_runs: bool,
     len: usize,
 }
 
@@ -114,23 +111,24 @@ impl Walk {
         }
         let len = layouts.first().map_or(0, |layout| layout.numel());
         let operands = layouts.len();
-        let mut walk = Walk { nest, offsets, operands, tile: None, short: false, len };
+        let mut walk = Walk { nest, offsets, operands, tile: None, has_short_runs: false, len };
         walk.tile = walk.find_tile();
-        walk.short =
+        walk.has_short_runs =
             walk.tile.is_none() && walk.nest.dims().len() > 1 && walk.inner_len() < SHORTEST_RUN;
         walk
     }
 
+    /// The tiled axis and operands, if tiles pay.
     fn find_tile(&self) -> Option<(usize, [bool; MAX_OPERANDS])> {
         let dims = self.nest.dims();
         let inner = dims.len().checked_sub(1).filter(|&inner| dims[inner] >= TILE_MIN)?;
         let axis_of = |i: usize| {
             let step = |axis: usize| self.nest.strides(i)[axis].unsigned_abs();
-            let is_nearer = |axis: &usize| (1..step(inner)).contains(&step(*axis));
+            let is_smaller = |axis: &usize| (1..step(inner)).contains(&step(*axis));
             let axes = (0..inner).rev().filter(|&axis| dims[axis] >= TILE_MIN);
-            let axis = axes.filter(is_nearer).min_by_key(|&axis| step(axis));
-            // Of short runs many are copied at once, beside one another if need be, unless those that are
-            // lie too far apart for it and are enough for a tile.
+            let axis = axes.filter(is_smaller).min_by_key(|&axis| step(axis));
+            // Short runs are gathered without tiles, unless neighbours along `axis` are too far apart to be in
+            // one gathered piece and a tile is large enough.
             axis.filter(|&axis| {
                 let below: usize = dims[axis + 1..].iter().product();
                 let tile = dims[axis].min(TILE[0]) * dims[inner];
@@ -146,13 +144,13 @@ impl Walk {
         Some((axis, tiled))
     }
 
-    /// Operand `slot`, whose storage is `data`.
+    /// The operand of index `slot`, with the storage `data`.
     pub fn operand<'a, T>(&self, slot: usize, data: &'a [T]) -> Operand<'a, T> {
         let strides = self.nest.strides(slot);
         let stride = strides.last().copied().unwrap_or(0);
-        if self.short {
+        if self.has_short_runs {
             let (stride, gathered) = match () {
-                () if self.lies_in_order(slot) => (1, false),
+                () if self.is_in_order(slot) => (1, false),
                 () if strides.iter().all(|&stride| stride == 0) => (0, false),
                 () => (stride, true),
             };
@@ -162,8 +160,8 @@ impl Walk {
         Operand { data, slot, stride, tiled, gathered: false }
     }
 
-    /// True if the operand's elements lie in the order of the result.
-    fn lies_in_order(&self, slot: usize) -> bool {
+    /// True if the operand's elements are contiguous in the order of the result.
+    fn is_in_order(&self, slot: usize) -> bool {
         let mut step = 1;
         self.nest.dims().iter().zip(self.nest.strides(slot)).rev().all(|(&dim, &stride)| {
             let fits = stride == step;
@@ -172,18 +170,17 @@ impl Walk {
         })
     }
 
-    /// Calls `f` on every piece of the result, with what fetches the operands of that piece. `cost`
-    /// is that of one element.
+    /// Calls `f` on every piece of the result, with a [`Fetch`] of its operands. `cost` is that of an element.
     pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
         self.pieces(out, self.len, cost, f);
     }
 
-    /// As [`Walk::run`] of a result that `f` also reads.
-    pub fn change<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+    /// Like [`Walk::run`], for a result whose previous elements `f` reads.
+    pub fn run_in_place<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
         self.pieces(out, 0, cost, f);
     }
 
-    /// `whole` is how many elements leave the caches.
+    /// Calls `f` on every piece; `whole` is the number of elements to be written past the caches, or 0.
     fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, f: &Piece<'_, T>) {
         debug_assert_eq!(out.len(), self.len);
         if self.len == 0 {
@@ -201,7 +198,7 @@ impl Walk {
         self.nest.dims().last().copied().unwrap_or(1)
     }
 
-    /// Most elements of a piece: as many as scratch memory holds, if some operand passes through it.
+    /// Maximum number of elements of a piece, which scratch memory limits if an operand needs it.
     fn longest_piece(&self) -> usize {
         let inner = |i: usize| self.nest.strides(i).last().copied().unwrap_or(0);
         let direct = (0..self.operands).all(|i| matches!(inner(i), 0 | 1));
@@ -228,8 +225,8 @@ impl Walk {
         positions
     }
 
-    /// Moves positions by `count` indices along the last of the axes before `axes`, at most to its end:
-    /// from there to the next index of the axes before.
+    /// Advances by `count` indices along axis `axes - 1`, at most to its end, where it wraps to the next index of
+    /// the axes before.
     fn advance(
         &self,
         index: &mut [usize; MAX_RANK],
@@ -253,12 +250,12 @@ impl Walk {
         }
     }
 
-    /// The elements from `start` on that `out` holds.
+    /// Computes the elements of the result from `start` on that `out` holds.
     fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Piece<'_, T>) {
         let (inner, longest) = (self.inner_len(), self.longest_piece());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
-        if self.short {
+        if self.has_short_runs {
             let positions = self.offsets;
             for first in (0..out.len()).step_by(TILE_LEN) {
                 let (column, len) = (start + first, (out.len() - first).min(TILE_LEN));
@@ -268,13 +265,13 @@ impl Walk {
             return;
         }
         let mut index = self.index_of(start);
-        // `positions` follow the outer axes; `column` is where in the run the part begins.
+        // `positions` are those of the outer axes; `column` is the index within the run.
         let mut column = std::mem::take(&mut index[outer_axes]);
         let mut positions = self.positions_of(&index);
         let mut done = 0;
         while done < out.len() {
             let len = (inner - column).min(longest).min(out.len() - done);
-            // Whole rows, up to the end of the axis that leads from one to the next.
+            // Whole rows are passed together, up to the end of the axis above.
             let rows = match outer_axes.checked_sub(1) {
                 Some(axis) if column == 0 && len == inner => {
                     let most = (out.len() - done).min(longest) / inner;
@@ -294,8 +291,8 @@ impl Walk {
         }
     }
 
-    /// Copies the operand's elements from `start` of the result on: each time as many whole indices as
-    /// can be of an axis as far out as can be.
+    /// Copies the operand's elements from `start` of the result on. Each step copies as many whole indices as
+    /// possible of the outermost possible axis.
     fn gather<T: Pod>(&self, operand: &Operand<'_, T>, start: usize, out: &mut [T]) {
         let (dims, strides) = (self.nest.dims(), self.nest.strides(operand.slot));
         let (mut at, mut rest) = (start, out);
@@ -320,8 +317,8 @@ impl Walk {
         }
     }
 
-    /// Cuts the result into blocks of a tile's rows of indices of `axis`, which are contiguous in
-    /// it, and walks each tile by tile.
+    /// Cuts the result into blocks of rows along `axis`, which are contiguous in the result, and walks each block
+    /// tile by tile.
     fn run_tiles<T: Copy + Send>(
         &self,
         axis: usize,
@@ -334,10 +331,11 @@ impl Walk {
         let below: usize = dims[axis + 1..].iter().product();
         let outer: usize = dims[..axis].iter().product();
         let threads = parallel::threads();
-        let are_few = threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
-        // Of a few rows, as the channels of an image are, every thread takes some.
+        let has_few_blocks =
+            threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
+        // If there are only a few rows, such as the channels of an image, every thread gets some.
         let few_rows = FEW_ROWS.min(dims[axis].div_ceil(threads));
-        let tile_rows = if are_few { few_rows } else { TILE[0] };
+        let tile_rows = if has_few_blocks { few_rows } else { TILE[0] };
         let tile_cols = if dims[axis] < FEW_ROWS { TILE_LEN / FEW_ROWS } else { TILE[1] };
         let blocks = dims[axis].div_ceil(tile_rows);
         let block_start = |block: usize| {
@@ -360,14 +358,8 @@ impl Walk {
                         for block in from..(from + GROUP).min(blocks.end) {
                             let (begin, end) = (block_start(block), block_start(block + 1));
                             let piece = out.range(begin - start..end - start);
-                            self.run_tile(
-                                axis,
-                                begin,
-                                (middle, columns.clone()),
-                                piece,
-                                &mut scratch,
-                                f,
-                            );
+                            let columns = (middle, columns.clone());
+                            self.run_tile(axis, begin, columns, piece, &mut scratch, f);
                         }
                     }
                 }
@@ -375,8 +367,8 @@ impl Walk {
         });
     }
 
-    /// The tile of a block, which begins with element `start` of the result, from a column on of the
-    /// `middle`-th run of its rows.
+    /// Computes one tile: a range of columns of the `middle`-th run of each row of the block that begins at
+    /// element `start` of the result.
     fn run_tile<T>(
         &self,
         axis: usize,
@@ -404,8 +396,8 @@ impl Walk {
     }
 }
 
-/// Cuts a new result evenly by `unit` elements into as many parts as the work is worth and runs
-/// `f(first unit, place)` on each; past the caches if they could not hold it.
+/// Cuts a new result into as many parts of whole units of `unit` elements as the work is worth, and calls
+/// `f(first unit, place)` on each. Results larger than the caches are written with non-temporal stores.
 pub(super) fn write_chunks<T: Copy + Send>(
     out: &mut [T],
     unit: usize,

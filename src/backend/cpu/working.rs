@@ -1,11 +1,10 @@
-//! Float types and the types that kernels compute them in: `f32` and `f64` where they are stored,
-//! 16-bit floats widened to `f32` and rounded once.
+//! Float types and the types that kernels compute in: `f32` and `f64` in place, 16-bit floats widened to `f32`
+//! and rounded once.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{Angle, Rows, Stored};
+use swath_kernels::{self as kernels, Angle, Rows, Stored};
 
-use super::cast::Half;
 use crate::dtype::Element;
 
 /// A type that kernels compute in: `f32` or `f64`.
@@ -16,21 +15,20 @@ impl Wide for f64 {}
 
 /// A float type of tensors.
 pub(super) trait Working: Element<Stored = Self> + Pod {
-    /// The type of computations and statistics.
+    /// Type of computations and statistics.
     type Wide: Wide;
 
-    /// True if the two types differ. If they do not, every `scratch` below may be empty.
+    /// True if `Wide` is another type. Otherwise every `scratch` below may be empty.
     const CONVERTS: bool;
 
-    /// Returns the values of `x` for a kernel to read: `x` itself, or its values widened into the
-    /// first elements of `scratch`.
+    /// Returns `x` for a kernel to read: itself, or widened into the first elements of `scratch`.
     fn widened<'a>(x: &'a [Self], scratch: &'a mut [Self::Wide]) -> &'a [Self::Wide];
 
-    /// Returns the memory for a kernel to write: `y` itself, or as many elements of `scratch`, which
-    /// [`Working::round`] then rounds to `y`.
+    /// Returns the memory for a kernel to write: `y` itself, or the first elements of `scratch`, from which
+    /// [`Working::round`] then rounds `y`.
     fn place<'a>(y: &'a mut [Self], scratch: &'a mut [Self::Wide]) -> &'a mut [Self::Wide];
 
-    /// Rounds the first elements of `scratch` to `y`; does nothing if the types do not differ.
+    /// Rounds the first elements of `scratch` to `y`; does nothing if the types are equal.
     fn round(scratch: &[Self::Wide], y: &mut [Self]);
 }
 
@@ -62,7 +60,7 @@ macro_rules! half {
 
             fn widened<'a>(x: &'a [$t], scratch: &'a mut [f32]) -> &'a [f32] {
                 let scratch = &mut scratch[..x.len()];
-                <$t>::widen(x, scratch);
+                kernels::convert(x, scratch);
                 scratch
             }
 
@@ -71,14 +69,14 @@ macro_rules! half {
             }
 
             fn round(scratch: &[f32], y: &mut [$t]) {
-                <$t>::narrow(&scratch[..y.len()], y);
+                kernels::convert(&scratch[..y.len()], y);
             }
         }
     )*};
 }
 half!(f16 bf16);
 
-/// Runs an expression with `$t` bound to the float type of a dtype; other dtypes are an error.
+/// Evaluates an expression with `$t` bound to the float type of a dtype; other dtypes are an error.
 macro_rules! for_float {
     ($op:expr, $x:expr, $t:ident => $body:expr) => {{
         let (dtype, shape) = ($x.dtype(), *$x.shape());

@@ -1,4 +1,4 @@
-//! [`Header`]: what a safetensors file says of its tensors, checked before anything is believed.
+//! [`Header`]: the header of a safetensors file, checked before it is used.
 //!
 //! ```text
 //! file    length of the header (u64, little-endian) | header (JSON) | data
@@ -6,13 +6,15 @@
 //!          "__metadata__": {"key": "value", …}}
 //! ```
 //!
-//! Offsets count from the beginning of the data. In their order tensors touch: no byte belongs to two or
-//! to none.
+//! Offsets count from the beginning of the data. Sorted by offset, the tensors cover the data
+//! without gaps or overlaps.
 //!
-//! 1. JSON is walked by a visitor that hands out one tensor after the other and keeps nothing: a hostile
-//!    header never becomes a tree many times its size. Walking again is cheaper than remembering.
-//! 2. What a check must remember (places, and hashes of names) is 24 bytes a tensor, refused where the
-//!    data is not worth it. Only of a header that has passed every check are entries made.
+//! 1. JSON is parsed by a visitor that passes on one tensor after the other and stores none: a
+//!    malicious header never becomes a tree many times its size. Parsing again is cheaper than
+//!    storing.
+//! 2. Checks across tensors store 24 bytes per tensor (offsets and a hash of the name), and are
+//!    refused if the file has too little data for that. Entries are made only of a header that has
+//!    passed all checks.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,19 +27,19 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
-/// Texts beside the tensors.
+/// Named texts of a file, besides its tensors.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The key under which a header holds texts instead of a tensor.
+/// Key of the metadata in a header.
 pub(super) const METADATA: &str = "__metadata__";
 
-/// Largest header that is read, as in other implementations.
+/// Largest accepted header in bytes, as in other implementations.
 pub(super) const MAX_BYTES: u64 = 100_000_000;
 
-/// Longest name that messages give.
+/// Longest name in error messages, in characters.
 const MAX_NAME: usize = 200;
 
-/// Names in files and in this crate.
+/// Names of dtypes in files.
 const DTYPES: [(&str, DType); 9] = [
     ("F16", DType::F16),
     ("BF16", DType::BF16),
@@ -59,11 +61,11 @@ pub(super) fn dtype_name(dtype: DType) -> &'static str {
 pub(super) struct Description {
     pub dtype: DType,
     pub shape: Shape,
-    /// The first byte of the data that is the tensor's, and the first that is not.
+    /// Byte offsets of the begin and the end of the tensor in the data.
     pub range: [u64; 2],
 }
 
-/// What is wrong, and with which tensor.
+/// An error, and the tensor it concerns.
 #[derive(Debug, PartialEq)]
 pub(super) struct Problem {
     pub tensor: Option<String>,
@@ -84,7 +86,7 @@ impl Problem {
     }
 }
 
-/// The text of a header that has passed every check.
+/// A header that has passed all checks.
 #[derive(Debug)]
 pub(super) struct Header {
     text: Vec<u8>,
@@ -92,7 +94,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Checks a header before `data` bytes of data.
+    /// Checks a header that is followed by `data` bytes of data.
     pub fn check(text: Vec<u8>, data: u64) -> Result<Header, Problem> {
         check_lengths(&text, data)?;
         let mut count = 0;
@@ -110,7 +112,7 @@ impl Header {
         self.count
     }
 
-    /// Every tensor, in the order of the header, up to the first problem.
+    /// Calls `f` for every tensor, in the order of the header, up to the first error.
     pub fn for_each(
         &self,
         f: &mut dyn FnMut(&str, Description) -> Result<(), Problem>,
@@ -118,7 +120,7 @@ impl Header {
         walk(&self.text, None, f)
     }
 
-    /// Every tensor, in the order of the data, which they cover without gaps.
+    /// Returns all tensors, in the order of the data.
     pub fn into_entries(self) -> Result<Vec<(String, Description)>, Problem> {
         let mut entries = Vec::with_capacity(self.count);
         self.for_each(&mut |name, tensor| {
@@ -129,14 +131,14 @@ impl Header {
         Ok(entries)
     }
 
-    /// The texts beside the tensors.
+    /// Returns the metadata.
     pub fn metadata(&self) -> Result<Metadata, Problem> {
         let mut texts = Metadata::new();
         walk(&self.text, Some(&mut texts), &mut |_, _| Ok(()))?;
         Ok(texts)
     }
 
-    /// Names differ, and the tensors cover the data without gaps.
+    /// Checks that names are distinct and that the tensors cover the data without gaps.
     fn check_together(&self, data: u64) -> Result<(), Problem> {
         let room = 400 * 1024 + data / 2;
         if (self.count * size_of::<Span>()) as u64 > room {
@@ -149,7 +151,7 @@ impl Header {
             Ok(())
         })?;
         spans.sort_unstable_by_key(|span| span.name);
-        // Different names of one hash do not come about by chance, and are refused as well.
+        // Distinct names with equal hashes occur in crafted files only, and are refused too.
         if let Some(pair) = spans.windows(2).find(|pair| pair[0].name == pair[1].name) {
             return Err(Problem::with(
                 &self.name_of(pair[0]),
@@ -180,7 +182,7 @@ impl Header {
 
     fn name_of(&self, span: Span) -> String {
         let mut found = String::new();
-        // Nothing is left to fail: the header has been walked before.
+        // Cannot fail: the header has been parsed before.
         let _ = self.for_each(&mut |name, tensor| {
             if tensor.range == span.range && hash(name) == span.name {
                 found = name.chars().take(MAX_NAME).collect();
@@ -191,7 +193,7 @@ impl Header {
     }
 }
 
-/// What the checks of all tensors together remember of one.
+/// The offsets and name hash of a tensor, for checks across tensors.
 #[derive(Clone, Copy)]
 struct Span {
     range: [u64; 2],
@@ -206,10 +208,10 @@ fn hash(name: &str) -> u64 {
 }
 
 impl Description {
-    /// The offsets hold the elements of the shape and lie within the data.
+    /// Checks that the offsets match shape and dtype and lie within the data.
     fn check(&self, data: u64) -> Result<(), String> {
         let Description { dtype, shape, range: [begin, end] } = *self;
-        // Names nothing but the shape: the tensor is named around it.
+        // The error names the shape only; the caller adds the tensor.
         shape.validate("load").map_err(|error| error.to_string())?;
         let bytes = (shape.numel() as u64).checked_mul(dtype.size() as u64);
         if bytes.is_none() || end.checked_sub(begin) != bytes {
@@ -226,7 +228,7 @@ impl Description {
     }
 }
 
-/// No single text with escapes may be so long that unpacking it takes more memory than is granted.
+/// Refuses texts with escapes that are too long to be unpacked within the memory bound.
 fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
     let longest = 128 * 1024 + data / 8;
     let (mut inside, mut escaped, mut escapes, mut length) = (false, false, false, 0u64);
@@ -246,7 +248,7 @@ fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Goes through a header: hands every tensor to `each`, and keeps texts where there is a place for them.
+/// Parses a header: passes every tensor to `each` and stores metadata in `texts`, if given.
 fn walk<'a>(
     text: &'a [u8],
     texts: Option<&'a mut Metadata>,
@@ -271,9 +273,9 @@ struct Walk<'a> {
     each: &'a mut dyn FnMut(&str, Description) -> Result<(), Problem>,
     texts: Option<&'a mut Metadata>,
     has_metadata: bool,
-    /// Name of the tensor that is being read.
+    /// Name of the tensor being parsed.
     current: Option<Cow<'a, str>>,
-    /// What `each` has found.
+    /// Error returned by `each`.
     problem: Option<Problem>,
 }
 
@@ -288,7 +290,7 @@ impl<'a> Visitor<'a> for &mut Walk<'a> {
         while let Some(Text(name)) = map.next_key_seed(TextSeed)? {
             if name == METADATA {
                 if std::mem::replace(&mut self.has_metadata, true) {
-                    return Err(de::Error::custom("`__metadata__` stands twice"));
+                    return Err(de::Error::custom("`__metadata__` occurs twice"));
                 }
                 map.next_value_seed(MetadataSeed(self.texts.as_deref_mut()))?;
                 continue;
@@ -305,7 +307,7 @@ impl<'a> Visitor<'a> for &mut Walk<'a> {
     }
 }
 
-/// A text, borrowed from the header where it has no escapes.
+/// A string, borrowed from the header unless it has escapes.
 struct Text<'a>(Cow<'a, str>);
 
 struct TextSeed;
@@ -356,7 +358,7 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
             let Text(value) = map.next_value_seed(TextSeed)?;
             let Some(texts) = self.0.as_deref_mut() else { continue };
             if texts.insert(key.into_owned(), value.into_owned()).is_some() {
-                return Err(de::Error::custom("a key of `__metadata__` stands twice"));
+                return Err(de::Error::custom("a key of `__metadata__` occurs twice"));
             }
         }
         Ok(())
@@ -395,7 +397,7 @@ impl<'de> Visitor<'de> for EntrySeed {
                 _ => return Err(de::Error::custom(format_args!("no field `{key}` is known"))),
             };
             if twice {
-                return Err(de::Error::custom(format_args!("`{key}` stands twice")));
+                return Err(de::Error::custom(format_args!("`{key}` occurs twice")));
             }
         }
         let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;

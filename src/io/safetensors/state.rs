@@ -20,12 +20,12 @@ const RNG: &str = "rng.";
 const COUNTER: &str = "counter.";
 const EXTRA: &str = "extra.";
 
-/// All that training goes on from, to be saved as one file and found again bit for bit: a model, its
-/// optimizer, random generators, counters, further tensors, texts.
+/// The state of a training run, saved to one file and restored bit for bit: a model, its optimizer,
+/// random number generators, counters, other tensors, and texts.
 ///
 /// In the file, names begin with `model.`, `optimizer.`, `rng.`, `counter.` and `extra.`; texts are
-/// metadata. A state holds handles, not copies: let go of it before the next step, which otherwise
-/// has to leave the old values in place and take new memory.
+/// metadata. A state shares the storage of its tensors: drop it before the next step, which
+/// otherwise cannot update parameters in place.
 ///
 /// ```
 /// use swath::io::safetensors::TrainingState;
@@ -59,7 +59,7 @@ const EXTRA: &str = "extra.";
 pub struct TrainingState<B: Backend = CpuBackend> {
     tensors: BTreeMap<String, Tensor<B>>,
     texts: Metadata,
-    /// Where it was loaded from, for messages.
+    /// Path of the file it was loaded from, for error messages.
     path: PathBuf,
 }
 
@@ -71,31 +71,31 @@ impl<B: Backend> Default for TrainingState<B> {
 }
 
 impl<B: Backend> TrainingState<B> {
-    /// Nothing yet.
+    /// Creates an empty state.
     pub fn new() -> Self {
         TrainingState::default()
     }
 
-    /// With a model's parameters and buffers.
+    /// Adds the parameters and buffers of a model.
     #[must_use]
     pub fn with_model(mut self, model: &dyn Visit<B>) -> Self {
         self.extend(MODEL, module_tensors(model));
         self
     }
 
-    /// With all that an optimizer remembers.
+    /// Adds the state of an optimizer.
     ///
     /// # Errors
-    /// Those of [`Optimizer::state`].
+    /// Errors of [`Optimizer::state`].
     pub fn with_optimizer(mut self, optimizer: &dyn Optimizer<B>) -> Result<Self> {
         self.extend(OPTIMIZER, optimizer.state()?);
         Ok(self)
     }
 
-    /// With a random generator's place.
+    /// Adds the state of a random number generator.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn with_rng(mut self, name: &str, rng: &Rng) -> Result<Self> {
         let RngState { seed, stream, position } = rng.state();
         let bits = [seed, stream, position].map(u64::cast_signed);
@@ -103,23 +103,23 @@ impl<B: Backend> TrainingState<B> {
         Ok(self)
     }
 
-    /// With a number.
+    /// Adds a counter.
     ///
     /// # Errors
-    /// Those of making a tensor.
+    /// Errors of tensor creation.
     pub fn with_counter(mut self, name: &str, value: u64) -> Result<Self> {
         self.extend(COUNTER, [(name, Tensor::full(Shape::scalar(), value.cast_signed())?)]);
         Ok(self)
     }
 
-    /// With a further tensor.
+    /// Adds another tensor.
     #[must_use]
     pub fn with_tensor(mut self, name: &str, tensor: Tensor<B>) -> Self {
         self.extend(EXTRA, [(name, tensor)]);
         self
     }
 
-    /// With a text.
+    /// Adds a text.
     #[must_use]
     pub fn with_text(mut self, name: &str, text: &str) -> Self {
         self.texts.insert(name.to_owned(), text.to_owned());
@@ -135,10 +135,10 @@ impl<B: Backend> TrainingState<B> {
         self.tensors.extend(tensors.map(|(name, x)| (format!("{prefix}{}", name.as_ref()), x)));
     }
 
-    /// Writes the file, which is replaced as a whole.
+    /// Writes the state to a file, which is replaced atomically.
     ///
     /// # Errors
-    /// Those of [`save`](super::save).
+    /// Errors of [`save`](super::save).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let tensors = self.tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone()));
         let place = Place { op: "TrainingState::save", path: path.as_ref() };
@@ -156,12 +156,12 @@ impl<B: Backend> TrainingState<B> {
         Ok(TrainingState { tensors: source.read()?, texts, path: path.to_owned() })
     }
 
-    /// Gives the saved values to the model, whose parameters stay the leaves that they are, and to the
-    /// optimizer. They leave this state.
+    /// Restores the model, whose parameters remain the same leaves, and the optimizer. Their
+    /// tensors are removed from this state.
     ///
     /// # Errors
-    /// [`Error::File`] unless the state has just the model's tensors, each of the same shape and dtype;
-    /// those of [`Optimizer::load_state`]. Model and optimizer are as they were then.
+    /// [`Error::File`] unless the state has exactly the model's tensors, with the same shapes and
+    /// dtypes; errors of [`Optimizer::load_state`]. Model and optimizer are then unchanged.
     pub fn restore(
         &mut self,
         model: &mut dyn Visit<B>,
@@ -189,8 +189,9 @@ impl<B: Backend> TrainingState<B> {
         Ok(())
     }
 
-    /// What the optimizer remembers is of the model's parameters: `path.name`, a single number or of
-    /// the parameter's shape and dtype, and of every parameter if of any.
+    /// Checks that the optimizer's state belongs to the parameters of the model: entries
+    /// `path.name` are scalars or have the parameter's shape and dtype, and exist for all
+    /// parameters or none.
     fn check_optimizer(&self, place: Place<'_>, model: &dyn Visit<B>) -> Result<()> {
         let mut parameters = BTreeMap::new();
         for_each_tensor(model, |path, tensor, _| {
@@ -201,7 +202,7 @@ impl<B: Backend> TrainingState<B> {
         let mut found = BTreeSet::new();
         for (name, tensor) in &self.tensors {
             let Some(entry) = name.strip_prefix(OPTIMIZER) else { continue };
-            // A name without a path is of the optimizer as a whole.
+            // A name without a path belongs to the optimizer as a whole.
             let Some((path, _)) = entry.rsplit_once('.') else { continue };
             let Some((id, dtype, shape)) = parameters.get(path) else {
                 let reason = "the model has no such parameter";
@@ -214,7 +215,7 @@ impl<B: Backend> TrainingState<B> {
             }
             found.insert(*id);
         }
-        // Tied parameters are remembered under one of their paths.
+        // The state of a tied parameter is saved under one of its paths.
         match parameters.iter().find(|(_, (id, ..))| !found.is_empty() && !found.contains(id)) {
             Some((path, _)) => {
                 let name = format!("{OPTIMIZER}{path}");
@@ -224,7 +225,7 @@ impl<B: Backend> TrainingState<B> {
         }
     }
 
-    /// A random generator at the place where it was saved.
+    /// Returns a saved random number generator.
     ///
     /// # Errors
     /// [`Error::File`] if there is none of this name.
@@ -233,7 +234,7 @@ impl<B: Backend> TrainingState<B> {
         Ok(Rng::from_state(RngState { seed, stream, position }))
     }
 
-    /// A number.
+    /// Returns a saved counter.
     ///
     /// # Errors
     /// [`Error::File`] if there is none of this name.
@@ -242,7 +243,7 @@ impl<B: Backend> TrainingState<B> {
         Ok(value)
     }
 
-    /// A further tensor.
+    /// Returns a tensor saved by [`with_tensor`](TrainingState::with_tensor).
     ///
     /// # Errors
     /// [`Error::File`] if there is none of this name.
@@ -250,7 +251,7 @@ impl<B: Backend> TrainingState<B> {
         self.get(EXTRA, name)
     }
 
-    /// A text, if there is one of this name.
+    /// Returns a saved text, if there is one of this name.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts.get(name).map(String::as_str)
     }

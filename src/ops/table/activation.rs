@@ -1,12 +1,12 @@
-//! Activations. `ops.rs` says how to read a row.
+//! Activations. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! activation {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
-                /// Rectified linear unit, `max(x, 0)`; −0 of −0, NaN of NaN. The derivative at 0 is 0.
+                /// Rectified linear unit, `max(x, 0)`; −0 for −0, NaN for NaN. The derivative at 0 is 0.
                 relu, Relu;
                 value: |x| if x < 0.0 { 0.0 } else { x };
                 integer: (|x| x.max(0));
@@ -17,32 +17,28 @@ macro_rules! activation {
                 /// Logistic sigmoid, `1 / (1 + e^-x)`.
                 sigmoid, Sigmoid;
                 value: |x| crate::ops::sigmoid(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, y) => g.sigmoid_grad(y);
             }
             {
-                /// Sigmoid linear unit (swish), `x / (1 + e^-x)`; −0 of −∞.
+                /// Sigmoid linear unit (swish), `x / (1 + e^-x)`; −0 for −∞.
                 silu, Silu;
                 value: |x| crate::ops::gate(x, x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.silu_grad(x);
             }
             {
-                /// Gaussian error linear unit, `x/2 · (1 + erf(x/√2))`; −0 of −∞.
+                /// Gaussian error linear unit, `x/2 · (1 + erf(x/√2))`; −0 for −∞.
                 gelu, Gelu;
                 value: |x| crate::ops::gelu(x);
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_grad(x);
             }
             {
-                /// Gaussian error linear unit in its tanh form,
-                /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`; −0 of −∞.
+                /// Tanh approximation of the Gaussian error linear unit,
+                /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`; −0 for −∞.
                 gelu_tanh, GeluTanh;
                 value: |x| crate::ops::gate(x, 2.0 * crate::ops::gelu_tanh_argument(x).0);
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.gelu_tanh_grad(x);
             }
@@ -50,7 +46,6 @@ macro_rules! activation {
                 /// Softplus, `ln(1 + e^x)`.
                 softplus, Softplus;
                 value: |x| crate::ops::softplus(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.softplus_grad(x);
             }
@@ -58,31 +53,29 @@ macro_rules! activation {
                 /// Logarithm of the logistic sigmoid, `-ln(1 + e^-x)`.
                 log_sigmoid, LogSigmoid;
                 value: |x| -crate::ops::softplus(-x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.log_sigmoid_grad(x);
             }
             {
-                /// Mish, `x · tanh(softplus(x))`; −0 of −∞.
+                /// Mish, `x · tanh(softplus(x))`; −0 for −∞.
                 mish, Mish;
                 value: |x| crate::ops::mish(x);
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.mish_grad(x);
             }
             {
-                /// Scaled exponential linear unit (Klambauer et al., 2017): `λ x` where `x` is not
-                /// negative, else `λ α · (e^x - 1)`, with λ = 1.05070098735548 and
-                /// α = 1.673263242354377. The derivative at 0 is `λ α`.
+                /// Scaled exponential linear unit (Klambauer et al., 2017): `λ x` where `x ≥ 0`,
+                /// else `λ α · (e^x - 1)`, with λ = 1.05070098735548 and α = 1.673263242354377. The
+                /// derivative at 0 is `λ α`.
                 selu, Selu;
                 value: |x| crate::ops::SELU_SCALE
                     * if x < 0.0 { crate::ops::SELU_ALPHA * x.exp_m1() } else { x };
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.selu_grad(x);
             }
             {
-                /// Rectified linear unit up to 6, `min(max(x, 0), 6)`. The derivative at 0 and 6 is 0.
+                /// Rectified linear unit clipped at 6, `min(max(x, 0), 6)`. The derivative at 0 and
+                /// 6 is 0.
                 relu6, Relu6;
                 value: |x| if x < 0.0 { 0.0 } else if x > 6.0 { 6.0 } else { x };
                 integer: (|x| x.clamp(0, 6));
@@ -90,23 +83,22 @@ macro_rules! activation {
                 gradient: (g, y) => g.relu6_grad(y);
             }
             {
-                /// Sigmoid in straight lines, `min(max(x + 3, 0), 6) / 6`. The derivative at ±3 is 0.
+                /// Piecewise linear sigmoid, `min(max(x + 3, 0), 6) / 6`. The derivative at ±3 is
+                /// 0.
                 hardsigmoid, Hardsigmoid;
                 value: |x| (x.clamp(-3.0, 3.0) + 3.0) / 6.0;
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.hardsigmoid_grad(x);
             }
             {
-                /// Swish in pieces, `x · hardsigmoid(x)`; −0 of −∞. The derivative at −3 is 0, at 3 it
-                /// is 1.
+                /// Piecewise swish, `x · hardsigmoid(x)`; −0 for −∞. The derivative is 0 at −3 and
+                /// 1 at 3.
                 hardswish, Hardswish;
                 value: |x| match x {
                     x if x <= -3.0 => -0.0,
                     x if x >= 3.0 => x,
                     x => x * (x + 3.0) / 6.0,
                 };
-                integer: ();
                 domain: -5.0, 5.0;
                 gradient: (g, x) => g.hardswish_grad(x);
             }

@@ -1,6 +1,6 @@
-//! Arithmetic of one tensor. `ops.rs` says how to read a row.
+//! Arithmetic of one tensor. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! arithmetic {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -22,7 +22,7 @@ macro_rules! arithmetic {
                 gradient: (g, x) => g.mul(x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
             }
             {
-                /// Sign: −1, ±0 or 1; NaN of NaN. The derivative is exactly 0.
+                /// Sign: −1, ±0 or 1; NaN for NaN. The derivative is 0 everywhere.
                 sign, Sign;
                 value: |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
                 integer: (|x| x.signum());
@@ -38,10 +38,9 @@ macro_rules! arithmetic {
                 gradient: (g, x) => g.mul(x)?.mul_scalar(2.0);
             }
             {
-                /// Square root, correctly rounded; NaN of negative numbers, −0 of −0.
+                /// Square root, correctly rounded; NaN for negative numbers, −0 for −0.
                 sqrt, Sqrt;
                 value: |x| x.sqrt();
-                integer: ();
                 domain: 0.1, 4.0;
                 gradient: (g, y) => g.mul_scalar(0.5)?.div(y);
             }
@@ -49,7 +48,6 @@ macro_rules! arithmetic {
                 /// Reciprocal, `1/x`, correctly rounded.
                 recip, Recip;
                 value: |x| 1.0 / x;
-                integer: ();
                 domain: 0.3, 4.0;
                 gradient: (g, y) => g.mul(y)?.mul(y)?.neg();
             }

@@ -1,6 +1,6 @@
-//! Arithmetic of two tensors. `ops.rs` says how to read a row.
+//! Arithmetic of two tensors. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! binary {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -33,7 +33,7 @@ macro_rules! binary {
                 gradient_b: (g, a) => g.mul(a);
             }
             {
-                /// Quotient, `a / b`. Integer division cuts towards zero; by zero it is an error.
+                /// Quotient, `a / b`. Integer division truncates; division by zero is an error.
                 div, Div;
                 value: |a, b| a / b;
                 integer: (|a, b| a.checked_div(b));
@@ -42,8 +42,8 @@ macro_rules! binary {
                 gradient_b: (g, b, y) => g.mul(y)?.div(b)?.neg();
             }
             {
-                /// The larger of two; NaN if either is, −0 < +0. Ties split the gradient
-                /// evenly; a NaN has all of it.
+                /// Maximum of two elements; NaN if either is, and −0 < +0. Ties split the gradient
+                /// evenly; a NaN gets all of it.
                 maximum, Maximum;
                 value: |a, b| {
                     if a.is_nan() || b.is_nan() {
@@ -60,8 +60,8 @@ macro_rules! binary {
                 gradient_b: (g, a, b) => g.chosen(&b.gt(a)?.logical_or(&b.isnan()?)?, &a.eq(b)?);
             }
             {
-                /// The smaller of two; NaN if either is, −0 < +0. Ties split the gradient
-                /// evenly; a NaN has all of it.
+                /// Minimum of two elements; NaN if either is, and −0 < +0. Ties split the gradient
+                /// evenly; a NaN gets all of it.
                 minimum, Minimum;
                 value: |a, b| {
                     if a.is_nan() || b.is_nan() {
@@ -78,10 +78,9 @@ macro_rules! binary {
                 gradient_b: (g, a, b) => g.chosen(&b.lt(a)?.logical_or(&b.isnan()?)?, &a.eq(b)?);
             }
             {
-                /// The angle of the point (`b`, `a`), in −π … π, with the sign of `a`.
+                /// Angle of the point (`b`, `a`), from −π to π, with the sign of `a`.
                 atan2, Atan2;
                 value: |a, b| a.atan2(b);
-                integer: ();
                 domain: -4.0, 4.0; 0.5, 4.0;
                 gradient_a: (g, a, b) => {
                     // b / (a² + b²), whose squares may overflow
@@ -96,36 +95,33 @@ macro_rules! binary {
                 };
             }
             {
-                /// Power, `a^b`, with the special cases of C's `pow`: `a^0` and `1^b` are 1 even of NaN,
-                /// a number below 0 to a power that is no integer is NaN.
+                /// Power, `a^b`, with the special cases of C's `pow`: `a^0` and `1^b` are 1 even
+                /// for NaN; a negative number to a non-integer power is NaN.
                 ///
-                /// The derivative with respect to `a` is 0 where `b` is 0, with respect to `b`
-                /// 0 where `a` is 0 and `b` is not negative. The former is `a^(b - 1)` times `b`, where
-                /// `b - 1` is rounded, in 16 bits to an `f32`.
+                /// The derivative with respect to `a` is 0 where `b` is 0; that with respect to `b`
+                /// is 0 where `a` is 0 and `b` is not negative. The former is `a^(b - 1)` times
+                /// `b`, where `b - 1` is rounded (for 16-bit floats to `f32`).
                 pow, Pow;
                 value: |a, b| a.powf(b);
-                integer: ();
                 domain: 0.3, 3.0; -2.0, 2.0;
                 gradient_a: (g, a, b) => {
-                    // In 16 bits `b - 1` may be `b`.
-                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
-                    let (a, b, g) = (a.to_dtype(wide)?, b.to_dtype(wide)?, g.to_dtype(wide)?);
-                    let slope = a.pow(b.sub(1.0)?)?.mul(&b)?;
-                    let gradient = g.mul(slope)?;
-                    Tensor::where_cond(&b.eq(0.0)?, &b.zeros_like()?, &gradient)?.to_dtype(dtype)
+                    // For 16-bit floats `b - 1` may round to `b`.
+                    let (a, b) = (a.widened()?, b.widened()?);
+                    let gradient = g.widened()?.mul(a.pow(b.sub(1.0)?)?.mul(&b)?)?;
+                    let zeros = b.zeros_like()?;
+                    Tensor::where_cond(&b.eq(0.0)?, &zeros, &gradient)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, y) => {
-                    // Of a zero, y is 0, 1 or infinite: 0 or -∞.
+                    // If a is 0, y is 0, 1 or infinite, and the slope is 0 or -∞.
                     let at_zero = y.minimum(1.0)?.sub(y)?;
                     g.mul(Tensor::where_cond(&a.eq(0.0)?, &at_zero, &y.mul(a.log()?)?)?)
                 };
             }
             {
-                /// Length of the vector `(a, b)`, `√(a² + b²)` without overflow on the way. The
+                /// Length of the vector `(a, b)`, `√(a² + b²)` without intermediate overflow. The
                 /// derivative at the origin is NaN.
                 hypot, Hypot;
                 value: |a, b| a.hypot(b);
-                integer: ();
                 domain: 0.5, 4.0; 0.5, 4.0;
                 // The length of `f16` may overflow where the slopes do not.
                 gradient_a: (g, a, b) => {
@@ -138,8 +134,8 @@ macro_rules! binary {
                 };
             }
             {
-                /// Remainder of `a / b` cut towards zero, as Rust's `%`: exact, with the sign of `a`. Of
-                /// integers by zero, or where the quotient overflows, it is an error.
+                /// Remainder of truncated division, as Rust's `%`: exact, with the sign of `a`. For
+                /// integers, division by zero and overflow of the quotient are errors.
                 rem, Rem;
                 value: |a, b| a % b;
                 integer: (|a, b| a.checked_rem(b));
@@ -148,21 +144,19 @@ macro_rules! binary {
                 gradient_b: (g, a, b, y) => g.mul(y.sub(a)?.div(b)?);
             }
             {
-                /// Leaky rectified linear unit: `a` where it is not negative, else `a · b`. The
-                /// derivative at 0 is `b`.
+                /// Leaky rectified linear unit: `a` where `a ≥ 0`, else `a · b`. The derivative at
+                /// 0 is `b`.
                 leaky_relu, LeakyRelu;
                 value: |a, b| if a >= 0.0 { a } else { a * b };
-                integer: ();
                 domain: -4.0, 4.0; -0.6, 0.6;
                 gradient_a: (g, a, b) => g.leaky_relu_grad(a, b);
                 gradient_b: (g, a) => g.mul(a)?.masked_fill(&a.ge(0.0)?, 0.0);
             }
             {
-                /// Exponential linear unit: `a` where it is not negative, else `b · (e^a - 1)`. The
-                /// derivative at 0 is `b`.
+                /// Exponential linear unit: `a` where `a ≥ 0`, else `b · (e^a - 1)`. The derivative
+                /// at 0 is `b`.
                 elu, Elu;
                 value: |a, b| if a >= 0.0 { a } else { b * a.exp_m1() };
-                integer: ();
                 domain: -4.0, 4.0; -1.5, 1.5;
                 gradient_a: (g, a, b) => g.elu_grad(a, b);
                 gradient_b: (g, a) => {

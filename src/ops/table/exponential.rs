@@ -1,6 +1,6 @@
-//! Exponentials and logarithms. `ops.rs` says how to read a row.
+//! Exponentials and logarithms. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! exponential {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -9,7 +9,6 @@ macro_rules! exponential {
                 /// Natural exponential, `e^x`.
                 exp, Exp;
                 value: |x| x.exp();
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, y) => g.mul(y);
             }
@@ -17,63 +16,54 @@ macro_rules! exponential {
                 /// Power of two, `2^x`; exact where x is an integer.
                 exp2, Exp2;
                 value: |x| x.exp2();
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, y) => {
-                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
-                    let (g, y) = (g.to_dtype(wide)?, y.to_dtype(wide)?);
-                    y.mul_scalar(std::f64::consts::LN_2)?.mul(g)?.to_dtype(dtype)
+                    let slope = y.widened()?.mul_scalar(std::f64::consts::LN_2)?;
+                    slope.mul(g.widened()?)?.to_dtype(g.dtype())
                 };
             }
             {
                 /// Power of ten, `10^x`; exact where the result is.
                 exp10, Exp10;
                 value: |x| 10f64.powf(x);
-                integer: ();
                 domain: -2.0, 2.0;
                 gradient: (g, y) => g.mul(y)?.mul_scalar(std::f64::consts::LN_10);
             }
             {
-                /// Natural exponential less one, `e^x - 1`, accurate near 0 too.
+                /// Natural exponential minus one, `e^x - 1`, accurate near 0 too.
                 expm1, Expm1;
                 value: |x| x.exp_m1();
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.mul(x.exp()?);
             }
             {
-                /// Natural logarithm; −∞ of ±0, NaN of negative numbers.
+                /// Natural logarithm; −∞ for ±0, NaN for negative numbers.
                 log, Log;
                 value: |x| x.ln();
-                integer: ();
                 domain: 0.1, 6.0;
                 gradient: (g, x) => g.div(x);
             }
             {
-                /// Logarithm of base 2; −∞ of ±0, NaN of negative numbers.
+                /// Logarithm of base 2; −∞ for ±0, NaN for negative numbers.
                 log2, Log2;
                 value: |x| x.log2();
-                integer: ();
                 domain: 0.1, 6.0;
                 gradient: (g, x) => g.div(x)?.mul_scalar(std::f64::consts::LOG2_E);
             }
             {
-                /// Logarithm of base 10; −∞ of ±0, NaN of negative numbers.
+                /// Logarithm of base 10; −∞ for ±0, NaN for negative numbers.
                 log10, Log10;
                 value: |x| x.log10();
-                integer: ();
                 domain: 0.1, 6.0;
                 gradient: (g, x) => {
-                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
-                    let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
-                    g.mul_scalar(std::f64::consts::LOG10_E)?.div(x)?.to_dtype(dtype)
+                    let scaled = g.widened()?.mul_scalar(std::f64::consts::LOG10_E)?;
+                    scaled.div(x.widened()?)?.to_dtype(g.dtype())
                 };
             }
             {
-                /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ of −1, NaN below.
+                /// Natural logarithm of `1 + x`, accurate near 0 too; −∞ for −1, NaN below.
                 log1p, Log1p;
                 value: |x| x.ln_1p();
-                integer: ();
                 domain: -0.8, 6.0;
                 gradient: (g, x) => g.div(x.add_scalar(1.0)?);
             }

@@ -1,6 +1,6 @@
-//! Derivatives that are kernels of their own. `ops.rs` says how to read a row.
+//! Derivatives with kernels of their own. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! gradient {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -9,7 +9,6 @@ macro_rules! gradient {
                 /// Derivative of `erf` at `b`, times `a`: `a · 2/√π · e^(-b²)`.
                 erf_grad, ErfGrad;
                 value: |a, b| a * crate::ops::erf_slope(b);
-                integer: ();
                 domain: -2.0, 2.0; -3.0, 3.0;
                 gradient_a: (g, b) => g.erf_grad(b);
                 gradient_b: (g, a, b) => g.mul(a)?.erf_grad(b)?.mul(b)?.mul_scalar(-2.0);
@@ -18,7 +17,6 @@ macro_rules! gradient {
                 /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
                 tanh_grad, TanhGrad;
                 value: |a, b| a * (1.0 - b * b);
-                integer: ();
                 domain: -2.0, 2.0; -0.9, 0.9;
                 gradient_a: (g, b) => g.tanh_grad(b);
                 gradient_b: (g, a, b) => g.mul(a)?.mul(b)?.mul_scalar(-2.0);
@@ -27,7 +25,6 @@ macro_rules! gradient {
                 /// Derivative of `sigmoid` from its output `b`: `a · b · (1 - b)`.
                 sigmoid_grad, SigmoidGrad;
                 value: |a, b| a * b * (1.0 - b);
-                integer: ();
                 domain: -2.0, 2.0; 0.1, 0.9;
                 gradient_a: (g, b) => g.sigmoid_grad(b);
                 gradient_b: (g, a, b) => g.mul(a)?.mul(b.affine(-2.0, 1.0)?);
@@ -37,7 +34,6 @@ macro_rules! gradient {
                 /// `b > 0`, else 0.
                 relu_grad, ReluGrad;
                 value: |a, b| if b > 0.0 { a } else { 0.0 };
-                integer: ();
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.relu_grad(b);
                 gradient_b: (g) => g.zeros_like();
@@ -47,7 +43,6 @@ macro_rules! gradient {
                 /// `s = sigmoid(b)`.
                 silu_grad, SiluGrad;
                 value: |a, b| a * crate::ops::gate_slope(b, b, 1.0);
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.silu_grad(b);
                 gradient_b: (g, a, b) => {
@@ -64,7 +59,6 @@ macro_rules! gradient {
                     let (u, slope) = crate::ops::gelu_tanh_argument(b);
                     a * crate::ops::gate_slope(b, 2.0 * u, 2.0 * slope)
                 };
-                integer: ();
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.gelu_tanh_grad(b);
                 gradient_b: (g, a, b) => {
@@ -85,7 +79,6 @@ macro_rules! gradient {
                 /// Derivative of `gelu` at `b`, times `a`.
                 gelu_grad, GeluGrad;
                 value: |a, b| a * crate::ops::gelu_slope(b);
-                integer: ();
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.gelu_grad(b);
                 gradient_b: (g, a, b) => {
@@ -100,7 +93,6 @@ macro_rules! gradient {
                 /// Derivative of `softplus` at `b`: `a · sigmoid(b)`.
                 softplus_grad, SoftplusGrad;
                 value: |a, b| a * crate::ops::sigmoid(b);
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.softplus_grad(b);
                 gradient_b: (g, a, b) => {
@@ -112,7 +104,6 @@ macro_rules! gradient {
                 /// Derivative of `log_sigmoid` at `b`: `a · sigmoid(-b)`.
                 log_sigmoid_grad, LogSigmoidGrad;
                 value: |a, b| a * crate::ops::sigmoid(-b);
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.log_sigmoid_grad(b);
                 gradient_b: (g, a, b) => {
@@ -127,7 +118,6 @@ macro_rules! gradient {
                     let slope = if b > 0.0 { 1.0 } else { crate::ops::SELU_ALPHA * b.exp() };
                     a * (crate::ops::SELU_SCALE * slope)
                 };
-                integer: ();
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.selu_grad(b);
                 gradient_b: (g, a, b) => {
@@ -138,7 +128,6 @@ macro_rules! gradient {
                 /// Derivative of `mish` at `b`, times `a`.
                 mish_grad, MishGrad;
                 value: |a, b| a * crate::ops::mish_slope(b);
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.mish_grad(b);
                 gradient_b: (g, a, b) => {
@@ -155,7 +144,6 @@ macro_rules! gradient {
                 /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0.
                 relu6_grad, Relu6Grad;
                 value: |a, b| if b > 0.0 && b < 6.0 { a } else { 0.0 };
-                integer: ();
                 domain: -2.0, 2.0; -4.0, 10.0;
                 gradient_a: (g, b) => g.relu6_grad(b);
                 gradient_b: (g) => g.zeros_like();
@@ -164,7 +152,6 @@ macro_rules! gradient {
                 /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0.
                 hardsigmoid_grad, HardsigmoidGrad;
                 value: |a, b| if b > -3.0 && b < 3.0 { a / 6.0 } else { 0.0 };
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.hardsigmoid_grad(b);
                 gradient_b: (g) => g.zeros_like();
@@ -178,7 +165,6 @@ macro_rules! gradient {
                     b if b >= 3.0 => a,
                     b => a * ((2.0 * b + 3.0) / 6.0),
                 };
-                integer: ();
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.hardswish_grad(b);
                 gradient_b: (g, a, b) => g.mul(a)?.mul_scalar(2.0)?.hardsigmoid_grad(b);

@@ -1,12 +1,12 @@
-//! Rounding. `ops.rs` says how to read a row.
+//! Rounding. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! rounding {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
-                /// The largest integer that is not above. The derivative is exactly 0.
+                /// Rounds down to an integer. The derivative is 0 everywhere.
                 floor, Floor;
                 value: |x| x.floor();
                 integer: (|x| x);
@@ -14,7 +14,7 @@ macro_rules! rounding {
                 gradient: (g) => g.zeros_like();
             }
             {
-                /// The smallest integer that is not below. The derivative is exactly 0.
+                /// Rounds up to an integer. The derivative is 0 everywhere.
                 ceil, Ceil;
                 value: |x| x.ceil();
                 integer: (|x| x);
@@ -22,7 +22,7 @@ macro_rules! rounding {
                 gradient: (g) => g.zeros_like();
             }
             {
-                /// The nearest integer, the even one of two. The derivative is exactly 0.
+                /// Rounds to the nearest integer, ties to even. The derivative is 0 everywhere.
                 round, Round;
                 value: |x| x.round_ties_even();
                 integer: (|x| x);
@@ -30,7 +30,7 @@ macro_rules! rounding {
                 gradient: (g) => g.zeros_like();
             }
             {
-                /// Without the fraction. The derivative is exactly 0.
+                /// Rounds towards zero to an integer. The derivative is 0 everywhere.
                 trunc, Trunc;
                 value: |x| x.trunc();
                 integer: (|x| x);

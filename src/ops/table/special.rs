@@ -1,6 +1,6 @@
-//! Special and power functions. `ops.rs` says how to read a row.
+//! Special and power functions. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! special {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
@@ -9,7 +9,6 @@ macro_rules! special {
                 /// Error function, `2/√π ∫₀ˣ e^(-t²) dt`.
                 erf, Erf;
                 value: |x| crate::ops::erf(x);
-                integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, x) => g.erf_grad(x);
             }
@@ -17,7 +16,6 @@ macro_rules! special {
                 /// Complementary error function, `1 - erf(x)`, accurate where it is small.
                 erfc, Erfc;
                 value: |x| crate::ops::erfc(x);
-                integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, x) => g.erf_grad(x)?.neg();
             }
@@ -25,21 +23,18 @@ macro_rules! special {
                 /// Cube root, of negative numbers too. The derivative at 0 is infinite.
                 cbrt, Cbrt;
                 value: |x| x.cbrt();
-                integer: ();
                 domain: 0.1, 4.0;
                 gradient: (g, y) => g.div(y.square()?.mul_scalar(3.0)?);
             }
             {
-                /// Reciprocal square root, `1/√x`; ±∞ of ±0, NaN of negative numbers.
+                /// Reciprocal square root, `1/√x`; ±∞ for ±0, NaN for negative numbers.
                 rsqrt, Rsqrt;
                 value: |x| 1.0 / x.sqrt();
-                integer: ();
                 domain: 0.2, 4.0;
                 gradient: (g, x, y) => {
-                    // In 16 bits one of the steps would leave the range, in whatever order.
-                    let (dtype, wide) = (g.dtype(), g.dtype().at_least_f32());
-                    let (g, x, y) = (g.to_dtype(wide)?, x.to_dtype(wide)?, y.to_dtype(wide)?);
-                    y.mul_scalar(-0.5)?.mul(g)?.div(x)?.to_dtype(dtype)
+                    // In 16 bits an intermediate result would leave the range, in any order.
+                    let slope = y.widened()?.mul_scalar(-0.5)?;
+                    slope.mul(g.widened()?)?.div(x.widened()?)?.to_dtype(g.dtype())
                 };
             }
         ], $($rest)* }

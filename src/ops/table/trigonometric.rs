@@ -1,31 +1,28 @@
-//! Trigonometric and hyperbolic functions. `ops.rs` says how to read a row.
+//! Trigonometric and hyperbolic functions. `ops.rs` describes a row.
 
-/// The rows so far, with these, handed on.
+/// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! trigonometric {
     ($expand:ident, [$($before:tt)*], $next:ident $($rest:ident)*) => {
         $crate::ops::table::$next! { $expand, [
             $($before)*
             {
-                /// Sine of an angle in radians; NaN of ±∞.
+                /// Sine of an angle in radians; NaN for ±∞.
                 sin, Sin;
                 value: |x| x.sin();
-                integer: ();
                 domain: -6.0, 6.0;
                 gradient: (g, x) => g.mul(x.cos()?);
             }
             {
-                /// Cosine of an angle in radians; NaN of ±∞.
+                /// Cosine of an angle in radians; NaN for ±∞.
                 cos, Cos;
                 value: |x| x.cos();
-                integer: ();
                 domain: -6.0, 6.0;
                 gradient: (g, x) => g.mul(x.sin()?)?.neg();
             }
             {
-                /// Tangent of an angle in radians; NaN of ±∞.
+                /// Tangent of an angle in radians; NaN for ±∞.
                 tan, Tan;
                 value: |x| x.tan();
-                integer: ();
                 domain: -1.2, 1.2;
                 gradient: (g, y) => g.mul(y.square()?.add_scalar(1.0)?);
             }
@@ -33,7 +30,6 @@ macro_rules! trigonometric {
                 /// Arcsine, in −π/2 … π/2; NaN outside −1 … 1.
                 asin, Asin;
                 value: |x| x.asin();
-                integer: ();
                 domain: -0.9, 0.9;
                 gradient: (g, x) => g.div(x.one_less_square()?.sqrt()?);
             }
@@ -41,7 +37,6 @@ macro_rules! trigonometric {
                 /// Arccosine, in 0 … π; NaN outside −1 … 1.
                 acos, Acos;
                 value: |x| x.acos();
-                integer: ();
                 domain: -0.9, 0.9;
                 gradient: (g, x) => g.div(x.one_less_square()?.sqrt()?)?.neg();
             }
@@ -49,7 +44,6 @@ macro_rules! trigonometric {
                 /// Arctangent, in −π/2 … π/2.
                 atan, Atan;
                 value: |x| x.atan();
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => {
                     // 1 / (1 + x²), whose square may overflow
@@ -61,7 +55,6 @@ macro_rules! trigonometric {
                 /// Hyperbolic sine.
                 sinh, Sinh;
                 value: |x| x.sinh();
-                integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, x) => g.mul(x.cosh()?);
             }
@@ -69,7 +62,6 @@ macro_rules! trigonometric {
                 /// Hyperbolic cosine.
                 cosh, Cosh;
                 value: |x| x.cosh();
-                integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, x) => g.mul(x.sinh()?);
             }
@@ -77,23 +69,20 @@ macro_rules! trigonometric {
                 /// Hyperbolic tangent.
                 tanh, Tanh;
                 value: |x| x.tanh();
-                integer: ();
                 domain: -3.0, 3.0;
                 gradient: (g, y) => g.tanh_grad(y);
             }
             {
-                /// Inverse of the hyperbolic sine.
+                /// Inverse hyperbolic sine.
                 asinh, Asinh;
                 value: |x| crate::ops::asinh(x);
-                integer: ();
                 domain: -4.0, 4.0;
                 gradient: (g, x) => g.div(x.hypot(1.0)?);
             }
             {
-                /// Inverse of the hyperbolic cosine, at least 0; NaN below 1.
+                /// Inverse hyperbolic cosine, at least 0; NaN below 1.
                 acosh, Acosh;
                 value: |x| crate::ops::acosh(x);
-                integer: ();
                 domain: 1.2, 6.0;
                 gradient: (g, x) => {
                     // 1 / √(x² − 1), whose square may overflow
@@ -101,10 +90,9 @@ macro_rules! trigonometric {
                 };
             }
             {
-                /// Inverse of the hyperbolic tangent; ±∞ of ±1, NaN outside −1 … 1.
+                /// Inverse hyperbolic tangent; ±∞ for ±1, NaN outside −1 … 1.
                 atanh, Atanh;
                 value: |x| crate::ops::atanh(x);
-                integer: ();
                 domain: -0.9, 0.9;
                 gradient: (g, x) => g.div(x.one_less_square()?);
             }

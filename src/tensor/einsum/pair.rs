@@ -1,8 +1,8 @@
-//! How two operands with labelled axes become one matrix product, or one element-wise product. Knows
-//! extents and strides, not tensors.
+//! Plans the product of two operands with labelled axes, as one matrix product or one element-wise
+//! product. Works on extents and strides, not on tensors.
 //!
-//! A label is in one of four groups. Those of one operand alone are all in the result: others have been
-//! summed before.
+//! A label is in one of four groups. Labels of one operand alone are all in the result; others have
+//! been summed before.
 //!
 //! ```text
 //!           in a   in b   in the result
@@ -12,23 +12,25 @@
 //! inner      ×      ×                       what the product sums over
 //! ```
 //!
-//! 1. A group becomes one axis of a matrix if its axes, in some order, lie as one: stride equals extent
-//!    times stride of the next. Only the order of falling strides can.
-//! 2. Axes of `left` that do not lie as one with the others stay outside the product, where the right
-//!    side is repeated by a stride of 0; likewise for `right`. Inside stays what lies densest.
-//! 3. The axes of `inner` are summed in one order, whatever the layout, since it decides the bits. An
-//!    operand in which they do not lie as one in this order is copied.
-//! 4. Without `inner` the product is element-wise, unless every index of `left` meets every one of
-//!    `right`: as a matrix product its gradients are matrix products too, that sum as they go.
-//! 5. The result may have its axes in any order, which a view puts right. If the last one wanted is of
-//!    `left` and there are columns, the operands change places, so that the view lies in order.
+//! 1. A group becomes one axis of a matrix if its axes, in some order, can be merged: each stride
+//!    equals extent times stride of the next. Only the order of descending strides can satisfy
+//!    this.
+//! 2. Axes of `left` that cannot be merged with the others become leading axes of the product,
+//!    along which the right operand is repeated by a stride of 0; likewise for `right`. The axes
+//!    that are densest in memory stay inside.
+//! 3. The axes of `inner` are summed in one order, whatever the layout, since the order decides the
+//!    bits. An operand whose axes cannot be merged in this order is copied.
+//! 4. Without `inner` the product is element-wise, unless every index of `left` meets every index
+//!    of `right`: then it is an outer product, whose gradients are matrix products.
+//! 5. The result may have its axes in any order, corrected by a view. If the last wanted axis is of
+//!    `left` and there are columns, the operands are swapped, so that the view is contiguous.
 
 use smallvec::SmallVec;
 
 use super::equation::{Label, LabelSet, Labels};
 use crate::shape::MAX_RANK;
 
-/// An axis of an operand. Its extent is not 1.
+/// An axis of an operand, of an extent other than 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelledAxis {
     pub label: Label,
@@ -38,30 +40,30 @@ pub(super) struct LabelledAxis {
 
 pub(super) type LabelledAxes = SmallVec<[LabelledAxis; MAX_RANK]>;
 
-/// What to do with two operands.
+/// A plan for multiplying two operands.
 #[derive(Debug, PartialEq)]
 pub(super) enum Pair {
-    /// Multiply element by element, with axes in this order.
+    /// An element-wise product, with axes in this order.
     Elementwise(Labels),
     Product(Product),
 }
 
-/// `[lead…, rows, inner] × [lead…, inner, cols] → [lead…, rows, cols]`, each of the last three a group
-/// of axes.
+/// The matrix product `[lead…, rows, inner] × [lead…, inner, cols] → [lead…, rows, cols]`; rows,
+/// columns and inner are groups of axes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Product {
-    /// The second operand is on the left.
+    /// True if the second operand is the left factor.
     pub swapped: bool,
-    /// An operand that lacks one is repeated.
+    /// Leading axes; an operand that lacks one is repeated along it.
     pub lead: Labels,
     pub rows: Labels,
     pub cols: Labels,
     pub inner: Labels,
-    /// The axes of `lead` are to be made one, since the product would have too many.
+    /// True if the axes of `lead` have to be merged, since the product would have too many.
     pub merged_lead: bool,
 }
 
-/// Axes by label, of one operand.
+/// The axes of one operand, by label.
 struct Side<'a>(&'a [LabelledAxis]);
 
 impl Side<'_> {
@@ -77,7 +79,7 @@ impl Side<'_> {
         self.axis(label).map_or(1, |axis| axis.extent)
     }
 
-    /// Labels of a group by falling stride; in their order here where strides are equal.
+    /// Labels of a group by descending stride; ties keep the order of the axes.
     fn sorted(&self, group: LabelSet) -> Labels {
         let mut axes: LabelledAxes =
             self.0.iter().copied().filter(|axis| group.contains(axis.label)).collect();
@@ -85,14 +87,14 @@ impl Side<'_> {
         axes.iter().map(|axis| axis.label).collect()
     }
 
-    /// The axis whose elements are next to each other, or least apart.
+    /// The axis of the smallest non-zero stride.
     fn nearest(&self) -> Option<Label> {
         let steps = self.0.iter().filter(|axis| axis.stride != 0);
         steps.min_by_key(|axis| axis.stride.unsigned_abs()).map(|axis| axis.label)
     }
 
-    /// True if the two axes lie as one, the first outside the second.
-    fn adjoin(&self, outer: Label, inner: Label) -> bool {
+    /// True if the two axes can be merged, the first outside the second.
+    fn can_merge(&self, outer: Label, inner: Label) -> bool {
         let (Some(outer), Some(inner)) = (self.axis(outer), self.axis(inner)) else { return false };
         isize::try_from(inner.extent)
             .ok()
@@ -100,21 +102,22 @@ impl Side<'_> {
             .is_some_and(|step| step == outer.stride)
     }
 
-    fn lies_as_one(&self, labels: &[Label]) -> bool {
-        labels.windows(2).all(|pair| self.adjoin(pair[0], pair[1]))
+    fn merges_in_order(&self, labels: &[Label]) -> bool {
+        labels.windows(2).all(|pair| self.can_merge(pair[0], pair[1]))
     }
 }
 
-/// Neighbours that `adjoin`: those around `around`, or the most elements; and the labels outside them.
+/// Splits labels into a run of neighbours that can be merged, and the labels outside it. The run is
+/// the one with `around`, or the one with the most elements.
 fn run(
     labels: &[Label],
     around: Option<Label>,
     extent: impl Fn(Label) -> usize,
-    adjoin: impl Fn(Label, Label) -> bool,
+    can_merge: impl Fn(Label, Label) -> bool,
 ) -> (Labels, Labels) {
     let (mut best, mut best_size, mut start) = (0..0, f64::NEG_INFINITY, 0);
     for end in 1..=labels.len() {
-        if end == labels.len() || !adjoin(labels[end - 1], labels[end]) {
+        if end == labels.len() || !can_merge(labels[end - 1], labels[end]) {
             let run = &labels[start..end];
             let size = match around.is_some_and(|label| run.contains(&label)) {
                 true => f64::INFINITY,
@@ -130,8 +133,8 @@ fn run(
     (labels[best].into(), outside)
 }
 
-/// How to multiply `a` and `b`, with the labels of `kept` in the result, in the order of `wanted` if it
-/// is known, and those of `inner` in the order of `sequence`.
+/// Plans the product of `a` and `b`: the labels of `kept` are in the result, in the order of
+/// `wanted` if given, and those of `inner` are summed in the order of `sequence`.
 pub(super) fn pair(
     a: &[LabelledAxis],
     b: &[LabelledAxis],
@@ -172,12 +175,12 @@ pub(super) fn pair(
     }
     let group = |side: &Side<'_>, group: LabelSet| {
         let sorted = side.sorted(group);
-        if !side.lies_as_one(&inner) {
+        if !side.merges_in_order(&inner) {
             return (sorted, Labels::new());
         }
         let nearest = side.nearest().filter(|&label| group.contains(label));
-        let adjoin = |outer, inner| side.adjoin(outer, inner);
-        run(&sorted, nearest, |label| side.extent(label), adjoin)
+        let can_merge = |outer, inner| side.can_merge(outer, inner);
+        run(&sorted, nearest, |label| side.extent(label), can_merge)
     };
     let (rows, rows_outside) = group(&a, left);
     let (cols, cols_outside) = group(&b, right);
@@ -204,7 +207,7 @@ pub(super) fn pair(
 mod tests {
     use super::*;
 
-    /// Axes from `"ij"` with their extents and strides.
+    /// Axes named by the bytes of `labels`.
     fn axes(labels: &str, extents: &[usize], strides: &[isize]) -> LabelledAxes {
         let parts = labels.bytes().zip(extents).zip(strides);
         parts
@@ -212,7 +215,7 @@ mod tests {
             .collect()
     }
 
-    fn rows_major(labels: &str, extents: &[usize]) -> LabelledAxes {
+    fn row_major(labels: &str, extents: &[usize]) -> LabelledAxes {
         let strides = crate::shape::Shape::new(extents).contiguous_strides();
         axes(labels, extents, strides.as_slice())
     }
@@ -225,7 +228,8 @@ mod tests {
         labels.iter().map(|&label| char::from(label + b'a')).collect()
     }
 
-    /// `lead rows cols inner` of a product, with `~` in front where the operands changed places.
+    /// The groups `lead rows cols inner` of a product as text, with a leading `~` if the operands
+    /// are swapped.
     fn product(a: &LabelledAxes, b: &LabelledAxes, wanted: &str) -> String {
         let wanted = labels(wanted);
         let sequence: Labels = a.iter().map(|axis| axis.label).collect();
@@ -240,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn everyday_products() {
-        let rows = |labels, extents: &[usize]| rows_major(labels, extents);
+    fn common_products_are_planned_without_leading_axes() {
+        let rows = |labels, extents: &[usize]| row_major(labels, extents);
         let ij = rows("ij", &[3, 4]);
         assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ik"), " i k j");
         assert_eq!(product(&ij, &rows("jk", &[4, 5]), "ki"), "~ k i j");
         assert_eq!(product(&ij, &rows("kj", &[5, 4]), "ik"), " i k j");
         assert_eq!(product(&ij, &rows("ij", &[3, 4]), "i"), "i   j");
-        // A window of a wider matrix, which is copied.
+        // A window of a wider matrix is copied.
         assert_eq!(product(&ij, &axes("ij", &[3, 4], &[9, 1]), ""), "   ij");
         assert_eq!(product(&ij, &rows("ij", &[3, 4]), "ij"), "elementwise ij");
         assert_eq!(product(&ij, &rows("j", &[4]), "ji"), "elementwise ji");
@@ -260,33 +264,33 @@ mod tests {
     }
 
     #[test]
-    fn inner_axes_have_one_order_whatever_the_strides() {
-        let a = rows_major("ijk", &[6, 4, 5]);
+    fn inner_axes_have_the_same_order_for_any_strides() {
+        let a = row_major("ijk", &[6, 4, 5]);
         for b in [axes("kjl", &[5, 4, 7], &[7, 35, 1]), axes("kjl", &[5, 4, 7], &[28, 7, 1])] {
             assert_eq!(product(&a, &b, "il"), " i l jk");
         }
         let turned = axes("ijk", &[6, 4, 5], &[1, 6, 24]);
-        assert_eq!(product(&turned, &rows_major("kj", &[5, 4]), "i"), " i  jk");
-        // Rows of an operand that is copied are one axis, wherever they lie.
+        assert_eq!(product(&turned, &row_major("kj", &[5, 4]), "i"), " i  jk");
+        // The rows of an operand that is copied are one axis, whatever their strides.
         let a = axes("xjyk", &[2, 4, 3, 5], &[60, 15, 5, 1]);
-        assert_eq!(product(&a, &rows_major("jkl", &[4, 5, 7]), "xyl"), " xy l jk");
+        assert_eq!(product(&a, &row_major("jkl", &[4, 5, 7]), "xyl"), " xy l jk");
     }
 
     #[test]
-    fn rows_that_do_not_lie_as_one_stay_outside() {
-        // A window: every row of b but the last.
+    fn rows_that_cannot_be_merged_become_leading_axes() {
+        // A window: all rows of each b except the last.
         let a = axes("bij", &[2, 3, 4], &[16, 4, 1]);
-        assert_eq!(product(&a, &rows_major("jk", &[4, 5]), "bik"), "b i k j");
-        // Both sides, and a batch.
+        assert_eq!(product(&a, &row_major("jk", &[4, 5]), "bik"), "b i k j");
+        // Windows on both sides, with a batch axis.
         let a = axes("xbij", &[7, 2, 3, 4], &[32, 16, 4, 1]);
         let b = axes("xjcd", &[7, 4, 2, 5], &[64, 16, 8, 1]);
         assert_eq!(product(&a, &b, "xbicd"), "xbc i d j");
     }
 
     #[test]
-    fn nine_axes_are_made_fewer() {
-        let a = rows_major("abcdefgh", &[2; 8]);
-        let b = rows_major("abcdefgh", &[2; 8]);
+    fn leading_axes_are_merged_where_the_product_would_have_nine() {
+        let a = row_major("abcdefgh", &[2; 8]);
+        let b = row_major("abcdefgh", &[2; 8]);
         let kept: LabelSet = labels("abcdefg").into_iter().collect();
         let Pair::Product(found) = pair(&a, &b, kept, None, &labels("abcdefgh")) else {
             panic!("a product")

@@ -7,20 +7,20 @@ use crate::error::{Error, Result};
 use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::{check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
 /// Options of [`Tensor::scaled_dot_product_attention`].
 #[derive(Clone, Copy, Debug)]
 pub struct Attention<'a, B: Backend> {
-    /// Broadcasts to `[…, t, s]`. `Bool`: true where a query may look at a key. Float: added to the
-    /// scaled scores; it has no gradient.
+    /// Mask that broadcasts to `[…, t, s]`. A `Bool` mask is true where a query may attend to a
+    /// key. A float mask is added to the scaled scores. It has no gradient.
     pub mask: Option<&'a Tensor<B>>,
-    /// Query i looks at keys `0..=i + (s - t)` alone: for s = t, not into the future.
+    /// If true, query i attends to keys `0..=i + (s - t)` only: for s = t, to no later position.
     pub causal: bool,
-    /// Factor of the scores; `1/√d` unless given.
+    /// Factor of the scores; `1/√d` if `None`.
     pub scale: Option<f64>,
-    /// Dropout of the weights.
+    /// Dropout of the attention weights.
     pub dropout: Option<DropoutMask>,
 }
 
@@ -31,15 +31,17 @@ impl<B: Backend> Default for Attention<'_, B> {
 }
 
 impl<B: Backend> Tensor<B> {
-    /// `softmax(scale · q·kᵀ + mask) · v` with queries `self` `[…, t, d]`, keys `[…, s, d]` and values
-    /// `[…, s, e]`; leading axes are equal. The result is `[…, t, e]`.
+    /// `softmax(scale · q·kᵀ + mask) · v` with queries `self` `[…, t, d]`, keys `[…, s, d]` and
+    /// values `[…, s, e]`. Leading axes must be equal. The result is `[…, t, e]`.
     ///
-    /// The scores of all heads are never held at once, neither here nor for the backward pass. A
-    /// query that may look at nothing gets zeros. Without a mask a query whose scores are beyond about 1e9
-    /// (`f64`: 1e18) may get NaN or infinities, since the largest one is rounded before it is subtracted. For
-    /// the backward pass 16-bit floats keep the result in `f32`. What all keys have in common cancels in
-    /// the gradient of queries, and what all values have, without dropout, in those of queries and keys: up to
-    /// rounding.
+    /// The scores of all heads are never held at once, neither here nor in the backward pass. A
+    /// query that may attend to no key gets zeros. Without a mask, a query with scores beyond about
+    /// 1e9 (`f64`: 1e18) may get NaN or infinities, since the largest score is rounded before it is
+    /// subtracted. For the backward pass of 16-bit floats the result is kept in `f32`.
+    ///
+    /// Up to rounding, a vector that is added to all keys does not change the gradient of the
+    /// queries, and a vector that is added to all values does not change those of queries and keys
+    /// (without dropout).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -54,7 +56,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
-    /// [`Error::InvalidArgument`] for a tracked mask or a probability outside `[0, 1)`.
+    /// [`Error::InvalidArgument`] for a tracked mask or a dropout probability outside `[0, 1)`.
     pub fn scaled_dot_product_attention(
         &self,
         keys: &Tensor<B>,
@@ -71,18 +73,17 @@ impl<B: Backend> Tensor<B> {
         options: Attention<'_, B>,
     ) -> Result<Self> {
         let op = "scaled_dot_product_attention";
-        check_float(op, x)?;
-        check_same_dtype(op, x, keys)?;
-        check_same_dtype(op, x, values)?;
+        x.check_float(op)?;
+        x.check_dtype(op, keys.dtype())?;
+        x.check_dtype(op, values.dtype())?;
         let rank = x.rank();
-        let mismatch =
-            |rhs: &Tensor<B>| Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() };
-        if rank < 2 || keys.rank() != rank || keys.dims()[rank - 1] != x.dims()[rank - 1] {
-            return Err(mismatch(keys));
-        }
-        let lead = rank - 2;
-        if keys.dims()[..lead] != x.dims()[..lead] {
-            return Err(mismatch(keys));
+        let lead = rank.saturating_sub(2);
+        let fits = rank >= 2
+            && keys.rank() == rank
+            && keys.dims()[rank - 1] == x.dims()[rank - 1]
+            && keys.dims()[..lead] == x.dims()[..lead];
+        if !fits {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *keys.shape() });
         }
         if values.rank() != rank || values.dims()[..rank - 1] != keys.dims()[..rank - 1] {
             return Err(Error::ShapeMismatch { op, lhs: *keys.shape(), rhs: *values.shape() });
@@ -92,13 +93,13 @@ impl<B: Backend> Tensor<B> {
         }
         let scores: Shape = x.dims()[..=lead].iter().copied().chain([keys.dims()[lead]]).collect();
         let mask = options.mask.map(|mask| expanded_mask(op, mask, &scores, x.dtype()));
+        let mask = mask.transpose()?;
         let depth = x.dims()[rank - 1].max(1) as f64;
         let parameters = AttentionParameters {
             scale: options.scale.unwrap_or(1.0 / depth.sqrt()),
             causal: options.causal,
             dropout: options.dropout,
         };
-        let mask = mask.transpose()?;
         let fused = FusedOp::Attention {
             q: x.data(),
             k: keys.data(),
@@ -115,8 +116,8 @@ impl<B: Backend> Tensor<B> {
         }))
     }
 
-    /// Defines [`Tensor::scaled_dot_product_attention`]. `mask` has the shape of the scores; it is `Bool`
-    /// or of this tensor's dtype.
+    /// Defines [`Tensor::scaled_dot_product_attention`]. `mask` has the shape of the scores and is
+    /// `Bool` or of this tensor's dtype.
     fn attention_composite(
         &self,
         keys: &Tensor<B>,
@@ -145,12 +146,12 @@ impl<B: Backend> Tensor<B> {
         if s == 0 {
             return scores.matmul(&values)?.to_dtype(self.dtype());
         }
-        // A row without anything to look at has weights of zero, and no gradient.
-        let blind = scores.detach().max(Some(&[rank - 1]), true)?.eq(&lowest)?;
+        // The weights of a query without keys are zeros and have no gradient.
+        let is_masked = scores.detach().max(Some(&[rank - 1]), true)?.eq(&lowest)?;
         let zero = Tensor::zeros(Shape::scalar(), wide)?;
         let weights =
-            Tensor::where_cond(&blind, &zero, &scores)?.softmax_composite(rank - 1, false)?;
-        let mut weights = Tensor::where_cond(&blind, &zero, &weights)?;
+            Tensor::where_cond(&is_masked, &zero, &scores)?.softmax_composite(rank - 1, false)?;
+        let mut weights = Tensor::where_cond(&is_masked, &zero, &weights)?;
         if let Some(dropout) = parameters.dropout {
             weights = weights.dropout_composite(dropout)?;
         }
@@ -158,8 +159,9 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Gradients of queries, keys and values. The kernel computes the weights anew from each row's largest
-/// score and `1/Σ e^(score - largest)`; `unrounded` is the result in the statistics' dtype.
+/// Gradients of queries, keys and values. The kernel recomputes the weights from the maximum score
+/// of each row and `1/Σ e^(score - maximum)`. `unrounded` is the result in the dtype of the
+/// statistics.
 fn attention_rule<B: Backend>(
     [q, k, v]: [&Tensor<B>; 3],
     mask: Option<Tensor<B>>,
@@ -179,19 +181,21 @@ fn attention_rule<B: Backend>(
             y: &unrounded,
             parameters,
         };
-        match gradient_kernel::<B, 3>(upstream, &fused)? {
-            Some(gradients) => {
-                let each = gradients.into_iter().zip(wanted);
-                Ok(each.map(|(gradient, &wanted)| wanted.then_some(gradient)).collect())
-            }
-            None => composite_gradients(upstream, &[Some(&q), Some(&k), Some(&v)], || {
-                q.attention_composite(&k, &v, mask.as_ref(), &parameters)
-            }),
-        }
+        let inputs = [Some(&q), Some(&k), Some(&v)];
+        let mut gradients = gradients(upstream, &fused, inputs, || {
+            q.attention_composite(&k, &v, mask.as_ref(), &parameters)
+        })?;
+        // Frees the gradients that are not wanted.
+        gradients
+            .iter_mut()
+            .zip(wanted)
+            .filter(|(_, wanted)| !**wanted)
+            .for_each(|(g, _)| *g = None);
+        Ok(gradients)
     })
 }
 
-/// The mask as a view of the scores' shape.
+/// Checks the mask and broadcasts it to the shape of the scores.
 fn expanded_mask<B: Backend>(
     op: &'static str,
     mask: &Tensor<B>,
@@ -199,7 +203,8 @@ fn expanded_mask<B: Backend>(
     dtype: DType,
 ) -> Result<Tensor<B>> {
     if mask.is_tracked() {
-        let reason = format!("the mask of shape {} is tracked: detach it", mask.shape());
+        let reason =
+            format!("expected an untracked mask: detach the one of shape {}", mask.shape());
         return Err(Error::InvalidArgument { op, reason });
     }
     if mask.dtype() != DType::Bool && mask.dtype() != dtype {

@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::ops::{FusedOp, Window};
 use crate::shape::Shape;
 
-use super::{check_float, kernel};
+use super::kernel;
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// The windows of images `[n, c, h, w]` as the columns of matrices `[n, c · kh · kw, oh · ow]`, of
-    /// any dtype; PyTorch's `unfold`. A convolution with weights `[m, c · kh · kw]` is a product with
-    /// them.
+    /// Arranges the windows of images `[n, c, h, w]` as the columns of matrices
+    /// `[n, c · kh · kw, oh · ow]`, for any dtype; PyTorch's `unfold`. A convolution with weights
+    /// `[m, c · kh · kw]` is a matrix product with them.
     ///
     /// ```
     /// use swath::{ops::Window, prelude::*};
@@ -30,9 +30,9 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`](crate::Error::InvalidShape) for other than four axes;
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if no window fits, too many
-    /// do, or a kernel, stride or dilation is 0.
+    /// [`Error::InvalidShape`](crate::Error::InvalidShape) unless there are four axes;
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if no window fits, if there are
+    /// too many, or if a kernel, stride or dilation is 0.
     pub fn im2col(&self, window: Window) -> Result<Self> {
         B::engine_im2col(self, window)
     }
@@ -49,8 +49,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Defines [`Tensor::im2col`]: every channel of an image is a row, a zero after it, and the columns are
-    /// chosen from that.
+    /// Defines [`Tensor::im2col`]: each channel of an image becomes a row followed by a zero, and
+    /// columns are picked from that.
     fn im2col_composite(&self, window: Window) -> Result<Self> {
         let shape = columns_shape("im2col", self.shape(), &window)?;
         let [n, c, h, w] = [0, 1, 2, 3].map(|axis| self.dims()[axis]);
@@ -64,9 +64,10 @@ impl<B: Backend> Tensor<B> {
         padded.index_select(2, &positions(&window, [h, w])?)?.reshape(shape)
     }
 
-    /// Matrices `[n, c · kh · kw, oh · ow]` added up to images `[n, c, h, w]`, `image` being `[h, w]`:
-    /// each element is the sum of those that [`im2col`](Tensor::im2col) takes from it; PyTorch's
-    /// `fold`. 16-bit floats are added up in `f32` and rounded once.
+    /// Sums the columns of matrices `[n, c · kh · kw, oh · ow]` into images `[n, c, h, w]`, where
+    /// `image` is `[h, w]`; PyTorch's `fold`. Each element of an image is the sum of the elements
+    /// that [`im2col`](Tensor::im2col) copies from it. 16-bit floats are accumulated in `f32` and
+    /// rounded once.
     ///
     /// ```
     /// use swath::{ops::Window, prelude::*};
@@ -78,17 +79,18 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if the windows of such images are not as
-    /// many; [`Error::InvalidShape`](crate::Error::InvalidShape) for other than three axes;
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the rows are not of whole channels,
-    /// or no window fits; [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if images of this size have another
+    /// number of windows; [`Error::InvalidShape`](crate::Error::InvalidShape) unless there are
+    /// three axes; [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the number of rows
+    /// is not a multiple of kh · kw, or if no window fits;
+    /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     pub fn col2im(&self, image: [usize; 2], window: Window) -> Result<Self> {
         B::engine_col2im(self, image, window)
     }
 
     pub(crate) fn col2im_body(x: &Tensor<B>, image: [usize; 2], window: Window) -> Result<Self> {
         let op = "col2im";
-        check_float(op, x)?;
+        x.check_float(op)?;
         images_shape(op, x.shape(), image, &window)?;
         match kernel::<B, 1>(&FusedOp::Col2im { x: x.data(), image, window })? {
             Some([y]) => {
@@ -98,7 +100,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Defines [`Tensor::col2im`]: what [`Tensor::im2col_composite`] takes from a row is added to it.
+    /// Defines [`Tensor::col2im`]: elements are added to the places that
+    /// [`Tensor::im2col_composite`] picks them from.
     fn col2im_composite(&self, [h, w]: [usize; 2], window: Window) -> Result<Self> {
         let images = images_shape("col2im", self.shape(), [h, w], &window)?;
         let (n, c) = (images.dim(0), images.dim(1));
@@ -110,8 +113,8 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// The element of an image `[h, w]` that each element of a channel's columns `[kh · kw, oh · ow]` is,
-/// row-major; `h · w` for a zero outside.
+/// For each element of a channel's columns `[kh · kw, oh · ow]`, its row-major index in the image
+/// `[h, w]`, or `h · w` for a zero of the padding.
 fn positions<B: Backend>(window: &Window, [h, w]: [usize; 2]) -> Result<Tensor<B>> {
     let [down, across] = window.output([h, w]).unwrap_or_default();
     let [kh, kw] = window.kernel;

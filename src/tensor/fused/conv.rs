@@ -21,7 +21,7 @@ use crate::layout::SliceItem;
 use crate::ops::{Activation, Convolution, FusedOp};
 use crate::shape::Shape;
 
-use super::{check_float, check_same_dtype, kernel};
+use super::kernel;
 use crate::tensor::Tensor;
 
 /// Zeros around images.
@@ -268,8 +268,8 @@ impl<B: Backend> Tensor<B> {
         convolution: Convolution,
         activation: Option<Activation>,
     ) -> Result<Self> {
-        check_float(op, x)?;
-        check_same_dtype(op, x, weight)?;
+        x.check_float(op)?;
+        weight.check_dtype(op, x.dtype())?;
         let [channels, filters, each] = [x.dims()[1], weight.dims()[0], weight.dims()[1]];
         check_groups(op, convolution.groups, [channels, filters])?;
         if channels / convolution.groups != each {
@@ -323,8 +323,8 @@ impl<B: Backend> Tensor<B> {
         let ConvTransposeOptions { stride, padding, output_padding, dilation, groups } = options;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
-        check_float(op, self)?;
-        check_same_dtype(op, self, weight)?;
+        self.check_float(op)?;
+        weight.check_dtype(op, self.dtype())?;
         let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
         check_groups(op, groups, [channels, channels])?;
         if filters != channels {
@@ -501,7 +501,7 @@ fn check_bias<B: Backend>(
     channels: usize,
 ) -> Result<()> {
     let Some(bias) = bias else { return Ok(()) };
-    check_same_dtype(op, weight, bias)?;
+    bias.check_dtype(op, weight.dtype())?;
     if bias.dims() != [channels] {
         return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
     }

@@ -1,6 +1,4 @@
-//! `cross_entropy`: the loss of classification, from logits.
-
-use smallvec::smallvec;
+//! `cross_entropy`: the loss of classification from logits.
 
 use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
 use crate::backend::Backend;
@@ -9,36 +7,37 @@ use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 use crate::shape::Shape;
 
-use super::{check_float, composite_gradients, gradient_kernel, kernel};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
-/// What becomes of the losses of the single rows.
+/// The reduction of the losses of single elements or rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
-    /// Their sum over the number of rows that count; NaN if none does.
+    /// The mean. Ignored rows do not count; NaN if no row counts.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// They are the result.
+    /// No reduction: every loss is returned.
     None,
 }
 
 /// Options of [`Tensor::cross_entropy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CrossEntropy {
-    /// Rows with this target count for nothing: loss 0, gradient 0. PyTorch's default is −100.
+    /// Rows with this target are ignored: their loss and gradient are 0. PyTorch's default is −100.
     pub ignore_index: Option<i64>,
-    /// ε in `[0, 1]`: the target has probability `1 - ε + ε/n`, every other class `ε/n`.
+    /// Label smoothing ε in `[0, 1]`: the target has probability `1 - ε + ε/n`, every other class
+    /// `ε/n`.
     pub label_smoothing: f64,
-    /// Mean, sum or every row's loss.
+    /// The reduction of the losses.
     pub reduction: Reduction,
 }
 
 impl<B: Backend> Tensor<B> {
-    /// Cross-entropy in nats between logits `[…, n]` and class numbers `targets` `[…]` (`I64`):
+    /// Cross-entropy in nats between logits `[…, n]` and class indices `targets` `[…]` (`I64`):
     /// `log Σ e^x - x[target]`, reduced as the options say. The result is a scalar, or `[…]`
-    /// unreduced.
+    /// without reduction.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -63,17 +62,15 @@ impl<B: Backend> Tensor<B> {
         options: CrossEntropy,
     ) -> Result<Self> {
         let op = "cross_entropy";
-        check_float(op, x)?;
-        if targets.dtype() != DType::I64 {
-            let (lhs, rhs, shape) = (targets.dtype(), DType::I64, *targets.shape());
-            return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
-        }
+        x.check_float(op)?;
+        targets.check_dtype(op, DType::I64)?;
         let fits = x.rank() == targets.rank() + 1 && x.dims()[..targets.rank()] == *targets.dims();
         if !fits {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *targets.shape() });
         }
         if !(0.0..=1.0).contains(&options.label_smoothing) {
-            let reason = format!("label_smoothing is {}, not in 0..=1", options.label_smoothing);
+            let reason =
+                format!("label_smoothing must be in [0, 1], got {}", options.label_smoothing);
             return Err(Error::InvalidArgument { op, reason });
         }
         let (rows, classes) = (targets.numel(), x.dims()[targets.rank()]);
@@ -87,7 +84,7 @@ impl<B: Backend> Tensor<B> {
                 None => losses.mean(None, false),
                 Some(ignored) => {
                     let counted = flat.ne(&Tensor::full(Shape::scalar(), ignored)?)?;
-                    // A float of 16 bits holds neither the count nor the sum.
+                    // In `F32` at least: 16-bit floats hold neither the count nor the sum.
                     let wide = x.dtype().at_least_f32();
                     let count = counted.sum(None, false)?.to_dtype(wide)?;
                     let sum = losses.to_dtype(wide)?.sum(None, false)?;
@@ -97,7 +94,7 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Losses `[r]` of logits `[r, n]`.
+    /// The losses `[r]` of logits `[r, n]`.
     fn cross_entropy_rows(&self, targets: &Tensor<B>, options: CrossEntropy) -> Result<Self> {
         let op = "cross_entropy";
         let CrossEntropy { ignore_index, label_smoothing, .. } = options;
@@ -116,7 +113,7 @@ impl<B: Backend> Tensor<B> {
     fn cross_entropy_composite(&self, targets: &Tensor<B>, options: &CrossEntropy) -> Result<Self> {
         let rows = targets.numel();
         if self.numel() == 0 {
-            // Without a class all rows are ignored.
+            // Without classes every row is ignored.
             return self.sum(Some(&[1]), false);
         }
         let zero =
@@ -129,14 +126,14 @@ impl<B: Backend> Tensor<B> {
         let mut logits = self.widened()?;
         let none = Tensor::zeros(Shape::scalar(), logits.dtype())?;
         if options.ignore_index.is_some() {
-            // Such a row may hold what has no gradient.
+            // Ignored rows may hold values without a gradient, such as NaN.
             logits = Tensor::where_cond(&ignored.reshape((rows, 1))?, &none, &logits)?;
         }
         let log_p = logits.softmax_composite(1, true)?;
         let picked = log_p.gather(1, &class.reshape((rows, 1))?)?.reshape(rows)?;
         let smooth = options.label_smoothing;
         let spread = || log_p.mean(Some(&[1]), false)?.mul_scalar(-smooth);
-        // Neither term is multiplied by 0, which would make NaN of an impossible class.
+        // A term with factor 0 is left out: 0 times an infinite loss is NaN.
         let losses = match smooth {
             0.0 => picked.neg()?,
             1.0 => spread()?,
@@ -146,7 +143,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`.
+/// Gradient of the logits, `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`.
 fn cross_entropy_rule<B: Backend>(
     logits: &Tensor<B>,
     targets: &Tensor<B>,
@@ -164,11 +161,8 @@ fn cross_entropy_rule<B: Backend>(
             ignore_index: options.ignore_index,
             label_smoothing: options.label_smoothing,
         };
-        match gradient_kernel::<B, 1>(upstream, &fused)? {
-            Some([gradient]) => Ok(smallvec![Some(gradient)]),
-            None => composite_gradients(upstream, &[Some(&logits)], || {
-                logits.cross_entropy_composite(&targets, &options)
-            }),
-        }
+        gradients(upstream, &fused, [Some(&logits)], || {
+            logits.cross_entropy_composite(&targets, &options)
+        })
     })
 }

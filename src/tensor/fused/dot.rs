@@ -8,15 +8,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{check_same_dtype, kernel};
+use super::kernel;
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// The inner product `Σ aᵢ bᵢ` of vectors `[n]` and `[n]`, a tensor without axes; 0 of no elements.
+    /// Inner product `Σ aᵢ bᵢ` of two vectors `[n]`, as a tensor without axes; 0 for no elements.
     ///
-    /// Floats up to 32 bits are multiplied and added in `f64` and rounded once, `f64` with fused
-    /// multiply-adds; the order of addition is that of [`sum`](Tensor::sum).
-    /// Integers are multiplied and added as `i64`, which wraps; the result is an `I64`.
+    /// Floats up to 32 bits are multiplied and accumulated in `f64` and rounded once; `f64` uses
+    /// fused multiply-adds. The order of addition is that of [`sum`](Tensor::sum). Integers are
+    /// multiplied and accumulated as `i64`, wrapping; the result is `I64`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -27,13 +27,14 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the lengths differ; [`Error::InvalidArgument`] for other than vectors;
-    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for truth values.
+    /// [`Error::ShapeMismatch`] if the lengths differ; [`Error::InvalidArgument`] unless both are
+    /// vectors; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans.
     pub fn dot(&self, rhs: &Tensor<B>) -> Result<Self> {
         let op = "dot";
-        check_same_dtype(op, self, rhs)?;
+        self.check_dtype(op, rhs.dtype())?;
         if self.rank() != 1 || rhs.rank() != 1 {
-            let reason = format!("of shapes {} and {}: not two vectors", self.shape(), rhs.shape());
+            let reason =
+                format!("expected two vectors, got shapes {} and {}", self.shape(), rhs.shape());
             return Err(Error::InvalidArgument { op, reason });
         }
         if self.shape() != rhs.shape() {
@@ -46,8 +47,9 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Piece by piece, as each needs three `i64` an element. Half as long ones would be converted by one thread:
-    /// regions of less than 15 µs are not shared.
+    /// Inner product of integers, in pieces that bound the memory for `i64` copies. At half the
+    /// length a conversion would run on one thread, since regions of less than 15 µs are not
+    /// shared.
     fn dot_of_integers(&self, rhs: &Tensor<B>) -> Result<Self> {
         const PIECE: usize = 1 << 17;
         let mut sum = Tensor::zeros((), DType::I64)?;
@@ -59,7 +61,7 @@ impl<B: Backend> Tensor<B> {
         Ok(sum)
     }
 
-    /// The inner product of each row: `[…, n] × […, n] → […]`, floats of one shape and dtype.
+    /// Inner product of each row, `[…, n] × […, n] → […]`, for floats of one shape and dtype.
     pub(crate) fn dot_rows(&self, rhs: &Tensor<B>) -> Result<Self> {
         B::engine_dot(self, rhs)
     }
@@ -75,7 +77,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// `g b` and `g a`, row by row; each factor is kept only if the other one is tracked.
+/// Gradients `g b` and `g a`, row by row. Each factor is saved only if the other one is tracked.
 fn dot_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
     let kept_a = b.is_tracked().then(|| a.clone());
     let kept_b = a.is_tracked().then(|| b.clone());

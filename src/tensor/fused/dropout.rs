@@ -8,14 +8,13 @@ use crate::error::Result;
 use crate::ops::{DropoutMask, FusedOp};
 use crate::rng::{Rng, RngState};
 
-use super::{check_float, kernel};
+use super::kernel;
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// Each element zeroed with probability `mask.p`, the others divided by `1 - p`. Which ones
-    /// depends on the mask's seed and stream and on the element's place in row-major order alone:
-    /// nothing is stored for the backward pass, and the same mask gives the same zeros again. A NaN
-    /// stays one.
+    /// Zeroes each element with probability `mask.p` and divides the others by `1 - p`. The choice
+    /// depends only on the mask's seed and stream and on the element's row-major index: nothing is
+    /// stored for the backward pass, and the same mask gives the same zeros again. NaN stays NaN.
     ///
     /// ```
     /// use swath::{ops::DropoutMask, prelude::*};
@@ -34,10 +33,10 @@ impl<B: Backend> Tensor<B> {
     }
 
     pub(crate) fn dropout_body(x: &Tensor<B>, mask: DropoutMask) -> Result<Self> {
-        check_float("dropout", x)?;
+        x.check_float("dropout")?;
         check_mask("dropout", &mask)?;
         match kernel::<B, 1>(&FusedOp::Dropout { x: x.data(), mask })? {
-            // The same dropout of the gradient: the mask is made again.
+            // The gradient is the same dropout; the mask is recomputed.
             Some([y]) => {
                 Ok(record("dropout", y, &[x], |_| one_input(move |g: &Tensor<B>| g.dropout(mask))))
             }

@@ -1,4 +1,4 @@
-//! Products with a weight, biases and the functions after them.
+//! `linear`, `linear_activation` and `bias_activation`.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,12 +10,13 @@ use crate::ops::{Activation, FusedOp};
 use crate::tensor::einsum::contract::{Factor, contract};
 use crate::tensor::einsum::equation::{Label, Labels};
 
-use super::{check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel};
+use super::{composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// `x · weightᵀ + bias`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
-    /// The bits are those of `x.matmul(&weight.t()?)?.add(bias)`, but 16-bit floats are rounded once.
+    /// `x · weightᵀ + bias`: x is `[…, k]`, `weight` is `[n, k]`, `bias` is `[n]`, and the result
+    /// is `[…, n]`. The bits are those of `x.matmul(&weight.t()?)?.add(bias)`, except that 16-bit
+    /// floats are rounded once.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -31,12 +32,13 @@ impl<B: Backend> Tensor<B> {
         B::engine_linear(self, weight, bias, None)
     }
 
-    /// `f(x · weightᵀ + bias)`: x is `[…, k]`, `weight` `[n, k]`, `bias` `[n]`, the result `[…, n]`.
+    /// `f(x · weightᵀ + bias)`: x is `[…, k]`, `weight` is `[n, k]`, `bias` is `[n]`, and the
+    /// result is `[…, n]`.
     ///
-    /// As [`linear`](Tensor::linear) and the function, whose bits those of `f32` and `f64` are; 16-bit
-    /// floats are rounded once, at the end. The function is applied to parts of the product that are
-    /// still in the cache, and x · weightᵀ + bias is written only where a gradient will need it: that of
-    /// gelu and silu, not that of relu, sigmoid and tanh.
+    /// The bits are those of [`linear`](Tensor::linear) followed by the function, except that
+    /// 16-bit floats are rounded once, at the end. The function is applied to tiles of the product
+    /// that are still in the cache. `x · weightᵀ + bias` is kept only if the gradient needs it,
+    /// which is the case for gelu and silu but not for relu, sigmoid and tanh.
     ///
     /// ```
     /// use swath::{ops::Activation, prelude::*};
@@ -47,7 +49,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// As [`linear`](Tensor::linear).
+    /// As for [`linear`](Tensor::linear).
     pub fn linear_activation(
         &self,
         weight: &Tensor<B>,
@@ -79,22 +81,19 @@ impl<B: Backend> Tensor<B> {
         let fused = x.linear_op(weight, bias, Some(activation), keep_sums);
         let (y, z) = match keep_sums {
             true => kernel::<B, 2>(&fused)?.map(|[y, z]| (y, z)),
-            // A function whose derivative does not read z has its own result in that place, which
-            // nobody sees.
+            // If the derivative does not read z, the result stands in for it and is not read.
             false => kernel::<B, 1>(&fused)?.map(|[y]| (y.clone(), y)),
         }
         .unzip();
         let (Some(y), Some(z)) = (y, z) else {
-            let z = x.widened()?.linear_composite(
-                &weight.widened()?,
-                bias.map(Tensor::widened).transpose()?.as_ref(),
-            )?;
+            let bias = bias.map(Tensor::widened).transpose()?;
+            let z = x.widened()?.linear_composite(&weight.widened()?, bias.as_ref())?;
             return z.unary(function)?.to_dtype(x.dtype());
         };
         if !is_recorded {
             return Ok(Tensor::from_data(y));
         }
-        // Recorded as the two ops that it is.
+        // Recorded as two ops, linear and the function.
         let z = x.linear_recorded(z, weight, bias);
         Ok(record(function.name(), y, &[&z], |y| unary_rule(function, &z, y)))
     }
@@ -102,15 +101,10 @@ impl<B: Backend> Tensor<B> {
     /// Defines [`Tensor::linear`].
     fn linear_composite(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
         let [x, columns] = [self.widened()?, weight.widened()?.t()?];
-        // A vector is a matrix of one row.
-        let y = match x.rank() {
-            1 => x.unsqueeze(0)?.matmul(&columns)?.squeeze(0)?,
-            _ => x.matmul(&columns)?,
-        };
-        let y = match bias {
-            Some(bias) => y.add(&bias.widened()?)?,
-            None => y,
-        };
+        let mut y = x.matmul(&columns)?;
+        if let Some(bias) = bias {
+            y = y.add(&bias.widened()?)?;
+        }
         y.to_dtype(self.dtype())
     }
 
@@ -131,8 +125,8 @@ impl<B: Backend> Tensor<B> {
         weight: &Tensor<B>,
         bias: Option<&Tensor<B>>,
     ) -> Result<()> {
-        check_float(op, self)?;
-        check_same_dtype(op, self, weight)?;
+        self.check_float(op)?;
+        self.check_dtype(op, weight.dtype())?;
         if weight.rank() != 2 || self.dims().last() != Some(&weight.dims()[1]) {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
         }
@@ -140,7 +134,7 @@ impl<B: Backend> Tensor<B> {
             if bias.dims() != [weight.dims()[0]] {
                 return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
             }
-            check_same_dtype(op, self, bias)?;
+            self.check_dtype(op, bias.dtype())?;
         }
         Ok(())
     }
@@ -158,7 +152,7 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// `f(x + bias)`: x is `[…, n]`, `bias` `[n]`.
+    /// `f(x + bias)`: x is `[…, n]` and `bias` is `[n]`.
     ///
     /// ```
     /// use swath::{ops::Activation, prelude::*};
@@ -179,8 +173,8 @@ impl<B: Backend> Tensor<B> {
         activation: Activation,
     ) -> Result<Self> {
         let op = "bias_activation";
-        check_float(op, x)?;
-        check_same_dtype(op, x, bias)?;
+        x.check_float(op)?;
+        x.check_dtype(op, bias.dtype())?;
         if bias.rank() != 1 || x.dims().last() != Some(&bias.dims()[0]) {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *bias.shape() });
         }
@@ -200,7 +194,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// `g f′(x + bias)` for both; the engine sums it to the bias' shape.
+/// Gradient of both inputs, `g f′(x + bias)`; the engine sums it to the shape of the bias.
 fn bias_activation_rule<B: Backend>(
     x: &Tensor<B>,
     bias: &Tensor<B>,
@@ -221,8 +215,9 @@ fn bias_activation_rule<B: Backend>(
     })
 }
 
-/// `y = x·Wᵀ + b`: `dx = g·W`, `dW = gᵀ·x` with all leading axes folded into the rows, `db` the sum
-/// of g over them, which the engine takes. x and W are each kept only if the other one is tracked.
+/// Gradients of `y = x·Wᵀ + b`: `dx = g·W`, `dW = gᵀ·x` with all leading axes merged into the rows,
+/// and `db` the sum of g over them, taken by the engine. Each of x and W is saved only if the other
+/// one is tracked.
 fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
     let kept_x = weight.is_tracked().then(|| x.clone());
     let kept_weight = x.is_tracked().then(|| weight.clone());
@@ -231,7 +226,7 @@ fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
         let x = kept_x.as_ref().filter(|_| wanted[1]);
         let weight = kept_weight.as_ref().filter(|_| wanted[0]);
         let dx = weight.map(|weight| upstream.product(0, g, weight)).transpose()?;
-        let dw = x.map(|x| of_weight(upstream, x)).transpose()?;
+        let dw = x.map(|x| weight_gradient(upstream, x)).transpose()?;
         let mut gradients: InputGradients<B> = smallvec![dx, dw];
         if let Some(&bias) = wanted.get(2) {
             gradients.push(bias.then(|| g.clone()));
@@ -240,8 +235,8 @@ fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
     })
 }
 
-/// `gᵀ·x`: `[n, k]` from `[…, n]` and `[…, k]`.
-fn of_weight<B: Backend>(upstream: &Upstream<'_, B>, x: &Tensor<B>) -> Result<Tensor<B>> {
+/// Gradient of the weight, `gᵀ·x`: `[n, k]` from `[…, n]` and `[…, k]`.
+fn weight_gradient<B: Backend>(upstream: &Upstream<'_, B>, x: &Tensor<B>) -> Result<Tensor<B>> {
     let g = upstream.g;
     if x.rank() == 2 {
         return upstream.product(1, &g.t()?, x);

@@ -1,4 +1,4 @@
-//! `layer_norm` and `rms_norm`: rows divided by their deviation or root mean square.
+//! `layer_norm` and `rms_norm`: rows normalized by their standard deviation or root mean square.
 
 use smallvec::SmallVec;
 
@@ -8,18 +8,16 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
-use super::{
-    check_float, check_same_dtype, composite_gradients, gradient_kernel, kernel, of_present,
-};
+use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// `(x - mean) / √(variance + eps) · weight + bias` over the last axis: x is `[…, n]`, `weight`
-    /// and `bias` `[n]`. The variance is that of the population (divided by n).
+    /// and `bias` are `[n]`. The variance is that of the population (divided by n).
     ///
-    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros, or NaN where their sum exceeds
-    /// 1.8e308. Rows of `f32` whose elements are further than 3.4e38 from the mean, or whose
-    /// `1 / √(variance + eps)` is more than that, give ∞ or NaN.
+    /// Squares are accumulated in `f64`: `f64` elements beyond 1e154 give zeros, or NaN if their
+    /// sum exceeds 1.8e308. `f32` rows with an element further than 3.4e38 from the mean, or with
+    /// `1 / √(variance + eps)` beyond that, give ∞ or NaN.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -58,8 +56,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, y, &inputs, |_| layer_norm_rule(x, weight, bias, eps, deviation)))
     }
 
-    /// Defines [`Tensor::layer_norm`]. Its gradient adds up each row of upstream / deviation: where these
-    /// are within a factor n of the largest float it may be infinite though the kernel's is not.
+    /// Defines [`Tensor::layer_norm`]. Its gradient sums each row of upstream / deviation: if these
+    /// are within a factor n of the largest float it may be infinite where the kernel's is not.
     fn layer_norm_composite(
         &self,
         weight: Option<&Tensor<B>>,
@@ -80,8 +78,8 @@ impl<B: Backend> Tensor<B> {
 
     /// `x / √(mean(x²) + eps) · weight` over the last axis: x is `[…, n]`, `weight` `[n]`.
     ///
-    /// Squares are added in `f64`: elements of `f64` beyond 1e154 give zeros. Rows of `f32` whose
-    /// `1 / √(mean(x²) + eps)` is more than 3.4e38 give ∞ or NaN.
+    /// Squares are accumulated in `f64`: `f64` elements beyond 1e154 give zeros. `f32` rows with
+    /// `1 / √(mean(x²) + eps)` beyond 3.4e38 give ∞ or NaN.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -127,14 +125,13 @@ impl<B: Backend> Tensor<B> {
         parameters: [Option<&Tensor<B>>; 2],
         eps: f64,
     ) -> Result<()> {
-        check_float(op, self)?;
+        self.check_float(op)?;
         if eps.is_nan() || eps < 0.0 {
-            let reason =
-                format!("eps of a tensor {} must be at least 0, got {eps:?}", self.shape());
+            let reason = format!("eps must be at least 0, got {eps:?} for shape {}", self.shape());
             return Err(Error::InvalidArgument { op, reason });
         }
         let Some(&n) = self.dims().last() else {
-            let reason = "there is no axis to normalise over";
+            let reason = "expected at least one axis";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
         };
         for parameter in parameters.into_iter().flatten() {
@@ -142,22 +139,22 @@ impl<B: Backend> Tensor<B> {
                 let (lhs, rhs) = (*self.shape(), *parameter.shape());
                 return Err(Error::ShapeMismatch { op, lhs, rhs });
             }
-            check_same_dtype(op, self, parameter)?;
+            self.check_dtype(op, parameter.dtype())?;
         }
         Ok(())
     }
 
-    /// `x / √(mean(x²) + ε)` along the last axis. Squares stay in range, since x is divided by a number of its
-    /// size before, a constant to the derivative; the quotient remains what it is.
+    /// `x / √(mean(x²) + ε)` along the last axis. To keep squares in range, x is first divided by
+    /// its magnitude, which is a constant to the derivative and leaves the quotient unchanged.
     fn over_root_mean_square(&self, eps: f64) -> Result<Self> {
         if self.numel() == 0 {
             return Ok(self.clone());
         }
         let last = [self.rank() - 1];
         let root_eps = eps.sqrt();
-        // Beyond `f32` √ε makes zeros of the row, as long as its quotient is a number.
+        // If √ε exceeds the range of `f32`, the row is zeros as long as its quotient is finite.
         let least = root_eps.min(f32::MAX.into());
-        // Not infinite: the others of such a row are zeros.
+        // Kept finite, so that the other elements of a row with an infinity become zeros.
         let most = if self.dtype() == DType::F64 { f64::MAX } else { f32::MAX.into() };
         let size = self.detach().abs()?.max(Some(&last), true)?.maximum(least)?.minimum(most)?;
         let root_eps = size.zeros_like()?.add_scalar(root_eps)?.div(&size)?;
@@ -184,12 +181,9 @@ fn layer_norm_rule<B: Backend>(
             weight: weight.as_ref().map(Tensor::data),
             reciprocal_deviation: &reciprocal_deviation,
         };
-        match gradient_kernel::<B, 3>(upstream, &fused)? {
-            Some(gradients) => Ok(of_present(inputs, gradients)),
-            None => composite_gradients(upstream, &inputs, || {
-                x.layer_norm_composite(weight.as_ref(), bias.as_ref(), eps)
-            }),
-        }
+        gradients(upstream, &fused, inputs, || {
+            x.layer_norm_composite(weight.as_ref(), bias.as_ref(), eps)
+        })
     })
 }
 
@@ -202,18 +196,13 @@ fn rms_norm_rule<B: Backend>(
 ) -> SharedRule<B> {
     let (x, weight) = (x.clone(), weight.cloned());
     rule(move |upstream: &Upstream<'_, B>, _| {
-        let inputs = [Some(&x), weight.as_ref()];
         let fused = FusedOp::RmsNormGrad {
             g: upstream.g.data(),
             x: x.data(),
             weight: weight.as_ref().map(Tensor::data),
             reciprocal_rms: &reciprocal_rms,
         };
-        match gradient_kernel::<B, 2>(upstream, &fused)? {
-            Some(gradients) => Ok(of_present(inputs, gradients)),
-            None => composite_gradients(upstream, &inputs, || {
-                x.rms_norm_composite(weight.as_ref(), eps)
-            }),
-        }
+        let inputs = [Some(&x), weight.as_ref()];
+        gradients(upstream, &fused, inputs, || x.rms_norm_composite(weight.as_ref(), eps))
     })
 }

@@ -14,7 +14,7 @@ use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
 use super::conv::{check_images, image, padded, places, three, window_pixels};
-use super::{check_float, composite_gradients, gradient_kernel, kernel};
+use super::{composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 /// Options of poolings over images of N axes.
@@ -126,7 +126,7 @@ impl<B: Backend> Tensor<B> {
         let PoolOptions { kernel, padding, dilation, ceil_mode, count_include_pad, .. } = *options;
         let stride = options.stride.unwrap_or(kernel);
         check_images(op, self, N)?;
-        check_float(op, self)?;
+        self.check_float(op)?;
         let mut windows = [1; 3];
         for axis in 0..N {
             let (kernel, stride, dilation, zeros) =

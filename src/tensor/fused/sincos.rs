@@ -7,12 +7,12 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::FusedOp;
 
-use super::{check_float, kernel};
+use super::kernel;
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// Sine and cosine of angles in radians, of this tensor's shape, in one pass: the bits of
-    /// [`sin`](Tensor::sin) and [`cos`](Tensor::cos). Each keeps the other for its derivative.
+    /// Sine and cosine of angles in radians, in one pass. The bits are those of
+    /// [`sin`](Tensor::sin) and [`cos`](Tensor::cos). The derivative of each uses the other.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -31,7 +31,7 @@ impl<B: Backend> Tensor<B> {
 
     pub(crate) fn sincos_body(x: &Tensor<B>) -> Result<(Self, Self)> {
         let op = "sincos";
-        check_float(op, x)?;
+        x.check_float(op)?;
         let Some([sine, cosine]) = kernel::<B, 2>(&FusedOp::SinCos { x: x.data() })? else {
             return Ok((x.sin()?, x.cos()?));
         };
@@ -40,7 +40,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Of the sine `g cos(x)`, of the cosine `-g sin(x)`: each from the other result.
+/// Gradient of the sine, `g cos(x)`, or of the cosine, `-g sin(x)`, from the other result.
 fn sincos_rule<B: Backend>(x: &Tensor<B>, other: B::Tensor, of_sine: bool) -> SharedRule<B> {
     let x = x.clone();
     rule(move |upstream: &Upstream<'_, B>, _| {

@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::ops::FusedOp;
 use crate::shape::{Axis, AxisSet};
 
-use super::{check_float, gradient_kernel, kernel};
+use super::{gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
 impl<B: Backend> Tensor<B> {
-    /// `exp(x) / sum(exp(x))` along an axis, safe against overflow. NaN, +∞, or nothing but −∞ along
-    /// the axis give NaN.
+    /// `exp(x) / Σ exp(x)` along an axis, safe against overflow. NaN, +∞, or only −∞ along the axis
+    /// give NaN.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -29,10 +29,11 @@ impl<B: Backend> Tensor<B> {
         B::engine_softmax(self, axis.into(), false)
     }
 
-    /// `log(softmax(x))` along an axis, without the loss of precision of computing it that way.
+    /// `log(softmax(x))` along an axis, more precise than the logarithm of
+    /// [`softmax`](Tensor::softmax).
     ///
     /// # Errors
-    /// As [`softmax`](Tensor::softmax).
+    /// As for [`softmax`](Tensor::softmax).
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_softmax(self, axis.into(), true)
     }
@@ -40,29 +41,25 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn softmax_body(x: &Tensor<B>, axis: Axis, log: bool) -> Result<Self> {
         let op = if log { "log_softmax" } else { "softmax" };
         let axis = axis.resolve(op, x.shape())?;
-        check_float(op, x)?;
-        x.with_axis_last(axis, |x| match kernel::<B, 1>(&FusedOp::Softmax { x: x.data(), log })? {
-            Some([y]) => Ok(record(op, y, &[x], |y| softmax_rule(y, log))),
-            None => x.softmax_composite(x.rank() - 1, log),
-        })
-    }
-
-    /// `f` of a view whose last axis is `axis`, viewed as this tensor's shape again.
-    fn with_axis_last(
-        &self,
-        axis: usize,
-        f: impl FnOnce(&Tensor<B>) -> Result<Tensor<B>>,
-    ) -> Result<Self> {
-        let last = self.rank() - 1;
-        if axis == last {
-            return f(self);
-        }
+        x.check_float(op)?;
+        let last = x.rank() - 1;
         let mut axes: AxisSet = (0..=last).collect();
         axes.swap(axis, last);
-        f(&self.permute(&axes)?)?.permute(&axes)
+        let permuted;
+        let rows = if axis == last {
+            x
+        } else {
+            permuted = x.permute(&axes)?;
+            &permuted
+        };
+        let y = match kernel::<B, 1>(&FusedOp::Softmax { x: rows.data(), log })? {
+            Some([y]) => record(op, y, &[rows], |y| softmax_rule(y, log)),
+            None => rows.softmax_composite(last, log)?,
+        };
+        if axis == last { Ok(y) } else { y.permute(&axes) }
     }
 
-    /// Defines softmax and, with `log`, its logarithm. The maximum is a constant to the derivative.
+    /// Defines softmax, or with `log` its logarithm. The maximum is a constant to the derivative.
     pub(super) fn softmax_composite(&self, axis: usize, log: bool) -> Result<Self> {
         if self.numel() == 0 {
             return Ok(self.clone());
@@ -76,7 +73,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// `y (g - Σ g y)`; of the logarithm `g - e^y Σ g`.
+/// Gradient of softmax, `y (g - Σ g y)`, or with `log` of its logarithm, `g - e^y Σ g`.
 fn softmax_rule<B: Backend>(y: &B::Tensor, log: bool) -> SharedRule<B> {
     let y = y.clone();
     rule(move |upstream: &Upstream<'_, B>, _| {

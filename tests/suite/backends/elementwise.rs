@@ -5,6 +5,7 @@ use swath::{Arg, Backend, DType, HostData, Scalar};
 
 use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::support::is_sampled;
 use crate::support::ulp::unit_roundoff;
 
 const EXACT: Tolerance = Tolerance::EXACT;
@@ -79,16 +80,18 @@ pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tol
     Tolerance { ulp, absolute: scales.map(|scale| unit * scale).collect() }
 }
 
+/// By default every second arrangement for each op, dtype and shape, which alternates with all three.
 pub fn unary_ops_agree<B: Tested>() {
     let mut seen = Disagreements::default();
-    for &op in UnaryOp::ALL {
+    for (o, &op) in UnaryOp::ALL.iter().enumerate() {
         let mut rng = Rng(op as u64);
         let (low, high) = op.domain();
         let fill = Fill::plain(low, high).with(4, Specials::All);
-        for dtype in dtypes::<B>() {
+        for (d, dtype) in dtypes::<B>().enumerate() {
             let tolerance = tolerance(&unary_bounds(op), dtype, None);
-            for shape in SHAPES {
-                for arrangement in Arrangement::ALL {
+            for (s, shape) in SHAPES.into_iter().enumerate() {
+                let arrangements = Arrangement::ALL.into_iter().enumerate();
+                for (_, arrangement) in arrangements.filter(|(i, _)| is_sampled(o + d + s + i, 2)) {
                     let draw = || fill.draw(&mut rng, dtype);
                     let x = Input::new(dtype, shape, arrangement, draw);
                     let got = B::unary(op, &x.on::<B>());
@@ -102,13 +105,16 @@ pub fn unary_ops_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Every pair of arrangements on small shapes, a rotating pairing on the large ones.
+/// Pairs of arrangements. On small shapes all pairs, by default every second one, alternating with the
+/// shape; on large shapes a rotating pairing.
 fn pairings(shape: &[usize], turn: usize) -> Vec<(Arrangement, Arrangement)> {
     let all = Arrangement::ALL;
     if shape.iter().product::<usize>() > 500 {
         return (0..all.len()).map(|i| (all[i], all[(i + turn) % all.len()])).collect();
     }
-    all.iter().flat_map(|&a| all.map(|b| (a, b))).collect()
+    let pairs = (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| [a, b]));
+    let taken = pairs.filter(|[a, b]| is_sampled(turn + a + b, 2));
+    taken.map(|[a, b]| (all[a], all[b])).collect()
 }
 
 fn in_f64(x: &Input) -> HostData {

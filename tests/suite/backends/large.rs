@@ -4,8 +4,8 @@ use swath::ops::{BinaryOp, CompareOp, ReduceOp, ScanOp, UnaryOp};
 use swath::{Arg, Backend, CpuBackend, DType, HostData, Scalar, Tensor, TensorData};
 
 use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, among};
-use crate::support::alone_with;
 use crate::support::inputs::{Arrangement, Fill, Input, Rng};
+use crate::support::{alone, alone_with};
 
 /// Above a million elements; no extent is a multiple of a vector or a block.
 const SHAPE: [usize; 2] = [1031, 1019];
@@ -104,7 +104,6 @@ fn integers_of<B: Tested>(x: swath::Result<B::Tensor>) -> Vec<i64> {
 /// to the next.
 fn large_integers_agree<B: Tested>() {
     let mut rng = Rng(23);
-    let threads = swath::runtime::info().threads;
     for shape in [[1, 1 << 20, 1], [1031, 1019, 1], [37, 151, 190], [1, 1031, 1019]] {
         for dtype in [DType::I64, DType::U8, DType::Bool] {
             // Odd numbers: products keep bits of every factor.
@@ -121,44 +120,48 @@ fn large_integers_agree<B: Tested>() {
                 _ => HostData::Bool(values.iter().map(|&x| x != 0).collect()),
             };
             let x = B::from_host(data, shape.into()).unwrap();
-            let context = |what: &str| format!("{what} {dtype} {shape:?} on {threads} threads");
             let ops = [
                 (ScanOp::Sum, ReduceOp::Sum, i64::wrapping_add as Join),
                 (ScanOp::Product, ReduceOp::Prod, i64::wrapping_mul),
             ];
-            for (scan, fold, op) in ops {
-                let [folds, totals] = columns(&values, shape, op);
-                let got = integers_of::<B>(B::reduce(fold, &x, &[1]));
-                assert!(got == folds, "{}", context(fold.name()));
-                let got = integers_of::<B>(B::scan(scan, &x, 1));
-                assert!(got == totals, "{}", context(scan.name()));
-            }
+            let totals = ops.map(|(_, _, op)| columns(&values, shape, op));
             let ends: [(ReduceOp, Join); 4] = [
                 (ReduceOp::Max, i64::max),
                 (ReduceOp::Min, i64::min),
                 (ReduceOp::Any, |a, b| i64::from(a != 0 || b != 0)),
                 (ReduceOp::All, |a, b| i64::from(a != 0 && b != 0)),
             ];
-            for (fold, op) in ends {
+            let folds = ends.map(|(fold, op)| {
                 let [mut want, _] = columns(&values, shape, op);
                 if let ReduceOp::Any | ReduceOp::All = fold {
                     want.iter_mut().for_each(|x| *x = i64::from(*x != 0));
                 }
-                let got = integers_of::<B>(B::reduce(fold, &x, &[1]));
-                assert!(got == want, "{}", context(fold.name()));
-            }
-            for (fold, of) in [(ReduceOp::ArgMax, ReduceOp::Max), (ReduceOp::ArgMin, ReduceOp::Min)]
-            {
-                let [places, ends] = [fold, of].map(|op| integers_of::<B>(B::reduce(op, &x, &[1])));
-                let [above, n, below] = shape;
-                for matrix in 0..above {
-                    for column in 0..below {
-                        let end = ends[matrix * below + column];
-                        let at = |row| values[(matrix * n + row) * below + column];
-                        let want = (0..n).find(|&row| at(row) == end).unwrap() as i64;
-                        let got = places[matrix * below + column];
-                        assert_eq!(got, want, "{}", context(fold.name()));
-                    }
+                want
+            });
+            let [above, n, below] = shape;
+            let places = [&folds[0], &folds[1]].map(|ends| -> Vec<i64> {
+                let place = |at: usize| {
+                    let (matrix, column) = (at / below, at % below);
+                    let value = |row| values[(matrix * n + row) * below + column];
+                    (0..n).find(|&row| value(row) == ends[at]).unwrap() as i64
+                };
+                (0..above * below).map(place).collect()
+            });
+            for threads in [1, 2, 5] {
+                swath::runtime::set_threads(threads).unwrap();
+                let same = |what: &str, got, want: &[i64]| {
+                    let got = integers_of::<B>(got);
+                    assert!(got == want, "{what} {dtype} {shape:?} on {threads} threads");
+                };
+                for ((scan, fold, _), [folds, totals]) in ops.iter().zip(&totals) {
+                    same(fold.name(), B::reduce(*fold, &x, &[1]), folds);
+                    same(scan.name(), B::scan(*scan, &x, 1), totals);
+                }
+                for ((fold, _), want) in ends.iter().zip(&folds) {
+                    same(fold.name(), B::reduce(*fold, &x, &[1]), want);
+                }
+                for (fold, want) in [ReduceOp::ArgMax, ReduceOp::ArgMin].into_iter().zip(&places) {
+                    same(fold.name(), B::reduce(fold, &x, &[1]), want);
                 }
             }
         }
@@ -167,11 +170,8 @@ fn large_integers_agree<B: Tested>() {
 
 #[test]
 fn large_integers_agree_with_plain_loops() {
-    for threads in [1, 2, 5] {
-        let name = "backends::large::large_integers_agree_with_plain_loops";
-        let count = threads.to_string();
-        alone_with(name, &[("SWATH_THREADS", &count)], large_integers_agree::<CpuBackend>);
-    }
+    let name = "backends::large::large_integers_agree_with_plain_loops";
+    alone(name, large_integers_agree::<CpuBackend>);
 }
 
 /// Truth values of masks of numbers are made in pieces, whose second one is reached by long columns and long

@@ -7,6 +7,7 @@ use crate::support::agree::{
     Disagreements, Reference, ReferenceTensor, Tested, Tolerance, dtypes, floats,
 };
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::support::is_sampled;
 use crate::support::oracle::{values, wide};
 use crate::support::ulp::unit_roundoff;
 
@@ -54,14 +55,16 @@ fn products(x: &Input, axis: usize) -> ReferenceTensor {
     Reference::cast(&Reference::cast(&wide, by).unwrap(), x.dtype()).unwrap()
 }
 
+/// By default every second arrangement for each dtype and shape, which alternates with both.
 fn scans_agree<B: Tested>(op: ScanOp, fill: Fill) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(17 + op as u64);
-    for dtype in dtypes::<B>() {
-        for shape in SHAPES.into_iter().chain(MORE) {
+    for (d, dtype) in dtypes::<B>().enumerate() {
+        for (s, shape) in SHAPES.into_iter().chain(MORE).enumerate() {
             // The reference takes a time that grows with the square of the extent.
             let step = if shape.iter().product::<usize>() > 300 { 4 } else { 1 };
-            for arrangement in Arrangement::ALL.into_iter().step_by(step) {
+            let arrangements = Arrangement::ALL.into_iter().step_by(step).enumerate();
+            for (_, arrangement) in arrangements.filter(|(i, _)| is_sampled(d + s + i, 2)) {
                 // In `f64` a composite, whose order is another, may overflow where a chain does not.
                 let special = match (op, dtype) {
                     (ScanOp::Product, DType::F64) if B::SLACK > 1.0 => Specials::Signs,

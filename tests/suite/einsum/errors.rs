@@ -20,23 +20,23 @@ fn every_message_of_einsum() {
     let two: &[&[usize]] = &[&[2, 3], &[3, 4]];
     let cases: [(&str, &[&[usize]], &str); 18] = [
         ("ij,jk->iz", two, "`z` of the output is in no operand"),
-        ("ij,jk->ii", two, "`i` stands twice in the output"),
+        ("ij,jk->ii", two, "`i` occurs twice in the output"),
         ("ij,jkl->i", two, "`jkl` does not name the 2 axes of operand 1"),
         ("ij,k->i", two, "`k` does not name the 2 axes of operand 1"),
         ("ij,jkl...->i", two, "`jkl...` does not name the 2 axes of operand 1"),
         ("ij,kj->i", two, "`j` is 4 in operand 1, 3 before it"),
         ("ii,jk->i", two, "`i` is 2 and 3 in operand 0"),
         ("...i,...k->i", two, "axis -1 of `...` is 3 in operand 1, 2 before it"),
-        ("ij->i", two, "1 terms for 2 operands"),
-        ("ij,jk,kl->i", two, "3 terms for 2 operands"),
-        ("i1,jk->i", two, "`1` is no letter"),
-        ("ij,jk->i>k", two, "`>` is no letter"),
-        ("ij,jé->i", two, "`é` is no letter"),
-        ("ij,jk->i,k", two, "`,` is no letter"),
-        ("..ij,jk->i", two, "a point that is not part of `...`"),
-        ("...i...,jk->i", two, "`...` stands twice in `...i...`"),
+        ("ij->i", two, "expected one term per operand, got 1 for 2"),
+        ("ij,jk,kl->i", two, "expected one term per operand, got 3 for 2"),
+        ("i1,jk->i", two, "expected a letter, got `1`"),
+        ("ij,jk->i>k", two, "expected a letter, got `>`"),
+        ("ij,jé->i", two, "expected a letter, got `é`"),
+        ("ij,jk->i,k", two, "expected a letter, got `,`"),
+        ("..ij,jk->i", two, "expected `...`, got a single point"),
+        ("...i...,jk->i", two, "`...` occurs twice in `...i...`"),
         ("abcd,efghi->abcdefghi", &[&[1; 4], &[1; 5]], "the output has 9 axes, at most 8 are"),
-        ("", &[], "1 terms for 0 operands"),
+        ("", &[], "expected one term per operand, got 1 for 0"),
     ];
     for (equation, shapes, reason) in cases {
         let found = message(equation, shapes);
@@ -67,9 +67,13 @@ fn tensordot_outer_and_diagonal() {
     let (a, b) = (zeros(&[2, 3]), zeros(&[3, 4]));
     let text = |result: Result<T>| result.unwrap_err().to_string();
     assert_eq!(text(a.tensordot(&b, 2)), "tensordot: shapes [2, 3] and [3, 4] do not fit");
-    assert_eq!(text(a.tensordot(&b, 3)), "tensordot: 3 axes of shapes [2, 3] and [3, 4]");
+    assert_eq!(
+        text(a.tensordot(&b, 3)),
+        "tensordot: expected at most as many axes as [2, 3] and [3, 4] have, got 3"
+    );
     let uneven = (&[0, 1][..], &[0][..]);
-    let expected = "tensordot: 2 axes of shape [2, 3] beside 1 of shape [3, 4]";
+    let expected =
+        "tensordot: expected lists of equal length, got 2 axes of [2, 3] and 1 of [3, 4]";
     assert_eq!(text(a.tensordot(&b, uneven)), expected);
     assert_eq!(
         text(a.tensordot(&b, ([1, 1], [0, 1]))),

@@ -48,9 +48,9 @@ fn what_does_not_fit_is_an_error_with_the_shapes() {
     let truth = integers.to_dtype(DType::Bool).unwrap();
     let cases: [(Result<T>, &[&str]); 7] = [
         (zeros(&[2]).dot(&zeros(&[3])), &["dot: ", "[2]", "[3]"]),
-        (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]", "not two vectors"]),
-        (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]", "not two vectors"]),
-        (zeros(&[3]).dot(&zeros(&[3, 1])), &["dot: ", "[3]", "[3, 1]", "not two vectors"]),
+        (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]", "expected two vectors"]),
+        (zeros(&[]).dot(&zeros(&[])), &["dot: ", "[]", "expected two vectors"]),
+        (zeros(&[3]).dot(&zeros(&[3, 1])), &["dot: ", "[3]", "[3, 1]", "expected two vectors"]),
         (zeros(&[3]).dot(&zeros(&[1])), &["dot: ", "[3]", "[1]"]),
         (zeros(&[2]).dot(&integers), &["dot: ", "f32", "i64"]),
         (truth.dot(&truth), &["dot: ", "bool", "[2]"]),

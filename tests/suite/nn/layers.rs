@@ -185,7 +185,10 @@ fn embedding_refuses_what_is_no_index() {
 fn heads_that_do_not_divide_the_width_are_refused() {
     for (width, heads) in [(6, 4), (6, 0)] {
         let error = MultiHeadAttention::<CpuBackend>::new(width, heads, &mut rng()).unwrap_err();
-        assert!(error.to_string().contains("do not divide a width of 6"), "{error}");
+        assert!(
+            error.to_string().contains("expected a number of heads that divides width 6"),
+            "{error}"
+        );
     }
 }
 

@@ -317,13 +317,13 @@ fn states_are_named_as_pytorchs_and_wrong_ones_refused() -> Result<()> {
         (without("learning_rate"), "`learning_rate` is missing"),
         (without("weight.step"), "`weight.step` is missing"),
         (without("bias.exp_avg_sq"), "`bias.exp_avg_sq` is missing"),
-        (with("weight.momentum_buffer", randn((2, 3), 1)), "`weight.momentum_buffer` is nothing"),
-        (with("rate", number(1)?), "`rate` is nothing"),
-        (with("weight.step", number(-1)?), "`weight.step` is negative"),
-        (with("weight.step", randn((), 1)), "`weight.step` is f32"),
-        (with("weight.exp_avg", number(1)?), "`weight.exp_avg` is i64"),
-        (with("weight.exp_avg", randn(4, 1)), "of `weight` differs"),
-        (with("learning_rate", randn(2, 1)), "`learning_rate` is f32 of shape [2]"),
+        (with("weight.momentum_buffer", randn((2, 3), 1)), "entry `weight.momentum_buffer`"),
+        (with("rate", number(1)?), "unknown entry `rate`"),
+        (with("weight.step", number(-1)?), "`weight.step` must be at least 0, got -1"),
+        (with("weight.step", randn((), 1)), "`weight.step`: expected one i64, got f32"),
+        (with("weight.exp_avg", number(1)?), "`weight.exp_avg`: expected floats, got i64"),
+        (with("weight.exp_avg", randn(4, 1)), "one shape and dtype for `weight`"),
+        (with("learning_rate", randn(2, 1)), "`learning_rate`: expected one f64, got f32"),
     ];
     for (state, message) in wrong {
         let error = optimizer.load_state(state).unwrap_err().to_string();

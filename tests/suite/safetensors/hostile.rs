@@ -177,7 +177,7 @@ fn rows() -> Vec<Row> {
         row(
             "byte that is no truth value",
             file_of(r#"{"w":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}"#, &[1, 2]),
-            &["`w`", "truth value"],
+            &["`w`", "bool byte"],
         ),
     ]
 }

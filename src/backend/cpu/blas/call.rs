@@ -1,4 +1,4 @@
-//! One call of the library: the only place where swath calls a matrix product of a BLAS.
+//! One call of the library: the only module that calls a matrix product of a BLAS.
 
 use std::ffi::c_int;
 use std::iter::once;
@@ -9,20 +9,20 @@ use swath_kernels::Float;
 use super::plan::Stored;
 use super::provider::{Functions, NO_TRANSPOSE, Products, ROW_MAJOR, TRANSPOSE};
 
-/// Written to the last element of every C before a call: finite, and unlikely to be a result. A result that
-/// equals it is taken for one that was not written, and computed anew by the embedded product.
+/// Value stored in the last element of every C before a call: finite, and unlikely to be a result. A result
+/// that equals it counts as not written and is recomputed by the embedded product.
 pub(super) const CANARY: f64 = -6.254_803_215e-27;
 
-/// The greatest number that a call may give, so small in unit tests that they go beyond it.
+/// Largest integer argument of a call. Unit tests lower it so that they can exceed it.
 pub(super) const MAX_INT: usize = if cfg!(test) { 2000 } else { c_int::MAX as usize };
 
-/// Most products in a call of a batch.
-pub(super) const MOST_OF_BATCH: usize = 16;
+/// Maximum number of products in a batched call.
+pub(super) const MAX_BATCH: usize = 16;
 
 /// An operand of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand<E> {
-    /// Its element (0, 0).
+    /// Element (0, 0).
     pub data: *const E,
     pub stored: Stored,
 }
@@ -30,50 +30,49 @@ pub(super) struct Operand<E> {
 /// C ← A·B, `[m, k] × [k, n]`, C row-major.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<E> {
-    /// m, k, n; none is zero.
+    /// Extents m, k, n; none is zero.
     pub shape: [usize; 3],
     pub a: Operand<E>,
     pub b: Operand<E>,
     pub c: *mut E,
-    /// Elements from one row of C to the next.
-    pub row: usize,
+    /// Leading dimension of C.
+    pub ldc: usize,
 }
 
-/// Why a call did not do its work.
+/// Reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// A number is zero or larger than the library's integers hold, or it lacks the function: nothing was called.
+    /// The library lacks the function, or an argument is zero or too large for its integers. Nothing was called.
     Arguments,
-    /// It returned without writing C, as `xerbla` makes it do with arguments that it takes for wrong.
+    /// The library returned without writing C, as it does after `xerbla` reports an invalid argument.
     NotWritten,
 }
 
-/// The arguments of a call of `gemm` but for the addresses: m, n, k; the leading dimensions of A, B and C; the
-/// transposes of A and B.
-type Numbers = ([c_int; 3], [c_int; 3], [c_int; 2]);
+/// Integer arguments of `gemm`: m, n, k; the leading dimensions of A, B and C; the transposes of A and B.
+type Integers = ([c_int; 3], [c_int; 3], [c_int; 2]);
 
 impl<E: Float> Call<E> {
-    /// Computes it.
+    /// Computes the product.
     ///
     /// # Errors
     /// [`Failure`]; the content of C is then unspecified.
     ///
     /// # Safety
-    /// - the elements of A and B, where `stored` says, are valid for reads;
-    /// - `c` is valid for writes of `[m, n]` elements, rows `row` apart, and
-    ///   nobody else accesses them meanwhile.
+    /// - The elements of A and B, as described by `stored`, are valid for reads.
+    /// - `c` is valid for writes of `[m, n]` elements with leading dimension `ldc`, and no one else accesses
+    ///   them during the call.
     pub unsafe fn run(&self, products: &Products) -> Result<(), Failure> {
         let functions = products.of::<E>().ok_or(Failure::Arguments)?;
         match self.shape {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: as the caller guarantees.
             [_, _, 1] => unsafe { self.run_vector(functions) },
-            // SAFETY: as above. Cᵀ = Bᵀ·Aᵀ, a column; in memory it is the row C.
+            // SAFETY: as above. The column Cᵀ = Bᵀ·Aᵀ is the row C in memory.
             [1, k, n] => unsafe {
                 let [a, b] = [self.b, self.a].map(|Operand { data, stored }| {
                     let stored = Stored { transposed: !stored.transposed, ..stored };
                     Operand { data, stored }
                 });
-                let column = Call { shape: [n, k, 1], a, b, row: 1, ..*self };
+                let column = Call { shape: [n, k, 1], a, b, ldc: 1, ..*self };
                 column.run_vector(functions)
             },
             // SAFETY: as above.
@@ -84,59 +83,60 @@ impl<E: Float> Call<E> {
     /// # Safety
     /// As [`Call::run`].
     unsafe fn run_matrix(&self, functions: &Functions<E>) -> Result<(), Failure> {
-        let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = self.numbers()?;
+        let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = self.integers()?;
         let (gemm, one, beta) = (functions.gemm, E::ONE, E::ZERO);
         let (a, b, c) = (self.a.data, self.b.data, self.c);
-        // SAFETY: every number was shown to be as it is in the library's integers and not zero;
-        // the caller promises the memory that they address. With beta = 0 C is only written.
-        let send =
+        // SAFETY: `int` has checked that every integer fits the library's type and is not zero; the caller
+        // guarantees the memory that they describe. With beta = 0 C is only written.
+        let call =
             || unsafe { gemm(ROW_MAJOR, ta, tb, m, n, k, one, a, lda, b, ldb, beta, c, ldc) };
-        // SAFETY: the last element is one of C's.
-        unsafe { written(once(self.last(c)), send) }
+        // SAFETY: the last element belongs to C.
+        unsafe { check_written(once(self.last(c)), call) }
     }
 
-    /// A matrix × vector: C is a column.
+    /// Computes a matrix-vector product: C is a column.
     ///
     /// # Safety
     /// As [`Call::run`].
     unsafe fn run_vector(&self, functions: &Functions<E>) -> Result<(), Failure> {
         let ([outputs, k, _], Operand { data: a, stored }) = (self.shape, self.a);
-        let Operand { data: x, stored: of_x } = self.b;
+        let Operand { data: x, stored: x_stored } = self.b;
         let [rows, cols] = as_stored(stored, [outputs, k]);
         let (t, lda) = (transpose(stored), int(leading(stored, [outputs, k])?)?);
         let (rows, cols) = (int(rows)?, int(cols)?);
-        let step = int(if of_x.transposed || k == 1 { 1 } else { of_x.leading })?;
-        let to = int(if outputs == 1 { 1 } else { self.row })?;
+        let incx = int(if x_stored.transposed || k == 1 { 1 } else { x_stored.leading })?;
+        let incy = int(if outputs == 1 { 1 } else { self.ldc })?;
         let (gemv, one, beta, y) = (functions.gemv, E::ONE, E::ZERO, self.c);
-        // SAFETY: as above, for y.
-        let send = || unsafe { gemv(ROW_MAJOR, t, rows, cols, one, a, lda, x, step, beta, y, to) };
-        // SAFETY: as above.
-        unsafe { written(once(self.last(y)), send) }
+        // SAFETY: as in `run_matrix`.
+        let call =
+            || unsafe { gemv(ROW_MAJOR, t, rows, cols, one, a, lda, x, incx, beta, y, incy) };
+        // SAFETY: as in `run_matrix`.
+        unsafe { check_written(once(self.last(y)), call) }
     }
 
-    /// The last element of a result at `c`.
+    /// Address of the last element of a C that begins at `c`.
     fn last(&self, c: *mut E) -> *mut E {
         let [m, _, n] = self.shape;
-        c.wrapping_add((m - 1) * self.row + (n - 1))
+        c.wrapping_add((m - 1) * self.ldc + (n - 1))
     }
 
-    fn numbers(&self) -> Result<Numbers, Failure> {
+    fn integers(&self) -> Result<Integers, Failure> {
         let [m, k, n] = self.shape;
-        let c = Stored { transposed: false, leading: self.row };
-        let of = |stored, shape| int(leading(stored, shape)?);
+        let c = Stored { transposed: false, leading: self.ldc };
+        let ld = |stored, shape| int(leading(stored, shape)?);
         let (a, b) = (self.a.stored, self.b.stored);
-        let leading = [of(a, [m, k])?, of(b, [k, n])?, of(c, [m, n])?];
+        let leading = [ld(a, [m, k])?, ld(b, [k, n])?, ld(c, [m, n])?];
         Ok(([int(m)?, int(n)?, int(k)?], leading, [transpose(a), transpose(b)]))
     }
 }
 
-/// Products that share all but their operands' addresses, in one call.
+/// Computes several products that differ only in the addresses of their operands, in one call.
 ///
 /// # Errors
-/// As [`Call::run`].
+/// As for [`Call::run`].
 ///
 /// # Safety
-/// As [`Call::run`], for `call` with each of the addresses `[a, b, c]` in place of its own.
+/// As for [`Call::run`], with each of `addresses` (A, B, C) in place of the addresses in `call`.
 pub(super) unsafe fn run_batch<E: Float>(
     products: &Products,
     call: &Call<E>,
@@ -144,41 +144,41 @@ pub(super) unsafe fn run_batch<E: Float>(
 ) -> Result<(), Failure> {
     let functions = products.of::<E>().ok_or(Failure::Arguments)?;
     let batch = functions.gemm_batch.ok_or(Failure::Arguments)?;
-    let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = call.numbers()?;
+    let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = call.integers()?;
     let (order, one, beta) = (ROW_MAJOR, &E::ONE, &E::ZERO);
     let count = int(addresses.len())?;
-    let a: SmallVec<[*const E; MOST_OF_BATCH]> = addresses.iter().map(|it| it.0).collect();
-    let b: SmallVec<[*const E; MOST_OF_BATCH]> = addresses.iter().map(|it| it.1).collect();
-    let c: SmallVec<[*mut E; MOST_OF_BATCH]> = addresses.iter().map(|it| it.2).collect();
+    let a: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.0).collect();
+    let b: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.1).collect();
+    let c: SmallVec<[*mut E; MAX_BATCH]> = addresses.iter().map(|it| it.2).collect();
     let lasts = addresses.iter().map(|it| call.last(it.2));
     let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_ptr());
-    // SAFETY: one group of `count` products; every number was shown to be as it is in the library's
-    // integers and not zero; the caller promises the memory that they address.
-    let send = || unsafe {
+    // SAFETY: one group of `count` products. `int` has checked that every integer fits the library's type
+    // and is not zero; the caller guarantees the memory that they describe.
+    let call = || unsafe {
         batch(order, &ta, &tb, &m, &n, &k, one, a, &lda, b, &ldb, beta, c, &ldc, 1, &count);
     };
-    // SAFETY: the last element of each C.
-    unsafe { written(lasts, send) }
+    // SAFETY: the last elements belong to the Cs.
+    unsafe { check_written(lasts, call) }
 }
 
-/// Runs `send`, and sees that it wrote the last element of every C.
+/// Runs `call` and checks that it wrote the last element of every C.
 ///
 /// # Safety
 /// Each of `lasts` is valid for reads and writes.
-unsafe fn written<E: Float>(
+unsafe fn check_written<E: Float>(
     lasts: impl Iterator<Item = *mut E> + Clone,
-    send: impl FnOnce(),
+    call: impl FnOnce(),
 ) -> Result<(), Failure> {
     let canary = E::from_f64(CANARY);
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller guarantees.
     lasts.clone().for_each(|last| unsafe { last.write(canary) });
-    send();
-    // SAFETY: as the caller promises.
+    call();
+    // SAFETY: as the caller guarantees.
     let all = lasts.map(|last| unsafe { *last }).all(|value| value != canary);
     if all { Ok(()) } else { Err(Failure::NotWritten) }
 }
 
-/// An extent, a step or a leading dimension as the library takes it.
+/// Converts an extent, an increment or a leading dimension to the library's integer type.
 fn int(value: usize) -> Result<c_int, Failure> {
     let fits = (1..=MAX_INT).contains(&value);
     c_int::try_from(value).ok().filter(|_| fits).ok_or(Failure::Arguments)
@@ -193,8 +193,7 @@ fn as_stored(stored: Stored, [rows, cols]: [usize; 2]) -> [usize; 2] {
     if stored.transposed { [cols, rows] } else { [rows, cols] }
 }
 
-/// The leading dimension to give for a matrix of this shape. A lone stored row has no next one: there it
-/// need only be as long as the row.
+/// Leading dimension to pass for a matrix of this shape. For a single stored row its length suffices.
 fn leading(stored: Stored, shape: [usize; 2]) -> Result<usize, Failure> {
     match as_stored(stored, shape) {
         [1, cols] => Ok(cols),

@@ -1,5 +1,4 @@
-//! A BLAS for tests: it checks and records the arguments of every call, and computes the product term
-//! by term.
+//! A mock BLAS: it checks and records the arguments of every call and computes products term by term.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -10,20 +9,20 @@ use super::call::MAX_INT;
 use super::provider::{Found, Functions, Products, Provider, ROW_MAJOR, Symbols, TRANSPOSE};
 use swath_kernels::Float;
 
-/// One call.
+/// A recorded call.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub function: &'static str,
-    /// m, k, n.
+    /// Extents m, k, n.
     pub shape: [usize; 3],
     pub transposed: [bool; 2],
-    /// Addresses between the first and the last byte of A, B and C.
+    /// Address ranges of A, B and C.
     pub addresses: [Range<usize>; 3],
 }
 
 struct Seen {
     records: Vec<Record>,
-    /// What no call may do.
+    /// Calls with invalid arguments.
     violations: Vec<String>,
 }
 
@@ -33,16 +32,17 @@ impl Seen {
     }
 }
 
-/// One test at a time has the mock: calls come from any thread.
+/// Held by the test that uses the mock, whose calls may come from any thread.
 static SESSION: Mutex<()> = Mutex::new(());
 static SEEN: Mutex<Seen> = Mutex::new(Seen::nothing());
 
-/// Threads that a call from outside of [`ThreadControl::on_one_thread`](super::provider::ThreadControl::on_one_thread) would use.
-const UNTOLD: c_int = 8;
+/// Number of threads of calls outside
+/// [`ThreadControl::on_one_thread`](super::provider::ThreadControl::on_one_thread).
+const DEFAULT_THREADS: c_int = 8;
 
 thread_local! {
-    /// MKL's number of threads for this thread.
-    static THREADS: Cell<c_int> = const { Cell::new(UNTOLD) };
+    /// MKL's number of threads for calls from this thread.
+    static THREADS: Cell<c_int> = const { Cell::new(DEFAULT_THREADS) };
     static CURRENT: Cell<Option<&'static Found>> = const { Cell::new(None) };
 }
 
@@ -50,12 +50,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The library of this thread's products, in a test.
+/// The library that computes this thread's products in a test.
 pub(super) fn current() -> Option<&'static Found> {
     CURRENT.get()
 }
 
-/// The same as what it is.
+/// The provider of this thread's products.
 pub(super) fn provider() -> &'static Provider {
     match current() {
         Some(Found::Library(provider)) => provider,
@@ -63,17 +63,17 @@ pub(super) fn provider() -> &'static Provider {
     }
 }
 
-/// Runs `f` with this thread's products computed by `library`, and tells what it was called for.
+/// Runs `f` with `library` as the provider of this thread's products, and returns the recorded calls.
 ///
 /// # Panics
-/// If a call had a wrong argument.
+/// If a call had an invalid argument.
 pub(super) fn with<T>(library: Provider, f: impl FnOnce() -> T) -> (T, Vec<Record>) {
     let (result, seen) = watch(library, f);
     assert_eq!(seen.violations, Vec::<String>::new());
     (result, seen.records)
 }
 
-/// What `f`'s calls did that no call may.
+/// Returns the violations of the calls that `f` makes.
 pub(super) fn violations(f: impl FnOnce(&Provider)) -> Vec<String> {
     watch(library(), || f(provider())).1.violations
 }
@@ -82,11 +82,11 @@ fn watch<T>(library: Provider, f: impl FnOnce() -> T) -> (T, Seen) {
     let _session = lock(&SESSION);
     *lock(&SEEN) = Seen::nothing();
     let result = on_this_thread(Some(Box::leak(Box::new(Found::Library(library)))), f);
-    assert_eq!(THREADS.get(), UNTOLD, "the user's number of threads");
+    assert_eq!(THREADS.get(), DEFAULT_THREADS, "the user's number of threads is restored");
     (result, std::mem::replace(&mut *lock(&SEEN), Seen::nothing()))
 }
 
-/// Runs `f` with `library` in place of this thread's.
+/// Runs `f` with another library for this thread.
 pub(super) fn on_this_thread<T>(library: Option<&'static Found>, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<&'static Found>);
     impl Drop for Restore {
@@ -98,14 +98,14 @@ pub(super) fn on_this_thread<T>(library: Option<&'static Found>, f: impl FnOnce(
     f()
 }
 
-/// What a library's header declares.
+/// The symbols of a library.
 pub(super) struct Header(pub &'static [(&'static str, *const ())]);
 
 impl Symbols for Header {
     unsafe fn find<T: Copy>(&self, name: &str) -> Option<T> {
         let (_, address) = self.0.iter().find(|(symbol, _)| *symbol == name)?;
         assert_eq!(size_of::<T>(), size_of::<*const ()>());
-        // SAFETY: a pointer read as a pointer; the caller names the function's type.
+        // SAFETY: reads a pointer as a pointer; the caller guarantees the function's type.
         Some(unsafe { std::mem::transmute_copy(address) })
     }
 }
@@ -118,7 +118,7 @@ extern "C" fn get_threads() -> c_int {
     THREADS.get()
 }
 
-/// The mock as a library, which is told its number of threads as MKL is.
+/// The mock as a library whose threads are controlled like MKL's.
 pub(super) fn library() -> Provider {
     let header = Header(&[
         ("MKL_Set_Num_Threads_Local", set_threads as *const ()),
@@ -135,31 +135,31 @@ pub(super) fn products() -> Products {
 
 fn functions<E: Float>() -> Functions<E> {
     Functions {
-        gemm: gemm::<E, RIGHT>,
-        gemv: gemv::<E, RIGHT>,
+        gemm: gemm::<E, CORRECT>,
+        gemv: gemv::<E, CORRECT>,
         dot,
-        gemm_batch: Some(gemm_batch::<E, RIGHT>),
+        gemm_batch: Some(gemm_batch::<E, CORRECT>),
     }
 }
 
-/// What a function does wrong: nothing.
-pub(super) const RIGHT: usize = usize::MAX;
-/// It ignores that A, or B, is transposed, but not their leading dimensions.
+/// Fault of a function: none.
+pub(super) const CORRECT: usize = usize::MAX;
+/// Ignores the transpose of A, or of B, but not their leading dimensions.
 pub(super) const IGNORES_A: usize = usize::MAX - 1;
 pub(super) const IGNORES_B: usize = usize::MAX - 2;
-/// It leaves out the first of eight terms or more, or the last ones beyond a multiple of eight: a loop of
-/// eight steps is wrong, or the one after it.
+/// Omits the first of eight or more terms, or the remainder beyond a multiple of eight, like an incorrect
+/// loop unrolled eight times or its remainder loop.
 pub(super) const MAIN_LOOP: usize = usize::MAX - 3;
 pub(super) const LAST_TERMS: usize = usize::MAX - 4;
-/// It writes nothing, as a library that takes its arguments for wrong; or so where the rows and the columns
-/// of C are even in number.
+/// Writes nothing, like a library that rejects its arguments; always, or if C has an even number of rows
+/// and of columns.
 pub(super) const NOTHING: usize = usize::MAX - 5;
 pub(super) const NOTHING_WHERE_EVEN: usize = usize::MAX - 6;
-/// A batch's: the operands of the first product are taken for those of all; any other number, that product
-/// is not written.
+/// Uses the operands of the first product for all products of a batch. Any other fault of a batch is the
+/// index of a product that is not written.
 pub(super) const FIRST_OPERANDS: usize = usize::MAX - 7;
 
-/// The terms of a sum of so many.
+/// Indices of the terms that are added of a sum of `depth` terms.
 fn terms(fault: usize, depth: usize) -> Range<usize> {
     match fault {
         MAIN_LOOP if depth >= 8 => 1..depth,
@@ -168,111 +168,93 @@ fn terms(fault: usize, depth: usize) -> Range<usize> {
     }
 }
 
-/// A matrix among the arguments.
-struct Argument {
-    name: &'static str,
-    address: usize,
-    /// As stored.
-    rows: usize,
-    cols: usize,
+/// An operand `[rows, cols]` of a call.
+struct Operand<E> {
+    data: *const E,
     leading: c_int,
+    shape: [usize; 2],
+    transposed: bool,
+    ignores_transpose: bool,
 }
 
-impl Argument {
-    fn new<E>(
-        name: &'static str,
-        data: *const E,
-        transposed: bool,
-        [rows, cols]: [usize; 2],
-        leading: c_int,
-    ) -> Self {
-        let [rows, cols] = if transposed { [cols, rows] } else { [rows, cols] };
-        Argument { name, address: data as usize, rows, cols, leading }
+impl<E: Float> Operand<E> {
+    /// Rows and columns as stored.
+    fn stored(&self) -> [usize; 2] {
+        let [rows, cols] = self.shape;
+        if self.transposed { [cols, rows] } else { [rows, cols] }
     }
 
-    /// Its addresses; what the standard forbids becomes a violation.
-    fn range<E>(&self) -> Result<Range<usize>, String> {
-        let Argument { name, address, rows, cols, leading } = *self;
-        let leading = usize::try_from(leading).unwrap_or(0);
+    /// Address range of the elements.
+    ///
+    /// # Errors
+    /// The arguments are invalid by the standard.
+    fn addresses(&self, name: &str) -> Result<Range<usize>, String> {
+        let ([rows, cols], address) = (self.stored(), self.data.addr());
+        let leading = usize::try_from(self.leading).unwrap_or(0);
         if leading < cols.max(1) || address == 0 {
             return Err(format!("{name}: [{rows}, {cols}] with leading dimension {leading}"));
         }
         Ok(address..address + ((rows - 1) * leading + cols) * size_of::<E>())
     }
+
+    /// Element (i, j).
+    ///
+    /// # Safety
+    /// The matrix has the stored rows and columns.
+    unsafe fn at(&self, i: usize, j: usize) -> f64 {
+        let [rows, cols] = self.stored();
+        let (row, col) = if self.transposed && !self.ignores_transpose { (j, i) } else { (i, j) };
+        // SAFETY: as the caller guarantees.
+        unsafe { *self.data.add(row % rows * self.leading as usize + col % cols) }.to_f64()
+    }
 }
 
-/// Notes the call; false if it must not be carried out.
-fn note<E>(
+/// Records a call with operands A, B and C; false if its arguments are invalid.
+fn record<E: Float>(
     function: &'static str,
     layout: c_int,
-    [m, k, n]: [c_int; 3],
-    transposed: [bool; 2],
-    beta: f64,
-    arguments: [Argument; 3],
+    extents: [c_int; 3],
+    beta: E,
+    operands: [&Operand<E>; 3],
 ) -> bool {
     let mut seen = lock(&SEEN);
-    let numbers = [m, k, n].into_iter().chain(arguments.iter().map(|argument| argument.leading));
-    let greatest = numbers.max().and_then(|number| usize::try_from(number).ok());
-    let is_beyond = greatest.is_some_and(|number| number > MAX_INT);
+    let integers = extents.into_iter().chain(operands.map(|operand| operand.leading));
+    let largest = integers.max().and_then(|largest| usize::try_from(largest).ok());
     let mut refuse = |what: String| {
         seen.violations.push(format!("{function}: {what}"));
         false
     };
-    if layout != ROW_MAJOR || beta != 0.0 {
-        return refuse(format!("layout {layout}, beta {beta}"));
+    if layout != ROW_MAJOR || beta != E::ZERO {
+        return refuse(format!("layout {layout}, beta {}", beta.to_f64()));
     }
     if THREADS.get() != 1 {
         return refuse(format!("{} threads", THREADS.get()));
     }
-    if is_beyond {
-        return refuse(format!("{greatest:?} is beyond the library's integers"));
+    if largest.is_some_and(|largest| largest > MAX_INT) {
+        return refuse(format!("{largest:?} is beyond the library's integers"));
     }
-    let Some(shape) = [m, k, n]
-        .into_iter()
-        .map(|x| usize::try_from(x).ok().filter(|&x| x > 0))
-        .collect::<Option<Vec<_>>>()
-    else {
+    let shape = extents.map(|extent| usize::try_from(extent).unwrap_or(0));
+    if shape.contains(&0) {
+        let [m, k, n] = extents;
         return refuse(format!("extents {m}, {k}, {n}"));
-    };
-    let mut addresses = Vec::new();
-    for argument in &arguments {
-        match argument.range::<E>() {
-            Ok(range) => addresses.push(range),
-            Err(what) => return refuse(what),
-        }
     }
-    let [a, b, c] = <[Range<usize>; 3]>::try_from(addresses).expect("three matrices");
-    if [&a, &b].iter().any(|read| read.start < c.end && c.start < read.end) {
+    let addresses = ["A", "B", "C"].iter().zip(operands);
+    let addresses: Result<Vec<_>, _> = addresses.map(|(name, it)| it.addresses(name)).collect();
+    let addresses = match addresses {
+        Ok(addresses) => <[Range<usize>; 3]>::try_from(addresses).expect("three matrices"),
+        Err(what) => return refuse(what),
+    };
+    let c = &addresses[2];
+    if addresses[..2].iter().any(|read| read.start < c.end && c.start < read.end) {
         return refuse("C overlaps an operand".to_owned());
     }
-    let shape = [shape[0], shape[1], shape[2]];
-    seen.records.push(Record { function, shape, transposed, addresses: [a, b, c] });
+    let transposed = [operands[0].transposed, operands[1].transposed];
+    seen.records.push(Record { function, shape, transposed, addresses });
     true
 }
 
-fn is(transpose: c_int) -> bool {
+fn is_transposed(transpose: c_int) -> bool {
     transpose == TRANSPOSE
-}
-
-/// A matrix `[rows, cols]` as a function reads it.
-struct Read<E> {
-    data: *const E,
-    leading: c_int,
-    shape: [usize; 2],
-    transposed: bool,
-    /// Read as if it were not transposed.
-    ignores: bool,
-}
-
-impl<E: Float> Read<E> {
-    /// Element (i, j).
-    unsafe fn at(&self, i: usize, j: usize) -> f64 {
-        let Read { data, leading, shape: [rows, cols], transposed, ignores } = *self;
-        let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
-        let (row, col) = if transposed && !ignores { (j, i) } else { (i, j) };
-        // SAFETY: the caller's matrix is stored as so many rows and columns.
-        unsafe { *data.add(row % rows * leading as usize + col % cols) }.to_f64()
-    }
 }
 
 pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
@@ -291,21 +273,21 @@ pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
     c: *mut E,
     ldc: c_int,
 ) {
-    let (transposed, shape) = ([transpose_a, transpose_b].map(is), [m, k, n]);
+    let (transposed, shape) = ([transpose_a, transpose_b].map(is_transposed), [m, k, n]);
     let (a, b, c) = ((a, lda), (b, ldb), (c, ldc));
     let product = Product { layout, transposed, shape, alpha, a, b, beta, c, fault: FAULT };
     if FAULT == NOTHING || FAULT == NOTHING_WHERE_EVEN && m % 2 == 0 && n % 2 == 0 {
         return;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller guarantees.
     unsafe { product.run(["sgemm", "dgemm"]) }
 }
 
-/// C ← alpha·A·B + beta·C, each matrix with its leading dimension.
+/// C ← alpha·A·B, each matrix with its leading dimension. `beta` must be 0.
 struct Product<E> {
     layout: c_int,
     transposed: [bool; 2],
-    /// m, k, n.
+    /// Extents m, k, n.
     shape: [c_int; 3],
     alpha: E,
     a: (*const E, c_int),
@@ -316,33 +298,36 @@ struct Product<E> {
 }
 
 impl<E: Float> Product<E> {
-    /// Computes it, noted under the name for its element type.
+    /// Computes the product, recorded under the name for its element type.
+    ///
+    /// # Safety
+    /// The matrices have the extents that the arguments describe.
     unsafe fn run(self, names: [&'static str; 2]) {
-        let Product { layout, transposed, shape, alpha, a: (a, lda), b: (b, ldb), beta, .. } = self;
-        let ([ta, tb], (c, ldc), fault) = (transposed, self.c, self.fault);
-        let [rows, depth, cols] = shape.map(|x| usize::try_from(x).unwrap_or(0));
-        let arguments = [
-            Argument::new("A", a, ta, [rows, depth], lda),
-            Argument::new("B", b, tb, [depth, cols], ldb),
-            Argument::new("C", c.cast_const(), false, [rows, cols], ldc),
-        ];
+        let Product {
+            layout, transposed: [ta, tb], shape, alpha, beta, c: (c, ldc), fault, ..
+        } = self;
+        let [m, k, n] = shape.map(|x| usize::try_from(x).unwrap_or(0));
+        let operand = |(data, leading), shape, transposed, ignores_transpose| Operand {
+            data,
+            leading,
+            shape,
+            transposed,
+            ignores_transpose,
+        };
+        let a = operand(self.a, [m, k], ta, fault == IGNORES_A);
+        let b = operand(self.b, [k, n], tb, fault == IGNORES_B);
+        let result = operand((c.cast_const(), ldc), [m, n], false, false);
         let name = names[usize::from(size_of::<E>() == 8)];
-        if !note::<E>(name, layout, shape, transposed, beta.to_f64(), arguments) {
+        if !record(name, layout, shape, beta, [&a, &b, &result]) {
             return;
         }
-        let (shape, ignores) = ([rows, depth], fault == IGNORES_A);
-        let a = Read { data: a, leading: lda, shape, transposed: ta, ignores };
-        let (shape, ignores) = ([depth, cols], fault == IGNORES_B);
-        let b = Read { data: b, leading: ldb, shape, transposed: tb, ignores };
-        for i in 0..rows {
-            for j in 0..cols {
-                // SAFETY: inside of the matrices that the arguments describe.
+        for i in 0..m {
+            for j in 0..n {
+                // SAFETY: within the matrices that the arguments describe.
                 unsafe {
                     let term = |p| a.at(i, p) * b.at(p, j);
-                    let sum = alpha.to_f64() * terms(fault, depth).map(term).sum::<f64>();
-                    let out = c.add(i * ldc as usize + j);
-                    let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
-                    out.write(E::from_f64(old + sum));
+                    let sum = alpha.to_f64() * terms(fault, k).map(term).sum::<f64>();
+                    c.add(i * ldc as usize + j).write(E::from_f64(sum));
                 }
             }
         }
@@ -366,34 +351,16 @@ pub(super) unsafe extern "C" fn gemv<E: Float, const FAULT: usize>(
     if FAULT == NOTHING {
         return;
     }
-    let transposed = is(transpose);
+    let transposed = is_transposed(transpose);
     let (outputs, depth) = if transposed { (cols, rows) } else { (rows, cols) };
-    let [m, k] = [outputs, depth].map(|x| usize::try_from(x).unwrap_or(0));
-    let arguments = [
-        Argument::new("A", a, transposed, [m, k], lda),
-        Argument::new("x", x, false, [k, 1], x_step),
-        Argument::new("y", y.cast_const(), false, [m, 1], y_step),
-    ];
-    let name = if size_of::<E>() == 8 { "dgemv" } else { "sgemv" };
-    let extents = [outputs, depth, 1];
-    if !note::<E>(name, layout, extents, [transposed, false], beta.to_f64(), arguments) {
-        return;
-    }
-    let ignores = FAULT == IGNORES_A;
-    let a = Read { data: a, leading: lda, shape: [m, k], transposed, ignores };
-    for i in 0..m {
-        // SAFETY: inside of the matrix and the vectors that the arguments describe.
-        unsafe {
-            let term = |p: usize| a.at(i, p) * (*x.add(p * x_step as usize)).to_f64();
-            let sum = alpha.to_f64() * terms(FAULT, k).map(term).sum::<f64>();
-            let out = y.add(i * y_step as usize);
-            let old = if beta == E::ZERO { 0.0 } else { beta.to_f64() * (*out).to_f64() };
-            out.write(E::from_f64(old + sum));
-        }
-    }
+    let (transposed, shape) = ([transposed, false], [outputs, depth, 1]);
+    let (a, b, c) = ((a, lda), (x, x_step), (y, y_step));
+    let product = Product { layout, transposed, shape, alpha, a, b, beta, c, fault: FAULT };
+    // SAFETY: as the caller guarantees.
+    unsafe { product.run(["sgemv", "dgemv"]) }
 }
 
-/// With 32-bit integers: the lower halves.
+/// A library with 32-bit integers, which reads the lower halves.
 unsafe extern "C" fn dot<E: Float>(
     n: i64,
     x: *const E,
@@ -401,11 +368,11 @@ unsafe extern "C" fn dot<E: Float>(
     y: *const E,
     y_step: i64,
 ) -> E {
-    // SAFETY: the caller's vectors hold as many elements.
+    // SAFETY: as the caller guarantees.
     unsafe { wide_dot((n as i32).into(), x, (x_step as i32).into(), y, (y_step as i32).into()) }
 }
 
-/// With 64-bit integers.
+/// A library with 64-bit integers.
 pub(super) unsafe extern "C" fn wide_dot<E: Float>(
     n: i64,
     x: *const E,
@@ -413,7 +380,7 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
     y: *const E,
     y_step: i64,
 ) -> E {
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller guarantees.
     let term = |i: i64| unsafe {
         (*x.offset((i * x_step) as isize)).to_f64() * (*y.offset((i * y_step) as isize)).to_f64()
     };
@@ -440,13 +407,14 @@ pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
 ) {
     let mut i = 0;
     for group in 0..usize::try_from(groups).unwrap_or(0) {
-        // SAFETY: the arrays have an element a group, those of addresses one a product.
+        // SAFETY: the arrays have one element per group, those of addresses one per product.
         unsafe {
             for _ in 0..*group_sizes.add(group) {
                 let of = if FAULT == FIRST_OPERANDS { 0 } else { i };
                 let product = Product {
                     layout,
-                    transposed: [*transpose_a.add(group), *transpose_b.add(group)].map(is),
+                    transposed: [*transpose_a.add(group), *transpose_b.add(group)]
+                        .map(is_transposed),
                     shape: [*m.add(group), *k.add(group), *n.add(group)],
                     alpha: *alpha.add(group),
                     a: (*a.add(of), *lda.add(group)),

@@ -1,4 +1,4 @@
-//! Products cut into calls, and the calls shared by the threads.
+//! Cuts products into calls and shares the calls among the threads.
 
 use std::slice::from_raw_parts_mut;
 use std::sync::OnceLock;
@@ -6,33 +6,30 @@ use std::sync::OnceLock;
 use smallvec::SmallVec;
 use swath_kernels::Float;
 
-use super::call::{Call, Failure, MOST_OF_BATCH, Operand, run_batch};
+use super::call::{Call, Failure, MAX_BATCH, Operand, run_batch};
 use super::plan::{Grid, Stored, stored};
 use super::provider::{Found, Provider};
-use crate::backend::cpu::matmul::{Finish, Matrix, Places};
+use crate::backend::cpu::matmul::{COST_PER_TERM, Finish, Matrix, Places};
 use crate::error::{Error, Result};
 use crate::runtime::parallel::{self, Cost};
 
-/// Multiplications up to which products stay with the embedded one: a batch of 16³ takes 1.3 times as long by
-/// OpenBLAS, 1.4 by MKL and 5.8 by BLIS (one thread, Zen 4), one of 32³ 1.05, 1.3 and 2.2, of 64³ 1.0 to 1.25.
+/// Products of at most this many multiplications are left to the embedded product: a batch of 16³ takes 1.3
+/// times as long with OpenBLAS, 1.4 with MKL and 5.8 with BLIS (one thread, Zen 4); of 32³ 1.05, 1.3 and 2.2.
 const SMALL: usize = 16 * 16 * 16;
 
-/// Picoseconds for a multiplication and an addition.
-const COST_PER_TERM: usize = 11;
-
-/// Who computes products, found once for all calls of an operation.
+/// The provider of products, looked up once per operation.
 #[derive(Clone, Copy)]
 pub(in crate::backend::cpu) struct Blas {
     provider: Option<&'static Provider>,
-    /// Tiles that a product is cut into at most.
+    /// Maximum number of tiles of a product.
     tiles: usize,
 }
 
 impl Blas {
-    /// The library of this process, if the build has one and it may be used.
+    /// Returns the library of this process, if the build has one and it is usable.
     ///
     /// # Errors
-    /// [`Error::Runtime`] if the user named one that cannot be used.
+    /// [`Error::Runtime`] if the user selected one that is not usable.
     pub fn current() -> Result<Blas> {
         let provider = match Found::get() {
             Found::Library(provider) => Some(provider),
@@ -42,28 +39,28 @@ impl Blas {
         Ok(Blas { provider, tiles: provider.map_or(1, |provider| provider.tiles) })
     }
 
-    /// For products of a batch: none is cut where there is one for every core.
-    pub fn of_batch(self, batch: usize) -> Blas {
+    /// Returns the provider for a batch, whose products are not cut if there is at least one per core.
+    pub fn for_batch(self, batch: usize) -> Blas {
         Blas { tiles: if batch >= self.tiles { 1 } else { self.tiles }, ..self }
     }
 
-    /// True if there is a library that gets no product in parts.
-    pub fn keeps_whole(self) -> bool {
+    /// True if there is a library and its products are not cut.
+    pub fn is_uncut(self) -> bool {
         self.is_present() && self.tiles == 1
     }
 
-    /// True if there is a library, even if it declines most products.
+    /// True if there is a library. It may still decline products.
     pub fn is_present(self) -> bool {
         self.provider.is_some()
     }
 
-    /// The library, unless it has failed or the product is none for it.
+    /// The library, unless it has failed or the product is too small for it.
     fn library(self, [m, k, n]: [usize; 3]) -> Option<&'static Provider> {
-        let is_its_work = m.saturating_mul(n).saturating_mul(k) > SMALL;
-        self.provider.filter(|provider| is_its_work && provider.failure.get().is_none())
+        let is_large = m.saturating_mul(n).saturating_mul(k) > SMALL;
+        self.provider.filter(|provider| is_large && provider.failure.get().is_none())
     }
 
-    /// C ← A·B, and what follows. False if declined; the places then hold anything.
+    /// C ← A·B, followed by `finish`. False if declined; the content of the outputs is then unspecified.
     pub fn gemm<E: Float + swath_kernels::Stored>(
         self,
         a: &Matrix<'_, E>,
@@ -72,16 +69,16 @@ impl Blas {
         places: &mut Places<'_, E>,
     ) -> bool {
         let ([m, k], [k_b, n], Places { c, sums }) = (a.shape, b.shape, &places);
-        let keeps = if sums.is_empty() { c.len() } else { sums.len() };
-        let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && keeps == c.len();
+        let sums_fit = sums.is_empty() || sums.len() == c.len();
+        let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && sums_fit;
         let Some(provider) = self.library([m, k, n]).filter(|_| fits) else { return false };
         let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return false };
         let grid = Grid::new([m, k, n], self.tiles);
-        provider.has_done(in_tiles(provider, [a, b], &grid, finish, places))
+        provider.is_done(compute_tiles(provider, [a, b], &grid, finish, places))
     }
 
-    /// True if products like A·B go to [`gemm_batch`](Blas::gemm_batch): it depends on what the cut depends
-    /// on, and no product that would be cut goes there.
+    /// True if products like A·B are computed by [`gemm_batch`](Blas::gemm_batch): matrices that the library
+    /// accepts and that would not be cut.
     pub fn takes_batch<E: Float>(self, a: &Matrix<'_, E>, b: &Matrix<'_, E>) -> bool {
         let ([m, k], [_, n]) = (a.shape, b.shape);
         let is_matrices = m > 1 && n > 1 && stored(a).is_some() && stored(b).is_some();
@@ -91,8 +88,8 @@ impl Blas {
             && Grid::new([m, k, n], self.tiles).tiles() == 1
     }
 
-    /// C ← A·B for products that [`takes_batch`](Blas::takes_batch) takes, on this thread: C is as many
-    /// results one after the other, row-major without gaps. False if declined.
+    /// C ← A·B for products accepted by [`takes_batch`](Blas::takes_batch), on this thread. `c` is the
+    /// results in sequence, each contiguous. False if declined.
     pub fn gemm_batch<'a, E: Float>(
         self,
         shape: [usize; 3],
@@ -101,46 +98,46 @@ impl Blas {
     ) -> bool {
         let [m, k, n] = shape;
         let Some(provider) = self.library(shape) else { return false };
-        let mut addresses: SmallVec<[_; MOST_OF_BATCH]> = SmallVec::new();
+        let mut addresses: SmallVec<[_; MAX_BATCH]> = SmallVec::new();
         let mut call: Option<Call<E>> = None;
         for ((a, b), c) in operands.zip(c.chunks_exact_mut(m * n)) {
             let (Some(a), Some(b)) = (Checked::new(&a), Checked::new(&b)) else { return false };
-            let is_of_shape = a.matrix.shape == [m, k] && b.matrix.shape == [k, n];
+            let has_shape = a.matrix.shape == [m, k] && b.matrix.shape == [k, n];
             let (a, b, c) = (a.from(0, 0), b.from(0, 0), c.as_mut_ptr());
-            let first = call.get_or_insert(Call { shape, a, b, c, row: n });
-            if !is_of_shape || (a.stored, b.stored) != (first.a.stored, first.b.stored) {
+            let first = call.get_or_insert(Call { shape, a, b, c, ldc: n });
+            if !has_shape || (a.stored, b.stored) != (first.a.stored, first.b.stored) {
                 return false;
             }
             addresses.push((a.data, b.data, c));
         }
         let Some(call) = call else { return false };
         let send = |addresses| {
-            // SAFETY: each matrix lies in its slice, as `Checked` has found, stored as the first one is;
-            // results are disjoint parts of `c`.
+            // SAFETY: `Checked` has found each matrix within its slice, all are stored like the first one,
+            // and results are disjoint parts of `c`.
             let run = || unsafe { run_batch(&provider.products, &call, addresses) };
             provider.threads.on_one_thread(run)
         };
-        provider.has_done(addresses.chunks(MOST_OF_BATCH).try_for_each(send))
+        provider.is_done(addresses.chunks(MAX_BATCH).try_for_each(send))
     }
 }
 
-/// An operand whose elements are known to lie in its slice.
+/// An operand whose elements are known to be within its slice.
 struct Checked<'a, E> {
     matrix: &'a Matrix<'a, E>,
     stored: Stored,
 }
 
 impl<'a, E> Checked<'a, E> {
-    /// `None` where BLAS has no terms for it.
+    /// `None` if an element is outside the slice or BLAS cannot express the layout.
     fn new(matrix: &'a Matrix<'a, E>) -> Option<Self> {
         matrix.view().ok()?;
         Some(Checked { matrix, stored: stored(matrix)? })
     }
 
-    /// The part of it that begins at an element.
+    /// The part of the operand that begins at element (row, col).
     fn from(&self, row: usize, col: usize) -> Operand<E> {
         let Matrix { data, offset, strides: [down, right], .. } = *self.matrix;
-        // Both steps lead to an element that `view` has found in the slice.
+        // `view` has found this element within the slice.
         let shift = row as isize * down + col as isize * right;
         let data = data.as_ptr().wrapping_add(offset).wrapping_offset(shift);
         Operand { data, stored: self.stored }
@@ -148,7 +145,7 @@ impl<'a, E> Checked<'a, E> {
 }
 
 struct Out<E>(*mut E);
-// SAFETY: parts write distinct tiles of an exclusive borrow, see `in_tiles`.
+// SAFETY: threads write disjoint tiles of an exclusive borrow, see `compute_tiles`.
 unsafe impl<E: Send> Sync for Out<E> {}
 impl<E> Out<E> {
     fn at(&self, offset: usize) -> *mut E {
@@ -156,9 +153,9 @@ impl<E> Out<E> {
     }
 }
 
-/// C ← A·B, and what follows, for a C and kept sums of m·n elements. The places hold anything where the
-/// library fails.
-fn in_tiles<E: Float + swath_kernels::Stored>(
+/// C ← A·B, followed by `finish`, tile by tile. C, and sums if kept, have m·n elements. If the library
+/// fails, their content is unspecified.
+fn compute_tiles<E: Float + swath_kernels::Stored>(
     provider: &Provider,
     [a, b]: [Checked<'_, E>; 2],
     grid: &Grid,
@@ -170,9 +167,9 @@ fn in_tiles<E: Float + swath_kernels::Stored>(
     let tile = |index: usize| -> Result<(), Failure> {
         let [(row, rows), (col, cols)] = grid.tile(index);
         let (a, b, c) = (a.from(row, 0), b.from(0, col), out.at(row * n + col));
-        let call = Call { shape: [rows, k, cols], a, b, c, row: n };
-        // SAFETY: all elements of A and B lie in their slices, as `Checked` has found, and so do those of
-        // these rows and columns; C has m·n elements, rows of n, and tiles of the grid do not overlap.
+        let call = Call { shape: [rows, k, cols], a, b, c, ldc: n };
+        // SAFETY: `Checked` has found all elements of A and B within their slices; C has m·n elements in
+        // rows of n, and tiles of the grid do not overlap.
         unsafe { call.run(&provider.products)? };
         if finish.is_nothing() {
             return Ok(());
@@ -180,9 +177,9 @@ fn in_tiles<E: Float + swath_kernels::Stored>(
         for i in row..row + rows {
             let at = i * n + col;
             let (from, kept) = if keeps { (at, cols) } else { (0, 0) };
-            // SAFETY: as above: a row of the tile; sums that are kept have as many elements as C.
+            // SAFETY: as above, for a row of the tile.
             let row = unsafe { from_raw_parts_mut(out.at(at), cols) };
-            // SAFETY: as above.
+            // SAFETY: as above; kept sums have as many elements as C.
             let sums = unsafe { from_raw_parts_mut(sums.at(from), kept) };
             finish.finish(col, row, sums);
         }
@@ -192,8 +189,8 @@ fn in_tiles<E: Float + swath_kernels::Stored>(
     let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(elements / tiles);
     let failure = OnceLock::new();
     let run = |index| {
-        if let Err(of_tile) = provider.threads.on_one_thread(|| tile(index)) {
-            failure.get_or_init(|| of_tile);
+        if let Err(error) = provider.threads.on_one_thread(|| tile(index)) {
+            failure.get_or_init(|| error);
         }
     };
     match parallel::parts(tiles, cost) {

@@ -9,27 +9,27 @@ use super::call::Failure;
 use super::vendor;
 use crate::blas::BlasInfo;
 
-/// Numbers of the CBLAS header, whose enumerations are integers.
+/// Values of the enumerations in the CBLAS header.
 pub(super) const ROW_MAJOR: c_int = 101;
 pub(super) const NO_TRANSPOSE: c_int = 111;
 pub(super) const TRANSPOSE: c_int = 112;
 
-/// `cblas_sgemm`, `cblas_dgemm`: the layout, the transposes, the extents, then A, B and C with their leading dimensions.
+/// `cblas_sgemm`, `cblas_dgemm`: order, transposes, m, n, k, then alpha, A, lda, B, ldb, beta, C, ldc.
 #[rustfmt::skip]
 pub(super) type Gemm<E> = unsafe extern "C" fn(
     c_int, c_int, c_int, c_int, c_int, c_int,
     E, *const E, c_int, *const E, c_int, E, *mut E, c_int,
 );
 
-/// `cblas_sgemv`, `cblas_dgemv`: the layout, the transpose, the extents, then the matrix, x and y with their steps.
+/// `cblas_sgemv`, `cblas_dgemv`: order, transpose, m, n, then alpha, A, lda, x, incx, beta, y, incy.
 #[rustfmt::skip]
 pub(super) type Gemv<E> = unsafe extern "C" fn(
     c_int, c_int, c_int, c_int,
     E, *const E, c_int, *const E, c_int, E, *mut E, c_int,
 );
 
-/// `cblas_sgemm_batch`, `cblas_dgemm_batch` of MKL, BLIS and OpenBLAS (from 0.3.27): groups of
-/// products that share all arguments but their operands' addresses.
+/// `cblas_sgemm_batch`, `cblas_dgemm_batch` of MKL, BLIS and OpenBLAS (from 0.3.27): groups of products that
+/// differ only in their operands' addresses.
 #[rustfmt::skip]
 pub(super) type GemmBatch<E> = unsafe extern "C" fn(
     c_int, *const c_int, *const c_int, *const c_int, *const c_int, *const c_int,
@@ -37,8 +37,8 @@ pub(super) type GemmBatch<E> = unsafe extern "C" fn(
     *const E, *const *mut E, *const c_int, c_int, *const c_int,
 );
 
-/// `cblas_sdot`, `cblas_ddot` as a library with 64-bit integers declares them. One with 32-bit
-/// integers takes the lower halves of the same registers.
+/// `cblas_sdot`, `cblas_ddot` as declared by a library with 64-bit integers. A library with 32-bit integers
+/// reads the lower halves of the same registers.
 pub(super) type WideDot<E> = unsafe extern "C" fn(i64, *const E, i64, *const E, i64) -> E;
 
 /// Functions of a library for one element type.
@@ -46,36 +46,36 @@ pub(super) type WideDot<E> = unsafe extern "C" fn(i64, *const E, i64, *const E, 
 pub(super) struct Functions<E> {
     pub gemm: Gemm<E>,
     pub gemv: Gemv<E>,
-    /// Called on x86-64 and AArch64 alone, see [`self_test`](super::self_test).
+    /// Called only on x86-64 and AArch64, see [`self_test`](super::self_test).
     pub dot: WideDot<E>,
-    /// Not every library has it.
+    /// `None` if the library lacks it.
     pub gemm_batch: Option<GemmBatch<E>>,
 }
 
-/// The products of a library.
+/// Functions of a library for both element types.
 #[derive(Clone, Copy)]
 pub(super) struct Products {
     pub f32: Functions<f32>,
     pub f64: Functions<f64>,
 }
 
-/// Where functions are looked up by name.
+/// A source of functions by name.
 pub(super) trait Symbols {
-    /// The function of this name.
+    /// Looks up the function of this name.
     ///
     /// # Safety
-    /// `T` is a pointer of the symbol's type.
+    /// `T` is a pointer type that matches the symbol.
     unsafe fn find<T: Copy>(&self, name: &str) -> Option<T>;
 }
 
 impl Products {
-    /// The products among these symbols; `None` if one is missing.
+    /// Looks up all products; `None` if one is missing.
     pub fn find(symbols: &impl Symbols) -> Option<Products> {
-        // SAFETY: the types of the letters.
+        // SAFETY: `s` stands for `f32` and `d` for `f64`.
         unsafe { Some(Products { f32: functions(symbols, 's')?, f64: functions(symbols, 'd')? }) }
     }
 
-    /// The functions for `E`; none for types other than `f32` and `f64`.
+    /// Functions for `E`; `None` for types other than `f32` and `f64`.
     pub fn of<E: 'static>(&self) -> Option<&Functions<E>> {
         let (f32, f64): (&dyn Any, &dyn Any) = (&self.f32, &self.f64);
         f32.downcast_ref().or_else(|| f64.downcast_ref())
@@ -83,10 +83,10 @@ impl Products {
 }
 
 /// # Safety
-/// `E` is the type that BLAS calls `letter`.
+/// `E` is the element type that BLAS denotes by `letter`.
 unsafe fn functions<E>(symbols: &impl Symbols, letter: char) -> Option<Functions<E>> {
     let name = |function: &str| format!("cblas_{letter}{function}");
-    // SAFETY: each with the type of the CBLAS header.
+    // SAFETY: each type is that of the CBLAS header.
     unsafe {
         Some(Functions {
             gemm: symbols.find(&name("gemm"))?,
@@ -99,22 +99,22 @@ unsafe fn functions<E>(symbols: &impl Symbols, letter: char) -> Option<Functions
 
 pub(super) type GetThreads = unsafe extern "C" fn() -> c_int;
 
-/// The control of a library's threads: how calls are kept to the thread that makes them.
+/// Control of a library's threads, which limits calls to the calling thread.
 pub(super) enum ThreadControl {
-    /// The library offers none that swath knows.
+    /// The library has no control known to swath.
     Unknown,
-    /// A number for the calling thread, set around each call by a function that returns the number before.
+    /// A number per calling thread, set around each call by a function that returns the previous number.
     Swapped { get: GetThreads, set: unsafe extern "C" fn(c_int) -> c_int },
-    /// A number or a mode of the calling thread, set around each call.
+    /// A number or a mode per calling thread, set around each call.
     Around { get: GetThreads, set: unsafe extern "C" fn(c_int) },
-    /// A number for the whole process, which stays at 1: other threads may be in a call when this one's ends.
+    /// A number for the whole process. It stays at 1, because other threads may be inside calls.
     Kept { get: GetThreads, set_one: Box<dyn Fn() + Send + Sync> },
 }
 
 impl ThreadControl {
-    /// Runs `calls`, during which calls from this thread use this thread alone.
+    /// Runs `calls`, whose library calls use this thread alone.
     pub fn on_one_thread<T>(&self, calls: impl FnOnce() -> T) -> T {
-        // SAFETY: the library's own functions, whose arguments are numbers of threads or modes.
+        // SAFETY: these functions of the library take a number of threads or a mode.
         unsafe {
             match *self {
                 ThreadControl::Unknown => calls(),
@@ -141,78 +141,78 @@ impl ThreadControl {
         }
     }
 
-    /// Number of threads that a call uses: the number that the library's calls follow, read where swath would
-    /// make one. 1 is assumed for a library without a control.
+    /// Number of threads of a call, as reported by the library while limited to one; 1 for a library without
+    /// a control.
     pub fn count(&self) -> usize {
         use ThreadControl::*;
         let (Swapped { get, .. } | Around { get, .. } | Kept { get, .. }) = *self else { return 1 };
-        // SAFETY: the library's own function without arguments.
+        // SAFETY: this function of the library takes no arguments.
         self.on_one_thread(|| usize::try_from(unsafe { get() }).unwrap_or(1))
     }
 }
 
-/// A BLAS library that may compute products.
+/// A BLAS library.
 pub(super) struct Provider {
     pub products: Products,
     pub threads: ThreadControl,
-    /// What is told of it, but for its threads.
+    /// Description of the library, without its number of threads.
     pub about: BlasInfo,
-    /// Tiles that a product is cut into at most: the cores that the process may use, however many
-    /// threads swath has.
+    /// Maximum number of tiles of a product: the number of cores available to the process, whatever swath's
+    /// number of threads.
     pub tiles: usize,
-    /// Why it is called no more.
+    /// Reason why the library is not called any more.
     pub failure: OnceLock<String>,
 }
 
 impl Provider {
-    /// The library that `feature` chose, with these products. What else it offers is found among `symbols`.
+    /// The library selected by `feature`, with these products. Its other functions are looked up in `symbols`.
     pub fn new(feature: &'static str, symbols: &impl Symbols, products: Products) -> Provider {
         let (threads, about) = vendor::identify(feature, symbols);
         let tiles = std::thread::available_parallelism().map_or(1, usize::from);
         Provider { products, threads, about, tiles, failure: OnceLock::new() }
     }
 
-    /// What is told of it.
+    /// Description of the library.
     pub fn info(&self) -> BlasInfo {
         let warning = joined(self.failure.get().into_iter().chain(&self.about.warning));
         BlasInfo { threads: self.threads.count(), warning, ..self.about.clone() }
     }
 
     /// True if a product was computed. A library that did not write its result is not called again.
-    pub fn has_done(&self, result: Result<(), Failure>) -> bool {
+    pub fn is_done(&self, result: Result<(), Failure>) -> bool {
         if result == Err(Failure::NotWritten) {
             let text =
                 "returned without writing a product; the embedded product is used from now on";
-            self.failure.get_or_init(|| told(format!("{} {text}", self.about.library)));
+            self.failure.get_or_init(|| report(format!("{} {text}", self.about.library)));
         }
         result.is_ok()
     }
 }
 
-/// Warnings as one text, if there are any.
+/// Joins warnings into one text; `None` if there are none.
 pub(super) fn joined(warnings: impl Iterator<Item = impl AsRef<str>>) -> Option<String> {
     warnings.map(|it| it.as_ref().to_owned()).reduce(|all, next| format!("{all}; {next}"))
 }
 
-/// A line that has been written to the standard error stream.
-pub(super) fn told(line: String) -> String {
-    // Where it cannot be written, nobody reads it; that is no reason to end a product.
+/// Writes a line to the standard error stream and returns it.
+pub(super) fn report(line: String) -> String {
+    // A failed write must not fail a product.
     let _ = writeln!(std::io::stderr(), "swath: {line}");
     line
 }
 
-/// What computes the products of this process.
+/// Result of the search for a library.
 #[allow(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(super) enum Found {
     Library(Provider),
-    /// The embedded product, and why there is no library, if the build has a provider.
+    /// No library; the reason, if the build has a provider.
     Embedded(Option<String>),
-    /// The library that the user named cannot be used, for this reason.
+    /// The library selected by the user is not usable, for this reason.
     Error(String),
 }
 
 impl Found {
-    /// What was found by the search, which the first call makes.
+    /// Returns the result of the search, which the first call makes.
     pub fn get() -> &'static Found {
         #[cfg(test)]
         if let Some(found) = super::mock::current() {
@@ -225,7 +225,7 @@ impl Found {
     }
 }
 
-/// Who computes products in this process.
+/// Returns the provider of products in this process.
 pub(crate) fn info() -> BlasInfo {
     match Found::get() {
         Found::Library(provider) => provider.info(),

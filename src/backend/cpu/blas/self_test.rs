@@ -1,11 +1,10 @@
-//! Whether a library does what its header says: small products with known values through every
-//! entry point, before the first real one.
+//! Tests that a library conforms to its header: small products with known values through every entry
+//! point, before the first real one.
 //!
-//! A library with 64-bit integers (ILP64) would read the upper halves of arguments that were never
-//! written. It is found out first, by a call that is harmless either way: `dot` of length
-//! 2 - 2³² in 64 bits, which is 2 in 32; a negative length gives 0. That is known of x86-64 and AArch64,
-//! whose functions take the lower half of a register for a 32-bit argument; others may want the upper half to
-//! be its sign.
+//! A library with 64-bit integers (ILP64) would read the upper halves of arguments, which are not written.
+//! It is detected first, by a call that is safe with either width: `dot` of length 2 - 2³² in 64 bits, which
+//! is 2 in 32 bits; a negative length gives 0. This holds on x86-64 and AArch64, where a function reads only
+//! the lower half of the register of a 32-bit argument; other platforms may require sign extension.
 
 use swath_kernels::Float;
 
@@ -13,24 +12,24 @@ use super::call::{Call, Operand, run_batch};
 use super::plan::Stored;
 use super::provider::{Products, Provider};
 
-/// Extents m, k, n, with a vector's case each.
+/// Extents m, k, n, with a case of each kind of vector.
 const SMALL: [[usize; 3]; 4] = [[2, 3, 4], [5, 2, 1], [1, 4, 3], [1, 1, 1]];
 
-/// Those that hold whole tiles of a library's registers, with many terms and with some left over of eight: all
-/// code of their own.
+/// Extents that fill register tiles, with long sums and with sums that are not a multiple of eight terms:
+/// libraries have separate code for each.
 const TILES: [[usize; 3]; 5] = [[40, 3, 40], [40, 3, 1], [1, 3, 40], [40, 40, 40], [40, 37, 40]];
 const VECTORS: [[usize; 3]; 4] = [[131, 144, 1], [1, 144, 131], [144, 131, 1], [1, 131, 144]];
 
-/// Elements beyond a row, in every operand.
+/// Difference between the leading dimension and the row length of every operand.
 const GAP: usize = 3;
 
-/// Products in a call of a batch, each of operands of its own. One alone is the first.
+/// Number of products of a batched call, each with different operands.
 const BATCH: usize = 2;
 
 /// Runs all tests.
 ///
 /// # Errors
-/// What the library did, as the end of a sentence that begins with its name.
+/// The failure, as the rest of a sentence that begins with the library's name.
 pub(super) fn run(provider: &Provider) -> Result<(), String> {
     provider.threads.on_one_thread(|| {
         typed::<f32>(&provider.products, 's')?;
@@ -47,7 +46,7 @@ fn typed<E: Float>(products: &Products, letter: char) -> Result<(), String> {
     {
         let (x, y) = ([3.0, 5.0].map(E::from_f64), [7.0, 11.0].map(E::from_f64));
         let length = 2 - (1i64 << 32);
-        // SAFETY: of length 2 if the lower half is read, else negative: nothing is then read.
+        // SAFETY: the length is 2 if only the lower half is read, otherwise negative, so that nothing is read.
         match unsafe { (functions.dot)(length, x.as_ptr(), 1, y.as_ptr(), 1) }.to_f64() {
             76.0 => {}
             0.0 => return Err("has 64-bit integers (ILP64), not 32-bit ones (LP64)".to_owned()),
@@ -69,30 +68,30 @@ fn typed<E: Float>(products: &Products, letter: char) -> Result<(), String> {
     Ok(())
 }
 
-/// Matrices of a batch one after the other, each with gaps between its stored rows.
+/// Matrices of a batch in sequence, each with gaps between its stored rows.
 type Matrices<E> = (Vec<E>, Stored);
 
-/// Checks products of one call: as many as there are rows of sums for.
+/// Checks the products of one call, whose expected rows are `sums`.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of the failure.
 fn check<E: Float>(
     products: &Products,
     shape: [usize; 3],
     operands: &[Matrices<E>; 2],
     sums: &[Vec<f64>],
 ) -> Result<(), String> {
-    let ([m, k, n], row) = (shape, shape[2] + GAP);
-    // What C held must not matter.
-    let mut all = vec![E::NAN; sums.len() * row];
+    let ([m, k, n], ldc) = (shape, shape[2] + GAP);
+    // The previous content of C must not matter.
+    let mut all = vec![E::NAN; sums.len() * ldc];
     let [a, b] = operands.each_ref().map(|it| Operand { data: it.0.as_ptr(), stored: it.1 });
-    let call = Call { shape, a, b, c: all.as_mut_ptr(), row };
+    let call = Call { shape, a, b, c: all.as_mut_ptr(), ldc };
     let [of_a, of_b] = operands.each_ref().map(|it| it.0.chunks_exact(it.0.len() / BATCH));
     let batch = of_a.zip(of_b).enumerate();
     let addresses =
-        batch.map(|(t, (a, b))| (a.as_ptr(), b.as_ptr(), call.c.wrapping_add(t * m * row)));
+        batch.map(|(t, (a, b))| (a.as_ptr(), b.as_ptr(), call.c.wrapping_add(t * m * ldc)));
     let addresses: Vec<_> = addresses.take(sums.len() / m).collect();
-    // SAFETY: the vectors hold the stored rows of A, B and C with their gaps, of as many products.
+    // SAFETY: the vectors hold the stored rows, with their gaps, of A, B and C of all products.
     let result = unsafe {
         match addresses.len() {
             1 => call.run(products),
@@ -101,7 +100,7 @@ fn check<E: Float>(
     };
     let at = format!("of [{m}, {k}] and [{k}, {n}]");
     result.map_err(|_| format!("{at} returned without writing its result"))?;
-    for (i, (row, sums)) in all.chunks_exact(row).zip(sums).enumerate() {
+    for (i, (row, sums)) in all.chunks_exact(ldc).zip(sums).enumerate() {
         for (j, value) in row.iter().map(|value| value.to_f64()).enumerate() {
             let expected = sums.get(j).copied().unwrap_or(f64::NAN);
             if value != expected && !(value.is_nan() && expected.is_nan()) {
@@ -112,7 +111,7 @@ fn check<E: Float>(
     Ok(())
 }
 
-/// A or B of the products of this shape.
+/// A (`which` = 0) or B (1) of the products of this shape.
 fn operand<E: Float>([m, k, n]: [usize; 3], which: usize, transposed: bool) -> Matrices<E> {
     let ([rows, cols], value) = ([[m, k], [k, n]][which], VALUES[which]);
     let [outer, inner] = if transposed { [cols, rows] } else { [rows, cols] };
@@ -128,7 +127,7 @@ fn operand<E: Float>([m, k, n]: [usize; 3], which: usize, transposed: bool) -> M
     (data, Stored { transposed, leading })
 }
 
-/// The rows of the products of a batch.
+/// Expected rows of the products of a batch.
 fn sums([m, k, n]: [usize; 3]) -> Vec<Vec<f64>> {
     let [a, b] = VALUES;
     let term = |t, i, j, p| a(i + t, p + t) * b(p + t, j + t);

@@ -1,4 +1,4 @@
-//! The mock's report: which products reach a library, how, and that nothing bad ever does.
+//! Tests with a mock library: which products reach it, by which calls, and that all arguments are valid.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,68 +19,68 @@ mod page;
 mod plan;
 mod vendors;
 
-/// How a matrix lies in memory.
+/// Arrangement of a matrix in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Lies {
+enum Arrangement {
     Plain,
     Transposed,
     /// Rows of a wider matrix.
     Wider,
-    /// The transpose of such rows.
+    /// Transpose of `Wider`.
     WiderTransposed,
-    /// Rows from the last to the first.
+    /// Rows in reverse order.
     Flipped,
     /// Every other column.
     Spread,
-    /// One row, again and again.
+    /// One row repeated.
     Repeated,
 }
 
-const ALL: [Lies; 7] = [
-    Lies::Plain,
-    Lies::Transposed,
-    Lies::Wider,
-    Lies::WiderTransposed,
-    Lies::Flipped,
-    Lies::Spread,
-    Lies::Repeated,
+const ALL: [Arrangement; 7] = [
+    Arrangement::Plain,
+    Arrangement::Transposed,
+    Arrangement::Wider,
+    Arrangement::WiderTransposed,
+    Arrangement::Flipped,
+    Arrangement::Spread,
+    Arrangement::Repeated,
 ];
 
-impl Lies {
-    /// Strides, offset and elements of storage of a matrix `[rows, cols]`.
+impl Arrangement {
+    /// Strides, offset and number of stored elements of a matrix `[rows, cols]`.
     fn of(self, rows: usize, cols: usize) -> ([isize; 2], usize, usize) {
         let [r, c] = [rows as isize, cols as isize];
         match self {
-            Lies::Plain => ([c, 1], 0, rows * cols),
-            Lies::Transposed => ([1, r], 0, rows * cols),
-            Lies::Wider => ([c + 5, 1], 3, rows * (cols + 5)),
-            Lies::WiderTransposed => ([1, r + 5], 3, cols * (rows + 5)),
-            Lies::Flipped => ([-c, 1], (rows - 1) * cols, rows * cols),
-            Lies::Spread => ([2 * c, 2], 1, rows * cols * 2),
-            Lies::Repeated => ([0, 1], 0, cols),
+            Arrangement::Plain => ([c, 1], 0, rows * cols),
+            Arrangement::Transposed => ([1, r], 0, rows * cols),
+            Arrangement::Wider => ([c + 5, 1], 3, rows * (cols + 5)),
+            Arrangement::WiderTransposed => ([1, r + 5], 3, cols * (rows + 5)),
+            Arrangement::Flipped => ([-c, 1], (rows - 1) * cols, rows * cols),
+            Arrangement::Spread => ([2 * c, 2], 1, rows * cols * 2),
+            Arrangement::Repeated => ([0, 1], 0, cols),
         }
     }
 
     fn is_transposed(self) -> bool {
-        matches!(self, Lies::Transposed | Lies::WiderTransposed)
+        matches!(self, Arrangement::Transposed | Arrangement::WiderTransposed)
     }
 
-    /// Whether BLAS has words for it, as long as no extent is 1.
-    fn is_said(self) -> bool {
-        !matches!(self, Lies::Flipped | Lies::Spread | Lies::Repeated)
+    /// True if BLAS can express the arrangement; it can express any if an extent is 1.
+    fn is_expressible(self) -> bool {
+        !matches!(self, Arrangement::Flipped | Arrangement::Spread | Arrangement::Repeated)
     }
 }
 
 /// `batch` matrices that lie as said, one after the other or (a batch stride of 0) all the same.
 fn operand(
-    lies: Lies,
+    kind: Arrangement,
     [rows, cols]: [usize; 2],
     batch: usize,
     shared: bool,
     dtype: DType,
     rng: &mut Rng,
 ) -> CpuTensor {
-    let ([down, right], offset, len) = lies.of(rows, cols);
+    let ([down, right], offset, len) = kind.of(rows, cols);
     let copies = if shared { 1 } else { batch };
     let values: Vec<f32> = (0..len * copies).map(|_| rng.normal()).collect();
     let tensor = CpuBackend::from_host(HostData::F32(values), [len * copies].into()).unwrap();
@@ -99,13 +99,13 @@ fn values(x: &CpuTensor) -> Vec<f64> {
     }
 }
 
-/// Checks `c` against sums in f64: |error| ≤ k·u·(|A||B|), and what rounding to `dtype` adds. In f64 both
-/// have that error; with a second rounding u is taken twice too.
+/// Checks `c` against sums in f64: |error| ≤ k·u·(|A||B|), plus the rounding error of 16-bit results. For f64
+/// both sides have this error, so u is doubled; for 16-bit floats u is doubled for the second rounding.
 fn check(c: &CpuTensor, a: &CpuTensor, b: &CpuTensor, what: &str) {
     let [batch, m, k] = [0, 1, 2].map(|axis| a.shape().dim(axis));
     let n = b.shape().dim(2);
     let (a, b, got) = (values(a), values(b), values(c));
-    // The unit roundoff of the sums; of the result, relative, and below the normal numbers.
+    // Unit roundoff of the sums; of the result, relative; of the result, absolute for subnormal numbers.
     let (u, rounding, tiny) = match c.dtype() {
         DType::F64 => (f64::EPSILON, 0.0, 0.0),
         DType::F32 => (f64::from(f32::EPSILON) / 2.0, 0.0, 0.0),
@@ -125,7 +125,7 @@ fn check(c: &CpuTensor, a: &CpuTensor, b: &CpuTensor, what: &str) {
     }
 }
 
-/// Addresses of a tensor's storage.
+/// Address range of a tensor's storage.
 fn storage(x: &CpuTensor) -> Range<usize> {
     let bytes = match x.dtype() {
         DType::F64 => bytemuck::cast_slice::<f64, u8>(x.elements()),
@@ -135,52 +135,53 @@ fn storage(x: &CpuTensor) -> Range<usize> {
     start..start + bytes.len()
 }
 
-fn lies_in(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+fn contains(inner: &Range<usize>, outer: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// Whether a call reads A and B where they are (gemv may have turned them round).
+/// True if a call reads A and B in place, in either order, as gemv may swap them.
 fn reads_in_place(record: &Record, a: &CpuTensor, b: &CpuTensor) -> bool {
     let [x, y, _] = &record.addresses;
     let (a, b) = (storage(a), storage(b));
-    lies_in(x, &a) && lies_in(y, &b) || lies_in(x, &b) && lies_in(y, &a)
+    contains(x, &a) && contains(y, &b) || contains(x, &b) && contains(y, &a)
 }
 
 #[test]
-fn every_layout_that_blas_can_say_reaches_it_without_a_copy_and_no_other_reaches_it() {
+fn exactly_the_layouts_that_blas_can_express_reach_it_and_without_a_copy() {
     let mut rng = Rng::seed(71);
     for dtype in [DType::F32, DType::F64] {
-        for a_lies in ALL {
-            for b_lies in ALL {
+        for a_kind in ALL {
+            for b_kind in ALL {
                 for (batch, shared) in [(1, false), (3, false), (3, true)] {
-                    let a = operand(a_lies, [17, 19], batch, false, dtype, &mut rng);
-                    let b = operand(b_lies, [19, 21], batch, shared, dtype, &mut rng);
-                    let what = format!("{dtype} {a_lies:?} {b_lies:?} batch {batch} {shared}");
+                    let a = operand(a_kind, [17, 19], batch, false, dtype, &mut rng);
+                    let b = operand(b_kind, [19, 21], batch, shared, dtype, &mut rng);
+                    let what = format!("{dtype} {a_kind:?} {b_kind:?} batch {batch} {shared}");
                     let ((c, traced), records) =
                         mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
                     check(&c, &a, &b, &what);
-                    let said = a_lies.is_said() && b_lies.is_said();
-                    assert_eq!(!records.is_empty(), said, "{what}");
+                    let expressible = a_kind.is_expressible() && b_kind.is_expressible();
+                    assert_eq!(!records.is_empty(), expressible, "{what}");
                     assert!(records.iter().all(|record| reads_in_place(record, &a, &b)), "{what}");
-                    let turned = [a_lies, b_lies].map(Lies::is_transposed);
-                    assert!(records.iter().all(|record| record.transposed == turned), "{what}");
+                    let transposed = [a_kind, b_kind].map(Arrangement::is_transposed);
+                    assert!(records.iter().all(|it| it.transposed == transposed), "{what}");
                     let path = traced[0].path;
-                    assert_eq!(path.is_provider(), said, "{what}: {path}");
-                    // One product for a stack of rows with one right side.
-                    let folds = batch == 1 || shared && matches!(a_lies, Lies::Plain | Lies::Wider);
-                    assert!(!said || records.len() == if folds { 1 } else { 3 }, "{what}");
+                    assert_eq!(path.is_provider(), expressible, "{what}: {path}");
+                    // A stack of rows with one right side is one product.
+                    let folds = batch == 1
+                        || shared && matches!(a_kind, Arrangement::Plain | Arrangement::Wider);
+                    assert!(!expressible || records.len() == if folds { 1 } else { 3 }, "{what}");
                 }
             }
         }
     }
 }
 
-/// So large that packing it once for all would pay, were there no library.
+/// Without a library, a right side of this size would be packed once for the batch.
 #[test]
 fn a_large_right_side_of_a_batch_reaches_the_library() {
     let mut rng = Rng::seed(79);
-    let a = operand(Lies::Transposed, [60, 300], 3, false, DType::F32, &mut rng);
-    let b = operand(Lies::Plain, [300, 200], 3, true, DType::F32, &mut rng);
+    let a = operand(Arrangement::Transposed, [60, 300], 3, false, DType::F32, &mut rng);
+    let b = operand(Arrangement::Plain, [300, 200], 3, true, DType::F32, &mut rng);
     let ((c, traced), records) =
         mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
     check(&c, &a, &b, "one right side of [300, 200]");
@@ -189,31 +190,30 @@ fn a_large_right_side_of_a_batch_reaches_the_library() {
 }
 
 #[test]
-fn random_products_are_right_and_no_call_has_a_wrong_argument() {
+fn random_products_are_correct_and_no_call_has_an_invalid_argument() {
     let mut rng = Rng::seed(72);
     let mut functions = BTreeMap::<&str, usize>::new();
     for round in 0..3000 {
         let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16][rng.below(4) as usize];
         let mut extent = |most: u64| [0, 1, 1 + rng.below(most)][rng.below(8).min(2) as usize];
         let [m, k, n] = [extent(90), extent(90), extent(90)].map(|x| x as usize);
-        // Matrices × vectors are as large as other products.
+        // Matrix-vector products get about as many terms as other products.
         let k = if m == 1 || n == 1 { 9 * k } else { k };
         let batch = 1 + rng.below(3) as usize;
-        let lies = |rng: &mut Rng| ALL[rng.below(ALL.len() as u64) as usize];
-        let (a_lies, b_lies) = (lies(&mut rng), lies(&mut rng));
+        let kind = |rng: &mut Rng| ALL[rng.below(ALL.len() as u64) as usize];
+        let (a_kind, b_kind) = (kind(&mut rng), kind(&mut rng));
         let shared = rng.below(2) == 0;
         if m * k * n == 0 {
-            // Views of nothing are made by the tests of zero extents.
             continue;
         }
-        let a = operand(a_lies, [m, k], batch, false, dtype, &mut rng);
-        let b = operand(b_lies, [k, n], batch, shared, dtype, &mut rng);
+        let a = operand(a_kind, [m, k], batch, false, dtype, &mut rng);
+        let b = operand(b_kind, [k, n], batch, shared, dtype, &mut rng);
         let (c, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
         check(
             &c,
             &a,
             &b,
-            &format!("round {round}: {dtype} [{m}, {k}] {a_lies:?} [{k}, {n}] {b_lies:?}"),
+            &format!("round {round}: {dtype} [{m}, {k}] {a_kind:?} [{k}, {n}] {b_kind:?}"),
         );
         for record in records {
             *functions.entry(record.function).or_default() += 1;
@@ -225,17 +225,17 @@ fn random_products_are_right_and_no_call_has_a_wrong_argument() {
     }
 }
 
-/// Several tiles, a vector, and a batch that is no stack of rows: against a product, an addition and the
-/// function, all of the same library.
+/// Several tiles, a vector, and a batch that is not a stack of rows, compared with a product of the same
+/// library followed by an addition and the function.
 #[test]
-fn what_follows_a_product_follows_every_tile() {
+fn bias_and_activation_are_applied_to_every_tile() {
     let mut rng = Rng::seed(76);
     for (batch, m, k, n) in [(1, 300, 40, 1100), (1, 1, 300, 200), (3, 40, 30, 50)] {
         for dtype in [DType::F32, DType::F64] {
-            let x = operand(Lies::Wider, [m, k], batch, false, dtype, &mut rng);
-            let weight = operand(Lies::Plain, [n, k], 1, false, dtype, &mut rng);
+            let x = operand(Arrangement::Wider, [m, k], batch, false, dtype, &mut rng);
+            let weight = operand(Arrangement::Plain, [n, k], 1, false, dtype, &mut rng);
             let weight = CpuBackend::reshape(&weight, [n, k]).unwrap();
-            let bias = operand(Lies::Plain, [1, n], 1, false, dtype, &mut rng);
+            let bias = operand(Arrangement::Plain, [1, n], 1, false, dtype, &mut rng);
             let bias = CpuBackend::reshape(&bias, [n]).unwrap();
             let linear = |bias, activation: Option<Activation>| {
                 let keep_sums = activation.is_some();
@@ -258,22 +258,22 @@ fn what_follows_a_product_follows_every_tile() {
     }
 }
 
-/// `[batch, m, k] x [k, n]` of 16-bit floats with a bias, a function and its arguments: few rows in all, one
-/// more, a stack of rows, few columns, a batch that is no stack.
+/// `[batch, m, k] x [k, n]` with a bias and an activation: the most rows that stay embedded, one more, stacks
+/// of rows, few columns, and a batch that is not a stack.
 #[test]
-fn sixteen_bit_floats_reach_the_library_widened_where_many_rows_use_them() {
+fn sixteen_bit_products_of_many_rows_reach_the_library_widened() {
     let mut rng = Rng::seed(77);
-    let stack = Lies::Plain;
-    for (lies, batch, m, n, reaches) in [
+    let stack = Arrangement::Plain;
+    for (kind, batch, m, n, reaches) in [
         (stack, 1, 48, 90, false),
         (stack, 1, 49, 90, true),
         (stack, 4, 12, 90, false),
         (stack, 4, 13, 90, true),
         (stack, 1, 90, 48, false),
-        (Lies::Transposed, 4, 60, 90, false),
+        (Arrangement::Transposed, 4, 60, 90, false),
     ] {
         for dtype in [DType::F16, DType::BF16] {
-            let x = operand(lies, [m, 70], batch, false, dtype, &mut rng);
+            let x = operand(kind, [m, 70], batch, false, dtype, &mut rng);
             let tensor = |shape: &[usize], rng: &mut Rng| {
                 let x = operand(stack, [shape.iter().product(), 1], 1, false, dtype, rng);
                 CpuBackend::reshape(&x, shape).unwrap()
@@ -285,7 +285,7 @@ fn sixteen_bit_floats_reach_the_library_widened_where_many_rows_use_them() {
                 mock::with(library(), || trace(|| CpuBackend::fused(&op).unwrap()))
             };
             let ((found, traced), records) = product([&x, &weight, &bias]);
-            let what = format!("{dtype} {batch} {m} {n} {lies:?}");
+            let what = format!("{dtype} {batch} {m} {n} {kind:?}");
             assert_eq!((records.is_empty(), records.len() <= 1), (!reaches, true), "{what}");
             let provider = traced.iter().any(|traced| traced.path.is_provider());
             assert_eq!(provider, reaches, "{what}");
@@ -316,7 +316,6 @@ fn extents_of_zero_never_reach_the_library() {
     }
 }
 
-/// Alone and in a batch.
 #[test]
 fn products_of_at_most_16_cubed_multiplications_are_embedded() {
     let mut rng = Rng::seed(80);
@@ -329,8 +328,8 @@ fn products_of_at_most_16_cubed_multiplications_are_embedded() {
         ([513, 8, 1], true),
     ] {
         for (dtype, batch) in [(DType::F32, 1), (DType::F64, 1), (DType::F32, 5), (DType::F64, 5)] {
-            let a = operand(Lies::Plain, [m, k], batch, false, dtype, &mut rng);
-            let b = operand(Lies::Plain, [k, n], batch, false, dtype, &mut rng);
+            let a = operand(Arrangement::Plain, [m, k], batch, false, dtype, &mut rng);
+            let b = operand(Arrangement::Plain, [k, n], batch, false, dtype, &mut rng);
             let (_, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
             let calls = if reaches { batch } else { 0 };
             assert_eq!(records.len(), calls, "{batch} of {m}, {k}, {n}");
@@ -338,13 +337,13 @@ fn products_of_at_most_16_cubed_multiplications_are_embedded() {
     }
 }
 
-/// Extents, and leading dimensions alone, alone and in batches. That every number of a call fits the mock sees.
+/// Extents and leading dimensions at and beyond the limit. The mock checks that the arguments of calls fit.
 #[test]
-fn numbers_beyond_the_librarys_integers_are_left_to_the_embedded_product() {
+fn products_beyond_the_librarys_integers_are_embedded() {
     let mut rng = Rng::seed(73);
-    use Lies::{Plain, Transposed, Wider, WiderTransposed};
+    use Arrangement::{Plain, Transposed, Wider, WiderTransposed};
     let wide = MAX_INT - 4;
-    for ([m, k, n], a_lies, b_lies, reaches) in [
+    for ([m, k, n], a_kind, b_kind, reaches) in [
         ([MAX_INT, 5, 6], Plain, Plain, true),
         ([MAX_INT + 1, 5, 6], Plain, Plain, false),
         ([5, MAX_INT, 6], Plain, Plain, true),
@@ -361,9 +360,9 @@ fn numbers_beyond_the_librarys_integers_are_left_to_the_embedded_product() {
         ([wide, 6, 1], WiderTransposed, Plain, false),
     ] {
         for batch in [1, 2] {
-            let a = operand(a_lies, [m, k], batch, false, DType::F32, &mut rng);
-            let b = operand(b_lies, [k, n], batch, false, DType::F32, &mut rng);
-            let what = format!("{batch} of {a_lies:?} {b_lies:?} {m} {k} {n}");
+            let a = operand(a_kind, [m, k], batch, false, DType::F32, &mut rng);
+            let b = operand(b_kind, [k, n], batch, false, DType::F32, &mut rng);
+            let what = format!("{batch} of {a_kind:?} {b_kind:?} {m} {k} {n}");
             let ((c, traced), records) =
                 mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
             check(&c, &a, &b, &what);
@@ -373,12 +372,12 @@ fn numbers_beyond_the_librarys_integers_are_left_to_the_embedded_product() {
     }
 }
 
-/// All four tiles or the last one, on one thread and shared by two.
+/// All four tiles or only the last one fail, on one thread and on two.
 #[test]
-fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
+fn a_library_that_writes_nothing_is_detected_and_not_called_again() {
     let mut rng = Rng::seed(74);
     let [a, b] = [[301, 80], [80, 601]]
-        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
+        .map(|shape| operand(Arrangement::Plain, shape, 1, false, DType::F32, &mut rng));
     for (threads, is_last, written) in [(1, false, 0), (1, true, 3), (2, false, 0), (2, true, 3)] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut broken = library();
@@ -401,8 +400,8 @@ fn a_call_that_writes_nothing_is_noticed_and_the_library_is_left_alone() {
     }
 }
 
-/// Products of one tile and of several, alone and in batches: fewer than the six cores of the mock, and as
-/// many.
+/// Products of one and of several tiles, alone and in batches of fewer products than the mock's six cores and
+/// of as many.
 #[test]
 fn the_number_of_threads_changes_no_call() {
     let mut rng = Rng::seed(75);
@@ -416,8 +415,8 @@ fn the_number_of_threads_changes_no_call() {
         (3, [1, 70, 80], "sgemv", 3, Path::Provider),
     ] {
         let what = format!("{batch} of {m}, {k}, {n}");
-        let a = operand(Lies::Plain, [m, k], batch, false, DType::F32, &mut rng);
-        let b = operand(Lies::Transposed, [k, n], batch, false, DType::F32, &mut rng);
+        let a = operand(Arrangement::Plain, [m, k], batch, false, DType::F32, &mut rng);
+        let b = operand(Arrangement::Transposed, [k, n], batch, false, DType::F32, &mut rng);
         let calls_of = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let ((_, traced), mut records) = mock::with(library(), || {
@@ -428,18 +427,10 @@ fn the_number_of_threads_changes_no_call() {
             assert_eq!(traced[0].path, path, "{what}, {threads} threads");
             records.sort_by_key(|record| record.addresses[2].start);
             let c = records[0].addresses[2].start;
-            let place = |record: &Record| {
-                let [a, b] = [0, 1].map(|i| record.addresses[i].clone());
-                (
-                    record.function,
-                    record.shape,
-                    record.transposed,
-                    a,
-                    b,
-                    record.addresses[2].start - c,
-                )
+            let call = |Record { function, shape, transposed, addresses: [a, b, out] }: Record| {
+                (function, shape, transposed, a, b, out.start - c)
             };
-            records.iter().map(place).collect::<Vec<_>>()
+            records.into_iter().map(call).collect::<Vec<_>>()
         };
         let one = calls_of(1);
         assert_eq!(one.len(), calls, "{what}");
@@ -451,12 +442,12 @@ fn the_number_of_threads_changes_no_call() {
 }
 
 #[test]
-fn a_call_of_many_is_given_every_product_of_a_batch_where_it_lies() {
+fn batched_calls_read_and_write_every_product_in_place() {
     let mut rng = Rng::seed(78);
     for (dtype, function) in [(DType::F32, "sgemm_batch"), (DType::F64, "dgemm_batch")] {
-        let (lies, lies_b) = (Lies::WiderTransposed, Lies::Wider);
-        let a = operand(lies, [20, 30], 40, false, dtype, &mut rng);
-        let b = operand(lies_b, [30, 25], 40, false, dtype, &mut rng);
+        let (kind, kind_b) = (Arrangement::WiderTransposed, Arrangement::Wider);
+        let a = operand(kind, [20, 30], 40, false, dtype, &mut rng);
+        let b = operand(kind_b, [30, 25], 40, false, dtype, &mut rng);
         let ((c, traced), records) =
             mock::with(library(), || trace(|| CpuBackend::matmul(&a, &b).unwrap()));
         check(&c, &a, &b, function);
@@ -465,7 +456,7 @@ fn a_call_of_many_is_given_every_product_of_a_batch_where_it_lies() {
         for record in &records {
             assert_eq!((record.function, record.shape), (function, [20, 30, 25]));
             assert_eq!(record.transposed, [true, false]);
-            assert!(reads_in_place(record, &a, &b) && lies_in(&record.addresses[2], &storage(&c)));
+            assert!(reads_in_place(record, &a, &b) && contains(&record.addresses[2], &storage(&c)));
         }
     }
 }

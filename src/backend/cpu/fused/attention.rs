@@ -1,9 +1,9 @@
-//! Attention: a block of queries at a time, whose scores are all that is held of them.
+//! Attention in blocks of queries, so that only the scores of one block are in memory.
 //!
 //! ```text
-//! for each head, for each block of ROWS queries:                      cols: the keys they may see
+//! for each head, for each block of ROWS queries:                      cols: the keys visible to the block
 //!     S = Q·Kᵀ[.., ..cols]                                            forward
-//!     P = e^(scale S + mask − m), zero where not seen; m = max
+//!     P = e^(scale S + mask − m), zero where not visible; m = max
 //!     Y = P·V / Σ P
 //!
 //!     P = e^(scale S + mask − m) / Σ P                                backward
@@ -11,13 +11,13 @@
 //!     dQ = dS·K;  dK += dSᵀ·Q;  dV += Pᵀ·dY
 //! ```
 //!
-//! 1. A head's keys and values are copied once into pieces that products read where they lie:
+//! 1. The keys and values of a head are copied once into panels that products read without packing:
 //!    transposed, KEYS at a time, or VALUES rows at a time. Queries and gradients are read by their
-//!    strides. Packing them anew for each block would cost a fifth of the products.
-//! 2. D is Σ P ∘ dP without another pass over the scores.
-//! 3. The order of all sums depends on the shapes alone: dK and dV gather blocks of queries in their
-//!    order, so the backward pass is shared by heads; the forward pass by blocks too, if heads are few.
-//! 4. The result of rank 4 lies in memory as `[b, t, h, e]`: joining the heads again copies nothing.
+//!    strides. Packing keys and values for each block would take a fifth of the time of the products.
+//! 2. D equals Σ P ∘ dP, but needs no further pass over the scores.
+//! 3. The order of all sums depends on the shapes alone. dK and dV accumulate over blocks of queries in
+//!    order, so threads share the backward pass by heads; the forward pass also by blocks, if heads are few.
+//! 4. A result of rank 4 is stored as `[b, t, h, e]`, so that joining the heads needs no copy.
 //! 5. 16-bit floats are computed in `f32`.
 
 mod backward;
@@ -28,7 +28,7 @@ mod parts;
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
-use super::super::matmul::{Product, Stack, refused};
+use super::super::matmul::{COST_PER_TERM, Product, Stack, refused, share};
 use super::super::{CpuTensor, Output, Results, cast};
 use crate::backend::TensorData;
 use crate::dtype::DType;
@@ -37,15 +37,14 @@ use crate::ops::AttentionParameters;
 use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
 
-/// Queries of a block.
+/// Queries per block.
 const ROWS: usize = 64;
-/// Keys of a piece of Kᵀ or Vᵀ, and of a product with it: `[64, 64]` of `f32` stays in L1.
+/// Keys per panel of Kᵀ or Vᵀ, and per product with it: `[64, 64]` of `f32` fits in L1.
 const KEYS: usize = 64;
-/// Rows of K or V in a product with scores.
+/// Rows of K or V per product with scores.
 const VALUES: usize = 128;
 
-/// Picoseconds for a multiplication with its addition, and for the rest of the work on a score.
-const COST_PER_TERM: usize = 11;
+/// Picoseconds per score, besides the products.
 const COST_PER_SCORE: usize = 500;
 
 /// An element type that attention is computed in.
@@ -53,7 +52,7 @@ trait Real: Product + kernels::Attend + kernels::Plain + kernels::Factor<Sum = S
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// A mask: values added to the scores, or booleans that say which scores count.
+/// A mask: values added to the scores, or booleans that select visible keys.
 enum Mask<'a, E> {
     Bool(Stack<'a, u8>),
     Float(Stack<'a, E>),
@@ -100,8 +99,8 @@ impl Extents {
 }
 
 impl<E> Problem<'_, E> {
-    /// Number of keys that query `i` may see, the first ones.
-    fn seen(&self, i: usize) -> usize {
+    /// Number of leading keys visible to query `i`.
+    fn visible(&self, i: usize) -> usize {
         let Extents { t, s, .. } = self.shape;
         match self.parameters.causal {
             true => (i + 1 + s).saturating_sub(t).min(s),
@@ -109,7 +108,7 @@ impl<E> Problem<'_, E> {
         }
     }
 
-    /// Cost of a head: `terms` multiplications a score, and `passes` over the scores.
+    /// Cost of a head with `terms` multiplications per score and `passes` passes over the scores.
     fn cost(&self, terms: usize, passes: usize) -> Cost {
         let Extents { t, s, .. } = self.shape;
         let scores = t.saturating_mul(s) / if self.parameters.causal { 2 } else { 1 };
@@ -140,7 +139,7 @@ impl<'a> Operands<'a> {
         Problem { q: stack(q), k: stack(k), v: stack(v), mask, parameters, shape }
     }
 
-    /// Calls `f` with 16-bit operands widened.
+    /// Calls `f` with the operands widened to `f32`.
     fn in_f32(
         &self,
         f: impl FnOnce(Operands<'_>) -> Result<Results<CpuTensor>>,
@@ -192,7 +191,7 @@ pub(super) fn attention_grad(
     }
 }
 
-/// A result of all heads in the making; of rank 4, it lies in memory as `[b, rows, h, columns]`.
+/// Output of all heads. One of rank 4 is stored as `[b, rows, h, columns]`.
 struct HeadsOutput {
     out: Output,
     interleaved: bool,
@@ -214,7 +213,7 @@ impl HeadsOutput {
         Ok(HeadsOutput { out: Output::new(op, &shape, E::DTYPE)?, interleaved })
     }
 
-    /// Its memory as heads of `[rows, columns]`.
+    /// The output's memory as heads of `[rows, columns]`.
     fn heads<E: Real>(
         &mut self,
         op: &'static str,
@@ -232,13 +231,13 @@ impl HeadsOutput {
     }
 }
 
-/// `[b, rows, h, columns]` seen as `[b, h, rows, columns]`, or the other way.
+/// View of `[b, rows, h, columns]` as `[b, h, rows, columns]`, or the inverse.
 fn interleaved(x: &CpuTensor) -> CpuTensor {
     let layout = x.layout().permute("attention", &[0, 2, 1, 3]).expect("four axes, by the callers");
     x.with_layout(layout)
 }
 
-/// Rounds to 16-bit floats, in the order in memory.
+/// Rounds to 16-bit floats and keeps the order in memory.
 fn narrowed(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     match x.shape().ndim() {
         4 => Ok(interleaved(&cast::cast(&interleaved(x), dtype)?)),

@@ -1,5 +1,4 @@
-//! A bias and the function after it, in pieces that stay in the first-level cache: x + bias is never
-//! stored, the backward pass computes it again.
+//! Bias and activation in pieces that fit in L1. `x + bias` is not stored; the backward pass recomputes it.
 
 use std::array::from_fn;
 
@@ -19,10 +18,10 @@ use crate::ops::{Activation, BinaryOp};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, for_each_band};
 
-/// Picoseconds for an `f32`.
+/// Picoseconds per `f32`.
 const BACKWARD_COST: usize = 700;
 
-/// The function's gradient, and true if that is computed from the function's output.
+/// Gradient of the activation, and true if it is a function of the activation's output.
 fn gradient_of(activation: Activation) -> (BinaryOp, bool) {
     match activation {
         Activation::Relu => (BinaryOp::ReluGrad, false),
@@ -34,8 +33,8 @@ fn gradient_of(activation: Activation) -> (BinaryOp, bool) {
     }
 }
 
-/// Calls `f(inputs, bias, z, y)` on pieces of rows `[…, n]`, on threads, and returns all y. `z` is
-/// scratch memory of a piece.
+/// Calls `f(inputs, bias, z, y)` on pieces of rows `[…, n]`, which threads share, and returns y. `z` is
+/// scratch memory of the length of a piece.
 fn in_pieces<T: Working, const I: usize>(
     op: &'static str,
     each: usize,
@@ -45,7 +44,7 @@ fn in_pieces<T: Working, const I: usize>(
 ) -> Result<Results<CpuTensor>> {
     let cols = columns(inputs[0]);
     let bias = cast::cast(&copy::contiguous(op, bias)?, <T::Wide as Element>::DTYPE)?;
-    // Several short rows are one piece, a long row is several.
+    // A block is several short rows, or one long row that is cut into several pieces.
     let len = cols * (CHUNK / cols.max(1)).max(1);
     let mut repeated = Buffer::scratch(len * size_of::<T::Wide>());
     let repeated = &mut repeated.as_slice_mut::<T::Wide>()[..len];

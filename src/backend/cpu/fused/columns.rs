@@ -1,5 +1,4 @@
-//! Windows of images as columns, and columns added up to images. The unit of work is a channel of an
-//! image.
+//! im2col and col2im. The unit of work is a channel of an image.
 
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, Im2col};
@@ -15,10 +14,10 @@ use crate::ops::Window;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::shape::Shape;
 
-/// Picoseconds for adding a byte of the columns.
+/// Picoseconds of adding one byte of the columns.
 const COST_PER_BYTE: usize = 100;
 
-/// `count` channels of images of this shape.
+/// Arguments of the kernels for `count` channels of images of this shape.
 fn channels(count: usize, images: &Shape, window: &Window) -> Im2col {
     let &Window { kernel, stride, padding, dilation } = window;
     let (height, width) = (images.dim(2), images.dim(3));
@@ -38,7 +37,7 @@ pub(super) fn im2col(x: &CpuTensor, window: &Window) -> Result<Results<CpuTensor
     let mut out = Output::new(op, &shape, x.dtype())?;
     let [planes, plane, matrix] = sizes(images, &shape);
     let x = copy::contiguous(op, x)?;
-    for_size!(x.dtype(), T => {
+    for_size!(x.dtype().size(), T => {
         let x = x.run::<T>();
         let cost = copy::cost::<T>().times(matrix);
         let bands = Band::new(out.elements::<T>(), matrix);

@@ -11,11 +11,11 @@ use super::{columns, work};
 use crate::backend::TensorData;
 use crate::error::{Error, Result};
 
-/// Picoseconds for an `f32` logit.
+/// Picoseconds per `f32` logit.
 const FORWARD_COST: usize = 360;
 const BACKWARD_COST: usize = 250;
 
-/// Logits with their targets, which are contiguous and checked.
+/// Logits with checked, contiguous targets.
 pub(super) struct Logits<'a> {
     op: &'static str,
     logits: &'a CpuTensor,
@@ -45,7 +45,7 @@ impl<'a> Logits<'a> {
         Ok(Logits { op, logits, targets, ignore_index, label_smoothing })
     }
 
-    /// The argument of the kernels for some rows.
+    /// Arguments of the kernels for a range of rows.
     fn kernel<'r, E>(&'r self, logits: &'r [E], rows: Range<usize>) -> CrossEntropyRows<'r, E> {
         let Logits { ignore_index, label_smoothing, .. } = *self;
         let targets = &self.targets.run::<i64>()[rows];

@@ -1,7 +1,7 @@
-//! Inner products of rows, each in the tree of a sum: threads share the rows, or the subtrees of one.
+//! Inner products of rows, each summed in the tree of a sum. Threads share the rows, or the subtrees of one.
 //!
-//! Rows whose elements are apart are gathered some at a time, block by block, so that what lies beside
-//! an element is read with it.
+//! Rows with a stride other than 1 are gathered block by block, several rows at a time, so that whole cache
+//! lines are used.
 
 use std::ops::Range;
 
@@ -20,13 +20,13 @@ use crate::shape::{Shape, Strides};
 
 const BLOCK: usize = PairwiseSum::BLOCK;
 
-/// Picoseconds for a byte of either operand.
+/// Picoseconds per byte of either operand.
 const COST_PER_BYTE: usize = 40;
 
-/// Picoseconds for a row of any length.
+/// Picoseconds per row, whatever its length.
 const COST_PER_ROW: usize = 30_000;
 
-/// Elements, and rows, gathered at a time.
+/// Maximum number of elements, and of rows, gathered at a time.
 const BAND_ELEMENTS: usize = 16 << 10;
 const MAX_BAND: usize = 64;
 
@@ -42,7 +42,7 @@ pub(super) fn dot(a: &CpuTensor, b: &CpuTensor) -> Result<Results<CpuTensor>> {
     })
 }
 
-/// An operand as rows: its last axis at each index of the others.
+/// An operand as rows along its last axis.
 struct Rows<'a, T> {
     data: &'a [T],
     starts: Layout,
@@ -62,12 +62,12 @@ impl<'a, T: Loaded> Rows<'a, T> {
         Row { data: self.data, start: self.starts.position_of(i), step: self.step }
     }
 
-    /// How many rows from row `i` on are equally far apart.
-    fn rows_alike(&self, i: usize) -> usize {
+    /// Number of rows from row `i` on that are at equal distances.
+    fn equidistant_rows(&self, i: usize) -> usize {
         self.starts.dims().last().map_or(1, |&dim| dim - i % dim)
     }
 
-    /// A range of `count` rows that are alike, in `space` if their elements are not neighbours.
+    /// A range of the elements of `count` equidistant rows, gathered into `space` if they are strided.
     fn band<'s>(
         &'s self,
         first: usize,
@@ -75,36 +75,36 @@ impl<'a, T: Loaded> Rows<'a, T> {
         range: &Range<usize>,
         space: &'s mut [T],
     ) -> Band<'s, T> {
-        let apart = self.starts.strides().last().copied().unwrap_or(0);
+        let row_stride = self.starts.strides().last().copied().unwrap_or(0);
         let shift = range.start as isize * self.step;
         let start = self.starts.position_of(first).wrapping_add_signed(shift);
         let len = range.len();
         if self.step == 1 {
-            return Band { data: self.data, start, apart, len };
+            return Band { data: self.data, start, row_stride, len };
         }
-        let (shape, strides) = (Shape::from([count, len]), Strides::new([apart, self.step]));
+        let (shape, strides) = (Shape::from([count, len]), Strides::new([row_stride, self.step]));
         let layout = Layout::new(shape, strides, start).expect("a part of the operand's layout");
         let space = &mut space[..count * len];
         copy::into(self.data, &layout, space);
-        Band { data: space, start: 0, apart: len as isize, len }
+        Band { data: space, start: 0, row_stride: len as isize, len }
     }
 }
 
-/// Rows of neighbouring elements.
+/// Rows of contiguous elements.
 struct Band<'a, T> {
     data: &'a [T],
     start: usize,
-    apart: isize,
+    row_stride: isize,
     len: usize,
 }
 
 impl<T> Band<'_, T> {
     fn row(&self, i: usize) -> &[T] {
-        &self.data[self.start.wrapping_add_signed(i as isize * self.apart)..][..self.len]
+        &self.data[self.start.wrapping_add_signed(i as isize * self.row_stride)..][..self.len]
     }
 }
 
-/// Elements that are `step` apart.
+/// A row whose elements are `step` apart.
 #[derive(Clone, Copy)]
 struct Row<'a, T> {
     data: &'a [T],
@@ -113,7 +113,7 @@ struct Row<'a, T> {
 }
 
 impl<T: Loaded> Row<'_, T> {
-    /// Elements of a range: where they lie if they are neighbours, else gathered into `space`.
+    /// Elements of a range: in place if contiguous, else gathered into `space`.
     fn part<'s>(&'s self, range: Range<usize>, space: &'s mut [T; BLOCK]) -> &'s [T] {
         if self.step == 1 {
             return &self.data[self.start + range.start..self.start + range.end];
@@ -150,6 +150,7 @@ fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
     });
 }
 
+/// Computes the products of strided rows in bands of several rows.
 fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut [T]) {
     let len = a.len;
     let block = len.clamp(1, BLOCK);
@@ -160,7 +161,7 @@ fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut
     let mut done = 0;
     while done < out.len() {
         let row = first + done;
-        let count = most.min(out.len() - done).min(a.rows_alike(row));
+        let count = most.min(out.len() - done).min(a.equidistant_rows(row));
         let mut sums: SmallVec<[PairwiseSum; MAX_BAND]> =
             (0..count).map(|_| PairwiseSum::new()).collect();
         for start in (0..len).step_by(BLOCK) {
@@ -178,7 +179,7 @@ fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut
     }
 }
 
-/// One product, shared by the threads.
+/// Computes one product, which threads share.
 fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
     let blocks = len.div_ceil(BLOCK);
     let parts = parallel::parts(blocks, Cost(COST_PER_BYTE * size_of::<T>()).times(BLOCK));

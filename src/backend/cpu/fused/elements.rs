@@ -1,5 +1,4 @@
-//! Functions of single elements: dropout, whose random words are made as they are needed, and sine
-//! with cosine.
+//! Element-wise fused ops: dropout, and sine with cosine.
 
 use swath_kernels as kernels;
 
@@ -12,7 +11,7 @@ use crate::error::Result;
 use crate::ops::DropoutMask;
 use crate::runtime::parallel::Cost;
 
-/// For an element of any type: the generator takes most of the time.
+/// Cost of an element of any type; the random number generator takes most of the time.
 const DROPOUT_COST: Cost = Cost(1000);
 
 pub(super) fn dropout(x: &CpuTensor, mask: DropoutMask) -> Result<Results<CpuTensor>> {

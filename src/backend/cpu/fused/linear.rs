@@ -1,5 +1,5 @@
-//! `linear` and `linear_activation`: one product with a transposed weight, the bias added and the
-//! function applied while its tiles are in the cache.
+//! `linear` and `linear_activation`: a product with a transposed weight. Bias and activation are applied to
+//! tiles in the cache.
 
 use super::super::matmul::{After, matmul_then};
 use super::super::{CpuTensor, Results};

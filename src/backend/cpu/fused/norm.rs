@@ -1,8 +1,8 @@
-//! Layer norm and rms norm of rows, and their gradients.
+//! Layer norm and RMS norm of rows, and their gradients.
 //!
-//! Gradients of parameters are sums over rows: chunks of rows, cut by the shape alone, are summed row
-//! after row in `f64`, and the chunks' sums are added on the tree of
-//! [`sum_columns`](swath_kernels::sum_columns). A thread takes whole chunks.
+//! Gradients of parameters are sums over rows. Chunks of rows, whose size depends on the shape alone, are
+//! summed row by row in `f64`, and the sums of the chunks are added in the tree of
+//! [`sum_columns`](swath_kernels::sum_columns). Threads share whole chunks.
 
 use std::ops::Range;
 
@@ -21,17 +21,17 @@ use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band, for_each_chunk_mut};
 use crate::shape::Shape;
 
-/// Picoseconds for an `f32`.
+/// Picoseconds per `f32`.
 const LAYER_COST: usize = 300;
 const LAYER_GRAD_COST: usize = 500;
 const RMS_COST: usize = 250;
 const RMS_GRAD_COST: usize = 450;
 
-/// Rows that are summed one after the other, at least, and chunks of rows, at most.
+/// Minimum number of rows per chunk, and maximum number of chunks.
 const CHUNK_ROWS: usize = 16;
-const MOST_CHUNKS: usize = 64;
+const MAX_CHUNKS: usize = 64;
 
-/// Columns of the chunks' sums that a thread adds at a time, and the time for one of them.
+/// Columns of the chunks' sums per unit of work, and picoseconds per element.
 const FOLDED_COLUMNS: usize = 64;
 const FOLD_COST: usize = 200;
 
@@ -104,14 +104,14 @@ pub(super) fn rms_grad(
     })
 }
 
-/// A parameter `[n]`, contiguous and in the type of the computation.
+/// Converts a parameter `[n]` to a contiguous one of the type of the computation.
 fn parameter(op: &'static str, parameter: Option<&CpuTensor>) -> Result<Option<CpuTensor>> {
     let widen = |p| cast::cast(&copy::contiguous(op, p)?, p.dtype().at_least_f32());
     parameter.map(widen).transpose()
 }
 
-/// Calls `kernel(rows, [g, x], dx, totals)` for all rows, on threads; it adds to `totals`, `K` arrays
-/// `[n]`. Returns dx and the totals of all rows. `each` is the cost of an `f32`.
+/// Calls `kernel(rows, [g, x], dx, totals)` for all rows, which threads share. The kernel accumulates into
+/// `totals`, `K` arrays `[n]`. Returns dx and the totals of all rows. `each` is the cost of an `f32`.
 fn gradients<T: Working, const K: usize>(
     op: &'static str,
     each: usize,
@@ -124,7 +124,7 @@ fn gradients<T: Working, const K: usize>(
     let [g, x] = operands.map(|x| copy::contiguous(op, x));
     let (g, x) = (g?, x?);
     let inputs = [(g.run::<T>(), cols), (x.run(), cols)];
-    let chunk = rows.div_ceil(MOST_CHUNKS).max(CHUNK_ROWS);
+    let chunk = rows.div_ceil(MAX_CHUNKS).max(CHUNK_ROWS);
     let chunks = rows.div_ceil(chunk);
     let width = K * cols;
     let mut sums = Buffer::scratch(chunks * width * size_of::<f64>());

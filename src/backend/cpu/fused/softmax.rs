@@ -9,7 +9,7 @@ use super::{columns, work};
 use crate::backend::TensorData;
 use crate::error::Result;
 
-/// Picoseconds for an `f32`.
+/// Picoseconds per `f32`.
 const FORWARD_COST: usize = 400;
 const BACKWARD_COST: usize = 230;
 

@@ -1,15 +1,16 @@
-//! Selection and addition where every element has an index of its own.
+//! gather and scatter_add with an individual index for every element.
 //!
 //! ```text
-//! axes below `axis`, index of their extents   for each index of the axes above, a matrix [extent, below]:
-//!     for each strip of its columns               shared by threads
-//!         pack the strip                          what a row of the index names lies anywhere in it
-//!         for each row of the index               the elements that it names in the strip
-//! others                                      along the last axes, where the elements lie
+//! if there are axes below `axis`, with the extents of the index:
+//!     for each index of the axes above, a matrix [extent, below]:
+//!         for each strip of its columns:      threads share the strips
+//!             pack the strip                  a row of the index accesses it in any order
+//!             for each row of the index: access the elements of the strip
+//! else: access the elements in place, along the innermost axis
 //! ```
 //!
-//! Each target is added to by one thread, in row-major order of the source. Indices are checked where
-//! they are used; after one that is outside the result is worth nothing.
+//! One thread adds to each target, in row-major order of the source. Indices are checked as they are used;
+//! after one that is out of range the result is invalid.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,55 +22,54 @@ use super::super::CpuTensor;
 use super::super::copy;
 use crate::backend::TensorData;
 use crate::error::Result;
-use crate::layout::{Layout, LoopNest, merge_axes};
+use crate::layout::{Layout, LoopNest, merge_axes, position_of};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, ColumnBand, Columns, Cost, for_each_band};
 use crate::shape::Shape;
 
-/// Of an element that is read or added to anywhere.
+/// Cost of a random access to an element.
 const COST: Cost = Cost(2500);
 
-/// Elements of a result that threads share at least: a few cache lines.
-const SHARED: usize = 64;
+/// Elements of a result per unit of work: a few cache lines.
+const UNIT: usize = 64;
 
-/// A strip that stays in the second-level cache, and the largest that is packed.
+/// Size of a strip that fits in L2, and of the largest that is packed.
 const STRIP_BYTES: usize = 512 << 10;
-const MOST_STRIP_BYTES: usize = 16 << 20;
+const MAX_STRIP_BYTES: usize = 16 << 20;
 
-/// Columns of a strip at least: fewer leave the prefetcher idle.
-const LEAST_COLUMNS: usize = 64;
+/// Minimum number of columns of a strip: the prefetcher does not follow shorter rows.
+const MIN_COLUMNS: usize = 64;
 
-/// Rows that are a multiple of this apart lie in few sets of the first-level cache; packed ones are moved
-/// a line apart.
-const CROWDED_BYTES: usize = 1024;
+/// Rows at multiples of this distance share few sets of L1, so that packed rows are padded by a cache line.
+const CONFLICT_BYTES: usize = 1024;
 
 const CACHE_LINE: usize = 64;
 
-/// A strip is packed if the index has one row for so many of its own.
+/// A strip is packed if the index has at least one row per this many rows of the strip.
 const ROWS_PER_PACKED: usize = 4;
 
-/// An index of this shape along `axis`, its values in row-major order.
+/// An index of this shape along `axis`, with its values in row-major order.
 pub(super) struct Elements<'a> {
     pub axis: usize,
     pub shape: Shape,
     pub values: &'a [i64],
-    /// Of the axis that is indexed.
+    /// Extent of the indexed axis.
     pub extent: usize,
-    /// Whether an index outside the axis was met.
+    /// True once an index was out of range.
     pub outside: AtomicBool,
 }
 
-/// How the columns of a matrix are cut.
+/// Partition of the columns of a matrix into strips.
 #[derive(Clone, Copy)]
 struct Matrix {
     below: usize,
     /// Columns of a strip.
     width: usize,
-    /// From a row of a packed strip to the next.
+    /// Leading dimension of a packed strip.
     pitch: usize,
 }
 
-/// Takes the number of a matrix, how it is cut, which strips, and their columns.
+/// Function of the index of a matrix, its partition, a range of strips, and their columns of the output.
 type OfStrips<'a, T> = &'a (dyn Fn(usize, Matrix, Range<usize>, Columns<'_, T>) + Sync);
 
 impl Elements<'_> {
@@ -82,12 +82,9 @@ impl Elements<'_> {
         let x = copy::contiguous("gather", x)?;
         let (above, along, below) = self.extents();
         let (source, block) = (x.run::<T>(), self.extent * below);
-        // Where the matrix of the tensor begins that this one of the index names.
+        // Start of the matrix of `x` that belongs to matrix `i` of the index.
         let begin = |i: usize| {
-            let (dims, strides) = (self.shape.dims(), x.strides());
-            unravelled(i, dims, self.axis)
-                .map(|(axis, i)| i * strides[axis] as usize)
-                .sum::<usize>()
+            position_of(&self.shape.dims()[..self.axis], &x.strides()[..self.axis], i, 0)
         };
         self.for_each_matrix::<T>(above, along, below, y, &|i, matrix, strips, y| {
             self.gather_columns(&source[begin(i)..][..block], i, matrix, strips, y);
@@ -118,27 +115,27 @@ impl Elements<'_> {
         });
     }
 
-    /// How many indices the axes above, the axis and the axes below have.
+    /// Numbers of indices of the axes above, of the axis, and of the axes below.
     fn extents(&self) -> (usize, usize, usize) {
         let dims = self.shape.dims();
         let (above, below) = (&dims[..self.axis], &dims[self.axis + 1..]);
         (above.iter().product(), dims[self.axis], below.iter().product())
     }
 
-    /// Whether strips are worth packing: of so many elements or rows of a tensor the index names so many.
-    fn packs<T>(&self, named: usize, of: usize) -> bool {
-        let bytes = (LEAST_COLUMNS * size_of::<T>()).saturating_mul(self.extent);
-        named >= of / ROWS_PER_PACKED && bytes <= MOST_STRIP_BYTES
+    /// True if packing strips pays: the index accesses `accessed` of `total` elements or rows.
+    fn packs<T>(&self, accessed: usize, total: usize) -> bool {
+        let bytes = (MIN_COLUMNS * size_of::<T>()).saturating_mul(self.extent);
+        accessed >= total / ROWS_PER_PACKED && bytes <= MAX_STRIP_BYTES
     }
 
-    /// Whether axes lie below the one that is indexed, of the same extents in a tensor of this shape.
+    /// True if there are axes below the indexed one, with the same extents in a tensor of this shape.
     fn has_columns(&self, shape: &Shape) -> bool {
         let below = &self.shape.dims()[self.axis + 1..];
         shape.dims()[self.axis + 1..] == *below && below.iter().product::<usize>() > 1
     }
 
-    /// `f` for every strip of each matrix of `rows` rows of `y`: threads share matrices, or the strips of
-    /// one, if there are few.
+    /// Calls `f` for the strips of each matrix of `rows` rows of `y`. Threads share the matrices or, if there
+    /// are few, the strips of each.
     fn for_each_matrix<T: Pod + Send + Sync>(
         &self,
         above: usize,
@@ -149,24 +146,24 @@ impl Elements<'_> {
     ) {
         let (along, block) = (self.shape.dim(self.axis), rows * below);
         let cost = COST.times(along * below);
-        let few = parallel::shares_each(above, cost, below.div_ceil(LEAST_COLUMNS));
+        let few = parallel::shares_each(above, cost, below.div_ceil(MIN_COLUMNS));
         let share = if few { below.div_ceil(parallel::threads()) } else { below };
         let fits = STRIP_BYTES / size_of::<T>() / self.extent.max(1);
-        let width = fits.min(share).next_multiple_of(LEAST_COLUMNS).clamp(1, below);
-        let crowded = (width * size_of::<T>()).is_multiple_of(CROWDED_BYTES);
-        let pitch = width + if crowded { CACHE_LINE / size_of::<T>() } else { 0 };
+        let width = fits.min(share).next_multiple_of(MIN_COLUMNS).clamp(1, below);
+        let conflicts = (width * size_of::<T>()).is_multiple_of(CONFLICT_BYTES);
+        let pitch = width + if conflicts { CACHE_LINE / size_of::<T>() } else { 0 };
         let matrix = Matrix { below, width, pitch };
-        let of_matrix = |i: usize, y: &mut [T]| {
+        let run_matrix = |i: usize, y: &mut [T]| {
             let (columns, strips) = (ColumnBand::new(y, below, width), below.div_ceil(width));
             for_each_band(strips, COST.times(along * width), columns, |strips, y| {
                 f(i, matrix, strips, y);
             });
         };
         if few {
-            return y.chunks_exact_mut(block).enumerate().for_each(|(i, y)| of_matrix(i, y));
+            return y.chunks_exact_mut(block).enumerate().for_each(|(i, y)| run_matrix(i, y));
         }
         for_each_band(above, cost, Band::new(y, block), |range, y| {
-            range.zip(y.chunks_exact_mut(block)).for_each(|(i, y)| of_matrix(i, y));
+            range.zip(y.chunks_exact_mut(block)).for_each(|(i, y)| run_matrix(i, y));
         });
     }
 
@@ -241,8 +238,8 @@ impl Elements<'_> {
 
     fn gather_in_place<T: Pod + Send + Sync>(&self, x: &[T], layout: &Layout, y: &mut [T]) {
         let (stride, nest) = (layout.strides()[self.axis], self.nest(layout));
-        parallel::for_each_chunk_mut(y, SHARED, COST, &|first, y| {
-            let first = first * SHARED;
+        parallel::for_each_chunk_mut(y, UNIT, COST, &|first, y| {
+            let first = first * UNIT;
             for (base, step, span) in rows(&nest, layout.offset(), first..first + y.len()) {
                 let y = &mut y[span.start - first..span.end - first];
                 for (j, (y, &index)) in (0..).zip(y.iter_mut().zip(&self.values[span])) {
@@ -253,7 +250,7 @@ impl Elements<'_> {
         });
     }
 
-    /// Adds a range of the source; `y` begins at position `first` of the result.
+    /// Adds a range of the source to `y`, which begins at position `first` of the result.
     fn add_in_place<T: Addend>(
         &self,
         x: &[T],
@@ -273,7 +270,7 @@ impl Elements<'_> {
         }
     }
 
-    /// The axes of the index in a tensor of this layout, the index's own step along `axis` left out.
+    /// Loop nest over the index in a tensor of this layout, with a stride of 0 along `axis`.
     fn nest(&self, layout: &Layout) -> LoopNest {
         let dims = self.shape.dims().iter().enumerate();
         let bases = dims.fold(*layout, |layout, (i, &dim)| {
@@ -282,9 +279,10 @@ impl Elements<'_> {
         merge_axes(&[&bases])
     }
 
+    /// The index, if it is within the axis; else records the failure.
     #[inline]
     fn within(&self, index: i64) -> Option<usize> {
-        // A negative index is larger than any extent.
+        // A negative index becomes larger than any extent.
         let at = index as usize;
         if at >= self.extent {
             self.outside.store(true, Ordering::Relaxed);
@@ -294,11 +292,12 @@ impl Elements<'_> {
     }
 }
 
+/// Memory of a packed strip.
 fn strip<T>(extent: usize, pitch: usize) -> Buffer {
     Buffer::scratch(extent * pitch * size_of::<T>())
 }
 
-/// Of each strip its columns in the matrix, and among those of the first strip on.
+/// For each strip, its columns in the matrix, and relative to the first strip.
 fn columns_of(
     Matrix { below, width, .. }: Matrix,
     strips: Range<usize>,
@@ -310,17 +309,8 @@ fn columns_of(
     })
 }
 
-/// The indices along the first `rank` axes of element `i` of these.
-fn unravelled(mut i: usize, dims: &[usize], rank: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..rank).rev().map(move |axis| {
-        let along = i % dims[axis];
-        i /= dims[axis];
-        (axis, along)
-    })
-}
-
-/// Pieces of a range of elements that lie along the innermost axis: position of the first, step from
-/// one to the next, which elements.
+/// Cuts a range of elements into pieces along the innermost axis: the position of the first element, the
+/// stride, and the range of elements.
 fn rows(
     nest: &LoopNest,
     offset: usize,
@@ -336,11 +326,8 @@ fn rows(
         }
         let (row, column) = (start / len, start % len);
         let end = (start + len - column).min(range.end);
-        let along = unravelled(row, dims, outer);
-        let base = along
-            .fold(offset.wrapping_add_signed(column as isize * step), |at, (axis, i)| {
-                at.wrapping_add_signed(i as isize * strides[axis])
-            });
+        let base = position_of(&dims[..outer], &strides[..outer], row, offset)
+            .wrapping_add_signed(column as isize * step);
         let span = start..end;
         start = end;
         Some((base, step, span))

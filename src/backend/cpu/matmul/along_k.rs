@@ -1,36 +1,36 @@
-//! A long k and a C too small to be cut: threads compute blocks of k, whose sums are added in their order.
+//! Products with a long k and a C too small to be cut: threads compute blocks of k, whose sums are added in
+//! order.
 //!
-//! The result is defined as a sum over blocks of KC values of k; which thread computes a block changes
-//! no bit.
+//! The result is defined as a sum over blocks of KC values of k, so the bits do not depend on which thread
+//! computes a block.
 
 use swath_kernels::{Float as _, Gemm, GemmPath, MatMut, MatRef, gemm, gemm::KC};
 
-use super::part::{Pieces, share};
-use super::{Factor, Finish, Packed as _, Places, refused};
+use super::{Factor, Finish, Packed as _, Pieces, Places, refused, share};
 use crate::dtype::Element as _;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Cost, for_each_chunk_mut};
 use crate::shape::Shape;
 
-/// Elements of C for each thread below which C is not cut: parts as small would be mostly edges of tiles.
-const LEAST_AREA: usize = 1024;
+/// Minimum elements of C per thread for C to be cut: smaller parts would mostly be edges of tiles.
+const MIN_AREA: usize = 1024;
 
-/// Elements of the blocks' sums that are in memory at a time.
+/// Maximum number of elements of the blocks' sums in memory.
 const SUMS_LEN: usize = 1 << 18;
 
-/// Elements of a block's sum that a thread adds at a time, and the time for one of them.
-const ADDED: usize = 1024;
+/// Elements of a block's sum per unit of work, and picoseconds per element.
+const ADD_UNIT: usize = 1024;
 const ADD_COST: usize = 200;
 
-/// Whether threads, up to so many, should share a product's blocks of k: at least two blocks each.
+/// True if up to `threads` threads should share the blocks of k, at least two blocks each.
 pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
     let area = m * n;
     let threads = threads.min(SUMS_LEN / area).min(k / KC / 2);
-    threads > 1 && area < threads * LEAST_AREA
+    threads > 1 && area < threads * MIN_AREA
 }
 
-/// The loops of the first block are told.
+/// Computes the product; returns the loops of its first block.
 pub(super) fn run<T: Factor>(
     [a, b]: [MatRef<'_, T>; 2],
     finish: Finish<'_, T::Sum>,
@@ -52,7 +52,7 @@ pub(super) fn run<T: Factor>(
             (a, b) = (a_rest, b_rest);
         }
         let count = pieces.len();
-        let of_these = share(pieces, |(a, b, sums)| {
+        let first_path = share(pieces, GemmPath::Blocked, |(a, b, sums)| {
             let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
             let product = Gemm { a, b, alpha: T::Sum::ONE, beta: T::Sum::ZERO };
             T::Sum::workspace()
@@ -60,12 +60,12 @@ pub(super) fn run<T: Factor>(
                 .map_err(refused(finish.op))
         })?;
         if from == 0 {
-            path = of_these;
+            path = first_path;
         }
         let memory = &*memory;
-        for_each_chunk_mut(total, ADDED, Cost(ADD_COST).times(count), &|first, total| {
+        for_each_chunk_mut(total, ADD_UNIT, Cost(ADD_COST).times(count), &|first, total| {
             for (i, sums) in memory.chunks_exact(area).take(count).enumerate() {
-                let sums = &sums[first * ADDED..][..total.len()];
+                let sums = &sums[first * ADD_UNIT..][..total.len()];
                 match from + i {
                     0 => total.copy_from_slice(sums),
                     _ => total.iter_mut().zip(sums).for_each(|(y, &x)| *y = *y + x),

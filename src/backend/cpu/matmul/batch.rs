@@ -1,4 +1,4 @@
-//! A batch of products: small ones are shared whole, and one right side is packed once for all.
+//! Batches of products: threads share whole small products, and a common right side is packed once.
 
 use swath_kernels::{self as kernels, Float as _, GemmPath, MatMut, PackedB, PackedGemm};
 
@@ -9,10 +9,10 @@ use crate::blas::trace::Path;
 use crate::error::Result;
 use crate::runtime::parallel::{self, Band, Cost};
 
-/// Most bytes of a right side that is packed once for a batch: a thread keeps that memory.
-const MOST_SHARED_BYTES: usize = 4 << 20;
+/// Maximum bytes of a right side that is packed once for a batch, as the thread keeps the memory.
+const MAX_SHARED_BYTES: usize = 4 << 20;
 
-/// The products `[m, k] × [k, n]` of a batch, not rounded.
+/// Computes the products `[m, k] × [k, n]` of a batch, without rounding them.
 pub(super) fn many<T: Factor>(
     blas: Blas,
     [a, b]: [&Stack<'_, T>; 2],
@@ -23,25 +23,25 @@ pub(super) fn many<T: Factor>(
     let area = m * n;
     let Places { c, sums } = places;
     let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
-    let blas = blas.of_batch(batch);
+    let blas = blas.for_batch(batch);
     let each = |i: usize, c, sums| {
         let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums });
-        one(blas, operands, finish, places, Rounded::nowhere(), [m, n])
+        one(blas, operands, finish, places, Rounded::none(), [m, n])
     };
     let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
-    let takes_many = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
-    let is_shared_whole = takes_many || blas.keeps_whole();
+    let is_batched = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
+    let is_uncut = is_batched || blas.is_uncut();
     let outcome = Outcome::new();
     let nothing = Path::Embedded(GemmPath::Blocked);
-    if !is_shared_whole && parallel::shares_each(batch, cost, usize::MAX) {
+    if !is_uncut && parallel::shares_each(batch, cost, usize::MAX) {
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
-            outcome.note(i, Ok(each(i, c, sums.next().unwrap_or_default())?));
+            outcome.record(i, Ok(each(i, c, sums.next().unwrap_or_default())?));
         }
         return outcome.or(nothing);
     }
     let is_shared =
-        batch > 1 && b.is_one_matrix() && k * n <= MOST_SHARED_BYTES / size_of::<T::Sum>();
+        batch > 1 && b.is_one_matrix() && k * n <= MAX_SHARED_BYTES / size_of::<T::Sum>();
     let is_embedded = !T::IS_SUM || !blas.is_present();
     if is_shared && is_embedded && PackedB::<T::Sum>::pays(m, [k, n]) {
         shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
@@ -51,19 +51,18 @@ pub(super) fn many<T: Factor>(
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
         let operands =
             range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
-        if takes_many && blas.gemm_batch([m, k, n], operands, c) {
-            return outcome.note(range.start, Ok(Path::ProviderBatch));
+        if is_batched && blas.gemm_batch([m, k, n], operands, c) {
+            return outcome.record(range.start, Ok(Path::ProviderBatch));
         }
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in range.zip(c.chunks_exact_mut(area)) {
-            // One product a thread: `one` finds no further thread idle, or too little to share.
-            outcome.note(i, each(i, c, sums.next().unwrap_or_default()));
+            outcome.record(i, each(i, c, sums.next().unwrap_or_default()));
         }
     });
     outcome.or(nothing)
 }
 
-/// A batch of products with one right side, which is packed once for all.
+/// Computes a batch of products with one right side, which is packed once.
 fn shared_right<T: Factor>(
     a: &Stack<'_, T>,
     b: Matrix<'_, T>,
@@ -75,7 +74,7 @@ fn shared_right<T: Factor>(
     let (rows, n) = (a.shape[0], b.shape[1]);
     let (batch, area) = (c.len() / (rows * n), rows * n);
     let (alpha, beta) = (T::Sum::ONE, if finish.add { T::Sum::ONE } else { T::Sum::ZERO });
-    // Taken out, not borrowed: a thread that waits for others in a rayon pool may come here for another job.
+    // Taken, not borrowed: while this thread waits in a rayon pool, it may run another job that comes here.
     let mut memory = T::Sum::shared_workspace().take();
     let packed = PackedB::pack(b.view().map_err(refused)?, &mut memory);
     let outcome = Outcome::new();
@@ -89,7 +88,7 @@ fn shared_right<T: Factor>(
                 T::Sum::workspace()
                     .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
             });
-            outcome.note(i, done.map(drop).map_err(refused));
+            outcome.record(i, done.map(drop).map_err(refused));
             for row in c.chunks_exact_mut(n) {
                 finish.finish(0, row, sums.next().unwrap_or_default());
             }

@@ -1,49 +1,43 @@
-//! What follows a product, and where it goes.
+//! Epilogues and outputs of products.
 
 use swath_kernels::{self as kernels, Kernel};
 
 use super::Factor;
 use crate::runtime::parallel::{self, Band, Cost};
 
-/// Picoseconds for a multiplication and an addition: 180 GFLOP/s.
-const COST_PER_TERM: usize = 11;
+/// Picoseconds per multiply-add: 180 GFLOP/s.
+pub const COST_PER_TERM: usize = 11;
 
-/// Picoseconds for a bias and a function of an `f32`; an `f64` takes about twice as long.
+/// Picoseconds per `f32` of a bias and an activation; an `f64` takes about twice as long.
 pub const ACTIVATION_COST: usize = 500;
 
-/// Picoseconds for a sum of k products, and what follows it.
+/// Cost of an element of a product with its epilogue.
 pub fn cost<E>(k: usize, finish: Finish<'_, E>) -> Cost {
     let function = if finish.function.is_some() { ACTIVATION_COST } else { 0 };
     Cost(COST_PER_TERM.saturating_mul(k).saturating_add(function))
 }
 
-/// What follows a product, as the kernels take it.
+/// Epilogue of a product, as slices and kernels.
+#[derive(Clone, Copy)]
 pub struct Finish<'a, E> {
-    /// The operation, for errors.
+    /// Name of the operation for errors.
     pub op: &'static str,
     /// Added to every row.
     pub bias: Option<&'a [E]>,
-    /// Then applied to every element.
+    /// Applied to every element after the bias.
     pub function: Option<&'static Kernel<1>>,
-    /// Instead of both the product is added to what its place holds.
+    /// True if the product is added to the content of the output, without bias and function.
     pub add: bool,
 }
 
-impl<E> Clone for Finish<'_, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E> Copy for Finish<'_, E> {}
-
 impl<E: kernels::Float + kernels::Stored> Finish<'_, E> {
-    /// True if nothing follows.
+    /// True if the epilogue is empty.
     pub fn is_nothing(&self) -> bool {
         self.bias.is_none() && self.function.is_none() && !self.add
     }
 
-    /// Of a part of a row of the product that begins at column `from`; `sums` is as long, or empty.
+    /// Applies the epilogue to a part of a row that begins at column `from`. `sums` has the same length or is
+    /// empty.
     pub fn finish(&self, from: usize, row: &mut [E], sums: &mut [E]) {
         if let Some(bias) = self.bias {
             row.iter_mut().zip(&bias[from..]).for_each(|(y, &bias)| *y = *y + bias);
@@ -56,7 +50,8 @@ impl<E: kernels::Float + kernels::Stored> Finish<'_, E> {
         }
     }
 
-    /// Of all rows of a product with `n` columns, shared by threads; `sums` has as many elements, or none.
+    /// Applies the epilogue to all rows of a product with `n` columns, which threads share. `sums` has the same
+    /// length or is empty.
     pub fn rows(&self, c: &mut [E], sums: &mut [E], n: usize) {
         if self.is_nothing() && sums.is_empty() {
             return;
@@ -76,22 +71,22 @@ impl<E: kernels::Float + kernels::Stored> Finish<'_, E> {
     }
 }
 
-/// Where a product goes, row-major without gaps.
+/// Contiguous outputs of a product.
 pub struct Places<'a, E> {
-    /// What the function makes of the sums.
+    /// The result after the epilogue.
     pub c: &'a mut [E],
-    /// The sums, if they are kept; else nothing.
+    /// The activation's input if kept, else empty.
     pub sums: &'a mut [E],
 }
 
-/// Where the elements of [`Places`] are rounded to, if they are; else nothing.
+/// Rounded outputs for the elements of [`Places`]; empty if not rounded.
 pub struct Rounded<'a, T> {
     pub c: &'a mut [T],
     pub sums: &'a mut [T],
 }
 
 impl<T: Factor> Rounded<'_, T> {
-    pub fn nowhere() -> Self {
+    pub fn none() -> Self {
         Rounded { c: &mut [], sums: &mut [] }
     }
 

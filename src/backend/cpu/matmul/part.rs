@@ -1,7 +1,7 @@
-//! A product cut into parts that threads compute: an element depends on its row and its column alone,
-//! so that no cut changes a bit.
+//! Products cut into parts that threads share. An element depends only on its row and its column, so the
+//! bits do not depend on the cut.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 use swath_kernels::{
@@ -9,21 +9,21 @@ use swath_kernels::{
 };
 
 use super::{Factor, Finish, Packed as _, Places, Rounded, parallel, refused};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// Rows, and columns, that parts of a product are multiples of: whole tiles of every micro-kernel.
+/// Units of the rows and columns of parts: whole tiles of every micro-kernel.
 const ROW_UNIT: usize = 6;
 const COL_UNIT: usize = 64;
 
-/// A result of a product, or a part of it.
+/// An output of a product or of a part.
 struct Out<'a, T: Factor> {
-    /// It, or what it is rounded from.
+    /// The output, or the sums that are rounded.
     wide: MatMut<'a, T::Sum>,
     rounded: Option<MatMut<'a, T>>,
 }
 
 impl<'a, T: Factor> Out<'a, T> {
-    /// Row-major; not rounded if `rounded` is empty.
+    /// Makes a row-major output, which is not rounded if `rounded` is empty.
     fn new(
         wide: &'a mut [T::Sum],
         rounded: &'a mut [T],
@@ -46,7 +46,7 @@ impl<'a, T: Factor> Out<'a, T> {
         (Out { wide: left, rounded }, Out { wide: right, rounded: rounded_right })
     }
 
-    /// Rounds all elements, if they are.
+    /// Rounds all elements if required.
     fn round(mut self) {
         if let (Some(round), Some(mut rounded)) = (T::ROUND, self.rounded) {
             if let (Some(x), Some(y)) = (self.wide.list_mut(), rounded.list_mut()) {
@@ -64,15 +64,15 @@ pub(super) struct Part<'a, T: Factor> {
     b: MatRef<'a, T>,
     finish: Finish<'a, T::Sum>,
     c: Out<'a, T>,
-    /// The sums, if they are kept.
+    /// The activation's input if kept.
     sums: Option<Out<'a, T>>,
 }
 
-/// Pieces of work that a thread takes one by one.
-pub(super) type Pieces<T> = SmallVec<[T; 8]>;
+/// Pieces of work that threads share.
+pub(in crate::backend::cpu) type Pieces<T> = SmallVec<[T; 8]>;
 
 impl<'a, T: Factor> Part<'a, T> {
-    /// All of a product; an error if places are shorter than its shape says.
+    /// The part that is the whole product; an error if an output is too short for its shape.
     pub fn new(
         [a, b]: [MatRef<'a, T>; 2],
         finish: Finish<'a, T::Sum>,
@@ -85,15 +85,15 @@ impl<'a, T: Factor> Part<'a, T> {
         Ok(Part { a, b, finish, c: Out::new(places.c, rounded.c, shape)?, sums })
     }
 
-    /// Cuts C in two, again and again, into `parts` of about the same size.
+    /// Bisects C recursively into `parts` parts of about the same size.
     pub fn split(self, parts: usize, pieces: &mut Pieces<Self>) {
         let [m, n] = self.c.wide.shape();
         let (before, after) = (parts / 2, parts - parts / 2);
         let cut =
             |extent: usize, unit: usize| (extent * before / parts).max(1).next_multiple_of(unit);
         let (row, col) = (cut(m, ROW_UNIT), cut(n, COL_UNIT));
-        // Parts of the same columns each pack B, parts of the same rows each copy an A without runs of k, or of 16-bit floats.
-        // Units may leave a part next to nothing: then the other way is better.
+        // Each part of the rows packs B, and each part of the columns copies A unless its rows are contiguous
+        // along k. Rounding to units may leave a part nearly empty; then the other direction is better.
         let has_columns = n >= parts * COL_UNIT;
         let by_rows = match self.a.strides()[1] {
             1 => m / 2 > n || !has_columns,
@@ -122,7 +122,7 @@ impl<'a, T: Factor> Part<'a, T> {
         }
     }
 
-    /// Computes it on this thread.
+    /// Computes the part on this thread.
     pub fn run(self) -> Result<GemmPath> {
         let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
         let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
@@ -144,76 +144,43 @@ impl<'a, T: Factor> Part<'a, T> {
     }
 }
 
-/// What the first of several pieces tells, or why one failed; threads note it in any order.
-pub(super) struct Outcome<R>(Mutex<Option<Result<R>>>);
+/// The value of the first of several pieces, or an error of any; threads record it in any order.
+pub(super) struct Outcome<R> {
+    first: OnceLock<R>,
+    error: OnceLock<Error>,
+}
 
 impl<R> Outcome<R> {
     pub fn new() -> Self {
-        Outcome(Mutex::new(None))
+        Outcome { first: OnceLock::new(), error: OnceLock::new() }
     }
 
-    /// What became of piece `i`.
-    pub fn note(&self, i: usize, news: Result<R>) {
-        if i > 0 && news.is_ok() {
-            return;
-        }
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*noted, Some(Err(_))) {
-            *noted = Some(news);
+    /// Records the result of piece `i`.
+    pub fn record(&self, i: usize, result: Result<R>) {
+        match result {
+            Ok(value) if i == 0 => _ = self.first.set(value),
+            Ok(_) => {}
+            Err(error) => _ = self.error.set(error),
         }
     }
 
-    /// `nothing` if there was no piece.
-    pub fn or(self, nothing: R) -> Result<R> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Ok(nothing))
+    /// Returns the value of the first piece, or `default` if there was none.
+    pub fn or(self, default: R) -> Result<R> {
+        match self.error.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(self.first.into_inner().unwrap_or(default)),
+        }
     }
 }
 
-/// `f` of each piece, on all threads.
-pub(super) fn share<T: Send>(
-    pieces: Pieces<T>,
-    f: impl Fn(T) -> Result<GemmPath> + Sync,
-) -> Result<GemmPath> {
-    let slots: Pieces<_> = pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
+/// Calls `f` on each piece, on all threads. Returns the value of the first piece, `default` if there is none,
+/// or an error of any.
+pub(in crate::backend::cpu) fn share<T: Send, R: Send + Sync>(
+    pieces: impl IntoIterator<Item = T>,
+    default: R,
+    f: impl Fn(T) -> Result<R> + Sync,
+) -> Result<R> {
     let outcome = Outcome::new();
-    parallel::for_each_index(slots.len(), |i| {
-        let piece = slots[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(piece) = piece {
-            outcome.note(i, f(piece));
-        }
-    });
-    outcome.or(GemmPath::Blocked)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Outcome;
-    use crate::error::Error;
-
-    #[test]
-    fn an_outcome_is_the_first_error_or_what_the_first_piece_tells() {
-        let failed =
-            |piece: i32| Error::InvalidArgument { op: "matmul", reason: piece.to_string() };
-        let notes = [(0, Ok(5)), (1, Ok(6)), (2, Err(2)), (3, Err(3))];
-        for order in (0..4 * 4 * 4 * 4).map(|at| [at / 64, at / 16 % 4, at / 4 % 4, at % 4]) {
-            // Pieces noted so far, in any order, each once.
-            for len in 0..=4 {
-                let order = &order[..len];
-                if (1..len).any(|i| order[..i].contains(&order[i])) {
-                    continue;
-                }
-                let outcome = Outcome::new();
-                for &at in order {
-                    let (piece, news) = notes[at];
-                    outcome.note(piece, news.map_err(failed));
-                }
-                let first_error = order.iter().find_map(|&at| notes[at].1.err());
-                let expected = match first_error {
-                    Some(piece) => Err(failed(piece)),
-                    None => Ok(if order.contains(&0) { 5 } else { 7 }),
-                };
-                assert_eq!(format!("{:?}", outcome.or(7)), format!("{expected:?}"), "{order:?}");
-            }
-        }
-    }
+    parallel::for_each_item(pieces, |i, piece| outcome.record(i, f(piece)));
+    outcome.or(default)
 }

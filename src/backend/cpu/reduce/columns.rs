@@ -1,4 +1,4 @@
-//! Results that follow one another and reduce columns that do.
+//! Consecutive results that reduce consecutive columns.
 
 use bytemuck::Pod;
 use swath_kernels::reduce::Reduction;
@@ -8,27 +8,27 @@ use super::{Plan, cost, part_len};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Cost};
 
-/// Columns that a thread takes are multiples of this: four lines of `f32` of each row.
+/// Columns per unit of work are multiples of this: four cache lines of `f32` of each row.
 const COL_UNIT: usize = 64;
 
-/// Columns that a thread takes at least, where there are enough: rows are read in long pieces.
+/// Maximum columns per unit of work, so that rows are read in long pieces.
 const WIDE_COLS: usize = 8 * COL_UNIT;
 
-/// Accumulators that parts of the rows of narrow matrices have at most: 1.5 MiB of the largest.
+/// Maximum number of accumulators of the parts of a narrow matrix: 1.5 MiB of the largest type.
 const MAX_PARTIALS: usize = 1 << 16;
 
-/// Computes one `Y` a column; the `usize` is the distance between rows.
-pub(super) type OfColumns<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
+/// Function of elements, leading dimension and results that computes one `Y` per column.
+pub(super) type ColumnKernel<'f, T, Y> = dyn Fn(&[T], usize, &mut [Y]) + Sync + 'f;
 
 impl Plan<'_> {
-    /// True if results that follow one another reduce columns that do.
+    /// True if consecutive results reduce consecutive columns.
     pub(super) fn is_columns(&self) -> bool {
         self.count > 0
             && matches!(self.kept.strides(0), [.., 1])
             && matches!(self.reduced.strides(0), [0 | 2..])
     }
 
-    /// Reduces the results of the innermost kept axis side by side.
+    /// Reduces columns in place.
     pub(super) fn reduce_columns<T: Pod + Sync, A: Partial, Y: Pod + Send + Sync>(
         &self,
         reduction: &dyn Reduction<T, Acc = A, Out = Y>,
@@ -61,8 +61,8 @@ impl Plan<'_> {
         });
     }
 
-    /// The rows of a part, if threads that share the rows of the only matrix have no more to do each than
-    /// threads that share its `cols` columns: they read whole rows.
+    /// Rows of a part if threads should share the rows of a single matrix: if no thread then gets more elements
+    /// than by sharing the `cols` columns. Whole rows are read faster.
     fn rows_to_share(&self, cols: usize) -> Option<usize> {
         let (threads, rows) = (parallel::threads(), self.count);
         let (wanted, most) = (threads * parallel::PARTS_PER_THREAD, (MAX_PARTIALS / cols).max(1));
@@ -71,19 +71,18 @@ impl Plan<'_> {
         let unit = column_unit(cols, threads);
         let row_share = (parts.div_ceil(threads) * part_rows).min(rows);
         let col_share = (cols.div_ceil(unit).div_ceil(threads) * unit).min(cols);
-        // The shares' elements are products of extents, and the tensor's are counted by a `usize`.
         let (of_rows, of_cols) = (row_share.saturating_mul(cols), col_share.saturating_mul(rows));
-        // Fewer parts than wanted have many accumulators each: they have to be worth it.
-        let is_even = of_rows <= if wanted <= most { of_cols } else { of_cols / 4 * 3 };
-        (self.kept.dims().len() == 1 && parts > 1 && is_even).then_some(part_rows)
+        // If the accumulators limit the number of parts, merging them must be worth the difference.
+        let pays = of_rows <= if wanted <= most { of_cols } else { of_cols / 4 * 3 };
+        (self.kept.dims().len() == 1 && parts > 1 && pays).then_some(part_rows)
     }
 
-    /// Calls `f(elements, distance of rows, results)` for neighbouring columns; `cost` is that of an element.
+    /// Calls `f(elements, leading dimension, results)` for ranges of columns. `cost` is that of an element.
     pub(super) fn each_columns<T: Pod + Sync, Y: Send>(
         &self,
         cost: Cost,
         out: &mut [Y],
-        f: &OfColumns<'_, T, Y>,
+        f: &ColumnKernel<'_, T, Y>,
     ) {
         let (data, stride) = (self.x.elements::<T>(), self.reduced.strides(0)[0].unsigned_abs());
         let cols = self.kept.dims().last().copied().unwrap_or(1);
@@ -101,7 +100,7 @@ impl Plan<'_> {
     }
 }
 
-/// Columns, of so many, that a thread takes at a time.
+/// Columns per unit of work.
 fn column_unit(cols: usize, threads: usize) -> usize {
     (cols / threads / COL_UNIT * COL_UNIT).clamp(COL_UNIT, WIDE_COLS)
 }

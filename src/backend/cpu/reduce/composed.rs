@@ -1,4 +1,4 @@
-//! Reductions that need another one first: that of the element which keeps powers in range.
+//! logsumexp and general p-norms, which first reduce to the extremum that keeps powers in range.
 
 use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
@@ -10,25 +10,24 @@ use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use crate::runtime::parallel;
 
-/// Cost of computing one power.
-const COST_PER_POWER: parallel::Cost = parallel::Cost(400);
+/// Cost of an exponential.
+const COST_PER_EXP: parallel::Cost = parallel::Cost(400);
 
-/// `m + ln Σ e^(x − m)`, of rows and columns where they lie, of few elements as columns, else in a copy where
-/// they are rows.
-/// 16-bit floats are widened first: the powers are `f32`.
+/// `m + ln Σ e^(x − m)` of rows and columns in place, of few elements copied into columns, and otherwise of a
+/// copy with contiguous rows. 16-bit floats are widened first, because the exponentials are computed in `f32`.
 pub(super) fn log_sum_exp(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     match dtype {
-        DType::F32 => of_rows::<f32>(plan),
-        DType::F64 => of_rows::<f64>(plan),
+        DType::F32 => log_sum_exp_wide::<f32>(plan),
+        DType::F64 => log_sum_exp_wide::<f64>(plan),
         _ => {
             let wide = cast::cast(plan.x, DType::F32)?;
-            let wide = of_rows::<f32>(&Plan::new(plan.op, &wide, &plan.axes)?)?;
+            let wide = log_sum_exp_wide::<f32>(&Plan::new(plan.op, &wide, &plan.axes)?)?;
             cast::cast(&wide, dtype)
         }
     }
 }
 
-fn of_rows<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
+fn log_sum_exp_wide<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
     let mut out = Output::new(plan.op, &plan.shape, E::DTYPE)?;
     let (results, count) = (out.elements::<E>(), plan.count);
     let columns = |x: &[E], stride: usize, y: &mut [E]| {
@@ -37,10 +36,10 @@ fn of_rows<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
     if count == 0 {
         results.fill(-E::INFINITY);
     } else if results.is_empty() {
-    } else if plan.is_turned() {
-        plan.each_turned::<E, E>(COST_PER_POWER, results, &columns);
+    } else if plan.is_transposed() {
+        plan.each_transposed::<E, E>(COST_PER_EXP, results, &columns);
     } else if plan.is_columns() {
-        plan.each_columns::<E, E>(COST_PER_POWER, results, &columns);
+        plan.each_columns::<E, E>(COST_PER_EXP, results, &columns);
     } else if plan.is_one_run() {
         each_row::<E>(plan, results);
     } else {
@@ -53,9 +52,9 @@ fn of_rows<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuTensor> {
 fn each_row<E: Loaded + kernels::Reduce>(plan: &Plan<'_>, results: &mut [E]) {
     let (data, count) = (plan.x.elements::<E>(), plan.count);
     let row = |i: usize| &data[plan.position(i)..][..count];
-    let cost = COST_PER_POWER.times(count);
+    let cost = COST_PER_EXP.times(count);
     if parallel::shares_each(results.len(), cost, count.div_ceil(BLOCK)) {
-        return results.iter_mut().enumerate().for_each(|(i, y)| *y = of_long(row(i)));
+        return results.iter_mut().enumerate().for_each(|(i, y)| *y = shared_log_sum_exp(row(i)));
     }
     parallel::for_each_chunk_mut(results, 1, cost, &|first, results| {
         for (i, y) in results.iter_mut().enumerate() {
@@ -64,41 +63,41 @@ fn each_row<E: Loaded + kernels::Reduce>(plan: &Plan<'_>, results: &mut [E]) {
     });
 }
 
-/// As [`kernels::logsumexp`], shared by threads.
-fn of_long<E: Loaded + kernels::Reduce>(x: &[E]) -> E {
+/// [`kernels::logsumexp`] of one slice, which threads share.
+fn shared_log_sum_exp<E: Loaded + kernels::Reduce>(x: &[E]) -> E {
     let largest: E = Reduction::<E>::finish(&Max, shared(x, &|x| Max.fold(x)), x.len());
     let m = Float::to_f64(largest);
     if !m.is_finite() {
         return largest;
     }
-    let powers = |x: &[E]| {
+    let exps = |x: &[E]| {
         let mut sum = PairwiseSum::new();
         sum.push_exps(x, largest);
         sum.finish()
     };
     let mut log = [0.0];
-    kernels::log(&[shared(x, &powers)], &mut log);
+    kernels::log(&[shared(x, &exps)], &mut log);
     <E as Float>::from_f64(m + log[0])
 }
 
-/// `m (Σ e^(p ln(|x|/m)))^(1/p)` in `f64`, with m the largest magnitude, or for negative p the
-/// smallest: no power exceeds 1.
+/// p-norm `m (Σ e^(p ln(|x|/m)))^(1/p)` in `f64`, where m is the largest magnitude, or for negative p the
+/// smallest, so that no power exceeds 1.
 pub(super) fn norm(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     if p.is_nan() {
-        let reason = format!("p is NaN, of a tensor {}", plan.x.shape());
+        let reason = format!("p is NaN, for a tensor of shape {}", plan.x.shape());
         return Err(Error::InvalidArgument { op: plan.op, reason });
     }
     let axes = &plan.axes;
     let number = |x: f64| Arg::Scalar(Scalar::Float(x));
     let wide = cast::cast(plan.x, DType::F64)?;
-    let end = ReduceOp::Norm { p: p.signum() * f64::INFINITY };
-    let scale = CpuBackend::reduce(end, &wide, axes)?;
-    // Where it is 0, ∞ or NaN, it is the result.
+    let extremum = ReduceOp::Norm { p: p.signum() * f64::INFINITY };
+    let scale = CpuBackend::reduce(extremum, &wide, axes)?;
+    // If the scale is 0, ∞ or NaN, it is the result.
     let above = CpuBackend::compare(CompareOp::Gt, &scale, number(0.0))?;
     let below = CpuBackend::compare(CompareOp::Lt, &scale, number(f64::INFINITY))?;
-    let usual = CpuBackend::mul(&above, &CpuBackend::cast(&below, DType::F64)?)?;
-    let sizes = CpuBackend::unary(UnaryOp::Abs, Arg::Owned(wide))?;
-    let ratios = CpuBackend::div(&sizes, &scale)?;
+    let is_regular = CpuBackend::mul(&above, &CpuBackend::cast(&below, DType::F64)?)?;
+    let magnitudes = CpuBackend::unary(UnaryOp::Abs, Arg::Owned(wide))?;
+    let ratios = CpuBackend::div(&magnitudes, &scale)?;
     let logs = CpuBackend::unary(UnaryOp::Log, Arg::Owned(ratios))?;
     let powers = CpuBackend::binary(BinaryOp::Mul, Arg::Owned(logs), number(p))?;
     let powers = CpuBackend::unary(UnaryOp::Exp, Arg::Owned(powers))?;
@@ -107,5 +106,5 @@ pub(super) fn norm(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     let root = CpuBackend::binary(BinaryOp::Div, Arg::Owned(log), number(p))?;
     let root = CpuBackend::unary(UnaryOp::Exp, Arg::Owned(root))?;
     let norm = CpuBackend::binary(BinaryOp::Mul, Arg::Owned(root), &scale)?;
-    cast::cast(&CpuBackend::where_cond(&usual, &norm, &scale)?, dtype)
+    cast::cast(&CpuBackend::where_cond(&is_regular, &norm, &scale)?, dtype)
 }

@@ -1,9 +1,9 @@
-//! Positions of elements, one loop after the other.
+//! Iteration over the positions of a loop nest.
 
-use crate::layout::LoopNest;
+use crate::layout::{LoopNest, position_of};
 use crate::shape::MAX_RANK;
 
-/// Positions along a nest of loops, one after the other.
+/// Positions of a loop nest in row-major order.
 pub(super) struct Odometer<'a> {
     dims: &'a [usize],
     strides: &'a [isize],
@@ -12,26 +12,26 @@ pub(super) struct Odometer<'a> {
 }
 
 impl<'a> Odometer<'a> {
-    /// From index number `flat` on.
+    /// Starts at element `flat` in row-major order.
     pub fn new(nest: &'a LoopNest, mut flat: usize, offset: usize) -> Self {
         let (dims, strides) = (nest.dims(), nest.strides(0));
-        let mut odometer = Odometer { dims, strides, index: [0; MAX_RANK], position: offset };
-        for (axis, (&dim, &stride)) in dims.iter().zip(strides).enumerate().rev() {
-            odometer.index[axis] = flat % dim;
-            let shift = (flat % dim) as isize * stride;
-            odometer.position = odometer.position.wrapping_add_signed(shift);
+        let position = position_of(dims, strides, flat, offset);
+        let mut index = [0; MAX_RANK];
+        for (index, &dim) in index.iter_mut().zip(dims).rev() {
+            *index = flat % dim;
             flat /= dim;
         }
-        odometer
+        Odometer { dims, strides, index, position }
     }
 
-    /// Over all loops but the innermost.
+    /// Iterates over all loops but the innermost.
     pub fn outer(nest: &'a LoopNest, offset: usize) -> Self {
         let outer = nest.dims().len().saturating_sub(1);
         let (dims, strides) = (&nest.dims()[..outer], &nest.strides(0)[..outer]);
         Odometer { dims, strides, index: [0; MAX_RANK], position: offset }
     }
 
+    /// Advances to the next element.
     pub fn step(&mut self) {
         for axis in (0..self.dims.len()).rev() {
             let (dim, stride) = (self.dims[axis], self.strides[axis]);

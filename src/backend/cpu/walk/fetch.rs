@@ -1,4 +1,4 @@
-//! Hands the operands of a piece to what computes it: where they lie, or through scratch memory.
+//! Provides the operands of a piece of a walk: in place, or copied into scratch memory.
 
 use bytemuck::Pod;
 use swath_kernels::{Block, BlockArg, Permute};
@@ -7,16 +7,16 @@ use super::super::copy;
 use super::{MAX_OPERANDS, Operand, Positions, SCRATCH_LEN, TILE_LEN, Walk};
 use crate::runtime::memory::Buffer;
 
-/// Memory that operands pass through, taken from the pool when first needed.
+/// Scratch memory of the operands, allocated when first needed.
 pub(super) type Scratch = [Option<Buffer>; MAX_OPERANDS];
 
-/// Fetches the operands of one piece of the result.
+/// Provider of the operands of one piece of the result.
 pub struct Fetch<'a> {
     walk: &'a Walk,
     positions: Positions,
     column: usize,
     len: usize,
-    /// Its rows, the axis along which they follow one another, the distance in the result.
+    /// Number of rows, the axis along which they follow one another, and their stride in the result.
     rows: usize,
     row_axis: usize,
     stride: usize,
@@ -24,7 +24,7 @@ pub struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    /// A piece that is one run.
+    /// A piece of one run.
     pub(super) fn of_run(
         walk: &'a Walk,
         positions: Positions,
@@ -36,7 +36,7 @@ impl<'a> Fetch<'a> {
         Fetch { walk, positions, column, len, rows, row_axis, stride, scratch }
     }
 
-    /// A piece of several.
+    /// A piece of several rows.
     pub(super) fn with_rows(self, rows: usize, row_axis: usize, stride: usize) -> Self {
         Fetch { rows, row_axis, stride, ..self }
     }
@@ -46,7 +46,7 @@ impl<'a> Fetch<'a> {
         Block { rows: self.rows, cols: self.len, stride: self.stride }
     }
 
-    /// The operands' rows of this piece.
+    /// Rows of the operands in this piece.
     pub fn rows<'s, T: Pod, const N: usize>(
         &'s mut self,
         operands: &[Operand<'s, T>; N],
@@ -54,7 +54,7 @@ impl<'a> Fetch<'a> {
         self.rows_of_two_types(operands, &[] as &[Operand<'s, T>; 0]).0
     }
 
-    /// Does what [`Fetch::rows`] does, for operands of two types.
+    /// Like [`Fetch::rows`], for operands of two types.
     pub fn rows_of_two_types<'s, A: Pod, B: Pod, const N: usize, const M: usize>(
         &'s mut self,
         a: &[Operand<'s, A>; N],
@@ -65,24 +65,24 @@ impl<'a> Fetch<'a> {
         (a.each_ref().map(|x| self.get(x)), b.each_ref().map(|x| self.get(x)))
     }
 
-    /// Where the operand's first element lies.
+    /// Position of the operand's first element.
     fn position<T>(&self, operand: &Operand<'_, T>) -> usize {
         let shift = self.column as isize * operand.stride;
         self.positions[operand.slot].wrapping_add_signed(shift)
     }
 
-    /// From a row of the operand to the next.
+    /// Stride from a row of the operand to the next.
     fn row_stride<T>(&self, operand: &Operand<'_, T>) -> isize {
         if self.rows > 1 { self.walk.nest.strides(operand.slot)[self.row_axis] } else { 0 }
     }
 
-    /// Copies the operand into its scratch memory, row after row, if it cannot be used where it lies.
+    /// Copies the operand into its scratch memory, row by row, unless it is used in place.
     fn prepare<T: Pod>(&mut self, operand: &Operand<'_, T>) {
         if operand.is_direct() {
             return;
         }
         let (position, row_stride) = (self.position(operand), self.row_stride(operand));
-        let by_run = self.walk.tile.is_none() && !self.walk.short;
+        let by_run = self.walk.tile.is_none() && !self.walk.has_short_runs;
         let len = if by_run { SCRATCH_LEN } else { TILE_LEN };
         let buffer =
             self.scratch[operand.slot].get_or_insert_with(|| Buffer::scratch(len * size_of::<T>()));
@@ -107,7 +107,7 @@ impl<'a> Fetch<'a> {
             return BlockArg { data: operand.data, start, stride, is_value: operand.stride == 0 };
         }
         let buffer = self.scratch[operand.slot].as_ref();
-        let data = buffer.expect("prepare fills the memory of indirect operands").as_slice();
+        let data = buffer.expect("prepared before").as_slice();
         BlockArg { data, start: 0, stride: self.len as isize, is_value: false }
     }
 }

@@ -1,13 +1,13 @@
-//! What stands between a product and the library: the integers, the canaries, the self-test.
+//! Tests of the checks of a call: integer arguments, canaries, the self-test.
 
 use std::ffi::c_int;
 
 use cblas_sys::{CblasColMajor, CblasNoTrans, CblasRowMajor, CblasTrans};
 
-use super::{Lies, check, operand, values};
+use super::{Arrangement, check, operand, values};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::backend::cpu::blas::call::{CANARY, Call, Failure, MAX_INT as MOST, Operand, run_batch};
+use crate::backend::cpu::blas::call::{CANARY, Call, Failure, MAX_INT, Operand, run_batch};
 use crate::backend::cpu::blas::mock::{
     self, FIRST_OPERANDS, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN,
     Record, gemm, gemm_batch, gemv, library,
@@ -19,14 +19,14 @@ use crate::dtype::{DType, HostData};
 use crate::rng::Rng;
 
 /// Rows and columns of the matrices that hold operands.
-const SIDE: usize = MOST + 2;
+const SIDE: usize = MAX_INT + 2;
 
 /// Extents m, k, n; whether A is transposed; the leading dimensions of A, B and C.
-type Numbers = ([usize; 3], bool, [usize; 3]);
+type Integers = ([usize; 3], bool, [usize; 3]);
 
-/// What comes of a product with these numbers, alone or so many in a batch, and the calls made.
-fn sent(numbers: Numbers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Record>) {
-    let (shape, transposed, [lda, ldb, ldc]) = numbers;
+/// Computes a product, alone or as a batch; returns the outcome and the recorded calls.
+fn run(integers: Integers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Record>) {
+    let (shape, transposed, [lda, ldb, ldc]) = integers;
     let (a, b) = (vec![1f32; SIDE * SIDE], vec![1f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
     let call = Call {
@@ -34,11 +34,11 @@ fn sent(numbers: Numbers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Rec
         a: Operand { data: a.as_ptr(), stored: Stored { transposed, leading: lda } },
         b: Operand { data: b.as_ptr(), stored: Stored { transposed: false, leading: ldb } },
         c: c.as_mut_ptr(),
-        row: ldc,
+        ldc,
     };
     mock::with(library(), || {
         let library = mock::provider();
-        // SAFETY: no extent and no leading dimension is more than the side of these matrices.
+        // SAFETY: no extent and no leading dimension exceeds the side of these matrices.
         library.threads.on_one_thread(|| unsafe {
             match batch {
                 None => call.run(&library.products),
@@ -52,98 +52,96 @@ fn sent(numbers: Numbers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Rec
 }
 
 #[track_caller]
-fn refuses(numbers: Numbers, batch: Option<usize>) {
-    let (result, records) = sent(numbers, batch);
+fn assert_refused(integers: Integers, batch: Option<usize>) {
+    let (result, records) = run(integers, batch);
     let found = (result, records.len());
-    assert_eq!(found, (Err(Failure::Arguments), 0), "{numbers:?}, {batch:?}");
+    assert_eq!(found, (Err(Failure::Arguments), 0), "{integers:?}, {batch:?}");
 }
 
 #[test]
-fn numbers_are_those_of_the_header() {
+fn constants_are_those_of_the_header() {
     let header = [CblasRowMajor as c_int, CblasNoTrans as c_int, CblasTrans as c_int];
     assert_eq!([ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE], header);
 }
 
-/// The plan lets no such number come so far.
 #[test]
-fn a_number_beyond_the_librarys_integers_is_in_no_call() {
+fn arguments_beyond_the_librarys_integers_are_refused() {
     let fits = [
-        ([3, 4, 5], false, [MOST; 3]),
-        ([MOST, 4, 5], false, [MOST; 3]),
-        ([3, MOST, 5], true, [MOST; 3]),
-        ([3, 4, MOST], false, [MOST; 3]),
-        ([3, 4, 1], false, [MOST; 3]),
-        ([1, 4, 5], false, [MOST; 3]),
+        ([3, 4, 5], false, [MAX_INT; 3]),
+        ([MAX_INT, 4, 5], false, [MAX_INT; 3]),
+        ([3, MAX_INT, 5], true, [MAX_INT; 3]),
+        ([3, 4, MAX_INT], false, [MAX_INT; 3]),
+        ([3, 4, 1], false, [MAX_INT; 3]),
+        ([1, 4, 5], false, [MAX_INT; 3]),
     ];
     let beyond = [
-        ([MOST + 1, 4, 5], false, [MOST; 3]),
-        ([3, MOST + 1, 5], true, [MOST; 3]),
-        ([1, 4, MOST + 1], false, [MOST + 1; 3]),
-        ([2, 4, MOST + 1], false, [MOST + 1; 3]),
-        ([3, 4, 5], false, [MOST + 1, MOST, MOST]),
-        ([3, 4, 5], false, [MOST, MOST + 1, MOST]),
-        ([3, 4, 5], false, [MOST, MOST, MOST + 1]),
-        // Matrices × vectors: the lone row of C has no next one.
-        ([MOST + 1, 4, 1], false, [MOST; 3]),
-        ([3, MOST + 1, 1], true, [MOST; 3]),
-        ([3, 4, 1], false, [MOST + 1, MOST, MOST]),
-        ([3, 4, 1], false, [MOST, MOST + 1, MOST]),
-        ([3, 4, 1], false, [MOST, MOST, MOST + 1]),
-        ([1, 4, 5], true, [MOST + 1, MOST, MOST]),
-        ([1, 4, 5], false, [MOST, MOST + 1, MOST]),
+        ([MAX_INT + 1, 4, 5], false, [MAX_INT; 3]),
+        ([3, MAX_INT + 1, 5], true, [MAX_INT; 3]),
+        ([1, 4, MAX_INT + 1], false, [MAX_INT + 1; 3]),
+        ([2, 4, MAX_INT + 1], false, [MAX_INT + 1; 3]),
+        ([3, 4, 5], false, [MAX_INT + 1, MAX_INT, MAX_INT]),
+        ([3, 4, 5], false, [MAX_INT, MAX_INT + 1, MAX_INT]),
+        ([3, 4, 5], false, [MAX_INT, MAX_INT, MAX_INT + 1]),
+        // Matrix-vector products.
+        ([MAX_INT + 1, 4, 1], false, [MAX_INT; 3]),
+        ([3, MAX_INT + 1, 1], true, [MAX_INT; 3]),
+        ([3, 4, 1], false, [MAX_INT + 1, MAX_INT, MAX_INT]),
+        ([3, 4, 1], false, [MAX_INT, MAX_INT + 1, MAX_INT]),
+        ([3, 4, 1], false, [MAX_INT, MAX_INT, MAX_INT + 1]),
+        ([1, 4, 5], true, [MAX_INT + 1, MAX_INT, MAX_INT]),
+        ([1, 4, 5], false, [MAX_INT, MAX_INT + 1, MAX_INT]),
     ];
-    for numbers in fits {
+    for integers in fits {
         for batch in [None, Some(1)] {
-            let (result, records) = sent(numbers, batch);
-            assert_eq!((result, records.len()), (Ok(()), 1), "{numbers:?}");
+            let (result, records) = run(integers, batch);
+            assert_eq!((result, records.len()), (Ok(()), 1), "{integers:?}");
         }
     }
-    beyond.into_iter().for_each(|numbers| refuses(numbers, None));
-    // Those of matrices alone: products with a vector are calls of one.
-    beyond[3..7].iter().for_each(|&numbers| refuses(numbers, Some(1)));
-    refuses(fits[0], Some(MOST + 1));
+    beyond.into_iter().for_each(|integers| assert_refused(integers, None));
+    // Only products of matrices are batched.
+    beyond[3..7].iter().for_each(|&integers| assert_refused(integers, Some(1)));
+    assert_refused(fits[0], Some(MAX_INT + 1));
 }
 
-/// Nor this: no product without terms, no row longer than what lies between two.
 #[test]
-fn a_number_that_is_zero_or_too_small_is_in_no_call() {
+fn extents_of_zero_and_leading_dimensions_below_the_row_length_are_refused() {
     let matrices = [
-        ([3, 0, 5], false, [MOST; 3]),
+        ([3, 0, 5], false, [MAX_INT; 3]),
         ([3, 4, 5], false, [3, 5, 5]),
         ([3, 4, 5], true, [2, 5, 5]),
         ([3, 4, 5], false, [4, 4, 5]),
         ([3, 4, 5], false, [4, 5, 4]),
     ];
     let vectors = [
-        ([3, 0, 1], false, [MOST; 3]),
-        ([1, 0, 5], false, [MOST; 3]),
+        ([3, 0, 1], false, [MAX_INT; 3]),
+        ([1, 0, 5], false, [MAX_INT; 3]),
         ([3, 4, 1], false, [3, 1, 1]),
         ([3, 4, 1], true, [2, 1, 1]),
         ([1, 4, 5], false, [4, 4, 5]),
-        // Steps of 0 through the vectors.
+        // Increments of 0.
         ([3, 4, 1], false, [4, 0, 1]),
         ([3, 4, 1], false, [4, 1, 0]),
         ([1, 4, 5], true, [0, 5, 5]),
     ];
-    for numbers in matrices {
-        refuses(numbers, None);
-        refuses(numbers, Some(2));
+    for integers in matrices {
+        assert_refused(integers, None);
+        assert_refused(integers, Some(2));
     }
-    vectors.into_iter().for_each(|numbers| refuses(numbers, None));
-    refuses(([3, 4, 5], false, [4, 5, 5]), Some(0));
+    vectors.into_iter().for_each(|integers| assert_refused(integers, None));
+    assert_refused(([3, 4, 5], false, [4, 5, 5]), Some(0));
 }
 
-/// What the tests of calls rest on: each wrong argument alone becomes a violation, and is not computed with.
+/// Each invalid argument alone is recorded as a violation, and the mock does not compute.
 #[test]
-fn the_mock_notices_every_wrong_argument() {
+fn the_mock_detects_every_invalid_argument() {
     const SIDE: usize = 20;
-    const BEYOND: c_int = MOST as c_int + 1;
+    const BEYOND: c_int = MAX_INT as c_int + 1;
     struct Arguments {
         layout: c_int,
         shape: [c_int; 3],
         leading: [c_int; 3],
         beta: f32,
-        /// Elements from A to C, of one vector.
+        /// Position of C in the memory that begins with A.
         c: usize,
         null: Option<usize>,
         is_alone: bool,
@@ -170,7 +168,7 @@ fn the_mock_notices_every_wrong_argument() {
             }
             let [a, b, c] = places;
             let call = || {
-                // SAFETY: what the mock does not refuse lies in `memory`: no number is more than 20.
+                // SAFETY: the mock only accesses matrices with extents of at most 20, which are in `memory`.
                 unsafe {
                     let (gemm, plain, beta) =
                         (library.products.f32.gemm, NO_TRANSPOSE, arguments.beta);
@@ -199,16 +197,16 @@ fn the_mock_notices_every_wrong_argument() {
     noticed(|it| it.null = Some(2), "C: [3, 5] with leading dimension 5");
     noticed(|it| it.c = 11, "C overlaps an operand");
     noticed(|it| it.c = SIDE * SIDE + 19, "C overlaps an operand");
-    // Behind the last elements of A.
+    // Directly after the last element of A.
     noticed(|it| it.c = 12, "");
 }
 
 #[test]
-fn a_product_of_a_batch_that_is_not_written_is_noticed_wherever_it_stands() {
+fn a_product_that_is_not_written_is_detected_at_any_index_of_a_batch() {
     let mut rng = Rng::seed(79);
     for faulty in [gemm_batch::<f32, 0>, gemm_batch::<f32, 7>, gemm_batch::<f32, 15>] {
-        let a = operand(Lies::Plain, [20, 30], 16, false, DType::F32, &mut rng);
-        let b = operand(Lies::Plain, [30, 25], 16, false, DType::F32, &mut rng);
+        let a = operand(Arrangement::Plain, [20, 30], 16, false, DType::F32, &mut rng);
+        let b = operand(Arrangement::Plain, [30, 25], 16, false, DType::F32, &mut rng);
         let mut broken = library();
         broken.products.f32.gemm_batch = Some(faulty);
         let ((), records) = mock::with(broken, || {
@@ -222,7 +220,7 @@ fn a_product_of_a_batch_that_is_not_written_is_noticed_wherever_it_stands() {
 }
 
 #[test]
-fn a_result_that_equals_the_canary_is_right() {
+fn a_result_that_equals_the_canary_is_correct() {
     let (mut a, mut b) = (vec![0.0; 400], vec![0.0; 400]);
     a[399] = CANARY as f32;
     (0..20).for_each(|j| b[j * 21] = 1.0);
@@ -232,14 +230,14 @@ fn a_result_that_equals_the_canary_is_right() {
 }
 
 #[test]
-fn the_self_test_finds_what_is_wrong() {
-    let says = |library: Provider| mock::with(library, || self_test::run(mock::provider())).0;
-    assert_eq!(says(library()), Ok(()));
+fn the_self_test_detects_every_fault() {
+    let self_test = |library: Provider| mock::with(library, || self_test::run(mock::provider())).0;
+    assert_eq!(self_test(library()), Ok(()));
     type Change = fn(&mut Provider);
     let finds = |change: Change, told: &str| {
         let mut library = library();
         change(&mut library);
-        let reason = says(library).unwrap_err();
+        let reason = self_test(library).unwrap_err();
         assert!(reason.contains(told), "{reason}, not {told}");
     };
     finds(|it| it.products.f32.dot = mock::wide_dot, "64-bit integers (ILP64)");
@@ -285,7 +283,8 @@ fn the_self_test_finds_what_is_wrong() {
             (|it| it.products.f64.gemv = gemv::<_, FAULT>, "dgemv"),
         ]
     }
-    // The first products, and matrices × vectors, that show it; a vector is never transposed.
+    // The first product, and the first matrix-vector product, that shows the fault. A vector is never
+    // transposed.
     for (faults, products, vectors) in [
         (faults::<IGNORES_A>(), matrix, "of [5, 2] and [2, 1]"),
         (faults::<IGNORES_B>(), matrix, ""),
@@ -301,12 +300,12 @@ fn the_self_test_finds_what_is_wrong() {
     }
 }
 
-/// A product that was added to a sum in part would be added again by the one that is embedded.
+/// If the library added directly to C, the embedded product would add the same tiles again.
 #[test]
-fn a_product_is_added_to_a_sum_once_where_the_library_fails_in_the_middle() {
+fn a_product_is_added_once_if_the_library_fails_midway() {
     let mut rng = Rng::seed(75);
     let [a, b, c] = [[301, 80], [80, 601], [301, 601]]
-        .map(|shape| operand(Lies::Plain, shape, 1, false, DType::F32, &mut rng));
+        .map(|shape| operand(Arrangement::Plain, shape, 1, false, DType::F32, &mut rng));
     let mut broken = library();
     broken.products.f32.gemm = gemm::<_, NOTHING_WHERE_EVEN>;
     let (before, product) = (values(&c), CpuBackend::matmul(&a, &b).unwrap());

@@ -1,6 +1,6 @@
-//! The table of layouts in `docs/BLAS.md`: what the mock was called for.
+//! The table of layouts in `docs/BLAS.md`, made from the calls that the mock recorded.
 //!
-//! `SWATH_BLESS=1 cargo test --lib the_page_of_layouts` writes it anew.
+//! `SWATH_BLESS=1 cargo test --lib the_page_of_layouts` regenerates it.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,22 +11,22 @@ use super::*;
 const BEGIN: &str = "<!-- Made by src/backend/cpu/blas/tests/page.rs. -->\n";
 const END: &str = "<!-- The end of what is made. -->\n";
 
-/// Its name on the page, and what it is.
-fn words(lies: Lies) -> (&'static str, &'static str) {
-    match lies {
-        Lies::Plain => ("plain", "row after row"),
-        Lies::Transposed => ("transposed", "`x.t()`"),
-        Lies::Wider => ("part", "rows of a wider matrix, `x.narrow(1, …)`"),
-        Lies::WiderTransposed => ("part, transposed", "the transpose of such rows"),
-        Lies::Flipped => ("flipped", "from the last row to the first, `x.flip(0)`"),
-        Lies::Spread => ("every other", "every other column, `x.slice(s![.., ..;2])`"),
-        Lies::Repeated => ("repeated", "one row again and again, `x.broadcast_to(…)`"),
+/// Name and description of an arrangement on the page.
+fn description(kind: Arrangement) -> (&'static str, &'static str) {
+    match kind {
+        Arrangement::Plain => ("plain", "row after row"),
+        Arrangement::Transposed => ("transposed", "`x.t()`"),
+        Arrangement::Wider => ("part", "rows of a wider matrix, `x.narrow(1, …)`"),
+        Arrangement::WiderTransposed => ("part, transposed", "the transpose of such rows"),
+        Arrangement::Flipped => ("flipped", "from the last row to the first, `x.flip(0)`"),
+        Arrangement::Spread => ("every other", "every other column, `x.slice(s![.., ..;2])`"),
+        Arrangement::Repeated => ("repeated", "one row again and again, `x.broadcast_to(…)`"),
     }
 }
 
-/// Strides of a matrix `[r, c]`, told from two sizes.
-fn strides(lies: Lies) -> String {
-    let of = |rows, cols| lies.of(rows, cols).0;
+/// Strides of a matrix `[r, c]` in terms of r and c, deduced from two sizes.
+fn strides(kind: Arrangement) -> String {
+    let of = |rows, cols| kind.of(rows, cols).0;
     let (first, second) = (of(10, 100), of(11, 1000));
     let letter = |axis: usize| match (first[axis], second[axis]) {
         (10, 11) => "r".to_owned(),
@@ -41,29 +41,28 @@ fn strides(lies: Lies) -> String {
     format!("[{}, {}]", letter(0), letter(1))
 }
 
-/// Why BLAS has no words for a layout.
-fn reason(lies: Lies) -> &'static str {
-    let ([down, right], ..) = lies.of(19, 21);
+/// Reason why BLAS cannot express an arrangement.
+fn reason(kind: Arrangement) -> &'static str {
+    let ([down, right], ..) = kind.of(19, 21);
     match () {
         () if down == 0 || right == 0 => "a stride of 0",
         () if down < 0 || right < 0 => "a negative stride",
         () if down != 1 && right != 1 => "no stride of 1",
-        () => unreachable!("{lies:?} can be said"),
+        () => unreachable!("{kind:?} is expressible"),
     }
 }
 
-/// The transpose flags of the only call, which read both operands where they lie; `None` if there was
-/// no call.
-fn flags(a_lies: Lies, b_lies: Lies) -> Option<String> {
+/// Transpose flags of the only call, which reads both operands in place; `None` if there was no call.
+fn flags(a_kind: Arrangement, b_kind: Arrangement) -> Option<String> {
     let mut rng = Rng::seed(76);
     let [of_f32, of_f64] = [DType::F32, DType::F64].map(|dtype| {
-        let a = operand(a_lies, [17, 19], 1, false, dtype, &mut rng);
-        let b = operand(b_lies, [19, 21], 1, false, dtype, &mut rng);
+        let a = operand(a_kind, [17, 19], 1, false, dtype, &mut rng);
+        let b = operand(b_kind, [19, 21], 1, false, dtype, &mut rng);
         let (c, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
-        check(&c, &a, &b, &format!("{dtype} {a_lies:?} {b_lies:?}"));
+        check(&c, &a, &b, &format!("{dtype} {a_kind:?} {b_kind:?}"));
         assert!(records.len() <= 1);
         records.first().map(|record| {
-            assert!(reads_in_place(record, &a, &b), "{a_lies:?} {b_lies:?}: a copy");
+            assert!(reads_in_place(record, &a, &b), "{a_kind:?} {b_kind:?}: a copy");
             record.transposed.map(|transposed| if transposed { "T" } else { "N" }).concat()
         })
     });
@@ -73,26 +72,27 @@ fn flags(a_lies: Lies, b_lies: Lies) -> Option<String> {
 
 fn table() -> String {
     let mut page = String::from("\n| name | strides of `[r, c]` | |\n|---|---|---|\n");
-    for lies in ALL {
-        let (name, meaning) = words(lies);
-        writeln!(page, "| {name} | `{}` | {meaning} |", strides(lies)).unwrap();
+    for kind in ALL {
+        let (name, meaning) = description(kind);
+        writeln!(page, "| {name} | `{}` | {meaning} |", strides(kind)).unwrap();
     }
     page.push_str("\n| A ↓ B → |");
-    ALL.iter().for_each(|&lies| write!(page, " {} |", words(lies).0).unwrap());
+    ALL.iter().for_each(|&kind| write!(page, " {} |", description(kind).0).unwrap());
     page.push_str("\n|---|");
     ALL.iter().for_each(|_| page.push_str("---|"));
     for a in ALL {
-        write!(page, "\n| {} |", words(a).0).unwrap();
+        write!(page, "\n| {} |", description(a).0).unwrap();
         for b in ALL {
-            // Whose layout it is, each tried beside a plain one.
-            let declined = |[a, b]: [Lies; 2]| flags(a, b).is_none();
-            let because = match [declined([a, Lies::Plain]), declined([Lies::Plain, b])] {
-                [false, false] => None,
-                [true, false] => Some(format!("A: {}", reason(a))),
-                [false, true] => Some(format!("B: {}", reason(b))),
-                [true, true] if reason(a) == reason(b) => Some(format!("A, B: {}", reason(a))),
-                [true, true] => Some(format!("A: {}; B: {}", reason(a), reason(b))),
-            };
+            // Determine which operand is declined by pairing each with a plain one.
+            let declined = |[a, b]: [Arrangement; 2]| flags(a, b).is_none();
+            let because =
+                match [declined([a, Arrangement::Plain]), declined([Arrangement::Plain, b])] {
+                    [false, false] => None,
+                    [true, false] => Some(format!("A: {}", reason(a))),
+                    [false, true] => Some(format!("B: {}", reason(b))),
+                    [true, true] if reason(a) == reason(b) => Some(format!("A, B: {}", reason(a))),
+                    [true, true] => Some(format!("A: {}; B: {}", reason(a), reason(b))),
+                };
             let cell = match (flags(a, b), because) {
                 (Some(flags), None) => format!("**{flags}**"),
                 (None, Some(because)) => because,
@@ -106,7 +106,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_page_of_layouts_is_what_the_mock_saw() {
+fn the_page_of_layouts_matches_the_recorded_calls() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/BLAS.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the line before the table");
@@ -120,7 +120,7 @@ fn the_page_of_layouts_is_what_the_mock_saw() {
     let differs = lines.enumerate().find(|(_, (page, expected))| page != expected);
     assert!(
         page == expected,
-        "docs/BLAS.md is not what the mock saw: {differs:?}\n\
-         `SWATH_BLESS=1 cargo test --lib the_page_of_layouts` writes it anew"
+        "docs/BLAS.md is outdated: {differs:?}\n\
+         `SWATH_BLESS=1 cargo test --lib the_page_of_layouts` regenerates it"
     );
 }

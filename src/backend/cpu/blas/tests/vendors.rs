@@ -1,4 +1,4 @@
-//! Who a library is taken for, and how it is kept to one thread.
+//! Tests of the detection of vendors and of the control of their threads.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -7,14 +7,14 @@ use swath_kernels::Isa;
 
 use crate::backend::cpu::blas::mock::{Header, products};
 use crate::backend::cpu::blas::provider::Provider;
-use crate::backend::cpu::blas::vendor::{UNKNOWN_TO_MKL, better, old_kernels};
+use crate::backend::cpu::blas::vendor::{UNKNOWN_TO_MKL, old_kernels};
 
-/// Threads that the pretended libraries are set to, and those of BLIS's loops.
+/// Number of threads of the fake libraries, and that of BLIS's loops.
 static THREADS: AtomicI32 = AtomicI32::new(8);
 static LOOPS: AtomicI32 = AtomicI32::new(8);
 
-/// Whether they stay at what they are, whatever they are told.
-static ARE_DEAF: AtomicBool = AtomicBool::new(false);
+/// True if the fake libraries ignore changes of their number of threads.
+static IGNORE_CHANGES: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn set_and_return(threads: c_int) -> c_int {
     let before = get();
@@ -22,14 +22,14 @@ extern "C" fn set_and_return(threads: c_int) -> c_int {
     before
 }
 extern "C" fn set(threads: c_int) {
-    if !ARE_DEAF.load(Ordering::Relaxed) {
+    if !IGNORE_CHANGES.load(Ordering::Relaxed) {
         THREADS.store(threads, Ordering::Relaxed);
     }
 }
 extern "C" fn set_wide(threads: isize) {
     set(threads as c_int);
 }
-/// No number for all holds from here on.
+/// Sets the loops; the total then reads as -1.
 extern "C" fn set_loops(jc: isize, pc: isize, ic: isize, jr: isize, ir: isize) {
     LOOPS.store((jc * pc * ic * jr * ir) as i32, Ordering::Relaxed);
     set(-1);
@@ -37,7 +37,7 @@ extern "C" fn set_loops(jc: isize, pc: isize, ic: isize, jr: isize, ir: isize) {
 extern "C" fn get() -> c_int {
     THREADS.load(Ordering::Relaxed)
 }
-/// What OpenBLAS says of its threads where OpenMP's number decides, and what does not change it.
+/// OpenBLAS's own number of threads if OpenMP's number applies; setting it has no effect.
 extern "C" fn stale() -> c_int {
     8
 }
@@ -61,7 +61,7 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
         ("MKL_Get_Max_Threads", get as *const ()),
     ]));
     assert_eq!(mkl.about.library, "mkl");
-    // OpenBLAS's own number is not the one that calls follow.
+    // Calls do not use OpenBLAS's own number.
     let open_mp = made(Header(&[
         ("openblas_get_config", config as *const ()),
         ("openblas_get_corename", core as *const ()),
@@ -80,7 +80,7 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
     for library in [&mkl, &open_mp, &apple] {
         THREADS.store(8, Ordering::Relaxed);
         assert_eq!(library.threads.on_one_thread(threads), 1);
-        assert_eq!(threads(), 8, "the user's setting is back");
+        assert_eq!(threads(), 8, "the user's setting is restored");
     }
 
     let blis = made(Header(&[
@@ -96,30 +96,30 @@ fn each_vendor_is_recognised_and_kept_to_one_thread() {
         ("openblas_set_num_threads", set as *const ()),
     ]));
     assert_eq!(plain.about.library, "openblas");
-    // Also where the program has set another number since.
+    // Also after the program has set another number.
     for (library, loops) in [(&blis, 1), (&plain, 8)] {
         for _ in 0..2 {
             THREADS.store(8, Ordering::Relaxed);
             LOOPS.store(8, Ordering::Relaxed);
             assert_eq!(library.threads.on_one_thread(threads), 1);
-            assert_eq!(threads(), 1, "it stays");
+            assert_eq!(threads(), 1, "the number stays");
             assert_eq!(LOOPS.load(Ordering::Relaxed), loops);
         }
     }
-    // What is told of the threads is the number that calls follow.
-    for (are_deaf, told) in [(false, 1), (true, 8)] {
-        ARE_DEAF.store(are_deaf, Ordering::Relaxed);
+    // The reported number is the one that calls use.
+    for (ignore_changes, reported) in [(false, 1), (true, 8)] {
+        IGNORE_CHANGES.store(ignore_changes, Ordering::Relaxed);
         for library in [&mkl, &open_mp, &apple, &blis, &plain] {
             THREADS.store(8, Ordering::Relaxed);
-            assert_eq!(library.info().threads, told, "{}", library.about.library);
+            assert_eq!(library.info().threads, reported, "{}", library.about.library);
         }
     }
-    ARE_DEAF.store(false, Ordering::Relaxed);
+    IGNORE_CHANGES.store(false, Ordering::Relaxed);
     assert_eq!(made(Header(&[])).about.library, "unknown");
 }
 
 #[test]
-fn of_two_libraries_in_a_process_the_provider_s_is_asked() {
+fn of_two_loaded_libraries_the_selected_one_is_detected() {
     let both = [
         ("MKL_Set_Num_Threads_Local", set_and_return as *const ()),
         ("openblas_get_config", config as *const ()),
@@ -133,7 +133,7 @@ fn of_two_libraries_in_a_process_the_provider_s_is_asked() {
 }
 
 #[test]
-fn a_library_that_cannot_be_kept_to_one_thread_is_told_of() {
+fn a_library_without_thread_control_gives_a_warning() {
     let none = Header(&[]);
     let modern = Header(&[("cblas_sgemm$NEWLAPACK", set as *const ())]);
     let open_mp = Header(&[("openblas_get_config", config as *const ())]);
@@ -153,11 +153,16 @@ fn a_library_that_cannot_be_kept_to_one_thread_is_told_of() {
 }
 
 #[test]
-fn kernels_that_are_too_old_for_the_processor_are_told_of() {
+fn kernels_too_old_for_the_processor_give_a_warning() {
     let known = "Intel(R) Advanced Vector Extensions 512 (Intel(R) AVX-512) enabled processors";
     for (library, core, isa, told) in [
         ("openblas", "Haswell", Isa::Avx512, "set OPENBLAS_CORETYPE=SkylakeX"),
+        ("openblas", "Zen", Isa::Avx512, "set OPENBLAS_CORETYPE=SkylakeX"),
         ("openblas", "SkylakeX", Isa::Avx512, ""),
+        ("openblas", "Haswell", Isa::Avx2, ""),
+        ("openblas", "prescott", Isa::Avx2, "set OPENBLAS_CORETYPE=Haswell"),
+        ("openblas", "neoversen1", Isa::Neon, ""),
+        ("openblas", "", Isa::Avx512, ""),
         ("blis", "generic", Isa::Avx512, "take a newer build"),
         ("blis", "zen3", Isa::Avx512, "take a newer build"),
         ("blis", "generic", Isa::Scalar, ""),
@@ -172,26 +177,5 @@ fn kernels_that_are_too_old_for_the_processor_are_told_of() {
         let warning = old_kernels(library, core, isa).unwrap_or_default();
         let on = format!("runs kernels for {core} on a processor with {isa}: {told}");
         assert!(warning.contains(&on) || told.is_empty() && warning.is_empty(), "{warning}");
-    }
-}
-
-#[test]
-fn kernels_for_an_older_instruction_set_are_noticed() {
-    for (chosen, isa, expected) in [
-        ("Haswell", Isa::Avx512, Some("SkylakeX")),
-        ("Zen", Isa::Avx512, Some("SkylakeX")),
-        ("Prescott", Isa::Avx512, Some("SkylakeX")),
-        ("SkylakeX", Isa::Avx512, None),
-        ("Cooperlake", Isa::Avx512, None),
-        ("SapphireRapids", Isa::Avx512, None),
-        ("Zen", Isa::Avx2, None),
-        ("Haswell", Isa::Avx2, None),
-        ("prescott", Isa::Avx2, Some("Haswell")),
-        ("Sandybridge", Isa::Avx2, Some("Haswell")),
-        ("neoversen1", Isa::Neon, None),
-        ("Prescott", Isa::Scalar, None),
-        ("", Isa::Avx512, None),
-    ] {
-        assert_eq!(better(chosen, isa), expected, "{chosen} on {isa}");
     }
 }

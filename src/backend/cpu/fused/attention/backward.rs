@@ -1,11 +1,11 @@
-//! The backward pass.
+//! Backward pass of attention.
 
 use swath_kernels as kernels;
 
 use super::super::super::copy::contiguous;
 use super::head::{
-    Arena, contiguous_rows, copy_rows, multiply, pieces_len, product, product_with_pieces,
-    transposed_pieces,
+    Arena, contiguous_rows, copy_rows, multiply, panels_len, product, product_with_panels,
+    transposed_panels,
 };
 use super::parts::{self, Heads};
 use super::*;
@@ -13,8 +13,8 @@ use crate::dtype::Element;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel;
 
-/// The upstream gradient, and what the forward pass saved: y, each row's largest score m, and each row's
-/// 1/Σ e^(score − m).
+/// Upstream gradient, and the saved tensors of the forward pass: y, the largest score m of each row, and
+/// 1/Σ e^(score − m) of each row.
 struct Saved<'a, E> {
     g: Stack<'a, E>,
     y: Stack<'a, E>,
@@ -49,32 +49,34 @@ pub(super) fn run<E: Real>(
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
         let parts = parts::cut(results, &shape, parts);
         let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
-        parts::run(op, &parts, |part: parts::Part<Gradients<'_, E>>| {
+        share(parts, (), |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
-            E::workspace().with_borrow_mut(|workspace| {
-                part.each(heads, |head, (dq, (dk, dv))| {
-                    let results = [dq.matrix, dk.matrix, dv.matrix];
-                    problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
+            E::workspace()
+                .with_borrow_mut(|workspace| {
+                    part.each(heads, |head, (dq, (dk, dv))| {
+                        let results = [dq.matrix, dk.matrix, dv.matrix];
+                        problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
+                    })
                 })
-            })
+                .map_err(refused(op))
         })?;
     }
     Ok(smallvec![dq.finish(), dk.finish(), dv.finish()])
 }
 
-/// Elements of scratch memory for a head.
+/// Elements of scratch memory per head.
 fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
     let &Extents { s, d, e, .. } = shape;
     let scores = ROWS * shape.scores_stride();
     let factors = if parameters.dropout.is_some() { scores } else { 0 };
-    let copies = [pieces_len(s, d), s * d, pieces_len(s, e)];
+    let copies = [panels_len(s, d), s * d, panels_len(s, e)];
     let blocks = [scores, scores, factors, ROWS, ROWS * d, ROWS * e, ROWS * e];
     copies.into_iter().chain(blocks).map(Arena::<u8>::size).sum()
 }
 
 impl<E: Real> Problem<'_, E> {
-    /// One head's dq `[t, d]`, dk `[s, d]` and dv `[s, e]`.
+    /// Computes dq `[t, d]`, dk `[s, d]` and dv `[s, e]` of one head.
     fn backward(
         &self,
         saved: &Saved<'_, E>,
@@ -87,9 +89,9 @@ impl<E: Real> Problem<'_, E> {
         let stride = self.shape.scores_stride();
         let (q, k, v) = (self.q.matrix(head), self.k.matrix(head), self.v.matrix(head));
         let (g, y) = (saved.g.matrix(head), saved.y.matrix(head));
-        let keys_t = arena.take(pieces_len(s, d));
+        let keys_t = arena.take(panels_len(s, d));
         let keys = arena.take(s * d);
-        let values_t = arena.take(pieces_len(s, e));
+        let values_t = arena.take(panels_len(s, e));
         let weights = arena.take(ROWS * stride);
         let slopes = arena.take(ROWS * stride);
         let dropout = self.parameters.dropout;
@@ -98,16 +100,16 @@ impl<E: Real> Problem<'_, E> {
         let (q_copy, g_copy) = (arena.take(ROWS * d), arena.take(ROWS * e));
         let y_copy = arena.take(ROWS * e);
 
-        transposed_pieces(&k, s, keys_t);
+        transposed_panels(&k, s, keys_t);
         copy_rows(&k, 0, keys);
-        transposed_pieces(&v, s, values_t);
+        transposed_panels(&v, s, values_t);
         for i in 0..s {
             dk.row_mut(i).fill(E::ZERO);
             dv.row_mut(i).fill(E::ZERO);
         }
         for first in (0..t).step_by(ROWS) {
             let rows = ROWS.min(t - first);
-            let columns = self.seen(first + rows - 1);
+            let columns = self.visible(first + rows - 1);
             if columns == 0 {
                 (first..first + rows).for_each(|i| dq.row_mut(i).fill(E::ZERO));
                 continue;
@@ -122,8 +124,8 @@ impl<E: Real> Problem<'_, E> {
             let q_block = MatRef::new(q_rows.0, 0, [rows, d], [q_rows.1 as isize, 1])?;
             let g_block = MatRef::new(g_rows.0, 0, [rows, e], [g_rows.1 as isize, 1])?;
 
-            product_with_pieces(q_block, keys_t, columns, weights, stride, workspace)?;
-            product_with_pieces(g_block, values_t, columns, slopes, stride, workspace)?;
+            product_with_panels(q_block, keys_t, columns, weights, stride, workspace)?;
+            product_with_panels(g_block, values_t, columns, slopes, stride, workspace)?;
             kernels::row_dots(e, g_rows, y_rows, means);
             let masked = self.mask_scores(head, first, columns, stride, weights);
             if let Some(dropout) = &dropout {

@@ -1,13 +1,13 @@
-//! The forward pass.
+//! Forward pass of attention.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
+use smallvec::SmallVec;
 use swath_kernels::{self as kernels, ScoreBlock};
 
 use super::head::{
-    Arena, copy_rows, multiply, pieces_len, product, product_with_pieces, rows_of,
-    transposed_pieces,
+    Arena, copy_rows, multiply, panels_len, product, product_with_panels, rows_of,
+    transposed_panels,
 };
 use super::parts::{self, Heads, Part};
 use super::*;
@@ -15,13 +15,13 @@ use crate::dtype::Element;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel;
 
-/// Blocks of a head that are worth preparing its keys and values for.
-const LEAST_BLOCKS: usize = 4;
+/// Minimum number of blocks per part of a head, each of which copies the keys and values.
+const MIN_BLOCKS: usize = 4;
 
-/// y, and of each row its largest score m and 1/Σ e^(score − m), as `[batches, heads · t]`.
+/// y, and the largest score m and 1/Σ e^(score − m) of each row, as `[batches, heads · t]`.
 type Outputs<'a, E> = (Heads<'a, E>, (Heads<'a, E>, Heads<'a, E>));
 
-/// Results of a range of queries of heads.
+/// Outputs of a range of queries.
 struct Work<'a, E> {
     part: Part<Outputs<'a, E>>,
     queries: Range<usize>,
@@ -45,48 +45,48 @@ pub(super) fn run<E: Real>(
         };
         let statistics = (of_heads(largest.elements::<E>())?, of_heads(inverse.elements::<E>())?);
         let results = (y.heads(op, &shape, [t, e])?, statistics);
-        let units = batches * heads * t.div_ceil(LEAST_BLOCKS * ROWS);
+        let units = batches * heads * t.div_ceil(MIN_BLOCKS * ROWS);
         let cost = problem.cost(d + e, 1);
-        let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(LEAST_BLOCKS * ROWS)));
-        let works: smallvec::SmallVec<[_; 16]> = cut(results, &shape, parts);
+        let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(MIN_BLOCKS * ROWS)));
+        let works = cut(results, &shape, parts);
         let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
-        parts::run(op, &works, |work: Work<'_, E>| {
+        share(works, (), |work: Work<'_, E>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
-            E::workspace().with_borrow_mut(|workspace| {
-                let queries = work.queries;
-                work.part.each(heads, |head, (y, (largest, inverse))| {
-                    let [mut y, mut largest, mut inverse] =
-                        [y.matrix, largest.matrix, inverse.matrix];
-                    let arena = Arena(&mut *memory);
-                    let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
-                    problem.forward(head, queries.clone(), results, arena, workspace)
+            E::workspace()
+                .with_borrow_mut(|workspace| {
+                    let queries = work.queries;
+                    work.part.each(heads, |head, (y, (largest, inverse))| {
+                        let [mut y, mut largest, mut inverse] =
+                            [y.matrix, largest.matrix, inverse.matrix];
+                        let arena = Arena(&mut *memory);
+                        let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
+                        problem.forward(head, queries.clone(), results, arena, workspace)
+                    })
                 })
-            })
+                .map_err(refused(op))
         })?;
     }
     let y = y.finish();
     Ok(smallvec![y.clone(), largest.finish(), inverse.finish(), y])
 }
 
-/// Parts of heads and, if those are fewer than wanted, of their queries.
+/// Cuts the outputs by heads and, if those are fewer than `wanted`, by queries.
 fn cut<'a, E>(
     results: Outputs<'a, E>,
     shape: &Extents,
     wanted: usize,
-) -> smallvec::SmallVec<[Mutex<Option<Work<'a, E>>>; 16]> {
+) -> SmallVec<[Work<'a, E>; 16]> {
     let t = shape.t;
     let parts = parts::cut(results, shape, wanted);
     let blocks = t.div_ceil(ROWS);
-    let ranges = wanted.div_ceil(parts.len().max(1)).min(blocks.div_ceil(LEAST_BLOCKS)).max(1);
-    let mut works = smallvec::SmallVec::new();
+    let ranges = wanted.div_ceil(parts.len().max(1)).min(blocks.div_ceil(MIN_BLOCKS)).max(1);
+    let mut works = SmallVec::new();
     for part in parts {
-        let part = part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(part) = part else { continue };
         let (first, count) = (part.first, part.count);
-        // Several heads lie between each other: only a single one is cut.
+        // Queries of several heads are interleaved in memory, so that only a single head can be cut.
         if ranges == 1 || count != [1, 1] {
-            works.push(Mutex::new(Some(Work { part, queries: 0..t })));
+            works.push(Work { part, queries: 0..t });
             continue;
         }
         let (mut y, (mut largest, mut inverse)) = part.results;
@@ -102,23 +102,23 @@ fn cut<'a, E>(
             let results = (head(y_above, queries.len(), shape.e), statistics);
             y = head(y_below, t, shape.e);
             (largest, inverse) = (head(largest_right, 1, t), head(inverse_right, 1, t));
-            works.push(Mutex::new(Some(Work { part: Part { first, count, results }, queries })));
+            works.push(Work { part: Part { first, count, results }, queries });
         }
     }
     works
 }
 
-/// Elements of scratch memory for a head.
+/// Elements of scratch memory per head.
 fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
     let &Extents { s, d, e, .. } = shape;
     let stride = shape.scores_stride();
     let factors = if parameters.dropout.is_some() { stride } else { 0 };
-    let sizes = [pieces_len(s, d), s * e, ROWS * stride, ROWS * e, factors];
+    let sizes = [panels_len(s, d), s * e, ROWS * stride, ROWS * e, factors];
     sizes.into_iter().map(Arena::<u8>::size).sum()
 }
 
 impl<E: Real> Problem<'_, E> {
-    /// One head's y `[queries, e]` and statistics `[queries]` for a range of its queries.
+    /// Computes y `[queries, e]` and the statistics `[queries]` of a range of queries of one head.
     fn forward(
         &self,
         head: usize,
@@ -130,31 +130,25 @@ impl<E: Real> Problem<'_, E> {
         let Extents { s, d, e, .. } = self.shape;
         let stride = self.shape.scores_stride();
         let (q, k, v) = (self.q.matrix(head), self.k.matrix(head), self.v.matrix(head));
-        let keys = arena.take(pieces_len(s, d));
+        let keys = arena.take(panels_len(s, d));
         let values = arena.take(s * e);
         let scores = arena.take(ROWS * stride);
         let sums = arena.take(ROWS * e);
         let dropout = self.parameters.dropout;
         let factors = arena.take(if dropout.is_some() { stride } else { 0 });
 
-        let seen = queries.clone().next_back().map_or(0, |last| self.seen(last));
-        transposed_pieces(&k, seen, keys);
-        copy_rows(&v, 0, &mut values[..seen * e]);
+        let visible = queries.clone().next_back().map_or(0, |last| self.visible(last));
+        transposed_panels(&k, visible, keys);
+        copy_rows(&v, 0, &mut values[..visible * e]);
         for first in queries.clone().step_by(ROWS) {
             let rows = ROWS.min(queries.end - first);
-            let columns = self.seen(first + rows - 1);
+            let columns = self.visible(first + rows - 1);
             let [largest, inverse] =
                 statistics.each_mut().map(|x| &mut x[first - queries.start..][..rows]);
             let scores = &mut scores[..rows * stride];
 
-            product_with_pieces(
-                rows_of(&q, first, rows)?,
-                keys,
-                columns,
-                scores,
-                stride,
-                workspace,
-            )?;
+            let q_rows = rows_of(&q, first, rows)?;
+            product_with_panels(q_rows, keys, columns, scores, stride, workspace)?;
             let masked = self.mask_scores(head, first, columns, stride, scores);
             let scale = if masked { 1.0 } else { self.parameters.scale };
             let block = self.block(first, rows, columns, scale);

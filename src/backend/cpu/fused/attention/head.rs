@@ -1,5 +1,4 @@
-//! The parts that the forward and the backward pass share for one head: operands packed for products,
-//! masks, dropout.
+//! Steps that the forward and the backward pass of one head share: panels for products, masks, dropout.
 
 use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Transpose, Workspace};
 
@@ -13,7 +12,7 @@ use crate::rng::{Rng, RngState};
 pub(super) struct Arena<'m, E>(pub &'m mut [E]);
 
 impl<'m, E> Arena<'m, E> {
-    /// Elements that [`Arena::take`] uses up, so that every piece begins a cache line.
+    /// Number of elements that [`Arena::take`] consumes, so that every slice begins at a cache line.
     pub const fn size(len: usize) -> usize {
         len.next_multiple_of(16)
     }
@@ -37,13 +36,13 @@ pub(super) fn product<E: Real>(
     kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace).map(drop)
 }
 
-/// Where an element of the matrix is.
+/// Position of an element of the matrix.
 fn position<E>(x: &Matrix<'_, E>, row: usize, column: usize) -> usize {
     let shift = row as isize * x.strides[0] + column as isize * x.strides[1];
     x.offset.wrapping_add_signed(shift)
 }
 
-/// Rows `first..first + rows` as a matrix for products, where they lie.
+/// Rows `first..first + rows` as an operand of products, without a copy.
 pub(super) fn rows_of<'a, E>(
     x: &Matrix<'a, E>,
     first: usize,
@@ -52,7 +51,7 @@ pub(super) fn rows_of<'a, E>(
     MatRef::new(x.data, position(x, first, 0), [rows, x.shape[1]], x.strides)
 }
 
-/// Copies rows `first..` into `out`, which holds a number of them.
+/// Copies rows from `first` on into `out`, as many as fit.
 pub(super) fn copy_rows<E: Real>(x: &Matrix<'_, E>, first: usize, out: &mut [E]) {
     let width = x.shape[1];
     if width == 0 {
@@ -67,7 +66,7 @@ pub(super) fn copy_rows<E: Real>(x: &Matrix<'_, E>, first: usize, out: &mut [E])
     }
 }
 
-/// Contiguous rows `first..first + rows` and the distance between them: where they lie, or copied.
+/// Rows `first..first + rows` with contiguous elements, and the distance between rows: in place, or copied.
 pub(super) fn contiguous_rows<'a, E: Real>(
     x: &Matrix<'a, E>,
     first: usize,
@@ -84,14 +83,14 @@ pub(super) fn contiguous_rows<'a, E: Real>(
     }
 }
 
-/// The first `count` rows in pieces of [`KEYS`], each transposed: `[width, KEYS]`, one after the
-/// other. Of the last one only as many columns are written as there are rows.
-pub(super) fn transposed_pieces<E: Real>(x: &Matrix<'_, E>, count: usize, out: &mut [E]) {
+/// Copies the first `count` rows into transposed panels `[width, KEYS]`. Only as many columns of the last
+/// panel are written as there are rows.
+pub(super) fn transposed_panels<E: Real>(x: &Matrix<'_, E>, count: usize, out: &mut [E]) {
     let width = x.shape[1];
     if width == 0 {
         return;
     }
-    for (i, piece) in out.chunks_exact_mut(width * KEYS).enumerate() {
+    for (i, panel) in out.chunks_exact_mut(width * KEYS).enumerate() {
         let first = i * KEYS;
         if first >= count {
             break;
@@ -102,10 +101,10 @@ pub(super) fn transposed_pieces<E: Real>(x: &Matrix<'_, E>, count: usize, out: &
                 let src_offset = position(x, first, 0);
                 let (cols, dst_row_stride) = (width, KEYS);
                 let shape = Transpose { rows, cols, src_offset, src_row_stride, dst_row_stride };
-                kernels::transpose(x.data, piece, shape);
+                kernels::transpose(x.data, panel, shape);
             }
             ([down, _], _) => {
-                for (column, out) in piece.chunks_exact_mut(KEYS).enumerate() {
+                for (column, out) in panel.chunks_exact_mut(KEYS).enumerate() {
                     let start = position(x, first, column);
                     kernels::copy_strided(x.data, start, down, &mut out[..rows]);
                 }
@@ -114,15 +113,15 @@ pub(super) fn transposed_pieces<E: Real>(x: &Matrix<'_, E>, count: usize, out: &
     }
 }
 
-/// Elements of all pieces of `count` rows.
-pub(super) fn pieces_len(count: usize, width: usize) -> usize {
+/// Number of elements of the panels of `count` rows.
+pub(super) fn panels_len(count: usize, width: usize) -> usize {
     count.next_multiple_of(KEYS) * width
 }
 
-/// `C[.., ..columns] = A·Xᵀ` from the pieces of X, in rows `stride` apart.
-pub(super) fn product_with_pieces<E: Real>(
+/// `C[.., ..columns] = A·Xᵀ` from the panels of X; rows of C are `stride` apart.
+pub(super) fn product_with_panels<E: Real>(
     a: MatRef<'_, E>,
-    pieces: &[E],
+    panels: &[E],
     columns: usize,
     c: &mut [E],
     stride: usize,
@@ -131,7 +130,7 @@ pub(super) fn product_with_pieces<E: Real>(
     let [rows, width] = a.shape();
     for first in (0..columns).step_by(KEYS) {
         let count = KEYS.min(columns - first);
-        let b = MatRef::new(pieces, first * width, [width, count], [KEYS as isize, 1])?;
+        let b = MatRef::new(panels, first * width, [width, count], [KEYS as isize, 1])?;
         let c = MatMut::new(c, first, [rows, count], [stride as isize, 1])?;
         product(a, b, c, false, workspace)?;
     }
@@ -139,8 +138,8 @@ pub(super) fn product_with_pieces<E: Real>(
 }
 
 impl<E: Real> Problem<'_, E> {
-    /// Scales and masks the scores of queries `first..`; true if there is a mask, else nothing is
-    /// done.
+    /// Scales and masks the scores of queries from `first` on and returns true, or returns false if there is
+    /// no mask.
     pub(super) fn mask_scores(
         &self,
         head: usize,
@@ -155,8 +154,8 @@ impl<E: Real> Problem<'_, E> {
             let row = &mut row[..columns];
             match mask {
                 Mask::Bool(mask) => {
-                    let choose = |x: E, mask: u8| if mask != 0 { x * scale } else { lowest };
-                    zip_row(row, &mask.matrix(head), first + i, choose);
+                    let select = |x: E, mask: u8| if mask != 0 { x * scale } else { lowest };
+                    zip_row(row, &mask.matrix(head), first + i, select);
                 }
                 Mask::Float(mask) => {
                     zip_row(row, &mask.matrix(head), first + i, |x, mask| x * scale + mask);
@@ -166,7 +165,7 @@ impl<E: Real> Problem<'_, E> {
         true
     }
 
-    /// 0 or `1 / (1 - p)` for the weights of a query.
+    /// Writes the dropout factors, 0 or `1 / (1 - p)`, of a query's weights.
     pub(super) fn dropout_factors(
         &self,
         dropout: &DropoutMask,

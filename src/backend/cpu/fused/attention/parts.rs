@@ -1,27 +1,23 @@
-//! Threads share the heads of a call: its results are cut into parts of heads.
-
-use std::sync::{Mutex, PoisonError};
+//! Cuts the outputs of a call into parts of batches and heads, which threads share.
 
 use smallvec::SmallVec;
-use swath_kernels::{GemmError, MatMut};
+use swath_kernels::MatMut;
 
-use super::super::super::matmul::refused;
 use super::Extents;
-use crate::error::Result;
 use crate::runtime::parallel;
 
-/// A result of heads `[rows, columns]`: the matrix `[batches · rows, heads · columns]`.
+/// Output of heads `[rows, columns]`: the matrix `[batches · rows, heads · columns]`.
 pub(super) struct Heads<'a, E> {
     pub matrix: MatMut<'a, E>,
     pub rows: usize,
     pub columns: usize,
 }
 
-/// Results that can be cut by batches or by heads.
+/// Outputs that can be cut by batches or by heads.
 pub(super) trait Split: Sized {
-    /// Batches `..at`, and the others.
+    /// Splits into batches `..at` and the others.
     fn batches(self, at: usize) -> (Self, Self);
-    /// Heads `..at` of every batch, and the others.
+    /// Splits into heads `..at` of every batch and the others.
     fn heads(self, at: usize) -> (Self, Self);
 }
 
@@ -51,22 +47,22 @@ impl<A: Split, B: Split> Split for (A, B) {
     }
 }
 
-/// The results of some batches and heads, for one thread.
+/// Outputs of some batches and heads, computed by one thread.
 pub(super) struct Part<T> {
     /// First batch and first head.
     pub first: [usize; 2],
-    /// Number of batches and of heads in each.
+    /// Number of batches, and of heads per batch.
     pub count: [usize; 2],
     pub results: T,
 }
 
 impl<T: Split> Part<T> {
-    /// `f(number of the head, its results)` for every head.
+    /// Calls `f(index of the head, its outputs)` for every head.
     pub fn each<E>(
         self,
         heads: usize,
-        mut f: impl FnMut(usize, T) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+        mut f: impl FnMut(usize, T) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut rest = self.results;
         for batch in self.first[0]..self.first[0] + self.count[0] {
             let (mut row, after) = rest.batches(1);
@@ -81,16 +77,13 @@ impl<T: Split> Part<T> {
     }
 }
 
-/// Parts, each taken by the thread that computes it.
-pub(super) type Parts<T> = SmallVec<[Mutex<Option<Part<T>>>; 16]>;
-
-/// About `parts` parts of whole batches or, if those are few, of heads of one batch.
-pub(super) fn cut<T: Split>(results: T, shape: &Extents, parts: usize) -> Parts<T> {
+/// Cuts outputs into about `parts` parts: of whole batches or, if those are few, of heads of one batch.
+pub(super) fn cut<T: Split>(results: T, shape: &Extents, parts: usize) -> SmallVec<[Part<T>; 16]> {
     let Extents { batches, heads, .. } = *shape;
     let by_batch = batches.min(parts).max(1);
     let by_head = if by_batch < parts { parts.div_ceil(by_batch).min(heads).max(1) } else { 1 };
     let mut rest = results;
-    let mut all = Parts::new();
+    let mut all = SmallVec::new();
     for i in 0..by_batch {
         let first = parallel::even_start(batches, by_batch, i);
         let batches = parallel::even_start(batches, by_batch, i + 1) - first;
@@ -101,30 +94,8 @@ pub(super) fn cut<T: Split>(results: T, shape: &Extents, parts: usize) -> Parts<
             let heads = parallel::even_start(heads, by_head, j + 1) - first_head;
             let (results, after) = row.heads(heads);
             row = after;
-            let part = Part { first: [first, first_head], count: [batches, heads], results };
-            all.push(Mutex::new(Some(part)));
+            all.push(Part { first: [first, first_head], count: [batches, heads], results });
         }
     }
     all
-}
-
-/// `f` on each of the things, on any thread; the first error that is found.
-pub(super) fn run<T: Send>(
-    op: &'static str,
-    things: &[Mutex<Option<T>>],
-    f: impl Fn(T) -> std::result::Result<(), GemmError> + Sync,
-) -> Result<()> {
-    let failure = Mutex::new(None);
-    parallel::for_each_index(things.len(), |i| {
-        let thing = things[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thing) = thing
-            && let Err(error) = f(thing)
-        {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(refused(op)(error)),
-        None => Ok(()),
-    }
 }

@@ -1,0 +1,145 @@
+//! Products with a bias and a function have the bits of a product, followed by additions and the
+//! function.
+
+use swath_kernels::testing::with_isa;
+use swath_kernels::{
+    Activation, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, Stored, Workspace,
+    gemm, gemm_bias, gemm_epilogue, math, testing,
+};
+
+fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
+    let sample = testing::interval_sample_f64(-1.0, 1.0, len as u32 + seed);
+    sample.skip(seed as usize).map(E::from_f64).collect()
+}
+
+/// Shapes that take every path: one and several blocks of k; B read in place, streamed and packed;
+/// a small B with more rows than are computed at once; edges of tiles; several panels; more rows
+/// than partial sums are kept for; and empty ones.
+const SHAPES: [[usize; 3]; 19] = [
+    [1, 1, 1],
+    [7, 3, 1],
+    [5, 64, 33],
+    [30, 300, 70],
+    [64, 600, 129],
+    [3, 700, 300],
+    [6, 4, 1100],
+    [60, 30, 1030],
+    [12, 520, 520],
+    [21, 520, 520],
+    [1, 513, 1030],
+    [130, 20, 17],
+    [400, 90, 96],
+    [515, 260, 9],
+    [4, 0, 9],
+    [3, 0, 1],
+    [20, 0, 9],
+    [0, 5, 6],
+    [6, 5, 0],
+];
+
+/// The results, with gaps, and the expected ones.
+struct Found<'a, E> {
+    what: &'a str,
+    values: &'a [E],
+    expected: &'a [E],
+    columns: usize,
+    strides: [usize; 2],
+}
+
+impl<E: Float> Found<'_, E> {
+    #[track_caller]
+    fn check(&self, of_bits: fn(E) -> u64) {
+        let Found { what, columns: n, strides: [down, right], .. } = *self;
+        for (i, &expected) in self.expected.iter().enumerate() {
+            let y = self.values[i / n * down + i % n * right];
+            assert_eq!(
+                of_bits(y),
+                of_bits(expected),
+                "{what}: element {i}: {y:?}, not {expected:?}"
+            );
+        }
+    }
+}
+
+fn view<E>(values: &mut [E], shape: [usize; 2], strides: [usize; 2]) -> MatMut<'_, E> {
+    MatMut::new(values, 0, shape, strides.map(|stride| stride as isize)).unwrap()
+}
+
+/// By default a third of the combinations of operands and layouts of C, of which each shape takes others; on
+/// the portable level, a hundred times slower, one for each shape.
+fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(isa: Isa, of_bits: fn(E) -> u64) {
+    let workspace = &mut Workspace::new();
+    let every = if isa == Isa::Scalar { 12 } else { 3 };
+    for (turn, [m, k, n]) in SHAPES.into_iter().enumerate() {
+        let (a, b, mut bias) = (values::<E>(m * k, 1), values::<E>(k * n, 2), values::<E>(n, 3));
+        // A product with k = 0 is +0, to which the bias is added.
+        if let Some(first) = bias.first_mut() {
+            *first = -E::ZERO;
+        }
+        let operands = [(false, true), (true, true), (false, false)];
+        for (of_operands, (b_is_transposed, has_bias)) in operands.into_iter().enumerate() {
+            let is_taken = |layout| testing::is_sampled(turn + 4 * of_operands + layout, every);
+            if !(0..4).any(is_taken) {
+                continue;
+            }
+            let a = MatRef::row_major(&a, [m, k]).unwrap();
+            let b = match b_is_transposed {
+                false => MatRef::row_major(&b, [k, n]).unwrap(),
+                true => MatRef::row_major(&b, [n, k]).unwrap().t(),
+            };
+            let mut z = vec![E::NAN; m * n];
+            let c = MatMut::row_major(&mut z, [m, n]).unwrap();
+            gemm(Gemm { a, b, alpha: E::ONE, beta: E::ZERO }, c, workspace).unwrap();
+            let bias = has_bias.then_some(&bias[..]);
+            for row in z.chunks_mut(n.max(1)) {
+                let biases = bias.unwrap_or_default();
+                row.iter_mut().zip(biases).for_each(|(y, &bias)| *y = *y + bias);
+            }
+            let mut y = z.clone();
+            math::Gelu::KERNEL.run_in_place([None], &mut y);
+
+            let layouts = [[n, 1], [n + 3, 1], [1, m], [2 * n, 2]];
+            for (i, strides) in layouts.into_iter().enumerate().filter(|&(i, _)| is_taken(i)) {
+                let name = format!("{m} {k} {n}, {strides:?}, {b_is_transposed} {has_bias}");
+                let check = |what: &str, values: &[E], expected: &[E], strides| {
+                    let what = &format!("{name}: {what}");
+                    Found { what, values, expected, columns: n, strides }.check(of_bits);
+                };
+                let buffer = || vec![E::NAN; 2 * m * n + 3 * m];
+                if let Some(bias) = bias {
+                    let mut c = buffer();
+                    gemm_bias(a, b, bias, view(&mut c, [m, n], strides), workspace).unwrap();
+                    check("a bias alone", &c, &z, strides);
+                }
+                let kept = [None, Some(strides), Some(layouts[(i + 1) % 4])];
+                for &kept in &kept[if testing::is_quick() { 2 } else { 0 }..] {
+                    let (mut c, mut sums) = (buffer(), buffer());
+                    let sums_view = match kept {
+                        Some(strides) => Some(view(&mut sums, [m, n], strides)),
+                        None => None,
+                    };
+                    let function = &|z: &mut [E]| math::Gelu::KERNEL.run_in_place([None], z);
+                    let activation = Some(Activation { function, sums: sums_view });
+                    let c_view = view(&mut c, [m, n], strides);
+                    gemm_epilogue(a, b, Epilogue { bias, activation }, c_view, workspace).unwrap();
+                    check("a function", &c, &y, strides);
+                    if let Some(strides) = kept {
+                        check("the sums", &sums, &z, strides);
+                    }
+                    let written = c.iter().filter(|&&x| of_bits(x) != of_bits(E::NAN)).count();
+                    assert_eq!(written, m * n, "{name}: gaps are left alone");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn epilogue_has_the_bits_of_separate_addition_and_function() {
+    for isa in Isa::ALL {
+        with_isa(isa, || {
+            check::<f32>(isa, |x| x.to_bits().into());
+            check::<f64>(isa, f64::to_bits);
+        });
+    }
+}
