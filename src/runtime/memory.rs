@@ -101,7 +101,7 @@ impl Buffer {
 
     /// Allocates temporary memory.
     pub fn scratch(bytes: usize) -> Self {
-        let (block, class) = take_scratch(bytes, parallel::threads_beside());
+        let (block, class) = take_scratch(bytes, parallel::threads_of_region());
         Buffer { block, bytes, class: Some(class) }.marked()
     }
 

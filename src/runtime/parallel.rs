@@ -1,11 +1,12 @@
-//! How work is shared by threads: how many, which, how it is cut.
+//! Sharing of work among threads: the number of threads, their choice, and the cut into parts.
 //!
-//! A caller inside some rayon pool gets that pool's threads, by `rayon::join`. Any other gets swath's
-//! own crew (`crew.rs`), made when first needed and replaced by [`set_threads`]. On one thread, for
-//! one part, or inside a part of another region, work runs where it is.
+//! A caller inside a rayon pool uses the threads of that pool, through `rayon::join`. Any other caller uses
+//! swath's own thread pool (`crew.rs`), which is started when first needed and replaced by [`set_threads`]. A
+//! parallel region runs on the calling thread if there is one thread or one part, or if it is inside a part
+//! of another region.
 //!
-//! How work is cut never changes a bit of a result: every function here hands each part to the
-//! closure exactly once, and what a part computes depends on its index alone.
+//! The cut never changes a bit of a result: every function here calls the closure exactly once per part, and
+//! the result of a part depends only on its index.
 
 mod bands;
 mod crew;
@@ -17,68 +18,59 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use super::recording::with_recording;
+use super::setting;
 use crate::blas::trace;
 use crate::error::{Error, Result};
 use bands::Bands;
 pub(crate) use bands::{Band, ColumnBand, Columns, for_each_band};
 use crew::Crew;
 
-/// Work below this many nanoseconds stays on the caller while the crew is awake: a region that is
-/// handed to spinning threads and back costs 0.4 to 2 µs, by how far apart the cores are, and what lies
-/// in the caller's caches comes to theirs at a few bytes a nanosecond. [`Cost`] is about twice the time
-/// with AVX-512: `exp` of 50,000 elements, the least that is shared, takes as long on two threads as on
-/// one where cores are far apart.
+/// Minimum work of a parallel region while the crew is awake. Handing a region to spinning threads and back
+/// takes 0.4 to 2 µs, depending on the distance between cores, and data in the caller's caches moves at a few
+/// bytes per nanosecond. A [`Cost`] is about twice the time with AVX-512: `exp` of 50,000 elements, the least
+/// work that is shared, takes as long on two distant cores as on one.
 const MIN_HOT_REGION_NS: usize = 15_000;
 
-/// The same while the crew sleeps, and in a rayon pool: waking a thread costs the caller 5 µs, and it
-/// comes 20 to 95 µs later.
+/// The same while the crew sleeps, and in a rayon pool: waking a thread takes the caller 5 µs, and the thread
+/// starts 20 to 95 µs later.
 const MIN_COLD_REGION_NS: usize = 100_000;
 
-/// Work in regions that had fewer threads than they could use because the others slept, in nanoseconds,
-/// since those were last woken, or all were awake. One region too small to wake a thread is followed by
-/// more of its kind: when they add up to one that is not, waking has cost less than half of what
-/// sleeping has.
-static KEPT_NS: AtomicUsize = AtomicUsize::new(0);
+/// Nanoseconds of work in regions that were too small to wake sleeping threads, since threads were last woken
+/// or all were awake. Once they add up to a region that is large enough, threads are woken: small regions
+/// tend to be followed by more.
+static UNSHARED_NS: AtomicUsize = AtomicUsize::new(0);
 
-/// Parts of a region carry at least this much work, so that handing them out stays cheap.
+/// Minimum work of a part, so that distributing parts is cheap.
 const MIN_PART_NS: usize = 3_000;
 
-/// Parts a thread gets, unless they would be small: several even out threads that start late and
-/// units that do not divide.
+/// Number of parts per thread, unless they would be too small: several parts balance the load if threads start
+/// late or units do not divide evenly.
 pub(crate) const PARTS_PER_THREAD: usize = 4;
 
 static CREW: RwLock<Option<Arc<Crew>>> = RwLock::new(None);
 
-/// `SWATH_THREADS`, else what the machine offers; or why the variable cannot be followed.
+/// Value of `SWATH_THREADS`, by default the number of available cores, or the error if it is invalid.
 pub(crate) fn default_threads() -> &'static Result<usize> {
     static DEFAULT: OnceLock<Result<usize>> = OnceLock::new();
-    DEFAULT.get_or_init(|| match std::env::var("SWATH_THREADS") {
-        Ok(text) if !text.is_empty() => match text.parse() {
-            Ok(threads) if (1..=MAX_THREADS).contains(&threads) => Ok(threads),
-            _ => Err(Error::Runtime(format!(
-                "SWATH_THREADS={text}: not a number of threads from 1 to {MAX_THREADS}"
-            ))),
-        },
-        _ => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    DEFAULT.get_or_init(|| {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let is_valid = |threads: &usize| (1..=MAX_THREADS).contains(threads);
+        let expected = format!("threads from 1 to {MAX_THREADS}");
+        setting("SWATH_THREADS", available, is_valid, &expected)
     })
 }
 
-/// `SWATH_SPIN_US`, else [`crew::DEFAULT_SPIN_US`]; or why the variable cannot be followed.
+/// Value of `SWATH_SPIN_US`, by default [`crew::DEFAULT_SPIN_US`], or the error if it is invalid.
 pub(crate) fn spin_us() -> &'static Result<u64> {
     static SPIN: OnceLock<Result<u64>> = OnceLock::new();
-    SPIN.get_or_init(|| match std::env::var("SWATH_SPIN_US") {
-        Ok(text) if !text.is_empty() => match text.parse() {
-            Ok(us) if us <= crew::MAX_SPIN_US => Ok(us),
-            _ => Err(Error::Runtime(format!(
-                "SWATH_SPIN_US={text}: not a number of microseconds from 0 to {}",
-                crew::MAX_SPIN_US
-            ))),
-        },
-        _ => Ok(crew::DEFAULT_SPIN_US),
+    SPIN.get_or_init(|| {
+        let is_valid = |us: &u64| *us <= crew::MAX_SPIN_US;
+        let expected = format!("microseconds from 0 to {}", crew::MAX_SPIN_US);
+        setting("SWATH_SPIN_US", || crew::DEFAULT_SPIN_US, is_valid, &expected)
     })
 }
 
-/// More threads than this are a mistake.
+/// Maximum number of threads; a larger one is assumed to be a mistake.
 pub(crate) const MAX_THREADS: usize = 1024;
 
 fn crew() -> Arc<Crew> {
@@ -90,19 +82,20 @@ fn crew() -> Arc<Crew> {
     Arc::clone(slot.get_or_insert_with(|| Arc::new(Crew::new(threads, warm_up))))
 }
 
-/// Replaces the crew; a region that runs finishes on the old one.
+/// Replaces the crew. A running region finishes on the old one.
 pub(crate) fn set_threads(threads: usize) -> Result<()> {
     if !(1..=MAX_THREADS).contains(&threads) {
-        let reason = format!("{threads} threads; at least 1 and at most {MAX_THREADS} can be used");
+        let reason = format!("expected 1 to {MAX_THREADS} threads, got {threads}");
         return Err(Error::InvalidArgument { op: "set_threads", reason });
     }
     let new = Arc::new(Crew::new(threads, warm_up));
+    // The lock is released before the old crew is dropped.
     let old = CREW.write().unwrap_or_else(PoisonError::into_inner).replace(new);
     drop(old);
     Ok(())
 }
 
-/// Threads that a region started here may use.
+/// Number of threads that a region started on this thread may use.
 pub(crate) fn threads() -> usize {
     if crew::is_inside() {
         return 1;
@@ -113,8 +106,8 @@ pub(crate) fn threads() -> usize {
     }
 }
 
-/// Threads that may ask for the same memory as this one: those of the region that it is in.
-pub(crate) fn threads_beside() -> usize {
+/// Number of threads in the same region as this one, which may need the same temporary memory.
+pub(crate) fn threads_of_region() -> usize {
     match rayon::current_thread_index() {
         Some(_) => rayon::current_num_threads(),
         None if crew::is_inside() => crew().threads(),
@@ -122,14 +115,14 @@ pub(crate) fn threads_beside() -> usize {
     }
 }
 
-/// What each of the crew's threads does before its first region: all that it will keep is asked for
-/// when the crew is made, not when the thread happens to get its first part.
+/// Prepares a thread of the crew before its first region, so that it allocates the memory that it keeps when
+/// the crew starts and not with its first part.
 fn warm_up() {
     super::memory::warm_up();
     super::workspace::warm_up();
 }
 
-/// How many parts to cut `units` of this cost into; 1 if the region is too small to share.
+/// Number of parts to cut `units` of this cost into; 1 if the region is too small to share.
 pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     if units < 2 {
         return 1;
@@ -151,20 +144,20 @@ pub(crate) fn parts(units: usize, cost: Cost) -> usize {
     let useful = threads.min(total_ns / MIN_PART_NS).min(units);
     let is_due = awake >= useful
         || total_ns >= MIN_COLD_REGION_NS
-        || KEPT_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
+        || UNSHARED_NS.fetch_add(total_ns, Ordering::Relaxed) >= MIN_COLD_REGION_NS;
     if !is_due {
         return awake;
     }
     if awake < useful || awake == threads {
-        KEPT_NS.store(0, Ordering::Relaxed);
+        UNSHARED_NS.store(0, Ordering::Relaxed);
     }
     if threads == 1 { 1 } else { cut(units, total_ns, threads) }
 }
 
-/// Whether it takes less time to give each of `items` to all threads, one item after the other, than to
-/// give each thread items of its own. An item takes `cost` and can be cut into `most` parts.
+/// True if running the items one by one, each on all threads, beats one item per thread. An item takes `cost`
+/// and can be cut into at most `most` parts.
 ///
-/// A single item is for [`parts`] to judge.
+/// True for a single item, whose parallel region [`parts`] decides about.
 pub(crate) fn shares_each(items: usize, cost: Cost, most: usize) -> bool {
     if crew::is_inside() {
         return false;
@@ -177,45 +170,45 @@ pub(crate) fn shares_each(items: usize, cost: Cost, most: usize) -> bool {
         }
     };
     let item_ns = cost.of(1);
-    // Where a few are awake, some such items wake the others.
+    // If some helpers are awake, a sequence of such items wakes the others.
     let reached = if awake > 1 || item_ns >= MIN_COLD_REGION_NS { threads } else { 1 };
     items < threads && (items == 1 || pays_to_share_each(items, item_ns, most.min(reached)))
 }
 
-/// Of each item a region is made, which costs about as much as the least part.
+/// True if running the items one by one, each as a region whose overhead is that of the smallest part, beats
+/// one item per thread.
 fn pays_to_share_each(items: usize, item_ns: usize, most: usize) -> bool {
     let parts = (item_ns / MIN_PART_NS).min(most).max(1);
     item_ns >= MIN_HOT_REGION_NS && items.saturating_mul(item_ns / parts + MIN_PART_NS) < item_ns
 }
 
-/// The parts of a region that threads share.
+/// Number of parts of a region that threads share.
 fn cut(units: usize, total_ns: usize, threads: usize) -> usize {
     let most = total_ns / MIN_PART_NS;
-    // As many for each thread where units suffice: a fifth part would be half a thread's time.
+    // A multiple of the number of threads, so that all threads get the same number of parts.
     let parts =
         if most < threads { most } else { threads * (most / threads).min(PARTS_PER_THREAD) };
     parts.min(units)
 }
 
-/// Time that a unit of work takes on one thread, in picoseconds: roughly, on a machine that is not the
-/// fastest, from the caches.
+/// Approximate picoseconds per unit of work on one thread of a typical machine, with data in the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost(pub usize);
 
 impl Cost {
-    /// Nanoseconds for so many units.
+    /// Nanoseconds of `units` units.
     pub fn of(self, units: usize) -> usize {
         (units as f64 * self.0 as f64 / 1000.0) as usize
     }
 
-    /// Of `n` such units taken as one.
+    /// Cost of `n` units together.
     pub fn times(self, n: usize) -> Cost {
         Cost(self.0.saturating_mul(n))
     }
 }
 
-/// `f(part)` for every part in `0..parts`, in any order and on any thread. Neighbouring parts go to
-/// the same thread, and the same parts to the same threads every time, where their data may still be.
+/// Calls `f(part)` for every part in `0..parts`, in any order and on any thread. Adjacent parts go to the same
+/// thread, and the same parts to the same threads each time, as their caches may still contain the data.
 pub(crate) fn for_each_index(parts: usize, f: impl Fn(usize) + Sync) {
     if parts <= 1 || crew::is_inside() {
         return (0..parts).for_each(f);
@@ -243,7 +236,7 @@ fn share(parts: usize, f: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "testing")]
     SHARED.set(SHARED.get() + 1);
     match rayon::current_thread_index() {
-        Some(_) => as_for_any_job(|| in_rayon(0..parts, f)),
+        Some(_) => with_default_state(|| in_rayon(0..parts, f)),
         None => crew().run(parts, f),
     }
 }
@@ -256,9 +249,9 @@ fn in_rayon(range: Range<usize>, f: &(dyn Fn(usize) + Sync)) {
     rayon::join(|| in_rayon(range.start..middle, f), || in_rayon(middle..range.end, f));
 }
 
-/// Runs `f`, in which this thread may wait and, meanwhile, take up any other job of the pool: that one is
-/// recorded, and traced by nobody, whatever the call is in that waits.
-fn as_for_any_job<R>(f: impl FnOnce() -> R) -> R {
+/// Runs `f`, during which this thread may run any other job of the pool while it waits. Such a job is recorded
+/// and not traced, whatever the state of the waiting call.
+fn with_default_state<R>(f: impl FnOnce() -> R) -> R {
     trace::untraced(|| with_recording(true, f))
 }
 
@@ -267,14 +260,14 @@ thread_local! {
     static SHARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Regions that this thread has begun and handed to other threads, in parts.
+/// Number of regions that this thread has started and shared with other threads.
 #[cfg(feature = "testing")]
 pub fn shared_regions() -> usize {
     SHARED.get()
 }
 
-/// `f(part, its slice)` for every part in `0..parts`; part `i` is `start(i)..start(i + 1)` of
-/// `out`, where `start` does not fall, `start(0)` is 0 and `start(parts)` is `out.len()`.
+/// Calls `f(part, its slice)` for every part in `0..parts`. Part `i` is `start(i)..start(i + 1)` of `out`, where
+/// `start` does not decrease, `start(0)` is 0 and `start(parts)` is `out.len()`.
 pub(crate) fn for_each_part_mut<T: Send>(
     out: &mut [T],
     parts: usize,
@@ -285,22 +278,22 @@ pub(crate) fn for_each_part_mut<T: Send>(
         return f(0, out);
     }
     let bounds: SmallVec<[usize; 65]> = (0..=parts).map(start).collect();
-    assert!(bounds.is_sorted() && bounds[parts] <= out.len(), "parts follow one another");
+    assert!(bounds.is_sorted() && bounds[parts] <= out.len(), "parts are in order");
     let elements = Band::new(out, 1);
     for_each_index(parts, |part| {
-        // SAFETY: checked above: the pieces don't overlap; each part comes once.
+        // SAFETY: the bounds are in order, so the pieces do not overlap, and each part comes once.
         let piece = unsafe { elements.piece(&(bounds[part]..bounds[part + 1])) };
         f(part, piece);
     });
 }
 
-/// The first of `units` that part `part` of `parts` holds, when they are cut evenly.
+/// First unit of part `part` if `units` units are cut evenly into `parts` parts.
 pub(crate) fn even_start(units: usize, parts: usize, part: usize) -> usize {
     units / parts * part + (units % parts).min(part)
 }
 
-/// Cuts `out` evenly by `unit` elements into as many parts as the work is worth and runs
-/// `f(first unit, slice)` on each; on none if it is empty. A last unit may be short.
+/// Cuts `out` into as many parts of whole units of `unit` elements as the work is worth, and calls
+/// `f(first unit, slice)` on each; not at all if `out` is empty. The last unit may be short.
 pub(crate) fn for_each_chunk_mut<T: Send>(
     out: &mut [T],
     unit: usize,

@@ -1,5 +1,5 @@
-//! Whether operations on this thread are recorded. `autodiff` reads and sets it; threads that take up another
-//! job while they wait put it aside (`backend/cpu/parallel.rs`).
+//! Thread-local flag of recording for autodiff. A thread that runs another job while it waits resets the flag
+//! for that job (`runtime/parallel.rs`).
 
 use std::cell::Cell;
 
@@ -7,11 +7,12 @@ thread_local! {
     static RECORDING: Cell<bool> = const { Cell::new(true) };
 }
 
+/// True if operations on this thread are recorded.
 pub(crate) fn is_recording() -> bool {
     RECORDING.get()
 }
 
-/// Runs `f` with recording on or off on this thread; what it was comes back, also if `f` panics.
+/// Runs `f` with recording on or off on this thread, and then restores the flag, also after a panic.
 pub(crate) fn with_recording<R>(recording: bool, f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

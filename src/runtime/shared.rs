@@ -1,7 +1,7 @@
-//! [`Shared`]: a counted pointer whose memory is recycled.
+//! [`Shared`]: a reference-counted pointer to recycled memory.
 //!
-//! Every tensor, recorded op and rule is held by one. Their number in a training step is the same each
-//! time, so that steps ask the system for nothing once the pool has seen a few.
+//! It holds every tensor, recorded op and rule. Their number is the same in every training step, so that steps
+//! do not allocate from the system once the pool is filled.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::memory;
 
-/// A value with the number of its handles.
+/// A value with its reference count.
 #[repr(C)]
 pub(crate) struct Counted<T: ?Sized> {
     count: AtomicUsize,
     value: T,
 }
 
-/// As [`std::sync::Arc`], without weak handles, in memory of the pool.
+/// Like [`std::sync::Arc`], without weak references, in memory of the pool.
 pub(crate) struct Shared<T: ?Sized>(NonNull<Counted<T>>);
 
-// SAFETY: as for `Arc`: handles give `&T` to any thread, and the last one drops `T` on its own.
+// SAFETY: as for `Arc`: references give `&T` to any thread, and the last one drops `T`.
 unsafe impl<T: ?Sized + Send + Sync> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send + Sync> Sync for Shared<T> {}
 
-/// More handles than this could only come from leaking them.
+/// Maximum number of references; more are only possible by leaking them.
 const MAX_HANDLES: usize = isize::MAX as usize;
 
 impl<T> Shared<T> {
@@ -34,13 +34,13 @@ impl<T> Shared<T> {
         Shared::made(|| value)
     }
 
-    /// As [`Shared::new`], of a value that is written where it stays: one that is made first and then copied
-    /// is read in other pieces than it was written in, which takes as long as adding 1,000 numbers.
+    /// Makes a value directly in its memory. Making it first and copying it then would stall on store
+    /// forwarding, which takes as long as adding 1,000 numbers.
     #[inline(always)]
     pub fn made(make: impl FnOnce() -> T) -> Self {
         const { assert!(align_of::<Counted<T>>() <= memory::OBJECT_ALIGNMENT) };
         let block = memory::take_object(size_of::<Counted<T>>()).cast::<Counted<T>>();
-        // SAFETY: the block has room for it and its alignment (asserted above), and is ours alone.
+        // SAFETY: the block has the size and the alignment (asserted above), and no one else uses it.
         unsafe { block.write(Counted { count: AtomicUsize::new(1), value: make() }) };
         Shared(block)
     }
@@ -48,51 +48,53 @@ impl<T> Shared<T> {
 
 impl<T: ?Sized> Shared<T> {
     fn counted(&self) -> &Counted<T> {
-        // SAFETY: a handle keeps the value alive.
+        // SAFETY: this reference keeps the value alive.
         unsafe { self.0.as_ref() }
     }
 
-    /// True if this is the only handle. No other can appear then but through this one.
+    /// True if this is the only reference. Others can then only be made from this one.
     pub fn is_unique(&self) -> bool {
-        // Acquire: what other handles did before they were dropped has happened.
+        // Acquire: accesses through other references happened before they were dropped.
         self.counted().count.load(Ordering::Acquire) == 1
     }
 
-    /// Number of handles.
+    /// Number of references.
     pub fn handles(&self) -> usize {
         self.counted().count.load(Ordering::Acquire)
     }
 
-    /// The value, to change, if this is the only handle.
+    /// Mutable access to the value, if this is the only reference.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         if !self.is_unique() {
             return None;
         }
-        // SAFETY: the only handle is borrowed alone.
+        // SAFETY: the only reference is borrowed exclusively.
         Some(unsafe { &mut self.0.as_mut().value })
     }
 
-    /// The pointer, whose handle stays counted: for [`shared_as`].
+    /// Converts to a raw pointer without changing the count, for [`shared_as`].
     pub fn into_raw(self) -> *mut Counted<T> {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
+    /// Converts back from a raw pointer.
+    ///
     /// # Safety
-    /// The pointer came from `into_raw`, unchanged but for unsizing, and is used once.
+    /// The pointer came from `into_raw`, possibly unsized since, and is used once.
     pub unsafe fn from_raw(raw: *mut Counted<T>) -> Self {
-        // SAFETY: as the caller promised: it is not null.
+        // SAFETY: not null, as the caller guarantees.
         Shared(unsafe { NonNull::new_unchecked(raw) })
     }
 }
 
-/// A value behind a trait object: `shared_as!(value => dyn Trait)`.
+/// Makes a shared trait object: `shared_as!(value => dyn Trait)`.
 macro_rules! shared_as {
     ($value:expr => $object:ty) => {{
         let raw =
             $crate::runtime::shared::Shared::into_raw($crate::runtime::shared::Shared::new($value));
-        // An unsizing coercion, no cast: the compiler checks that the value implements the trait.
+        // An unsizing coercion, so that the compiler checks that the value implements the trait.
         let raw: *mut $crate::runtime::shared::Counted<$object> = raw;
-        // SAFETY: just made by `into_raw`, and used once.
+        // SAFETY: the pointer comes from `into_raw` and is used once.
         unsafe { $crate::runtime::shared::Shared::<$object>::from_raw(raw) }
     }};
 }
@@ -100,7 +102,7 @@ pub(crate) use shared_as;
 
 impl<T: ?Sized> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        // Relaxed: a new handle is made from one that exists.
+        // Relaxed suffices, because an existing reference keeps the value alive.
         let old = self.counted().count.fetch_add(1, Ordering::Relaxed);
         if old > MAX_HANDLES {
             std::process::abort();
@@ -116,7 +118,7 @@ impl<T: ?Sized> Drop for Shared<T> {
         }
         fence(Ordering::Acquire);
         let bytes = size_of_val(self.counted());
-        // SAFETY: this was the last handle; the block was taken for as many bytes.
+        // SAFETY: this was the last reference; the block was taken with the same number of bytes.
         unsafe {
             std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value);
             memory::give_object(self.0.cast(), bytes);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_handle_drops_the_value_once() {
+    fn the_last_reference_drops_the_value_once() {
         let drops = AtomicUsize::new(0);
         let mut a = Shared::new(Probe(&drops, [1, 2, 3, 4, 5]));
         assert!(a.get_mut().is_some());
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trait_object_is_dropped_as_what_it_is() {
+    fn a_trait_object_drops_its_value() {
         let drops = AtomicUsize::new(0);
         let object = shared_as!(Probe(&drops, [0, 0, 0, 0, 9]) => dyn Name + '_);
         let other = object.clone();
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_may_be_dropped_on_many_threads() {
+    fn references_may_be_dropped_on_other_threads() {
         let drops = AtomicUsize::new(0);
         for _ in 0..200 {
             let first = Shared::new(Probe(&drops, [7; 5]));

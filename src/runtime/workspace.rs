@@ -1,4 +1,4 @@
-//! Each thread's memory for packing the operands of matrix products, kept from product to product.
+//! Thread-local workspaces for packing the operands of matrix products, which are kept between products.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -10,7 +10,7 @@ pub(crate) trait Packed: Float {
     /// This thread's workspace.
     fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 
-    /// The same for a right side that several products share.
+    /// This thread's workspace for a right side that several products share.
     fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
 }
 
@@ -32,7 +32,7 @@ macro_rules! packed {
 }
 packed! { f32, OWN_F32, SHARED_F32; f64, OWN_F64, SHARED_F64; }
 
-/// Asks for this thread's workspaces before its first product.
+/// Allocates this thread's workspaces before its first product.
 pub(crate) fn warm_up() {
     OWN_F32.with_borrow_mut(Workspace::reserve_panel);
     OWN_F64.with_borrow_mut(Workspace::reserve_panel);

@@ -36,20 +36,13 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{Activation, BinaryOp};
 use crate::runtime::parallel;
-use crate::runtime::workspace::Packed;
 use crate::shape::Shape;
-
-/// An element type of products.
-pub(super) trait Product: Wide + Packed {}
-
-impl Product for f32 {}
-impl Product for f64 {}
 
 /// Rounds sums to results.
 type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
 
 /// An element type of factors and results.
-pub(super) trait Factor: kernels::Factor<Sum: Product> + Element + Pod {
+pub(super) trait Factor: kernels::Factor<Sum: Wide> + Element + Pod {
     /// Rounding of the sums, if they have another type.
     const ROUND: Option<Round<Self>>;
 }

@@ -6,9 +6,13 @@ use half::{bf16, f16};
 use swath_kernels::{self as kernels, Angle, Rows, Stored};
 
 use crate::dtype::Element;
+use crate::runtime::workspace::Packed;
 
 /// A type that kernels compute in: `f32` or `f64`.
-pub(super) trait Wide: Rows + Angle + Stored + Element<Stored = Self> + Pod {}
+pub(super) trait Wide:
+    Rows + Angle + Stored + Packed + Element<Stored = Self> + Pod
+{
+}
 
 impl Wide for f32 {}
 impl Wide for f64 {}

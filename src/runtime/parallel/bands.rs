@@ -1,11 +1,11 @@
-//! Outputs cut into parts: several at the same places, a matrix by its columns.
+//! Outputs that are cut into parts: several at the same units, or a matrix by its columns.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::{Cost, even_start, for_each_index, parts};
 
-/// An output of so many units, each `width` elements wide; the last may be short.
+/// An output in units of `width` elements; the last may be short.
 pub(crate) struct Band<'a, T> {
     first: *mut T,
     len: usize,
@@ -13,11 +13,11 @@ pub(crate) struct Band<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: parts borrow disjoint pieces of a `&mut [T]`, whose elements may be sent.
+// SAFETY: parts borrow disjoint pieces of a `&mut [T]`, and `T: Send`.
 unsafe impl<T: Send> Sync for Band<'_, T> {}
 
 impl<'a, T> Band<'a, T> {
-    /// The slice in units of `width` elements.
+    /// Makes an output from a slice.
     pub fn new(out: &'a mut [T], width: usize) -> Self {
         let (first, len) = (out.as_mut_ptr(), out.len());
         Band { first, len, width, borrow: PhantomData }
@@ -33,18 +33,18 @@ pub(crate) struct ColumnBand<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: as for a `Band`.
+// SAFETY: as for `Band`.
 unsafe impl<T: Send> Sync for ColumnBand<'_, T> {}
 
 impl<'a, T> ColumnBand<'a, T> {
-    /// The matrix of rows of `cols` elements, which is not 0.
+    /// Makes an output from the rows of a matrix; `cols` is not 0.
     pub fn new(out: &'a mut [T], cols: usize, width: usize) -> Self {
         let (first, rows) = (out.as_mut_ptr(), out.len() / cols);
         ColumnBand { first, rows, cols, width, borrow: PhantomData }
     }
 }
 
-/// Columns of a matrix.
+/// A range of columns of a matrix.
 pub(crate) struct Columns<'a, T> {
     first: *mut T,
     rows: usize,
@@ -54,23 +54,23 @@ pub(crate) struct Columns<'a, T> {
 }
 
 impl<T> Columns<'_, T> {
-    /// What these columns have of row `i`.
+    /// The elements of row `i` in these columns.
     pub fn row(&mut self, i: usize) -> &mut [T] {
         assert!(i < self.rows, "row {i} of {}", self.rows);
-        // SAFETY: the row is one of the matrix's, the columns lie within it and are this piece's alone.
+        // SAFETY: the row is within the matrix, and this piece alone borrows its columns.
         unsafe { std::slice::from_raw_parts_mut(self.first.add(i * self.pitch), self.width) }
     }
 }
 
 /// One output, or a tuple or an array of them.
 pub(crate) trait Bands: Sync {
-    /// What a part gets: slices in the same arrangement.
+    /// Slices of a part, in the same arrangement as the outputs.
     type Piece;
 
-    /// The pieces of a range of units.
+    /// Borrows a range of units.
     ///
     /// # Safety
-    /// No other piece has had one of these units.
+    /// No other piece contains any of these units.
     unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece;
 }
 
@@ -80,8 +80,8 @@ impl<'a, T: Send> Bands for Band<'a, T> {
     unsafe fn piece(&self, units: &Range<usize>) -> &'a mut [T] {
         let at = |unit: usize| unit.saturating_mul(self.width).min(self.len);
         let (start, end) = (at(units.start), at(units.end));
-        // SAFETY: `start <= end <= len` as units do not fall; the memory is the band's for `'a`, and this
-        // range of it was given to nobody else, as the caller promised.
+        // SAFETY: `start <= end.max(start) <= len`; the band borrows the memory for `'a`, and as the caller
+        // guarantees, no other piece contains this range.
         unsafe { std::slice::from_raw_parts_mut(self.first.add(start), end.max(start) - start) }
     }
 }
@@ -92,7 +92,7 @@ impl<'a, T: Send> Bands for ColumnBand<'a, T> {
     unsafe fn piece(&self, units: &Range<usize>) -> Columns<'a, T> {
         let at = |unit: usize| unit.saturating_mul(self.width).min(self.cols);
         let (start, end) = (at(units.start), at(units.end));
-        // Where there is no row, no element lies beyond the first.
+        // Without rows, an offset would leave the allocation.
         let first = if self.rows == 0 { self.first } else { self.first.wrapping_add(start) };
         let width = end.max(start) - start;
         Columns { first, rows: self.rows, pitch: self.cols, width, borrow: PhantomData }
@@ -103,7 +103,7 @@ impl<A: Bands, B: Bands> Bands for (A, B) {
     type Piece = (A::Piece, B::Piece);
 
     unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
-        // SAFETY: as the caller promised.
+        // SAFETY: as the caller guarantees.
         unsafe { (self.0.piece(units), self.1.piece(units)) }
     }
 }
@@ -112,27 +112,27 @@ impl<A: Bands, const N: usize> Bands for [A; N] {
     type Piece = [A::Piece; N];
 
     unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
-        // SAFETY: as the caller promised.
+        // SAFETY: as the caller guarantees.
         std::array::from_fn(|i| unsafe { self[i].piece(units) })
     }
 }
 
-/// Cuts outputs of `units` units into as many parts as the work is worth and runs `f(units, pieces)`
-/// on each, on none if there are no units. `cost` is that of a unit.
+/// Cuts outputs of `units` units into as many parts as the work is worth and calls `f(units, pieces)` on each;
+/// not at all if there are no units. `cost` is that of a unit.
 pub(crate) fn for_each_band<B: Bands>(
     units: usize,
     cost: Cost,
     out: B,
     f: impl Fn(Range<usize>, B::Piece) + Sync,
 ) {
-    // Through a pointer: called in two places, it would be compiled in both.
+    // A trait object, because `f` is called in two places and would be compiled twice.
     let f: &(dyn Fn(Range<usize>, B::Piece) + Sync) = &f;
     if units == 0 {
         return;
     }
     let parts = parts(units, cost);
     if parts == 1 {
-        // SAFETY: the only part.
+        // SAFETY: there is only one part.
         let pieces = unsafe { out.piece(&(0..units)) };
         return f(0..units, pieces);
     }

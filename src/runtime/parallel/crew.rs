@@ -1,29 +1,28 @@
-//! swath's own threads, which wait for the next region awake for a short while.
+//! swath's own thread pool, whose threads spin for a short time before they sleep.
 //!
 //! ```text
-//! run(parts, f):     write f; region := (next number, parts)
+//! run(parts, f):     store f; region := (next number, parts)
 //!                    work(0); wait until helpers have finished all parts that they took
 //! helper i:          spin up to SPIN µs for a region in which it has a share, then sleep
 //!                    work(i)
-//! work(i):           take and run the parts of share i, then what is left of the other shares; with the
-//!                    first taken, wake those of helpers 4 i + 1 … 4 i + 4 that sleep and have a share
+//! work(i):           take and run the parts of share i, then the remaining parts of other shares; with the
+//!                    first part, wake those of helpers 4 i + 1 … 4 i + 4 that sleep and have a share
 //! ```
 //!
-//! 1. The caller works itself and never waits for a helper to begin: a region takes no longer than on
-//!    the caller alone, but for the waking of four, however late the others come.
-//! 2. Share i is the same parts in every region of so many parts, and helper i takes it first: what it
-//!    wrote in the last region is in its cache. Of fewer parts than threads the first shares have one
-//!    each: the same helpers are kept awake, and the others sleep.
-//! 3. One region at a time: a second caller finds the crew busy and does its work itself, so that
-//!    threads of the program that call at once get one core each.
-//! 4. To wake a thread takes 5 µs, and it comes 20 to 95 µs later: the caller wakes four, who wake the
-//!    others, unless no part is left when they come.
-//! 5. Nothing is allocated once the helpers run.
-//! 6. A cache line goes from core to core in 0.05 to 0.22 µs, and a region on two threads waits for five
-//!    one after the other: the region's to the caller to write it, to the helper to read it; the
-//!    helper's share, which the caller has looked at; what is finished to the helper, and back. What is
-//!    written together lies in one line, and what is not, in others; nothing is reset or closed:
-//!    shares say which region they are of.
+//! 1. The caller works too and never waits for a helper to start: apart from waking four helpers, a region
+//!    takes no longer than on the caller alone, however late the helpers start.
+//! 2. Share i consists of the same parts in every region with the same number of parts, and helper i takes it
+//!    first, so that its cache may contain the data of the previous region. If there are fewer parts than
+//!    threads, the first shares have one part each: the same helpers stay awake, and the others sleep.
+//! 3. There is one region at a time. A second caller finds the crew busy and runs its parts itself, so that
+//!    concurrent callers get one core each.
+//! 4. Waking a thread takes 5 µs, and it starts 20 to 95 µs later. The caller wakes four helpers, which wake
+//!    the others if parts are left.
+//! 5. Nothing is allocated after the helpers have started.
+//! 6. Moving a cache line between cores takes 0.05 to 0.22 µs, and a region on two threads waits for five such
+//!    moves in sequence: the region's line to the caller and to the helper; the line of the helper's share;
+//!    and the line of the finished parts to the helper and back. Data written together share a line, and all
+//!    other data have lines of their own. Shares contain the number of their region, so that none is reset.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -33,45 +32,44 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long helpers wait awake after a region, unless `SWATH_SPIN_US` says otherwise: longer than the
-/// pauses between the ops of a training step, too short to be noticed as load.
+/// Microseconds that helpers spin after a region, unless set by `SWATH_SPIN_US`: longer than the pauses between
+/// the ops of a training step, and too short to be noticeable as load.
 pub(crate) const DEFAULT_SPIN_US: u64 = 150;
 
-/// A helper that finds so much time gone between two looks at the clock, which take it 2 µs, shares its
-/// core with another thread, perhaps the caller, for whose time it would go on waiting: asleep it can be
-/// woken where a core is free.
-const AWAY: Duration = Duration::from_micros(30);
+/// Time between two readings of the clock, normally 2 µs apart, after which a helper assumes that it shares its
+/// core with another thread, perhaps the caller. It then sleeps, so that it can be woken on a free core.
+const PREEMPTED: Duration = Duration::from_micros(30);
 
-/// Helpers that a thread wakes.
+/// Number of helpers that each thread wakes.
 const WOKEN: usize = 4;
 
-/// Longer is a mistake.
+/// Maximum of `SWATH_SPIN_US`; a larger value is assumed to be a mistake.
 pub(crate) const MAX_SPIN_US: u64 = 1_000_000;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True inside a part of a region: its own regions run where they are.
+/// True inside a part of a region, where nested regions run on the calling thread.
 pub(super) fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Lines that the processor fetches in pairs.
+/// A value alone in a pair of cache lines, which the processor fetches together.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line<T>(T);
 
-/// The number of a region and a count of parts, in one word. A region a microsecond uses up the numbers
-/// in nine years.
+/// The number of a region and a number of parts, in one word. At one region per microsecond the numbers last
+/// for nine years.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Tally {
     region: u64,
     parts: usize,
 }
 
-/// More parts than a [`Tally`] counts are run in groups.
-const MOST_PARTS: usize = u16::MAX as usize;
+/// Maximum number of parts that a [`Tally`] represents; more are run in groups.
+const MAX_PARTS: usize = u16::MAX as usize;
 
 impl Tally {
     fn load(word: &AtomicU64, order: Ordering) -> Self {
@@ -87,45 +85,45 @@ impl Tally {
     }
 }
 
-/// A region's work. The lifetime is erased: helpers use it only while `run` waits for them.
+/// The closure of a region, with its lifetime erased: helpers only use it while `run` waits for them.
 type Work = *const (dyn Fn(usize) + Sync);
 
-/// What the caller writes: the newest region, a [`Tally`] with its parts, and what is done for each.
+/// Data written by the caller: the current region as a [`Tally`], and its closure.
 struct Post {
     region: AtomicU64,
     work: UnsafeCell<Option<Work>>,
 }
 
-/// What caller and helpers share.
+/// State shared by caller and helpers.
 struct Station {
     post: Line<Post>,
-    /// For each thread a [`Tally`] of the parts taken from its share.
+    /// For each thread, a [`Tally`] of the parts taken from its share.
     shares: Box<[Line<AtomicU64>]>,
-    /// Parts of all regions that helpers have finished, counted share by share.
+    /// Number of parts that helpers have finished, in all regions, updated per share.
     finished: Line<AtomicUsize>,
-    /// A bit for each helper that sleeps or is about to; those of the caller and of nobody are set.
+    /// A bit per helper that is set if it sleeps or is about to. Bits without a helper are set.
     asleep: Line<[AtomicU64; super::MAX_THREADS / 64]>,
-    /// By the share: the helpers that have begun.
+    /// The started helpers, by share.
     helpers: Box<[OnceLock<Thread>]>,
-    /// The first panic of a helper in the region.
+    /// The first panic of a helper in the current region.
     panic: Line<Mutex<Option<Box<dyn Any + Send>>>>,
     quit: AtomicBool,
 }
 
-// SAFETY: `work` is written by the one caller that holds the crew's lock, when all parts of the last
-// region are finished, and read by helpers that have taken a part not yet finished (see `run` and
-// `help`). What it points to is `Sync`.
+// SAFETY: `work` is written by the one caller that holds the crew's lock, after all parts of the last region
+// are finished, and read by helpers that have taken a part that is not finished (see `run` and `help`). The
+// closure is `Sync`.
 unsafe impl Sync for Station {}
-// SAFETY: as above; the pointer is only used while its owner waits in `run`.
+// SAFETY: as above; the closure is only used while its owner waits in `run`.
 unsafe impl Send for Station {}
 
-/// The threads, and the lock that gives them to one caller at a time.
+/// The threads, and the lock that assigns them to one caller at a time.
 pub(super) struct Crew {
     threads: usize,
-    /// Called by every helper when it begins.
+    /// Called by every helper when it starts.
     warm_up: fn(),
     busy: AtomicBool,
-    /// Made when first needed; fewer helpers than wanted where the system gave no more threads.
+    /// Started when first needed, with fewer helpers if the system refuses threads.
     team: OnceLock<Team>,
 }
 
@@ -142,8 +140,8 @@ impl Crew {
         self.threads
     }
 
-    /// Threads that would begin at once with a region of so many parts: the caller, and the first helpers
-    /// if they wait awake.
+    /// Number of threads that would start a region immediately: the caller, and the first helpers that are
+    /// awake.
     pub fn awake(&self) -> usize {
         match self.team.get() {
             Some(team) if !self.busy.load(Ordering::Relaxed) => team.station.awake(self.threads),
@@ -151,7 +149,7 @@ impl Crew {
         }
     }
 
-    /// `f(part)` for every part; a panic of one is the caller's.
+    /// Calls `f(part)` for every part; a panic of a part is propagated to the caller.
     pub fn run(&self, parts: usize, f: &(dyn Fn(usize) + Sync)) {
         let alone = self.threads == 1 || self.busy.swap(true, Ordering::Acquire);
         if alone {
@@ -164,11 +162,11 @@ impl Crew {
             }
         }
         let _free = Free(&self.busy);
-        let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up, This));
-        if parts <= MOST_PARTS {
+        let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up, RealMachine));
+        if parts <= MAX_PARTS {
             return team.run(parts, f);
         }
-        let group = parts.div_ceil(MOST_PARTS);
+        let group = parts.div_ceil(MAX_PARTS);
         team.run(parts.div_ceil(group), &|i| {
             (i * group..parts.min((i + 1) * group)).for_each(f);
         });
@@ -185,7 +183,7 @@ impl Drop for Crew {
 }
 
 impl Team {
-    /// Returns when every helper is ready.
+    /// Starts the helpers and returns when all are ready.
     fn new(wanted: usize, warm_up: fn(), machine: impl Machine + Copy + Send + 'static) -> Self {
         let post = Post { region: AtomicU64::new(0), work: UnsafeCell::new(None) };
         let station = Arc::new(Station {
@@ -197,48 +195,48 @@ impl Team {
             panic: Line::default(),
             quit: AtomicBool::new(false),
         });
-        let begun = (1..=wanted).map_while(|i| {
+        let started = (1..=wanted).map_while(|i| {
             let station = Arc::clone(&station);
             let builder = std::thread::Builder::new().name(format!("swath-{i}"));
-            let life = move || {
+            let main = move || {
                 warm_up();
                 station.set_asleep(i, false);
                 station.helpers[i].get_or_init(std::thread::current);
                 station.help(i, &machine);
             };
-            builder.spawn(life).ok()
+            builder.spawn(main).ok()
         });
-        let begun = begun.count();
-        while station.helpers.iter().filter(|helper| helper.get().is_some()).count() < begun {
+        let started = started.count();
+        while station.helpers.iter().filter(|helper| helper.get().is_some()).count() < started {
             std::thread::yield_now();
         }
         Team { station }
     }
 
-    /// As [`Crew::run`], for one caller at a time and at most [`MOST_PARTS`].
+    /// Like [`Crew::run`], for one caller at a time and at most [`MAX_PARTS`] parts.
     fn run(&self, parts: usize, f: &(dyn Fn(usize) + Sync)) {
-        debug_assert!(parts <= MOST_PARTS);
+        debug_assert!(parts <= MAX_PARTS);
         let Station { post: Line(post), finished: Line(finished), .. } = &*self.station;
         let before = finished.load(Ordering::Relaxed);
         let last = Tally::load(&post.region, Ordering::Relaxed);
         let region = Tally { region: last.region + 1, parts };
         let work = std::ptr::from_ref(f);
-        // SAFETY: only the lifetime changes; the pointer is used while this call lasts, see below.
+        // SAFETY: only the lifetime changes; the pointer is used only during this call, see below.
         let work: Work =
             unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Work>(work) };
-        // SAFETY: there is one caller, which has seen that all parts of the region before are finished;
-        // no helper takes another of them, and without one it does not read this.
+        // SAFETY: there is one caller, and all parts of the previous region are finished. No helper can take
+        // a part of it any more, and a helper without a part does not read this.
         unsafe { *post.work.get() = Some(work) };
         post.region.store(region.word(), Ordering::SeqCst);
         let (mut mine, mut panic) = (0, None);
         let run = |part| {
-            // After a panic the parts that are left are taken, so that no helper runs them.
+            // After a panic the remaining parts are taken but not run, so that no helper runs them.
             if panic.is_none() {
                 panic = catch_unwind(AssertUnwindSafe(|| f(part))).err();
             }
         };
         self.station.work(0, region, run, |parts| mine += parts);
-        self.station.until_finished(before, parts - mine, &This);
+        self.station.until_finished(before, parts - mine, &RealMachine);
         let theirs = self.station.panic.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic.or(theirs) {
             resume_unwind(panic);
@@ -246,17 +244,18 @@ impl Team {
     }
 }
 
-/// What waiting takes of the machine; tests wait on one of their own.
+/// Clock and processor as used for waiting; tests replace them.
 trait Machine {
     fn now(&self) -> Instant;
     fn spin(&self);
     fn yield_now(&self);
 }
 
+/// The real clock and processor.
 #[derive(Clone, Copy)]
-struct This;
+struct RealMachine;
 
-impl Machine for This {
+impl Machine for RealMachine {
     fn now(&self) -> Instant {
         Instant::now()
     }
@@ -270,7 +269,7 @@ impl Machine for This {
     }
 }
 
-/// A moment's wait; now and then the processor is offered to others.
+/// Waits briefly, and yields the processor every 256th time.
 fn pause(spins: &mut u32, machine: &impl Machine) {
     *spins = spins.wrapping_add(1);
     if spins.is_multiple_of(256) {
@@ -281,7 +280,7 @@ fn pause(spins: &mut u32, machine: &impl Machine) {
 }
 
 impl Station {
-    /// Takes the next part of a share, if the region is not over and one is left.
+    /// Takes the next part of a share, if the region is current and a part is left.
     fn take(&self, share: usize, Tally { region, parts }: Tally) -> Option<usize> {
         let shares = self.shares.len();
         let start = super::even_start(parts, shares, share);
@@ -294,8 +293,7 @@ impl Station {
                 seen if seen.region < region => 0,
                 _ => return None,
             };
-            // In a region that is over, every share with parts is of that region, with all taken, or of a
-            // later one.
+            // After a region has ended, every share with parts is either exhausted or belongs to a later region.
             if start + taken == end {
                 return None;
             }
@@ -307,12 +305,12 @@ impl Station {
         }
     }
 
-    /// Shares of a region of so many parts that have one: the first.
+    /// Number of shares of a region that have parts; these are the first.
     fn shares(&self, parts: usize) -> usize {
         self.shares.len().min(parts.max(1))
     }
 
-    /// As [`Crew::awake`].
+    /// See [`Crew::awake`].
     fn awake(&self, threads: usize) -> usize {
         let bit_of_caller = 1;
         let mut before = 0;
@@ -339,20 +337,20 @@ impl Station {
         };
     }
 
-    /// Those who sleep of the helpers whom this thread is to wake in a region of so many shares.
+    /// The sleeping helpers that thread `index` wakes in a region of `shares` shares.
     fn to_wake(&self, index: usize, shares: usize) -> impl Iterator<Item = usize> {
-        let whom = (WOKEN * index + 1..shares).take(WOKEN);
-        whom.filter(|&helper| self.is_asleep(helper))
+        let helpers = (WOKEN * index + 1..shares).take(WOKEN);
+        helpers.filter(|&helper| self.is_asleep(helper))
     }
 
-    /// Takes the parts of share `first` and runs them, then what is left of the others. How many it has
-    /// run of a share, if any, is said when that has no more.
+    /// Takes and runs the parts of share `first`, then the remaining parts of the other shares. After each share,
+    /// calls `report` with the number of parts run, if any.
     fn work(
         &self,
         first: usize,
         region: Tally,
         mut run: impl FnMut(usize),
-        mut say: impl FnMut(usize),
+        mut report: impl FnMut(usize),
     ) {
         struct Leave(bool);
         impl Drop for Leave {
@@ -374,12 +372,12 @@ impl Station {
                 parts += 1;
             }
             if parts > 0 {
-                say(parts);
+                report(parts);
             }
         }
     }
 
-    /// Waits until helpers have finished so many parts more than `before`.
+    /// Waits until helpers have finished `parts` parts more than `before`.
     fn until_finished(&self, before: usize, parts: usize, machine: &impl Machine) {
         let mut spins = 0u32;
         while self.finished.0.load(Ordering::Acquire).wrapping_sub(before) < parts {
@@ -387,8 +385,8 @@ impl Station {
         }
     }
 
-    /// Keeps the first panic. What another carries is not dropped: if that panicked, the helper would
-    /// never say that its part is finished.
+    /// Keeps the first panic. The payloads of others are not dropped, because a panic in that drop would keep the
+    /// helper from reporting its part as finished.
     fn keep(&self, panic: Box<dyn Any + Send>) {
         let mut first = self.panic.0.lock().unwrap_or_else(PoisonError::into_inner);
         if first.is_some() {
@@ -398,7 +396,7 @@ impl Station {
         }
     }
 
-    /// A helper's life.
+    /// Main loop of a helper.
     fn help(&self, index: usize, machine: &impl Machine) {
         let spin = Duration::from_micros(*super::spin_us().as_ref().unwrap_or(&0));
         let mut seen = Tally { region: 0, parts: 0 };
@@ -406,9 +404,9 @@ impl Station {
             let Some(region) = self.wait(index, seen, spin, machine) else { continue };
             seen = region;
             let run = |part| {
-                // SAFETY: the part is taken and not finished, so the region is not over: its caller is
-                // in `run`, waits for `finished`, and wrote this before the region's number, which
-                // was read. What it points to is alive until then.
+                // SAFETY: the part is taken and not finished, so the caller is still in `run`, waiting for
+                // `finished`, and the closure is alive. The caller stored it before the region's number,
+                // which was read.
                 let work = unsafe { (*self.post.0.work.get()).map(|work| &*work) };
                 if let Some(work) = work {
                     let done = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -417,12 +415,12 @@ impl Station {
                     }
                 }
             };
-            let say = |parts| _ = self.finished.0.fetch_add(parts, Ordering::Release);
-            self.work(index, region, run, say);
+            let report = |parts| _ = self.finished.0.fetch_add(parts, Ordering::Release);
+            self.work(index, region, run, report);
         }
     }
 
-    /// A region other than `seen` in which the helper has a share, or `None` after a sleep.
+    /// Waits for a region other than `seen` in which the helper has a share; `None` after a sleep.
     fn wait(
         &self,
         index: usize,
@@ -430,14 +428,14 @@ impl Station {
         spin: Duration,
         machine: &impl Machine,
     ) -> Option<Tally> {
-        // Sequentially consistent, as the bits of those who sleep are: whoever wakes others for a region
-        // sees all that went to sleep without having seen it.
+        // Sequentially consistent, like the bits in `asleep`: a thread that wakes helpers for a region sees
+        // all helpers that went to sleep without having seen the region.
         let newer = || {
             let region = Tally::load(&self.post.0.region, Ordering::SeqCst);
             (region != seen && index < self.shares(region.parts)).then_some(region)
         };
-        // Of the first look at the clock, and of the last.
-        let mut looks: Option<(Instant, Instant)> = None;
+        // Time of the first and of the last reading of the clock.
+        let mut times: Option<(Instant, Instant)> = None;
         let mut spins = 0u32;
         loop {
             if let Some(region) = newer() {
@@ -446,17 +444,17 @@ impl Station {
             pause(&mut spins, machine);
             if spins.is_multiple_of(64) {
                 let now = machine.now();
-                let (first, last) = looks.unwrap_or((now, now));
-                let was_away = now.saturating_duration_since(last) >= AWAY;
+                let (first, last) = times.unwrap_or((now, now));
+                let was_preempted = now.saturating_duration_since(last) >= PREEMPTED;
                 let idle = now.saturating_duration_since(first);
-                if was_away || idle >= spin || self.quit.load(Ordering::Relaxed) {
+                if was_preempted || idle >= spin || self.quit.load(Ordering::Relaxed) {
                     break;
                 }
-                looks = Some((first, now));
+                times = Some((first, now));
             }
         }
         self.set_asleep(index, true);
-        // A region that began before others could see this helper asleep did not wake it.
+        // A region that started before the bit was set did not wake this helper.
         if newer().is_none() && !self.quit.load(Ordering::SeqCst) {
             std::thread::park();
         }
@@ -467,12 +465,12 @@ impl Station {
 
 #[cfg(test)]
 impl Crew {
-    /// Threads that have begun, and how many of them sleep.
-    pub fn begun_and_asleep(&self) -> (usize, usize) {
+    /// Number of started threads, and how many of them sleep.
+    pub fn started_and_asleep(&self) -> (usize, usize) {
         let Some(Team { station }) = self.team.get() else { return (1, 0) };
-        let begun = (1..self.threads).filter(|&i| station.helpers[i].get().is_some());
-        let asleep = begun.clone().filter(|&i| station.is_asleep(i)).count();
-        (1 + begun.count(), asleep)
+        let started = (1..self.threads).filter(|&i| station.helpers[i].get().is_some());
+        let asleep = started.clone().filter(|&i| station.is_asleep(i)).count();
+        (1 + started.count(), asleep)
     }
 }
 

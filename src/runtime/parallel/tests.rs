@@ -2,13 +2,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-const DEAR: Cost = Cost(1_000_000_000);
+const EXPENSIVE: Cost = Cost(1_000_000_000);
 
 #[test]
-fn every_element_is_handed_out_once() {
+fn every_element_belongs_to_one_part() {
     for (len, unit) in [(0, 1), (1, 1), (1000, 7), (1_000_003, 1024), (64, 64)] {
         let mut out = vec![0usize; len];
-        for_each_chunk_mut(&mut out, unit, DEAR, &|first, slice| {
+        for_each_chunk_mut(&mut out, unit, EXPENSIVE, &|first, slice| {
             for (i, x) in slice.iter_mut().enumerate() {
                 *x += first * unit + i + 1;
             }
@@ -18,7 +18,7 @@ fn every_element_is_handed_out_once() {
 }
 
 #[test]
-fn every_output_is_cut_at_the_same_units() {
+fn all_outputs_are_cut_at_the_same_units() {
     for (units, width) in [(0, 3), (1, 1), (7, 2), (1000, 3)] {
         let (mut wide, mut narrow) = (vec![0; units * width], [vec![0; units], vec![0; units]]);
         // The last unit of one output is short.
@@ -29,7 +29,7 @@ fn every_output_is_cut_at_the_same_units() {
             (Band::new(&mut wide, width), Band::new(&mut cut, 4)),
             [Band::new(a, 1), Band::new(b, 1)],
         );
-        for_each_band(units, DEAR, bands, |range, ((wide, cut), [a, b])| {
+        for_each_band(units, EXPENSIVE, bands, |range, ((wide, cut), [a, b])| {
             assert_eq!(
                 (a.len(), b.len(), wide.len()),
                 (range.len(), range.len(), range.len() * width)
@@ -48,7 +48,7 @@ fn every_output_is_cut_at_the_same_units() {
 }
 
 #[test]
-fn regions_in_quick_succession_lose_no_part() {
+fn regions_in_quick_succession_run_every_part() {
     for threads in [1, 2, 3, 7] {
         let crew = Crew::new(threads, || ());
         let count = AtomicUsize::new(0);
@@ -64,7 +64,7 @@ fn regions_in_quick_succession_lose_no_part() {
 }
 
 #[test]
-fn more_parts_than_a_word_counts_are_all_run() {
+fn more_parts_than_a_tally_represents_are_run() {
     let crew = Crew::new(3, || ());
     for parts in [65_535, 65_536, 200_001] {
         let runs: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
@@ -74,7 +74,7 @@ fn more_parts_than_a_word_counts_are_all_run() {
 }
 
 #[test]
-fn helpers_that_fell_asleep_come_again() {
+fn sleeping_helpers_are_woken() {
     let crew = Crew::new(3, || ());
     for _ in 0..5 {
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -96,25 +96,25 @@ fn helpers_that_fell_asleep_come_again() {
 fn until_all_sleep(crew: &Crew) {
     let mut looks = 0;
     for _ in 0..10_000 {
-        let (begun, asleep) = crew.begun_and_asleep();
-        looks = if begun == asleep + 1 { looks + 1 } else { 0 };
+        let (started, asleep) = crew.started_and_asleep();
+        looks = if started == asleep + 1 { looks + 1 } else { 0 };
         if looks == 20 {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    panic!("helpers that have no work stay awake");
+    panic!("idle helpers stay awake");
 }
 
 #[test]
-fn all_that_sleep_come_to_a_region_of_all() {
+fn all_sleeping_helpers_are_woken_for_a_region_of_all() {
     let crew = Crew::new(24, || ());
     crew.run(24, &|_| ());
     for _ in 0..3 {
         until_all_sleep(&crew);
-        let all = crew.begun_and_asleep().0;
+        let all = crew.started_and_asleep().0;
         let (met, start) = (AtomicUsize::new(0), std::time::Instant::now());
-        // Each part waits for the others: whoever sleeps on keeps them waiting.
+        // Each part waits for the others, so that a helper that is not woken causes a timeout.
         crew.run(24, &|_| {
             met.fetch_add(1, Ordering::SeqCst);
             while met.load(Ordering::SeqCst) < all && start.elapsed().as_secs() < 10 {
@@ -126,17 +126,17 @@ fn all_that_sleep_come_to_a_region_of_all() {
 }
 
 #[test]
-fn few_items_are_shared_each_if_that_takes_less_time() {
+fn items_are_run_one_by_one_if_that_takes_less_time() {
     let pays = |items, item_us: usize, most| pays_to_share_each(items, item_us * 1000, most);
     assert!(pays(1, 15, 2) && !pays(1, 14, 2));
-    // Three threads: two of them take an item each, or all of them each in a third of its time and 3 µs.
+    // Three threads: either two run an item each, or all share each item, in a third of its time plus 3 µs.
     assert!(pays(2, 19, 3) && !pays(2, 18, 3));
     assert!(!pays(100, 30, 128) && !pays(100, 1000, 128) && pays(100, 10_000, 128));
     assert!(!pays(2, 1_000_000, 2), "two threads, or two parts");
 }
 
 #[test]
-fn few_long_items_are_shared_each() {
+fn few_long_items_are_run_one_by_one() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let in_pool = |threads, items, us: usize, most| {
         pool(threads).install(|| shares_each(items, Cost(us * 1_000_000), most))
@@ -147,29 +147,11 @@ fn few_long_items_are_shared_each() {
     assert!(!in_pool(4, 2, 99, 100), "too short for threads that may sleep");
     assert!(!in_pool(2, 2, 1000, 100) && !in_pool(1, 1, 1000, 100), "few threads");
     // Inside a part.
-    Crew::new(2, || ()).run(2, &|_| assert!(!shares_each(2, DEAR, 100)));
+    Crew::new(2, || ()).run(2, &|_| assert!(!shares_each(2, EXPENSIVE, 100)));
 }
 
 #[test]
-fn callers_at_once_all_get_their_results() {
-    let crew = Arc::new(Crew::new(3, || ()));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..500 {
-                    let sum = AtomicUsize::new(0);
-                    crew.run(9, &|part| {
-                        sum.fetch_add(part, Ordering::Relaxed);
-                    });
-                    assert_eq!(sum.into_inner(), 36);
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn a_region_inside_a_part_runs_where_it_is() {
+fn a_nested_region_runs_on_the_calling_thread() {
     let inner = AtomicUsize::new(0);
     let crew = Crew::new(2, || ());
     crew.run(4, &|_| {
@@ -184,7 +166,7 @@ fn a_region_inside_a_part_runs_where_it_is() {
 }
 
 #[test]
-fn a_panic_in_a_part_reaches_the_caller_and_the_crew_goes_on() {
+fn a_panic_in_a_part_reaches_the_caller_and_the_crew_survives() {
     for bad in 0..4 {
         let crew = Crew::new(2, || ());
         let run = std::panic::AssertUnwindSafe(|| {
@@ -203,7 +185,7 @@ fn a_panic_in_a_part_reaches_the_caller_and_the_crew_goes_on() {
 fn panics_of_caller_and_helper_at_once_leave_the_next_region_clean() {
     let crew = Crew::new(2, || ());
     let met = AtomicUsize::new(0);
-    // Where the system refuses the helper, the caller runs both parts.
+    // If the system refuses the helper, the caller runs both parts.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let run = std::panic::AssertUnwindSafe(|| {
         crew.run(2, &|part| {
@@ -223,7 +205,7 @@ fn panics_of_caller_and_helper_at_once_leave_the_next_region_clean() {
 }
 
 #[test]
-fn few_units_and_small_work_are_cut_evenly() {
+fn few_units_and_little_work_are_cut_evenly() {
     let units = [1, 2, 3, 6, 10, 1000].map(|units| cut(units, 1_000_000, 2));
     assert_eq!(units, [1, 2, 3, 6, 8, 8]);
     let small = [1, 2, 5, 7, 9, 100].map(|parts| cut(1000, parts * MIN_PART_NS, 2));
@@ -232,16 +214,7 @@ fn few_units_and_small_work_are_cut_evenly() {
 }
 
 #[test]
-fn a_region_inside_a_pool_stays_in_it() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    pool.install(|| {
-        assert_eq!(threads(), 3);
-        for_each_index(50, |_| assert_eq!(rayon::current_num_threads(), 3));
-    });
-}
-
-#[test]
-fn all_threads_of_a_pool_come_to_a_region_of_all() {
+fn a_region_uses_all_threads_of_a_pool() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     pool.install(|| {
         for parts in [3, 12] {
@@ -260,12 +233,12 @@ fn all_threads_of_a_pool_come_to_a_region_of_all() {
 }
 
 #[test]
-fn no_threads_and_too_many_are_errors() {
+fn zero_and_too_many_threads_are_errors() {
     assert!(set_threads(0).is_err());
     assert!(set_threads(MAX_THREADS + 1).is_err());
 }
 
-/// The least work that a region can hand over: both threads have to be in it at once.
+/// Measures the smallest region: both threads must be in it at once.
 #[test]
 #[ignore = "measures: cargo test --lib hand_over -- --ignored --nocapture"]
 fn hand_over_takes_less_than_half_of_rayons() {
@@ -274,7 +247,7 @@ fn hand_over_takes_less_than_half_of_rayons() {
         nanoseconds.sort();
         nanoseconds[REGIONS / 2] as f64 / 1e3
     };
-    // Until the other thread begins, and until the region is over.
+    // Time until the other thread starts, and until the region ends.
     let measure = |name: &str, region: &dyn Fn(&(dyn Fn() + Sync))| {
         let (mut begins, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..REGIONS {

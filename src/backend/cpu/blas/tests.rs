@@ -209,12 +209,8 @@ fn random_products_are_correct_and_no_call_has_an_invalid_argument() {
         let a = operand(a_kind, [m, k], batch, false, dtype, &mut rng);
         let b = operand(b_kind, [k, n], batch, shared, dtype, &mut rng);
         let (c, records) = mock::with(library(), || CpuBackend::matmul(&a, &b).unwrap());
-        check(
-            &c,
-            &a,
-            &b,
-            &format!("round {round}: {dtype} [{m}, {k}] {a_kind:?} [{k}, {n}] {b_kind:?}"),
-        );
+        let what = format!("round {round}: {dtype} [{m}, {k}] {a_kind:?} [{k}, {n}] {b_kind:?}");
+        check(&c, &a, &b, &what);
         for record in records {
             *functions.entry(record.function).or_default() += 1;
         }

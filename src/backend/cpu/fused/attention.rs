@@ -28,7 +28,8 @@ mod parts;
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
-use super::super::matmul::{COST_PER_TERM, Product, Stack, refused, share};
+use super::super::matmul::{COST_PER_TERM, Stack, refused, share};
+use super::super::working::Wide;
 use super::super::{CpuTensor, Output, Results, cast};
 use crate::backend::TensorData;
 use crate::dtype::DType;
@@ -48,7 +49,7 @@ const VALUES: usize = 128;
 const COST_PER_SCORE: usize = 500;
 
 /// An element type that attention is computed in.
-trait Real: Product + kernels::Attend + kernels::Plain + kernels::Factor<Sum = Self> {}
+trait Real: Wide + kernels::Attend + kernels::Plain + kernels::Factor<Sum = Self> {}
 impl Real for f32 {}
 impl Real for f64 {}
 

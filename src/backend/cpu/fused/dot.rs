@@ -58,10 +58,6 @@ impl<'a, T: Loaded> Rows<'a, T> {
         Rows { data: x.elements(), starts: layout.without_axis(last), len, step }
     }
 
-    fn row(&self, i: usize) -> Row<'a, T> {
-        Row { data: self.data, start: self.starts.position_of(i), step: self.step }
-    }
-
     /// Number of rows from row `i` on that are at equal distances.
     fn equidistant_rows(&self, i: usize) -> usize {
         self.starts.dims().last().map_or(1, |&dim| dim - i % dim)
@@ -104,27 +100,6 @@ impl<T> Band<'_, T> {
     }
 }
 
-/// A row whose elements are `step` apart.
-#[derive(Clone, Copy)]
-struct Row<'a, T> {
-    data: &'a [T],
-    start: usize,
-    step: isize,
-}
-
-impl<T: Loaded> Row<'_, T> {
-    /// Elements of a range: in place if contiguous, else gathered into `space`.
-    fn part<'s>(&'s self, range: Range<usize>, space: &'s mut [T; BLOCK]) -> &'s [T] {
-        if self.step == 1 {
-            return &self.data[self.start + range.start..self.start + range.end];
-        }
-        let space = &mut space[..range.len()];
-        let start = self.start.wrapping_add_signed(range.start as isize * self.step);
-        copy::strided(self.data, start, self.step, space);
-        space
-    }
-}
-
 fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
     let len = a.len;
     if len == 0 {
@@ -133,7 +108,7 @@ fn products<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, out: &mut [T]) {
     let cost = Cost(COST_PER_ROW.saturating_add(Cost(COST_PER_BYTE * size_of::<T>()).times(len).0));
     if parallel::shares_each(out.len(), cost, len.div_ceil(BLOCK)) {
         for (i, y) in out.iter_mut().enumerate() {
-            *y = T::from_f64(shared(a.row(i), b.row(i), len).finish());
+            *y = T::from_f64(shared(a, b, i).finish());
         }
         return;
     }
@@ -179,8 +154,9 @@ fn in_bands<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, first: usize, out: &mut
     }
 }
 
-/// Computes one product, which threads share.
-fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
+/// Computes the product of row `i`, which threads share.
+fn shared<T: Loaded>(a: &Rows<'_, T>, b: &Rows<'_, T>, i: usize) -> PairwiseSum {
+    let len = a.len;
     let blocks = len.div_ceil(BLOCK);
     let parts = parallel::parts(blocks, Cost(COST_PER_BYTE * size_of::<T>()).times(BLOCK));
     let part_len = part_len(len, parts);
@@ -192,7 +168,8 @@ fn shared<T: Loaded>(a: Row<'_, T>, b: Row<'_, T>, len: usize) -> PairwiseSum {
         let at_once = if a.step == 1 && b.step == 1 { part_len } else { BLOCK };
         for start in range.clone().step_by(at_once) {
             let part = start..(start + at_once).min(range.end);
-            sum[0].push_products(a.part(part.clone(), a_space), b.part(part, b_space));
+            let (a, b) = (a.band(i, 1, &part, a_space), b.band(i, 1, &part, b_space));
+            sum[0].push_products(a.row(0), b.row(0));
         }
     });
     let mut whole = PairwiseSum::new();

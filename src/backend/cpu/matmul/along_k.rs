@@ -6,11 +6,12 @@
 
 use swath_kernels::{Float as _, Gemm, GemmPath, MatMut, MatRef, gemm, gemm::KC};
 
-use super::{Factor, Finish, Packed as _, Pieces, Places, refused, share};
+use super::{Factor, Finish, Pieces, Places, refused, share};
 use crate::dtype::Element as _;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Cost, for_each_chunk_mut};
+use crate::runtime::workspace::Packed as _;
 use crate::shape::Shape;
 
 /// Minimum elements of C per thread for C to be cut: smaller parts would mostly be edges of tiles.

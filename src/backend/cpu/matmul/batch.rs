@@ -4,10 +4,11 @@ use swath_kernels::{self as kernels, Float as _, GemmPath, MatMut, PackedB, Pack
 
 use super::super::blas::Blas;
 use super::part::Outcome;
-use super::{Factor, Finish, Matrix, Packed as _, Places, Rounded, Stack, cost, one, refused};
+use super::{Factor, Finish, Matrix, Places, Rounded, Stack, cost, one, refused};
 use crate::blas::trace::Path;
 use crate::error::Result;
 use crate::runtime::parallel::{self, Band, Cost};
+use crate::runtime::workspace::Packed as _;
 
 /// Maximum bytes of a right side that is packed once for a batch, as the thread keeps the memory.
 const MAX_SHARED_BYTES: usize = 4 << 20;

@@ -8,8 +8,9 @@ use swath_kernels::{
     self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef,
 };
 
-use super::{Factor, Finish, Packed as _, Places, Rounded, parallel, refused};
+use super::{Factor, Finish, Places, Rounded, parallel, refused};
 use crate::error::{Error, Result};
+use crate::runtime::workspace::Packed as _;
 
 /// Units of the rows and columns of parts: whole tiles of every micro-kernel.
 const ROW_UNIT: usize = 6;

@@ -242,36 +242,32 @@ fn the_self_test_detects_every_fault() {
     };
     finds(|it| it.products.f32.dot = mock::wide_dot, "64-bit integers (ILP64)");
     finds(|it| it.products.f64.dot = mock::wide_dot, "64-bit integers (ILP64)");
-    let not_written = "returned without writing its result";
-    let matrix = "of [2, 3] and [3, 4]";
-    finds(
-        |it| it.products.f32.gemm = gemm::<_, NOTHING>,
-        &format!("cblas_sgemm {matrix} {not_written}"),
-    );
-    finds(
-        |it| it.products.f64.gemm = gemm::<_, NOTHING>,
-        &format!("cblas_dgemm {matrix} {not_written}"),
-    );
-    let vector = format!("gemv of [5, 2] and [2, 1] {not_written}");
-    finds(|it| it.products.f32.gemv = gemv::<_, NOTHING>, &format!("cblas_s{vector}"));
-    finds(|it| it.products.f64.gemv = gemv::<_, NOTHING>, &format!("cblas_d{vector}"));
-    let batch = format!("gemm_batch {matrix}");
-    let of_batch = format!("{batch} {not_written}");
-    finds(
-        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 0>),
-        &format!("cblas_s{of_batch}"),
-    );
-    finds(
-        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 1>),
-        &format!("cblas_s{of_batch}"),
-    );
-    finds(
-        |it| it.products.f64.gemm_batch = Some(gemm_batch::<_, 1>),
-        &format!("cblas_d{of_batch}"),
-    );
+    let (matrix, vector) = ("of [2, 3] and [3, 4]", "of [5, 2] and [2, 1]");
+    let not_written = |function: &str, at: &str| {
+        format!("cblas_{function} {at} returned without writing its result")
+    };
+    let unwritten: [(Change, _); 7] = [
+        (|it| it.products.f32.gemm = gemm::<_, NOTHING>, not_written("sgemm", matrix)),
+        (|it| it.products.f64.gemm = gemm::<_, NOTHING>, not_written("dgemm", matrix)),
+        (|it| it.products.f32.gemv = gemv::<_, NOTHING>, not_written("sgemv", vector)),
+        (|it| it.products.f64.gemv = gemv::<_, NOTHING>, not_written("dgemv", vector)),
+        (
+            |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 0>),
+            not_written("sgemm_batch", matrix),
+        ),
+        (
+            |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 1>),
+            not_written("sgemm_batch", matrix),
+        ),
+        (
+            |it| it.products.f64.gemm_batch = Some(gemm_batch::<_, 1>),
+            not_written("dgemm_batch", matrix),
+        ),
+    ];
+    unwritten.into_iter().for_each(|(change, told)| finds(change, &told));
     finds(
         |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
-        &format!("cblas_s{batch} gave"),
+        &format!("cblas_sgemm_batch {matrix} gave"),
     );
     fn faults<const FAULT: usize>() -> [(Change, &'static str); 6] {
         [
@@ -286,7 +282,7 @@ fn the_self_test_detects_every_fault() {
     // The first product, and the first matrix-vector product, that shows the fault. A vector is never
     // transposed.
     for (faults, products, vectors) in [
-        (faults::<IGNORES_A>(), matrix, "of [5, 2] and [2, 1]"),
+        (faults::<IGNORES_A>(), matrix, vector),
         (faults::<IGNORES_B>(), matrix, ""),
         (faults::<MAIN_LOOP>(), "of [40, 40] and [40, 40]", "of [131, 144] and [144, 1]"),
         (faults::<LAST_TERMS>(), "of [40, 37] and [37, 40]", "of [144, 131] and [131, 1]"),
