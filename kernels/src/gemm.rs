@@ -63,6 +63,7 @@
 //! Measured share of the FMA peak, one thread, f32, sizes 64 to 1024: this scheme .88 to .97 (B
 //! transposed: .91 at 64); the classic order (A block in L2, B panel in L1) .62 to .83.
 
+mod bounds;
 mod cache;
 mod columns;
 mod driver;

@@ -8,6 +8,7 @@ mod columns;
 mod conv;
 mod definitions;
 mod dot;
+mod pool;
 pub mod reference;
 pub mod sincos;
 mod update;

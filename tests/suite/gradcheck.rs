@@ -3,6 +3,7 @@
 
 pub mod cases;
 pub mod check;
+mod images;
 pub mod registry;
 
 use cases::{T, suite, uniform};

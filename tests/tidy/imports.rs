@@ -5,7 +5,7 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each is meant to import those before it only.
-pub const ORDER: [&str; 18] = [
+pub const ORDER: [&str; 19] = [
     "simd",
     "dispatch",
     "output",
@@ -22,6 +22,7 @@ pub const ORDER: [&str; 18] = [
     "rows",
     "attention",
     "gemm",
+    "pool",
     "api",
     // What the crate's root defines itself; its `pub use` of a part counts as that part.
     "lib",

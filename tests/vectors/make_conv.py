@@ -1,4 +1,4 @@
-"""Writes conv.txt: convolutions, their gradients and transposed convolutions by PyTorch, in float64.
+"""Writes conv.txt: convolutions, transposed convolutions, poolings and their gradients by PyTorch, in float64.
 
 usage: python make_conv.py > conv.txt       with a PyTorch for the CPU
 """
@@ -47,4 +47,24 @@ for name, x, w, options in TRANSPOSED:
     g = torch.randn(y.shape, dtype=torch.float64)
     y.backward(g)
     for part, value in dict(x=x, w=w, b=b, g=g, y=y, dx=x.grad, dw=w.grad, db=b.grad).items():
+        show(f"{name}/{part}".replace(" ", "_"), value)
+
+POOLS = [
+    ("max", F.max_pool2d, (2, 2, 7, 6), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 1), return_indices=True)),
+    ("max ceil", F.max_pool2d, (1, 2, 6, 7), dict(kernel_size=2, ceil_mode=True, return_indices=True)),
+    ("max dilated", F.max_pool1d, (2, 2, 9), dict(kernel_size=3, stride=1, dilation=2, return_indices=True)),
+    ("avg", F.avg_pool2d, (2, 2, 7, 6), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 1))),
+    ("avg inside", F.avg_pool2d, (1, 2, 6, 7), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
+    ("avg ceil", F.avg_pool1d, (2, 2, 8), dict(kernel_size=3, ceil_mode=True, count_include_pad=False)),
+]
+for name, f, x, options in POOLS:
+    x = torch.randn(x, dtype=torch.float64, requires_grad=True)
+    y = f(x, **options)
+    parts = {}
+    if options.get("return_indices"):
+        y, positions = y
+        parts["positions"] = positions.double()
+    g = torch.randn(y.shape, dtype=torch.float64)
+    y.backward(g)
+    for part, value in dict(x=x, g=g, y=y, dx=x.grad, **parts).items():
         show(f"{name}/{part}".replace(" ", "_"), value)

@@ -90,7 +90,7 @@ impl<'a, T> Windows<'a, T> {
         let [images, channels] = counts;
         let [depth, height, width] = geometry.image;
         let extents = [images, channels, depth, height, width];
-        if !super::matrix::is_inside(data.len(), offset, extents, strides) {
+        if !super::bounds::is_inside(data.len(), offset, extents, strides) {
             let (shape, strides) = ([images, channels], [strides[0], strides[1]]);
             return Err(GemmError::OutOfBounds { offset, shape, strides, len: data.len() });
         }

@@ -262,6 +262,8 @@ fn max_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<(B::Ten
         let is_it = seen.eq(&y)?.logical_or(&seen.isnan()?)?.logical_and(&here.ge(0.0)?)?;
         found = Tensor::where_cond(&is_it, &here.broadcast_to(shape)?, &found)?;
     }
+    // Read from the images: equal pixels may be zeros of two signs.
+    let y = x.detach().flatten(2, -1)?.gather(2, &found.flatten(2, -1)?)?.reshape(shape)?;
     Ok((y.into_data(), found))
 }
 

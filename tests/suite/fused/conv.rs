@@ -89,7 +89,7 @@ struct Draw(Rng);
 
 impl Draw {
     fn below(&mut self, n: usize) -> usize {
-        self.0.permutation(n)[0] as usize
+        self.0.permutation(n)[0]
     }
 
     fn of<V: Copy>(&mut self, values: &[V]) -> V {
@@ -197,8 +197,9 @@ fn transposed_convolutions_agree_with_the_composite() -> Result<()> {
         let padding = [draw.below(3), draw.below(3)];
         let options =
             ConvTransposeOptions { stride, padding, output_padding: more, dilation, groups };
-        let x = draw.tensor((n, c, 1 + draw.below(6), 1 + draw.below(20)), dtype)?;
-        let weight = draw.tensor((c, o, 1 + draw.below(4), 1 + draw.below(4)), dtype)?;
+        let [h, w, kh, kw] = [6, 20, 4, 4].map(|most| 1 + draw.below(most));
+        let x = draw.tensor((n, c, h, w), dtype)?;
+        let weight = draw.tensor((c, o, kh, kw), dtype)?;
         let what = format!("{i}: {dtype} {} {} {options:?}", x.shape(), weight.shape());
         let cpu = |[x, w]: [&T; 2]| x.conv_transpose2d(w, None, options);
         let plain = |[x, w]: [&R; 2]| x.conv_transpose2d(w, None, options);

@@ -2,10 +2,11 @@
 //! derivatives are checked. The rows of the op table bring theirs along; ops with parameters have an
 //! arm in [`suite`].
 
+use super::images::images;
 use crate::mutation::mutants::apply;
-use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp, Window};
+use swath::ops::{Activation, BinaryOp, DropoutMask, TernaryOp, UnaryOp};
 use swath::prelude::*;
-use swath::{ConvOptions, ConvTransposeOptions, CrossEntropy, Padding, Reduction};
+use swath::{CrossEntropy, Reduction};
 
 pub type T = Tensor<CpuBackend>;
 
@@ -37,7 +38,7 @@ pub enum Arrangement {
 
 use Arrangement::*;
 
-const DENSE: [Arrangement; 4] = [Contiguous, Permuted, Reversed, Strided];
+pub const DENSE: [Arrangement; 4] = [Contiguous, Permuted, Reversed, Strided];
 pub const ALL: [Arrangement; 5] = [Contiguous, Permuted, Reversed, Strided, Expanded];
 
 /// The values of `x` lying another way; only `Expanded` changes them. A tensor without axes stays.
@@ -152,12 +153,12 @@ fn ternary(op: TernaryOp) -> Vec<Case> {
 }
 
 /// Collects cases of ops with parameters.
-struct Suite(Vec<Case>);
+pub struct Suite(Vec<Case>);
 
 impl Suite {
     /// A function at uniform inputs of these shapes, once in each arrangement; several inputs lie in
     /// different ones.
-    fn add(
+    pub fn add(
         &mut self,
         name: &str,
         shapes: &[&[usize]],
@@ -177,7 +178,7 @@ impl Suite {
         }
     }
 
-    fn one(&mut self, name: &str, f: impl Fn(&T) -> Result<T> + Clone + 'static) {
+    pub fn one(&mut self, name: &str, f: impl Fn(&T) -> Result<T> + Clone + 'static) {
         self.add(name, &[&[2, 3, 4]], &ALL, move |xs| f(&xs[0]));
     }
 }
@@ -336,20 +337,6 @@ fn with_parameters(op: &str, s: &mut Suite) {
             let batch = |xs: &[T]| T::einsum("bi,bj->bij", &[&xs[0], &xs[1]]);
             s.add("batch", &[&[2, 3], &[2, 3]], &ALL, batch);
         }
-        "im2col" => {
-            for (i, window) in windows().into_iter().enumerate() {
-                let f = move |xs: &[T]| xs[0].im2col(window);
-                s.add(&format!("windows {i}"), &[&[2, 2, 3, 4]], &ALL, f);
-            }
-        }
-        "col2im" => {
-            for (i, window) in windows().into_iter().enumerate() {
-                let [kernel, output] = [window.kernel, window.output([3, 4]).unwrap()];
-                let shape = [2, 2 * kernel[0] * kernel[1], output[0] * output[1]];
-                let f = move |xs: &[T]| xs[0].col2im([3, 4], window);
-                s.add(&format!("windows {i}"), &[&shape], &ALL, f);
-            }
-        }
         // The narrower side is the input: differences of what is rounded to f32 are noise.
         "to_dtype" => {
             s.one("to_dtype", |x| x.to_dtype(DType::F64));
@@ -359,15 +346,6 @@ fn with_parameters(op: &str, s: &mut Suite) {
         }
         _ => fused(op, s),
     }
-}
-
-/// Windows of images `[3, 4]`.
-fn windows() -> [Window; 3] {
-    [
-        Window::new([2, 3]),
-        Window { padding: [1, 2], stride: [2, 1], ..Window::new([3, 2]) },
-        Window { padding: [0, 1], stride: [1, 3], dilation: [2, 3], ..Window::new([2, 2]) },
-    ]
 }
 
 fn fused(op: &str, s: &mut Suite) {
@@ -417,42 +395,6 @@ fn fused(op: &str, s: &mut Suite) {
                 s.add(&format!("{activation:?}"), &[&[2, 2, 3], &[3]], &ALL, f);
             }
         }
-        "conv" => {
-            let (stride, padding) = ([2, 1], Padding::Zeros([1, 0]));
-            let options = ConvOptions { stride, padding, dilation: [1, 2], groups: 2 };
-            let f = move |xs: &[T]| xs[0].conv2d(&xs[1], Some(&xs[2]), options);
-            s.add("groups", &[&[2, 2, 4, 3], &[4, 1, 2, 2], &[4]], &ALL, f);
-            let same = ConvOptions { padding: Padding::Same, ..Default::default() };
-            let f = move |xs: &[T]| xs[0].conv1d(&xs[1], None, same);
-            s.add("same", &[&[2, 2, 4], &[3, 2, 3]], &ALL, f);
-            let f = move |xs: &[T]| {
-                xs[0].conv2d_activation(&xs[1], Some(&xs[2]), options, Activation::Tanh)
-            };
-            s.add("tanh", &[&[1, 2, 4, 3], &[2, 1, 2, 2], &[2]], &ALL, f);
-        }
-        "conv_transpose" => {
-            let (stride, padding, output_padding) = ([2, 1], [1, 0], [1, 0]);
-            let options = ConvTransposeOptions {
-                stride,
-                padding,
-                output_padding,
-                dilation: [1, 2],
-                groups: 2,
-            };
-            let f = move |xs: &[T]| xs[0].conv_transpose2d(&xs[1], None, options);
-            s.add("groups", &[&[2, 2, 2, 3], &[2, 1, 3, 2]], &ALL, f);
-            let f =
-                |xs: &[T]| xs[0].conv_transpose1d(&xs[1], None, ConvTransposeOptions::default());
-            s.add("line", &[&[1, 2, 3], &[2, 2, 2]], &ALL, f);
-        }
-        // It is recorded where the gradient of a convolution is.
-        "conv_weight_grad" => {
-            let f = |xs: &[T]| {
-                let w = T::zeros((2, 2, 2), xs[0].dtype())?;
-                vjp(|w| xs[0].conv1d(w, None, ConvOptions::default()), &w, &xs[1])
-            };
-            s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
-        }
         "sincos" => {
             s.one("sine", |x| Ok(x.sincos()?.0));
             s.one("cosine", |x| Ok(x.sincos()?.1));
@@ -493,6 +435,6 @@ fn fused(op: &str, s: &mut Suite) {
                 s.add("masked", &[&[2, 2, 2], &[2, 3, 2], &[2, 3, 2]], &ALL, f);
             }
         }
-        _ => {}
+        _ => images(op, s),
     }
 }

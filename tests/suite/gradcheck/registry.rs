@@ -125,6 +125,16 @@ const FUSED_TWICE: &[Entry] = &[
 /// Fused ops with one rule.
 const FUSED_ONCE: &[Entry] = &[
     (
+        "max_pool",
+        "Largest pixel of each window: `max_pool1d`, `max_pool2d`.",
+        &[("x", "g added up at the positions of the largest pixels")],
+    ),
+    (
+        "avg_pool",
+        "Mean of each window: `avg_pool1d`, `avg_pool2d`.",
+        &[("x", "g divided as in the mean, added up over windows")],
+    ),
+    (
         "conv",
         "Products of filters with the windows of images, and the bias: `conv1d`, `conv2d`, `conv3d`.",
         &[

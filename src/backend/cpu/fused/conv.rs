@@ -11,6 +11,9 @@
 //!    at a time, which stay in its cache, adds the bias, applies the function, rounds and puts them into place.
 //! 2. Small images go into one product, up to [`COLUMNS`] windows.
 
+mod transpose;
+mod weight;
+
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
@@ -27,6 +30,8 @@ use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band};
 use crate::runtime::workspace::Packed as _;
 use crate::shape::Shape;
+pub(super) use transpose::transpose;
+pub(super) use weight::weight_grad;
 
 /// Columns of a product: its B and its result stay in the second-level cache.
 const COLUMNS: usize = 1024;
@@ -61,6 +66,7 @@ macro_rules! for_factor {
         }
     };
 }
+use for_factor;
 
 /// Images `[n, c, d, h, w]` where they lie; images of fewer axes have extents of 1.
 struct Images<'a, T> {
@@ -364,213 +370,4 @@ pub(super) fn forward(
 
 fn invalid(op: &'static str, x: &CpuTensor) -> Error {
     Error::InvalidArgument { op, reason: format!("no window fits images of shape {}", x.shape()) }
-}
-
-/// Along one axis, the pixels of x at a distance of the stride from one another, from `start` on, which see the
-/// places `first, first + step, …` of windows.
-#[derive(Clone, Copy)]
-struct Line {
-    start: usize,
-    count: usize,
-    first: usize,
-    step: usize,
-    places: usize,
-    /// The window that the last of these places of the first pixel lies in, and the distance of those of
-    /// neighbouring places.
-    window: isize,
-    apart: usize,
-}
-
-/// The phases of an axis. Pixel i is at place k of window o if `o · stride + k · dilation = i + padding`.
-fn lines(axis: usize, extent: usize, kernel: usize, c: &Convolution) -> Vec<Line> {
-    let (stride, dilation, padding) = (c.stride[axis], c.dilation[axis], c.padding[axis][0]);
-    let divisor = (1..=stride.min(dilation)).rev().find(|d| stride % d == 0 && dilation % d == 0);
-    let step = stride / divisor.unwrap_or(1);
-    let phases = (0..stride.min(extent)).filter_map(|start| {
-        let from = |k: usize| (start + padding) as isize - (k * dilation) as isize;
-        let first = (0..kernel.min(step)).find(|&k| from(k).rem_euclid(stride as isize) == 0)?;
-        let places = (kernel - first).div_ceil(step);
-        let apart = step * dilation / stride;
-        let window = from(first) / stride as isize - ((places - 1) * apart) as isize;
-        Some(Line {
-            start,
-            count: (extent - start).div_ceil(stride),
-            first,
-            step,
-            places,
-            window,
-            apart,
-        })
-    });
-    phases.collect()
-}
-
-pub(super) fn transpose(
-    op: &'static str,
-    g: &CpuTensor,
-    weight: &CpuTensor,
-    image: [usize; 3],
-    convolution: &Convolution,
-) -> Result<Results<CpuTensor>> {
-    for_factor!(op, g, T => {
-        let (images, filters) = (Images::<T>::new(g), Images::<T>::new(weight));
-        let [n, outputs, ..] = images.extents;
-        let (each, kernel, groups) = (filters.extents[1], filters.image(), convolution.groups);
-        let shape = shape_of(n, each * groups, image, g);
-        let mut out = Output::new(op, &shape, g.dtype())?;
-        let weight = copy::contiguous(op, weight)?;
-        let weight = weight.run::<T>();
-        let axes: [Vec<Line>; 3] = std::array::from_fn(|axis| lines(axis, image[axis], kernel[axis], convolution));
-        let mut parts: Vec<([Line; 3], Vec<T>)> = Vec::new();
-        for &z in &axes[0] {
-            for &y in &axes[1] {
-                for &x in &axes[2] {
-                    let lines = [z, y, x];
-                    parts.push((lines, phase_weight(weight, [outputs, each], kernel, groups, lines)));
-                }
-            }
-        }
-        let phases = parts.iter().map(|(lines, weight)| Phase {
-            grid: Grid {
-                start: lines.map(|line| line.start),
-                step: convolution.stride,
-                count: lines.map(|line| line.count),
-            },
-            geometry: Geometry {
-                image: images.image(),
-                kernel: lines.map(|line| line.places),
-                stride: [1; 3],
-                dilation: lines.map(|line| line.apart.max(1)),
-                padding: lines.map(|line| -line.window),
-                output: lines.map(|line| line.count),
-            },
-            weight: &weight[..],
-        });
-        let phases = phases.collect();
-        let job = Job { op, x: images, groups, channels: each, phases, bias: None, activation: None, image };
-        job.run(out.elements::<T>())?;
-        Ok(smallvec![out.finish()])
-    })
-}
-
-/// Of filters `[o, c, kernel]` of `groups` groups of outputs the places of a phase, the last ones first, with
-/// outputs and channels exchanged: `[groups, c, o / groups, places]`.
-fn phase_weight<T: Copy>(
-    weight: &[T],
-    [outputs, channels]: [usize; 2],
-    kernel: [usize; 3],
-    groups: usize,
-    lines: [Line; 3],
-) -> Vec<T> {
-    let places: usize = kernel.iter().product();
-    let place = |line: &Line, j: usize| line.first + (line.places - 1 - j) * line.step;
-    let mut all = Vec::with_capacity(
-        outputs * channels * lines.iter().map(|line| line.places).product::<usize>(),
-    );
-    for group in 0..groups {
-        for channel in 0..channels {
-            for output in group * (outputs / groups)..(group + 1) * (outputs / groups) {
-                let filter = &weight[(output * channels + channel) * places..][..places];
-                for z in 0..lines[0].places {
-                    for y in 0..lines[1].places {
-                        for x in 0..lines[2].places {
-                            let at =
-                                [place(&lines[0], z), place(&lines[1], y), place(&lines[2], x)];
-                            all.push(filter[(at[0] * kernel[1] + at[1]) * kernel[2] + at[2]]);
-                        }
-                    }
-                }
-            }
-        }
-    }
-    all
-}
-
-/// Windows whose products are added up before those of others, at least.
-const PIECE: usize = 1 << 14;
-
-/// Elements of the sums of all pieces, at most, if pieces are larger for it.
-const SUMS: usize = 1 << 20;
-
-pub(super) fn weight_grad(
-    op: &'static str,
-    x: &CpuTensor,
-    g: &CpuTensor,
-    kernel: [usize; 3],
-    convolution: &Convolution,
-) -> Result<Results<CpuTensor>> {
-    for_factor!(op, x, T => {
-        type Sum = <T as kernels::Factor>::Sum;
-        let (images, gradient) = (Images::<T>::new(x), Images::<T>::new(g));
-        let (groups, outputs) = (convolution.groups, gradient.extents[1]);
-        let (sources, own) = (images.extents[1] / groups, outputs / groups);
-        let places: usize = kernel.iter().product();
-        let rows = sources * places;
-        let shape = shape_of(outputs, sources, kernel, x);
-        let n = images.extents[0];
-        let count = n * gradient.image().iter().product::<usize>();
-        let mut out = Output::new(op, &shape, x.dtype())?;
-        if shape.numel() == 0 {
-            return Ok(smallvec![out.finish()]);
-        }
-        // The pieces depend on shapes alone: they say in which order products are added.
-        let whole = (groups * rows * own).max(1);
-        let pieces = (count / PIECE).clamp(1, (SUMS / whole).max(1));
-        let piece = count.div_ceil(pieces).max(1);
-        let mut sums = vec![Sum::ZERO; pieces * whole];
-        let geometry = geometry(images.image(), kernel, gradient.image(), convolution);
-        let pixel = Geometry {
-            image: gradient.image(),
-            kernel: [1; 3],
-            stride: [1; 3],
-            dilation: [1; 3],
-            padding: [0; 3],
-            output: gradient.image(),
-        };
-        let outcome = std::sync::Mutex::new(Ok(()));
-        let cost = Cost(COST * size_of::<Sum>() / 4).times(piece.max(1) * own);
-        let units = pieces * groups * rows;
-        for_each_band(units, cost, Band::new(&mut sums, own), |range, mut out| {
-            let mut at = range.start;
-            while at < range.end {
-                let (matrix, row) = (at / rows, at % rows);
-                let (i, group) = (matrix / groups, matrix % groups);
-                let height = (rows - row).min(range.end - at);
-                let (here, rest) = std::mem::take(&mut out).split_at_mut(height * own);
-                let first = (i * piece).min(count);
-                let width = piece.min(count - first);
-                let mut product = || -> Result<()> {
-                    let seen = group * sources..(group + 1) * sources;
-                    let a = images.windows(op, 0..n, seen, geometry)?.columns(first, width);
-                    let b = gradient.windows(op, 0..n, group * own..(group + 1) * own, pixel)?;
-                    let b = b.columns(first, width);
-                    let c = MatMut::row_major(here, [height, own]).map_err(refused(op))?;
-                    let a = a.rows(row, height);
-                    Sum::workspace()
-                        .with_borrow_mut(|workspace| {
-                            kernels::gemm_windows_transposed(&a, &b, Sum::ZERO, c, workspace)
-                        })
-                        .map_err(refused(op))
-                };
-                if let Err(error) = product() {
-                    *outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
-                }
-                (at, out) = (at + height, rest);
-            }
-        });
-        outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-        let (total, others) = sums.split_at_mut(whole);
-        for other in others.chunks_exact(whole) {
-            total.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
-        }
-        let y = out.elements::<T>();
-        let mut line = vec![Sum::ZERO; rows];
-        for (output, y) in y.chunks_exact_mut(rows.max(1)).enumerate() {
-            let (group, column) = (output / own, output % own);
-            let matrix = &total[group * rows * own..][..rows * own];
-            line.iter_mut().zip(matrix.chunks_exact(own)).for_each(|(z, row)| *z = row[column]);
-            <T as Put>::put(&line, y);
-        }
-        Ok(smallvec![out.finish()])
-    })
 }

@@ -1,0 +1,131 @@
+//! The transposed convolution, phase by phase.
+
+use smallvec::smallvec;
+use swath_kernels::Geometry;
+
+use super::super::super::{CpuTensor, Output, Results, copy};
+use super::{Grid, Images, Job, Phase, for_factor, shape_of};
+use crate::backend::TensorData;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::Convolution;
+
+/// Along one axis, the pixels of x at a distance of the stride from one another, from `start` on, which see the
+/// places `first, first + step, …` of windows.
+#[derive(Clone, Copy)]
+struct Line {
+    start: usize,
+    count: usize,
+    first: usize,
+    step: usize,
+    places: usize,
+    /// The window that the last of these places of the first pixel lies in, and the distance of those of
+    /// neighbouring places.
+    window: isize,
+    apart: usize,
+}
+
+/// The phases of an axis. Pixel i is at place k of window o if `o · stride + k · dilation = i + padding`.
+fn lines(axis: usize, extent: usize, kernel: usize, c: &Convolution) -> Vec<Line> {
+    let (stride, dilation, padding) = (c.stride[axis], c.dilation[axis], c.padding[axis][0]);
+    let divisor = (1..=stride.min(dilation)).rev().find(|d| stride % d == 0 && dilation % d == 0);
+    let step = stride / divisor.unwrap_or(1);
+    let phases = (0..stride.min(extent)).filter_map(|start| {
+        let from = |k: usize| (start + padding) as isize - (k * dilation) as isize;
+        let first = (0..kernel.min(step)).find(|&k| from(k).rem_euclid(stride as isize) == 0)?;
+        let places = (kernel - first).div_ceil(step);
+        let apart = step * dilation / stride;
+        let window = from(first) / stride as isize - ((places - 1) * apart) as isize;
+        Some(Line {
+            start,
+            count: (extent - start).div_ceil(stride),
+            first,
+            step,
+            places,
+            window,
+            apart,
+        })
+    });
+    phases.collect()
+}
+
+pub(in super::super) fn transpose(
+    op: &'static str,
+    g: &CpuTensor,
+    weight: &CpuTensor,
+    image: [usize; 3],
+    convolution: &Convolution,
+) -> Result<Results<CpuTensor>> {
+    for_factor!(op, g, T => {
+        let (images, filters) = (Images::<T>::new(g), Images::<T>::new(weight));
+        let [n, outputs, ..] = images.extents;
+        let (each, kernel, groups) = (filters.extents[1], filters.image(), convolution.groups);
+        let shape = shape_of(n, each * groups, image, g);
+        let mut out = Output::new(op, &shape, g.dtype())?;
+        let weight = copy::contiguous(op, weight)?;
+        let weight = weight.run::<T>();
+        let axes: [Vec<Line>; 3] = std::array::from_fn(|axis| lines(axis, image[axis], kernel[axis], convolution));
+        let mut parts: Vec<([Line; 3], Vec<T>)> = Vec::new();
+        for &z in &axes[0] {
+            for &y in &axes[1] {
+                for &x in &axes[2] {
+                    let lines = [z, y, x];
+                    parts.push((lines, phase_weight(weight, [outputs, each], kernel, groups, lines)));
+                }
+            }
+        }
+        let phases = parts.iter().map(|(lines, weight)| Phase {
+            grid: Grid {
+                start: lines.map(|line| line.start),
+                step: convolution.stride,
+                count: lines.map(|line| line.count),
+            },
+            geometry: Geometry {
+                image: images.image(),
+                kernel: lines.map(|line| line.places),
+                stride: [1; 3],
+                dilation: lines.map(|line| line.apart.max(1)),
+                padding: lines.map(|line| -line.window),
+                output: lines.map(|line| line.count),
+            },
+            weight: &weight[..],
+        });
+        let phases = phases.collect();
+        let job = Job { op, x: images, groups, channels: each, phases, bias: None, activation: None, image };
+        job.run(out.elements::<T>())?;
+        Ok(smallvec![out.finish()])
+    })
+}
+
+/// Of filters `[o, c, kernel]` of `groups` groups of outputs the places of a phase, the last ones first, with
+/// outputs and channels exchanged: `[groups, c, o / groups, places]`.
+fn phase_weight<T: Copy>(
+    weight: &[T],
+    [outputs, channels]: [usize; 2],
+    kernel: [usize; 3],
+    groups: usize,
+    lines: [Line; 3],
+) -> Vec<T> {
+    let places: usize = kernel.iter().product();
+    let place = |line: &Line, j: usize| line.first + (line.places - 1 - j) * line.step;
+    let mut all = Vec::with_capacity(
+        outputs * channels * lines.iter().map(|line| line.places).product::<usize>(),
+    );
+    for group in 0..groups {
+        for channel in 0..channels {
+            for output in group * (outputs / groups)..(group + 1) * (outputs / groups) {
+                let filter = &weight[(output * channels + channel) * places..][..places];
+                for z in 0..lines[0].places {
+                    for y in 0..lines[1].places {
+                        for x in 0..lines[2].places {
+                            let at =
+                                [place(&lines[0], z), place(&lines[1], y), place(&lines[2], x)];
+                            all.push(filter[(at[0] * kernel[1] + at[1]) * kernel[2] + at[2]]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,156 @@
+//! Pooling: against PyTorch, and against the composites on the reference backend.
+
+use swath::PoolOptions;
+use swath::prelude::*;
+
+use crate::support::vectors::Vectors;
+
+type T = Tensor<CpuBackend>;
+type R = Tensor<ReferenceBackend>;
+
+fn numbers<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+fn close(what: &str, x: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(x.len(), expected.len(), "{what}");
+    for (i, (x, y)) in x.iter().zip(expected).enumerate() {
+        assert!((x - y).abs() <= tolerance, "{what}, element {i}: {x} instead of {y}");
+    }
+}
+
+/// Values and gradients of a pooling of x in two types.
+fn check(name: &str, f: impl Fn(&T) -> Result<(T, Option<T>)>) {
+    let vectors = Vectors::read(include_str!("../../vectors/conv.txt"));
+    for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 5e-7)] {
+        let get = |part: &str| vectors.input(&format!("{name}/{part}"), dtype);
+        let x = get("x").requires_grad();
+        let (y, positions) = f(&x).unwrap();
+        assert_eq!(y.shape(), get("y").shape(), "{name}");
+        close(&format!("{name}, {dtype}, y"), &numbers(&y), &numbers(&get("y")), tolerance);
+        if let Some(positions) = positions {
+            assert_eq!(numbers(&positions), numbers(&get("positions")), "{name}");
+        }
+        let grads = y.backward_with(&get("g")).unwrap();
+        let dx = numbers(grads.wrt(&x).unwrap());
+        close(&format!("{name}, {dtype}, dx"), &dx, &numbers(&get("dx")), 4.0 * tolerance);
+    }
+}
+
+#[test]
+fn pytorch_poolings_and_their_gradients() {
+    let options = PoolOptions { stride: Some([2, 1]), padding: [1, 1], ..PoolOptions::new([3, 2]) };
+    let max = |options| {
+        move |x: &T| x.max_pool2d_with_positions(options).map(|(y, positions)| (y, Some(positions)))
+    };
+    check("max", max(options));
+    check("max_ceil", max(PoolOptions { ceil_mode: true, ..PoolOptions::default() }));
+    let dilated = PoolOptions { stride: Some([1]), dilation: [2], ..PoolOptions::new([3]) };
+    check("max_dilated", |x| {
+        x.max_pool1d_with_positions(dilated).map(|(y, positions)| (y, Some(positions)))
+    });
+    let counted = PoolOptions { count_include_pad: true, ..options };
+    check("avg", |x| Ok((x.avg_pool2d(counted)?, None)));
+    let inside = PoolOptions { stride: Some([2, 2]), padding: [1, 1], ..PoolOptions::new([3, 3]) };
+    check("avg_inside", |x| Ok((x.avg_pool2d(inside)?, None)));
+    let ceil = PoolOptions { ceil_mode: true, ..PoolOptions::new([3]) };
+    check("avg_ceil", |x| Ok((x.avg_pool1d(ceil)?, None)));
+}
+
+/// Images with ties, NaN and infinities, in every float type and in another layout.
+#[test]
+fn poolings_agree_with_the_composite() -> Result<()> {
+    let mut rng = Rng::seed(21);
+    let mut i = 0;
+    for kernel in [[1, 1], [2, 2], [3, 2], [2, 5]] {
+        for stride in [None, Some([1, 1]), Some([2, 3])] {
+            for (dilation, ceil_mode) in [([1, 1], false), ([1, 1], true), ([2, 1], true)] {
+                for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+                    let padding = [kernel[0] / 2, kernel[1] / 2];
+                    let options = PoolOptions {
+                        stride,
+                        padding,
+                        dilation,
+                        ceil_mode,
+                        count_include_pad: i % 2 == 0,
+                        ..PoolOptions::new(kernel)
+                    };
+                    i += 1;
+                    let what = format!("{dtype} {options:?}");
+                    let x = T::randn((2, 3, 6, 2 + 97 * (i % 7)), &mut rng)?;
+                    let mut values = x.mul(4.0)?.round()?.to_vec::<f32>()?;
+                    values.iter_mut().step_by(41).for_each(|x| *x = f32::NEG_INFINITY);
+                    let with_nan = {
+                        let mut values = values.clone();
+                        values.iter_mut().skip(3).step_by(57).for_each(|x| *x = f32::NAN);
+                        T::from_vec(values, *x.shape())?.to_dtype(dtype)?
+                    };
+                    let turned =
+                        with_nan.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
+                    let (y, positions) = turned.max_pool2d_with_positions(options)?;
+                    let plain = R::from_vec(numbers(&with_nan), *x.shape())?;
+                    let (expected, places) = plain.max_pool2d_with_positions(options)?;
+                    let bits = |x: Vec<f64>| {
+                        x.into_iter()
+                            .map(|x| if x.is_nan() { 1 } else { x.to_bits() })
+                            .collect::<Vec<_>>()
+                    };
+                    assert!(bits(numbers(&y)) == bits(numbers(&expected)), "{what}");
+                    assert!(numbers(&positions) == numbers(&places), "{what}");
+                    if dilation == [1, 1] {
+                        let (x, tolerance) = (
+                            x.to_dtype(dtype)?,
+                            [2e-2, 2e-2, 1e-6, 1e-14][match dtype {
+                                DType::BF16 => 0,
+                                DType::F16 => 1,
+                                DType::F32 => 2,
+                                _ => 3,
+                            }],
+                        );
+                        let leaf = x.requires_grad();
+                        let plain = R::from_vec(numbers(&x), *x.shape())?.requires_grad();
+                        let (y, expected) = (leaf.avg_pool2d(options)?, plain.avg_pool2d(options)?);
+                        close(&what, &numbers(&y), &numbers(&expected), tolerance);
+                        let dx = y.backward_with(&y.detach())?;
+                        let rounded = R::from_vec(numbers(&y), *y.shape())?;
+                        let expected = expected.backward_with(&rounded)?;
+                        close(
+                            &what,
+                            &numbers(dx.wrt(&leaf)?),
+                            &numbers(expected.wrt(&plain)?),
+                            2.0 * tolerance,
+                        );
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn poolings_that_do_not_fit_are_errors() {
+    let x = T::zeros((1, 2, 3, 4), DType::F32).unwrap();
+    let error = |y: Result<T>| y.unwrap_err().to_string();
+    let large = PoolOptions::new([4, 1]);
+    assert!(
+        error(x.max_pool2d(large))
+            .starts_with("max_pool2d: axis 0 of images of shape [1, 2, 3, 4]")
+    );
+    for options in [
+        PoolOptions { padding: [2, 0], ..PoolOptions::new([3, 3]) },
+        PoolOptions { stride: Some([0, 1]), ..PoolOptions::default() },
+        PoolOptions { dilation: [0, 1], ..PoolOptions::default() },
+        PoolOptions::new([0, 1]),
+    ] {
+        assert!(error(x.max_pool2d(options)).contains("no window of kernel"), "{options:?}");
+    }
+    let dilated = PoolOptions { dilation: [2, 1], ..PoolOptions::default() };
+    assert!(error(x.avg_pool2d(dilated)).contains("dilation [2, 1] must be 1"));
+    assert!(
+        error(x.to_dtype(DType::I64).unwrap().max_pool2d(PoolOptions::default())).contains("i64")
+    );
+    assert!(error(x.max_pool1d(PoolOptions::default())).contains("expected 3 axes"));
+    let empty = T::zeros((0, 2, 3, 4), DType::F32).unwrap();
+    assert_eq!(empty.max_pool2d(PoolOptions::default()).unwrap().dims(), [0, 2, 1, 2]);
+}

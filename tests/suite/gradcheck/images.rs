@@ -1,0 +1,89 @@
+//! The cases of ops on images: windows, convolutions, poolings.
+
+use swath::ops::{Activation, Window};
+use swath::prelude::*;
+use swath::{ConvOptions, ConvTransposeOptions, Padding, PoolOptions};
+
+use super::cases::{ALL, DENSE, Suite, T};
+
+/// Windows of images `[3, 4]`.
+fn windows() -> [Window; 3] {
+    [
+        Window::new([2, 3]),
+        Window { padding: [1, 2], stride: [2, 1], ..Window::new([3, 2]) },
+        Window { padding: [0, 1], stride: [1, 3], dilation: [2, 3], ..Window::new([2, 2]) },
+    ]
+}
+
+/// Adds the cases of an op, if it is one of images.
+pub fn images(op: &str, s: &mut Suite) {
+    match op {
+        "im2col" => {
+            for (i, window) in windows().into_iter().enumerate() {
+                let f = move |xs: &[T]| xs[0].im2col(window);
+                s.add(&format!("windows {i}"), &[&[2, 2, 3, 4]], &ALL, f);
+            }
+        }
+        "col2im" => {
+            for (i, window) in windows().into_iter().enumerate() {
+                let [kernel, output] = [window.kernel, window.output([3, 4]).unwrap()];
+                let shape = [2, 2 * kernel[0] * kernel[1], output[0] * output[1]];
+                let f = move |xs: &[T]| xs[0].col2im([3, 4], window);
+                s.add(&format!("windows {i}"), &[&shape], &ALL, f);
+            }
+        }
+        "max_pool" => {
+            let options =
+                PoolOptions { stride: Some([1, 2]), padding: [1, 0], ..PoolOptions::new([2, 3]) };
+            s.add("overlapping", &[&[2, 2, 3, 5]], &DENSE, move |xs| xs[0].max_pool2d(options));
+            let line = PoolOptions { ceil_mode: true, dilation: [2], ..PoolOptions::new([2]) };
+            s.add("line", &[&[1, 2, 6]], &DENSE, move |xs| xs[0].max_pool1d(line));
+        }
+        "avg_pool" => {
+            let options =
+                PoolOptions { stride: Some([1, 2]), padding: [1, 1], ..PoolOptions::new([2, 3]) };
+            s.add("overlapping", &[&[2, 2, 3, 5]], &ALL, move |xs| xs[0].avg_pool2d(options));
+            let counted = PoolOptions { count_include_pad: true, ..options };
+            s.add("padding counted", &[&[1, 2, 3, 4]], &ALL, move |xs| xs[0].avg_pool2d(counted));
+            let line = PoolOptions { ceil_mode: true, ..PoolOptions::new([2]) };
+            s.add("line", &[&[1, 2, 5]], &ALL, move |xs| xs[0].avg_pool1d(line));
+        }
+        "conv" => {
+            let (stride, padding) = ([2, 1], Padding::Zeros([1, 0]));
+            let options = ConvOptions { stride, padding, dilation: [1, 2], groups: 2 };
+            let f = move |xs: &[T]| xs[0].conv2d(&xs[1], Some(&xs[2]), options);
+            s.add("groups", &[&[2, 2, 4, 3], &[4, 1, 2, 2], &[4]], &ALL, f);
+            let same = ConvOptions { padding: Padding::Same, ..Default::default() };
+            let f = move |xs: &[T]| xs[0].conv1d(&xs[1], None, same);
+            s.add("same", &[&[2, 2, 4], &[3, 2, 3]], &ALL, f);
+            let f = move |xs: &[T]| {
+                xs[0].conv2d_activation(&xs[1], Some(&xs[2]), options, Activation::Tanh)
+            };
+            s.add("tanh", &[&[1, 2, 4, 3], &[2, 1, 2, 2], &[2]], &ALL, f);
+        }
+        "conv_transpose" => {
+            let (stride, padding, output_padding) = ([2, 1], [1, 0], [1, 0]);
+            let options = ConvTransposeOptions {
+                stride,
+                padding,
+                output_padding,
+                dilation: [1, 2],
+                groups: 2,
+            };
+            let f = move |xs: &[T]| xs[0].conv_transpose2d(&xs[1], None, options);
+            s.add("groups", &[&[2, 2, 2, 3], &[2, 1, 3, 2]], &ALL, f);
+            let f =
+                |xs: &[T]| xs[0].conv_transpose1d(&xs[1], None, ConvTransposeOptions::default());
+            s.add("line", &[&[1, 2, 3], &[2, 2, 2]], &ALL, f);
+        }
+        // It is recorded where the gradient of a convolution is.
+        "conv_weight_grad" => {
+            let f = |xs: &[T]| {
+                let w = T::zeros((2, 2, 2), xs[0].dtype())?;
+                vjp(|w| xs[0].conv1d(w, None, ConvOptions::default()), &w, &xs[1])
+            };
+            s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
+        }
+        _ => {}
+    }
+}
