@@ -9,6 +9,7 @@
 
 mod blocks;
 mod element_wise;
+mod images;
 mod moves;
 pub mod paths;
 mod products;
@@ -347,6 +348,7 @@ pub fn every(len: usize) -> Vec<Call> {
     calls.extend(reductions::calls(len));
     calls.extend(rows::calls(len));
     calls.extend(moves::calls(len));
+    calls.extend(images::calls(len));
     calls.extend(products::calls(len));
     calls
 }

@@ -56,7 +56,11 @@ fn panicking(call: &Call) -> String {
 fn names(text: &str, function: &str) -> bool {
     let operation = function.trim_end_matches("_rows").trim_end_matches("_columns");
     let operation = match operation {
-        "gemm_bias" | "gemm_epilogue" | "gemm_packed" => "gemm",
+        "gemm_bias"
+        | "gemm_epilogue"
+        | "gemm_packed"
+        | "gemm_windows"
+        | "gemm_windows_transposed" => "gemm",
         "push_products" => "dot",
         operation => operation,
     };
