@@ -46,7 +46,8 @@ impl<'a, B: Backend> Values<'a, B> {
             "b" => self.b,
             "c" => self.c,
             "y" => self.y,
-            _ => Some(self.g),
+            "g" => Some(self.g),
+            _ => None,
         };
         value.expect("a value that was kept when the op was recorded, because its rule names it")
     }
