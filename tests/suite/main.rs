@@ -10,6 +10,7 @@ mod attention;
 mod attention_memory;
 mod autodiff;
 mod backends;
+mod custom;
 mod derivatives;
 mod edges;
 mod einsum;
