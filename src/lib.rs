@@ -70,9 +70,10 @@ pub use tensor::{Operand, Tensor, TensordotAxes};
 pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
-        CustomOp, DType, Element, Error, GradCheck, Gradients, IntoBackend, Keep, ReferenceBackend,
-        Result, Rng, Shape, Tensor, TensorData, check_gradients, grad, hessian,
-        hessian_vector_product, jacobian, nn, no_grad, numerical_gradient, optim, s, tensor, vjp,
+        CustomOp, DType, Element, Error, GradCheck, Gradients, IntoBackend, Keep, Padding,
+        PoolOptions, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData, check_gradients,
+        grad, hessian, hessian_vector_product, jacobian, nn, no_grad, numerical_gradient, optim, s,
+        tensor, vjp,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

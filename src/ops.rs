@@ -46,6 +46,7 @@ pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;
 pub(crate) use ternary::ternary_ops;
 pub use window::Window;
+pub(crate) use window::{window_count, window_extent};
 
 macro_rules! unary_enum {
     ($({

@@ -38,7 +38,7 @@ macro_rules! pooled {
         impl Pooled for $t {
             const LOWEST: $t = $t::NEG_INFINITY;
             const ZERO: $t = 0.0;
-            /// Larger, or the first NaN.
+            /// True if it is larger than `best`, or the first NaN.
             #[inline(always)]
             fn is_after(self, best: $t) -> bool {
                 self > best || (self.is_nan() && !best.is_nan())
@@ -60,7 +60,7 @@ macro_rules! pooled {
 }
 pooled!(f32 f64);
 
-/// Windows of a row that are computed at once.
+/// Maximum number of windows that are computed at once: their values stay in the L1 cache.
 const TILE: usize = 256;
 
 /// Some windows of one row, `first..first + count`, at the place of the image where they begin.
@@ -72,7 +72,7 @@ struct Tile {
     count: usize,
 }
 
-/// `f(tile, first result)` for the windows of an image.
+/// Calls `f(tile, index of its first result)` for all windows of an image.
 #[inline(always)]
 fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
     let [depth, height, width] = geometry.output;
@@ -86,9 +86,9 @@ fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
     }
 }
 
-/// `f(place, windows, first pixel)` for each place in the windows of a tile whose row is inside the image: the
-/// windows of the tile that have the place inside the image, and the pixel of the first of them. Pixels of
-/// windows that follow one another are a stride apart.
+/// Calls `f(place, windows, pixel)` for every place of the windows of a tile that is inside the image for some of
+/// them: the range of these windows, and the pixel of the first. Pixels of neighbouring windows are a stride
+/// apart.
 #[inline(always)]
 fn each_place(
     geometry: &Geometry,
@@ -121,7 +121,8 @@ fn each_place(
     }
 }
 
-/// `f(window, pixel)` for a run; strides of 1 and 2 are loops of their own, which are vectorized.
+/// Calls `f(window, pixel)` for `count` windows. Strides of 1 and 2 have loops of their own, which the compiler
+/// vectorizes.
 #[inline(always)]
 fn each_pixel<E: Copy>(pixels: &[E], stride: usize, count: usize, mut f: impl FnMut(usize, E)) {
     match stride {
@@ -186,21 +187,33 @@ impl<E: Pooled> Task for Largest<'_, E> {
     }
 }
 
-/// Pixels of a window inside the image.
-fn inside(geometry: &Geometry, axis: usize, window: usize) -> usize {
+/// Places of a window along an axis that count in the divisor: those inside the image, or also those in the
+/// padding, which is the same at both ends.
+#[inline(always)]
+fn counted(geometry: &Geometry, counts_padding: bool, axis: usize, window: usize) -> usize {
     let Geometry { image, kernel, stride, dilation, padding, .. } = *geometry;
-    let at =
-        |place: usize| (window * stride[axis] + place * dilation[axis]) as isize - padding[axis];
-    (0..kernel[axis]).filter(|&place| (0..image[axis] as isize).contains(&at(place))).count()
+    let margin = if counts_padding { padding[axis] } else { 0 };
+    let first = (window * stride[axis]) as isize - padding[axis];
+    // Places before `position`.
+    let before = |position: isize| {
+        ((position - first).max(0) as usize).div_ceil(dilation[axis]).min(kernel[axis])
+    };
+    before(image[axis] as isize + margin) - before(-margin)
 }
 
-/// The number by which the sum of a window is divided.
-fn divisor(geometry: &Geometry, counts_padding: bool, window: [usize; 3]) -> f64 {
-    let along = |axis: usize| match counts_padding {
-        true => geometry.kernel[axis],
-        false => inside(geometry, axis, window[axis]),
-    };
-    (along(0) * along(1) * along(2)) as f64
+/// `f(window of the tile, divisor of its mean)` for every window of a tile.
+#[inline(always)]
+fn each_divisor(
+    geometry: &Geometry,
+    counts_padding: bool,
+    tile: Tile,
+    mut f: impl FnMut(usize, f64),
+) {
+    let along = |axis, window| counted(geometry, counts_padding, axis, window);
+    let rows = along(0, tile.deep) * along(1, tile.down);
+    for i in 0..tile.count {
+        f(i, (rows * along(2, tile.first + i)) as f64);
+    }
 }
 
 struct Mean<'a, E> {
@@ -227,10 +240,9 @@ impl<E: Pooled> Task for Mean<'_, E> {
                         sums[i] += x.wide();
                     });
                 });
-                for i in 0..tile.count {
-                    let window = [tile.deep, tile.down, tile.first + i];
-                    y[first + i] = E::rounded(sums[i] / divisor(&geometry, counts_padding, window));
-                }
+                each_divisor(&geometry, counts_padding, tile, |i, divisor| {
+                    y[first + i] = E::rounded(sums[i] / divisor);
+                });
             });
         }
     }
@@ -255,12 +267,9 @@ impl<E: Pooled> Task for MeanGrad<'_, E> {
         for (g, y) in g.chunks_exact(windows).zip(y.chunks_exact_mut(pixels.max(1))) {
             each_tile(&geometry, |tile, first| {
                 let mut parts = [E::ZERO; TILE];
-                for i in 0..tile.count {
-                    let window = [tile.deep, tile.down, tile.first + i];
-                    parts[i] = E::rounded(
-                        g[first + i].wide() / divisor(&geometry, counts_padding, window),
-                    );
-                }
+                each_divisor(&geometry, counts_padding, tile, |i, divisor| {
+                    parts[i] = E::rounded(g[first + i].wide() / divisor);
+                });
                 each_place(&geometry, tile, |_, range, pixel| {
                     let to = y[pixel..].iter_mut().step_by(geometry.stride[2]);
                     to.zip(&parts[range]).for_each(|(y, &part)| *y = y.plus(part));

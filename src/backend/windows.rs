@@ -45,3 +45,16 @@ pub(crate) fn images_shape(
         false => Err(Error::ShapeMismatch { op, lhs: *columns, rhs: wanted }),
     }
 }
+
+/// Extents of images `[n, c, …]` along depth, height and width; 1 for axes that they lack.
+pub(crate) fn image_extents(images: &Shape) -> [usize; 3] {
+    let own = &images.dims()[2..];
+    let mut extents = [1; 3];
+    extents[3 - own.len()..].copy_from_slice(own);
+    extents
+}
+
+/// Shape `[n, channels, …]` of images with as many axes as `like`.
+pub(crate) fn images_like(like: &Shape, n: usize, channels: usize, extents: [usize; 3]) -> Shape {
+    [n, channels].iter().chain(&extents[5 - like.ndim()..]).copied().collect()
+}

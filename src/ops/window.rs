@@ -37,15 +37,26 @@ impl Window {
     /// kernel, stride or dilation is 0, or on overflow.
     pub fn output(&self, image: [usize; 2]) -> Option<[usize; 2]> {
         let along = |axis: usize| {
-            let (kernel, dilation) = (self.kernel[axis], self.dilation[axis]);
-            if dilation == 0 {
-                return None;
-            }
-            let padded = image[axis].checked_add(self.padding[axis].checked_mul(2)?)?;
-            let extent = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
-            let last = padded.checked_sub(extent)?;
-            Some(last.checked_div(self.stride[axis])? + 1)
+            let window = window_extent(self.kernel[axis], self.dilation[axis])?;
+            window_count(image[axis], [self.padding[axis]; 2], window, self.stride[axis])
         };
         Some([along(0)?, along(1)?])
     }
+}
+
+/// Number of pixels that a window spans; `None` if the kernel or the dilation is 0, or on overflow.
+pub(crate) fn window_extent(kernel: usize, dilation: usize) -> Option<usize> {
+    let dilation = Some(dilation).filter(|&dilation| dilation > 0)?;
+    kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)
+}
+
+/// Number of windows of this extent along an axis; `None` if none fits, if the stride is 0, or on overflow.
+pub(crate) fn window_count(
+    extent: usize,
+    [before, after]: [usize; 2],
+    window: usize,
+    stride: usize,
+) -> Option<usize> {
+    let padded = extent.checked_add(before)?.checked_add(after)?;
+    Some(padded.checked_sub(window)?.checked_div(stride)? + 1)
 }

@@ -56,6 +56,8 @@ POOLS = [
     ("avg", F.avg_pool2d, (2, 2, 7, 6), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 1))),
     ("avg inside", F.avg_pool2d, (1, 2, 6, 7), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
     ("avg ceil", F.avg_pool1d, (2, 2, 8), dict(kernel_size=3, ceil_mode=True, count_include_pad=False)),
+    ("avg ceil padding", F.avg_pool2d, (1, 2, 6, 7), dict(kernel_size=(3, 4), stride=(2, 3), padding=(1, 2), ceil_mode=True)),
+    ("max short", F.max_pool1d, (1, 2, 2), dict(kernel_size=3, stride=2, ceil_mode=True, return_indices=True)),
 ]
 for name, f, x, options in POOLS:
     x = torch.randn(x, dtype=torch.float64, requires_grad=True)

@@ -3,19 +3,19 @@
 use crate::gemm::Geometry;
 use crate::pool::{self, Pooled};
 
-/// Checks that `x` has whole images, and `y` as many results for each.
+/// Panics unless there are as many pixels and windows as a number of whole images has.
 #[track_caller]
-fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) -> usize {
+fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) {
     let size = |extents: [usize; 3]| extents.iter().product::<usize>();
     let (image, output) = (size(geometry.image), size(geometry.output));
-    assert!(!geometry.stride.contains(&0), "{name}: a stride of 0 in {geometry:?}");
+    let steps = [geometry.stride, geometry.dilation];
+    assert!(!steps.iter().flatten().any(|&step| step == 0), "{name}: a step of 0 in {geometry:?}");
     assert!(output > 0, "{name}: no window in {geometry:?}");
     let count = windows / output;
     assert!(
         windows == count * output && pixels == count * image,
         "{name}: {pixels} pixels and {windows} windows are not those of whole images of {geometry:?}"
     );
-    count
 }
 
 /// The largest pixel of each window of the images `x`, one after the other, and its position in the image; of equal
@@ -62,8 +62,25 @@ pub fn max_pool<E: Pooled>(x: &[E], geometry: Geometry, y: &mut [E], positions: 
     pool::largest(x, geometry, y, positions);
 }
 
-/// The mean of the pixels of each window of the images `x`, summed in `f64` in the order of places: over the pixels
-/// inside the image, or, with `counts_padding`, over all places in a window, where the padding is 0.
+/// The mean of each window of the images `x`, summed in `f64` in the order of places: over the pixels inside the
+/// image or, with `counts_padding`, also over the padding, which is 0 and as wide after the image as before it.
+///
+/// ```
+/// use swath_kernels::{Geometry, avg_pool};
+/// let pairs = Geometry {
+///     image: [1, 1, 3],
+///     kernel: [1, 1, 2],
+///     stride: [1, 1, 2],
+///     dilation: [1; 3],
+///     padding: [0, 0, 1],
+///     output: [1, 1, 2],
+/// };
+/// let mut y = [0.0f32; 2];
+/// avg_pool(&[1.0, 3.0, 2.0], pairs, false, &mut y);
+/// assert_eq!(y, [1.0, 2.5]);
+/// avg_pool(&[1.0, 3.0, 2.0], pairs, true, &mut y);
+/// assert_eq!(y, [0.5, 2.5]);
+/// ```
 ///
 /// # Panics
 /// If lengths are not those of as many whole images.

@@ -126,6 +126,27 @@ pub fn gemm_packed<T: Factor>(
 /// C ← `a`·`windows` + β·C, the convolution of an image with the rows of `a` as filters. The windows are packed
 /// from the image, never stored as a matrix.
 ///
+/// ```
+/// use swath_kernels::{Geometry, MatMut, MatRef, Windows, Workspace, gemm_windows};
+/// let pairs = Geometry {
+///     image: [1, 1, 4],
+///     kernel: [1, 1, 2],
+///     stride: [1; 3],
+///     dilation: [1; 3],
+///     padding: [0; 3],
+///     output: [1, 1, 3],
+/// };
+/// // One image of one channel.
+/// let x = [1.0f32, 3.0, 2.0, 5.0];
+/// let windows = Windows::new(&x, 0, [1, 1], [4, 4, 4, 4, 1], pairs)?;
+/// let (differences, mut y) = ([-1.0f32, 1.0], [0.0; 3]);
+/// let filters = MatRef::row_major(&differences, [1, 2])?;
+/// let c = MatMut::row_major(&mut y, [1, 3])?;
+/// gemm_windows(filters, &windows, 0.0, c, &mut Workspace::new())?;
+/// assert_eq!(y, [2.0, -1.0, 3.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
 /// # Errors
 /// Those of [`gemm`].
 pub fn gemm_windows<T: Factor>(

@@ -21,7 +21,7 @@ pub(super) use finish::{ACTIVATION_COST, COST_PER_TERM, Finish, Places};
 use finish::{Rounded, cost};
 use half::{bf16, f16};
 use part::Part;
-pub(super) use part::{Pieces, share};
+pub(super) use part::{Outcome, Pieces, share};
 use swath_kernels::{self as kernels, GemmError, GemmPath, MatRef};
 
 use super::blas::Blas;

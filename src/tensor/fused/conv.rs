@@ -18,8 +18,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::autodiff::graph::{SharedRule, Upstream, record, rule, should_record};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
+use crate::backend::windows::image_extents;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Activation, Convolution, FusedOp};
+use crate::ops::{Activation, Convolution, FusedOp, window_extent};
 use crate::shape::Shape;
 
 use super::kernel;
@@ -28,16 +30,16 @@ use composite::{composite, transpose_composite, weight_composite};
 pub(super) use composite::{padded, places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
 
-/// The last three of `[1, 1, 1]` and these.
-pub(super) fn three<T: Copy>(one: T, extents: &[T]) -> [T; 3] {
-    let mut all = [one; 3];
-    all[3 - extents.len()..].copy_from_slice(extents);
+/// Extends the values of up to three axes to three, with `missing` for the axes in front.
+pub(super) fn three<T: Copy>(missing: T, values: &[T]) -> [T; 3] {
+    let mut all = [missing; 3];
+    all[3 - values.len()..].copy_from_slice(values);
     all
 }
 
-/// Extents of the images of a tensor `[n, c, …]`.
+/// Extents of the images or filters of a tensor; 1 for axes that they lack.
 pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
-    three(1, &x.dims()[2..])
+    image_extents(x.shape())
 }
 
 macro_rules! convolutions {
@@ -55,7 +57,8 @@ macro_rules! convolutions {
                 }
 
                 #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") and a \
-                    function of its result, which is applied while that is in the cache.")]
+                    activation of its result, which is applied while the result is in the cache. 16-bit floats are \
+                    rounded before it and after it.")]
                 ///
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($method), "`](Tensor::", stringify!($method), ").")]
@@ -189,7 +192,7 @@ impl<B: Backend> Tensor<B> {
                 Padding::Same => {
                     let extent = self.dims()[2 + axis];
                     let windows = extent.div_ceil(stride[axis].max(1)).max(1);
-                    let window = convolution.extent(at, image(weight)).unwrap_or(0);
+                    let window = window_extent(image(weight)[at], dilation[axis]).unwrap_or(0);
                     let reach = ((windows - 1) * stride[axis]).saturating_add(window);
                     let zeros = reach.saturating_sub(extent);
                     [zeros / 2, zeros - zeros / 2]
@@ -220,18 +223,18 @@ impl<B: Backend> Tensor<B> {
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
         let function = activation.map(Activation::op);
         let is_recorded = should_record(x.dtype(), &inputs);
-        // A function whose derivative reads its argument is applied afterwards, to the argument.
-        let fused = activation.filter(|f| !is_recorded || !unary_keeps(f.op()).0);
+        // Not fused: a function whose derivative reads its argument, and functions of 16-bit floats, whose
+        // argument would be rounded only if the op is recorded.
+        let is_wide = matches!(x.dtype(), DType::F32 | DType::F64);
+        let fused = activation.filter(|f| is_wide && !(is_recorded && unary_keeps(f.op()).0));
         let after = |y: Tensor<B>| match function {
             Some(function) => y.unary(function),
             None => Ok(y),
         };
-        let data = (x.data(), weight.data(), bias.map(Tensor::data));
-        let (x_data, weight_data, bias_data) = data;
         let conv = FusedOp::Conv {
-            x: x_data,
-            weight: weight_data,
-            bias: bias_data,
+            x: x.data(),
+            weight: weight.data(),
+            bias: bias.map(Tensor::data),
             activation: fused,
             convolution,
         };
@@ -289,7 +292,7 @@ impl<B: Backend> Tensor<B> {
             }
             let at = 3 - N + axis;
             let extent = || {
-                let window = convolution.extent(at, image(weight))?;
+                let window = window_extent(image(weight)[at], dilation[axis])?;
                 let between = self.dims()[2 + axis].checked_sub(1)?.checked_mul(stride[axis])?;
                 let all = between.checked_add(window)?.checked_add(more)?;
                 all.checked_sub(padding[axis].checked_mul(2)?).filter(|&extent| extent > 0)
@@ -362,7 +365,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// The convolution without a bias, and so many of its windows: the images may have room for more.
+    /// Computes the convolution without a bias, limited to the given number of windows: the images may have room
+    /// for more.
     fn conv_plain(
         &self,
         weight: &Tensor<B>,
@@ -377,12 +381,12 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// `x`, for a rule that reads it where `other` is tracked.
+/// Returns `x` if `other` is tracked, whose gradient reads it.
 fn kept<B: Backend>(x: &Tensor<B>, other: &Tensor<B>) -> Option<Tensor<B>> {
     other.is_tracked().then(|| x.clone())
 }
 
-/// The images and the filters are each kept only if the other one is tracked.
+/// Gradients of images, filters and bias. Images and filters are saved only if the other one is tracked.
 fn conv_rule<B: Backend>(
     x: &Tensor<B>,
     weight: &Tensor<B>,

@@ -9,7 +9,7 @@ use crate::autodiff::graph::{Upstream, record, rule};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::{FusedOp, Pooling};
+use crate::ops::{FusedOp, Pooling, window_count, window_extent};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
@@ -28,20 +28,20 @@ use crate::tensor::Tensor;
 pub struct PoolOptions<const N: usize> {
     /// Extents of a window.
     pub kernel: [usize; N],
-    /// Pixels from a window to the next; `None`: the kernel, windows side by side.
+    /// Distance between neighbouring windows in pixels; `None`: the kernel, so that windows do not overlap.
     pub stride: Option<[usize; N]>,
-    /// Pixels before and after the image that windows reach, at most half a kernel.
+    /// Number of padding pixels before and after the image, at most half a kernel.
     pub padding: [usize; N],
-    /// Pixels from a place in a window to the next; 1: they are adjacent. Means have 1.
+    /// Distance between the pixels of a window; 1 if they are adjacent, as means require.
     pub dilation: [usize; N],
     /// Rounds the number of windows up, so that the last one may reach beyond the padding.
     pub ceil_mode: bool,
-    /// Divides the sum of a window by its size with the padding, not by its number of pixels.
+    /// Divides the sum of a window by its number of pixels of the image and of the padding, not of the image alone.
     pub count_include_pad: bool,
 }
 
 impl<const N: usize> PoolOptions<N> {
-    /// Windows of this kernel side by side, without padding.
+    /// Creates windows that do not overlap, without padding.
     pub const fn new(kernel: [usize; N]) -> Self {
         PoolOptions {
             kernel,
@@ -92,7 +92,7 @@ macro_rules! poolings {
                 }
 
                 #[doc = concat!("The mean of each window of images `", $shape, "`, over its pixels inside the \
-                    image, or over all of it with `count_include_pad`, where the padding is 0.")]
+                    image, or over the padding too with `count_include_pad`, which is 0.")]
                 #[doc = concat!("Windows are those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
                 ///
                 /// # Errors
@@ -133,23 +133,25 @@ impl<B: Backend> Tensor<B> {
                 (kernel[axis], stride[axis], dilation[axis], padding[axis]);
             let extent = self.dims()[2 + axis];
             let count = || {
-                if stride == 0 || dilation == 0 || zeros > kernel / 2 {
-                    return None;
-                }
-                let reach = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
-                let room = extent.checked_add(2 * zeros)?.checked_sub(reach)?;
-                let count = match ceil_mode {
-                    true => room.div_ceil(stride) + 1,
-                    false => room / stride + 1,
-                };
+                let after =
+                    if ceil_mode { zeros.checked_add(stride.checked_sub(1)?)? } else { zeros };
+                let window = window_extent(kernel, dilation).filter(|_| zeros <= kernel / 2)?;
+                let count = window_count(extent, [zeros, after], window, stride)?;
                 // The last window begins in the image or before it.
-                let is_beyond = ceil_mode && (count - 1) * stride >= extent + zeros;
-                Some(count - usize::from(is_beyond)).filter(|_| extent > 0)
+                let count =
+                    count - usize::from(ceil_mode && (count - 1) * stride >= extent + zeros);
+                // Every window contains a pixel of the image: dilated ones may step over it.
+                let image = zeros..zeros + extent;
+                let has_pixel = |at: usize| {
+                    (0..kernel).any(|place| image.contains(&(at * stride + place * dilation)))
+                };
+                Some(count).filter(|&count| (0..count).all(has_pixel))
             };
             windows[3 - N + axis] = count().ok_or_else(|| {
                 let reason = format!(
-                    "axis {axis} of images of shape {}: no window of kernel {kernel}, stride {stride}, \
-                     dilation {dilation} and padding {zeros}, which is at most half the kernel",
+                    "axis {axis} of images of shape {}: expected a stride and dilation of at least 1, padding \
+                     of at most half the kernel, and a pixel in every window; got kernel {kernel}, stride \
+                     {stride}, dilation {dilation}, padding {zeros}",
                     self.shape()
                 );
                 Error::InvalidArgument { op, reason }
@@ -187,15 +189,19 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn avg_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<Self> {
         match kernel::<B, 1>(&FusedOp::AvgPool { x: x.data(), pooling })? {
             Some([y]) => Ok(record("avg_pool", y, &[x], |_| {
-                let x = x.clone();
+                let (shape, image) = (*x.shape(), image(x));
                 rule(move |upstream: &Upstream<'_, B>, _| {
-                    let op =
-                        FusedOp::AvgPoolGrad { g: upstream.g.data(), image: image(&x), pooling };
+                    let g = upstream.g;
+                    let op = FusedOp::AvgPoolGrad { g: g.data(), image, pooling };
                     match gradient_kernel::<B, 1>(upstream, &op)? {
                         Some([gradient]) => Ok(smallvec![Some(gradient)]),
-                        None => composite_gradients(upstream, &[Some(&x)], || {
-                            avg_composite(&x, &pooling)
-                        }),
+                        None => {
+                            // The mean is linear, so that its gradient is the same at any images.
+                            let x = Tensor::zeros(shape, g.dtype())?.requires_grad();
+                            composite_gradients(upstream, &[Some(&x)], || {
+                                avg_composite(&x, &pooling)
+                            })
+                        }
                     }
                 })
             })),
@@ -204,7 +210,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// The images with `value` around them, so far that every window is inside.
+/// Pads images with `value` until they contain every window.
 fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Tensor<B>> {
     let mut x = x.clone();
     for axis in 2..x.rank() {
@@ -219,7 +225,7 @@ fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Te
     Ok(x)
 }
 
-/// For each window its position of a place, or -1 in the padding, in row-major order.
+/// Positions in the image of one place of every window, in row-major order; -1 outside the image.
 fn positions(image: [usize; 3], place: [usize; 3], pooling: &Pooling) -> Vec<i64> {
     let at = |axis: usize, window: usize| {
         let x = (window * pooling.stride[axis] + place[axis] * pooling.dilation[axis])
@@ -274,6 +280,13 @@ fn avg_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<
     let windows = &pooling.windows[3 - axes..];
     let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
     let mut sum: Option<Tensor<B>> = None;
+    // Places that count in the divisor: pixels of the image, or also of the padding.
+    let margin = if pooling.count_include_pad { pooling.padding } else { [0; 3] };
+    let counted: [usize; 3] = std::array::from_fn(|axis| extents[axis] + 2 * margin[axis]);
+    let within = Pooling {
+        padding: std::array::from_fn(|axis| pooling.padding[axis] - margin[axis]),
+        ..*pooling
+    };
     let mut counts = vec![0.0; windows.iter().product()];
     for place in places(pooling.kernel) {
         let seen =
@@ -283,9 +296,8 @@ fn avg_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<
             None => seen,
             Some(sum) => sum.add(&seen)?,
         });
-        let here = positions(extents, place, pooling);
-        for (count, position) in counts.iter_mut().zip(here) {
-            *count += f64::from(u8::from(pooling.count_include_pad || position >= 0));
+        for (count, position) in counts.iter_mut().zip(positions(counted, place, &within)) {
+            *count += f64::from(u8::from(position >= 0));
         }
     }
     let sum = sum.expect("a window has a place");

@@ -213,6 +213,29 @@ fn bits(x: &T) -> Vec<u32> {
     x.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
 }
 
+#[test]
+fn fused_activations_have_the_bits_of_separate_ones() -> Result<()> {
+    let mut rng = Rng::seed(15);
+    for (dtype, _) in DTYPES {
+        let x = T::randn((2, 3, 7, 9), &mut rng)?.to_dtype(dtype)?;
+        let w = T::randn((5, 3, 3, 2), &mut rng)?.to_dtype(dtype)?;
+        let options = ConvOptions::default();
+        for activation in Activation::ALL {
+            let expected = x.conv2d(&w, None, options)?.unary(activation.op())?;
+            for x in [x.clone(), x.requires_grad()] {
+                let y = x.conv2d_activation(&w, None, options, activation)?;
+                let wide = |x: &T| x.to_dtype(DType::F64)?.to_vec::<f64>();
+                let tracked = x.is_tracked();
+                assert!(
+                    wide(&y)? == wide(&expected)?,
+                    "{dtype} {activation:?}, tracked: {tracked}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 /// An image has the same bits alone as in a batch, in any layout.
 #[test]
 fn batches_and_layouts_change_no_bit() -> Result<()> {

@@ -55,6 +55,18 @@ fn pytorch_poolings_and_their_gradients() {
     check("avg_inside", |x| Ok((x.avg_pool2d(inside)?, None)));
     let ceil = PoolOptions { ceil_mode: true, ..PoolOptions::new([3]) };
     check("avg_ceil", |x| Ok((x.avg_pool1d(ceil)?, None)));
+    let counted = PoolOptions {
+        stride: Some([2, 3]),
+        padding: [1, 2],
+        ceil_mode: true,
+        count_include_pad: true,
+        ..PoolOptions::new([3, 4])
+    };
+    check("avg_ceil_padding", |x| Ok((x.avg_pool2d(counted)?, None)));
+    let short = PoolOptions { stride: Some([2]), ceil_mode: true, ..PoolOptions::new([3]) };
+    check("max_short", |x| {
+        x.max_pool1d_with_positions(short).map(|(y, positions)| (y, Some(positions)))
+    });
 }
 
 /// Images with ties, NaN and infinities, in every float type and in another layout.
@@ -142,8 +154,10 @@ fn poolings_that_do_not_fit_are_errors() {
         PoolOptions { stride: Some([0, 1]), ..PoolOptions::default() },
         PoolOptions { dilation: [0, 1], ..PoolOptions::default() },
         PoolOptions::new([0, 1]),
+        // The window steps over the image.
+        PoolOptions { dilation: [4, 1], padding: [1, 0], ..PoolOptions::new([2, 1]) },
     ] {
-        assert!(error(x.max_pool2d(options)).contains("no window of kernel"), "{options:?}");
+        assert!(error(x.max_pool2d(options)).contains("a pixel in every window"), "{options:?}");
     }
     let dilated = PoolOptions { dilation: [2, 1], ..PoolOptions::default() };
     assert!(error(x.avg_pool2d(dilated)).contains("dilation [2, 1] must be 1"));

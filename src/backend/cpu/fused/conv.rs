@@ -19,56 +19,31 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, MatRef, Windows};
 
-use super::super::matmul::{Factor, refused};
+use super::super::matmul::{Factor, Outcome, refused};
 use super::super::table::unary_kernel;
+use super::super::working::for_float;
 use super::super::{CpuTensor, Output, Results, cast, copy};
 use crate::backend::TensorData;
-use crate::dtype::{DType, Element};
+use crate::backend::windows::images_like;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, Convolution};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band};
 use crate::runtime::workspace::Packed as _;
-use crate::shape::Shape;
 pub(super) use transpose::transpose;
 pub(super) use weight::weight_grad;
 
-/// Columns of a product: its B and its result stay in the second-level cache.
+/// Maximum number of columns of a product: its packed B, [`kernels::gemm::KC`] rows, takes 1 MiB of L2.
 const COLUMNS: usize = 1024;
 
-/// Elements of a product's result, at most; one of many rows has fewer columns.
+/// Maximum number of elements of a product's result, which stays in L2 until it is rounded.
 const RESULT: usize = 1 << 16;
 
-/// Picoseconds of a multiplication and an addition.
+/// Cost of a fused multiply-add of `f32` in picoseconds.
 const COST: usize = 16;
 
-/// Runs `$body` with the element type of `$x` as `T`.
-macro_rules! for_factor {
-    ($op:expr, $x:expr, $T:ident => $body:expr) => {
-        match $x.dtype() {
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            dtype => Err(Error::UnsupportedDType { op: $op, dtype, shape: *$x.shape() }),
-        }
-    };
-}
-use for_factor;
-
-/// Images `[n, c, d, h, w]` where they lie; images of fewer axes have extents of 1.
+/// Strided images `[n, c, d, h, w]`; axes that images lack have an extent of 1.
 struct Images<'a, T> {
     data: &'a [T],
     offset: usize,
@@ -91,7 +66,7 @@ impl<'a, T: bytemuck::Pod> Images<'a, T> {
         [self.extents[2], self.extents[3], self.extents[4]]
     }
 
-    /// The windows of some images and some channels.
+    /// Returns the windows of a range of images and a range of channels.
     fn windows(
         &self,
         op: &'static str,
@@ -108,7 +83,7 @@ impl<'a, T: bytemuck::Pod> Images<'a, T> {
     }
 }
 
-/// Every `step`-th pixel of images from `start` on, `count` along each axis.
+/// Pixels of an image at a distance of `step` from `start` on, `count` along each axis.
 #[derive(Clone, Copy)]
 struct Grid {
     start: [usize; 3],
@@ -116,7 +91,7 @@ struct Grid {
     count: [usize; 3],
 }
 
-/// A convolution whose results are the pixels of a grid.
+/// A convolution whose results are the pixels of a grid of the output images.
 struct Phase<'a, T> {
     grid: Grid,
     geometry: Geometry,
@@ -124,7 +99,7 @@ struct Phase<'a, T> {
     weight: &'a [T],
 }
 
-/// Convolutions of the same images that make up a result.
+/// Convolutions of the same images, whose grids make up the output images.
 struct Job<'a, T: Factor> {
     op: &'static str,
     x: Images<'a, T>,
@@ -132,7 +107,7 @@ struct Job<'a, T: Factor> {
     /// Channels of the result in a group.
     channels: usize,
     phases: SmallVec<[Phase<'a, T>; 1]>,
-    /// One a channel.
+    /// One value per channel of the result.
     bias: Option<&'a [T::Sum]>,
     activation: Option<Activation>,
     /// Extents of the result's images.
@@ -140,7 +115,7 @@ struct Job<'a, T: Factor> {
 }
 
 impl<T: Factor> Job<'_, T> {
-    /// Writes the result, `[n, channels, …]`.
+    /// Computes the result `[n, channels, …]`.
     fn run(&self, out: &mut [T]) -> Result<()> {
         let (images, channels) = (self.x.extents[0], self.groups * self.channels);
         let pixels: usize = self.image.iter().product();
@@ -153,21 +128,16 @@ impl<T: Factor> Job<'_, T> {
             places.max(1) * phase.grid.count.iter().product::<usize>()
         };
         let cost = Cost(COST * size_of::<T::Sum>() / 4).times(self.phases.iter().map(work).sum());
-        let outcome = std::sync::Mutex::new(Ok(()));
-        let note = |result: Result<()>| {
-            if result.is_err() {
-                *outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = result;
-            }
-        };
+        let outcome = Outcome::new();
         let threads = parallel::threads();
         if images >= threads {
-            // Several small images at once, but work for every thread.
+            // Small images share a product, as long as every thread gets one.
             let unit = (COLUMNS / pixels.max(1)).clamp(1, images.div_ceil(threads));
             let each = unit * channels * pixels;
             let cost = cost.times(unit * channels);
             for_each_band(images.div_ceil(unit), cost, Band::new(out, each), |units, out| {
                 let range = units.start * unit..(units.end * unit).min(images);
-                note(self.part(range, 0..channels, out));
+                outcome.record(units.start, self.part(range, 0..channels, out));
             });
         } else {
             for_each_band(images * channels, cost, Band::new(out, pixels), |units, out| {
@@ -176,15 +146,15 @@ impl<T: Factor> Job<'_, T> {
                     let (image, channel) = (at / channels, at % channels);
                     let count = (channels - channel).min(units.end - at);
                     let (here, rest) = out.split_at_mut(count * pixels);
-                    note(self.part(image..image + 1, channel..channel + count, here));
+                    outcome.record(at, self.part(image..image + 1, channel..channel + count, here));
                     (at, out) = (at + count, rest);
                 }
             });
         }
-        outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        outcome.or(())
     }
 
-    /// Writes some channels of some images, `out`.
+    /// Computes a range of channels of a range of images.
     fn part(&self, images: Range<usize>, channels: Range<usize>, out: &mut [T]) -> Result<()> {
         let pixels: usize = self.image.iter().product();
         let covered: usize =
@@ -210,7 +180,8 @@ impl<T: Factor> Job<'_, T> {
         Ok(())
     }
 
-    /// Writes the product of filters and windows to channels `rows.0` of `rows.1` of each image.
+    /// Multiplies filters with windows and writes the products to channels `rows` of the `channels` channels of
+    /// `out`.
     fn columns(
         &self,
         windows: &Windows<'_, T>,
@@ -224,6 +195,7 @@ impl<T: Factor> Job<'_, T> {
         let most = (RESULT / own.len().max(1)).clamp(64, COLUMNS) / 64 * 64;
         let pixels: usize = self.image.iter().product();
         let mut scratch = Buffer::scratch(own.len() * most.min(count) * size_of::<T::Sum>());
+        let mut rounded = Buffer::scratch(most.min(count) * size_of::<T>());
         for first in (0..count).step_by(most) {
             let width = most.min(count - first);
             let z = &mut scratch.as_slice_mut::<T::Sum>()[..own.len() * width];
@@ -242,19 +214,17 @@ impl<T: Factor> Job<'_, T> {
                 if let Some(activation) = self.activation {
                     unary_kernel(activation.op()).run_in_place([None], z);
                 }
+                let rounded = &mut rounded.as_slice_mut::<T>()[..width];
+                round(z, rounded);
                 let channel = rows.start + i;
                 grid.each_run(first, width, |image, at, run| {
                     let row = &mut out[(image * channels + channel) * pixels..][..pixels];
-                    let start = grid.position(self.image, at);
-                    let step = grid.step[2];
-                    let z = &z[run.clone()];
-                    match step {
-                        1 => T::put(z, &mut row[start..start + z.len()]),
-                        _ => row[start..]
-                            .iter_mut()
-                            .step_by(step)
-                            .zip(z)
-                            .for_each(|(y, &z)| *y = T::rounded(z)),
+                    let (start, x) = (grid.position(self.image, at), &rounded[run]);
+                    match grid.step[2] {
+                        1 => row[start..start + x.len()].copy_from_slice(x),
+                        step => {
+                            row[start..].iter_mut().step_by(step).zip(x).for_each(|(y, &x)| *y = x)
+                        }
                     }
                 });
             }
@@ -264,8 +234,9 @@ impl<T: Factor> Job<'_, T> {
 }
 
 impl Grid {
-    /// `f(image, first pixel of the grid, its columns)` for each run of columns `first..first + width` within a
-    /// row of the grid; the grid's pixels of all images are numbered one after the other.
+    /// Calls `f(image, pixel of the grid, run)` for the columns `first..first + width`, which number the pixels of
+    /// the grids of all images one after the other: a run is a range of these columns, from the first one, that
+    /// are a step apart in an image.
     fn each_run(
         &self,
         first: usize,
@@ -280,7 +251,7 @@ impl Grid {
             let (line, x) = (column / across, column % across);
             let (plane, y) = (line / height, line % height);
             let (image, z) = (plane / depth, plane % depth);
-            // All that is left of the image lies in one run, or of the row.
+            // A dense grid has one run per image, others have one per row.
             let left = match is_dense {
                 true => (depth * height * across) - column % (depth * height * across),
                 false => across - x,
@@ -291,38 +262,19 @@ impl Grid {
         }
     }
 
-    /// The place of a pixel of the grid in an image of these extents.
+    /// Index of a pixel of the grid in an image of these extents.
     fn position(&self, image: [usize; 3], at: [usize; 3]) -> usize {
         let [z, y, x]: [usize; 3] = std::array::from_fn(|i| self.start[i] + at[i] * self.step[i]);
         (z * image[1] + y) * image[2] + x
     }
 }
 
-/// What rounds sums.
-trait Put: Factor {
-    fn rounded(z: Self::Sum) -> Self;
-    fn put(z: &[Self::Sum], y: &mut [Self]);
-}
-
-impl<T: Factor> Put for T {
-    fn rounded(z: T::Sum) -> T {
-        let mut y = [T::from_scalar(0.0.into())];
-        T::put(&[z], &mut y);
-        y[0]
+/// Rounds sums to results.
+fn round<T: Factor>(z: &[T::Sum], y: &mut [T]) {
+    match T::ROUND {
+        Some(round) => round(z, y),
+        None => y.copy_from_slice(bytemuck::cast_slice(z)),
     }
-
-    fn put(z: &[T::Sum], y: &mut [T]) {
-        match T::ROUND {
-            Some(round) => round(z, y),
-            None => y.copy_from_slice(bytemuck::cast_slice(z)),
-        }
-    }
-}
-
-/// `[n, channels]` and as many extents as `like` has after two.
-fn shape_of(n: usize, channels: usize, extents: [usize; 3], like: &CpuTensor) -> Shape {
-    let axes = like.shape().ndim() - 2;
-    [n, channels].iter().chain(&extents[3 - axes..]).copied().collect()
 }
 
 fn geometry(
@@ -342,11 +294,11 @@ pub(super) fn forward(
     (bias, activation): (Option<&CpuTensor>, Option<Activation>),
     convolution: &Convolution,
 ) -> Result<Results<CpuTensor>> {
-    for_factor!(op, x, T => {
+    for_float!(op, x, T => {
         let (images, filters) = (Images::<T>::new(x), Images::<T>::new(weight));
         let (n, outputs, kernel) = (images.extents[0], filters.extents[0], filters.image());
         let windows = convolution.output(images.image(), kernel).ok_or_else(|| invalid(op, x))?;
-        let shape = shape_of(n, outputs, windows, x);
+        let shape = images_like(x.shape(), n, outputs, windows);
         let mut out = Output::new(op, &shape, x.dtype())?;
         let weight = copy::contiguous(op, weight)?;
         let bias = bias.map(|bias| copy::contiguous(op, &cast::cast(bias, <T as kernels::Factor>::Sum::DTYPE)?));

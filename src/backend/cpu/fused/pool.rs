@@ -7,34 +7,27 @@ use super::super::rows::{compute, in_groups};
 use super::super::working::{Working, for_float};
 use super::super::{CpuTensor, Output, Results, copy};
 use crate::backend::TensorData;
+use crate::backend::windows::{image_extents, images_like};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::Pooling;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::shape::Shape;
 
-/// Picoseconds of a place in a window.
+/// Cost of a place of a window in picoseconds.
 const COST: usize = 300;
 
-/// The geometry of a channel, the number of channels of all images, and the shape with other extents.
-fn of(x: &CpuTensor, image: [usize; 3], pooling: &Pooling) -> (Geometry, usize) {
+/// Returns the geometry of a channel, and the number of channels of all images.
+fn channels(x: &CpuTensor, image: [usize; 3], pooling: &Pooling) -> (Geometry, usize) {
     let &Pooling { kernel, stride, dilation, padding, windows, .. } = pooling;
     let padding = padding.map(|before| before as isize);
     let geometry = Geometry { image, kernel, stride, dilation, padding, output: windows };
     (geometry, x.shape().dim(0) * x.shape().dim(1))
 }
 
-fn image(x: &CpuTensor) -> [usize; 3] {
-    let extents = &x.shape().dims()[2..];
-    let mut image = [1; 3];
-    image[3 - extents.len()..].copy_from_slice(extents);
-    image
-}
-
-/// The shape of `x` with other extents of its images.
+/// Shape of `x` with other extents of its images.
 fn with_image(x: &CpuTensor, image: [usize; 3]) -> Shape {
-    let dims = x.shape().dims();
-    dims[..2].iter().chain(&image[5 - dims.len()..]).copied().collect()
+    images_like(x.shape(), x.shape().dim(0), x.shape().dim(1), image)
 }
 
 fn cost<T: Working>(geometry: &Geometry) -> Cost {
@@ -47,7 +40,7 @@ pub(super) fn max(
     x: &CpuTensor,
     pooling: &Pooling,
 ) -> Result<Results<CpuTensor>> {
-    let (geometry, channels) = of(x, image(x), pooling);
+    let (geometry, channels) = channels(x, image_extents(x.shape()), pooling);
     let shape = with_image(x, geometry.output);
     let (pixels, windows): (usize, usize) =
         (geometry.image.iter().product(), geometry.output.iter().product());
@@ -74,7 +67,7 @@ pub(super) fn mean(
     x: &CpuTensor,
     pooling: &Pooling,
 ) -> Result<Results<CpuTensor>> {
-    let (geometry, channels) = of(x, image(x), pooling);
+    let (geometry, channels) = channels(x, image_extents(x.shape()), pooling);
     let shape = with_image(x, geometry.output);
     let (pixels, windows): (usize, usize) =
         (geometry.image.iter().product(), geometry.output.iter().product());
@@ -93,7 +86,7 @@ pub(super) fn mean_grad(
     image: [usize; 3],
     pooling: &Pooling,
 ) -> Result<Results<CpuTensor>> {
-    let (geometry, channels) = of(g, image, pooling);
+    let (geometry, channels) = channels(g, image, pooling);
     let shape = with_image(g, image);
     let (pixels, windows): (usize, usize) =
         (image.iter().product(), geometry.output.iter().product());

@@ -146,7 +146,7 @@ impl<'a, T: Factor> Part<'a, T> {
 }
 
 /// The value of the first of several pieces, or an error of any; threads record it in any order.
-pub(super) struct Outcome<R> {
+pub(in crate::backend::cpu) struct Outcome<R> {
     first: OnceLock<R>,
     error: OnceLock<Error>,
 }

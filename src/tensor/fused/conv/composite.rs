@@ -34,7 +34,7 @@ pub(in super::super) fn padded<B: Backend>(
     Tensor::cat(&[&part(before)?, &x, &part(after)?], axis)
 }
 
-/// Of images with `lead` other axes in front, which hold all windows, the pixels at a place of each window.
+/// Selects the pixels at one place of every window, from images after `lead` other axes that contain all windows.
 pub(in super::super) fn window_pixels<B: Backend>(
     x: &Tensor<B>,
     lead: usize,
@@ -54,14 +54,14 @@ pub(in super::super) fn window_pixels<B: Backend>(
     x.slice(&items)
 }
 
-/// Images `[n, c, …]` as `[n, groups, c / groups, …]`.
+/// Splits axis `axis` into groups: `[n, c, …]` becomes `[n, groups, c / groups, …]` for axis 1.
 fn grouped<B: Backend>(x: &Tensor<B>, groups: usize, axis: usize) -> Result<Tensor<B>> {
     let dims = x.dims();
     let split = dims[..axis].iter().copied().chain([groups, dims[axis] / groups]);
     x.reshape(split.chain(dims[axis + 1..].iter().copied()).collect::<Shape>())
 }
 
-/// For each place of the windows the pixels there, `[n, groups, c / groups, windows]`.
+/// Returns a function from a place in the windows to the pixels there, `[n, groups, c / groups, windows]`.
 fn pixels<B: Backend>(
     x: &Tensor<B>,
     kernel: [usize; 3],
@@ -86,7 +86,8 @@ fn pixels<B: Backend>(
     })
 }
 
-/// For each place of the windows the filters' elements there, `[groups, o / groups, c / groups]`.
+/// Returns a function from a place in the windows to the elements of the filters there, `[groups, o / groups,
+/// c / groups]`.
 fn elements<B: Backend>(
     weight: &Tensor<B>,
     groups: usize,
@@ -101,13 +102,13 @@ fn elements<B: Backend>(
     })
 }
 
-/// `[n, groups, c / groups, pixels]` as `[n, c, …]`.
+/// Merges groups and restores the axes of images: `[n, groups, c / groups, pixels]` becomes `[n, c, …]`.
 fn ungrouped<B: Backend>(x: &Tensor<B>, extents: &[usize]) -> Result<Tensor<B>> {
     let [n, channels] = [x.dims()[0], x.dims()[1] * x.dims()[2]];
     x.reshape([n, channels].iter().chain(extents).copied().collect::<Shape>())
 }
 
-/// Adds up; there is a place in every window.
+/// Adds tensors up, at least one.
 fn total<B: Backend>(terms: impl Iterator<Item = Result<Tensor<B>>>) -> Result<Tensor<B>> {
     let sum = terms.reduce(|sum, term| sum?.add(&term?));
     sum.unwrap_or(Err(Error::InvalidArgument {

@@ -1,14 +1,14 @@
 //! Options of convolutions.
 
-/// Zeros around images.
+/// Padding of images with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Padding<const N: usize> {
-    /// None: windows lie inside the image.
+    /// No padding: windows lie inside the image.
     #[default]
     Valid,
-    /// As many as make `⌈extent / stride⌉` windows; if their number is odd, one more at the end.
+    /// As many zeros as give `⌈extent / stride⌉` windows; an odd one is added at the end.
     Same,
-    /// So many before and after, along each axis.
+    /// This number of zeros before and after the image along each axis.
     Zeros([usize; N]),
 }
 
@@ -21,13 +21,13 @@ pub enum Padding<const N: usize> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions<const N: usize> {
-    /// Pixels from a window to the next.
+    /// Distance between neighbouring windows in pixels.
     pub stride: [usize; N],
-    /// Zeros around images.
+    /// Padding of the images.
     pub padding: Padding<N>,
-    /// Pixels from a place in a window to the next; 1: they are adjacent.
+    /// Distance between the pixels of a window; 1 if they are adjacent.
     pub dilation: [usize; N],
-    /// Groups of channels: each group of outputs sees its group of inputs.
+    /// Number of groups of channels: each group of outputs reads its own group of inputs.
     pub groups: usize,
 }
 
@@ -46,9 +46,9 @@ pub struct ConvTransposeOptions<const N: usize> {
     pub padding: [usize; N],
     /// Pixels more at the end of the result; less than the stride or the dilation.
     pub output_padding: [usize; N],
-    /// Pixels from a place in a window to the next; 1: they are adjacent.
+    /// Distance between the pixels of a window; 1 if they are adjacent.
     pub dilation: [usize; N],
-    /// Groups of channels: each group of outputs sees its group of inputs.
+    /// Number of groups of channels: each group of outputs reads its own group of inputs.
     pub groups: usize,
 }
 

@@ -3,29 +3,32 @@
 use smallvec::smallvec;
 use swath_kernels::Geometry;
 
+use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, copy};
-use super::{Grid, Images, Job, Phase, for_factor, shape_of};
+use super::{Grid, Images, Job, Phase};
 use crate::backend::TensorData;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::backend::windows::images_like;
+use crate::error::Result;
 use crate::ops::Convolution;
 
-/// Along one axis, the pixels of x at a distance of the stride from one another, from `start` on, which see the
-/// places `first, first + step, …` of windows.
+/// A phase of one axis: every `stride`-th pixel from `start` on. All of them are at the same places of windows.
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
+    /// Number of pixels.
     count: usize,
+    /// The first of these places, the distance between them, and their number.
     first: usize,
     step: usize,
     places: usize,
-    /// The window that the last of these places of the first pixel lies in, and the distance of those of
-    /// neighbouring places.
+    /// The window whose last of these places is the first pixel.
     window: isize,
+    /// Distance between the windows of neighbouring places.
     apart: usize,
 }
 
-/// The phases of an axis. Pixel i is at place k of window o if `o · stride + k · dilation = i + padding`.
+/// Returns the phases of an axis that are at any place of a window. Pixel i is at place k of window o if
+/// `o · stride + k · dilation = i + padding`.
 fn lines(axis: usize, extent: usize, kernel: usize, c: &Convolution) -> Vec<Line> {
     let (stride, dilation, padding) = (c.stride[axis], c.dilation[axis], c.padding[axis][0]);
     let divisor = (1..=stride.min(dilation)).rev().find(|d| stride % d == 0 && dilation % d == 0);
@@ -56,11 +59,11 @@ pub(in super::super) fn transpose(
     image: [usize; 3],
     convolution: &Convolution,
 ) -> Result<Results<CpuTensor>> {
-    for_factor!(op, g, T => {
+    for_float!(op, g, T => {
         let (images, filters) = (Images::<T>::new(g), Images::<T>::new(weight));
         let [n, outputs, ..] = images.extents;
         let (each, kernel, groups) = (filters.extents[1], filters.image(), convolution.groups);
-        let shape = shape_of(n, each * groups, image, g);
+        let shape = images_like(g.shape(), n, each * groups, image);
         let mut out = Output::new(op, &shape, g.dtype())?;
         let weight = copy::contiguous(op, weight)?;
         let weight = weight.run::<T>();
@@ -84,7 +87,7 @@ pub(in super::super) fn transpose(
                 image: images.image(),
                 kernel: lines.map(|line| line.places),
                 stride: [1; 3],
-                dilation: lines.map(|line| line.apart.max(1)),
+                dilation: lines.map(|line| line.apart),
                 padding: lines.map(|line| -line.window),
                 output: lines.map(|line| line.count),
             },
@@ -97,8 +100,8 @@ pub(in super::super) fn transpose(
     })
 }
 
-/// Of filters `[o, c, kernel]` of `groups` groups of outputs the places of a phase, the last ones first, with
-/// outputs and channels exchanged: `[groups, c, o / groups, places]`.
+/// Filters of a phase, `[groups, c, o / groups, places]`, from filters `[o, c, kernel]`: outputs and channels are
+/// exchanged, and the places of the phase are in reverse order.
 fn phase_weight<T: Copy>(
     weight: &[T],
     [outputs, channels]: [usize; 2],

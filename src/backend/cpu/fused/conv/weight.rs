@@ -3,20 +3,22 @@
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, Float as _, Geometry, MatMut};
 
-use super::super::super::matmul::refused;
+use super::super::super::matmul::{Outcome, refused};
+use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results};
-use super::{COST, Images, Put, for_factor, geometry, shape_of};
+use super::{COST, Images, geometry, round};
 use crate::backend::TensorData;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::backend::windows::images_like;
+use crate::error::Result;
 use crate::ops::Convolution;
+use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::runtime::workspace::Packed as _;
 
-/// Windows whose products are added up before those of others, at least.
+/// Minimum number of windows in a piece, whose products are summed before those of other pieces.
 const PIECE: usize = 1 << 14;
 
-/// Elements of the sums of all pieces, at most, if pieces are larger for it.
+/// Maximum number of elements of the sums of all pieces, unless a single piece has more.
 const SUMS: usize = 1 << 20;
 
 pub(in super::super) fn weight_grad(
@@ -26,14 +28,14 @@ pub(in super::super) fn weight_grad(
     kernel: [usize; 3],
     convolution: &Convolution,
 ) -> Result<Results<CpuTensor>> {
-    for_factor!(op, x, T => {
+    for_float!(op, x, T => {
         type Sum = <T as kernels::Factor>::Sum;
         let (images, gradient) = (Images::<T>::new(x), Images::<T>::new(g));
         let (groups, outputs) = (convolution.groups, gradient.extents[1]);
         let (sources, own) = (images.extents[1] / groups, outputs / groups);
         let places: usize = kernel.iter().product();
         let rows = sources * places;
-        let shape = shape_of(outputs, sources, kernel, x);
+        let shape = images_like(x.shape(), outputs, sources, kernel);
         let n = images.extents[0];
         let count = n * gradient.image().iter().product::<usize>();
         let mut out = Output::new(op, &shape, x.dtype())?;
@@ -44,7 +46,9 @@ pub(in super::super) fn weight_grad(
         let whole = (groups * rows * own).max(1);
         let pieces = (count / PIECE).clamp(1, (SUMS / whole).max(1));
         let piece = count.div_ceil(pieces).max(1);
-        let mut sums = vec![Sum::ZERO; pieces * whole];
+        // Products are written to all of it.
+        let mut sums = Buffer::scratch(pieces * whole * size_of::<Sum>());
+        let sums = sums.as_slice_mut::<Sum>();
         let geometry = geometry(images.image(), kernel, gradient.image(), convolution);
         let pixel = Geometry {
             image: gradient.image(),
@@ -54,10 +58,10 @@ pub(in super::super) fn weight_grad(
             padding: [0; 3],
             output: gradient.image(),
         };
-        let outcome = std::sync::Mutex::new(Ok(()));
+        let outcome = Outcome::new();
         let cost = Cost(COST * size_of::<Sum>() / 4).times(piece.max(1) * own);
         let units = pieces * groups * rows;
-        for_each_band(units, cost, Band::new(&mut sums, own), |range, mut out| {
+        for_each_band(units, cost, Band::new(&mut *sums, own), |range, mut out| {
             let mut at = range.start;
             while at < range.end {
                 let (matrix, row) = (at / rows, at % rows);
@@ -79,24 +83,23 @@ pub(in super::super) fn weight_grad(
                         })
                         .map_err(refused(op))
                 };
-                if let Err(error) = product() {
-                    *outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
-                }
+                outcome.record(at, product());
                 (at, out) = (at + height, rest);
             }
         });
-        outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
+        outcome.or(())?;
         let (total, others) = sums.split_at_mut(whole);
         for other in others.chunks_exact(whole) {
             total.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
         }
         let y = out.elements::<T>();
-        let mut line = vec![Sum::ZERO; rows];
+        let mut line = Buffer::scratch(rows * size_of::<Sum>());
+        let line = line.as_slice_mut::<Sum>();
         for (output, y) in y.chunks_exact_mut(rows.max(1)).enumerate() {
             let (group, column) = (output / own, output % own);
             let matrix = &total[group * rows * own..][..rows * own];
             line.iter_mut().zip(matrix.chunks_exact(own)).for_each(|(z, row)| *z = row[column]);
-            <T as Put>::put(&line, y);
+            round::<T>(line, y);
         }
         Ok(smallvec![out.finish()])
     })
