@@ -33,6 +33,34 @@ fn t(x: &CpuTensor) -> CpuTensor {
 }
 
 #[test]
+fn extrema_of_16_bit_columns_are_those_of_rows() {
+    let (rows, cols) = (200, 1300);
+    let number = |i: usize| match (i / cols, i % cols) {
+        // In the first band of rows that is widened, and in later ones.
+        (5 | 190, 7) | (150, 300 | 1299) | (63 | 64, 600) => f32::NAN,
+        (_, 8) => [0.0, -0.0][i / cols % 63 / 62],
+        (row, 9) => [-0.0, 0.0][row / 199],
+        _ => (i * 7919 % 97) as f32 - 48.0,
+    };
+    let x = (0..rows * cols).map(number).collect();
+    let x = CpuBackend::from_host(HostData::F32(x), [rows, cols].into()).unwrap();
+    for dtype in [DType::F16, DType::BF16] {
+        let x = CpuBackend::cast(&x, dtype).unwrap();
+        let transposed = CpuBackend::contiguous(&t(&x)).unwrap();
+        let norm = |p| ReduceOp::Norm { p };
+        let norms = [norm(f64::INFINITY), norm(f64::NEG_INFINITY)];
+        let ops = [ReduceOp::Max, ReduceOp::Min, ReduceOp::ArgMax, ReduceOp::ArgMin];
+        for op in ops.into_iter().chain(norms) {
+            let found = CpuBackend::reduce(op, &x, &[0]).unwrap();
+            let wanted = CpuBackend::reduce(op, &transposed, &[1]).unwrap();
+            let [found, wanted] =
+                [found, wanted].map(|x| CpuBackend::cast(&x, DType::F32).unwrap());
+            assert_eq!(bits(&found), bits(&wanted), "{op:?} of {dtype}");
+        }
+    }
+}
+
+#[test]
 fn the_result_reuses_the_memory_of_an_owned_operand() {
     let (a, b) = (wild([70, 50]), wild([70, 50]));
     let sum = bits(&CpuBackend::binary(Add, &a, &b).unwrap());
