@@ -13,6 +13,17 @@ def show(name, x):
     print(name, "f64", shape, " ".join(repr(v) for v in x.detach().flatten().tolist()))
 
 
+def differentiate(name, functions, x, w, channels, options):
+    """A convolution with a bias, one of `functions` by the number of axes, and its gradients."""
+    x, w = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (x, w))
+    b = torch.randn(channels, dtype=torch.float64, requires_grad=True)
+    y = functions[x.dim() - 3](x, w, b, **options)
+    g = torch.randn(y.shape, dtype=torch.float64)
+    y.backward(g)
+    for part, value in dict(x=x, w=w, b=b, g=g, y=y, dx=x.grad, dw=w.grad, db=b.grad).items():
+        show(f"{name}/{part}".replace(" ", "_"), value)
+
+
 CASES = [
     # name, x, weight, options
     ("line", (2, 3, 9), (4, 3, 3), dict(padding=1, stride=2)),
@@ -24,14 +35,7 @@ CASES = [
     ("volume", (1, 2, 4, 5, 4), (2, 2, 2, 3, 2), dict(stride=(1, 2, 1), padding=(1, 0, 1))),
 ]
 for name, x, w, options in CASES:
-    x, w = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (x, w))
-    b = torch.randn(w.shape[0], dtype=torch.float64, requires_grad=True)
-    f = [F.conv1d, F.conv2d, F.conv3d][x.dim() - 3]
-    y = f(x, w, b, **options)
-    g = torch.randn(y.shape, dtype=torch.float64)
-    y.backward(g)
-    for part, value in dict(x=x, w=w, b=b, g=g, y=y, dx=x.grad, dw=w.grad, db=b.grad).items():
-        show(f"{name}/{part}".replace(" ", "_"), value)
+    differentiate(name, [F.conv1d, F.conv2d, F.conv3d], x, w, w[0], options)
 
 TRANSPOSED = [
     ("t line", (2, 3, 5), (3, 2, 4), dict(stride=2, padding=1, output_padding=1)),
@@ -40,14 +44,8 @@ TRANSPOSED = [
     ("t dilated", (1, 2, 4, 5), (2, 1, 2, 3), dict(stride=2, dilation=(3, 2), output_padding=(2, 1))),
 ]
 for name, x, w, options in TRANSPOSED:
-    x, w = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (x, w))
-    b = torch.randn(w.shape[1] * options.get("groups", 1), dtype=torch.float64, requires_grad=True)
-    f = [F.conv_transpose1d, F.conv_transpose2d][x.dim() - 3]
-    y = f(x, w, b, **options)
-    g = torch.randn(y.shape, dtype=torch.float64)
-    y.backward(g)
-    for part, value in dict(x=x, w=w, b=b, g=g, y=y, dx=x.grad, dw=w.grad, db=b.grad).items():
-        show(f"{name}/{part}".replace(" ", "_"), value)
+    channels = w[1] * options.get("groups", 1)
+    differentiate(name, [F.conv_transpose1d, F.conv_transpose2d], x, w, channels, options)
 
 POOLS = [
     ("max", F.max_pool2d, (2, 2, 7, 6), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 1), return_indices=True)),

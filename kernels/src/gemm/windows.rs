@@ -25,18 +25,18 @@ use super::split::Split;
 use super::tile::{MAX_NV, max_vectors};
 use crate::simd::{ElementTask, Lanes, MAX_LANES};
 
-/// Where windows lie in an image, along depth, height and width. Images of fewer axes have extents of 1.
+/// Windows of an image along depth, height and width. Axes that an image lacks have an extent of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Extents of the image.
     pub image: [usize; 3],
     /// Extents of a window.
     pub kernel: [usize; 3],
-    /// Pixels from a window to the next.
+    /// Distance between neighbouring windows in pixels.
     pub stride: [usize; 3],
-    /// Pixels from a place in a window to the next.
+    /// Distance between the pixels of a window.
     pub dilation: [usize; 3],
-    /// Zeros before the first pixel; negative: pixels that are left out.
+    /// Number of zeros before the image; if negative, of pixels that no window contains.
     pub padding: [isize; 3],
     /// Number of windows.
     pub output: [usize; 3],
@@ -180,16 +180,16 @@ pub struct Part<'a, T: Factor> {
 /// Columns of a tile that lie in one row of windows.
 #[derive(Clone, Copy, Default)]
 struct Segment {
-    /// The first column, from the first of the tile.
+    /// Its first column, counted from the first column of the tile.
     column: usize,
     len: usize,
-    /// Where its image starts.
+    /// Offset of its image in elements.
     start: isize,
     /// The window of the first column.
     window: [usize; 3],
 }
 
-/// Most segments of a tile: one a column.
+/// Maximum number of segments of a tile, which has one per column at most.
 const SEGMENTS: usize = MAX_NV * MAX_LANES;
 
 impl<'a, T: Factor> ElementTask<T::Sum> for &Part<'a, T> {
@@ -329,12 +329,13 @@ impl Tile {
     }
 }
 
-/// A segment for one place in the window: `before` zeros, pixels to `inside`, zeros to `len`.
+/// The elements of a segment for one place in the window: zeros up to `before`, pixels up to `inside`, zeros up to
+/// `len`.
 struct Run {
     before: usize,
     inside: usize,
     len: usize,
-    /// Elements between the pixels of columns that follow one another.
+    /// Distance between the pixels of adjacent columns in elements.
     step: isize,
 }
 
