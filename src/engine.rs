@@ -108,7 +108,8 @@ macro_rules! engine {
                 (x: &Tensor<$B>, g: &Tensor<$B>, kernel: [usize; 3], convolution: Convolution)
                     -> Tensor<$B>;
             engine_max_pool, max_pool_body:
-                (x: &Tensor<$B>, pooling: Pooling) -> (Tensor<$B>, Tensor<$B>);
+                (x: &Tensor<$B>, pooling: Pooling, with_positions: bool)
+                    -> (Tensor<$B>, Option<Tensor<$B>>);
             engine_avg_pool, avg_pool_body:
                 (x: &Tensor<$B>, pooling: Pooling) -> Tensor<$B>;
             engine_dot, dot_body:
