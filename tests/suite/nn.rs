@@ -1,4 +1,4 @@
-//! Layers, losses and the tree that a model is.
+//! Layers, losses and the tree of a model's parts.
 
 mod init;
 mod layers;

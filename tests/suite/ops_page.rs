@@ -1,7 +1,7 @@
-//! `docs/OPS.md` is what the code says: names, formulas and rules from the op table and the registry of
-//! `gradcheck`, dtypes and orders by trying.
+//! Generates `docs/OPS.md` and compares it: names, formulas and rules come from the op table and the registry
+//! of `gradcheck`, dtypes and orders from running the ops.
 //!
-//! `SWATH_BLESS=1 cargo test --test suite ops_page` writes the page anew.
+//! `SWATH_BLESS=1 cargo test --test suite ops_page` rewrites the page.
 
 use std::fmt::Write;
 use std::fs;
@@ -61,7 +61,7 @@ fn named(dtypes: &[DType]) -> String {
     floats.into_iter().chain(others.iter().map(DType::to_string)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the gradients of an op, and theirs, are anything but zero at the points of its cases.
+/// "yes" or "0" for each of two orders: "0" if all derivatives are zero at the points of the op's cases.
 fn orders(op: &RecordedOp) -> [&'static str; 2] {
     let is_zero = |x: &T| x.abs().unwrap().max(None, false).unwrap().item::<f64>().unwrap() == 0.0;
     let mut found = [false; 2];
@@ -89,7 +89,7 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Code as `stringify` has it, with the spaces that rustfmt would leave.
+/// Code from `stringify`, with the spaces that rustfmt would leave.
 fn code(text: &str) -> String {
     let spaces = [(" .", "."), (" ,", ","), (" ;", ";"), (" ::", "::"), (":: ", "::"), ("& ", "&")];
     let mut text = cell(text);
@@ -185,7 +185,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_ops_is_what_the_code_says() {
+fn the_page_of_ops_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/OPS.md");
     let expected = page();
     if std::env::var_os("SWATH_BLESS").is_some_and(|value| value == "1") {
@@ -208,7 +208,7 @@ fn the_page_of_ops_is_what_the_code_says() {
     }
 }
 
-/// The registry may only name methods that there are, and cells may not break a table.
+/// The registry may name only methods that exist, and no text in a cell may break its table.
 #[test]
 fn every_row_has_as_many_cells_as_its_header() {
     let page = page();

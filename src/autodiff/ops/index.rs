@@ -9,8 +9,8 @@ use crate::tensor::Tensor;
 
 use super::one_input;
 
-/// Rule of `gather(x, axis, index)` for `x` of `shape`: gradients are accumulated at the places
-/// that were read.
+/// Rule of `gather(x, axis, index)` for `x` of `shape`: the upstream gradient is added at the indices that
+/// were read.
 pub(crate) fn gather_rule<B: Backend>(
     shape: Shape,
     axis: usize,
@@ -19,8 +19,8 @@ pub(crate) fn gather_rule<B: Backend>(
     one_input(move |g: &Tensor<B>| Tensor::zeros(shape, g.dtype())?.scatter_add(axis, &index, g))
 }
 
-/// Rule of `scatter_add(x, axis, index, source)`: `x` gets the upstream gradient, and `source` that at
-/// the places it was added to.
+/// Rule of `scatter_add(x, axis, index, source)`: `x` gets the upstream gradient, `source` its elements at
+/// `index`.
 pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
     rule(move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
@@ -29,7 +29,8 @@ pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> Sha
     })
 }
 
-/// Rule of `cat` of tensors with these extents along `axis`: each gets its part.
+/// Rule of `cat` of tensors with these extents along `axis`: each gets its range of the upstream
+/// gradient.
 pub(crate) fn cat_rule<B: Backend>(axis: usize, extents: Vec<usize>) -> SharedRule<B> {
     rule(move |upstream: &Upstream<'_, B>, wanted| {
         let mut start = 0;

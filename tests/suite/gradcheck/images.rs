@@ -1,4 +1,4 @@
-//! The cases of ops on images: windows, convolutions, poolings.
+//! The cases of ops on images: im2col, convolutions, poolings.
 
 use swath::ops::{Activation, Window};
 use swath::prelude::*;
@@ -15,7 +15,7 @@ fn windows() -> [Window; 3] {
     ]
 }
 
-/// Adds the cases of an op, if it is one of images.
+/// Adds the cases of `op` if it is an op on images.
 pub fn images(op: &str, s: &mut Suite) {
     match op {
         "im2col" => {
@@ -76,7 +76,7 @@ pub fn images(op: &str, s: &mut Suite) {
                 |xs: &[T]| xs[0].conv_transpose1d(&xs[1], None, ConvTransposeOptions::default());
             s.add("line", &[&[1, 2, 3], &[2, 2, 2]], &ALL, f);
         }
-        // It is recorded where the gradient of a convolution is.
+        // It is recorded in the gradient of a convolution.
         "conv_weight_grad" => {
             let f = |xs: &[T]| {
                 let w = T::zeros((2, 2, 2), xs[0].dtype())?;

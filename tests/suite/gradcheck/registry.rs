@@ -1,6 +1,6 @@
-//! The ops that the engine records, by name: the rows of the op table, and the ops with parameters.
+//! The ops that graphs record, by name: the rows of the op table, and the ops with parameters.
 //!
-//! `mutation.rs` compares the list with the rules that run; `docs/OPS.md` is made from it.
+//! `mutation.rs` compares the list with the rules that run; `docs/OPS.md` is generated from it.
 
 use swath::testing::ROWS;
 
@@ -15,29 +15,30 @@ pub enum Kind {
     Ternary,
     /// A reduction over axes.
     Reduction,
-    /// Several passes over memory in one, with a composite of simpler ops.
+    /// An op that replaces a composite of simpler ops by one pass over memory.
     Fused,
     /// Products, selection, indexing, views, conversion.
     Parametric,
 }
 
-/// An op as graphs hold it.
+/// A recorded op.
 pub struct RecordedOp {
-    /// The name under which it is recorded, that of its method.
+    /// The name under which it is recorded, which is the name of its method.
     pub name: &'static str,
     pub kind: Kind,
-    /// What it computes.
+    /// Description of the result.
     pub formula: &'static str,
-    /// The inputs that can have gradients, two for `cat`, each with its gradient from that of the result, `g`.
+    /// The inputs that can have gradients (two for `cat`), each with its gradient in terms of `g`, that of
+    /// the result.
     pub gradients: Vec<(&'static str, &'static str)>,
-    /// True if gradients that will themselves be differentiated have a rule of their own.
+    /// True if gradients that will themselves be differentiated have a second rule.
     pub two_rules: bool,
 }
 
-/// Name, formula, inputs with their gradients.
+/// Name, formula, and the inputs with their gradients.
 type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// Reductions; `k` is the number of elements that become one.
+/// Reductions; `k` is the number of elements per result.
 const REDUCTIONS: &[Entry] = &[
     ("sum", "Sum over axes; 0 of no elements.", &[("x", "g, repeated")]),
     ("mean", "Mean over axes; NaN of no elements.", &[("x", "g / k, repeated")]),
@@ -74,7 +75,7 @@ const REDUCTIONS: &[Entry] = &[
     ),
 ];
 
-/// Fused ops with a rule of their own for gradients that will themselves be differentiated.
+/// Fused ops with a second rule for gradients that will themselves be differentiated.
 const FUSED_TWICE: &[Entry] = &[
     ("softmax", "`e^(x - max) / Σ e^(x - max)` along an axis.", &[("x", "y (g - Σ g y)")]),
     ("log_softmax", "`x - max - log Σ e^(x - max)` along an axis.", &[("x", "g - e^y Σ g")]),
