@@ -1,5 +1,6 @@
 //! Layers, losses and the tree that a model is.
 
+mod images;
 mod init;
 mod layers;
 mod losses;
