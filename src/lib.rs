@@ -64,16 +64,16 @@ pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
-pub use tensor::{Operand, Tensor, TensordotAxes};
+pub use tensor::{Interpolation, Operand, PadMode, Tensor, TensordotAxes};
 
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
-        CustomOp, DType, Element, Error, GradCheck, Gradients, IntoBackend, Keep, Padding,
-        PoolOptions, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData, check_gradients,
-        grad, hessian, hessian_vector_product, jacobian, nn, no_grad, numerical_gradient, optim, s,
-        tensor, vjp,
+        CustomOp, DType, Element, Error, GradCheck, Gradients, Interpolation, IntoBackend, Keep,
+        PadMode, Padding, PoolOptions, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
+        check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
+        numerical_gradient, optim, s, tensor, vjp,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

@@ -264,6 +264,26 @@ proptest! {
             results.push(a.im2col(window).and_then(|y| y.col2im([reach, kernel], window)));
             results.push(a.col2im([reach, kernel], window));
         }
+        let pads = [(start, step), (step, start)];
+        let size = [len, reach];
+        for mode in [PadMode::Constant(0.5), PadMode::Reflect, PadMode::Replicate, PadMode::Circular] {
+            results.push(a.pad(&pads, mode));
+            results.push(a.pad(&pads[..1], mode));
+        }
+        for align_corners in [false, true] {
+            results.push(a.interpolate(size, Interpolation::Bilinear { align_corners }));
+            results.push(a.interpolate(size, Interpolation::Bicubic { align_corners }));
+        }
+        results.push(a.interpolate(size, Interpolation::Nearest));
+        results.push(a.unfold(axis, len, reach));
+        results.push(a.adaptive_avg_pool1d(len));
+        results.push(a.adaptive_max_pool1d(len));
+        results.push(a.adaptive_avg_pool2d(size));
+        results.push(a.adaptive_max_pool2d(size));
+        results.push(a.group_norm(len, None, Some(&b), 1e-5));
+        results.push(a.instance_norm(None, None, 1e-5));
+        results.push(a.batch_norm(&b, &b, None, None, 1e-5));
+        results.push(a.batch_norm_training(None, None, 1e-5).map(|(y, ..)| y));
         results.push(a.contiguous());
         results.extend(DType::ALL.map(|dtype| a.to_dtype(dtype)));
         for y in results.into_iter().flatten() {

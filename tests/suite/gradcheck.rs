@@ -8,7 +8,7 @@ pub mod registry;
 
 use cases::{T, suite, uniform};
 use check::check;
-use registry::{Kind, recorded_ops};
+use registry::{COMPOSED, Kind, recorded_ops};
 use swath::prelude::*;
 
 fn check_all(kinds: &[Kind]) {
@@ -43,14 +43,24 @@ fn every_fused_op() {
     check_all(&[Kind::Fused]);
 }
 
+#[test]
+fn every_composed_op() {
+    for op in COMPOSED {
+        check(op.name)
+            .unwrap_or_else(|failed| panic!("{}: {}: {}", op.name, failed.case, failed.error));
+    }
+}
+
 /// Gradients and second-order gradients in f32, f16 and bf16 match those in f64 at the same point, up to the
 /// precision of the type.
 #[test]
 fn narrower_types_have_the_gradients_of_f64() {
     let tolerances = [(DType::F32, 2e-5), (DType::F16, 2e-2), (DType::BF16, 0.15)];
-    for op in recorded_ops().iter().filter(|op| op.name != "to_dtype") {
+    let recorded = recorded_ops();
+    let names = recorded.iter().map(|op| op.name).chain(COMPOSED.iter().map(|op| op.name));
+    for name in names.filter(|&name| name != "to_dtype") {
         for (dtype, tolerance) in tolerances {
-            let cases = suite(op.name);
+            let cases = suite(name);
             // The first and the last case of the list: contiguous, and in another layout.
             for case in [&cases[0], &cases[cases.len() - 2]] {
                 let round = |x: &T| x.to_dtype(dtype).unwrap();

@@ -20,6 +20,7 @@ mod fused;
 mod gpt;
 mod gradcheck;
 mod gradient_range;
+mod images;
 mod isa;
 mod layout;
 mod linear;

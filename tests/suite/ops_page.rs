@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::gradcheck::cases::{T, suite};
-use crate::gradcheck::registry::{Kind, RecordedOp, recorded_ops};
+use crate::gradcheck::registry::{COMPOSED, Kind, RecordedOp, recorded_ops};
 use crate::mutation::mutants::mutants;
 use swath::ops::{CompareOp, ReduceOp};
 use swath::prelude::*;
@@ -34,8 +34,8 @@ the page says something else.
 ";
 
 /// Dtypes in which the first case of an op can be computed.
-fn dtypes(op: &RecordedOp) -> String {
-    let case = suite(op.name).swap_remove(0);
+fn dtypes(op: &str) -> String {
+    let case = suite(op).swap_remove(0);
     let accepts = |dtype: &DType| {
         let inputs: Vec<T> = case.inputs.iter().map(|x| x.to_dtype(*dtype).unwrap()).collect();
         !matches!(
@@ -62,10 +62,10 @@ fn named(dtypes: &[DType]) -> String {
 }
 
 /// "yes" or "0" for each of two orders: "0" if all derivatives are zero at the points of the op's cases.
-fn orders(op: &RecordedOp) -> [&'static str; 2] {
+fn orders(op: &str) -> [&'static str; 2] {
     let is_zero = |x: &T| x.abs().unwrap().max(None, false).unwrap().item::<f64>().unwrap() == 0.0;
     let mut found = [false; 2];
-    for case in suite(op.name) {
+    for case in suite(op) {
         let leaves: Vec<T> = case.inputs.iter().map(T::requires_grad).collect();
         let xs: Vec<&T> = leaves.iter().collect();
         let y = (case.f)(&leaves).unwrap_or_else(|error| panic!("{}: {error}", case.name));
@@ -106,9 +106,9 @@ fn row(page: &mut String, op: &RecordedOp, ulp: bool) {
         if op.gradients.len() == 1 { rule } else { format!("{input}: {rule}") }
     });
     let gradients: Vec<String> = gradients.collect();
-    let [first, second] = orders(op);
+    let [first, second] = orders(op.name);
     let count = mutants().iter().filter(|mutant| mutant.op == op.name).count();
-    let (formula, gradients, dtypes) = (cell(op.formula), gradients.join("<br>"), dtypes(op));
+    let (formula, gradients, dtypes) = (cell(op.formula), gradients.join("<br>"), dtypes(op.name));
     write!(
         page,
         "| `{}` | {formula} | {gradients} | {first} | {second} | {count} | {dtypes} |",
@@ -157,6 +157,16 @@ fn page() -> String {
         page.push_str("|---|---|---|---|---|---|---|");
         page.push_str(if ulp { "---|\n" } else { "\n" });
         ops.iter().for_each(|op| row(&mut page, op, ulp));
+    }
+    page.push_str(
+        "\n## Made of the ops above\n\n| method | what | made of | order 1 | order 2 | dtypes |\n",
+    );
+    page.push_str("|---|---|---|---|---|---|\n");
+    for op in COMPOSED {
+        let ([first, second], dtypes) = (orders(op.name), dtypes(op.name));
+        let (name, formula) = (op.name, cell(op.formula));
+        writeln!(page, "| `{name}` | {formula} | {} | {first} | {second} | {dtypes} |", op.ops)
+            .unwrap();
     }
     let compare = |dtype: &DType| {
         let x = T::zeros(1, *dtype).unwrap();

@@ -70,6 +70,20 @@ fn spread<B: Backend>(
     }
 }
 
+/// Rule of `unfold` from `shape`: gradients are added up at the places that windows were read from.
+pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) -> SharedRule<B> {
+    one_input(move |g: &Tensor<B>| {
+        let last = g.rank() - 1;
+        let [windows, size] = [axis, last].map(|axis| g.dims()[axis]);
+        let place = |i| Scalar::Int((i / size * step + i % size) as i64);
+        let index = Tensor::from_scalars("index", (windows * size).into(), DType::I64, place)?;
+        let mut order: AxisSet = (0..last).collect();
+        order.insert(axis + 1, last);
+        let elements = g.permute(&order)?.flatten(axis, axis + 1)?;
+        Tensor::zeros(shape, g.dtype())?.index_add(axis, &index, &elements)
+    })
+}
+
 /// Rule of `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
 pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| on_diagonal(g, shape, axes))

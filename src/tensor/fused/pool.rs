@@ -13,9 +13,9 @@ use crate::ops::{FusedOp, Pooling, window_count, window_extent};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
-use super::conv::{check_images, image, padded, places, three, window_pixels};
+use super::conv::{check_images, image, places, three, window_pixels};
 use super::{composite_gradients, gradient_kernel, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::{PadMode, Tensor};
 
 /// Options of poolings over images of N axes.
 ///
@@ -234,7 +234,7 @@ fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Te
             + 1;
         let before = pooling.padding[at];
         let after = reach.saturating_sub(before + x.dims()[axis]);
-        x = padded(x, axis, [before, after], Scalar::Float(value))?;
+        x = x.extended(axis, [before, after], PadMode::Constant(value))?;
     }
     Ok(x)
 }

@@ -103,6 +103,16 @@ const FUSED_TWICE: &[Entry] = &[
         ],
     ),
     (
+        "batch_norm",
+        "`z weight + bias` with z = (x - mean) / √(variance + ε) over all axes but that of channels: \
+         `batch_norm_training`. With a given mean and variance, `batch_norm`, it is recorded as a `mul_add`.",
+        &[
+            ("x", "(h - mean(h) - z mean(h z)) / √(variance + ε) with h = g weight"),
+            ("weight", "g z, summed over all but channels"),
+            ("bias", "g, summed over all but channels"),
+        ],
+    ),
+    (
         "sincos",
         "sin(x) and cos(x).",
         &[("x", "g cos(x) of the sine, -g sin(x) of the cosine; both added up")],
@@ -224,11 +234,59 @@ const PARAMETRIC: &[Entry] = &[
     ("narrow", "A range of an axis.", &[("x", "g at those places, else 0")]),
     ("slice", "Ranges with steps, and indices.", &[("x", "g at those places, else 0")]),
     ("flip", "An axis in reverse order.", &[("x", "g in reverse order")]),
+    (
+        "unfold",
+        "Windows of an axis, as a new last axis.",
+        &[("x", "g added up where windows overlap, 0 between them")],
+    ),
     ("broadcast_to", "Axes of extent 1 repeated.", &[("x", "g, summed over what was repeated")]),
     ("expand", "As `broadcast_to`.", &[("x", "g, summed over what was repeated")]),
     ("sum_to", "Summed over what `broadcast_to` would repeat.", &[("x", "g, repeated")]),
     ("contiguous", "The same elements without gaps.", &[("x", "g")]),
     ("to_dtype", "Converted to another dtype.", &[("x", "g, converted back")]),
+];
+
+/// A method without an op of its own, whose derivative is that of what it is made of.
+pub struct Composed {
+    pub name: &'static str,
+    /// What it computes.
+    pub formula: &'static str,
+    /// The recorded ops that it is made of.
+    pub ops: &'static str,
+}
+
+/// Methods made of recorded ops.
+pub const COMPOSED: &[Composed] = &[
+    Composed {
+        name: "pad",
+        formula: "Elements added to the ends of axes, or removed.",
+        ops: "`narrow`, `flip`, `broadcast_to`, `cat`",
+    },
+    Composed {
+        name: "interpolate",
+        formula: "Images resized, by weighted sums of the nearest 1, 2 or 4 pixels along each axis.",
+        ops: "`index_select`, `mul_add`",
+    },
+    Composed {
+        name: "adaptive_avg_pool",
+        formula: "Means of a given number of windows: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`.",
+        ops: "`mean`, `avg_pool`, or `index_select`, `mul_add`",
+    },
+    Composed {
+        name: "adaptive_max_pool",
+        formula: "Largest pixels of a given number of windows: `adaptive_max_pool1d`, `adaptive_max_pool2d`.",
+        ops: "`max_pool`, or `gather`",
+    },
+    Composed {
+        name: "group_norm",
+        formula: "Groups of channels of each image, normalized, then channels scaled and shifted.",
+        ops: "`layer_norm`, `mul_add`",
+    },
+    Composed {
+        name: "instance_norm",
+        formula: "`group_norm` with a group for each channel.",
+        ops: "`layer_norm`, `mul_add`",
+    },
 ];
 
 /// Every op that the engine records.
