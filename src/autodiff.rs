@@ -23,14 +23,21 @@
 //! | `backward.rs` | the pass, its options |
 //! | `gradients.rs` | what it returns |
 //! | `mode.rs` | `no_grad` |
+//! | `checkpoint.rs` | functions that are run again instead of keeping their values |
+//! | `tape.rs` | what their first run leaves for the replay |
+//! | `anomaly.rs` | finding the op that makes NaN |
+//! | `dot.rs` | the graph as text |
 //! | `custom.rs` | ops with a gradient that the program defines |
-//! | `functional.rs` | derivatives of functions: `jacobian`, `hessian_vector_product` |
+//! | `functional.rs` | derivatives of functions: `jacobian`, `jvp`, `hessian_vector_product` |
 //! | `check.rs` | finite differences |
 //! | `scratch.rs` | collections kept from pass to pass |
 
+pub(crate) mod anomaly;
 pub(crate) mod backward;
 pub(crate) mod check;
+pub(crate) mod checkpoint;
 pub(crate) mod custom;
+mod dot;
 pub(crate) mod functional;
 pub(crate) mod gradients;
 pub(crate) mod graph;
@@ -38,10 +45,17 @@ pub(crate) mod mode;
 pub(crate) mod ops;
 pub(crate) mod rules;
 pub(crate) mod scratch;
+pub(crate) mod tape;
 
+pub use anomaly::detect_anomaly;
 pub use backward::{Backward, Keep, grad};
 pub use check::{GradCheck, check_gradients, numerical_gradient};
+pub use checkpoint::{
+    CheckpointLayer, CheckpointOutput, checkpoint, checkpoint_sequential, checkpoint_with,
+    is_checkpointing, is_recomputing, with_checkpoint_mode,
+};
 pub use custom::CustomOp;
-pub use functional::{hessian, hessian_vector_product, jacobian, vjp};
+pub use functional::{hessian, hessian_vector_product, jacobian, jvp, vjp};
 pub use gradients::Gradients;
 pub use mode::{is_grad_enabled, no_grad};
+pub use tape::replayed;

@@ -187,6 +187,20 @@ pub enum Error {
         /// The tensor's name, or its id.
         name: String,
     },
+    /// An operation made NaN or infinity from finite values, inside `detect_anomaly`.
+    #[error("{op}: {what} of shape {shape} is {value} at index {index:?}, made from finite values")]
+    Anomaly {
+        /// The operation, or the one whose derivative it was.
+        op: &'static str,
+        /// The result, or the gradient of one of the inputs.
+        what: String,
+        /// Its shape.
+        shape: Shape,
+        /// Index of the first element that is not finite.
+        index: Vec<usize>,
+        /// The element.
+        value: f64,
+    },
     /// An analytic gradient differs from finite differences.
     #[error("check_gradients: {report}")]
     GradientCheck {
@@ -237,6 +251,7 @@ impl Error {
             | GraphReleased { .. }
             | GradientNotKept { .. }
             | GradientCheck { .. }
+            | Anomaly { .. }
             | Runtime(_) => {}
         }
         self

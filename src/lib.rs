@@ -48,8 +48,10 @@ pub mod tensor;
 pub mod testing;
 
 pub use autodiff::{
-    Backward, CustomOp, GradCheck, Gradients, Keep, check_gradients, grad, hessian,
-    hessian_vector_product, is_grad_enabled, jacobian, no_grad, numerical_gradient, vjp,
+    Backward, CheckpointLayer, CheckpointOutput, CustomOp, GradCheck, Gradients, Keep,
+    check_gradients, checkpoint, checkpoint_sequential, checkpoint_with, detect_anomaly, grad,
+    hessian, hessian_vector_product, is_checkpointing, is_grad_enabled, is_recomputing, jacobian,
+    jvp, no_grad, numerical_gradient, replayed, vjp, with_checkpoint_mode,
 };
 pub use backend::cpu::CpuBackend;
 pub use backend::reference::ReferenceBackend;
@@ -72,8 +74,9 @@ pub mod prelude {
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
         CustomOp, DType, Element, Error, GradCheck, Gradients, Interpolation, IntoBackend, Keep,
         PadMode, Padding, PoolOptions, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
-        check_gradients, grad, hessian, hessian_vector_product, jacobian, nn, no_grad,
-        numerical_gradient, optim, s, tensor, vjp,
+        check_gradients, checkpoint, checkpoint_sequential, checkpoint_with, detect_anomaly, grad,
+        hessian, hessian_vector_product, is_checkpointing, jacobian, jvp, nn, no_grad,
+        numerical_gradient, optim, s, tensor, vjp, with_checkpoint_mode,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

@@ -9,6 +9,8 @@
 //!     keep g if node is a leaf, retained, or Keep::All
 //!     for (wanted input, gradient) in node.rule(g):          rule and saved values taken out of the node
 //!         pending[input] += sum_to(gradient, input.shape)    a rule that multiplies may have added to it itself
+//!     a checkpointed function instead:                       run it again; its outputs, with the ids of the first
+//!                                                            run, replace the node, and go on there
 //! ```
 
 use std::cell::RefCell;
@@ -17,13 +19,14 @@ use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::runtime::recording::{DETECTING, has, with_flags, with_recording};
 use crate::runtime::shared::Shared;
 use crate::tensor::Tensor;
 
+use super::checkpoint::Checkpoint;
 use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
-use super::scratch;
-use crate::runtime::recording::with_recording;
+use super::{anomaly, scratch};
 
 /// The gradients that a backward pass returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,67 +199,167 @@ pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
     false
 }
 
+/// The nodes that are targets or lead to one, each with true if one of its inputs does so too;
+/// `None` if all are visited.
+struct Leading(Option<IdMap<bool>>);
+
+impl Leading {
+    fn new(targets: &Targets) -> Self {
+        Leading(matches!(targets, Targets::Only { .. }).then(IdMap::default))
+    }
+
+    /// Adds nodes, by ascending id. What they depend on has been added, or is among them.
+    fn extend<B: Backend>(&mut self, nodes: &[Shared<GraphNode<B>>], targets: &Targets) {
+        let Some(leading) = &mut self.0 else { return };
+        for node in nodes {
+            let goes_on = !targets.ends_at(node.id())
+                && match node.tracked_inputs() {
+                    Visit::Recorded(inputs) => {
+                        inputs.iter().flatten().any(|input| leading.contains_key(&input.id()))
+                    }
+                    Visit::Leaf | Visit::Released => false,
+                };
+            if goes_on || targets.contains(node.id()) {
+                leading.insert(node.id(), goes_on);
+            }
+        }
+    }
+
+    fn is_wanted(&self, id: u64) -> bool {
+        self.0.as_ref().is_none_or(|leading| leading.contains_key(&id))
+    }
+
+    fn goes_on(&self, id: u64) -> bool {
+        self.0.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true))
+    }
+}
+
 fn walk<B: Backend>(
     root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
     options: Backward,
     targets: &Targets,
 ) -> Result<Gradients<B>> {
+    anomaly::first()?;
+    let detecting = has(DETECTING) && anomaly::is_finite(&upstream);
     let retain_graph = options.retain_graph || options.create_graph;
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
-    let mut order = reachable(root_node, targets)?;
-    let leading = leading(&order, targets);
-    let is_wanted = |id: u64| leading.as_ref().is_none_or(|leading| leading.contains_key(&id));
-    let goes_on = |id: u64| leading.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true));
+    let mut order = reachable(std::slice::from_ref(root_node), targets, &[])?;
+    let mut leading = Leading::new(targets);
+    leading.extend(&order, targets);
     let pending = RefCell::new(Gradients::new());
     let mut kept = Gradients::of_a_pass();
-    if is_wanted(root_node.id()) {
+    if leading.is_wanted(root_node.id()) {
         pending.borrow_mut().insert_id(root_node.id(), upstream);
     }
     let take_total = |id| pending.borrow_mut().take_id(id);
-    with_recording(options.create_graph, || {
+    let mut visit_all = || {
         while let Some(node) = order.pop() {
             let Some(g) = take_total(node.id()) else { continue };
-            if !goes_on(node.id()) {
+            if !leading.goes_on(node.id()) {
                 kept.insert_id(node.id(), g);
                 continue;
             }
-            match node.take(retain_graph) {
-                Visit::Leaf => kept.insert_id(node.id(), g),
-                Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
-                Visit::Recorded(recorded) => {
-                    let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
-                        input.as_ref().is_some_and(|input| is_wanted(input.id()))
-                    };
-                    let wanted: SmallVec<[bool; 4]> =
-                        recorded.inputs.iter().map(is_wanted).collect();
-                    let inputs = &recorded.inputs;
-                    let upstream =
-                        Upstream::new(&g, &node, options.create_graph, inputs, &take_total);
-                    let gradients = recorded.rule.backward(&upstream, &wanted)?;
-                    #[cfg(feature = "testing")]
-                    let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
-                    drop(recorded.rule);
-                    let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted);
-                    for ((input, gradient), _) in inputs.filter(|(_, wanted)| **wanted) {
-                        let Some(input) = input else { continue };
-                        let Some(gradient) = gradient else {
-                            let reason = "its rule gave no gradient for a tracked input".to_owned();
-                            return Err(Error::NoGradient { op: node.op(), reason });
-                        };
-                        let gradient = fitted(gradient, input)?;
-                        pending.borrow_mut().add(input.id(), gradient, options.create_graph)?;
-                    }
-                    let is_target = targets.contains(node.id());
-                    if options.keep == Keep::All || node.is_retained() || is_target {
-                        kept.insert_id(node.id(), g);
-                    }
+            let recorded = match node.take(retain_graph) {
+                Visit::Leaf => {
+                    kept.insert_id(node.id(), g);
+                    continue;
+                }
+                Visit::Released => return Err(node.unrecorded()),
+                Visit::Recorded(recorded) => recorded,
+            };
+            if let Some(checkpoint) = recorded.rule.checkpoint() {
+                pending.borrow_mut().insert_id(node.id(), g);
+                let outputs = replayed_outputs(checkpoint, &node, &mut order, retain_graph)?;
+                let new = reachable(&outputs, targets, &order)?;
+                leading.extend(&new, targets);
+                insert(&mut order, new)?;
+                continue;
+            }
+            let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
+                input.as_ref().is_some_and(|input| leading.is_wanted(input.id()))
+            };
+            let wanted: SmallVec<[bool; 4]> = recorded.inputs.iter().map(is_wanted).collect();
+            let inputs = &recorded.inputs;
+            let upstream = Upstream::new(&g, &node, options.create_graph, inputs, &take_total);
+            let gradients = recorded.rule.backward(&upstream, &wanted)?;
+            #[cfg(feature = "testing")]
+            let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
+            drop(recorded.rule);
+            let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted).enumerate();
+            for (i, ((input, gradient), _)) in inputs.filter(|(_, (_, wanted))| **wanted) {
+                let Some(input) = input else { continue };
+                let Some(gradient) = gradient else {
+                    let reason = "its rule gave no gradient for a tracked input".to_owned();
+                    return Err(Error::NoGradient { op: node.op(), reason });
+                };
+                let gradient = fitted(gradient, input)?;
+                pending.borrow_mut().add(input.id(), gradient, options.create_graph)?;
+                if detecting && let Some(total) = pending.borrow().get_id(input.id()) {
+                    anomaly::inspect_gradient(&node, i, input, total)?;
                 }
             }
+            let is_target = targets.contains(node.id());
+            if options.keep == Keep::All || node.is_retained() || is_target {
+                kept.insert_id(node.id(), g);
+            }
         }
-        scratch::give(order);
-        Ok(kept)
-    })
+        Ok(())
+    };
+    // A rule is inspected as a whole.
+    with_flags(0, DETECTING, || with_recording(options.create_graph, &mut visit_all))?;
+    scratch::give(order);
+    Ok(kept)
+}
+
+/// Runs a checkpointed function again, at the node of its last output that the pass visits. Returns
+/// the nodes of the outputs that it visits, and takes those of the first run out of `order`.
+fn replayed_outputs<B: Backend>(
+    checkpoint: &Checkpoint<B>,
+    node: &Shared<GraphNode<B>>,
+    order: &mut Vec<Shared<GraphNode<B>>>,
+    retain_graph: bool,
+) -> Result<Vec<Shared<GraphNode<B>>>> {
+    let mut outputs = checkpoint.replay()?;
+    outputs.retain(|output| {
+        let first = match output.id() == node.id() {
+            true => node.clone(),
+            false => match order.binary_search_by_key(&output.id(), |node| node.id()) {
+                Ok(place) => order.remove(place),
+                Err(_) => return false,
+            },
+        };
+        first.take(retain_graph);
+        if first.is_retained() {
+            output.retain();
+        }
+        true
+    });
+    Ok(outputs)
+}
+
+/// Inserts nodes into an order. Both are sorted by ascending id.
+fn insert<B: Backend>(
+    order: &mut Vec<Shared<GraphNode<B>>>,
+    mut nodes: Vec<Shared<GraphNode<B>>>,
+) -> Result<()> {
+    let Some(oldest) = nodes.first().map(|node| node.id()) else { return Ok(()) };
+    for node in &nodes {
+        if let Visit::Recorded(inputs) = node.tracked_inputs()
+            && inputs.iter().flatten().any(|input| input.id() > node.id())
+        {
+            let (op, shape) = (node.op(), node.shape());
+            let reason = format!(
+                "an operand of `{op}`, whose result has shape {shape}, was computed on another thread"
+            );
+            return Err(Error::InvalidArgument { op: "checkpoint", reason });
+        }
+    }
+    let from = order.partition_point(|node| node.id() < oldest);
+    order.append(&mut nodes);
+    scratch::give(nodes);
+    order[from..].sort_unstable_by_key(|node| node.id());
+    Ok(())
 }
 
 /// Sums a gradient to the shape of the input, the adjoint of broadcasting, and converts it to the
@@ -272,18 +375,19 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
     }
 }
 
-/// All nodes that `root` depends on and that may lead to a target, and `root` itself, by ascending
-/// id.
+/// All nodes that `roots` depend on and that may lead to a target, and `roots` themselves, by
+/// ascending id, without those of `known`, which is sorted by id.
 fn reachable<B: Backend>(
-    root: &Shared<GraphNode<B>>,
+    roots: &[Shared<GraphNode<B>>],
     targets: &Targets,
+    known: &[Shared<GraphNode<B>>],
 ) -> Result<Vec<Shared<GraphNode<B>>>> {
     let oldest = targets.oldest();
     let mut seen: IdSet = scratch::take();
     let mut order: Vec<Shared<GraphNode<B>>> = scratch::take();
     let mut open: Vec<Shared<GraphNode<B>>> = scratch::take();
-    open.push(root.clone());
-    seen.insert(root.id());
+    open.extend(roots.iter().filter(|root| seen.insert(root.id())).cloned());
+    let is_known = |id: u64| known.binary_search_by_key(&id, |node| node.id()).is_ok();
     while let Some(node) = open.pop() {
         if targets.ends_at(node.id()) {
             order.push(node);
@@ -291,10 +395,12 @@ fn reachable<B: Backend>(
         }
         match node.tracked_inputs() {
             Visit::Leaf => {}
-            Visit::Released => return Err(Error::GraphReleased { op: node.op() }),
+            Visit::Released => return Err(node.unrecorded()),
             Visit::Recorded(inputs) => {
                 let inputs = inputs.into_iter().flatten();
-                open.extend(inputs.filter(|input| input.id() >= oldest && seen.insert(input.id())));
+                open.extend(inputs.filter(|input| {
+                    input.id() >= oldest && seen.insert(input.id()) && !is_known(input.id())
+                }));
             }
         }
         order.push(node);
@@ -304,26 +410,6 @@ fn reachable<B: Backend>(
     scratch::give(open);
     order.sort_unstable_by_key(|node| node.id());
     Ok(order)
-}
-
-/// The nodes of `order` that are targets or lead to one, each with true if one of its inputs does
-/// so too; `None` if all are visited.
-fn leading<B: Backend>(order: &[Shared<GraphNode<B>>], targets: &Targets) -> Option<IdMap<bool>> {
-    let Targets::Only { ids, .. } = targets else { return None };
-    let mut leading = IdMap::default();
-    for node in order {
-        let goes_on = !targets.ends_at(node.id())
-            && match node.tracked_inputs() {
-                Visit::Recorded(inputs) => {
-                    inputs.iter().flatten().any(|input| leading.contains_key(&input.id()))
-                }
-                Visit::Leaf | Visit::Released => false,
-            };
-        if goes_on || ids.contains(&node.id()) {
-            leading.insert(node.id(), goes_on);
-        }
-    }
-    Some(leading)
 }
 
 /// Computes the gradients of `y`, which has one element, with respect to `xs`, in their order.

@@ -18,7 +18,7 @@ use crate::runtime::recording::with_recording;
 use crate::shape::broadcast_shape;
 use crate::tensor::Tensor;
 
-use super::graph::{InputGradients, Upstream, record, rule};
+use super::graph::{InputGradients, Upstream, bytes_of, record, rule, rule_keeping};
 
 /// An operation with its own gradient, for [`Tensor::apply`].
 ///
@@ -132,7 +132,8 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op.name(), y, inputs, |y| {
             let saved: Vec<Tensor<B>> = inputs.iter().map(|&input| input.clone()).collect();
             let y = y.clone();
-            rule(move |upstream, _| gradients(&op, &saved, &y, upstream))
+            let bytes = bytes_of(saved.iter().map(Tensor::data).chain([&y]).map(Some));
+            rule_keeping(bytes, move |upstream, _| gradients(&op, &saved, &y, upstream))
         }))
     }
 }

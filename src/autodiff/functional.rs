@@ -1,8 +1,9 @@
-//! Derivatives of functions: [`vjp`], [`jacobian`], [`hessian_vector_product`], [`hessian`].
+//! Derivatives of functions: [`vjp`], [`jvp`], [`jacobian`], [`hessian_vector_product`], [`hessian`].
 //!
 //! ```text
 //! argument := a new node over x                     y = f(argument) is recorded, even inside no_grad
 //! vjp       = gradient of y from v                  one pass
+//! jvp       = gradient, from v, of vjp by its v      two passes, the first recorded
 //! jacobian  = gradients of y from each unit vector  one pass an element of y, graph retained
 //! H v       = gradient, from v, of the gradient     two passes, the first recorded
 //! ```
@@ -129,6 +130,49 @@ pub fn vjp<B: Backend>(
     let point = Evaluated::new("vjp", &f, x, Some(v))?;
     point.y.check_like("vjp", v)?;
     point.gradient(&point.y, v, point.recorded)
+}
+
+/// Computes the value of `f` at `x` and `J·v`, the Jacobian-vector product: the derivative of `f` in
+/// the direction `v`. `v` has the shape and dtype of `x`, both results those of `f(x)`. The product
+/// is zero if `f` ignores its argument.
+///
+/// Takes two backward passes: `Jᵀ·u` is linear in `u`, and its gradient from `v` is `J·v` (Townsend,
+/// [A new trick for calculating Jacobian vector products][trick], 2017). Values that `f` captures are
+/// constants. The results can be differentiated again if `x`, `v` or a captured value is tracked,
+/// outside [`no_grad`](crate::no_grad).
+///
+/// [trick]: https://j-towns.github.io/2017/06/12/A-new-trick.html
+///
+/// ```
+/// use swath::prelude::*;
+/// let (x, v) = (tensor![1.0, 2.0, 3.0], tensor![1.0, 0.0, -1.0]);
+/// let (value, slope) = jvp(|x| x.square()?.sum(None, false), &x, &v)?;
+/// assert_eq!((value.item::<f32>()?, slope.item::<f32>()?), (14.0, -4.0));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] and [`Error::DTypeMismatch`] if `v` is not like `x`;
+/// [`Error::UnsupportedDType`] for integers; errors of `f`.
+pub fn jvp<B: Backend>(
+    f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
+    x: &Tensor<B>,
+    v: &Tensor<B>,
+) -> Result<(Tensor<B>, Tensor<B>)> {
+    let op = "jvp";
+    x.check_like(op, v)?;
+    let point = Evaluated::new(op, &f, x, Some(v))?;
+    let (y, create_graph) = (&point.y, point.recorded);
+    let slope = with_recording(true, || {
+        let u = y.detach().zeros_like()?.requires_grad();
+        let product = point.gradient(y, &u, true)?;
+        let options = Backward { create_graph, ..Backward::default() };
+        match partial(&product, v, &[&u], options)?.remove(&u) {
+            Some(slope) => Ok(slope),
+            None => u.detach().zeros_like(),
+        }
+    })?;
+    Ok((if point.recorded { y.clone() } else { y.detach() }, slope))
 }
 
 /// The Jacobian of `f` at `x` by reverse mode: for `x` `[…]` and `f(x)` `[…]` a tensor whose shape

@@ -188,6 +188,10 @@ impl<B: Backend> Gradients<B> {
         Ok(())
     }
 
+    pub(crate) fn get_id(&self, id: u64) -> Option<&Tensor<B>> {
+        self.by_id.get(&id)
+    }
+
     pub(crate) fn take_id(&mut self, id: u64) -> Option<Tensor<B>> {
         self.by_id.remove(&id)
     }

@@ -10,10 +10,14 @@ use smallvec::SmallVec;
 
 use crate::backend::{Backend, TensorData};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::runtime::recording::{DETECTING, FIRST_RUN, has};
 use crate::runtime::shared::{Shared, shared_as};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+
+use super::checkpoint::Checkpoint;
+use super::{anomaly, tape};
 
 /// Gradients of a rule's inputs, in order; `None` if not wanted.
 pub(crate) type InputGradients<B> = SmallVec<[Option<Tensor<B>>; 4]>;
@@ -27,6 +31,16 @@ pub(crate) trait Rule<B: Backend>: Send + Sync {
     /// the gradient of input `i` is wanted; such an input is tracked. A gradient may have the
     /// broadcast shape: the engine sums it to the input's.
     fn backward(&self, upstream: &Upstream<'_, B>, wanted: &[bool]) -> Result<InputGradients<B>>;
+
+    /// Bytes of the elements of the saved values.
+    fn saved_bytes(&self) -> usize {
+        0
+    }
+
+    /// The checkpointed function, if the walk is to replay one instead of running a rule.
+    fn checkpoint(&self) -> Option<&Checkpoint<B>> {
+        None
+    }
 }
 
 /// A rule, shared by the nodes that hold it.
@@ -38,7 +52,16 @@ where
     B: Backend,
     F: Fn(&Upstream<'_, B>, &[bool]) -> Result<InputGradients<B>> + Send + Sync + 'static,
 {
-    struct Closure<F>(F);
+    rule_keeping(0, backward)
+}
+
+/// Like [`rule`], for a closure that keeps values of so many bytes.
+pub(crate) fn rule_keeping<B, F>(saved_bytes: usize, backward: F) -> SharedRule<B>
+where
+    B: Backend,
+    F: Fn(&Upstream<'_, B>, &[bool]) -> Result<InputGradients<B>> + Send + Sync + 'static,
+{
+    struct Closure<F>(usize, F);
     impl<B, F> Rule<B> for Closure<F>
     where
         B: Backend,
@@ -49,10 +72,19 @@ where
             upstream: &Upstream<'_, B>,
             wanted: &[bool],
         ) -> Result<InputGradients<B>> {
-            (self.0)(upstream, wanted)
+            (self.1)(upstream, wanted)
+        }
+
+        fn saved_bytes(&self) -> usize {
+            self.0
         }
     }
-    shared_rule(Closure(backward))
+    shared_rule(Closure(saved_bytes, backward))
+}
+
+/// Bytes of the elements of those tensors that there are.
+pub(crate) fn bytes_of<'a, T: TensorData>(kept: impl IntoIterator<Item = Option<&'a T>>) -> usize {
+    kept.into_iter().flatten().map(|x| x.numel() * x.dtype().size()).sum()
 }
 
 /// Makes a rule that nodes can share.
@@ -144,6 +176,8 @@ enum State<B: Backend> {
     Leaf,
     Recorded(Recorded<B>),
     Released,
+    /// A result in the first run of a checkpointed function, for which nothing is kept.
+    FirstRun,
 }
 
 /// A recorded operation.
@@ -156,12 +190,13 @@ pub(crate) struct Recorded<B: Backend> {
 pub(crate) enum Visit<T> {
     Leaf,
     Recorded(T),
+    /// Nothing is recorded, because of an earlier pass or a first run: see `GraphNode::unrecorded`.
     Released,
 }
 
 fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    tape::numbered(|| NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the next number of a logical clock, never 0. It orders passes and calls of
@@ -219,6 +254,23 @@ impl<B: Backend> GraphNode<B> {
         self.name().map_or_else(|| format!("tensor #{}", self.id), |name| format!("\"{name}\""))
     }
 
+    /// Op or leaf, name, shape, dtype and what the rule keeps, for the graph as text.
+    pub fn describe(&self, between: &str) -> String {
+        let (op, kept) = match &*self.lock() {
+            State::Leaf => (self.op(), String::new()),
+            State::Recorded(Recorded { rule, .. }) => {
+                let op = rule.checkpoint().map_or(self.op(), |_| "checkpoint");
+                let bytes = rule.saved_bytes();
+                let text = format!("{between}saves {bytes} B");
+                (op, if bytes > 0 { text } else { String::new() })
+            }
+            State::Released => (self.op(), format!("{between}released")),
+            State::FirstRun => (self.op(), format!("{between}not kept")),
+        };
+        let name = self.name().map_or(String::new(), |name| format!(" \"{name}\""));
+        format!("{op}{name}{between}{} {}{kept}", self.shape, self.dtype)
+    }
+
     pub fn retain(&self) {
         // The first call counts.
         let _ = self.retained.compare_exchange(0, tick(), Ordering::Relaxed, Ordering::Relaxed);
@@ -249,7 +301,7 @@ impl<B: Backend> GraphNode<B> {
             State::Recorded(r) => {
                 Visit::Recorded(r.inputs.iter().flatten().cloned().map(Some).collect())
             }
-            State::Released => Visit::Released,
+            State::Released | State::FirstRun => Visit::Released,
         }
     }
 
@@ -258,15 +310,35 @@ impl<B: Backend> GraphNode<B> {
         let mut state = self.lock();
         match &*state {
             State::Leaf => Visit::Leaf,
-            State::Released => Visit::Released,
+            State::Released | State::FirstRun => Visit::Released,
             State::Recorded(r) if retain_graph => {
                 Visit::Recorded(Recorded { inputs: r.inputs.clone(), rule: r.rule.clone() })
             }
             State::Recorded(_) => match std::mem::replace(&mut *state, State::Released) {
                 State::Recorded(recorded) => Visit::Recorded(recorded),
-                State::Leaf | State::Released => Visit::Released,
+                State::Leaf | State::Released | State::FirstRun => Visit::Released,
             },
         }
+    }
+
+    /// Replaces what is recorded for the node.
+    pub fn replace(&self, recorded: Recorded<B>) {
+        let before = std::mem::replace(&mut *self.lock(), State::Recorded(recorded));
+        drop(before);
+    }
+
+    /// The error of a backward pass that finds nothing recorded for the node.
+    pub fn unrecorded(&self) -> Error {
+        let op = self.op();
+        if !matches!(*self.lock(), State::FirstRun) {
+            return Error::GraphReleased { op };
+        }
+        let reason = format!(
+            "the tensor of shape {} is of the first run of a checkpointed function, which keeps \
+             nothing; return it from the function, or use vjp inside",
+            self.shape
+        );
+        Error::NoGradient { op, reason }
     }
 }
 
@@ -283,8 +355,8 @@ pub(crate) fn record<B: Backend>(
     if !should_record(values.dtype(), inputs) {
         return Tensor::from_parts(values, None);
     }
-    let inputs = inputs.iter().map(|input| input.node().cloned()).collect();
-    record_nodes(op, values, inputs, rule)
+    let nodes = inputs.iter().map(|input| input.node().cloned()).collect();
+    record_nodes(op, values, nodes, &|| inputs.iter().all(|x| anomaly::is_finite(x)), rule)
 }
 
 /// True if an operation on these inputs with a result of this dtype is recorded.
@@ -292,16 +364,37 @@ pub(crate) fn should_record<B: Backend>(dtype: DType, inputs: &[&Tensor<B>]) -> 
     inputs.iter().any(|input| input.is_tracked()) && super::is_grad_enabled() && dtype.is_float()
 }
 
-/// Like [`record`], unconditionally.
+/// Like [`record`], unconditionally. `are_finite` tells whether all operands are, scalars too.
 pub(crate) fn record_nodes<B: Backend>(
     op: &'static str,
     values: B::Tensor,
     inputs: Inputs<B>,
+    are_finite: &dyn Fn() -> bool,
     rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
-    let recorded = State::Recorded(Recorded { inputs, rule: rule(&values) });
-    let node = GraphNode::new(Label::Op(op), *values.shape(), values.dtype(), recorded);
+    let state = match has(FIRST_RUN | DETECTING) && observe(op, &values, &inputs, are_finite) {
+        true => State::FirstRun,
+        false => State::Recorded(Recorded { inputs, rule: rule(&values) }),
+    };
+    let node = GraphNode::new(Label::Op(op), *values.shape(), values.dtype(), state);
     Tensor::from_parts(values, Some(node))
+}
+
+/// What modes other than plain recording do with a result. Returns true if nothing is kept for it.
+#[cold]
+fn observe<B: Backend>(
+    op: &'static str,
+    values: &B::Tensor,
+    inputs: &Inputs<B>,
+    are_finite: &dyn Fn() -> bool,
+) -> bool {
+    if has(DETECTING) {
+        anomaly::inspect::<B>(op, values, are_finite);
+    }
+    if has(FIRST_RUN) {
+        tape::note(inputs);
+    }
+    has(FIRST_RUN)
 }
 
 /// Largest depth of nested drops; deeper ones are queued. A level takes a few hundred bytes of

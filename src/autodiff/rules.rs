@@ -14,7 +14,7 @@ use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use super::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
 
 /// True if a rule's parameter list names `name`. Names are one character.
 const fn names(parameters: &[&str], name: u8) -> bool {
@@ -156,6 +156,10 @@ impl<B: Backend> Rule<B> for UnaryRule<B> {
         let values = Values { g, x, a: None, b: None, c: None, y: y.as_ref() };
         Ok(smallvec![Some(unary_gradient(self.op, &values)?)])
     }
+
+    fn saved_bytes(&self) -> usize {
+        bytes_of([self.x.as_ref().map(Tensor::data), self.y.as_deref()])
+    }
 }
 
 /// An input saved for a rule.
@@ -165,6 +169,13 @@ pub(crate) enum Saved<B: Backend> {
 }
 
 impl<B: Backend> Saved<B> {
+    fn data(&self) -> Option<&B::Tensor> {
+        match self {
+            Saved::Tensor(tensor) => Some(tensor.data()),
+            Saved::Scalar(..) => None,
+        }
+    }
+
     fn tensor(&self) -> Result<Tensor<B>> {
         match self {
             Saved::Tensor(tensor) => Ok(tensor.clone()),
@@ -211,6 +222,11 @@ impl<B: Backend> Rule<B> for BinaryRule<B> {
             wanted.then(|| binary_gradient(self.op, side, &values)).transpose()
         };
         Ok(smallvec![side(Side::A, wanted[0])?, side(Side::B, wanted[1])?])
+    }
+
+    fn saved_bytes(&self) -> usize {
+        let [a, b] = [&self.a, &self.b].map(|x| x.as_ref().and_then(Saved::data));
+        bytes_of([a, b, self.y.as_deref()])
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Buffer, Module, init};
+use crate::autodiff::{is_recomputing, replayed};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
@@ -125,7 +126,7 @@ macro_rules! batch_norms {
                 if !matches!(x.rank(), $ranks) {
                     return Err(invalid($expected));
                 }
-                if !self.is_training() {
+                if !replayed(|| self.is_training()) {
                     let [mean, variance] = [&self.running_mean, &self.running_var].map(Buffer::get);
                     return x.batch_norm(&mean, &variance, weight, bias, self.eps);
                 }
@@ -134,7 +135,9 @@ macro_rules! batch_norms {
                     return Err(invalid("training needs more than one value of each channel"));
                 }
                 let (y, mean, variance) = x.batch_norm_training(weight, bias, self.eps)?;
-                self.update_statistics(&mean, &variance, count)?;
+                if !is_recomputing() {
+                    self.update_statistics(&mean, &variance, count)?;
+                }
                 Ok(y)
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Kind, Module, Visit, Visitor, VisitorMut};
+use crate::autodiff::replayed;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::DropoutMask;
@@ -62,13 +63,14 @@ impl Dropout {
     }
 
     /// Returns the mask of the next call, and counts it as a call; `None` if nothing is to be
-    /// zeroed.
+    /// zeroed. In the replay of a checkpointed function, returns that of its first run.
     pub fn next_mask(&self) -> Option<DropoutMask> {
-        (self.is_training() && self.p > 0.0).then(|| DropoutMask {
+        let draw = || DropoutMask {
             p: self.p,
             seed: self.seed.load(Ordering::Relaxed),
             stream: self.step.fetch_add(1, Ordering::Relaxed),
-        })
+        };
+        replayed(|| (self.is_training() && self.p > 0.0).then(draw))
     }
 
     fn buffers(&self) -> [(&'static str, &AtomicU64); 2] {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
+use crate::autodiff::CheckpointLayer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Activation;
@@ -199,6 +200,12 @@ macro_rules! module_within {
     )*};
 }
 module_within!(Box Arc);
+
+impl<B: Backend> CheckpointLayer<B> for Arc<dyn Module<B>> {
+    fn run(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        self.forward(x)
+    }
+}
 
 /// The steps of a path, joined by dots. Usual lengths need no allocation.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
-use super::recording::with_recording;
+use super::recording::{RECORDING, with_flags};
 use super::setting;
 use crate::blas::trace;
 use crate::error::{Error, Result};
@@ -252,7 +252,7 @@ fn in_rayon(range: Range<usize>, f: &(dyn Fn(usize) + Sync)) {
 /// Runs `f`, during which this thread may run any other job of the pool while it waits. Such a job is recorded
 /// and not traced, whatever the state of the waiting call.
 fn with_default_state<R>(f: impl FnOnce() -> R) -> R {
-    trace::untraced(|| with_recording(true, f))
+    trace::untraced(|| with_flags(RECORDING, !RECORDING, f))
 }
 
 #[cfg(feature = "testing")]

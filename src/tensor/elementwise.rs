@@ -188,7 +188,8 @@ impl<B: Backend> Tensor<B> {
         let saved_a = keep_a.then(|| a.saved(dtype));
         let saved_b = keep_b.then(|| b.saved(dtype));
         let inputs = smallvec::smallvec![a.node(), b.node()];
-        Ok(record_nodes(name, y, inputs, |y| {
+        let are_finite = || a.is_finite() && b.is_finite();
+        Ok(record_nodes(name, y, inputs, &are_finite, |y| {
             binary_rule(op, saved_a, saved_b, keep_y.then(|| y.clone()))
         }))
     }

@@ -6,6 +6,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use crate::autodiff::anomaly;
 use crate::autodiff::graph::GraphNode;
 use crate::autodiff::rules::Saved;
 use crate::backend::{Arg, Backend};
@@ -98,6 +99,14 @@ impl<'a, B: Backend> Input<'a, B> {
 
     pub(super) fn is_tracked(&self) -> bool {
         self.tensor().is_some_and(Tensor::is_tracked)
+    }
+
+    /// True if no element is NaN or infinite.
+    pub(super) fn is_finite(&self) -> bool {
+        match self {
+            Input::Scalar(value) => value.to_f64().is_finite(),
+            _ => self.tensor().is_none_or(anomaly::is_finite),
+        }
     }
 
     pub(super) fn node(&self) -> Option<Shared<GraphNode<B>>> {

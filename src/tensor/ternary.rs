@@ -9,6 +9,7 @@ use crate::backend::{Arg, Backend};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
+use crate::runtime::recording::{DETECTING, has};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
@@ -100,10 +101,14 @@ impl<B: Backend> Tensor<B> {
         let [a, b, c] = &inputs;
         let saved = [(a, keep_a), (b, keep_b), (c, keep_c)]
             .map(|(input, keep)| keep.then(|| input.saved(dtype)));
+        // Found out now, while the operands are there, and only where an anomaly is to be detected.
+        let are_finite = !has(DETECTING) || inputs.iter().all(Input::is_finite);
         // Saved operands share their storage, so the op below does not overwrite it.
         let [a, b, c] = broadcast(inputs, &shape)?;
         let y = B::ternary(op, a, b, c)?;
-        Ok(record_nodes(name, y, nodes, |y| ternary_rule(op, saved, keep_y.then(|| y.clone()))))
+        Ok(record_nodes(name, y, nodes, &|| are_finite, |y| {
+            ternary_rule(op, saved, keep_y.then(|| y.clone()))
+        }))
     }
 }
 

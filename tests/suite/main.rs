@@ -6,10 +6,13 @@
 
 mod accumulate;
 mod along_k;
+mod anomaly;
 mod attention;
 mod attention_memory;
 mod autodiff;
 mod backends;
+mod checkpoint;
+mod checkpoint_memory;
 mod custom;
 mod derivatives;
 mod edges;
@@ -20,8 +23,10 @@ mod fused;
 mod gpt;
 mod gradcheck;
 mod gradient_range;
+mod graph;
 mod images;
 mod isa;
+mod jvp;
 mod layout;
 mod linear;
 mod linear_activation;

@@ -2,12 +2,10 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{SharedRule, Upstream, rule};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, rule, rule_keeping};
 use crate::backend::Backend;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-
-use super::one_input;
 
 /// Rule of `gather(x, axis, index)` for `x` of `shape`: the upstream gradient is added at the indices that
 /// were read.
@@ -16,13 +14,16 @@ pub(crate) fn gather_rule<B: Backend>(
     axis: usize,
     index: Tensor<B>,
 ) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| Tensor::zeros(shape, g.dtype())?.scatter_add(axis, &index, g))
+    rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, _| {
+        let zeros = Tensor::zeros(shape, upstream.g.dtype())?;
+        Ok(smallvec![Some(zeros.scatter_add(axis, &index, upstream.g)?)])
+    })
 }
 
 /// Rule of `scatter_add(x, axis, index, source)`: `x` gets the upstream gradient, `source` its elements at
 /// `index`.
 pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
-    rule(move |upstream: &Upstream<'_, B>, wanted| {
+    rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
         let source = wanted[1].then(|| g.gather(axis, &index)).transpose()?;
         Ok(smallvec![Some(g.clone()), source])

@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -83,6 +83,10 @@ impl<B: Backend> Rule<B> for MatmulRule<B> {
         let da = da.map(|gradient| fit(gradient, self.factors[0])).transpose()?;
         let db = db.map(|gradient| fit(gradient, self.factors[1])).transpose()?;
         Ok(smallvec![da, db])
+    }
+
+    fn saved_bytes(&self) -> usize {
+        bytes_of([&self.a, &self.b].map(|x| x.as_ref().map(Tensor::data)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -82,6 +82,10 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
         };
         Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
+    }
+
+    fn saved_bytes(&self) -> usize {
+        bytes_of(self.values.iter().flat_map(|(x, y)| [Some(x.data()), Some(y)]))
     }
 }
 

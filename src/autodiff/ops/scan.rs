@@ -1,6 +1,8 @@
 //! Derivatives of cumulative sums and products.
 
-use crate::autodiff::graph::SharedRule;
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, rule_keeping};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
@@ -22,10 +24,10 @@ pub(crate) fn cumsum_rule<B: Backend>(axis: usize) -> SharedRule<B> {
 /// `s[i] = b[i] + a[i] s[i + d]`; within d of the end, `s[i] = b[i]`, and `a` has no element i.
 pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule<B> {
     let x = x.clone();
-    one_input(move |g: &Tensor<B>| {
-        let (n, dtype) = (x.dims()[axis], x.dtype());
+    rule_keeping(bytes_of([Some(x.data())]), move |upstream: &Upstream<'_, B>, _| {
+        let (n, dtype, g) = (x.dims()[axis], x.dtype(), upstream.g);
         if n == 0 {
-            return Ok(g.clone());
+            return Ok(smallvec![Some(g.clone())]);
         }
         let (x, g) = (x.to_dtype(DType::F64)?, g.to_dtype(DType::F64)?);
         let (mut a, mut b) = (x.narrow(axis, 1, n - 1)?, g);
@@ -41,6 +43,7 @@ pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule
         }
         let one = Tensor::ones(x.shape().with_axis(axis, Some(1)), DType::F64)?;
         let before = x.cumprod(axis)?.narrow(axis, 0, n - 1)?;
-        Tensor::cat(&[&one, &before], axis)?.mul(&b)?.to_dtype(dtype)
+        let gradient = Tensor::cat(&[&one, &before], axis)?.mul(&b)?.to_dtype(dtype)?;
+        Ok(smallvec![Some(gradient)])
     })
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Saved, Values, names};
-use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::{TernaryOp, ternary_ops};
@@ -94,5 +94,10 @@ impl<B: Backend> Rule<B> for TernaryRule<B> {
             wanted.then(|| gradient(self.op, input, &values)).transpose()
         };
         wanted.iter().enumerate().map(of_input).collect::<Result<SmallVec<_>>>()
+    }
+
+    fn saved_bytes(&self) -> usize {
+        let inputs = self.inputs.each_ref().map(|x| x.as_ref().and_then(Saved::data));
+        bytes_of(inputs.into_iter().chain([self.y.as_deref()]))
     }
 }

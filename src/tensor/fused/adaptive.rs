@@ -105,7 +105,7 @@ impl<B: Backend> Tensor<B> {
             let pooling =
                 Pooling { kernel, stride: kernel, dilation, padding, windows, count_include_pad };
             return match is_max {
-                true => Ok(B::engine_max_pool(x, pooling)?.0),
+                true => Ok(B::engine_max_pool(x, pooling, false)?.0),
                 false => B::engine_avg_pool(x, pooling),
             };
         }

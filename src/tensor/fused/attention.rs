@@ -1,6 +1,6 @@
 //! `scaled_dot_product_attention`.
 
-use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
 use crate::backend::{Backend, check_mask};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -169,7 +169,9 @@ fn attention_rule<B: Backend>(
     parameters: AttentionParameters,
 ) -> SharedRule<B> {
     let (q, k, v) = (q.clone(), k.clone(), v.clone());
-    rule(move |upstream: &Upstream<'_, B>, wanted| {
+    let operands = [q.data(), k.data(), v.data(), &largest, &inverse, &unrounded].map(Some);
+    let bytes = bytes_of(operands.into_iter().chain([mask.as_ref().map(Tensor::data)]));
+    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
         let fused = FusedOp::AttentionGrad {
             g: upstream.g.data(),
             q: q.data(),

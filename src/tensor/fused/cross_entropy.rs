@@ -1,6 +1,6 @@
 //! `cross_entropy`: the loss of classification from logits.
 
-use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -151,7 +151,8 @@ fn cross_entropy_rule<B: Backend>(
     options: CrossEntropy,
 ) -> SharedRule<B> {
     let (logits, targets) = (logits.clone(), targets.clone());
-    rule(move |upstream: &Upstream<'_, B>, _| {
+    let bytes = bytes_of([logits.data(), targets.data(), &largest, &rest].map(Some));
+    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, _| {
         let fused = FusedOp::CrossEntropyGrad {
             g: upstream.g.data(),
             logits: logits.data(),

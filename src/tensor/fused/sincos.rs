@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::FusedOp;
@@ -43,7 +43,7 @@ impl<B: Backend> Tensor<B> {
 /// Gradient of the sine, `g cos(x)`, or of the cosine, `-g sin(x)`, from the other result.
 fn sincos_rule<B: Backend>(x: &Tensor<B>, other: B::Tensor, of_sine: bool) -> SharedRule<B> {
     let x = x.clone();
-    rule(move |upstream: &Upstream<'_, B>, _| {
+    rule_keeping(bytes_of([Some(x.data()), Some(&other)]), move |upstream: &Upstream<'_, B>, _| {
         let other = match (upstream.create_graph(), of_sine) {
             (true, true) => x.cos()?,
             (true, false) => x.sin()?,

@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{SharedRule, Upstream, record, rule};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::ops::FusedOp;
@@ -76,7 +76,7 @@ impl<B: Backend> Tensor<B> {
 /// Gradient of softmax, `y (g - Σ g y)`, or with `log` of its logarithm, `g - e^y Σ g`.
 fn softmax_rule<B: Backend>(y: &B::Tensor, log: bool) -> SharedRule<B> {
     let y = y.clone();
-    rule(move |upstream: &Upstream<'_, B>, _| {
+    rule_keeping(bytes_of([Some(&y)]), move |upstream: &Upstream<'_, B>, _| {
         let g = upstream.g;
         let fused = FusedOp::SoftmaxGrad { g: g.data(), y: &y, log };
         if let Some([gradient]) = gradient_kernel::<B, 1>(upstream, &fused)? {

@@ -10,7 +10,7 @@ use swath::{CrossEntropy, Reduction};
 
 pub type T = Tensor<CpuBackend>;
 
-type Function = dyn Fn(&[T]) -> Result<T>;
+type Function = dyn Fn(&[T]) -> Result<T> + Send + Sync;
 
 /// A function at a point.
 pub struct Case {
@@ -161,7 +161,7 @@ impl Suite {
         name: &str,
         shapes: &[&[usize]],
         arrangements: &[Arrangement],
-        f: impl Fn(&[T]) -> Result<T> + Clone + 'static,
+        f: impl Fn(&[T]) -> Result<T> + Clone + Send + Sync + 'static,
     ) {
         for (i, arrangement) in arrangements.iter().enumerate() {
             let input = |j: usize| {
@@ -176,7 +176,7 @@ impl Suite {
         }
     }
 
-    pub fn one(&mut self, name: &str, f: impl Fn(&T) -> Result<T> + Clone + 'static) {
+    pub fn one(&mut self, name: &str, f: impl Fn(&T) -> Result<T> + Clone + Send + Sync + 'static) {
         self.add(name, &[&[2, 3, 4]], &ALL, move |xs| f(&xs[0]));
     }
 }

@@ -1,0 +1,214 @@
+//! What the first run of a checkpointed function leaves for its replays.
+//!
+//! ```text
+//! first run   ids of recorded nodes, and drawn values, are appended to the thread's recorder
+//! replay      they are taken from the thread's player, in the same order
+//! ```
+//!
+//! 1. A replayed node has the id that it had in the first run, which no other node of the process
+//!    has. A backward pass visits nodes by falling id, so that it visits those of a replay when it
+//!    would have visited those of a plain run, and adds gradients up in the same order.
+//! 2. A function that is checkpointed inside a replay has its first run there: its recorder takes
+//!    what the player of the outer one gives.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::iter::Flatten;
+use std::ops::Range;
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::runtime::recording::{FIRST_RUN, RECORDING, REPLAY, TAPED, has, with_flags};
+use crate::runtime::shared::Shared;
+
+use super::gradients::{IdMap, IdSet};
+use super::graph::{GraphNode, Inputs, Visit};
+
+type Draw = Arc<dyn Any + Send + Sync>;
+
+/// The ids of the nodes that a run recorded, ascending, and the values that it drew, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Tape {
+    ids: Vec<Range<u64>>,
+    draws: Vec<Draw>,
+}
+
+impl Tape {
+    fn push_id(&mut self, id: u64) {
+        match self.ids.last_mut() {
+            Some(last) if last.end == id => last.end += 1,
+            _ => self.ids.push(id..id + 1),
+        }
+    }
+
+    /// True if the run recorded the node of this id.
+    pub fn contains(&self, id: u64) -> bool {
+        let next = self.ids.partition_point(|range| range.start <= id);
+        next.checked_sub(1).is_some_and(|i| self.ids[i].contains(&id))
+    }
+
+    /// What the run took.
+    pub fn counts(&self) -> Counts {
+        let nodes = self.ids.iter().map(|range| (range.end - range.start) as usize).sum();
+        Counts { nodes, draws: self.draws.len() }
+    }
+}
+
+/// Numbers of the nodes that a run recorded and of the values that it drew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub nodes: usize,
+    pub draws: usize,
+}
+
+/// Gathers what a first run does.
+struct Recorder {
+    tape: Tape,
+    /// The nodes from outside that it used: an `IdMap<Shared<GraphNode<B>>>`.
+    used: Box<dyn Any>,
+}
+
+/// Gives a replay what the first run recorded.
+struct Player {
+    ids: Flatten<IntoIter<Range<u64>>>,
+    draws: IntoIter<Draw>,
+    taken: Counts,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+    static PLAYER: RefCell<Option<Player>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` as a first run: its results are tracked, but nothing is kept for them. Returns with its
+/// result the tape and the tracked nodes from outside that it used.
+pub(crate) fn first_run<B: Backend, R>(
+    f: impl FnOnce() -> Result<R>,
+) -> Result<(R, Tape, Inputs<B>)> {
+    /// Puts back the recorder of an enclosing first run, to which what was recorded belongs too.
+    struct Restore(Option<Recorder>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let inner = RECORDER.replace(self.0.take());
+            RECORDER.with_borrow_mut(|outer| {
+                if let (Some(outer), Some(inner)) = (outer, inner) {
+                    outer.tape.ids.extend(inner.tape.ids);
+                    outer.tape.draws.extend(inner.tape.draws);
+                }
+            });
+        }
+    }
+    let used = Box::new(IdMap::<Shared<GraphNode<B>>>::default());
+    let recorder = Recorder { tape: Tape::default(), used };
+    let _restore = Restore(RECORDER.replace(Some(recorder)));
+    let result = with_flags(FIRST_RUN | TAPED, 0, f)?;
+    let (tape, mut used) = RECORDER.with_borrow_mut(|recorder| {
+        let Some(recorder) = recorder else { return Default::default() };
+        let used = recorder.used.downcast_mut::<IdMap<Shared<GraphNode<B>>>>();
+        (recorder.tape.clone(), used.map(std::mem::take).unwrap_or_default())
+    });
+    let mut ids: Vec<u64> = used.keys().copied().collect();
+    ids.sort_unstable();
+    Ok((result, tape, ids.iter().map(|id| used.remove(id)).collect()))
+}
+
+/// Notes the inputs of an operation in a first run. Of those that the run itself recorded, it notes
+/// what they were computed from.
+pub(crate) fn note<B: Backend>(inputs: &Inputs<B>) {
+    RECORDER.with_borrow_mut(|recorder| {
+        let Some(Recorder { tape, used }) = recorder else { return };
+        let Some(used) = used.downcast_mut::<IdMap<Shared<GraphNode<B>>>>() else { return };
+        let mut seen = IdSet::default();
+        let mut open: Inputs<B> = inputs.clone();
+        while let Some(node) = open.pop() {
+            let Some(node) = node else { continue };
+            if !tape.contains(node.id()) {
+                used.insert(node.id(), node);
+            } else if let Visit::Recorded(inputs) = node.tracked_inputs()
+                && seen.insert(node.id())
+            {
+                open.extend(inputs);
+            }
+        }
+    });
+}
+
+/// Runs `f` recorded, with the ids and draws of the tape. Returns with its result what it took.
+pub(crate) fn replay<R>(tape: &Tape, f: impl FnOnce() -> R) -> (R, Counts) {
+    struct Restore(Option<Recorder>, Option<Player>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RECORDER.set(self.0.take());
+            PLAYER.set(self.1.take());
+        }
+    }
+    let Tape { ids, draws } = tape.clone();
+    let (ids, draws) = (ids.into_iter().flatten(), draws.into_iter());
+    let player = Player { ids, draws, taken: Counts::default() };
+    let _restore = Restore(RECORDER.take(), PLAYER.replace(Some(player)));
+    let result = with_flags(RECORDING | REPLAY | TAPED, FIRST_RUN, f);
+    (result, PLAYER.with_borrow(|player| player.as_ref().map_or_else(Counts::default, |p| p.taken)))
+}
+
+/// Returns the id of a new node: that of the tape in a replay, else `fresh()`.
+pub(crate) fn numbered(fresh: impl FnOnce() -> u64) -> u64 {
+    if !has(TAPED) {
+        return fresh();
+    }
+    let played = PLAYER.with_borrow_mut(|player| {
+        let player = player.as_mut()?;
+        player.taken.nodes += 1;
+        player.ids.next()
+    });
+    let id = played.unwrap_or_else(fresh);
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(recorder) = recorder {
+            recorder.tape.push_id(id);
+        }
+    });
+    id
+}
+
+/// Returns `draw()`; in the replay of a checkpointed function, what its first run drew at this
+/// place. For random numbers, counters and modes of layers, which must be the same in both and
+/// advance once. [`Dropout`](crate::nn::Dropout) draws its masks so.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use swath::autodiff::replayed;
+/// use swath::prelude::*;
+///
+/// let rng = Mutex::new(Rng::seed(1));
+/// let noisy = move |x: &Tensor| {
+///     let seed = replayed(|| rng.lock().unwrap().next_u64());
+///     x.mul(Tensor::randn(*x.shape(), &mut Rng::seed(seed))?)
+/// };
+/// let x = tensor![1.0, 2.0].requires_grad();
+/// let y = checkpoint_with(&[&x], move |xs| noisy(&xs[0]))?;
+/// let grads = y.sum(None, false)?.backward()?;
+/// // The gradient is the noise of the first run.
+/// assert_eq!((&x * grads.wrt(&x)?).to_vec::<f32>()?, y.to_vec::<f32>()?);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn replayed<T: Clone + Send + Sync + 'static>(draw: impl FnOnce() -> T) -> T {
+    if !has(TAPED) {
+        return draw();
+    }
+    let played = PLAYER.with_borrow_mut(|player| {
+        let player = player.as_mut()?;
+        player.taken.draws += 1;
+        let value = player.draws.next()?.downcast_ref::<T>().cloned();
+        // A value of another type counts as a draw too many.
+        player.taken.draws += usize::from(value.is_none());
+        value
+    });
+    let value = played.unwrap_or_else(draw);
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(recorder) = recorder {
+            recorder.tape.draws.push(Arc::new(value.clone()));
+        }
+    });
+    value
+}
