@@ -54,6 +54,12 @@ macro_rules! engine {
                 (x: &Tensor<$B>, axis: Axis) -> Tensor<$B>;
             engine_expand, expand_body:
                 (x: &Tensor<$B>, op: &'static str, shape: Shape) -> Tensor<$B>;
+            engine_unfold, unfold_body:
+                (x: &Tensor<$B>, axis: Axis, size: usize, step: usize) -> Tensor<$B>;
+            engine_pad, pad_body:
+                (x: &Tensor<$B>, pads: &[(isize, isize)], mode: PadMode) -> Tensor<$B>;
+            engine_interpolate, interpolate_body:
+                (x: &Tensor<$B>, size: [usize; 2], mode: Interpolation) -> Tensor<$B>;
             engine_contiguous, contiguous_body:
                 (x: &Tensor<$B>) -> Tensor<$B>;
 
@@ -108,9 +114,21 @@ macro_rules! engine {
                 (x: &Tensor<$B>, g: &Tensor<$B>, kernel: [usize; 3], convolution: Convolution)
                     -> Tensor<$B>;
             engine_max_pool, max_pool_body:
-                (x: &Tensor<$B>, pooling: Pooling) -> (Tensor<$B>, Tensor<$B>);
+                (x: &Tensor<$B>, pooling: Pooling, with_positions: bool)
+                    -> (Tensor<$B>, Option<Tensor<$B>>);
             engine_avg_pool, avg_pool_body:
                 (x: &Tensor<$B>, pooling: Pooling) -> Tensor<$B>;
+            engine_adaptive_pool, adaptive_pool_body:
+                (op: &'static str, x: &Tensor<$B>, size: &[usize], is_max: bool) -> Tensor<$B>;
+            engine_batch_norm, batch_norm_body:
+                (x: &Tensor<$B>, statistics: [&Tensor<$B>; 2], parameters: [Option<&Tensor<$B>>; 2],
+                    eps: f64) -> Tensor<$B>;
+            engine_batch_norm_training, batch_norm_training_body:
+                (x: &Tensor<$B>, parameters: [Option<&Tensor<$B>>; 2], eps: f64)
+                    -> (Tensor<$B>, Tensor<$B>, Tensor<$B>);
+            engine_group_norm, group_norm_body:
+                (op: &'static str, x: &Tensor<$B>, groups: Option<usize>,
+                    parameters: [Option<&Tensor<$B>>; 2], eps: f64) -> Tensor<$B>;
             engine_dot, dot_body:
                 (a: &Tensor<$B>, b: &Tensor<$B>) -> Tensor<$B>;
             engine_attention, attention_body:
@@ -154,5 +172,7 @@ pub(crate) mod names {
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
     pub(crate) use crate::shape::Axis;
-    pub(crate) use crate::tensor::{Attention, CrossEntropy, Input, Tensor, TensordotAxes};
+    pub(crate) use crate::tensor::{
+        Attention, CrossEntropy, Input, Interpolation, PadMode, Tensor, TensordotAxes,
+    };
 }

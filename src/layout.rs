@@ -220,6 +220,33 @@ impl Layout {
         Ok(Layout { shape, strides, offset: self.offset })
     }
 
+    /// Windows of `size` elements of an axis, one every `step` elements, as a new last axis. The axis is left
+    /// with one index for each window. Windows may overlap.
+    pub(crate) fn unfold(
+        &self,
+        op: &'static str,
+        axis: usize,
+        size: usize,
+        step: usize,
+    ) -> Result<Layout> {
+        let rest = self.shape.dim(axis).checked_sub(size).filter(|_| step > 0);
+        let rest = rest.ok_or_else(|| {
+            let shape = self.shape;
+            let reason = format!(
+                "windows of {size} elements, one every {step}, do not fit axis {axis} of shape {shape}"
+            );
+            Error::InvalidArgument { op, reason }
+        })?;
+        let mut shape = self.shape.insert(op, self.shape.ndim(), size)?;
+        shape.dims_mut()[axis] = rest / step + 1;
+        shape.validate(op)?;
+        let stride = self.strides()[axis];
+        let mut strides: Strides = self.strides().iter().copied().chain([stride]).collect();
+        // The product can wrap only if there is one window, so that the stride is not used.
+        strides.as_mut_slice()[axis] = stride.wrapping_mul(step as isize);
+        Ok(Layout { shape, strides, offset: self.offset })
+    }
+
     /// Inserts an axis of extent 1 before `axis`.
     pub fn unsqueeze(&self, op: &'static str, axis: usize) -> Result<Layout> {
         if axis != self.shape.ndim() {

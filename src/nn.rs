@@ -24,6 +24,8 @@
 //! | `visit.rs` | `Visit`, visitors, `Module`, `module!` |
 //! | `init.rs` | how parameters begin |
 //! | `linear.rs` `embedding.rs` `layer_norm.rs` `rms_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
+//! | `conv.rs` `batch_norm.rs` `group_norm.rs` `pool.rs` | layers of images |
+//! | `buffer.rs` | tensors that layers replace |
 //! | `sequential.rs` | layers one after the other, functions as layers |
 //! | `shared.rs` | one part at several places |
 //! | `loss.rs` | losses |
@@ -31,13 +33,18 @@
 //! | `convert.rs` | a model in another dtype |
 
 mod attention;
+mod batch_norm;
+mod buffer;
+mod conv;
 mod convert;
 mod dropout;
 mod embedding;
+mod group_norm;
 pub mod init;
 mod layer_norm;
 mod linear;
 pub mod loss;
+mod pool;
 mod rms_norm;
 mod sequential;
 mod shared;
@@ -47,11 +54,18 @@ mod visit;
 
 pub use crate::ops::Activation;
 pub use attention::{MultiHeadAttention, MultiHeadAttentionOptions};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormOptions};
+pub use buffer::Buffer;
+pub use conv::{Conv1d, Conv2d, ConvLayerOptions, ConvTranspose1d, ConvTranspose2d};
 pub use convert::to_dtype;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
+pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
+pub use pool::{
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Flatten, MaxPool1d, MaxPool2d,
+};
 pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};
 pub use shared::{Shared, SharedGuard, SharedMut, SharedRef};

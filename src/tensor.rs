@@ -7,6 +7,8 @@
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
 //! | `view.rs` | views, transposition, reshaping |
+//! | `pad.rs` | `pad` |
+//! | `resample.rs` | `interpolate` |
 //! | `reduce.rs` | reductions |
 //! | `scan.rs` | `cumsum`, `cumprod` |
 //! | `fused.rs` | softmax, cross-entropy, layer norm, rms norm, linear, dropout, attention |
@@ -26,7 +28,9 @@ pub(crate) mod fused;
 mod index;
 mod linalg;
 mod operators;
+mod pad;
 mod reduce;
+mod resample;
 mod scan;
 mod ternary;
 mod view;
@@ -38,6 +42,8 @@ pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
 pub(crate) use operators::Input;
 pub use operators::Operand;
+pub use pad::PadMode;
+pub use resample::Interpolation;
 
 use crate::autodiff::graph::GraphNode;
 use crate::backend::cpu::CpuBackend;

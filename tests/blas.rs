@@ -1,8 +1,8 @@
-//! Matrix products by whoever computes them in this build: a BLAS library, linked or opened at run
-//! time, or the embedded product.
+//! Matrix products by this build's provider: a BLAS library, linked or opened at run time, or the embedded
+//! product.
 //!
-//! `SWATH_EXPECT_BLAS` names who must turn out to compute them (`openblas`, `blis`, `mkl`, `unknown`,
-//! `swath`); `SWATH_ILP64_BLAS` names a library with 64-bit integers, for the feature `blas-dynamic`.
+//! `SWATH_EXPECT_BLAS` names the provider that must run (`openblas`, `blis`, `mkl`, `unknown`, `swath`);
+//! `SWATH_ILP64_BLAS` names a library with 64-bit integers, for the feature `blas-dynamic`.
 
 mod fake_blas;
 
@@ -19,8 +19,8 @@ use swath::runtime::{Isa, isa, set_threads};
 type T = Tensor<CpuBackend>;
 type R = Tensor<ReferenceBackend>;
 
-/// Runs the test `name` of this program in a process of its own, with a variable set.
-fn again(name: &str, variable: (&str, &str)) -> Output {
+/// Runs the test `name` of this program in its own process, with an environment variable set.
+fn run_test(name: &str, variable: (&str, &str)) -> Output {
     Command::new(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture", "--include-ignored"])
         .env(variable.0, variable.1)
@@ -39,18 +39,18 @@ fn the_expected_library_computes_products() -> Result<()> {
     assert_eq!(info.threads, 1);
     if let Ok(expected) = env::var("SWATH_EXPECT_BLAS") {
         assert_eq!(info.library, expected, "{info}");
-        // Old kernels can only be told of.
+        // Outdated kernels are allowed, but must give a warning.
         let is_generic_blis =
             info.library == "blis" && info.core == "generic" && isa() != Isa::Scalar;
         let of_kernels = format!("{} runs kernels for {}", info.library, info.core);
         let is_of_kernels = |text: &str| text.starts_with(&of_kernels);
         assert!(info.warning.as_deref().map_or(!is_generic_blis, is_of_kernels), "{info}");
-        let says_its_version = matches!(info.library, "openblas" | "blis" | "mkl" | "swath");
-        assert_eq!(!info.version.is_empty(), says_its_version, "{info}");
+        let reports_version = matches!(info.library, "openblas" | "blis" | "mkl" | "swath");
+        assert_eq!(!info.version.is_empty(), reports_version, "{info}");
     }
     // A static library has no file.
-    let tells_its_file = cfg!(target_os = "linux") && !cfg!(feature = "openblas-static");
-    if tells_its_file && has_library() {
+    let reports_file = cfg!(target_os = "linux") && !cfg!(feature = "openblas-static");
+    if reports_file && has_library() {
         let path = Path::new(info.path.as_deref().expect("a file"));
         assert!(path.is_absolute() && path.canonicalize().unwrap() == path, "{info}");
     }
@@ -68,7 +68,7 @@ fn the_expected_library_computes_products() -> Result<()> {
     Ok(())
 }
 
-/// Operands of products of many kinds: row-major, transposed, sliced, flipped, spread, shared.
+/// Operands in many layouts: row-major, transposed, sliced, flipped, strided, broadcast.
 fn operands() -> Result<Vec<(T, T)>> {
     let mut rng = Rng::seed(5);
     let mut normal = |shape: &[usize]| T::randn(shape, &mut rng);
@@ -100,7 +100,7 @@ fn products_agree_with_the_reference_backend() -> Result<()> {
             let expected = a.matmul(&b)?.to_vec::<f64>()?;
             let size = a.abs()?.matmul(&b.abs()?)?.to_vec::<f64>()?;
             let k = a.shape().dim(a.rank() - 1) as f64;
-            // In f64 the reference has the error too; with a second rounding u is taken twice.
+            // In f64 the reference has rounding errors too; products of bf16 are rounded a second time.
             let u = match dtype {
                 DType::F64 => f64::EPSILON,
                 DType::F32 => f64::from(f32::EPSILON) / 2.0,
@@ -116,9 +116,9 @@ fn products_agree_with_the_reference_backend() -> Result<()> {
     Ok(())
 }
 
-/// Besides the products above, some that are large enough for a tile a core, alone and in batches.
+/// Adds products large enough that each thread gets a tile, alone and in batches.
 #[test]
-fn the_number_of_threads_changes_no_bit() -> Result<()> {
+fn the_number_of_threads_does_not_change_the_bits() -> Result<()> {
     let mut rng = Rng::seed(6);
     let mut operands = operands()?;
     for [batch, m, k, n] in [
@@ -150,8 +150,9 @@ fn the_number_of_threads_changes_no_bit() -> Result<()> {
     Ok(())
 }
 
-/// By the time that each thread of this process has run on a processor meanwhile. A library's idle threads may
-/// spin for a moment after the last call, so a thread counts from a quarter of the caller's time on.
+/// Prints how many threads were busy during a product, by the CPU time of each thread of this process. A
+/// library's idle threads may spin for a moment after a call, so only threads with at least a quarter of the
+/// largest time count.
 #[test]
 #[cfg(target_os = "linux")]
 #[ignore = "run by another test"]
@@ -184,18 +185,18 @@ fn threads_of_a_call() -> Result<()> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_call_uses_as_many_threads_as_info_tells() {
-    // More than one thread is offered to a library, by the variables that libraries read.
+fn a_call_uses_as_many_threads_as_info_reports() {
+    // Variables that libraries read ask for two threads.
     for variable in
         ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS"]
     {
-        let output = again("threads_of_a_call", (variable, "2"));
+        let output = run_test("threads_of_a_call", (variable, "2"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && text.contains("THREADS 1 of 1"), "{variable}: {text}");
     }
 }
 
-/// For the tests below, in a process of its own.
+/// Runs in its own process, for the tests below.
 #[test]
 #[ignore = "run by other tests"]
 fn one_product() -> Result<()> {
@@ -205,7 +206,7 @@ fn one_product() -> Result<()> {
     Ok(())
 }
 
-/// As `one_product`, of both types, twice.
+/// Computes two products of each type, in its own process, for the tests below.
 #[test]
 #[ignore = "run by other tests"]
 fn products_twice() -> Result<()> {
@@ -226,27 +227,27 @@ fn info() {
 }
 
 #[test]
-fn a_library_that_the_user_names_and_that_cannot_be_used_is_an_error() {
+fn an_unusable_library_named_by_the_user_is_an_error() {
     if !cfg!(feature = "blas-dynamic") {
         return;
     }
-    let says = |path: &str| {
-        let output = again("one_product", ("SWATH_BLAS", path));
+    let run = |path: &str| {
+        let output = run_test("one_product", ("SWATH_BLAS", path));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), text)
     };
-    let (success, text) = says("/nowhere/libnothing.so");
+    let (success, text) = run("/nowhere/libnothing.so");
     assert!(!success && text.contains("SWATH_BLAS=/nowhere/libnothing.so"), "{text}");
-    let output = again("info", ("SWATH_BLAS", "/nowhere/libnothing.so"));
+    let output = run_test("info", ("SWATH_BLAS", "/nowhere/libnothing.so"));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("libnothing.so") && text.contains("every product is an error"), "{text}");
-    let (success, text) = says("");
-    assert!(success, "as if it were not set: {text}");
-    // A library, but none of matrices.
-    let (success, text) = says("libm.so.6");
+    let (success, text) = run("");
+    assert!(success, "an empty variable counts as unset: {text}");
+    // A library without matrix products.
+    let (success, text) = run("libm.so.6");
     assert!(!success && text.contains("has no cblas_sgemm"), "{text}");
     if let Ok(path) = env::var("SWATH_ILP64_BLAS") {
-        let (success, text) = says(&path);
+        let (success, text) = run(&path);
         assert!(!success && text.contains("64-bit integers (ILP64)"), "{text}");
     }
 }

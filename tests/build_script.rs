@@ -1,5 +1,5 @@
-//! What `build.rs` tells cargo: compiled as it is and run with the variables of chosen machines. Without a
-//! feature in its own build it does not ask pkg-config.
+//! The output of `build.rs` for cargo: it is compiled as it is and run with the environment variables of
+//! several machines. It is compiled without features, so it does not call pkg-config for this build.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
-/// A compiler that knows every library, and one that knows none.
-const KNOWS_ALL: &str = "echo /found";
-const KNOWS_NONE: &str = "echo";
+/// A compiler that finds every library, and one that finds none.
+const FINDS_ALL: &str = "echo /found";
+const FINDS_NONE: &str = "echo";
 
-/// The folder of `build`, the script, and `c compiler`, which knows every library.
+/// Folder of `build`, the compiled script, and of `c compiler`, which finds every library.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -35,14 +35,14 @@ fn folder() -> &'static Path {
     })
 }
 
-/// Its lines on Linux, with these features (`blis,netlib`) and variables.
-fn says(features: &str, variables: &[(&str, &str)]) -> String {
+/// Output of the build script on Linux, with these features (`blis,netlib`) and variables.
+fn run(features: &str, variables: &[(&str, &str)]) -> String {
     let features = features.split(',').map(|name| name.to_uppercase().replace('-', "_"));
     let output = Command::new(folder().join("build"))
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .envs([("HOST", LINUX), ("TARGET", LINUX), ("CARGO_CFG_TARGET_OS", "linux")])
-        .envs([("CC", KNOWS_NONE), ("PKG_CONFIG", "false")])
+        .envs([("CC", FINDS_NONE), ("PKG_CONFIG", "false")])
         .envs(features.map(|name| (format!("CARGO_FEATURE_{name}"), "1")))
         .envs(variables.iter().copied())
         .output()
@@ -60,7 +60,7 @@ fn errors(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
+fn a_missing_library_is_an_error_that_names_the_packages_to_install() {
     for (feature, names, install) in [
         (
             "mkl",
@@ -71,7 +71,7 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
         ("netlib", ["cblas", "blas"], "Debian: libblas-dev; Fedora: blas-devel; Homebrew: lapack"),
     ] {
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-        for (folder, told) in [
+        for (folder, reason) in [
             (None, "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
             (Some(""), "not in the folder SWATH_BLAS_LIB_DIR: the variable is not set"),
             (Some("/nowhere"), "not in the folder SWATH_BLAS_LIB_DIR=/nowhere"),
@@ -81,12 +81,12 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
                 folder.map(|it| ("SWATH_BLAS_LIB_DIR", it)).into_iter().collect();
             let mut expected =
                 vec![format!("the feature `{feature}` needs the library {}", names.join(" or "))];
-            expected.push(told.to_owned());
+            expected.push(reason.to_owned());
             if folder.is_some_and(|folder| !folder.is_empty()) {
                 expected.push(format!("install it there ({install}), or unset SWATH_BLAS_LIB_DIR"));
-                // Neither pkg-config nor a compiler that knows all libraries is asked.
-                let variables = [variables[0], ("CC", KNOWS_ALL)];
-                let text = says(feature, &variables);
+                // Neither pkg-config nor a compiler that finds every library is run.
+                let variables = [variables[0], ("CC", FINDS_ALL)];
+                let text = run(feature, &variables);
                 assert_eq!(errors(&text), expected);
                 assert!(!text.contains("rustc-link"), "{text}");
                 continue;
@@ -98,43 +98,43 @@ fn a_library_that_is_nowhere_is_an_error_that_says_what_to_install() {
             expected.extend(names.iter().map(unknown));
             expected
                 .push(format!("install it ({install}), or set SWATH_BLAS_LIB_DIR to its folder"));
-            assert_eq!(errors(&says(feature, &variables)), expected);
+            assert_eq!(errors(&run(feature, &variables)), expected);
         }
     }
-    let text = says("openblas", &[]);
+    let text = run("openblas", &[]);
     assert!(errors(&text).is_empty() && text.contains("cargo::warning=the feature `openblas`"));
     let install = "(Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas)";
     assert!(text.contains(install), "{text}");
     for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
         assert!(has(&text, &format!("cargo::rerun-if-env-changed={name}")), "{text}");
     }
-    let text = says("openblas", &[("CC", KNOWS_ALL)]);
+    let text = run("openblas", &[("CC", FINDS_ALL)]);
     assert!(!text.contains("cargo::warning") && !text.contains("PKG_CONFIG"), "{text}");
-    assert!(!says("openblas", &[("PKG_CONFIG", "true")]).contains("cargo::warning"));
+    assert!(!run("openblas", &[("PKG_CONFIG", "true")]).contains("cargo::warning"));
 }
 
 #[test]
-fn the_compiler_is_asked_with_its_arguments() {
+fn the_compiler_is_run_with_its_arguments() {
     let with_space = folder().join("c compiler");
-    for compiler in [KNOWS_ALL, with_space.to_str().unwrap()] {
+    for compiler in [FINDS_ALL, with_space.to_str().unwrap()] {
         for name in ["CC", "HOST_CC", "CC_x86_64_unknown_linux_gnu", "CC_x86_64-unknown-linux-gnu"]
         {
-            let text = says("blis", &[(name, compiler)]);
+            let text = run("blis", &[(name, compiler)]);
             assert!(has(&text, "cargo::rustc-link-lib=blis"), "{name}={compiler}: {text}");
             assert!(has(&text, &format!("cargo::rerun-if-env-changed={name}")), "{text}");
         }
     }
 }
 
-/// This machine's compiler would find this machine's library.
+/// This machine's compiler would find this machine's libraries.
 #[test]
-fn for_another_machine_its_own_compiler_alone_is_asked() {
+fn a_cross_build_runs_only_the_compiler_of_the_target() {
     let cross = ("TARGET", "aarch64-unknown-linux-gnu");
     for name in ["CC", "HOST_CC", "CC_x86_64_unknown_linux_gnu"] {
-        let text = says("blis", &[cross, (name, KNOWS_ALL)]);
+        let text = run("blis", &[cross, (name, FINDS_ALL)]);
         assert!(!text.contains("rustc-link-lib"), "{name}: {text}");
-        let told = "no C compiler for aarch64-unknown-linux-gnu is named (TARGET_CC)";
-        assert!(errors(&text).iter().any(|line| line.ends_with(told)), "{name}: {text}");
+        let expected = "no C compiler for aarch64-unknown-linux-gnu is named (TARGET_CC)";
+        assert!(errors(&text).iter().any(|line| line.ends_with(expected)), "{name}: {text}");
     }
     for name in [
         "CC_aarch64-unknown-linux-gnu",
@@ -142,13 +142,13 @@ fn for_another_machine_its_own_compiler_alone_is_asked() {
         "TARGET_CC",
         "RUSTC_LINKER",
     ] {
-        let text = says("blis", &[cross, (name, KNOWS_ALL)]);
+        let text = run("blis", &[cross, (name, FINDS_ALL)]);
         assert!(has(&text, "cargo::rustc-link-lib=blis"), "{name}: {text}");
     }
 }
 
 #[test]
-fn the_named_folder_goes_first() {
+fn the_named_folder_is_searched_first() {
     for (i, (files, line)) in [
         (&["libblis.so.4", "libblis.a", "libblis.so"][..], "dylib=blis"),
         (&["libblis.so.4", "libblis.a"], "dylib:+verbatim=libblis.so.4"),
@@ -161,7 +161,7 @@ fn the_named_folder_goes_first() {
         fs::create_dir(&libraries).unwrap();
         files.iter().for_each(|file| fs::write(libraries.join(file), "").unwrap());
         let libraries = libraries.to_str().unwrap();
-        let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
+        let text = run("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", FINDS_ALL)]);
         let links: Vec<&str> = text.lines().filter(|line| line.contains("rustc-link")).collect();
         let search = format!("cargo::rustc-link-search=native={libraries}");
         assert_eq!(links, [search, format!("cargo::rustc-link-lib={line}")]);
@@ -171,18 +171,18 @@ fn the_named_folder_goes_first() {
 }
 
 #[test]
-fn a_link_to_nothing_is_no_library() {
+fn a_dangling_symlink_is_not_a_library() {
     let libraries = folder().join("dangling");
     fs::create_dir(&libraries).unwrap();
     std::os::unix::fs::symlink("nowhere", libraries.join("libblis.so.4")).unwrap();
     let libraries = libraries.to_str().unwrap();
-    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
-    let told = format!("not in the folder SWATH_BLAS_LIB_DIR={libraries}");
-    assert!(errors(&text).contains(&told.as_str()) && !text.contains("rustc-link"), "{text}");
-    // Nor does one, or a folder, stand before a library.
+    let text = run("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", FINDS_ALL)]);
+    let expected = format!("not in the folder SWATH_BLAS_LIB_DIR={libraries}");
+    assert!(errors(&text).contains(&expected.as_str()) && !text.contains("rustc-link"), "{text}");
+    // A dangling symlink or a folder does not hide a library of a later name.
     fs::write(folder().join("dangling/libblis.so.5"), "").unwrap();
     fs::create_dir(folder().join("dangling/libblis.so")).unwrap();
-    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
+    let text = run("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", FINDS_ALL)]);
     assert!(has(&text, "cargo::rustc-link-lib=dylib:+verbatim=libblis.so.5"), "{text}");
 }
 
@@ -192,31 +192,31 @@ fn a_static_library_is_refused() {
     fs::create_dir(&libraries).unwrap();
     fs::write(libraries.join("libblis.a"), "").unwrap();
     let libraries = libraries.to_str().unwrap();
-    let text = says("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", KNOWS_ALL)]);
-    let told = format!(
+    let text = run("blis", &[("SWATH_BLAS_LIB_DIR", libraries), ("CC", FINDS_ALL)]);
+    let expected = format!(
         "not in the folder SWATH_BLAS_LIB_DIR={libraries}: libblis.a is static, and could not be kept to one thread"
     );
-    assert!(errors(&text).contains(&told.as_str()) && !text.contains("rustc-link"), "{text}");
+    assert!(errors(&text).contains(&expected.as_str()) && !text.contains("rustc-link"), "{text}");
 }
 
 #[test]
-fn the_first_feature_that_the_target_has_is_the_provider() {
-    let apple = [("CARGO_CFG_TARGET_VENDOR", "apple"), ("CC", KNOWS_ALL)];
+fn the_first_feature_that_the_target_supports_is_the_provider() {
+    let apple = [("CARGO_CFG_TARGET_VENDOR", "apple"), ("CC", FINDS_ALL)];
     for (features, variables, provider) in [
         ("netlib,openblas,blis", &apple[1..], "openblas"),
         ("blas-dynamic,netlib", &apple[1..], "netlib"),
         ("accelerate,blis", &apple[1..], "blis"),
         ("accelerate,blis", &apple, "accelerate"),
     ] {
-        let text = says(features, variables);
+        let text = run(features, variables);
         assert!(errors(&text).is_empty(), "{text}");
         assert!(has(&text, "cargo::rustc-cfg=blas"), "{text}");
         assert!(has(&text, &format!("cargo::rustc-cfg=blas=\"{provider}\"")), "{text}");
         assert!(has(&text, &format!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}")), "{text}");
     }
-    let text = says("accelerate", &[]);
-    let told = "the feature `accelerate` needs Apple's Accelerate, which other systems lack: choose one of \
+    let text = run("accelerate", &[]);
+    let expected = "the feature `accelerate` needs Apple's Accelerate, which other systems lack: choose one of \
                 mkl, openblas, openblas-static, blis, netlib, blas-dynamic";
-    assert_eq!(errors(&text), [told]);
-    assert!(!says("safetensors", &[]).contains("rustc-cfg"));
+    assert_eq!(errors(&text), [expected]);
+    assert!(!run("safetensors", &[]).contains("rustc-cfg"));
 }

@@ -1,5 +1,5 @@
-//! "Add an op in three places" and "Add a fused op" of `CONTRIBUTING.md` are true: applied to a copy of the
-//! tree, they compile, and the tests that the new rows bring along run and pass.
+//! Applies "Add an op in three places" and "Add a fused op" of `CONTRIBUTING.md` to a copy of the tree: it
+//! must compile, and the tests that the new rows add must run and pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn apply(text: &str, change: &Change) -> String {
             out.push_str(&change.code);
         }
     }
-    assert_eq!(found, 1, "`{after}` should stand once in {}", change.file);
+    assert_eq!(found, 1, "`{after}` should occur once in {}", change.file);
     out
 }
 
@@ -70,7 +70,7 @@ fn copy_tree(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_page_names_places_that_exist() {
+fn the_page_names_files_and_lines_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let changes = changes(&page);
@@ -82,7 +82,7 @@ fn the_page_names_places_that_exist() {
 
 #[test]
 #[ignore = "builds a second copy of the crate: cargo test --test contributing -- --ignored"]
-fn ops_added_as_the_page_says_are_tested_by_their_rows() {
+fn ops_added_by_the_instructions_are_tested_by_their_rows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("contributing");
     let _ = fs::remove_dir_all(&copy);
@@ -93,7 +93,7 @@ fn ops_added_as_the_page_says_are_tested_by_their_rows() {
         let changed = apply(&fs::read_to_string(&path).unwrap(), &change);
         fs::write(path, changed).unwrap();
     }
-    // A use of the method, which only the row can have made.
+    // Calls of the methods that the new rows define.
     let path = copy.join("tests/suite/tensor.rs");
     let tests = fs::read_to_string(&path).unwrap()
         + "\n#[test]\nfn softsign_is_there() {\n    \

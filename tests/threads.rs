@@ -1,7 +1,7 @@
-//! Regions on threads, whoever calls them: callers at once, from a user's rayon pool, while the number
-//! of threads changes, with more threads than cores. Each case ends, and ends with the same bits.
+//! Parallel regions from any caller: several callers at once, a user's rayon pool, a number of threads that
+//! changes meanwhile, more threads than cores. Each case must end, with the same bits.
 //!
-//! A process of its own: the number of threads is the process's.
+//! The tests are a separate program because the number of threads is global.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ type T = Tensor<CpuBackend>;
 
 const THREADS: [usize; 6] = [1, 2, 3, 5, 7, 13];
 
-/// Runs a case alone, on a thread of its own; one that has not ended after a minute is stuck.
+/// Runs a case on a new thread, with no other case at the same time; fails if it takes over a minute.
 fn case(f: impl FnOnce() + Send + 'static) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,15 +27,15 @@ fn case(f: impl FnOnce() + Send + 'static) {
         done.send(()).ok();
     });
     match ended.recv_timeout(Duration::from_secs(60)) {
-        Err(RecvTimeoutError::Timeout) => panic!("stuck: it has not ended after a minute"),
+        Err(RecvTimeoutError::Timeout) => panic!("deadlock: the case has not ended after a minute"),
         _ => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
     }
 }
 
-/// Large enough for every region to be shared: by threads that sleep, and in a user's pool.
+/// Large enough for every region to be split, even if all other threads sleep and in a user's pool.
 struct Operands {
     square: T,
-    /// A product of this and its transpose is a square too.
+    /// Its product with its transpose is square too.
     narrow: T,
     long_rows: T,
 }
@@ -52,8 +52,8 @@ static OPERANDS: LazyLock<[Operands; 2]> = LazyLock::new(|| {
     [0, 1].map(|seed| of(seed).unwrap())
 });
 
-/// Regions of every kind, as the bits of their results. `after` is told each operation when it is done,
-/// and how many regions three threads or more share at least.
+/// Runs regions of every kind and returns the bits of their results. Calls `after` with the name of each
+/// completed operation and the least number of regions that three or more threads must split.
 fn bits_after(seed: usize, after: &mut dyn FnMut(&str, usize)) -> Vec<u64> {
     let mut run = || -> Result<Vec<T>> {
         let Operands { square, narrow, long_rows } = &OPERANDS[seed];
@@ -63,15 +63,15 @@ fn bits_after(seed: usize, after: &mut dyn FnMut(&str, usize)) -> Vec<u64> {
         };
         let exp = done("exp", 1, square.exp())?;
         let sum = done("transposed add", 1, exp.add(square.t()?))?;
-        // A library shares products in ways of its own.
-        let ours = usize::from(info().blas.provider == "embedded");
-        let product = done("product", ours, narrow.matmul(&narrow.t()?))?;
+        // A library splits products by its own rules.
+        let embedded = usize::from(info().blas.provider == "embedded");
+        let product = done("product", embedded, narrow.matmul(&narrow.t()?))?;
         let powers = done("softmax", 1, product.softmax(-1))?;
         Ok(vec![
             done("sums of columns", 1, sum.sum_axis(0, false))?,
             done("sums of rows", 1, sum.sum_axis(1, false))?,
             done("running sums", 1, powers.cumsum(0))?,
-            // Two rows, shared one after the other.
+            // Two rows, each of which is split.
             done("sums of long rows", 2, long_rows.sum_axis(1, false))?,
             done("logsumexp of long rows", 4, long_rows.logsumexp_axis(1, false))?,
         ])
@@ -89,9 +89,9 @@ fn expected() -> Vec<Vec<u64>> {
     (0..2).map(bits).collect()
 }
 
-/// Without this the other cases would say nothing.
+/// Guards the other cases: they test nothing if regions run on one thread.
 #[test]
-fn every_region_is_shared() {
+fn every_region_is_split() {
     fn check(threads: usize) {
         assert_eq!(info().threads, threads);
         let mut before = shared_regions();
@@ -99,8 +99,11 @@ fn every_region_is_shared() {
             let shared = shared_regions() - before;
             // Two threads take a row each.
             let least = least.min(threads - 1);
-            assert!(shared >= least, "{name}: {shared} regions of {least} on {threads} threads");
-            assert!(shared == 0 || threads > 1, "{name}: nobody to share with");
+            assert!(
+                shared >= least,
+                "{name}: {shared} of {least} regions split on {threads} threads"
+            );
+            assert!(shared == 0 || threads > 1, "{name}: split on one thread");
             before = shared_regions();
         });
     }
@@ -117,7 +120,7 @@ fn every_region_is_shared() {
 }
 
 #[test]
-fn callers_at_once_with_any_number_of_threads() {
+fn concurrent_callers_get_the_same_bits_for_any_number_of_threads() {
     case(|| {
         let expected = expected();
         for threads in THREADS {
@@ -137,7 +140,7 @@ fn callers_at_once_with_any_number_of_threads() {
 }
 
 #[test]
-fn the_number_of_threads_changes_under_running_regions() {
+fn changing_the_number_of_threads_during_regions_keeps_the_bits() {
     case(|| {
         let expected = expected();
         let over = AtomicBool::new(false);
@@ -166,7 +169,7 @@ fn the_number_of_threads_changes_under_running_regions() {
 }
 
 #[test]
-fn from_inside_a_users_pool_and_from_outside_at_once() {
+fn callers_inside_and_outside_a_users_pool_get_the_same_bits() {
     case(|| {
         let expected = expected();
         for (threads, workers) in [(2, 1), (3, 2), (2, 5), (13, 3)] {
@@ -178,7 +181,7 @@ fn from_inside_a_users_pool_and_from_outside_at_once() {
                         assert!(bits(i % 2) == expected[i % 2]);
                     }
                 });
-                // Regions within jobs within jobs.
+                // Regions in nested jobs.
                 pool.scope(|jobs| {
                     for _ in 0..2 {
                         jobs.spawn(|_| {
@@ -192,7 +195,7 @@ fn from_inside_a_users_pool_and_from_outside_at_once() {
     });
 }
 
-/// Runs `f(i)` for `i` in `0..jobs` in a pool of a user's own.
+/// Runs `f(i)` for `i` in `0..jobs` in a user's pool.
 fn in_a_pool(jobs: usize, f: impl Fn(usize) + Sync) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     pool.scope(|scope| {
@@ -203,10 +206,10 @@ fn in_a_pool(jobs: usize, f: impl Fn(usize) + Sync) {
     });
 }
 
-/// A thread that waits for its region takes up another job, which needs the memory that a batch of
-/// products with one right side is packed into.
+/// A thread that waits for its region runs another job, which needs the same thread-local memory: the one for
+/// packing the right side of a batch of products.
 #[test]
-fn jobs_share_a_threads_memory_for_packing() {
+fn nested_jobs_share_the_packing_memory_of_a_thread() {
     case(|| {
         let batch = T::randn([64, 32, 128], &mut Rng::seed(1)).unwrap();
         let a = batch.permute(&[1, 0, 2]).unwrap();
@@ -217,9 +220,9 @@ fn jobs_share_a_threads_memory_for_packing() {
     });
 }
 
-/// A region of a call that is not recorded waits, and its thread takes up another job: that one is.
+/// A thread that waits inside `no_grad` runs another job, which must be recorded all the same.
 #[test]
-fn jobs_taken_up_while_waiting_are_recorded() {
+fn jobs_run_while_waiting_are_recorded() {
     case(|| {
         let x = T::randn(2_000_000, &mut Rng::seed(3)).unwrap();
         let lost = AtomicUsize::new(0);
@@ -244,7 +247,7 @@ fn jobs_taken_up_while_waiting_are_recorded() {
     });
 }
 
-/// A user's jobs go on while swath has more threads than the machine has cores.
+/// A user's jobs make progress while swath has more threads than the machine has cores.
 #[test]
 fn a_users_jobs_are_not_starved() {
     case(|| {
@@ -275,10 +278,10 @@ fn a_users_jobs_are_not_starved() {
     });
 }
 
-/// Threads beyond the cores wait for one another's regions; the work gets done in about the time that
-/// one thread takes. The least of several runs, and a wide margin: other processes run too.
+/// With more threads than cores, waiting threads must not slow down working ones: the time stays near that of
+/// one thread. The bound is wide and for the fastest of several runs, because other processes run too.
 #[test]
-fn more_threads_than_cores_lose_less_than_half() {
+fn more_threads_than_cores_take_less_than_twice_the_time() {
     case(|| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let time = |threads| {
@@ -302,10 +305,10 @@ fn more_threads_than_cores_lose_less_than_half() {
     });
 }
 
-/// Helpers that never wait awake come to each region from sleep.
+/// Without spinning, helper threads are woken for every region.
 #[test]
-fn helpers_that_always_sleep_give_the_same_bits() {
-    const NAME: &str = "helpers_that_always_sleep_give_the_same_bits";
+fn helpers_that_do_not_spin_give_the_same_bits() {
+    const NAME: &str = "helpers_that_do_not_spin_give_the_same_bits";
     if std::env::var_os("SWATH_SPIN_US").is_some_and(|us| us == "0") {
         let expected = expected();
         for threads in THREADS {

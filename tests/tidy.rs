@@ -1,6 +1,6 @@
-//! The tree keeps its own rules: which layer may name which, where `unsafe`, `cfg`, `std::arch` and
-//! threads may stand, how long a file may be, what may not be left behind. The rules are data, each
-//! with the reason that a violation prints; the checker is tested on snippets that break them.
+//! Rules of the source tree: which layer may use which, where `unsafe`, `cfg`, `std::arch` and threads are
+//! allowed, how long a file may be, which macros must not be left behind. The rules are data, each with the
+//! reason that a violation prints; the checker is tested on snippets that break them.
 
 #[path = "tidy/imports.rs"]
 mod imports;
@@ -14,10 +14,10 @@ use std::process::Command;
 
 const MAX_LINES: usize = 500;
 
-/// Files by the start of their path; `*` at the end is implied.
+/// Prefixes of paths.
 type Files = &'static [&'static str];
 
-/// What files may name of their own crate, by the first name after `crate::`.
+/// Modules of their own crate that files may name, by the first segment after `crate::`.
 struct Layer {
     files: Files,
     may_name: fn(&str) -> bool,
@@ -31,27 +31,27 @@ const LAYERS: [Layer; 4] = [
     Layer {
         files: &["src/backend"],
         may_name: |name| !ABOVE_BACKENDS.contains(&name),
-        reason: "backends stand below tensors and autodiff",
+        reason: "backends must not depend on tensors and autodiff",
     },
     Layer {
         files: &["src/autodiff"],
         may_name: |name| !matches!(name, "nn" | "optim" | "io" | "prelude" | "*"),
-        reason: "autodiff stands below nn, optim and io",
+        reason: "autodiff must not depend on nn, optim and io",
     },
     Layer {
         files: &["src/runtime/"],
-        // What threads must hand on to the work they take up: who traces products.
+        // Threads pass on the recording of a trace, which is in `blas`, to the work that they take up.
         may_name: |name| matches!(name, "runtime" | "error" | "dtype" | "shape" | "blas"),
-        reason: "threads and memory stand below every backend",
+        reason: "threads and memory must not depend on backends",
     },
     Layer {
         files: &["src/ops"],
         may_name: |name| name == "ops",
-        reason: "the op table is pure data and names nothing of the crate but crate::ops",
+        reason: "the op table is pure data and may name crate::ops alone",
     },
 ];
 
-/// A word that code may hold only in some files.
+/// A token that is allowed only in some files.
 struct Place {
     word: &'static str,
     /// Where the rule holds.
@@ -75,11 +75,11 @@ const UNSAFE_PLACES: Files = &[
     "src/runtime/shared.rs",
     "src/io/mmap.rs",
     "src/interop/dlpack.rs",
-    // Guard pages, and memory that is not initialised yet.
+    // Guard pages and uninitialised memory.
     "kernels/tests/",
     // A global allocator.
     "tests/suite/support/counting.rs",
-    // The interfaces of other crates are what they are.
+    // Foreign functions of other libraries.
     "benches/peers/",
 ];
 
@@ -88,7 +88,7 @@ const PLACES: [Place; 8] = [
         word: "unsafe",
         within: &[""],
         except: UNSAFE_PLACES,
-        reason: "unsafe stands only in the files that UNSAFE_PLACES in tests/tidy.rs lists",
+        reason: "unsafe is allowed only in the files that UNSAFE_PLACES in tests/tidy.rs lists",
     },
     Place {
         word: "rayon",
@@ -99,13 +99,13 @@ const PLACES: [Place; 8] = [
             "src/backend/cpu/blas/tests.rs",
             "src/runtime.rs",
         ],
-        reason: "src/runtime/parallel.rs is the one door to rayon",
+        reason: "only src/runtime/parallel.rs may use rayon",
     },
     Place {
         word: "swath",
         within: &["kernels/"],
         except: &[],
-        reason: "the kernels crate does not know swath",
+        reason: "the kernels crate must not depend on swath",
     },
     Place {
         word: "cpu",
@@ -129,19 +129,19 @@ const PLACES: [Place; 8] = [
         word: "std::arch",
         within: &[""],
         except: &["kernels/src/simd"],
-        reason: "intrinsics stand only in kernels/src/simd/",
+        reason: "intrinsics are allowed only in kernels/src/simd/",
     },
     Place {
         word: "core::arch",
         within: &[""],
         except: &["kernels/src/simd"],
-        reason: "intrinsics stand only in kernels/src/simd/",
+        reason: "intrinsics are allowed only in kernels/src/simd/",
     },
 ];
 
 const FORBIDDEN_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
-/// Where any `cfg` may stand. Elsewhere code is the same on every machine and in every build.
+/// Files in which any `cfg` is allowed. Elsewhere code is the same on every machine and in every build.
 const CFG_PLACES: Files = &[
     "build.rs",
     "kernels/src/dispatch",
@@ -154,7 +154,7 @@ const CFG_PLACES: Files = &[
     "kernels/tests/",
 ];
 
-/// What `cfg` may ask anywhere: about tests, never about machines.
+/// Predicates of `cfg` that are allowed anywhere: they depend on the build, not on the machine.
 const CFG_ANYWHERE: [&str; 7] = [
     "test",
     "doctest",
@@ -238,7 +238,7 @@ fn check_places(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize
 fn check_macros(tokens: &[Token], report: &mut impl FnMut(usize, String)) {
     for pair in tokens.windows(2) {
         if FORBIDDEN_MACROS.contains(&pair[0].text) && pair[1].text == "!" {
-            report(pair[0].start, format!("{}! is not to be left in the tree", pair[0].text));
+            report(pair[0].start, format!("{}! must not be left in the tree", pair[0].text));
         }
     }
 }
@@ -269,13 +269,13 @@ fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, S
         let positive = predicate.strip_prefix("not(").and_then(|rest| rest.strip_suffix(')'));
         if !CFG_ANYWHERE.contains(&positive.unwrap_or(predicate)) {
             let places = CFG_PLACES.join(", ");
-            report(token.start, format!("cfg({predicate}) stands only in {places}"));
+            report(token.start, format!("cfg({predicate}) is allowed only in {places}"));
         }
     }
 }
 
 /// Every `unsafe` block and `unsafe impl` has a comment with `SAFETY:` on its line or above the
-/// statement it stands in.
+/// statement that contains it.
 fn check_safety_comments(
     source: &Source,
     tokens: &[Token],
@@ -316,7 +316,7 @@ fn check_machine_paths(source: &Source, report: &mut impl FnMut(usize, String)) 
         for (at, _) in source.text.match_indices(&pattern) {
             let before = at.checked_sub(1).map(|i| text[i]);
             let after = text.get(at + pattern.len());
-            // `Users` and `tmp` also start ordinary words; a folder ends here.
+            // `Users` and `tmp` may also begin a longer name; a folder name ends here.
             let ends = after.is_none_or(|&byte| !byte.is_ascii_alphanumeric() && byte != b'_');
             if ends && !before.is_some_and(part_of_name) {
                 report(at, format!("{pattern} is a path of one machine"));
@@ -325,7 +325,7 @@ fn check_machine_paths(source: &Source, report: &mut impl FnMut(usize, String)) 
     }
 }
 
-/// Files of the tree as git knows them, or all files where there is no git.
+/// Files that git lists, or all files if there is no repository.
 fn tree() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
@@ -342,7 +342,7 @@ fn tree() -> Vec<Source> {
     }
     let mut sources = Vec::new();
     for path in paths {
-        // Deleted but still listed, or not text: neither can break a rule.
+        // Skips files that are deleted but still listed, or not text.
         if let Ok(text) = std::fs::read_to_string(root.join(&path)) {
             let path = path.to_string_lossy().replace('\\', "/");
             sources.push(Source::new(&path, &text));
@@ -369,7 +369,7 @@ fn walk(root: &Path, folder: &Path, paths: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_tree_keeps_the_rules() {
+fn the_tree_follows_the_rules() {
     let sources = tree();
     assert!(sources.iter().any(|source| source.path == "src/lib.rs"), "the tree was not read");
     let violations: Vec<String> =
@@ -378,7 +378,7 @@ fn the_tree_keeps_the_rules() {
 }
 
 #[test]
-fn no_part_of_the_kernels_imports_what_stands_above_it() {
+fn no_part_of_the_kernels_imports_a_higher_one() {
     let found = imports::imports(&tree());
     assert!(found.unknown.is_empty(), "not in imports::ORDER: {:?}", found.unknown);
     println!("{} of {} imports run upwards", found.upward.len(), found.count);

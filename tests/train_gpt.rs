@@ -1,5 +1,5 @@
-//! The example `train_gpt` as a user runs it: the same numbers whatever the threads, the instruction set
-//! and the interruptions; files that are whole; errors that say what is wrong.
+//! The example `train_gpt` run as a user does: equal numbers for any number of threads, any instruction set
+//! and after interruptions; complete files; errors that explain what is wrong.
 #![cfg(unix)]
 
 #[path = "suite/support/files.rs"]
@@ -15,7 +15,7 @@ use swath::io::safetensors::{Metadata, load, save};
 use swath::prelude::*;
 use swath::runtime::Isa;
 
-/// The example, built as this test was.
+/// Builds the example in the profile of this test.
 fn example() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -88,7 +88,7 @@ fn hash(output: &Output) -> String {
 fn the_digest_does_not_depend_on_threads_or_instruction_set() {
     let scratch = Scratch::new("train-same");
     let run = |threads: &str, isa: Option<Isa>| {
-        // Large enough that products are worth sharing.
+        // Large enough that products are split over threads.
         let sizes = ["--width", "64", "--context", "64", "--batch", "16", "--steps", "5"];
         let mut command = command(&scratch.0, &with(&sizes));
         command.args(["--threads", threads]);
@@ -125,15 +125,15 @@ fn whole_run(folder: &Path) -> Command {
     command(folder, &with(&["--steps", &STEPS.to_string()]))
 }
 
-/// Sends a run a signal, `wait` after `steps` of its steps are saved; what it said. Starts another where the run
-/// is at its end by then, as may happen where this process has to wait for a core.
+/// Sends a run a signal, `wait` after `steps` of its steps are saved, and returns its output. Starts another
+/// run if the first has ended by then, as it may while this process waits for a core.
 fn signalled_after(folder: &Path, steps: usize, wait: Duration, signal: &str) -> Output {
     for _ in 0..10 {
         let mut child =
             whole_run(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let start = Instant::now();
         while steps_written(folder) < steps && child.try_wait().unwrap().is_none() {
-            assert!(start.elapsed() < Duration::from_secs(120), "the run does not go on");
+            assert!(start.elapsed() < Duration::from_secs(120), "the run makes no progress");
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(wait);
@@ -150,15 +150,15 @@ fn signalled_after(folder: &Path, steps: usize, wait: Duration, signal: &str) ->
         }
         // A step or two may be done before a signal takes effect.
         assert!(!runs || seen > STEPS / 2, "{signal} after {seen} steps: {}", text(&output));
-        // None: killed after its last step.
+        // No exit code: killed after its last step.
         assert!(matches!(output.status.code(), None | Some(0)), "{}", text(&output));
         std::fs::remove_dir_all(folder.join("out")).unwrap();
     }
-    panic!("ten runs were at their end before {signal} could be sent after {steps} steps");
+    panic!("ten runs had ended before {signal} could be sent after {steps} steps");
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_digest() {
+fn a_killed_run_resumes_to_the_same_digest() {
     let whole = Scratch::new("train-whole");
     let expected = hash(&output(whole_run(&whole.0)));
     let mut rng = Rng::seed(u64::from(std::process::id()));
@@ -180,19 +180,19 @@ fn a_killed_run_goes_on_to_the_same_digest() {
 }
 
 #[test]
-fn ctrl_c_saves_and_says_how_to_go_on() {
+fn ctrl_c_saves_and_prints_the_command_that_resumes() {
     let whole = Scratch::new("train-uninterrupted");
     let expected = hash(&output(whole_run(&whole.0)));
     let scratch = Scratch::new("train-ctrl-c");
     let stopped = signalled_after(&scratch.0, 30, Duration::ZERO, "-INT");
     assert!(stopped.status.success(), "{}", text(&stopped));
-    let said = text(&stopped);
-    let at = said.lines().position(|line| line.starts_with("stopped after step")).unwrap();
-    let go_on = said.lines().nth(at + 1).unwrap();
-    let steps = said.lines().nth(at).unwrap().split(' ').nth(3).unwrap().to_owned();
-    assert_eq!(steps, steps_written(&scratch.0).to_string(), "{said}");
-    // What follows `--` is what is to be typed.
-    let arguments: Vec<&str> = go_on.split_once(" -- ").unwrap().1.split(' ').collect();
+    let printed = text(&stopped);
+    let at = printed.lines().position(|line| line.starts_with("stopped after step")).unwrap();
+    let resume = printed.lines().nth(at + 1).unwrap();
+    let steps = printed.lines().nth(at).unwrap().split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(steps, steps_written(&scratch.0).to_string(), "{printed}");
+    // The arguments follow `--`.
+    let arguments: Vec<&str> = resume.split_once(" -- ").unwrap().1.split(' ').collect();
     let mut resumed = Command::new(example());
     assert_eq!(
         hash(&output({
@@ -204,25 +204,25 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_finished_run_goes_on_with_more_steps_and_keeps_its_curve() {
+fn a_finished_run_resumes_with_more_steps_and_keeps_its_curve() {
     let scratch = Scratch::new("train-more");
     let curve = || std::fs::read_to_string(scratch.0.join("out/history.csv")).unwrap();
     let first = hash(&output(command(&scratch.0, &with(&["--steps", "30"]))));
     let before = curve();
-    // Nothing left to do: the same numbers again.
+    // Without steps left the result is the same.
     let again = output(command(&scratch.0, &["--resume", "--hash", "--sample", "0"]));
     assert_eq!(hash(&again), first);
     let more = output(command(&scratch.0, &["--resume", "--steps", "40", "--sample", "0"]));
-    let said = text(&more);
-    assert!(said.contains("laid out for 30 steps: it stays 3.0e-4 after them"), "{said}");
-    assert!(curve().starts_with(&before) && steps_written(&scratch.0) == 40, "{said}");
+    let printed = text(&more);
+    assert!(printed.contains("laid out for 30 steps: it stays 3.0e-4 after them"), "{printed}");
+    assert!(curve().starts_with(&before) && steps_written(&scratch.0) == 40, "{printed}");
     let fewer = output(command(&scratch.0, &["--resume", "--steps", "39"]));
     assert_eq!(fewer.status.code(), Some(1));
     assert!(text(&fewer).contains("the saved run has done 40"), "{}", text(&fewer));
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_stop_a_run() {
+fn a_closed_output_pipe_does_not_stop_a_run() {
     let scratch = Scratch::new("train-pipe");
     let mut child = command(&scratch.0, &with(&["--steps", "20"]))
         .stdout(Stdio::piped())
@@ -236,37 +236,37 @@ fn a_reader_that_goes_away_does_not_stop_a_run() {
 }
 
 #[test]
-fn a_saved_run_that_cannot_be_is_refused() {
+fn an_invalid_saved_plan_is_refused() {
     let scratch = Scratch::new("train-forged");
     hash(&output(command(&scratch.0, &with(&["--steps", "3"]))));
     let state = scratch.0.join("out/state.safetensors");
     let good = load::<CpuBackend>(&state).unwrap();
     let metadata = Metadata::new();
     let plan = good["extra.plan"].to_vec::<f64>().unwrap();
-    for place in 0..plan.len() {
-        // Some dropout is none; every other number must be there.
-        let value = if plan[place] == 0.1 { f64::NAN } else { 0.0 };
+    for index in 0..plan.len() {
+        // A dropout of 0 is valid; every other number must not be 0.
+        let value = if plan[index] == 0.1 { f64::NAN } else { 0.0 };
         let mut forged = plan.clone();
-        forged[place] = value;
+        forged[index] = value;
         let mut tensors = good.clone();
         let forged = Tensor::from_slice(&forged, forged.len()).unwrap();
         tensors.insert("extra.plan".to_owned(), forged);
         save(&state, tensors, &metadata).unwrap();
         let output = output(command(&scratch.0, &["--resume"]));
-        let said = text(&output);
-        let explained = said.contains("state.safetensors") && !said.contains("panicked");
-        assert!(output.status.code() == Some(1) && explained, "number {place}: {said}");
+        let printed = text(&output);
+        let explained = printed.contains("state.safetensors") && !printed.contains("panicked");
+        assert!(output.status.code() == Some(1) && explained, "number {index}: {printed}");
     }
 }
 
 #[test]
-fn mistakes_are_explained() {
+fn invalid_arguments_and_files_are_explained() {
     let scratch = Scratch::new("train-mistakes");
-    let fails = |arguments: &[&str], says: &str| {
+    let fails = |arguments: &[&str], message: &str| {
         let output = output(command(&scratch.0, arguments));
         let text = text(&output);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
-        assert!(text.contains(says) && !text.contains("panicked"), "{arguments:?}: {text}");
+        assert!(text.contains(message) && !text.contains("panicked"), "{arguments:?}: {text}");
     };
     fails(&["--speed", "7"], "--speed");
     fails(&["--steps", "many"], "many");

@@ -69,6 +69,7 @@ mod columns;
 mod driver;
 mod epilogue;
 mod factor;
+mod indirect;
 mod matrix;
 mod pack;
 mod packed;
@@ -82,6 +83,7 @@ mod workspace;
 
 pub use epilogue::{Activation, Epilogue};
 pub use factor::Factor;
+pub use indirect::Indirect;
 pub use matrix::{GemmError, MatMut, MatRef};
 pub use packed::PackedB;
 pub use path::GemmPath;
@@ -336,6 +338,21 @@ pub(crate) fn product_of_windows<T: Factor>(
     let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
     let epilogue = Epilogue { bias: None, activation: None };
     Product { a, b: OperandB::Strided(windows), nc, alpha, beta, epilogue, c }.run(workspace);
+    Ok(())
+}
+
+/// Computes C ← A·B + beta · C with a B of rows at offsets; an error if the shapes do not match.
+pub(crate) fn product_of_indirect<T: Factor>(
+    a: MatRef<'_, T>,
+    b: &Indirect<'_, T::Sum>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    check(a.shape, b.shape(), &c, beta)?;
+    let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
+    let epilogue = Epilogue { bias: None, activation: None };
+    Product { a, b: OperandB::Indirect(b), nc, alpha, beta, epilogue, c }.run(workspace);
     Ok(())
 }
 

@@ -1,64 +1,19 @@
 //! Pooling: the largest element, or the mean, of each window of an image.
 //!
 //! ```text
-//! for each row of windows, 256 windows at a time:
-//!     for each place in the window: combine the pixels there, a run at a distance of the stride
+//! largest: for each vector of adjacent windows of a row: take the larger of it and the pixels at the next place
+//! mean:    for each row of windows, 256 windows at a time:
+//!              for each place in the window: add the pixels there, a run at a distance of the stride
 //! ```
 //!
-//! Runs are loops over slices that the compiler vectorizes for each instruction set. The order of places is the
-//! same everywhere, so bits are too.
+//! The order of places is the same everywhere, so bits are too.
 
-use crate::dispatch::run;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+use crate::dispatch::Enter as _;
 use crate::gemm::Geometry;
-use crate::simd::{Simd, Task};
-
-/// Element types of pooling: `f32` and `f64`. Sealed.
-pub trait Pooled: Copy + Send + Sync + 'static + sealed::Sealed {
-    #[doc(hidden)]
-    const LOWEST: Self;
-    #[doc(hidden)]
-    const ZERO: Self;
-    #[doc(hidden)]
-    fn is_after(self, best: Self) -> bool;
-    #[doc(hidden)]
-    fn wide(self) -> f64;
-    #[doc(hidden)]
-    fn rounded(x: f64) -> Self;
-    #[doc(hidden)]
-    fn plus(self, other: Self) -> Self;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! pooled {
-    ($($t:ident)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Pooled for $t {
-            const LOWEST: $t = $t::NEG_INFINITY;
-            const ZERO: $t = 0.0;
-            /// True if it is larger than `best`, or the first NaN.
-            #[inline(always)]
-            fn is_after(self, best: $t) -> bool {
-                self > best || (self.is_nan() && !best.is_nan())
-            }
-            #[inline(always)]
-            fn wide(self) -> f64 {
-                self.into()
-            }
-            #[inline(always)]
-            fn rounded(x: f64) -> $t {
-                x as $t
-            }
-            #[inline(always)]
-            fn plus(self, other: $t) -> $t {
-                self + other
-            }
-        }
-    )*};
-}
-pooled!(f32 f64);
+use crate::simd::{ElementTask, Float, IntVector as _, Lanes, MAX_LANES, Vector as _};
 
 /// Maximum number of windows that are computed at once: their values stay in the L1 cache.
 const TILE: usize = 256;
@@ -90,11 +45,7 @@ fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
 /// them: the range of these windows, and the pixel of the first. Pixels of neighbouring windows are a stride
 /// apart.
 #[inline(always)]
-fn each_place(
-    geometry: &Geometry,
-    tile: Tile,
-    mut f: impl FnMut(usize, core::ops::Range<usize>, usize),
-) {
+fn each_place(geometry: &Geometry, tile: Tile, mut f: impl FnMut(usize, Range<usize>, usize)) {
     let Geometry { image, kernel, stride, dilation, padding, .. } = *geometry;
     let at = |axis: usize, window: usize, place: usize| {
         (window * stride[axis] + place * dilation[axis]) as isize - padding[axis]
@@ -143,46 +94,154 @@ struct Largest<'a, E> {
     x: &'a [E],
     geometry: Geometry,
     y: &'a mut [E],
+    /// Empty if not wanted.
     positions: &'a mut [i64],
 }
 
-impl<E: Pooled> Task for Largest<'_, E> {
+impl<E: Float> ElementTask<E> for Largest<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
+    fn run<S: Lanes<E>>(self, simd: S) {
         let Largest { x, geometry, y, positions } = self;
-        let Geometry { image, kernel, stride, dilation, padding, output } = geometry;
+        let Geometry { image, output, .. } = geometry;
         let (pixels, windows): (usize, usize) = (image.iter().product(), output.iter().product());
-        let all = positions.chunks_exact_mut(windows).zip(y.chunks_exact_mut(windows));
-        for (x, (positions, y)) in x.chunks_exact(pixels.max(1)).zip(all) {
-            each_tile(&geometry, |tile, first| {
-                let (mut best, mut place_of) = ([E::LOWEST; TILE], [-1i32; TILE]);
-                each_place(&geometry, tile, |place, range, pixel| {
-                    let best = &mut best[range.clone()];
-                    let place_of = &mut place_of[range.clone()];
-                    each_pixel(&x[pixel..], stride[2], range.len(), |i, x| {
-                        let takes = x.is_after(best[i]) || place_of[i] < 0;
-                        best[i] = if takes { x } else { best[i] };
-                        place_of[i] = if takes { place as i32 } else { place_of[i] };
-                    });
-                });
-                y[first..first + tile.count].copy_from_slice(&best[..tile.count]);
-                for i in 0..tile.count {
-                    let place = place_of[i] as usize;
-                    let within = [
-                        place / (kernel[1] * kernel[2]),
-                        place / kernel[2] % kernel[1],
-                        place % kernel[2],
-                    ];
-                    let window = [tile.deep, tile.down, tile.first + i];
-                    let [z, y, x]: [i64; 3] = core::array::from_fn(|axis| {
-                        (window[axis] * stride[axis] + within[axis] * dilation[axis]) as i64
-                            - padding[axis] as i64
-                    });
-                    positions[first + i] = (z * image[1] as i64 + y) * image[2] as i64 + x;
+        let mut all_positions = positions.chunks_exact_mut(windows);
+        for (x, y) in x.chunks_exact(pixels.max(1)).zip(y.chunks_exact_mut(windows)) {
+            let positions = all_positions.next().unwrap_or_default();
+            let mut rows = y.chunks_exact_mut(output[2]);
+            for deep in 0..output[0] {
+                for down in 0..output[1] {
+                    let (Some(y), row) = (rows.next(), deep * output[1] + down) else { return };
+                    for first in (0..output[2]).step_by(S::LANES) {
+                        let y = &mut y[first..output[2].min(first + S::LANES)];
+                        let start = row * output[2] + first;
+                        let positions = positions.get_mut(start..start + y.len());
+                        let windows = [deep, down, first];
+                        largest_of(simd, x, &geometry, windows, y, positions.unwrap_or_default());
+                    }
                 }
-            });
+            }
+        }
+    }
+}
+
+/// The largest pixels of at most a vector of adjacent windows, and their positions if wanted.
+#[inline(always)]
+fn largest_of<E: Float, S: Lanes<E>>(
+    simd: S,
+    x: &[E],
+    geometry: &Geometry,
+    windows: [usize; 3],
+    y: &mut [E],
+    positions: &mut [i64],
+) {
+    let &Geometry { image, kernel, stride, dilation, padding, .. } = geometry;
+    let count = y.len();
+    let at = |axis: usize, place: usize| {
+        (windows[axis] * stride[axis] + place * dilation[axis]) as isize - padding[axis]
+    };
+    let is_in = |axis: usize, pixel: isize| (0..image[axis] as isize).contains(&pixel);
+    let mut best = simd.splat(-E::INFINITY);
+    // Offsets of the best pixels from the first place, and the lanes that have one.
+    let (mut offsets, mut found) = (simd.splat_int(0.into()), simd.first(0));
+    for z in 0..kernel[0] {
+        for row in 0..kernel[1] {
+            let (plane, line) = (at(0, z), at(1, row));
+            if !is_in(0, plane) || !is_in(1, line) {
+                continue;
+            }
+            let line = (plane as usize * image[1] + line as usize) * image[2];
+            let line = &x[line..line + image[2]];
+            for column in 0..kernel[2] {
+                let pixel = at(2, column);
+                let last = pixel + ((count - 1) * stride[2]) as isize;
+                let mut inside = 0..count;
+                if pixel < 0 || last >= image[2] as isize {
+                    let reach = |x: isize| (x + stride[2] as isize - 1).max(0) as usize / stride[2];
+                    let start = reach(-pixel).min(count);
+                    inside = start..reach(image[2] as isize - pixel).clamp(start, count);
+                }
+                let pixels = load_apart(simd, line, pixel, stride[2], inside.clone());
+                let mut takes = best.lt(pixels) | (pixels.is_nan() & !best.is_nan());
+                if !positions.is_empty() {
+                    takes = takes | !found;
+                }
+                if inside != (0..count) {
+                    takes = takes & lanes(simd, inside);
+                }
+                best = pixels.select(takes, best);
+                if !positions.is_empty() {
+                    let offset = (z * dilation[0] * image[1] + row * dilation[1]) * image[2]
+                        + column * dilation[2];
+                    offsets = simd.splat_int((offset as i32).into()).select(takes, offsets);
+                    found = found | takes;
+                }
+            }
+        }
+    }
+    // SAFETY: `y` has `count` elements.
+    unsafe { simd.store_up_to(y.as_mut_ptr(), count, best) };
+    if positions.is_empty() {
+        return;
+    }
+    let mut memory = [MaybeUninit::<E>::uninit(); MAX_LANES];
+    // SAFETY: the array holds a vector, whose lanes are as wide as their bits.
+    let offsets = unsafe {
+        simd.store(memory.as_mut_ptr().cast(), S::V::from_bits(offsets));
+        core::slice::from_raw_parts(memory.as_ptr().cast::<E::Int>(), S::LANES)
+    };
+    let first = [0, 1, 2].map(|axis| at(axis, 0) as i64);
+    let first = (first[0] * image[1] as i64 + first[1]) * image[2] as i64 + first[2];
+    for (i, (position, &offset)) in positions.iter_mut().zip(offsets).enumerate() {
+        *position = first + (i * stride[2]) as i64 + offset.into();
+    }
+}
+
+/// The mask of a range of lanes.
+#[inline(always)]
+fn lanes<E: Float, S: Lanes<E>>(simd: S, range: Range<usize>) -> S::M {
+    simd.first(range.end) & !simd.first(range.start)
+}
+
+/// Reads pixel `first + i * stride` into each lane i of `range`, which are those inside `line`; the others are
+/// unspecified.
+#[inline(always)]
+fn load_apart<E: Float, S: Lanes<E>>(
+    simd: S,
+    line: &[E],
+    first: isize,
+    stride: usize,
+    range: Range<usize>,
+) -> S::V {
+    if range.is_empty() {
+        return simd.splat(E::ZERO);
+    }
+    let last = first + ((range.end - 1) * stride) as isize;
+    assert!(first + (range.start * stride) as isize >= 0 && (last as usize) < line.len());
+    let src = line.as_ptr().wrapping_offset(first);
+    // SAFETY: the pixels of the range are inside the line, as asserted, and so are those between them.
+    unsafe {
+        match (stride, range.start) {
+            (1, 0) => simd.load_up_to(src, range.end),
+            (1, _) => simd.load_where(src, lanes(simd, range)),
+            (2, 0) => {
+                let count = 2 * range.end - 1;
+                let low = simd.load_up_to(src, count);
+                match count.checked_sub(S::LANES) {
+                    Some(rest) if rest > 0 => {
+                        low.even_lanes(simd.load_up_to(src.wrapping_add(S::LANES), rest), S::LANES)
+                    }
+                    _ => low.even_lanes(low, S::LANES),
+                }
+            }
+            _ => {
+                let mut memory = [E::ZERO; MAX_LANES];
+                for i in range {
+                    memory[i] = *src.wrapping_add(i * stride);
+                }
+                simd.load(memory.as_ptr())
+            }
         }
     }
 }
@@ -223,11 +282,11 @@ struct Mean<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Pooled> Task for Mean<'_, E> {
+impl<E: Float> ElementTask<E> for Mean<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
+    fn run<S: Lanes<E>>(self, _simd: S) {
         let Mean { x, geometry, counts_padding, y } = self;
         let (pixels, windows): (usize, usize) =
             (geometry.image.iter().product(), geometry.output.iter().product());
@@ -237,11 +296,11 @@ impl<E: Pooled> Task for Mean<'_, E> {
                 each_place(&geometry, tile, |_, range, pixel| {
                     let sums = &mut sums[range.clone()];
                     each_pixel(&x[pixel..], geometry.stride[2], range.len(), |i, x| {
-                        sums[i] += x.wide();
+                        sums[i] += x.to_f64();
                     });
                 });
                 each_divisor(&geometry, counts_padding, tile, |i, divisor| {
-                    y[first + i] = E::rounded(sums[i] / divisor);
+                    y[first + i] = E::from_f64(sums[i] / divisor);
                 });
             });
         }
@@ -255,11 +314,11 @@ struct MeanGrad<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Pooled> Task for MeanGrad<'_, E> {
+impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
+    fn run<S: Lanes<E>>(self, _simd: S) {
         let MeanGrad { g, geometry, counts_padding, y } = self;
         let (pixels, windows): (usize, usize) =
             (geometry.image.iter().product(), geometry.output.iter().product());
@@ -268,25 +327,25 @@ impl<E: Pooled> Task for MeanGrad<'_, E> {
             each_tile(&geometry, |tile, first| {
                 let mut parts = [E::ZERO; TILE];
                 each_divisor(&geometry, counts_padding, tile, |i, divisor| {
-                    parts[i] = E::rounded(g[first + i].wide() / divisor);
+                    parts[i] = E::from_f64(g[first + i].to_f64() / divisor);
                 });
                 each_place(&geometry, tile, |_, range, pixel| {
                     let to = y[pixel..].iter_mut().step_by(geometry.stride[2]);
-                    to.zip(&parts[range]).for_each(|(y, &part)| *y = y.plus(part));
+                    to.zip(&parts[range]).for_each(|(y, &part)| *y = *y + part);
                 });
             });
         }
     }
 }
 
-pub(crate) fn largest<E: Pooled>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
-    run(Largest { x, geometry, y, positions });
+pub(crate) fn largest<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
+    E::enter(Largest { x, geometry, y, positions });
 }
 
-pub(crate) fn mean<E: Pooled>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    run(Mean { x, geometry, counts_padding, y });
+pub(crate) fn mean<E: Float>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+    E::enter(Mean { x, geometry, counts_padding, y });
 }
 
-pub(crate) fn mean_grad<E: Pooled>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    run(MeanGrad { g, geometry, counts_padding, y });
+pub(crate) fn mean_grad<E: Float>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+    E::enter(MeanGrad { g, geometry, counts_padding, y });
 }

@@ -67,7 +67,7 @@ pub trait Float:
     /// Positive infinity.
     const INFINITY: Self;
     /// The signed integer of the same width, which holds the bits.
-    type Int: Copy + Send + Sync + 'static + core::fmt::Debug;
+    type Int: Copy + Send + Sync + 'static + core::fmt::Debug + From<i32> + Into<i64>;
     /// Returns the nearest value of this type (ties to even).
     fn from_f64(x: f64) -> Self;
     /// Returns the same value, exactly.
@@ -194,6 +194,17 @@ pub trait Vector:
     /// Interleaves the lanes of `self` and `other` and returns the low and the high half:
     /// `([a0 b0 a1 b1 …], […])`.
     fn interleave(self, other: Self) -> (Self, Self);
+    /// Returns lanes 0, 2, 4, … of `self` and then of `other`; `lanes` is their number.
+    ///
+    /// Interleaving rotates the bits of an element's number to the left, here to the right by one.
+    #[inline(always)]
+    fn even_lanes(self, other: Self, lanes: usize) -> Self {
+        let (mut low, mut high) = (self, other);
+        for _ in 0..lanes.trailing_zeros() {
+            (low, high) = low.interleave(high);
+        }
+        low
+    }
     /// Transposes as many rows as there are lanes: lane j of row i becomes lane i of row j.
     ///
     /// Each round is a perfect shuffle of all elements: it moves one bit of an element's lane

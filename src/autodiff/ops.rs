@@ -1,5 +1,5 @@
-//! Derivatives of ops with parameters. The forward side is in `tensor/`, under the same names;
-//! fused ops have both in `tensor/fused/`.
+//! Derivatives of ops with parameters. The ops are in `tensor/`, in files of the same names.
+//! Fused ops and their derivatives are in `tensor/fused/`.
 
 pub(crate) mod index;
 pub(crate) mod matmul;

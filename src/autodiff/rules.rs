@@ -1,4 +1,4 @@
-//! The op table's derivatives, expanded: `UnaryOp::Exp` to the rule that its row states.
+//! Derivative rules of the op table: each row becomes an arm of the functions that its macros expand to.
 
 pub(crate) mod ternary;
 
@@ -28,7 +28,7 @@ const fn names(parameters: &[&str], name: u8) -> bool {
     false
 }
 
-/// The values a rule's parameters stand for.
+/// Values that the parameters of a rule can name: the upstream gradient, the inputs, the output.
 struct Values<'a, B: Backend> {
     g: &'a Tensor<B>,
     x: Option<&'a Tensor<B>>,
@@ -49,7 +49,7 @@ impl<'a, B: Backend> Values<'a, B> {
             "g" => Some(self.g),
             _ => None,
         };
-        value.expect("a value that was kept when the op was recorded, because its rule names it")
+        value.expect("a value that its rule names is saved when the op is recorded")
     }
 }
 
@@ -126,7 +126,7 @@ enum Side {
     B,
 }
 
-/// Which of (input, output) are kept for the rule.
+/// True for (input, output) if the rule names it, so that it must be saved.
 pub(crate) fn unary_keeps(op: UnaryOp) -> (bool, bool) {
     let parameters = unary_parameters(op);
     (names(parameters, b'x'), names(parameters, b'y'))
@@ -135,11 +135,11 @@ pub(crate) fn unary_keeps(op: UnaryOp) -> (bool, bool) {
 struct UnaryRule<B: Backend> {
     op: UnaryOp,
     x: Option<Tensor<B>>,
-    /// By a handle: most ops keep no output, and a tensor by value is large.
+    /// Behind a pointer: few ops save their output, and a tensor stored inline would enlarge every rule.
     y: Option<Shared<B::Tensor>>,
 }
 
-/// The rule of a unary op, with those of its input and output that the rule names.
+/// Makes the rule of a unary op, saving the input and the output if the rule names them.
 pub(crate) fn unary_rule<B: Backend>(op: UnaryOp, x: &Tensor<B>, y: &B::Tensor) -> SharedRule<B> {
     let (keeps_x, keeps_y) = unary_keeps(op);
     shared_rule(UnaryRule {
@@ -162,7 +162,7 @@ impl<B: Backend> Rule<B> for UnaryRule<B> {
     }
 }
 
-/// An input kept for a rule.
+/// An input saved for a rule.
 pub(crate) enum Saved<B: Backend> {
     Tensor(Tensor<B>),
     Scalar(Scalar, DType),
@@ -193,7 +193,7 @@ struct BinaryRule<B: Backend> {
     y: Option<Shared<B::Tensor>>,
 }
 
-/// Which of (a, b, y) the rules of the tracked inputs need.
+/// True for each of (a, b, y) that a rule of a tracked input names.
 pub(crate) fn binary_keeps(op: BinaryOp, a_tracked: bool, b_tracked: bool) -> (bool, bool, bool) {
     let for_a = binary_parameters(op, Side::A);
     let for_b = binary_parameters(op, Side::B);
@@ -201,7 +201,7 @@ pub(crate) fn binary_keeps(op: BinaryOp, a_tracked: bool, b_tracked: bool) -> (b
     (keeps(b'a'), keeps(b'b'), keeps(b'y'))
 }
 
-/// The rule of a binary op, with what [`binary_keeps`] says.
+/// Makes the rule of a binary op from the values that [`binary_keeps`] selects.
 pub(crate) fn binary_rule<B: Backend>(
     op: BinaryOp,
     a: Option<Saved<B>>,
@@ -230,7 +230,7 @@ impl<B: Backend> Rule<B> for BinaryRule<B> {
     }
 }
 
-/// The rule of a row for one input, at values that `value` gives by the names of the row.
+/// Gradient of input number `input` by the rule of the row `op`; `value` returns the value of each name.
 #[cfg(feature = "testing")]
 pub fn row_gradient<'a, B: Backend>(
     op: &str,

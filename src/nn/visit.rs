@@ -101,6 +101,15 @@ impl<B: Backend> Visit<B> for Tensor<B> {
     }
 }
 
+/// The training flag of a layer, which holds no tensor.
+impl<B: Backend> Visit<B> for AtomicBool {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.training(self);
+    }
+
+    fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
+}
+
 impl<B: Backend, T: Visit<B>> Visit<B> for Option<T> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         if let Some(part) = self {

@@ -309,13 +309,15 @@ pub enum FusedOp<'a, T> {
         /// As in [`FusedOp::Conv`].
         convolution: Convolution,
     },
-    /// The largest pixel of each window, the first of equal ones; NaN if there is one. Results: `[n, c, …]`,
-    /// positions of these pixels in their images, of dtype `I64`.
+    /// The largest pixel of each window, the first of equal ones; NaN if there is one. Results: `[n, c, …]`
+    /// and, if wanted, positions of these pixels in their images, of dtype `I64`.
     MaxPool {
         /// Images `[n, c, …]`.
         x: &'a T,
         /// The windows.
         pooling: Pooling,
+        /// True if positions are wanted.
+        with_positions: bool,
     },
     /// The mean of each window. Result: `[n, c, …]`.
     AvgPool {

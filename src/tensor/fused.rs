@@ -18,16 +18,20 @@
 //! | `softmax.rs` | `softmax`, `log_softmax` |
 //! | `cross_entropy.rs` | `cross_entropy` |
 //! | `norm.rs` | `layer_norm`, `rms_norm` |
+//! | `batch_norm.rs` | `batch_norm`, `group_norm` and their kin |
 //! | `linear.rs` | `linear`, `linear_activation`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
 //! | `columns.rs` | `im2col`, `col2im` |
 //! | `conv.rs` | `conv2d`, `conv_transpose2d` and their kin |
 //! | `pool.rs` | `max_pool2d`, `avg_pool2d` and their kin |
+//! | `adaptive.rs` | `adaptive_avg_pool2d`, `adaptive_max_pool2d` and their kin |
 //! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
+mod adaptive;
 pub(crate) mod attention;
+mod batch_norm;
 mod columns;
 pub(crate) mod conv;
 pub(crate) mod cross_entropy;

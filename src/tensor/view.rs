@@ -2,7 +2,7 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::view::{
-    diagonal_rule, identity_rule, permute_rule, reshape_rule, step_rule, sum_to_rule,
+    diagonal_rule, identity_rule, permute_rule, reshape_rule, step_rule, sum_to_rule, unfold_rule,
 };
 use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
@@ -186,6 +186,32 @@ impl<B: Backend> Tensor<B> {
         let second = second.resolve(op, x.shape())?;
         let data = B::view(x.data(), x.layout().diagonal(op, first, second)?)?;
         Ok(record(op, data, &[x], |_| diagonal_rule(*x.shape(), [first, second])))
+    }
+
+    /// Takes windows of `size` elements along `axis`, one every `step` elements, as a new last axis. They may
+    /// overlap. The axis is left with one index for each window: `(extent - size) / step + 1`, rounded down.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0, 3.0, 4.0, 5.0];
+    /// let windows = x.unfold(0, 3, 2)?;
+    /// assert_eq!(windows.dims(), [2, 3]);
+    /// assert_eq!(windows.to_vec::<f32>()?, [1.0, 2.0, 3.0, 3.0, 4.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] if the axis has fewer than `size` elements or `step`
+    /// is 0; [`Error::TooManyAxes`].
+    pub fn unfold(&self, axis: impl Into<Axis>, size: usize, step: usize) -> Result<Self> {
+        B::engine_unfold(self, axis.into(), size, step)
+    }
+
+    pub(crate) fn unfold_body(x: &Tensor<B>, axis: Axis, size: usize, step: usize) -> Result<Self> {
+        let op = "unfold";
+        let axis = axis.resolve(op, x.shape())?;
+        let data = B::view(x.data(), x.layout().unfold(op, axis, size, step)?)?;
+        Ok(record(op, data, &[x], |_| unfold_rule(*x.shape(), axis, step)))
     }
 
     /// Inserts an axis of extent 1 before `axis`; −1 appends it.

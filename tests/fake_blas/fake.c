@@ -1,5 +1,5 @@
-/* A BLAS library that is right, slow, and calls itself an OpenBLAS with eight threads and the kernels
- * that FAKE_CORE names. FAKE_FAULT names what it does wrong. */
+/* A correct, slow BLAS library that reports itself as OpenBLAS with eight threads and the kernels
+ * that FAKE_CORE names. FAKE_FAULT selects a fault. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

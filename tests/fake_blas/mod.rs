@@ -1,5 +1,5 @@
-//! A BLAS library with faults by choice: what real libraries do not do on the machine that runs the tests.
-//! Made by the C compiler that links Rust's programs on Linux.
+//! A BLAS library with selectable faults, which real libraries on the machine of the tests do not have. It is
+//! compiled by the C compiler that links Rust programs on Linux.
 #![cfg(all(blas, not(blas = "openblas-static"), target_os = "linux"))]
 
 #[cfg(not(blas = "blas-dynamic"))]
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// `tests/fake_blas/NAME.c` as a shared library.
-fn made(name: &str) -> PathBuf {
+/// Compiles `tests/fake_blas/NAME.c` to a shared library.
+fn compile(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fake_blas/{name}.c"));
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lib{name}.so"));
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".to_owned());
@@ -32,11 +32,11 @@ fn made(name: &str) -> PathBuf {
 
 fn fake() -> &'static str {
     static FAKE: OnceLock<String> = OnceLock::new();
-    FAKE.get_or_init(|| made("fake").to_str().expect("a path of letters").to_owned())
+    FAKE.get_or_init(|| compile("fake").to_str().expect("a path of letters").to_owned())
 }
 
-/// What `products_twice` says with these variables: whether it passed, its output and its errors.
-fn says(variables: &[(&str, &str)]) -> (bool, String, String) {
+/// Runs `products_twice` with these variables: whether it passed, its output and its error output.
+fn run(variables: &[(&str, &str)]) -> (bool, String, String) {
     let output = Command::new(env::current_exe().unwrap())
         .args(["products_twice", "--exact", "--nocapture", "--include-ignored"])
         .env_remove("SWATH_BLAS")

@@ -1,4 +1,4 @@
-//! Gradients of factors of several products are added up where they are.
+//! Gradients of a tensor that several products use are added in place.
 
 use swath::prelude::*;
 
@@ -10,7 +10,7 @@ fn randn<S: Into<Shape>>(shape: S, seed: u64, dtype: DType) -> T {
     T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
 }
 
-/// Small integers, of which sums are exact in any order.
+/// Random small integers, so that sums are exact in any order.
 fn whole<S: Into<Shape>>(shape: S, seed: u64, dtype: DType) -> T {
     randn(shape, seed, dtype).mul_scalar(2.0).unwrap().round().unwrap()
 }
@@ -20,11 +20,11 @@ fn bits(x: &T) -> Vec<u64> {
     values.into_iter().map(f64::to_bits).collect()
 }
 
-/// A product of a tracked tensor with another one, by its number.
+/// A product of a tracked tensor with another one, which the number seeds.
 type Product<'a> = &'a dyn Fn(&T, u64) -> Result<T>;
 
-/// Checks the gradient of `x` in all of `products` against the sum of those of each alone, added from
-/// the last to the first.
+/// Checks the gradient of `x` through all of `products` against the sum of the gradients through each alone,
+/// added from the last to the first.
 #[track_caller]
 fn check(name: &str, x: &T, products: &[Product<'_>]) {
     check_with(randn::<Shape>, name, x, products);
@@ -45,7 +45,7 @@ fn check_with(upstream: fn(Shape, u64, DType) -> T, name: &str, x: &T, products:
         gradient(&|x| products.iter().enumerate().map(|(i, f)| f(x, i as u64).unwrap()).collect());
     let each = products.iter().enumerate().rev().map(|(i, f)| {
         let y = |x: &T| f(x, i as u64).unwrap();
-        // Zeros of the others' shapes keep the numbers of the upstream gradients.
+        // Detached results in place of the others keep the seeds of the upstream gradients.
         gradient(&|x| (0..=i).map(|j| if j == i { y(x) } else { y(x).detach() }).collect())
     });
     let expected = each.reduce(|total, g| total.add(&g).unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn check_with(upstream: fn(Shape, u64, DType) -> T, name: &str, x: &T, products:
 }
 
 #[test]
-fn the_bits_are_those_of_gradients_added_up() {
+fn gradients_added_in_place_have_the_bits_of_separate_sums() {
     for dtype in [DType::F32, DType::F64, DType::F16] {
         for k in [5, 40, 300] {
             let name = format!("{dtype} {k}");
@@ -77,16 +77,16 @@ fn the_bits_are_those_of_gradients_added_up() {
             let x = randn([3, 40, k], 2, dtype);
             let layer: Product<'_> = &|x, i| x.linear(&randn([20, k], 60 + i, dtype), None);
             let batch: Product<'_> = &|x, i| x.matmul(&randn([3, k, 20], 65 + i, dtype));
-            // A weight large enough to be packed for a batch that is no stack of rows.
-            let turned: Product<'_> =
+            // A weight large enough to be packed for a batch whose rows cannot be stacked.
+            let transposed: Product<'_> =
                 &|x, i| x.linear(&randn([250, k], 68 + i, dtype), None)?.swap_axes(1, 2);
             check(&name, &x, &[layer, layer, batch, other, layer, batch]);
-            check(&name, &x, &[turned, other, turned, layer]);
+            check(&name, &x, &[transposed, other, transposed, layer]);
         }
     }
 }
 
-/// A product with `x`, `[…, m, k]`, whose result is then turned, so that its upstream gradient is.
+/// A random product with `x`, `[…, m, k]`, followed by a random view, which permutes its upstream gradient.
 fn random_use(x: &[usize], dtype: DType, rng: &mut Rng) -> impl Fn(&T, u64) -> Result<T> + use<> {
     let (lead, mut stack) = (x.len() - 2, x.to_vec());
     let [m, k] = [x[lead], x[lead + 1]];
@@ -113,7 +113,7 @@ fn random_use(x: &[usize], dtype: DType, rng: &mut Rng) -> impl Fn(&T, u64) -> R
 }
 
 #[test]
-fn random_uses_of_a_tensor_add_up() {
+fn gradients_of_random_products_add_up() {
     let mut rng = Rng::seed(5);
     for round in 0..60 {
         let dtype = [DType::F32, DType::F64][round % 2];
@@ -131,22 +131,22 @@ fn random_uses_of_a_tensor_add_up() {
     }
 }
 
-/// A product of which the factor is both sides adds two gradients, in another order than that above.
+/// A product of a tensor with itself adds two gradients, in another order than the products above.
 #[test]
-fn a_factor_may_be_both_sides() {
+fn a_product_with_itself_adds_both_gradients() {
     for dtype in [DType::F32, DType::F64] {
         let square = whole([30, 30], 3, dtype);
         let itself: Product<'_> = &|x, _| x.matmul(x);
-        let turned: Product<'_> = &|x, _| x.matmul(&x.t()?);
+        let transposed: Product<'_> = &|x, _| x.matmul(&x.t()?);
         let layer: Product<'_> = &|x, _| x.linear(x, None);
         let by: Product<'_> = &|x, i| x.matmul(&whole([30, 30], 80 + i, dtype));
-        let all = [itself, by, turned, itself, layer, by, layer, itself];
+        let all = [itself, by, transposed, itself, layer, by, layer, itself];
         check_with(whole::<Shape>, "both sides", &square, &all);
     }
 }
 
 #[test]
-fn nothing_shared_is_overwritten() {
+fn shared_gradients_are_not_overwritten() {
     let [x, w, g] = [1, 2, 3].map(|seed| randn([20, 20], seed, DType::F32));
     let given = bits(&g);
     let x = x.requires_grad();
@@ -155,7 +155,7 @@ fn nothing_shared_is_overwritten() {
     y.retain_grad();
     h.retain_grad();
     let grads = y.backward_with(&g).unwrap();
-    // h's total begins as the very gradient of y, which is kept, and given by the caller.
+    // The total of h begins as the gradient of y, which is kept, and which the caller holds.
     assert_eq!(bits(grads.wrt(&y).unwrap()), given);
     assert_eq!(bits(&g), given);
     let expected = g.add(g.matmul(&w.t().unwrap()).unwrap()).unwrap();
@@ -164,7 +164,7 @@ fn nothing_shared_is_overwritten() {
 }
 
 #[test]
-fn recorded_passes_have_gradients_of_their_own() {
+fn second_order_gradients_agree_with_differences() {
     let [x, w] = [1, 2].map(|seed| randn([4, 4], seed, DType::F64));
     let f = |xs: &[T]| xs[0].linear(&xs[1], None)?.matmul(&xs[1])?.linear(&xs[1], None);
     let options = GradCheck { order: 2, ..Default::default() };
@@ -174,7 +174,7 @@ fn recorded_passes_have_gradients_of_their_own() {
 #[test]
 fn a_weight_of_many_products_has_one_gradient_in_memory() {
     if swath::blas::info().provider != "embedded" {
-        println!("SKIPPED: a library's products are not added in place");
+        println!("SKIPPED: gradients of a library's products are not added in place");
         return;
     }
     let name = "accumulate::a_weight_of_many_products_has_one_gradient_in_memory";
@@ -193,9 +193,9 @@ fn a_weight_of_many_products_has_one_gradient_in_memory() {
             drop(step());
             let (gradient, peak) = step();
             let of = |count: usize| count * size_of::<f32>();
-            let (own, upstream) = (of(gradient.numel()), of(rows * width));
-            let most = own + 3 * upstream + (1 << 20);
-            assert!(peak <= most, "{peak} bytes for a gradient of {own}, at most {most}");
+            let (size, upstream) = (of(gradient.numel()), of(rows * width));
+            let most = size + 3 * upstream + (1 << 20);
+            assert!(peak <= most, "{peak} bytes for a gradient of {size}, at most {most}");
         }
     });
 }

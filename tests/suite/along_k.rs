@@ -1,6 +1,6 @@
-//! Products whose k is shared by threads: the bits of one thread, whatever the product is and whatever
-//! follows it. Each costs so much that even a sleeping crew is woken for it, and a trace says that its k was
-//! shared.
+//! Products that threads split along k have the bits of one thread, alone, with a fused function and in
+//! gradients. Each is expensive enough to wake sleeping threads for, and a trace proves that its k was
+//! split.
 
 use swath::blas::trace::{Path, Traced, trace};
 use swath::ops::{Activation, FusedOp};
@@ -12,14 +12,14 @@ use crate::support::{alone, is_full, is_sampled};
 
 type T = Tensor<CpuBackend>;
 
-/// Whole blocks of k and a part of one; one row, one column; more blocks than are in memory at a time.
+/// Whole blocks of k and a partial one; one row, one column; more blocks than are held in memory at a time.
 const SHAPES: [[usize; 3]; 5] =
     [[32, 16_384, 32], [12, 40_001, 20], [1, 10_300, 1000], [1000, 10_300, 1], [19, 36_000, 100]];
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// Checks that the results of `f` have the same bits on 1, 2, 5 and (with `SWATH_FULL`) 3 threads, and that
-/// on several threads `along_k` of its products share k.
+/// on several threads `along_k` of its products are split along k.
 #[track_caller]
 fn check(what: &str, along_k: usize, f: impl Fn() -> Result<Vec<T>>) {
     let on = |threads| {
@@ -33,14 +33,14 @@ fn check(what: &str, along_k: usize, f: impl Fn() -> Result<Vec<T>>) {
     let one = on(1);
     let all = if is_full() { &[2, 3, 5][..] } else { &[2, 5] };
     for &threads in all {
-        assert!(on(threads) == one, "{what}, {threads} threads: not the bits of one");
+        assert!(on(threads) == one, "{what}, {threads} threads: other bits than on one");
     }
 }
 
-/// By default two dtypes for each shape, the other two for the next.
+/// By default two dtypes for each shape, and the other two for the next shape.
 #[test]
-fn products_and_what_follows_them_have_the_bits_of_one_thread() {
-    alone("along_k::products_and_what_follows_them_have_the_bits_of_one_thread", || {
+fn products_and_fused_functions_have_the_bits_of_one_thread() {
+    alone("along_k::products_and_fused_functions_have_the_bits_of_one_thread", || {
         let mut rng = Rng::seed(111);
         let cases = (0..SHAPES.len()).flat_map(|s| (0..DTYPES.len()).map(move |d| [s, d]));
         for [s, d] in cases.filter(|[s, d]| is_sampled(s + d, 2)) {
@@ -50,7 +50,7 @@ fn products_and_what_follows_them_have_the_bits_of_one_thread() {
             };
             let (x, w, bias) = (normal(&[m, k]), normal(&[n, k]), normal(&[n]));
             let name = |what: &str| format!("{what} of [{m}, {k}] and [{k}, {n}], {dtype}");
-            // A contiguous right side, and a left side whose columns are.
+            // A row-major right side, and a left side stored by columns.
             let (right, left) = (w.t().unwrap().contiguous().unwrap(), x.t().unwrap().contiguous());
             let left = left.unwrap().t().unwrap();
             check(&name("matmul"), 3, || {
@@ -80,7 +80,7 @@ fn products_and_what_follows_them_have_the_bits_of_one_thread() {
     });
 }
 
-/// The weight's, a sum over many rows, once and twice.
+/// Gradients of a weight, a sum over many rows, that is used once and twice.
 #[test]
 fn gradients_have_the_bits_of_one_thread() {
     alone("along_k::gradients_have_the_bits_of_one_thread", || {
@@ -104,14 +104,14 @@ fn gradients_have_the_bits_of_one_thread() {
     });
 }
 
-/// In a user's rayon pool, where the threads of a batch share each product of it too.
+/// Runs in a user's rayon pool, whose threads also split each product of a batch.
 #[test]
 fn a_product_is_added_to_a_sum() {
     if !embedded() {
-        println!("SKIPPED: a library's products are added to a sum after them");
+        println!("SKIPPED: a library's products are added to the sum afterwards");
         return;
     }
-    // So many products that their sum, 4 MiB, is added in place, and left sides that are no stack of rows.
+    // So many products that their sum, 4 MiB, is added in place, and left sides whose rows cannot be stacked.
     let [batch, groups, k, n] = [35, 3, 2600, 71];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
     let mut rng = Rng::seed(113);
@@ -120,7 +120,7 @@ fn a_product_is_added_to_a_sum() {
     let b = normal([groups, 1, k, n]).unwrap().broadcast_to((groups, batch, k, n)).unwrap();
     let c = normal([groups, batch, n, n]).unwrap();
     let expected = bits(&c.add(a.matmul(&b).unwrap()).unwrap()).unwrap();
-    // The sum's storage is nobody else's.
+    // A copy, so that the storage of the sum is not shared.
     let c = CpuBackend::from_host(CpuBackend::to_host(c.data()).unwrap(), *c.shape()).unwrap();
     let (sum, traced) =
         pool.install(|| trace(|| CpuBackend::matmul_add(a.data(), b.data(), c).unwrap()));

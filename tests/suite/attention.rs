@@ -1,5 +1,5 @@
-//! `scaled_dot_product_attention` against the reference backend, the ops it is made of, PyTorch and
-//! finite differences.
+//! `scaled_dot_product_attention` against the reference backend, its composite, PyTorch and finite
+//! differences.
 
 mod vectors;
 
@@ -21,7 +21,7 @@ fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
     x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 
-/// On the reference backend, floats in `f64`.
+/// Copies a tensor to the reference backend, floats as `f64`.
 fn on_reference<B: Backend>(x: &Tensor<B>) -> R {
     let x64 = R::from_vec(wide(x), *x.shape()).unwrap();
     if x.dtype() == DType::Bool { x64.to_dtype(DType::Bool).unwrap() } else { x64 }
@@ -31,7 +31,7 @@ fn with_leading(lead: &[usize], rest: [usize; 2]) -> Shape {
     Shape::new([lead, &rest[..]].concat())
 }
 
-/// What is computed: shapes and options.
+/// Shapes and options of one call.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     lead: &'static [usize],
@@ -47,27 +47,27 @@ struct Case {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Masked {
     No,
-    /// Of the scores' shape.
+    /// The shape of the scores.
     Bool,
-    /// Keys alone: stride 0 over heads and queries.
+    /// One value per key: stride 0 over heads and queries.
     Padding,
     Float,
-    /// One number a query.
+    /// One value per query.
     Column,
 }
 
 const PLAIN: Case =
     Case { lead: &[2, 3], t: 5, s: 5, d: 4, e: 4, causal: false, mask: Masked::No, dropout: false };
 
-/// Odd extents, extents that differ, none and one, ranks 2 to 5, more than a block of queries and a
-/// piece of keys.
+/// Odd extents, unequal extents, extents 0 and 1, ranks 2 to 5, more than one block of queries and of
+/// keys.
 fn cases() -> Vec<Case> {
     let with = |causal, mask, dropout| Case { causal, mask, dropout, ..PLAIN };
     vec![
         PLAIN,
         Case { t: 7, s: 3, d: 5, e: 2, ..PLAIN },
         Case { t: 3, s: 9, e: 1, causal: true, ..PLAIN },
-        // The first four queries see nothing.
+        // The first four queries have no visible key.
         Case { t: 9, s: 5, causal: true, ..PLAIN },
         Case { t: 1, s: 1, d: 1, ..with(true, Masked::No, false) },
         Case { t: 0, s: 4, ..PLAIN },
@@ -93,24 +93,25 @@ fn cases() -> Vec<Case> {
 impl Case {
     fn mask<B: Backend>(&self, dtype: DType) -> Option<Tensor<B>> {
         let (t, s) = (self.t, self.s);
-        let truth = |shape: Shape| randn::<B>(shape, 77, DType::F32).gt(-0.5).unwrap();
+        let random_mask = |shape: Shape| randn::<B>(shape, 77, DType::F32).gt(-0.5).unwrap();
         match self.mask {
             Masked::No => None,
             Masked::Bool => {
-                // The second query sees nothing.
+                // The second query has no visible key.
                 let row = Tensor::<B>::arange(0.0, t as f64, 1.0).unwrap().ne(1.0).unwrap();
-                let mask = truth(with_leading(self.lead, [t, s])).to_dtype(DType::F32).unwrap();
+                let mask =
+                    random_mask(with_leading(self.lead, [t, s])).to_dtype(DType::F32).unwrap();
                 let row = row.to_dtype(DType::F32).unwrap().reshape((t, 1)).unwrap();
                 Some(mask.mul(&row).unwrap().to_dtype(DType::Bool).unwrap())
             }
-            Masked::Padding => Some(truth(Shape::new([2, 1, 1, s]))),
+            Masked::Padding => Some(random_mask(Shape::new([2, 1, 1, s]))),
             Masked::Float => Some(randn((t, s), 78, dtype)),
             Masked::Column => Some(randn((t, 1), 79, dtype)),
         }
     }
 
-    /// q, k, v and the gradient of y. As `[…, t, d]` in order, as a model has them (views of one
-    /// `[b, t, 3 c]`), or with every stride unusual.
+    /// q, k, v and the gradient of y: contiguous `[…, t, d]`, as in a model (views of one `[b, t, 3 c]`), or
+    /// with unusual strides on every axis.
     fn operands<B: Backend>(&self, layout: usize, dtype: DType) -> [Tensor<B>; 4] {
         let &Case { lead, t, s, d, e, .. } = self;
         let plain = |rest, seed| randn::<B>(with_leading(lead, rest), seed, dtype);
@@ -127,11 +128,11 @@ impl Case {
             (2, _) => {
                 let columns = |[n, w]: [usize; 2], seed| plain([w, n], seed).t().unwrap();
                 let flipped = columns([s, d], 4).flip(lead.len()).unwrap();
-                let spread = every_second_column(&plain([s, 2 * e], 5));
-                // As the gradient of a sum is.
+                let strided = every_second_column(&plain([s, 2 * e], 5));
+                // Like the gradient of a sum.
                 let one = randn(Shape::new(vec![1; lead.len() + 2]), 6, dtype);
                 let g = one.broadcast_to(with_leading(lead, [t, e])).unwrap();
-                [columns([t, d], 3), flipped, spread, g]
+                [columns([t, d], 3), flipped, strided, g]
             }
             _ => [plain([t, d], 3), plain([s, d], 4), plain([s, e], 5), plain([t, e], 6)],
         }
@@ -165,7 +166,7 @@ fn results<B: Backend>(
 fn close(got: &[f64], want: &[f64], tolerance: f64) -> Option<String> {
     assert_eq!(got.len(), want.len());
     let scale = want.iter().fold(1.0f64, |most, x| most.max(x.abs()));
-    // NaN is close to nothing.
+    // Written so that NaN is never close.
     let near = |i: usize| (got[i] - want[i]).abs() <= tolerance * scale;
     let wrong = (0..got.len()).find(|&i| !near(i));
     wrong.map(|i| format!("element {i} is {}, not {}", got[i], want[i]))
@@ -204,9 +205,9 @@ pub fn forward_and_gradients_agree_in_every_layout<B: Tested>() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The composition, written with other ops than the library's own definition.
+/// Checks against a composition of other ops than the library's composite.
 #[test]
-fn it_is_softmax_of_scaled_products_times_values() {
+fn attention_is_softmax_of_scaled_products_times_values() {
     let case = Case { lead: &[2, 2], t: 6, s: 6, ..PLAIN };
     let [q, k, v, _] = case.operands(1, DType::F64);
     let e = q.matmul(&k.t().unwrap()).unwrap().mul_scalar(0.5).unwrap().exp().unwrap();
@@ -221,7 +222,7 @@ fn it_is_softmax_of_scaled_products_times_values() {
 }
 
 #[test]
-fn joining_the_heads_again_copies_nothing() {
+fn merging_the_heads_copies_nothing() {
     let [q, k, v, _] = Case { t: 6, s: 6, ..PLAIN }.operands::<CpuBackend>(1, DType::F32);
     for dtype in [DType::F32, DType::BF16] {
         let [q, k, v] = [&q, &k, &v].map(|x| x.to_dtype(dtype).unwrap().requires_grad());
@@ -233,7 +234,7 @@ fn joining_the_heads_again_copies_nothing() {
     }
 }
 
-pub fn queries_that_see_nothing_give_zeros_and_zero_gradients<B: Tested>() {
+pub fn queries_without_visible_keys_give_zeros_and_zero_gradients<B: Tested>() {
     let case = Case { t: 5, s: 3, causal: true, ..PLAIN };
     for dtype in among::<B>(&[DType::F32, DType::F64]) {
         let all = results(&case, &case.operands::<B>(0, dtype), None);
@@ -259,8 +260,8 @@ pub fn nan_and_infinite_scores_give_nan_in_their_rows_alone<B: Tested>() {
     assert!(y[0].is_nan() && y[1] == 1.5 && y[2].is_nan(), "{y:?}");
 }
 
-/// Weights that are all alike show the dropout of each: element [h, i, j] falls to word
-/// (h t + i) s + j.
+/// Equal weights show the dropout of each one: element [h, i, j] uses word (h t + i) s + j of the random
+/// stream.
 pub fn dropout_counts_weights_in_row_major_order<B: Tested>() {
     let (h, t, s) = (2, 3, 70);
     let (q, k) = (
@@ -294,7 +295,7 @@ fn gradients_agree_with_finite_differences_twice() {
         };
         check_gradients(f, &[&q, &k, &v], order(2)).unwrap_or_else(|e| panic!("{case:?}: {e}"));
     }
-    // More than a block of queries, in two sets of keys and values; and one tensor in three places.
+    // More than one block of queries, in two groups of keys and values; and one tensor as q, k and v.
     let case = Case { lead: &[1, 1], t: 70, s: 70, d: 2, e: 2, causal: true, ..PLAIN };
     let [q, k, v, _] = case.operands(1, DType::F64);
     let f = |xs: &[T]| xs[0].scaled_dot_product_attention(&xs[1], &xs[2], case.options(None));
@@ -304,12 +305,12 @@ fn gradients_agree_with_finite_differences_twice() {
 }
 
 #[test]
-fn only_wanted_inputs_get_gradients_and_masks_have_none() {
+fn only_tracked_inputs_get_gradients_and_tracked_masks_are_errors() {
     let [q, k, v, _] = PLAIN.operands::<CpuBackend>(0, DType::F32);
     let tracked = v.requires_grad();
     let y = q.scaled_dot_product_attention(&k, &tracked, Attention::default()).unwrap();
     let grads = y.sum(None, false).unwrap().backward().unwrap();
-    // Each value's columns gather all weights, which add up to one a query.
+    // Each element of v gets the sum of its weights, which are 1 in total for every query.
     let total: f64 = wide(grads.wrt(&tracked).unwrap()).iter().sum();
     assert!((total - (2 * 3 * 5 * 4) as f64).abs() < 1e-3);
     let mask = randn((5, 5), 1, DType::F32).requires_grad();

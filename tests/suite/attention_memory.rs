@@ -1,5 +1,5 @@
-//! Attention over long sequences never holds all scores. In a process of its own: it measures the
-//! memory of all threads.
+//! Attention over long sequences never stores all scores. The test runs in its own process because it
+//! measures the memory of all threads.
 
 use swath::prelude::*;
 
@@ -8,15 +8,15 @@ use crate::support::{alone, counting};
 type T = Tensor<CpuBackend>;
 
 #[test]
-fn long_sequences_take_an_eighth_of_their_scores_at_most_forwards_and_backwards() {
+fn long_sequences_use_at_most_an_eighth_of_the_memory_of_their_scores() {
     alone(
-        "attention_memory::long_sequences_take_an_eighth_of_their_scores_at_most_forwards_and_backwards",
+        "attention_memory::long_sequences_use_at_most_an_eighth_of_the_memory_of_their_scores",
         measure_long_sequences,
     );
 }
 
 fn measure_long_sequences() {
-    // Every thread holds scores of its own.
+    // Every thread has a block of scores.
     swath::runtime::set_threads(2).unwrap();
     let (t, heads, d) = (4096, 2, 32);
     let mut rng = Rng::seed(1);

@@ -1,4 +1,4 @@
-//! What is recorded, kept, released and reported.
+//! Recording, saved values, release of graphs, and errors.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn gradients_of_a_shared_value_add_up() {
 }
 
 #[test]
-fn a_tensor_times_itself_counts_both_sides() {
+fn a_tensor_times_itself_gets_both_gradients() {
     let x = leaf(&[3.0]);
     let grads = sum(&x.mul(&x).unwrap()).backward().unwrap();
     assert_eq!(values(grads.wrt(&x).unwrap()), [6.0]);
@@ -43,7 +43,7 @@ fn a_second_pass_finds_the_graph_released_and_changes_nothing() {
     let y = sum(&x.exp().unwrap());
     y.backward().unwrap();
     assert!(matches!(y.backward(), Err(Error::GraphReleased { .. })));
-    // A part that was not passed yet stays usable after the error.
+    // Another branch of the graph stays usable after the error.
     let shared = x.exp().unwrap();
     sum(&shared.square().unwrap()).backward().unwrap();
     let other = x.square().unwrap();
@@ -66,7 +66,7 @@ fn retain_graph_allows_another_pass() {
 }
 
 #[test]
-fn only_scalars_start_a_pass() {
+fn backward_needs_a_scalar_or_an_upstream_gradient() {
     let x = leaf(&[1.0, 2.0]);
     let y = x.square().unwrap();
     assert!(matches!(y.backward(), Err(Error::NotScalar { .. })));
@@ -81,7 +81,7 @@ fn only_scalars_start_a_pass() {
 }
 
 #[test]
-fn a_missing_gradient_says_why() {
+fn a_missing_gradient_is_an_error_with_the_reason() {
     let x = leaf(&[1.0]);
     let unused = T::var("unused", CpuBackend::from_vec(vec![1.0], 1).unwrap());
     let constant = tensor![2.0];
@@ -174,7 +174,7 @@ fn gradients_can_be_differentiated() {
 }
 
 #[test]
-fn a_graph_made_on_one_thread_can_be_walked_on_another() {
+fn a_graph_recorded_on_one_thread_can_be_differentiated_on_another() {
     let x = leaf(&[1.0, 2.0]);
     let y = sum(&x.square().unwrap());
     let grads = std::thread::spawn(move || y.backward().unwrap()).join().unwrap();
@@ -182,7 +182,7 @@ fn a_graph_made_on_one_thread_can_be_walked_on_another() {
 }
 
 #[test]
-fn the_gradient_of_an_intermediate_can_be_asked_for() {
+fn grad_returns_gradients_of_intermediate_tensors() {
     let x = leaf(&[2.0]);
     let middle = x.square().unwrap();
     let y = sum(&middle.square().unwrap());
@@ -201,16 +201,16 @@ fn accumulated_gradients_keep_their_history() {
     }
     let second = grad(&sum(total.wrt(&x).unwrap()), &[&x], false).unwrap().remove(0);
     assert_eq!(values(&second), [4.0]);
-    // Without create_graph nothing in the result holds a graph.
+    // Without create_graph the result holds no graph.
     let y = x.add(1.0).unwrap();
     let upstream = leaf(&[1.0]).exp().unwrap();
     assert!(!y.backward_with(&upstream).unwrap().wrt(&x).unwrap().is_tracked());
 }
 
-/// A rule keeps what it names and nothing else: storage is unshared once the program drops it.
+/// A rule saves only the values that it names: the storage of others is unshared once the program drops them.
 #[test]
 fn only_values_that_a_rule_names_are_kept() {
-    // Whether recording `f` of a tracked tensor keeps its input, and its output.
+    // True for the input, and for the output, if recording `f` of a tracked tensor saves it.
     let kept = |f: fn(&T) -> Result<T>| {
         let x = leaf(&[1.0, 2.0]);
         let mut input = x.data().clone();
@@ -234,7 +234,7 @@ fn only_values_that_a_rule_names_are_kept() {
     assert_eq!(kept(constant), (false, false));
 }
 
-/// Graphs held by thread-local values are dropped when the thread ends, after others are gone.
+/// Graphs in thread-local values are dropped when the thread ends, after other thread-local values.
 #[test]
 fn deep_graphs_can_be_dropped_while_a_thread_ends() {
     thread_local! {
@@ -252,13 +252,14 @@ fn deep_graphs_can_be_dropped_while_a_thread_ends() {
     std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap().join().unwrap();
 }
 
-/// A million steps forward, backward and dropped, in a thread whose stack holds none of them.
+/// A chain of a million ops is built, differentiated and dropped on a small stack, which recursion would
+/// exceed.
 #[test]
-fn long_chains_need_no_stack() {
-    alone("autodiff::long_chains_need_no_stack", walk_long_chains);
+fn long_chains_do_not_recurse() {
+    alone("autodiff::long_chains_do_not_recurse", differentiate_long_chains);
 }
 
-fn walk_long_chains() {
+fn differentiate_long_chains() {
     const STEPS: usize = 1_000_000;
     let work = || {
         let x = leaf(&[1.0]);
@@ -283,7 +284,7 @@ fn walk_long_chains() {
     }
 }
 
-/// The most memory this process ever held, where the system tells.
+/// Peak memory of this process, if the system reports it.
 fn peak_memory_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,9 +1,9 @@
 //! Every operation of a backend against the reference backend, at the level of the [`swath::Backend`]
-//! trait: operation × dtype × shape × arrangement in memory.
+//! trait: operation × dtype × shape × layout.
 //!
-//! The tests are functions of the backend. [`required_tests`] makes those of the required methods, and of
-//! every mix of arrangements; [`provided_tests`] those of the methods that have a default. A new backend
-//! calls both, and `fused_tests` of `fused.rs`.
+//! The tests are functions of the backend. [`required_tests`] expands to tests of the required methods and of
+//! all combinations of layouts; [`provided_tests`] to tests of the methods that have a default. A new backend
+//! invokes both, and `fused_tests` of `fused.rs`.
 
 pub mod elementwise;
 pub mod errors;
@@ -18,7 +18,7 @@ pub mod reduce;
 pub mod scan;
 pub mod ternary;
 
-/// A test for each function, which it calls for the backend.
+/// Expands to a test for each function, called for the backend.
 macro_rules! tests_of {
     ($suite:ident, $backend:ty; $($file:ident: $($test:ident),*;)*) => {
         $(mod $file {
@@ -38,27 +38,27 @@ macro_rules! required_tests {
         $crate::backends::tests_of! {
             backends, $backend;
             elementwise: unary_ops_agree, binary_ops_on_16_bit_floats_agree, binary_ops_on_floats_agree,
-                binary_ops_on_integers_agree, numbers_as_operands_agree, comparisons_of_tensors_agree;
+                binary_ops_on_integers_agree, scalar_operands_agree, comparisons_of_tensors_agree;
             errors: divisions_that_fail_are_errors, indices_out_of_range_are_errors,
                 the_first_index_out_of_range_is_the_error;
-            half: every_op_of_one_argument_on_every_16_bit_float,
+            half: unary_ops_agree_on_every_16_bit_float,
                 every_16_bit_float_converts_to_every_type;
             large: large_contiguous_tensors_agree, large_permuted_tensors_agree,
-                large_tensors_of_mixed_arrangement_agree, narrow_parts_are_joined_row_by_row;
+                large_tensors_of_mixed_arrangement_agree, cat_of_narrow_tensors_agrees;
             matmul: products_agree_for_every_inner_extent, products_agree_for_every_storage,
                 products_agree_around_tile_edges, products_agree_for_batches,
                 products_with_special_values_agree, products_of_integers_are_errors;
             mixes: functions_of_one_and_two_operands_agree, functions_of_three_operands_agree,
-                choices_by_masks_of_every_mix_agree;
+                where_cond_agrees_in_every_mix_of_layouts;
             movement: views_and_copies_agree, permutes_of_many_axes_agree,
                 copies_larger_than_the_caches_agree, host_values_come_back, filled_tensors_agree,
-                casts_between_all_dtypes_agree, gathering_agrees, scattering_agrees,
-                sums_of_16_bit_floats_do_not_stagnate, joining_agrees;
+                casts_between_all_dtypes_agree, gather_agrees, scatter_add_agrees,
+                sums_of_16_bit_floats_do_not_stagnate, cat_agrees;
             owned: unary_ops_on_owned_operands, binary_ops_on_owned_operands,
                 chains_of_owned_results_agree;
             reduce: sums_agree, products_agree, means_agree, variances_agree, deviations_agree,
                 norms_agree, logarithms_of_sums_of_powers_agree, maxima_agree, minima_agree,
-                places_agree, truths_agree, sums_of_floats_accumulate_in_f64,
+                indices_of_extrema_agree, any_and_all_agree, sums_of_floats_accumulate_in_f64,
                 reductions_agree_at_the_edges;
         }
     };
@@ -69,15 +69,15 @@ macro_rules! provided_tests {
     ($backend:ty) => {
         $crate::backends::tests_of! {
             backends, $backend;
-            elementwise: tests_of_numbers_agree;
-            movement: choices_by_a_mask_agree;
-            owned: accumulating_gradients_keeps_copies;
+            elementwise: number_tests_agree;
+            movement: where_cond_agrees;
+            owned: accumulate_grad_leaves_copies_unchanged;
             provided: provided_functions_agree, edges_are_as_documented;
             scan: running_sums_agree, running_products_agree,
-                running_products_of_special_values_are_those_of_a_chain,
-                sums_of_one_sign_are_within_five_eighths_of_a_place, every_axis_gives_the_same_bits,
+                running_products_of_special_values_match_a_sequential_loop,
+                sums_of_one_sign_are_within_five_eighths_of_an_ulp, every_axis_gives_the_same_bits,
                 wrong_axes_and_dtypes_are_errors;
-            ternary: ops_of_three_operands_agree, operands_of_three_that_are_given_away_give_the_same;
+            ternary: ternary_ops_agree, ternary_ops_on_owned_operands;
         }
     };
 }

@@ -1,4 +1,4 @@
-//! Ops with a gradient that the program defines.
+//! Ops with a gradient that the caller defines.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,9 +11,9 @@ type Data = <CpuBackend as Backend>::Tensor;
 enum Kind {
     /// Backward is made of tensor operations.
     Recorded,
-    /// Backward detaches its gradient, and the op says so.
+    /// Backward detaches its gradient, and the op declares it first-order only.
     FirstOrderOnly,
-    /// Backward detaches its gradient, and the op does not say so.
+    /// Backward detaches its gradient without declaring it.
     Undeclared,
     /// Backward returns two gradients for one input.
     TooMany,
@@ -95,7 +95,7 @@ fn wrong_gradients_are_errors_that_name_the_op() -> Result<()> {
     Ok(())
 }
 
-/// The identity, whose gradient is multiplied by the value that forward saw.
+/// The identity, whose gradient is multiplied by the value of the input in forward.
 #[derive(Clone, Default)]
 struct Saving(OnceLock<f64>);
 
@@ -106,7 +106,7 @@ impl CustomOp<CpuBackend> for Saving {
 
     fn forward(&self, xs: &[&Data]) -> Result<Data> {
         let value = T::from_data(xs[0].clone()).item::<f64>()?;
-        self.0.set(value).expect("each application has a clone of its own");
+        self.0.set(value).expect("each application has a separate clone");
         Ok(xs[0].clone())
     }
 
@@ -116,7 +116,7 @@ impl CustomOp<CpuBackend> for Saving {
 }
 
 #[test]
-fn each_application_keeps_its_own_values() -> Result<()> {
+fn each_application_saves_separate_values() -> Result<()> {
     let op = Saving::default();
     let [a, b] = [3.0, 5.0].map(|x| tensor![f64; x].requires_grad());
     let y = T::apply(&op, &[&a])?.add(T::apply(&op, &[&b])?)?;

@@ -1,5 +1,5 @@
-//! Derivatives of functions (`jacobian`, `hessian_vector_product` and their kin) and derivatives of
-//! derivatives, against finite differences and formulas worked out by hand.
+//! `jacobian`, `hessian_vector_product` and related functions, and derivatives of derivatives, against finite
+//! differences and formulas derived by hand.
 
 use swath::prelude::*;
 
@@ -28,7 +28,7 @@ fn assert_close<B: Backend>(x: &Tensor<B>, expected: &[f64], tolerance: f64) {
     }
 }
 
-/// Every column by central differences in f64.
+/// Jacobian by central differences in f64, a column for each element of the argument.
 fn differences<B: Backend>(
     f: impl Fn(&Tensor<B>) -> Result<Tensor<B>>,
     x: &Tensor<B>,
@@ -50,7 +50,7 @@ fn differences<B: Backend>(
     (0..rows).flat_map(|i| columns.iter().map(move |column| column[i])).collect()
 }
 
-/// Runs on both backends, in f64 and f32 with its tolerance.
+/// Runs a check on both backends, in f64 and in f32, with a tolerance for each.
 macro_rules! everywhere {
     ($check:ident) => {
         $check::<CpuBackend>(DType::F64, 1e-12);
@@ -61,7 +61,7 @@ macro_rules! everywhere {
 }
 
 #[test]
-fn jacobians_are_those_worked_out_by_hand() {
+fn jacobians_match_formulas() {
     fn check<B: Backend>(dtype: DType, tolerance: f64) {
         // Softmax: diag(p) - p pᵀ.
         let x = tensor::<B>(&[0.3, -1.2, 0.7], 3, dtype);
@@ -83,7 +83,7 @@ fn jacobians_are_those_worked_out_by_hand() {
             (0..24).map(|n| unit(n / 12, n / 3 % 2) * values[n % 3 * 2 + n / 6 % 2]).collect();
         assert_close(&j, &expected, tolerance);
 
-        // A scalar's Jacobian is its gradient; that of a scalar argument has the value's shape.
+        // The Jacobian of a scalar is its gradient; that by a scalar has the shape of the value.
         let j = jacobian(|x| x.square()?.sum(None, false), &x).unwrap();
         assert_eq!(j.shape(), x.shape());
         assert_close(&j, &values.map(|v| 2.0 * v), tolerance);
@@ -158,7 +158,7 @@ fn second_derivatives_of_quadratics_and_rosenbrock() {
 }
 
 #[test]
-fn what_does_not_depend_on_the_argument_has_the_derivative_zero() {
+fn values_that_do_not_depend_on_the_argument_have_zero_derivatives() {
     let x = tensor![1.0, 2.0];
     let constant = tensor![5.0, 6.0, 7.0];
     let tracked = constant.requires_grad();
@@ -175,10 +175,10 @@ fn what_does_not_depend_on_the_argument_has_the_derivative_zero() {
     assert_eq!(hvp(&|x| x.sum(None, false)), [0.0; 2]);
     assert_eq!(hvp(&|_| Ok(tensor![5.0])), [0.0; 2]);
     assert_eq!(hvp(&|_| tracked.sum(None, false)), [0.0; 2]);
-    // The gradient is tracked by what it captures, and yet constant.
+    // The captured tensor makes the gradient tracked, but it does not depend on the argument.
     assert_eq!(hvp(&|x| x.sum(None, false)?.mul(total(&tracked))), [0.0; 2]);
     assert_eq!(wide(&hessian(|x| x.sum(None, false), &x).unwrap()), [0.0; 4]);
-    // No elements at all.
+    // An argument without elements.
     let empty = T::zeros((0, 2), DType::F32).unwrap();
     assert_eq!(jacobian(|x| x.exp(), &empty).unwrap().dims(), [0, 2, 0, 2]);
     assert_eq!(
@@ -220,7 +220,7 @@ fn wrong_arguments_are_errors_that_name_operation_and_shape() {
         vjp(|x| x.sum(None, true), &x, &x),
         Err(Error::ShapeMismatch { op: "vjp", .. })
     ));
-    // The function's own errors come through.
+    // Errors of the function are returned unchanged.
     assert!(matches!(
         jacobian(|x| x.matmul(&deep), &x),
         Err(Error::ShapeMismatch { op: "matmul", .. })
@@ -228,14 +228,14 @@ fn wrong_arguments_are_errors_that_name_operation_and_shape() {
 }
 
 #[test]
-fn what_a_function_captures_is_a_constant_and_its_graph_is_left_alone() {
+fn captured_tensors_are_constants_and_their_graphs_are_not_changed() {
     let x = tensor![f64; 0.5, 2.0].requires_grad();
     let z = x.exp().unwrap();
     let j = jacobian(|x| x.mul(&z), &x).unwrap();
     assert_close(&j, &[0.5f64.exp(), 0.0, 0.0, 2f64.exp()], 1e-12);
-    // The argument stands for x, the captured x does not.
+    // The argument is differentiated, the captured x is not.
     assert_eq!(wide(&jacobian(|y| y.mul(&x), &x).unwrap()), [0.5, 0.0, 0.0, 2.0]);
-    // The graph of z can be walked as if nothing had happened, and may have been released before.
+    // The graph of z can be differentiated afterwards, and may have been released before.
     total(&z).backward().unwrap();
     assert_close(&jacobian(|y| y.mul(&z), &x.detach()).unwrap(), &wide(&j), 1e-12);
     let h = hessian(|y| y.square()?.mul(&z)?.sum(None, false), &x.detach()).unwrap();
@@ -261,7 +261,7 @@ fn derivatives_of_functions_can_be_differentiated() {
         order(1),
     )
     .unwrap();
-    // The penalty of a gradient: w is captured, x is plain data, and x is an intermediate value.
+    // A gradient penalty: w is captured, x is plain data, and x is an intermediate value.
     let penalty = |xs: &[T]| {
         let one = tensor(&[1.0], (), DType::F64);
         vjp(|x| cubic(x, &xs[0])?.sum(None, false), &xs[0].exp()?, &one)?.square()
@@ -273,7 +273,7 @@ fn derivatives_of_functions_can_be_differentiated() {
     let at = |i: usize| 6.0 * wide(&x)[i];
     let expected: Vec<f64> = (0..27).map(|n| if n % 13 == 0 { at(n / 13) } else { 0.0 }).collect();
     assert_close(&twice, &expected, 1e-12);
-    // Untracked where nothing is tracked, or nothing is recorded.
+    // The result is untracked if nothing is tracked, or nothing is recorded.
     let energy = |x: &T| x.square()?.sum(None, false);
     assert!(!hessian_vector_product(energy, &x, &x).unwrap().is_tracked());
     assert!(!jacobian(energy, &x).unwrap().is_tracked());
@@ -302,7 +302,7 @@ fn third_order_and_mixed_partials_through_views_and_indices() {
     let fx = derivative(&f, &x);
     assert_close(&fx, &[3.0 * a * a * p, 0.0, 2.0 * c * b * q, b * b * q], 1e-12);
     let fxx = derivative(&fx, &x);
-    // Summed over the first index: rows of the Hessian added up.
+    // Summed over the first index: sums of the Hessian's rows.
     assert_close(&fxx, &[6.0 * a * p, 0.0, 2.0 * c * q + 2.0 * b * q, 2.0 * b * q], 1e-12);
     let fxxx = derivative(&fxx, &x);
     assert_close(&fxxx, &[6.0 * p, 0.0, 4.0 * q, 2.0 * q], 1e-12);
@@ -311,7 +311,7 @@ fn third_order_and_mixed_partials_through_views_and_indices() {
     let fxy = derivative(&fx, &y);
     assert_close(&fxy, &[3.0 * a * a, 2.0 * c * b + b * b], 1e-12);
     assert_close(&derivative(&fxy, &x), &[6.0 * a, 0.0, 2.0 * c + 2.0 * b, 2.0 * b], 1e-12);
-    // One graph serves all of it, several leaves and intermediates in one call as well.
+    // One graph serves all derivatives, also several leaves and intermediates in one call.
     let both = grad(&total(&f), &[&y, &picked, &x, &y0], true).unwrap();
     let e = (p * q).exp();
     assert_close(&both[0], &[a * a * a + q * e, c * b * b + p * e], 1e-12);
@@ -325,25 +325,25 @@ fn third_order_and_mixed_partials_through_views_and_indices() {
 }
 
 #[test]
-fn what_no_grad_computes_is_a_constant_of_all_orders() {
+fn values_computed_under_no_grad_are_constants_in_all_orders() {
     let x = tensor![f64; 2.0].requires_grad();
     let factor = no_grad(|| x.square()).unwrap();
     let y = total(&(&x.square().unwrap() * &factor));
     let first = grad(&y, &[&x], true).unwrap().remove(0);
     assert_eq!(wide(&first), [16.0]);
     assert_eq!(wide(&grad(&total(&first), &[&x], true).unwrap()[0]), [8.0]);
-    // A gradient that was computed unrecorded is a constant; asking for its derivative is an error.
+    // A gradient that was not recorded is a constant: differentiating it is an error.
     let first = grad(&y, &[&x], false).unwrap().remove(0);
     assert!(!first.is_tracked());
     assert!(matches!(grad(&total(&first), &[&x], false), Err(Error::NoGradient { .. })));
-    // create_graph records, whatever the thread's mode.
+    // create_graph records even where recording is off.
     let y = total(&(&x.square().unwrap() * &x));
     let first = no_grad(|| grad(&y, &[&x], true)).unwrap().remove(0);
     assert_eq!(wide(&grad(&total(&first), &[&x], false).unwrap()[0]), [12.0]);
 }
 
 #[test]
-fn a_gradient_by_some_tensors_leaves_the_rest_of_the_graph_alone() {
+fn a_gradient_by_some_tensors_does_not_release_the_rest_of_the_graph() {
     let (x, w) = (tensor![2.0].requires_grad(), tensor![3.0].requires_grad());
     let (ex, ew) = (x.square().unwrap(), w.square().unwrap());
     let y = total(&(&ex * &ew));
@@ -351,7 +351,7 @@ fn a_gradient_by_some_tensors_leaves_the_rest_of_the_graph_alone() {
     assert!(matches!(y.backward(), Err(Error::GraphReleased { .. })));
     assert!(matches!(total(&ex).backward(), Err(Error::GraphReleased { op: "square" })));
     assert_eq!(wide(total(&ew).backward().unwrap().wrt(&w).unwrap()), [6.0]);
-    // What an intermediate was computed from may even be gone.
+    // The graph that an intermediate was computed from may be released already.
     let middle = x.square().unwrap();
     let y = total(&middle.square().unwrap());
     total(&middle).backward().unwrap();
@@ -365,7 +365,7 @@ fn a_gradient_by_some_tensors_leaves_the_rest_of_the_graph_alone() {
 }
 
 #[test]
-fn a_missing_gradient_names_the_real_reason() {
+fn a_missing_gradient_names_the_reason() {
     let x = tensor![1.0, 2.0].requires_grad();
     let integers = tensor![i64; 1, 2].requires_grad();
     let middle = x.square().unwrap();
@@ -381,7 +381,7 @@ fn a_missing_gradient_names_the_real_reason() {
     assert!(text(&middle).contains("call retain_grad() on it before backward"));
     middle.retain_grad();
     assert!(text(&middle).contains("after the backward pass"), "{}", text(&middle));
-    // The next pass keeps it; marking it again changes nothing.
+    // The next pass keeps it; a second retain_grad has no effect.
     let grads = y.backward().unwrap();
     middle.retain_grad();
     assert_eq!(wide(grads.wrt(&middle).unwrap()), [1.0, 1.0]);
@@ -394,7 +394,7 @@ fn a_missing_gradient_names_the_real_reason() {
     let untracked = no_grad(|| x.exp()).unwrap();
     untracked.retain_grad();
     assert!(text(&untracked).contains("outside no_grad"), "{}", text(&untracked));
-    // Starting at integers.
+    // The pass starts at integers.
     let counted = x.to_dtype(DType::I64).unwrap().sum(None, false).unwrap();
     let error = counted.backward().unwrap_err().to_string();
     assert!(error.contains("is i64, and only floats have gradients"), "{error}");

@@ -1,4 +1,4 @@
-//! Values and gradients where squares overflow, bounds cross, and numbers are not numbers.
+//! Values and gradients at extreme arguments: squares that overflow, bounds that cross, infinities and NaN.
 
 use swath::ops::ReduceOp;
 use swath::prelude::*;
@@ -6,7 +6,7 @@ use swath::prelude::*;
 type T = Tensor<CpuBackend>;
 type Op = fn(&T) -> Result<T>;
 
-/// `values` in `dtype`, and the gradient there of the sum of `f`.
+/// Gradient of the sum of `f` at `values` in `dtype`.
 fn slopes(f: impl Fn(&T) -> Result<T>, values: &[f64], dtype: DType) -> Vec<f64> {
     let x = T::from_slice(values, values.len()).unwrap().to_dtype(dtype).unwrap().requires_grad();
     let grads = f(&x).unwrap().sum(None, false).unwrap().backward().unwrap();
@@ -25,7 +25,7 @@ const FLOATS: [(DType, f64); 4] =
     [(DType::F16, 2e-3), (DType::BF16, 2e-2), (DType::F32, 1e-6), (DType::F64, 1e-15)];
 
 #[test]
-fn logsumexp_shares_the_gradient_whatever_its_value_rounds_to() {
+fn logsumexp_gradients_do_not_depend_on_the_rounded_value() {
     for (dtype, tolerance) in FLOATS {
         for x in [100.0, 1e3, 1e4] {
             let equal = slopes(|x| x.logsumexp(None, false), &[x, x], dtype);
@@ -55,7 +55,7 @@ fn norms_of_zeros_have_a_gradient() {
 }
 
 #[test]
-fn a_nan_that_is_the_result_has_the_gradient() {
+fn a_nan_result_passes_the_gradient_to_the_nan_input() {
     let nan = f64::NAN;
     let values = [1.0, nan, 3.0];
     assert_eq!(slopes(|x| x.max(None, false), &values, DType::F32), [0.0, 1.0, 0.0]);
@@ -68,9 +68,9 @@ fn a_nan_that_is_the_result_has_the_gradient() {
     assert_eq!(slopes(|x| T::full(3, 2.0)?.maximum(x), &values, DType::F64), [0.0, 1.0, 1.0]);
 }
 
-/// Where tensors as bounds cross, the upper one is the result, and has the gradient.
+/// If the lower bound exceeds the upper one, the result is the upper one, which gets the gradient.
 #[test]
-fn clamp_between_bounds_that_cross() {
+fn clamp_with_crossed_bounds_returns_the_upper_one() {
     fn run<B: Backend>() {
         let tensor = |values: &[f64]| {
             Tensor::<B>::from_vec(values.to_vec(), values.len()).unwrap().requires_grad()
@@ -91,7 +91,7 @@ fn clamp_between_bounds_that_cross() {
 }
 
 #[test]
-fn slopes_whose_squares_overflow_or_vanish() {
+fn slopes_with_squares_that_overflow_or_underflow() {
     for (dtype, tolerance) in FLOATS {
         let (large, small): (f64, f64) = match dtype {
             DType::F16 => (512.0, 2f64.powi(-13)),
@@ -112,7 +112,7 @@ fn slopes_whose_squares_overflow_or_vanish() {
             let minus = [-0.5 / r];
             assert_near(&slopes(|b| other(b)?.atan2(b), &[r], dtype), &minus, allowed);
         }
-        // 1 - x² beside 1, where x² rounds to 1
+        // 1 - x² where x is so near 1 that x² rounds to 1
         let x = 1.0 - 2f64.powi(if dtype == DType::BF16 { -8 } else { -11 });
         let root = ((1.0 - x) * (1.0 + x)).sqrt();
         assert_near(&slopes(T::asin, &[x], dtype), &[1.0 / root], allowed);
@@ -120,9 +120,9 @@ fn slopes_whose_squares_overflow_or_vanish() {
     }
 }
 
-/// The second derivatives of gates are 0 far from 0, not infinity times 0.
+/// Second derivatives of gated activations far from 0 are 0, not infinity times 0.
 #[test]
-fn second_derivatives_of_gates_far_from_zero() {
+fn second_derivatives_of_gated_activations_vanish_far_from_zero() {
     let ops: [(&str, Op); 4] =
         [("gelu", T::gelu), ("gelu_tanh", T::gelu_tanh), ("silu", T::silu), ("mish", T::mish)];
     for (name, op) in ops {
@@ -135,13 +135,13 @@ fn second_derivatives_of_gates_far_from_zero() {
                 let y = op(x)?.sum(None, false)?;
                 Ok(grad(&y, &[x], true)?.remove(0))
             };
-            let bend = slopes(slope, values, dtype);
-            assert!(bend.iter().all(|&x| x.abs() < 1e-9), "{name} {dtype}: {bend:?}");
+            let second = slopes(slope, values, dtype);
+            assert!(second.iter().all(|&x| x.abs() < 1e-9), "{name} {dtype}: {second:?}");
         }
     }
 }
 
-/// An axis of one element may have any stride in a contiguous tensor.
+/// In a contiguous tensor an axis of extent 1 may have any stride.
 #[test]
 fn reductions_beside_a_reversed_axis_of_one_element() {
     let x = Tensor::<CpuBackend>::from_vec((0..360).collect::<Vec<i64>>(), (4, 3, 6, 5)).unwrap();
@@ -153,7 +153,7 @@ fn reductions_beside_a_reversed_axis_of_one_element() {
 }
 
 #[test]
-fn backends_check_what_they_are_given() {
+fn backends_check_their_arguments() {
     let x = CpuBackend::from_vec(vec![1.0f32, 2.0], 2).unwrap();
     let error = CpuBackend::reduce(ReduceOp::Norm { p: f64::NAN }, &x, &[0]).unwrap_err();
     assert!(error.to_string().contains("norm: p is NaN"), "{error}");
@@ -174,7 +174,7 @@ fn backends_check_what_they_are_given() {
     }
     assert_eq!(CpuBackend::cat(&[&a, &b], 1).unwrap().shape(), &Shape::new([2, 5]));
 
-    // The shape is the left operand's, not that of all together.
+    // The error states the shape of the left operand, not the broadcast one.
     let [row, column] = [Tensor::zeros(3, DType::I64), Tensor::zeros([2, 1], DType::I64)];
     let (row, column): (Tensor, Tensor) = (row.unwrap(), column.unwrap());
     let text = row.lerp(&column, 0.5).unwrap_err().to_string();

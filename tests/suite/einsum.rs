@@ -1,5 +1,5 @@
-//! `einsum` against sums written as loops over all indices, in f64; published values; derivatives;
-//! messages. What it copies is measured in `products_memory.rs`.
+//! `einsum` against sums written as loops over all indices, in f64; published examples; derivatives; error
+//! messages. The copies that it makes are measured in `products_memory.rs`.
 
 mod bits;
 mod errors;
@@ -15,7 +15,7 @@ type T = Tensor<CpuBackend>;
 const SECOND_ORDER: GradCheck =
     GradCheck { order: 2, eps: None, rtol: None, atol: None, directions: 4, seed: 1 };
 
-/// Both orders, of the function and of its square, whose upstream gradient depends on the inputs.
+/// First and second order, of the function and of its square, whose upstream gradient depends on the inputs.
 #[test]
 fn gradients_agree_with_finite_differences_twice() {
     let cases: [(&str, &[&[usize]]); 30] = [
@@ -69,7 +69,7 @@ fn gradients_agree_with_finite_differences_twice() {
 }
 
 #[test]
-fn one_tensor_in_two_places_gets_both_gradients() {
+fn one_tensor_as_two_operands_gets_both_gradients() {
     let x = uniform((3, 3), (-1.0, 1.0), 5);
     let f = |xs: &[T]| T::einsum("ij,jk,ki->", &[&xs[0], &xs[0], &xs[0]]);
     check_gradients(f, &[&x], SECOND_ORDER).unwrap();
@@ -88,7 +88,7 @@ fn diagonals_and_permutations_are_views() {
 }
 
 #[test]
-fn results_of_two_operands_lie_in_order() {
+fn results_of_two_operands_are_contiguous() {
     let x = |shape: &[usize]| T::randn(shape, &mut Rng::seed(3)).unwrap();
     let cases: [(&str, &[usize], &[usize]); 6] = [
         ("ij,jk->ik", &[3, 4], &[4, 5]),
@@ -122,7 +122,7 @@ fn half_precision_and_products_with_no_elements() {
     assert_eq!(y.backward().unwrap().wrt(&x).unwrap().dims(), [0, 0, 2]);
 }
 
-/// A product would have nine axes; what lies apart, eight that are walked one by one.
+/// A product would need nine axes; without contiguous axes all eight are traversed one by one.
 #[test]
 fn operands_of_eight_axes() {
     let count = 1 << 8;
@@ -131,7 +131,7 @@ fn operands_of_eight_axes() {
         T::from_vec((0..count).map(value).collect::<Vec<f64>>(), [2; 8]).unwrap()
     };
     let backwards: Vec<usize> = (0..8).rev().collect();
-    let lie = |x: &T, way: usize| match way {
+    let laid_out = |x: &T, way: usize| match way {
         0 => x.clone(),
         1 => x.permute(&backwards).unwrap().contiguous().unwrap().permute(&backwards).unwrap(),
         _ => (0..8).fold(x.clone(), |x, axis| {
@@ -147,18 +147,18 @@ fn operands_of_eight_axes() {
         let expected = product.sum(Some(&axes), false).unwrap().to_vec::<f64>().unwrap();
         for (way, other) in [(0, 0), (0, 1), (1, 2), (2, 0), (2, 2)] {
             let equation = format!("abcdefgh,abcdefgh->{kept}");
-            let found = T::einsum(&equation, &[&lie(&a, way), &lie(&b, other)]).unwrap();
+            let found = T::einsum(&equation, &[&laid_out(&a, way), &laid_out(&b, other)]).unwrap();
             assert_eq!(found.to_vec::<f64>().unwrap(), expected, "{equation} {way} {other}");
         }
     }
-    let found = T::einsum("abcdefgh,abcdefgh->hgfedcba", &[&a, &lie(&b, 1)]).unwrap();
+    let found = T::einsum("abcdefgh,abcdefgh->hgfedcba", &[&a, &laid_out(&b, 1)]).unwrap();
     let expected = product.permute(&backwards).unwrap();
     assert_eq!(found.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
 }
 
-/// Eight operands, more than are tried in every order.
+/// Eight operands, for which not every order of products is tried.
 #[test]
-fn a_chain_of_eight() {
+fn a_chain_of_eight_matrices() {
     let sizes = [2, 7, 3, 5, 4, 6, 2, 3, 4];
     let links: Vec<T> =
         (0..8).map(|i| uniform((sizes[i], sizes[i + 1]), (-1.0, 1.0), i as u64)).collect();

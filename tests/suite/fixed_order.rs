@@ -1,5 +1,5 @@
-//! Additions by index, running totals and reductions of columns on threads: one order, whatever their
-//! number, which each test sets in a process of its own.
+//! Scatter-adds, running totals and reductions of columns on threads add in one order, whatever the number of
+//! threads, which each test sets in its own process.
 
 use swath::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::support::{alone, is_sampled};
 
 type T = Tensor<CpuBackend>;
 
-/// `[above, count, below]` added at `index` into zeros `[above, extent, below]`, in order.
+/// Sequential sum of `[above, count, below]` at `index` into zeros `[above, extent, below]`, as bits.
 fn plain(index: &[i64], source: &[f32], [above, extent, below]: [usize; 3]) -> Vec<u32> {
     let mut out = vec![0f32; above * extent * below];
     for (i, row) in source.chunks_exact(below).enumerate() {
@@ -24,7 +24,7 @@ fn threads_add_in_the_order_of_the_source() {
 
 fn add_on_threads() -> Result<()> {
     let mut rng = Rng::seed(9);
-    // Wide rows, whose columns are shared, and narrow ones, whose targets are.
+    // Wide rows, which are split by columns, and narrow ones, which are split by target rows.
     let cases = [
         [1, 50, 517, 3000],
         [1, 300, 7, 40_000],
@@ -54,20 +54,23 @@ fn add_on_threads() -> Result<()> {
 }
 
 #[test]
-fn every_element_has_an_index_of_its_own_on_any_threads() {
-    alone("fixed_order::every_element_has_an_index_of_its_own_on_any_threads", || {
-        elements_on_threads().unwrap();
-    });
+fn gather_and_scatter_add_have_the_same_bits_on_any_number_of_threads() {
+    alone(
+        "fixed_order::gather_and_scatter_add_have_the_same_bits_on_any_number_of_threads",
+        || {
+            elements_on_threads().unwrap();
+        },
+    );
 }
 
-/// Values in row-major order, as bits.
+/// Bits of the values, in row-major order.
 fn bits(x: &T) -> Result<Vec<u64>> {
     Ok(x.to_dtype(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
 }
 
 fn elements_on_threads() -> Result<()> {
     let mut rng = Rng::seed(10);
-    // Strips of one matrix, of several, the last axis, rows that the index lacks.
+    // Bands of columns of one matrix and of several; the last axis; rows of x beyond the index.
     let cases: [([usize; 3], usize, [usize; 3]); 6] = [
         ([1, 300, 517], 1, [1, 400, 517]),
         ([9, 40, 130], 1, [9, 70, 130]),
@@ -80,7 +83,7 @@ fn elements_on_threads() -> Result<()> {
         let count: usize = wanted.iter().product();
         let extent = shape[axis];
         let index: Vec<i64> = (0..count).map(|i| (i * i % 1009 * 31 % extent) as i64).collect();
-        let place = |i: usize| {
+        let position = |i: usize| {
             let mut at = [i / (wanted[1] * wanted[2]), i / wanted[2] % wanted[1], i % wanted[2]];
             at[axis] = index[i] as usize;
             (at[0] * shape[1] + at[1]) * shape[2] + at[2]
@@ -92,9 +95,9 @@ fn elements_on_threads() -> Result<()> {
             let (x, source) = (x.to_dtype(dtype)?, source.to_dtype(dtype)?);
             let wide = |x: &T| x.to_dtype(DType::F32)?.to_vec::<f32>();
             let (values, more) = (wide(&x)?, wide(&source)?);
-            let picked: Vec<f32> = (0..count).map(|i| values[place(i)]).collect();
+            let picked: Vec<f32> = (0..count).map(|i| values[position(i)]).collect();
             let mut sums = values.clone();
-            (0..count).for_each(|i| sums[place(i)] += more[i]);
+            (0..count).for_each(|i| sums[position(i)] += more[i]);
             let (picked, sums) = (T::from_vec(picked, wanted)?, T::from_vec(sums, shape)?);
             let (picked, sums) = (bits(&picked)?, bits(&sums.to_dtype(dtype)?)?);
             for threads in [1, 2, 3, 5] {
@@ -130,8 +133,8 @@ fn gradients_of_16_bit_tables_are_sums_rounded_once() {
 }
 
 #[test]
-fn running_totals_have_the_same_bits_on_any_threads() {
-    alone("fixed_order::running_totals_have_the_same_bits_on_any_threads", || {
+fn running_totals_have_the_same_bits_on_any_number_of_threads() {
+    alone("fixed_order::running_totals_have_the_same_bits_on_any_number_of_threads", || {
         total_on_threads().unwrap();
     });
 }
@@ -156,14 +159,17 @@ fn total_on_threads() -> Result<()> {
 }
 
 #[test]
-fn totals_down_one_large_matrix_have_the_same_bits_on_any_threads() {
-    alone("fixed_order::totals_down_one_large_matrix_have_the_same_bits_on_any_threads", || {
-        total_down_columns().unwrap();
-    });
+fn totals_down_large_matrices_have_the_same_bits_on_any_number_of_threads() {
+    alone(
+        "fixed_order::totals_down_large_matrices_have_the_same_bits_on_any_number_of_threads",
+        || {
+            total_down_columns().unwrap();
+        },
+    );
 }
 
-/// Few columns, so that rows are shared if anything is, and many; sums and products that keep their
-/// places.
+/// Few columns, for which only rows can be split, and many; products with factors near 1, which stay
+/// accurate.
 fn total_down_columns() -> Result<()> {
     for shape in [[4096, 1024], [40_000, 3], [70_000, 1], [3000, 70]] {
         let x = T::randn(shape, &mut Rng::seed(3))?;
@@ -190,14 +196,15 @@ fn total_down_columns() -> Result<()> {
 }
 
 #[test]
-fn reductions_of_columns_have_the_same_bits_on_any_threads() {
-    alone("fixed_order::reductions_of_columns_have_the_same_bits_on_any_threads", || {
+fn reductions_of_columns_have_the_same_bits_on_any_number_of_threads() {
+    alone("fixed_order::reductions_of_columns_have_the_same_bits_on_any_number_of_threads", || {
         reduce_columns().unwrap();
     });
 }
 
-/// Few columns of many rows, which threads share by the rows: more than waking the threads takes, whatever
-/// the type. The first columns have their ends, places and decisions in parts of their own.
+/// Few columns of so many rows that threads split the rows for every dtype. In the first columns the results
+/// (extrema with signed zeros, NaN, indices, any, all) are decided near the end, in another part than the
+/// start.
 fn reduce_columns() -> Result<()> {
     for (s, [rows, cols]) in [[6000, 750], [44_000, 101], [750_001, 6]].into_iter().enumerate() {
         let late = rows - 5;
@@ -233,9 +240,9 @@ fn reduce_columns() -> Result<()> {
         let at = |(i, x): (usize, &f32)| value(i / cols, i % cols, *x);
         let x = T::from_vec(x.iter().enumerate().map(at).collect::<Vec<_>>(), (rows, cols))?;
         let dtypes = [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8];
-        // By default every second dtype and two of the numbers of threads, others for the next shape.
+        // By default every second dtype and two of the numbers of threads, rotating with the shape.
         for (d, dtype) in dtypes.into_iter().enumerate().filter(|(d, _)| is_sampled(s + d, 2)) {
-            // Odd numbers, and floats near 1, so that products stay numbers other than 0.
+            // Odd integers, and floats near 1, so that no product is 0 or overflows.
             let factor = |i: usize| match dtype.is_float() {
                 true => 1.0 + (i % 7) as f32 / 1024.0 - 3.0 / 1024.0,
                 false => (i % 7 * 2 + 1) as f32,

@@ -1,6 +1,6 @@
 //! Fused ops and optimizer steps: a backend's kernels, or its composites, against the composites on the
-//! reference backend in `f64`, and against PyTorch. Derivatives against finite differences, and every
-//! rule made wrong, are in `gradcheck.rs` and `mutation.rs`.
+//! reference backend in `f64`, and against PyTorch. Derivatives are checked against finite differences in
+//! `gradcheck.rs`, and by mutation in `mutation.rs`.
 
 mod behaviour;
 mod bounds;
@@ -16,16 +16,17 @@ mod vectors;
 
 pub(crate) use crate::attention;
 
-/// A test of every fused op for a backend.
+/// Expands to a test of every fused op for a backend.
 macro_rules! fused_tests {
     ($backend:ty) => {
         $crate::backends::tests_of! {
             fused, $backend;
-            reference: softmax_and_its_logarithm_agree, cross_entropy_agrees, norms_agree, bias_activation_agrees, linear_agrees_with_and_without_activation,
-                dropout_of_every_probability_agrees, inner_products_agree, windows_as_columns_agree,
-                columns_added_up_to_images_agree, gradients_of_sine_and_cosine_agree;
+            reference: softmax_and_log_softmax_agree, cross_entropy_agrees, norms_agree,
+                bias_activation_agrees, linear_agrees_with_and_without_activation,
+                dropout_of_every_probability_agrees, inner_products_agree, im2col_agrees,
+                col2im_agrees, gradients_of_sine_and_cosine_agree;
             attention: forward_and_gradients_agree_in_every_layout,
-                queries_that_see_nothing_give_zeros_and_zero_gradients,
+                queries_without_visible_keys_give_zeros_and_zero_gradients,
                 nan_and_infinite_scores_give_nan_in_their_rows_alone,
                 dropout_counts_weights_in_row_major_order;
             sincos: sincos_matches_sin_and_cos_bitwise;

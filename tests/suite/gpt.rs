@@ -14,7 +14,7 @@ use crate::support::gpt::{Gpt, Sizes, T};
 const SIZES: Sizes =
     Sizes { vocabulary: 7, width: 8, layers: 2, heads: 2, context: 5, dropout: 0.0 };
 
-/// A model of these parameters.
+/// Makes a model of these parameters.
 fn gpt_of(parameters: &[T]) -> Result<Gpt> {
     let mut model: Gpt = Gpt::new(SIZES, &mut Rng::seed(0))?;
     let mut parameters = parameters.iter();
@@ -28,13 +28,13 @@ fn gpt_of(parameters: &[T]) -> Result<Gpt> {
 }
 
 #[test]
-fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
+fn the_gradient_of_every_parameter_agrees_with_finite_differences() {
     let mut rng = Rng::seed(5);
     let model: Gpt = Gpt::new(SIZES, &mut rng).unwrap();
     let mut parameters = Vec::new();
     nn::for_each_tensor(&model, |_, tensor, kind| {
         if kind == nn::Kind::Parameter {
-            // Away from the small values of a model that has learned nothing yet.
+            // Noise, because the parameters of an untrained model are small.
             let noise = rng.normal_vec::<f64>(tensor.numel()).unwrap();
             let noise = T::from_vec(noise, *tensor.shape()).unwrap().mul_scalar(0.3).unwrap();
             let wide = tensor.detach().to_dtype(DType::F64).unwrap();
@@ -51,9 +51,9 @@ fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
     check_gradients(loss, &inputs, options).unwrap();
 }
 
-/// Mean of the targets' negative log-probabilities, worked out from the logits one by one.
+/// Mean of the targets' negative log-probabilities, computed from the logits one by one.
 #[test]
-fn the_loss_is_the_mean_cost_of_the_next_characters() {
+fn the_loss_is_the_mean_cross_entropy_of_the_next_characters() {
     let model: Gpt = Gpt::new(SIZES, &mut Rng::seed(6)).unwrap();
     let ids = tensor![i64; [1, 2, 3, 4, 5], [6, 0, 6, 0, 6]];
     let targets = tensor![i64; [2, 3, 4, 5, 6], [0, 6, 0, 6, 0]];
@@ -69,18 +69,18 @@ fn the_loss_is_the_mean_cost_of_the_next_characters() {
 }
 
 #[test]
-fn a_position_does_not_see_those_after_it() {
+fn logits_of_a_position_do_not_depend_on_later_positions() {
     let model: Gpt = Gpt::new(SIZES, &mut Rng::seed(7)).unwrap();
     let logits = |ids: &T| model.forward(ids).unwrap().to_vec::<f32>().unwrap();
     let a = logits(&tensor![i64; [1, 2, 3, 4, 5]]);
     let b = logits(&tensor![i64; [1, 2, 3, 0, 0]]);
     assert_eq!(a[..3 * 7], b[..3 * 7]);
     assert_ne!(a[3 * 7..], b[3 * 7..]);
-    // A shorter text is the beginning of a longer one.
+    // The logits of a prefix are the same.
     assert_eq!(logits(&tensor![i64; [1, 2, 3]]), a[..3 * 7]);
 }
 
-/// `tests/vectors/make_gpt.py` made the weights, the batches and PyTorch's losses.
+/// `tests/vectors/make_gpt.py` writes the weights, the batches and PyTorch's losses.
 fn check_first_losses<B: Backend>() -> Result<()> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt.safetensors");
     let mut tensors = load::<B>(file)?;
@@ -94,7 +94,7 @@ fn check_first_losses<B: Backend>() -> Result<()> {
             (name.strip_prefix("weights.").expect("only weights are left").to_owned(), x)
         })
         .collect();
-    // The counters of dropout are swath's own.
+    // The file has no counters of dropout, which PyTorch lacks.
     nn::for_each_tensor(&model, |path, tensor, kind| {
         if kind == nn::Kind::Buffer {
             weights.insert(path.to_owned(), tensor.clone());
@@ -120,16 +120,16 @@ fn check_first_losses<B: Backend>() -> Result<()> {
         clip_grad_norm(&model, &mut gradients, 1.0)?;
         optimizer.step(&mut model, &gradients)?;
     }
-    assert!(losses[19] < 0.5 * losses[0], "the losses fall, or nothing was compared");
+    assert!(losses[19] < 0.5 * losses[0], "the losses do not fall, so the comparison is vacuous");
     Ok(())
 }
 
 #[test]
-fn the_first_20_losses_are_those_of_pytorch() {
+fn the_first_20_losses_match_pytorch() {
     check_first_losses::<CpuBackend>().unwrap();
 }
 
-/// The reference backend has the required methods of a backend alone: all else is composed of them.
+/// The reference backend has only the required methods of a backend; everything else is composed of them.
 #[test]
 fn a_backend_without_kernels_trains_to_the_same_losses() {
     check_first_losses::<ReferenceBackend>().unwrap();

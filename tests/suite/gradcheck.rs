@@ -1,4 +1,4 @@
-//! Every derivative against central differences in f64, orders 1 and 2, with broadcast, expanded,
+//! Every derivative against central differences in f64, first and second order, with broadcast, expanded,
 //! permuted, reversed and strided inputs; in narrower types against f64.
 
 pub mod cases;
@@ -8,7 +8,7 @@ pub mod registry;
 
 use cases::{T, suite, uniform};
 use check::check;
-use registry::{Kind, recorded_ops};
+use registry::{COMPOSED, Kind, recorded_ops};
 use swath::prelude::*;
 
 fn check_all(kinds: &[Kind]) {
@@ -43,15 +43,25 @@ fn every_fused_op() {
     check_all(&[Kind::Fused]);
 }
 
-/// Gradients and second-order gradients in f32, f16 and bf16 are those in f64 at the same point,
-/// within what the type's precision allows.
+#[test]
+fn every_composed_op() {
+    for op in COMPOSED {
+        check(op.name)
+            .unwrap_or_else(|failed| panic!("{}: {}: {}", op.name, failed.case, failed.error));
+    }
+}
+
+/// Gradients and second-order gradients in f32, f16 and bf16 match those in f64 at the same point, up to the
+/// precision of the type.
 #[test]
 fn narrower_types_have_the_gradients_of_f64() {
     let tolerances = [(DType::F32, 2e-5), (DType::F16, 2e-2), (DType::BF16, 0.15)];
-    for op in recorded_ops().iter().filter(|op| op.name != "to_dtype") {
+    let recorded = recorded_ops();
+    let names = recorded.iter().map(|op| op.name).chain(COMPOSED.iter().map(|op| op.name));
+    for name in names.filter(|&name| name != "to_dtype") {
         for (dtype, tolerance) in tolerances {
-            let cases = suite(op.name);
-            // One of each end of the list: in order, and in another layout.
+            let cases = suite(name);
+            // The first and the last case of the list: contiguous, and in another layout.
             for case in [&cases[0], &cases[cases.len() - 2]] {
                 let round = |x: &T| x.to_dtype(dtype).unwrap();
                 let points: Vec<T> = case.inputs.iter().map(round).collect();
@@ -71,7 +81,7 @@ fn narrower_types_have_the_gradients_of_f64() {
     }
 }
 
-/// Gradients of `Σ w f(x)` by all inputs with fixed weights, and those of the squares of those.
+/// Gradients of `Σ w f(x)` by all inputs, with fixed weights w, and gradients of the sum of their squares.
 fn both_orders(case: &cases::Case, points: &[T]) -> Vec<Vec<f64>> {
     let leaves: Vec<T> = points.iter().map(T::requires_grad).collect();
     let y = (case.f)(&leaves).unwrap();
@@ -100,7 +110,7 @@ fn scalars_on_either_side() {
     check_gradients(f, &[&x], GradCheck { order: 2, ..GradCheck::default() }).unwrap();
 }
 
-/// A truth value times a number, masks of any dtype, and a path through a wider type.
+/// A boolean times a float, masks of any dtype, and a graph that passes through a wider type.
 #[test]
 fn mixed_dtypes_where_they_are_allowed() {
     let order = GradCheck { order: 2, ..GradCheck::default() };
@@ -113,15 +123,15 @@ fn mixed_dtypes_where_they_are_allowed() {
         let f = |xs: &[T]| T::where_cond(&mask, &xs[0].square()?, &xs[0].sin()?);
         check_gradients(f, &[&x], order).unwrap();
     }
-    // A gradient arrives in the dtype of its input; its differences are noise at order 2.
+    // A gradient is converted to the dtype of its input, which makes second-order differences too inexact.
     let narrow = x.to_dtype(DType::F32).unwrap();
     let f = |xs: &[T]| xs[0].to_dtype(DType::F64)?.mul(&xs[1])?.square();
     check_gradients(f, &[&narrow, &x], GradCheck::default()).unwrap();
 }
 
-/// A fused op may have two rules for one gradient: order 2 compares both with the differences.
+/// A fused op may have two rules for one gradient: the check of order 2 compares both with the differences.
 #[test]
-fn a_wrong_recorded_gradient_is_noticed() {
+fn a_wrong_recorded_gradient_is_reported() {
     use crate::mutation::mutants::{Mutant, Mutation, with_mutant};
     let x = uniform(4, (0.5, 2.0), 61);
     let (mutation, misreading) = (Mutation::Sign, None);
@@ -136,7 +146,7 @@ fn a_wrong_recorded_gradient_is_noticed() {
 }
 
 #[test]
-fn a_wrong_derivative_is_noticed() {
+fn a_wrong_derivative_is_reported() {
     let x = uniform(4, (0.5, 2.0), 60);
     // detach() hides one factor of the product from the derivative.
     let halved = |xs: &[T]| xs[0].mul(xs[0].detach());
@@ -176,16 +186,16 @@ fn ties_and_kinks_have_the_documented_gradients() {
     assert_eq!(at(|x| x.selu(), &[0.0, 2.0, -f32::INFINITY]), selu);
     assert_eq!(at(|x| x.clamp(-1.0, 1.0), &[-2.0, -1.0, 0.5, 1.0, 3.0]), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(at(|x| x.masked_fill(&x.gt(0.0)?, 5.0), &[-2.0, 1.0]), [1.0, 0.0]);
-    // An infinite gradient stays where the value came from.
+    // An infinite gradient reaches only the input that the value came from.
     assert_eq!(at(|x| x.maximum(0.0)?.sqrt(), &[-1.0, 4.0]), [0.0, 0.25]);
     assert_eq!(at(|x| x.add(1.0)?.max(None, false)?.sqrt(), &[-1.0, -2.0]), [f32::INFINITY, 0.0]);
-    // -1e30 / x² without x² being formed, which is not a number of f32.
+    // -1e30 / x², although x² overflows f32.
     let slope = at(|x| x.recip()?.mul(1e30), &[1e25])[0];
     assert!((slope / -1e-20 - 1.0).abs() < 1e-6, "{slope:e}");
 }
 
 #[test]
-fn conversions_pass_the_gradient_in_the_inputs_dtype() {
+fn conversions_return_the_gradient_in_the_dtype_of_the_input() {
     let x = tensor![f64; 0.5, 2.0].requires_grad();
     let y = x.to_dtype(DType::F32).unwrap().mul_scalar(3.0).unwrap();
     let grads = y.sum(None, false).unwrap().backward().unwrap();

@@ -1,5 +1,5 @@
-//! Gradients that fit their type come out right although a careless order of steps would leave its
-//! range or its places on the way. Expected values are worked out by hand.
+//! Gradients that are representable are accurate although some order of operations would overflow,
+//! underflow or cancel. Expected values are derived by hand.
 
 use swath::ops::Activation;
 use swath::prelude::*;
@@ -15,7 +15,7 @@ fn wide(x: &T) -> Vec<f64> {
     x.to_dtype(DType::F64).unwrap().to_vec().unwrap()
 }
 
-/// The gradient of `f` at `x` where every element of its value has the upstream `g`.
+/// Gradient of `f` at `x` for the upstream gradient `g` in every element.
 fn gradient(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64], g: f64) -> Vec<f64> {
     let x = tensor(x, dtype).requires_grad();
     let y = f(&x).unwrap();
@@ -24,7 +24,7 @@ fn gradient(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64], g: f64) -> Vec
     wide(grads.wrt(&x).unwrap())
 }
 
-/// Equal to within so many units in the last place of the type, beside 1.
+/// Checks that values agree within `units` of the type's spacing at 1, relative to the expected value.
 #[track_caller]
 fn assert_near(dtype: DType, found: &[f64], expected: &[f64], units: f64) {
     let unit = match dtype {
@@ -42,7 +42,7 @@ fn assert_near(dtype: DType, found: &[f64], expected: &[f64], units: f64) {
 }
 
 #[test]
-fn products_of_others() {
+fn gradients_of_products_stay_in_range() {
     let prod = |x: &T| x.prod(None, false);
     let at = |x: &[f64]| gradient(DType::F32, prod, x, 1.0);
     let expected = [1e-30, 1e-30, 1e30, 1e30];
@@ -53,12 +53,12 @@ fn products_of_others() {
     let x = [60000.0, 60000.0, 2f64.powi(-14), 2f64.powi(-14)];
     let half = gradient(DType::F16, prod, &x, 1.0);
     assert_near(DType::F16, &half[..2], &[60000.0 * 2f64.powi(-28); 2], 1.0);
-    // 219,726 is beyond the type.
+    // 219,726 overflows the type.
     assert_eq!(half[2..], [f64::INFINITY; 2]);
 }
 
 #[test]
-fn running_products() {
+fn gradients_of_running_products_stay_in_range() {
     let cumprod = |x: &T| x.cumprod(0);
     let at = |dtype, x: &[f64]| gradient(dtype, cumprod, x, 1.0);
     let single = at(DType::F32, &[1e-30, 1e20, 1e20, 1e20]);
@@ -68,27 +68,27 @@ fn running_products() {
     assert_eq!(zero_first, [f64::INFINITY, 0.0, 0.0, 0.0, 0.0]);
     for dtype in [DType::F32, DType::F64] {
         let last = at(dtype, &[1.0, 1.0, 1.0, 1.0, f64::INFINITY]);
-        let endless = f64::INFINITY;
-        assert_eq!(last, [endless, endless, endless, endless, 1.0], "{dtype}");
+        let infinity = f64::INFINITY;
+        assert_eq!(last, [infinity, infinity, infinity, infinity, 1.0], "{dtype}");
     }
 }
 
 #[test]
-fn norms_and_deviations_of_tiny_numbers() {
+fn gradients_of_norms_and_deviations_of_tiny_numbers_are_accurate() {
     let norm = |x: &T| x.norm(2.0, None, false);
     for (dtype, tiny) in [(DType::F32, 1e-40), (DType::F64, 1e-310)] {
         let slopes = gradient(dtype, norm, &[3.0 * tiny, 4.0 * tiny], 1.0);
-        // The norm is subnormal itself.
+        // The norm is itself subnormal.
         slopes.iter().zip([0.6, 0.8]).for_each(|(s, e)| assert!((s - e).abs() < 1e-4, "{s}"));
         assert_eq!(gradient(dtype, norm, &[0.0, tiny], 1.0), [0.0, 1.0]);
         assert_eq!(gradient(dtype, norm, &[0.0, 0.0], f64::INFINITY), [0.0, 0.0]);
     }
-    let spread = gradient(DType::F32, |x| x.std(None, false, 0), &[1e-40, -1e-40], 1.0);
-    spread.iter().zip([0.5, -0.5]).for_each(|(s, e)| assert!((s - e).abs() < 1e-4, "{s}"));
+    let std_slopes = gradient(DType::F32, |x| x.std(None, false, 0), &[1e-40, -1e-40], 1.0);
+    std_slopes.iter().zip([0.5, -0.5]).for_each(|(s, e)| assert!((s - e).abs() < 1e-4, "{s}"));
 }
 
 #[test]
-fn variances_far_from_zero() {
+fn gradients_of_variances_far_from_zero_are_accurate() {
     let x: Vec<f64> = [0.25, -1.75, 1.5, -0.5, 0.875, 1.125, -1.0].map(|d| 1e4 + d).to_vec();
     let mean = x.iter().sum::<f64>() / 7.0;
     let slopes: Vec<f64> = x.iter().map(|x| 2.0 * (x - mean) / 7.0).collect();
@@ -101,18 +101,18 @@ fn variances_far_from_zero() {
 }
 
 #[test]
-fn powers_in_16_bits() {
+fn gradients_of_16_bit_powers_are_accurate() {
     let slope = 346.0 * 0.875f64.powf(345.0);
     let found = gradient(DType::BF16, |x| x.powf(346.0), &[0.875], 1.0);
     assert_near(DType::BF16, &found, &[slope], 1.0);
-    // 2049 is no number of f16.
+    // The exponent 2049 is not representable in f16.
     let x = 1.0 - 2f64.powi(-9);
     let found = gradient(DType::F16, |x| x.powf(2050.0), &[x], 1.0);
     assert_near(DType::F16, &found, &[2050.0 * x.powf(2049.0)], 1.0);
 }
 
 #[test]
-fn steps_between_do_not_leave_the_range() {
+fn intermediate_values_do_not_overflow_or_underflow() {
     let largest = 65504.0;
     let selu = gradient(DType::F16, |x| x.selu(), &[-4.0, -1.0], largest);
     let expected = [-4f64, -1.0].map(|x| largest * 1.7580993408473768 * x.exp());
@@ -124,7 +124,7 @@ fn steps_between_do_not_leave_the_range() {
     let x = 2f64.powi(-16);
     let log10 = gradient(DType::F16, |x| x.log10(), &[x], 2.0);
     assert_near(DType::F16, &log10, &[2.0 / x / std::f64::consts::LN_10], 2.0);
-    // Nor are they rounded among subnormal numbers, where the result is none.
+    // Intermediate values must not be rounded as subnormals if the result is normal.
     let least = 2f64.powi(-24);
     let log10 = gradient(DType::F16, |x| x.log10(), &[2f64.powi(-14)], least);
     assert_near(DType::F16, &log10, &[2f64.powi(-10) / std::f64::consts::LN_10], 1.0);
@@ -135,15 +135,15 @@ fn steps_between_do_not_leave_the_range() {
 }
 
 #[test]
-fn an_infinite_upstream_does_not_meet_a_slope_of_zero() {
-    let endless = f64::INFINITY;
+fn an_infinite_upstream_gradient_times_a_zero_slope_is_zero() {
+    let infinity = f64::INFINITY;
     let x = [-2.0, 0.0, 2.0];
-    let at = |f: fn(&T) -> Result<T>| gradient(DType::F32, f, &x, endless);
-    assert_eq!(at(|x| x.abs()), [-endless, 0.0, endless]);
-    let of_norm = gradient(DType::F32, |x| x.norm(1.0, None, false), &x, endless);
-    assert_eq!(of_norm, [-endless, 0.0, endless]);
+    let at = |f: fn(&T) -> Result<T>| gradient(DType::F32, f, &x, infinity);
+    assert_eq!(at(|x| x.abs()), [-infinity, 0.0, infinity]);
+    let of_norm = gradient(DType::F32, |x| x.norm(1.0, None, false), &x, infinity);
+    assert_eq!(of_norm, [-infinity, 0.0, infinity]);
     let smallest = |x: &T| x.norm(f64::NEG_INFINITY, None, false);
-    assert_eq!(gradient(DType::F32, smallest, &x, endless), [0.0; 3]);
+    assert_eq!(gradient(DType::F32, smallest, &x, infinity), [0.0; 3]);
     for f in [
         |b: &T| tensor(&[2.0; 3], DType::F32).leaky_relu(b),
         |b: &T| tensor(&[2.0; 3], DType::F32).elu(b),
@@ -152,7 +152,7 @@ fn an_infinite_upstream_does_not_meet_a_slope_of_zero() {
     }
 }
 
-/// The first gradient of `f`, recorded or not, with upstreams that are no constant.
+/// The first gradient of `f`, not recorded and recorded, for upstream gradients that differ by element.
 fn both_ways(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64]) -> [Vec<f64>; 2] {
     [false, true].map(|create_graph| {
         let x = tensor(x, dtype).requires_grad();
@@ -166,7 +166,7 @@ fn both_ways(dtype: DType, f: impl Fn(&T) -> Result<T>, x: &[f64]) -> [Vec<f64>;
 }
 
 #[test]
-fn recorded_gradients_of_norms_square_nothing_out_of_range() {
+fn recorded_gradients_of_norms_do_not_overflow_or_underflow() {
     let (large, small) = ([300.0, -150.0, 600.0, 300.0], [1e-4, -2e-4, 3e-4, 5e-5]);
     let scaled = |x: [f64; 4], by: f64| x.map(|x| x * by);
     for (dtype, x, eps) in [
@@ -192,7 +192,7 @@ fn recorded_gradients_of_norms_square_nothing_out_of_range() {
             }
         }
     }
-    // All of it is subnormal; recorded it may be zeros.
+    // The gradients are subnormal; the recorded ones may be zeros.
     let weight = Some(&tensor(&[0.5, -2.0, 1.75, 1.0], DType::F32));
     for [plain, recorded] in [None, weight].into_iter().flat_map(|weight| {
         [
@@ -212,10 +212,10 @@ fn recorded_gradients_of_softmax_sum_beyond_sixteen_bits() {
     let class = T::zeros(1, DType::I64).unwrap();
     let loss = |x: &T| x.reshape((1, n))?.cross_entropy(&class, Default::default());
     for found in both_ways(DType::F16, loss, &vec![0.0; n]) {
-        // 1/70,000 less than -1, and 1/70,000.
+        // 1/70,000 - 1, and 1/70,000.
         assert_near(DType::F16, &found[..2], &[-1.0, 1.0 / n as f64], 8.0);
     }
-    // Upstreams of 40,000 each, which add up to 80,000; and of 60,000 and -60,000, 120,000 apart.
+    // Upstream gradients of 40,000, with the sum 80,000; and of 60,000 and -60,000, which differ by 120,000.
     let times = |y: T, by: &[f64]| y.mul(tensor(by, DType::F16));
     for ([plain, recorded], allowed) in [
         (both_ways(DType::F16, |x| times(x.log_softmax(0)?, &[4e4, 2e4]), &[0.0; 2]), 32.0),
@@ -227,14 +227,13 @@ fn recorded_gradients_of_softmax_sum_beyond_sixteen_bits() {
     }
 }
 
-/// Of large keys that are nearly alike little is left of g·vᵀ less the row sums of g y. Of the queries'
-/// gradient, in which what keys have in common cancels, less is left than that is rounded by: it is held to
-/// the bound of the keys'.
+/// With large, nearly equal keys, g·vᵀ and the row sums of g y almost cancel. The gradient of the queries
+/// cancels too, to less than its rounding error, so it is compared within the bound for the keys.
 #[test]
-fn attention_of_scores_beyond_sixteen_bits() {
+fn gradients_of_attention_with_scores_beyond_16_bits_are_accurate() {
     for (dtype, step) in [(DType::F16, 2f64.powi(-5)), (DType::BF16, 2f64.powi(-2))] {
         let x: Vec<f64> = (0..256).map(|i| 40.0 + f64::from(i / 64 % 3) * step).collect();
-        // Scores of 64 · 40² before they are scaled by 2^-7, of two heads.
+        // Scores of 64 · 40², scaled by 2^-7, in two heads.
         let of = |operand: usize| {
             let attention = move |x: &T| {
                 let x = x.reshape((1, 2, 2, 64))?;
@@ -249,10 +248,10 @@ fn attention_of_scores_beyond_sixteen_bits() {
         let unit = if dtype == DType::F16 { 2f64.powi(-10) } else { 2f64.powi(-7) };
         let largest = |x: &[f64]| x.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         let [q, k, v] = [0, 1, 2].map(of);
-        for (name, (found, [expected, _]), beside) in
+        for (name, (found, [expected, _]), reference) in
             [("q", &q, &k.1[0]), ("k", &k, &k.1[0]), ("v", &v, &v.1[0])]
         {
-            let allowed = unit * largest(beside);
+            let allowed = unit * largest(reference);
             for (found, expected) in found.iter().flat_map(|found| found.iter().zip(expected)) {
                 let near = (found - expected).abs() <= allowed;
                 assert!(near, "{dtype}, {name}: {found}, not {expected}");
@@ -262,7 +261,7 @@ fn attention_of_scores_beyond_sixteen_bits() {
 }
 
 #[test]
-fn recorded_gradients_of_a_bias_and_a_function_are_those_of_plain_ones() {
+fn recorded_gradients_of_bias_activation_match_unrecorded_ones() {
     let bias = [0.3, -1.7];
     let x: Vec<f64> = (0..256).map(|i| f64::from(i) / 32.0 - 4.0).collect();
     for dtype in [DType::F16, DType::BF16] {
@@ -280,7 +279,7 @@ fn recorded_gradients_of_a_bias_and_a_function_are_those_of_plain_ones() {
 }
 
 #[test]
-fn rows_that_are_ignored_have_no_gradient_whatever_they_hold() {
+fn ignored_rows_have_zero_gradients_whatever_their_values() {
     for reduction in [Reduction::None, Reduction::Sum, Reduction::Mean] {
         let none = T::from_slice(&[-100i64, -100], 2).unwrap();
         let options = CrossEntropy { ignore_index: Some(-100), reduction, ..Default::default() };
@@ -309,7 +308,7 @@ fn rows_that_are_ignored_have_no_gradient_whatever_they_hold() {
 }
 
 #[test]
-fn lengths_beyond_sixteen_bits() {
+fn gradients_of_hypot_and_atan2_beyond_16_bits_are_accurate() {
     let other = tensor(&[50_000.0], DType::F16);
     let at = |f: &dyn Fn(&T) -> Result<T>, g| gradient(DType::F16, f, &[50_000.0], g)[0];
     let root = 0.5f64.sqrt();

@@ -1,7 +1,7 @@
-//! The same bits on every instruction set and for every number of threads, each proved to have run.
+//! Every instruction set and every number of threads gives the same bits, and the tests check which one ran.
 //!
-//! A level and a number of threads hold for a whole process, so the test runs this program again with
-//! `SWATH_ISA` and `SWATH_THREADS` set and compares the digests that the copies print.
+//! The level and the number of threads are global, so the test runs this program again with
+//! `SWATH_ISA` and `SWATH_THREADS` set and compares the digests that the workers print.
 
 use std::process::Command;
 
@@ -16,8 +16,8 @@ use crate::support::is_full;
 
 type T = Tensor<CpuBackend>;
 
-/// A digest of bits. Each step is a bijection of what was before: one value that differs always shows,
-/// and several do but for one in 2^64.
+/// A digest of bits. Each step is a bijection of the state: a single different value always changes the
+/// digest, several do except with probability 2^-64.
 struct Digest(u64);
 
 impl Digest {
@@ -47,7 +47,7 @@ fn update(digest: &mut Digest, x: &T) -> Result<()> {
     Ok(())
 }
 
-/// One head and several, whose work is cut in other ways; forwards and backwards.
+/// Attention with one head and with several, which split the work differently; forwards and backwards.
 fn attention(digest: &mut Digest, dtype: DType, t: usize) -> Result<()> {
     for shape in [(1, t, 1, 20), (2, t / 2 + 1, 3, 20)] {
         let mut rng = Rng::seed(11);
@@ -113,7 +113,7 @@ fn fused(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     Ok(())
 }
 
-/// Both of a pair, windows and back, an inner product; forwards and backwards.
+/// Ops with several results, im2col and col2im, an inner product; forwards and backwards.
 fn several_operands(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     let (x, flat) = (x.requires_grad(), y.flatten(0, -1)?);
     let (sine, cosine) = x.sincos()?;
@@ -128,7 +128,7 @@ fn several_operands(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     update(digest, loss.backward()?.wrt(&x)?)
 }
 
-/// Totals along the first, a middle and the last axis; elements and rows by index, and added up by it.
+/// Scans along the first, a middle and the last axis; gather, index_select and their adjoints.
 fn scans_and_indices(digest: &mut Digest, x: &T) -> Result<()> {
     let (rows, cols) = (x.dims()[0], x.dims()[1]);
     for x in [x.clone(), x.slice(s![..rows / 3 * 3, ..])?.reshape((3, rows / 3, cols))?] {
@@ -153,7 +153,7 @@ fn scans_and_indices(digest: &mut Digest, x: &T) -> Result<()> {
     Ok(())
 }
 
-/// Folds, totals and indices of integers and of truth values.
+/// Reductions and scans of integers and booleans.
 fn integers(digest: &mut Digest, x: &T) -> Result<()> {
     for dtype in [DType::I64, DType::U8, DType::Bool] {
         let x = match dtype {
@@ -176,7 +176,7 @@ fn integers(digest: &mut Digest, x: &T) -> Result<()> {
     Ok(())
 }
 
-/// A bit of everything, at sizes on both sides of the thresholds for threads.
+/// Digest of every kind of op, at sizes below or above the thresholds for threads.
 fn digest(large: bool) -> Result<String> {
     let mut digest = Digest(0);
     let mut rng = Rng::seed(7);
@@ -232,7 +232,7 @@ fn digest(large: bool) -> Result<String> {
     Ok(format!("{:016x}", digest.0))
 }
 
-/// What the copies run: prints the level, the number of threads and the digest.
+/// The test that workers run: prints the level, the number of threads and the digest.
 #[test]
 #[ignore = "run by the tests below, with the environment they set"]
 fn worker() {
@@ -242,7 +242,7 @@ fn worker() {
     println!("\nworker: {} {} {digest}", info.isa, info.threads);
 }
 
-/// Runs the worker; `Err` holds what it said if it failed.
+/// Runs the worker; `Err` holds its output if it failed.
 fn run_worker(isa: &str, threads: usize, large: bool) -> std::result::Result<String, String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "isa::worker", "--ignored", "--nocapture"]);
@@ -266,7 +266,7 @@ fn digest_on(isa: &str, threads: usize, large: bool) -> String {
     words[2].to_owned()
 }
 
-/// The levels of this machine; the others are named as skipped.
+/// The levels of this machine; prints the others as skipped.
 fn levels() -> Vec<&'static str> {
     let (have, lack): (Vec<_>, Vec<_>) =
         swath::runtime::Isa::ALL.into_iter().partition(|isa| isa.is_available());
@@ -283,7 +283,7 @@ fn every_instruction_set_gives_the_same_bits() {
     for isa in &levels[1..] {
         assert_eq!(digest_on(isa, 1, false), expected, "{} and {isa} differ", levels[0]);
     }
-    // At sizes that scalar code is too slow for, with threads.
+    // At sizes that would take scalar code too long, with threads.
     if let [_, first, others @ ..] = levels.as_slice()
         && !others.is_empty()
     {
@@ -296,9 +296,9 @@ fn every_instruction_set_gives_the_same_bits() {
 
 #[test]
 fn every_number_of_threads_gives_the_same_bits() {
-    let best = levels().pop().expect("scalar is everywhere");
+    let best = levels().pop().expect("every machine has the scalar level");
     let expected = digest_on(best, 1, true);
-    // By default an odd number, and one above that of most parts.
+    // By default an odd number of threads, and one that exceeds the number of most parts.
     let all = if is_full() { &[2, 3, 5, 7, 13][..] } else { &[3, 13] };
     for &threads in all {
         assert_eq!(digest_on(best, threads, true), expected, "1 and {threads} threads differ");
@@ -306,7 +306,7 @@ fn every_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
-fn an_instruction_set_that_is_not_there_is_a_clear_error() {
+fn an_unavailable_instruction_set_is_an_error_that_names_it() {
     let missing = if cfg!(target_arch = "x86_64") { "neon" } else { "avx512" };
     let text = run_worker(missing, 1, false).unwrap_err();
     assert!(text.contains(&format!("SWATH_ISA={missing}: this machine lacks it")), "{text}");

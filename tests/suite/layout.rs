@@ -1,5 +1,5 @@
-//! Views are new layouts of the same storage. Each is checked against the same movement of an array
-//! that is written out element by element, its index computed with neither strides nor layouts.
+//! Views are new layouts of the same storage. Each is checked against the same movement of elements of an
+//! explicit array, whose index is computed with neither strides nor layouts.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use swath::{
     merge_axes, s,
 };
 
-/// An array written out: the storage position of every element in row-major order.
+/// An explicit array: the storage position of every element in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 struct Array {
     dims: Vec<usize>,
@@ -27,7 +27,7 @@ impl Array {
         self.positions[index.iter().zip(&self.dims).fold(0, |at, (&i, &dim)| at * dim + i)]
     }
 
-    /// The array of these extents whose element `index` is this one's element `from(index)`.
+    /// The array of these extents whose element at `index` is this array's element at `from(index)`.
     fn gather(&self, dims: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Array {
         let positions = indices(&dims).iter().map(|index| self.get(&from(index))).collect();
         Array { dims, positions }
@@ -41,8 +41,8 @@ fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// Layouts of up to 5 axes of up to 4 elements: contiguous, permuted, flipped, cut and stepped,
-/// repeated, and, where the storage allows, with any strides at all.
+/// Layouts of up to 5 axes of up to 4 elements: contiguous, permuted, flipped, narrowed and stepped,
+/// broadcast, and, where the storage allows, with arbitrary strides.
 fn layouts() -> impl Strategy<Value = Layout> {
     let axis = (0usize..=4, -9isize..=9);
     let free = prop::collection::vec(axis, 0..=5).prop_map(|axes| {
@@ -79,7 +79,7 @@ fn layout_and_axis() -> impl Strategy<Value = (Layout, usize)> {
     with_axes.prop_flat_map(|layout| (Just(layout), 0..layout.shape().ndim()))
 }
 
-/// Shapes of as many elements.
+/// Shapes with `numel` elements.
 fn shapes_of(numel: usize, max_rank: usize) -> Vec<Vec<usize>> {
     if max_rank == 0 {
         return if numel == 1 { vec![vec![]] } else { vec![] };
@@ -93,8 +93,8 @@ fn shapes_of(numel: usize, max_rank: usize) -> Vec<Vec<usize>> {
     shapes
 }
 
-/// The strides that give these positions, if any do. A stride is the difference of the positions
-/// of two neighbours, so there is one candidate only.
+/// The strides that give these positions, if there are any. Each stride is the difference between the
+/// positions of two neighbours, so there is only one candidate.
 fn strides_for(array: &Array) -> Option<Vec<isize>> {
     let origin = vec![0; array.dims.len()];
     let first = array.get(&origin) as isize;
@@ -111,7 +111,7 @@ fn strides_for(array: &Array) -> Option<Vec<isize>> {
     fits.then_some(strides)
 }
 
-/// NumPy's `start:end:step` in words: walk from the start until the end, keep what exists.
+/// Indices of NumPy's `start:end:step`, taken one by one from the start until the end or the edge.
 fn walk(dim: usize, start: Option<isize>, end: Option<isize>, step: isize) -> Vec<usize> {
     let dim = dim as isize;
     let from_front = |bound: isize| if bound < 0 { bound + dim } else { bound };
@@ -146,8 +146,8 @@ fn item() -> impl Strategy<Value = SliceItem> {
     prop_oneof![1 => (-4isize..4).prop_map(SliceItem::Index), 3 => range]
 }
 
-/// Bounds far beyond the axis act as bounds just beyond it; steps as steps of its length.
-fn walk_far(dim: usize, start: Option<isize>, end: Option<isize>, step: isize) -> Vec<usize> {
+/// Like [`walk`] for bounds and steps of any size: those beyond the axis act like ones just beyond it.
+fn walk_clamped(dim: usize, start: Option<isize>, end: Option<isize>, step: isize) -> Vec<usize> {
     let cut = |bound: isize| bound.clamp(-100, 100);
     walk(dim, start.map(cut), end.map(cut), cut(step))
 }
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn positions_are_those_of_the_indices(layout in layouts()) {
+    fn positions_match_those_of_the_indices(layout in layouts()) {
         let by_index: Vec<usize> =
             indices(layout.dims()).iter().map(|index| layout.position(index)).collect();
         let array = Array::of(&layout);
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn contiguous_layouts_count_up(dims in prop::collection::vec(0usize..5, 0..=5)) {
+    fn contiguous_positions_count_up(dims in prop::collection::vec(0usize..5, 0..=5)) {
         let layout = Layout::contiguous(Shape::new(&dims));
         prop_assert!(layout.is_contiguous());
         prop_assert!(layout.positions().eq(0..dims.iter().product()));
@@ -235,7 +235,7 @@ proptest! {
             prop_assert!(is_axis_error);
             return Ok(());
         }
-        // The indices taken along each axis, and whether the axis stays.
+        // Indices taken along each axis, and true if the axis is kept.
         let mut taken: Vec<(Vec<usize>, bool)> =
             array.dims.iter().map(|&dim| ((0..dim).collect(), true)).collect();
         for (axis, item) in items.iter().enumerate() {
@@ -250,7 +250,7 @@ proptest! {
                     }
                     (vec![from_front as usize], false)
                 }
-                SliceItem::Range { start, end, step } => (walk_far(dim, start, end, step), true),
+                SliceItem::Range { start, end, step } => (walk_clamped(dim, start, end, step), true),
             };
         }
         let dims = taken.iter().filter(|(_, stays)| *stays).map(|(walk, _)| walk.len()).collect();
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn broadcasting_is_the_smallest_shape_that_takes_both(
+    fn broadcast_shape_is_the_smallest_that_fits_both(
         a in prop::collection::vec(0usize..4, 0..=4),
         b in prop::collection::vec(0usize..4, 0..=4),
     ) {
@@ -322,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn axes_of_one_come_and_go(layout in layouts(), at in 0usize..6) {
+    fn axes_of_extent_1_can_be_added_and_removed(layout in layouts(), at in 0usize..6) {
         let array = Array::of(&layout);
         let rank = array.dims.len();
         let got = layout.unsqueeze("unsqueeze", at);
@@ -341,11 +341,11 @@ proptest! {
     }
 
     #[test]
-    fn merged_axes_visit_the_same_positions(
+    fn merged_axes_give_the_same_positions(
         layout in layouts(),
         repeated in subsequence((0..5usize).collect::<Vec<_>>(), 0..=5),
     ) {
-        // A second operand of the same shape, contiguous but for some repeated axes.
+        // A second operand of the same shape, contiguous except for broadcast axes.
         let kept = |(axis, &dim): (usize, &usize)| if repeated.contains(&axis) { 1 } else { dim };
         let dims: Vec<usize> = layout.dims().iter().enumerate().map(kept).collect();
         let other = Layout::contiguous(Shape::new(dims));
@@ -364,7 +364,7 @@ proptest! {
                 .collect();
             prop_assert_eq!(walked, operand.positions().collect::<Vec<_>>());
         }
-        // No two neighbours that lie as one in every operand are left apart.
+        // Neighbouring axes that could be merged in every operand are merged.
         for axis in 1..nest.dims().len() {
             let dim = nest.dims()[axis] as isize;
             let apart = (0..3).any(|i| nest.strides(i)[axis - 1] != dim * nest.strides(i)[axis]);
@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn layouts_that_leave_the_address_space_are_refused(
+    fn layouts_beyond_the_address_space_are_errors(
         dims in prop::collection::vec(any::<usize>(), 1..4),
         steps in prop::collection::vec(any::<isize>(), 4),
         offset in any::<usize>(),
@@ -394,7 +394,7 @@ proptest! {
 
 #[test]
 fn small_reshapes_one_by_one() {
-    // Every layout of three axes of up to 3 elements with strides up to 6, under every shape.
+    // Every layout of three axes of up to 3 elements with strides up to 6, reshaped to every shape.
     let dims = indices(&[3, 3, 3]);
     for dims in dims.into_iter().map(|dims| dims.iter().map(|d| d + 1).collect::<Vec<_>>()) {
         for steps in indices(&[7, 7, 7]) {
@@ -430,7 +430,7 @@ fn axes_and_steps_that_do_not_exist_are_errors() {
 }
 
 #[test]
-fn shapes_of_too_many_axes_are_refused_wherever_they_appear() {
+fn shapes_of_too_many_axes_are_errors_everywhere() {
     let (long, short) = (Shape::new([1; 9]), Shape::new([1; 8]));
     for (a, b) in [(long, short), (short, long), (long, long)] {
         assert!(matches!(broadcast_shape(&a, &b), Err(Error::TooManyAxes { .. })));

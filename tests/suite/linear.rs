@@ -1,5 +1,5 @@
-//! `linear` against the ops it is made of and finite differences; against the reference backend it is in
-//! `fused/reference.rs`.
+//! `linear` against a product and an addition, and against finite differences; `fused/reference.rs` compares
+//! it with the reference backend.
 
 use swath::prelude::*;
 
@@ -17,8 +17,8 @@ fn bits(x: &T) -> Vec<u64> {
     values.into_iter().map(f64::to_bits).collect()
 }
 
-/// x in layouts of shape `[…, k]`: in order, with its leading axes swapped, with k strided, as every
-/// second row, backwards.
+/// x of shape `[…, k]` in several layouts: contiguous, with leading axes swapped, with strided k, with every
+/// second row, reversed.
 fn layouts(lead: &[usize], k: usize, dtype: DType) -> Vec<T> {
     let shape = |extra: &[usize]| lead.iter().chain(extra).copied().collect::<Vec<_>>();
     let mut all = vec![randn(shape(&[k]), 1, dtype)];
@@ -38,12 +38,12 @@ fn layouts(lead: &[usize], k: usize, dtype: DType) -> Vec<T> {
 }
 
 #[test]
-fn its_bits_are_those_of_the_product_and_the_addition() {
+fn linear_has_the_bits_of_the_product_and_the_addition() {
     let sizes = [(3, 2), (1, 5), (300, 70), (64, 192), (520, 1), (16, 1030)];
     let mut dtypes = vec![DType::F32, DType::F64, DType::F16, DType::BF16];
     if swath::blas::info().provider != "embedded" {
         println!(
-            "SKIPPED: 16-bit floats; a library computes products of f32, and not all of theirs"
+            "SKIPPED: 16-bit floats: a library computes f32 products, and not all of 16-bit floats"
         );
         dtypes.truncate(2);
     }
@@ -63,7 +63,7 @@ fn its_bits_are_those_of_the_product_and_the_addition() {
                 for (i, x) in layouts(lead, k, dtype).iter().enumerate() {
                     let (weight, bias) = (&weights[i % 3], &biases[(i + k) % 3]);
                     let y = x.linear(weight, bias.as_ref()).unwrap();
-                    // 16-bit floats are rounded once, after both.
+                    // 16-bit floats are rounded once, after the addition.
                     let work = if dtype.size() == 2 { DType::F32 } else { dtype };
                     let of = |x: &T| x.to_dtype(work).unwrap();
                     let mut expected = of(x).matmul(&of(weight).t().unwrap()).unwrap();
@@ -80,9 +80,10 @@ fn its_bits_are_those_of_the_product_and_the_addition() {
     }
 }
 
-/// As `f32` would have it: the product alone would leave the type's range, or be infinite beside another infinity.
+/// The bias is added in `f32`: the 16-bit product alone would overflow, or be infinite and cancel another
+/// infinity.
 #[test]
-fn products_of_16_bit_floats_beyond_their_range_meet_the_bias_first() {
+fn products_beyond_the_16_bit_range_are_added_before_rounding() {
     let f16 = |x: f64| T::full((1, 1), x).unwrap().to_dtype(DType::F16).unwrap();
     let of = |x: f64, bias: f64| {
         let bias = f16(bias).reshape(1).unwrap();
@@ -99,7 +100,7 @@ fn products_of_16_bit_floats_beyond_their_range_meet_the_bias_first() {
 }
 
 #[test]
-fn a_product_shared_by_threads_has_the_same_bits() {
+fn a_product_split_over_threads_has_the_same_bits() {
     let (x, w, b) = (
         randn([4, 130, 257], 20, DType::F32),
         randn([300, 257], 21, DType::F32),
@@ -107,7 +108,7 @@ fn a_product_shared_by_threads_has_the_same_bits() {
     );
     let expected = x.matmul(&w.t().unwrap()).unwrap().add(&b).unwrap();
     assert_eq!(bits(&x.linear(&w, Some(&b)).unwrap()), bits(&expected));
-    // Wide rather than tall: C is cut along its columns.
+    // A wide C is split along its columns.
     let (x, w, b) = (x.narrow(1, 0, 5).unwrap(), randn([3000, 257], 23, DType::F32), 3000);
     let b = randn(b, 24, DType::F32);
     let expected = x.matmul(&w.t().unwrap()).unwrap().add(&b).unwrap();
@@ -115,7 +116,7 @@ fn a_product_shared_by_threads_has_the_same_bits() {
 }
 
 #[test]
-fn no_rows_no_columns_and_no_terms() {
+fn extents_of_zero_are_accepted() {
     for (lead, k, n) in [(&[0, 3][..], 4, 5), (&[2, 3], 4, 0), (&[2, 3], 0, 5), (&[], 0, 2)] {
         let x = T::zeros(Shape::new([lead, &[k]].concat()), DType::F32).unwrap().requires_grad();
         let w = T::zeros((n, k), DType::F32).unwrap().requires_grad();
@@ -145,7 +146,7 @@ fn gradients_agree_with_finite_differences_twice() {
     let b = randn((1, 1), 45, DType::F64).broadcast_to((1, 5)).unwrap().squeeze(0).unwrap();
     let f = |xs: &[T]| xs[0].linear(&xs[1], Some(&xs[2]));
     check_gradients(f, &[&x, &w, &b], SECOND_ORDER).unwrap();
-    // One tensor in two places.
+    // One tensor as two operands.
     let square = randn([4, 4], 46, DType::F64);
     check_gradients(|xs: &[T]| xs[0].linear(&xs[0], None), &[&square], SECOND_ORDER).unwrap();
 }

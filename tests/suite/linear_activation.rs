@@ -1,5 +1,5 @@
-//! `linear_activation` against `linear` and the function after it and, of threads, itself; against the
-//! reference backend it is in `fused/reference.rs`.
+//! `linear_activation` against `linear` followed by the activation, and its bits on several threads;
+//! `fused/reference.rs` compares it with the reference backend.
 
 use swath::ops::{Activation, FusedOp};
 use swath::prelude::*;
@@ -20,7 +20,7 @@ fn bits(x: &T) -> Vec<u64> {
     values(x).into_iter().map(f64::to_bits).collect()
 }
 
-/// x `[…, k]` in order, with its leading axes swapped so that no stack of rows is left, and backwards.
+/// x `[…, k]` contiguous, with leading axes swapped so that its rows cannot be stacked, and reversed.
 fn layouts(lead: &[usize], k: usize, dtype: DType) -> Vec<T> {
     let shape = [lead, &[k]].concat();
     let mut all = vec![randn(shape.clone(), 1, dtype)];
@@ -47,7 +47,7 @@ const SIZES: [(usize, usize); 7] =
     [(3, 2), (1, 5), (0, 4), (300, 70), (64, 192), (520, 1), (16, 1030)];
 
 #[test]
-fn its_bits_are_those_of_linear_and_the_function() {
+fn its_bits_are_those_of_linear_and_the_activation() {
     for dtype in [DType::F32, DType::F64] {
         for lead in [&[][..], &[1], &[7], &[3, 4], &[9, 33], &[0, 2]] {
             for (k, n) in SIZES {
@@ -70,11 +70,11 @@ fn its_bits_are_those_of_linear_and_the_function() {
     }
 }
 
-/// Between the product in f32 and the result there is one rounding.
+/// The product, the bias and the activation are computed in f32 and rounded once.
 #[test]
 fn sixteen_bits_are_rounded_once() {
     if swath::blas::info().provider != "embedded" {
-        println!("SKIPPED: a library computes products of f32, and not all of 16-bit floats");
+        println!("SKIPPED: a library computes f32 products, and not all of 16-bit floats");
         return;
     }
     for dtype in [DType::F16, DType::BF16] {
@@ -100,9 +100,9 @@ fn sixteen_bits_are_rounded_once() {
 }
 
 #[test]
-fn threads_change_no_bit() {
-    alone("linear_activation::threads_change_no_bit", || {
-        // Tall, wide, a batch that is no stack of rows, and one of few large products.
+fn threads_do_not_change_the_bits() {
+    alone("linear_activation::threads_do_not_change_the_bits", || {
+        // Tall, wide, a batch whose rows cannot be stacked, and a batch of few large products.
         let shapes =
             [(&[520][..], 257, 300), (&[5], 257, 3000), (&[9, 64], 65, 96), (&[2, 300], 65, 300)];
         let all = shapes.into_iter().flat_map(|shape| [(shape, DType::F32), (shape, DType::BF16)]);
@@ -142,7 +142,7 @@ fn threads_change_no_bit() {
 }
 
 #[test]
-fn its_gradients_are_those_of_linear_and_the_function() {
+fn its_gradients_match_those_of_linear_and_the_activation() {
     for dtype in [DType::F32, DType::F64] {
         let (x, w, b) =
             (randn([9, 33, 70], 1, dtype), randn([40, 70], 2, dtype), randn(40, 3, dtype));
@@ -182,13 +182,13 @@ fn only_tracked_inputs_get_gradients() {
 }
 
 #[test]
-fn operands_that_do_not_fit_are_errors_with_its_name() {
+fn operands_that_do_not_fit_are_errors_that_name_the_op() {
     let (x, w) = (randn([2, 3], 60, DType::F32), randn([4, 3], 61, DType::F32));
     let of = |x: &T, w: &T, b: Option<&T>| {
         x.linear_activation(w, b, Activation::Gelu).unwrap_err().to_string()
     };
-    let turned = w.t().unwrap();
-    assert_eq!(of(&x, &turned, None), "linear_activation: shapes [2, 3] and [3, 4] do not fit");
+    let transposed = w.t().unwrap();
+    assert_eq!(of(&x, &transposed, None), "linear_activation: shapes [2, 3] and [3, 4] do not fit");
     let bias = randn(3, 62, DType::F32);
     assert!(of(&x, &w, Some(&bias)).starts_with("linear_activation: shapes [4, 3] and [3]"));
     assert!(of(&x, &w.to_dtype(DType::F64).unwrap(), None).starts_with("linear_activation"));

@@ -1,8 +1,8 @@
-//! The tests of the public interface, one program: what they compile of generic code they share.
+//! Tests of the public interface, in one program, so that generic code is compiled once.
 //!
-//! `cargo test --test suite gradcheck::` runs those of one file. They run side by side, so none may
-//! change what belongs to the process (threads, environment, current folder); a test that must, or that
-//! measures the process's memory, runs in a process of its own: [`support::alone`].
+//! `cargo test --test suite gradcheck::` runs the tests of one file. Tests run concurrently, so none may
+//! change global state (threads, environment, current folder); a test that must, or that measures the memory
+//! of the process, runs in its own process: [`support::alone`].
 
 mod accumulate;
 mod along_k;
@@ -24,6 +24,7 @@ mod gpt;
 mod gradcheck;
 mod gradient_range;
 mod graph;
+mod images;
 mod isa;
 mod jvp;
 mod layout;

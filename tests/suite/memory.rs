@@ -1,5 +1,5 @@
-//! A steady training step asks the system for no memory, and a long run takes no more than a short one.
-//! The counts are the whole process's, which is this test's own.
+//! A training step allocates nothing after the third, and a long run needs no more memory than a short one.
+//! Allocations are counted for the whole process, so the test runs in its own.
 
 use swath::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm};
 use swath::prelude::*;
@@ -43,7 +43,7 @@ impl Run {
     }
 }
 
-/// Resident memory of this process, where the system tells.
+/// Resident memory of this process, if the system reports it.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -52,31 +52,34 @@ fn resident_bytes() -> Option<usize> {
 }
 
 #[test]
-fn training_takes_the_memory_of_its_first_steps() {
-    alone("memory::training_takes_the_memory_of_its_first_steps", || {
+fn training_allocates_nothing_after_the_first_steps() {
+    alone("memory::training_allocates_nothing_after_the_first_steps", || {
         for threads in [1, 3] {
             swath::runtime::set_threads(threads).unwrap();
-            a_step_after_the_third_asks_for_nothing(0.0);
-            a_step_after_the_third_asks_for_nothing(0.1);
-            folds_of_columns_ask_for_nothing().unwrap();
+            steps_after_the_third_allocate_nothing(0.0);
+            steps_after_the_third_allocate_nothing(0.1);
+            reductions_of_columns_allocate_nothing().unwrap();
         }
-        resident_memory_stays_the_same();
+        resident_memory_does_not_grow();
     });
 }
 
-fn a_step_after_the_third_asks_for_nothing(dropout: f64) {
+fn steps_after_the_third_allocate_nothing(dropout: f64) {
     let sizes = Sizes { vocabulary: 50, width: 64, layers: 2, heads: 4, context: 64, dropout };
     let mut run = Run::new(sizes, 8);
     for step in 1..=12 {
         let before = counting::calls();
         run.step();
-        let asked = counting::calls() - before;
-        assert!(step <= 3 || asked == 0, "dropout {dropout}, step {step}: asked {asked} times");
+        let allocations = counting::calls() - before;
+        assert!(
+            step <= 3 || allocations == 0,
+            "dropout {dropout}, step {step}: {allocations} allocations"
+        );
     }
 }
 
-/// Of so many rows that threads share them.
-fn folds_of_columns_ask_for_nothing() -> Result<()> {
+/// Reductions of so many rows that threads split them.
+fn reductions_of_columns_allocate_nothing() -> Result<()> {
     let mut rng = Rng::seed(2);
     let x = T::randn((4096, 512), &mut rng)?;
     let (ids, half) = (x.to_dtype(DType::I64)?, x.to_dtype(DType::BF16)?);
@@ -96,14 +99,17 @@ fn folds_of_columns_ask_for_nothing() -> Result<()> {
         for round in 1..=12 {
             let before = counting::calls();
             step()?;
-            let asked = counting::calls() - before;
-            assert!(round <= 3 || asked == 0, "{name}, round {round}: asked {asked} times");
+            let allocations = counting::calls() - before;
+            assert!(
+                round <= 3 || allocations == 0,
+                "{name}, round {round}: {allocations} allocations"
+            );
         }
     }
     Ok(())
 }
 
-fn resident_memory_stays_the_same() {
+fn resident_memory_does_not_grow() {
     let sizes = Sizes { vocabulary: 11, width: 8, layers: 1, heads: 2, context: 8, dropout: 0.0 };
     let mut run = Run::new(sizes, 2);
     let mut after_100 = None;

@@ -1,5 +1,5 @@
-//! A backend of the required methods alone: everything else that a [`Backend`] does, and every fused op,
-//! is composed of them. The shared tests hold the composites in every dtype to the bounds of kernels, times
+//! A backend with only the required methods: all other methods of a [`Backend`], and every fused op, are
+//! composed of them. The shared tests check the composites in every dtype within the bounds of kernels, times
 //! [`Tested::SLACK`].
 
 use swath::backend::cpu::CpuTensor;

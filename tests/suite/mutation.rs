@@ -1,5 +1,5 @@
-//! Every derivative rule made wrong in every way, one at a time, is noticed by the checks of
-//! `gradcheck.rs`.
+//! Mutation tests of the derivative rules: the checks of `gradcheck.rs` fail for every rule made wrong in
+//! every way, one at a time.
 
 pub mod mutants;
 
@@ -12,7 +12,7 @@ use crate::gradcheck::registry::recorded_ops;
 use mutants::{Misreading, Mutant, Mutation, mutants, with_mutant, with_rules_noted};
 use swath::Error;
 
-/// Mutants that compute the right gradient, with the reason. They must survive.
+/// Mutants that compute the right gradient, with the reason. They must pass the checks.
 const EQUIVALENT: &[(&str, usize, Misreading, &str)] = &[
     ("relu", 0, READ_X_AS_Y, "relu_grad compares with 0, and x > 0 where y > 0"),
     ("relu6", 0, READ_X_AS_Y, "x lies between 0 and 6 where y does"),
@@ -32,9 +32,9 @@ fn is_equivalent(mutant: &Mutant) -> bool {
     })
 }
 
-/// What runs is listed and the other way round, so that no rule escapes.
+/// The registry lists exactly the ops whose rules run, so that no rule is left out.
 #[test]
-fn unchanged_rules_pass_and_the_list_of_ops_is_that_of_the_rules_that_run() {
+fn unchanged_rules_pass_and_the_registry_lists_the_rules_that_run() {
     let listed: BTreeSet<&str> = recorded_ops().iter().map(|op| op.name).collect();
     let mut run = BTreeSet::new();
     for op in &listed {
@@ -43,7 +43,7 @@ fn unchanged_rules_pass_and_the_list_of_ops_is_that_of_the_rules_that_run() {
         assert!(names.contains(op), "the cases of {op} do not run its rule");
         run.extend(names);
     }
-    assert_eq!(run, listed, "gradcheck/registry.rs lists other ops than those that run");
+    assert_eq!(run, listed, "the ops in gradcheck/registry.rs differ from those whose rules run");
 }
 
 #[test]
@@ -54,15 +54,15 @@ fn every_mutant_is_killed() {
     for mutant in &mutants {
         match with_mutant(mutant, || check(mutant.op)) {
             Err(failed) => {
-                let noticed = matches!(failed.error, Error::GradientCheck { .. });
-                assert!(noticed, "{mutant}: {}: {}", failed.case, failed.error);
+                let detected = matches!(failed.error, Error::GradientCheck { .. });
+                assert!(detected, "{mutant}: {}: {}", failed.case, failed.error);
             }
             Ok(()) => survivors.push(mutant.to_string()),
         }
     }
     let (all, killed) = (mutants.len(), mutants.len() - survivors.len());
     let seconds = start.elapsed().as_secs_f64();
-    // Not through the macros, whose output a test that passes keeps to itself.
+    // Written directly, because the harness hides the output of the macros if the test passes.
     writeln!(std::io::stderr(), "{killed} of {all} mutants killed in {seconds:.1} s").unwrap();
     assert!(survivors.is_empty(), "survivors:\n{}", survivors.join("\n"));
     assert_eq!(equivalent.len(), EQUIVALENT.len());
@@ -87,7 +87,7 @@ fn every_input_of_every_op_has_every_mutation() {
 }
 
 #[test]
-fn a_mutation_ends_with_its_closure_and_stays_on_its_thread() {
+fn a_mutation_is_limited_to_its_closure_and_thread() {
     let exp = || check("exp");
     let mutant = |op, misreading| {
         let mutation = Mutation::Sign;
@@ -102,7 +102,7 @@ fn a_mutation_ends_with_its_closure_and_stays_on_its_thread() {
         assert!(panicked.is_err() && exp().is_ok());
         let elsewhere = || std::thread::spawn(|| check("exp").is_ok()).join().unwrap();
         assert!(with_mutant(&wrong, elsewhere));
-        // Other ops and other inputs are left alone.
+        // Other ops and other inputs are not changed.
         assert!(with_mutant(&mutant("log", misreading), exp).is_ok());
     }
     assert!(with_mutant(&Mutant { input: 1, ..mutant("exp", None) }, exp).is_ok());

@@ -1,5 +1,6 @@
-//! Layers, losses and the tree that a model is.
+//! Layers, losses and the tree of a model's parts.
 
+mod images;
 mod init;
 mod layers;
 mod losses;

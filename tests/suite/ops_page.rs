@@ -1,14 +1,14 @@
-//! `docs/OPS.md` is what the code says: names, formulas and rules from the op table and the registry of
-//! `gradcheck`, dtypes and orders by trying.
+//! Generates `docs/OPS.md` and compares it: names, formulas and rules come from the op table and the registry
+//! of `gradcheck`, dtypes and orders from running the ops.
 //!
-//! `SWATH_BLESS=1 cargo test --test suite ops_page` writes the page anew.
+//! `SWATH_BLESS=1 cargo test --test suite ops_page` rewrites the page.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use crate::gradcheck::cases::{T, suite};
-use crate::gradcheck::registry::{Kind, RecordedOp, recorded_ops};
+use crate::gradcheck::registry::{COMPOSED, Kind, RecordedOp, recorded_ops};
 use crate::mutation::mutants::mutants;
 use swath::ops::{CompareOp, ReduceOp};
 use swath::prelude::*;
@@ -34,8 +34,8 @@ the page says something else.
 ";
 
 /// Dtypes in which the first case of an op can be computed.
-fn dtypes(op: &RecordedOp) -> String {
-    let case = suite(op.name).swap_remove(0);
+fn dtypes(op: &str) -> String {
+    let case = suite(op).swap_remove(0);
     let accepts = |dtype: &DType| {
         let inputs: Vec<T> = case.inputs.iter().map(|x| x.to_dtype(*dtype).unwrap()).collect();
         !matches!(
@@ -61,11 +61,11 @@ fn named(dtypes: &[DType]) -> String {
     floats.into_iter().chain(others.iter().map(DType::to_string)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the gradients of an op, and theirs, are anything but zero at the points of its cases.
-fn orders(op: &RecordedOp) -> [&'static str; 2] {
+/// "yes" or "0" for each of two orders: "0" if all derivatives are zero at the points of the op's cases.
+fn orders(op: &str) -> [&'static str; 2] {
     let is_zero = |x: &T| x.abs().unwrap().max(None, false).unwrap().item::<f64>().unwrap() == 0.0;
     let mut found = [false; 2];
-    for case in suite(op.name) {
+    for case in suite(op) {
         let leaves: Vec<T> = case.inputs.iter().map(T::requires_grad).collect();
         let xs: Vec<&T> = leaves.iter().collect();
         let y = (case.f)(&leaves).unwrap_or_else(|error| panic!("{}: {error}", case.name));
@@ -89,7 +89,7 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Code as `stringify` has it, with the spaces that rustfmt would leave.
+/// Code from `stringify`, with the spaces that rustfmt would leave.
 fn code(text: &str) -> String {
     let spaces = [(" .", "."), (" ,", ","), (" ;", ";"), (" ::", "::"), (":: ", "::"), ("& ", "&")];
     let mut text = cell(text);
@@ -106,9 +106,9 @@ fn row(page: &mut String, op: &RecordedOp, ulp: bool) {
         if op.gradients.len() == 1 { rule } else { format!("{input}: {rule}") }
     });
     let gradients: Vec<String> = gradients.collect();
-    let [first, second] = orders(op);
+    let [first, second] = orders(op.name);
     let count = mutants().iter().filter(|mutant| mutant.op == op.name).count();
-    let (formula, gradients, dtypes) = (cell(op.formula), gradients.join("<br>"), dtypes(op));
+    let (formula, gradients, dtypes) = (cell(op.formula), gradients.join("<br>"), dtypes(op.name));
     write!(
         page,
         "| `{}` | {formula} | {gradients} | {first} | {second} | {count} | {dtypes} |",
@@ -158,6 +158,16 @@ fn page() -> String {
         page.push_str(if ulp { "---|\n" } else { "\n" });
         ops.iter().for_each(|op| row(&mut page, op, ulp));
     }
+    page.push_str(
+        "\n## Made of the ops above\n\n| method | what | made of | order 1 | order 2 | dtypes |\n",
+    );
+    page.push_str("|---|---|---|---|---|---|\n");
+    for op in COMPOSED {
+        let ([first, second], dtypes) = (orders(op.name), dtypes(op.name));
+        let (name, formula) = (op.name, cell(op.formula));
+        writeln!(page, "| `{name}` | {formula} | {} | {first} | {second} | {dtypes} |", op.ops)
+            .unwrap();
+    }
     let compare = |dtype: &DType| {
         let x = T::zeros(1, *dtype).unwrap();
         CompareOp::ALL.iter().all(|&op| x.compare(op, &x).is_ok())
@@ -185,7 +195,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_ops_is_what_the_code_says() {
+fn the_page_of_ops_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/OPS.md");
     let expected = page();
     if std::env::var_os("SWATH_BLESS").is_some_and(|value| value == "1") {
@@ -208,7 +218,7 @@ fn the_page_of_ops_is_what_the_code_says() {
     }
 }
 
-/// The registry may only name methods that there are, and cells may not break a table.
+/// The registry may name only methods that exist, and no text in a cell may break its table.
 #[test]
 fn every_row_has_as_many_cells_as_its_header() {
     let page = page();

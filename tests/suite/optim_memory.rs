@@ -1,5 +1,5 @@
-//! A training step after the third asks the system for no memory: a transformer block with every kind of
-//! layer, clipping, AdamW, a schedule. In a process of its own: it counts the requests of all threads.
+//! A training step after the third allocates nothing: a transformer block with every kind of layer, clipping,
+//! AdamW, a schedule. The test runs in its own process because it counts the allocations of all threads.
 
 use swath::nn::{
     Embedding, Func, LayerNorm, Linear, Module, Sequential, Shared, TransformerBlock,
@@ -16,13 +16,13 @@ use crate::support::{alone, counting};
 type T = Tensor<CpuBackend>;
 
 #[test]
-fn a_step_after_the_third_asks_the_system_for_nothing() {
-    alone("optim_memory::a_step_after_the_third_asks_the_system_for_nothing", || {
-        count_requests().unwrap();
+fn steps_after_the_third_allocate_nothing() {
+    alone("optim_memory::steps_after_the_third_allocate_nothing", || {
+        count_allocations().unwrap();
     });
 }
 
-fn count_requests() -> Result<()> {
+fn count_allocations() -> Result<()> {
     let mut rng = Rng::seed(1);
     let (vocabulary, width) = (20, 16);
     let options = TransformerBlockOptions { causal: true, dropout: 0.1, ..Default::default() };
@@ -55,9 +55,9 @@ fn count_requests() -> Result<()> {
             clip_grad_norm(&model, &mut grads, 1.0)?;
             optimizer.step(&mut model, &grads)?;
             drop((loss, grads));
-            let asked = counting::calls() - before;
-            assert!(step != 0 || asked > 0, "nothing is counted");
-            assert!(step < 3 || asked == 0, "step {step} asked {asked} times");
+            let allocations = counting::calls() - before;
+            assert!(step != 0 || allocations > 0, "allocations are not counted");
+            assert!(step < 3 || allocations == 0, "step {step}: {allocations} allocations");
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! The bits of matrix products of tensors, as SHA-256 in `tests/vectors/products.txt`: the same for every
-//! number of threads, on every instruction set, and for a row alone as in a batch. A BLAS library gives
+//! number of threads, on every instruction set, and for a row alone and in a batch. A BLAS library gives
 //! other bits, which do not depend on the number of threads either.
 //!
-//! `SWATH_BLESS=1 cargo test --test suite products_bits` writes the file anew.
+//! `SWATH_BLESS=1 cargo test --test suite products_bits` rewrites the file.
 
 use std::fmt::Write;
 use std::{env, fs};
@@ -29,10 +29,10 @@ pub fn bits(x: &T) -> Result<Vec<u64>> {
     Ok(values.into_iter().map(f64::to_bits).collect())
 }
 
-/// Too few rows and columns to be cut, so much work that threads share it.
+/// Too few rows and columns to split, so much work that threads split k.
 const K_SHARED: [usize; 3] = [32, 16_384, 24];
 
-/// Products under their names.
+/// Named products.
 fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     let mut rng = Rng::seed(91);
     let mut normal = |shape: &[usize]| T::randn(shape, &mut rng)?.to_dtype(dtype);
@@ -67,7 +67,7 @@ fn products(dtype: DType) -> Result<Vec<(&'static str, T)>> {
     add("linear", x.linear(&w, None))?;
     add("linear with a bias", x.linear(&w, Some(&bias)))?;
     add("linear of a vector", x.slice(s![1, 2])?.linear(&w, Some(&bias)))?;
-    // Cut over the threads by rows, by columns.
+    // Split over the threads by rows, and by columns.
     let (a, b) = (normal(&[300, 520])?, normal(&[520, 260])?);
     add("large", a.matmul(&b))?;
     add("large, the other way", b.t()?.matmul(&a.t()?))?;
@@ -117,7 +117,7 @@ fn lines(threads: usize) -> Result<Vec<String>> {
             bits(&y)?.iter().for_each(|x| hasher.update(x.to_le_bytes()));
             let mut line = format!("{name}: {dtype} ");
             for byte in hasher.finalize() {
-                write!(line, "{byte:02x}").expect("a string takes all");
+                write!(line, "{byte:02x}").expect("writing to a string cannot fail");
             }
             lines.push(line);
         }
@@ -125,7 +125,7 @@ fn lines(threads: usize) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Runs on each level, in a process of its own. By default only one thread on the portable level, which is a
+/// Runs on each level, in its own process. By default only one thread on the portable level, which is a
 /// hundred times slower: how threads split work does not depend on the level.
 #[test]
 #[ignore = "run by the test below, with the environment it sets"]
@@ -137,22 +137,22 @@ fn worker() -> Result<()> {
         assert_eq!(lines(threads)?, one, "{threads} threads");
     }
     if !embedded() {
-        println!("SKIPPED: bits on record, {} computes products", info().blas);
+        println!("SKIPPED: recorded bits, {} computes products", info().blas);
     } else if env::var_os("SWATH_BLESS").is_some_and(|value| value == "1") {
         fs::write(RECORD, one.join("\n") + "\n").expect("the file can be written");
     } else {
         let record = fs::read_to_string(RECORD).expect("the record");
-        assert_eq!(one, record.lines().collect::<Vec<_>>(), "not the bits on record");
+        assert_eq!(one, record.lines().collect::<Vec<_>>(), "other bits than recorded");
     }
     Ok(())
 }
 
 #[test]
-fn every_level_and_number_of_threads_gives_the_bits_on_record() {
+fn every_level_and_number_of_threads_gives_the_recorded_bits() {
     for isa in Isa::ALL {
         if isa.is_available() {
             alone_with("products_bits::worker", &[("SWATH_ISA", isa.name())], || {
-                panic!("it runs in a process of its own")
+                panic!("the worker runs in its own process")
             });
         } else {
             println!("SKIPPED {isa}: this machine lacks it");
@@ -161,15 +161,15 @@ fn every_level_and_number_of_threads_gives_the_bits_on_record() {
 }
 
 #[test]
-fn products_that_share_a_right_side_have_the_bits_of_each_alone() {
-    alone("products_bits::products_that_share_a_right_side_have_the_bits_of_each_alone", || {
+fn products_with_one_right_side_have_the_bits_of_each_alone() {
+    alone("products_bits::products_with_one_right_side_have_the_bits_of_each_alone", || {
         shared_right_sides().unwrap();
     });
 }
 
-/// The left sides are no stack of rows, so that the batch is not one product.
+/// The rows of the left sides cannot be stacked, so the batch is not one product.
 fn shared_right_sides() -> Result<()> {
-    // More threads than the six products would share each of them instead.
+    // With more threads than the six products, threads would split each product instead.
     swath::runtime::set_threads(2)?;
     let mut rng = Rng::seed(95);
     for dtype in [DType::F32, DType::F64, DType::BF16] {
@@ -199,7 +199,7 @@ fn sixteen_bit_floats_add_blocks_of_k_in_the_order_of_f32() -> Result<()> {
     }
     let mut rng = Rng::seed(93);
     let (x, w) = (T::randn((3, 4096), &mut rng)?, T::randn((64, 4096), &mut rng)?);
-    // The second half of k takes back what the first has added: what is left is the order's rounding.
+    // The second half of k subtracts what the first half adds, so that only rounding errors remain.
     let (x, w) = (T::cat(&[&x, &x], 1)?, T::cat(&[&w, &w.neg()?], 1)?);
     for dtype in [DType::F16, DType::BF16] {
         let (x, w) = (x.to_dtype(dtype)?, w.to_dtype(dtype)?);
@@ -238,7 +238,7 @@ fn a_row_has_the_same_bits_alone_and_in_batches_of_7_and_4096() -> Result<()> {
                     let some = call(&x.narrow(0, from, rows)?)?;
                     let expected = bits(&whole.narrow(0, from, rows)?)?;
                     assert!(bits(&some)? == expected, "[{k}, {n}], call {i}: {rows} from {from}");
-                    // As a batch of one row each.
+                    // The rows as a batch of single rows.
                     let batch = call(&x.narrow(0, from, rows)?.unsqueeze(1)?)?;
                     assert!(bits(&batch)? == expected, "[{k}, {n}], call {i}: batch from {from}");
                 }

@@ -1,6 +1,6 @@
-//! Products take the memory of their results and no more: operands are read where they are, and nothing
-//! is made for a moment, but copies of those whose axes do not lie in the order of their sum. Measured where recycling is off, so that every buffer is asked for. Where it is
-//! on, nothing is asked for again.
+//! Products allocate their results and little more: operands are read in place, and temporary copies are made
+//! only of operands whose axes are not stored in the order of the sum. This is measured without recycling, so
+//! that every buffer is an allocation. With recycling, repeated products allocate nothing.
 
 use swath::ops::Activation;
 use swath::prelude::*;
@@ -9,8 +9,8 @@ use crate::support::{alone, alone_with, counting};
 
 type T = Tensor<CpuBackend>;
 
-/// Handles, recorded operations, and what a product packs of an operand at a time. The operands that
-/// could be copied have a mebibyte or more.
+/// Handles, recorded operations, and the packed parts of operands. Any operand that could be copied has at
+/// least one MiB.
 const SLACK: usize = 384 << 10;
 
 const UNPOOLED: &[(&str, &str)] = &[("SWATH_POOL_BYTES", "0")];
@@ -19,14 +19,14 @@ fn randn(shape: &[usize]) -> T {
     T::randn(shape, &mut Rng::seed(7)).unwrap()
 }
 
-/// The same shape with the axes in memory in reverse order.
-fn turned(shape: &[usize]) -> T {
+/// A tensor of this shape whose axes are stored in reverse order.
+fn permuted(shape: &[usize]) -> T {
     let axes: Vec<usize> = (0..shape.len()).rev().collect();
-    let turned: Vec<usize> = shape.iter().rev().copied().collect();
-    randn(&turned).permute(&axes).unwrap()
+    let permuted: Vec<usize> = shape.iter().rev().copied().collect();
+    randn(&permuted).permute(&axes).unwrap()
 }
 
-/// A window into something with one more along every axis.
+/// A window into a tensor that has one more element along every axis.
 fn window(shape: &[usize]) -> T {
     let wider: Vec<usize> = shape.iter().map(|dim| dim + 1).collect();
     let narrow = |x: T, axis: usize| x.narrow(axis, 1, shape[axis]).unwrap();
@@ -37,15 +37,15 @@ fn bytes(x: &T) -> usize {
     x.numel() * size_of::<f32>()
 }
 
-/// The most memory that `f` had beyond what it left, in its second run: the first one makes what
-/// products keep to work in.
+/// Checks the peak memory of `f` beyond its results, in its second run: the first one allocates workspaces
+/// that are kept.
 #[track_caller]
 fn check<const N: usize>(name: &str, most: usize, f: impl Fn() -> [T; N]) {
     drop(f());
     let (results, peak) = counting::peak_of(f);
-    let own: usize = results.iter().map(bytes).sum();
-    println!("{name}: {peak} bytes for results of {own}");
-    assert!(peak <= own + most + SLACK, "{name}: {peak} bytes for results of {own}");
+    let size: usize = results.iter().map(bytes).sum();
+    println!("{name}: {peak} bytes for results of {size}");
+    assert!(peak <= size + most + SLACK, "{name}: {peak} bytes for results of {size}");
 }
 
 #[test]
@@ -76,17 +76,17 @@ fn einsum_copies_no_operand() {
             ("...i,...i->...", [&[4, 256, 320], &[4, 256, 320]]),
         ];
         for (equation, shapes) in cases {
-            for lay in [randn, turned] {
+            for lay in [randn, permuted] {
                 let [a, b] = shapes.map(lay);
                 check(equation, 0, || [T::einsum(equation, &[&a, &b]).unwrap()]);
             }
         }
-        // Both axes are summed in the order of the letters: what does not lie so is put so.
+        // The sum is over both axes in the order of the letters; operands stored in another order are copied.
         let size = 512 * 640 * size_of::<f32>();
         for (equation, a, b, copies) in [
             ("ij,ij->", randn(matrix), randn(matrix), 0),
-            ("ij,ij->", turned(matrix), turned(matrix), 2),
-            ("ij,ji->", randn(matrix), turned(long), 0),
+            ("ij,ij->", permuted(matrix), permuted(matrix), 2),
+            ("ij,ji->", randn(matrix), permuted(long), 0),
             ("ij,ji->", randn(matrix), randn(long), 1),
         ] {
             check(equation, copies * size, || [T::einsum(equation, &[&a, &b]).unwrap()]);
@@ -105,7 +105,7 @@ fn einsum_copies_no_operand() {
     });
 }
 
-/// Gradients of both factors, from one of the product.
+/// Gradients of both factors from that of the product.
 fn gradients(a: &T, b: &T, g: &T, f: impl Fn(&T, &T) -> Result<T>) -> [T; 2] {
     let (a, b) = (a.requires_grad(), b.requires_grad());
     let y = f(&a, &b).unwrap();
@@ -114,7 +114,8 @@ fn gradients(a: &T, b: &T, g: &T, f: impl Fn(&T, &T) -> Result<T>) -> [T; 2] {
     [&a, &b].map(|x| grads.remove(x).unwrap())
 }
 
-/// That of one factor alone: a copy of it would be as large as the other's gradient, and not be seen beside that.
+/// Gradient of one factor. A copy of it would be as large as the other gradient, which would hide it in
+/// [`gradients`].
 fn gradient_of_one(which: usize, a: &T, b: &T, g: &T) -> [T; 1] {
     let mut factors = [a.clone(), b.clone()];
     factors[which] = factors[which].requires_grad();
@@ -129,9 +130,9 @@ fn gradients_of_products_take_their_own_memory() {
         let cases: [(&str, [&[usize]; 3]); 9] = [
             ("plain", [&[512, 640], &[640, 512], &[512, 512]]),
             ("batch", [&[4, 256, 320], &[4, 320, 256], &[4, 256, 256]]),
-            ("a right side of all", [&[4, 256, 320], &[320, 1024], &[4, 256, 1024]]),
-            ("with an axis of 1", [&[4, 256, 320], &[1, 320, 1024], &[4, 256, 1024]]),
-            ("of two axes", [&[2, 4, 128, 320], &[320, 1024], &[2, 4, 128, 1024]]),
+            ("one right side", [&[4, 256, 320], &[320, 1024], &[4, 256, 1024]]),
+            ("one right side, rank 3", [&[4, 256, 320], &[1, 320, 1024], &[4, 256, 1024]]),
+            ("one right side, rank 4", [&[2, 4, 128, 320], &[320, 1024], &[2, 4, 128, 1024]]),
             ("a batch of one", [&[1, 512, 640], &[640, 512], &[1, 512, 512]]),
             ("matrix and vector", [&[512, 640], &[640], &[512]]),
             ("vector and matrix", [&[640], &[640, 512], &[512]]),
@@ -145,27 +146,29 @@ fn gradients_of_products_take_their_own_memory() {
                 check(&format!("{name}: {which}"), y, || gradient_of_one(which, &a, &b, &g));
             }
         }
-        // One number for all of the upstream, repeated by strides of 0.
+        // A scalar upstream gradient, broadcast by strides of 0.
         let (a, b) = (randn(&[4, 256, 320]), randn(&[320, 1024]));
         let g = T::ones((), DType::F32).unwrap().broadcast_to((4, 256, 1024)).unwrap();
-        check("from a sum", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
-        // Leading axes in another order in memory: both are put in order.
-        let turned = |cols| randn(&[256, 4, cols]).permute(&[1, 0, 2]).unwrap();
-        let (a, g) = (turned(320), turned(1024));
+        check("scalar upstream", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // Leading axes stored in another order: both operands are copied.
+        let permuted = |cols| randn(&[256, 4, cols]).permute(&[1, 0, 2]).unwrap();
+        let (a, g) = (permuted(320), permuted(1024));
         let copies = bytes(&a) + bytes(&g);
-        check("turned", bytes(&g) + copies, || gradients(&a, &b, &g, |a, b| a.matmul(b)));
-        // A left side of all, where right sides and upstream lie beside each other.
-        let beside = |rows, cols| randn(&[rows, 4, cols]).permute(&[1, 0, 2]).unwrap();
-        let (a, b, g) = (randn(&[1024, 320]), beside(320, 256), beside(1024, 256));
-        check("a left side of all", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
-        // Where they do not, both are put so; no product is kept for each of them.
+        check("permuted", bytes(&g) + copies, || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // One left side, with right sides and upstream gradients stored side by side.
+        let side_by_side = |rows, cols| randn(&[rows, 4, cols]).permute(&[1, 0, 2]).unwrap();
+        let (a, b, g) = (randn(&[1024, 320]), side_by_side(320, 256), side_by_side(1024, 256));
+        check("one left side", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        // Stored one after the other, both are copied; the products are not stored separately.
         let (a, b, g) = (randn(&[1024, 320]), randn(&[4, 320, 256]), randn(&[4, 1024, 256]));
         let copies = bytes(&b) + bytes(&g);
-        check("put beside", bytes(&g) + copies, || gradients(&a, &b, &g, |a, b| a.matmul(b)));
-        // A right side for one of two axes of the batch.
+        check("copied side by side", bytes(&g) + copies, || {
+            gradients(&a, &b, &g, |a, b| a.matmul(b))
+        });
+        // One right side for each pair of products.
         let (a, b, g) =
             (randn(&[4, 2, 128, 320]), randn(&[4, 1, 320, 256]), randn(&[4, 2, 128, 256]));
-        check("shared by pairs", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
+        check("one right side per pair", bytes(&g), || gradients(&a, &b, &g, |a, b| a.matmul(b)));
         for (equation, shapes) in [
             ("bhqd,bhkd->bhqk", [&[2, 8, 256, 64][..], &[2, 8, 320, 64], &[2, 8, 256, 320]]),
             ("bqhd,bkhd->bhqk", [&[2, 256, 8, 64], &[2, 320, 8, 64], &[2, 8, 256, 320]]),
@@ -196,9 +199,9 @@ fn linear_takes_the_memory_of_its_results() {
                 let [dx, dw, db] = [&x, &w, &b].map(|x| grads.remove(x).unwrap());
                 [y, dx, dw, db]
             });
-            // One number for all of the upstream, repeated by strides of 0.
+            // A scalar upstream gradient, broadcast by strides of 0.
             let all = T::ones((), DType::F32).unwrap().broadcast_to(shape(512)).unwrap();
-            check("from a sum", 0, || {
+            check("scalar upstream", 0, || {
                 let y = x.linear(&w, Some(&b)).unwrap();
                 let mut grads = y.backward_with(&all).unwrap();
                 let [dx, dw, db] = [&x, &w, &b].map(|x| grads.remove(x).unwrap());
@@ -220,7 +223,7 @@ fn linear_activation_takes_the_memory_of_its_results() {
         for activation in Activation::ALL {
             let name = format!("{activation:?}");
             check(&name, 0, || [x.linear_activation(&w, Some(&b), activation).unwrap()]);
-            // Relu, sigmoid and tanh have their derivative of the result.
+            // The derivatives of relu, sigmoid and tanh are computed from the result.
             let keeps =
                 matches!(activation, Activation::Gelu | Activation::GeluTanh | Activation::Silu);
             let z = if keeps { bytes(&g) } else { 0 };
@@ -228,7 +231,7 @@ fn linear_activation_takes_the_memory_of_its_results() {
             let forwards = || x.linear_activation(w, Some(b), activation).unwrap();
             check(&format!("{name}, recorded"), z, || [forwards()]);
             assert!(keeps == (counting::peak_of(forwards).1 > bytes(&g) + bytes(&g) / 2));
-            // The gradient of the sums, made of them, then of it those of the operands.
+            // The gradient of the sums replaces them, and the operands' gradients are computed from it.
             check(&format!("{name}, both ways"), bytes(&g), || {
                 let y = forwards();
                 let mut grads = y.backward_with(&g).unwrap();
@@ -240,8 +243,8 @@ fn linear_activation_takes_the_memory_of_its_results() {
 }
 
 #[test]
-fn products_again_ask_for_nothing() {
-    alone("products_memory::products_again_ask_for_nothing", || {
+fn repeated_products_allocate_nothing() {
+    alone("products_memory::repeated_products_allocate_nothing", || {
         let shapes: [&[usize]; 4] = [&[3, 4, 5], &[5, 6], &[1, 5, 6], &[3, 5]];
         let [a, b, c, d] = shapes.map(|shape| randn(shape).requires_grad());
         let products: [(&str, &dyn Fn() -> Result<T>); 7] = [

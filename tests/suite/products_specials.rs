@@ -1,5 +1,5 @@
-//! Infinities and NaN against zeros in products of tensors: 0 · ∞ is NaN wherever the product is computed,
-//! and the other elements are exact, sums of small integers.
+//! Infinities and NaN times zeros in products of tensors: 0 · ∞ is NaN on every path, and the other elements
+//! are exact sums of small integers.
 
 use std::env;
 
@@ -13,7 +13,7 @@ use crate::support::{alone_with, is_sampled};
 
 type T = Tensor<CpuBackend>;
 
-/// A batch of products `[m, k] × [k, n]`, or products with one right side.
+/// A batch of products `[m, k] × [k, n]`, with one right side each or a common one.
 struct Case {
     batch: usize,
     one_right_side: bool,
@@ -24,8 +24,9 @@ const fn case(batch: usize, one_right_side: bool, shape: [usize; 3]) -> Case {
     Case { batch, one_right_side, shape }
 }
 
-/// Vectors, few rows, few columns, small ones, large ones, k shared by threads; batches of any and of small
-/// products, and of ones whose right side is packed once if the left ones are no stack of rows.
+/// Vectors, few rows, few columns, small ones, large ones, k split over threads; a batch, a batch of small
+/// products, and a batch whose common right side is packed once if the rows of the left sides cannot be
+/// stacked.
 const CASES: [Case; 10] = [
     case(1, false, [1, 300, 131]),
     case(1, false, [131, 300, 1]),
@@ -39,12 +40,12 @@ const CASES: [Case; 10] = [
     case(6, true, [40, 300, 90]),
 ];
 
-/// Of which [`CASES`] has a product each.
+/// Each of these runs for some of the [`CASES`].
 const LOOPS: [GemmPath; 5] =
     [GemmPath::Small, GemmPath::Rows, GemmPath::Columns, GemmPath::InPlace, GemmPath::Blocked];
 
-/// A and B: one with zeros, the other one with an infinity or NaN in three of four rows or columns, each of which
-/// meets a zero.
+/// A and B: one with zeros, the other one with an infinity or NaN in three of four rows or columns, each of
+/// which is multiplied by a zero.
 fn operands(case: &Case, zeros_in_a: bool) -> [Vec<f64>; 2] {
     let Case { batch, one_right_side, shape: [m, k, n] } = *case;
     let rights = if one_right_side { 1 } else { batch };
@@ -52,18 +53,18 @@ fn operands(case: &Case, zeros_in_a: bool) -> [Vec<f64>; 2] {
     let mut a: Vec<f64> = (0..batch * m * k).map(value).collect();
     let mut b: Vec<f64> = (0..rights * k * n).map(|at| value(at * 3 + 1)).collect();
     let special = |i: usize| [f64::INFINITY, f64::NAN, f64::NEG_INFINITY][i % 4];
-    let place = |i: usize| (i * 37 + 11) % k;
+    let position = |i: usize| (i * 37 + 11) % k;
     for t in 0..batch {
         let (a, b) = (&mut a[t * m * k..][..m * k], &mut b[t % rights * k * n..][..k * n]);
         if zeros_in_a {
             for j in (0..n).filter(|j| j % 4 != 3) {
-                b[place(j) * n + j] = special(j);
-                a[j % m * k + place(j)] = 0.0;
+                b[position(j) * n + j] = special(j);
+                a[j % m * k + position(j)] = 0.0;
             }
         } else {
             for i in (0..m).filter(|i| i % 4 != 3) {
-                a[i * k + place(i)] = special(i);
-                b[place(i) * n + i % n] = -0.0;
+                a[i * k + position(i)] = special(i);
+                b[position(i) * n + i % n] = -0.0;
             }
         }
     }
@@ -88,12 +89,12 @@ fn numbers(x: &T) -> Result<Vec<u64>> {
     Ok(x.to_dtype(DType::F64)?.to_vec::<f64>()?.into_iter().map(bits).collect())
 }
 
-/// The same tensor, the last axis but one contiguous.
-fn turned(x: &T) -> Result<T> {
+/// The same tensor, with the last axis but one contiguous.
+fn column_major(x: &T) -> Result<T> {
     x.swap_axes(-1, -2)?.contiguous()?.swap_axes(-1, -2)
 }
 
-/// Checks those of the four layouts, by their numbers, that are given.
+/// Checks the layouts with the given numbers, of four.
 fn check(
     case: &Case,
     zeros_in_a: bool,
@@ -112,7 +113,7 @@ fn check(
     let biased = sums.add(&bias)?;
     let activated = biased.unary(Activation::Relu.op())?;
     let bias = bias.to_dtype(dtype)?;
-    let (lefts, rights) = ([a.clone(), turned(&a)?], [b.clone(), turned(&b)?]);
+    let (lefts, rights) = ([a.clone(), column_major(&a)?], [b.clone(), column_major(&b)?]);
     for &i in layouts {
         let (a, b) = (&lefts[i / 2], &rights[i % 2]);
         let same = |what: &str, y: T, expected: &T| {
@@ -137,10 +138,11 @@ fn check(
     Ok(())
 }
 
-/// What runs on each level, in a process of its own.
+/// Runs on each level, in its own process.
 ///
-/// By default one of four layouts for each case, dtype and operand with zeros, which rotates with all three;
-/// on the portable level, a hundred times slower, for a quarter of these. [`LOOPS`] are seen in any case.
+/// By default one of four layouts for each case, dtype and operand with zeros, rotating with all three; on
+/// the portable level, which is a hundred times slower, for a quarter of these. All [`LOOPS`] occur in any
+/// case.
 #[test]
 #[ignore = "run by the test below, with the environment it sets"]
 fn worker() -> Result<()> {
@@ -174,7 +176,7 @@ fn worker() -> Result<()> {
 }
 
 #[test]
-fn zeros_against_infinities_and_nan_are_nan_and_nothing_else_changes() {
+fn zeros_times_infinities_and_nan_are_nan_and_other_elements_exact() {
     if !embedded() {
         println!("SKIPPED: {} computes products", info().blas);
         return;
@@ -182,7 +184,7 @@ fn zeros_against_infinities_and_nan_are_nan_and_nothing_else_changes() {
     for isa in Isa::ALL {
         if isa.is_available() {
             alone_with("products_specials::worker", &[("SWATH_ISA", isa.name())], || {
-                panic!("it runs in a process of its own")
+                panic!("the worker runs in its own process")
             });
         } else {
             println!("SKIPPED {isa}: this machine lacks it");

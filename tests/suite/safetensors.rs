@@ -1,5 +1,5 @@
-//! Files of tensors: what is saved is loaded, by us and by the format's own implementation; what is
-//! not a good file is an error that names it and changes nothing; a save that fails harms nothing.
+//! Files of tensors: round trips, also with the format's reference implementation; an invalid file is an
+//! error that names it and changes nothing; a save that fails does no harm.
 
 mod atomic;
 mod formats;

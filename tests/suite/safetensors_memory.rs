@@ -1,5 +1,5 @@
-//! Loading takes at most the file's size and 1 MiB, whatever the file is. In a process of its own: it
-//! measures the memory of all threads.
+//! Loading allocates at most the file's size and 1 MiB, for any file. The test runs in its own process
+//! because it measures the memory of all threads.
 
 use std::fs;
 use std::path::Path;
@@ -17,12 +17,12 @@ type T = Tensor<CpuBackend>;
 
 const MIB: usize = 1 << 20;
 
-/// A file of this header, and so many bytes of data.
+/// A file with this header and `data` bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
     file_of(header, &vec![0; data])
 }
 
-/// `count` tensors of `size` bytes, with names of `name` bytes and 8.
+/// `count` tensors of `size` bytes, with names of `name + 8` bytes.
 fn many(count: usize, size: usize, name: usize) -> Vec<u8> {
     let tensor = |i: usize| {
         let (begin, end) = (i * size, (i + 1) * size);
@@ -33,13 +33,13 @@ fn many(count: usize, size: usize, name: usize) -> Vec<u8> {
     file(&format!("{{{}}}", tensors.join(",")), count * size)
 }
 
-/// The file and one byte more.
-fn over(mut file: Vec<u8>) -> Vec<u8> {
+/// The file with one more byte.
+fn with_extra_byte(mut file: Vec<u8>) -> Vec<u8> {
     file.push(0);
     file
 }
 
-/// Two tensors of the same long name.
+/// Two tensors with the same long name.
 fn twice(name: usize) -> Vec<u8> {
     let tensor = |begin: usize| {
         let (name, end) = ("n".repeat(name), begin + 1);
@@ -53,7 +53,7 @@ fn block(width: usize, seed: u64) -> TransformerBlock {
     TransformerBlock::with_options(width, 4, options, &mut Rng::seed(seed)).unwrap()
 }
 
-/// Many tensors of 16 bytes beside one large enough for them.
+/// Many tensors of 16 bytes, and one that is larger than all of them.
 fn mixed() -> Vec<u8> {
     let small = (0..2000).map(|i| (i, 16 * i, 16 * i + 16));
     let tensors = small.chain([(2000, 32_000, 32_000 + 4 * MIB)]).map(|(i, begin, end)| {
@@ -71,34 +71,34 @@ fn texts(count: usize, size: usize, data: usize) -> Vec<u8> {
     file(&format!(r#"{{"__metadata__":{{{}}},{tensor}}}"#, texts.join(",")), data)
 }
 
-/// What it is, the file, whether it is good.
+/// Description, the file, and true if it is valid.
 fn files() -> Vec<(&'static str, Vec<u8>, bool)> {
     let wrong = r#"{"w":{"dtype":"U8","shape":[4611686018427387904],"data_offsets":[0,4611686018427387904]}}"#;
     let long = |text: &str, times: usize| text.repeat(times);
     vec![
         ("one large tensor", many(1, 9 * MIB + 1, 1), true),
-        ("sizes just beyond a class", many(20, MIB / 2 + 64, 1), true),
+        ("sizes just above a size class", many(20, MIB / 2 + 64, 1), true),
         ("a thousand tensors", many(1000, 4096, 40), true),
-        ("two thousand of a few numbers and a large one", mixed(), true),
+        ("two thousand small tensors and a large one", mixed(), true),
         ("many tiny tensors", many(1500, 8, 40), true),
-        ("long texts beside much data", texts(30, 9000, MIB), true),
+        ("long metadata and much data", texts(30, 9000, MIB), true),
         ("too many tiny tensors", many(100_000, 1, 1), false),
         ("too many empty tensors", many(100_000, 0, 1), false),
-        ("texts that nobody asked for", texts(100_000, 1, 0), true),
-        ("long texts that nobody asked for", texts(4, MIB, 0), true),
-        ("long names, and bytes that belong to none", over(many(3, 4, 3 * MIB)), false),
-        ("many tensors, and bytes that belong to none", over(many(17_000, 2, 1)), false),
-        ("long names of one kind", twice(MIB), false),
-        ("escapes that are too long", file(&format!("{{\"{}\":1}}", long("\\n", MIB)), 0), false),
+        ("metadata that is not requested", texts(100_000, 1, 0), true),
+        ("long metadata that is not requested", texts(4, MIB, 0), true),
+        ("long names, and bytes of no tensor", with_extra_byte(many(3, 4, 3 * MIB)), false),
+        ("many tensors, and bytes of no tensor", with_extra_byte(many(17_000, 2, 1)), false),
+        ("duplicate long names", twice(MIB), false),
+        ("a long name of escapes", file(&format!("{{\"{}\":1}}", long("\\n", MIB)), 0), false),
         ("a value of escapes", file(&format!("{{\"w\":\"{}\"}}", long("\\n", MIB)), 0), false),
-        ("more than there is", file(wrong, 0), false),
+        ("a size beyond the file", file(wrong, 0), false),
         ("digits", file(&format!("{{\"w\":{{\"shape\":[{}]}}}}", long("1", 3 * MIB)), 0), false),
         ("extents", file(&format!("{{\"w\":{{\"shape\":[{}1]}}}}", long("1,", MIB)), 0), false),
         ("opening brackets", file(&format!("{{\"w\":{}", long("[", 3 * MIB)), 0), false),
         ("blanks", file(&format!("{{{}", long(" ", 3 * MIB)), 0), false),
-        ("nothing but a length", u64::MAX.to_le_bytes().to_vec(), false),
+        ("only the length field", u64::MAX.to_le_bytes().to_vec(), false),
         (
-            "a length and little more",
+            "the length field and few bytes",
             [&(1u64 << 33).to_le_bytes()[..], &[b'{'; 100]].concat(),
             false,
         ),
@@ -114,8 +114,11 @@ fn check(what: &str, path: &Path, good: bool, f: impl FnOnce() -> Result<()>) {
 }
 
 #[test]
-fn loading_takes_the_files_size_and_a_mib_at_most() {
-    alone("safetensors_memory::loading_takes_the_files_size_and_a_mib_at_most", measure_loading);
+fn loading_allocates_at_most_the_files_size_and_a_mib() {
+    alone(
+        "safetensors_memory::loading_allocates_at_most_the_files_size_and_a_mib",
+        measure_loading,
+    );
 }
 
 fn measure_loading() {
@@ -133,18 +136,18 @@ fn measure_loading() {
         }
     }
 
-    // Good files, but not of this model: an error before their tensors cost anything.
+    // Valid files that do not fit the model: an error before tensors are allocated.
     fs::write(path, many(17_000, 2, 1)).unwrap();
     let mut model = block(4, 1);
-    check("many strangers", path, false, || load_module(path, &mut model));
+    check("tensors of another model", path, false, || load_module(path, &mut model));
     let (mut model, mut other) = (block(256, 1), block(128, 2));
     save_module(path, &block(256, 3)).unwrap();
     check("a model", path, true, || load_module(path, &mut model));
-    check("a model of other shapes", path, false, || load_module(path, &mut other));
-    check("all of it", path, true, || load::<CpuBackend>(path).map(drop));
+    check("a model of different shapes", path, false, || load_module(path, &mut other));
+    check("all tensors", path, true, || load::<CpuBackend>(path).map(drop));
 
     let large = T::zeros((1 << 20, 3), DType::F32).unwrap();
-    // As many tiny tensors as are saved are loaded; more are not saved.
+    // Every number of tiny tensors that can be saved can be loaded; larger numbers cannot be saved.
     let zeros = |count: usize| {
         let zero = T::zeros((), DType::U8).unwrap();
         (0..count).map(move |i| (format!("{i}"), zero.clone()))

@@ -1,5 +1,5 @@
-//! The programs of the tutorial series "Deep Learning from Scratch in Rust" that swath grew from,
-//! written anew with `?`.
+//! Programs of the tutorial series "Deep Learning from Scratch in Rust", from which swath developed,
+//! rewritten with `?`.
 
 use swath::prelude::*;
 use swath::{Keep, broadcast_index, broadcast_shape};

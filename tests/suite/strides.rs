@@ -1,5 +1,5 @@
-//! An element's bits don't depend on how it is reached: by any stride, offset or broadcast, alone or
-//! among others.
+//! An element's bits do not depend on how it is accessed: by any stride, offset or broadcast, alone or among
+//! others.
 
 use swath::ops::{BinaryOp, UnaryOp};
 use swath::prelude::*;
@@ -9,7 +9,7 @@ type T = Tensor<CpuBackend>;
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 const LEN: usize = 1201;
 
-/// Numbers of every class and of many exponents, in an order that mixes them.
+/// Numbers of every class and of many exponents, mixed.
 fn values(dtype: DType, seed: f64) -> Result<T> {
     let special = [0.0, -0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-310, 1e-40, 3e-7];
     let number = |i: usize| match i % 7 {
@@ -21,13 +21,13 @@ fn values(dtype: DType, seed: f64) -> Result<T> {
     T::from_vec((0..LEN).map(number).collect::<Vec<f64>>(), LEN)?.to_dtype(dtype)
 }
 
-/// The values, with one NaN for all.
+/// Bits of the values, with a single NaN for all NaNs.
 fn bits(x: &T) -> Result<Vec<u64>> {
     let values = x.to_dtype(DType::F64)?.to_vec::<f64>()?;
     Ok(values.into_iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect())
 }
 
-/// Views of a tensor of one axis and, of each, a contiguous copy.
+/// Named views of a tensor of one axis.
 fn views(x: &T) -> Result<Vec<(&'static str, T)>> {
     let square = x.narrow(0, 1, 1200)?.reshape((30, 40))?;
     Ok(vec![
@@ -71,7 +71,7 @@ fn functions_of_two_arguments() -> Result<()> {
         for &op in BinaryOp::ALL {
             for (i, (a_name, a)) in a.iter().enumerate() {
                 for (j, (b_name, b)) in b.iter().enumerate() {
-                    // Of one axis, cut to the shorter; of two, as they are.
+                    // Views of one axis are narrowed to the shorter one; views of two have equal shapes.
                     let (a, b) = match (a.rank(), b.rank()) {
                         (1, 1) => {
                             let len = a.numel().min(b.numel());

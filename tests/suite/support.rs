@@ -1,4 +1,4 @@
-//! What several files of tests use.
+//! Helpers for several files of tests.
 
 pub mod agree;
 mod alone;

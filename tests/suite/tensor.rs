@@ -1,5 +1,5 @@
-//! Values of what the other tests use without looking: creation, views, conversion, softmax against
-//! the reference backend, and buffers given away by operators.
+//! Values of basic operations: creation, views, conversion, softmax against the reference backend, and reuse
+//! of buffers by operators.
 
 use swath::prelude::*;
 
@@ -29,9 +29,9 @@ fn creation() -> Result<()> {
     Ok(())
 }
 
-/// Sizes that are shapes but not memory.
+/// Sizes that are valid shapes but exceed memory.
 #[test]
-fn what_does_not_fit_memory_is_an_error() {
+fn tensors_larger_than_memory_are_errors() {
     for result in [
         T::arange(0., 1e15, 1.),
         T::linspace(0., 1., 1 << 55),
@@ -75,12 +75,13 @@ fn views_and_conversion() -> Result<()> {
 }
 
 #[test]
-fn softmax_is_that_of_the_reference_backend() -> Result<()> {
+fn softmax_agrees_with_the_reference_backend() -> Result<()> {
     let mut rng = Rng::seed(2);
     for (shape, axis) in [([3, 40], 1), ([40, 3], 0), ([1, 1000], -1), ([5, 1], 1)] {
         let x = T::randn(shape, &mut rng)?.mul_scalar(20.0)?;
         let exact: R = x.to_dtype(DType::F64)?.to_backend()?;
-        // Rounding x - max moves the exponent by up to 2^-24 of it; log softmax may be near 0.
+        // Rounding x - max changes the exponential by up to 2^-24 of the difference; log softmax may be near
+        // 0.
         let pairs = [
             (x.softmax(axis)?, exact.softmax(axis)?, 1e-37),
             (x.log_softmax(axis)?, exact.log_softmax(axis)?, 1e-6),
@@ -96,17 +97,17 @@ fn softmax_is_that_of_the_reference_backend() -> Result<()> {
 }
 
 #[test]
-fn operators_reuse_what_they_own_and_nothing_else() -> Result<()> {
+fn operators_reuse_owned_unshared_buffers_alone() -> Result<()> {
     let pointer = |x: &T| x.data().as_slice::<f32>().unwrap().as_ptr();
     let x = T::ones((4, 8), DType::F32)?;
     let row = T::ones(8, DType::F32)?;
     let owned = &x + 1.0;
-    let place = pointer(&owned);
+    let address = pointer(&owned);
     let sum = owned + &row;
-    assert_eq!(pointer(&sum), place, "the buffer of an owned operand is reused beside a row");
+    assert_eq!(pointer(&sum), address, "an owned buffer is reused, also with a broadcast row");
     let kept = sum.clone();
     let product = sum * 2.0;
-    assert_ne!(pointer(&product), place, "a buffer that another handle holds is not");
+    assert_ne!(pointer(&product), address, "a buffer that another handle shares is not reused");
     assert_eq!(values(&kept), [3.0; 32]);
     let view = product.narrow(0, 1, 2)?;
     drop(product);
@@ -120,7 +121,7 @@ fn operators_reuse_what_they_own_and_nothing_else() -> Result<()> {
 }
 
 #[test]
-fn numbers_beside_integers_must_be_values_of_their_type() -> Result<()> {
+fn scalars_beside_integers_must_be_values_of_their_type() -> Result<()> {
     let bytes = tensor![u8; 5, 255];
     for result in [bytes.add(-1.0), bytes.lt(300.0), bytes.eq(2.5), bytes.add_scalar(300i64)] {
         let text = result.unwrap_err().to_string();
@@ -135,8 +136,8 @@ fn numbers_beside_integers_must_be_values_of_their_type() -> Result<()> {
 }
 
 #[test]
-fn a_large_tensor_is_shown_by_its_ends() -> Result<()> {
-    // Broadcast to more elements than memory holds.
+fn large_tensors_are_printed_by_their_ends() -> Result<()> {
+    // Broadcast to more elements than fit into memory.
     let x = T::arange(0., 8., 1.)?.unsqueeze(1)?.broadcast_to([8, 1 << 40])?;
     let text = x.to_string();
     assert!(text.starts_with("[[0.0, 0.0, 0.0, ..., 0.0, 0.0, 0.0],"), "{text}");

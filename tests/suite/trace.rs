@@ -1,4 +1,4 @@
-//! What a trace tells of products.
+//! Traces of products.
 
 use swath::blas::trace::{Traced, trace};
 use swath::prelude::*;
@@ -18,13 +18,13 @@ fn words(traced: &[Traced]) -> Vec<String> {
 }
 
 #[test]
-fn the_path_of_each_product_is_told() {
-    alone("trace::the_path_of_each_product_is_told", || {
+fn the_path_of_each_product_is_reported() {
+    alone("trace::the_path_of_each_product_is_reported", || {
         if !embedded() {
-            println!("SKIPPED: a library computes the large ones");
+            println!("SKIPPED: a library computes the large products");
             return;
         }
-        // On several threads the loops are those of the first part.
+        // On several threads the loops of the first part are reported.
         for threads in [1, 3] {
             set_threads(threads).unwrap();
             let matmul = |a: &[usize], b: &[usize], b_turned: bool| {
@@ -50,13 +50,13 @@ fn the_path_of_each_product_is_told() {
             let along_k = if threads == 1 { "blocked" } else { "along k, small" };
             let expected = format!("1 x [32, 65536] · [65536, 32] f32: embedded, {along_k}");
             assert_eq!(matmul(&[32, 65_536], &[65_536, 32], false), [expected]);
-            // As many bytes less are not streamed.
+            // 16-bit floats: half as many bytes, which are too few for streaming B.
             let half = |shape: &[usize]| zeros(shape).to_dtype(DType::BF16).unwrap();
             let (a, b) = (half(&[7, 520]), half(&[520, 310]));
             let expected = "1 x [7, 520] · [520, 310] f32: embedded, blocked";
             assert_eq!(words(&trace(|| a.matmul(&b).unwrap()).1), [expected]);
 
-            // A batch of their own, a stack of rows with one right side, and left sides that are no stack.
+            // A batch, rows stacked over one right side, and left sides whose rows cannot be stacked.
             let batch = |b: T| words(&trace(|| zeros(&[9, 40, 30]).matmul(&b).unwrap()).1);
             let small = ["9 x [40, 30] · [30, 20] f32: embedded, small"];
             assert_eq!(batch(zeros(&[9, 30, 20])), small);
@@ -69,13 +69,13 @@ fn the_path_of_each_product_is_told() {
     });
 }
 
-/// Parts of one product, and blocks of k, that differ in their loops: 24 and 25 rows, 256 and 10 values of k,
-/// which follow when the sums of all blocks before are added up.
+/// Parts of one product, and blocks of k, may take different loops: here 24 and 25 rows, and 256 and 10
+/// values of k, of which the last ones are added to the sum of all blocks before.
 #[test]
-fn the_path_of_the_first_part_is_told() {
-    alone("trace::the_path_of_the_first_part_is_told", || {
+fn the_path_of_the_first_part_is_reported() {
+    alone("trace::the_path_of_the_first_part_is_reported", || {
         if !embedded() {
-            println!("SKIPPED: a library computes them");
+            println!("SKIPPED: a library computes the products");
             return;
         }
         for (threads, [m, k, n], path) in [
@@ -91,9 +91,9 @@ fn the_path_of_the_first_part_is_told() {
     });
 }
 
-/// Also after an error inside; what an inner trace has gathered, the outer one has too.
+/// Also after an error inside; an outer trace includes what an inner one records.
 #[test]
-fn traces_hold_each_other() {
+fn traces_nest() {
     let (a, b) = (zeros(&[2, 3]), zeros(&[3, 4]));
     let (inner, outer) = trace(|| {
         a.matmul(&b).unwrap();

@@ -1,5 +1,5 @@
-//! Layouts and short rows through more than one piece of scratch memory: operations on a view against
-//! the same on elements picked one by one, results of few elements against each on its own.
+//! Views and short rows larger than one block of workspace: operations on a view against a copy made element
+//! by element, and reductions of many short rows against each alone.
 
 use swath::ops::ReduceOp;
 use swath::prelude::*;
@@ -9,29 +9,28 @@ use crate::support::alone;
 
 type T = Tensor<CpuBackend>;
 
-/// Integers from -300 to 690 again and again, which `f16` holds too.
+/// Repeating integers from -300 to 690, which `f16` represents exactly.
 fn counted(dims: &[usize]) -> Result<T> {
     let count = dims.iter().product::<usize>();
     T::from_vec((0..count).map(|i| (i % 991) as f32 - 300.0).collect::<Vec<f32>>(), dims)
 }
 
-/// The view's elements picked by their indices.
-fn picked(view: &T, elements: &[f32]) -> Result<T> {
+/// A contiguous copy of the view, made element by element.
+fn copied(view: &T, elements: &[f32]) -> Result<T> {
     let (dims, strides) = (view.dims().to_vec(), view.layout().strides().to_vec());
-    let mut places = vec![view.layout().offset() as isize];
+    let mut positions = vec![view.layout().offset() as isize];
     for (&dim, &stride) in dims.iter().zip(&strides) {
         let along = |at: isize| (0..dim as isize).map(move |i| at + i * stride);
-        places = places.into_iter().flat_map(along).collect();
+        positions = positions.into_iter().flat_map(along).collect();
     }
-    T::from_vec(places.iter().map(|&at| elements[at as usize]).collect::<Vec<f32>>(), dims)
+    T::from_vec(positions.iter().map(|&at| elements[at as usize]).collect::<Vec<f32>>(), dims)
 }
 
-/// Views whose elements lie in other orders than their indices, all of them of more elements than a
-/// piece of scratch memory.
+/// Named views that are not contiguous, with more elements than a block of workspace, each with a copy.
 fn views() -> Result<Vec<(&'static str, T, T)>> {
     let mut views = Vec::new();
     let mut push = |name, base: &T, view: T| -> Result<()> {
-        let copy = picked(&view, &base.to_vec::<f32>()?)?;
+        let copy = copied(&view, &base.to_vec::<f32>()?)?;
         views.push((name, view, copy));
         Ok(())
     };
@@ -88,7 +87,7 @@ fn views_on_threads() -> Result<()> {
             for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
                 let (view, copy) = match dtype {
                     DType::F32 => (view.clone(), copy.clone()),
-                    // The same layout of another dtype.
+                    // The same layout in another dtype.
                     _ => (relaid(&view, dtype)?, copy.to_dtype(dtype)?),
                 };
                 let other = copy.add_scalar(7.0)?;
@@ -111,10 +110,10 @@ fn views_on_threads() -> Result<()> {
     Ok(())
 }
 
-/// The view's storage converted, and the same view of it.
+/// The view's storage converted to the dtype, and the same view of it.
 fn relaid(view: &T, dtype: DType) -> Result<T> {
     let mut base = view.clone();
-    // Whatever the order of the axes, the smallest index along each that goes backwards comes first.
+    // Flips axes of negative stride, so that the first element has the smallest position.
     let backwards: Vec<usize> =
         (0..view.dims().len()).filter(|&axis| view.layout().strides()[axis] < 0).collect();
     for &axis in &backwards {
@@ -130,16 +129,16 @@ fn relaid(view: &T, dtype: DType) -> Result<T> {
         base = base.narrow(axis, 0, 1)?;
     }
     let packed = base.permute(&order)?.contiguous()?.to_dtype(dtype)?;
-    let mut laid = packed.permute(&inverse)?;
+    let mut moved = packed.permute(&inverse)?;
     for &axis in &backwards {
-        laid = laid.flip(axis)?;
+        moved = moved.flip(axis)?;
     }
-    laid.expand(view.dims())
+    moved.expand(view.dims())
 }
 
 #[test]
-fn views_give_what_their_elements_do() {
-    alone("walks::views_give_what_their_elements_do", || views_on_threads().unwrap());
+fn operations_on_views_agree_with_those_on_copies() {
+    alone("walks::operations_on_views_agree_with_those_on_copies", || views_on_threads().unwrap());
 }
 
 fn short_rows_on_threads() -> Result<()> {
@@ -176,7 +175,7 @@ fn short_rows_on_threads() -> Result<()> {
             };
             let elements = (0..rows * (count + 2)).map(wide).collect::<Vec<f32>>();
             let x = T::from_vec(elements, (rows, count + 2))?.narrow(1, 1, count)?.flip(0)?;
-            // Of the long ones, neighbouring results in groups of 800 with gaps between.
+            // Many rows are arranged in groups of 800, with gaps between the groups.
             let x = match rows % 1000 {
                 0 => x.reshape((rows / 1000, 1000, count))?.narrow(1, 100, 800)?,
                 _ => x.unsqueeze(0)?,
@@ -208,6 +207,8 @@ fn short_rows_on_threads() -> Result<()> {
 }
 
 #[test]
-fn short_rows_among_many_fold_as_each_alone() {
-    alone("walks::short_rows_among_many_fold_as_each_alone", || short_rows_on_threads().unwrap());
+fn short_rows_reduce_the_same_alone_and_among_many() {
+    alone("walks::short_rows_reduce_the_same_alone_and_among_many", || {
+        short_rows_on_threads().unwrap()
+    });
 }

@@ -1,10 +1,10 @@
-//! Which parts of the kernels import which. A part is a file directly under `kernels/src` together with
+//! Imports between the parts of the kernels. A part is a file directly under `kernels/src` together with
 //! the folder of its name.
 
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The parts from bottom to top: each is meant to import those before it only.
+/// The parts from bottom to top: each may import those before it only.
 pub const ORDER: [&str; 19] = [
     "simd",
     "dispatch",
@@ -24,25 +24,25 @@ pub const ORDER: [&str; 19] = [
     "gemm",
     "pool",
     "api",
-    // What the crate's root defines itself; its `pub use` of a part counts as that part.
+    // Items defined in the crate's root; its `pub use` of a part counts as that part.
     "lib",
 ];
 
-/// The imports of parts by parts: however often one imports another, it counts once.
+/// Imports of parts by parts, each counted once.
 pub struct Imports {
     pub count: usize,
-    /// Those that run upwards: the part, what it imports, and the files in which it does.
+    /// Upward imports: the part, what it imports, and the files in which it does.
     pub upward: Vec<(String, String, BTreeSet<String>)>,
     /// Parts that [`ORDER`] does not list.
     pub unknown: BTreeSet<String>,
 }
 
-/// Reads the kernels' files among `sources`. Tests, and what serves tests and benchmarks alone, may
-/// import everything and do not count.
+/// Reads the kernels' files among `sources`. Tests, and code for tests and benchmarks alone, may import
+/// everything and do not count.
 pub fn imports(sources: &[Source]) -> Imports {
     let place = |part: &str| ORDER.iter().position(|&name| name == part);
     let root = sources.iter().find(|source| source.path == "kernels/src/lib.rs");
-    let shown = root.map(shown_by_root).unwrap_or_default();
+    let shown = root.map(exported_by_root).unwrap_or_default();
     let mut files: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     let mut unknown = BTreeSet::new();
     for source in sources {
@@ -77,9 +77,9 @@ pub fn imports(sources: &[Source]) -> Imports {
     Imports { count, upward, unknown }
 }
 
-/// Names that the root shows by `pub use`, each with the part that it is of; `*` stands for those that
-/// the root takes from a part without naming them.
-fn shown_by_root(root: &Source) -> BTreeMap<String, String> {
+/// Names that the root exports by `pub use`, each with its part; `*` stands for all names that the root
+/// exports from a part without listing them.
+fn exported_by_root(root: &Source) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::new();
     for statement in root.code.split("pub use ").skip(1) {
         let statement = statement.split(';').next().unwrap_or_default();

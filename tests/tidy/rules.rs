@@ -1,9 +1,9 @@
-//! The checker itself: each rule notices what breaks it, where it is, and leaves alone what is only
-//! similar.
+//! Tests of the checker: each rule reports a violation and its line, and accepts similar code that breaks
+//! nothing.
 
 use super::{MAX_LINES, Source, check, imports::imports};
 
-/// Path, text, and what the violation says (empty: there is none).
+/// Path, text, and part of the violation's message (empty: no violation).
 type Row = (&'static str, &'static str, &'static str);
 
 const LAYERS: &[Row] = &[
@@ -23,7 +23,7 @@ const LAYERS: &[Row] = &[
     ("src/ops/table/binary.rs", "value: |x| crate::dtype::f(x);", "crate::dtype::f"),
     ("src/ops.rs", "use super::error::Error;", "crate::error::Error"),
     ("src/ops.rs", "mod tests { use super::*; use crate::ops::sigmoid; }", ""),
-    ("kernels/src/map.rs", "use swath::Shape;", "does not know swath"),
+    ("kernels/src/map.rs", "use swath::Shape;", "must not depend on swath"),
     ("kernels/src/map.rs", "use swath_kernels::exp;", ""),
     ("src/backend/reference.rs", "use super::cpu;", "shares no code with the CPU"),
     ("src/backend/reference/reduce.rs", "use crate::CpuBackend;", "shares no code with the CPU"),
@@ -36,10 +36,14 @@ const PLACES: &[Row] = &[
     ("src/runtime/memory.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/fold/tree.rs", "// SAFETY: checked above.\nunsafe { f() }", ""),
     ("kernels/src/math/exp.rs", "#![deny(unsafe_op_in_unsafe_fn)]", ""),
-    ("kernels/src/gemm/tile.rs", "use std::arch::x86_64::*;", "intrinsics stand only"),
-    ("kernels/src/copy.rs", "let x = core::arch::x86_64::_mm_pause();", "intrinsics stand only"),
+    ("kernels/src/gemm/tile.rs", "use std::arch::x86_64::*;", "intrinsics are allowed only"),
+    (
+        "kernels/src/copy.rs",
+        "let x = core::arch::x86_64::_mm_pause();",
+        "intrinsics are allowed only",
+    ),
     ("kernels/src/simd/avx2.rs", "use core::arch::x86_64::*;", ""),
-    ("src/backend/cpu/reduce.rs", "rayon::join(a, b);", "one door to rayon"),
+    ("src/backend/cpu/reduce.rs", "rayon::join(a, b);", "may use rayon"),
     ("src/runtime/parallel.rs", "rayon::join(a, b);", ""),
 ];
 
@@ -86,9 +90,9 @@ const CFG: &[Row] = &[
 ];
 
 #[test]
-fn each_rule_notices_what_breaks_it_and_nothing_else() {
+fn each_rule_reports_violations_and_nothing_else() {
     for &(path, text, expected) in [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG].concat().iter() {
-        // `@` in front keeps the rows themselves from being paths of one machine.
+        // `@` in front keeps these rows from being machine paths themselves.
         let (text, expected) = (text.replace("@/", "/"), expected.replace("@/", "/"));
         let found: Vec<String> = check(&Source::new(path, &text))
             .iter()
@@ -103,7 +107,7 @@ fn each_rule_notices_what_breaks_it_and_nothing_else() {
 }
 
 #[test]
-fn a_file_may_have_as_many_lines_as_allowed_and_no_more() {
+fn a_file_may_have_at_most_the_allowed_lines() {
     let text = "fn f() {}\n".repeat(MAX_LINES);
     assert!(check(&Source::new("src/shape.rs", &text)).is_empty());
     let found = check(&Source::new("benches/products.rs", &(text + "\n")));
@@ -112,7 +116,7 @@ fn a_file_may_have_as_many_lines_as_allowed_and_no_more() {
 }
 
 #[test]
-fn imports_between_parts_count_once_and_by_where_a_name_is_from() {
+fn imports_between_parts_count_once_by_the_part_that_defines_a_name() {
     let sources = [
         ("lib.rs", "mod fold; pub use reduce::{Max, sum::Sum}; pub use rows::functions::*;"),
         ("fold.rs", "use crate::simd::A; use crate::Sum; mod tests { use crate::gemm::B; }"),
@@ -135,7 +139,7 @@ fn imports_between_parts_count_once_and_by_where_a_name_is_from() {
 }
 
 #[test]
-fn nothing_inside_comments_and_literals_reads_as_code() {
+fn comments_and_literals_are_not_read_as_code() {
     let rows = [
         ("a // b\nc", "a c"),
         ("a /* b /* c */ d */ e", "a e"),

@@ -1,17 +1,17 @@
-//! What the rules need to see of a Rust file: code without comments and literals, its words, its
-//! paths from the crate's root. A scanner, not a parser: macros are read as they are written.
+//! The parts of a Rust file that the rules look at: code without comments and literals, its tokens, its
+//! paths from the crate's root. This is a scanner, not a parser: macros are not expanded.
 
 /// A file of the tree.
 pub struct Source {
     /// Path from the root, with `/`.
     pub path: String,
-    /// The file as it is.
+    /// The unchanged text of the file.
     pub text: String,
     /// `text` with comments and the insides of literals blanked, byte for byte. Empty unless Rust.
     pub code: String,
 }
 
-/// A piece of code and where it starts.
+/// A token and the offset at which it starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Token<'a> {
     pub text: &'a str,

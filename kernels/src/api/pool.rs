@@ -1,7 +1,8 @@
 //! Pooling of images: largest elements and means of windows.
 
 use crate::gemm::Geometry;
-use crate::pool::{self, Pooled};
+use crate::pool;
+use crate::simd::Float;
 
 /// Panics unless there are as many pixels and windows as a number of whole images has.
 #[track_caller]
@@ -19,7 +20,7 @@ fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) {
 }
 
 /// The largest pixel of each window of the images `x`, one after the other, and its position in the image; of equal
-/// ones the first. A NaN is larger than any number. Pixels of the padding are none.
+/// ones the first. A NaN is larger than any number. Pixels of the padding are none. `positions` may be empty.
 ///
 /// ```
 /// use swath_kernels::{Geometry, max_pool};
@@ -37,16 +38,18 @@ fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) {
 /// ```
 ///
 /// # Panics
-/// If lengths are not those of as many whole images, or a window has no pixel.
+/// If lengths are not those of as many whole images, a window has no pixel, or an image has more than 2³¹ of them.
 #[track_caller]
-pub fn max_pool<E: Pooled>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
+pub fn max_pool<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
     check("max_pool", x.len(), y.len(), &geometry);
     assert!(
-        positions.len() == y.len(),
+        positions.is_empty() || positions.len() == y.len(),
         "max_pool: {} positions of {} windows",
         positions.len(),
         y.len()
     );
+    let pixels: usize = geometry.image.iter().product();
+    assert!(i32::try_from(pixels).is_ok(), "max_pool: images of {pixels} pixels");
     for axis in 0..3 {
         for window in 0..geometry.output[axis] {
             let first = (window * geometry.stride[axis]) as isize - geometry.padding[axis];
@@ -85,7 +88,7 @@ pub fn max_pool<E: Pooled>(x: &[E], geometry: Geometry, y: &mut [E], positions: 
 /// # Panics
 /// If lengths are not those of as many whole images.
 #[track_caller]
-pub fn avg_pool<E: Pooled>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+pub fn avg_pool<E: Float>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
     check("avg_pool", x.len(), y.len(), &geometry);
     pool::mean(x, geometry, counts_padding, y);
 }
@@ -95,7 +98,7 @@ pub fn avg_pool<E: Pooled>(x: &[E], geometry: Geometry, counts_padding: bool, y:
 /// # Panics
 /// If lengths are not those of as many whole images.
 #[track_caller]
-pub fn avg_pool_grad<E: Pooled>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
+pub fn avg_pool_grad<E: Float>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
     check("avg_pool_grad", y.len(), g.len(), &geometry);
     pool::mean_grad(g, geometry, counts_padding, y);
 }

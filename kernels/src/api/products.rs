@@ -1,7 +1,8 @@
 //! Matrix products on the calling thread. `gemm.rs` defines the order of additions.
 
 use crate::gemm::{
-    Epilogue, Factor, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedGemm, Windows, Workspace,
+    Epilogue, Factor, Gemm, GemmError, GemmPath, Indirect, MatMut, MatRef, PackedGemm, Windows,
+    Workspace,
 };
 
 /// Computes C ← α·A·B + β·C on this thread and returns the path that computed it. `c` is `[m, n]`;
@@ -157,6 +158,33 @@ pub fn gemm_windows<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     crate::gemm::product_of_windows(a, windows, beta, c, workspace)
+}
+
+/// C ← `a`·`b` + β·C for a `b` whose rows are ranges of one slice, such as the places of windows of padded images. The
+/// bits are those of [`gemm`].
+///
+/// ```
+/// use swath_kernels::{Indirect, MatMut, MatRef, Workspace, gemm_indirect};
+/// // The differences of neighbours.
+/// let x = [1.0, 4.0, 9.0, 16.0];
+/// let b = Indirect::new(&x, &[0, 1], 3)?;
+/// let mut c = [0.0f32; 3];
+/// let a = MatRef::row_major(&[-1.0f32, 1.0], [1, 2])?;
+/// gemm_indirect(a, &b, 0.0, MatMut::row_major(&mut c, [1, 3])?, &mut Workspace::new())?;
+/// assert_eq!(c, [3.0, 5.0, 7.0]);
+/// # Ok::<(), swath_kernels::GemmError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`gemm`].
+pub fn gemm_indirect<T: Factor>(
+    a: MatRef<'_, T>,
+    b: &Indirect<'_, T::Sum>,
+    beta: T::Sum,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<(), GemmError> {
+    crate::gemm::product_of_indirect(a, b, beta, c, workspace)
 }
 
 /// C ← `a`·`b`ᵀ + β·C for two matrices of windows with as many columns: the gradient of a convolution's weight, with

@@ -2,7 +2,9 @@
 //! that are computed on the fly, added in the tree of [the parent module](super). The functions
 //! passed must be `#[inline(always)]` closures.
 
+use core::hint::black_box;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use super::extremum::Wanted;
 use super::floats::load;
@@ -299,7 +301,7 @@ where
     fn run<S: Simd + Lanes<E>>(self, simd: S) -> f64 {
         let BlockOfExps { x, next, shift, y, count } = self;
         let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
-        let mut buffer = [E::ZERO; TOGETHER];
+        let mut buffer = black_box([E::ZERO; TOGETHER]);
         let mut at = 0;
         while count - at >= TOGETHER {
             prefetch(simd, next.wrapping_add(at).cast(), TOGETHER * size_of::<E>());
@@ -312,6 +314,8 @@ where
                     4 | 8 | 16 => exps_together(Wide(Wide(simd)), x, shift, y),
                     _ => exps_together(simd, x, shift, y),
                 }
+                // Without it the compiler may take the elements out of the vectors just stored, one by one.
+                compiler_fence(Ordering::SeqCst);
                 for group in (0..TOGETHER).step_by(LANES) {
                     add_group(simd, &mut lanes, y.add(group));
                 }

@@ -2,6 +2,7 @@
 
 use super::epilogue::Epilogue;
 use super::factor::Factor;
+use super::indirect::Indirect;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::{A_ROWS, A_TILES, Source, copied_len, copied_row};
 use super::packed::PackedB;
@@ -16,6 +17,8 @@ use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Vector};
 pub(super) enum OperandB<'a, E> {
     /// Rows are contiguous and read in place.
     InPlace(MatRef<'a, E>),
+    /// Rows are contiguous, begin anywhere, and are read in place.
+    Indirect(&'a Indirect<'a, E>),
     /// Packed block by block into the workspace.
     Strided(&'a dyn Source<E>),
     /// Packed as a whole, in advance.
@@ -98,7 +101,7 @@ impl<'a, E: Float> Operands<'a, E> {
         let width = n.min(nc).next_multiple_of(MAX_LANES);
         let packed = match b {
             OperandB::Strided(_) => KC.min(k) * width,
-            OperandB::InPlace(_) | OperandB::Packed(_) => 0,
+            OperandB::InPlace(_) | OperandB::Indirect(_) | OperandB::Packed(_) => 0,
         };
         let spill = MR * MAX_NV * MAX_LANES;
         let is_read_in_place = a_in_place.is_some_and(|a| a.strides[1] == 1);
@@ -163,7 +166,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
             _ => nc / S::LANES,
         };
         let panels = Split::new(n.div_ceil(S::LANES), panel_vectors);
-        let in_place = matches!(b, OperandB::InPlace(_));
+        let in_place = matches!(b, OperandB::InPlace(_) | OperandB::Indirect(_));
         let rows = Split::new(m, MR);
         let plain = alpha == E::ONE && c.strides[1] == 1;
         // With few rows, wait until they are one long run.
@@ -188,6 +191,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left),
                         b.strides[0],
                     ),
+                    OperandB::Indirect(b) => (b.data().cast_mut().wrapping_add(left), 0),
                     OperandB::Strided(b) => {
                         // SAFETY: `packed` holds KC x NC elements.
                         unsafe { b.pack((from, left), (depth, columns), memory.packed) };
@@ -196,6 +200,10 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     OperandB::Packed(b) => {
                         (b.data.cast_mut().wrapping_add(left * k + from * width), 0)
                     }
+                };
+                let b_rows = match b {
+                    OperandB::Indirect(b) => Some(&b.offsets()[from..from + depth]),
+                    _ => None,
                 };
                 // The sums over the blocks so far, and the output of this block.
                 let (sums, sums_row) = if memory.has_partial {
@@ -268,6 +276,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                                 a_step: a_strides[1],
                                 b,
                                 b_step,
+                                b_rows,
                                 out,
                                 out_row,
                                 last: end,

@@ -382,6 +382,7 @@ impl<T: Factor> Strip<T> {
                 a_step: 1,
                 b,
                 b_step,
+                b_rows: None,
                 out: self.chains.wrapping_add(start),
                 out_row: self.chains_row,
                 last: lanes,

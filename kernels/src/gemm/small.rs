@@ -141,6 +141,7 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
                         a_step: a_strides[1],
                         b: b_data.wrapping_add(start),
                         b_step,
+                        b_rows: None,
                         out: step(c.data, top, c.strides[0]).wrapping_add(start),
                         out_row: c.strides[0],
                         last,

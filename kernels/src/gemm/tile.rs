@@ -70,7 +70,7 @@ pub(super) fn row_offsets(stride: isize) -> [isize; MR] {
 
 /// The work on one tile: `out [rows, vectors * LANES] (+)= a [rows, depth] · b [depth, same]`.
 #[derive(Clone, Copy)]
-pub(super) struct Tile<E> {
+pub(super) struct Tile<'a, E> {
     pub(super) rows: usize,
     pub(super) vectors: usize,
     /// Values of k.
@@ -83,6 +83,8 @@ pub(super) struct Tile<E> {
     pub(super) b: *const E,
     /// The distance between values of k in B.
     pub(super) b_step: isize,
+    /// The offset from `b` for each value of k, instead of multiples of `b_step`.
+    pub(super) b_rows: Option<&'a [usize]>,
     pub(super) out: *mut E,
     /// The distance between rows of the output.
     pub(super) out_row: isize,
@@ -96,7 +98,7 @@ pub(super) struct Tile<E> {
     pub(super) bias: Option<*const E>,
 }
 
-impl<E: Float> Tile<E> {
+impl<E: Float> Tile<'_, E> {
     /// Computes the tile. A function without vectors between the loops that call it and the
     /// micro-kernels: those enable target features that it lacks, so none is inlined into the
     /// loops.
@@ -104,7 +106,8 @@ impl<E: Float> Tile<E> {
     /// # Safety
     /// - `1 <= rows <= MR` and `1 <= vectors <= max_vectors(S::ISA)`;
     /// - `a` is valid for reads of elements (i, p) at `a_rows[i] + p * a_step` for i < rows, p < depth;
-    /// - `b` is valid for reads of `(vectors - 1) * LANES + last` elements at `p * b_step`;
+    /// - `b` is valid for reads of `(vectors - 1) * LANES + last` elements at `p * b_step`, or at `b_rows[p]`, which has
+    ///   `depth` elements if given;
     /// - `out` is valid for writes (with `add` or `resume` also reads, and is initialised) of as
     ///   many elements at `i * out_row`;
     /// - `bias` is valid for reads of as many elements as a row of `out`;
@@ -162,7 +165,7 @@ impl<E: Float> Tile<E> {
 
 /// A tile of ROWS rows and NV vectors, as a separate function: inlined side by side, the sweeps of
 /// all shapes would share one register allocation, which spills accumulators.
-struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<E>);
+struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<'a, E>);
 
 impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, E, ROWS, NV> {
     const ALIGNS_FRAME: bool = false;
@@ -185,6 +188,14 @@ impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, 
             }
             let (mut a, mut b) = (self.0.a, self.0.b);
             let mut left = self.0.depth;
+            if let Some(offsets) = self.0.b_rows {
+                for &offset in offsets {
+                    let row = read_row(simd, b.wrapping_add(offset), last);
+                    multiply(simd, a, a_rows, &row, &mut acc);
+                    a = a.wrapping_offset(self.0.a_step);
+                }
+                left = 0;
+            }
             while left >= 4 && self.0.a_step == 1 {
                 each!(p in 4 => {
                     let row = read_row(simd, b, last);
@@ -210,7 +221,7 @@ impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, 
     }
 }
 
-impl<E: Float> Tile<E> {
+impl<E: Float> Tile<'_, E> {
     /// Prefetches the output, which is written at the end of the sweep.
     #[inline(always)]
     fn prefetch<S: Lanes<E>>(&self, simd: S) {

@@ -72,7 +72,7 @@ const ROUND: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 macro_rules! lanes {
     (
         $x:ident: $float:ident in $v:ident($raw:ty), $int:ident in $i:ident, masks $m:ident($bits:ident),
-        lanes $lanes:literal, interleaved $($lane:literal)*;
+        lanes $lanes:literal, interleaved $($lane:literal)*, even $($even:literal)*;
         Vector { $($vector_methods:tt)* }
         Lanes { $($lanes_methods:tt)* }
     ) => {
@@ -158,6 +158,9 @@ macro_rules! lanes {
                         Self($x::permute_pair(self.0, high, other.0)),
                     )
                 }
+                fn even_lanes(self, other: Self, _lanes: usize) -> Self {
+                    Self($x::permute_pair(self.0, $x::integers($($even),*), other.0))
+                }
                 fn transpose<const N: usize>(rows: [Self; N]) -> [Self; N] {
                     // Transpose within 128-bit quarters, then exchange the quarters. Shuffles
                     // within a quarter are faster than those of the default.
@@ -211,7 +214,7 @@ macro_rules! lanes {
 
 lanes! {
     ps: f32 in F32x16(__m512), i32 in I32x16, masks M16(__mmask16),
-    lanes 16, interleaved 0 16 1 17 2 18 3 19 4 20 5 21 6 22 7 23;
+    lanes 16, interleaved 0 16 1 17 2 18 3 19 4 20 5 21 6 22 7 23, even 0 2 4 6 8 10 12 14 16 18 20 22 24 26 28 30;
     Vector {
         fn lookup8(table: &[f32; 8], index: I32x16, _like: Self) -> Self {
             // The permutation reads four index bits, so the table is loaded twice to ignore the
@@ -250,7 +253,7 @@ lanes! {
 
 lanes! {
     pd: f64 in F64x8(__m512d), i64 in I64x8, masks M8(__mmask8),
-    lanes 8, interleaved 0 8 1 9 2 10 3 11;
+    lanes 8, interleaved 0 8 1 9 2 10 3 11, even 0 2 4 6 8 10 12 14;
     Vector {
         fn lookup8(table: &[f64; 8], index: I64x8, _like: Self) -> Self {
             Self(_mm512_permutexvar_pd(index.0, _mm512_loadu_pd(table.as_ptr())))

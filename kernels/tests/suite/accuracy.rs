@@ -40,7 +40,7 @@ fn bounds(name: &str) -> &'static UlpBound {
     row.unwrap_or_else(|| panic!("{name} promises no bound"))
 }
 
-/// Compares results with references, chunk by chunk.
+/// Compares results with references and finds the largest error.
 struct Check<'a, E> {
     name: &'a str,
     /// The bound, in floats.
@@ -204,7 +204,7 @@ fn contract(sources: &[String], kernel: &str) -> String {
     lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
-/// Every contract must state the page's maxima, rounded up to three decimals.
+/// Every contract must state the maxima of the page, rounded up to three decimals.
 #[test]
 fn contracts_state_the_measured_maxima() {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("a source file");

@@ -14,7 +14,7 @@ fn wide<E: Attend>(x: &[E]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Rows, columns, and the columns that the first row sees.
+/// Rows, columns, and the columns that the first row attends to.
 const BLOCKS: [(usize, usize, Option<isize>); 9] = [
     (1, 1, None),
     (3, 17, None),

@@ -1,6 +1,5 @@
-//! No function accesses memory outside of its slices. Each slice touches a protected page, on
-//! either side, at every length from 0 to 130 and some that are split at an aligned address, on
-//! every instruction set.
+//! No function accesses memory outside of its slices. Each slice starts after a protected page or ends before
+//! one, at every length from 0 to 130 and some that are split at an aligned address, on every instruction set.
 //!
 //! Functions of one and two arguments come from `functions/`, all others from `calls/`;
 //! `every_public_function_is_called` of `lengths.rs` checks that none is missing.
@@ -19,8 +18,8 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=130).chain([ALIGNED_FROM, ALIGNED_FROM + 33, LONGEST])
 }
 
-/// Runs a test at every length, at either page, on every instruction set, with each of the three
-/// slices in memory of its own.
+/// Runs a test at every length, with the protected page at either end, on every instruction set. Each of the
+/// three slices has separate memory.
 fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])) {
     for isa in levels() {
         for against in Against::BOTH {
@@ -47,7 +46,7 @@ fn at_every_length<E: Real>(name: &str, f: impl Fn(&mut [E], &mut [E], &mut [E])
                 } else {
                     with_isa(isa, run).expect("it is available")
                 }
-                // The memory on the other side of the slices is writable, but must not change.
+                // The memory at the other end of the slices is writable, but must not change.
                 for (i, memory) in memory.iter_mut().enumerate() {
                     let outside = memory.elements().iter().enumerate();
                     let outside = outside.filter(|(at, _)| !range.contains(at));
@@ -103,11 +102,11 @@ fn functions_of_two_arguments() {
 
 /// More than the largest slice of a call.
 const BYTES: usize = 1 << 20;
-/// Bytes on the other side of a slice that must not change.
+/// Bytes at the other end of a slice that must not change.
 const MARGIN: usize = 256;
 const UNTOUCHED: u8 = 0x5a;
 
-/// Runs a call with every slice at a protected page, and checks the bytes on their other sides.
+/// Runs a call with every slice at a protected page, and checks the bytes at their other ends.
 fn check_call(call: &Call, isa: Isa, against: Against, memory: &mut [Guarded<u8>]) {
     let place = |slot: &calls::Slot| {
         let len = slot.content.len();
@@ -134,8 +133,8 @@ fn check_call(call: &Call, isa: Isa, against: Against, memory: &mut [Guarded<u8>
     }
 }
 
-/// By default a quarter of the calls at each length, others at the next, run on the portable level too, which
-/// is many times slower.
+/// By default a quarter of the calls at each length, rotating with the length, also run on the portable
+/// level, which is many times slower.
 fn check_calls(lengths: impl Iterator<Item = usize>) {
     let mut memory =
         Against::BOTH.map(|against| (against, [0; 8].map(|_| Guarded::<u8>::new(BYTES, against))));

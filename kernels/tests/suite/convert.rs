@@ -21,7 +21,7 @@ fn converted<A: Convert<B>, B: Copy + Default>(x: &[A]) -> Vec<B> {
     y
 }
 
-/// A 16-bit format, by the definition of IEEE 754.
+/// A 16-bit format, by the specification of IEEE 754.
 struct Format {
     fraction_bits: u32,
     bias: i32,
@@ -49,8 +49,8 @@ impl Format {
         0x7fff >> self.fraction_bits << self.fraction_bits
     }
 
-    /// The midpoint of a magnitude and the next one; for the largest, that of the number that would
-    /// come next.
+    /// The midpoint of a magnitude and the next one; for the largest, the next one is the number that would
+    /// follow if the exponent were not limited.
     fn midpoint(&self, bits: u16) -> f64 {
         match bits + 1 == self.infinity() {
             true => self.value(bits) + (self.value(bits) - self.value(bits - 1)) / 2.0,
@@ -58,7 +58,7 @@ impl Format {
         }
     }
 
-    /// The bits of the nearest number; `order` compares the magnitude with a number.
+    /// The bits of the nearest number; `order` compares the magnitude to be rounded with a number.
     fn nearest(&self, negative: bool, order: impl Fn(f64) -> Ordering) -> u16 {
         let (mut low, mut high) = (0, self.infinity());
         while low < high {
@@ -112,7 +112,7 @@ fn all_16_bit_floats_widen_exactly() {
     }
 }
 
-/// Every number of a format, the midpoint of each gap, and the neighbouring `f32` of these.
+/// Every number of a format, the midpoint of each gap, and the neighbouring `f32` of each.
 fn around_every_number(format: &Format) -> Vec<f32> {
     let magnitudes = (0..format.infinity()).flat_map(|bits| {
         let points = [format.value(bits) as f32, format.midpoint(bits) as f32];
@@ -162,7 +162,7 @@ fn wider_types_round_to_16_bits_once() {
             assert_eq!([f16.to_bits(), bf16.to_bits()], *expected, "{x:e}");
         }
     });
-    // Ties of bf16 and of f16, with a unit beside them, at every magnitude.
+    // Ties of bf16 and of f16, and the integers next to them, at every magnitude.
     let ties = (0..55).flat_map(|shift| [1i64, 3, 129, 257, 0x101 << 4, 0x803].map(|k| k << shift));
     let x: Vec<i64> = ties
         .flat_map(|x| [x, x + 1, x - 1, x + 1024, x - 2048].into_iter().flat_map(|x| [x, -x]))
@@ -180,7 +180,7 @@ fn wider_types_round_to_16_bits_once() {
     assert!(small.iter().zip(f16s).all(|(&x, y)| y.to_bits() == F16.nearest_i64(x.into())));
 }
 
-/// The integer that a float converts to, by a formula over all integers.
+/// The integer that a float converts to, by a formula in wider integers.
 fn truncated(x: f64, low: i128, high: i128) -> i128 {
     if x.is_nan() { 0 } else { (x.trunc().clamp(-1e30, 1e30) as i128).clamp(low, high) }
 }
@@ -211,7 +211,7 @@ fn floats_to_integers_saturate() {
 
 #[test]
 fn floats_convert_to_the_same_integers_at_every_length() {
-    // Each special value takes every position of a vector in one of the slices.
+    // Each special value occupies every position of a vector in one of the slices.
     let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.9, 255.5, -1e10, 1e10, 3e9, 1e19];
     let x: Vec<f64> =
         (0..150).map(|i| if i % 4 == 1 { i as f64 } else { special[i % 9] }).collect();
@@ -260,7 +260,7 @@ fn integers_wrap_and_widen_to_the_nearest_float() {
             assert_eq!(i128::from(y), (i128::from(x) + half).rem_euclid(2 * half) - half, "{x}");
         }
         for (&x, y) in x.iter().zip(converted::<_, f32>(&x)) {
-            // No `f32` is nearer.
+            // No other `f32` is nearer.
             let error = |y: f32| (distance(x, y), y.to_bits() & 1);
             assert!(error(y) <= error(y.next_up()) && error(y) <= error(y.next_down()), "{x}");
         }

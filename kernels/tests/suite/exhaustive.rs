@@ -71,7 +71,8 @@ struct Found {
 impl Found {
     fn take(&mut self, subnormal: bool, error: f64, key: u64) {
         let worst = &mut self.worst[usize::from(subnormal)];
-        // The smallest key of equal errors, so that the order of threads does not show.
+        // Of equal errors the smallest key is kept, so that the result does not depend on the order of
+        // threads.
         if error > worst.0 || (error == worst.0 && key < worst.1) {
             *worst = (error, key);
         }
@@ -180,7 +181,7 @@ fn one_f32(function: &Function1) -> Found {
     })
 }
 
-/// Arguments number `i` of the lists for f64: bit patterns, then each interval in turn.
+/// Argument number `i`: bit patterns, then each interval in turn.
 fn one_f64(function: &Function1) -> Found {
     let per_list = (1u64 << 24) / stride();
     let lists = 1 + function.intervals.len() as u64;
@@ -236,7 +237,7 @@ fn in_interval(function: &Function2, i: u64) -> Option<(f64, f64)> {
 fn two_f32(function: &Function2) -> Found {
     let pairs = (1u64 << 30) / stride();
     let chunks = pairs / CHUNK as u64;
-    // The last chunk holds the special and hard pairs, and those that every test run takes.
+    // The last chunk holds the special and hard pairs, and the sample of every test run.
     measure(chunks + 1, |chunk, found| {
         let first = chunk * CHUNK as u64;
         let pairs: Vec<(f32, f32)> = if chunk == chunks {
@@ -265,7 +266,7 @@ fn two_f32(function: &Function2) -> Found {
     })
 }
 
-/// Pair number `i` for f64: a key has no room for both arguments, so it is the number.
+/// Pair number `i` for f64. A key is too small for both arguments, so it is the number of the pair.
 fn pair_f64(function: &Function2, i: u64) -> (f64, f64) {
     let bits = || (f64::from_bits(scattered(i)), f64::from_bits(scattered_again(i)));
     in_interval(function, i).unwrap_or_else(bits)
@@ -288,7 +289,7 @@ fn two_f64(function: &Function2) -> Found {
     })
 }
 
-/// A digest of the results on a sample; while it stays the same, the measurements hold.
+/// A digest of the results on a sample; while it stays the same, earlier measurements are valid.
 fn fingerprint<E: Real>(results: &[E]) -> String {
     let mut hasher = Sha256::new();
     results.iter().for_each(|y| hasher.update(y.canonical().to_le_bytes()));
@@ -409,8 +410,8 @@ fn assert_kept(row: &Row) {
     assert!(worst <= most, "{row}: more than {most}");
 }
 
-/// The row, with the instruction sets of the page's row added if that has the same figures,
-/// measured on other machines.
+/// The row, with the instruction sets of the page's row added if its figures are equal, measured on other
+/// machines.
 fn with_other_machines(mut row: Row, page: &[Row]) -> Row {
     let same = |other: &&Row| Row { isas: row.isas.clone(), ..(*other).clone() } == row;
     if let Some(other) = page.iter().find(same) {
@@ -421,7 +422,7 @@ fn with_other_machines(mut row: Row, page: &[Row]) -> Row {
     row
 }
 
-/// The page's numbers of f64 arguments must be those of its rows.
+/// The page must state the numbers of f64 arguments of its rows.
 #[test]
 fn the_page_states_the_number_of_arguments() {
     let page = fs::read_to_string(functions::beside_manifest("ACCURACY.md")).expect("the page");

@@ -21,11 +21,11 @@ use swath_kernels::{Float, Kernel, Stored};
 pub struct Function1 {
     pub name: &'static str,
     pub kernel: &'static Kernel<1>,
-    /// Correctly rounded.
+    /// The correctly rounded result.
     pub rounded: fn(f32) -> f32,
-    /// Takes an `f32` argument; its error is far below an ULP of `f32`.
+    /// The result for an `f32` argument, with an error far below an ULP of `f32`.
     pub wide: fn(f64) -> f64,
-    /// Correctly rounded, except for a share far below the kernels' own.
+    /// The result, correctly rounded except for a share far below the kernels'.
     pub reference: fn(f64) -> f64,
     /// Intervals from which `f64` arguments are drawn, besides all bit patterns.
     pub intervals: &'static [(f64, f64)],
@@ -35,19 +35,19 @@ pub struct Function1 {
 pub struct Function2 {
     pub name: &'static str,
     pub kernel: &'static Kernel<2>,
-    /// Correctly rounded.
+    /// The correctly rounded result.
     pub rounded: fn(f32, f32) -> f32,
-    /// Takes `f32` arguments; its error is far below an ULP of `f32`.
+    /// The result for `f32` arguments, with an error far below an ULP of `f32`.
     pub wide: fn(f64, f64) -> f64,
-    /// Correctly rounded, except for a share far below the kernels' own.
+    /// The result, correctly rounded except for a share far below the kernels'.
     pub reference: fn(f64, f64) -> f64,
     /// Rectangles from which pairs are drawn, besides all bit patterns.
     pub intervals: &'static [[(f64, f64); 2]],
-    /// Pairs known to be hard.
+    /// Pairs whose results are hard to round.
     pub hard: &'static [(f64, f64)],
 }
 
-/// The derivative of a function, from upstream gradient and input or output.
+/// The derivative of a function, as a kernel of the upstream gradient and the input or output.
 pub struct Gradient {
     pub name: &'static str,
     pub kernel: &'static Kernel<2>,
@@ -121,12 +121,11 @@ macro_rules! real {
 real!(f32 ulp_distance_f32 same_class_f32 special_values_f32 even_sample_f32);
 real!(f64 ulp_distance_f64 same_class_f64 special_values_f64 even_sample_f64);
 
-/// Pairs of f32 in every test run; measuring takes them too, so that the page covers them.
+/// Number of f32 pairs in every test run; measurements include them, so that the page covers them.
 pub const PAIRS: u32 = 1 << 22;
 
-/// Pairs for a function of two arguments: all pairs of special values, the hard ones, and `count`
-/// pairs each of bit patterns of all exponents, of neighbours, and of every rectangle, of which one in `step`
-/// is taken.
+/// Pairs for a function of two arguments: all pairs of special values, the hard ones, and `count` pairs each
+/// of bit patterns of all exponents, of neighbours, and of every rectangle, of which every `step`-th is used.
 pub fn pairs<E: Real>(function: &Function2, count: u32, step: usize) -> Vec<(E, E)> {
     let special = E::inputs(0);
     let mut pairs: Vec<(E, E)> =
@@ -139,7 +138,7 @@ pub fn pairs<E: Real>(function: &Function2, count: u32, step: usize) -> Vec<(E, 
     for &[(a_low, a_high), (b_low, b_high)] in function.intervals {
         use swath_kernels::testing::interval_sample_f64;
         let a = interval_sample_f64(a_low, a_high, count);
-        // In another order than the first argument: by steps of the square root of two.
+        // Drawn in another order than the first argument: by steps of the square root of two.
         let b = (1..=u64::from(count)).map(|i| {
             let unit = (i.wrapping_mul(0x6a09_e667_f3bc_c908) >> 11) as f64 / (1u64 << 53) as f64;
             b_low + (b_high - b_low) * unit
@@ -149,7 +148,7 @@ pub fn pairs<E: Real>(function: &Function2, count: u32, step: usize) -> Vec<(E, 
     pairs
 }
 
-/// False for functions that `SWATH_FUNCTION` (names with commas) leaves out.
+/// False for functions that `SWATH_FUNCTION` (names separated by commas) excludes.
 pub fn wanted(name: &str) -> bool {
     std::env::var("SWATH_FUNCTION").map_or(true, |names| names.split(',').any(|n| n == name))
 }
@@ -159,7 +158,7 @@ pub fn beside_manifest(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// True if the environment asks to write the files that tests compare with.
+/// True if the environment requests that the files that tests compare with are rewritten.
 pub fn blessing() -> bool {
     std::env::var_os("SWATH_BLESS").is_some()
 }

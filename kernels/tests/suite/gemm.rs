@@ -1,4 +1,4 @@
-//! The product against a scalar definition of its order of additions, on every instruction set.
+//! The product against a scalar definition with the documented order of additions, on every instruction set.
 
 use std::mem::MaybeUninit;
 
@@ -129,7 +129,7 @@ fn any_strides_match_the_definition() {
     }
 }
 
-/// For some of the layouts the product is one vector.
+/// Some of the layouts have C in one vector.
 #[test]
 fn four_by_four_products_match_the_definition() {
     for (a, b) in ALL_LAYOUTS.into_iter().flat_map(|a| ALL_LAYOUTS.map(|b| (a, b))) {
@@ -146,7 +146,7 @@ fn more_rows_than_the_scratch_holds_match_the_definition() {
 }
 
 #[test]
-fn gaps_in_the_output_are_left_alone() {
+fn gaps_in_the_output_do_not_change() {
     let mut random = Random(7);
     let a = Matrix::<f32>::new([9, 40], Rows, &mut random);
     let b = Matrix::<f32>::new([40, 21], Columns, &mut random);
@@ -222,7 +222,7 @@ fn error_is_within_k_units_of_the_product_of_magnitudes() {
 }
 
 #[test]
-fn single_rows_splits_and_packed_b_have_the_bits_of_the_whole() {
+fn single_rows_parts_and_packed_b_have_the_bits_of_the_whole() {
     let mut random = Random(23);
     let (m, k, n) = (29, 300, 1100);
     let a = Matrix::<f32>::new([m, k], Rows, &mut random);
@@ -275,7 +275,7 @@ fn single_rows_splits_and_packed_b_have_the_bits_of_the_whole() {
 
 /// Shape, layouts of A, B and C, scale factors, and the expected path.
 #[test]
-fn each_shape_takes_its_path() {
+fn each_shape_uses_its_path() {
     use GemmPath::{Blocked, Columns as ColumnsOfB, InPlace, Rows as RowsOfB, Small};
     let added = (1.0, 1.0);
     for (shape, layouts, factors, expected) in [
@@ -391,7 +391,7 @@ fn underflowing_sums_keep_their_signs() {
     check_vanishing::<f64>(2f64.powi(-540));
 }
 
-/// If partial sums need memory of their own, it is for a limited number of rows at once.
+/// If partial sums need separate memory, it holds a limited number of rows at a time.
 #[test]
 fn workspace_for_partial_sums_is_bounded() {
     let [few, many] = [512, 2100].map(|m| {

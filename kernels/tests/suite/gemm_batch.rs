@@ -1,5 +1,5 @@
-//! A row of a product has the same bits alone, in a batch of 7 and of 4096, at any position, from
-//! plain and transposed operands, and on whatever path the shape takes.
+//! A row of a product has the same bits alone, in a batch of 7 and of 4096, at any position, for row-major
+//! and transposed operands, on every path that the shape takes.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -7,8 +7,8 @@ use swath_kernels::{
     gemm_packed, testing,
 };
 
-/// `[k, n]`: matrix by vector; B in L1, with one and two blocks of k; B packed for the batch and
-/// read in place for few rows; B streamed for few rows (over half a MiB).
+/// `[k, n]`: matrix by vector; B in L1, with one and two blocks of k; B that is packed for the batch and read
+/// in place for few rows; B that is streamed for few rows (over half a MiB).
 const SHAPES: [[usize; 2]; 6] = [[300, 1], [33, 65], [270, 17], [100, 180], [520, 40], [290, 460]];
 
 /// Rows of the large batch, fewer on emulators.
@@ -26,7 +26,7 @@ fn compared_rows() -> Vec<usize> {
     }
 }
 
-/// A matrix stored by rows or by columns.
+/// A matrix in row-major or column-major order.
 struct Matrix<E> {
     data: Vec<E>,
     shape: [usize; 2],
@@ -63,7 +63,7 @@ enum Call<'a, E> {
     Bias(&'a [E]),
 }
 
-/// The product of some rows, by rows; C is stored by columns if `transposed`.
+/// The product of some rows, row-major; C is stored by columns if `transposed`.
 fn rows_of<E: Float + Factor<Sum = E>>(
     a: MatRef<'_, E>,
     b: MatRef<'_, E>,
@@ -98,7 +98,7 @@ fn part<E: Float>(a: MatRef<'_, E>, from: usize, rows: usize) -> MatRef<'_, E> {
     a.split_rows(from).1.split_rows(rows).0
 }
 
-/// By default a third of the orientations for each shape, others for the next; a sixth on the portable level.
+/// By default a third of the orientations, rotating with the shape; a sixth on the portable level.
 fn check<E: Float + Factor<Sum = E>>(isa: Isa, of_bits: fn(&E) -> u64) {
     let bits = |x: &[E]| x.iter().map(of_bits).collect::<Vec<u64>>();
     let batch = batch();

@@ -1,4 +1,4 @@
-//! No access outside of the operands: each touches a protected page. Gaps between the elements of A
+//! No access outside of the operands: each adjoins a protected page. Gaps between the elements of A
 //! and B are NaN and must not reach C; those of C must not change.
 #![cfg(all(target_os = "linux", not(miri)))]
 
@@ -27,7 +27,7 @@ enum Layout {
     RowsBack,
     Backwards,
     BackwardsColumns,
-    /// One row or one column repeated; for operands that are read.
+    /// One row or one column, broadcast; only for operands that are read.
     OneRow,
     OneColumn,
 }
@@ -54,7 +54,7 @@ impl Layout {
     }
 }
 
-/// A matrix whose memory ends at a guard.
+/// A matrix whose memory adjoins a protected page.
 struct Matrix<E> {
     memory: Guarded<E>,
     offset: usize,
@@ -134,11 +134,11 @@ impl<E: Number> Matrix<E> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Call {
-    /// With beta.
+    /// The product with beta.
     Gemm(f64),
     Packed(f64),
     Bias,
-    /// With a bias and [`negate`], whose inputs are kept.
+    /// The product with a bias and [`negate`], whose inputs are kept.
     Epilogue(Layout),
 }
 
@@ -146,8 +146,8 @@ fn negate<E: Float>(x: &mut [E]) {
     x.iter_mut().for_each(|x| *x = -*x);
 }
 
-/// The levels of a test's checks in turn: by default the portable level, a hundred times slower, joins one
-/// check in five, a number without a common factor with those of calls and layouts.
+/// Rotates the levels of a test's checks: by default the portable level, a hundred times slower, is used in
+/// every fifth check; five is coprime to the numbers of calls and layouts.
 #[derive(Default)]
 struct Turns(usize);
 
@@ -158,8 +158,8 @@ impl Turns {
     }
 }
 
-/// Every element of A is 2 in even rows and 1 in others, of B 3 or 1 in even or odd columns, so
-/// that the sums are exact. Returns the paths taken.
+/// Elements of A are 2 in even rows and 1 in odd ones, of B 3 in even columns and 1 in odd ones, so that the
+/// sums are exact. Returns the paths taken.
 fn check<T: Factor<Sum: Number> + Number>(
     turns: &mut Turns,
     [m, k, n]: [usize; 3],
@@ -168,7 +168,7 @@ fn check<T: Factor<Sum: Number> + Number>(
 ) -> Vec<GemmPath> {
     let (mut paths, levels) = (Vec::new(), turns.levels());
     let nan = T::from_f64(f64::NAN);
-    // A repeated row or column has the same number everywhere.
+    // A broadcast row or column has the same value everywhere.
     let of_a = |i: usize| if matches!(a_layout, OneRow) || i % 2 == 1 { 1.0 } else { 2.0 };
     let of_b = |j: usize| if matches!(b_layout, OneColumn) || j % 2 == 1 { 1.0 } else { 3.0 };
     let number = <T::Sum as Number>::from_f64;
@@ -276,7 +276,7 @@ fn products_access_no_memory_outside_of_their_operands() {
 }
 
 #[test]
-fn gaps_between_elements_are_neither_read_nor_written() {
+fn gaps_between_elements_are_not_read_or_written() {
     let turns = &mut Turns::default();
     let read = [
         Rows,
@@ -310,10 +310,10 @@ fn gaps_between_elements_are_neither_read_nor_written() {
     }
 }
 
-/// B is over the half MiB from which it is streamed. By default each number of rows takes two of the six
-/// calls with each layout of B, and two others with the next layout.
+/// B exceeds the half MiB from which it is streamed. By default two of the six calls for each number of rows
+/// and layout of B, rotating with the layout.
 #[test]
-fn few_rows_by_a_streamed_b_stay_inside_it() {
+fn few_rows_by_a_streamed_b_access_no_memory_outside_of_it() {
     type Check = fn(&mut Turns, usize, Layout) -> Vec<GemmPath>;
     let checks: [Check; 6] = [
         |on, m, b| check::<f32>(on, [m, 270, 491], [Rows, b, Rows], Call::Gemm(0.0)),

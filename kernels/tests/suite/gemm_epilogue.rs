@@ -1,5 +1,4 @@
-//! Products with a bias and a function have the bits of a product, followed by additions and the
-//! function.
+//! Products with a fused bias and function have the bits of a product, an addition and the function.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -12,9 +11,9 @@ fn values<E: Float>(len: usize, seed: u32) -> Vec<E> {
     sample.skip(seed as usize).map(E::from_f64).collect()
 }
 
-/// Shapes that take every path: one and several blocks of k; B read in place, streamed and packed;
-/// a small B with more rows than are computed at once; edges of tiles; several panels; more rows
-/// than partial sums are kept for; and empty ones.
+/// Shapes that cover every path: one and several blocks of k; B read in place, streamed and packed; a small B
+/// with more rows than are computed at once; edge tiles; several panels; more rows than the partial sums are
+/// kept for; and empty products.
 const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],
     [7, 3, 1],
@@ -37,7 +36,7 @@ const SHAPES: [[usize; 3]; 19] = [
     [6, 5, 0],
 ];
 
-/// The results, with gaps, and the expected ones.
+/// Results with gaps, and the expected results.
 struct Found<'a, E> {
     what: &'a str,
     values: &'a [E],
@@ -65,8 +64,8 @@ fn view<E>(values: &mut [E], shape: [usize; 2], strides: [usize; 2]) -> MatMut<'
     MatMut::new(values, 0, shape, strides.map(|stride| stride as isize)).unwrap()
 }
 
-/// By default a third of the combinations of operands and layouts of C, of which each shape takes others; on
-/// the portable level, a hundred times slower, one for each shape.
+/// By default a third of the combinations of operands and layouts of C, rotating with the shape; on the
+/// portable level, a hundred times slower, one for each shape.
 fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(isa: Isa, of_bits: fn(E) -> u64) {
     let workspace = &mut Workspace::new();
     let every = if isa == Isa::Scalar { 12 } else { 3 };
@@ -127,7 +126,7 @@ fn check<E: Float + Factor<Sum = E> + Stored + PartialEq>(isa: Isa, of_bits: fn(
                         check("the sums", &sums, &z, strides);
                     }
                     let written = c.iter().filter(|&&x| of_bits(x) != of_bits(E::NAN)).count();
-                    assert_eq!(written, m * n, "{name}: gaps are left alone");
+                    assert_eq!(written, m * n, "{name}: gaps must not change");
                 }
             }
         }

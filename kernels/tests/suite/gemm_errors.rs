@@ -1,4 +1,4 @@
-//! Views and operands that do not fit: errors that name the call and the shapes.
+//! Invalid views and mismatched operands: errors that name the call and the shapes.
 
 use swath_kernels::{
     Activation, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace, gemm, gemm_bias,

@@ -1,5 +1,5 @@
-//! Products of 16-bit floats against those of the same numbers as `f32`, bit for bit, on every instruction
-//! set.
+//! Products of 16-bit floats have the bits of products of the same numbers in `f32`, on every
+//! instruction set.
 
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, levels_for, with_isa};
@@ -30,8 +30,8 @@ impl Half for bf16 {
     const INFINITY: Self = bf16::INFINITY;
 }
 
-/// Contiguous rows and columns, with gaps, every other element, from the last row up, from the last
-/// element back, one row or one column repeated.
+/// Row-major and column-major, with gaps, every other element, rows or all elements in reverse order, one row
+/// or one column broadcast.
 fn layouts([rows, cols]: [usize; 2]) -> [[isize; 2]; 11] {
     let [rows, cols] = [rows as isize, cols as isize];
     [
@@ -88,11 +88,11 @@ impl<T: Half> Matrix<T> {
 enum Call<'a> {
     Gemm(f32, f32),
     Packed(f32, f32),
-    /// With a bias and a function, whose inputs are kept.
+    /// A product with a bias and a function, whose inputs are kept.
     Epilogue(&'a [f32]),
 }
 
-/// The result of a product in a C with gaps.
+/// The result of a product into a C with gaps.
 fn product<T: Factor<Sum = f32>>(
     (a, b): (MatRef<'_, T>, MatRef<'_, T>),
     c_strides: [usize; 2],
@@ -123,8 +123,8 @@ fn product<T: Factor<Sum = f32>>(
     c.iter().chain(&sums).map(bits).collect()
 }
 
-/// Checks a product on some levels. The product of `f32`, which has the same bits on all levels (`gemm.rs`),
-/// is computed on one.
+/// Checks a product on some levels. The `f32` product, which has the same bits on all levels (`gemm.rs`), is
+/// computed on one.
 fn check<T: Half>(
     a: &Matrix<T>,
     b: &Matrix<T>,
@@ -152,9 +152,9 @@ fn check<T: Half>(
     }
 }
 
-/// One and several blocks of k; a B of few columns, of several panels, and one whose columns or
-/// rows are streamed (over half a MiB); groups of rows of every size; single columns; a k too long
-/// for copies of A; empty products.
+/// One and several blocks of k; a B of few columns, of several panels, and one whose columns or rows are
+/// streamed (over half a MiB); every number of rows of a tile; single columns; a k too long for copies of A;
+/// empty products.
 const SHAPES: [[usize; 3]; 26] = [
     [1, 1, 1],
     [7, 3, 5],
@@ -184,9 +184,9 @@ const SHAPES: [[usize; 3]; 26] = [
     [6, 5, 0],
 ];
 
-/// By default one of the four calls for each shape and pair of layouts, and every fourth of these on the
-/// portable level too. The choice rotates with the shape and with both layouts, so that each call meets each
-/// layout.
+/// By default one of the four calls for each shape and pair of layouts, and a quarter of these on the
+/// portable level too. The choice rotates with the shape and with both layouts, so that each call occurs with
+/// each layout.
 fn shapes_and_layouts<T: Half>() {
     let mut checked = 0;
     for (turn, &[m, k, n]) in SHAPES[..testing::unless_miri(SHAPES.len(), 3)].iter().enumerate() {

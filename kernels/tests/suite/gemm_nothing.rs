@@ -1,5 +1,4 @@
-//! Products that read nothing (alpha = 0, or k = 0) and products that write nothing (no rows or no
-//! columns).
+//! Products that read nothing (alpha = 0, or k = 0) and products that write nothing (no rows or no columns).
 
 use half::{bf16, f16};
 use swath_kernels::testing::with_isa;
@@ -8,8 +7,8 @@ use swath_kernels::{
     Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
 };
 
-/// Shapes that take every path: few and many rows, single columns, one and several blocks of k, a B
-/// that is small, streamed and packed, more rows than partial sums are kept for.
+/// Shapes that cover every path: few and many rows, single columns, one and several blocks of k, a B that is
+/// small, streamed and packed, more rows than the partial sums are kept for.
 const SHAPES: [[usize; 3]; 9] = [
     [7, 3, 5],
     [4, 4, 4],
@@ -26,7 +25,7 @@ fn same<E: Float>(x: E, y: E) -> bool {
     x == y && E::ONE / x == E::ONE / y || x.to_f64().is_nan() && y.to_f64().is_nan()
 }
 
-/// With A and B all NaN.
+/// Products with alpha = 0, where A and B are all NaN.
 fn check_alpha_zero<T: Factor>(nan: T) {
     let number = T::Sum::from_f64;
     let old = [-0.0, 1.5, f64::INFINITY, 0.0, -2.25, f64::NAN, 1e-30].map(number);
@@ -88,7 +87,7 @@ fn alpha_zero_reads_neither_a_nor_b() {
     }
 }
 
-/// More rows, or columns, than could be walked.
+/// So many rows, or columns, that a loop over them would not end.
 const MANY: usize = 1 << 45;
 
 #[test]
@@ -131,7 +130,7 @@ fn empty_products_return_at_once() {
     check(bf16::ONE);
 }
 
-/// The offset at which a slice's elements would begin at address 0, and rows that far apart.
+/// Views at an offset that would be address 0, and with rows that far apart.
 #[test]
 fn empty_views_are_empty_slices_at_any_offset() {
     let mut data = [1f32; 4];

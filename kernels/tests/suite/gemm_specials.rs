@@ -1,5 +1,5 @@
-//! Infinities and NaN times zeros, on every path: 0 · ∞ is NaN, so no term may be left out, and
-//! nothing else may change.
+//! Infinities and NaN times zeros, on every path: 0 · ∞ is NaN, so no term may be skipped, and other elements
+//! must not change.
 
 use half::{bf16, f16};
 use swath_kernels::testing::{levels_for, with_isa};
@@ -26,8 +26,8 @@ macro_rules! special {
 }
 special! { f32, |x| x; f64, |x| x; f16, f16::from_f32; bf16, bf16::from_f32; }
 
-/// Matrices by vectors; few rows, and few columns, with a B that is near and one that is streamed;
-/// small products; more rows. Each with one and with several blocks of k.
+/// Matrices by vectors; few rows, and few columns, with a small B and a streamed one; small products; more
+/// rows. Each with one and with several blocks of k.
 const SHAPES: [[usize; 3]; 16] = [
     [4, 4, 4],
     [1, 70, 1],
@@ -47,8 +47,8 @@ const SHAPES: [[usize; 3]; 16] = [
     [515, 260, 9],
 ];
 
-/// One operand with zeros of both signs, the other with an infinity or NaN in three of four of its
-/// rows or columns, such that one always meets a zero.
+/// One operand with zeros of both signs, the other with an infinity or NaN in three of four of its rows or
+/// columns, each of which is multiplied by a zero.
 struct Operands<T: Special> {
     narrow: [Box<[T]>; 2],
     wide: [Matrix<T::Sum>; 2],
@@ -65,7 +65,7 @@ impl<T: Special> Operands<T> {
             matrix.data.iter_mut().skip(1).step_by(3).for_each(|x| *x = number(0.0));
             matrix.data.iter_mut().skip(2).step_by(9).for_each(|x| *x = number(-0.0));
         };
-        // For line i of the one operand, position p along k, and line j of the other one.
+        // For row or column i of one operand, index p along k, and column or row j of the other one.
         let meeting = |i: usize| (i % 4 != 3).then(|| (specials[i % 4], (i * 37 + 11) % k));
         if zeros_in_a {
             zeros(&mut a);
@@ -110,8 +110,8 @@ fn output_view<E>(values: &mut [E], [m, n]: [usize; 2], transposed: bool) -> Mat
 
 /// Every product function on every instruction set, against the oracle.
 ///
-/// By default a third of the combinations of layouts, on the portable level a twelfth. The third moves on
-/// with the shape, so that each shape and each layout is met, and each shape on every level.
+/// By default a third of the combinations of layouts, on the portable level a twelfth, rotating with the
+/// shape, so that each shape and each layout occurs, and each shape on every level.
 fn check_all<T: Special>()
 where
     T::Sum: Stored,

@@ -4,8 +4,8 @@ use crate::reference;
 use swath_kernels::testing::{even_sample_f32, even_sample_f64, interval_sample_f64, sample};
 use swath_kernels::{Arg, Function, Kernel, math};
 
-/// The allowed distance from `g · slope`: in ULP of the result, or of `g`'s binade where the slope
-/// is small because two terms cancel.
+/// Allowed distance from `g · slope`: in ULP of the result, or, where the slope is small because two terms
+/// cancel, in ULP of `g`.
 struct Tolerance {
     ulp: f64,
     of_upstream: f64,
@@ -98,8 +98,8 @@ fn relu_slope_is_a_step_that_excludes_zero() {
     assert_eq!(y, [0.0, 0.0, 0.0, 5.0]);
 }
 
-/// As in PyTorch: zero at both ends of the sloped part, except that hardswish has slope 1 from 3
-/// on.
+/// As in PyTorch: zero at both ends of the sloped part, except that the slope of hardswish is 1 at 3 and
+/// above.
 #[test]
 fn piecewise_slopes_and_their_ends() {
     let relu6 = |x: f64| if 0.0 < x && x < 6.0 { 1.0 } else { 0.0 };
@@ -158,7 +158,7 @@ fn gelu_tanh_slope_from_input() {
     let allowed = || tolerance(8.0, 3.0);
     check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points_f32(-5.0, 10.0), allowed());
     check!(f64, GeluTanhGrad, reference::gelu_tanh_slope, points_f64(-5.0, 20.0), allowed());
-    // The rounding of v, magnified by the slope of the exponential.
+    // The rounding error of v, multiplied by the slope of the exponential.
     let f32_tail = |low, high, allowed: fn() -> Tolerance| {
         let points = points_f32(low, high).filter(|&x| x < -2.0);
         check!(f32, GeluTanhGrad, reference::gelu_tanh_slope, points, allowed());
@@ -221,14 +221,14 @@ fn selu_slope_from_input() {
     let allowed = || tolerance(2.5, 0.0);
     check!(f32, SeluGrad, reference::selu_slope, points_f32(-106.0, 106.0), allowed());
     check!(f64, SeluGrad, reference::selu_slope, points_f64(-750.0, 750.0), allowed());
-    // A slope below 1 must not meet an infinite intermediate product.
+    // A slope below 1 must not be applied to an intermediate product that overflows.
     let mut y = [0f32; 2];
     math::SeluGrad::KERNEL.run([Arg::Scalar(f32::MAX), Arg::Slice(&[-1.0, -4.0])], &mut y);
     assert!(y[0] < f32::MAX && y[1] < y[0], "{y:?}");
 }
 
 #[test]
-fn limits_are_numbers_and_nan_propagates() {
+fn limits_are_finite_and_nan_propagates() {
     fn limits<F: Function<2>>(at_minus_infinity: f64, at_infinity: f64) {
         let x = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
         let mut y = [0f32; 3];

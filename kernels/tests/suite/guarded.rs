@@ -21,7 +21,7 @@ const PRIVATE_ANONYMOUS: c_int = 0x22;
 /// A multiple of every page size in use.
 const PAGE: usize = 65536;
 
-/// The end of the elements that touches the protected page.
+/// The end of the elements that adjoins the protected page.
 #[derive(Clone, Copy, Debug)]
 pub enum Against {
     Start,

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use swath_kernels::testing::{interval_sample_f64, levels, with_isa};
 use swath_kernels::{Arg, Isa};
 
-/// Bit patterns in a list of single arguments; a quarter as many from each interval, and of pairs.
+/// Bit patterns in a list of single arguments; lists of an interval, and of pairs, have a quarter as many.
 const COUNT: u32 = 1 << 16;
 
 /// The digest of results, with a single NaN for all NaNs.
@@ -28,7 +28,7 @@ fn digest<E: Real>(results: &[E]) -> String {
 
 fn text(hasher: Sha256) -> String {
     hasher.finalize().iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes all");
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
         text
     })
 }
@@ -71,8 +71,8 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=40).chain([65, 127, 130, 1100, 2500])
 }
 
-/// The lines of all other functions on each level, each over all of its calls, and one for each path of a
-/// product.
+/// The lines of all other functions on each level, each over all calls of a function, and one for each path
+/// of a product.
 fn lines_of_calls(levels: &[Isa]) -> Vec<Vec<String>> {
     let mut hashers: Vec<BTreeMap<String, Sha256>> = vec![BTreeMap::new(); levels.len()];
     let mut add = |line: String, call: Call| {
@@ -113,10 +113,10 @@ fn every_isa_gives_the_recorded_bits() {
         }
         let record = fs::read_to_string(&path).expect("HASHES.txt");
         let record: Vec<&str> = record.lines().collect();
-        assert_eq!(record.len(), lines.len(), "{isa}: HASHES.txt has other functions");
+        assert_eq!(record.len(), lines.len(), "{isa}: HASHES.txt lists other functions");
         let missing = lines.iter().filter(|line| !record.contains(&line.as_str()));
         other.extend(missing.map(|line| format!("{isa}: {line}")));
         ran += 1;
     }
-    assert!(ran > 0 && other.is_empty(), "HASHES.txt does not have {other:#?}");
+    assert!(ran > 0 && other.is_empty(), "HASHES.txt lacks {other:#?}");
 }

@@ -12,13 +12,13 @@ use swath_kernels::{Arg, Isa, Kernel};
 
 const LONGEST: usize = unless_miri(130, 9);
 const OFFSETS: usize = unless_miri(16, 2);
-/// Lengths from which rows are split at an aligned address, if all slices then are aligned.
+/// Lengths from which on rows are split at an aligned address, if all slices are aligned there.
 const LONG: [usize; 2] = unless_miri([ALIGNED_FROM, ALIGNED_FROM + 88], [LONGEST; 2]);
 
 /// Arguments of all classes and exponents, as many as the longest slice at the last offset needs.
 fn arguments<E: Real>(seed: usize) -> Vec<E> {
     let all = E::inputs(unless_miri(1 << 12, 1 << 3));
-    // Some tens of ordinary numbers among the others, since most bit patterns are huge or tiny.
+    // Some tens of ordinary numbers among the others, since most bit patterns are very large or tiny.
     let pick = |i: usize| match i % 3 {
         0 => E::from_f64((i as f64 * 0.37 + seed as f64).sin() * 3.0),
         _ => all[(i * 61 + seed * 7) % all.len()],
@@ -28,7 +28,7 @@ fn arguments<E: Real>(seed: usize) -> Vec<E> {
 
 const LINE: usize = 64;
 
-/// The elements from the first cache line on.
+/// The elements from the first cache line boundary on.
 fn from_a_line<E>(x: &mut [E]) -> &mut [E] {
     let at = x.as_ptr().align_offset(LINE);
     &mut x[at..][..LONG[1] + OFFSETS]
@@ -48,8 +48,8 @@ fn on_every_isa(mut f: impl FnMut(Isa)) {
 }
 
 /// Every length and offset within the arguments. By default, at each length up to [`LONGEST`], a quarter of
-/// the offsets (one on the portable level), and others at the next length. Under Miri, which runs code of
-/// one lane, only length 0 and all of the arguments.
+/// the offsets (one on the portable level), rotating with the length. Under Miri, which runs scalar code,
+/// only length 0 and all of the arguments.
 fn windows(isa: Isa) -> impl Iterator<Item = (usize, usize)> {
     let lengths = (0..=LONGEST).chain(unless_miri(&LONG[..], &[]).iter().copied());
     let all = lengths.flat_map(|len| (0..OFFSETS).map(move |offset| (offset, len)));
@@ -60,8 +60,8 @@ fn windows(isa: Isa) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Ordinary numbers, with any number at every 41st position: kernels with a short form for most
-/// numbers take it, and leave it in between.
+/// Ordinary numbers, with an arbitrary number at every 41st position: kernels with a fast path for ordinary
+/// numbers enter and leave it.
 fn mostly_ordinary<E: Real>() -> Vec<E> {
     let mut x = arguments::<E>(1);
     for (i, x) in x.iter_mut().enumerate().filter(|(i, _)| i % 41 != 40) {
@@ -72,7 +72,7 @@ fn mostly_ordinary<E: Real>() -> Vec<E> {
 
 fn check1<E: Real>(kernel: &Kernel<1>) {
     check1_of::<E>(kernel, arguments(1));
-    // Code of one lane has no short forms.
+    // Scalar code has no fast paths.
     if !cfg!(miri) {
         check1_of::<E>(kernel, mostly_ordinary());
     }
@@ -158,8 +158,8 @@ fn check2<E: Real>(kernel: &Kernel<2>) {
     });
 }
 
-/// In runs of vectors, one lane's NaN must not change how another lane is computed. By default each number
-/// takes every third position, which reaches each lane of a vector in turn.
+/// In runs of vectors, NaN in one lane must not change how another lane is computed. By default each number
+/// is put at every third position, which covers each lane of a vector in turn.
 fn check_beside_nan<E: Real>(kernel: &Kernel<1>, signalling: E, numbers: &[E]) {
     let name = kernel.name();
     const LEN: usize = unless_miri(64, 3);
@@ -190,8 +190,8 @@ fn a_signalling_nan_does_not_change_its_neighbours() {
     }
 }
 
-/// A pair has the same result alone and at any position among others, which decide the form that a
-/// run of vectors takes.
+/// A pair has the same result alone and at any position among others, which decide whether a run of vectors
+/// takes the fast path.
 fn check_pairs<E: Real>(kernel: &Kernel<2>, pairs: &[[f64; 2]], nan: E) {
     let name = kernel.name();
     const LEN: usize = unless_miri(69, 3);
@@ -308,18 +308,18 @@ fn calls_of(len: usize) -> Vec<calls::Call> {
     calls
 }
 
-/// The outputs of the call at all offsets; panics where they differ.
+/// The outputs of the call; panics if they differ between offsets.
 fn anywhere(call: &calls::Call, isa: Isa, offsets: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     let expected = call.outputs(isa, unless_miri(0, 1));
     for offset in offsets {
         let same = call.outputs(isa, offset) == expected;
-        assert!(same, "{}, {isa}: other bits at an offset of {offset}", call.name());
+        assert!(same, "{}, {isa}: different bits at an offset of {offset}", call.name());
     }
     expected
 }
 
-/// Four of the sixteen offsets at each length, others at the next. By default one offset on the portable
-/// level, and all lengths up to 40, then one in five, which leaves every remainder after whole vectors.
+/// Four of the sixteen offsets at each length, rotating. By default one offset on the portable level, and all
+/// lengths up to 40, then one in five, which covers every remainder after whole vectors.
 #[test]
 fn other_functions() {
     let longest = unless_miri(130, 3);
@@ -343,10 +343,16 @@ fn other_functions() {
                 let name = call.name();
                 if let Some(long) = prefixes.get(&name) {
                     let same = outputs.iter().zip(long).all(|(y, long)| long.starts_with(y));
-                    assert!(same, "{name}, {isa}: other bits in {len} elements than in {longest}");
+                    assert!(
+                        same,
+                        "{name}, {isa}: different bits in {len} elements and in {longest}"
+                    );
                 }
                 if call.repeats && !cfg!(miri) {
-                    assert!(outputs == before, "{name}, {isa}, {len}: not as the call before it");
+                    assert!(
+                        outputs == before,
+                        "{name}, {isa}, {len}: differs from the call before it"
+                    );
                 }
                 before = outputs;
             }

@@ -59,6 +59,7 @@ fn names(text: &str, function: &str) -> bool {
         "gemm_bias"
         | "gemm_epilogue"
         | "gemm_packed"
+        | "gemm_indirect"
         | "gemm_windows"
         | "gemm_windows_transposed" => "gemm",
         "push_products" => "dot",

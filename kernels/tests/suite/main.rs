@@ -1,8 +1,8 @@
 //! The tests of the kernels' public interface, in one program, so that generic code and the tables of
 //! functions and calls are compiled once.
 //!
-//! `cargo test -p swath-kernels --test kernels gemm::` runs the tests of one file. Tests run concurrently:
-//! none may change what belongs to the process.
+//! `cargo test -p swath-kernels --test kernels gemm::` runs the tests of one file. Tests run concurrently, so
+//! none may change global state.
 
 mod accuracy;
 mod attention;

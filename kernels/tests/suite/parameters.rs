@@ -22,7 +22,7 @@ fn dropout_rejects_probabilities_outside_0_to_1() {
     }
     assert_eq!([0.0, -0.0, 1.0f64.next_down()].map(&mut run), [None, None, None]);
     run(2.0);
-    assert_eq!(y, [0.0; 2], "the result of the last that ran");
+    assert_eq!(y, [0.0; 2], "the result of the last valid call");
 }
 
 #[test]

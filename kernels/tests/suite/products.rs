@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// A matrix in exactly as much memory as its strides need.
+/// A matrix in exactly as much memory as its strides require.
 pub struct Matrix<E> {
     pub data: Box<[E]>,
     pub offset: usize,
@@ -40,7 +40,7 @@ pub enum Layout {
     NegativeRows,
     NegativeColumns,
     NegativeBoth,
-    /// One row, repeated.
+    /// One row, broadcast.
     ZeroRows,
     ZeroColumns,
 }

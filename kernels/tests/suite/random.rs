@@ -1,4 +1,4 @@
-//! Words of Philox and dropout, however the work is split.
+//! The random words of Philox and dropout do not depend on how the work is split.
 
 use swath_kernels::{Dropout, dropout, philox_words};
 

@@ -1,5 +1,5 @@
-//! References for the functions: CORE-MATH's correctly rounded functions and, for composed ones,
-//! other formulas than the kernels', in a precision that leaves no doubt.
+//! References for the functions: CORE-MATH's correctly rounded functions and, for composed functions, other
+//! formulas than the kernels', in a much higher precision.
 
 mod double_double;
 mod normal;
@@ -56,7 +56,7 @@ pub fn elu(x: f64, scale: f64) -> f64 {
     if x >= 0.0 || !plain.is_finite() || plain == 0.0 || x.is_infinite() {
         return plain;
     }
-    // The scale's exponent is separated, so that neither a large nor a subnormal one costs bits.
+    // The scale's exponent is separated, so that a large or subnormal scale does not lose bits.
     let exponent = ((scale.abs().to_bits() >> 52) as i32 - 1023).max(-1022);
     let half = exponent / 2;
     let scale = scale * 2f64.powi(-half) * 2f64.powi(half - exponent);
@@ -64,8 +64,8 @@ pub fn elu(x: f64, scale: f64) -> f64 {
     Scaled { mantissa: curve.mantissa * scale.into(), exponent: exponent + curve.exponent }.round()
 }
 
-/// `e^x − 1` of a negative number; the exponent of a tiny argument, which is the result's, costs no
-/// bits.
+/// `e^x − 1` of a negative number; the exponent of a tiny argument, which is also that of the result, is kept
+/// separately, so that no bits are lost.
 fn scaled_exp_minus_one(x: f64) -> Scaled {
     if x > -1e-30 {
         Scaled { mantissa: DoubleDouble::from(x * 2f64.powi(1000)), exponent: -1000 }
@@ -96,7 +96,7 @@ pub fn selu(x: f64) -> f64 {
     }
 }
 
-/// The limits of a function whose formula would leave the range.
+/// Calls `formula`, or returns the limit of a gated function where the formula would overflow or underflow.
 fn gated(x: f64, limit: f64, formula: impl FnOnce() -> f64) -> f64 {
     if x.is_nan() || x > limit {
         x

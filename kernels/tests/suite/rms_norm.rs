@@ -1,4 +1,4 @@
-//! Rms norm of rows against plain `f64` loops, with the same bits on every instruction set.
+//! Rms norm of rows against simple `f64` loops, with the same bits on every instruction set.
 
 use crate::reference::DoubleDouble;
 use swath_kernels::testing::with_isa;
@@ -22,7 +22,7 @@ fn near<E: Rows>(what: &str, got: E, want: impl Into<DoubleDouble>, bound: f64) 
     assert!(error <= bound, "{what}: {got:?}, not {want:?}: {error:e} > {bound:e}");
 }
 
-/// `√(mean x² + eps)`, far beyond an `f64`'s precision.
+/// `√(mean x² + eps)`, far more precise than `f64`.
 fn root_mean_square(x: &[f64], eps: f64) -> DoubleDouble {
     let zero = DoubleDouble::from(0.0);
     let squares = x.iter().fold(zero, |sum, &x| sum + DoubleDouble::from(x) * x.into());

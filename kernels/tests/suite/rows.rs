@@ -1,4 +1,4 @@
-//! Functions of rows, dropout and optimizer steps against plain `f64` loops, with the same bits on
+//! Functions of rows, dropout and optimizer steps against simple `f64` loops, with the same bits on
 //! every instruction set, alone or in a matrix.
 
 use swath_kernels::testing::with_isa;
@@ -81,8 +81,8 @@ fn check_softmax<E: Rows>() {
             let sum: f64 = x.iter().map(|x| (x - most).exp()).sum();
             let want: Vec<f64> = x.iter().map(|x| (x - most).exp() / sum).collect();
             let spread: f64 = x.iter().zip(&want).map(|(x, y)| y * (x - most).abs()).sum();
-            // The documented bounds, and the reference's own error in f64. In the first row the
-            // roundings of the other differences cancel.
+            // The documented bounds, and the error of the reference in f64. In the first row the rounding
+            // errors of the other differences cancel.
             let (constant, spread) = if row == 0 { (3.2, 0.0) } else { (4.3, spread) };
             assert_within("softmax", &y[span.clone()], &want, |i| {
                 (constant + (x[i] - most).abs() + spread) * u * want[i] + of_f64 * want[i]
@@ -121,7 +121,7 @@ fn softmax_is_within_its_documented_bounds() {
     on_every_isa(check_softmax::<f32>, check_softmax::<f64>);
 }
 
-/// However large the logits, probabilities depend only on their differences.
+/// For logits of any size, probabilities depend only on their differences.
 fn check_cross_entropy<E: Rows>() {
     let u = roundoff::<E>();
     let mut random = Random(5);
@@ -171,7 +171,7 @@ fn check_cross_entropy<E: Rows>() {
                     u * (want.abs() + log_cols + 4.0) + exact
                 });
                 let g = g[row].to_f64();
-                // The parts that vary with the logits, and those that do not.
+                // Terms that depend on the logits, and terms that do not.
                 let parts = |k: usize| match k == target {
                     true if smoothing < 0.5 => (-beside(Some(k)) / sum, smoothing - spread),
                     true => (e[k] / sum, smoothing - 1.0 - spread),
@@ -249,7 +249,7 @@ fn check_layer_norm<E: Rows>() {
                     let n = cols as f64;
                     let mu = x.iter().sum::<f64>() / n;
                     let r = (x.iter().map(|x| (x - mu).powi(2)).sum::<f64>() / n + 1e-3).sqrt();
-                    // The loss of f64 itself in sums of that size.
+                    // The error of f64 sums of that size.
                     let lost = 2f64.powi(-50) * (offset + 2.0) * n.sqrt();
                     assert_within("mean", &mean[row..=row], &[mu], |_| u * mu.abs() + lost);
                     let want: Vec<f64> = (0..cols)
@@ -259,7 +259,7 @@ fn check_layer_norm<E: Rows>() {
                         let normal = (x[k] - mu).abs() / r * of(weight, k, 1.0).abs();
                         u * (5.0 * normal + want[k].abs()) + 4.0 * lost / r + u * 1e-2
                     });
-                    // The gradients use the deviation as it was rounded.
+                    // The gradients use the deviations as they were rounded.
                     let r = deviation_of[row];
                     let normal: Vec<f64> = x.iter().map(|x| (x - mu) * r).collect();
                     let h: Vec<f64> = (0..cols).map(|k| g[k] * of(weight, k, 1.0)).collect();

@@ -1,5 +1,5 @@
-//! Running sums and products are one chain in `f64`, bit for bit, along rows and down columns, on
-//! every instruction set; borders around the results must not change.
+//! Running sums and products are sequential in `f64`, bit for bit, along rows and down columns, on every
+//! instruction set; the memory around the results must not change.
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
@@ -19,7 +19,7 @@ fn bits<E: Rows>(x: &[E]) -> Vec<u64> {
     x.iter().map(|x| x.to_f64()).map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect()
 }
 
-/// Runs `f` on a slice between elements that it must not touch.
+/// Runs `f` on a slice, and checks that the elements around it do not change.
 fn bordered<E: Rows>(len: usize, f: impl FnOnce(&mut [E])) -> Vec<E> {
     let mut y = vec![E::from_f64(77.0); len + 2 * BORDER];
     f(&mut y[BORDER..BORDER + len]);
@@ -69,7 +69,7 @@ fn check<E: Rows>(rows: usize, cols: usize) {
 }
 
 #[test]
-fn scans_are_one_chain_in_f64() {
+fn scans_are_sequential_in_f64() {
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             for (rows, cols) in

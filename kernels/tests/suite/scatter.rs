@@ -1,11 +1,11 @@
-//! Scatter-add of rows on every instruction set, against sums of one element after another.
+//! Scatter-add of rows on every instruction set, against sequential sums.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{Addend, Isa, philox_words, scatter_add_rows, scatter_add_rows_from};
 
-/// Sums of one element after another; shape: batch, rows of x and of y in each, columns.
+/// Sequential sums; shape: batch, rows of x and of y in each, columns.
 fn sums<E: Addend>(
     [batch, count, rows, cols]: [usize; 4],
     x: &[E],
@@ -50,7 +50,7 @@ fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u6
         let (names, numbers) = words.split_at(count);
         let numbers: Vec<E> = numbers.iter().map(|&word| number(word)).collect();
         let (x, y) = numbers.split_at(batch * count * cols);
-        // Spread indices; one different index that is not the last row, and one that is.
+        // Spread indices; all the last row, except one; all row 0, except one, the last row.
         let spread: Vec<i64> = names.iter().map(|word| i64::from(*word) % rows as i64).collect();
         let last = rows as i64 - 1;
         let (mut without, mut with) = (vec![last; count], vec![0; count]);
@@ -74,7 +74,7 @@ fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u6
 
 #[test]
 fn rows_are_added_in_index_order() {
-    // Numbers of many magnitudes, so that another order gives other sums.
+    // Numbers of many magnitudes, so that another order would give other sums.
     for isa in Isa::ALL {
         let ran = with_isa(isa, || {
             check::<f32>(
@@ -105,7 +105,7 @@ fn refused(len: usize, add: impl FnOnce(&mut [f32])) -> String {
     let mut y = vec![1.0; len];
     let payload = catch_unwind(AssertUnwindSafe(|| add(&mut y)));
     assert!(y.iter().all(|&y| y == 1.0));
-    let payload = payload.expect_err("it is refused");
+    let payload = payload.expect_err("the call must panic");
     payload.downcast_ref::<String>().expect("a formatted text").clone()
 }
 

@@ -7,7 +7,7 @@ use crate::functions::beside_manifest;
 
 const FILE: &str = "ACCURACY.md";
 
-/// A measured maximum in ULP, and the arguments that have it, as bits or text.
+/// A measured maximum in ULP, and the arguments at which it occurs, as bits or text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worst {
     /// Rounded up to four decimals, so that it is an upper bound.
@@ -96,7 +96,7 @@ impl Bounds {
     }
 }
 
-/// The largest error that f32 functions may have, in ULP, whatever the page says.
+/// The largest error that f32 functions may have, in ULP, regardless of the page.
 pub fn allowed(name: &str) -> f64 {
     match name {
         "neg" | "abs" | "sign" | "square" | "sqrt" | "recip" => 0.5,

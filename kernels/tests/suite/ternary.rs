@@ -1,5 +1,5 @@
-//! Functions of three arguments against twice their precision, with every combination of slices and
-//! scalars, in place and not, at every length.
+//! Functions of three arguments against references in twice the precision, with every combination of slices
+//! and scalars, in place or not, at every length.
 
 use crate::reference::DoubleDouble;
 use swath_kernels::testing::{
@@ -50,7 +50,7 @@ fn same(a: f64, b: f64) -> bool {
 
 #[test]
 fn mul_add_rounds_once() {
-    // 1 + 2^-11 squared, less 1: the last bit is lost if the product rounds.
+    // (1 + 2^-11)² - 1 - 2^-10: the last bit is lost if the product is rounded.
     let x = 1.0 + 2f32.powi(-11);
     assert_eq!(run::<math::MulAdd, f32>(&[[x, x, -1.0 - 2f32.powi(-10)]]), [2f32.powi(-22)]);
     on_every_isa(|| {
@@ -103,7 +103,7 @@ fn clamp_keeps_values_in_range_and_nan() {
 }
 
 #[test]
-fn lerp_is_exact_at_the_ends_and_close_between() {
+fn lerp_is_exact_at_the_ends_and_accurate_between() {
     on_every_isa(|| {
         let values: Vec<f32> = even_sample_f32(1 << 14).filter(|x| x.abs() < 1e38).collect();
         let weights = [0.0, 1.0, 0.5, 0.25, 0.3, 0.999, 1e-7, -2.0, 3.5];
@@ -128,9 +128,9 @@ fn lerp_is_exact_at_the_ends_and_close_between() {
 }
 
 #[test]
-fn lerp_of_f64_is_as_close() {
+fn lerp_of_f64_is_as_accurate() {
     on_every_isa(|| {
-        // In twice the precision nothing may overflow or underflow.
+        // In twice the precision no intermediate value may overflow or underflow.
         let middle = |x: &f64| (1e-200..1e200).contains(&x.abs());
         let values: Vec<f64> = even_sample_f64(1 << 16).filter(middle).collect();
         let near = |x: f64, y: f64| x * (1.0 + (y.to_bits() & 0xffff) as f64 * 1e-5);
@@ -194,7 +194,7 @@ fn leaky_relu_and_elu_gradients_match_their_slopes() {
     assert_eq!(run::<math::EluGrad, f64>(&at_zero), [1.5, 1.5, 0.0]);
 }
 
-/// `f` weights the three arguments differently, to tell them apart.
+/// `f` weights the three arguments differently, so that they can be distinguished.
 #[test]
 fn arguments_may_be_slices_scalars_or_the_result() {
     let column = |k: f32| move |i: usize| k + i as f32 * 0.5;

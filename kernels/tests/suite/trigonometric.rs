@@ -1,4 +1,4 @@
-//! `sincos` against `sin` and `cos`; `tan` where the reduction of its argument cancels most.
+//! `sincos` against `sin` and `cos`; `tan` at arguments whose reduction cancels most.
 
 use swath_kernels::testing::{
     even_sample_f32, even_sample_f64, levels, special_values_f32, ulp_distance_f32, with_isa,

@@ -7,8 +7,8 @@ use crate::backend::Backend;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Rule of `gather(x, axis, index)` for `x` of `shape`: gradients are accumulated at the places
-/// that were read.
+/// Rule of `gather(x, axis, index)` for `x` of `shape`: the upstream gradient is added at the indices that
+/// were read.
 pub(crate) fn gather_rule<B: Backend>(
     shape: Shape,
     axis: usize,
@@ -20,8 +20,8 @@ pub(crate) fn gather_rule<B: Backend>(
     })
 }
 
-/// Rule of `scatter_add(x, axis, index, source)`: `x` gets the upstream gradient, and `source` that at
-/// the places it was added to.
+/// Rule of `scatter_add(x, axis, index, source)`: `x` gets the upstream gradient, `source` its elements at
+/// `index`.
 pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
     rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
@@ -30,7 +30,8 @@ pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> Sha
     })
 }
 
-/// Rule of `cat` of tensors with these extents along `axis`: each gets its part.
+/// Rule of `cat` of tensors with these extents along `axis`: each gets its range of the upstream
+/// gradient.
 pub(crate) fn cat_rule<B: Backend>(axis: usize, extents: Vec<usize>) -> SharedRule<B> {
     rule(move |upstream: &Upstream<'_, B>, wanted| {
         let mut start = 0;

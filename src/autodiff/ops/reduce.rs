@@ -57,27 +57,29 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             };
             return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
-        // In `F64`, as the value is: partial products may overflow the dtype.
+        // `prod` is computed in `F64`, forwards too: partial products may overflow the dtype.
         let wide = if self.op == ReduceOp::Prod { DType::F64 } else { dtype.at_least_f32() };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
         let gradient = match self.op {
             ReduceOp::Prod => g.mul(&self.products_of_others(&x)?)?,
             ReduceOp::Variance { ddof } => {
-                self.distances(&x)?.mul(&g.mul(2.0)?.div(self.freedom(ddof))?)?
+                self.deviations(&x)?.mul(&g.mul(2.0)?.div(self.degrees_of_freedom(ddof))?)?
             }
-            ReduceOp::Std { ddof } => along(&self.distances(&x)?, &y, &g.div(self.freedom(ddof))?)?,
-            ReduceOp::Norm { p } => self.of_norm(p, &g, &x, &y)?,
-            // No elements have no maximum.
+            ReduceOp::Std { ddof } => {
+                ratio_times(&self.deviations(&x)?, &y, &g.div(self.degrees_of_freedom(ddof))?)?
+            }
+            ReduceOp::Norm { p } => self.norm_gradient(p, &g, &x, &y)?,
+            // The maximum below is not defined for no elements.
             ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
             ReduceOp::LogSumExp => {
                 // Not e^(x − y): y is rounded, possibly to 16 bits.
                 let largest = x.detach().max(Some(&self.axes), true)?;
-                let largest = instead(&largest, &largest.eq(f64::NEG_INFINITY)?, 0.0)?;
+                let largest = filled(&largest, &largest.eq(f64::NEG_INFINITY)?, 0.0)?;
                 let powers = x.sub(&largest)?.exp()?;
-                g.mul(&over(&powers, &powers.sum(Some(&self.axes), true)?)?)?
+                g.mul(&ratio(&powers, &powers.sum(Some(&self.axes), true)?)?)?
             }
-            _ => self.shared(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
+            _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
         };
         Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
     }
@@ -94,25 +96,31 @@ impl<B: Backend> ReduceRule<B> {
         count as f64
     }
 
-    fn freedom(&self, ddof: usize) -> f64 {
+    fn degrees_of_freedom(&self, ddof: usize) -> f64 {
         (self.count() - ddof as f64).max(0.0)
     }
 
     /// `x − mean`, corrected by its own mean: the rounding error of the mean may exceed the
-    /// distances when the mean is far from 0.
-    fn distances(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+    /// deviations when the mean is far from 0.
+    fn deviations(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let near = x.sub(&x.mean(Some(&self.axes), true)?)?;
         near.sub(&near.mean(Some(&self.axes), true)?)
     }
 
     /// `g` where `chosen`, divided evenly among the chosen elements of each result.
-    fn shared(&self, chosen: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
+    fn split_among(&self, chosen: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
         let ties = chosen.sum(Some(&self.axes), true)?.to_dtype(g.dtype())?;
         let zero = Tensor::zeros(Shape::scalar(), g.dtype())?;
         Tensor::where_cond(chosen, &g.div(&ties)?, &zero)
     }
 
-    fn of_norm(&self, p: f64, g: &Tensor<B>, x: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
+    fn norm_gradient(
+        &self,
+        p: f64,
+        g: &Tensor<B>,
+        x: &Tensor<B>,
+        y: &Tensor<B>,
+    ) -> Result<Tensor<B>> {
         if p == 0.0 {
             return Tensor::zeros(self.shape, g.dtype());
         }
@@ -120,15 +128,15 @@ impl<B: Backend> ReduceRule<B> {
             return x.sign()?.mul(g)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
         if p == 2.0 {
-            return along(x, y, g);
+            return ratio_times(x, y, g);
         }
         let size = x.abs()?;
         if p.is_infinite() {
-            let shared = self.shared(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
-            return shared.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
+            let split = self.split_among(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
+            return split.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
         let zero = x.eq(0.0)?.logical_or(&y.eq(0.0)?)?;
-        let ratio = instead(&over(&size, y)?, &zero, 1.0)?;
+        let ratio = filled(&ratio(&size, y)?, &zero, 1.0)?;
         ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)?.masked_fill(&zero, 0.0)
     }
 
@@ -136,9 +144,9 @@ impl<B: Backend> ReduceRule<B> {
     /// any number of elements may be 0.
     ///
     /// ```text
-    /// x0       x1       x2       x3       products of pairs, of pairs of pairs, … up to 1 element;
-    ///    x0·x1             x2·x3          then down: the others of an element are those of its
-    ///            …                        pair, times its neighbour
+    /// x0       x1       x2       x3       up: products of pairs, of pairs of pairs, … to one element;
+    ///    x0·x1             x2·x3          down: the product of the others of an element is that of
+    ///            …                        its pair, times its neighbour
     /// ```
     fn products_of_others(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let rank = self.shape.ndim();
@@ -169,22 +177,22 @@ impl<B: Backend> ReduceRule<B> {
     }
 }
 
-/// `value` where `chosen`, else `x`.
-fn instead<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<Tensor<B>> {
+/// `x` with `value` where `chosen`.
+fn filled<B: Backend>(x: &Tensor<B>, chosen: &Tensor<B>, value: f64) -> Result<Tensor<B>> {
     let value = Tensor::full(Shape::scalar(), value)?.to_dtype(x.dtype())?;
     Tensor::where_cond(chosen, &value, x)
 }
 
 /// `x / y · g`; 0 where y is 0. In this order because |x| ≤ |y|: x / y is finite where g / y may
 /// overflow.
-fn along<B: Backend>(x: &Tensor<B>, y: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
+fn ratio_times<B: Backend>(x: &Tensor<B>, y: &Tensor<B>, g: &Tensor<B>) -> Result<Tensor<B>> {
     let is_zero = y.eq(0.0)?;
-    x.div(&instead(y, &is_zero, 1.0)?)?.mul(&instead(g, &is_zero, 0.0)?)
+    x.div(&filled(y, &is_zero, 1.0)?)?.mul(&filled(g, &is_zero, 0.0)?)
 }
 
 /// `a / y`; 0 where y is 0.
-fn over<B: Backend>(a: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
+fn ratio<B: Backend>(a: &Tensor<B>, y: &Tensor<B>) -> Result<Tensor<B>> {
     let is_zero = y.eq(0.0)?;
     let zero = Tensor::zeros(Shape::scalar(), y.dtype())?;
-    Tensor::where_cond(&is_zero, &zero, &a.div(&instead(y, &is_zero, 1.0)?)?)
+    Tensor::where_cond(&is_zero, &zero, &a.div(&filled(y, &is_zero, 1.0)?)?)
 }

@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 
 use super::one_input;
 
-/// Rule of `cumsum(axis)`: an element is part of every later total.
+/// Rule of `cumsum(axis)`: each element is a term of every later sum.
 pub(crate) fn cumsum_rule<B: Backend>(axis: usize) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.flip(axis)?.cumsum(axis)?.flip(axis))
 }

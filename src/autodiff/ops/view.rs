@@ -1,4 +1,4 @@
-//! Derivatives of views, each the adjoint of moving elements.
+//! Derivatives of views: the adjoints of moving elements.
 
 use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
@@ -34,8 +34,8 @@ pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| g.broadcast_to(shape))
 }
 
-/// Rule of taking the elements `start, start + step, …` of an axis of extent `dim`: their gradients
-/// at those places, zero elsewhere.
+/// Rule of taking the elements `start, start + step, …` of an axis of extent `dim`: the
+/// upstream gradient at those indices, zero elsewhere.
 pub(crate) fn step_rule<B: Backend>(
     axis: usize,
     dim: usize,
@@ -62,12 +62,26 @@ fn spread<B: Backend>(
         }
         -1 if len > 0 => spread(&g.flip(axis)?, axis, dim, start + 1 - len, 1),
         _ => {
-            let place = |i| Scalar::Int(start as i64 + i as i64 * step as i64);
-            let index = Tensor::from_scalars("index", len.into(), DType::I64, place)?;
+            let position = |i| Scalar::Int(start as i64 + i as i64 * step as i64);
+            let index = Tensor::from_scalars("index", len.into(), DType::I64, position)?;
             let zeros = Tensor::zeros(with_extent(dim), g.dtype())?;
             zeros.index_add(axis, &index, g)
         }
     }
+}
+
+/// Rule of `unfold` from `shape`: gradients are added up at the places that windows were read from.
+pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) -> SharedRule<B> {
+    one_input(move |g: &Tensor<B>| {
+        let last = g.rank() - 1;
+        let [windows, size] = [axis, last].map(|axis| g.dims()[axis]);
+        let place = |i| Scalar::Int((i / size * step + i % size) as i64);
+        let index = Tensor::from_scalars("index", (windows * size).into(), DType::I64, place)?;
+        let mut order: AxisSet = (0..last).collect();
+        order.insert(axis + 1, last);
+        let elements = g.permute(&order)?.flatten(axis, axis + 1)?;
+        Tensor::zeros(shape, g.dtype())?.index_add(axis, &index, &elements)
+    })
 }
 
 /// Rule of `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
@@ -75,11 +89,12 @@ pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> Share
     one_input(move |g: &Tensor<B>| on_diagonal(g, shape, axes))
 }
 
-/// Places a gradient on the diagonal of two axes of `shape`, through rows of one more column:
+/// Places a gradient on the diagonal of two axes of `shape`, of extents r and c. Rows of one element and c
+/// zeros, read as rows of c elements, have the elements on the diagonal:
 ///
 /// ```text
 /// g 0 0 0
-/// g 0 0 0    n rows of a gradient and c zeros, read as rows of c elements, then padded by zeros
+/// g 0 0 0    n rows of c + 1 elements, read as rows of c, then cut or padded by zeros to r rows
 /// g 0 0 0
 /// ```
 fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Result<Tensor<B>> {
@@ -103,8 +118,8 @@ fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Res
     let matrices = flat.reshape(in_rows)?;
     // The other axes come first, in their order.
     let mut others = 0..last;
-    let from = (0..shape.ndim()).map(|axis| match axes.iter().position(|&own| own == axis) {
-        Some(place) => last + place,
+    let from = (0..shape.ndim()).map(|axis| match axes.iter().position(|&a| a == axis) {
+        Some(i) => last + i,
         None => others.next().unwrap_or(last),
     });
     matrices.permute(&from.collect::<AxisSet>())

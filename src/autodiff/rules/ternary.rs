@@ -55,7 +55,7 @@ macro_rules! ternary_rules {
 }
 ternary_ops!(ternary_rules);
 
-/// Which of a, b, c and y the rules of the tracked inputs need.
+/// True for each of a, b, c and y that a rule of a tracked input names.
 pub(crate) fn keeps(op: TernaryOp, tracked: [bool; 3]) -> [bool; 4] {
     let rules = parameters(op);
     [b'a', b'b', b'c', b'y']
@@ -68,7 +68,7 @@ struct TernaryRule<B: Backend> {
     y: Option<Shared<B::Tensor>>,
 }
 
-/// The rule of a ternary op, with what [`keeps`] says.
+/// Makes the rule of a ternary op from the values that [`keeps`] selects.
 pub(crate) fn ternary_rule<B: Backend>(
     op: TernaryOp,
     inputs: [Option<Saved<B>>; 3],

@@ -83,7 +83,9 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
         FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
             conv::weight_grad(name, x, g, kernel, convolution)
         }
-        FusedOp::MaxPool { x, ref pooling } => pool::max(name, x, pooling),
+        FusedOp::MaxPool { x, ref pooling, with_positions } => {
+            pool::max(name, x, pooling, with_positions)
+        }
         FusedOp::AvgPool { x, ref pooling } => pool::mean(name, x, pooling),
         FusedOp::AvgPoolGrad { g, image, ref pooling } => pool::mean_grad(name, g, image, pooling),
         FusedOp::Dot { a, b } => dot::dot(a, b),

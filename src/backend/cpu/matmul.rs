@@ -42,7 +42,9 @@ use crate::shape::Shape;
 type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
 
 /// An element type of factors and results.
-pub(super) trait Factor: kernels::Factor<Sum: Wide> + Element + Pod {
+pub(super) trait Factor:
+    kernels::Factor<Sum: Wide> + kernels::Convert<<Self as kernels::Factor>::Sum> + Element + Pod
+{
     /// Rounding of the sums, if they have another type.
     const ROUND: Option<Round<Self>>;
 }

@@ -1,20 +1,25 @@
 //! Iterates over operands of any layout and a contiguous result.
 //!
 //! ```text
-//! merge the axes that are mergeable in every operand; the innermost one gives the runs
-//! cut the result into parts, which threads share
-//! for each run of a part: pass every operand as a slice (stride 1), a number (stride 0) or, for any other
-//! stride, as a copy in scratch memory; equidistant runs are passed together, as a block
+//! merge the axes that can be merged in every operand; the innermost one gives the runs
+//! split the result into parts, one per thread
+//! for each piece of a part: pass every operand as slices (stride 1), as a number (stride 0) or, for any other
+//! stride, as a copy in scratch memory
 //! ```
+//!
+//! A *run* is a sequence of elements of the result along the innermost merged axis. A *part* is the range of the
+//! result that one thread computes, a *piece* what one kernel call computes: a range of a run, or several runs at
+//! equal distances. A *tile* is a rectangle of rows and columns of the result for which a transposed operand is copied
+//! at once, a *strip* the rows of adjacent tiles.
 //!
 //! 1. Contiguous operands and numbers are one run: one kernel call per part.
 //! 2. Broadcasting is a stride of 0, without a copy. All rows along an axis are one kernel call.
-//! 3. An operand with a smaller stride along another axis than along the result's last (such as a transpose)
-//!    is walked in tiles: parts of it are transposed into scratch memory, and the rows of the tile are runs.
-//!    Every cache line is then fetched once instead of once per element. Blocks of rows are walked together,
-//!    so that consecutive tiles follow the operand's rows.
-//! 4. Results larger than the caches are written with non-temporal stores (`with_place`), unless an operand is
-//!    in the same memory.
+//! 3. An operand with a smaller stride along another axis than along the last, such as a transpose, is read in tiles:
+//!    each is transposed into scratch memory, so that a cache line is fetched once, not once per element. [`GROUP`]
+//!    strips are computed together, one column of tiles after the other, so that consecutive tiles read adjacent memory
+//!    of the operand.
+//! 4. Large results are written with non-temporal stores where the instruction set has them ([`with_place`] says from
+//!    which size on), unless an operand is in the same memory.
 //! 5. If runs are short, a kernel call per run would cost more than its work. Operands whose elements are not in
 //!    the order of the result are then copied into scratch memory, many runs at a time.
 
@@ -33,26 +38,28 @@ use crate::shape::MAX_RANK;
 pub(super) use fetch::Fetch;
 use fetch::Scratch;
 
-/// Maximum number of elements of a piece of a run if an operand is copied into scratch memory.
+/// Maximum number of elements of a piece if an operand of another stride than 0 or 1 is copied; pieces of tiles and of
+/// short runs have at most [`TILE_LEN`].
 const SCRATCH_LEN: usize = 1024;
 
 /// Rows and columns, in the result, of a tile of a transposed operand: 64 elements are whole cache lines of
 /// the operand, and runs of 128 let the prefetcher follow the other operand and the result.
 const TILE: [usize; 2] = [64, 128];
 
-/// Rows of a tile if the result has too few rows for the threads.
-const FEW_ROWS: usize = TILE[0] / 4;
+/// Minimum number of rows of a usual tile: tiles have as many if there are too few strips for the threads, and a result
+/// with fewer rows has wider tiles.
+const SMALL_TILE_ROWS: usize = TILE[0] / 4;
 
 /// Elements of a tile.
 pub(super) const TILE_LEN: usize = TILE[0] * TILE[1];
 
-/// Blocks of tile rows that are walked together, column by column, so that the operand is read along its rows
-/// within the reach of the TLB. Time of `a.t() + b` over a triad with groups of 1 and 8: 3.4 and 2.8 at 1024²,
-/// 2.0 and 2.0 at 4096²; on two threads 2.7 and 1.8, 2.2 and 1.9.
+/// Strips that are computed together, column of tiles by column, so that the operand is read along its rows within the
+/// reach of the TLB. Zen 3, `a.t() + b`, time divided by that of a triad, with groups of 1 and of 8 strips: on one thread
+/// 3.4 and 2.8 (1024²), 2.0 and 2.0 (4096²); on two threads 2.7 and 1.8, 2.2 and 1.9.
 const GROUP: usize = 8;
 
-/// Minimum number of blocks of rows per thread for an even share.
-const FEW_PARTS: usize = 4;
+/// With fewer strips per thread than this, strips get fewer rows.
+const MIN_STRIPS_PER_THREAD: usize = 4;
 
 /// Minimum extent of both axes of a tile.
 const TILE_MIN: usize = 4;
@@ -60,30 +67,38 @@ const TILE_MIN: usize = 4;
 /// Minimum number of elements of a tile with short runs.
 const SMALLEST_TILE: usize = 512;
 
-/// Minimum length of runs for one kernel call per run: with calls, `[n, 4] + [1, 4]` takes 6 ns per element.
+/// Minimum length of runs for one kernel call per run. A call for each of the runs of `[n, 4] + [1, 4]` would take 6 ns per
+/// element.
 const SHORTEST_RUN: usize = 64;
+
+/// Parts begin at multiples of this many elements, whole cache lines of every type.
+const PART_UNIT: usize = 64;
 
 /// Maximum number of operands.
 const MAX_OPERANDS: usize = 3;
 
 type Positions = [usize; MAX_OPERANDS];
 
-/// Function that computes a piece of the result, a block of rows. It is a trait object, so that a walk is
-/// compiled once per result type instead of once per op.
-type Piece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
+/// Function that computes a piece of the result. It is a trait object, so that a walk is compiled once per result type
+/// instead of once per op.
+type ComputePiece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
 
 /// An operand of a walk: its whole storage, and how its elements are accessed.
 #[derive(Clone, Copy)]
 pub(super) struct Operand<'a, T> {
     data: &'a [T],
+    /// Index among the operands of the walk.
     slot: usize,
+    /// Stride along a run; 1 if short runs are contiguous in the order of the result.
     stride: isize,
+    /// True if it is copied tile by tile.
     tiled: bool,
+    /// True if many runs are copied at a time.
     gathered: bool,
 }
 
 impl<'a, T> Operand<'a, T> {
-    /// True if the runs are used in place.
+    /// True if kernels read the storage itself, not a copy.
     pub fn is_direct(&self) -> bool {
         !self.tiled && !self.gathered && matches!(self.stride, 0 | 1)
     }
@@ -118,7 +133,7 @@ impl Walk {
         walk
     }
 
-    /// The tiled axis and operands, if tiles pay.
+    /// The tiled axis and operands, if tiles are worth their copies.
     fn find_tile(&self) -> Option<(usize, [bool; MAX_OPERANDS])> {
         let dims = self.nest.dims();
         let inner = dims.len().checked_sub(1).filter(|&inner| dims[inner] >= TILE_MIN)?;
@@ -127,12 +142,12 @@ impl Walk {
             let is_smaller = |axis: &usize| (1..step(inner)).contains(&step(*axis));
             let axes = (0..inner).rev().filter(|&axis| dims[axis] >= TILE_MIN);
             let axis = axes.filter(is_smaller).min_by_key(|&axis| step(axis));
-            // Short runs are gathered without tiles, unless neighbours along `axis` are too far apart to be in
-            // one gathered piece and a tile is large enough.
+            // Short runs are gathered without tiles, unless a gathered piece would hold fewer than `SMALL_TILE_ROWS`
+            // neighbours along `axis` and a tile is large enough.
             axis.filter(|&axis| {
                 let below: usize = dims[axis + 1..].iter().product();
                 let tile = dims[axis].min(TILE[0]) * dims[inner];
-                let is_far = below > TILE_LEN / FEW_ROWS && tile >= SMALLEST_TILE;
+                let is_far = below > TILE_LEN / SMALL_TILE_ROWS && tile >= SMALLEST_TILE;
                 dims[inner] >= SHORTEST_RUN || is_far
             })
         };
@@ -149,10 +164,12 @@ impl Walk {
         let strides = self.nest.strides(slot);
         let stride = strides.last().copied().unwrap_or(0);
         if self.has_short_runs {
-            let (stride, gathered) = match () {
-                () if self.is_in_order(slot) => (1, false),
-                () if strides.iter().all(|&stride| stride == 0) => (0, false),
-                () => (stride, true),
+            let (stride, gathered) = if self.is_in_order(slot) {
+                (1, false)
+            } else if strides.iter().all(|&stride| stride == 0) {
+                (0, false)
+            } else {
+                (stride, true)
             };
             return Operand { data, slot, stride, tiled: false, gathered };
         }
@@ -171,26 +188,36 @@ impl Walk {
     }
 
     /// Calls `f` on every piece of the result, with a [`Fetch`] of its operands. `cost` is that of an element.
-    pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+    pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &ComputePiece<'_, T>) {
         self.pieces(out, self.len, cost, f);
     }
 
     /// Like [`Walk::run`], for a result whose previous elements `f` reads.
-    pub fn run_in_place<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &Piece<'_, T>) {
+    pub fn run_in_place<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &ComputePiece<'_, T>) {
         self.pieces(out, 0, cost, f);
     }
 
-    /// Calls `f` on every piece; `whole` is the number of elements to be written past the caches, or 0.
-    fn pieces<T: Copy + Send>(&self, out: &mut [T], whole: usize, cost: Cost, f: &Piece<'_, T>) {
+    /// Calls `f` on every piece. `whole` is the length of the result, by which [`with_place`] decides on non-temporal
+    /// stores; 0 for ordinary stores.
+    fn pieces<T: Copy + Send>(
+        &self,
+        out: &mut [T],
+        whole: usize,
+        cost: Cost,
+        f: &ComputePiece<'_, T>,
+    ) {
         debug_assert_eq!(out.len(), self.len);
         if self.len == 0 {
             return;
         }
         match self.tile {
             Some((axis, _)) => self.run_tiles(axis, out, whole, cost, f),
-            None => parallel::for_each_chunk_mut(out, 64.min(self.len), cost, &|first, part| {
-                with_place(part, whole, |part| self.run_range(first * 64.min(self.len), part, f));
-            }),
+            None => {
+                let unit = PART_UNIT.min(self.len);
+                parallel::for_each_chunk_mut(out, unit, cost, &|first, part| {
+                    with_place(part, whole, |part| self.run_range(first * unit, part, f));
+                });
+            }
         }
     }
 
@@ -225,8 +252,8 @@ impl Walk {
         positions
     }
 
-    /// Advances by `count` indices along axis `axes - 1`, at most to its end, where it wraps to the next index of
-    /// the axes before.
+    /// Advances by `count` indices along axis `axes - 1`, at most to its end. There its index becomes 0 and the axis
+    /// before advances by one.
     fn advance(
         &self,
         index: &mut [usize; MAX_RANK],
@@ -251,11 +278,12 @@ impl Walk {
     }
 
     /// Computes the elements of the result from `start` on that `out` holds.
-    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Piece<'_, T>) {
+    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &ComputePiece<'_, T>) {
         let (inner, longest) = (self.inner_len(), self.longest_piece());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
         if self.has_short_runs {
+            // All runs count as one: `column` is the index in the whole result.
             let positions = self.offsets;
             for first in (0..out.len()).step_by(TILE_LEN) {
                 let (column, len) = (start + first, (out.len() - first).min(TILE_LEN));
@@ -291,8 +319,8 @@ impl Walk {
         }
     }
 
-    /// Copies the operand's elements from `start` of the result on. Each step copies as many whole indices as
-    /// possible of the outermost possible axis.
+    /// Copies the operand's elements for the elements of the result from `start` on. Each step copies the largest
+    /// subarray that begins at the next element and fits the rest of `out`.
     fn gather<T: Pod>(&self, operand: &Operand<'_, T>, start: usize, out: &mut [T]) {
         let (dims, strides) = (self.nest.dims(), self.nest.strides(operand.slot));
         let (mut at, mut rest) = (start, out);
@@ -317,46 +345,47 @@ impl Walk {
         }
     }
 
-    /// Cuts the result into blocks of rows along `axis`, which are contiguous in the result, and walks each block
-    /// tile by tile.
+    /// Splits the result into strips of rows along `axis`, which are contiguous in the result, and computes each tile
+    /// by tile.
     fn run_tiles<T: Copy + Send>(
         &self,
         axis: usize,
         out: &mut [T],
         whole: usize,
         cost: Cost,
-        f: &Piece<'_, T>,
+        f: &ComputePiece<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
         let outer: usize = dims[..axis].iter().product();
         let threads = parallel::threads();
-        let has_few_blocks =
-            threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < FEW_PARTS * threads;
+        let has_few_strips =
+            threads > 1 && outer * dims[axis].div_ceil(TILE[0]) < MIN_STRIPS_PER_THREAD * threads;
         // If there are only a few rows, such as the channels of an image, every thread gets some.
-        let few_rows = FEW_ROWS.min(dims[axis].div_ceil(threads));
-        let tile_rows = if has_few_blocks { few_rows } else { TILE[0] };
-        let tile_cols = if dims[axis] < FEW_ROWS { TILE_LEN / FEW_ROWS } else { TILE[1] };
-        let blocks = dims[axis].div_ceil(tile_rows);
-        let block_start = |block: usize| {
-            let (above, row) = (block / blocks, block % blocks * tile_rows);
+        let few_rows = SMALL_TILE_ROWS.min(dims[axis].div_ceil(threads));
+        let tile_rows = if has_few_strips { few_rows } else { TILE[0] };
+        let tile_cols =
+            if dims[axis] < SMALL_TILE_ROWS { TILE_LEN / SMALL_TILE_ROWS } else { TILE[1] };
+        let strips = dims[axis].div_ceil(tile_rows);
+        let strip_start = |strip: usize| {
+            let (above, row) = (strip / strips, strip % strips * tile_rows);
             (above * dims[axis] + row) * below
         };
-        let total = outer * blocks;
+        let total = outer * strips;
         let parts = parallel::parts(total, cost.times(tile_rows.min(dims[axis]) * below));
         let first = |part| parallel::even_start(total, parts, part);
-        parallel::for_each_part_mut(out, parts, &|part| block_start(first(part)), &|part, out| {
+        parallel::for_each_part_mut(out, parts, &|part| strip_start(first(part)), &|part, out| {
             let mut scratch = Scratch::default();
-            let start = block_start(first(part));
+            let start = strip_start(first(part));
             with_place(out, whole, |mut out| {
-                let blocks = first(part)..first(part + 1);
-                for from in blocks.clone().step_by(GROUP) {
+                let strips = first(part)..first(part + 1);
+                for from in strips.clone().step_by(GROUP) {
                     for (middle, column) in (0..below / inner).flat_map(|middle| {
                         (0..inner).step_by(tile_cols).map(move |column| (middle, column))
                     }) {
                         let columns = column..inner.min(column + tile_cols);
-                        for block in from..(from + GROUP).min(blocks.end) {
-                            let (begin, end) = (block_start(block), block_start(block + 1));
+                        for strip in from..(from + GROUP).min(strips.end) {
+                            let (begin, end) = (strip_start(strip), strip_start(strip + 1));
                             let piece = out.range(begin - start..end - start);
                             let columns = (middle, columns.clone());
                             self.run_tile(axis, begin, columns, piece, &mut scratch, f);
@@ -367,7 +396,7 @@ impl Walk {
         });
     }
 
-    /// Computes one tile: a range of columns of the `middle`-th run of each row of the block that begins at
+    /// Computes one tile: a range of columns of the `middle`-th run of each row of the strip that begins at
     /// element `start` of the result.
     fn run_tile<T>(
         &self,
@@ -376,7 +405,7 @@ impl Walk {
         (middle, columns): (usize, Range<usize>),
         mut out: Place<'_, T>,
         scratch: &mut Scratch,
-        f: &Piece<'_, T>,
+        f: &ComputePiece<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
@@ -396,8 +425,8 @@ impl Walk {
     }
 }
 
-/// Cuts a new result into as many parts of whole units of `unit` elements as the work is worth, and calls
-/// `f(first unit, place)` on each. Results larger than the caches are written with non-temporal stores.
+/// Splits a new result over threads, at multiples of `unit` elements, and calls `f(index of the first unit, place)` on
+/// each part.
 pub(super) fn write_chunks<T: Copy + Send>(
     out: &mut [T],
     unit: usize,

@@ -27,7 +27,7 @@ use crate::shape::Shape;
 use super::kernel;
 use crate::tensor::Tensor;
 use composite::{composite, transpose_composite, weight_composite};
-pub(super) use composite::{padded, places, window_pixels};
+pub(super) use composite::{places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
 
 /// Extends the values of up to three axes to three, with `missing` for the axes in front.
@@ -410,7 +410,11 @@ fn conv_rule<B: Backend>(
     })
 }
 
-pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
+pub(in crate::tensor) fn check_images<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    axes: usize,
+) -> Result<()> {
     if x.rank() == axes + 2 {
         return Ok(());
     }
@@ -478,7 +482,7 @@ fn output<B: Backend>(
 }
 
 /// A bias `[o]` as `[o, 1, …]`.
-fn along_channels<B: Backend>(bias: &Tensor<B>, axes: usize) -> Result<Tensor<B>> {
+pub(super) fn along_channels<B: Backend>(bias: &Tensor<B>, axes: usize) -> Result<Tensor<B>> {
     let ones = std::iter::repeat_n(1, axes);
     bias.reshape(bias.dims().iter().copied().chain(ones).collect::<Shape>())
 }

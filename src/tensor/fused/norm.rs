@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
+use crate::shape::Shape;
 
 use super::{gradients, kernel};
 use crate::tensor::Tensor;
@@ -126,10 +127,7 @@ impl<B: Backend> Tensor<B> {
         eps: f64,
     ) -> Result<()> {
         self.check_float(op)?;
-        if eps.is_nan() || eps < 0.0 {
-            let reason = format!("eps must be at least 0, got {eps:?} for shape {}", self.shape());
-            return Err(Error::InvalidArgument { op, reason });
-        }
+        check_eps(op, self.shape(), eps)?;
         let Some(&n) = self.dims().last() else {
             let reason = "expected at least one axis";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
@@ -162,6 +160,15 @@ impl<B: Backend> Tensor<B> {
         let squares = x.square()?.mean(Some(&last), true)?;
         x.div(&squares.add(&root_eps.square()?)?.sqrt()?)
     }
+}
+
+/// Fails unless `eps` is at least 0.
+pub(super) fn check_eps(op: &'static str, shape: &Shape, eps: f64) -> Result<()> {
+    if eps.is_nan() || eps < 0.0 {
+        let reason = format!("eps must be at least 0, got {eps:?} for shape {shape}");
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    Ok(())
 }
 
 /// Gradients of `x`, and of `weight` and `bias` if present.

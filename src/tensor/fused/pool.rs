@@ -5,7 +5,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{Upstream, record, rule};
+use crate::autodiff::graph::{Upstream, record, rule, should_record};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -13,9 +13,9 @@ use crate::ops::{FusedOp, Pooling, window_count, window_extent};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
-use super::conv::{check_images, image, padded, places, three, window_pixels};
+use super::conv::{check_images, image, places, three, window_pixels};
 use super::{composite_gradients, gradient_kernel, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::{PadMode, Tensor};
 
 /// Options of poolings over images of N axes.
 ///
@@ -78,7 +78,7 @@ macro_rules! poolings {
                 /// [`Error::UnsupportedDType`] for integers.
                 pub fn $max(&self, options: PoolOptions<$n>) -> Result<Self> {
                     let op = stringify!($max);
-                    Ok(B::engine_max_pool(self, self.pooling(op, &options)?)?.0)
+                    Ok(B::engine_max_pool(self, self.pooling(op, &options)?, false)?.0)
                 }
 
                 #[doc = concat!("[`", stringify!($max), "`](Tensor::", stringify!($max), ") and the positions of \
@@ -88,7 +88,9 @@ macro_rules! poolings {
                 #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
                 pub fn $max_positions(&self, options: PoolOptions<$n>) -> Result<(Self, Self)> {
                     let op = stringify!($max_positions);
-                    B::engine_max_pool(self, self.pooling(op, &options)?)
+                    let (y, positions) = B::engine_max_pool(self, self.pooling(op, &options)?, true)?;
+                    let missing = || Error::Unsupported { op, backend: B::NAME };
+                    Ok((y, positions.ok_or_else(missing)?))
                 }
 
                 #[doc = concat!("The mean of each window of images `", $shape, "`, over its pixels inside the \
@@ -167,8 +169,20 @@ impl<B: Backend> Tensor<B> {
         })
     }
 
-    pub(crate) fn max_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<(Self, Self)> {
-        let (y, positions) = match kernel::<B, 2>(&FusedOp::MaxPool { x: x.data(), pooling })? {
+    /// The largest pixels and, if wanted, their positions.
+    pub(crate) fn max_pool_body(
+        x: &Tensor<B>,
+        pooling: Pooling,
+        with_positions: bool,
+    ) -> Result<(Self, Option<Self>)> {
+        let with_positions = with_positions || should_record(x.dtype(), &[x]);
+        let op = FusedOp::MaxPool { x: x.data(), pooling, with_positions };
+        if !with_positions {
+            if let Some([y]) = kernel::<B, 1>(&op)? {
+                return Ok((Tensor::from_data(y), None));
+            }
+        }
+        let (y, positions) = match kernel::<B, 2>(&op)? {
             Some([y, positions]) => (y, Tensor::from_data(positions)),
             None => with_recording(false, || max_composite(x, &pooling))?,
         };
@@ -183,7 +197,7 @@ impl<B: Backend> Tensor<B> {
                 Ok(smallvec![Some(sums.reshape(shape)?)])
             })
         });
-        Ok((y, positions))
+        Ok((y, Some(positions)))
     }
 
     pub(crate) fn avg_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<Self> {
@@ -220,7 +234,7 @@ fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Te
             + 1;
         let before = pooling.padding[at];
         let after = reach.saturating_sub(before + x.dims()[axis]);
-        x = padded(x, axis, [before, after], Scalar::Float(value))?;
+        x = x.extended(axis, [before, after], PadMode::Constant(value))?;
     }
     Ok(x)
 }

@@ -1,4 +1,4 @@
-//! PyTorch's results; `tests/vectors/make_attention.py` writes them.
+//! PyTorch's results, written by `tests/vectors/make_attention.py`.
 
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ fn pytorch_gelu_and_its_gradient() {
     let grads = y.sum(None, false).unwrap().backward().unwrap();
     for (got, want) in [(&y, &vectors["gelu/y"]), (grads.wrt(&x).unwrap(), &vectors["gelu/dx"])] {
         for ((got, want), x) in wide(got).iter().zip(wide(want)).zip(wide(&x)) {
-            // PyTorch adds one to erf: it loses what the tail has, 2^-53 of x.
+            // PyTorch adds 1 to erf, which loses 2^-53 x of the tail.
             let tolerance = 1e-15 * want.abs() + 3e-16 * x.abs() + 1e-16;
             assert!((got - want).abs() <= tolerance, "at {x}: {got:e}, not {want:e}");
         }

@@ -10,15 +10,15 @@ use crate::support::ulp::unit_roundoff;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
-/// Bounds of an op: places in f32, places in f64, and around zeros of the result an absolute error
-/// in units of 1's last place times the first operand (0: none). 16-bit types are computed in f32
-/// and rounded once more.
+/// Error bounds of an op: ULP in f32, ULP in f64, and, near zeros of the result, an absolute error in
+/// units of the spacing of floats at 1 times the first operand (0: none). 16-bit types are computed in
+/// f32 and rounded once more.
 ///
-/// The f64 bounds leave room for the reference formula, which is f64 itself: gelu's amplifies the
-/// rounding of its argument by the argument, 130 at the special value −9.
+/// The f64 bounds include the error of the reference formula, which is computed in f64 too: that of gelu
+/// multiplies the rounding error of its argument by the argument, by 130 at the special value −9.
 pub struct Bounds(pub u64, pub u64, pub f64);
 
-/// What holds for an op without a row of its own.
+/// Bounds of the ops that the functions below do not list.
 const COMPOSED: Bounds = Bounds(2, 4, 0.0);
 
 fn unary_bounds(op: UnaryOp) -> Bounds {
@@ -55,7 +55,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
     }
 }
 
-/// Which second operands an op is made for.
+/// Special values of the second operand for which an op is defined.
 fn second_operands(op: BinaryOp) -> Specials {
     match op {
         BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
@@ -64,7 +64,7 @@ fn second_operands(op: BinaryOp) -> Specials {
     }
 }
 
-/// `first` is the first operand, in `f64`.
+/// Tolerance of the bounds for a dtype. `first` is the first operand, in `f64`.
 pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tolerance {
     let Bounds(single, double, units) = *bounds;
     let ulp = match dtype {
@@ -80,7 +80,7 @@ pub fn tolerance(bounds: &Bounds, dtype: DType, first: Option<&HostData>) -> Tol
     Tolerance { ulp, absolute: scales.map(|scale| unit * scale).collect() }
 }
 
-/// By default every second arrangement for each op, dtype and shape, which alternates with all three.
+/// By default every second arrangement for each op, dtype and shape, alternating with all three.
 pub fn unary_ops_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     for (o, &op) in UnaryOp::ALL.iter().enumerate() {
@@ -105,7 +105,7 @@ pub fn unary_ops_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Pairs of arrangements. On small shapes all pairs, by default every second one, alternating with the
+/// Pairs of arrangements: on small shapes all pairs, by default every second one, alternating with the
 /// shape; on large shapes a rotating pairing.
 fn pairings(shape: &[usize], turn: usize) -> Vec<(Arrangement, Arrangement)> {
     let all = Arrangement::ALL;
@@ -166,8 +166,8 @@ fn number<'a, T>(value: Scalar) -> Arg<'a, T> {
     Arg::Scalar(value)
 }
 
-/// Numbers in place of either operand, some of which the dtype cannot hold.
-pub fn numbers_as_operands_agree<B: Tested>() {
+/// Scalars as either operand, some of which the dtype cannot represent.
+pub fn scalar_operands_agree<B: Tested>() {
     let scalars = [
         Scalar::Float(0.1),
         Scalar::Float(-2.75),
@@ -212,7 +212,7 @@ pub fn numbers_as_operands_agree<B: Tested>() {
 pub fn comparisons_of_tensors_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut rng = Rng(11);
-    // Few distinct values, so that equal ones meet.
+    // Few distinct values, so that some pairs are equal.
     let fill = Fill::plain(-4.0, 4.0).with(2, Specials::All);
     for op in CompareOp::ALL {
         for dtype in dtypes::<B>() {
@@ -235,7 +235,7 @@ pub fn comparisons_of_tensors_agree<B: Tested>() {
     seen.finish();
 }
 
-pub fn tests_of_numbers_agree<B: Tested>() {
+pub fn number_tests_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut rng = Rng(13);
     let fill = Fill::plain(-4.0, 4.0).with(3, Specials::All);

@@ -1,4 +1,4 @@
-//! Errors: the same variant from both backends, naming the operation.
+//! Errors: both backends return the same variant, which names the operation.
 
 use swath::ops::{BinaryOp, ReduceOp};
 use swath::{Arg, Backend, DType, Error, Scalar, TensorData};
@@ -14,7 +14,7 @@ fn integers(dtype: DType, values: &[i64], arrangement: Arrangement) -> Input {
     Input::new(dtype, [3, 5], arrangement, next)
 }
 
-/// One division in the tensor fails; also where the number is an operand.
+/// One division in the tensor fails, by a tensor and by a scalar.
 pub fn divisions_that_fail_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
     for arrangement in Arrangement::ALL {
@@ -89,7 +89,7 @@ pub fn indices_out_of_range_are_errors<B: Tested>() {
     seen.finish();
 }
 
-/// Two indices are outside of a tensor that threads share; the error names the first.
+/// Two indices are out of range in a tensor that is split over threads; the error names the first.
 pub fn the_first_index_out_of_range_is_the_error<B: Tested>() {
     let shape = [300, 400];
     let ones = Input::new(DType::F32, shape, Arrangement::Contiguous, || Scalar::Int(1));
@@ -105,8 +105,8 @@ pub fn the_first_index_out_of_range_is_the_error<B: Tested>() {
     }
 }
 
-/// Which dtypes an operation refuses is in the other tests, which run every dtype; here that the
-/// reference itself refuses what the contract says.
+/// The other tests compare refused dtypes, since they run every dtype; this one checks that the reference
+/// backend refuses those that the contract excludes.
 #[test]
 fn the_reference_refuses_what_is_undefined() {
     for dtype in DType::ALL {

@@ -1,4 +1,4 @@
-//! Ops of one argument and conversions on every 16-bit float: all 65,536 of either type.
+//! Unary ops and conversions on all 65,536 values of either 16-bit float type.
 
 use half::{bf16, f16};
 use swath::ops::UnaryOp;
@@ -15,8 +15,8 @@ pub fn every_value<B: Tested>() -> impl Iterator<Item = HostData> {
     each.into_iter().filter(|data| B::DTYPES.contains(&data.dtype()))
 }
 
-/// Results that are not the nearest 16-bit float, of so many: those whose `f32` lies next to the middle
-/// of two, on the other side of it than the exact result.
+/// Number of results that are not the nearest 16-bit float: their `f32` lies next to the midpoint of two,
+/// on the other side of it than the exact result.
 fn not_nearest(got: &HostData, want: &HostData) -> usize {
     let differs = |i: &usize| match (got.get(*i), want.get(*i)) {
         (Some(got), Some(want)) => {
@@ -28,7 +28,7 @@ fn not_nearest(got: &HostData, want: &HostData) -> usize {
     (0..want.len()).filter(differs).count()
 }
 
-pub fn every_op_of_one_argument_on_every_16_bit_float<B: Tested>() {
+pub fn unary_ops_agree_on_every_16_bit_float<B: Tested>() {
     let mut seen = Disagreements::default();
     for data in every_value::<B>() {
         let (dtype, count) = (data.dtype(), data.len());

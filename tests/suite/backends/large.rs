@@ -1,4 +1,4 @@
-//! Tensors large enough that a backend splits the work over threads, one op of each kind.
+//! Tensors large enough to be split over threads, with one op of each kind.
 
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, ScanOp, UnaryOp};
 use swath::{Arg, Backend, CpuBackend, DType, HostData, Scalar, Tensor, TensorData};
@@ -7,7 +7,7 @@ use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, among};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 use crate::support::{alone, alone_with};
 
-/// Above a million elements; no extent is a multiple of a vector or a block.
+/// Over a million elements; no extent is a multiple of a vector or a block.
 const SHAPE: [usize; 2] = [1031, 1019];
 
 const EXACT: Tolerance = Tolerance::EXACT;
@@ -40,7 +40,7 @@ fn large_tensors_agree<B: Tested>(arrangement: Arrangement, other: Arrangement) 
     compare("contiguous", B::contiguous(&x), Ok(u.clone()), &EXACT);
     compare("cat", B::cat(&[&x, &y], 1), Reference::cat(&[&u, &v], 1), &EXACT);
     for axes in [&[0][..], &[1], &[0, 1]] {
-        // All terms are positive: u Σ|x| is half a place of the sum.
+        // All terms are positive: u Σ|x| is half an ULP of the sum.
         let (got, want) =
             (B::reduce(ReduceOp::Sum, &x, axes), Reference::reduce(ReduceOp::Sum, &u, axes));
         compare("sum", got, want, &Tolerance::ulp(1));
@@ -75,7 +75,7 @@ pub fn large_tensors_of_mixed_arrangement_agree<B: Tested>() {
 
 type Join = fn(i64, i64) -> i64;
 
-/// Of matrices `[above, n, below]`: the fold and the totals of each of their columns, wrapping.
+/// The fold and the running totals, both wrapping, of each column of matrices `[above, n, below]`.
 fn columns(x: &[i64], [above, n, below]: [usize; 3], op: Join) -> [Vec<i64>; 2] {
     let mut totals = x.to_vec();
     let mut folds = Vec::new();
@@ -100,13 +100,13 @@ fn integers_of<B: Tested>(x: swath::Result<B::Tensor>) -> Vec<i64> {
     (0..data.len()).map(integer).collect()
 }
 
-/// Long folds are cut into subtrees, rows and matrices shared; results that do not repeat from one part
-/// to the next.
+/// Long folds are split into subtrees, rows and matrices over threads. The results differ from part to
+/// part.
 fn large_integers_agree<B: Tested>() {
     let mut rng = Rng(23);
     for shape in [[1, 1 << 20, 1], [1031, 1019, 1], [37, 151, 190], [1, 1031, 1019]] {
         for dtype in [DType::I64, DType::U8, DType::Bool] {
-            // Odd numbers: products keep bits of every factor.
+            // Odd numbers, so that products keep low bits of every factor.
             let values: Vec<i64> = (0..shape.iter().product())
                 .map(|_| match dtype {
                     DType::I64 => rng.next() as i64 | 1,
@@ -174,11 +174,11 @@ fn large_integers_agree_with_plain_loops() {
     alone(name, large_integers_agree::<CpuBackend>);
 }
 
-/// Truth values of masks of numbers are made in pieces, whose second one is reached by long columns and long
-/// rows on one thread.
+/// Float masks are converted to booleans in blocks. Long columns and long rows reach the second block on one
+/// thread.
 #[test]
-fn masks_of_numbers_go_in_pieces() {
-    let name = "backends::large::masks_of_numbers_go_in_pieces";
+fn float_masks_longer_than_a_block_agree() {
+    let name = "backends::large::float_masks_longer_than_a_block_agree";
     alone_with(name, &[("SWATH_THREADS", "1")], || {
         let shapes =
             [([20_000, 70], [20_000, 1]), ([2, 20_000], [1, 20_000]), ([7, 3000], [7, 3000])];
@@ -201,7 +201,7 @@ fn masks_of_numbers_go_in_pieces() {
     });
 }
 
-/// Fewer rows than threads, long enough to be shared by them.
+/// Fewer rows than threads, each long enough to be split.
 #[test]
 fn long_rows_without_a_finite_element_agree() {
     let name = "backends::large::long_rows_without_a_finite_element_agree";
@@ -220,8 +220,8 @@ fn long_rows_without_a_finite_element() {
     assert_eq!(x.logsumexp(None, false).unwrap().item::<f32>().unwrap(), 2.5);
 }
 
-/// Runs of every small width beside others, in more rows than are joined at a time.
-pub fn narrow_parts_are_joined_row_by_row<B: Tested>() {
+/// Concatenates runs of every small width, in more rows than are copied at a time.
+pub fn cat_of_narrow_tensors_agrees<B: Tested>() {
     const ROWS: usize = 4099;
     for dtype in among::<B>(&[DType::U8, DType::BF16, DType::F32, DType::I64]) {
         for width in (0..=20).chain([31, 32, 33, 48, 63, 64, 65]) {

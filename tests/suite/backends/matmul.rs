@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use swath::ops::UnaryOp;
 use swath::{Backend, DType, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
@@ -7,17 +7,17 @@ use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes,
 use crate::support::inputs::{Rng, host};
 use crate::support::ulp::unit_roundoff;
 
-/// How a matrix lies in the storage.
+/// Layout of a matrix in its storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Storage {
     Plain,
     Transposed,
-    /// A window: rows are further apart than they are long.
+    /// A window: the row stride is larger than the row.
     Window,
     TransposedWindow,
     /// Every second column: no axis has stride 1.
     Stepped,
-    /// Both axes backwards.
+    /// Both axes reversed.
     Flipped,
     /// One row, repeated by a stride of 0.
     RepeatedRow,
@@ -100,7 +100,7 @@ fn accumulator(dtype: DType) -> f64 {
     unit_roundoff(if dtype == DType::F64 { DType::F64 } else { DType::F32 })
 }
 
-/// k u |A||B| for the additions, and rounding the result: u |A||B| is above u |AB|.
+/// k u |A||B| for the additions, plus u |A||B|, which is at least u |AB|, for rounding the result.
 fn tolerance(a: &Matrix, b: &Matrix) -> Tolerance {
     let dtype = a.data.dtype();
     let size = |x: &Matrix| {

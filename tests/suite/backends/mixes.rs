@@ -1,5 +1,5 @@
-//! Functions of two and three operands of every mix of arrangements, in tensors that are walked in blocks
-//! of rows, tiles and parts of them.
+//! Ops of one to three operands in all combinations of layouts, on tensors that are traversed in blocks of
+//! rows, in tiles and in parts of tiles.
 
 use swath::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
 use swath::{Arg, Backend, DType, Result, Scalar, Shape, TensorData};
@@ -11,15 +11,15 @@ use crate::support::oracle::values;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
-/// More than a tile in both directions, and rows of two axes.
+/// More than one tile in both directions, and rows that consist of two axes.
 const SHAPES: [&[usize]; 2] = [&[70, 200], &[3, 9, 140]];
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     As(Arrangement),
-    /// From the last row to the first, each forwards.
+    /// Rows in reverse order, columns in order.
     Upwards,
-    /// One element for all.
+    /// One element, broadcast to the shape.
     Repeated,
 }
 
@@ -41,7 +41,7 @@ struct Operand {
 }
 
 impl Operand {
-    /// Small integers, of which every result is exact in every type.
+    /// Random integers so small that every result is exact in every dtype.
     fn new(dtype: DType, shape: &[usize], kind: Kind, rng: &mut Rng, below: usize) -> Self {
         let (dims, arrangement) = match kind {
             Kind::As(arrangement) => (shape, arrangement),
@@ -64,7 +64,8 @@ impl Operand {
     }
 }
 
-/// Triples of kinds: by default a fifth of them, in which any two operands have each pair of kinds twice.
+/// Triples of kinds: by default a fifth of them, in which each pair of kinds of any two operands occurs
+/// twice.
 fn triples() -> impl Iterator<Item = [Kind; 3]> {
     let count = KINDS.len();
     (0..count.pow(3))
@@ -73,7 +74,7 @@ fn triples() -> impl Iterator<Item = [Kind; 3]> {
         .map(|mix| mix.map(|i| KINDS[i]))
 }
 
-/// `f` of the elements of three operands, which it gives a value that the dtype holds exactly.
+/// The elementwise function `f` of three operands, whose results must be exact in the dtype.
 fn pointwise(dtype: DType, xs: [&Operand; 3], f: fn([f64; 3]) -> f64) -> Result<ReferenceTensor> {
     let all = xs.map(|x| values(&x.on::<Reference>()));
     let y = (0..all[0].len()).map(|i| Scalar::Float(f(all.each_ref().map(|x| x[i]))));
@@ -91,12 +92,12 @@ fn three_operands_agree<B: Tested>(dtype: DType) {
             let want = pointwise(dtype, all.each_ref(), |[a, b, c]| a * b + c);
             let got = B::ternary(TernaryOp::MulAdd, &x, &y, &z);
             seen.compare::<B>(context("mul_add"), got, want.clone(), &EXACT);
-            // One after the other is given away, and gives its memory if it is contiguous.
-            let given = Arg::Owned(all[turn % 3].on::<B>());
+            // Each operand in turn is owned, so that its memory is reused if it is contiguous.
+            let owned = Arg::Owned(all[turn % 3].on::<B>());
             let got = match turn % 3 {
-                0 => B::ternary(TernaryOp::MulAdd, given, &y, &z),
-                1 => B::ternary(TernaryOp::MulAdd, &x, given, &z),
-                _ => B::ternary(TernaryOp::MulAdd, &x, &y, given),
+                0 => B::ternary(TernaryOp::MulAdd, owned, &y, &z),
+                1 => B::ternary(TernaryOp::MulAdd, &x, owned, &z),
+                _ => B::ternary(TernaryOp::MulAdd, &x, &y, owned),
             };
             seen.compare::<B>(context("mul_add, owned"), got, want, &EXACT);
         }
@@ -108,7 +109,7 @@ pub fn functions_of_three_operands_agree<B: Tested>() {
     among::<B>(&[DType::F32, DType::BF16]).for_each(three_operands_agree::<B>);
 }
 
-fn choices_agree<B: Tested>(mask: DType, dtype: DType) {
+fn check_where_cond<B: Tested>(mask: DType, dtype: DType) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(37);
     for shape in SHAPES {
@@ -123,11 +124,11 @@ fn choices_agree<B: Tested>(mask: DType, dtype: DType) {
     seen.finish();
 }
 
-pub fn choices_by_masks_of_every_mix_agree<B: Tested>() {
-    choices_agree::<B>(DType::Bool, DType::F32);
+pub fn where_cond_agrees_in_every_mix_of_layouts<B: Tested>() {
+    check_where_cond::<B>(DType::Bool, DType::F32);
     if B::DTYPES.contains(&DType::F16) {
-        choices_agree::<B>(DType::F32, DType::F16);
-        choices_agree::<B>(DType::F16, DType::I64);
+        check_where_cond::<B>(DType::F32, DType::F16);
+        check_where_cond::<B>(DType::F16, DType::I64);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Operations that move elements: `view` and `contiguous`, `where_cond`, `gather`, `scatter_add`,
-//! `cat`; and `cast` and `full`. All exact.
+//! `cat`; and `cast` and `full`. All are exact.
 
 use swath::ops::{BinaryOp, UnaryOp};
 use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
@@ -38,7 +38,7 @@ pub fn views_and_copies_agree<B: Tested>() {
     seen.finish();
 }
 
-/// A view of up to 8 axes of a tensor: permuted, cut, stepped, flipped, repeated, by chance.
+/// A random view of up to 8 axes of a tensor: permuted, narrowed, stepped, flipped, broadcast.
 fn any_view<B: Backend>(rng: &mut Rng, base: &B::Tensor) -> B::Tensor {
     let mut layout = *base.layout();
     for axis in 0..layout.shape().ndim() {
@@ -67,7 +67,7 @@ fn any_view<B: Backend>(rng: &mut Rng, base: &B::Tensor) -> B::Tensor {
     B::view(base, layout).unwrap()
 }
 
-/// Extents that make tiles, rests of tiles, short and long runs of every element size.
+/// Extents that give full and partial tiles, and short and long runs, for every element size.
 const MANY_AXES: [&[usize]; 8] = [
     &[300, 517],
     &[131, 3, 140],
@@ -94,7 +94,7 @@ pub fn permutes_of_many_axes_agree<B: Tested>() {
                     || format!("contiguous {dtype} {shape:?} turn {turn}: {:?}", ours.layout());
                 seen.compare::<B>(context, B::contiguous(&ours), Ok(theirs.clone()), &EXACT);
                 if dtype == DType::F32 {
-                    // The view beside its own elements in order, either way round and in place.
+                    // The view with a contiguous copy of itself, in both orders and in place.
                     let (x, y) =
                         (B::contiguous(&ours).unwrap(), Reference::contiguous(&theirs).unwrap());
                     let want = Reference::binary(BinaryOp::Sub, &theirs, &y);
@@ -119,7 +119,7 @@ pub fn permutes_of_many_axes_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Results that are too large for the caches: 17 MiB, of rows that are whole lines and that are not.
+/// Results larger than the caches: 17 MiB, of rows that are and that are not whole cache lines.
 pub fn copies_larger_than_the_caches_agree<B: Tested>() {
     let mut rng = Rng(9);
     let mut seen = Disagreements::default();
@@ -127,10 +127,10 @@ pub fn copies_larger_than_the_caches_agree<B: Tested>() {
         let draw = || Scalar::Int(rng.below(1 << 20) as i64);
         let base = Input::new(DType::F32, shape, Arrangement::Contiguous, draw);
         let (x, u) = (base.on::<B>(), base.on::<Reference>());
-        let turned = x.layout().permute("permute", &[1, 0]).unwrap();
-        let (t, v) = (B::view(&x, turned).unwrap(), Reference::view(&u, turned).unwrap());
+        let transposed = x.layout().permute("permute", &[1, 0]).unwrap();
+        let (t, v) = (B::view(&x, transposed).unwrap(), Reference::view(&u, transposed).unwrap());
         seen.compare::<B>(|| "t".into(), B::contiguous(&t), Ok(v.clone()), &EXACT);
-        let back = x.layout().reshape("reshape", &turned.shape().clone()).unwrap().unwrap();
+        let back = x.layout().reshape("reshape", &transposed.shape().clone()).unwrap().unwrap();
         let (y, w) = (B::view(&x, back).unwrap(), Reference::view(&u, back).unwrap());
         let got = B::binary(BinaryOp::Sub, &t, &y);
         seen.compare::<B>(|| "t - y".into(), got, Reference::binary(BinaryOp::Sub, &v, &w), &EXACT);
@@ -152,7 +152,7 @@ pub fn host_values_come_back<B: Tested>() {
         let mut rng = Rng(2);
         let data = host(dtype, (0..60).map(|_| fill().draw(&mut rng, dtype)));
         let back = B::to_host(&B::from_host(data.clone(), [3, 4, 5].into()).unwrap()).unwrap();
-        // Debug text, because NaN is not equal to itself.
+        // Compared as debug text, because NaN is not equal to itself.
         assert_eq!(format!("{back:?}"), format!("{data:?}"));
     }
 }
@@ -180,8 +180,8 @@ pub fn filled_tensors_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Values at which one conversion or another changes its behaviour.
-fn landmarks(dtype: DType) -> Vec<Scalar> {
+/// Values near which one of the conversions changes its behaviour.
+fn boundary_values(dtype: DType) -> Vec<Scalar> {
     if !dtype.is_float() {
         let powers = [7, 8, 11, 24, 31, 32, 53, 62].map(|power| 1i64 << power);
         let around = powers.into_iter().flat_map(|x| [x - 1, x, x + 1, -x - 1, -x, 1 - x]);
@@ -201,7 +201,7 @@ pub fn casts_between_all_dtypes_agree<B: Tested>() {
     let mut rng = Rng(3);
     let mut seen = Disagreements::default();
     for from in dtypes::<B>() {
-        let values = landmarks(from);
+        let values = boundary_values(from);
         let mut inputs = vec![Input::of(from, values.len(), &values)];
         for arrangement in Arrangement::ALL {
             for shape in [&[][..], &[0], &[33, 65], &[2, 3, 4, 5]] {
@@ -224,8 +224,8 @@ pub fn casts_between_all_dtypes_agree<B: Tested>() {
     seen.finish();
 }
 
-/// By default a third of the arrangements for each shape and pair of dtypes, which rotates with all three.
-pub fn choices_by_a_mask_agree<B: Tested>() {
+/// By default a third of the arrangements for each shape and pair of dtypes, rotating with all three.
+pub fn where_cond_agrees<B: Tested>() {
     let mut rng = Rng(4);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
@@ -273,7 +273,7 @@ const INDEX_CASES: [IndexCase; 17] = [
     (&[2, 3, 4, 5], 2, &[2, 2, 7, 5]),
     (&[3, 0, 2], 0, &[2, 0, 2]),
     (&[1030], 0, &[2000]),
-    // Strips of columns, of a matrix and of several; an index beside most of a tensor; none of it.
+    // Bands of columns, of one matrix and of several; an index of most of a tensor; an empty index.
     (&[9, 200], 0, &[30, 200]),
     (&[3, 4, 5, 30], 1, &[2, 6, 5, 30]),
     (&[40, 7, 3], 0, &[2, 7, 3]),
@@ -287,14 +287,14 @@ fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
     Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(extent) as i64))
 }
 
-/// Pairs of arrangements: by default every second one, which alternates with `turn`.
+/// Pairs of arrangements: by default every second one, alternating with `turn`.
 fn pairings(turn: usize) -> impl Iterator<Item = [usize; 2]> {
     let count = Arrangement::ALL.len();
     let pairs = (0..count).flat_map(move |a| (0..count).map(move |b| [a, b]));
     pairs.filter(move |[a, b]| is_sampled(turn + a + b, 2))
 }
 
-pub fn gathering_agrees<B: Tested>() {
+pub fn gather_agrees<B: Tested>() {
     let mut rng = Rng(5);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
@@ -317,7 +317,7 @@ pub fn gathering_agrees<B: Tested>() {
     seen.finish();
 }
 
-pub fn scattering_agrees<B: Tested>() {
+pub fn scatter_add_agrees<B: Tested>() {
     let mut rng = Rng(6);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;
@@ -346,7 +346,7 @@ pub fn scattering_agrees<B: Tested>() {
     seen.finish();
 }
 
-/// Ones added to one place and ones to another, of any 16-bit float: sums that stagnate where each is
+/// Adds ones of a 16-bit float type at one index, and one at another: such sums stagnate if each addition is
 /// rounded to 16 bits.
 pub fn sums_of_16_bit_floats_do_not_stagnate<B: Tested>() {
     for dtype in among::<B>(&[DType::BF16, DType::F16]) {
@@ -357,7 +357,7 @@ pub fn sums_of_16_bit_floats_do_not_stagnate<B: Tested>() {
             to[axis] = 2;
             let ones = Input::new(dtype, dims, Arrangement::Contiguous, || Scalar::Int(1));
             let zeros = Input::new(dtype, to, Arrangement::Contiguous, || Scalar::Int(0));
-            // Every index is 0 but the last row's, which names the other place.
+            // Every index is 0, except the last, which is 1.
             let mut values = vec![Scalar::Int(0); ones.shape.numel()];
             *values.last_mut().unwrap() = Scalar::Int(1);
             let index = Input::of(DType::I64, dims, &values);
@@ -380,7 +380,7 @@ fn sums_of_16_bit_floats_do_not_stagnate_on_the_reference() {
     sums_of_16_bit_floats_do_not_stagnate::<Reference>();
 }
 
-pub fn joining_agrees<B: Tested>() {
+pub fn cat_agrees<B: Tested>() {
     let mut rng = Rng(7);
     let mut seen = Disagreements::default();
     let all = Arrangement::ALL;

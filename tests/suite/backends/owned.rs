@@ -1,5 +1,5 @@
-//! Operands that are given away: the same values as with operands that are kept, and nothing that
-//! shares their storage changes.
+//! Owned operands: they give the same values as borrowed ones, and tensors that share their storage do not
+//! change.
 
 use swath::ops::{BinaryOp, CompareOp, UnaryOp};
 use swath::{Arg, Backend, HostData, Scalar};
@@ -54,7 +54,7 @@ pub fn unary_ops_on_owned_operands<B: Tested>() {
             let before = text::<B>(&kept);
             let want = B::unary(op, &kept);
             assert_same::<B>(&context, B::unary(op, Arg::Owned(x.on::<B>())), &want);
-            // `kept` shares the storage of what is given away here.
+            // `kept` shares the storage of the owned operand.
             assert_same::<B>(&context, B::unary(op, Arg::Owned(kept.clone())), &want);
             assert_eq!(text::<B>(&kept), before, "{context}: a shared operand was modified");
         }
@@ -79,30 +79,30 @@ pub fn binary_ops_on_owned_operands<B: Tested>() {
             let (x, y) = (a.on::<B>(), b.on::<B>());
             let before = (text::<B>(&x), text::<B>(&y));
             let fresh = || (a.on::<B>(), b.on::<B>());
-            let own = Arg::Owned::<B::Tensor>;
+            let owned = Arg::Owned::<B::Tensor>;
             let want = B::binary(op, &x, &y);
             let runs = [
-                B::binary(op, own(fresh().0), &y),
-                B::binary(op, &x, own(fresh().1)),
-                B::binary(op, own(fresh().0), own(fresh().1)),
-                B::binary(op, own(x.clone()), own(fresh().1)),
-                B::binary(op, own(fresh().0), own(y.clone())),
-                B::binary(op, own(x.clone()), own(y.clone())),
+                B::binary(op, owned(fresh().0), &y),
+                B::binary(op, &x, owned(fresh().1)),
+                B::binary(op, owned(fresh().0), owned(fresh().1)),
+                B::binary(op, owned(x.clone()), owned(fresh().1)),
+                B::binary(op, owned(fresh().0), owned(y.clone())),
+                B::binary(op, owned(x.clone()), owned(y.clone())),
             ];
             for (i, got) in runs.into_iter().enumerate() {
                 assert_same::<B>(&format!("{context} run {i}"), got, &want);
             }
-            // Both operands are views of one storage that nothing else holds.
+            // Both operands are views of one storage, which has no other owner.
             let itself = B::binary(op, &x, &x);
             let twice = a.on::<B>();
-            let got = B::binary(op, own(twice.clone()), own(twice));
+            let got = B::binary(op, owned(twice.clone()), owned(twice));
             assert_same::<B>(&format!("{context} with itself"), got, &itself);
 
             let number = || Arg::Scalar(Scalar::Int(3));
             let want = B::binary(op, &x, number());
-            assert_same::<B>(&context, B::binary(op, own(fresh().0), number()), &want);
+            assert_same::<B>(&context, B::binary(op, owned(fresh().0), number()), &want);
             let want = B::binary(op, number(), &x);
-            assert_same::<B>(&context, B::binary(op, number(), own(fresh().0)), &want);
+            assert_same::<B>(&context, B::binary(op, number(), owned(fresh().0)), &want);
             let after = (text::<B>(&x), text::<B>(&y));
             assert_eq!(after, before, "{context}: a shared operand was modified");
         }
@@ -113,8 +113,7 @@ pub fn binary_ops_on_owned_operands<B: Tested>() {
     }
 }
 
-/// The result of an owned operand, checked against the reference and then used further: its storage
-/// is not still someone else's.
+/// Uses results of owned operands further: their storage must not be shared with another tensor.
 pub fn chains_of_owned_results_agree<B: Tested>() {
     fn chain<B: Backend>(values: Vec<f32>) -> swath::Result<(B::Tensor, B::Tensor)> {
         let shape = values.len();
@@ -139,8 +138,8 @@ pub fn chains_of_owned_results_agree<B: Tested>() {
     seen.finish();
 }
 
-/// `accumulate_grad` adds into its first operand, never into what shares the storage.
-pub fn accumulating_gradients_keeps_copies<B: Tested>() {
+/// `accumulate_grad` adds into its first operand, but not into tensors that share its storage.
+pub fn accumulate_grad_leaves_copies_unchanged<B: Tested>() {
     let values = |x: f32| B::from_vec(vec![x, 2.0 * x], 2).unwrap();
     let mut total = values(1.0);
     let copy = total.clone();

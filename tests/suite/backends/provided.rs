@@ -1,11 +1,11 @@
-//! The provided functions on top of the required ones: broadcasting, `sum_to`, reshapes, edges.
+//! Provided methods, composed of the required ones: broadcasting, `sum_to`, reshapes, edge cases.
 
 use swath::{Backend, DType, Error, HostData, Result, Shape, TensorData};
 
 use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 
-/// A provided function; those of one tensor take the first.
+/// A provided method; methods of one tensor take the first.
 #[derive(Clone, Copy, Debug)]
 enum Provided {
     Add,
@@ -77,7 +77,7 @@ pub fn provided_functions_agree<B: Tested>() {
                         let got = function.call::<B>(&x.on::<B>(), &y.on::<B>());
                         let (x, y) = (x.on::<Reference>(), y.on::<Reference>());
                         let want = function.call::<Reference>(&x, &y);
-                        // All terms are positive: a few places cover every order of addition.
+                        // All terms are positive: a few ULP cover every order of addition.
                         let tolerance = match function {
                             Provided::Sum(..) | Provided::Mean(..) | Provided::SumTo(_) => 2,
                             _ => 0,
@@ -93,7 +93,7 @@ pub fn provided_functions_agree<B: Tested>() {
     seen.finish();
 }
 
-/// Edges written down, so that both backends being wrong in one way would be seen.
+/// Expected values are written out, so that an error which both backends share fails too.
 pub fn edges_are_as_documented<B: Tested>() {
     let x = |values: &[f32]| B::from_vec(values.to_vec(), values.len()).unwrap();
     let host = |x: Result<B::Tensor>| B::to_host(&x.unwrap()).unwrap();

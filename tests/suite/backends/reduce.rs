@@ -9,12 +9,12 @@ use crate::support::agree::{
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
 use crate::support::ulp::unit_roundoff;
 
-/// 2 u Σ|x| where sums accumulate in a wider type; an f64 sum adds its rounding errors up.
+/// Factor of Σ|x|: 2 u if sums accumulate in a wider type; an f64 sum accumulates rounding errors.
 fn sum_bound(dtype: DType) -> f64 {
     unit_roundoff(dtype) * if dtype == DType::F64 { 16.0 } else { 2.0 }
 }
 
-/// Magnitudes of what a reduction of the reference's gives.
+/// Magnitudes of the results of a reduction on the reference backend.
 fn sizes(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Vec<f64> {
     let Ok(results) = Reference::reduce(op, x, axes) else { return Vec::new() };
     let sizes = Reference::unary(UnaryOp::Abs, &Reference::cast(&results, DType::F64).unwrap());
@@ -43,15 +43,15 @@ fn tolerance(op: ReduceOp, x: &Input, axes: &[usize]) -> Tolerance {
                 sizes.iter().map(|size| sum_bound(dtype) * size + smallest).collect(),
             );
         }
-        // Rounded after each factor.
+        // Wide accumulation with two roundings per factor, and the rounding of the result.
         ReduceOp::Prod => Box::new(move |size| (u + (2 * count) as f64 * wide) * size),
-        // Distances from a mean that was rounded, in blocks of 1024.
+        // Deviations from a rounded mean, in blocks of 1024.
         ReduceOp::Variance { .. } | ReduceOp::Std { .. } => {
             Box::new(move |size| (1.01 * u + 1e4 * wide) * size)
         }
-        // A power's argument is a rounded logarithm's multiple.
+        // The power is the exponential of a multiple of a rounded logarithm.
         ReduceOp::Norm { p: 2.5 } => Box::new(move |size| (u + 100.0 * wide) * size),
-        // The powers have the type's precision, 16-bit ones that of f32; then two roundings.
+        // Exponentials with the precision of the type (16-bit: of f32), then two roundings.
         ReduceOp::LogSumExp => {
             let power = if dtype == DType::F64 { 20.0 * wide } else { 2f64.powi(-22) };
             Box::new(move |size| 1.01 * u * size + power)
@@ -69,7 +69,7 @@ fn subsets(rank: usize) -> impl Iterator<Item = Vec<usize>> {
 fn reductions_agree<B: Tested>(op: ReduceOp) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(op.name().len() as u64);
-    // Products of many must neither overflow nor vanish, whatever their order.
+    // Products of many factors must neither overflow nor underflow in any order.
     let is_product = matches!(op, ReduceOp::Prod);
     let plain = if is_product { Fill::plain(0.8, 1.24) } else { Fill::plain(-4.0, 4.0) };
     let special =
@@ -95,7 +95,7 @@ fn reductions_agree<B: Tested>(op: ReduceOp) {
     seen.finish();
 }
 
-/// Each op by itself, so that they run side by side.
+/// One test per op, so that they run in parallel.
 macro_rules! agree {
     ($($test:ident => [$($op:pat_param)|+];)*) => {
         $(
@@ -129,11 +129,11 @@ agree! {
     logarithms_of_sums_of_powers_agree => [ReduceOp::LogSumExp];
     maxima_agree => [ReduceOp::Max];
     minima_agree => [ReduceOp::Min];
-    places_agree => [ReduceOp::ArgMax | ReduceOp::ArgMin];
-    truths_agree => [ReduceOp::Any | ReduceOp::All];
+    indices_of_extrema_agree => [ReduceOp::ArgMax | ReduceOp::ArgMin];
+    any_and_all_agree => [ReduceOp::Any | ReduceOp::All];
 }
 
-/// Sums that cancel, overflow on the way or lose small terms, unless the accumulator is wider.
+/// Sums that cancel, overflow in between or lose small terms unless the accumulator is wider.
 pub fn sums_of_floats_accumulate_in_f64<B: Tested>() {
     let mut seen = Disagreements::default();
     let mut big = vec![3e38f32; 4000];
@@ -148,7 +148,7 @@ pub fn sums_of_floats_accumulate_in_f64<B: Tested>() {
         for op in [ReduceOp::Sum, ReduceOp::Mean] {
             let count = if op == ReduceOp::Mean { values.len() as f64 } else { 1.0 };
             let bound = sizes / count * unit_roundoff(DType::F64) * 64.0;
-            // The accumulator's error and the rounding of the result.
+            // Error of the accumulator and rounding of the result.
             let tolerance = Tolerance { ulp: 1, absolute: vec![bound] };
             let got = B::reduce(op, &B::from_host(data(), shape).unwrap(), &[0]);
             let want = Reference::reduce(op, &Reference::from_host(data(), shape).unwrap(), &[0]);
@@ -158,8 +158,8 @@ pub fn sums_of_floats_accumulate_in_f64<B: Tested>() {
     seen.finish();
 }
 
-/// Zeros, infinities and NaN among factors give what plain multiplication gives; powers and distances
-/// that leave the range of their type.
+/// Zeros, infinities and NaN among factors give the results of plain multiplication; norms with magnitudes
+/// near the limits of f64.
 pub fn reductions_agree_at_the_edges<B: Tested>() {
     let mut seen = Disagreements::default();
     let (inf, nan) = (f64::INFINITY, f64::NAN);

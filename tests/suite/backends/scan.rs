@@ -11,11 +11,12 @@ use crate::support::is_sampled;
 use crate::support::oracle::{values, wide};
 use crate::support::ulp::unit_roundoff;
 
-/// Beside [`SHAPES`]: bands of rows of every width, columns that threads share, blocks of rows.
+/// In addition to [`SHAPES`]: bands of columns of every width, columns that are split over threads, blocks of
+/// rows.
 const MORE: [&[usize]; 5] = [&[9, 37], &[20, 130], &[2, 19, 3], &[3, 17, 150], &[5, 1, 2]];
 
-/// Half a place and what `f64` loses in a chain: of sums relative to the running sum of sizes, of
-/// products relative to the product.
+/// The rounding of the result, and the `f64` error of a sequence of additions (relative to the running sum of
+/// magnitudes) or multiplications (relative to the product).
 fn tolerance(op: ScanOp, x: &ReferenceTensor, axis: usize, want: &ReferenceTensor) -> Tolerance {
     let dtype = x.dtype();
     if !dtype.is_float() {
@@ -31,7 +32,7 @@ fn tolerance(op: ScanOp, x: &ReferenceTensor, axis: usize, want: &ReferenceTenso
     let smallest = crate::support::ulp::limits(dtype)[0];
     let links = x.shape().dim(axis) as f64;
     let (lost, out) = (links * unit_roundoff(DType::F64), unit_roundoff(dtype));
-    // 16 bits by way of f32.
+    // 16-bit results are rounded by way of f32.
     let twice = if dtype.size() == 2 { unit_roundoff(DType::F32) } else { 0.0 };
     let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
     let bound = |(size, want): (f64, f64)| {
@@ -40,7 +41,7 @@ fn tolerance(op: ScanOp, x: &ReferenceTensor, axis: usize, want: &ReferenceTenso
     Tolerance::absolute(values(&sizes).into_iter().zip(values(want)).map(bound).collect())
 }
 
-/// Running products of floats, one after the other in `f64`, as kernels take them.
+/// Running products of floats, multiplied one after the other in `f64`, as the kernels do.
 fn products(x: &Input, axis: usize) -> ReferenceTensor {
     let (dims, mut totals) = (x.shape.dims(), values(&wide(x)));
     let step: usize = dims[axis + 1..].iter().product();
@@ -50,22 +51,23 @@ fn products(x: &Input, axis: usize) -> ReferenceTensor {
         }
     }
     let wide = Reference::from_host(HostData::F64(totals), x.shape).unwrap();
-    // 16 bits by way of f32.
+    // 16-bit results are rounded by way of f32.
     let by = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
     Reference::cast(&Reference::cast(&wide, by).unwrap(), x.dtype()).unwrap()
 }
 
-/// By default every second arrangement for each dtype and shape, which alternates with both.
+/// By default every second arrangement for each dtype and shape, alternating with both.
 fn scans_agree<B: Tested>(op: ScanOp, fill: Fill) {
     let mut seen = Disagreements::default();
     let mut rng = Rng(17 + op as u64);
     for (d, dtype) in dtypes::<B>().enumerate() {
         for (s, shape) in SHAPES.into_iter().chain(MORE).enumerate() {
-            // The reference takes a time that grows with the square of the extent.
+            // The time of the reference grows with the square of the extent.
             let step = if shape.iter().product::<usize>() > 300 { 4 } else { 1 };
             let arrangements = Arrangement::ALL.into_iter().step_by(step).enumerate();
             for (_, arrangement) in arrangements.filter(|(i, _)| is_sampled(d + s + i, 2)) {
-                // In `f64` a composite, whose order is another, may overflow where a chain does not.
+                // A composite multiplies in another order, so that in `f64` it may overflow where a sequence
+                // does not.
                 let special = match (op, dtype) {
                     (ScanOp::Product, DType::F64) if B::SLACK > 1.0 => Specials::Signs,
                     _ => Specials::NoHuge,
@@ -104,7 +106,7 @@ pub fn running_products_agree<B: Tested>() {
     scans_agree::<B>(ScanOp::Product, Fill::plain(-1.6, 1.6));
 }
 
-pub fn running_products_of_special_values_are_those_of_a_chain<B: Tested>() {
+pub fn running_products_of_special_values_match_a_sequential_loop<B: Tested>() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let rows = [
         [2.0, -0.0, inf, 1.0],
@@ -132,7 +134,7 @@ fn sums<B: Tested>(values: Vec<f32>, shape: impl Into<Shape>, axis: usize) -> Ve
     }
 }
 
-pub fn sums_of_one_sign_are_within_five_eighths_of_a_place<B: Tested>() {
+pub fn sums_of_one_sign_are_within_five_eighths_of_an_ulp<B: Tested>() {
     let n = 1 << 20;
     let values: Vec<f32> = (0..n).map(|i| 0.1 + (i * 7919 % 1000) as f32 * 1e-3).collect();
     let mut exact = 0u128;
@@ -140,8 +142,8 @@ pub fn sums_of_one_sign_are_within_five_eighths_of_a_place<B: Tested>() {
         // Every element is a multiple of 2^-27.
         exact += (f64::from(*x) * 2f64.powi(27)) as u128;
         let want = exact as f64 / 2f64.powi(27);
-        let place = 2f64.powi(want.log2().floor() as i32 - 23);
-        assert!((f64::from(y) - want).abs() <= 0.625 * place, "{y} {want}");
+        let ulp = 2f64.powi(want.log2().floor() as i32 - 23);
+        assert!((f64::from(y) - want).abs() <= 0.625 * ulp, "{y} {want}");
     }
 }
 
@@ -152,9 +154,9 @@ pub fn every_axis_gives_the_same_bits<B: Tested>() {
     let x: Vec<f32> =
         (0..rows * cols).map(|_| fill.draw(&mut rng, DType::F32).to_f64() as f32).collect();
     let along = sums::<B>(x.clone(), [rows, cols], 1);
-    let turned: Vec<f32> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
-    let down = sums::<B>(turned.clone(), [cols, rows], 0);
-    let middle = sums::<B>([turned.clone(), turned].concat(), [2, cols, rows], 1);
+    let transposed: Vec<f32> = (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
+    let down = sums::<B>(transposed.clone(), [cols, rows], 0);
+    let middle = sums::<B>([transposed.clone(), transposed].concat(), [2, cols, rows], 1);
     for (i, want) in along.into_iter().map(f32::to_bits).enumerate() {
         let (row, col) = (i / cols, i % cols);
         assert_eq!(down[col * rows + row].to_bits(), want);

@@ -1,5 +1,5 @@
-//! Ops of three operands, in every layout, with numbers in place of some, and given away. What is
-//! compared with is the composite of the reference backend in `f64`.
+//! Ternary ops in every layout, with scalars as some of the operands, and with owned operands, against the
+//! composite on the reference backend in `f64`.
 
 use swath::ops::TernaryOp;
 use swath::{Arg, Backend, DType, HostData, Scalar};
@@ -10,7 +10,7 @@ use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
 use crate::support::is_sampled;
 use crate::support::oracle::{values, wide};
 
-/// Sums cancel: what holds is relative to the operands, of at most 4 where bounds have units.
+/// Sums may cancel, so bounds with units are relative to the operands, which are at most 4.
 fn bounds<B: Tested>(op: TernaryOp) -> (Bounds, Specials) {
     match op {
         TernaryOp::Clamp | TernaryOp::LeakyReluGrad => (Bounds(0, 0, 0.0), Specials::All),
@@ -33,7 +33,7 @@ fn inputs<B: Tested>(
     [0, 1, 2].map(|i| {
         let (low, high) = op.domain()[i];
         let plain = Fill::plain(low, high);
-        // Bounds stay in order.
+        // The lower bound must stay below the upper one.
         let fill = match op == TernaryOp::Clamp && i > 0 {
             true => plain,
             false => plain.with(4, bounds::<B>(op).1),
@@ -49,7 +49,7 @@ fn arg<'a, B: Backend>(x: &'a B::Tensor, number: Option<f64>) -> Arg<'a, B::Tens
     number.map_or(Arg::Ref(x), |number| Arg::Scalar(Scalar::Float(number)))
 }
 
-/// `a · b + c`, which the composite rounds twice, rounded once.
+/// `a · b + c` rounded once, where the composite rounds twice.
 fn product_and_sum(operands: [Operand; 3]) -> ReferenceTensor {
     let shape = operands[0].0.shape;
     let [a, b, c] = operands.map(|(x, number)| match number {
@@ -60,7 +60,7 @@ fn product_and_sum(operands: [Operand; 3]) -> ReferenceTensor {
     Reference::from_host(HostData::F64(each.collect()), shape).unwrap()
 }
 
-/// Each operand is a tensor, or a number in place of it.
+/// Compares one call, in which each operand is a tensor or a scalar.
 fn compare<B: Tested>(
     seen: &mut Disagreements,
     op: TernaryOp,
@@ -86,9 +86,9 @@ fn compare<B: Tested>(
     seen.compare::<B>(context, got, want, &tolerance);
 }
 
-/// By default one of the three placements of numbers for each op, dtype, shape and turn, rotating with the
+/// By default one of the three placements of scalars for each op, dtype, shape and turn, rotating with the
 /// last three.
-pub fn ops_of_three_operands_agree<B: Tested>() {
+pub fn ternary_ops_agree<B: Tested>() {
     let mut seen = Disagreements::default();
     for &op in TernaryOp::ALL {
         let mut rng = Rng(200 + op as u64);
@@ -113,7 +113,7 @@ pub fn ops_of_three_operands_agree<B: Tested>() {
     seen.finish();
 }
 
-pub fn operands_of_three_that_are_given_away_give_the_same<B: Tested>() {
+pub fn ternary_ops_on_owned_operands<B: Tested>() {
     let mut rng = Rng(300);
     for op in [TernaryOp::MulAdd, TernaryOp::Lerp] {
         for dtype in among::<B>(&[DType::F16, DType::BF16, DType::F32, DType::F64]) {

@@ -1,5 +1,4 @@
-//! The bits of sums of products: the same for a row alone as among others, recorded or not, and however
-//! the operands lie in memory.
+//! The bits of sums of products do not depend on the other rows, on recording or on the operands' layouts.
 
 use swath::prelude::*;
 
@@ -9,7 +8,7 @@ use crate::products_bits::{bits, embedded};
 
 type T = Tensor<CpuBackend>;
 type Call<'a> = &'a dyn Fn(&T, &T) -> Result<T>;
-/// Shapes of the operands, and the axis of rows of the first one and of the result.
+/// A call, shapes of the operands, and the axis of rows in the first one and in the result.
 type Case<'a> = (Call<'a>, &'a [usize], &'a [usize], [usize; 2]);
 
 const DTYPES: [DType; 3] = [DType::F32, DType::F64, DType::BF16];
@@ -18,8 +17,8 @@ fn normal(shape: &[usize], dtype: DType, seed: u64) -> T {
     T::randn(shape, &mut Rng::seed(seed)).unwrap().to_dtype(dtype).unwrap()
 }
 
-/// Libraries take other paths for other shapes and transposes.
-fn is_by_provider() -> bool {
+/// Libraries use other code paths for other shapes and transposes.
+fn is_computed_by_library() -> bool {
     if !embedded() {
         println!("SKIPPED: {} computes products", swath::blas::info());
     }
@@ -30,7 +29,7 @@ fn einsum<'a>(equation: &'a str) -> impl Fn(&T, &T) -> Result<T> + 'a {
     move |a, b| T::einsum(equation, &[a, b])
 }
 
-/// The gradient of the first operand of a product, where the sum of its squares is the loss.
+/// Gradient of the sum of squares of a product by its first operand.
 fn of_first(f: impl Fn(&T, &T) -> Result<T>) -> impl Fn(&T, &T) -> Result<T> {
     move |a, b| {
         let a = a.requires_grad();
@@ -40,20 +39,20 @@ fn of_first(f: impl Fn(&T, &T) -> Result<T>) -> impl Fn(&T, &T) -> Result<T> {
 }
 
 #[test]
-fn a_row_has_the_same_bits_alone_as_among_others() {
-    if is_by_provider() {
+fn a_row_has_the_same_bits_alone_and_among_others() {
+    if is_computed_by_library() {
         return;
     }
     let shared_left = of_first(|a, b| a.matmul(b));
-    let (product, turned) = (einsum("bk,kj->bj"), einsum("bk,kj->jb"));
+    let (product, transposed) = (einsum("bk,kj->bj"), einsum("bk,kj->jb"));
     let (scores, two_sums) = (einsum("bhqd,bhkd->bhqk"), einsum("sik,skj->ij"));
     let (inner, rows) = (einsum("...i,...i->..."), einsum("bi,bi->b"));
     let tensordot = |a: &T, b: &T| a.tensordot(b, 1);
     let cases: [Case<'_>; 9] = [
         (&product, &[7, 1000], &[1000, 1], [0, 0]),
         (&product, &[7, 300], &[300, 40], [0, 0]),
-        (&turned, &[7, 300], &[300, 40], [0, 1]),
-        (&turned, &[7, 300], &[300, 1], [0, 1]),
+        (&transposed, &[7, 300], &[300, 40], [0, 1]),
+        (&transposed, &[7, 300], &[300, 1], [0, 1]),
         (&tensordot, &[7, 1000], &[1000, 1], [0, 0]),
         (&scores, &[2, 3, 7, 256], &[2, 3, 1, 256], [2, 2]),
         (&two_sums, &[8, 200, 300], &[8, 300, 200], [1, 0]),
@@ -73,7 +72,7 @@ fn a_row_has_the_same_bits_alone_as_among_others() {
                 assert!(alone == expected, "{dtype}, case {i}: {count} from {from}");
             }
         }
-        // One row of both operands.
+        // A single row of both operands.
         let (a, b) = (normal(&[7, 300], dtype, 3), normal(&[7, 300], dtype, 4));
         let whole = rows(&a, &b).unwrap().narrow(0, 4, 1).unwrap();
         let [a, b] = [a, b].map(|x| x.narrow(0, 4, 1).unwrap());
@@ -81,7 +80,7 @@ fn a_row_has_the_same_bits_alone_as_among_others() {
     }
 }
 
-/// What is summed over several axes, and gradients that sum over axes of a batch.
+/// Checks products that sum over several axes, and gradients that sum over axes of a batch.
 fn sums(dtype: DType, check: impl Fn(&str, Call<'_>, &T, &T)) {
     let equations: [(&str, &[usize], &[usize]); 8] = [
         ("sik,skj->ij", &[4, 170, 60], &[4, 60, 200]),
@@ -109,39 +108,39 @@ fn sums(dtype: DType, check: impl Fn(&str, Call<'_>, &T, &T)) {
 }
 
 #[test]
-fn the_layout_of_the_operands_changes_no_bits() {
-    if is_by_provider() {
+fn the_layout_of_the_operands_does_not_change_the_bits() {
+    if is_computed_by_library() {
         return;
     }
     for dtype in DTYPES {
         sums(dtype, |name, f, a, b| {
             let expected = bits(&f(a, b).unwrap()).unwrap();
             let layouts = [Contiguous, Permuted, Reversed, Strided];
-            for (a_lies, b_lies) in layouts.iter().flat_map(|&a| layouts.map(|b| (a, b))) {
-                let found = f(&arranged(a, a_lies), &arranged(b, b_lies)).unwrap();
+            for (a_layout, b_layout) in layouts.iter().flat_map(|&a| layouts.map(|b| (a, b))) {
+                let found = f(&arranged(a, a_layout), &arranged(b, b_layout)).unwrap();
                 let found = bits(&found).unwrap();
-                assert!(found == expected, "{dtype} {name}, {a_lies:?} and {b_lies:?}");
+                assert!(found == expected, "{dtype} {name}, {a_layout:?} and {b_layout:?}");
             }
         });
     }
 }
 
-/// Sums go on in the order of the equation, whichever operand gives the rows of the product.
+/// The sum is in the order of the equation, whichever operand provides the rows of the product.
 #[test]
-fn the_order_of_the_result_changes_no_bits() {
-    if is_by_provider() {
+fn the_order_of_the_result_does_not_change_the_bits() {
+    if is_computed_by_library() {
         return;
     }
     for dtype in DTYPES {
         let (a, b) = (normal(&[30, 20, 9], dtype, 17), normal(&[20, 30, 8], dtype, 18));
         let expected = bits(&einsum("tbi,bto->io")(&a, &b).unwrap()).unwrap();
-        let turned = einsum("tbi,bto->oi")(&a, &b).unwrap().t().unwrap();
-        assert!(bits(&turned).unwrap() == expected, "{dtype}");
+        let transposed = einsum("tbi,bto->oi")(&a, &b).unwrap().t().unwrap();
+        assert!(bits(&transposed).unwrap() == expected, "{dtype}");
     }
 }
 
 #[test]
-fn recording_changes_no_bits() {
+fn recording_does_not_change_the_bits() {
     for dtype in DTYPES {
         sums(dtype, |name, f, a, b| {
             let expected = bits(&f(a, b).unwrap()).unwrap();
@@ -149,7 +148,7 @@ fn recording_changes_no_bits() {
             assert!(bits(&recorded).unwrap() == expected, "{dtype} {name}");
         });
     }
-    // Gradients that are recorded themselves.
+    // Gradients that are recorded, so that they can be differentiated.
     let (a, b) = (normal(&[200, 180], DType::F32, 15), normal(&[7, 180, 60], DType::F32, 16));
     let gradient = |create_graph| {
         let (a, b) = (a.requires_grad(), b.requires_grad());
@@ -160,7 +159,7 @@ fn recording_changes_no_bits() {
     assert!(gradient(true) == gradient(false));
 }
 
-/// Sums in which every partial sum is exact in f32, and none of 16 bits would go on growing.
+/// Every partial sum is exact in f32, while sums rounded to 16 bits after each addition would stagnate.
 #[test]
 fn sixteen_bit_sums_over_several_axes_are_rounded_once() {
     for dtype in [DType::F16, DType::BF16] {

@@ -1,4 +1,4 @@
-//! Every message names the operation, the equation and all shapes.
+//! Error messages name the operation, the equation and all shapes.
 
 use swath::prelude::*;
 
@@ -44,7 +44,7 @@ fn every_message_of_einsum() {
         let expected = format!("einsum: \"{equation}\" of shapes {}: {reason}", shapes.join(", "));
         assert!(found.starts_with(&expected), "{found}\nnot {expected}");
     }
-    // Any two operands share three letters with the third each, and four with the output.
+    // Any two operands share three letters each with the third, and four with the output.
     let found = message("abcdefjk,abcghilm,defghino->jklmno", &[&[2; 8][..]; 3]);
     assert!(found.ends_with("every order needs a product of more than 8 axes"), "{found}");
 }
@@ -96,14 +96,14 @@ fn tensordot_outer_and_diagonal() {
     assert_eq!(text(a.diagonal(1, -1)), "diagonal: axis 1 appears twice for shape [2, 3]");
 }
 
-/// Of one number, repeated by strides of 0.
+/// A scalar, broadcast by strides of 0.
 fn repeated(shape: &[usize]) -> T {
     T::zeros((), DType::F32).unwrap().broadcast_to(shape).unwrap()
 }
 
 #[test]
-fn products_on_the_way_that_are_too_large() {
-    // Whichever two are multiplied first.
+fn intermediate_products_that_are_too_large_are_errors() {
+    // Too large whichever two operands are multiplied first.
     for (equation, shape) in [
         ("xij,yjk,zki->xyz", &[1 << 10, 1 << 24, 1 << 24][..]),
         ("xi,yi,zi->xyz", &[1 << 19, 1 << 30]),
@@ -118,7 +118,7 @@ fn products_on_the_way_that_are_too_large() {
 }
 
 #[test]
-fn memory_that_cannot_be_had() {
+fn results_larger_than_memory_are_errors() {
     let check = |called: &str, result: Result<T>| match result.unwrap_err() {
         Error::OutOfMemory { op, bytes } => assert_eq!((op, bytes >> 59), (called, 1)),
         error => panic!("{called}: {error:?}"),

@@ -1,15 +1,15 @@
-//! Random equations, shapes and layouts, on both backends. All values are small integers, whose sums of
-//! products floats hold exactly: no tolerance is needed.
+//! Random equations, shapes and layouts, on both backends. All values are small integers, so that floats
+//! represent the sums of products exactly and no tolerance is needed.
 
 use swath::prelude::*;
 
 use crate::support::inputs::Rng as Random;
 
-/// Names of the axes that `...` stands for in the generator, the last one last.
+/// Names for the axes covered by `...`, the last axis last.
 const COVERED: [char; 3] = ['1', '2', '3'];
 const LETTERS: [char; 6] = ['a', 'B', 'c', 'i', 'Z', 'k'];
 
-/// Terms with each axis named.
+/// A random equation with all axes named.
 struct Case {
     text: String,
     inputs: Vec<Vec<char>>,
@@ -40,14 +40,14 @@ impl Case {
             }
             let mut text: Vec<String> = names.iter().map(char::to_string).collect();
             if dots && random.below(4) > 0 {
-                let place = random.below(names.len() + 1);
+                let position = random.below(names.len() + 1);
                 let covered = &COVERED[random.below(4).min(3)..];
-                names.splice(place..place, covered.iter().copied());
-                text.insert(place, "...".to_owned());
+                names.splice(position..position, covered.iter().copied());
+                text.insert(position, "...".to_owned());
             }
             let space = if random.below(5) == 0 { " " } else { "" };
             texts.push(text.join(space));
-            // A name that stands once here may have extent 1 beside another in a different operand.
+            // An axis named once in this term may have extent 1 and be broadcast to that of another operand.
             let once = |name| names.iter().filter(|&&other| other == name).count() == 1;
             let shape: Vec<usize> = (names.iter())
                 .map(|&name| match once(name) && random.below(6) == 0 {
@@ -71,7 +71,7 @@ impl Case {
             COVERED.iter().copied().filter(|name| all.contains(name)).collect();
         all.retain(|name| !COVERED.contains(name));
         let output = if random.below(4) == 0 {
-            // Without `->`: `...`, then what stands once, capitals first.
+            // Without `->`: `...`, then names that occur once, capitals first.
             all.retain(|name| once.contains(name));
             covered.into_iter().chain(all).collect()
         } else {
@@ -84,9 +84,9 @@ impl Case {
             }
             let mut words: Vec<String> = names.iter().map(char::to_string).collect();
             if random.below(4) > 0 && text.contains("...") {
-                let place = random.below(names.len() + 1);
-                names.splice(place..place, covered);
-                words.insert(place, "...".to_owned());
+                let position = random.below(names.len() + 1);
+                names.splice(position..position, covered);
+                words.insert(position, "...".to_owned());
             }
             text += &format!("->{}", words.concat());
             names
@@ -94,7 +94,7 @@ impl Case {
         Case { text, inputs, output, shapes }
     }
 
-    /// The sum over all indices, and the shape of the result.
+    /// Shape of the result, and the sums over all other indices.
     fn evaluate(&self, values: &[Vec<f64>]) -> (Vec<usize>, Vec<f64>) {
         let mut names: Vec<char> = self.output.clone();
         for &name in self.inputs.iter().flatten() {
@@ -123,12 +123,12 @@ impl Case {
                 rest /= extents[axis];
             }
             let mut product = 1.0;
-            for ((own, shape), values) in self.inputs.iter().zip(&self.shapes).zip(values) {
-                let place = own.iter().zip(shape).fold(0, |place, (name, &dim)| {
+            for ((axes, shape), values) in self.inputs.iter().zip(&self.shapes).zip(values) {
+                let position = axes.iter().zip(shape).fold(0, |position, (name, &dim)| {
                     let at = index[names.iter().position(|other| other == name).unwrap()];
-                    place * dim + if dim == 1 { 0 } else { at }
+                    position * dim + if dim == 1 { 0 } else { at }
                 });
-                product *= values[place];
+                product *= values[position];
             }
             result[flat / inner] += product;
         }
@@ -136,8 +136,8 @@ impl Case {
     }
 }
 
-/// The values in row-major order as a tensor that lies in one of seven ways.
-fn lying<B: Backend>(values: &[f64], shape: &[usize], way: usize, dtype: DType) -> Tensor<B> {
+/// A tensor of values given in row-major order, in layout number `way` of seven.
+fn laid_out<B: Backend>(values: &[f64], shape: &[usize], way: usize, dtype: DType) -> Tensor<B> {
     let x = Tensor::<B>::from_vec(values.to_vec(), shape).unwrap().to_dtype(dtype).unwrap();
     let rank = shape.len();
     if rank == 0 {
@@ -150,22 +150,22 @@ fn lying<B: Backend>(values: &[f64], shape: &[usize], way: usize, dtype: DType) 
         let x = Tensor::cat(&[&x.ones_like()?, &x, &x.ones_like()?], axis)?;
         x.narrow(axis, shape[axis], shape[axis])
     };
-    let lie = || match way {
+    let lay_out = || match way {
         1 => x.permute(&turned)?.contiguous()?.permute(&turned),
         2 => x.permute(&rolled)?.contiguous()?.permute(&back),
         3 => window(0),
         4 => window(rank - 1),
         5 => x.flip(0)?.contiguous()?.flip(0),
         6 => {
-            let beside = x.unsqueeze(-1)?;
-            Tensor::cat(&[&beside, &beside.ones_like()?], -1)?.narrow(-1, 0, 1)?.squeeze(-1)
+            let column = x.unsqueeze(-1)?;
+            Tensor::cat(&[&column, &column.ones_like()?], -1)?.narrow(-1, 0, 1)?.squeeze(-1)
         }
         _ => Ok(x.clone()),
     };
-    lie().unwrap()
+    lay_out().unwrap()
 }
 
-/// Values that are equal along the first axis and the tensor that repeats them by a stride of 0.
+/// Makes the values equal along the first axis, and returns a tensor broadcast along it by a stride of 0.
 fn repeated<B: Backend>(values: &mut [f64], shape: &[usize], dtype: DType) -> Tensor<B> {
     let row: usize = shape[1..].iter().product();
     for i in row..values.len() {
@@ -185,13 +185,13 @@ fn random_equations<B: Backend>(count: usize, seed: u64, dtype: DType) {
         let mut operands: Vec<Tensor<B>> = Vec::new();
         for shape in &case.shapes {
             let numel = shape.iter().product();
-            let mut own: Vec<f64> = (0..numel).map(|_| random.below(7) as f64 - 3.0).collect();
+            let mut data: Vec<f64> = (0..numel).map(|_| random.below(7) as f64 - 3.0).collect();
             let way = random.below(9);
             operands.push(match way {
-                7 if numel > 0 && !shape.is_empty() => repeated(&mut own, shape, dtype),
-                _ => lying(&own, shape, way, dtype),
+                7 if numel > 0 && !shape.is_empty() => repeated(&mut data, shape, dtype),
+                _ => laid_out(&data, shape, way, dtype),
             });
-            values.push(own);
+            values.push(data);
         }
         let (shape, expected) = case.evaluate(&values);
         let found = Tensor::einsum(&case.text, &operands.iter().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The examples of NumPy's documentation of `einsum`, `tensordot`, `outer` and `diagonal`.
+//! Examples from NumPy's documentation of `einsum`, `tensordot`, `outer` and `diagonal`.
 
 use swath::prelude::*;
 
@@ -60,7 +60,7 @@ fn numpy_tensordot() {
     assert_eq!(y.to_vec::<f32>().unwrap(), CONTRACTION);
     let y = a.tensordot(&b, (&[1, 0][..], &[0usize, 1][..])).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), CONTRACTION);
-    // The documentation's table: a number of axes, 0 for the outer product.
+    // The documentation's table: a number of axes, where 0 gives the outer product.
     let (a, b) = (arange(6, (2, 3)), arange(6, (3, 2)));
     let y = a.tensordot(&b, 1).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [10.0, 13.0, 28.0, 40.0]);
@@ -81,7 +81,7 @@ fn numpy_outer_and_diagonal() {
 }
 
 #[test]
-fn vectors_multiply_alike_by_every_method() {
+fn vectors_have_the_same_products_by_every_method() {
     let (a, b) = (tensor![1.0, 2.0, 3.0], tensor![4.0, -5.0, 6.0]);
     let each = [a.dot(&b), a.matmul(&b), a.tensordot(&b, 1), T::einsum("i,i", &[&a, &b])];
     for y in each {
@@ -100,7 +100,7 @@ fn vectors_multiply_alike_by_every_method() {
 }
 
 #[test]
-fn sums_that_sixteen_bits_do_not_hold() {
+fn sums_beyond_the_precision_of_sixteen_bits_are_exact() {
     for dtype in [DType::F16, DType::BF16] {
         let full =
             |dims: &[usize], x: f64| T::full(dims, x as f32).unwrap().to_dtype(dtype).unwrap();
@@ -112,11 +112,11 @@ fn sums_that_sixteen_bits_do_not_hold() {
         // 2^17 ones, and 2^-10 2^7 times: 2^14.
         let (ones, few) = (full(&[1 << 17], 1.0).requires_grad(), full(&[1 << 7], 2f64.powi(-10)));
         assert_eq!(value("i,j->", &[&ones, &few]), [16384.0]);
-        // An extent of 1 that is repeated.
+        // An extent of 1, broadcast.
         let one = full(&[1], 2f64.powi(-10)).requires_grad();
         assert_eq!(value("i,i->", &[&ones, &one]), [128.0]);
         assert_eq!(value("ij,j->i", &[&full(&[2, 1], 0.25), &ones]), [32768.0; 2]);
-        // A product on the way, of 2^17.
+        // An intermediate product of 2^17.
         assert_eq!(value("i,i,j->j", &[&ones, &ones, &few]), [128.0; 128]);
         let y = T::einsum("i,i->", &[&ones, &one]).unwrap().mul(2f32.powi(-4)).unwrap();
         let grads = y.backward().unwrap();
@@ -126,7 +126,7 @@ fn sums_that_sixteen_bits_do_not_hold() {
     }
 }
 
-/// From the left, and of the first and the last operand, a product would have 2^40 elements and more: 4 TiB.
+/// Multiplied from the left, or first and last operand first, a product would have over 2^40 elements: 4 TiB.
 #[test]
 fn three_matrices_are_multiplied_in_the_cheapest_order() {
     let ones = |dims: [usize; 2]| T::ones(dims, DType::F32).unwrap();
@@ -136,7 +136,7 @@ fn three_matrices_are_multiplied_in_the_cheapest_order() {
 }
 
 #[test]
-fn empty_sums_are_zero_whatever_the_others_are() {
+fn empty_sums_are_zero_whatever_the_other_operands_are() {
     let (a, none) =
         (tensor![f32::INFINITY, -1.0, f32::NAN].requires_grad(), arange(0, 0).requires_grad());
     let one = tensor![f32::NAN].requires_grad();

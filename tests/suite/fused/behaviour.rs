@@ -1,4 +1,4 @@
-//! Extreme numbers, errors, and what does not depend on how rows lie or are shared.
+//! Extreme values, errors, and independence of layout, batch and threads.
 
 use swath::ops::DropoutMask;
 use swath::prelude::*;
@@ -9,7 +9,7 @@ type T = Tensor<CpuBackend>;
 const INF: f32 = f32::INFINITY;
 
 #[test]
-fn extreme_logits_have_the_limits_and_a_nan_stays() -> Result<()> {
+fn extreme_logits_give_the_limits_and_nan_propagates() -> Result<()> {
     let softmax = |x: T| x.softmax(-1)?.to_vec::<f32>();
     assert_eq!(softmax(tensor![1e30, 0.0, -1e30])?, [1.0, 0.0, 0.0]);
     assert_eq!(softmax(tensor![-INF, 2.0, 2.0])?, [0.0, 0.5, 0.5]);
@@ -27,7 +27,7 @@ fn extreme_logits_have_the_limits_and_a_nan_stays() -> Result<()> {
     let none = CrossEntropy { reduction: Reduction::None, ..Default::default() };
     assert_eq!(rows.cross_entropy(&tensor![i64; 0, 0], none)?.to_vec::<f32>()?, [0.0, 0.0]);
     assert_eq!(rows.cross_entropy(&tensor![i64; 1, 1], none)?.to_vec::<f32>()?, [2e30, INF]);
-    // A target that is impossible, among logits that are not; with smoothing the mean is −∞ too.
+    // The target has probability 0, the other logits are finite; with smoothing the mean is −∞ too.
     let row = [-INF, 1.0, 2.0];
     for label_smoothing in [0.0, 0.1, 1.0] {
         let smooth = CrossEntropy { label_smoothing, ..Default::default() };
@@ -53,10 +53,10 @@ fn extreme_logits_have_the_limits_and_a_nan_stays() -> Result<()> {
     Ok(())
 }
 
-/// Neither the number of rows nor the sum of their losses is a float of 16 bits: f16 has neither, and of bf16
-/// the mean would be another if either were rounded.
+/// Neither the number of rows nor the sum of their losses is representable in 16 bits: in f16 both overflow,
+/// in bf16 the mean would change if either were rounded.
 #[test]
-fn a_mean_of_more_rows_than_16_bits_count() -> Result<()> {
+fn a_mean_over_more_rows_than_16_bits_can_count() -> Result<()> {
     let mut targets = vec![0i64; 96_500];
     targets[7] = -1;
     let targets = T::from_vec(targets, 96_500)?;
@@ -70,8 +70,8 @@ fn a_mean_of_more_rows_than_16_bits_count() -> Result<()> {
 }
 
 #[test]
-fn rows_far_from_zero_keep_their_places() -> Result<()> {
-    // x̂ of 10⁶ + k/16: exact in f32, and so is each difference from the mean.
+fn layer_norm_far_from_zero_keeps_its_precision() -> Result<()> {
+    // Elements 10⁶ + k/16: exact in f32, as are the differences from the mean.
     let x: Vec<f32> = (0..64).map(|k| 1e6 + k as f32 / 16.0).collect();
     let y = T::from_slice(&x, (1, 64))?.layer_norm(None, None, 0.0)?.to_vec::<f32>()?;
     let deviation = ((64.0f64 * 64.0 - 1.0) / 12.0).sqrt();
@@ -82,9 +82,9 @@ fn rows_far_from_zero_keep_their_places() -> Result<()> {
     Ok(())
 }
 
-/// Probabilities see differences alone, and these are exact here.
+/// Probabilities depend on differences of logits alone, which are exact here.
 #[test]
-fn gradients_of_large_logits_are_those_of_small_ones() -> Result<()> {
+fn gradients_do_not_depend_on_the_offset_of_the_logits() -> Result<()> {
     fn check<B: Backend>() -> Result<()> {
         let tensor = |x: &[f32], shape: &[usize]| {
             Ok::<_, Error>(Tensor::<B>::from_slice(x, shape)?.requires_grad())
@@ -116,7 +116,7 @@ fn gradients_of_large_logits_are_those_of_small_ones() -> Result<()> {
 }
 
 #[test]
-fn nothing_and_empty_rows_give_nothing() -> Result<()> {
+fn empty_inputs_give_empty_outputs() -> Result<()> {
     for shape in [Shape::new([0]), Shape::new([3, 0]), Shape::new([0, 4])] {
         let x = T::zeros(shape, DType::F32)?;
         let n = *x.dims().last().unwrap();
@@ -136,7 +136,7 @@ fn nothing_and_empty_rows_give_nothing() -> Result<()> {
 }
 
 #[test]
-fn errors_name_the_op_and_what_does_not_fit() {
+fn errors_name_the_op() {
     let starts = |result: Result<T>, with: &str| {
         let text = result.unwrap_err().to_string();
         assert!(text.starts_with(with), "{text}");
@@ -165,7 +165,7 @@ fn errors_name_the_op_and_what_does_not_fit() {
 }
 
 #[test]
-fn an_axis_in_the_middle_is_the_same_axis_moved_last() -> Result<()> {
+fn a_middle_axis_gives_the_same_as_moved_last() -> Result<()> {
     let x = T::randn((3, 40, 5), &mut Rng::seed(3))?;
     let moved = x.permute(&[0, 2, 1])?.contiguous()?;
     for (got, want) in
@@ -177,7 +177,7 @@ fn an_axis_in_the_middle_is_the_same_axis_moved_last() -> Result<()> {
 }
 
 #[test]
-fn a_row_alone_has_the_bits_that_it_has_in_a_batch() -> Result<()> {
+fn a_row_has_the_same_bits_alone_and_in_a_batch() -> Result<()> {
     let x = T::randn((600, 333), &mut Rng::seed(4))?;
     let w = T::randn(333, &mut Rng::seed(5))?;
     type Function<'a> = &'a dyn Fn(&T) -> Result<T>;
@@ -194,7 +194,7 @@ fn a_row_alone_has_the_bits_that_it_has_in_a_batch() -> Result<()> {
 }
 
 #[test]
-fn a_mask_is_that_of_the_element_wherever_it_lies() -> Result<()> {
+fn a_dropout_mask_depends_on_the_index_alone() -> Result<()> {
     let mask = DropoutMask { p: 0.5, seed: 77, stream: 3 };
     let x = T::ones((200, 300), DType::F32)?;
     let y = x.dropout(mask)?;

@@ -1,23 +1,23 @@
-//! How far a result may be from the reference's, element by element: a few roundings of the numbers
-//! that the op adds up, and one of the result. Where a derivative reads the op's result, its errors count too.
+//! Error bounds for each element of a result: a few roundings of the terms that the op adds up, and one of
+//! the result. If a derivative reads the op's result, the bound includes the error of that.
 
-use crate::support::oracle::Places;
+use crate::support::oracle::Rounding;
 
-pub fn softmax(p: &Places, x: &[f64], y: &[f64]) -> Vec<f64> {
+pub fn softmax(p: &Rounding, x: &[f64], y: &[f64]) -> Vec<f64> {
     let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let pairs = x.iter().zip(y);
     pairs.map(|(x, y)| p.bound(*y, y * (6.0 + (x - most).abs()))).collect()
 }
 
-pub fn log_softmax(p: &Places, x: &[f64], y: &[f64]) -> Vec<f64> {
+pub fn log_softmax(p: &Rounding, x: &[f64], y: &[f64]) -> Vec<f64> {
     let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let log = (x.len() as f64).ln();
     let pairs = x.iter().zip(y);
     pairs.map(|(x, y)| p.bound(*y, 2.0 * (x - most).abs() + 2.0 * log + 4.0)).collect()
 }
 
-/// `y (g - Σ g y)`, of which y has the errors that [`softmax`] admits, and is rounded.
-pub fn softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
+/// `y (g - Σ g y)`, where y has the error that [`softmax`] allows, and is rounded.
+pub fn softmax_grad(p: &Rounding, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
     let along: f64 = g.iter().zip(y).map(|(g, y)| (g * y).abs()).sum();
     let each = g.iter().zip(y).zip(dx);
     let bound = |((g, y), dx): ((&f64, &f64), &f64)| {
@@ -28,8 +28,8 @@ pub fn softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
     each.map(bound).collect()
 }
 
-/// `g - e^y Σ g`, likewise.
-pub fn log_softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
+/// `g - e^y Σ g`, where y has the error that [`log_softmax`] allows.
+pub fn log_softmax_grad(p: &Rounding, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64> {
     let along: f64 = g.iter().map(|g| g.abs()).sum();
     let log = (g.len() as f64).ln();
     let each = g.iter().zip(y).zip(dx);
@@ -40,25 +40,25 @@ pub fn log_softmax_grad(p: &Places, g: &[f64], y: &[f64], dx: &[f64]) -> Vec<f64
     each.map(bound).collect()
 }
 
-pub fn loss(p: &Places, x: &[f64], smoothing: f64, loss: f64) -> f64 {
+pub fn loss(p: &Rounding, x: &[f64], smoothing: f64, loss: f64) -> f64 {
     let largest = x.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
     p.bound(loss, 16.0 + 4.0 * smoothing * largest)
 }
 
-/// Exponentials of a row's distances from its largest, `[x − most, e^it]`, and their sum.
+/// `[x − max, e^(x − max)]` for each element of a row, and the sum of the exponentials.
 fn exponentials(x: &[f64]) -> (Vec<[f64; 2]>, f64) {
     let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Of −∞ nothing is added, whose distance counts for nothing.
+    // An element of −∞ contributes nothing, so its difference must stay finite.
     let distance = |x: &f64| (x - most).max(-1e4);
     let each: Vec<_> = x.iter().map(distance).map(|d| [d, d.exp()]).collect();
     let sum = each.iter().map(|[_, e]| e).sum();
     (each, sum)
 }
 
-/// However large the logits are, each probability is relatively as near as a softmax is, and so is what a
-/// target's lacks to 1, but for the rounding of the sum that it comes from, which is of `f64`.
+/// For logits of any size, each probability has the relative error of a softmax. So has 1 minus the target's
+/// probability, except for the rounding of the sum of the others, which is of `f64`.
 pub fn cross_entropy_grad(
-    p: &Places,
+    p: &Rounding,
     g: f64,
     x: &[f64],
     target: i64,
@@ -75,40 +75,40 @@ pub fn cross_entropy_grad(
             true => (probability, 1.0 - smoothing + spread),
             false => (probability, spread),
         };
-        // Whatever p is, no more than four places of the upstream.
+        // At most four ULP of the upstream gradient for any probability.
         (varies * (8.0 + log + d.abs()) + 3.0 * fixed + 2f64.powi(-50) / p.wide).min(4.0)
     };
     let each = each.into_iter().enumerate().map(slope);
     each.zip(dx).map(|(size, dx)| p.bound(*dx, g.abs() * size)).collect()
 }
 
-/// Half a place of 1 in `f64`.
+/// Unit roundoff of `f64`.
 const DOUBLE: f64 = 1.0 / (1u64 << 53) as f64;
 
-/// What a sum over rows loses in `f64` of its terms' sizes.
+/// Error of an `f64` sum over rows, relative to the sum of magnitudes.
 pub const SUM: f64 = 64.0 * DOUBLE;
 
 fn mean_size(x: &[f64]) -> f64 {
     x.iter().map(|x| x.abs()).sum::<f64>() / x.len() as f64
 }
 
-/// How a norm maps a row.
+/// The map of a row by a norm.
 pub struct Normal {
     mean: f64,
     reciprocal: f64,
-    /// What the result loses by the mean's rounding in `f64`.
-    pub lost: f64,
+    /// Error of the result due to rounding the mean in `f64`.
+    pub mean_error: f64,
 }
 
 impl Normal {
-    /// Of layer norm, or, not centred, of rms norm.
+    /// The map of layer norm, or, if not centred, of rms norm.
     pub fn of(x: &[f64], eps: f64, centred: bool) -> Normal {
         let n = x.len() as f64;
         let mean = if centred { x.iter().sum::<f64>() / n } else { 0.0 };
         let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
         let reciprocal = 1.0 / (variance + eps).sqrt();
-        let lost = if centred { 8.0 * DOUBLE * mean_size(x) * reciprocal } else { 0.0 };
-        Normal { mean, reciprocal, lost }
+        let mean_error = if centred { 8.0 * DOUBLE * mean_size(x) * reciprocal } else { 0.0 };
+        Normal { mean, reciprocal, mean_error }
     }
 
     pub fn at(&self, x: f64) -> f64 {
@@ -116,33 +116,34 @@ impl Normal {
     }
 }
 
-pub fn norm(p: &Places, x: &[f64], normal: &Normal, weight: &[f64], y: &[f64]) -> Vec<f64> {
-    let lost = normal.lost / DOUBLE;
+pub fn norm(p: &Rounding, x: &[f64], normal: &Normal, weight: &[f64], y: &[f64]) -> Vec<f64> {
+    let mean_error = normal.mean_error / DOUBLE;
     let each = x.iter().zip(weight).zip(y);
     let each = each.map(|((x, w), y)| {
-        let of_row = p.bound(*y, 4.0 * *y + w * (8.0 * normal.at(*x).abs() + lost));
-        // Quotients on the way may be subnormal.
+        let of_row = p.bound(*y, 4.0 * *y + w * (8.0 * normal.at(*x).abs() + mean_error));
+        // Intermediate quotients may be subnormal.
         of_row + 8.0 * p.tiny
     });
     each.collect()
 }
 
-/// Gradient of a row, `h` the upstream gradient times the weight.
-pub fn norm_dx(p: &Places, h: &[f64], x: &[f64], normal: &Normal, dx: &[f64]) -> Vec<f64> {
-    let (r, lost) = (normal.reciprocal, normal.lost);
+/// Gradient by a row; `h` is the upstream gradient times the weight.
+pub fn norm_dx(p: &Rounding, h: &[f64], x: &[f64], normal: &Normal, dx: &[f64]) -> Vec<f64> {
+    let (r, mean_error) = (normal.reciprocal, normal.mean_error);
     let a = mean_size(h);
     let along: f64 = h.iter().zip(x).map(|(h, x)| (h * normal.at(*x)).abs()).sum();
     let b = along / h.len() as f64;
     let each = h.iter().zip(x).zip(dx);
     let each = each.map(|((h, x), dx)| {
         let x = normal.at(*x).abs();
-        p.bound(*dx, 8.0 * r * (h.abs() + a + x * b)) + r * lost * (b + lost * a + x * a)
+        p.bound(*dx, 8.0 * r * (h.abs() + a + x * b))
+            + r * mean_error * (b + mean_error * a + x * a)
     });
     each.collect()
 }
 
-/// Sums over rows, in `f64`, of terms whose sizes sum up to `sizes`, with so many errors of the working type.
-pub fn columns(p: &Places, sizes: &[f64], errors: f64, want: &[f64]) -> Vec<f64> {
+/// Sums over rows in `f64`; `sizes` are the sums of the terms' magnitudes, each with `errors` roundings.
+pub fn columns(p: &Rounding, sizes: &[f64], errors: f64, want: &[f64]) -> Vec<f64> {
     let each = sizes.iter().zip(want);
     each.map(|(&size, &want)| p.bound(want, errors * size) + SUM * size).collect()
 }

@@ -1,13 +1,13 @@
-//! `im2col` and `col2im` against each other, and a convolution by its definition.
+//! `im2col` and `col2im` against each other, and a convolution against its definition.
 
 use swath::ops::Window;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
 
-/// `⟨im2col(x), y⟩ = ⟨x, col2im(y)⟩`, exactly of small integers; more channels than threads.
+/// `⟨im2col(x), y⟩ = ⟨x, col2im(y)⟩`, exact for small integers; with more channels than threads.
 #[test]
-fn each_is_the_adjoint_of_the_other() -> Result<()> {
+fn im2col_and_col2im_are_adjoint() -> Result<()> {
     let mut rng = Rng::seed(3);
     let window = Window { stride: [2, 1], padding: [1, 2], ..Window::new([3, 4]) };
     for dtype in [DType::F32, DType::F64] {
@@ -23,7 +23,7 @@ fn each_is_the_adjoint_of_the_other() -> Result<()> {
     Ok(())
 }
 
-/// A product with the columns, element by element as a convolution is defined.
+/// Compares the product of filters and columns with a convolution, element by element.
 #[test]
 fn a_product_with_the_columns_is_a_convolution() -> Result<()> {
     let [n, c, h, w, m, kh, kw] = [2, 3, 6, 5, 4, 3, 2];
@@ -74,7 +74,7 @@ fn bad_sizes_are_errors_with_the_shapes() {
     for (i, (result, parts)) in cases.into_iter().enumerate() {
         let text = result.err().unwrap_or_else(|| panic!("case {i} is no error")).to_string();
         for part in parts {
-            assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+            assert!(text.contains(part), "\"{text}\" should contain \"{part}\"");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Convolutions: against PyTorch, against the composites on the reference backend in `f64`, and their bits.
+//! Convolutions against PyTorch and against the composites on the reference backend in `f64`; their bits.
 
 use swath::ops::Activation;
 use swath::prelude::*;
@@ -21,7 +21,7 @@ fn close(what: &str, x: &T, expected: &T, tolerance: f64) {
     }
 }
 
-/// The value and the gradients of a program of x, a weight and a bias.
+/// Compares a function of x, a weight and a bias, and its gradients, with PyTorch.
 fn check_vectors(name: &str, f: impl Fn(&T, &T, &T) -> Result<T>) {
     let vectors = Vectors::read(include_str!("../../vectors/conv.txt"));
     for (dtype, tolerance) in [(DType::F64, 1e-14), (DType::F32, 2e-6), (DType::F16, 4e-3)] {
@@ -74,7 +74,7 @@ fn pytorch_transposed_convolutions_and_their_gradients() {
     check_vectors("t_dilated", |x, w, b| x.conv_transpose2d(w, Some(b), dilated));
 }
 
-/// The values of `x`, exact, on the reference backend in `f64`.
+/// Copies `x` to the reference backend in `f64`, exactly.
 fn reference(x: &T) -> R {
     let values = x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
     R::from_vec(values, *x.shape()).unwrap()
@@ -96,7 +96,7 @@ impl Draw {
         values[self.below(values.len())]
     }
 
-    /// A tensor in one of several layouts.
+    /// A random tensor in one of several layouts.
     fn tensor(&mut self, shape: impl Into<Shape>, dtype: DType) -> Result<T> {
         let x = T::randn(shape, &mut self.0)?.to_dtype(dtype)?;
         Ok(match (self.below(4), x.rank()) {
@@ -111,7 +111,7 @@ impl Draw {
 const DTYPES: [(DType, f64); 4] =
     [(DType::F64, 1e-13), (DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 4e-2)];
 
-/// Values and gradients on both backends, from a random upstream gradient.
+/// Compares values and gradients on both backends, for a random upstream gradient.
 fn compare<const N: usize>(
     what: &str,
     tolerance: f64,
@@ -236,9 +236,9 @@ fn fused_activations_have_the_bits_of_separate_ones() -> Result<()> {
     Ok(())
 }
 
-/// An image has the same bits alone as in a batch, in any layout.
+/// An image has the same bits alone and in a batch, in any layout.
 #[test]
-fn batches_and_layouts_change_no_bit() -> Result<()> {
+fn batches_and_layouts_do_not_change_the_bits() -> Result<()> {
     let mut rng = Rng::seed(13);
     for (c, o, size, kernel) in [(3, 16, 40, 3), (70, 20, 9, 3), (20, 70, 7, 1), (1, 5, 30, 5)] {
         let x = T::randn((6, c, size, size), &mut rng)?;
@@ -249,15 +249,15 @@ fn batches_and_layouts_change_no_bit() -> Result<()> {
             let alone = x.narrow(0, i, 1)?.conv2d(&w, None, options)?;
             assert_eq!(bits(&alone), bits(&all.narrow(0, i, 1)?), "image {i} of {}", x.shape());
         }
-        let turned = x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
-        assert_eq!(bits(&turned.conv2d(&w, None, options)?), bits(&all), "{}", x.shape());
+        let permuted = x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
+        assert_eq!(bits(&permuted.conv2d(&w, None, options)?), bits(&all), "{}", x.shape());
     }
     Ok(())
 }
 
 #[test]
-fn threads_change_no_bit() {
-    alone("fused::conv::threads_change_no_bit", || {
+fn threads_do_not_change_the_bits() {
+    alone("fused::conv::threads_do_not_change_the_bits", || {
         let results = || -> Result<Vec<Vec<u32>>> {
             let mut rng = Rng::seed(14);
             let mut all = Vec::new();
@@ -284,7 +284,7 @@ fn threads_change_no_bit() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_that_names_it() {
+fn arguments_that_do_not_fit_are_errors_that_name_them() {
     let x = T::zeros((2, 4, 5, 6), DType::F32).unwrap();
     let w = |shape: [usize; 4]| T::zeros(shape, DType::F32).unwrap();
     let plain = ConvOptions::<2>::default();
@@ -334,7 +334,7 @@ fn what_does_not_fit_is_an_error_that_names_it() {
     assert!(
         error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, less)).starts_with("conv_transpose2d: ")
     );
-    // Nothing to compute is not an error.
+    // An empty batch is not an error.
     let empty = T::zeros((0, 4, 5, 6), DType::F32).unwrap().requires_grad();
     let y = empty.conv2d(&w([3, 4, 3, 3]).requires_grad(), None, plain).unwrap();
     assert_eq!(y.dims(), [0, 3, 3, 4]);

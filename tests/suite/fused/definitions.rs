@@ -1,4 +1,4 @@
-//! Gradients of fused ops where some operands have none or are one tensor, and embeddings.
+//! Gradients of fused ops if some operands are untracked, or several operands are one tensor; embeddings.
 
 use swath::ops::Activation;
 use swath::prelude::*;
@@ -6,7 +6,7 @@ use swath::prelude::*;
 type T = Tensor<CpuBackend>;
 
 #[test]
-fn parameters_alone_have_gradients_to_second_order() {
+fn gradients_by_parameters_alone_agree_to_second_order() {
     let x = T::randn((4, 5), &mut Rng::seed(1)).unwrap().to_dtype(DType::F64).unwrap();
     let w = x.narrow(0, 1, 1).unwrap().reshape(5).unwrap().add_scalar(2.0).unwrap();
     let b = x.narrow(0, 2, 1).unwrap().reshape(5).unwrap().contiguous().unwrap();
@@ -19,13 +19,13 @@ fn parameters_alone_have_gradients_to_second_order() {
     check(&|xs| x.rms_norm(Some(&xs[0]), 1e-2)?.square(), &[&w]);
     check(&|xs| xs[0].rms_norm(Some(&xs[0]), 1e-2), &[&w]);
     check(&|xs| x.bias_activation(&xs[0], Activation::GeluTanh)?.square(), &[&b]);
-    // One tensor in two places.
+    // One tensor as two operands.
     check(&|xs| xs[0].narrow(0, 0, 1)?.reshape(5)?.bias_activation(&b, Activation::Silu), &[&x]);
     check(&|xs| xs[0].layer_norm(Some(&xs[0]), Some(&xs[0]), 1e-2), &[&w]);
 }
 
 #[test]
-fn embedding_reads_rows_and_adds_their_gradients_up() -> Result<()> {
+fn embedding_gathers_rows_and_adds_their_gradients() -> Result<()> {
     let table = T::randn((5, 3), &mut Rng::seed(2))?.to_dtype(DType::F64)?;
     for ids in [tensor![i64; [4, 0, 4], [4, 1, 0]], tensor![i64; 3], tensor![i64; [[2], [2]]]] {
         let y = table.embedding(&ids)?;

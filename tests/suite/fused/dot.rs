@@ -4,7 +4,7 @@ use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
 
-/// The bits of the kernel, whose tree depends on the length alone, also where threads share it.
+/// The order of additions depends on the length alone, also if threads split the vectors.
 #[test]
 fn products_have_the_bits_of_the_kernel() -> Result<()> {
     let mut rng = Rng::seed(5);
@@ -15,25 +15,28 @@ fn products_have_the_bits_of_the_kernel() -> Result<()> {
         let (a, b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
         let want = swath_kernels::dot(&a.to_vec::<f64>()?, &b.to_vec::<f64>()?);
         assert_eq!(a.dot(&b)?.item::<f64>()?.to_bits(), want.to_bits(), "{n}");
-        let spread = T::cat(&[&a.unsqueeze(1)?, &b.unsqueeze(1)?], 1)?;
-        let [a, b] = [0, 1].map(|i| spread.narrow(1, i, 1).and_then(|x| x.squeeze(1)));
+        let strided = T::cat(&[&a.unsqueeze(1)?, &b.unsqueeze(1)?], 1)?;
+        let [a, b] = [0, 1].map(|i| strided.narrow(1, i, 1).and_then(|x| x.squeeze(1)));
         assert_eq!(a?.dot(&b?)?.item::<f64>()?.to_bits(), want.to_bits(), "{n}");
     }
     Ok(())
 }
 
-/// A row has the bits that it has alone, wherever it lies and however many there are.
+/// A row has the same bits alone, in any layout and among any number of rows.
 #[test]
 fn rows_have_the_bits_of_vectors() -> Result<()> {
     let mut rng = Rng::seed(6);
     for (rows, n) in [(1000, 3), (70, 1500), (3, 70_000)] {
         let (a, b) = (T::randn((rows, n), &mut rng)?, T::randn((rows, n), &mut rng)?);
-        let turned = |x: &T| x.t()?.contiguous()?.t();
+        let column_major = |x: &T| x.t()?.contiguous()?.t();
         let want: Vec<f32> = (0..rows)
             .map(|i| a.slice(swath::s![i])?.dot(&b.slice(swath::s![i])?)?.item::<f32>())
             .collect::<Result<_>>()?;
-        for (a, b) in [(a.clone(), b.clone()), (turned(&a)?, b.clone()), (turned(&a)?, turned(&b)?)]
-        {
+        for (a, b) in [
+            (a.clone(), b.clone()),
+            (column_major(&a)?, b.clone()),
+            (column_major(&a)?, column_major(&b)?),
+        ] {
             let found = T::einsum("ij,ij->i", &[&a, &b])?.to_vec::<f32>()?;
             assert!(found.iter().zip(&want).all(|(x, y)| x.to_bits() == y.to_bits()), "{rows} {n}");
         }
@@ -42,10 +45,10 @@ fn rows_have_the_bits_of_vectors() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_with_the_shapes() {
+fn operands_that_do_not_fit_are_errors_with_the_shapes() {
     let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
     let integers = tensor![i64; 1, 2];
-    let truth = integers.to_dtype(DType::Bool).unwrap();
+    let booleans = integers.to_dtype(DType::Bool).unwrap();
     let cases: [(Result<T>, &[&str]); 7] = [
         (zeros(&[2]).dot(&zeros(&[3])), &["dot: ", "[2]", "[3]"]),
         (zeros(&[2, 2]).dot(&zeros(&[2, 2])), &["dot: ", "[2, 2]", "expected two vectors"]),
@@ -53,12 +56,12 @@ fn what_does_not_fit_is_an_error_with_the_shapes() {
         (zeros(&[3]).dot(&zeros(&[3, 1])), &["dot: ", "[3]", "[3, 1]", "expected two vectors"]),
         (zeros(&[3]).dot(&zeros(&[1])), &["dot: ", "[3]", "[1]"]),
         (zeros(&[2]).dot(&integers), &["dot: ", "f32", "i64"]),
-        (truth.dot(&truth), &["dot: ", "bool", "[2]"]),
+        (booleans.dot(&booleans), &["dot: ", "bool", "[2]"]),
     ];
     for (result, parts) in cases {
         let text = result.unwrap_err().to_string();
         for part in parts {
-            assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
+            assert!(text.contains(part), "\"{text}\" should contain \"{part}\"");
         }
     }
 }
@@ -75,7 +78,7 @@ fn integers_are_added_as_i64() {
         let (a, b) = (narrow(&tensor![i64; largest, 7]), narrow(&tensor![i64; 3, 9]));
         let dot = a.dot(&b).unwrap();
         assert_eq!(dot.item::<i64>().unwrap(), 3 * largest + 63, "{dtype}");
-        // More than is converted at a time, every other element of what lies there.
+        // More elements than are converted at a time, from a strided view.
         let long: Vec<i64> = (0..400_001).map(|i| i % 101).collect();
         let long =
             narrow(&T::from_slice(&long, long.len()).unwrap()).slice(swath::s![..;2]).unwrap();

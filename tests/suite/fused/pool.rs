@@ -19,7 +19,7 @@ fn close(what: &str, x: &[f64], expected: &[f64], tolerance: f64) {
     }
 }
 
-/// Values and gradients of a pooling of x in two types.
+/// Compares the values and gradients of a pooling with PyTorch, in two types.
 fn check(name: &str, f: impl Fn(&T) -> Result<(T, Option<T>)>) {
     let vectors = Vectors::read(include_str!("../../vectors/conv.txt"));
     for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 5e-7)] {
@@ -69,7 +69,7 @@ fn pytorch_poolings_and_their_gradients() {
     });
 }
 
-/// Images with ties, NaN and infinities, in every float type and in another layout.
+/// Images with ties, NaN and infinities, in every float type, also with permuted axes.
 #[test]
 fn poolings_agree_with_the_composite() -> Result<()> {
     let mut rng = Rng::seed(21);
@@ -97,18 +97,19 @@ fn poolings_agree_with_the_composite() -> Result<()> {
                         values.iter_mut().skip(3).step_by(57).for_each(|x| *x = f32::NAN);
                         T::from_vec(values, *x.shape())?.to_dtype(dtype)?
                     };
-                    let turned =
+                    let permuted =
                         with_nan.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
-                    let (y, positions) = turned.max_pool2d_with_positions(options)?;
+                    let (y, positions) = permuted.max_pool2d_with_positions(options)?;
                     let plain = R::from_vec(numbers(&with_nan), *x.shape())?;
-                    let (expected, places) = plain.max_pool2d_with_positions(options)?;
+                    let (expected, expected_positions) =
+                        plain.max_pool2d_with_positions(options)?;
                     let bits = |x: Vec<f64>| {
                         x.into_iter()
                             .map(|x| if x.is_nan() { 1 } else { x.to_bits() })
                             .collect::<Vec<_>>()
                     };
                     assert!(bits(numbers(&y)) == bits(numbers(&expected)), "{what}");
-                    assert!(numbers(&positions) == numbers(&places), "{what}");
+                    assert!(numbers(&positions) == numbers(&expected_positions), "{what}");
                     if dilation == [1, 1] {
                         let (x, tolerance) = (
                             x.to_dtype(dtype)?,
@@ -154,7 +155,7 @@ fn poolings_that_do_not_fit_are_errors() {
         PoolOptions { stride: Some([0, 1]), ..PoolOptions::default() },
         PoolOptions { dilation: [0, 1], ..PoolOptions::default() },
         PoolOptions::new([0, 1]),
-        // The window steps over the image.
+        // The dilation makes both taps of a window fall into the padding.
         PoolOptions { dilation: [4, 1], padding: [1, 0], ..PoolOptions::new([2, 1]) },
     ] {
         assert!(error(x.max_pool2d(options)).contains("a pixel in every window"), "{options:?}");

@@ -1,5 +1,4 @@
-//! Every fused op and its gradients × dtype × shape × arrangement in memory, against the composites in
-//! `f64`.
+//! Every fused op and its gradients × dtype × shape × layout, against the composites in `f64`.
 
 use std::marker::PhantomData;
 
@@ -9,9 +8,9 @@ use swath::{CrossEntropy, DType, Reduction, Scalar, Shape};
 use super::bounds::{self, Normal};
 use crate::support::agree::{Disagreements, ReferenceTensor, Tested, dtypes, floats};
 use crate::support::inputs::{Arrangement, Fill, Input, Rng, Specials};
-use crate::support::oracle::{Oracle, Places, Program, agrees, rows, values};
+use crate::support::oracle::{Oracle, Program, Rounding, agrees, rows, values};
 
-/// Rows of all lengths, in one and several axes, none and empty.
+/// Rows of many lengths, along one and several axes, none and empty.
 const SHAPES: [&[usize]; 13] = [
     &[0],
     &[1],
@@ -28,7 +27,7 @@ const SHAPES: [&[usize]; 13] = [
     &[3, 2050],
 ];
 
-/// Of these, every arrangement.
+/// Shapes that are tested in every arrangement.
 const ARRANGED: [&[usize]; 4] = [&[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 
 const UNIT: Fill = Fill { domain: (-2.0, 2.0), special_every: 0, specials: Specials::All };
@@ -44,7 +43,7 @@ fn cases<B: Tested>() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Logits, plain and with special ones among them, and whether their gradients are compared.
+/// Fills for logits, without and with special values, and whether their gradients are compared.
 fn fills() -> [(Fill, bool); 2] {
     let plain = Fill::plain(-6.0, 6.0);
     [(plain, true), (plain.with(40, Specials::NoHuge), false)]
@@ -52,7 +51,7 @@ fn fills() -> [(Fill, bool); 2] {
 
 type Bounds = Vec<Vec<f64>>;
 
-/// Draws inputs, and compares programs of them with the reference.
+/// Draws inputs and compares programs with the reference.
 struct Trials<B> {
     seen: Disagreements,
     rng: Rng,
@@ -74,17 +73,17 @@ impl<B: Tested> Trials<B> {
         Input::new(dtype, shape, by, || fill.draw(&mut self.rng, dtype))
     }
 
-    /// Compares results, and gradients from upstream ones that are arranged as the first input, within
-    /// bounds of either.
+    /// Compares results and gradients within their bounds. Upstream gradients are random, in the arrangement
+    /// of the first input.
     fn check(
         &mut self,
         gradients: bool,
         program: Program,
         inputs: &[&Input],
-        bounds: impl Fn(&Places, &Oracle) -> Bounds,
+        bounds: impl Fn(&Rounding, &Oracle) -> Bounds,
     ) {
         let (dtype, by) = (inputs[0].dtype(), inputs[0].arrangement);
-        let (context, p) = (format!("{dtype} {} {by:?}", inputs[0].shape), Places::of(dtype));
+        let (context, p) = (format!("{dtype} {} {by:?}", inputs[0].shape), Rounding::of(dtype));
         let rng = &mut self.rng;
         let mut draw = |shape: &Shape| Input::new(dtype, *shape, by, || UNIT.draw(rng, dtype));
         let upstream = gradients.then_some(&mut draw as _);
@@ -92,13 +91,13 @@ impl<B: Tested> Trials<B> {
     }
 }
 
-/// The bound of each element from the tensors' there.
+/// Bound of each element from the elements of `xs` at the same index.
 fn each<const N: usize>(xs: [&ReferenceTensor; N], bound: impl Fn([f64; N]) -> f64) -> Vec<f64> {
     let all = xs.map(values);
     (0..all[0].len()).map(|i| bound(all.each_ref().map(|x| x[i]))).collect()
 }
 
-/// The bounds of each row from the tensors' rows there.
+/// Bounds of each row from the rows of `xs` at the same index.
 fn by_row<const N: usize>(
     xs: [&ReferenceTensor; N],
     bound: impl Fn([&[f64]; N]) -> Vec<f64>,
@@ -108,11 +107,11 @@ fn by_row<const N: usize>(
 }
 
 /// Bounds relative to the largest element of each result and gradient.
-fn of_largest(terms: f64, roundings: f64) -> impl Fn(&Places, &Oracle) -> Bounds {
+fn of_largest(terms: f64, roundings: f64) -> impl Fn(&Rounding, &Oracle) -> Bounds {
     move |p, o| o.results.iter().map(|want| p.of_largest(want, terms, roundings)).collect()
 }
 
-pub fn softmax_and_its_logarithm_agree<B: Tested>() {
+pub fn softmax_and_log_softmax_agree<B: Tested>() {
     let mut trials = Trials::<B>::new(1);
     for (dtype, shape, by) in cases::<B>() {
         for ((fill, gradients), log) in
@@ -170,7 +169,7 @@ pub fn cross_entropy_agrees<B: Tested>() {
                         let (g, targets) = (values(g), values(&o.inputs[1]));
                         let of_row = |(i, dx): (usize, Vec<f64>)| {
                             let target = targets[i] as i64;
-                            // What a probability lacks to 1 is that exact only in kernels.
+                            // Composites compute 1 - p of the target by a subtraction, which cancels.
                             if B::SLACK > 1.0 {
                                 return dx.iter().map(|dx| p.bound(*dx, 4.0 * g[i])).collect();
                             }
@@ -185,7 +184,7 @@ pub fn cross_entropy_agrees<B: Tested>() {
             }
         }
     }
-    // What becomes of the rows' losses; targets of two axes.
+    // Reductions of the losses; targets with two axes.
     for dtype in floats::<B>() {
         for (other, reduction, label_smoothing, ignore_index) in [
             (1, Reduction::Mean, 0.0, None),
@@ -244,15 +243,15 @@ pub fn norms_agree<B: Tested>() {
                 let of_row = |(i, dx): (usize, Vec<f64>)| {
                     let normal = Normal::of(&x[i], EPS, centred);
                     for (k, g) in g[i].iter().enumerate() {
-                        along[k] +=
-                            (g * normal.at(x[i][k])).abs() + g.abs() * normal.lost / bounds::SUM;
+                        along[k] += (g * normal.at(x[i][k])).abs()
+                            + g.abs() * normal.mean_error / bounds::SUM;
                         sizes[k] += g.abs();
                     }
                     let h: Vec<f64> = g[i].iter().zip(&weight).map(|(g, w)| g * w).collect();
                     bounds::norm_dx(p, &h, &x[i], &normal, &dx)
                 };
                 all.push(rows(&o.results[1]).into_iter().enumerate().flat_map(of_row).collect());
-                // Gradients of weight and bias follow, of those that there are.
+                // Gradients of the weight and the bias, if present.
                 let columns =
                     [has_weight.then_some((along, 2.0)), has_bias.then_some((sizes, 0.0))];
                 for ((sizes, errors), want) in columns.into_iter().flatten().zip(&o.results[2..]) {
@@ -272,13 +271,13 @@ pub fn bias_activation_agrees<B: Tested>() {
         let x = trials.input(Fill::plain(-5.0, 5.0), dtype, shape, by);
         let bias = trials.input(UNIT, dtype, n, by);
         for activation in Activation::ALL {
-            // The slope of relu jumps where the sum is 0: its rounding must not decide.
+            // The slope of relu jumps at a sum of 0, so that rounding of the sum would change it.
             let gradients = activation != Activation::Relu;
             trials.check(gradients, Program::BiasActivation(activation), &[&x, &bias], |p, o| {
                 let mut all = vec![each([&o.results[0]], |[y]| p.bound(y, 14.0 + 4.0 * y.abs()))];
                 let [g] = &o.upstream[..] else { return all };
                 all.push(each([g, &o.results[1]], |[g, dx]| p.bound(dx, 20.0 * g.abs())));
-                // That of the bias adds up what was rounded to the dtype.
+                // The gradient of the bias sums values that are rounded to the dtype.
                 let mut sizes = vec![0.0; n];
                 values(g).iter().enumerate().for_each(|(i, g)| sizes[i % n] += g.abs());
                 let errors = 20.0 + 1.2 * p.out / p.wide;
@@ -302,9 +301,9 @@ pub fn linear_agrees_with_and_without_activation<B: Tested>() {
             let inputs = if i % 2 == 0 { &[&x, &weight, &bias][..] } else { &[&x, &weight] };
             for activation in [None].into_iter().chain(Activation::ALL.map(Some)) {
                 let gradients = activation != Some(Activation::Relu);
-                // A derivative reads what is rounded to the dtype, in each term of its sums.
+                // Each term of the gradients' sums reads values that are rounded to the dtype.
                 let roundings = if activation.is_some() { (8 + 4 * n) as f64 } else { 2.0 };
-                let bounds = |p: &Places, o: &Oracle| {
+                let bounds = |p: &Rounding, o: &Oracle| {
                     let terms = 16.0 + (4 * k) as f64;
                     let all = o.results.iter().enumerate();
                     all.map(|(i, want)| {
@@ -339,7 +338,7 @@ pub fn dropout_of_every_probability_agrees<B: Tested>() {
     trials.seen.finish();
 }
 
-/// Vectors, and rows: many, long, none; more rows along an axis than are gathered at a time.
+/// Vectors; rows: many, long, none; more rows along an axis than are gathered at a time.
 const DOTS: [&[usize]; 17] = [
     &[0],
     &[1],
@@ -369,7 +368,7 @@ pub fn inner_products_agree<B: Tested>() {
                 let a = trials.input(fill, dtype, shape, by);
                 let b = trials.input(UNIT, dtype, shape, Arrangement::ALL[(i + 3) % 8]);
                 trials.check(gradients, Program::Dot, &[&a, &b], |p, o| {
-                    // Additions are in f64; of f64 each element passes a few dozen.
+                    // Sums are in f64; for operands of f64 each term takes part in a few dozen additions.
                     let factor = if dtype == DType::F64 { 64.0 } else { 1e-6 };
                     let [a, b] = [0, 1].map(|i| rows(&o.inputs[i]));
                     let bound = |(row, want): (usize, f64)| {
@@ -389,7 +388,7 @@ pub fn inner_products_agree<B: Tested>() {
     trials.seen.finish();
 }
 
-/// Images of which some have no elements; the last ones are no images.
+/// Images, some without elements; the last two shapes are invalid.
 const IMAGES: [&[usize]; 9] = [
     &[2, 3, 5, 7],
     &[1, 1, 1, 1],
@@ -402,7 +401,7 @@ const IMAGES: [&[usize]; 9] = [
     &[1, 2, 3, 4, 1],
 ];
 
-/// Windows of every kind; the last ones have no place.
+/// Windows of every kind; the last five are invalid or too large.
 fn windows() -> [Window; 12] {
     let three = Window::new([3, 3]);
     [
@@ -421,13 +420,13 @@ fn windows() -> [Window; 12] {
     ]
 }
 
-/// Bounds of sums of elements of at most 4, of which each has as many as the window has taps.
-fn of_taps(p: &Places, window: &Window, want: &ReferenceTensor) -> Vec<f64> {
+/// Bounds of sums of as many elements as the window has taps, each at most 4.
+fn of_taps(p: &Rounding, window: &Window, want: &ReferenceTensor) -> Vec<f64> {
     let taps = (window.kernel[0] * window.kernel[1]) as f64;
     each([want], |[y]| p.bound(y, 4.0 * taps))
 }
 
-pub fn windows_as_columns_agree<B: Tested>() {
+pub fn im2col_agrees<B: Tested>() {
     let mut trials = Trials::<B>::new(11);
     for (dtype, shape) in dtypes::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
         for by in Arrangement::ALL {
@@ -443,7 +442,7 @@ pub fn windows_as_columns_agree<B: Tested>() {
     trials.seen.finish();
 }
 
-pub fn columns_added_up_to_images_agree<B: Tested>() {
+pub fn col2im_agrees<B: Tested>() {
     let mut trials = Trials::<B>::new(12);
     for (dtype, image) in floats::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
         for window in windows() {
@@ -464,14 +463,14 @@ pub fn columns_added_up_to_images_agree<B: Tested>() {
     trials.seen.finish();
 }
 
-/// Sine and cosine have the bits of each alone, which other tests bound; here the gradients.
+/// Compares gradients; other tests compare sine and cosine with those of the separate ops, bit for bit.
 pub fn gradients_of_sine_and_cosine_agree<B: Tested>() {
     let mut trials = Trials::<B>::new(21);
     for (dtype, shape, by) in cases::<B>() {
         let x = trials.input(Fill::plain(-1e4, 1e4), dtype, shape, by);
         trials.check(true, Program::SinCos, &[&x], |p, o| {
             let of = |k: usize| each([&o.results[k]], |[y]| p.bound(y, 2.0));
-            // The upstream gradient times the other function, which is rounded before.
+            // The upstream gradient times the other function, which is rounded before the product.
             let gradient = |k: usize| {
                 each([&o.results[2 + k], &o.upstream[k]], |[dx, g]| p.bound(2.0 * dx, 4.0 * g))
             };

@@ -1,4 +1,4 @@
-//! Sine and cosine at once.
+//! Sine and cosine by one op.
 
 use swath::prelude::*;
 
@@ -34,7 +34,7 @@ pub fn sincos_matches_sin_and_cos_bitwise<B: Tested>() {
 }
 
 #[test]
-fn the_gradients_of_both_add_up() -> Result<()> {
+fn gradients_of_sine_and_cosine_add_up() -> Result<()> {
     let x = tensor![f64; 0.3, -2.0, 1e3].requires_grad();
     let (sine, cosine) = x.sincos()?;
     let loss = sine.mul_scalar(3.0)?.add(&cosine.mul_scalar(5.0)?)?.sum(None, false)?;

@@ -1,4 +1,4 @@
-//! The CPU backend's steps of optimizers: against the formulas, and what they write where.
+//! Optimizer steps of the CPU backend: against the formulas, and which storage they write.
 
 use swath::backend::cpu::CpuTensor;
 use swath::ops::UpdateOp;
@@ -6,7 +6,7 @@ use swath::{Backend, CpuBackend, DType, Error, HostData, Result, Scalar, Shape, 
 
 use crate::support::agree::{Disagreements, Reference, Tolerance};
 use crate::support::inputs::{Arrangement, FLOATS, Fill, Input, Rng};
-use crate::support::oracle::{Places, values, wide};
+use crate::support::oracle::{Rounding, values, wide};
 
 fn ops() -> Vec<UpdateOp> {
     let sgd = |momentum, dampening, weight_decay, nesterov, first| UpdateOp::Sgd {
@@ -38,7 +38,7 @@ fn ops() -> Vec<UpdateOp> {
     ]
 }
 
-/// Parameter and state after a step, by the formulas of [`UpdateOp`].
+/// Parameter and state after a step, by the formulas in the documentation of [`UpdateOp`].
 fn formula(op: &UpdateOp, [p, mut s, mut v]: [f64; 3], mut g: f64) -> [f64; 3] {
     match *op {
         UpdateOp::Sgd { rate, momentum, dampening, weight_decay, nesterov, first } => {
@@ -61,7 +61,7 @@ fn formula(op: &UpdateOp, [p, mut s, mut v]: [f64; 3], mut g: f64) -> [f64; 3] {
 }
 
 #[test]
-fn every_step_is_that_of_the_formula() {
+fn every_step_matches_its_formula() {
     let (mut seen, mut rng) = (Disagreements::default(), Rng(6));
     for dtype in FLOATS {
         for shape in [&[][..], &[0], &[1], &[7], &[33, 65], &[3, 0, 2], &[5, 1030]] {
@@ -83,7 +83,8 @@ fn every_step_is_that_of_the_formula() {
                         formula(&op, [p, s, v], g)[k]
                     });
                     let after: Vec<f64> = after.collect();
-                    let bounds = after.iter().map(|&y| Places::of(dtype).bound(y, 16.0)).collect();
+                    let bounds =
+                        after.iter().map(|&y| Rounding::of(dtype).bound(y, 16.0)).collect();
                     let after: Vec<_> = after.into_iter().map(Scalar::Float).collect();
                     let want = Ok(Input::of(dtype, shape, &after).on::<Reference>());
                     let context = || format!("{op:?} {dtype} {shape:?}, tensor {k}");
@@ -110,16 +111,16 @@ const PLAIN: UpdateOp = UpdateOp::Sgd {
 };
 
 #[test]
-fn unshared_storage_is_written_and_shared_storage_is_left_alone() -> Result<()> {
+fn unshared_storage_is_updated_in_place_and_shared_storage_is_copied() -> Result<()> {
     let gradient = tensor(&[1.0, 1.0]);
     let (mut p, mut state) = (tensor(&[5.0, 6.0]), [tensor(&[2.0, 4.0])]);
-    let places = [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()];
+    let addresses = [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()];
     CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state)?;
     assert_eq!(
         (p.as_slice::<f32>()?, state[0].as_slice::<f32>()?),
         (&[3.0, 3.0][..], &[2.0, 3.0][..])
     );
-    assert_eq!(places, [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()]);
+    assert_eq!(addresses, [p.as_slice::<f32>()?.as_ptr(), state[0].as_slice::<f32>()?.as_ptr()]);
 
     let others = [p.clone(), state[0].clone(), gradient.clone()];
     CpuBackend::update(&PLAIN, &mut p, &gradient, &mut state)?;
@@ -146,7 +147,7 @@ fn a_parameter_may_be_its_own_gradient() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_and_changes_nothing() {
+fn arguments_that_do_not_fit_are_errors_and_change_nothing() {
     let same = || [tensor(&[1.0, 2.0])];
     let wrong = [
         (tensor(&[1.0]), same().to_vec()),

@@ -1,4 +1,4 @@
-//! PyTorch's results; `tests/vectors/make_fused.py` writes them.
+//! PyTorch's results, written by `tests/vectors/make_fused.py`.
 
 use std::collections::HashMap;
 

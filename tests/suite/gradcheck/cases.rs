@@ -1,5 +1,5 @@
 //! For each recorded op, by name: functions of it and inputs in several layouts, at which its
-//! derivatives are checked. The rows of the op table bring theirs along; ops with parameters have an
+//! derivatives are checked. The cases of the op table are derived from its rows; ops with parameters have an
 //! arm in [`suite`].
 
 use super::images::images;
@@ -41,16 +41,17 @@ use Arrangement::*;
 pub const DENSE: [Arrangement; 4] = [Contiguous, Permuted, Reversed, Strided];
 pub const ALL: [Arrangement; 5] = [Contiguous, Permuted, Reversed, Strided, Expanded];
 
-/// The values of `x` lying another way; only `Expanded` changes them. A tensor without axes stays.
+/// `x` in another layout, with the same values except for `Expanded`. A tensor without axes is returned as it
+/// is.
 pub fn arranged(x: &T, arrangement: Arrangement) -> T {
     let last = match x.rank() {
         0 => return x.clone(),
         rank => rank - 1,
     };
-    let turned: Vec<usize> = (0..x.rank()).rev().collect();
+    let reversed: Vec<usize> = (0..x.rank()).rev().collect();
     let arrange = || match arrangement {
         Contiguous => Ok(x.clone()),
-        Permuted => x.permute(&turned)?.contiguous()?.permute(&turned),
+        Permuted => x.permute(&reversed)?.contiguous()?.permute(&reversed),
         Reversed => x.flip(last)?.contiguous()?.flip(last),
         Strided => {
             let x = x.unsqueeze(-1)?;
@@ -61,7 +62,7 @@ pub fn arranged(x: &T, arrangement: Arrangement) -> T {
     arrange().unwrap()
 }
 
-/// The cases of the op that is recorded under this name.
+/// The cases of the op that is recorded under the name `op`.
 pub fn suite(op: &str) -> Vec<Case> {
     if let Some(&op) = UnaryOp::ALL.iter().find(|row| row.name() == op) {
         return unary(op);
@@ -74,10 +75,7 @@ pub fn suite(op: &str) -> Vec<Case> {
     }
     let mut suite = Suite(Vec::new());
     with_parameters(op, &mut suite);
-    assert!(
-        !suite.0.is_empty(),
-        "no case of {op}: it needs an arm in tests/suite/gradcheck/cases.rs"
-    );
+    assert!(!suite.0.is_empty(), "no case of {op}: add an arm in tests/suite/gradcheck/cases.rs");
     suite.0
 }
 
@@ -96,7 +94,7 @@ fn unary(op: UnaryOp) -> Vec<Case> {
     ALL.into_iter().map(case).chain([scalar]).collect()
 }
 
-/// Every pair of arrangements, and broadcasting either side, or both.
+/// Every pair of arrangements, and broadcasting of either operand or both.
 fn binary(op: BinaryOp) -> Vec<Case> {
     let [a_domain, b_domain] = op.domain();
     let mut cases = Vec::new();
@@ -122,7 +120,7 @@ fn binary(op: BinaryOp) -> Vec<Case> {
     cases
 }
 
-/// Three arrangements at a time, and broadcasting some of the three.
+/// Combinations of three arrangements, and broadcasting of some of the operands.
 fn ternary(op: TernaryOp) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |dims: [&[usize]; 3], arrangements: [Arrangement; 3]| {
@@ -156,8 +154,8 @@ fn ternary(op: TernaryOp) -> Vec<Case> {
 pub struct Suite(Vec<Case>);
 
 impl Suite {
-    /// A function at uniform inputs of these shapes, once in each arrangement; several inputs lie in
-    /// different ones.
+    /// Adds a function at uniform inputs of these shapes, once for each arrangement; with several inputs each
+    /// has another arrangement.
     pub fn add(
         &mut self,
         name: &str,
@@ -199,7 +197,7 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.one("prod of two axes", |x| x.prod(Some(&[0, 2]), false));
             s.one("prod kept", |x| x.prod(Some(&[1]), true));
             s.one("prod of all", |x| x.div(2.0)?.prod(None, false));
-            // Factors that are 0: one, two, three of those that are multiplied.
+            // One, two or three factors of 0 among those that are multiplied.
             let zeros =
                 tensor![f64; [1.0, 1.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
             let at = uniform((2, 3, 4), (-2.0, 2.0), 50).mul(&zeros).unwrap();
@@ -212,7 +210,7 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.one("variance kept", |x| x.variance(Some(&[1]), true, 0));
             s.one("variance of all", |x| x.variance(None, false, 2));
         }
-        // What is repeated along all reduced axes deviates by 0, where there is no derivative.
+        // Equal elements deviate by 0, where std has no derivative, so not all reduced axes may be expanded.
         "std" => {
             s.one("std of two axes", |x| x.std(Some(&[0, 2]), false, 1));
             s.one("std kept", |x| x.std(Some(&[1]), true, 0));
@@ -233,7 +231,8 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.one("logsumexp kept", |x| x.logsumexp(Some(&[1]), true));
             s.one("logsumexp of all", |x| x.mul(2.0)?.logsumexp(None, false));
         }
-        // Repeated elements tie, where there is no derivative: not along the axes that are reduced.
+        // Equal elements tie, where max and min have no derivative, so no input may be expanded along a
+        // reduced axis.
         "max" => {
             s.one("max", |x| x.max(Some(&[1]), false));
             s.add("max of two axes", &[&[2, 3, 4]], &DENSE, |xs| xs[0].max(Some(&[0, 2]), true));
@@ -337,7 +336,7 @@ fn with_parameters(op: &str, s: &mut Suite) {
             let batch = |xs: &[T]| T::einsum("bi,bj->bij", &[&xs[0], &xs[1]]);
             s.add("batch", &[&[2, 3], &[2, 3]], &ALL, batch);
         }
-        // The narrower side is the input: differences of what is rounded to f32 are noise.
+        // The input has the narrower type: differences of values that are rounded to f32 would be noise.
         "to_dtype" => {
             s.one("to_dtype", |x| x.to_dtype(DType::F64));
             for case in &mut s.0 {

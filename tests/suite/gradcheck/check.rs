@@ -21,8 +21,8 @@ pub fn check(op: &str) -> Result<(), Box<Failure>> {
     })
 }
 
-/// Both orders, of the function and of its square: there the upstream gradient depends on the
-/// inputs, and linear functions have second derivatives too.
+/// Checks first and second order, of the function and of its square, whose upstream gradient depends on the
+/// inputs, so that linear functions have second derivatives too.
 fn check_case(case: &Case) -> Result<()> {
     let inputs: Vec<&T> = case.inputs.iter().collect();
     check_gradients(&case.f, &inputs, SECOND_ORDER)?;

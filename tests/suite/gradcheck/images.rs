@@ -1,4 +1,4 @@
-//! The cases of ops on images: windows, convolutions, poolings.
+//! The cases of ops on images: im2col, convolutions, poolings, resampling, normalized channels.
 
 use swath::ops::{Activation, Window};
 use swath::prelude::*;
@@ -15,7 +15,7 @@ fn windows() -> [Window; 3] {
     ]
 }
 
-/// Adds the cases of an op, if it is one of images.
+/// Adds the cases of `op` if it is an op on images.
 pub fn images(op: &str, s: &mut Suite) {
     match op {
         "im2col" => {
@@ -76,7 +76,75 @@ pub fn images(op: &str, s: &mut Suite) {
                 |xs: &[T]| xs[0].conv_transpose1d(&xs[1], None, ConvTransposeOptions::default());
             s.add("line", &[&[1, 2, 3], &[2, 2, 2]], &ALL, f);
         }
-        // It is recorded where the gradient of a convolution is.
+        "batch_norm" => {
+            let shapes: &[&[usize]] = &[&[3, 2, 4], &[2], &[2]];
+            let training = |xs: &[T], weight: Option<&T>, bias: Option<&T>| {
+                Ok(xs[0].batch_norm_training(weight, bias, 1e-2)?.0)
+            };
+            s.add("all", shapes, &ALL, move |xs| training(xs, Some(&xs[1]), Some(&xs[2])));
+            s.add("vectors", &[&[4, 2], &[2]], &ALL, move |xs| training(xs, None, Some(&xs[1])));
+            s.add("images", &[&[2, 2, 2, 2]], &ALL, move |xs| training(xs, None, None));
+            let shapes: &[&[usize]] = &[&[3, 2, 2], &[2], &[2], &[2], &[2]];
+            s.add("given statistics", shapes, &ALL, |xs| {
+                let variance = xs[2].square()?.add_scalar(0.5)?;
+                xs[0].batch_norm(&xs[1], &variance, Some(&xs[3]), Some(&xs[4]), 1e-2)
+            });
+        }
+        "group_norm" => {
+            let shapes: &[&[usize]] = &[&[2, 4, 3], &[4], &[4]];
+            s.add("all", shapes, &ALL, |xs| xs[0].group_norm(2, Some(&xs[1]), Some(&xs[2]), 1e-2));
+            s.one("x alone", |x| x.group_norm(1, None, None, 1e-2));
+        }
+        "instance_norm" => {
+            let shapes: &[&[usize]] = &[&[2, 2, 2, 2], &[2], &[2]];
+            s.add("all", shapes, &ALL, |xs| xs[0].instance_norm(Some(&xs[1]), Some(&xs[2]), 1e-2));
+            s.add("scaled", &shapes[..2], &ALL, |xs| xs[0].instance_norm(Some(&xs[1]), None, 1e-2));
+            let shifted = |xs: &[T]| xs[0].instance_norm(None, Some(&xs[1]), 1e-2);
+            s.add("shifted", &shapes[..2], &ALL, shifted);
+        }
+        "unfold" => {
+            s.one("overlapping", |x| x.unfold(2, 3, 1));
+            s.one("apart", |x| x.unfold(1, 1, 2));
+            s.one("twice", |x| x.unfold(2, 2, 2)?.unfold(1, 2, 1));
+        }
+        "pad" => {
+            s.one("constant", |x| x.pad(&[(1, 0), (-1, 2)], PadMode::Constant(0.5)));
+            s.one("reflect", |x| x.pad(&[(2, 1), (3, -1)], PadMode::Reflect));
+            s.one("replicate", |x| x.pad(&[(1, 2), (0, 3)], PadMode::Replicate));
+            s.one("circular", |x| x.pad(&[(3, 1), (-1, 2)], PadMode::Circular));
+        }
+        "interpolate" => {
+            for align_corners in [false, true] {
+                let modes = [
+                    Interpolation::Bilinear { align_corners },
+                    Interpolation::Bicubic { align_corners },
+                    Interpolation::Nearest,
+                ];
+                for mode in modes {
+                    let f = move |xs: &[T]| xs[0].interpolate([5, 3], mode);
+                    s.add(&format!("{mode:?}"), &[&[2, 1, 3, 4]], &ALL, f);
+                }
+            }
+            let doubled = |xs: &[T]| xs[0].interpolate([4, 9], Interpolation::Nearest);
+            s.add("repeated", &[&[1, 2, 2, 3]], &ALL, doubled);
+        }
+        "adaptive_avg_pool" => {
+            let shape: &[&[usize]] = &[&[2, 2, 3, 4]];
+            for size in [[2, 3], [3, 2], [1, 1], [5, 3]] {
+                let f = move |xs: &[T]| xs[0].adaptive_avg_pool2d(size);
+                s.add(&format!("{size:?}"), shape, &ALL, f);
+            }
+            s.one("line", |x| x.adaptive_avg_pool1d(3));
+        }
+        "adaptive_max_pool" => {
+            let shape: &[&[usize]] = &[&[2, 2, 3, 4]];
+            for size in [[2, 3], [3, 2], [1, 1], [5, 3]] {
+                let f = move |xs: &[T]| xs[0].adaptive_max_pool2d(size);
+                s.add(&format!("{size:?}"), shape, &DENSE, f);
+            }
+            s.add("line", &[&[2, 3, 4]], &DENSE, |xs| xs[0].adaptive_max_pool1d(3));
+        }
+        // It is recorded in the gradient of a convolution.
         "conv_weight_grad" => {
             let f = |xs: &[T]| {
                 let w = T::zeros((2, 2, 2), xs[0].dtype())?;

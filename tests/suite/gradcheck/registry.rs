@@ -1,6 +1,6 @@
-//! The ops that the engine records, by name: the rows of the op table, and the ops with parameters.
+//! The ops that graphs record, by name: the rows of the op table, and the ops with parameters.
 //!
-//! `mutation.rs` compares the list with the rules that run; `docs/OPS.md` is made from it.
+//! `mutation.rs` compares the list with the rules that run; `docs/OPS.md` is generated from it.
 
 use swath::testing::ROWS;
 
@@ -15,29 +15,30 @@ pub enum Kind {
     Ternary,
     /// A reduction over axes.
     Reduction,
-    /// Several passes over memory in one, with a composite of simpler ops.
+    /// An op that replaces a composite of simpler ops by one pass over memory.
     Fused,
     /// Products, selection, indexing, views, conversion.
     Parametric,
 }
 
-/// An op as graphs hold it.
+/// A recorded op.
 pub struct RecordedOp {
-    /// The name under which it is recorded, that of its method.
+    /// The name under which it is recorded, which is the name of its method.
     pub name: &'static str,
     pub kind: Kind,
-    /// What it computes.
+    /// Description of the result.
     pub formula: &'static str,
-    /// The inputs that can have gradients, two for `cat`, each with its gradient from that of the result, `g`.
+    /// The inputs that can have gradients (two for `cat`), each with its gradient in terms of `g`, that of
+    /// the result.
     pub gradients: Vec<(&'static str, &'static str)>,
-    /// True if gradients that will themselves be differentiated have a rule of their own.
+    /// True if gradients that will themselves be differentiated have a second rule.
     pub two_rules: bool,
 }
 
-/// Name, formula, inputs with their gradients.
+/// Name, formula, and the inputs with their gradients.
 type Entry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// Reductions; `k` is the number of elements that become one.
+/// Reductions; `k` is the number of elements per result.
 const REDUCTIONS: &[Entry] = &[
     ("sum", "Sum over axes; 0 of no elements.", &[("x", "g, repeated")]),
     ("mean", "Mean over axes; NaN of no elements.", &[("x", "g / k, repeated")]),
@@ -74,7 +75,7 @@ const REDUCTIONS: &[Entry] = &[
     ),
 ];
 
-/// Fused ops with a rule of their own for gradients that will themselves be differentiated.
+/// Fused ops with a second rule for gradients that will themselves be differentiated.
 const FUSED_TWICE: &[Entry] = &[
     ("softmax", "`e^(x - max) / Σ e^(x - max)` along an axis.", &[("x", "y (g - Σ g y)")]),
     ("log_softmax", "`x - max - log Σ e^(x - max)` along an axis.", &[("x", "g - e^y Σ g")]),
@@ -99,6 +100,16 @@ const FUSED_TWICE: &[Entry] = &[
         &[
             ("x", "(h - z mean(h z)) / √(mean(x²) + ε) with h = g weight"),
             ("weight", "g z, summed over rows"),
+        ],
+    ),
+    (
+        "batch_norm",
+        "`z weight + bias` with z = (x - mean) / √(variance + ε) over all axes but that of channels: \
+         `batch_norm_training`. With a given mean and variance, `batch_norm`, it is recorded as a `mul_add`.",
+        &[
+            ("x", "(h - mean(h) - z mean(h z)) / √(variance + ε) with h = g weight"),
+            ("weight", "g z, summed over all but channels"),
+            ("bias", "g, summed over all but channels"),
         ],
     ),
     (
@@ -223,11 +234,59 @@ const PARAMETRIC: &[Entry] = &[
     ("narrow", "A range of an axis.", &[("x", "g at those places, else 0")]),
     ("slice", "Ranges with steps, and indices.", &[("x", "g at those places, else 0")]),
     ("flip", "An axis in reverse order.", &[("x", "g in reverse order")]),
+    (
+        "unfold",
+        "Windows of an axis, as a new last axis.",
+        &[("x", "g added up where windows overlap, 0 between them")],
+    ),
     ("broadcast_to", "Axes of extent 1 repeated.", &[("x", "g, summed over what was repeated")]),
     ("expand", "As `broadcast_to`.", &[("x", "g, summed over what was repeated")]),
     ("sum_to", "Summed over what `broadcast_to` would repeat.", &[("x", "g, repeated")]),
     ("contiguous", "The same elements without gaps.", &[("x", "g")]),
     ("to_dtype", "Converted to another dtype.", &[("x", "g, converted back")]),
+];
+
+/// A method without an op of its own, whose derivative is that of what it is made of.
+pub struct Composed {
+    pub name: &'static str,
+    /// What it computes.
+    pub formula: &'static str,
+    /// The recorded ops that it is made of.
+    pub ops: &'static str,
+}
+
+/// Methods made of recorded ops.
+pub const COMPOSED: &[Composed] = &[
+    Composed {
+        name: "pad",
+        formula: "Elements added to the ends of axes, or removed.",
+        ops: "`narrow`, `flip`, `broadcast_to`, `cat`",
+    },
+    Composed {
+        name: "interpolate",
+        formula: "Images resized, by weighted sums of the nearest 1, 2 or 4 pixels along each axis.",
+        ops: "`index_select`, `mul_add`",
+    },
+    Composed {
+        name: "adaptive_avg_pool",
+        formula: "Means of a given number of windows: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`.",
+        ops: "`mean`, `avg_pool`, or `index_select`, `mul_add`",
+    },
+    Composed {
+        name: "adaptive_max_pool",
+        formula: "Largest pixels of a given number of windows: `adaptive_max_pool1d`, `adaptive_max_pool2d`.",
+        ops: "`max_pool`, or `gather`",
+    },
+    Composed {
+        name: "group_norm",
+        formula: "Groups of channels of each image, normalized, then channels scaled and shifted.",
+        ops: "`layer_norm`, `mul_add`",
+    },
+    Composed {
+        name: "instance_norm",
+        formula: "`group_norm` with a group for each channel.",
+        ops: "`layer_norm`, `mul_add`",
+    },
 ];
 
 /// Every op that the engine records.

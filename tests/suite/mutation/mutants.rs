@@ -1,8 +1,8 @@
-//! Derivative rules made wrong on purpose, one at a time.
+//! Mutations of derivative rules, one at a time.
 //!
-//! Of a row of the op table, the values that its rule reads are changed: [`apply`] computes the row as a custom op
-//! whose backward is the row's rule at other values. Otherwise the gradients that a rule returned are changed,
-//! by a hook in the backward pass.
+//! For a row of the op table, the values that its rule reads are changed: [`apply`] computes the row as a
+//! custom op whose backward is the row's rule at other values. For other ops, a hook in the backward pass
+//! changes the gradients that the rule returned.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,20 +14,18 @@ use crate::gradcheck::registry::recorded_ops;
 use swath::prelude::*;
 use swath::testing::{ROWS, Row, RuleRun, row_gradient, with_rule_hook};
 
-/// How a derivative rule is made wrong. A rule whose gradient is zero is first made to return the upstream
-/// gradient.
+/// A kind of mutation. A rule whose gradient is zero is first made to return the upstream gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// The gradient is negated.
     Sign,
     /// The gradient is multiplied by 1.1.
     Factor,
-    /// A part of the rule is missing: of a row of the op table, one of the values that it names is 1
-    /// everywhere; of any other, the last element of the gradient that is not 0 becomes 0.
+    /// A part of the rule is missing. In a row of the op table, one of the values that it names is replaced
+    /// by ones; in another op, the last nonzero element of the gradient becomes 0.
     DropTerm,
-    /// The rule reads something else: of a row of the op table, another value in place of one that it
-    /// names; any other returns the gradient of another input, or, where that is no different, the
-    /// elements rotated by one place.
+    /// The rule reads another value. In a row of the op table, a value replaces one that it names; another op
+    /// returns the gradient of another input, or, if that is equal, the gradient rotated by one element.
     WrongInput,
 }
 
@@ -36,14 +34,14 @@ impl Mutation {
         [Mutation::Sign, Mutation::Factor, Mutation::DropTerm, Mutation::WrongInput];
 }
 
-/// A value that a row's rule names, and the value that is read instead; `None`: ones.
+/// A value that a row's rule names, and the value that is read instead (`None`: ones).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misreading {
     pub value: &'static str,
     pub instead: Option<&'static str>,
 }
 
-/// One derivative rule made wrong in one way.
+/// One mutation of one derivative rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutant {
     /// The op, by the name under which it is recorded.
@@ -51,10 +49,9 @@ pub struct Mutant {
     /// The input whose gradient is wrong.
     pub input: usize,
     pub mutation: Mutation,
-    /// What a row's rule reads wrongly; `None`: its result is changed.
+    /// The value that a row's rule misreads; `None`: the result is changed.
     pub misreading: Option<Misreading>,
-    /// Wrong only in passes that are themselves recorded (`create_graph`), for which fused ops have a
-    /// rule of their own.
+    /// Mutates only recorded passes (`create_graph`), for which fused ops have a second rule.
     pub recorded_only: bool,
 }
 
@@ -77,13 +74,13 @@ fn inputs(row: &Row) -> &'static [&'static str] {
     if row.rules.len() == 1 { &["x"] } else { &["a", "b", "c"][..row.rules.len()] }
 }
 
-/// True if a row's rule is zero, whatever its values are.
+/// True if a row's rule always returns zeros.
 fn is_zero(op: &str, input: usize) -> bool {
     let text = row(op).map(|row| row.rules[input].text);
     text.is_some_and(|text| text.split_whitespace().collect::<String>() == "g.zeros_like()")
 }
 
-/// The misreadings of a row's rule: none of other ops, and of rules that are zero.
+/// The misreadings of a row's rule; none for other ops and for rules that return zeros.
 fn misreadings(op: &str, input: usize, mutation: Mutation) -> Vec<Misreading> {
     let Some(row) = row(op).filter(|_| !is_zero(op, input)) else { return Vec::new() };
     let named = row.rules[input].parameters;
@@ -103,8 +100,8 @@ fn misreadings(op: &str, input: usize, mutation: Mutation) -> Vec<Misreading> {
     }
 }
 
-/// Every way to make every rule wrong: a mutant or more for each op, input and [`Mutation`], and for both
-/// rules where recorded passes have another one.
+/// All mutants: at least one for each op, input and [`Mutation`], and for both rules if recorded passes have
+/// a second one.
 pub fn mutants() -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for op in recorded_ops() {
@@ -133,7 +130,7 @@ thread_local! {
     static MISREAD: RefCell<Option<Mutant>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` with a derivative rule made wrong on this thread.
+/// Runs `f` with a mutated derivative rule on this thread.
 pub fn with_mutant<R>(mutant: &Mutant, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<Mutant>);
     impl Drop for Restore {
@@ -151,7 +148,7 @@ pub fn with_mutant<R>(mutant: &Mutant, f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs `f` and says which ops' rules ran meanwhile on this thread.
+/// Runs `f` and returns the names of the ops whose rules ran meanwhile on this thread.
 pub fn with_rules_noted<R>(f: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
     let noted = Rc::new(RefCell::new(BTreeSet::new()));
     let hook = {
@@ -189,14 +186,14 @@ fn values(x: &T) -> Result<Vec<f64>> {
     x.detach().to_dtype(DType::F64)?.to_vec::<f64>()
 }
 
-/// The last element that is not 0 made 0.
+/// Sets the last nonzero element to 0.
 fn without_last(x: &T) -> Result<T> {
     let last = values(x)?.iter().rposition(|&value| value != 0.0);
     let factors = (0..x.numel()).map(|i| f64::from(u8::from(Some(i) != last))).collect();
     x.mul(T::from_vec(factors, *x.shape())?.to_dtype(x.dtype())?)
 }
 
-/// Every element at the next place in row-major order, the last one at the first.
+/// Moves every element to the next index in row-major order, the last one to the first.
 fn rotated(x: &T) -> Result<T> {
     let (flat, count) = (x.reshape(x.numel())?, x.numel());
     let last = flat.narrow(0, count - 1, 1)?;
@@ -219,7 +216,8 @@ fn other_gradient(gradients: &[Option<T>], input: usize) -> Result<Option<T>> {
     Ok(None)
 }
 
-/// `f(xs)`, which computes a row of the op table; with a rule that misreads its values, where a mutant says so.
+/// Calls `f`, which computes a row of the op table, with the rule that the current mutant misreads, if it is
+/// of this op.
 pub fn apply<F>(op: &str, xs: &[T], f: F) -> Result<T>
 where
     F: Fn(&[T]) -> Result<T> + Clone + Send + Sync + 'static,

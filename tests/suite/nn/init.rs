@@ -1,4 +1,4 @@
-//! Initial values: their bounds, means and deviations, at sizes where chance is small.
+//! Initial values: bounds, means and deviations, at sizes that make random fluctuations small.
 
 use super::{T, parameters};
 use swath::nn::{Embedding, LayerNorm, Linear, MultiHeadAttention, init};
@@ -8,7 +8,7 @@ fn rng() -> Rng {
     Rng::seed(9)
 }
 
-/// Uniform in `±bound`: reaches nearly to the bound and has its deviation, `bound / √3`.
+/// Uniform in `±bound`: nearly reaches the bound and has the standard deviation `bound / √3`.
 fn assert_uniform(x: &T, bound: f64) {
     let values = x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
     let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
@@ -34,7 +34,7 @@ fn assert_all(x: &T, value: f32) {
 }
 
 #[test]
-fn layers_begin_as_pytorchs() -> Result<()> {
+fn layers_are_initialized_like_pytorchs() -> Result<()> {
     let linear: Linear = Linear::new(25, 200, &mut rng())?;
     assert_uniform(&linear.weight, 0.2);
     assert_uniform(linear.bias.as_ref().unwrap(), 0.2);
@@ -58,7 +58,7 @@ fn layers_begin_as_pytorchs() -> Result<()> {
 }
 
 #[test]
-fn rules_have_the_published_deviations() -> Result<()> {
+fn initializers_have_the_published_deviations() -> Result<()> {
     let shape = [40, 30, 2];
     let (fan_in, fan_out) = (60.0f64, 80.0f64);
     let deviation = |x: T| x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
@@ -81,7 +81,7 @@ fn rules_have_the_published_deviations() -> Result<()> {
 }
 
 #[test]
-fn edges_of_initialisation() -> Result<()> {
+fn edge_cases_of_initialization() -> Result<()> {
     let none: Linear = Linear::new(0, 3, &mut rng())?;
     assert_eq!(none.weight.dims(), [3, 0]);
     assert_all(none.bias.as_ref().unwrap(), 0.0);

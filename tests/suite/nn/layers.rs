@@ -1,5 +1,4 @@
-//! Each layer's gradients against finite differences in f64, and what layers compute against formulas
-//! written out.
+//! Gradients of each layer against finite differences in f64, and results of layers against formulas.
 
 use super::{T, parameters, randn};
 use swath::nn::{
@@ -14,8 +13,8 @@ fn rng() -> Rng {
     Rng::seed(5)
 }
 
-/// Gradients of every parameter, and of `x` if it is of floats, in f64. Parameters are moved off their
-/// initial values, which are special (zeros and ones).
+/// Checks gradients of every parameter, and of `x` if it has a float dtype, in f64. Parameters are moved away
+/// from their initial values of zeros and ones.
 fn check<M: Module<CpuBackend>>(build: impl Fn() -> M, x: &T, order: u32) {
     let float = x.dtype().is_float();
     let x = if float { x.to_dtype(DType::F64).unwrap() } else { x.clone() };
@@ -119,10 +118,9 @@ fn gradients_of_a_sequence() {
     check(build, &randn((2, 3), 6), 2);
 }
 
-/// With 16-bit floats a product and its function are rounded once, which shows that they were computed
-/// together.
+/// With 16-bit floats a fused activation is rounded once, which distinguishes it from a separate one.
 #[test]
-fn a_sequence_hands_functions_to_the_layers_before_them() {
+fn a_sequence_fuses_activations_into_the_layers_before_them() {
     let linear = |inputs, outputs, dtype| {
         let options = LinearOptions { dtype, ..Default::default() };
         Linear::<CpuBackend>::with_options(inputs, outputs, options, &mut rng()).unwrap()
@@ -164,7 +162,7 @@ fn a_sequence_hands_functions_to_the_layers_before_them() {
 }
 
 #[test]
-fn activations_are_the_methods_of_their_names() {
+fn activations_match_the_methods_of_their_names() {
     let x = randn(9, 7);
     let expected = [x.relu(), x.gelu(), x.gelu_tanh(), x.silu(), x.sigmoid(), x.tanh()];
     for (activation, expected) in Activation::ALL.into_iter().zip(expected) {
@@ -174,7 +172,7 @@ fn activations_are_the_methods_of_their_names() {
 }
 
 #[test]
-fn embedding_refuses_what_is_no_index() {
+fn embedding_refuses_invalid_indices() {
     let table: Embedding = Embedding::new(5, 2, &mut rng()).unwrap();
     assert!(matches!(table.forward(&tensor![i64; 5]), Err(Error::IndexOutOfRange { .. })));
     assert!(matches!(table.forward(&tensor![1.0]), Err(Error::DTypeMismatch { .. })));
@@ -192,9 +190,9 @@ fn heads_that_do_not_divide_the_width_are_refused() {
     }
 }
 
-/// A position's output in a causal layer does not change with later positions.
+/// Outputs of a causal layer do not depend on later positions.
 #[test]
-fn causal_attention_sees_no_later_position() {
+fn causal_attention_ignores_later_positions() {
     let options = MultiHeadAttentionOptions { causal: true, ..Default::default() };
     let layer = MultiHeadAttention::with_options(4, 2, options, &mut rng()).unwrap();
     let x = randn((1, 6, 4), 8);
@@ -206,7 +204,8 @@ fn causal_attention_sees_no_later_position() {
     );
 }
 
-/// Cross-attention to itself is self-attention; a mask of one visible key gives its value projected.
+/// Cross-attention of a tensor to itself is self-attention; a mask with one visible key gives its projected
+/// value.
 #[test]
 fn cross_attention_and_masks() -> Result<()> {
     let mut layer = MultiHeadAttention::new(4, 2, &mut rng())?;
@@ -228,7 +227,7 @@ fn cross_attention_and_masks() -> Result<()> {
 }
 
 #[test]
-fn dropout_follows_seed_and_step() -> Result<()> {
+fn dropout_depends_on_seed_and_step() -> Result<()> {
     let x = T::ones((50, 20), DType::F32)?;
     let dropout = Dropout::new(0.25, &mut rng())?;
     let seed = rng().next_u64();
@@ -243,7 +242,7 @@ fn dropout_follows_seed_and_step() -> Result<()> {
 }
 
 #[test]
-fn dropout_of_nothing_and_in_evaluation_is_the_input_and_no_step() -> Result<()> {
+fn dropout_with_p_0_and_in_evaluation_returns_the_input_and_takes_no_step() -> Result<()> {
     let x = T::ones(100, DType::F32)?;
     let mut dropout = Dropout::new(0.5, &mut rng())?;
     let first = dropout.forward(&x)?.to_vec::<f32>()?;

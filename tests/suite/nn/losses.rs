@@ -1,4 +1,4 @@
-//! Losses: derivatives of both arguments, extremes, refusals.
+//! Losses: derivatives by both arguments, extreme values, errors.
 
 use super::{T, randn};
 use swath::nn::loss;
@@ -34,14 +34,14 @@ fn gradients_of_both_arguments() {
     }
 }
 
-/// At 0, where |x| has no derivative, the loss has one.
+/// The loss has a derivative at 0, where |x| has none.
 #[test]
 fn binary_cross_entropy_at_zero() {
     let f = |xs: &[T]| loss::binary_cross_entropy_with_logits(&xs[0], &tensor![f64; 0.0, 1.0, 0.5]);
     check_gradients(f, &[&tensor![f64; 0.0, 0.0, 0.0]], SECOND_ORDER).unwrap();
 }
 
-/// The tail: the loss of a logit of ±x whose target is right is log(1 + e^-x), nearly e^-x.
+/// The loss of a logit of ±x with the right target is log(1 + e^-x), nearly e^-x for large x.
 #[test]
 fn binary_cross_entropy_keeps_small_losses() -> Result<()> {
     let each =
@@ -66,7 +66,7 @@ fn binary_cross_entropy_keeps_small_losses() -> Result<()> {
 }
 
 #[test]
-fn kl_div_of_a_probability_of_zero_is_zero_and_has_no_nan_gradient() -> Result<()> {
+fn kl_div_with_a_probability_of_zero_is_zero_and_has_finite_gradients() -> Result<()> {
     let input = tensor![[-0.5, -2.0]].requires_grad();
     let target = tensor![[1.0, 0.0]].requires_grad();
     let value = loss::kl_div_with(&input, &target, loss::Reduction::Sum)?;
@@ -79,7 +79,7 @@ fn kl_div_of_a_probability_of_zero_is_zero_and_has_no_nan_gradient() -> Result<(
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn arguments_that_do_not_fit_are_errors() {
     let (x, y) = (randn((3, 1), 1), randn(3, 2));
     for f in [loss::mse, loss::mae, loss::kl_div, loss::binary_cross_entropy_with_logits] {
         assert!(matches!(f(&x, &y), Err(Error::ShapeMismatch { .. })));

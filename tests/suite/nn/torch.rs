@@ -14,7 +14,7 @@ fn vectors() -> Vectors {
     Vectors::read(include_str!("../../vectors/nn.txt"))
 }
 
-/// The parameters of case `name` put into the model, in the dtype.
+/// The model with the parameters of case `name`, in the dtype.
 fn load<M: nn::Visit<CpuBackend>>(mut model: M, vectors: &Vectors, name: &str, dtype: DType) -> M {
     nn::for_each_tensor_mut(&mut model, |path, tensor, kind| {
         if kind == Kind::Parameter {
@@ -28,7 +28,7 @@ fn load<M: nn::Visit<CpuBackend>>(mut model: M, vectors: &Vectors, name: &str, d
     model
 }
 
-/// Output and all gradients of a model.
+/// Checks the output and all gradients of a model.
 fn check<M: nn::Visit<CpuBackend>>(
     name: &str,
     ulps: f64,
@@ -78,7 +78,7 @@ fn multi_head_attention() -> Result<()> {
         Ok(layer)
     };
     check("mha_causal", 32.0, causal, &["x"], |m, xs| m.forward(&xs[0]));
-    // PyTorch's masks are true where a position may not look.
+    // PyTorch's masks are true at hidden positions.
     let hidden = [(1, 0), (3, 2), (0, 3)];
     let visible = |i: usize| !hidden.contains(&(i / 4, i % 4));
     let mask = T::from_vec((0..16).map(visible).collect(), (4, 4))?;
@@ -125,7 +125,7 @@ fn losses() {
                 x.cross_entropy(classes, CrossEntropy { reduction, ..smooth })
             }),
             ("nll", "log_p", 4.0, &|x, r| loss::nll_with(x, classes, r)),
-            // PyTorch's f32 loses what is small beside the logits.
+            // PyTorch's f32 loss drops terms that are small compared with the logits.
             ("bce", "logits", 32.0, &|x, r| {
                 loss::binary_cross_entropy_with_logits_with(x, &hard, r)
             }),

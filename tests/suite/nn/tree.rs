@@ -1,4 +1,4 @@
-//! Visiting: names, kinds, flags, shared parts, conversion, the summary.
+//! Visitors: names, kinds, flags, shared parts, conversion, the summary.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn model() -> Model<CpuBackend> {
 }
 
 #[test]
-fn names_are_pytorchs() {
+fn names_match_pytorchs() {
     let block: TransformerBlock = TransformerBlock::new(4, 2, &mut rng()).unwrap();
     let names: Vec<String> = parameters(&block).into_iter().map(|(path, _)| path).collect();
     assert_eq!(
@@ -73,7 +73,7 @@ fn names_are_pytorchs() {
 }
 
 #[test]
-fn training_is_switched_in_every_part() -> Result<()> {
+fn set_training_reaches_every_part() -> Result<()> {
     let mut model = model();
     let x = randn((2, 3, 4), 1);
     let repeats = |model: &Model<CpuBackend>| {
@@ -93,9 +93,9 @@ fn training_is_switched_in_every_part() -> Result<()> {
     Ok(())
 }
 
-/// Buffers written into another model of the same kind make it go on with the same zeros.
+/// A model that gets the buffers of another one continues with the same dropout masks.
 #[test]
-fn counters_are_buffers_that_can_be_written_back() -> Result<()> {
+fn buffers_can_be_written_back() -> Result<()> {
     let x = randn((2, 3, 4), 2);
     let model = model();
     for _ in 0..3 {
@@ -129,7 +129,7 @@ fn counters_are_buffers_that_can_be_written_back() -> Result<()> {
 }
 
 #[test]
-fn a_part_that_two_arcs_hold_is_named_and_nothing_changes() {
+fn a_part_held_by_two_arcs_is_an_error_and_nothing_changes() {
     let mut model = model();
     let other = Arc::clone(&model.shared);
     let mut calls = 0;
@@ -145,7 +145,7 @@ fn a_part_that_two_arcs_hold_is_named_and_nothing_changes() {
 }
 
 #[test]
-fn a_visit_ends_at_the_first_error() {
+fn a_visit_stops_at_the_first_error() {
     let mut layer: Linear = Linear::new(2, 2, &mut rng()).unwrap();
     let mut seen = Vec::new();
     let result = nn::for_each_tensor_mut(&mut layer, |path, _, _| {

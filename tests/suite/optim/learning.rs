@@ -1,4 +1,4 @@
-//! Models that learn.
+//! Training small models to solve a task.
 
 use super::T;
 use swath::nn::{Activation, Dropout, Linear, Module, Sequential, loss};
@@ -8,7 +8,7 @@ use swath::optim::{
 };
 use swath::prelude::*;
 
-/// Points of two spirals of half a turn more than one, and which of them each is on.
+/// Points of two spirals of one and a half turns, and the spiral that each point is on.
 fn spirals(count: usize, rng: &mut Rng) -> (T, T) {
     let (mut points, mut classes) = (Vec::new(), Vec::new());
     for i in 0..count {
@@ -32,7 +32,7 @@ fn accuracy(model: &Sequential, x: &T, classes: &T) -> f64 {
 }
 
 #[test]
-fn a_perceptron_tells_two_spirals_apart() -> Result<()> {
+fn a_perceptron_separates_two_spirals() -> Result<()> {
     let mut rng = Rng::seed(11);
     let (x, classes) = spirals(400, &mut rng);
     let (x_test, classes_test) = spirals(200, &mut rng);

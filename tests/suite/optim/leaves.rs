@@ -1,4 +1,4 @@
-//! Which gradients are a parameter's own after a step.
+//! Which gradients a step accepts for a parameter.
 
 use super::T;
 use super::steps::{grads_of, model, values};
@@ -6,8 +6,8 @@ use swath::nn::{Sequential, Shared};
 use swath::optim::{Optimizer, PerParameter, Sgd, SgdOptions, Step, Update};
 use swath::prelude::*;
 
-/// A clone that is kept over steps has the gradients of its own values: they are not taken for those of
-/// the parameter.
+/// Gradients by a clone that is kept over steps belong to its old values and are not accepted for the
+/// parameter.
 #[test]
 fn gradients_of_a_stale_clone_are_refused() -> Result<()> {
     let options = SgdOptions { learning_rate: 0.1, ..Default::default() };
@@ -20,7 +20,8 @@ fn gradients_of_a_stale_clone_are_refused() -> Result<()> {
     let error = sgd.step(&mut model, &gradient(&clone)?).unwrap_err();
     assert!(matches!(error, Error::NoGradient { op: "sgd", .. }), "{error}");
     assert_eq!(values(&model[0]), [0.8]);
-    // Without the clone the parameter stays the leaf that it is: gradients of before are its own.
+    // Without the clone the step updates in place and the parameter stays the same leaf, so old gradients
+    // fit.
     drop(clone);
     let mut expected = 0.8f32;
     for _ in 0..3 {
@@ -33,7 +34,7 @@ fn gradients_of_a_stale_clone_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// It would wait for itself.
+/// A step would deadlock with the read guard.
 #[test]
 fn a_step_of_a_shared_part_that_this_thread_reads_is_an_error() -> Result<()> {
     let part = Shared::new(model());
@@ -45,7 +46,7 @@ fn a_step_of_a_shared_part_that_this_thread_reads_is_an_error() -> Result<()> {
     let error = sgd.step(&mut models, &grads).unwrap_err().to_string();
     assert!(error.contains("`0`") && error.contains("Shared::read"), "{error}");
     assert_eq!(values(&guard.weight), before);
-    // Reading it twice, and stepping once both guards are gone, is fine.
+    // Two read guards at once are allowed, and a step after both are dropped.
     let again = part.read();
     drop((guard, again));
     sgd.step(&mut models, &grads)?;
@@ -53,7 +54,7 @@ fn a_step_of_a_shared_part_that_this_thread_reads_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// Counts its steps, and, told so, gives one number for all elements.
+/// An update that counts its steps, optionally with a result of one element for all.
 struct Probe {
     learning_rate: f64,
     of_one_element: bool,
@@ -81,7 +82,7 @@ impl<B: Backend> Update<B> for Probe {
 }
 
 #[test]
-fn steps_are_numbered_for_an_update_that_remembers_nothing() -> Result<()> {
+fn an_update_without_state_gets_step_numbers() -> Result<()> {
     let mut optimizer = PerParameter::new(Probe { learning_rate: 0.5, of_one_element: false })?;
     let mut model = vec![tensor![7.0, 7.0].requires_grad()];
     for step in 1..=3 {

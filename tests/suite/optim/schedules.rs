@@ -1,11 +1,11 @@
-//! Schedules: their ends, their shapes, bits that no system's library touches.
+//! Schedules: their ends, their formulas, and bits that do not depend on the system's math library.
 
 use swath::optim::{CosineSchedule, Schedule, StepSchedule, WarmupSchedule};
 
 const COSINE: CosineSchedule = CosineSchedule { peak: 3e-3, floor: 3e-4, steps: 1000 };
 
 #[test]
-fn a_cosine_ends_where_it_should() {
+fn a_cosine_starts_and_ends_at_its_rates() {
     assert_eq!(COSINE.rate(0), 3e-3);
     assert_eq!(COSINE.rate(1000), 3e-4);
     assert_eq!(COSINE.rate(u64::MAX), 3e-4);
@@ -16,9 +16,9 @@ fn a_cosine_ends_where_it_should() {
     }
 }
 
-/// PyTorch's CosineAnnealingLR, by the half-angle form: floor + (peak - floor) cos²(πt/2T).
+/// PyTorch's CosineAnnealingLR, in the half-angle form floor + (peak - floor) cos²(πt/2T).
 #[test]
-fn a_cosine_falls_along_its_formula() {
+fn a_cosine_follows_its_formula() {
     let mut last = f64::INFINITY;
     for step in 0..=1000 {
         let half = std::f64::consts::PI * step as f64 / 2000.0;
@@ -30,8 +30,8 @@ fn a_cosine_falls_along_its_formula() {
     }
 }
 
-/// Written down once: another machine must find these too. Somewhere among as many steps, the cosine of
-/// a system's library has another last bit.
+/// Compares with a recorded hash: among so many steps, the cosine of some system's library differs in a last
+/// bit.
 #[test]
 fn rates_have_the_same_bits_everywhere() {
     let then = CosineSchedule { steps: 50_000, ..COSINE };
@@ -46,7 +46,7 @@ fn rates_have_the_same_bits_everywhere() {
 }
 
 #[test]
-fn a_warm_up_rises_to_the_other_schedule() {
+fn a_warm_up_rises_linearly_and_continues_with_the_other_schedule() {
     let schedule = WarmupSchedule { warmup: 9, then: COSINE };
     for step in 0..9 {
         let expected = 3e-4 * (step + 1) as f64;

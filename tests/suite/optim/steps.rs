@@ -1,4 +1,4 @@
-//! What a step does to a model: in place, once, all or nothing.
+//! Optimizer steps on a model: in place, once per parameter, all or nothing.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn optimizers() -> Vec<(&'static str, Box<dyn Optimizer<CpuBackend>>)> {
     ]
 }
 
-/// Those of which the CPU backend has a kernel.
+/// Optimizers for which the CPU backend has a kernel.
 const IN_PLACE: [&str; 4] = ["sgd", "momentum", "adam", "adamw"];
 
 pub(super) fn model() -> Linear {
@@ -48,15 +48,15 @@ pub(super) fn values(x: &T) -> Vec<f32> {
 }
 
 #[test]
-fn a_step_writes_in_place_where_nothing_shares_the_values() {
+fn a_step_updates_unshared_values_in_place() {
     for (name, mut optimizer) in optimizers() {
         let mut model = model();
-        let (place, before) = (address(&model.weight), values(&model.weight));
+        let (original, before) = (address(&model.weight), values(&model.weight));
         for _ in 0..3 {
             let grads = grads_of(&model);
             optimizer.step(&mut model, &grads).unwrap();
             if IN_PLACE.contains(&name) {
-                assert_eq!(address(&model.weight), place, "{name}");
+                assert_eq!(address(&model.weight), original, "{name}");
             }
         }
         assert_ne!(values(&model.weight), before, "{name}");
@@ -65,9 +65,9 @@ fn a_step_writes_in_place_where_nothing_shares_the_values() {
 }
 
 /// A handle from before the step keeps its values, and a graph recorded before it gives the gradients at
-/// those.
+/// those values.
 #[test]
-fn a_shared_parameter_is_copied_and_old_graphs_stay_right() {
+fn a_shared_parameter_is_copied_and_old_graphs_stay_correct() {
     for (name, mut optimizer) in optimizers() {
         let mut model = model();
         let handle = model.weight.clone();
@@ -84,7 +84,7 @@ fn a_shared_parameter_is_copied_and_old_graphs_stay_right() {
             handle.detach().sum(Some(&[0]), false).unwrap().broadcast_to((4, 3)).unwrap();
         let difference = grads.wrt(&x).unwrap().sub(&expected).unwrap().abs().unwrap();
         assert!(difference.max(None, false).unwrap().item::<f32>().unwrap() < 1e-6, "{name}");
-        // The handle is the old leaf, the model's parameter another one.
+        // The handle is the old leaf; the model's parameter is a new one.
         assert!(grads.get(&handle).is_some() && grads.get(&model.weight).is_none());
         let error = optimizer.step(&mut model, &grads).unwrap_err().to_string();
         assert!(
@@ -119,8 +119,8 @@ struct Tied<B: Backend> {
 }
 swath::module!(Tied<B> { table, head });
 
-/// A table that is also the output's weight takes one step of the sum of both gradients: the step of the
-/// same model with one use of one parameter written out.
+/// A table that is also the weight of the output layer takes one step by the sum of both gradients, like the
+/// same model written with one parameter.
 #[test]
 fn a_tied_parameter_takes_one_step_and_stays_one() -> Result<()> {
     let indices = tensor![i64; 1, 4, 1];
@@ -149,7 +149,7 @@ fn a_tied_parameter_takes_one_step_and_stays_one() -> Result<()> {
     Ok(())
 }
 
-/// The same model with its shared layer written as one layer used twice.
+/// Compares with a model that uses one layer twice.
 #[test]
 fn a_shared_part_takes_one_step() -> Result<()> {
     for ((name, mut a), (_, mut b)) in optimizers().into_iter().zip(optimizers()) {
@@ -185,7 +185,7 @@ fn a_missing_gradient_is_named_and_nothing_changes() {
 }
 
 #[test]
-fn what_cannot_be_stepped_is_named_and_nothing_changes() -> Result<()> {
+fn parameters_that_cannot_be_updated_are_named_and_nothing_changes() -> Result<()> {
     for (name, mut optimizer) in optimizers() {
         let shared = Arc::new(model());
         let mut parts = vec![Arc::new(model()), Arc::clone(&shared)];
@@ -242,9 +242,9 @@ fn buffers_and_frozen_weights_stay_as_they_are() -> Result<()> {
     Ok(())
 }
 
-/// A parameter that joins later has its own first step.
+/// The step of a parameter that is added later is counted separately.
 #[test]
-fn a_parameter_that_joins_later_starts_its_own_count() -> Result<()> {
+fn a_parameter_added_later_starts_at_step_one() -> Result<()> {
     for ((_, mut both), (_, mut alone)) in optimizers().into_iter().zip(optimizers()) {
         let gradient = randn(3, 9);
         let mut first = vec![randn(3, 1).requires_grad()];
@@ -265,7 +265,7 @@ fn a_parameter_that_joins_later_starts_its_own_count() -> Result<()> {
 }
 
 #[test]
-fn state_goes_on_bit_for_bit_and_holds_old_values() -> Result<()> {
+fn restored_state_continues_bit_for_bit_and_is_not_changed_by_later_steps() -> Result<()> {
     for ((name, mut a), (_, mut b)) in optimizers().into_iter().zip(optimizers()) {
         let mut one = model();
         let run = |model: &mut Linear, optimizer: &mut dyn Optimizer<CpuBackend>| {
@@ -299,7 +299,7 @@ fn state_goes_on_bit_for_bit_and_holds_old_values() -> Result<()> {
 }
 
 #[test]
-fn states_are_named_as_pytorchs_and_wrong_ones_refused() -> Result<()> {
+fn state_names_match_pytorchs_and_wrong_states_are_refused() -> Result<()> {
     let mut optimizer = AdamW::new(AdamWOptions::default())?;
     let mut model = model();
     let grads = grads_of(&model);
@@ -355,7 +355,7 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
-fn clipping_counts_parameters_once_and_leaves_the_rest() -> Result<()> {
+fn clipping_counts_tied_parameters_once_and_leaves_other_gradients() -> Result<()> {
     let leaf = T::full(2, 1f32)?.requires_grad();
     let other = T::full(2, 1f32)?.requires_grad();
     let model = vec![leaf.clone(), leaf.clone(), T::full(1, 1f32)?.requires_grad()];
@@ -381,7 +381,7 @@ fn clipping_counts_parameters_once_and_leaves_the_rest() -> Result<()> {
     Ok(())
 }
 
-/// Gradients of two halves of a batch, merged and halved, are those of the batch.
+/// Gradients of two halves of a batch, merged and halved, equal those of the batch.
 #[test]
 fn merged_gradients_are_those_of_the_whole_batch() -> Result<()> {
     let model = model();
@@ -405,7 +405,7 @@ fn merged_gradients_are_those_of_the_whole_batch() -> Result<()> {
     Ok(())
 }
 
-/// Scaling a gradient that is itself recorded is recorded.
+/// Scaling a recorded gradient is recorded.
 #[test]
 fn scaled_gradients_can_be_differentiated() -> Result<()> {
     let x = tensor![f64; 1.0, 2.0].requires_grad();
@@ -418,7 +418,7 @@ fn scaled_gradients_can_be_differentiated() -> Result<()> {
     Ok(())
 }
 
-/// The reference backend's definitions, in f64, against the kernels.
+/// Compares the reference backend's composites, in f64, with the kernels.
 #[test]
 fn another_backend_takes_the_same_steps() -> Result<()> {
     type R = Tensor<ReferenceBackend>;
@@ -449,7 +449,7 @@ fn another_backend_takes_the_same_steps() -> Result<()> {
     Ok(())
 }
 
-/// A 16-bit parameter is that of f32, rounded.
+/// The step of a 16-bit parameter is that of f32, rounded.
 #[test]
 fn parameters_of_16_bits_are_stepped() -> Result<()> {
     for dtype in [DType::F16, DType::BF16] {

@@ -1,4 +1,4 @@
-//! Update rules and clipping against PyTorch, over twelve steps of three parameters.
+//! Optimizers and clipping against PyTorch, over twelve steps of three parameters.
 
 use super::T;
 use crate::support::vectors::Vectors;
@@ -56,7 +56,8 @@ impl Model {
     }
 }
 
-/// What `make` makes, over all steps; also saved halfway and loaded into a new one.
+/// Checks the optimizer that `make` returns over all steps; halfway its state is saved and loaded into a new
+/// one.
 fn check<O: Optimizer<CpuBackend>>(name: &str, make: impl Fn() -> Result<O>) {
     let vectors = vectors();
     for (dtype, resumed) in [(DType::F32, false), (DType::F64, false), (DType::F64, true)] {
@@ -87,7 +88,7 @@ fn sgd(name: &str, options: SgdOptions) {
 }
 
 #[test]
-fn sgd_is_pytorchs() {
+fn sgd_matches_pytorch() {
     let none = SgdOptions::default();
     sgd("sgd", none);
     sgd("sgd_decay", SgdOptions { weight_decay: 0.3, ..none });
@@ -99,7 +100,7 @@ fn sgd_is_pytorchs() {
 }
 
 #[test]
-fn adam_is_pytorchs() {
+fn adam_matches_pytorch() {
     check("adam", || Adam::new(AdamOptions { learning_rate: 0.05, ..Default::default() }));
     let options = AdamOptions {
         learning_rate: 0.05,
@@ -112,7 +113,7 @@ fn adam_is_pytorchs() {
 }
 
 #[test]
-fn adamw_is_pytorchs() {
+fn adamw_matches_pytorch() {
     check("adamw", || AdamW::new(AdamWOptions::default()));
     let options = AdamWOptions {
         learning_rate: 0.05,
@@ -127,7 +128,7 @@ fn adamw_is_pytorchs() {
 }
 
 #[test]
-fn rms_prop_is_pytorchs() {
+fn rms_prop_matches_pytorch() {
     let none = RmsPropOptions::default();
     check("rms_prop", || RmsProp::new(none));
     let momentum = RmsPropOptions {
@@ -152,7 +153,7 @@ fn rms_prop_is_pytorchs() {
 }
 
 #[test]
-fn adagrad_is_pytorchs() {
+fn adagrad_matches_pytorch() {
     check("adagrad", || Adagrad::new(AdagradOptions::default()));
     let all = AdagradOptions {
         learning_rate: 0.1,
@@ -165,9 +166,9 @@ fn adagrad_is_pytorchs() {
     check("adagrad_all", || Adagrad::new(all));
 }
 
-/// By the algorithm of the paper, in PyTorch.
+/// Compares with the algorithm of the paper, implemented in PyTorch.
 #[test]
-fn lion_is_that_of_its_paper() {
+fn lion_matches_its_paper() {
     check("lion", || Lion::new(LionOptions { learning_rate: 0.01, ..Default::default() }));
     let options = LionOptions {
         learning_rate: 0.02,
@@ -179,7 +180,7 @@ fn lion_is_that_of_its_paper() {
 }
 
 #[test]
-fn clipping_is_pytorchs() {
+fn clipping_matches_pytorch() {
     let vectors = vectors();
     for dtype in [DType::F32, DType::F64] {
         for (label, bound) in [("cut", 0.5), ("kept", 100.0)] {

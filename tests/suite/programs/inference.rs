@@ -1,11 +1,11 @@
-//! Expressions whose types are found without help.
+//! Expressions whose types are inferred.
 
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
 
 #[test]
-fn types_are_found_without_help() -> Result<()> {
+fn types_are_inferred() -> Result<()> {
     let x = tensor![1.0, 2.0];
     let a = (&x + 1.0).exp()?;
     let b = 1.0 - &x;

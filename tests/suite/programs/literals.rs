@@ -3,7 +3,7 @@
 use swath::prelude::*;
 
 #[test]
-fn literals_and_indices_mean_what_they_say() -> Result<()> {
+fn literals_and_slices_have_the_expected_values() -> Result<()> {
     let n = 3usize;
     let half = 0.5f64;
     let x = tensor![[1, 2.0, -3], [half, n, 1.0 / 4.0f32]];

@@ -1,4 +1,4 @@
-//! A save that fails or is killed leaves the last good file as it was.
+//! A save that fails or is killed leaves the last valid file unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use swath::prelude::*;
 use super::T;
 use crate::support::files::Scratch;
 
-/// Which file the child process is to write, and how.
+/// Path of the file that the child process writes, and whether it writes it repeatedly.
 const PATH: &str = "SWATH_TEST_SAVE_PATH";
 const FOREVER: &str = "SWATH_TEST_SAVE_FOREVER";
 
 fn filled(value: f32) -> [(&'static str, T); 2] {
-    // A MiB and a half: more than one write.
+    // 1.5 MiB: more than one write.
     [("a", T::full((256, 1024), value).unwrap()), ("b", T::full(128 << 10, value).unwrap())]
 }
 
@@ -24,12 +24,12 @@ fn save_filled(path: &Path, value: f32) -> Result<()> {
     save(path, filled(value), &Metadata::new())
 }
 
-/// The one value that all of the file has.
+/// The value of all elements of the file.
 fn value_of(path: &Path) -> f32 {
-    let tensors = load::<CpuBackend>(path).expect("a whole file");
+    let tensors = load::<CpuBackend>(path).expect("a complete file");
     let mut values = tensors.values().flat_map(|tensor| tensor.to_vec::<f32>().unwrap());
     let first = values.next().unwrap();
-    assert!(values.all(|value| value == first), "a file of two saves");
+    assert!(values.all(|value| value == first), "a mixture of two saves");
     first
 }
 
@@ -39,7 +39,7 @@ fn child_name() -> String {
     format!("{module}::child")
 }
 
-/// What the child process does; a test of nothing where it is not asked for.
+/// The code of the child process; does nothing if the variables are not set.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(PATH) else { return };
@@ -49,7 +49,7 @@ fn child() {
             save_filled(path, i as f32).unwrap();
         }
     }
-    let error = save_filled(path, 2.0).expect_err("there is no room").to_string();
+    let error = save_filled(path, 2.0).expect_err("the file exceeds the size limit").to_string();
     assert!(error.contains("cannot write") && error.contains("model"), "{error}");
 }
 
@@ -64,11 +64,11 @@ fn this_program() -> String {
 }
 
 #[test]
-fn a_save_without_room_harms_nothing_and_leaves_nothing_behind() {
+fn a_save_without_space_changes_nothing_and_leaves_no_files() {
     let folder = Scratch::new("tensors-no-room");
     let path = folder.0.join("model");
     save_filled(&path, 1.0).unwrap();
-    // Files of at most some 100 KiB; the signal that would end the process is ignored.
+    // Limits files to about 100 KiB, and ignores the signal that would end the process.
     let script = r#"trap '' XFSZ; ulimit -f 200; exec "$0" --exact "$1""#;
     let mut command = child_command("sh", &path);
     match command.args(["-c", script, &this_program(), &child_name()]).status() {
@@ -80,7 +80,7 @@ fn a_save_without_room_harms_nothing_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_killed_save_leaves_a_whole_file() {
+fn a_killed_save_leaves_a_complete_file() {
     let folder = Scratch::new("tensors-killed");
     let path = folder.0.join("model");
     for round in 0..12 {
@@ -94,21 +94,21 @@ fn a_killed_save_leaves_a_whole_file() {
         while value_of(&path) == 0.0 {
             assert!(start.elapsed() < Duration::from_secs(60), "the child has saved nothing");
         }
-        // Somewhere in one of the saves; each takes a few milliseconds.
+        // Kills the child during a save; each takes a few milliseconds.
         std::thread::sleep(Duration::from_micros(3_137 * round));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(value_of(&path) > 0.0);
     }
-    let strangers = |name: &&String| name != &"model" && !name.starts_with(".swath-");
-    assert_eq!(folder.names().iter().filter(strangers).count(), 0);
-    // What killed processes have left does not disturb.
+    let unexpected = |name: &&String| name != &"model" && !name.starts_with(".swath-");
+    assert_eq!(folder.names().iter().filter(unexpected).count(), 0);
+    // Leftovers of killed processes do not prevent a save.
     save_filled(&path, 7.0).unwrap();
     assert_eq!(value_of(&path), 7.0);
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
+fn a_path_that_cannot_be_written_is_an_error_that_names_it() {
     let folder = Scratch::new("tensors-no-place");
     let error = save_filled(&folder.0.join("no/such/model"), 1.0).unwrap_err().to_string();
     assert!(error.contains("no/such/model"), "{error}");

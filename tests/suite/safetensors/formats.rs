@@ -1,4 +1,4 @@
-//! Round trips of every dtype, and agreement with the format's own implementation.
+//! Round trips of every dtype, and agreement with the format's reference implementation.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use swath::prelude::*;
 use super::T;
 use crate::support::files::{Scratch, file_of};
 
-/// A tensor of each dtype, with its bytes written out.
+/// A tensor of each dtype, with its expected bytes.
 fn every_dtype() -> Vec<(&'static str, T, Dtype, Vec<u8>)> {
     let from = |bytes: &[&[u8]]| bytes.concat();
     let nan = f32::from_bits(0xFFC0_1234);
@@ -64,7 +64,7 @@ fn named() -> Vec<(String, T)> {
     every_dtype().into_iter().map(|(name, tensor, ..)| (name.to_owned(), tensor)).collect()
 }
 
-/// Bytes of a tensor, by another way than the files' own.
+/// Bytes of a tensor, by other code than that which writes files.
 fn bytes(tensor: &T) -> Vec<u8> {
     macro_rules! bytes {
         ($($t:ty)*) => {
@@ -80,7 +80,7 @@ fn bytes(tensor: &T) -> Vec<u8> {
 }
 
 #[test]
-fn every_dtype_comes_back_bit_for_bit_with_its_shape() {
+fn every_dtype_round_trips_bit_for_bit_with_its_shape() {
     let folder = Scratch::new("tensors-round-trip");
     let path = folder.0.join("all.safetensors");
     save(&path, named(), &Metadata::new()).unwrap();
@@ -93,7 +93,7 @@ fn every_dtype_comes_back_bit_for_bit_with_its_shape() {
         assert_eq!(bytes(found), expected, "{name}");
         assert!(!found.is_tracked());
         if name != "b.f32" {
-            // The NaN is one, but not of these bits: the reference backend computes in f64.
+            // NaN stays NaN but with other bits, because the reference backend computes in f64.
             let there = reference[name].to_backend::<CpuBackend>().unwrap();
             assert_eq!(bytes(&there), expected, "{name}");
         }
@@ -101,7 +101,7 @@ fn every_dtype_comes_back_bit_for_bit_with_its_shape() {
 }
 
 #[test]
-fn what_we_write_the_formats_own_implementation_reads() {
+fn the_reference_implementation_reads_our_files() {
     let folder = Scratch::new("tensors-theirs");
     let path = folder.0.join("all.safetensors");
     let awkward = "quote\" back\\slash \u{1}\n é 😀";
@@ -120,16 +120,16 @@ fn what_we_write_the_formats_own_implementation_reads() {
         let found = theirs.tensor(name).unwrap();
         assert_eq!((found.shape(), found.dtype()), (tensor.dims(), dtype), "{name}");
         assert_eq!(found.data(), expected, "{name}");
-        // Aligned for whoever maps the file.
-        let place = found.data().as_ptr().addr() - file.as_ptr().addr();
-        assert_eq!(place % tensor.dtype().size(), 0, "{name}");
+        // Aligned, so that the file can be memory-mapped.
+        let offset = found.data().as_ptr().addr() - file.as_ptr().addr();
+        assert_eq!(offset % tensor.dtype().size(), 0, "{name}");
     }
     assert_eq!(load::<CpuBackend>(&path).unwrap()[awkward].to_vec::<f32>().unwrap(), [1.0]);
     assert_eq!(load_metadata(&path).unwrap(), metadata);
 }
 
 #[test]
-fn what_the_formats_own_implementation_writes_we_read() {
+fn we_read_files_of_the_reference_implementation() {
     let folder = Scratch::new("tensors-ours");
     let path = folder.0.join("all.safetensors");
     let rows = every_dtype();
@@ -147,7 +147,7 @@ fn what_the_formats_own_implementation_writes_we_read() {
 }
 
 #[test]
-fn a_file_written_out_by_hand_is_read_whatever_the_order_of_keys_and_blanks() {
+fn a_handwritten_file_with_any_order_of_keys_and_blanks_is_read() {
     let folder = Scratch::new("tensors-by-hand");
     let path = folder.0.join("a.safetensors");
     let header = r#" { "b" : {"shape":[2], "data_offsets":[4,6], "dtype":"U8"},
@@ -171,7 +171,7 @@ fn the_same_content_gives_the_same_bytes_in_any_order() {
 }
 
 #[test]
-fn views_are_saved_in_their_own_order() {
+fn views_are_saved_in_row_major_order() {
     let folder = Scratch::new("tensors-views");
     let path = folder.0.join("view");
     let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];

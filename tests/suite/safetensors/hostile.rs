@@ -1,4 +1,4 @@
-//! Bad files: an error that names the file and the tensor, and a model that is as it was.
+//! Invalid files: errors that name the file and the tensor, and models that are unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use swath::prelude::*;
 
 use crate::support::files::{Scratch, file_of};
 
-/// What is wrong, the file, parts of the message.
+/// Description of the fault, the file, parts of the message.
 type Row = (&'static str, Vec<u8>, Vec<String>);
 
 fn row(what: &'static str, file: Vec<u8>, parts: &[&str]) -> Row {
     (what, file, parts.iter().map(|&part| part.to_owned()).collect())
 }
 
-/// A file of the tensor `w`, said to be `info`.
+/// A file of the tensor `w`, whose header entry is `info`.
 fn with_info(info: &str, data: usize) -> Vec<u8> {
     file_of(&format!(r#"{{"w":{{{info}}}}}"#), &vec![0; data])
 }
@@ -37,24 +37,28 @@ fn rows() -> Vec<Row> {
     };
     vec![
         row("empty", vec![], &["0 bytes"]),
-        row("shorter than a length", vec![1, 0, 0], &["3 bytes"]),
+        row("shorter than the length field", vec![1, 0, 0], &["3 bytes"]),
         row("header beyond the file", file_of(&good, &[])[..20].to_vec(), &["does not fit"]),
         row("longest header", [[0xFF; 8], [b'{'; 8]].concat(), &["does not fit"]),
-        row("no JSON", file_of("{\"w\":", &[]), &["header", "EOF"]),
-        row("no object", file_of("[1]", &[]), &["header"]),
-        row("more after the object", file_of(&format!("{good}x"), &[0; 4]), &["trailing"]),
-        row("no text", file_of("{\"\u{1}\":1}", &[]), &["header"]),
+        row("incomplete JSON", file_of("{\"w\":", &[]), &["header", "EOF"]),
+        row("not an object", file_of("[1]", &[]), &["header"]),
+        row("text after the object", file_of(&format!("{good}x"), &[0; 4]), &["trailing"]),
+        row("control character", file_of("{\"\u{1}\":1}", &[]), &["header"]),
         row(
             "not UTF-8",
             file_of(&good, &[0; 4]).into_iter().map(|b| if b == b'w' { 0xFF } else { b }).collect(),
             &["header"],
         ),
-        row("half a pair", file_of(&good.replace("\"w\"", "\"\\ud800\""), &[0; 4]), &["header"]),
-        row("deep lists", nested("[", "]"), &["`w`", "header"]),
-        row("deep objects", nested("{\"a\":", "}"), &["`w`", "header"]),
+        row(
+            "unpaired surrogate",
+            file_of(&good.replace("\"w\"", "\"\\ud800\""), &[0; 4]),
+            &["header"],
+        ),
+        row("deeply nested lists", nested("[", "]"), &["`w`", "header"]),
+        row("deeply nested objects", nested("{\"a\":", "}"), &["`w`", "header"]),
         row("no dtype", with_info(r#""shape":[4],"data_offsets":[0,4]"#, 4), &["`w`", "dtype"]),
         row("no shape", with_info(r#""dtype":"U8","data_offsets":[0,4]"#, 4), &["`w`", "shape"]),
-        row("no place", with_info(r#""dtype":"U8","shape":[4]"#, 4), &["`w`", "data_offsets"]),
+        row("no offsets", with_info(r#""dtype":"U8","shape":[4]"#, 4), &["`w`", "data_offsets"]),
         row(
             "unknown dtype",
             with_info(r#""dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]"#, 4),
@@ -66,12 +70,12 @@ fn rows() -> Vec<Row> {
             &["`w`", "more"],
         ),
         row(
-            "field twice",
+            "duplicate field",
             with_info(r#""dtype":"U8","dtype":"U8","shape":[4],"data_offsets":[0,4]"#, 4),
             &["`w`", "dtype", "twice"],
         ),
         row(
-            "size of another shape",
+            "size that does not fit the shape",
             with_info(r#""dtype":"F32","shape":[2],"data_offsets":[0,4]"#, 4),
             &["`w`", "[0, 4]", "f32", "[2]"],
         ),
@@ -81,7 +85,7 @@ fn rows() -> Vec<Row> {
             &["`w`", "-4"],
         ),
         row(
-            "broken extent",
+            "fractional extent",
             with_info(r#""dtype":"U8","shape":[4.5],"data_offsets":[0,4]"#, 4),
             &["`w`", "4.5"],
         ),
@@ -101,7 +105,7 @@ fn rows() -> Vec<Row> {
             &["`w`", "address"],
         ),
         row(
-            "nothing times too much",
+            "extent of 0 times an overflow",
             with_info(r#""dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0]"#, 0),
             &["`w`", "address"],
         ),
@@ -132,14 +136,14 @@ fn rows() -> Vec<Row> {
             &["`w`"],
         ),
         row("data after the last", file_of(&good, &[0; 9]), &["5 bytes after"]),
-        row("nothing but data", file_of("{}", &[0; 9]), &["9 bytes after"]),
+        row("data without tensors", file_of("{}", &[0; 9]), &["9 bytes after"]),
         row(
             "overlap",
             file_of(&two(u8s("w", 0, 4), u8s("v", 3, 6)), &[0; 6]),
             &["`v`", "overlaps", "`w`"],
         ),
         row(
-            "the same bytes twice",
+            "two tensors of the same bytes",
             file_of(&two(u8s("w", 0, 4), u8s("v", 0, 4)), &[0; 4]),
             &["overlaps"],
         ),
@@ -149,33 +153,33 @@ fn rows() -> Vec<Row> {
             &["`v`", "overlaps", "`w`"],
         ),
         row(
-            "a hole",
+            "a gap",
             file_of(&two(u8s("w", 0, 4), u8s("v", 5, 6)), &[0; 6]),
             &["`v`", "bytes 4 to 5"],
         ),
         row(
-            "a hole in front",
+            "a gap before the first",
             file_of(&format!("{{{}}}", u8s("w", 1, 4)), &[0; 4]),
             &["`w`", "bytes 0 to 1"],
         ),
         row(
-            "name twice",
+            "duplicate name",
             file_of(&two(u8s("w", 0, 4), u8s("w", 4, 8)), &[0; 8]),
             &["`w`", "two tensors"],
         ),
         row(
-            "name twice, once escaped",
+            "duplicate name, once escaped",
             file_of(&two(u8s("w", 0, 4), u8s("\\u0077", 4, 8)), &[0; 8]),
             &["`w`", "two tensors"],
         ),
         row(
-            "metadata twice",
+            "duplicate metadata",
             file_of(r#"{"__metadata__":{},"__metadata__":{}}"#, &[]),
             &["__metadata__", "twice"],
         ),
         row("metadata of numbers", file_of(r#"{"__metadata__":{"a":1}}"#, &[]), &["header"]),
         row(
-            "byte that is no truth value",
+            "invalid bool byte",
             file_of(r#"{"w":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}"#, &[1, 2]),
             &["`w`", "bool byte"],
         ),
@@ -183,7 +187,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_kind_of_bad_file_is_an_error_that_names_file_and_tensor() {
+fn every_kind_of_invalid_file_is_an_error_that_names_file_and_tensor() {
     let folder = Scratch::new("tensors-hostile");
     for (i, (what, bytes, parts)) in rows().into_iter().enumerate() {
         let name = format!("bad-{i}.safetensors");
@@ -201,7 +205,7 @@ fn every_kind_of_bad_file_is_an_error_that_names_file_and_tensor() {
 }
 
 #[test]
-fn texts_of_one_key_are_an_error_where_they_are_asked_for() {
+fn duplicate_metadata_keys_are_an_error_when_metadata_is_loaded() {
     let scratch = Scratch::new("tensors-texts");
     fs::write(scratch.file(), file_of(r#"{"__metadata__":{"a":"b","\u0061":"c"}}"#, &[])).unwrap();
     let message = load_metadata(scratch.file()).unwrap_err().to_string();
@@ -209,7 +213,7 @@ fn texts_of_one_key_are_an_error_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_is_no_file_or_not_there_is_an_error() {
+fn folders_and_missing_files_are_errors() {
     let folder = Scratch::new("tensors-no-file");
     for path in [folder.0.join("missing"), folder.0.clone()] {
         let shown = path.display().to_string();
@@ -237,7 +241,7 @@ fn values(model: &dyn Visit<CpuBackend>) -> Vec<Vec<u32>> {
     values
 }
 
-/// A file of a `Linear` with other tensors than the model's.
+/// Files of a `Linear` whose tensors do not match the model's.
 fn misfits() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     let tensor = |name: &str, dtype: &str, shape: &str, begin: usize, end: usize| {
         format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{begin},{end}]}}"#)
@@ -249,7 +253,7 @@ fn misfits() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     vec![
         ("no bias", file(&[weight()], 24), &["`bias`", "the file has not"]),
         (
-            "one too many",
+            "an extra tensor",
             file(
                 &[weight(), tensor("bias", "F32", "[2]", 24, 32), tensor("c", "U8", "[]", 32, 33)],
                 33,
@@ -257,12 +261,12 @@ fn misfits() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
             &["`c`", "the model has no such"],
         ),
         (
-            "another shape",
+            "different shape",
             file(&[weight(), tensor("bias", "F32", "[2,1]", 24, 32)], 32),
             &["`bias`", "[2, 1]", "[2]"],
         ),
         (
-            "another dtype",
+            "different dtype",
             file(&[weight(), tensor("bias", "F64", "[2]", 24, 40)], 40),
             &["`bias`", "f64", "f32"],
         ),
@@ -285,7 +289,7 @@ fn a_file_that_does_not_fit_the_model_names_the_tensor_and_changes_nothing() {
     }
 }
 
-/// A good file with some bytes changed, or cut off.
+/// Checks a valid file with some bytes changed or cut off.
 fn check_damaged(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let mut model = model(1);
@@ -293,12 +297,11 @@ fn check_damaged(path: &Path, bytes: &[u8]) {
     match load_module(path, &mut model) {
         Err(error) => {
             assert!(matches!(error, Error::File { .. }), "{error:?}");
-            assert_eq!(values(&model), before, "half-loaded");
+            assert_eq!(values(&model), before, "partly loaded");
         }
         Ok(()) => {
-            // Only the data, or nothing that matters, was changed: the format's own implementation
-            // reads the same.
-            let theirs = SafeTensors::deserialize(bytes).expect("we took what they refuse");
+            // Only data or irrelevant bytes were changed: the reference implementation reads the same.
+            let theirs = SafeTensors::deserialize(bytes).expect("we accepted what they refuse");
             let words = |name: &str| -> Vec<u32> {
                 let view = theirs.tensor(name).expect("we found what they do not");
                 let words = view.data().chunks_exact(4);

@@ -1,4 +1,4 @@
-//! Models and the whole state of training: values, leaves, random numbers, all or nothing.
+//! Models and complete training states: values, leaves, random numbers, all or nothing.
 
 use std::fs;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn state(model: &TransformerBlock, optimizer: &AdamW, rng: &Rng, step: u64) -> T
 }
 
 #[test]
-fn training_goes_on_from_a_file_on_the_same_curve_bit_for_bit() {
+fn training_resumed_from_a_file_continues_bit_for_bit() {
     let folder = Scratch::new("tensors-state");
     let path = folder.0.join("state");
     let (mut model, mut adam, mut rng) = (block(1), optimizer(), Rng::seed(9).stream(3));
@@ -63,7 +63,7 @@ fn training_goes_on_from_a_file_on_the_same_curve_bit_for_bit() {
     assert_eq!(losses, expected);
 }
 
-/// Names and values of all that a model and an optimizer are.
+/// Names and values of all tensors of a model and an optimizer.
 fn everything(model: &dyn Visit<CpuBackend>, adam: &AdamW) -> Vec<(String, Vec<f64>)> {
     let mut all = Vec::new();
     let mut add = |name: &str, x: &T| {
@@ -108,7 +108,7 @@ fn a_state_that_does_not_fit_changes_neither_model_nor_optimizer() {
 }
 
 #[test]
-fn what_a_state_lacks_is_an_error_that_names_it() {
+fn a_missing_entry_of_a_state_is_an_error_that_names_it() {
     let empty: TrainingState = TrainingState::new().with_tensor("x", tensor![1.0]);
     let messages = [
         empty.rng("batches").unwrap_err().to_string(),
@@ -122,7 +122,7 @@ fn what_a_state_lacks_is_an_error_that_names_it() {
 }
 
 #[test]
-fn loaded_parameters_stay_the_leaves_they_were() {
+fn loading_keeps_the_leaves_of_parameters() {
     let folder = Scratch::new("tensors-leaves");
     let path = folder.0.join("model");
     let mut model: Linear = Linear::new(3, 2, &mut Rng::seed(1)).unwrap();
@@ -131,7 +131,8 @@ fn loaded_parameters_stay_the_leaves_they_were() {
     let loss = model.forward(&tensor![[1.0, 2.0, 3.0]]).unwrap().sum(None, false).unwrap();
     load_module(&path, &mut model).unwrap();
     assert!(model.weight.is_tracked());
-    // The gradient of what was computed before is the new value's too, and the old handle keeps the old.
+    // A gradient of a graph recorded before loading is found by the parameter; the old handle keeps the old
+    // value.
     let grads = loss.backward().unwrap();
     assert_eq!(
         grads.wrt(&model.weight).unwrap().to_vec::<f32>().unwrap(),
@@ -180,7 +181,7 @@ struct Shared {
 swath::module!(Shared: CpuBackend { own, part });
 
 #[test]
-fn a_part_that_others_hold_is_an_error_and_nothing_is_loaded() {
+fn a_part_with_other_owners_is_an_error_and_nothing_is_loaded() {
     let folder = Scratch::new("tensors-shared");
     let path = folder.0.join("model");
     let part = Arc::new(Linear::new(1, 1, &mut Rng::seed(1)).unwrap());
@@ -196,7 +197,7 @@ fn a_part_that_others_hold_is_an_error_and_nothing_is_loaded() {
 }
 
 #[test]
-fn a_link_stays_a_link_to_the_new_content() {
+fn saving_through_a_symlink_replaces_its_target() {
     let folder = Scratch::new("tensors-links");
     let (real, link) = (folder.0.join("real"), folder.0.join("link"));
     save(&real, [("x", tensor![1.0])], &Metadata::new()).unwrap();
@@ -208,9 +209,9 @@ fn a_link_stays_a_link_to_the_new_content() {
     assert_eq!(load::<CpuBackend>(&real).unwrap()["x"].item::<f32>().unwrap(), 2.0);
 }
 
-/// What an optimizer remembers must be of the model's parameters: shape, dtype, path, and all of it.
+/// The state of an optimizer must fit the model's parameters in shape, dtype and path, and be complete.
 #[test]
-fn an_optimizer_of_another_model_is_refused_by_name_and_changes_nothing() {
+fn the_state_of_another_model_is_refused_by_name_and_changes_nothing() {
     use swath::io::safetensors::TrainingState;
     use swath::optim::{AdamW, AdamWOptions, Optimizer};
 

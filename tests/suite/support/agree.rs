@@ -1,4 +1,4 @@
-//! Comparison of a backend's result with the reference's.
+//! Comparison of a backend's results with the reference backend's.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::support::ulp::{moved, ulp_distance};
 pub type Reference = ReferenceBackend;
 pub type ReferenceTensor = <ReferenceBackend as Backend>::Tensor;
 
-/// A backend that the shared tests run on, and what they expect of it.
+/// A backend that the shared tests run on.
 pub trait Tested: Backend {
-    /// The dtypes that it has.
+    /// The dtypes that the backend supports.
     const DTYPES: &'static [DType] = &DType::ALL;
-    /// Factor on every bound that is not exact: 1 for kernels that round their result alone, more for
-    /// composites, which round after each step.
+    /// Factor on every inexact bound: 1 for kernels, which round their result alone, more for composites,
+    /// which round after each step.
     const SLACK: f64 = 1.0;
 }
 
 impl Tested for CpuBackend {}
 impl Tested for ReferenceBackend {}
 
-/// Those of some dtypes that the backend has.
+/// The given dtypes that the backend supports.
 pub fn among<B: Tested>(dtypes: &[DType]) -> impl Iterator<Item = DType> {
     dtypes.iter().copied().filter(|dtype| B::DTYPES.contains(dtype))
 }
@@ -39,12 +39,12 @@ pub fn floats<B: Tested>() -> impl Iterator<Item = DType> {
     dtypes::<B>().filter(|dtype| dtype.is_float())
 }
 
-/// How far an element may be from the reference's. It suffices to be within one of the two bounds.
+/// Tolerance of an element: it must be within one of the two bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Tolerance {
-    /// Units in the last place; zeros must agree in sign.
+    /// Bound in ULP; zeros must agree in sign.
     pub ulp: u64,
-    /// Absolute bound, one an element; empty where there is none. The sign of a zero is free.
+    /// Absolute bound of each element; empty if there is none. Zeros of either sign are equal.
     pub absolute: Vec<f64>,
 }
 
@@ -92,7 +92,7 @@ fn bytes(data: &HostData) -> &[u8] {
     }
 }
 
-/// The first element beyond the tolerance, in words.
+/// Describes the first element beyond the tolerance.
 pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) -> Option<String> {
     let dtype = want.dtype();
     if got.dtype() != dtype || got.len() != want.len() {
@@ -109,17 +109,17 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
             _ => got == want,
         };
         (!admitted).then(|| {
-            let places = ulp_distance(dtype, got.to_f64(), want.to_f64());
-            let places = places.filter(|_| dtype.is_float());
+            let ulps = ulp_distance(dtype, got.to_f64(), want.to_f64());
+            let ulps = ulps.filter(|_| dtype.is_float());
             let (ulp, absolute) = (tolerance.ulp, tolerance.absolute.get(i));
             format!(
-                "element {i}: {got:?}, not {want:?}; {places:?} ULP apart, bound {ulp} or {absolute:?}"
+                "element {i}: {got:?}, not {want:?}; {ulps:?} ULP apart, bound {ulp} or {absolute:?}"
             )
         })
     })
 }
 
-/// Collects disagreements, so that one run shows them all.
+/// Collects disagreements, so that one run reports all of them.
 #[derive(Default)]
 pub struct Disagreements {
     found: Vec<String>,
@@ -128,7 +128,7 @@ pub struct Disagreements {
 }
 
 impl Disagreements {
-    /// Notes a difference in shape, dtype, values or kind of error.
+    /// Records a difference in shape, dtype, values or kind of error.
     pub fn compare<B: Tested>(
         &mut self,
         context: impl FnOnce() -> String,
@@ -155,7 +155,7 @@ impl Disagreements {
         self.found.extend(difference.map(|difference| format!("{}: {difference}", context())));
     }
 
-    /// Panics with what was found, a few of each kind; also if nothing was compared.
+    /// Panics if there are disagreements, with a few of each kind, or if nothing was compared.
     pub fn finish(self) {
         assert!(self.compared > 0 && self.values > 0, "nothing was compared");
         let mut kinds = HashMap::new();
@@ -179,7 +179,7 @@ fn kind(error: &Error) -> (std::mem::Discriminant<Error>, String) {
 }
 
 #[test]
-fn one_wrong_value_is_noticed() {
+fn one_wrong_value_is_reported() {
     for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
         let value = |i: usize| host(dtype, [Scalar::Float(0.37 * i as f64 - 5.0)].into_iter());
         let values: Vec<f64> = (0..100).map(|i| value(i).get(0).unwrap().to_f64()).collect();
@@ -190,19 +190,19 @@ fn one_wrong_value_is_noticed() {
         for position in [0, 1, 50, 99] {
             let mut wrong = values.clone();
             wrong[position] = moved(dtype, wrong[position], 3);
-            for (ulp, noticed) in [(0, true), (2, true), (3, false)] {
+            for (ulp, reported) in [(0, true), (2, true), (3, false)] {
                 let mut seen = Disagreements::default();
                 let tolerance = Tolerance::ulp(ulp);
                 let context = || "meta".to_owned();
                 seen.compare::<Reference>(context, tensor(&wrong), tensor(&values), &tolerance);
-                assert_eq!(seen.found.len(), usize::from(noticed), "{dtype} {position} {ulp}");
+                assert_eq!(seen.found.len(), usize::from(reported), "{dtype} {position} {ulp}");
             }
         }
     }
 }
 
 #[test]
-fn wrong_kinds_of_results_are_noticed() {
+fn wrong_kinds_of_results_are_reported() {
     let floats =
         |values: &[f64]| Reference::from_host(HostData::F64(values.to_vec()), values.len().into());
     let failed =
@@ -227,7 +227,7 @@ fn wrong_kinds_of_results_are_noticed() {
 }
 
 #[test]
-fn an_absolute_bound_is_one() {
+fn absolute_tolerance_is_inclusive() {
     let (one, more) = (HostData::F64(vec![1.0]), HostData::F64(vec![1.25]));
     assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.25])).is_none());
     assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.24])).is_some());

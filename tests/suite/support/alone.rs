@@ -1,4 +1,4 @@
-//! Tests of what belongs to a whole process.
+//! Tests that change or measure global state.
 
 use std::env;
 use std::process::Command;
@@ -6,14 +6,14 @@ use std::process::Command;
 /// Set in the processes that [`alone`] starts.
 const ALONE: &str = "SWATH_TEST_ALONE";
 
-/// Runs the body of the test called `name` in a process where no other test runs: this program again,
-/// with `name` as its filter.
+/// Runs the body of the test `name` in its own process, where no other test runs: this program is started
+/// again with `name` as its filter.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
     alone_with(name, &[], body);
 }
 
-/// As [`alone`], with these environment variables.
+/// Like [`alone`], with environment variables.
 #[track_caller]
 pub fn alone_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     if env::var_os(ALONE).is_some() {
@@ -25,6 +25,6 @@ pub fn alone_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success() && text.contains("test result: ok. 1 passed");
-    assert!(passed, "{name}, alone: {}\n{text}", output.status);
+    assert!(passed, "{name}, in its own process: {}\n{text}", output.status);
     print!("{text}");
 }

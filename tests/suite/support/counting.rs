@@ -1,20 +1,19 @@
-//! An allocator that counts what the program asks the system for. Only a test that is [`alone`] can tell
-//! what of it is its own.
+//! An allocator that counts allocations. Only a test that runs [`alone`] can attribute the counts to itself.
 //!
 //! [`alone`]: super::alone
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// The system's allocator, counted over all threads. Calls of the main thread do not count: the test
-/// harness runs on it, beside the test, and on a busy machine late.
+/// The system's allocator, with counts over all threads. Calls of the main thread are not counted: the test
+/// harness runs on it, concurrently with the test.
 pub struct Counting;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Where the main thread's [`MARK`] lies: no thread asks for memory before it.
+/// Address of the main thread's [`MARK`]; the main thread is the first to allocate.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -32,7 +31,7 @@ fn count(bytes: usize) {
     PEAK.fetch_max(live, SeqCst);
 }
 
-// SAFETY: every method hands its arguments to the system's allocator unchanged.
+// SAFETY: every method passes its arguments to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -53,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Old and new memory are there at once, as far as anyone can promise.
+        // The old and the new block may exist at the same time.
         count(size);
         LIVE.fetch_sub(layout.size(), SeqCst);
         // SAFETY: as the caller promised.
@@ -61,18 +60,17 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often memory was asked for so far, by any thread but the main one.
+/// Number of allocations so far, by any thread but the main one.
 pub fn calls() -> usize {
     CALLS.load(SeqCst)
 }
 
-/// Bytes that are had now.
+/// Bytes that are allocated now.
 pub fn live_bytes() -> usize {
     LIVE.load(SeqCst)
 }
 
-/// Runs `f` and returns, beside its result, the most bytes that were had during it beyond those had
-/// before.
+/// Runs `f` and returns its result and the peak of bytes that were allocated beyond those before it.
 pub fn peak_of<R>(f: impl FnOnce() -> R) -> (R, usize) {
     let before = live_bytes();
     PEAK.store(before, SeqCst);

@@ -1,15 +1,15 @@
-//! Folders for files, and files of tensors by the format's own description.
+//! Temporary folders, and files written by the specification of the format.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder of a test's own, removed at its end.
+/// A test's temporary folder, removed when dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// The folder, empty.
+    /// Makes the folder, empty.
     pub fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("swath-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -20,7 +20,7 @@ impl Scratch {
         self.0.join("tensors.safetensors")
     }
 
-    /// Names of what is in it, sorted.
+    /// Sorted names of its files.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -36,7 +36,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A file by the format's own description.
+/// A file by the specification of the format.
 pub fn file_of(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
 }

@@ -1,5 +1,4 @@
-//! Inputs: a small generator, shapes, arrangements in memory, and values with special ones among
-//! them.
+//! Inputs: a small generator, shapes, layouts, and random values with special ones among them.
 
 use half::{bf16, f16};
 use swath::{Backend, DType, Element, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
@@ -35,7 +34,7 @@ pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64]
 pub const SHAPES: [&[usize]; 10] =
     [&[], &[0], &[1], &[7], &[3, 0, 2], &[3, 5], &[33, 65], &[2, 3, 4, 5], &[1030], &[70, 129]];
 
-/// How the elements lie in the storage.
+/// Layout of the elements in the storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrangement {
     Contiguous,
@@ -49,9 +48,9 @@ pub enum Arrangement {
     Narrowed,
     /// Every second element along every axis, starting at the second.
     Stepped,
-    /// All axes backwards.
+    /// All axes reversed.
     Flipped,
-    /// Reversed axes of a window, the first of them backwards.
+    /// Permuted axes of a window, the first of them reversed.
     Mixed,
 }
 
@@ -104,7 +103,7 @@ impl Arrangement {
     }
 }
 
-/// Host values and how a backend's tensor is made of them.
+/// Host values, and the layout of the tensor made of them.
 pub struct Input {
     pub shape: Shape,
     pub arrangement: Arrangement,
@@ -163,27 +162,27 @@ pub fn host(dtype: DType, values: impl Iterator<Item = Scalar>) -> HostData {
     }
 }
 
-/// What a tensor is filled with.
+/// Distribution of random values.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
-    /// Floats are drawn from here, integers from all of their range.
+    /// Range of floats; integers are drawn from all of their range.
     pub domain: (f64, f64),
     /// One value in this many is a special one; 0: none.
     pub special_every: usize,
-    /// Special values that are not among those of the dtype.
+    /// Set from which special values are drawn.
     pub specials: Specials,
 }
 
-/// Which values count as special.
+/// Sets of special values.
 #[derive(Clone, Copy, Debug)]
 pub enum Specials {
     /// NaN, infinities, zeros, subnormal and huge numbers.
     All,
-    /// Without numbers so large that the order of an addition decides whether it overflows.
+    /// Without numbers so large that the order of additions decides whether a sum overflows.
     NoHuge,
-    /// Within −1 to 1, and NaN: what tanh can give.
+    /// Within −1 to 1, and NaN: possible values of tanh.
     Unit,
-    /// Integers that can be divided by, whatever they divide.
+    /// Values by which any integer can be divided.
     Divisors,
     /// Negative numbers near 1: factors of products that neither overflow nor vanish.
     Signs,
@@ -240,7 +239,7 @@ pub fn special_floats(dtype: DType, which: Specials) -> Vec<f64> {
 }
 
 #[test]
-fn arrangements_are_what_they_say() {
+fn arrangements_have_the_documented_layouts() {
     let shape = Shape::new([3, 5]);
     let layout = |arrangement: Arrangement| {
         arrangement.view(&Layout::contiguous(arrangement.base(&shape)), &shape)

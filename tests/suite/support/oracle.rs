@@ -1,5 +1,5 @@
-//! What kernels of composed operations are compared with: the same program of tensors on the reference
-//! backend, which has no kernels and so runs the composites, in `F64`.
+//! Comparison of fused kernels with the reference backend, which runs the same program of tensors by
+//! composites, in `F64`.
 
 use swath::ops::{Activation, DropoutMask, Window};
 use swath::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
@@ -8,7 +8,7 @@ use super::agree::{Disagreements, Reference, ReferenceTensor, Tested, Tolerance}
 use super::inputs::Input;
 use super::ulp::{limits, unit_roundoff};
 
-/// A method of tensors with its options. Operands that may be missing are the last ones.
+/// A method of tensors with its options. Optional operands are the last ones.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// x.
@@ -62,17 +62,16 @@ impl Program {
     }
 }
 
-/// What the program on the reference backend was given and what it gave, all floats in `F64`.
+/// Inputs, upstream gradients and results of a program on the reference backend, all floats in `F64`.
 pub struct Oracle {
     pub inputs: Vec<ReferenceTensor>,
     pub upstream: Vec<ReferenceTensor>,
-    /// The results; then, if there are upstream gradients, those of the inputs, of one result after the
-    /// other.
+    /// The results; then, if there are upstream gradients, the gradients of the inputs by each result.
     pub results: Vec<ReferenceTensor>,
 }
 
-/// The results of a program, and for each the gradients of the inputs from the upstream gradient that
-/// `upstream` gives for it.
+/// Results of a program, followed, for each result, by the gradients of the inputs for the upstream gradient
+/// that `upstream` returns.
 fn results<B: Backend>(
     program: &Program,
     xs: &[B::Tensor],
@@ -93,10 +92,11 @@ fn results<B: Backend>(
     Ok(all)
 }
 
-/// Runs a program on the backend under test and on the reference backend in `F64`, and compares result k,
-/// or the kinds of errors, within `bounds(oracle)[k]`; where that is empty or missing, exactly.
+/// Runs a program on the backend under test and on the reference backend in `F64`, and compares result k
+/// within `bounds(oracle)[k]`, exactly if that is empty or missing; or the kinds of errors.
 ///
-/// `upstream` makes the upstream gradient of a result of some shape; without it none are compared.
+/// `upstream` returns an upstream gradient for a result of the given shape; without it no gradients are
+/// compared.
 pub fn agrees<B: Tested>(
     seen: &mut Disagreements,
     context: &str,
@@ -160,29 +160,29 @@ pub fn rows(x: &ReferenceTensor) -> Vec<Vec<f64>> {
     values(x).chunks(n.max(1)).map(<[f64]>::to_vec).collect()
 }
 
-/// Roundings of a dtype.
-pub struct Places {
-    /// Of the type that operations compute in: `f32` for 16-bit floats.
+/// Rounding errors of a dtype.
+pub struct Rounding {
+    /// Unit roundoff of the type that operations compute in: `f32` for 16-bit floats.
     pub wide: f64,
-    /// Of the result.
+    /// Unit roundoff of the result.
     pub out: f64,
     pub tiny: f64,
 }
 
-impl Places {
-    pub fn of(dtype: DType) -> Places {
+impl Rounding {
+    pub fn of(dtype: DType) -> Rounding {
         let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
         let (wide, out) = (unit_roundoff(wide), unit_roundoff(dtype));
-        Places { wide, out, tiny: 2.0 * limits(dtype)[0] }
+        Rounding { wide, out, tiny: 2.0 * limits(dtype)[0] }
     }
 
-    /// A result `want` of numbers that are `size` large, together.
+    /// Bound for a result `want` computed from terms with the sum of magnitudes `size`.
     pub fn bound(&self, want: f64, size: f64) -> f64 {
         let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
         2.0 * self.out * finite(want) + self.wide * finite(size) + self.tiny
     }
 
-    /// Results of about `terms` numbers that are as large as 1 or the largest result, after so many
+    /// Bounds for results of about `terms` terms as large as 1 or the largest result, after `roundings`
     /// roundings to the dtype.
     pub fn of_largest(&self, want: &ReferenceTensor, terms: f64, roundings: f64) -> Vec<f64> {
         let want = values(want);

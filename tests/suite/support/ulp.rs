@@ -3,9 +3,9 @@
 use half::{bf16, f16};
 use swath::DType;
 
-/// How many representable values of the dtype lie from `a` to `b`, counted on ordered integers;
-/// +0 and −0 are the same point. `None` if one is NaN and the other is not, or if only one is
-/// infinite, or both with opposite signs: no number of places makes up for that.
+/// Number of representable values of the dtype from `a` to `b`, counted on ordered integers; +0 and −0 are
+/// the same point. `None` if exactly one is NaN or exactly one is infinite, or if both are infinite with
+/// opposite signs: no bound in ULP covers that.
 pub fn ulp_distance(dtype: DType, a: f64, b: f64) -> Option<u64> {
     if a.is_nan() || b.is_nan() {
         return (a.is_nan() && b.is_nan()).then_some(0);
@@ -16,7 +16,7 @@ pub fn ulp_distance(dtype: DType, a: f64, b: f64) -> Option<u64> {
     Some(ordered(dtype, a).abs_diff(ordered(dtype, b)))
 }
 
-/// An integer that grows by one from each value of the dtype to the next; `x` is such a value.
+/// An integer that grows by one from each value of the dtype to the next; `x` must be such a value.
 fn ordered(dtype: DType, x: f64) -> i64 {
     let magnitude = match dtype {
         DType::F16 => i64::from(f16::from_f64(x.abs()).to_bits()),
@@ -27,7 +27,7 @@ fn ordered(dtype: DType, x: f64) -> i64 {
     if x.is_sign_negative() { -magnitude } else { magnitude }
 }
 
-/// The value `steps` places after `x`.
+/// The value `steps` representable values after `x`.
 pub fn moved(dtype: DType, x: f64, steps: i64) -> f64 {
     let target = ordered(dtype, x) + steps;
     let bits = target.unsigned_abs();
@@ -40,7 +40,7 @@ pub fn moved(dtype: DType, x: f64, steps: i64) -> f64 {
     if target < 0 { -magnitude } else { magnitude }
 }
 
-/// Half the distance from 1 to the next value: the most that rounding changes a number, relatively.
+/// Half the distance from 1 to the next value: the largest relative error of rounding.
 pub fn unit_roundoff(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 2f64.powi(-11),
@@ -91,7 +91,7 @@ fn distance_counts_representable_values() {
 }
 
 #[test]
-fn an_expected_zero_accepts_nothing_else() {
+fn a_nonzero_value_is_far_from_an_expected_zero() {
     assert_eq!(ulp_distance(DType::F32, 0.0, 1000.0).map(|d| d > 1 << 30), Some(true));
 }
 

@@ -1,4 +1,4 @@
-//! What PyTorch computed: the files that tests/vectors/make_nn.py made.
+//! PyTorch's results, written by tests/vectors/make_nn.py.
 
 use std::collections::HashMap;
 
@@ -31,13 +31,13 @@ impl Vectors {
         self.0.get(name).unwrap_or_else(|| panic!("no vector {name}"))
     }
 
-    /// An input in the dtype.
+    /// An input, converted to the dtype.
     pub fn input(&self, name: &str, dtype: DType) -> T {
         self.get(name).to_dtype(dtype).unwrap()
     }
 
-    /// Fails unless `x` is the result `name` in its dtype: within `ulps` of f32, relative to the larger
-    /// of the value and the tensor's mean magnitude, and within 1e-12 of f64.
+    /// Fails unless `x` is the result `name` in the dtype of `x`: within `ulps` of f32, relative to the
+    /// larger of the value and the tensor's mean magnitude, and within 1e-12 of f64.
     pub fn assert(&self, name: &str, x: &T, ulps: f64) {
         let name = format!("{name}.{}", x.dtype());
         let expected = self.get(&name);

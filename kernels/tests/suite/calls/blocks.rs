@@ -141,7 +141,7 @@ fn comparisons<T: Cell + Compare>(calls: &mut Vec<Call>, cols: usize) {
     }
 }
 
-/// More rows than are prefetched ahead, unless that takes too much memory or time.
+/// More rows than are prefetched, unless that takes too much memory or time.
 fn rows_of(cols: usize) -> usize {
     if cols <= 130 && !cfg!(miri) { 11 } else { 3 }
 }
@@ -162,7 +162,7 @@ fn inputs<E: Cell, const N: usize>(kinds: [Rows; N], cols: usize) -> [Slot; N] {
     })
 }
 
-/// Into another slice, whose rows have gaps or not; `M` is one more than `N`.
+/// Calls with a separate result, whose rows have gaps or not; `M` is one more than `N`.
 fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
     calls: &mut Vec<Call>,
     function: &'static str,
@@ -192,7 +192,7 @@ fn apart<E: Cell, Y: Cell, const N: usize, const M: usize>(
     }
 }
 
-/// Into each argument that has the layout of the result.
+/// Calls in place of each argument that has the layout of the result.
 fn in_place<E: Cell, const N: usize>(
     calls: &mut Vec<Call>,
     name: &str,

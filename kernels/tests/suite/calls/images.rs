@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::{
-    Factor, Float as _, GemmError, Geometry, MatMut, MatRef, Pooled, Windows, Workspace,
+    Factor, Float as _, GemmError, Geometry, Indirect, MatMut, MatRef, Windows, Workspace,
 };
 
 use super::{Call, Cell, Part, call, input, numbers, output};
@@ -14,6 +14,10 @@ pub fn calls(len: usize) -> Vec<Call> {
     products::<f64>(&mut calls, len);
     products::<f16>(&mut calls, len);
     products::<bf16>(&mut calls, len);
+    indirect::<f32>(&mut calls, len);
+    indirect::<f64>(&mut calls, len);
+    indirect::<f16>(&mut calls, len);
+    indirect::<bf16>(&mut calls, len);
     pools::<f32>(&mut calls, len);
     pools::<f64>(&mut calls, len);
     calls
@@ -69,11 +73,30 @@ fn products<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
     }
 }
 
+/// Products with rows that overlap, of one block of k and of more.
+fn indirect<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
+    for depth in [3, 9, 300] {
+        let offsets: Vec<usize> = (0..depth).map(|p| p * 7 % 5).collect();
+        let slots = [
+            input(&numbers::<T>(4 * depth, 1)).at_least(),
+            input(&numbers::<T::Sum>(len + 4, 2)).at_least(),
+            output::<T::Sum>(4 * len).at_least(),
+        ];
+        let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
+            let b = Indirect::new(b.of::<T::Sum>(), &offsets, len).unwrap_or_else(refused);
+            let a = MatRef::row_major(a.of::<T>(), [4, depth]).unwrap_or_else(refused);
+            let c = MatMut::row_major(c.of(), [4, len]).unwrap_or_else(refused);
+            k::gemm_indirect(a, &b, T::Sum::ZERO, c, &mut Workspace::new()).unwrap_or_else(refused);
+        };
+        calls.push(call::<T, 3>("gemm_indirect", format!("k {depth}"), slots, run));
+    }
+}
+
 fn refused<V>(error: GemmError) -> V {
     panic!("{error}")
 }
 
-fn pools<T: Cell + Pooled>(calls: &mut Vec<Call>, len: usize) {
+fn pools<T: Cell + k::Float>(calls: &mut Vec<Call>, len: usize) {
     for geometry in geometries(len) {
         let windows: usize = 2 * geometry.output.iter().product::<usize>();
         let (x, g) = (input(&numbers::<T>(6 * len, 1)), input(&numbers::<T>(windows, 2)));
@@ -92,7 +115,12 @@ fn pools<T: Cell + Pooled>(calls: &mut Vec<Call>, len: usize) {
         let run = move |[x, y, positions]: [&mut Part<'_>; 3]| {
             k::max_pool(x.of::<T>(), geometry, y.of(), positions.of());
         };
-        let slots = [x, output::<T>(windows), output::<i64>(windows)];
+        let slots = [x.clone(), output::<T>(windows), output::<i64>(windows)];
         calls.push(call::<T, 3>("max_pool", format!("{geometry:?}"), slots, run));
+        let run = move |[x, y]: [&mut Part<'_>; 2]| {
+            k::max_pool(x.of::<T>(), geometry, y.of(), &mut []);
+        };
+        let slots = [x, output::<T>(windows)];
+        calls.push(call::<T, 2>("max_pool", format!("{geometry:?} values"), slots, run));
     }
 }

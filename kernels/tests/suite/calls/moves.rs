@@ -41,7 +41,7 @@ fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
         let run = move |[x, y]: [&mut Part<'_>; 2]| {
             k::copy_strided(x.of::<T>(), first, stride, y.of::<T>());
         };
-        // A shorter result takes only the first elements.
+        // A shorter result has only the first elements.
         let mut one = call::<T, 2>("copy_strided", variant, slots.clone(), run).portable();
         one.is_prefix = stride >= 0;
         calls.push(one);

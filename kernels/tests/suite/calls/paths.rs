@@ -1,4 +1,4 @@
-//! Products of shapes and strides that take each path through the loops around the micro-kernel.
+//! Products of shapes and strides that cover each path through the loops around the micro-kernel.
 //! `hashes.rs` records them beside the calls of every length.
 
 use half::{bf16, f16};
@@ -9,7 +9,7 @@ use swath_kernels::{
 
 use super::{Call, Cell, Part, call, changed, input, numbers};
 
-/// Shapes `[m, k, n]`, with the name of the path that they take.
+/// Shapes `[m, k, n]`, with the name of their path.
 type Path = (&'static str, &'static [[usize; 3]]);
 
 const PATHS: [Path; 6] = [
@@ -18,10 +18,10 @@ const PATHS: [Path; 6] = [
     // B in place or stored transposed, packed from 13 rows on; the larger B, over half a MiB,
     // streamed.
     ("skinny", &[[2, 300, 70], [7, 520, 260], [12, 270, 490], [13, 40, 90], [16, 300, 70]]),
-    // All of it in the near caches.
+    // All operands fit into the nearest caches.
     ("small", &[[4, 4, 4], [17, 33, 31], [64, 64, 64], [48, 96, 96]]),
     ("small_k", &[[40, 1, 70], [100, 3, 50], [33, 0, 9]]),
-    // One more value of k than a block has, and several blocks.
+    // One more value of k than a block, and several blocks.
     ("blocks_of_k", &[[20, 257, 40], [9, 1030, 17], [30, 512, 33]]),
     // Several groups of rows, several panels of B.
     ("blocked", &[[50, 300, 140], [14, 30, 1100], [97, 40, 100]]),
@@ -103,7 +103,7 @@ fn of_factor<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, paths: &[Path])
     }
 }
 
-/// Index of the first element, and length of a matrix's memory.
+/// Index of the first element, and number of elements in a matrix's memory.
 fn memory([rows, cols]: [usize; 2], [down, right]: [isize; 2]) -> (usize, usize) {
     if rows * cols == 0 {
         return (0, 0);

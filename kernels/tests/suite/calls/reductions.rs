@@ -115,7 +115,7 @@ fn of_both<T: Cell, Y: Cell>(
     });
 }
 
-/// Rows that are added to four rows, each many times, the last one first; and to two of the four.
+/// Rows that are added to four rows, each many times, the last row first; and to two of the four.
 fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
     for [rows, cols] in shapes(len) {
         let index: Vec<i64> = (0..rows as i64).map(|i| (3 - i * i - i / 4).rem_euclid(4)).collect();
@@ -220,7 +220,7 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
     each_column_fold(calls, &parts, len);
 }
 
-/// The accumulators of columns, each as a number.
+/// The accumulators of columns, each converted to a number.
 fn of_parts<E, R: Reduction<E>>(
     reduction: &R,
     x: &[E],

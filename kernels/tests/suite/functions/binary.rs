@@ -16,8 +16,8 @@ macro_rules! functions2 {
     };
 }
 
-/// A formula in f64 for f32 arguments: with 53 bits, rounding twice is harmless for these
-/// operations.
+/// A formula in f64 for f32 arguments: f64 has so many more bits that rounding twice equals rounding once for
+/// these operations.
 macro_rules! narrowed {
     ($wide:expr) => {
         |a, b| {

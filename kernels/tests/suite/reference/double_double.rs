@@ -1,5 +1,5 @@
-//! Numbers as unevaluated sums of two `f64`, some 106 bits: slow, plain, and far more exact than
-//! what they test.
+//! Numbers as unevaluated sums of two `f64`, about 106 bits: slow, simple, and far more accurate than the
+//! functions under test.
 
 use core::ops::{Add, Div, Mul, Sub};
 
@@ -120,7 +120,7 @@ pub fn exp_minus_one(x: f64) -> DoubleDouble {
 pub fn logistic(v: DoubleDouble) -> (Scaled, DoubleDouble) {
     let negative = v.high < 0.0;
     let e = exp(if negative { v } else { dd(-v.high, -v.low) });
-    // Below 2^-200 it does not change a denominator of 106 bits.
+    // Below 2^-200 the exponential does not change a denominator of 106 bits.
     let scale = DoubleDouble::from(2f64.powi(e.exponent.max(-1000)));
     let plain = e.mantissa * scale;
     let under = ONE + plain;

@@ -79,11 +79,11 @@ pub fn mish(x: f64) -> f64 {
 pub fn mish_slope(x: f64) -> f64 {
     let (scaled, e) = decay(x);
     let (above, below) = ratio(x, e);
-    let bend = number(4.0 * x) * (number(1.0) + e) / (below * below);
+    let curvature = number(4.0 * x) * (number(1.0) + e) / (below * below);
     if x < 0.0 {
-        let mantissa = scaled.mantissa * (above / below + bend);
+        let mantissa = scaled.mantissa * (above / below + curvature);
         Scaled { mantissa, exponent: scaled.exponent }.round()
     } else {
-        (above / below + bend * e * e).high
+        (above / below + curvature * e * e).high
     }
 }

@@ -11,6 +11,7 @@
 //!    at a time, which stay in its cache, adds the bias, applies the function, rounds and puts them into place.
 //! 2. Small images go into one product, up to [`COLUMNS`] windows.
 
+mod direct;
 mod transpose;
 mod weight;
 
@@ -169,12 +170,17 @@ impl<T: Factor> Job<'_, T> {
                 let first = group * self.channels;
                 let own = first.max(channels.start)..(first + self.channels).min(channels.end);
                 let seen = group * sources..(group + 1) * sources;
-                let windows = self.x.windows(self.op, images.clone(), seen, phase.geometry)?;
                 let weight = &phase.weight[own.start * places..own.end * places];
                 let weight =
                     MatRef::row_major(weight, [own.len(), places]).map_err(refused(self.op))?;
                 let rows = own.start - channels.start..own.end - channels.start;
-                self.columns(&windows, weight, own, phase.grid, (rows, channels.len()), out)?;
+                let rows = (rows, channels.len());
+                if direct::pays(&phase.geometry, own.len()) {
+                    self.direct((images.clone(), seen), weight, own, phase, rows, out)?;
+                } else {
+                    let windows = self.x.windows(self.op, images.clone(), seen, phase.geometry)?;
+                    self.columns(&windows, weight, own, phase.grid, rows, out)?;
+                }
             }
         }
         Ok(())
@@ -207,29 +213,28 @@ impl<T: Factor> Job<'_, T> {
                 })
                 .map_err(refused(self.op))?;
             for (i, z) in z.chunks_exact_mut(width).enumerate() {
-                if let Some(bias) = self.bias {
-                    let bias = bias[own.start + i];
-                    z.iter_mut().for_each(|z| *z = *z + bias);
-                }
-                if let Some(activation) = self.activation {
-                    unary_kernel(activation.op()).run_in_place([None], z);
-                }
                 let rounded = &mut rounded.as_slice_mut::<T>()[..width];
-                round(z, rounded);
+                self.finish(own.start + i, z, rounded);
                 let channel = rows.start + i;
                 grid.each_run(first, width, |image, at, run| {
-                    let row = &mut out[(image * channels + channel) * pixels..][..pixels];
-                    let (start, x) = (grid.position(self.image, at), &rounded[run]);
-                    match grid.step[2] {
-                        1 => row[start..start + x.len()].copy_from_slice(x),
-                        step => {
-                            row[start..].iter_mut().step_by(step).zip(x).for_each(|(y, &x)| *y = x)
-                        }
-                    }
+                    let y = &mut out[(image * channels + channel) * pixels..][..pixels];
+                    grid.write(self.image, at, &rounded[run], y);
                 });
             }
         }
         Ok(())
+    }
+
+    /// Adds the bias of a channel to its sums, applies the activation and rounds them.
+    fn finish(&self, channel: usize, z: &mut [T::Sum], rounded: &mut [T]) {
+        if let Some(bias) = self.bias {
+            let bias = bias[channel];
+            z.iter_mut().for_each(|z| *z = *z + bias);
+        }
+        if let Some(activation) = self.activation {
+            unary_kernel(activation.op()).run_in_place([None], z);
+        }
+        round(z, rounded);
     }
 }
 
@@ -262,10 +267,14 @@ impl Grid {
         }
     }
 
-    /// Index of a pixel of the grid in an image of these extents.
-    fn position(&self, image: [usize; 3], at: [usize; 3]) -> usize {
-        let [z, y, x]: [usize; 3] = std::array::from_fn(|i| self.start[i] + at[i] * self.step[i]);
-        (z * image[1] + y) * image[2] + x
+    /// Writes pixels of the grid, from pixel `at` on, to the channel `y` of an image of these extents.
+    fn write<T: Copy>(&self, image: [usize; 3], at: [usize; 3], pixels: &[T], y: &mut [T]) {
+        let at: [usize; 3] = std::array::from_fn(|i| self.start[i] + at[i] * self.step[i]);
+        let y = &mut y[(at[0] * image[1] + at[1]) * image[2] + at[2]..];
+        match self.step[2] {
+            1 => y[..pixels.len()].copy_from_slice(pixels),
+            step => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
+        }
     }
 }
 

@@ -5,17 +5,17 @@ use swath_kernels::{self as kernels, Geometry};
 
 use super::super::rows::{compute, in_groups};
 use super::super::working::{Working, for_float};
-use super::super::{CpuTensor, Output, Results, copy};
-use crate::backend::TensorData;
+use super::super::{CpuBackend, CpuTensor, Output, Results, copy};
 use crate::backend::windows::{image_extents, images_like};
+use crate::backend::{Backend as _, TensorData};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::Pooling;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::shape::Shape;
 
 /// Cost of a place of a window in picoseconds.
-const COST: usize = 300;
+const COST: usize = 100;
 
 /// A pooling of all channels of images.
 #[derive(Clone, Copy)]
@@ -55,10 +55,22 @@ pub(super) fn max(
     op: &'static str,
     x: &CpuTensor,
     pooling: &Pooling,
+    with_positions: bool,
 ) -> Result<Results<CpuTensor>> {
     let work = Work::new(x, image_extents(x.shape()), pooling);
     let Work { geometry, channels, pixels, windows } = work;
     let shape = with_image(x, geometry.output);
+    if i32::try_from(pixels).is_err() {
+        return Err(Error::Unsupported { op, backend: CpuBackend::NAME });
+    }
+    if !with_positions {
+        return for_float!(op, x, T => {
+            let (outputs, work) = ([(&shape, windows)], (channels, work.cost::<T>()));
+            compute::<T, _, _, _>(op, work, [(x, pixels)], outputs, [], |_, [x], [y], []| {
+                kernels::max_pool(x, geometry, y, &mut []);
+            })
+        });
+    }
     let mut y = Output::new(op, &shape, x.dtype())?;
     let mut positions = Output::new(op, &shape, DType::I64)?;
     let x = copy::contiguous(op, x)?;

@@ -4,34 +4,18 @@ use smallvec::SmallVec;
 
 use super::{along_channels, image, output};
 use crate::backend::Backend;
-use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::layout::SliceItem;
 use crate::ops::Convolution;
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{PadMode, Tensor};
+
+const ZEROS: PadMode = PadMode::Constant(0.0);
 
 /// The places of a window.
 pub(in super::super) fn places(kernel: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     let [depth, height, width] = kernel;
     (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
-}
-
-/// `x` with a value before and after an axis.
-pub(in super::super) fn padded<B: Backend>(
-    x: Tensor<B>,
-    axis: usize,
-    [before, after]: [usize; 2],
-    value: Scalar,
-) -> Result<Tensor<B>> {
-    if before == 0 && after == 0 {
-        return Ok(x);
-    }
-    let part = |extent| {
-        let shape = x.shape().with_axis(axis, Some(extent));
-        Tensor::full_scalar("pad", shape, value, x.dtype())
-    };
-    Tensor::cat(&[&part(before)?, &x, &part(after)?], axis)
 }
 
 /// Selects the pixels at one place of every window, from images after `lead` other axes that contain all windows.
@@ -74,8 +58,7 @@ fn pixels<B: Backend>(
     for at in 3 - axes..3 {
         let reach = (windows[at] - 1) * stride[at] + (kernel[at] - 1) * dilation[at] + 1;
         let axis = x.rank() + at - 3;
-        let [before, after] = padding[at];
-        x = padded(x, axis, [before, after], Scalar::Float(0.0))?;
+        x = x.extended(axis, padding[at], ZEROS)?;
         x = x.narrow(axis, 0, reach)?;
     }
     Ok(move |place: [usize; 3]| {
@@ -161,7 +144,7 @@ pub(super) fn transpose_composite<B: Backend>(
             // Zeros between the pixels, then before and after them, as in padded images.
             if stride[at] > 1 {
                 let apart = term.unsqueeze(axis + 1)?;
-                let apart = padded(apart, axis + 1, [0, stride[at] - 1], Scalar::Float(0.0))?;
+                let apart = apart.extended(axis + 1, [0, stride[at] - 1], ZEROS)?;
                 term = apart.flatten(axis, axis + 1)?.narrow(
                     axis,
                     0,
@@ -171,7 +154,7 @@ pub(super) fn transpose_composite<B: Backend>(
             let before = place[at] * dilation[at];
             let whole = extents[at] + padding[at][0] + padding[at][1];
             let after = whole - before - term.dims()[axis];
-            term = padded(term, axis, [before, after], Scalar::Float(0.0))?;
+            term = term.extended(axis, [before, after], ZEROS)?;
             term = term.narrow(axis, padding[at][0], extents[at])?;
         }
         Ok(term)

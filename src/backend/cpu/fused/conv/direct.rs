@@ -1,0 +1,199 @@
+//! Convolutions of images and signals that read their windows in place, in padded copies of the images
+//! (`kernels::Indirect`).
+//!
+//! ```text
+//! for a band of rows of windows: copy the pixels they see, with the padding, for each channel and each phase of the
+//! stride; the window of a row's next pixel is then one element further at every place
+//! y[o, pixels of the band] = weight[o, places] · copy[offset of the place + pixel]
+//! ```
+//!
+//! A pixel is copied once, where packing copies it for every place. In return each row of windows has some columns
+//! between its last window and the next row's first, whose results are dropped.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut, MatRef};
+
+use super::super::super::matmul::{Factor, refused};
+use super::{Images, Job, Phase, RESULT};
+use crate::error::Result;
+use crate::runtime::memory::Buffer;
+use crate::runtime::workspace::Packed as _;
+
+/// Maximum number of bytes of a band's copy, a part of L2.
+const BAND_BYTES: usize = 512 << 10;
+
+/// Time to pack a vector of windows, in rows of a product: the more rows, the less it matters.
+const PACKING: usize = 12;
+
+/// An axis of windows in a copy that has a line for every phase of the stride.
+struct Axis {
+    /// For each place of a window, the index of its phase and its offset in lines of that phase.
+    places: SmallVec<[(usize, usize); 8]>,
+    /// Pixel of the first window in each phase that a place is in.
+    starts: SmallVec<[isize; 4]>,
+    /// The largest offset.
+    reach: usize,
+}
+
+impl Axis {
+    fn new(axis: usize, geometry: &Geometry) -> Self {
+        let (stride, dilation) = (geometry.stride[axis], geometry.dilation[axis]);
+        let (mut phases, mut places) = (SmallVec::<[usize; 4]>::new(), SmallVec::new());
+        for place in 0..geometry.kernel[axis] {
+            let (phase, offset) = (place * dilation % stride, place * dilation / stride);
+            let index = phases.iter().position(|&other| other == phase).unwrap_or_else(|| {
+                phases.push(phase);
+                phases.len() - 1
+            });
+            places.push((index, offset));
+        }
+        let starts = phases.iter().map(|&phase| phase as isize - geometry.padding[axis]);
+        let reach = places.iter().map(|&(_, offset)| offset).max().unwrap_or(0);
+        Axis { starts: starts.collect(), reach, places }
+    }
+}
+
+/// Pixels between the first windows of adjacent rows in the copy of a band.
+fn pitch(geometry: &Geometry) -> usize {
+    let reach = (geometry.kernel[2].max(1) - 1) * geometry.dilation[2] / geometry.stride[2];
+    geometry.output[2] + reach
+}
+
+/// True if reading in place is worth the columns that are dropped, for products of `rows` rows.
+pub(super) fn pays(geometry: &Geometry, rows: usize) -> bool {
+    let Geometry { image, kernel, output, .. } = *geometry;
+    let is_flat = image[0] == 1 && kernel[0] == 1 && output[0] == 1 && geometry.padding[0] == 0;
+    let (used, all) = (output[2] * (rows + PACKING), pitch(geometry) * rows);
+    is_flat && kernel[1] * kernel[2] > 1 && all <= used
+}
+
+impl<T: Factor> Job<'_, T> {
+    /// Computes channels `own` of a range of images, and writes them to channels `rows` of the `channels` channels of
+    /// `out`.
+    pub(super) fn direct(
+        &self,
+        (images, seen): (Range<usize>, Range<usize>),
+        weight: MatRef<'_, T>,
+        own: Range<usize>,
+        phase: &Phase<'_, T>,
+        (rows, channels): (Range<usize>, usize),
+        out: &mut [T],
+    ) -> Result<()> {
+        let geometry = &phase.geometry;
+        let [down, across] = [Axis::new(1, geometry), Axis::new(2, geometry)];
+        let ([_, height, width], pitch) = (geometry.output, pitch(geometry));
+        let lines = seen.len() * down.starts.len() * across.starts.len();
+        let most = (BAND_BYTES / size_of::<T::Sum>() / (lines * pitch).max(1))
+            .saturating_sub(down.reach)
+            .min(RESULT / (own.len() * pitch).max(1))
+            .clamp(1, height.max(1));
+        // Bands of about the same height.
+        let most = height.div_ceil(height.div_ceil(most).max(1));
+        let plane = (most + down.reach) * pitch;
+        let mut offsets = Vec::with_capacity(seen.len() * down.places.len() * across.places.len());
+        for channel in 0..seen.len() {
+            for &(y, below) in &down.places {
+                for &(x, right) in &across.places {
+                    let line = (channel * down.starts.len() + y) * across.starts.len() + x;
+                    offsets.push(line * plane + below * pitch + right);
+                }
+            }
+        }
+        let mut copy = Buffer::scratch(lines * plane * size_of::<T::Sum>());
+        let copy = &mut copy.as_slice_mut::<T::Sum>()[..lines * plane];
+        let columns = |height: usize| (height.max(1) - 1) * pitch + width;
+        let mut sums = Buffer::scratch(own.len() * columns(most) * size_of::<T::Sum>());
+        let mut rounded = Buffer::scratch(columns(most) * size_of::<T>());
+        let pixels: usize = self.image.iter().product();
+        for image in images.clone() {
+            for top in (0..height).step_by(most) {
+                let band = most.min(height - top);
+                self.copy_band(image, &seen, [&down, &across], geometry, (top, band), plane, copy);
+                let columns = columns(band);
+                let b = Indirect::new(copy, &offsets, columns).map_err(refused(self.op))?;
+                let z = &mut sums.as_slice_mut::<T::Sum>()[..own.len() * columns];
+                let c =
+                    MatMut::row_major(&mut *z, [own.len(), columns]).map_err(refused(self.op))?;
+                T::Sum::workspace()
+                    .with_borrow_mut(|workspace| {
+                        kernels::gemm_indirect(weight, &b, T::Sum::ZERO, c, workspace)
+                    })
+                    .map_err(refused(self.op))?;
+                let rounded = &mut rounded.as_slice_mut::<T>()[..columns];
+                for (i, z) in z.chunks_exact_mut(columns).enumerate() {
+                    self.finish(own.start + i, z, rounded);
+                    let channel = (image - images.start) * channels + rows.start + i;
+                    let y = &mut out[channel * pixels..][..pixels];
+                    for (row, x) in rounded.chunks(pitch).enumerate() {
+                        phase.grid.write(self.image, [0, top + row, 0], &x[..width], y);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the pixels that `height` rows of windows see, from row `top` on: a plane for each channel and phase.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a band")]
+    fn copy_band(
+        &self,
+        image: usize,
+        seen: &Range<usize>,
+        [down, across]: [&Axis; 2],
+        geometry: &Geometry,
+        (top, height): (usize, usize),
+        plane: usize,
+        copy: &mut [T::Sum],
+    ) {
+        let Images { data, offset, strides, .. } = self.x;
+        let ([_, image_height, image_width], pitch) = (geometry.image, pitch(geometry));
+        let [_, stride_y, stride_x] = geometry.stride.map(|stride| stride as isize);
+        // The columns of each phase that lie in the image, and the pixel of the first.
+        let inside: SmallVec<[_; 4]> = across
+            .starts
+            .iter()
+            .map(|&start| {
+                let reach = |x: isize| ((x + stride_x - 1).max(0) / stride_x) as usize;
+                let first = reach(-start).min(pitch);
+                let end = reach(image_width as isize - start).clamp(first, pitch);
+                (first..end, start + first as isize * stride_x)
+            })
+            .collect();
+        let mut planes = copy.chunks_exact_mut(plane);
+        for channel in seen.clone() {
+            let corner =
+                offset as isize + image as isize * strides[0] + channel as isize * strides[1];
+            for &start in &down.starts {
+                for (columns, pixel) in &inside {
+                    let Some(plane) = planes.next() else { return };
+                    let lines = plane.chunks_exact_mut(pitch).take(height + down.reach);
+                    for (line, row) in lines.zip(top..) {
+                        let y = start + row as isize * stride_y;
+                        if columns.is_empty() || !(0..image_height as isize).contains(&y) {
+                            line.fill(T::Sum::ZERO);
+                            continue;
+                        }
+                        line[..columns.start].fill(T::Sum::ZERO);
+                        line[columns.end..].fill(T::Sum::ZERO);
+                        let line = &mut line[columns.clone()];
+                        let (from, step) = (
+                            (corner + y * strides[3] + pixel * strides[4]) as usize,
+                            stride_x * strides[4],
+                        );
+                        if step == 1 {
+                            kernels::convert(&data[from..from + line.len()], line);
+                        } else if T::IS_SUM {
+                            kernels::copy_strided(bytemuck::cast_slice(data), from, step, line);
+                        } else {
+                            for (x, z) in line.iter_mut().enumerate() {
+                                *z = data[from.wrapping_add_signed(x as isize * step)].widened();
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

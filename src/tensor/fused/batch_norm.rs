@@ -1,0 +1,301 @@
+//! Channels normalized over images: `batch_norm`, `batch_norm_training`, `group_norm`, `instance_norm`.
+//!
+//! ```text
+//! (x - mean) / √(variance + ε) · weight + bias   =   x · scale + shift
+//! ```
+//!
+//! with a scale and a shift for each channel, so that an element costs one multiply-add. There is no kernel:
+//! in training the composite runs unrecorded, and its rule needs two sums over each channel.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::autodiff::graph::{InputGradients, SharedRule, Upstream, record, rule};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::runtime::recording::with_recording;
+use crate::shape::AxisSet;
+
+use super::composite_gradients;
+use super::conv::along_channels;
+use super::norm::check_eps;
+use crate::tensor::Tensor;
+
+impl<B: Backend> Tensor<B> {
+    /// Normalizes channels by a given mean and variance: `(x - mean) / √(variance + eps) · weight + bias`, where
+    /// x is `[n, c, …]` and the others are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. This is batch
+    /// normalization in evaluation (Ioffe and Szegedy, 2015).
+    ///
+    /// Computed as one multiply-add of each element, in `F32` if x has 16 bits: where the mean is large beside
+    /// the deviation, the result has an error of as many roundings as the one is larger than the other.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 10.0], [3.0, 30.0]];
+    /// let y = x.batch_norm(&tensor![2.0, 20.0], &tensor![4.0, 25.0], None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-0.5, -2.0, 0.5, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for fewer than two axes; [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers; [`Error::InvalidArgument`] if `eps` is below zero or NaN.
+    pub fn batch_norm(
+        &self,
+        mean: &Tensor<B>,
+        variance: &Tensor<B>,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        B::engine_batch_norm(self, [mean, variance], [weight, bias], eps)
+    }
+
+    pub(crate) fn batch_norm_body(
+        x: &Tensor<B>,
+        [mean, variance]: [&Tensor<B>; 2],
+        [weight, bias]: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<Self> {
+        x.check_channels("batch_norm", &[Some(mean), Some(variance), weight, bias], eps)?;
+        x.normalized_by([mean, variance], [weight, bias], eps)
+    }
+
+    /// Normalizes channels by their own mean and variance over all other axes, as
+    /// [`batch_norm`](Tensor::batch_norm) does by given ones, and returns the result, the mean and the variance:
+    /// batch normalization in training (Ioffe and Szegedy, 2015).
+    ///
+    /// The variance is that of the population (divided by the number of elements). Both statistics are `[c]`, at
+    /// least `F32`, and have no gradient: that of the result takes into account that they depend on x.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 10.0], [3.0, 30.0]];
+    /// let (y, mean, variance) = x.batch_norm_training(None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// assert_eq!(mean.to_vec::<f32>()?, [2.0, 20.0]);
+    /// assert_eq!(variance.to_vec::<f32>()?, [1.0, 100.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`batch_norm`](Tensor::batch_norm).
+    pub fn batch_norm_training(
+        &self,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<(Self, Self, Self)> {
+        B::engine_batch_norm_training(self, [weight, bias], eps)
+    }
+
+    pub(crate) fn batch_norm_training_body(
+        x: &Tensor<B>,
+        parameters: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<(Self, Self, Self)> {
+        x.check_channels("batch_norm_training", &parameters, eps)?;
+        let (y, statistics) = with_recording(false, || x.batch_norm_composite(parameters, eps))?;
+        let inputs: SmallVec<[&Tensor<B>; 3]> =
+            [Some(x)].into_iter().chain(parameters).flatten().collect();
+        let y = record("batch_norm", y.into_data(), &inputs, |_| {
+            batch_norm_rule(x, parameters, eps, &statistics)
+        });
+        let [mean, variance] = statistics;
+        Ok((y, mean, variance))
+    }
+
+    /// Defines [`Tensor::batch_norm_training`]: the result, the mean and the variance.
+    fn batch_norm_composite(
+        &self,
+        parameters: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<(Self, [Self; 2])> {
+        let (x, axes) = (self.widened()?, self.axes_of_channels());
+        let (mean, variance) = (x.mean(Some(&axes), false)?, x.variance(Some(&axes), false, 0)?);
+        let y = x.normalized_by([&mean, &variance], parameters, eps)?;
+        Ok((y.to_dtype(self.dtype())?, [mean, variance]))
+    }
+
+    fn normalized_by(
+        &self,
+        [mean, variance]: [&Tensor<B>; 2],
+        [weight, bias]: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<Self> {
+        let mut scale = variance.widened()?.add_scalar(eps)?.rsqrt()?;
+        if let Some(weight) = weight {
+            scale = scale.mul(&weight.widened()?)?;
+        }
+        let shift = mean.widened()?.neg()?;
+        let shift = match bias {
+            Some(bias) => shift.mul_add(&scale, &bias.widened()?)?,
+            None => shift.mul(&scale)?,
+        };
+        let y =
+            self.widened()?.channels_mul_add(&scale, along_channels(&shift, self.rank() - 2)?)?;
+        y.to_dtype(self.dtype())
+    }
+
+    /// `x · scale + shift`, with a scale for each channel.
+    fn channels_mul_add(&self, scale: &Tensor<B>, shift: Tensor<B>) -> Result<Self> {
+        self.mul_add(&along_channels(scale, self.rank() - 2)?, shift)
+    }
+
+    /// All axes but that of the channels.
+    fn axes_of_channels(&self) -> AxisSet {
+        (0..self.rank()).filter(|&axis| axis != 1).collect()
+    }
+
+    /// Normalizes groups of neighbouring channels of each image by their own mean and variance, then scales and
+    /// shifts channels (Wu and He, 2018): `(x - mean) / √(variance + eps) · weight + bias`, where x is
+    /// `[n, c, …]`, and `weight` and `bias` are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. The
+    /// variance is that of the population.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 3.0, 10.0, 30.0]];
+    /// let y = x.group_norm(2, Some(&tensor![1.0, 1.0, 2.0, 2.0]), None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`batch_norm`](Tensor::batch_norm), and [`Error::InvalidArgument`] if the groups do not divide the
+    /// channels.
+    pub fn group_norm(
+        &self,
+        groups: usize,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        B::engine_group_norm("group_norm", self, Some(groups), [weight, bias], eps)
+    }
+
+    /// Normalizes each channel of each image by its own mean and variance, then scales and shifts it:
+    /// [`group_norm`](Tensor::group_norm) with a group for each channel.
+    ///
+    /// # Errors
+    /// As for [`batch_norm`](Tensor::batch_norm).
+    pub fn instance_norm(
+        &self,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<Self> {
+        B::engine_group_norm("instance_norm", self, None, [weight, bias], eps)
+    }
+
+    /// Computes [`group_norm`](Tensor::group_norm); without a number of groups, each channel is one.
+    pub(crate) fn group_norm_body(
+        op: &'static str,
+        x: &Tensor<B>,
+        groups: Option<usize>,
+        [weight, bias]: [Option<&Tensor<B>>; 2],
+        eps: f64,
+    ) -> Result<Self> {
+        x.check_channels(op, &[weight, bias], eps)?;
+        let (n, channels) = (x.dims()[0], x.dims()[1]);
+        let groups = groups.unwrap_or(channels.max(1));
+        if groups == 0 || channels % groups != 0 {
+            let reason =
+                format!("{groups} groups do not divide the channels of shape {}", x.shape());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        // 16-bit floats are rounded once, after the affine map.
+        let is_plain = weight.is_none() && bias.is_none();
+        let wide = if is_plain { x.clone() } else { x.widened()? };
+        let row = x.dims()[1..].iter().product::<usize>() / groups;
+        let y =
+            wide.reshape((n * groups, row))?.layer_norm(None, None, eps)?.reshape(*x.shape())?;
+        let wide = |parameter: &Tensor<B>| along_channels(&parameter.widened()?, x.rank() - 2);
+        let y = match (weight, bias) {
+            (Some(weight), Some(bias)) => y.mul_add(&wide(weight)?, &wide(bias)?)?,
+            (Some(weight), None) => y.mul(&wide(weight)?)?,
+            (None, Some(bias)) => y.add(&wide(bias)?)?,
+            (None, None) => y,
+        };
+        y.to_dtype(x.dtype())
+    }
+
+    /// Checks that the tensor is `[n, c, …]` and each parameter `[c]`.
+    fn check_channels(
+        &self,
+        op: &'static str,
+        parameters: &[Option<&Tensor<B>>],
+        eps: f64,
+    ) -> Result<()> {
+        self.check_float(op)?;
+        check_eps(op, self.shape(), eps)?;
+        let &[_, channels, ..] = self.dims() else {
+            let reason = "expected at least two axes: [n, channels, …]";
+            return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
+        };
+        for parameter in parameters.iter().flatten() {
+            if parameter.dims() != [channels] {
+                let (lhs, rhs) = (*self.shape(), *parameter.shape());
+                return Err(Error::ShapeMismatch { op, lhs, rhs });
+            }
+            if parameter.dtype() != self.dtype().at_least_f32() {
+                self.check_dtype(op, parameter.dtype())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gradients of `x`, and of `weight` and `bias` if present. With z the normalized x and k the elements of a
+/// channel:
+///
+/// ```text
+/// bias      Σ g
+/// weight    Σ g z = (Σ g x - mean Σ g) / √(variance + ε)
+/// x         (g - Σ g / k - z Σ g z / k) weight / √(variance + ε) = g · scale + (x · slope + rest)
+/// ```
+fn batch_norm_rule<B: Backend>(
+    x: &Tensor<B>,
+    parameters: [Option<&Tensor<B>>; 2],
+    eps: f64,
+    statistics: &[Tensor<B>; 2],
+) -> SharedRule<B> {
+    let (x, [weight, bias]) = (x.clone(), parameters.map(|parameter| parameter.cloned()));
+    let [mean, variance] = statistics.clone();
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let inputs = [Some(&x), weight.as_ref(), bias.as_ref()];
+        if x.numel() == 0 {
+            return inputs.into_iter().flatten().map(|x| x.zeros_like().map(Some)).collect();
+        }
+        if upstream.create_graph() {
+            let parameters = [weight.as_ref(), bias.as_ref()];
+            return composite_gradients(upstream, &inputs, || {
+                Ok(x.batch_norm_composite(parameters, eps)?.0)
+            });
+        }
+        let (g, x, axes) = (upstream.g.widened()?, x.widened()?, x.axes_of_channels());
+        let reciprocal_deviation = variance.add_scalar(eps)?.rsqrt()?;
+        let sum = g.sum(Some(&axes), false)?;
+        let products = match x.rank() {
+            2 => g.mul(&x)?.sum(Some(&axes), false)?,
+            _ => {
+                let images = |x: &Tensor<B>| x.flatten(2, -1);
+                images(&g)?.dot_rows(&images(&x)?)?.sum(Some(&[0]), false)?
+            }
+        };
+        let along = products.sub(&mean.mul(&sum)?)?.mul(&reciprocal_deviation)?;
+        let of_x = || {
+            let scale = match &weight {
+                Some(weight) => reciprocal_deviation.mul(&weight.widened()?)?,
+                None => reciprocal_deviation.clone(),
+            };
+            let share = -((x.dims()[1] as f64) / (x.numel() as f64));
+            let slope = along.mul(&reciprocal_deviation)?.mul(&scale)?.mul_scalar(share)?;
+            let rest = sum.mul(&scale)?.mul_scalar(share)?.sub(&slope.mul(&mean)?)?;
+            let rest = x.channels_mul_add(&slope, along_channels(&rest, x.rank() - 2)?)?;
+            g.channels_mul_add(&scale, rest)
+        };
+        let mut gradients: InputGradients<B> = smallvec![wanted[0].then(of_x).transpose()?];
+        gradients.extend(weight.as_ref().map(|_| Some(along)));
+        gradients.extend(bias.as_ref().map(|_| Some(sum)));
+        Ok(gradients)
+    })
+}
