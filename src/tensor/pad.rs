@@ -50,11 +50,20 @@ impl<B: Backend> Tensor<B> {
         let mut y = x.clone();
         for (axis, &(before, after)) in (first..).zip(pads) {
             let [start, end] = [before, after].map(|count| count.min(0).unsigned_abs());
+            let most = before.max(after).max(0).unsigned_abs();
+            let least = match mode {
+                _ if most == 0 => 0,
+                PadMode::Constant(_) => 0,
+                PadMode::Reflect => most + 1,
+                PadMode::Replicate => 1,
+                PadMode::Circular => most,
+            };
             let len = x.dims()[axis].checked_sub(start).and_then(|len| len.checked_sub(end));
-            let len = len.ok_or_else(|| {
-                let shape = x.shape();
+            let len = len.filter(|&len| len >= least).ok_or_else(|| {
                 invalid(format!(
-                    "{start} and {end} elements less along axis {axis} of shape {shape}"
+                    "{mode:?} by {before} and {after} along axis {axis} of shape {} needs at least {least} \
+                     elements after the removal of {start} and {end}",
+                    x.shape()
                 ))
             })?;
             y = y.narrow(axis, start, len)?;
@@ -65,7 +74,7 @@ impl<B: Backend> Tensor<B> {
         Ok(y)
     }
 
-    /// Adds so many elements before and after an axis.
+    /// Adds so many elements before and after an axis, which has those that the mode repeats.
     pub(super) fn extended(
         &self,
         axis: usize,
@@ -76,20 +85,7 @@ impl<B: Backend> Tensor<B> {
         if before == 0 && after == 0 {
             return Ok(self.clone());
         }
-        let (extent, most) = (self.dims()[axis], before.max(after));
-        let least = match mode {
-            PadMode::Constant(_) => 0,
-            PadMode::Reflect => most.saturating_add(1),
-            PadMode::Replicate => 1,
-            PadMode::Circular => most,
-        };
-        if extent < least {
-            let reason = format!(
-                "{mode:?} by {before} and {after} elements needs at least {least} along axis {axis} of shape {}",
-                self.shape()
-            );
-            return Err(Error::InvalidArgument { op, reason });
-        }
+        let extent = self.dims()[axis];
         let part = |count: usize, is_before: bool| {
             let shape = self.shape().with_axis(axis, Some(count));
             let from = |first, last| if is_before { first } else { last };

@@ -190,4 +190,8 @@ fn finite_programs_pass_and_keep_their_bits() {
         total(&slope.square()?)?.add(total(&rows)?)?.backward()
     };
     detect_anomaly(second).unwrap();
+    // A rule that computes infinity on its way, and does not return it.
+    let (base, exponent) = (leaf(&[0.0, 2.0]), leaf(&[2.0, 3.0]));
+    let power = || grad(&total(&base.pow(&exponent)?)?, &[&exponent], true);
+    detect_anomaly(power).unwrap();
 }

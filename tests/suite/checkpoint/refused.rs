@@ -113,6 +113,8 @@ fn results_that_escape_have_no_silent_gradient() {
     total(&y).backward().unwrap();
     let y = with_checkpoint_mode(|| x.exp()).unwrap();
     assert!(y.is_tracked() && total(&y).backward().is_err());
+    let y = with_checkpoint_mode(|| checkpoint_with(&[&x], |xs: &[T]| xs[0].exp())).unwrap();
+    assert!(y.is_tracked() && total(&y).backward().is_err());
     // A gradient of it in the first run would be lost as well.
     let y = checkpoint_with(&[&x], |xs: &[T]| {
         let y = total(&xs[0].square()?);

@@ -109,7 +109,7 @@ pub fn images(op: &str, s: &mut Suite) {
         }
         "pad" => {
             s.one("constant", |x| x.pad(&[(1, 0), (-1, 2)], PadMode::Constant(0.5)));
-            s.one("reflect", |x| x.pad(&[(2, 1), (3, -1)], PadMode::Reflect));
+            s.one("reflect", |x| x.pad(&[(2, 1), (2, -1)], PadMode::Reflect));
             s.one("replicate", |x| x.pad(&[(1, 2), (0, 3)], PadMode::Replicate));
             s.one("circular", |x| x.pad(&[(3, 1), (-1, 2)], PadMode::Circular));
         }
