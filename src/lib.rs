@@ -90,3 +90,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/FIRST_MODEL.md")]
 struct FirstModel;
+
+/// Runs the examples of the page on automatic differentiation as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/AUTODIFF.md")]
+struct Autodiff;

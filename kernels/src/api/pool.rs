@@ -51,16 +51,20 @@ pub fn max_pool<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &
     let pixels: usize = geometry.image.iter().product();
     assert!(i32::try_from(pixels).is_ok(), "max_pool: images of {pixels} pixels");
     for axis in 0..3 {
-        for window in 0..geometry.output[axis] {
-            let first = (window * geometry.stride[axis]) as isize - geometry.padding[axis];
-            let step = geometry.dilation[axis] as isize;
-            let mut pixels = (0..geometry.kernel[axis] as isize).map(|place| first + place * step);
-            let is_some = pixels.any(|x| (0..geometry.image[axis] as isize).contains(&x));
-            assert!(
-                is_some,
-                "max_pool: window {window} along axis {axis} of {geometry:?} has no pixel"
-            );
-        }
+        let Geometry { image, kernel, stride, dilation, padding, output } = geometry;
+        let begin = |window: usize| (window * stride[axis]) as isize - padding[axis];
+        // A window that begins in the image has a pixel, one that begins before it perhaps at a later place.
+        let has_pixel = |begin: isize| {
+            let place = begin.min(0).unsigned_abs().div_ceil(dilation[axis]);
+            let pixel = begin + (place * dilation[axis]) as isize;
+            place < kernel[axis] && pixel < image[axis] as isize
+        };
+        let before = (0..output[axis]).take_while(|&window| begin(window) < 0);
+        let missing = before.chain([output[axis] - 1]).find(|&window| !has_pixel(begin(window)));
+        assert!(
+            missing.is_none(),
+            "max_pool: window {missing:?} along axis {axis} of {geometry:?} has no pixel"
+        );
     }
     pool::largest(x, geometry, y, positions);
 }

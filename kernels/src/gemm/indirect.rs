@@ -29,7 +29,8 @@ impl<'a, E> Indirect<'a, E> {
     /// [`GemmError::OutOfBounds`] if a row exceeds `data`.
     pub fn new(data: &'a [E], offsets: &'a [usize], columns: usize) -> Result<Self, GemmError> {
         let last = offsets.iter().copied().max().unwrap_or(0);
-        if last.checked_add(columns).is_none_or(|end| end > data.len()) {
+        let is_inside = last.checked_add(columns).is_some_and(|end| end <= data.len());
+        if !offsets.is_empty() && !is_inside {
             let (shape, strides) = ([offsets.len(), columns], [0, 1]);
             return Err(GemmError::OutOfBounds { offset: last, shape, strides, len: data.len() });
         }

@@ -36,7 +36,8 @@ pub struct PoolOptions<const N: usize> {
     pub dilation: [usize; N],
     /// Rounds the number of windows up, so that the last one may reach beyond the padding.
     pub ceil_mode: bool,
-    /// Divides the sum of a window by its number of pixels of the image and of the padding, not of the image alone.
+    /// Divides the sum of a window by its number of pixels of the image and of the padding, not of the image alone. False
+    /// by default, unlike in PyTorch.
     pub count_include_pad: bool,
 }
 
@@ -142,12 +143,14 @@ impl<B: Backend> Tensor<B> {
                 // The last window begins in the image or before it.
                 let count =
                     count - usize::from(ceil_mode && (count - 1) * stride >= extent + zeros);
-                // Every window contains a pixel of the image: dilated ones may step over it.
-                let image = zeros..zeros + extent;
+                // Every window contains a pixel of the image: dilated ones that begin before it may step over it.
                 let has_pixel = |at: usize| {
-                    (0..kernel).any(|place| image.contains(&(at * stride + place * dilation)))
+                    let place = zeros.saturating_sub(at * stride).div_ceil(dilation);
+                    let pixel = at * stride + place * dilation;
+                    place < kernel && (zeros..zeros + extent).contains(&pixel)
                 };
-                Some(count).filter(|&count| (0..count).all(has_pixel))
+                let before = (0..count).take_while(|&at| at * stride < zeros);
+                Some(count).filter(|&count| before.chain([count - 1]).all(has_pixel))
             };
             windows[3 - N + axis] = count().ok_or_else(|| {
                 let reason = format!(

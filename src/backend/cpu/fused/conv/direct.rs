@@ -69,6 +69,116 @@ pub(super) fn pays(geometry: &Geometry, rows: usize) -> bool {
     is_flat && kernel[1] * kernel[2] > 1 && all <= used
 }
 
+/// Copies of bands of rows of windows.
+pub(super) struct Bands<'a> {
+    geometry: &'a Geometry,
+    down: Axis,
+    across: Axis,
+    /// Pixels between the first windows of adjacent rows.
+    pub pitch: usize,
+    /// Rows of windows of a band.
+    pub rows: usize,
+}
+
+impl<'a> Bands<'a> {
+    /// Bands of about the same height of at most `most` rows, whose copies of some channels have a limited size.
+    pub fn new(geometry: &'a Geometry, channels: usize, most: usize, element: usize) -> Self {
+        let [down, across] = [Axis::new(1, geometry), Axis::new(2, geometry)];
+        let pitch = pitch(geometry);
+        let height = geometry.output[1].max(1);
+        let lines = channels * down.starts.len() * across.starts.len();
+        let limit = BAND_BYTES / element / (lines * pitch).max(1);
+        let most = limit.saturating_sub(down.reach).min(most).clamp(1, height);
+        let rows = height.div_ceil(height.div_ceil(most));
+        Bands { geometry, down, across, pitch, rows }
+    }
+
+    /// Elements of the copy of one channel in one phase.
+    fn plane(&self) -> usize {
+        (self.rows + self.down.reach) * self.pitch
+    }
+
+    /// Elements of a copy.
+    pub fn copy_len(&self, channels: usize) -> usize {
+        channels * self.down.starts.len() * self.across.starts.len() * self.plane()
+    }
+
+    /// Columns of a band of this height, from its first window to its last.
+    pub fn columns(&self, height: usize) -> usize {
+        (height.max(1) - 1) * self.pitch + self.geometry.output[2]
+    }
+
+    /// Offsets in a copy of the pixels that the first window of the band sees: for each channel those of all places.
+    pub fn offsets(&self, channels: usize) -> Vec<usize> {
+        let Bands { down, across, pitch, .. } = self;
+        let places = down.places.len() * across.places.len();
+        let mut offsets = Vec::with_capacity(channels * places);
+        for channel in 0..channels {
+            for &(y, below) in &down.places {
+                for &(x, right) in &across.places {
+                    let line = (channel * down.starts.len() + y) * across.starts.len() + x;
+                    offsets.push(line * self.plane() + below * pitch + right);
+                }
+            }
+        }
+        offsets
+    }
+
+    /// Copies the pixels that `height` rows of windows see, from row `top` on: a plane for each channel and phase.
+    pub fn copy<T: Factor>(
+        &self,
+        x: &Images<'_, T>,
+        (image, channels): (usize, Range<usize>),
+        (top, height): (usize, usize),
+        copy: &mut [T::Sum],
+    ) {
+        let &Bands { geometry, ref down, ref across, pitch, .. } = self;
+        let &Images { data, offset, strides, .. } = x;
+        let [_, image_height, image_width] = geometry.image;
+        let [_, stride_y, stride_x] = geometry.stride.map(|stride| stride as isize);
+        // The columns of each phase that lie in the image, and the pixel of the first.
+        let inside = across.starts.iter().map(|&start| {
+            let reach = |x: isize| ((x + stride_x - 1).max(0) / stride_x) as usize;
+            let first = reach(-start).min(pitch);
+            let end = reach(image_width as isize - start).clamp(first, pitch);
+            (first..end, start + first as isize * stride_x)
+        });
+        let inside: SmallVec<[_; 4]> = inside.collect();
+        let mut planes = copy.chunks_exact_mut(self.plane());
+        for channel in channels {
+            let corner =
+                offset as isize + image as isize * strides[0] + channel as isize * strides[1];
+            for &start in &down.starts {
+                for (columns, pixel) in &inside {
+                    let Some(plane) = planes.next() else { return };
+                    let lines = plane.chunks_exact_mut(pitch).take(height + down.reach);
+                    for (line, row) in lines.zip(top..) {
+                        let y = start + row as isize * stride_y;
+                        if columns.is_empty() || !(0..image_height as isize).contains(&y) {
+                            line.fill(T::Sum::ZERO);
+                            continue;
+                        }
+                        line[..columns.start].fill(T::Sum::ZERO);
+                        line[columns.end..].fill(T::Sum::ZERO);
+                        let line = &mut line[columns.clone()];
+                        let from = (corner + y * strides[3] + pixel * strides[4]) as usize;
+                        let step = stride_x * strides[4];
+                        if step == 1 {
+                            kernels::convert(&data[from..from + line.len()], line);
+                        } else if T::IS_SUM {
+                            kernels::copy_strided(bytemuck::cast_slice(data), from, step, line);
+                        } else {
+                            for (x, z) in line.iter_mut().enumerate() {
+                                *z = data[from.wrapping_add_signed(x as isize * step)].widened();
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl<T: Factor> Job<'_, T> {
     /// Computes channels `own` of a range of images, and writes them to channels `rows` of the `channels` channels of
     /// `out`.
@@ -81,37 +191,21 @@ impl<T: Factor> Job<'_, T> {
         (rows, channels): (Range<usize>, usize),
         out: &mut [T],
     ) -> Result<()> {
-        let geometry = &phase.geometry;
-        let [down, across] = [Axis::new(1, geometry), Axis::new(2, geometry)];
-        let ([_, height, width], pitch) = (geometry.output, pitch(geometry));
-        let lines = seen.len() * down.starts.len() * across.starts.len();
-        let most = (BAND_BYTES / size_of::<T::Sum>() / (lines * pitch).max(1))
-            .saturating_sub(down.reach)
-            .min(RESULT / (own.len() * pitch).max(1))
-            .clamp(1, height.max(1));
-        // Bands of about the same height.
-        let most = height.div_ceil(height.div_ceil(most).max(1));
-        let plane = (most + down.reach) * pitch;
-        let mut offsets = Vec::with_capacity(seen.len() * down.places.len() * across.places.len());
-        for channel in 0..seen.len() {
-            for &(y, below) in &down.places {
-                for &(x, right) in &across.places {
-                    let line = (channel * down.starts.len() + y) * across.starts.len() + x;
-                    offsets.push(line * plane + below * pitch + right);
-                }
-            }
-        }
-        let mut copy = Buffer::scratch(lines * plane * size_of::<T::Sum>());
-        let copy = &mut copy.as_slice_mut::<T::Sum>()[..lines * plane];
-        let columns = |height: usize| (height.max(1) - 1) * pitch + width;
-        let mut sums = Buffer::scratch(own.len() * columns(most) * size_of::<T::Sum>());
-        let mut rounded = Buffer::scratch(columns(most) * size_of::<T>());
+        let [_, height, width] = phase.geometry.output;
+        let most = RESULT / (own.len() * pitch(&phase.geometry)).max(1);
+        let bands = Bands::new(&phase.geometry, seen.len(), most, size_of::<T::Sum>());
+        let (pitch, offsets) = (bands.pitch, bands.offsets(seen.len()));
+        let mut copy = Buffer::scratch(bands.copy_len(seen.len()) * size_of::<T::Sum>());
+        let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(seen.len())];
+        let columns = bands.columns(bands.rows);
+        let mut sums = Buffer::scratch(own.len() * columns * size_of::<T::Sum>());
+        let mut rounded = Buffer::scratch(columns * size_of::<T>());
         let pixels: usize = self.image.iter().product();
         for image in images.clone() {
-            for top in (0..height).step_by(most) {
-                let band = most.min(height - top);
-                self.copy_band(image, &seen, [&down, &across], geometry, (top, band), plane, copy);
-                let columns = columns(band);
+            for top in (0..height).step_by(bands.rows) {
+                let band = bands.rows.min(height - top);
+                bands.copy(&self.x, (image, seen.clone()), (top, band), copy);
+                let columns = bands.columns(band);
                 let b = Indirect::new(copy, &offsets, columns).map_err(refused(self.op))?;
                 let z = &mut sums.as_slice_mut::<T::Sum>()[..own.len() * columns];
                 let c =
@@ -133,67 +227,5 @@ impl<T: Factor> Job<'_, T> {
             }
         }
         Ok(())
-    }
-
-    /// Copies the pixels that `height` rows of windows see, from row `top` on: a plane for each channel and phase.
-    #[allow(clippy::too_many_arguments, reason = "the parts of a band")]
-    fn copy_band(
-        &self,
-        image: usize,
-        seen: &Range<usize>,
-        [down, across]: [&Axis; 2],
-        geometry: &Geometry,
-        (top, height): (usize, usize),
-        plane: usize,
-        copy: &mut [T::Sum],
-    ) {
-        let Images { data, offset, strides, .. } = self.x;
-        let ([_, image_height, image_width], pitch) = (geometry.image, pitch(geometry));
-        let [_, stride_y, stride_x] = geometry.stride.map(|stride| stride as isize);
-        // The columns of each phase that lie in the image, and the pixel of the first.
-        let inside: SmallVec<[_; 4]> = across
-            .starts
-            .iter()
-            .map(|&start| {
-                let reach = |x: isize| ((x + stride_x - 1).max(0) / stride_x) as usize;
-                let first = reach(-start).min(pitch);
-                let end = reach(image_width as isize - start).clamp(first, pitch);
-                (first..end, start + first as isize * stride_x)
-            })
-            .collect();
-        let mut planes = copy.chunks_exact_mut(plane);
-        for channel in seen.clone() {
-            let corner =
-                offset as isize + image as isize * strides[0] + channel as isize * strides[1];
-            for &start in &down.starts {
-                for (columns, pixel) in &inside {
-                    let Some(plane) = planes.next() else { return };
-                    let lines = plane.chunks_exact_mut(pitch).take(height + down.reach);
-                    for (line, row) in lines.zip(top..) {
-                        let y = start + row as isize * stride_y;
-                        if columns.is_empty() || !(0..image_height as isize).contains(&y) {
-                            line.fill(T::Sum::ZERO);
-                            continue;
-                        }
-                        line[..columns.start].fill(T::Sum::ZERO);
-                        line[columns.end..].fill(T::Sum::ZERO);
-                        let line = &mut line[columns.clone()];
-                        let (from, step) = (
-                            (corner + y * strides[3] + pixel * strides[4]) as usize,
-                            stride_x * strides[4],
-                        );
-                        if step == 1 {
-                            kernels::convert(&data[from..from + line.len()], line);
-                        } else if T::IS_SUM {
-                            kernels::copy_strided(bytemuck::cast_slice(data), from, step, line);
-                        } else {
-                            for (x, z) in line.iter_mut().enumerate() {
-                                *z = data[from.wrapping_add_signed(x as isize * step)].widened();
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
 }
