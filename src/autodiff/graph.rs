@@ -87,6 +87,11 @@ pub(crate) fn bytes_of<'a, T: TensorData>(kept: impl IntoIterator<Item = Option<
     kept.into_iter().flatten().map(|x| x.numel() * x.dtype().size()).sum()
 }
 
+/// Like [`bytes_of`], of tensors that may have been kept.
+pub(crate) fn bytes_of_kept<B: Backend, const N: usize>(kept: [&Option<Tensor<B>>; N]) -> usize {
+    bytes_of(kept.map(|x| x.as_ref().map(Tensor::data)))
+}
+
 /// Makes a rule that nodes can share.
 pub(crate) fn shared_rule<B: Backend>(rule: impl Rule<B> + 'static) -> SharedRule<B> {
     shared_as!(rule => dyn Rule<B>)

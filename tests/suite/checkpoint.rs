@@ -38,7 +38,7 @@ fn both_orders(y: &T, xs: &[&T]) -> Vec<Option<Vec<u64>>> {
     let plain = loss.backward_opts(with(false)).unwrap();
     let first = loss.backward_opts(with(true)).unwrap();
     let squares = xs.iter().filter_map(|x| Some(total(&first.get(x)?.square().unwrap())));
-    let sum = squares.reduce(|a, b| a.add(&b.to_dtype(a.dtype()).unwrap()).unwrap());
+    let sum = squares.reduce(|a, b| a.add(b.to_dtype(a.dtype()).unwrap()).unwrap());
     let second = match sum.filter(T::is_tracked) {
         Some(sum) => sum.backward().unwrap(),
         None => Gradients::new(),
@@ -335,7 +335,7 @@ fn layers_run_in_segments() {
     };
     let plain_layers = make();
     let weights = |layers: &[Arc<dyn Module<CpuBackend>>]| -> Vec<T> {
-        layers.iter().flat_map(|layer| parameters(layer)).chain([x.clone()]).collect()
+        layers.iter().flat_map(parameters).chain([x.clone()]).collect()
     };
     let plain = plain_layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x)).unwrap();
     let expected = total(&plain).backward().unwrap();
@@ -389,4 +389,23 @@ fn runs_know_which_they_are() {
     assert!(!y.unwrap().is_tracked());
     let constant = checkpoint_with(&[&x.detach()], |xs: &[T]| xs[0].exp()).unwrap();
     assert!(!constant.is_tracked());
+}
+
+/// Running statistics move once a step, and the mode is that of the first run.
+#[test]
+fn batch_norm_counts_a_batch_once() {
+    let x = T::randn((4, 3, 2, 2), &mut Rng::seed(3)).unwrap().requires_grad();
+    let plain = nn::BatchNorm2d::<CpuBackend>::new(3).unwrap();
+    let mut held = Arc::new(nn::BatchNorm2d::<CpuBackend>::new(3).unwrap());
+    let square = |y: T| total(&y.square().unwrap().mul(&x).unwrap()).backward().unwrap();
+    for _ in 0..2 {
+        let expected = square(plain.forward(&x).unwrap());
+        let layer = held.clone();
+        let y = checkpoint_with(&[&x], move |xs: &[T]| layer.forward(&xs[0])).unwrap();
+        Module::<CpuBackend>::set_training(&mut held, false);
+        let found = square(y);
+        Module::<CpuBackend>::set_training(&mut held, true);
+        assert_eq!(bits(found.wrt(&x).unwrap()), bits(expected.wrt(&x).unwrap()));
+        assert_eq!(buffers(&*held), buffers(&plain));
+    }
 }

@@ -117,7 +117,7 @@ fn saved_bytes_are_what_dropping_the_rule_frees() {
 
 fn measure_saved_bytes() {
     type Case = (&'static str, fn(&T) -> Result<T>);
-    let cases: [Case; 16] = [
+    let cases: [Case; 19] = [
         ("neg", |x| x.neg()),
         ("exp", |x| x.exp()),
         ("log", |x| x.log()),
@@ -136,6 +136,12 @@ fn measure_saved_bytes() {
             let [k, v] = [1.0, 2.0].map(|by| x.detach().add(by));
             x.scaled_dot_product_attention(&k?, &v?, Attention::default())
         }),
+        ("conv", |x| {
+            let weight = T::ones((4, 8, 1, 1), DType::F32)?.requires_grad();
+            x.reshape((1, 8, 32, 32))?.conv2d(&weight, None, ConvOptions::default())
+        }),
+        ("max_pool", |x| x.reshape((1, 8, 32, 32))?.max_pool2d(PoolOptions::default())),
+        ("batch_norm", |x| x.batch_norm_training(None, None, 1e-5).map(|(y, ..)| y)),
         ("logsumexp", |x| x.logsumexp(Some(&[1]), false)),
         ("cumprod", |x| x.cumprod(1)),
         ("gather", |x| x.gather(1, &T::zeros((64, 128), DType::I64)?)),

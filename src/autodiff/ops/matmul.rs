@@ -2,7 +2,9 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
+use crate::autodiff::graph::{
+    InputGradients, Rule, SharedRule, Upstream, bytes_of_kept, shared_rule,
+};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -86,7 +88,7 @@ impl<B: Backend> Rule<B> for MatmulRule<B> {
     }
 
     fn saved_bytes(&self) -> usize {
-        bytes_of([&self.a, &self.b].map(|x| x.as_ref().map(Tensor::data)))
+        bytes_of_kept([&self.a, &self.b])
     }
 }
 

@@ -9,7 +9,9 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::autodiff::graph::{InputGradients, SharedRule, Upstream, record, rule};
+use crate::autodiff::graph::{
+    InputGradients, SharedRule, Upstream, bytes_of, bytes_of_kept, record, rule_keeping,
+};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::runtime::recording::with_recording;
@@ -260,7 +262,9 @@ fn batch_norm_rule<B: Backend>(
 ) -> SharedRule<B> {
     let (x, [weight, bias]) = (x.clone(), parameters.map(|parameter| parameter.cloned()));
     let [mean, variance] = statistics.clone();
-    rule(move |upstream: &Upstream<'_, B>, wanted| {
+    let bytes = bytes_of([&x, &mean, &variance].map(|x| Some(x.data())));
+    let bytes = bytes + bytes_of_kept([&weight, &bias]);
+    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
         let inputs = [Some(&x), weight.as_ref(), bias.as_ref()];
         if x.numel() == 0 {
             return inputs.into_iter().flatten().map(|x| x.zeros_like().map(Some)).collect();

@@ -15,7 +15,9 @@ mod options;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::autodiff::graph::{SharedRule, Upstream, record, rule, should_record};
+use crate::autodiff::graph::{
+    SharedRule, Upstream, bytes_of_kept, record, rule_keeping, should_record,
+};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
 use crate::backend::windows::image_extents;
@@ -323,7 +325,8 @@ impl<B: Backend> Tensor<B> {
             Some([y]) => Ok(record(op.name(), y, &[g, weight], |_| {
                 let (kept_g, kept_weight) = (kept(g, weight), kept(weight, g));
                 let (kernel, windows) = (self::image(weight), self::image(g));
-                rule(move |upstream: &Upstream<'_, B>, wanted| {
+                let bytes = bytes_of_kept([&kept_g, &kept_weight]);
+                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
                     let h = upstream.g;
                     let of_g = kept_weight.as_ref().filter(|_| wanted[0]);
                     let of_g = of_g
@@ -352,7 +355,8 @@ impl<B: Backend> Tensor<B> {
             Some([y]) => Ok(record(op.name(), y, &[x, g], |_| {
                 let (kept_x, kept_g) = (kept(x, g), kept(g, x));
                 let (extents, windows) = (image(x), image(g));
-                rule(move |upstream: &Upstream<'_, B>, wanted| {
+                let bytes = bytes_of_kept([&kept_x, &kept_g]);
+                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
                     let h = upstream.g;
                     let of_x = kept_g.as_ref().filter(|_| wanted[0]);
                     let of_x = of_x.map(|g| B::engine_conv_transpose(g, h, extents, convolution));
@@ -395,7 +399,8 @@ fn conv_rule<B: Backend>(
 ) -> SharedRule<B> {
     let (kept_x, kept_weight) = (kept(x, weight), kept(weight, x));
     let (extents, kernel) = (image(x), image(weight));
-    rule(move |upstream: &Upstream<'_, B>, wanted| {
+    let bytes = bytes_of_kept([&kept_x, &kept_weight]);
+    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
         let weight = kept_weight.as_ref().filter(|_| wanted[0]);
         let of_x = weight.map(|weight| B::engine_conv_transpose(g, weight, extents, convolution));

@@ -3,7 +3,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::autodiff::graph::{
-    InputGradients, SharedRule, Upstream, bytes_of, record, rule_keeping, should_record,
+    InputGradients, SharedRule, Upstream, bytes_of, bytes_of_kept, record, rule_keeping,
+    should_record,
 };
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
@@ -203,21 +204,19 @@ fn bias_activation_rule<B: Backend>(
     activation: Activation,
 ) -> SharedRule<B> {
     let (x, bias) = (x.clone(), bias.clone());
-    rule_keeping(
-        bytes_of([Some(x.data()), Some(bias.data())]),
-        move |upstream: &Upstream<'_, B>, wanted| {
-            let (g, x_data, bias_data) = (upstream.g.data(), x.data(), bias.data());
-            let fused = FusedOp::BiasActivationGrad { g, x: x_data, bias: bias_data, activation };
-            match gradient_kernel::<B, 1>(upstream, &fused)? {
-                Some([gradient]) => {
-                    Ok(wanted.iter().map(|&wanted| wanted.then(|| gradient.clone())).collect())
-                }
-                None => composite_gradients(upstream, &[Some(&x), Some(&bias)], || {
-                    x.bias_activation_composite(&bias, activation)
-                }),
+    let bytes = bytes_of([Some(x.data()), Some(bias.data())]);
+    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
+        let (g, x_data, bias_data) = (upstream.g.data(), x.data(), bias.data());
+        let fused = FusedOp::BiasActivationGrad { g, x: x_data, bias: bias_data, activation };
+        match gradient_kernel::<B, 1>(upstream, &fused)? {
+            Some([gradient]) => {
+                Ok(wanted.iter().map(|&wanted| wanted.then(|| gradient.clone())).collect())
             }
-        },
-    )
+            None => composite_gradients(upstream, &[Some(&x), Some(&bias)], || {
+                x.bias_activation_composite(&bias, activation)
+            }),
+        }
+    })
 }
 
 /// Gradients of `y = x·Wᵀ + b`: `dx = g·W`, `dW = gᵀ·x` with all leading axes merged into the rows,
@@ -226,7 +225,7 @@ fn bias_activation_rule<B: Backend>(
 fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
     let kept_x = weight.is_tracked().then(|| x.clone());
     let kept_weight = x.is_tracked().then(|| weight.clone());
-    let bytes = bytes_of([&kept_x, &kept_weight].map(|x| x.as_ref().map(Tensor::data)));
+    let bytes = bytes_of_kept([&kept_x, &kept_weight]);
     rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
         let x = kept_x.as_ref().filter(|_| wanted[1]);

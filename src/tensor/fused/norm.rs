@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, bytes_of_kept, record, rule_keeping};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -180,9 +180,8 @@ fn layer_norm_rule<B: Backend>(
     reciprocal_deviation: B::Tensor,
 ) -> SharedRule<B> {
     let (x, weight, bias) = (x.clone(), weight.cloned(), bias.cloned());
-    let [weight_data, bias_data] = [&weight, &bias].map(|x| x.as_ref().map(Tensor::data));
-    let kept = [Some(x.data()), weight_data, bias_data, Some(&reciprocal_deviation)];
-    rule_keeping(bytes_of(kept), move |upstream: &Upstream<'_, B>, _| {
+    let bytes = bytes_of([Some(x.data()), Some(&reciprocal_deviation)]);
+    rule_keeping(bytes + bytes_of_kept([&weight, &bias]), move |upstream: &Upstream<'_, B>, _| {
         let inputs = [Some(&x), weight.as_ref(), bias.as_ref()];
         let fused = FusedOp::LayerNormGrad {
             g: upstream.g.data(),
@@ -204,8 +203,8 @@ fn rms_norm_rule<B: Backend>(
     reciprocal_rms: B::Tensor,
 ) -> SharedRule<B> {
     let (x, weight) = (x.clone(), weight.cloned());
-    let kept = [Some(x.data()), weight.as_ref().map(Tensor::data), Some(&reciprocal_rms)];
-    rule_keeping(bytes_of(kept), move |upstream: &Upstream<'_, B>, _| {
+    let bytes = bytes_of([Some(x.data()), Some(&reciprocal_rms)]);
+    rule_keeping(bytes + bytes_of_kept([&weight]), move |upstream: &Upstream<'_, B>, _| {
         let fused = FusedOp::RmsNormGrad {
             g: upstream.g.data(),
             x: x.data(),

@@ -5,7 +5,7 @@
 
 use smallvec::smallvec;
 
-use crate::autodiff::graph::{Upstream, record, rule, should_record};
+use crate::autodiff::graph::{Upstream, bytes_of, record, rule, rule_keeping, should_record};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -191,7 +191,7 @@ impl<B: Backend> Tensor<B> {
         };
         let (shape, kept) = (*x.shape(), positions.clone());
         let y = record("max_pool", y, &[x], |_| {
-            rule(move |upstream: &Upstream<'_, B>, _| {
+            rule_keeping(bytes_of([Some(kept.data())]), move |upstream: &Upstream<'_, B>, _| {
                 let flat = |x: &Tensor<B>| x.flatten(2, -1);
                 let [n, channels] = [shape.dim(0), shape.dim(1)];
                 let pixels: usize = shape.dims()[2..].iter().product();

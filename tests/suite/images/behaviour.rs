@@ -214,6 +214,28 @@ fn narrow_images_have_wide_parameters() -> Result<()> {
     Ok(())
 }
 
+/// Without a weight it is one, without a bias zero, in every op that takes them.
+#[test]
+fn absent_parameters_are_ones_and_zeros() -> Result<()> {
+    let (x, w, b) = (randn((3, 4, 5), 1), randn(4, 2), randn(4, 3));
+    let (ones, zeros) = (w.ones_like()?, w.zeros_like()?);
+    let variance = w.square()?;
+    type Op<'a> = &'a dyn Fn(Option<&T>, Option<&T>) -> Result<T>;
+    let ops: [Op<'_>; 4] = [
+        &|w, b| x.group_norm(2, w, b, 1e-5),
+        &|w, b| x.instance_norm(w, b, 1e-5),
+        &|w, b| Ok(x.batch_norm_training(w, b, 1e-5)?.0),
+        &|w, b| x.batch_norm(&zeros, &variance, w, b, 1e-5),
+    ];
+    for op in ops {
+        close("no bias", &op(Some(&w), None)?, &op(Some(&w), Some(&zeros))?, 1e-6);
+        close("no weight", &op(None, Some(&b))?, &op(Some(&ones), Some(&b))?, 1e-6);
+        close("neither", &op(None, None)?, &op(Some(&ones), Some(&zeros))?, 1e-6);
+        assert_ne!(wide(&op(Some(&w), None)?), wide(&op(None, None)?));
+    }
+    Ok(())
+}
+
 #[test]
 fn no_elements_give_no_elements_and_zero_gradients() -> Result<()> {
     for shape in [(0, 6, 6, 7), (2, 0, 6, 7)] {
