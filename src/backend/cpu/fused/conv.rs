@@ -204,29 +204,55 @@ impl<T: Factor> Job<'_, T> {
         let mut rounded = Buffer::scratch(most.min(count) * size_of::<T>());
         for first in (0..count).step_by(most) {
             let width = most.min(count - first);
+            let (image, at) = (first / pixels.max(1), first % pixels.max(1));
+            if T::IS_SUM && grid.is_dense() && at + width <= pixels {
+                // The product is written to its place in the result.
+                let y = &mut bytemuck::cast_slice_mut::<T, T::Sum>(out)
+                    [(image * channels + rows.start) * pixels..][..own.len() * pixels];
+                let strides = [pixels as isize, 1];
+                let c = MatMut::new(&mut *y, at, [own.len(), width], strides);
+                self.multiply(
+                    weight,
+                    &windows.columns(first, width),
+                    c.map_err(refused(self.op))?,
+                )?;
+                for (i, y) in y.chunks_exact_mut(pixels).enumerate() {
+                    self.finish(own.start + i, &mut y[at..at + width], &mut []);
+                }
+                continue;
+            }
             let z = &mut scratch.as_slice_mut::<T::Sum>()[..own.len() * width];
             let c = MatMut::row_major(&mut *z, [own.len(), width]).map_err(refused(self.op))?;
-            let part = windows.columns(first, width);
-            T::Sum::workspace()
-                .with_borrow_mut(|workspace| {
-                    kernels::gemm_windows(weight, &part, T::Sum::ZERO, c, workspace)
-                })
-                .map_err(refused(self.op))?;
+            self.multiply(weight, &windows.columns(first, width), c)?;
             for (i, z) in z.chunks_exact_mut(width).enumerate() {
                 let rounded = &mut rounded.as_slice_mut::<T>()[..width];
-                self.finish(own.start + i, z, rounded);
+                let x = self.finish(own.start + i, z, rounded);
                 let channel = rows.start + i;
                 grid.each_run(first, width, |image, at, run| {
                     let y = &mut out[(image * channels + channel) * pixels..][..pixels];
-                    grid.write(self.image, at, &rounded[run], y);
+                    grid.write(self.image, at, &x[run], y);
                 });
             }
         }
         Ok(())
     }
 
-    /// Adds the bias of a channel to its sums, applies the activation and rounds them.
-    fn finish(&self, channel: usize, z: &mut [T::Sum], rounded: &mut [T]) {
+    fn multiply(
+        &self,
+        weight: MatRef<'_, T>,
+        windows: &Windows<'_, T>,
+        c: MatMut<'_, T::Sum>,
+    ) -> Result<()> {
+        T::Sum::workspace()
+            .with_borrow_mut(|workspace| {
+                kernels::gemm_windows(weight, windows, T::Sum::ZERO, c, workspace)
+            })
+            .map_err(refused(self.op))
+    }
+
+    /// Adds the bias of a channel to its sums, applies the activation and rounds them, into `rounded` if the types
+    /// differ.
+    fn finish<'a>(&self, channel: usize, z: &'a mut [T::Sum], rounded: &'a mut [T]) -> &'a [T] {
         if let Some(bias) = self.bias {
             let bias = bias[channel];
             z.iter_mut().for_each(|z| *z = *z + bias);
@@ -234,11 +260,20 @@ impl<T: Factor> Job<'_, T> {
         if let Some(activation) = self.activation {
             unary_kernel(activation.op()).run_in_place([None], z);
         }
+        if T::IS_SUM {
+            return bytemuck::cast_slice(z);
+        }
         round(z, rounded);
+        rounded
     }
 }
 
 impl Grid {
+    /// True if it has adjacent pixels from the first one on; such a grid is the whole image.
+    fn is_dense(&self) -> bool {
+        self.step == [1; 3] && self.start == [0; 3]
+    }
+
     /// Calls `f(image, pixel of the grid, run)` for the columns `first..first + width`, which number the pixels of
     /// the grids of all images one after the other: a run is a range of these columns, from the first one, that
     /// are a step apart in an image.
@@ -249,7 +284,7 @@ impl Grid {
         mut f: impl FnMut(usize, [usize; 3], Range<usize>),
     ) {
         let [depth, height, across] = self.count;
-        let is_dense = self.step == [1; 3] && self.start == [0; 3];
+        let is_dense = self.is_dense();
         let mut at = 0;
         while at < width {
             let column = first + at;

@@ -217,10 +217,10 @@ impl<T: Factor> Job<'_, T> {
                     .map_err(refused(self.op))?;
                 let rounded = &mut rounded.as_slice_mut::<T>()[..columns];
                 for (i, z) in z.chunks_exact_mut(columns).enumerate() {
-                    self.finish(own.start + i, z, rounded);
+                    let x = self.finish(own.start + i, z, rounded);
                     let channel = (image - images.start) * channels + rows.start + i;
                     let y = &mut out[channel * pixels..][..pixels];
-                    for (row, x) in rounded.chunks(pitch).enumerate() {
+                    for (row, x) in x.chunks(pitch).enumerate() {
                         phase.grid.write(self.image, [0, top + row, 0], &x[..width], y);
                     }
                 }

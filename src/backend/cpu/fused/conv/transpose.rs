@@ -1,8 +1,9 @@
 //! The transposed convolution, phase by phase.
 
 use smallvec::smallvec;
-use swath_kernels::Geometry;
+use swath_kernels::{Geometry, Permute};
 
+use super::super::super::matmul::Factor;
 use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, copy};
 use super::{Grid, Images, Job, Phase};
@@ -102,7 +103,7 @@ pub(in super::super) fn transpose(
 
 /// Filters of a phase, `[groups, c, o / groups, places]`, from filters `[o, c, kernel]`: outputs and channels are
 /// exchanged, and the places of the phase are in reverse order.
-fn phase_weight<T: Copy>(
+fn phase_weight<T: Factor>(
     weight: &[T],
     [outputs, channels]: [usize; 2],
     kernel: [usize; 3],
@@ -110,25 +111,18 @@ fn phase_weight<T: Copy>(
     lines: [Line; 3],
 ) -> Vec<T> {
     let places: usize = kernel.iter().product();
-    let place = |line: &Line, j: usize| line.first + (line.places - 1 - j) * line.step;
-    let mut all = Vec::with_capacity(
-        outputs * channels * lines.iter().map(|line| line.places).product::<usize>(),
-    );
-    for group in 0..groups {
-        for channel in 0..channels {
-            for output in group * (outputs / groups)..(group + 1) * (outputs / groups) {
-                let filter = &weight[(output * channels + channel) * places..][..places];
-                for z in 0..lines[0].places {
-                    for y in 0..lines[1].places {
-                        for x in 0..lines[2].places {
-                            let at =
-                                [place(&lines[0], z), place(&lines[1], y), place(&lines[2], x)];
-                            all.push(filter[(at[0] * kernel[1] + at[1]) * kernel[2] + at[2]]);
-                        }
-                    }
-                }
-            }
-        }
+    let each = outputs / groups;
+    let dims = [groups, channels, each, lines[0].places, lines[1].places, lines[2].places];
+    let filter = channels * places;
+    let steps = [each * filter, places, filter].map(|step| step as isize);
+    let down = [kernel[1] * kernel[2], kernel[2], 1];
+    let back: [isize; 3] = std::array::from_fn(|i| -((lines[i].step * down[i]) as isize));
+    let last = (0..3).map(|i| (lines[i].first + (lines[i].places - 1) * lines[i].step) * down[i]);
+    let strides = [steps[0], steps[1], steps[2], back[0], back[1], back[2]];
+    let mut all = vec![T::from_scalar(0.0.into()); dims.iter().product()];
+    if !all.is_empty() {
+        let shape = Permute { dims: &dims, strides: &strides, offset: last.sum() };
+        copy::permute(weight, shape, &mut all);
     }
     all
 }

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::smallvec;
-use swath_kernels::{self as kernels, Float as _, Geometry, MatMut};
+use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute};
 
 use super::super::super::matmul::{Factor, Outcome, refused};
 use super::super::super::working::for_float;
-use super::super::super::{CpuTensor, Output, Results};
+use super::super::super::{CpuTensor, Output, Results, copy};
 use super::direct::{self, Bands};
 use super::{COST, Images, geometry, round};
 use crate::backend::TensorData;
@@ -101,15 +101,12 @@ pub(in super::super) fn weight_grad(
         for other in others.chunks_exact(whole) {
             total.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
         }
-        let y = out.elements::<T>();
-        let mut line = Buffer::scratch(rows * size_of::<Sum>());
-        let line = line.as_slice_mut::<Sum>();
-        for (output, y) in y.chunks_exact_mut(rows.max(1)).enumerate() {
-            let (group, column) = (output / own, output % own);
-            let matrix = &total[group * rows * own..][..rows * own];
-            line.iter_mut().zip(matrix.chunks_exact(own)).for_each(|(z, row)| *z = row[column]);
-            round::<T>(line, y);
-        }
+        // Products are `[groups, rows, own]`.
+        let mut transposed = Buffer::scratch(whole * size_of::<Sum>());
+        let transposed = &mut transposed.as_slice_mut::<Sum>()[..whole];
+        let strides = [rows * own, 1, own].map(|step| step as isize);
+        copy::permute(total, Permute { dims: &[groups, own, rows], strides: &strides, offset: 0 }, transposed);
+        round::<T>(transposed, out.elements::<T>());
         Ok(smallvec![out.finish()])
     })
 }
