@@ -125,15 +125,20 @@ pub trait Optimizer<B: Backend> {
     ///
     /// # Errors
     /// [`Error::NoGradient`] names a parameter without a gradient. [`Error::InvalidArgument`] names
-    /// a part that more than one [`Arc`](std::sync::Arc) holds or that this thread is reading, a
-    /// parameter that is not a leaf, or one whose optimizer state has another shape or dtype. In
-    /// all cases the model is unchanged.
+    /// an invalid learning rate, a part that more than one [`Arc`](std::sync::Arc) holds or that
+    /// this thread has a guard of, a parameter that is not a leaf, or one whose optimizer state has
+    /// another shape or dtype. In all these cases the model is unchanged.
+    ///
+    /// Errors of the computation: of an [`Update`], or [`Error::OutOfMemory`]. The parameters before
+    /// the one that failed have then taken the step, with their state, and it and the later ones
+    /// have not.
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()>;
 
     /// The learning rate of the next step.
     fn learning_rate(&self) -> f64;
 
-    /// Sets the learning rate of the steps to come.
+    /// Sets the learning rate of the steps to come. If it is not finite or negative, the next step is
+    /// an error.
     fn set_learning_rate(&mut self, rate: f64);
 
     /// Returns the state that later steps depend on, besides the options, by name: `learning_rate`,
@@ -147,8 +152,8 @@ pub trait Optimizer<B: Backend> {
     /// Restores a saved [`state`](Optimizer::state).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] names an entry that is missing, unknown or of another type; the
-    /// optimizer is then unchanged.
+    /// [`Error::InvalidArgument`] names an entry that is missing, unknown, of another type or out of
+    /// range; the optimizer is then unchanged.
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()>;
 }
 
@@ -179,7 +184,8 @@ pub trait Update<B: Backend> {
     /// The learning rate, for reading and writing.
     fn learning_rate(&mut self) -> &mut f64;
 
-    /// Checks the options.
+    /// Checks the options: when the optimizer is made and, as the learning rate may have changed,
+    /// before each step.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an invalid option.

@@ -153,7 +153,8 @@ impl<B: Backend> Gradients<B> {
         Ok(())
     }
 
-    /// Multiplies every gradient by `factor`, in place if nothing else shares its storage.
+    /// Multiplies every gradient by `factor`, in place if nothing else shares its storage. 16-bit
+    /// floats are multiplied in `f32` and rounded once.
     ///
     /// # Errors
     /// Errors of the multiplications, after which a gradient may be missing.
@@ -202,8 +203,9 @@ impl<B: Backend> Gradients<B> {
 }
 
 fn scale<B: Backend>(gradient: &mut Tensor<B>, factor: f64) -> Result<()> {
-    if gradient.is_tracked() {
-        *gradient = gradient.mul_scalar(factor)?;
+    let (dtype, wide) = (gradient.dtype(), gradient.dtype().at_least_f32());
+    if gradient.is_tracked() || dtype != wide {
+        *gradient = gradient.to_dtype(wide)?.mul_scalar(factor)?.to_dtype(dtype)?;
         return Ok(());
     }
     let data = gradient.data_mut();

@@ -150,32 +150,32 @@ pub(super) fn where_cond<B: Backend>(
     B::reshape(&B::gather(&stacked, 0, &row(&index)?)?, shape)
 }
 
-/// [`Backend::scan`] by doubling: after the step of length d, element i is the total of the last 2 d
-/// elements up to i. Totals of floats are computed in `F64`; for 16-bit floats they are rounded to `F32` first.
+/// [`Backend::scan`] by a loop over values in host memory: in another order of additions or multiplications
+/// partial results may overflow. Totals of floats are computed in `F64`; for 16-bit floats they are rounded to
+/// `F32` first.
 pub(super) fn scan<B: Backend>(op: ScanOp, x: &B::Tensor, axis: usize) -> Result<B::Tensor> {
     let (dtype, shape) = (x.dtype(), *x.shape());
     shape.check_axis(op.name(), axis)?;
     if !dtype.has_arithmetic() {
         return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
     }
-    let binary = match op {
-        ScanOp::Sum => BinaryOp::Add,
-        ScanOp::Product => BinaryOp::Mul,
-    };
-    let part = |x: &B::Tensor, start: usize, len: usize| {
-        B::view(x, x.layout().narrow(op.name(), axis, start, len)?)
-    };
-    let is_float = dtype.is_float();
-    let mut totals = B::cast(x, if is_float { DType::F64 } else { DType::I64 })?;
-    let (n, mut step) = (shape.dim(axis), 1);
-    while step < n {
-        let head = part(&totals, 0, step)?;
-        let rest =
-            B::binary(binary, &part(&totals, step, n - step)?, &part(&totals, 0, n - step)?)?;
-        totals = B::cat(&[&head, &rest], axis)?;
-        step *= 2;
+    fn accumulate<T: Copy>(totals: &mut [T], stride: usize, len: usize, f: impl Fn(T, T) -> T) {
+        for i in (0..totals.len()).filter(|i| !(i / stride).is_multiple_of(len)) {
+            totals[i] = f(totals[i - stride], totals[i]);
+        }
     }
-    match is_float {
+    let (stride, n) = (shape.dims()[axis + 1..].iter().product(), shape.dim(axis));
+    let wide = if dtype.is_float() { DType::F64 } else { DType::I64 };
+    let mut totals = B::to_host(&B::cast(x, wide)?)?;
+    match (&mut totals, op) {
+        (HostData::F64(x), ScanOp::Sum) => accumulate(x, stride, n, |a, b| a + b),
+        (HostData::F64(x), ScanOp::Product) => accumulate(x, stride, n, |a, b| a * b),
+        (HostData::I64(x), ScanOp::Sum) => accumulate(x, stride, n, i64::wrapping_add),
+        (HostData::I64(x), ScanOp::Product) => accumulate(x, stride, n, i64::wrapping_mul),
+        _ => {}
+    }
+    let totals = B::from_host(totals, shape)?;
+    match dtype.is_float() {
         true => B::cast(&B::cast(&totals, dtype.at_least_f32())?, dtype),
         false => Ok(totals),
     }

@@ -1,7 +1,8 @@
 //! [`ReferenceBackend`]: the executable definition of every operation, slow and simple.
 //!
-//! Every element is a [`Scalar`] that represents the value of its dtype exactly. Every result is computed
-//! one element at a time from its index, in `f64` or `i64`, and rounded once to its dtype:
+//! Every element is a [`Scalar`] that represents the value of its dtype exactly. Every result of a
+//! required method is computed one element at a time from its index, in `f64` or `i64`, and rounded once to
+//! its dtype:
 //!
 //! ```text
 //! for each index of the result
@@ -10,8 +11,9 @@
 //!
 //! `build` is that loop, and an operation is the definition passed to it. Element-wise definitions come
 //! from the op table; all others are in this module. No computation is shared with the other backends, so
-//! that agreement with this one is evidence. Only the required methods are implemented: the others run
-//! their composites, whose results in `f64` the kernels of other backends are compared with.
+//! that agreement with this one is evidence. Only the required methods are implemented. The others, such as
+//! ternary and fused ops, run their composites, some of which round more than once: kernels of other
+//! backends are compared with their results in `f64`.
 
 mod exact;
 mod reduce;

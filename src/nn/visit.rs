@@ -31,6 +31,11 @@ pub trait Visitor<B: Backend> {
     /// Called with the training flag of a layer. The flag can be set through a shared reference, so
     /// that parts held by an [`Arc`] can be switched too.
     fn training(&mut self, _flag: &AtomicBool) {}
+    /// Called for a part that cannot be read, with the reason: this thread has a guard that
+    /// [`Shared::write`](super::Shared::write) returned. Panics by default.
+    fn locked(&mut self, reason: &'static str) {
+        panic!("a part of the model {reason}");
+    }
 }
 
 /// Like [`Visitor`], with mutable access to the tensors.
@@ -235,6 +240,9 @@ impl Path {
 
 /// Calls `f(path, tensor, kind)` for every tensor of a model; paths look like
 /// `blocks.0.norm.weight`.
+///
+/// # Panics
+/// If this thread has a guard that [`Shared::write`](super::Shared::write) returned for a part.
 pub fn for_each_tensor<B: Backend>(
     model: &(impl Visit<B> + ?Sized),
     f: impl FnMut(&str, &Tensor<B>, Kind),

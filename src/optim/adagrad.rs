@@ -14,6 +14,8 @@ use crate::tensor::Tensor;
 /// p -= rate / (1 + (t - 1) rate_decay) · g / (√s + eps)
 /// ```
 ///
+/// On 16-bit parameters see [`PerParameter`].
+///
 /// ```
 /// use swath::optim::{Adagrad, AdagradOptions, Optimizer};
 /// use swath::prelude::*;

@@ -10,14 +10,11 @@ use crate::ops::UpdateOp;
 use crate::tensor::Tensor;
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's. The formula is that of [`UpdateOp::Adam`]. Weight decay
-/// is added to the gradient, unlike in [`AdamW`].
-///
-/// The moving averages have the dtype of the parameter: for 16-bit parameters small squares of
-/// gradients round to zero.
+/// is added to the gradient, unlike in [`AdamW`]. On 16-bit parameters see [`PerParameter`].
 pub type Adam<B = CpuBackend> = PerParameter<AdamOptions, B>;
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019) as PyTorch's. The formula is that
-/// of [`UpdateOp::Adam`].
+/// of [`UpdateOp::Adam`]. On 16-bit parameters see [`PerParameter`].
 ///
 /// ```
 /// use swath::optim::{self, AdamW, AdamWOptions};

@@ -31,19 +31,22 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] unless `max_norm` is at least 0; errors of computing the norm.
+/// [`Error::InvalidArgument`] unless `max_norm` is at least 0, and if this thread has a guard that
+/// [`Shared::write`](crate::nn::Shared::write) returned for a part; errors of computing the norm.
 pub fn clip_grad_norm<B: Backend>(
     model: &(impl Visit<B> + ?Sized),
     grads: &mut Gradients<B>,
     max_norm: f64,
 ) -> Result<f64> {
+    let invalid = |reason| Error::InvalidArgument { op: "clip_grad_norm", reason };
     if max_norm.is_nan() || max_norm < 0.0 {
-        let reason = format!("max_norm must be at least 0, got {max_norm}");
-        return Err(Error::InvalidArgument { op: "clip_grad_norm", reason });
+        return Err(invalid(format!("max_norm must be at least 0, got {max_norm}")));
     }
     let mut leaves: Vec<Tensor<B>> = scratch::take();
-    for_each_leaf(model, |x| leaves.push(x.clone()));
-    let norm = B::engine_clip(&leaves, grads, max_norm);
+    let norm = match for_each_leaf(model, |x| leaves.push(x.clone())) {
+        Some(locked) => Err(invalid(format!("a part of the model {locked}"))),
+        None => B::engine_clip(&leaves, grads, max_norm),
+    };
     leaves.clear();
     scratch::give(leaves);
     norm
@@ -76,11 +79,16 @@ fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
     Tensor::<B>::from_data(B::sum(&wide, None, false)?).item::<f64>()
 }
 
-/// Calls `f` once for every parameter, in the order of first occurrence.
-fn for_each_leaf<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&Tensor<B>)) {
+/// Calls `f` once for every parameter, in the order of first occurrence. Returns the reason why a
+/// part could not be read, if there is one.
+fn for_each_leaf<B: Backend>(
+    model: &(impl Visit<B> + ?Sized),
+    f: impl FnMut(&Tensor<B>),
+) -> Option<&'static str> {
     struct Each<F> {
         f: F,
         seen: IdSet,
+        locked: Option<&'static str>,
     }
     impl<B: Backend, F: FnMut(&Tensor<B>)> Visitor<B> for Each<F> {
         fn enter(&mut self, _name: &str) {}
@@ -91,9 +99,13 @@ fn for_each_leaf<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&Te
                 (self.f)(tensor);
             }
         }
+        fn locked(&mut self, reason: &'static str) {
+            self.locked = Some(reason);
+        }
     }
-    let mut each = Each { f, seen: scratch::take() };
+    let mut each = Each { f, seen: scratch::take(), locked: None };
     model.visit(&mut each);
     each.seen.clear();
     scratch::give(each.seen);
+    each.locked
 }

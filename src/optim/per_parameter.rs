@@ -1,12 +1,15 @@
 //! [`PerParameter`]: the step of an optimizer over a model, and its state of each parameter.
 //!
 //! ```text
-//! check:   every parameter is a leaf with a gradient and fitting state; count its occurrences
+//! check:   the options; every parameter is a leaf with a gradient and fitting state; count its handles
 //! update:  every parameter at its first occurrence, by a kernel or the formula; the same tensor at the
 //!          others; a new leaf if there are handles outside the model
 //! ```
 //!
-//! 1. All errors are found by the check, so that a failed step leaves the model unchanged.
+//! 1. Errors of what is passed to a step are found by the check and leave the model unchanged. After an
+//!    error of a kernel or a formula no further parameter is updated, but tied ones stay tied. (To
+//!    exclude such errors, all new values would have to be computed first, in as much memory as
+//!    parameters and state take.)
 //! 2. Steps after the first allocate nothing if the backend has a kernel: slots are found by `&str`
 //!    and collections are kept between steps.
 
@@ -15,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smallvec::SmallVec;
 
 use crate::autodiff::Gradients;
-use crate::autodiff::gradients::IdMap;
+use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::autodiff::{no_grad, scratch};
 use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, TensorData};
@@ -28,6 +31,9 @@ use crate::tensor::Tensor;
 use super::{Optimizer, Step, Update};
 
 /// An [`Optimizer`] that updates each parameter by an [`Update`].
+///
+/// The state tensors have the dtype of their parameter. In 16 bits small squares of gradients round
+/// to zero, so that optimizers that divide by their root take far too large steps.
 ///
 /// ```
 /// use swath::optim::{Optimizer, Sgd, SgdOptions};
@@ -72,6 +78,12 @@ impl<U: Update<B>, B: Backend> PerParameter<U, B> {
         let learning_rate = *update.learning_rate();
         Ok(PerParameter { update, learning_rate, slots: BTreeMap::new() })
     }
+
+    /// Fails if the options are invalid with this learning rate.
+    fn set_checked(&mut self, rate: f64) -> Result<()> {
+        *self.update.learning_rate() = rate;
+        self.update.check()
+    }
 }
 
 /// The step over a model, for every optimizer.
@@ -82,17 +94,20 @@ impl<B: Backend> Tensor<B> {
         model: &mut dyn Visit<B>,
         grads: &Gradients<B>,
     ) -> Result<()> {
-        // The number of occurrences of each leaf, and the updated tensors of leaves that occur
-        // again.
-        let mut occurrences: IdMap<usize> = scratch::take();
+        // By id: the number of the model's own handles, which a `Shared` part has once however often
+        // it is visited, and the updated tensor. By address: the handles.
+        let mut counts: IdMap<usize> = scratch::take();
         let mut updated: IdMap<Tensor<B>> = scratch::take();
+        let mut addresses: IdSet = scratch::take();
         let mut result = for_each_tensor_mut(model, |path, tensor, kind| {
             if kind == Kind::Parameter {
-                *occurrences.entry(check(update, slots, path, tensor, grads)?).or_default() += 1;
+                let count = counts.entry(check(update, slots, path, tensor, grads)?).or_default();
+                *count += usize::from(addresses.insert((&raw const *tensor).addr() as u64));
             }
             Ok(())
         });
         if result.is_ok() {
+            let mut changed = Ok(());
             result = for_each_tensor_mut(model, |path, tensor, kind| {
                 let node = tensor.node().filter(|_| kind == Kind::Parameter);
                 let Some((id, handles)) = node.map(|node| (node.id(), node.handles())) else {
@@ -102,22 +117,36 @@ impl<B: Backend> Tensor<B> {
                     *tensor = tied.clone();
                     return Ok(());
                 }
-                let times = occurrences.get(&id).copied().unwrap_or(1);
-                change(update, slots, path, tensor, grads.wrt(tensor)?)?;
-                if handles > times {
-                    tensor.renew_leaf();
-                }
-                if times > 1 {
-                    updated.insert(id, tensor.clone());
+                let gradient = match &changed {
+                    Ok(()) => grads.wrt(tensor),
+                    Err(_) => return Ok(()),
+                };
+                changed = gradient.and_then(|g| change(update, slots, path, tensor, g));
+                if changed.is_ok() {
+                    if counts.get(&id).is_none_or(|&count| handles > count) {
+                        tensor.renew_leaf();
+                    }
+                    // Under a new id too: a `Shared` part is visited again.
+                    for id in [id, tensor.node().map_or(id, |node| node.id())] {
+                        updated.insert(id, tensor.clone());
+                    }
                 }
                 Ok(())
-            });
+            })
+            .and(changed);
         }
-        occurrences.clear();
+        counts.clear();
         updated.clear();
-        scratch::give(occurrences);
+        addresses.clear();
+        scratch::give(counts);
         scratch::give(updated);
-        result
+        scratch::give(addresses);
+        result.map_err(|error| match error {
+            Error::InvalidArgument { op: "visit_mut", reason } => {
+                Error::InvalidArgument { op: update.name(), reason }
+            }
+            error => error,
+        })
     }
 }
 
@@ -206,7 +235,7 @@ fn change<B: Backend>(
 
 impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
-        *self.update.learning_rate() = self.learning_rate;
+        self.set_checked(self.learning_rate)?;
         B::engine_step(&self.update, &mut self.slots, model, grads)
     }
 
@@ -283,6 +312,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
             }
             slots.insert(path, Slot { steps, values });
         }
+        self.set_checked(rate)?;
         self.slots = slots;
         self.learning_rate = rate;
         Ok(())

@@ -17,6 +17,8 @@ use crate::tensor::Tensor;
 /// p -= rate b
 /// ```
 ///
+/// On 16-bit parameters see [`PerParameter`].
+///
 /// ```
 /// use swath::optim::{Optimizer, RmsProp, RmsPropOptions};
 /// use swath::prelude::*;
@@ -43,7 +45,9 @@ pub struct RmsPropOptions {
     /// Momentum, the decay rate of the accumulated steps; 0, the default, disables it.
     pub momentum: f64,
     /// Divides by the standard deviation of the gradients instead of their root mean square; off by
-    /// default.
+    /// default. While a gradient hardly changes, `s - a²` tends to 0 and the steps grow; as in
+    /// PyTorch, the parameter becomes NaN once rounding makes the difference negative (`f32`, alpha
+    /// 0.99, gradient 0.1: at step 1201).
     pub centered: bool,
     /// Weight decay, added to the gradient; 0 by default.
     pub weight_decay: f64,

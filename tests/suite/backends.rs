@@ -75,6 +75,7 @@ macro_rules! provided_tests {
             provided: provided_functions_agree, edges_are_as_documented;
             scan: running_sums_agree, running_products_agree,
                 running_products_of_special_values_match_a_sequential_loop,
+                scans_overflow_only_where_a_sequential_loop_does,
                 sums_of_one_sign_are_within_five_eighths_of_an_ulp, every_axis_gives_the_same_bits,
                 wrong_axes_and_dtypes_are_errors;
             ternary: ternary_ops_agree, ternary_ops_on_owned_operands;

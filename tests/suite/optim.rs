@@ -2,6 +2,7 @@
 
 mod learning;
 mod leaves;
+mod options;
 mod schedules;
 mod steps;
 mod torch;

@@ -2,91 +2,72 @@
 
 use swath::backend::cpu::CpuTensor;
 use swath::ops::UpdateOp;
-use swath::{Backend, CpuBackend, DType, Error, HostData, Result, Scalar, Shape, TensorData};
+use swath::optim::{self, AdamOptions, AdamWOptions, Decays, SgdOptions, Step, Update};
+use swath::{
+    Backend, CpuBackend, DType, Error, HostData, Result, Scalar, Shape, Tensor, TensorData,
+};
 
 use crate::support::agree::{Disagreements, Reference, Tolerance};
 use crate::support::inputs::{Arrangement, FLOATS, Fill, Input, Rng};
 use crate::support::oracle::{Rounding, values, wide};
 
-fn ops() -> Vec<UpdateOp> {
-    let sgd = |momentum, dampening, weight_decay, nesterov, first| UpdateOp::Sgd {
-        rate: 0.1,
-        momentum,
-        dampening,
-        weight_decay,
-        nesterov,
-        first,
+trait Both: Update<CpuBackend> + Update<Reference> {}
+
+impl<U: Update<CpuBackend> + Update<Reference>> Both for U {}
+
+/// Updates, and the number of the step.
+fn updates() -> Vec<(Box<dyn Both>, u64)> {
+    let sgd = |momentum, dampening, weight_decay, nesterov| {
+        let options = SgdOptions { learning_rate: 0.1, ..Default::default() };
+        Box::new(SgdOptions { momentum, dampening, weight_decay, nesterov, ..options })
     };
-    let adam = |weight_decay, decoupled, step| UpdateOp::Adam {
-        rate: 0.05,
-        betas: [0.8, 0.95],
-        eps: 1e-4,
-        weight_decay,
-        decoupled,
-        step,
-    };
+    let (learning_rate, betas, eps, decays) = (0.05, [0.8, 0.95], 1e-4, optim::all as Decays);
+    let adam =
+        |weight_decay| Box::new(AdamOptions { learning_rate, betas, eps, weight_decay, decays });
+    let adamw =
+        |weight_decay| Box::new(AdamWOptions { learning_rate, betas, eps, weight_decay, decays });
     vec![
-        sgd(0.0, 0.0, 0.0, false, false),
-        sgd(0.0, 0.0, 0.2, false, true),
-        sgd(0.9, 0.3, 0.0, false, true),
-        sgd(0.9, 0.3, 0.2, false, false),
-        sgd(0.9, 0.0, 0.2, true, false),
-        adam(0.0, false, 1),
-        adam(0.3, false, 2),
-        adam(0.0, true, 7),
-        adam(0.3, true, 100_000),
+        (sgd(0.0, 0.0, 0.0, false), 2),
+        (sgd(0.0, 0.0, 0.2, false), 1),
+        (sgd(0.9, 0.3, 0.0, false), 1),
+        (sgd(0.9, 0.3, 0.2, false), 2),
+        (sgd(0.9, 0.0, 0.2, true), 2),
+        (adam(0.0), 1),
+        (adam(0.3), 2),
+        (adamw(0.0), 7),
+        (adamw(0.3), 100_000),
     ]
 }
 
-/// Parameter and state after a step, by the formulas in the documentation of [`UpdateOp`].
-fn formula(op: &UpdateOp, [p, mut s, mut v]: [f64; 3], mut g: f64) -> [f64; 3] {
-    match *op {
-        UpdateOp::Sgd { rate, momentum, dampening, weight_decay, nesterov, first } => {
-            g += weight_decay * p;
-            if momentum != 0.0 {
-                s = if first { g } else { momentum * s + (1.0 - dampening) * g };
-                g = if nesterov { g + momentum * s } else { s };
-            }
-            [p - rate * g, s, v]
-        }
-        UpdateOp::Adam { rate, betas: [b, c], eps, weight_decay, decoupled, step } => {
-            let pulled = if decoupled { p * (1.0 - rate * weight_decay) } else { p };
-            g += if decoupled { 0.0 } else { weight_decay * p };
-            (s, v) = (b * s + (1.0 - b) * g, c * v + (1.0 - c) * g * g);
-            let [of_s, of_v] = [b, c].map(|beta| 1.0 - beta.powf(step as f64));
-            [pulled - rate / of_s * s / ((v / of_v).sqrt() + eps), s, v]
-        }
-        _ => unreachable!("{op:?}"),
-    }
-}
-
+/// Compares the kernels with the formulas in tensor operations on the reference backend, in `f64`, which
+/// `optim/torch.rs` compares with PyTorch.
 #[test]
 fn every_step_matches_its_formula() {
     let (mut seen, mut rng) = (Disagreements::default(), Rng(6));
     for dtype in FLOATS {
         for shape in [&[][..], &[0], &[1], &[7], &[33, 65], &[3, 0, 2], &[5, 1030]] {
-            for op in ops() {
+            for (update, number) in updates() {
                 let all = [-2.0, -2.0, 0.0, -2.0].map(|low| {
                     let fill = Fill::plain(low, 2.0);
                     Input::new(dtype, shape, Arrangement::Contiguous, || fill.draw(&mut rng, dtype))
                 });
-                let [p, s, v, g] = &all;
-                let mut state = [s.on::<CpuBackend>(), v.on::<CpuBackend>()];
-                let (mut parameter, gradient) = (p.on::<CpuBackend>(), g.on::<CpuBackend>());
-                CpuBackend::update(&op, &mut parameter, &gradient, &mut state[..op.states()])
-                    .unwrap();
-                let before = all.each_ref().map(|x| values(&wide(x)));
-                let [s, v] = state;
-                for (k, got) in [parameter, s, v].into_iter().enumerate() {
-                    let after = (0..p.shape.numel()).map(|i| {
-                        let [p, s, v, g] = before.each_ref().map(|x| x[i]);
-                        formula(&op, [p, s, v], g)[k]
-                    });
-                    let after: Vec<f64> = after.collect();
-                    let bounds =
-                        after.iter().map(|&y| Rounding::of(dtype).bound(y, 16.0)).collect();
-                    let after: Vec<_> = after.into_iter().map(Scalar::Float).collect();
-                    let want = Ok(Input::of(dtype, shape, &after).on::<Reference>());
+                let step = Step { path: "", shape: &all[0].shape, number };
+                let op = Update::<CpuBackend>::kernel(&*update, &step).unwrap();
+                let [mut p, s, v, g] = all.each_ref().map(|x| x.on::<CpuBackend>());
+                let mut state = [s, v];
+                let state = &mut state[..op.states()];
+                CpuBackend::update(&op, &mut p, &g, state).unwrap();
+
+                let [old, s, v, g] =
+                    all.each_ref().map(|x| Tensor::<Reference>::from_data(wide(x)));
+                let mut after = [s, v];
+                let after = &mut after[..op.states()];
+                let new = update.update(&old, &g, after, &step).unwrap();
+                let got = [p].into_iter().chain(state.iter().cloned());
+                for (k, (got, want)) in got.zip([new].iter().chain(&*after)).enumerate() {
+                    let bound = |y| Rounding::of(dtype).bound(y, 16.0);
+                    let bounds = values(want.data()).into_iter().map(bound).collect();
+                    let want = Reference::cast(want.data(), dtype);
                     let context = || format!("{op:?} {dtype} {shape:?}, tensor {k}");
                     let tolerance = Tolerance::absolute(bounds);
                     seen.compare::<CpuBackend>(context, Ok(got), want, &tolerance);

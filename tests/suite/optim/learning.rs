@@ -3,8 +3,9 @@
 use super::T;
 use swath::nn::{Activation, Dropout, Linear, Module, Sequential, loss};
 use swath::optim::{
-    Adam, AdamOptions, AdamW, AdamWOptions, CosineSchedule, Optimizer, Schedule, Sgd, SgdOptions,
-    WarmupSchedule, clip_grad_norm,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, CosineSchedule, Lion,
+    LionOptions, Optimizer, RmsProp, RmsPropOptions, Schedule, Sgd, SgdOptions, WarmupSchedule,
+    clip_grad_norm,
 };
 use swath::prelude::*;
 
@@ -62,16 +63,17 @@ fn a_perceptron_separates_two_spirals() -> Result<()> {
 fn every_optimizer_learns_exclusive_or() -> Result<()> {
     let x = tensor![[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
     let y = tensor![[0.0], [1.0], [1.0], [0.0]];
-    let momentum = SgdOptions { learning_rate: 0.5, momentum: 0.9, ..Default::default() };
-    let optimizers: [(&str, Box<dyn Optimizer<CpuBackend>>); 3] = [
-        ("sgd", Box::new(Sgd::new(momentum)?)),
-        ("adam", Box::new(Adam::new(AdamOptions { learning_rate: 0.05, ..Default::default() })?)),
-        (
-            "adamw",
-            Box::new(AdamW::new(AdamWOptions { learning_rate: 0.05, ..Default::default() })?),
-        ),
+    let momentum = SgdOptions { momentum: 0.9, ..Default::default() };
+    let optimizers: [(&str, f64, Box<dyn Optimizer<CpuBackend>>); 6] = [
+        ("sgd", 0.5, Box::new(Sgd::new(momentum)?)),
+        ("adam", 0.05, Box::new(Adam::new(AdamOptions::default())?)),
+        ("adamw", 0.05, Box::new(AdamW::new(AdamWOptions::default())?)),
+        ("rms_prop", 0.02, Box::new(RmsProp::new(RmsPropOptions::default())?)),
+        ("adagrad", 0.3, Box::new(Adagrad::new(AdagradOptions::default())?)),
+        ("lion", 0.02, Box::new(Lion::new(LionOptions::default())?)),
     ];
-    for (name, mut optimizer) in optimizers {
+    for (name, rate, mut optimizer) in optimizers {
+        optimizer.set_learning_rate(rate);
         let mut rng = Rng::seed(2);
         let mut model = Sequential::new()
             .push(Linear::new(2, 8, &mut rng)?)

@@ -14,7 +14,7 @@ fn rng() -> Rng {
     Rng::seed(3)
 }
 
-fn optimizers() -> Vec<(&'static str, Box<dyn Optimizer<CpuBackend>>)> {
+pub(super) fn optimizers() -> Vec<(&'static str, Box<dyn Optimizer<CpuBackend>>)> {
     let momentum = SgdOptions { learning_rate: 0.1, momentum: 0.9, ..Default::default() };
     vec![
         ("sgd", Box::new(Sgd::new(SgdOptions { momentum: 0.0, ..momentum }).unwrap())),
@@ -336,25 +336,6 @@ fn state_names_match_pytorchs_and_wrong_states_are_refused() -> Result<()> {
 }
 
 #[test]
-fn wrong_options_are_refused() {
-    let sgd = SgdOptions::default();
-    let wrong = [
-        SgdOptions { learning_rate: -1.0, ..sgd },
-        SgdOptions { momentum: f64::NAN, ..sgd },
-        SgdOptions { weight_decay: f64::INFINITY, ..sgd },
-        SgdOptions { nesterov: true, ..sgd },
-        SgdOptions { nesterov: true, momentum: 0.9, dampening: 0.1, ..sgd },
-    ];
-    for options in wrong {
-        assert!(matches!(Sgd::<CpuBackend>::new(options), Err(Error::InvalidArgument { .. })));
-    }
-    for betas in [[1.0, 0.9], [0.9, -0.1]] {
-        let options = AdamOptions { betas, ..Default::default() };
-        assert!(matches!(Adam::<CpuBackend>::new(options), Err(Error::InvalidArgument { .. })));
-    }
-}
-
-#[test]
 fn clipping_counts_tied_parameters_once_and_leaves_other_gradients() -> Result<()> {
     let leaf = T::full(2, 1f32)?.requires_grad();
     let other = T::full(2, 1f32)?.requires_grad();
@@ -378,6 +359,19 @@ fn clipping_counts_tied_parameters_once_and_leaves_other_gradients() -> Result<(
     grads.accumulate(&leaf, T::from_vec(vec![f32::INFINITY, 1.0], 2)?)?;
     assert_eq!(clip_grad_norm(&model, &mut grads, 1.0)?, f64::INFINITY);
     assert_eq!(values(grads.wrt(&leaf)?), [f32::INFINITY, 1.0]);
+    Ok(())
+}
+
+/// The factor would round to 0 in f16.
+#[test]
+fn gradients_of_16_bits_are_scaled_in_f32() -> Result<()> {
+    let leaf = T::zeros(1, DType::F16)?.requires_grad();
+    let mut grads = Gradients::new();
+    grads.accumulate(&leaf, tensor![6e4].to_dtype(DType::F16)?)?;
+    clip_grad_norm(&leaf, &mut grads, 1e-3)?;
+    let gradient = grads.wrt(&leaf)?;
+    let clipped = gradient.to_dtype(DType::F32)?.item::<f32>()?;
+    assert!(gradient.dtype() == DType::F16 && (clipped - 1e-3).abs() < 1e-6, "{clipped}");
     Ok(())
 }
 
@@ -415,37 +409,6 @@ fn scaled_gradients_can_be_differentiated() -> Result<()> {
     grads.scale(0.5)?;
     let second = grads.wrt(&x)?.sum(None, false)?.backward()?;
     assert_eq!(second.wrt(&x)?.to_vec::<f64>()?, [3.0, 6.0]);
-    Ok(())
-}
-
-/// Compares the reference backend's composites, in f64, with the kernels.
-#[test]
-fn another_backend_takes_the_same_steps() -> Result<()> {
-    type R = Tensor<ReferenceBackend>;
-    let options = AdamWOptions { learning_rate: 0.1, ..Default::default() };
-    let momentum = SgdOptions { momentum: 0.9, nesterov: true, ..Default::default() };
-    type Boxed<B> = Box<dyn Optimizer<B>>;
-    let pairs: [(Boxed<CpuBackend>, Boxed<ReferenceBackend>); 2] = [
-        (Box::new(AdamW::new(options)?), Box::new(AdamW::new(options)?)),
-        (Box::new(Sgd::new(momentum)?), Box::new(Sgd::new(momentum)?)),
-    ];
-    for (mut a, mut b) in pairs {
-        let mut x = randn((3, 4), 1).requires_grad();
-        let mut y: R = x.detach().to_backend()?.requires_grad();
-        for step in 0..5 {
-            let gradient = randn((3, 4), 10 + step);
-            let (mut of_x, mut of_y) = (Gradients::new(), Gradients::new());
-            of_y.accumulate(&y, gradient.to_backend()?)?;
-            of_x.accumulate(&x, gradient)?;
-            clip_grad_norm(&x, &mut of_x, 2.0)?;
-            clip_grad_norm(&y, &mut of_y, 2.0)?;
-            a.step(&mut x, &of_x)?;
-            b.step(&mut y, &of_y)?;
-        }
-        for (a, b) in values(&x).into_iter().zip(y.to_vec::<f32>()?) {
-            assert!((a - b).abs() <= 1e-6, "{a} {b}");
-        }
-    }
     Ok(())
 }
 

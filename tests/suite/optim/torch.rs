@@ -3,42 +3,45 @@
 use super::T;
 use crate::support::vectors::Vectors;
 use swath::optim::{
-    self, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions,
-    Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions, clip_grad_norm,
+    self, AdagradOptions, AdamOptions, AdamWOptions, LionOptions, Optimizer, PerParameter,
+    RmsPropOptions, SgdOptions, Update, clip_grad_norm,
 };
 use swath::prelude::*;
 
 const STEPS: usize = 12;
 
-struct Body {
-    weight: T,
-    bias: T,
+struct Body<B: Backend> {
+    weight: Tensor<B>,
+    bias: Tensor<B>,
 }
-swath::module!(Body: CpuBackend { weight, bias });
+swath::module!(Body<B> { weight, bias });
 
-struct Head {
-    weight: T,
+struct Head<B: Backend> {
+    weight: Tensor<B>,
 }
-swath::module!(Head: CpuBackend { weight });
+swath::module!(Head<B> { weight });
 
-struct Model {
-    body: Body,
-    head: Vec<Head>,
+struct Model<B: Backend> {
+    body: Body<B>,
+    head: Vec<Head<B>>,
 }
-swath::module!(Model: CpuBackend { body, head });
+swath::module!(Model<B> { body, head });
 
 fn vectors() -> Vectors {
     Vectors::read(include_str!("../../vectors/optim.txt"))
 }
 
-impl Model {
+impl<B: Backend> Model<B> {
     fn start(vectors: &Vectors, dtype: DType) -> Self {
-        let leaf = |path: &str| vectors.input(&format!("start.{path}"), dtype).requires_grad();
+        let leaf = |path: &str| {
+            let start = vectors.input(&format!("start.{path}"), dtype);
+            start.to_backend().unwrap().requires_grad()
+        };
         let body = Body { weight: leaf("body.weight"), bias: leaf("body.bias") };
         Model { body, head: vec![Head { weight: leaf("head.0.weight") }] }
     }
 
-    fn parameters(&self) -> [(&'static str, &T); 3] {
+    fn parameters(&self) -> [(&'static str, &Tensor<B>); 3] {
         [
             ("body.weight", &self.body.weight),
             ("body.bias", &self.body.bias),
@@ -46,27 +49,33 @@ impl Model {
         ]
     }
 
-    fn grads(&self, vectors: &Vectors, step: usize, dtype: DType) -> Gradients<CpuBackend> {
+    fn grads(&self, vectors: &Vectors, step: usize, dtype: DType) -> Gradients<B> {
         let mut grads = Gradients::new();
         for (path, parameter) in self.parameters() {
             let gradient = vectors.input(&format!("grad.{step}.{path}"), dtype);
-            grads.accumulate(parameter, gradient).unwrap();
+            grads.accumulate(parameter, gradient.to_backend().unwrap()).unwrap();
         }
         grads
     }
 }
 
-/// Checks the optimizer that `make` returns over all steps; halfway its state is saved and loaded into a new
-/// one.
-fn check<O: Optimizer<CpuBackend>>(name: &str, make: impl Fn() -> Result<O>) {
+/// Compares the updates by kernels, and by the formula in tensor operations.
+fn check<U: Update<CpuBackend> + Update<ReferenceBackend> + Copy>(name: &str, update: U) {
+    check_on::<CpuBackend>(name, update);
+    check_on::<ReferenceBackend>(name, update);
+}
+
+/// Compares all steps of `update`, also with the state saved halfway and loaded into a new
+/// optimizer.
+fn check_on<B: Backend>(name: &str, update: impl Update<B> + Copy) {
     let vectors = vectors();
     for (dtype, resumed) in [(DType::F32, false), (DType::F64, false), (DType::F64, true)] {
         let mut model = Model::start(&vectors, dtype);
-        let mut optimizer = make().unwrap();
+        let mut optimizer = PerParameter::new(update).unwrap();
         for step in 0..STEPS {
             if resumed && step == STEPS / 2 {
                 let state = optimizer.state().unwrap();
-                optimizer = make().unwrap();
+                optimizer = PerParameter::new(update).unwrap();
                 optimizer.load_state(state).unwrap();
             }
             if name == "adamw_rates" {
@@ -76,7 +85,8 @@ fn check<O: Optimizer<CpuBackend>>(name: &str, make: impl Fn() -> Result<O>) {
             optimizer.step(&mut model, &grads).unwrap();
             if [0, 1, 5, STEPS - 1].contains(&step) {
                 for (path, parameter) in model.parameters() {
-                    vectors.assert(&format!("{name}.{step}.{path}"), parameter, 8.0);
+                    let parameter = parameter.detach().to_backend().unwrap();
+                    vectors.assert(&format!("{name}.{step}.{path}"), &parameter, 8.0);
                 }
             }
         }
@@ -84,7 +94,7 @@ fn check<O: Optimizer<CpuBackend>>(name: &str, make: impl Fn() -> Result<O>) {
 }
 
 fn sgd(name: &str, options: SgdOptions) {
-    check(name, || Sgd::new(SgdOptions { learning_rate: 0.1, ..options }));
+    check(name, SgdOptions { learning_rate: 0.1, ..options });
 }
 
 #[test]
@@ -101,7 +111,7 @@ fn sgd_matches_pytorch() {
 
 #[test]
 fn adam_matches_pytorch() {
-    check("adam", || Adam::new(AdamOptions { learning_rate: 0.05, ..Default::default() }));
+    check("adam", AdamOptions { learning_rate: 0.05, ..Default::default() });
     let options = AdamOptions {
         learning_rate: 0.05,
         betas: [0.8, 0.95],
@@ -109,28 +119,28 @@ fn adam_matches_pytorch() {
         weight_decay: 0.2,
         ..Default::default()
     };
-    check("adam_decay", || Adam::new(options));
+    check("adam_decay", options);
 }
 
 #[test]
 fn adamw_matches_pytorch() {
-    check("adamw", || AdamW::new(AdamWOptions::default()));
+    check("adamw", AdamWOptions::default());
     let options = AdamWOptions {
         learning_rate: 0.05,
         betas: [0.9, 0.95],
         weight_decay: 0.3,
         ..Default::default()
     };
-    check("adamw_decay", || AdamW::new(options));
-    check("adamw_groups", || AdamW::new(AdamWOptions { decays: optim::matrices, ..options }));
+    check("adamw_decay", options);
+    check("adamw_groups", AdamWOptions { decays: optim::matrices, ..options });
     let options = AdamWOptions { weight_decay: 0.1, ..Default::default() };
-    check("adamw_rates", || AdamW::new(options));
+    check("adamw_rates", options);
 }
 
 #[test]
 fn rms_prop_matches_pytorch() {
     let none = RmsPropOptions::default();
-    check("rms_prop", || RmsProp::new(none));
+    check("rms_prop", none);
     let momentum = RmsPropOptions {
         learning_rate: 0.02,
         alpha: 0.9,
@@ -139,9 +149,9 @@ fn rms_prop_matches_pytorch() {
         weight_decay: 0.1,
         ..none
     };
-    check("rms_prop_momentum", || RmsProp::new(momentum));
+    check("rms_prop_momentum", momentum);
     let centered = RmsPropOptions { learning_rate: 0.02, alpha: 0.95, centered: true, ..none };
-    check("rms_prop_centered", || RmsProp::new(centered));
+    check("rms_prop_centered", centered);
     let all = RmsPropOptions {
         learning_rate: 0.02,
         momentum: 0.5,
@@ -149,12 +159,12 @@ fn rms_prop_matches_pytorch() {
         weight_decay: 0.2,
         ..none
     };
-    check("rms_prop_all", || RmsProp::new(all));
+    check("rms_prop_all", all);
 }
 
 #[test]
 fn adagrad_matches_pytorch() {
-    check("adagrad", || Adagrad::new(AdagradOptions::default()));
+    check("adagrad", AdagradOptions::default());
     let all = AdagradOptions {
         learning_rate: 0.1,
         rate_decay: 0.05,
@@ -163,35 +173,40 @@ fn adagrad_matches_pytorch() {
         weight_decay: 0.1,
         ..Default::default()
     };
-    check("adagrad_all", || Adagrad::new(all));
+    check("adagrad_all", all);
 }
 
 /// Compares with the algorithm of the paper, implemented in PyTorch.
 #[test]
 fn lion_matches_its_paper() {
-    check("lion", || Lion::new(LionOptions { learning_rate: 0.01, ..Default::default() }));
+    check("lion", LionOptions { learning_rate: 0.01, ..Default::default() });
     let options = LionOptions {
         learning_rate: 0.02,
         betas: [0.8, 0.95],
         weight_decay: 0.3,
         ..Default::default()
     };
-    check("lion_decay", || Lion::new(options));
+    check("lion_decay", options);
 }
 
 #[test]
 fn clipping_matches_pytorch() {
+    check_clipping_on::<CpuBackend>();
+    check_clipping_on::<ReferenceBackend>();
+}
+
+fn check_clipping_on<B: Backend>() {
     let vectors = vectors();
     for dtype in [DType::F32, DType::F64] {
         for (label, bound) in [("cut", 0.5), ("kept", 100.0)] {
-            let model = Model::start(&vectors, dtype);
+            let model = Model::<B>::start(&vectors, dtype);
             let mut grads = model.grads(&vectors, 3, dtype);
             let norm = clip_grad_norm(&model, &mut grads, bound).unwrap();
             let norm = T::full((), norm).unwrap().to_dtype(dtype).unwrap();
             vectors.assert(&format!("clip.{label}.norm"), &norm, 4.0);
             for (path, parameter) in model.parameters() {
-                let gradient = grads.wrt(parameter).unwrap();
-                vectors.assert(&format!("clip.{label}.{path}"), gradient, 4.0);
+                let gradient = grads.wrt(parameter).unwrap().to_backend().unwrap();
+                vectors.assert(&format!("clip.{label}.{path}"), &gradient, 4.0);
             }
         }
     }
