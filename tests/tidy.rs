@@ -68,6 +68,7 @@ const UNSAFE_PLACES: Files = &[
     "kernels/src/dispatch",
     "kernels/src/copy",
     "kernels/src/gemm",
+    "kernels/src/pool",
     "src/backend/cpu/blas",
     "src/runtime/memory",
     "src/runtime/parallel",
