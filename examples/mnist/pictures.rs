@@ -72,11 +72,11 @@ const CELL: usize = SIDE + 2 * MARGIN;
 /// Draws the confusion matrix: a row per digit, a column per prediction, the darker the more frequent in its row.
 pub fn confusion(counts: &[[usize; 10]; 10], path: &Path) -> Result<(), Failure> {
     let mut picture = Picture::new([11, 11]);
-    for digit in 0..10 {
+    for (digit, row) in counts.iter().enumerate() {
         picture.number([digit + 1, 0], BLACK, digit);
         picture.number([0, digit + 1], BLACK, digit);
-        let total = counts[digit].iter().sum::<usize>().max(1);
-        for (predicted, &count) in counts[digit].iter().enumerate() {
+        let total = row.iter().sum::<usize>().max(1);
+        for (predicted, &count) in row.iter().enumerate() {
             let cell = [predicted + 1, digit + 1];
             let share = count as f32 / total as f32;
             let color = if predicted == digit { GREEN } else { RED };

@@ -180,10 +180,8 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<(Self, Option<Self>)> {
         let with_positions = with_positions || should_record(x.dtype(), &[x]);
         let op = FusedOp::MaxPool { x: x.data(), pooling, with_positions };
-        if !with_positions {
-            if let Some([y]) = kernel::<B, 1>(&op)? {
-                return Ok((Tensor::from_data(y), None));
-            }
+        if !with_positions && let Some([y]) = kernel::<B, 1>(&op)? {
+            return Ok((Tensor::from_data(y), None));
         }
         let (y, positions) = match kernel::<B, 2>(&op)? {
             Some([y, positions]) => (y, Tensor::from_data(positions)),
