@@ -166,6 +166,9 @@ impl<T: Factor> Job<'_, T> {
         let sources = self.x.extents[1] / self.groups;
         for phase in &self.phases {
             let places = sources * phase.geometry.kernel.iter().product::<usize>();
+            let most = self.channels.min(channels.len());
+            let mut scratch = direct::pays(&phase.geometry, most)
+                .then(|| direct::Scratch::new(&phase.geometry, sources, most));
             for group in channels.start / self.channels..channels.end.div_ceil(self.channels) {
                 let first = group * self.channels;
                 let own = first.max(channels.start)..(first + self.channels).min(channels.end);
@@ -175,8 +178,8 @@ impl<T: Factor> Job<'_, T> {
                     MatRef::row_major(weight, [own.len(), places]).map_err(refused(self.op))?;
                 let rows = own.start - channels.start..own.end - channels.start;
                 let rows = (rows, channels.len());
-                if direct::pays(&phase.geometry, own.len()) {
-                    self.direct((images.clone(), seen), weight, own, phase, rows, out)?;
+                if let Some(scratch) = &mut scratch {
+                    self.direct((images.clone(), seen), weight, own, phase, rows, scratch, out)?;
                 } else {
                     let windows = self.x.windows(self.op, images.clone(), seen, phase.geometry)?;
                     self.columns(&windows, weight, own, phase.grid, rows, out)?;

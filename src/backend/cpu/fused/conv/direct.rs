@@ -10,6 +10,7 @@
 //! A pixel is copied once, where packing copies it for every place. In return each row of windows has some columns
 //! between its last window and the next row's first, whose results are dropped.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -179,9 +180,37 @@ impl<'a> Bands<'a> {
     }
 }
 
+/// The bands of a convolution, and memory for one: the copy, the products, and their rounded results.
+pub(super) struct Scratch<'a, T: Factor> {
+    bands: Bands<'a>,
+    offsets: Vec<usize>,
+    copy: Buffer,
+    sums: Buffer,
+    rounded: Buffer,
+    element: PhantomData<T>,
+}
+
+impl<'a, T: Factor> Scratch<'a, T> {
+    /// Memory for products of windows of `seen` channels with at most `most` filters.
+    pub fn new(geometry: &'a Geometry, seen: usize, most: usize) -> Self {
+        let height = RESULT / (most * pitch(geometry)).max(1);
+        let bands = Bands::new(geometry, seen, height, size_of::<T::Sum>());
+        let columns = bands.columns(bands.rows);
+        Scratch {
+            offsets: bands.offsets(seen),
+            copy: Buffer::scratch(bands.copy_len(seen) * size_of::<T::Sum>()),
+            sums: Buffer::scratch(most * columns * size_of::<T::Sum>()),
+            rounded: Buffer::scratch(columns * size_of::<T>()),
+            bands,
+            element: PhantomData,
+        }
+    }
+}
+
 impl<T: Factor> Job<'_, T> {
     /// Computes channels `own` of a range of images, and writes them to channels `rows` of the `channels` channels of
     /// `out`.
+    #[allow(clippy::too_many_arguments, reason = "those of `columns`, and the memory")]
     pub(super) fn direct(
         &self,
         (images, seen): (Range<usize>, Range<usize>),
@@ -189,24 +218,20 @@ impl<T: Factor> Job<'_, T> {
         own: Range<usize>,
         phase: &Phase<'_, T>,
         (rows, channels): (Range<usize>, usize),
+        scratch: &mut Scratch<'_, T>,
         out: &mut [T],
     ) -> Result<()> {
         let [_, height, width] = phase.geometry.output;
-        let most = RESULT / (own.len() * pitch(&phase.geometry)).max(1);
-        let bands = Bands::new(&phase.geometry, seen.len(), most, size_of::<T::Sum>());
-        let (pitch, offsets) = (bands.pitch, bands.offsets(seen.len()));
-        let mut copy = Buffer::scratch(bands.copy_len(seen.len()) * size_of::<T::Sum>());
+        let Scratch { bands, offsets, copy, sums, rounded, .. } = scratch;
+        let pitch = bands.pitch;
         let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(seen.len())];
-        let columns = bands.columns(bands.rows);
-        let mut sums = Buffer::scratch(own.len() * columns * size_of::<T::Sum>());
-        let mut rounded = Buffer::scratch(columns * size_of::<T>());
         let pixels: usize = self.image.iter().product();
         for image in images.clone() {
             for top in (0..height).step_by(bands.rows) {
                 let band = bands.rows.min(height - top);
                 bands.copy(&self.x, (image, seen.clone()), (top, band), copy);
                 let columns = bands.columns(band);
-                let b = Indirect::new(copy, &offsets, columns).map_err(refused(self.op))?;
+                let b = Indirect::new(copy, offsets, columns).map_err(refused(self.op))?;
                 let z = &mut sums.as_slice_mut::<T::Sum>()[..own.len() * columns];
                 let c =
                     MatMut::row_major(&mut *z, [own.len(), columns]).map_err(refused(self.op))?;
