@@ -335,9 +335,7 @@ pub(crate) fn product_of_windows<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     check(a.shape, windows.shape(), &c, beta)?;
-    let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
-    let epilogue = Epilogue { bias: None, activation: None };
-    Product { a, b: OperandB::Strided(windows), nc, alpha, beta, epilogue, c }.run(workspace);
+    multiply_by(a, OperandB::Strided(windows), beta, c, workspace);
     Ok(())
 }
 
@@ -350,10 +348,21 @@ pub(crate) fn product_of_indirect<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     check(a.shape, b.shape(), &c, beta)?;
+    multiply_by(a, OperandB::Indirect(b), beta, c, workspace);
+    Ok(())
+}
+
+/// Computes C ← A·B + beta · C; shapes were checked.
+fn multiply_by<'a, T: Factor>(
+    a: MatRef<'a, T>,
+    b: OperandB<'a, T::Sum>,
+    beta: T::Sum,
+    c: MatMut<'a, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) {
     let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
     let epilogue = Epilogue { bias: None, activation: None };
-    Product { a, b: OperandB::Indirect(b), nc, alpha, beta, epilogue, c }.run(workspace);
-    Ok(())
+    Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
 }
 
 /// Computes C ← windows·Bᵀ + beta · C with two matrices of windows; an error if the shapes do not match.

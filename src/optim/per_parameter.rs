@@ -125,11 +125,12 @@ impl<B: Backend> Tensor<B> {
                 if changed.is_ok() {
                     if counts.get(&id).is_none_or(|&count| handles > count) {
                         tensor.renew_leaf();
+                        // Under its new id too: a `Shared` part is visited again.
+                        if let Some(node) = tensor.node() {
+                            updated.insert(node.id(), tensor.clone());
+                        }
                     }
-                    // Under a new id too: a `Shared` part is visited again.
-                    for id in [id, tensor.node().map_or(id, |node| node.id())] {
-                        updated.insert(id, tensor.clone());
-                    }
+                    updated.insert(id, tensor.clone());
                 }
                 Ok(())
             })

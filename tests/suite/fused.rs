@@ -5,10 +5,10 @@
 mod behaviour;
 mod bounds;
 mod columns;
-mod conv;
+pub mod conv;
 mod definitions;
 mod dot;
-mod pool;
+pub mod pool;
 pub mod reference;
 pub mod sincos;
 mod update;
@@ -29,6 +29,8 @@ macro_rules! fused_tests {
                 queries_without_visible_keys_give_zeros_and_zero_gradients,
                 nan_and_infinite_scores_give_nan_in_their_rows_alone,
                 dropout_counts_weights_in_row_major_order;
+            conv: convolutions_agree, transposed_convolutions_agree;
+            pool: poolings_agree;
             sincos: sincos_matches_sin_and_cos_bitwise;
         }
     };

@@ -191,7 +191,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                         step(b.data.cast_mut(), from, b.strides[0]).wrapping_add(left),
                         b.strides[0],
                     ),
-                    OperandB::Indirect(b) => (b.data().cast_mut().wrapping_add(left), 0),
+                    OperandB::Indirect(b) => (b.data.cast_mut().wrapping_add(left), 0),
                     OperandB::Strided(b) => {
                         // SAFETY: `packed` holds KC x NC elements.
                         unsafe { b.pack((from, left), (depth, columns), memory.packed) };
@@ -202,7 +202,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     }
                 };
                 let b_rows = match b {
-                    OperandB::Indirect(b) => Some(&b.offsets()[from..from + depth]),
+                    OperandB::Indirect(b) => Some(&b.offsets[from..from + depth]),
                     _ => None,
                 };
                 // The sums over the blocks so far, and the output of this block.

@@ -16,8 +16,9 @@ use super::matrix::GemmError;
 /// their results are not used.)
 #[derive(Clone, Copy, Debug)]
 pub struct Indirect<'a, E> {
-    data: *const E,
-    offsets: &'a [usize],
+    /// The first element of the slice.
+    pub(super) data: *const E,
+    pub(super) offsets: &'a [usize],
     columns: usize,
     lifetime: PhantomData<&'a [E]>,
 }
@@ -40,15 +41,5 @@ impl<'a, E> Indirect<'a, E> {
     /// Rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         [self.offsets.len(), self.columns]
-    }
-
-    /// The first element of the slice.
-    pub(super) fn data(&self) -> *const E {
-        self.data
-    }
-
-    /// The offsets of the rows.
-    pub(super) fn offsets(&self) -> &'a [usize] {
-        self.offsets
     }
 }

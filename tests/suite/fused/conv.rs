@@ -5,15 +5,19 @@ use swath::prelude::*;
 use swath::runtime::set_threads;
 use swath::{ConvOptions, ConvTransposeOptions, Padding};
 
+use crate::support::agree::Tested;
 use crate::support::alone;
 use crate::support::vectors::Vectors;
 
 type T = Tensor<CpuBackend>;
 type R = Tensor<ReferenceBackend>;
 
-fn close(what: &str, x: &T, expected: &T, tolerance: f64) {
+fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+fn close<A: Backend, B: Backend>(what: &str, x: &Tensor<A>, expected: &Tensor<B>, tolerance: f64) {
     assert_eq!(x.shape(), expected.shape(), "{what}");
-    let wide = |x: &T| x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
     let (x, expected) = (wide(x), wide(expected));
     let scale = expected.iter().fold(1.0f64, |scale, x| scale.max(x.abs()));
     for (i, (x, y)) in x.iter().zip(&expected).enumerate() {
@@ -75,13 +79,8 @@ fn pytorch_transposed_convolutions_and_their_gradients() {
 }
 
 /// Copies `x` to the reference backend in `f64`, exactly.
-fn reference(x: &T) -> R {
-    let values = x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
-    R::from_vec(values, *x.shape()).unwrap()
-}
-
-fn back(x: &R) -> T {
-    T::from_vec(x.to_vec::<f64>().unwrap(), *x.shape()).unwrap()
+fn reference<B: Backend>(x: &Tensor<B>) -> R {
+    R::from_vec(wide(x), *x.shape()).unwrap()
 }
 
 /// Draws from a small set.
@@ -97,12 +96,12 @@ impl Draw {
     }
 
     /// A random tensor in one of several layouts.
-    fn tensor(&mut self, shape: impl Into<Shape>, dtype: DType) -> Result<T> {
-        let x = T::randn(shape, &mut self.0)?.to_dtype(dtype)?;
+    fn tensor<B: Backend>(&mut self, shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
+        let x = Tensor::<B>::randn(shape, &mut self.0)?.to_dtype(dtype)?;
         Ok(match (self.below(4), x.rank()) {
             (0, 4) => x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?,
             (1, 4) => x.flip(3)?.contiguous()?.flip(3)?,
-            (2, 4) => T::cat(&[&x, &x], 1)?.narrow(1, 0, x.dims()[1])?,
+            (2, 4) => Tensor::cat(&[&x, &x], 1)?.narrow(1, 0, x.dims()[1])?,
             _ => x,
         })
     }
@@ -111,37 +110,37 @@ impl Draw {
 const DTYPES: [(DType, f64); 4] =
     [(DType::F64, 1e-13), (DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 4e-2)];
 
-/// Compares values and gradients on both backends, for a random upstream gradient.
-fn compare<const N: usize>(
+/// Compares values and gradients with the reference backend's, for a random upstream gradient.
+fn compare<B: Tested, const N: usize>(
     what: &str,
     tolerance: f64,
     draw: &mut Draw,
-    inputs: [&T; N],
-    cpu: impl Fn([&T; N]) -> Result<T>,
+    inputs: [&Tensor<B>; N],
+    tested: impl Fn([&Tensor<B>; N]) -> Result<Tensor<B>>,
     plain: impl Fn([&R; N]) -> Result<R>,
 ) -> Result<bool> {
+    let tolerance = B::SLACK * tolerance;
     let leaves = inputs.map(|x| x.requires_grad());
     let wide = inputs.map(|x| reference(x).requires_grad());
-    let (y, expected) = match (cpu(leaves.each_ref()), plain(wide.each_ref())) {
+    let (y, expected) = match (tested(leaves.each_ref()), plain(wide.each_ref())) {
         (Err(a), Err(b)) => {
             assert_eq!(a.to_string(), b.to_string());
             return Ok(false);
         }
         (y, expected) => (y?, expected?),
     };
-    close(what, &y, &back(&expected), tolerance);
-    let g = draw.tensor(*y.shape(), y.dtype())?;
+    close(what, &y, &expected, tolerance);
+    let g: Tensor<B> = draw.tensor(*y.shape(), y.dtype())?;
     let grads = y.backward_with(&g)?;
     let wide_grads = expected.backward_with(&reference(&g))?;
     for (i, (x, wide)) in leaves.iter().zip(&wide).enumerate() {
         let what = format!("{what}, gradient of input {i}");
-        close(&what, grads.wrt(x)?, &back(wide_grads.wrt(wide)?), tolerance);
+        close(&what, grads.wrt(x)?, wide_grads.wrt(wide)?, tolerance);
     }
     Ok(true)
 }
 
-#[test]
-fn convolutions_agree_with_the_composite() -> Result<()> {
+pub fn convolutions_agree<B: Tested>() {
     let mut draw = Draw(Rng::seed(11));
     let mut compared = 0;
     for i in 0..160 {
@@ -158,9 +157,9 @@ fn convolutions_agree_with_the_composite() -> Result<()> {
             dilation: [1 + draw.below(2), 1 + draw.below(3)],
             groups,
         };
-        let x = draw.tensor((n, c, h, w), dtype)?;
-        let weight = draw.tensor((o, c / groups, kernel[0], kernel[1]), dtype)?;
-        let bias = draw.tensor(o, dtype)?;
+        let x: Tensor<B> = draw.tensor((n, c, h, w), dtype).unwrap();
+        let weight = draw.tensor((o, c / groups, kernel[0], kernel[1]), dtype).unwrap();
+        let bias = draw.tensor(o, dtype).unwrap();
         let activation = draw.of(&[None, Some(Activation::Relu), Some(Activation::Gelu)]);
         let what =
             format!("{i}: {dtype} {} {} {options:?} {activation:?}", x.shape(), weight.shape());
@@ -175,16 +174,15 @@ fn convolutions_agree_with_the_composite() -> Result<()> {
             }
         }
         let inputs = [&x, &weight, &bias];
-        let cpu = |xs: [&T; 3]| run(xs, options, activation);
+        let tested = |xs: [&Tensor<B>; 3]| run(xs, options, activation);
         let plain = |xs: [&R; 3]| run(xs, options, activation);
-        compared += usize::from(compare(&what, tolerance, &mut draw, inputs, cpu, plain)?);
+        let found = compare(&what, tolerance, &mut draw, inputs, tested, plain);
+        compared += usize::from(found.unwrap());
     }
     assert!(compared > 100, "{compared}");
-    Ok(())
 }
 
-#[test]
-fn transposed_convolutions_agree_with_the_composite() -> Result<()> {
+pub fn transposed_convolutions_agree<B: Tested>() {
     let mut draw = Draw(Rng::seed(12));
     let mut compared = 0;
     for i in 0..120 {
@@ -198,15 +196,15 @@ fn transposed_convolutions_agree_with_the_composite() -> Result<()> {
         let options =
             ConvTransposeOptions { stride, padding, output_padding: more, dilation, groups };
         let [h, w, kh, kw] = [6, 20, 4, 4].map(|most| 1 + draw.below(most));
-        let x = draw.tensor((n, c, h, w), dtype)?;
-        let weight = draw.tensor((c, o, kh, kw), dtype)?;
+        let x: Tensor<B> = draw.tensor((n, c, h, w), dtype).unwrap();
+        let weight = draw.tensor((c, o, kh, kw), dtype).unwrap();
         let what = format!("{i}: {dtype} {} {} {options:?}", x.shape(), weight.shape());
-        let cpu = |[x, w]: [&T; 2]| x.conv_transpose2d(w, None, options);
+        let tested = |[x, w]: [&Tensor<B>; 2]| x.conv_transpose2d(w, None, options);
         let plain = |[x, w]: [&R; 2]| x.conv_transpose2d(w, None, options);
-        compared += usize::from(compare(&what, tolerance, &mut draw, [&x, &weight], cpu, plain)?);
+        let found = compare(&what, tolerance, &mut draw, [&x, &weight], tested, plain);
+        compared += usize::from(found.unwrap());
     }
     assert!(compared > 80, "{compared}");
-    Ok(())
 }
 
 fn bits(x: &T) -> Vec<u32> {
@@ -252,6 +250,42 @@ fn batches_and_layouts_do_not_change_the_bits() -> Result<()> {
         let permuted = x.permute(&[0, 2, 3, 1])?.contiguous()?.permute(&[0, 3, 1, 2])?;
         assert_eq!(bits(&permuted.conv2d(&w, None, options)?), bits(&all), "{}", x.shape());
     }
+    Ok(())
+}
+
+/// Rows of windows lie apart in the copies of images; what is between them is no part of any window.
+#[test]
+fn an_infinite_pixel_changes_the_gradient_of_its_filter_alone() -> Result<()> {
+    let mut rng = Rng::seed(16);
+    let x = T::randn((2, 3, 9, 20), &mut rng)?;
+    let w = T::randn((3, 1, 3, 3), &mut rng)?;
+    let g = T::randn((2, 3, 9, 20), &mut rng)?;
+    let mut values = x.to_vec::<f32>()?;
+    // Image 0, channel 1, row 4, the last column.
+    values[20 * (9 + 4) + 19] = f32::INFINITY;
+    let infinite = T::from_vec(values, *x.shape())?;
+    let padding = Padding::Zeros([1, 1]);
+    let options = ConvOptions { groups: 3, padding, ..Default::default() };
+    let gradient = |x: &T| -> Result<Vec<f32>> {
+        let w = w.requires_grad();
+        x.conv2d(&w, None, options)?.backward_with(&g)?.wrt(&w)?.to_vec::<f32>()
+    };
+    let plain = reference(&w).requires_grad();
+    let grads =
+        reference(&infinite).conv2d(&plain, None, options)?.backward_with(&reference(&g))?;
+    let expected = grads.wrt(&plain)?.to_vec::<f64>()?;
+    let (without, with) = (gradient(&x)?, gradient(&infinite)?);
+    for i in 0..27 {
+        let (x, y) = (without[i], with[i]);
+        if i / 9 != 1 {
+            assert_eq!(x.to_bits(), y.to_bits(), "{i}");
+        } else if expected[i].is_finite() {
+            assert!((x - y).abs() <= 1e-4, "{i}: {y} instead of {x}");
+        } else {
+            assert_eq!(f64::from(y), expected[i], "{i}");
+        }
+    }
+    assert!(expected.iter().any(|x| x.is_infinite()));
     Ok(())
 }
 

@@ -123,6 +123,11 @@ const FUSED_TWICE: &[Entry] = &[
         &[("x", "g f′(x + bias)"), ("bias", "the same, summed over rows")],
     ),
     (
+        "avg_pool",
+        "Mean of each window: `avg_pool1d`, `avg_pool2d`.",
+        &[("x", "g divided as in the mean, added up over windows")],
+    ),
+    (
         "scaled_dot_product_attention",
         "`softmax(scale q·kᵀ + mask)·v`; P are the weights.",
         &[
@@ -139,11 +144,6 @@ const FUSED_ONCE: &[Entry] = &[
         "max_pool",
         "Largest pixel of each window: `max_pool1d`, `max_pool2d`.",
         &[("x", "g added up at the positions of the largest pixels")],
-    ),
-    (
-        "avg_pool",
-        "Mean of each window: `avg_pool1d`, `avg_pool2d`.",
-        &[("x", "g divided as in the mean, added up over windows")],
     ),
     (
         "conv",

@@ -1,10 +1,12 @@
-//! Convolutions as products with windows that are packed from the images (`kernels::Windows`).
+//! Convolutions as products with windows of the images: packed from them (`kernels::Windows`), or read in place in
+//! padded copies of the images where that is less work (`direct`).
 //!
 //! ```text
 //! conv              y[o, windows] = weight[o, places] · windows(x)
 //! conv_transpose    for each phase of the stride: the pixels of x at a distance of the stride from one another
 //!                   see the same places of the windows, so they are a convolution of g with the filters there
-//! weight_grad       dw[places, o] = windows(x) · gᵀ, over pieces of all windows, the same for any threads
+//! weight_grad       dw[places, o] = windows(x) · gᵀ, over pieces of all windows, the same for any threads;
+//!                   for filters of one channel, inner products in the padded copies
 //! ```
 //!
 //! 1. Threads share images, or the channels of the results where images are few. A thread computes some columns
@@ -65,6 +67,16 @@ impl<'a, T: bytemuck::Pod> Images<'a, T> {
 
     fn image(&self) -> [usize; 3] {
         [self.extents[2], self.extents[3], self.extents[4]]
+    }
+
+    /// Copies the pixels of a row `[image, channel, depth, height]` from its first one on.
+    fn row(&self, at: [usize; 4], row: &mut [T::Sum])
+    where
+        T: Factor,
+    {
+        let steps = at.iter().zip(self.strides).map(|(&i, step)| i as isize * step);
+        let first = self.offset.wrapping_add_signed(steps.sum());
+        copy_pixels(self.data, first, self.strides[4], row);
     }
 
     /// Returns the windows of a range of images and a range of channels.
@@ -312,6 +324,19 @@ impl Grid {
         match self.step[2] {
             1 => y[..pixels.len()].copy_from_slice(pixels),
             step => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
+        }
+    }
+}
+
+/// Copies and widens pixels at a distance of `step` in `data`, which has all of them.
+fn copy_pixels<T: Factor>(data: &[T], first: usize, step: isize, row: &mut [T::Sum]) {
+    if step == 1 {
+        kernels::convert(&data[first..][..row.len()], row);
+    } else if T::IS_SUM {
+        kernels::copy_strided(bytemuck::cast_slice(data), first, step, row);
+    } else {
+        for (x, pixel) in row.iter_mut().enumerate() {
+            *pixel = data[first.wrapping_add_signed(x as isize * step)].widened();
         }
     }
 }

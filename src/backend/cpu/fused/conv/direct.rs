@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut, MatRef};
 
 use super::super::super::matmul::{Factor, refused};
-use super::{Images, Job, Phase, RESULT};
+use super::{Images, Job, Phase, RESULT, copy_pixels};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::workspace::Packed as _;
@@ -164,15 +164,7 @@ impl<'a> Bands<'a> {
                         let line = &mut line[columns.clone()];
                         let from = (corner + y * strides[3] + pixel * strides[4]) as usize;
                         let step = stride_x * strides[4];
-                        if step == 1 {
-                            kernels::convert(&data[from..from + line.len()], line);
-                        } else if T::IS_SUM {
-                            kernels::copy_strided(bytemuck::cast_slice(data), from, step, line);
-                        } else {
-                            for (x, z) in line.iter_mut().enumerate() {
-                                *z = data[from.wrapping_add_signed(x as isize * step)].widened();
-                            }
-                        }
+                        copy_pixels(data, from, step, line);
                     }
                 }
             }

@@ -1,7 +1,5 @@
 //! The gradient of a convolution by its filters: a product of windows, or for filters of one channel inner products.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute};
 
@@ -47,10 +45,8 @@ pub(in super::super) fn weight_grad(
         }
         let geometry = geometry(images.image(), kernel, gradient.image(), convolution);
         if sources == 1 && own == 1 && direct::pays(&geometry, 1) {
-            let found = depthwise(&images, &gradient, &geometry, out.elements::<T>());
-            if found {
-                return Ok(smallvec![out.finish()]);
-            }
+            depthwise(&images, &gradient, &geometry, out.elements::<T>());
+            return Ok(smallvec![out.finish()]);
         }
         // The pieces depend on shapes alone: they say in which order products are added.
         let whole = (groups * rows * own).max(1);
@@ -111,19 +107,14 @@ pub(in super::super) fn weight_grad(
     })
 }
 
-/// Computes the gradient by filters of one channel each: an inner product of the upstream gradient with the pixels at
-/// each place, which are adjacent in a padded copy. Between the rows of windows the gradient is 0 there; false if
-/// a result is not finite, as it may be because infinite pixels were multiplied by these zeros.
-fn depthwise<T: Factor>(
-    x: &Images<'_, T>,
-    g: &Images<'_, T>,
-    geometry: &Geometry,
-    out: &mut [T],
-) -> bool {
+/// Computes the gradient by filters of one channel each: inner products of the upstream gradient with the pixels at
+/// each place, which are adjacent in a padded copy. Between the rows of windows, the gradient is 0 there. If a sum is
+/// not finite, as it may be because infinite pixels were multiplied by these zeros, the channel is computed again by an
+/// inner product for every row.
+fn depthwise<T: Factor>(x: &Images<'_, T>, g: &Images<'_, T>, geometry: &Geometry, out: &mut [T]) {
     let [_, height, width] = geometry.output;
     let places: usize = geometry.kernel.iter().product();
     let cost = Cost(COST * size_of::<T::Sum>()).times(x.extents[0] * height * width * places);
-    let is_finite = AtomicBool::new(true);
     for_each_band(x.extents[1], cost, Band::new(out, places), |channels, out| {
         let bands = Bands::new(geometry, 1, usize::MAX, size_of::<T::Sum>());
         let (offsets, most) = (bands.offsets(1), bands.columns(bands.rows));
@@ -132,32 +123,31 @@ fn depthwise<T: Factor>(
         slopes.fill(T::Sum::ZERO);
         let mut sums = vec![T::Sum::ZERO; places];
         for (channel, out) in channels.zip(out.chunks_exact_mut(places)) {
-            sums.fill(T::Sum::ZERO);
-            for image in 0..x.extents[0] {
-                for top in (0..height).step_by(bands.rows) {
-                    let rows = bands.rows.min(height - top);
-                    bands.copy(x, (image, channel..channel + 1), (top, rows), copy);
-                    for (row, slopes) in slopes.chunks_mut(bands.pitch).take(rows).enumerate() {
-                        let at = [image, channel, 0, top + row, 0];
-                        let steps = at.iter().zip(g.strides).map(|(&i, step)| i as isize * step);
-                        let first = g.offset.wrapping_add_signed(steps.sum());
-                        for (column, slope) in slopes[..width].iter_mut().enumerate() {
-                            let at = first.wrapping_add_signed(column as isize * g.strides[4]);
-                            *slope = g.data[at].widened();
+            // Inner products of all columns of a band, or of the windows of each row.
+            for (len, step) in [(usize::MAX, usize::MAX), (width, bands.pitch)] {
+                sums.fill(T::Sum::ZERO);
+                for image in 0..x.extents[0] {
+                    for top in (0..height).step_by(bands.rows) {
+                        let rows = bands.rows.min(height - top);
+                        let columns = bands.columns(rows);
+                        bands.copy(x, (image, channel..channel + 1), (top, rows), copy);
+                        for (row, slopes) in slopes.chunks_mut(bands.pitch).take(rows).enumerate() {
+                            g.row([image, channel, 0, top + row], &mut slopes[..width]);
+                        }
+                        for (sum, &offset) in sums.iter_mut().zip(&offsets) {
+                            for at in (0..columns).step_by(step) {
+                                let run = at..at + len.min(columns - at);
+                                let pixels = &copy[offset..][run.clone()];
+                                *sum = *sum + kernels::dot(pixels, &slopes[run]);
+                            }
                         }
                     }
-                    let columns = bands.columns(rows);
-                    for (sum, &offset) in sums.iter_mut().zip(&offsets) {
-                        let pixels = &copy[offset..offset + columns];
-                        *sum = *sum + kernels::dot(pixels, &slopes[..columns]);
-                    }
                 }
-            }
-            if sums.iter().any(|sum| !sum.to_f64().is_finite()) {
-                is_finite.store(false, Ordering::Relaxed);
+                if sums.iter().all(|sum| sum.to_f64().is_finite()) {
+                    break;
+                }
             }
             round::<T>(&sums, out);
         }
     });
-    is_finite.into_inner()
 }
