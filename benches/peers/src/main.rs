@@ -18,6 +18,7 @@
 //! * `SWATH_ISA` chooses swath's instruction set; the others choose theirs.
 
 mod elementwise;
+mod peer;
 mod products;
 mod race;
 mod tensors;
@@ -33,11 +34,11 @@ fn main() {
 
     println!("kernels run on {}", swath_kernels::isa());
     if !errors && !worst {
-        println!("{:24} {:>9}   time over swath's", "", "swath");
+        println!("{:35} {:>9}   time over swath's", "", "swath");
         let threads = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
         let libraries = arguments.iter().filter_map(|argument| argument.strip_prefix("--blas="));
         let libraries: Vec<String> = libraries.map(String::from).collect();
-        let plan = products::Plan { threads: threads.unwrap_or(1), alone: has("--alone"), once };
+        let plan = race::Plan { threads: threads.unwrap_or(1), alone: has("--alone"), once };
         products::products(&wanted, &libraries, &plan);
     }
     elementwise::functions(&wanted, once, worst, errors);
