@@ -8,6 +8,7 @@
 //! Both speeds are measured within a second of the samples, because the clock and the bandwidth of a machine
 //! change over time. The summary at the end marks the cases whose two speeds differ.
 
+pub mod cases;
 mod limit;
 mod table;
 pub mod values;
@@ -127,7 +128,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rate, share) = (self.rate(), self.share());
         let (name, limit, unit) = (&self.name, self.limit, self.limit.unit());
-        write!(f, "{name:48} {:12.4} us {:5.0} % of {limit}", self.seconds * 1e6, 100.0 * share)?;
+        write!(f, "{name:50} {:12.4} us {:5.0} % of {limit}", self.seconds * 1e6, 100.0 * share)?;
         write!(f, " at {:.1} {unit}", rate / 1e9)?;
         if self.change().abs() > MAX_CHANGE {
             write!(f, " ~ {:+.0} %", 100.0 * self.change())

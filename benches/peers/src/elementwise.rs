@@ -5,7 +5,8 @@
 mod slices;
 mod tensors;
 
-use crate::race::{Rival, ratios};
+use crate::peer::{Peer, rivals};
+use crate::race::ratios;
 use slices::{EXPONENT, Function, Slices};
 use swath_kernels::math::Pow;
 use swath_kernels::{Arg, Function as _};
@@ -27,12 +28,6 @@ enum Arguments {
     PositivePair,
 }
 use Arguments::{Any, Pair, Positive, PositivePair};
-
-/// A crate's function with its arguments.
-pub trait Peer {
-    fn run(&mut self);
-    fn results(&mut self) -> Vec<f32>;
-}
 
 /// A function, the arguments that it is tried on, and its exact value.
 struct Case {
@@ -107,11 +102,7 @@ pub fn functions(wanted: &dyn Fn(&str) -> bool, once: bool, worst: bool, errors:
                 println!();
                 continue;
             }
-            let rivals: Vec<Rival> = peers
-                .iter_mut()
-                .map(|(name, peer)| (*name, Box::new(move || peer.run()) as Box<dyn FnMut()>))
-                .collect();
-            let (own, ratios) = ratios(rivals, once);
+            let (own, ratios) = ratios(rivals(peers), once);
             let others = &ratios[1..];
             let best = others.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("a peer");
             let label = format!("{} {size}", case.name);

@@ -12,7 +12,7 @@ use swath::prelude::Element;
 use swath::prelude::{CpuBackend, DType, Tensor};
 use swath_kernels::{Gemm, MatMut, MatRef, Workspace};
 
-use crate::race::{Rival, race};
+use crate::race::{Plan, Rival, race};
 use crate::values::values;
 use library::Library;
 
@@ -102,16 +102,6 @@ impl<E: Real> Operands<E> {
     fn result(&self) -> Vec<E> {
         vec![<E as swath_kernels::Float>::from_f64(0.0); self.size * self.size]
     }
-}
-
-/// How the cases run.
-pub struct Plan {
-    /// That everybody uses, of all who can; the crates have been told by a variable.
-    pub threads: usize,
-    /// Without the others.
-    pub alone: bool,
-    /// Each case once.
-    pub once: bool,
 }
 
 /// Times the wanted cases, the libraries at these paths beside the others.

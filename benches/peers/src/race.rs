@@ -5,6 +5,16 @@ use std::time::Instant;
 const REPETITIONS: usize = 31;
 const SAMPLE: f64 = 0.5e-3;
 
+/// How the cases run.
+pub struct Plan {
+    /// That everybody uses, of all who can; the crates have been told by a variable.
+    pub threads: usize,
+    /// Without the others.
+    pub alone: bool,
+    /// Each case once.
+    pub once: bool,
+}
+
 /// A crate and one call of it.
 pub type Rival<'a> = (&'a str, Box<dyn FnMut() + 'a>);
 
@@ -35,7 +45,7 @@ pub fn ratios<'a>(mut rivals: Vec<Rival<'a>>, once: bool) -> (f64, Vec<(&'a str,
 /// Times the rivals in turn and prints the first one's time and the others' over it.
 pub fn race(name: &str, rivals: Vec<Rival>, once: bool) {
     let (own, others) = ratios(rivals, once);
-    print!("{name:24} {:9.2} us  ", own * 1e6);
+    print!("{name:35} {:9.2} us  ", own * 1e6);
     for (rival, ratio) in &others[1..] {
         print!(" {rival} {ratio:.2}");
     }

@@ -10,10 +10,7 @@ mod candle;
 mod own;
 mod slices;
 
-use std::hint::black_box;
-
-use crate::elementwise::Peer;
-use crate::race::{Rival, ratios};
+use crate::peer::{EXACT, Peer, call, check, report, sum_of};
 use crate::values::values;
 
 /// What the operands of all crates are made of.
@@ -67,16 +64,8 @@ impl Inputs {
 /// An operation and how far results may differ.
 type Case = (&'static str, f32);
 
-/// No rounding, or the same one.
-const EXACT: f32 = 0.0;
 /// Results of at most 1, of a few roundings; larger and smaller ones in proportion.
 const ROUNDED: f32 = 32.0 * f32::EPSILON;
-
-/// So many values in [-4, 4), added in `f32` in any order: partial sums are a few times √n, and of n
-/// roundings a few times √n add up.
-const fn sum_of(terms: usize) -> f32 {
-    16.0 * f32::EPSILON * terms as f32
-}
 
 /// Cases of a shape: what is printed behind their names, the shape, the cases.
 type Group = (&'static str, [usize; 2], &'static [Case]);
@@ -155,31 +144,6 @@ const SHORT: [Case; 9] = [
 /// What layer norm adds to a variance.
 const EPSILON: f32 = 1e-5;
 
-/// An operation of a crate on its operands, whose results are read by `read`.
-struct Call<'a, O, R> {
-    operands: &'a O,
-    function: fn(&O) -> R,
-    read: fn(R) -> Vec<f32>,
-}
-
-impl<O, R> Peer for Call<'_, O, R> {
-    fn run(&mut self) {
-        black_box((self.function)(black_box(self.operands)));
-    }
-
-    fn results(&mut self) -> Vec<f32> {
-        (self.read)((self.function)(self.operands))
-    }
-}
-
-fn call<'a, O, R: 'a>(
-    operands: &'a O,
-    function: fn(&O) -> R,
-    read: fn(R) -> Vec<f32>,
-) -> Option<Box<dyn Peer + 'a>> {
-    Some(Box::new(Call { operands, function, read }))
-}
-
 /// Times the wanted cases, swath `alone` or beside the others.
 pub fn tensors(wanted: &dyn Fn(&str) -> bool, alone: bool, once: bool) {
     swath::runtime::set_threads(1).expect("one thread is allowed");
@@ -211,34 +175,4 @@ pub fn tensors(wanted: &dyn Fn(&str) -> bool, alone: bool, once: bool) {
             report(&name, shape[0] * shape[1], peers, once);
         }
     }
-}
-
-/// A rival that computes something else is no rival.
-fn check(case: &str, peers: &mut [(&str, Box<dyn Peer + '_>)], tolerance: f32) {
-    let (own, others) = peers.split_first_mut().expect("swath");
-    let own = own.1.results();
-    for (name, peer) in others {
-        let results = peer.results();
-        assert_eq!(own.len(), results.len(), "{case}: results of {name}");
-        for (i, (x, y)) in own.iter().zip(&results).enumerate() {
-            assert!((x - y).abs() <= tolerance, "{case}, element {i}: {x}, {name} {y}");
-        }
-    }
-}
-
-fn report(case: &str, elements: usize, peers: Vec<(&'static str, Box<dyn Peer + '_>)>, once: bool) {
-    let rivals: Vec<Rival> = peers
-        .into_iter()
-        .map(|(name, mut peer)| (name, Box::new(move || peer.run()) as Box<dyn FnMut()>))
-        .collect();
-    let (own, ratios) = ratios(rivals, once);
-    print!("{case:22} {:9.3} ns  ", own * 1e9 / elements as f64);
-    let others = &ratios[1..];
-    for (name, ratio) in others {
-        print!(" {name} {ratio:.2}");
-    }
-    if let Some((name, _)) = others.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
-        print!("; best {name}");
-    }
-    println!();
 }
