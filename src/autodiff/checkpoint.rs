@@ -143,7 +143,8 @@ where
 ///
 /// # Errors
 /// Errors of `f`. A backward pass returns [`Error::InvalidArgument`] if the second run differs in
-/// the number of its outputs, operations or draws, or in the shape or dtype of an output.
+/// the number of its draws, in the number, shape or dtype of its outputs, or in its recorded
+/// operations: their number and order, and the shape and dtype of each result.
 pub fn checkpoint<B: Backend, Y: CheckpointOutput<B>>(
     f: impl Fn() -> Result<Y> + Send + Sync + 'static,
     inputs: &[&Tensor<B>],
@@ -267,13 +268,14 @@ impl<B: Backend> Checkpoint<B> {
     /// Runs the function again. Returns the nodes of the outputs that it computed, which have the
     /// ids of those of the first run.
     pub fn replay(&self) -> Result<Vec<Shared<GraphNode<B>>>> {
-        let (outputs, counts) = replay(&self.tape, || (self.run)());
+        let (outputs, counts, difference) = replay(&self.tape, || (self.run)());
         let outputs = outputs?;
         let tensors: Vec<&Tensor<B>> = outputs.iter().collect();
         let outcome = Outcome::new(&tensors, counts, &self.tape);
-        if outcome != self.outcome {
+        if outcome != self.outcome || difference.is_some() {
+            let step = difference.map_or(String::new(), |step| format!("; in the replay {step}"));
             let reason = format!(
-                "the function does not do the same again: its first run made {}, its replay {outcome}",
+                "the function does not do the same again: its first run made {}, its replay {outcome}{step}",
                 self.outcome
             );
             return Err(Error::InvalidArgument { op: OP, reason });

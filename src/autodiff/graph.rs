@@ -179,6 +179,15 @@ enum Label {
 
 enum State<B: Backend> {
     Leaf,
+impl Label {
+    fn op(&self) -> &'static str {
+        match self {
+            Label::Op(op) => op,
+            Label::Leaf(_) => "leaf",
+        }
+    }
+}
+
     Recorded(Recorded<B>),
     Released,
     /// A result in the first run of a checkpointed function, for which nothing is kept.
@@ -199,9 +208,10 @@ pub(crate) enum Visit<T> {
     Released,
 }
 
-fn next_id() -> u64 {
+/// Returns the id of a new node of an op.
+fn next_id(op: &'static str, shape: &Shape, dtype: DType) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    tape::numbered(|| NEXT.fetch_add(1, Ordering::Relaxed))
+    tape::numbered(op, shape, dtype, || NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the next number of a logical clock, never 0. It orders passes and calls of
@@ -218,7 +228,7 @@ impl<B: Backend> GraphNode<B> {
 
     fn new(label: Label, shape: Shape, dtype: DType, state: State<B>) -> Shared<Self> {
         Shared::new(GraphNode {
-            id: next_id(),
+            id: next_id(label.op(), &shape, dtype),
             shape,
             dtype,
             label,
