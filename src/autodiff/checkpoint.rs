@@ -82,7 +82,8 @@ pub fn with_checkpoint_mode<R>(f: impl FnOnce() -> R) -> R {
     with_flags(FIRST_RUN, 0, f)
 }
 
-/// What a checkpointed function returns: a tensor, or a `Vec`, an array or a tuple of such.
+/// What a checkpointed function returns: a tensor, or a `Vec`, an array or a tuple of two to four of
+/// such.
 pub trait CheckpointOutput<B: Backend> {
     /// The tensors, in order.
     fn tensors(&self) -> Vec<&Tensor<B>>;
@@ -106,14 +107,20 @@ impl<B: Backend, Y: CheckpointOutput<B>, const N: usize> CheckpointOutput<B> for
     }
 }
 
-impl<B: Backend, Y, Z> CheckpointOutput<B> for (Y, Z)
-where
-    Y: CheckpointOutput<B>,
-    Z: CheckpointOutput<B>,
-{
-    fn tensors(&self) -> Vec<&Tensor<B>> {
-        [self.0.tensors(), self.1.tensors()].concat()
-    }
+macro_rules! tuple_outputs {
+    ($(($($Y:ident $y:ident),*);)*) => {$(
+        impl<B: Backend, $($Y: CheckpointOutput<B>),*> CheckpointOutput<B> for ($($Y),*) {
+            fn tensors(&self) -> Vec<&Tensor<B>> {
+                let ($($y),*) = self;
+                [$($y.tensors()),*].concat()
+            }
+        }
+    )*};
+}
+tuple_outputs! {
+    (Y y, Z z);
+    (X x, Y y, Z z);
+    (W w, X x, Y y, Z z);
 }
 
 /// Runs `f` without keeping its intermediate values. A backward pass runs it again, recorded, when
