@@ -165,6 +165,8 @@ pub(crate) struct GraphNode<B: Backend> {
     id: u64,
     shape: Shape,
     dtype: DType,
+    /// True if an operand or the result was seen to be NaN or infinite, by [`anomaly`].
+    saw_infinity: bool,
     label: Label,
     /// The [`tick`] of the first call of `retain_grad`, or 0. 32 bits fit into padding.
     retained: AtomicU32,
@@ -177,8 +179,6 @@ enum Label {
     Leaf(Option<Box<str>>),
 }
 
-enum State<B: Backend> {
-    Leaf,
 impl Label {
     fn op(&self) -> &'static str {
         match self {
@@ -188,6 +188,8 @@ impl Label {
     }
 }
 
+enum State<B: Backend> {
+    Leaf,
     Recorded(Recorded<B>),
     Released,
     /// A result in the first run of a checkpointed function, for which nothing is kept.
@@ -223,14 +225,21 @@ pub(crate) fn tick() -> u32 {
 
 impl<B: Backend> GraphNode<B> {
     pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Shared<Self> {
-        Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf)
+        Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf, false)
     }
 
-    fn new(label: Label, shape: Shape, dtype: DType, state: State<B>) -> Shared<Self> {
+    fn new(
+        label: Label,
+        shape: Shape,
+        dtype: DType,
+        state: State<B>,
+        saw_infinity: bool,
+    ) -> Shared<Self> {
         Shared::new(GraphNode {
             id: next_id(label.op(), &shape, dtype),
             shape,
             dtype,
+            saw_infinity,
             label,
             retained: AtomicU32::new(0),
             state: Mutex::new(state),
@@ -251,10 +260,11 @@ impl<B: Backend> GraphNode<B> {
     }
 
     pub fn op(&self) -> &'static str {
-        match self.label {
-            Label::Op(op) => op,
-            Label::Leaf(_) => "leaf",
-        }
+        self.label.op()
+    }
+
+    pub fn saw_infinity(&self) -> bool {
+        self.saw_infinity
     }
 
     pub fn name(&self) -> Option<&str> {
@@ -387,29 +397,33 @@ pub(crate) fn record_nodes<B: Backend>(
     are_finite: &dyn Fn() -> bool,
     rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
-    let state = match has(FIRST_RUN | DETECTING) && observe(op, &values, &inputs, are_finite) {
+    let (is_first_run, saw_infinity) = match has(FIRST_RUN | DETECTING) {
+        true => observe(op, &values, &inputs, are_finite),
+        false => (false, false),
+    };
+    let state = match is_first_run {
         true => State::FirstRun,
         false => State::Recorded(Recorded { inputs, rule: rule(&values) }),
     };
-    let node = GraphNode::new(Label::Op(op), *values.shape(), values.dtype(), state);
+    let label = Label::Op(op);
+    let node = GraphNode::new(label, *values.shape(), values.dtype(), state, saw_infinity);
     Tensor::from_parts(values, Some(node))
 }
 
-/// What modes other than plain recording do with a result. Returns true if nothing is kept for it.
+/// Does with a result what modes other than plain recording do. Returns whether nothing is kept for it, and
+/// whether it or an operand was seen not to be finite.
 #[cold]
 fn observe<B: Backend>(
     op: &'static str,
     values: &B::Tensor,
     inputs: &Inputs<B>,
     are_finite: &dyn Fn() -> bool,
-) -> bool {
-    if has(DETECTING) {
-        anomaly::inspect::<B>(op, values, are_finite);
-    }
+) -> (bool, bool) {
+    let saw_infinity = has(DETECTING) && !anomaly::inspect::<B>(op, values, are_finite);
     if has(FIRST_RUN) {
         tape::note(inputs);
     }
-    has(FIRST_RUN)
+    (has(FIRST_RUN), saw_infinity)
 }
 
 /// Largest depth of nested drops; deeper ones are queued. A level takes a few hundred bytes of
