@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 use super::Tensor;
-use super::fused::conv::check_images;
+use super::fused::pool::check_image_axes;
 
 /// How [`Tensor::interpolate`] computes pixels. Names and definitions are PyTorch's.
 ///
@@ -81,7 +81,7 @@ impl<B: Backend> Tensor<B> {
         mode: Interpolation,
     ) -> Result<Self> {
         let op = "interpolate";
-        check_images(op, x, 2)?;
+        check_image_axes(op, x, 2)?;
         let [n, c, h, w] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
         if [h, w].contains(&0) || size.contains(&0) {
             let reason = format!("no pixel in images of shape {} or in size {size:?}", x.shape());

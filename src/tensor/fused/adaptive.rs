@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::ops::Pooling;
 use crate::shape::{AxisSet, Shape};
 
-use super::conv::{check_images, three};
+use super::conv::three;
+use super::pool::check_image_axes;
 use crate::tensor::Tensor;
 
 macro_rules! adaptive_poolings {
@@ -76,7 +77,7 @@ impl<B: Backend> Tensor<B> {
         size: &[usize],
         is_max: bool,
     ) -> Result<Self> {
-        check_images(op, x, size.len())?;
+        check_image_axes(op, x, size.len())?;
         x.check_float(op)?;
         let image = &x.dims()[2..];
         if image.contains(&0) || size.contains(&0) {

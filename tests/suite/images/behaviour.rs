@@ -320,3 +320,4 @@ fn what_does_not_fit_is_an_error_that_names_it() {
         }
     }
 }
+        assert!(!text.contains("filters"), "{text}");
