@@ -64,7 +64,8 @@ pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
 pub use pool::{
-    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Flatten, MaxPool1d, MaxPool2d,
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AvgPool1d,
+    AvgPool2d, Flatten, MaxPool1d, MaxPool2d,
 };
 pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};

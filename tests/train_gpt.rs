@@ -2,6 +2,8 @@
 //! and after interruptions; complete files; errors that explain what is wrong.
 #![cfg(unix)]
 
+#[path = "suite/support/example.rs"]
+mod example;
 #[path = "suite/support/files.rs"]
 mod files;
 
@@ -15,21 +17,10 @@ use swath::io::safetensors::{Metadata, load, save};
 use swath::prelude::*;
 use swath::runtime::Isa;
 
-/// Builds the example in the profile of this test.
+/// The program, built at the first call.
 fn example() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let this = std::env::current_exe().unwrap();
-        let profile = this.parent().and_then(Path::parent).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", "train_gpt", "--target-dir"]);
-        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the example does not build");
-        profile.join("examples/train_gpt")
-    })
+    BUILT.get_or_init(|| example::build_example("train_gpt"))
 }
 
 /// A run on a small text, with files in `folder`.

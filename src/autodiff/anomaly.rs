@@ -5,8 +5,9 @@
 //! backward    walk(): a rule's gradient, added up, is not finite           the pass ends with the error
 //! ```
 //!
-//! The upstream gradient of a rule was finite: a pass begins with a finite one and ends at the first
-//! that is not.
+//! A node remembers that an operand or the result was not finite: what its rule makes of that is no anomaly,
+//! and nor is what rules make of such a gradient. A pass that begins with a gradient that is not finite is not
+//! inspected.
 
 use std::cell::RefCell;
 
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::runtime::recording::{DETECTING, has, with_flags};
 use crate::tensor::Tensor;
 
+use super::gradients::IdSet;
 use super::graph::GraphNode;
 
 thread_local! {
@@ -28,7 +30,8 @@ thread_local! {
 /// An anomaly of the forward pass is the result of the next backward pass, so that no optimizer
 /// follows it, and otherwise of the whole. Only operations on tracked tensors are inspected, on the
 /// calling thread: an untracked value that is not finite, such as a mask of −∞, is no anomaly, and
-/// nor is what is computed from it. Each result is read once more, and each gradient.
+/// nor is what is computed from it, in either direction. Each result, operand and gradient is read once
+/// more. Of an operation that was recorded before, the operands are taken to have been finite.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -62,17 +65,20 @@ pub(crate) fn is_finite<B: Backend>(x: &Tensor<B>) -> bool {
     test().unwrap_or(true)
 }
 
-/// Keeps the error if `values`, the result of a recorded operation, is the first anomaly.
+/// Returns true if `values`, the result of a recorded operation, and its operands are finite. Keeps the error
+/// if the result is the first anomaly.
 pub(crate) fn inspect<B: Backend>(
     op: &'static str,
     values: &B::Tensor,
     are_finite: &dyn Fn() -> bool,
-) {
+) -> bool {
     let y = Tensor::<B>::from_data(values.clone());
-    if first().is_ok() && !is_finite(&y) && are_finite() {
+    let (is_finite, are_finite) = (is_finite(&y), are_finite());
+    if first().is_ok() && !is_finite && are_finite {
         let error = anomaly(op, "the result".to_owned(), &y);
         FOUND.set(error.ok());
     }
+    is_finite && are_finite
 }
 
 /// The anomaly found so far.
@@ -83,14 +89,21 @@ pub(crate) fn first() -> Result<()> {
     }
 }
 
-/// Fails if the gradient of an input, after the rule of `node` has added to it, is not finite.
+/// Fails if the gradient of an input, after the rule of `node` has added to it, is not finite, and that is not
+/// because of values that were not before. `excused` are the nodes whose gradients are not finite for that
+/// reason.
 pub(crate) fn inspect_gradient<B: Backend>(
     node: &GraphNode<B>,
     i: usize,
     input: &GraphNode<B>,
     gradient: &Tensor<B>,
+    excused: &mut IdSet,
 ) -> Result<()> {
-    if is_finite(gradient) {
+    if excused.contains(&input.id()) || is_finite(gradient) {
+        return Ok(());
+    }
+    if node.saw_infinity() || excused.contains(&node.id()) {
+        excused.insert(input.id());
         return Ok(());
     }
     let name = input.name().map_or(String::new(), |name| format!(" (\"{name}\")"));

@@ -242,6 +242,7 @@ fn walk<B: Backend>(
 ) -> Result<Gradients<B>> {
     anomaly::first()?;
     let detecting = has(DETECTING) && anomaly::is_finite(&upstream);
+    let mut excused = IdSet::default();
     let retain_graph = options.retain_graph || options.create_graph;
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
     let mut order = reachable(std::slice::from_ref(root_node), targets, &[])?;
@@ -270,7 +271,12 @@ fn walk<B: Backend>(
             };
             if let Some(checkpoint) = recorded.rule.checkpoint() {
                 pending.borrow_mut().insert_id(node.id(), g);
-                let outputs = replayed_outputs(checkpoint, &node, &mut order, retain_graph)?;
+                let inspected = if detecting { DETECTING } else { 0 };
+                let outputs = with_flags(inspected, 0, || {
+                    let outputs = replayed_outputs(checkpoint, &node, &mut order, retain_graph)?;
+                    anomaly::first()?;
+                    Ok(outputs)
+                })?;
                 let new = reachable(&outputs, targets, &order)?;
                 leading.extend(&new, targets);
                 insert(&mut order, new)?;
@@ -296,7 +302,7 @@ fn walk<B: Backend>(
                 let gradient = fitted(gradient, input)?;
                 pending.borrow_mut().add(input.id(), gradient, options.create_graph)?;
                 if detecting && let Some(total) = pending.borrow().get_id(input.id()) {
-                    anomaly::inspect_gradient(&node, i, input, total)?;
+                    anomaly::inspect_gradient(&node, i, input, total, &mut excused)?;
                 }
             }
             let is_target = targets.contains(node.id());

@@ -82,7 +82,8 @@ pub fn with_checkpoint_mode<R>(f: impl FnOnce() -> R) -> R {
     with_flags(FIRST_RUN, 0, f)
 }
 
-/// What a checkpointed function returns: a tensor, or a `Vec`, an array or a tuple of such.
+/// What a checkpointed function returns: a tensor, or a `Vec`, an array or a tuple of two to four of
+/// such.
 pub trait CheckpointOutput<B: Backend> {
     /// The tensors, in order.
     fn tensors(&self) -> Vec<&Tensor<B>>;
@@ -106,14 +107,20 @@ impl<B: Backend, Y: CheckpointOutput<B>, const N: usize> CheckpointOutput<B> for
     }
 }
 
-impl<B: Backend, Y, Z> CheckpointOutput<B> for (Y, Z)
-where
-    Y: CheckpointOutput<B>,
-    Z: CheckpointOutput<B>,
-{
-    fn tensors(&self) -> Vec<&Tensor<B>> {
-        [self.0.tensors(), self.1.tensors()].concat()
-    }
+macro_rules! tuple_outputs {
+    ($(($($Y:ident $y:ident),*);)*) => {$(
+        impl<B: Backend, $($Y: CheckpointOutput<B>),*> CheckpointOutput<B> for ($($Y),*) {
+            fn tensors(&self) -> Vec<&Tensor<B>> {
+                let ($($y),*) = self;
+                [$($y.tensors()),*].concat()
+            }
+        }
+    )*};
+}
+tuple_outputs! {
+    (Y y, Z z);
+    (X x, Y y, Z z);
+    (W w, X x, Y y, Z z);
 }
 
 /// Runs `f` without keeping its intermediate values. A backward pass runs it again, recorded, when
@@ -143,7 +150,8 @@ where
 ///
 /// # Errors
 /// Errors of `f`. A backward pass returns [`Error::InvalidArgument`] if the second run differs in
-/// the number of its outputs, operations or draws, or in the shape or dtype of an output.
+/// the number of its draws, in the number, shape or dtype of its outputs, or in its recorded
+/// operations: their number and order, and the shape and dtype of each result.
 pub fn checkpoint<B: Backend, Y: CheckpointOutput<B>>(
     f: impl Fn() -> Result<Y> + Send + Sync + 'static,
     inputs: &[&Tensor<B>],
@@ -267,13 +275,14 @@ impl<B: Backend> Checkpoint<B> {
     /// Runs the function again. Returns the nodes of the outputs that it computed, which have the
     /// ids of those of the first run.
     pub fn replay(&self) -> Result<Vec<Shared<GraphNode<B>>>> {
-        let (outputs, counts) = replay(&self.tape, || (self.run)());
+        let (outputs, counts, difference) = replay(&self.tape, || (self.run)());
         let outputs = outputs?;
         let tensors: Vec<&Tensor<B>> = outputs.iter().collect();
         let outcome = Outcome::new(&tensors, counts, &self.tape);
-        if outcome != self.outcome {
+        if outcome != self.outcome || difference.is_some() {
+            let step = difference.map_or(String::new(), |step| format!("; in the replay {step}"));
             let reason = format!(
-                "the function does not do the same again: its first run made {}, its replay {outcome}",
+                "the function does not do the same again: its first run made {}, its replay {outcome}{step}",
                 self.outcome
             );
             return Err(Error::InvalidArgument { op: OP, reason });

@@ -165,6 +165,8 @@ pub(crate) struct GraphNode<B: Backend> {
     id: u64,
     shape: Shape,
     dtype: DType,
+    /// True if an operand or the result was seen to be NaN or infinite, by [`anomaly`].
+    saw_infinity: bool,
     label: Label,
     /// The [`tick`] of the first call of `retain_grad`, or 0. 32 bits fit into padding.
     retained: AtomicU32,
@@ -175,6 +177,15 @@ pub(crate) struct GraphNode<B: Backend> {
 enum Label {
     Op(&'static str),
     Leaf(Option<Box<str>>),
+}
+
+impl Label {
+    fn op(&self) -> &'static str {
+        match self {
+            Label::Op(op) => op,
+            Label::Leaf(_) => "leaf",
+        }
+    }
 }
 
 enum State<B: Backend> {
@@ -199,9 +210,10 @@ pub(crate) enum Visit<T> {
     Released,
 }
 
-fn next_id() -> u64 {
+/// Returns the id of a new node of an op.
+fn next_id(op: &'static str, shape: &Shape, dtype: DType) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    tape::numbered(|| NEXT.fetch_add(1, Ordering::Relaxed))
+    tape::numbered(op, shape, dtype, || NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the next number of a logical clock, never 0. It orders passes and calls of
@@ -213,14 +225,21 @@ pub(crate) fn tick() -> u32 {
 
 impl<B: Backend> GraphNode<B> {
     pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Shared<Self> {
-        Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf)
+        Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf, false)
     }
 
-    fn new(label: Label, shape: Shape, dtype: DType, state: State<B>) -> Shared<Self> {
+    fn new(
+        label: Label,
+        shape: Shape,
+        dtype: DType,
+        state: State<B>,
+        saw_infinity: bool,
+    ) -> Shared<Self> {
         Shared::new(GraphNode {
-            id: next_id(),
+            id: next_id(label.op(), &shape, dtype),
             shape,
             dtype,
+            saw_infinity,
             label,
             retained: AtomicU32::new(0),
             state: Mutex::new(state),
@@ -241,10 +260,11 @@ impl<B: Backend> GraphNode<B> {
     }
 
     pub fn op(&self) -> &'static str {
-        match self.label {
-            Label::Op(op) => op,
-            Label::Leaf(_) => "leaf",
-        }
+        self.label.op()
+    }
+
+    pub fn saw_infinity(&self) -> bool {
+        self.saw_infinity
     }
 
     pub fn name(&self) -> Option<&str> {
@@ -377,29 +397,33 @@ pub(crate) fn record_nodes<B: Backend>(
     are_finite: &dyn Fn() -> bool,
     rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
-    let state = match has(FIRST_RUN | DETECTING) && observe(op, &values, &inputs, are_finite) {
+    let (is_first_run, saw_infinity) = match has(FIRST_RUN | DETECTING) {
+        true => observe(op, &values, &inputs, are_finite),
+        false => (false, false),
+    };
+    let state = match is_first_run {
         true => State::FirstRun,
         false => State::Recorded(Recorded { inputs, rule: rule(&values) }),
     };
-    let node = GraphNode::new(Label::Op(op), *values.shape(), values.dtype(), state);
+    let label = Label::Op(op);
+    let node = GraphNode::new(label, *values.shape(), values.dtype(), state, saw_infinity);
     Tensor::from_parts(values, Some(node))
 }
 
-/// What modes other than plain recording do with a result. Returns true if nothing is kept for it.
+/// Does with a result what modes other than plain recording do. Returns whether nothing is kept for it, and
+/// whether it or an operand was seen not to be finite.
 #[cold]
 fn observe<B: Backend>(
     op: &'static str,
     values: &B::Tensor,
     inputs: &Inputs<B>,
     are_finite: &dyn Fn() -> bool,
-) -> bool {
-    if has(DETECTING) {
-        anomaly::inspect::<B>(op, values, are_finite);
-    }
+) -> (bool, bool) {
+    let saw_infinity = has(DETECTING) && !anomaly::inspect::<B>(op, values, are_finite);
     if has(FIRST_RUN) {
         tape::note(inputs);
     }
-    has(FIRST_RUN)
+    (has(FIRST_RUN), saw_infinity)
 }
 
 /// Largest depth of nested drops; deeper ones are queued. A level takes a few hundred bytes of

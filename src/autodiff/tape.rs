@@ -1,8 +1,8 @@
 //! What the first run of a checkpointed function leaves for its replays.
 //!
 //! ```text
-//! first run   ids of recorded nodes, and drawn values, are appended to the thread's recorder
-//! replay      they are taken from the thread's player, in the same order
+//! first run   ids and steps of recorded nodes, and drawn values, are appended to the thread's recorder
+//! replay      they are taken from the thread's player, in the same order; steps are compared
 //! ```
 //!
 //! 1. A replayed node has the id that it had in the first run, which no other node of the process
@@ -10,33 +10,56 @@
 //!    would have visited those of a plain run, and adds gradients up in the same order.
 //! 2. A function that is checkpointed inside a replay has its first run there: its recorder takes
 //!    what the player of the outer one gives.
+//! 3. A step is the op of a node with a hash of its shape and dtype. A replay of as many nodes whose
+//!    steps differ would give gradients of another function.
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::iter::Flatten;
 use std::ops::Range;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
 use crate::backend::Backend;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::runtime::recording::{FIRST_RUN, RECORDING, REPLAY, TAPED, has, with_flags};
 use crate::runtime::shared::Shared;
+use crate::shape::Shape;
 
 use super::gradients::{IdMap, IdSet};
 use super::graph::{GraphNode, Inputs, Visit};
 
 type Draw = Arc<dyn Any + Send + Sync>;
 
-/// The ids of the nodes that a run recorded, ascending, and the values that it drew, in order.
+/// What must be the same of a node in both runs: its op, and its shape and dtype by their hash.
+#[derive(Clone, Copy, PartialEq)]
+struct Step {
+    op: &'static str,
+    hash: u64,
+}
+
+impl Step {
+    fn new(op: &'static str, shape: &Shape, dtype: DType) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (shape, dtype).hash(&mut hasher);
+        Step { op, hash: hasher.finish() }
+    }
+}
+
+/// The ids of the nodes that a run recorded, ascending, their steps, and the values that it drew, in
+/// order.
 #[derive(Clone, Default)]
 pub(crate) struct Tape {
     ids: Vec<Range<u64>>,
+    steps: Vec<Step>,
     draws: Vec<Draw>,
 }
 
 impl Tape {
-    fn push_id(&mut self, id: u64) {
+    fn push(&mut self, id: u64, step: Step) {
+        self.steps.push(step);
         match self.ids.last_mut() {
             Some(last) if last.end == id => last.end += 1,
             _ => self.ids.push(id..id + 1),
@@ -51,8 +74,7 @@ impl Tape {
 
     /// What the run took.
     pub fn counts(&self) -> Counts {
-        let nodes = self.ids.iter().map(|range| (range.end - range.start) as usize).sum();
-        Counts { nodes, draws: self.draws.len() }
+        Counts { nodes: self.steps.len(), draws: self.draws.len() }
     }
 }
 
@@ -73,8 +95,11 @@ struct Recorder {
 /// Gives a replay what the first run recorded.
 struct Player {
     ids: Flatten<IntoIter<Range<u64>>>,
+    steps: IntoIter<Step>,
     draws: IntoIter<Draw>,
     taken: Counts,
+    /// The first step that differs, in words.
+    difference: Option<String>,
 }
 
 thread_local! {
@@ -95,6 +120,7 @@ pub(crate) fn first_run<B: Backend, R>(
             RECORDER.with_borrow_mut(|outer| {
                 if let (Some(outer), Some(inner)) = (outer, inner) {
                     outer.tape.ids.extend(inner.tape.ids);
+                    outer.tape.steps.extend(inner.tape.steps);
                     outer.tape.draws.extend(inner.tape.draws);
                 }
             });
@@ -135,8 +161,9 @@ pub(crate) fn note<B: Backend>(inputs: &Inputs<B>) {
     });
 }
 
-/// Runs `f` recorded, with the ids and draws of the tape. Returns with its result what it took.
-pub(crate) fn replay<R>(tape: &Tape, f: impl FnOnce() -> R) -> (R, Counts) {
+/// Runs `f` recorded, with the ids and draws of the tape. Returns with its result what it took, and the
+/// first step that differs from the tape's, in words.
+pub(crate) fn replay<R>(tape: &Tape, f: impl FnOnce() -> R) -> (R, Counts, Option<String>) {
     struct Restore(Option<Recorder>, Option<Player>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -144,28 +171,49 @@ pub(crate) fn replay<R>(tape: &Tape, f: impl FnOnce() -> R) -> (R, Counts) {
             PLAYER.set(self.1.take());
         }
     }
-    let Tape { ids, draws } = tape.clone();
-    let (ids, draws) = (ids.into_iter().flatten(), draws.into_iter());
-    let player = Player { ids, draws, taken: Counts::default() };
+    let Tape { ids, steps, draws } = tape.clone();
+    let (ids, steps, draws) = (ids.into_iter().flatten(), steps.into_iter(), draws.into_iter());
+    let player = Player { ids, steps, draws, taken: Counts::default(), difference: None };
     let _restore = Restore(RECORDER.take(), PLAYER.replace(Some(player)));
     let result = with_flags(RECORDING | REPLAY | TAPED, FIRST_RUN, f);
-    (result, PLAYER.with_borrow(|player| player.as_ref().map_or_else(Counts::default, |p| p.taken)))
+    let (taken, difference) = PLAYER.with_borrow_mut(|player| {
+        player.as_mut().map(|p| (p.taken, p.difference.take())).unwrap_or_default()
+    });
+    (result, taken, difference)
 }
 
-/// Returns the id of a new node: that of the tape in a replay, else `fresh()`.
-pub(crate) fn numbered(fresh: impl FnOnce() -> u64) -> u64 {
+/// Returns the id of a new node, of an op whose result has this shape and dtype: that of the tape in a
+/// replay, else `fresh()`.
+pub(crate) fn numbered(
+    op: &'static str,
+    shape: &Shape,
+    dtype: DType,
+    fresh: impl FnOnce() -> u64,
+) -> u64 {
     if !has(TAPED) {
         return fresh();
     }
+    let step = Step::new(op, shape, dtype);
     let played = PLAYER.with_borrow_mut(|player| {
         let player = player.as_mut()?;
         player.taken.nodes += 1;
+        if let Some(first) = player.steps.next().filter(|&first| first != step) {
+            let number = player.taken.nodes;
+            let other = if first.op == op { " of another shape or dtype" } else { "" };
+            let first = first.op;
+            player.difference.get_or_insert_with(|| {
+                format!(
+                    "operation {number} is `{op}` of shape {shape} and dtype {dtype} instead of \
+                     `{first}`{other}"
+                )
+            });
+        }
         player.ids.next()
     });
     let id = played.unwrap_or_else(fresh);
     RECORDER.with_borrow_mut(|recorder| {
         if let Some(recorder) = recorder {
-            recorder.tape.push_id(id);
+            recorder.tape.push(id, step);
         }
     });
     id

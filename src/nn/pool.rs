@@ -54,6 +54,10 @@ layers! {
     AdaptiveAvgPool1d(usize): |x, layer| x.adaptive_avg_pool1d(layer.0);
     /// The means of as many windows of images `[n, c, h, w]` as given, [`Tensor::adaptive_avg_pool2d`].
     AdaptiveAvgPool2d([usize; 2]): |x, layer| x.adaptive_avg_pool2d(layer.0);
+    /// The largest values of as many windows of signals `[n, c, l]` as given, [`Tensor::adaptive_max_pool1d`].
+    AdaptiveMaxPool1d(usize): |x, layer| x.adaptive_max_pool1d(layer.0);
+    /// The largest pixels of as many windows of images `[n, c, h, w]` as given, [`Tensor::adaptive_max_pool2d`].
+    AdaptiveMaxPool2d([usize; 2]): |x, layer| x.adaptive_max_pool2d(layer.0);
     /// All axes after the first as one: `[n, …]` becomes `[n, elements]`.
     Flatten: |x, _layer| x.flatten(1, -1);
 }

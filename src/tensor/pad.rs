@@ -21,7 +21,8 @@ pub enum PadMode {
 
 impl<B: Backend> Tensor<B> {
     /// Adds elements before and after axes: one pair of numbers for each of the last axes, in the order of
-    /// the axes. A negative number removes so many elements, before any are added. Any dtype.
+    /// the axes. A negative number removes so many elements. All are removed before any are added, so that an
+    /// axis repeats only what it keeps; PyTorch may repeat elements that it then removes. Any dtype.
     ///
     /// ```
     /// use swath::prelude::*;

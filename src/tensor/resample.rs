@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 use super::Tensor;
-use super::fused::conv::check_images;
+use super::fused::pool::check_image_axes;
 
 /// How [`Tensor::interpolate`] computes pixels. Names and definitions are PyTorch's.
 ///
@@ -81,7 +81,7 @@ impl<B: Backend> Tensor<B> {
         mode: Interpolation,
     ) -> Result<Self> {
         let op = "interpolate";
-        check_images(op, x, 2)?;
+        check_image_axes(op, x, 2)?;
         let [n, c, h, w] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
         if [h, w].contains(&0) || size.contains(&0) {
             let reason = format!("no pixel in images of shape {} or in size {size:?}", x.shape());
@@ -127,6 +127,20 @@ impl<B: Backend> Tensor<B> {
         y.to_dtype(x.dtype())
     }
 
+    /// Creates a value for each of `count` elements of an axis, which broadcasts to the other axes.
+    pub(super) fn along(
+        &self,
+        op: &'static str,
+        axis: usize,
+        count: usize,
+        dtype: DType,
+        value: impl Fn(usize) -> Scalar,
+    ) -> Result<Self> {
+        let ones = std::iter::repeat_n(1, self.rank() - 1 - axis);
+        let column: Shape = std::iter::once(count).chain(ones).collect();
+        Tensor::from_scalars(op, column, dtype, value)
+    }
+
     /// Selects element `from(i)` of an axis for every i below `count`.
     pub(super) fn picked(
         &self,
@@ -150,12 +164,10 @@ impl<B: Backend> Tensor<B> {
         taps: usize,
         tap: impl Fn(usize, usize) -> (usize, f64),
     ) -> Result<Self> {
-        let ones = std::iter::repeat_n(1, self.rank() - 1 - axis);
-        let column: Shape = std::iter::once(count).chain(ones).collect();
         let term = |k: usize| {
             let elements = self.picked(op, axis, count, |i| tap(k, i).0)?;
             let weight = |i| Scalar::Float(tap(k, i).1);
-            Ok((elements, Tensor::from_scalars(op, column, self.dtype(), weight)?))
+            Ok((elements, self.along(op, axis, count, self.dtype(), weight)?))
         };
         let (first, weights) = term(0)?;
         (1..taps).try_fold(first.mul(&weights)?, |sum, k| {

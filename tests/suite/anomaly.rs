@@ -168,6 +168,36 @@ fn masks_and_untracked_values_are_none() {
     assert_eq!(found(attend), "nothing");
 }
 
+/// Gradients that are not finite because a kept value or an upstream gradient was not.
+#[test]
+fn gradients_of_values_that_were_not_finite_are_none() {
+    let (x, infinite) = (leaf(&[1.0, 2.0, 3.0]), tensor![f32::INFINITY, 1.0, 1.0]);
+    let image = T::randn((2, 3, 4), &mut Rng::seed(1)).unwrap().requires_grad();
+    let filters = T::full((5, 3, 2), f32::INFINITY).unwrap();
+    type Case<'a> = &'a dyn Fn() -> Result<T>;
+    let cases: [Case; 8] = [
+        &|| x.mul(&infinite),
+        &|| x.mul(f64::INFINITY),
+        // The upstream gradient of the first op is infinite, or part of a sum with one that is.
+        &|| x.exp()?.tanh()?.mul(&infinite),
+        &|| x.mul(&infinite)?.add(x.exp()?),
+        &|| x.exp()?.add(x.mul(&infinite)?),
+        &|| image.batch_norm(&tensor![0.0, 0.0, 0.0], &tensor![-1.0, 1.0, 1.0], None, None, 0.1),
+        &|| image.conv1d(&filters, None, Default::default()),
+        &|| checkpoint_with(&[&x], |xs: &[T]| xs[0].exp()?.mul(tensor![f32::INFINITY, 1.0, 1.0])),
+    ];
+    for (i, f) in cases.into_iter().enumerate() {
+        for create_graph in [false, true] {
+            let options = Backward { create_graph, ..Backward::default() };
+            assert_eq!(found(|| total(&f()?)?.backward_opts(options)), "nothing", "case {i}");
+        }
+    }
+    // Elsewhere in the same pass it is still found.
+    let zero = leaf(&[0.0]);
+    let text = found(|| total(&x.mul(&infinite)?)?.add(total(&zero.sqrt()?)?)?.backward());
+    assert!(text.starts_with("sqrt: the gradient of input 0"), "{text}");
+}
+
 #[test]
 fn finite_programs_pass_and_keep_their_bits() {
     let options = TransformerBlockOptions { causal: true, dropout: 0.1, ..Default::default() };

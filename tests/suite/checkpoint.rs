@@ -252,6 +252,19 @@ fn several_outputs_share_one_replay() {
 }
 
 #[test]
+fn tuples_of_two_to_four_are_outputs() -> Result<()> {
+    let x = leaf(&[1.0, 2.0]);
+    let (a, (b, c, d), e, f) = checkpoint_with(&[&x], |xs: &[T]| {
+        let y = |k: f64| xs[0].mul(k);
+        Ok((y(1.0)?, (y(10.0)?, y(100.0)?, y(1e3)?), [y(1e4)?], vec![y(1e5)?]))
+    })?;
+    let outputs = [&a, &b, &c, &d, &e[0], &f[0]];
+    let sum = outputs.into_iter().try_fold(x.clone(), |sum, y| sum.add(y))?;
+    assert_eq!(total(&sum).backward()?.wrt(&x)?.to_vec::<f32>()?, [111_112.0; 2]);
+    Ok(())
+}
+
+#[test]
 fn captured_tensors_have_their_gradients() {
     let (x, w) = (leaf(&[1.0, 2.0]), leaf(&[0.5, -0.5]));
     let middle = w.exp().unwrap();

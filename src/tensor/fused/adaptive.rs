@@ -2,21 +2,36 @@
 //! `adaptive_max_pool2d`.
 //!
 //! ```text
-//! one window          a reduction
-//! equal windows       the pooling of these windows
-//! else                one axis after the other: the windows' pixels selected, then their mean or maximum
+//! one window              a reduction
+//! maxima, equal windows   the pooling of these windows
+//! else                    one axis after the other: the windows' pixels, then their mean or maximum
 //! ```
+//!
+//! Along an axis of extent e with k windows, pixel j lies in the windows that window j of e would contain on an axis
+//! of extent k. The gradient of means is therefore sums of windows too: of g divided by the numbers of pixels.
 
 use std::ops::Range;
 
+use smallvec::smallvec;
+
+use crate::autodiff::graph::{Upstream, record, rule};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::Pooling;
+use crate::runtime::recording::with_recording;
 use crate::shape::{AxisSet, Shape};
 
-use super::conv::{check_images, three};
+use super::conv::three;
+use super::pool::check_image_axes;
 use crate::tensor::Tensor;
+
+/// Most pixels of a window along an axis that are added one by one. A sum over an axis takes 2.8 times as long for 9
+/// rows of 60 elements, but is more accurate the longer the window is.
+const ADDED_PIXELS: usize = 16;
+
+/// Fewest elements of the other axes for which many windows are summed one by one. An addition takes 1 µs at least.
+const ADDED_ELEMENTS: usize = 512;
 
 macro_rules! adaptive_poolings {
     ($($avg:ident $max:ident $size:ident: $Size:ty => $extents:expr, $shape:literal;)*) => {
@@ -61,6 +76,13 @@ fn window(i: usize, [extent, count]: [usize; 2]) -> Range<usize> {
     (i * extent / count) as usize..((i + 1) * extent).div_ceil(count) as usize
 }
 
+fn greatest_common_divisor([mut a, mut b]: [usize; 2]) -> usize {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// The largest number of pixels of the windows.
 fn longest([extent, count]: [usize; 2]) -> usize {
     match count > extent {
@@ -76,7 +98,7 @@ impl<B: Backend> Tensor<B> {
         size: &[usize],
         is_max: bool,
     ) -> Result<Self> {
-        check_images(op, x, size.len())?;
+        check_image_axes(op, x, size.len())?;
         x.check_float(op)?;
         let image = &x.dims()[2..];
         if image.contains(&0) || size.contains(&0) {
@@ -96,6 +118,14 @@ impl<B: Backend> Tensor<B> {
             }
             return x.mean(Some(&image_axes), true);
         }
+        let axes = (2..x.rank()).zip(size).filter(|&(axis, &count)| x.dims()[axis] != count);
+        if !is_max {
+            let mut y = x.widened()?;
+            for (axis, &count) in axes {
+                y = y.window_means(op, axis, [y.dims()[axis], count], false)?;
+            }
+            return y.to_dtype(x.dtype());
+        }
         if image.iter().zip(size).all(|(extent, count)| extent % count == 0) {
             let kernel: AxisSet =
                 image.iter().zip(size).map(|(extent, count)| extent / count).collect();
@@ -104,28 +134,96 @@ impl<B: Backend> Tensor<B> {
             let (dilation, padding) = ([1; 3], [0; 3]);
             let pooling =
                 Pooling { kernel, stride: kernel, dilation, padding, windows, count_include_pad };
-            return match is_max {
-                true => Ok(B::engine_max_pool(x, pooling, false)?.0),
-                false => B::engine_avg_pool(x, pooling),
-            };
+            return Ok(B::engine_max_pool(x, pooling, false)?.0);
         }
-        let mut y = if is_max { x.clone() } else { x.widened()? };
-        for (axis, &count) in (2..x.rank()).zip(size).rev() {
+        let mut y = x.clone();
+        for (axis, &count) in axes.rev() {
             let windows = [y.dims()[axis], count];
-            let longest = longest(windows);
-            y = match is_max {
-                _ if windows[0] == count => y,
-                true => y.largest_along(op, axis, windows, longest)?,
-                // The last pixel of a window with fewer takes part several times.
-                false => y.resampled(op, axis, count, longest, |place, i| {
-                    let window = window(i, windows);
-                    let pixel = (window.start + place).min(window.end - 1);
-                    let times = if pixel + 1 < window.end { 1 } else { longest - window.len() + 1 };
-                    (pixel, 1.0 / (window.len() * times) as f64)
-                })?,
-            };
+            y = y.largest_along(op, axis, windows, longest(windows))?;
         }
-        y.to_dtype(x.dtype())
+        Ok(y)
+    }
+
+    /// Computes the means of windows along an axis, or their gradient from that of the means.
+    fn window_means(
+        &self,
+        op: &'static str,
+        axis: usize,
+        windows: [usize; 2],
+        is_gradient: bool,
+    ) -> Result<Self> {
+        let y = with_recording(false, || {
+            let pixels = self.along(op, axis, windows[1], self.dtype(), |i| {
+                Scalar::Float(window(i, windows).len() as f64)
+            })?;
+            match is_gradient {
+                false => self.window_sums(op, axis, windows)?.div(&pixels),
+                true => self.div(&pixels)?.window_sums(op, axis, [windows[1], windows[0]]),
+            }
+        })?;
+        Ok(record("adaptive_avg_pool", y.into_data(), &[self], |_| {
+            rule(move |upstream: &Upstream<'_, B>, _| {
+                let gradient = upstream.g.window_means(op, axis, windows, !is_gradient)?;
+                Ok(smallvec![Some(gradient)])
+            })
+        }))
+    }
+
+    /// Computes the sums of windows along an axis. A window reads its own pixels only.
+    fn window_sums(&self, op: &'static str, axis: usize, windows: [usize; 2]) -> Result<Self> {
+        let [extent, count] = windows;
+        if count > extent {
+            // Windows of a pixel or of two neighbours: selected from all of these.
+            let all = match count % extent {
+                0 => self.clone(),
+                _ => {
+                    let next = self.narrow(axis, 1, extent - 1)?;
+                    let pairs = self.narrow(axis, 0, extent - 1)?.add(&next)?;
+                    Tensor::cat(&[self, &pairs], axis)?
+                }
+            };
+            return all.picked(op, axis, count, |i| {
+                let window = window(i, windows);
+                window.start + (window.len() - 1) * extent
+            });
+        }
+        // The windows of one period lie alike in the next one.
+        let periods = greatest_common_divisor(windows);
+        let [pixels, kinds] = windows.map(|number| number / periods);
+        let longest = longest([pixels, kinds]);
+        if longest > ADDED_PIXELS || kinds <= longest || self.numel() / pixels >= ADDED_ELEMENTS {
+            let dims = self.dims();
+            let split = dims[..axis].iter().copied().chain([periods, pixels]);
+            let split: Shape = split.chain(dims[axis + 1..].iter().copied()).collect();
+            let (x, axis_of_pixels) = (self.reshape(split)?, axis + 1);
+            let sums = (0..kinds).map(|i| {
+                let window = window(i, [pixels, kinds]);
+                if longest > ADDED_PIXELS {
+                    let window = x.narrow(axis_of_pixels, window.start, window.len())?;
+                    return window.sum(Some(&[axis_of_pixels]), true);
+                }
+                let first = x.narrow(axis_of_pixels, window.start, 1)?;
+                (window.start + 1..window.end)
+                    .try_fold(first, |sum, pixel| sum.add(x.narrow(axis_of_pixels, pixel, 1)?))
+            });
+            let sums = sums.collect::<Result<Vec<Self>>>()?;
+            let sums = Tensor::cat(&sums.iter().collect::<Vec<_>>(), axis_of_pixels)?;
+            return sums.reshape(self.shape().with_axis(axis, Some(count)));
+        }
+        // All windows at once, pixel after pixel until they end: the same additions.
+        let taken = |place: usize| {
+            self.picked(op, axis, count, |i| {
+                let window = window(i, windows);
+                (window.start + place).min(window.end - 1)
+            })
+        };
+        (1..longest).try_fold(taken(0)?, |sum, place| {
+            let more = sum.add(&taken(place)?)?;
+            let goes_on = self.along(op, axis, count, DType::Bool, |i| {
+                Scalar::Int(i64::from(place < window(i, windows).len()))
+            })?;
+            Tensor::where_cond(&goes_on, &more, &sum)
+        })
     }
 
     /// Takes the first largest pixel of windows along an axis, of at most `longest` pixels.
@@ -146,11 +244,8 @@ impl<B: Backend> Tensor<B> {
         let split = dims[..axis].iter().copied().chain([count, longest]);
         let pixels =
             pixels.reshape(split.chain(dims[axis + 1..].iter().copied()).collect::<Shape>())?;
-        let ones = std::iter::repeat_n(1, self.rank() - 1 - axis);
-        let starts: Shape = std::iter::once(count).chain(ones).collect();
-        let starts = Tensor::from_scalars(op, starts, DType::I64, |i| {
-            Scalar::Int(window(i, windows).start as i64)
-        })?;
+        let starts = self
+            .along(op, axis, count, DType::I64, |i| Scalar::Int(window(i, windows).start as i64))?;
         self.gather(axis, &pixels.argmax(axis + 1, false)?.add(&starts)?)
     }
 }

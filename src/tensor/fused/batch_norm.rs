@@ -28,7 +28,8 @@ impl<B: Backend> Tensor<B> {
     /// normalization in evaluation (Ioffe and Szegedy, 2015).
     ///
     /// Computed as one multiply-add of each element, in `F32` if x has 16 bits: where the mean is large beside
-    /// the deviation, the result has an error of as many roundings as the one is larger than the other.
+    /// the deviation, the result has an error of as many roundings as the one is larger than the other. So has
+    /// the gradient of the weight, here and in training: it is computed as `Σ g x - mean · Σ g`.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -13,7 +13,7 @@ use crate::ops::{FusedOp, Pooling, window_count, window_extent};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
-use super::conv::{check_images, image, places, three, window_pixels};
+use super::conv::{image, places, three, window_pixels};
 use super::{composite_gradients, gradient_kernel, kernel};
 use crate::tensor::{PadMode, Tensor};
 
@@ -74,9 +74,9 @@ macro_rules! poolings {
                 /// gradient goes to the first of equal pixels.
                 ///
                 /// # Errors
-                /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] if no window fits, the
-                /// padding exceeds half a kernel, or a kernel, stride or dilation is 0;
-                /// [`Error::UnsupportedDType`] for integers.
+                /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] if no window fits, a window
+                /// has no pixel of the image (where PyTorch returns −∞), the padding exceeds half a kernel, or a
+                /// kernel, stride or dilation is 0; [`Error::UnsupportedDType`] for integers.
                 pub fn $max(&self, options: PoolOptions<$n>) -> Result<Self> {
                     let op = stringify!($max);
                     Ok(B::engine_max_pool(self, self.pooling(op, &options)?, false)?.0)
@@ -128,7 +128,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Pooling> {
         let PoolOptions { kernel, padding, dilation, ceil_mode, count_include_pad, .. } = *options;
         let stride = options.stride.unwrap_or(kernel);
-        check_images(op, self, N)?;
+        check_image_axes(op, self, N)?;
         self.check_float(op)?;
         let mut windows = [1; 3];
         for axis in 0..N {
@@ -223,6 +223,20 @@ impl<B: Backend> Tensor<B> {
             None => avg_composite(x, &pooling),
         }
     }
+}
+
+/// Fails unless `x` is `[n, c, …]` with so many axes of an image, one or two.
+pub(in crate::tensor) fn check_image_axes<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    axes: usize,
+) -> Result<()> {
+    let reason = match axes {
+        _ if x.rank() == axes + 2 => return Ok(()),
+        1 => "expected 3 axes: [n, channels, length]",
+        _ => "expected 4 axes: [n, channels, height, width]",
+    };
+    Err(Error::InvalidShape { op, shape: *x.shape(), reason })
 }
 
 /// Pads images with `value` until they contain every window.

@@ -80,6 +80,31 @@ fn a_replay_that_differs_is_an_error_that_says_how() -> Result<()> {
             twice(|run, x| Ok(vec![if run == 0 { x.exp()? } else { x.detach().exp()? }]))?,
             ["1 recorded operations", "0 recorded operations"],
         ),
+        // Another op of the same shape, and another inner shape: the outputs are alike.
+        (
+            twice(|run, x| Ok(vec![if run == 0 { x.exp()? } else { x.sin()? }]))?,
+            [
+                "1 recorded operations",
+                "operation 1 is `sin` of shape [3] and dtype f32 instead of `exp`",
+            ],
+        ),
+        (
+            twice(|run, x| {
+                let x = x.unsqueeze(0)?;
+                Ok(vec![x.narrow(1, 0, 2 - run)?.exp()?.sum(None, false)?])
+            })?,
+            [
+                "4 recorded operations",
+                "operation 2 is `narrow` of shape [1, 1] and dtype f32 instead of `narrow` of another shape",
+            ],
+        ),
+        (
+            twice(|run, x| {
+                let dtype = if run == 0 { DType::F64 } else { DType::BF16 };
+                Ok(vec![x.to_dtype(dtype)?.to_dtype(DType::F32)?])
+            })?,
+            ["2 recorded operations", "operation 1 is `to_dtype` of shape [3] and dtype bf16"],
+        ),
     ];
     for (error, expected) in cases {
         let text = error.to_string();

@@ -60,6 +60,10 @@ pub fn images(op: &str, s: &mut Suite) {
                 xs[0].conv2d_activation(&xs[1], Some(&xs[2]), options, Activation::Tanh)
             };
             s.add("tanh", &[&[1, 2, 4, 3], &[2, 1, 2, 2], &[2]], &ALL, f);
+            let (stride, padding) = ([1, 2, 1], Padding::Zeros([1, 0, 0]));
+            let volumes = ConvOptions { stride, padding, ..Default::default() };
+            let f = move |xs: &[T]| xs[0].conv3d(&xs[1], Some(&xs[2]), volumes);
+            s.add("volumes", &[&[1, 2, 2, 3, 2], &[2, 2, 2, 2, 1], &[2]], &ALL, f);
         }
         "conv_transpose" => {
             let (stride, padding, output_padding) = ([2, 1], [1, 0], [1, 0]);

@@ -207,6 +207,12 @@ const PARAMETRIC: &[Entry] = &[
         "`Σ a b` of two vectors; of floats also of rows, in `einsum`.",
         &[("a", "g b"), ("b", "g a")],
     ),
+    (
+        "adaptive_avg_pool",
+        "Means of a given number of windows along an axis: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`; one \
+         window is recorded as a `mean`.",
+        &[("x", "g divided as in the mean, added up over windows")],
+    ),
     ("im2col", "Windows of images as columns.", &[("x", "col2im of g")]),
     ("col2im", "Columns added up to images.", &[("x", "im2col of g")]),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
@@ -266,11 +272,6 @@ pub const COMPOSED: &[Composed] = &[
         name: "interpolate",
         formula: "Images resized, by weighted sums of the nearest 1, 2 or 4 pixels along each axis.",
         ops: "`index_select`, `mul_add`",
-    },
-    Composed {
-        name: "adaptive_avg_pool",
-        formula: "Means of a given number of windows: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`.",
-        ops: "`mean`, `avg_pool`, or `index_select`, `mul_add`",
     },
     Composed {
         name: "adaptive_max_pool",

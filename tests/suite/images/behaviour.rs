@@ -146,6 +146,46 @@ fn special_values_and_ties_of_adaptive_poolings() -> Result<()> {
     Ok(())
 }
 
+/// Means and their gradient by definition, for windows of one or two pixels, of few and of many, many windows of few
+/// elements and few of many. An infinity is in the windows of its pixel, and in the gradient of its window's pixels.
+#[test]
+fn adaptive_means_read_their_windows_alone() -> Result<()> {
+    let cases = [(1, 4), (3, 7), (5, 15), (12, 4), (60, 7), (60, 37), (48, 30), (100, 3), (47, 45)];
+    for ((extent, count), channels) in cases.into_iter().flat_map(|case| [(case, 2), (case, 600)]) {
+        let at = format!("{extent} to {count}, {channels} channels");
+        let bounds = |i: usize| (i * extent / count, ((i + 1) * extent).div_ceil(count));
+        let mut values = randn((1, channels, extent), 3).to_vec::<f32>()?;
+        let mut upstream = randn((1, channels, count), 4).to_vec::<f32>()?;
+        values[extent / 2] = f32::INFINITY;
+        upstream[count / 3] = f32::NEG_INFINITY;
+        let x = T::from_slice(&values, (1, channels, extent))?.requires_grad();
+        let g = T::from_slice(&upstream, (1, channels, count))?;
+        let y = x.adaptive_avg_pool1d(count)?;
+        let gradient = y.backward_with(&g)?.wrt(&x)?.to_vec::<f32>()?;
+        let mut expected = vec![0.0; channels * count];
+        let mut expected_gradient = vec![0.0; channels * extent];
+        for (channel, i) in (0..channels).flat_map(|channel| (0..count).map(move |i| (channel, i)))
+        {
+            let (start, end) = bounds(i);
+            let pixels = f64::from((end - start) as u32);
+            for pixel in start..end {
+                let (of_y, of_x) = (channel * count + i, channel * extent + pixel);
+                expected[of_y] += f64::from(values[of_x]) / pixels;
+                expected_gradient[of_x] += f64::from(upstream[of_y]) / pixels;
+            }
+        }
+        let found = [y.to_vec::<f32>()?, gradient].concat();
+        for (i, (found, expected)) in
+            found.iter().zip(expected.iter().chain(&expected_gradient)).enumerate()
+        {
+            let found = f64::from(*found);
+            let is_near = (found - expected).abs() <= 2e-6;
+            assert!(found == *expected || is_near, "{at}, element {i}: {found} and {expected}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn nearest_pixels_are_exact() -> Result<()> {
     for (extent, count) in [(3, 7), (7, 3), (49, 100), (100, 49), (1000, 999), (5, 15)] {
@@ -315,6 +355,7 @@ fn what_does_not_fit_is_an_error_that_names_it() {
     ];
     for (i, (result, parts)) in cases.into_iter().enumerate() {
         let text = result.err().unwrap_or_else(|| panic!("case {i} is no error")).to_string();
+        assert!(!text.contains("filters"), "{text}");
         for part in parts {
             assert!(text.contains(part), "\"{text}\" should say \"{part}\"");
         }

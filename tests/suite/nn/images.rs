@@ -4,10 +4,10 @@
 use swath::PoolOptions;
 use swath::io::safetensors::{load_module, save_module};
 use swath::nn::{
-    self, Activation, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, BatchNorm1d,
-    BatchNorm2d, BatchNormOptions, Conv1d, Conv2d, ConvLayerOptions, ConvTranspose1d,
-    ConvTranspose2d, Flatten, GroupNorm, GroupNormOptions, Kind, Linear, MaxPool1d, MaxPool2d,
-    Sequential,
+    self, Activation, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AvgPool1d, AvgPool2d, BatchNorm1d, BatchNorm2d, BatchNormOptions, Conv1d, Conv2d,
+    ConvLayerOptions, ConvTranspose1d, ConvTranspose2d, Flatten, GroupNorm, GroupNormOptions, Kind,
+    Linear, MaxPool1d, MaxPool2d, Sequential,
 };
 use swath::optim::{Optimizer, Sgd, SgdOptions};
 use swath::prelude::*;
@@ -224,6 +224,8 @@ fn layers_are_the_methods_of_their_names() -> Result<()> {
     same(AvgPool2d(two).forward(&image), image.avg_pool2d(two));
     same(AdaptiveAvgPool1d(3).forward(&line), line.adaptive_avg_pool1d(3));
     same(AdaptiveAvgPool2d([3, 5]).forward(&image), image.adaptive_avg_pool2d([3, 5]));
+    same(AdaptiveMaxPool1d(3).forward(&line), line.adaptive_max_pool1d(3));
+    same(AdaptiveMaxPool2d([3, 5]).forward(&image), image.adaptive_max_pool2d([3, 5]));
     same(Flatten.forward(&image), image.flatten(1, -1));
     let conv = Conv1d::new(3, 4, [3], &mut rng())?;
     same(conv.forward(&line), line.conv1d(&conv.weight, conv.bias.as_ref(), conv.options));
