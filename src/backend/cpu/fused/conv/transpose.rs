@@ -94,8 +94,8 @@ pub(in super::super) fn transpose(
             },
             weight: &weight[..],
         });
-        let phases = phases.collect();
-        let job = Job { op, x: images, groups, channels: each, phases, bias: None, activation: None, image };
+        let phases: Vec<_> = phases.collect();
+        let job = Job { op, x: images, groups, channels: each, phases: &phases, bias: None, activation: None, image };
         job.run(out.elements::<T>())?;
         Ok(smallvec![out.finish()])
     })
