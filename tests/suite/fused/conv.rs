@@ -296,13 +296,22 @@ fn threads_do_not_change_the_bits() {
             let mut rng = Rng::seed(14);
             let mut all = Vec::new();
             for (n, c, o, size, stride) in
-                [(1, 16, 50, 40, 1), (9, 40, 24, 14, 2), (3, 3, 8, 90, 1)]
+                [(1, 16, 50, 40, 1), (9, 40, 24, 14, 2), (2, 20, 9, 41, 2), (3, 3, 8, 90, 1)]
             {
                 let x = T::randn((n, c, size, size), &mut rng)?.requires_grad();
                 let w = T::randn((o, c, 3, 3), &mut rng)?.requires_grad();
                 let padding = Padding::Zeros([1, 1]);
                 let options = ConvOptions { padding, stride: [stride; 2], ..Default::default() };
                 let y = x.conv2d(&w, None, options)?;
+                let grads = y.square()?.sum(None, false)?.backward()?;
+                all.extend([bits(&y), bits(grads.wrt(&x)?), bits(grads.wrt(&w)?)]);
+            }
+            for (kernel, stride) in [(1, 1), (3, 1), (4, 3)] {
+                let x = T::randn((1, 12, 9001), &mut rng)?.requires_grad();
+                let w = T::randn((40, 12, kernel), &mut rng)?.requires_grad();
+                let padding = Padding::Zeros([1]);
+                let options = ConvOptions { padding, stride: [stride], ..Default::default() };
+                let y = x.conv1d(&w, None, options)?;
                 let grads = y.square()?.sum(None, false)?.backward()?;
                 all.extend([bits(&y), bits(grads.wrt(&x)?), bits(grads.wrt(&w)?)]);
             }

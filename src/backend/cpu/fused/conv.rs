@@ -9,8 +9,9 @@
 //!                   for filters of one channel, inner products in the padded copies
 //! ```
 //!
-//! 1. Threads share images, or the channels of the results where images are few. A thread computes some columns
-//!    at a time, which stay in its cache, adds the bias, applies the function, rounds and puts them into place.
+//! 1. Threads share images. Where images are few, they share the windows of each, or, if windows are few too or groups
+//!    many, the channels of the results. A thread computes some columns at a time, which stay in its cache, adds the bias, applies
+//!    the function, rounds and puts them into place.
 //! 2. Small images go into one product, up to [`COLUMNS`] windows.
 
 mod direct;
@@ -32,7 +33,9 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, Convolution};
 use crate::runtime::memory::Buffer;
-use crate::runtime::parallel::{self, Band, Cost, for_each_band};
+use crate::runtime::parallel::{
+    self, Band, ColumnBand, Columns, Cost, PARTS_PER_THREAD, for_each_band,
+};
 use crate::runtime::workspace::Packed as _;
 pub(super) use transpose::transpose;
 pub(super) use weight::weight_grad;
@@ -45,6 +48,9 @@ const RESULT: usize = 1 << 16;
 
 /// Maximum number of filters of a product, so that a result has at least 64 columns.
 const FILTERS: usize = RESULT / 64;
+
+/// Minimum number of windows of a part if threads share the windows of an image: the columns of a tile of a product.
+const SHARED_WINDOWS: usize = 64;
 
 /// Cost of a fused multiply-add of `f32` in picoseconds.
 const COST: usize = 16;
@@ -133,12 +139,14 @@ impl Part {
 enum Rows<'a, T> {
     /// Rows of this length, one after the other.
     Whole(&'a mut [T], usize),
+    Columns(Columns<'a, T>),
 }
 
 impl<T> Rows<'_, T> {
     fn row(&mut self, i: usize) -> &mut [T] {
         match self {
             Rows::Whole(out, len) => &mut out[i * *len..][..*len],
+            Rows::Columns(columns) => columns.row(i),
         }
     }
 }
@@ -197,6 +205,16 @@ impl<T: Factor> Job<'_, T> {
                 let part = Part { images, channels: 0..channels, pixels: 0..pixels };
                 outcome.record(units.start, self.part(&part, Rows::Whole(out, pixels)));
             });
+        } else if images * self.groups < threads
+            && let Some(unit) = self.shared_pixels(threads)
+        {
+            let units = pixels.div_ceil(unit);
+            let cost = Cost(cost.times(images * channels).0 / units);
+            for_each_band(units, cost, ColumnBand::new(out, pixels, unit), |units, columns| {
+                let pixels = units.start * unit..(units.end * unit).min(pixels);
+                let part = Part { images: 0..images, channels: 0..channels, pixels };
+                outcome.record(units.start, self.part(&part, Rows::Columns(columns)));
+            });
         } else {
             for_each_band(images * channels, cost, Band::new(out, pixels), |units, out| {
                 let (mut at, mut out) = (units.start, out);
@@ -212,6 +230,20 @@ impl<T: Factor> Job<'_, T> {
             });
         }
         outcome.or(())
+    }
+
+    /// Number of pixels of a part if threads share the windows of images, whole lines if there are enough; `None` if
+    /// every thread would get few windows.
+    fn shared_pixels(&self, threads: usize) -> Option<usize> {
+        let [depth, height, width] = self.image;
+        let lines = depth * height;
+        let most = lines * width / self.phases.len().max(1) / SHARED_WINDOWS;
+        let parts = most.min(threads * PARTS_PER_THREAD) / threads * threads;
+        match parts {
+            0 => None,
+            _ if lines >= parts => Some(lines.div_ceil(parts) * width),
+            _ => Some((lines * width).div_ceil(parts)),
+        }
     }
 
     /// Computes a part.
@@ -279,14 +311,14 @@ impl<T: Factor> Job<'_, T> {
         });
         for (first, width) in firsts {
             let (image, at) = (first / pixels.max(1), first % pixels.max(1));
-            let Rows::Whole(all, _) = &mut *out;
-            if T::IS_SUM
+            if let Rows::Whole(out, _) = out
+                && T::IS_SUM
                 && grid.is_dense(self.image)
                 && at + width <= pixels
             {
                 // The product is written to its place in the result.
                 let row = part.row(part.images.start + image, own.start);
-                let y = &mut bytemuck::cast_slice_mut::<T, T::Sum>(all)[row * pixels..]
+                let y = &mut bytemuck::cast_slice_mut::<T, T::Sum>(out)[row * pixels..]
                     [..own.len() * pixels];
                 let strides = [pixels as isize, 1];
                 let c = MatMut::new(&mut *y, at, [own.len(), width], strides);
