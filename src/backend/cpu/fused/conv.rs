@@ -56,6 +56,7 @@ const SHARED_WINDOWS: usize = 64;
 const COST: usize = 16;
 
 /// Strided images `[n, c, d, h, w]`; axes that images lack have an extent of 1.
+#[derive(Clone, Copy)]
 struct Images<'a, T> {
     data: &'a [T],
     offset: usize,
@@ -177,6 +178,8 @@ struct Job<'a, T: Factor> {
     activation: Option<Activation>,
     /// Extents of the result's images.
     image: [usize; 3],
+    /// For each channel of the result, whether it is written; all are if there is none. Other pixels keep their values.
+    only: Option<&'a [bool]>,
 }
 
 impl<T: Factor> Job<'_, T> {
@@ -250,7 +253,7 @@ impl<T: Factor> Job<'_, T> {
     fn part(&self, part: &Part, mut out: Rows<'_, T>) -> Result<()> {
         let Part { channels, pixels, .. } = part;
         let covered: usize = self.phases.iter().map(|phase| phase.grid.numel()).sum();
-        if covered < self.image.iter().product() {
+        if covered < self.image.iter().product() && self.only.is_none() {
             for row in 0..part.images.len() * channels.len() {
                 out.row(row).fill(T::from_scalar(0.0.into()));
             }
@@ -313,6 +316,7 @@ impl<T: Factor> Job<'_, T> {
             let (image, at) = (first / pixels.max(1), first % pixels.max(1));
             if let Rows::Whole(out, _) = out
                 && T::IS_SUM
+                && self.only.is_none()
                 && grid.is_dense(self.image)
                 && at + width <= pixels
             {
@@ -333,6 +337,9 @@ impl<T: Factor> Job<'_, T> {
             let c = MatMut::row_major(&mut *z, [own.len(), width]).map_err(refused(self.op))?;
             self.multiply(*weight, &windows.columns(first, width), c)?;
             for (channel, z) in own.clone().zip(z.chunks_exact_mut(width)) {
+                if !self.writes(channel) {
+                    continue;
+                }
                 let rounded = &mut rounded.as_slice_mut::<T>()[..width];
                 let x = self.finish(channel, z, rounded);
                 grid.each_run(self.image, first, width, |image, at, run| {
@@ -343,6 +350,11 @@ impl<T: Factor> Job<'_, T> {
             }
         }
         Ok(())
+    }
+
+    /// True if the results of a channel are written.
+    fn writes(&self, channel: usize) -> bool {
+        self.only.is_none_or(|only| only[channel])
     }
 
     fn multiply(
@@ -505,6 +517,7 @@ pub(super) fn forward(
             bias: bias.as_ref().map(|bias| bias.run()),
             activation,
             image: windows,
+            only: None,
         };
         job.run(out.elements::<T>())?;
         Ok(smallvec![out.finish()])

@@ -318,6 +318,9 @@ impl<T: Factor> Job<'_, T> {
                     .map_err(refused(self.op))?;
                 let rounded = &mut rounded.as_slice_mut::<T>()[..count];
                 for (channel, z) in products.own.clone().zip(z.chunks_exact_mut(count)) {
+                    if !self.writes(channel) {
+                        continue;
+                    }
                     let x = self.finish(channel, z, rounded);
                     let y = out.row(part.row(image, channel));
                     for (row, x) in x.chunks(bands.pitch).enumerate() {
