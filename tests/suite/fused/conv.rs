@@ -253,6 +253,38 @@ fn batches_and_layouts_do_not_change_the_bits() -> Result<()> {
     Ok(())
 }
 
+/// Shapes that take several bands of rows or of columns, several column blocks of packed windows, or several pieces
+/// of the sums of the filters' gradient.
+#[test]
+fn long_and_wide_images_agree() -> Result<()> {
+    let mut draw = Draw(Rng::seed(17));
+    // Dtype, images [c, h, w], filters [o, kh, kw], groups, stride.
+    let cases = [
+        (1, [2, 1, 33_000], [3, 1, 3], 1, 1),
+        (1, [2, 1, 3_000], [3, 1, 1], 1, 1),
+        (2, [2, 1, 3_001], [3, 1, 1], 1, 2),
+        (1, [2, 40, 60], [64, 3, 3], 1, 1),
+        (2, [2, 41, 60], [64, 3, 3], 1, 2),
+        (1, [64, 5, 600], [2, 3, 3], 1, 1),
+        (1, [2, 1, 300], [1_100, 1, 2], 1, 1),
+        (0, [1, 260, 260], [1, 3, 3], 1, 1),
+        (0, [2, 1, 66_000], [2, 1, 3], 2, 1),
+    ];
+    for (dtype, [c, h, w], [o, kh, kw], groups, stride) in cases {
+        let (dtype, tolerance) = DTYPES[dtype];
+        let x: T = draw.tensor((1, c, h, w), dtype)?;
+        let weight = draw.tensor((o, c / groups, kh, kw), dtype)?;
+        let padding = Padding::Zeros([kh / 2, kw / 2]);
+        let options =
+            ConvOptions { padding, stride: [stride.min(h), stride], groups, ..Default::default() };
+        let what = format!("{dtype} {} {} {options:?}", x.shape(), weight.shape());
+        let tested = |[x, w]: [&T; 2]| x.conv2d(w, None, options);
+        let plain = |[x, w]: [&R; 2]| x.conv2d(w, None, options);
+        assert!(compare(&what, tolerance, &mut draw, [&x, &weight], tested, plain)?);
+    }
+    Ok(())
+}
+
 /// Checks that NaN and infinities are at the same places, and that other elements are close.
 fn alike(what: &str, x: &T, expected: &R, tolerance: f64) {
     let (x, expected) = (wide(x), wide(expected));
