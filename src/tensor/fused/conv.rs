@@ -180,6 +180,7 @@ impl<B: Backend> Tensor<B> {
         let ConvOptions { stride, padding, dilation, groups } = options;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
+        check_steps(op, weight, stride, dilation)?;
         let mut convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -193,7 +194,7 @@ impl<B: Backend> Tensor<B> {
                 Padding::Zeros(zeros) => [zeros[axis]; 2],
                 Padding::Same => {
                     let extent = self.dims()[2 + axis];
-                    let windows = extent.div_ceil(stride[axis].max(1)).max(1);
+                    let windows = extent.div_ceil(stride[axis]).max(1);
                     let window = window_extent(image(weight)[at], dilation[axis]).unwrap_or(0);
                     let reach = ((windows - 1) * stride[axis]).saturating_add(window);
                     let zeros = reach.saturating_sub(extent);
@@ -270,11 +271,12 @@ impl<B: Backend> Tensor<B> {
         self.check_float(op)?;
         weight.check_dtype(op, self.dtype())?;
         let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
-        check_groups(op, groups, [channels, channels])?;
+        check_groups(op, groups, [channels, each.saturating_mul(groups)])?;
         if filters != channels {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
         }
         check_bias(op, weight, bias, each * groups)?;
+        check_steps(op, weight, stride, dilation)?;
         let convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -293,17 +295,30 @@ impl<B: Backend> Tensor<B> {
                 return Err(Error::InvalidArgument { op, reason });
             }
             let at = 3 - N + axis;
-            let extent = || {
+            let pixels = self.dims()[2 + axis];
+            let unpadded = || {
                 let window = window_extent(image(weight)[at], dilation[axis])?;
-                let between = self.dims()[2 + axis].checked_sub(1)?.checked_mul(stride[axis])?;
-                let all = between.checked_add(window)?.checked_add(more)?;
-                all.checked_sub(padding[axis].checked_mul(2)?).filter(|&extent| extent > 0)
+                let between = pixels.checked_sub(1)?.checked_mul(stride[axis])?;
+                between.checked_add(window)?.checked_add(more)
             };
-            result[at] =
-                extent().ok_or_else(|| no_window(op, self, image(weight), &convolution))?;
-        }
-        if convolution.stride.contains(&0) {
-            return Err(no_window(op, self, image(weight), &convolution));
+            let unpadded = unpadded().ok_or_else(|| {
+                let shape = self.shape();
+                let reason = match pixels {
+                    0 => format!("axis {axis} of images of shape {shape} has no pixel"),
+                    _ => {
+                        format!("axis {axis} of the result of images of shape {shape} is too long")
+                    }
+                };
+                Error::InvalidArgument { op, reason }
+            })?;
+            let extent = padding[axis].checked_mul(2).and_then(|both| unpadded.checked_sub(both));
+            result[at] = extent.filter(|&extent| extent > 0).ok_or_else(|| {
+                let reason = format!(
+                    "padding {} at both ends of axis {axis} leaves no pixel of the {unpadded} without padding",
+                    padding[axis]
+                );
+                Error::InvalidArgument { op, reason }
+            })?;
         }
         // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
         let y = B::engine_conv_transpose(self, weight, result, convolution)?;
@@ -439,10 +454,13 @@ fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result
     if groups > 0 && channels.iter().all(|channels| channels % groups == 0) {
         return Ok(());
     }
-    let reason = format!(
-        "{groups} groups do not divide {} input and {} output channels",
-        channels[0], channels[1]
-    );
+    let reason = match groups {
+        0 => "expected at least 1 group, got 0".into(),
+        _ => format!(
+            "{groups} groups do not divide {} input and {} output channels",
+            channels[0], channels[1]
+        ),
+    };
     Err(Error::InvalidArgument { op, reason })
 }
 
@@ -460,18 +478,43 @@ fn check_bias<B: Backend>(
     Ok(())
 }
 
+/// Checks that no stride, no dilation and no extent of the filters is 0.
+fn check_steps<B: Backend, const N: usize>(
+    op: &'static str,
+    weight: &Tensor<B>,
+    stride: [usize; N],
+    dilation: [usize; N],
+) -> Result<()> {
+    let extents = &weight.dims()[2..];
+    let values =
+        [("stride", &stride[..]), ("dilation", &dilation[..]), ("filter extents", extents)];
+    for (name, values) in values {
+        if values.contains(&0) {
+            let reason = format!("{name} must be at least 1, got {values:?}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+    }
+    Ok(())
+}
+
 fn no_window<B: Backend>(
     op: &'static str,
     x: &Tensor<B>,
     kernel: [usize; 3],
     convolution: &Convolution,
 ) -> Error {
+    // The axes that the images have.
+    let own = 5 - x.rank()..3;
+    let Convolution { stride, dilation, padding, .. } = convolution;
+    let [stride, dilation, kernel] = [stride, dilation, &kernel].map(|values| &values[own.clone()]);
+    let padding = &padding[own];
+    let zeros: SmallVec<[usize; 3]> = padding.iter().map(|&[before, _]| before).collect();
+    let is_even = padding.iter().all(|[before, after]| before == after);
+    let padding = if is_even { format!("{zeros:?}") } else { format!("{padding:?}") };
     let reason = format!(
-        "no window of extents {kernel:?} fits images of shape {}: stride {:?}, dilation {:?}, padding {:?}",
-        x.shape(),
-        convolution.stride,
-        convolution.dilation,
-        convolution.padding
+        "no window of extents {kernel:?} fits images of shape {}: stride {stride:?}, dilation {dilation:?}, padding \
+         {padding}",
+        x.shape()
     );
     Error::InvalidArgument { op, reason }
 }

@@ -487,25 +487,35 @@ fn arguments_that_do_not_fit_are_errors_that_name_them() {
     );
     assert!(
         error(x.conv2d(&w([3, 4, 6, 3]), None, plain))
-            .contains("no window of extents [1, 6, 3] fits")
+            .contains("no window of extents [6, 3] fits images of shape [2, 4, 5, 6]: stride [1, 1], dilation [1, 1], padding [0, 0]")
+    );
+    let line = T::zeros((1, 4, 2), DType::F32).unwrap();
+    let filters = T::zeros((3, 4, 3), DType::F32).unwrap();
+    assert!(
+        error(line.conv1d(&filters, None, ConvOptions::default()))
+            .contains("no window of extents [3] fits images of shape [1, 4, 2]: stride [1],")
     );
     let groups = ConvOptions { groups: 3, ..plain };
     assert!(
         error(x.conv2d(&w([3, 4, 3, 3]), None, groups)).contains("3 groups do not divide 4 input")
     );
-    for options in [
-        ConvOptions { groups: 0, ..plain },
-        ConvOptions { stride: [0, 1], ..plain },
-        ConvOptions { stride: [0, 1], padding: Padding::Same, ..plain },
-        ConvOptions { dilation: [1, 0], ..plain },
-        ConvOptions { padding: Padding::Zeros([usize::MAX, 0]), ..plain },
+    for (options, text) in [
+        (ConvOptions { groups: 0, ..plain }, "expected at least 1 group, got 0"),
+        (ConvOptions { stride: [0, 1], ..plain }, "stride must be at least 1, got [0, 1]"),
+        (
+            ConvOptions { stride: [0, 1], padding: Padding::Same, ..plain },
+            "stride must be at least 1, got [0, 1]",
+        ),
+        (ConvOptions { dilation: [1, 0], ..plain }, "dilation must be at least 1, got [1, 0]"),
+        (ConvOptions { padding: Padding::Zeros([usize::MAX, 0]), ..plain }, "no window"),
     ] {
-        assert!(
-            error(x.conv2d(&w([3, 4, 3, 3]), None, options)).starts_with("conv2d: "),
-            "{options:?}"
-        );
+        let error = error(x.conv2d(&w([3, 4, 3, 3]), None, options));
+        assert!(error.starts_with("conv2d: ") && error.contains(text), "{options:?}: {error}");
     }
-    assert!(x.conv2d(&w([3, 4, 0, 3]), None, plain).is_err());
+    assert!(
+        error(x.conv2d(&w([3, 4, 0, 3]), None, plain))
+            .contains("filter extents must be at least 1, got [0, 3]")
+    );
     let bias = T::zeros(4, DType::F32).unwrap();
     assert!(error(x.conv2d(&w([3, 4, 3, 3]), Some(&bias), plain)).contains("[4]"));
     let integers = x.to_dtype(DType::I64).unwrap();
@@ -519,8 +529,24 @@ fn arguments_that_do_not_fit_are_errors_that_name_them() {
             .contains("output_padding 1 of axis 0")
     );
     let less = ConvTransposeOptions { padding: [4, 0], ..transposed };
+    assert!(error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, less)).ends_with(
+        "conv_transpose2d: padding 4 at both ends of axis 0 leaves no pixel of the 7 without padding"
+    ));
+    let still = ConvTransposeOptions { stride: [1, 0], ..transposed };
     assert!(
-        error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, less)).starts_with("conv_transpose2d: ")
+        error(x.conv_transpose2d(&w([4, 2, 3, 3]), None, still))
+            .contains("stride must be at least 1, got [1, 0]")
+    );
+    let none = T::zeros((2, 4, 0, 6), DType::F32).unwrap();
+    assert!(
+        error(none.conv_transpose2d(&w([4, 2, 3, 3]), None, transposed))
+            .contains("axis 0 of images of shape [2, 4, 0, 6] has no pixel")
+    );
+    let halves = ConvTransposeOptions { groups: 2, ..transposed };
+    let three = T::zeros((2, 3, 5, 6), DType::F32).unwrap();
+    assert!(
+        error(three.conv_transpose2d(&w([3, 2, 3, 3]), None, halves))
+            .contains("2 groups do not divide 3 input and 4 output channels")
     );
     // An empty batch is not an error.
     let empty = T::zeros((0, 4, 5, 6), DType::F32).unwrap().requires_grad();
